@@ -28,6 +28,9 @@ type Facts struct {
 	// Unsandboxed says that the programs which the call starts have the user's
 	// rights, unless a rule requires the sandbox for the call.
 	Unsandboxed bool `json:"unsandboxed,omitempty"`
+	// Sandboxed says that they run in a sandbox, which holds the protected paths, the
+	// bound on files and the network whatever the programs do.
+	Sandboxed bool `json:"sandboxed,omitempty"`
 }
 
 // Port is that of a host by its place in Hosts, 0 where it is not known.
@@ -74,9 +77,31 @@ type PathUse struct {
 	// symbolic links lead to the file, which stands beside it under its own. What
 	// rules forbid they forbid under every name.
 	Alias bool `json:"alias,omitempty"`
+	// Pattern says that the path is a pattern of names, as a shell reads it, which
+	// stands for too many files to list them. "*" and "?" are its only wildcards.
+	Pattern bool `json:"pattern,omitempty"`
+	// Scratch says that the sandbox has an own directory for temporary files in the place
+	// of the one that the path lies in, so that nothing outside is touched.
+	Scratch bool `json:"scratch,omitempty"`
 	// Protected says that the sandbox holds the path read-only, and would open it
 	// for the call.
 	Protected bool `json:"protected,omitempty"`
+}
+
+// Base is the directory that the path lies in or is; all that a pattern matches lies
+// below it.
+func (p PathUse) Base() string {
+	if !p.Pattern {
+		return p.Path
+	}
+	before, _, _ := strings.Cut(p.Path, "*")
+	before, _, _ = strings.Cut(before, "?")
+	if at := strings.LastIndexByte(before, '/'); at > 0 {
+		return before[:at]
+	} else if at == 0 {
+		return "/"
+	}
+	return "."
 }
 
 // A word of a [Command] of more than MaxWord bytes is kept in its beginning, with
@@ -92,6 +117,9 @@ type Command struct {
 	// word that is computed when the command runs is its source text. Long ones
 	// are cut ([MaxWord]).
 	Words []string `json:"words"`
+	// Program is the own name of the file that a program which is called by a path
+	// leads to, relative to the workspace where it lies inside.
+	Program string `json:"program,omitempty"`
 	// Computed says that some word is computed when the command runs.
 	Computed bool `json:"computed,omitempty"`
 	// ReadOnly says that the command is known to change nothing.

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/pawlrun/pawl/event"
 )
 
 // Guard is patterns against which many names are held: each pattern is read once
@@ -57,6 +59,43 @@ func (pattern parts) guards(name parts) bool {
 	return above(pattern.written, name.written, matchesPart) || above(pattern.folded, name.folded, matchesShort)
 }
 
+// touches reports whether the pattern guards a path, or what a call touches with it
+// besides: what lies below a tree, and what a pattern of names may stand for.
+func (pattern parts) touches(p event.PathUse) bool {
+	name := nameParts(p.Path)
+	switch {
+	case p.Pattern:
+		return above(pattern.written, name.written, mayMatch) || above(pattern.folded, name.folded, mayMatch) ||
+			p.Tree && pattern.belowBy(name.folded, mayMatch)
+	case p.Tree:
+		return pattern.guards(name) || pattern.below(name.folded)
+	}
+	return pattern.guards(name)
+}
+
+// mayMatch reports whether a part of a pattern may match a name that a shell finds for
+// a part of a pattern of names. A shell's wildcards match no dot at the beginning.
+func mayMatch(pattern, names string) bool {
+	if !strings.ContainsAny(names, "*?") {
+		return matchesShort(pattern, names)
+	}
+	if !strings.ContainsAny(pattern, `*?[\`) {
+		hidden := strings.HasPrefix(pattern, ".") && !strings.HasPrefix(names, ".")
+		return !hidden && matchesPart(names, pattern)
+	}
+	hidden := strings.HasPrefix(pattern, ".") && strings.ContainsAny(names[:1], "*?")
+	return !hidden && alike(ends(pattern, `*?[\`), ends(names, "*?"))
+}
+
+// ends are what a pattern begins and ends with, before and behind its wildcards.
+func ends(pattern, wildcards string) [2]string {
+	return [2]string{pattern[:strings.IndexAny(pattern, wildcards)], pattern[strings.LastIndexAny(pattern, wildcards+"]")+1:]}
+}
+
+func alike(a, b [2]string) bool {
+	return (strings.HasPrefix(a[0], b[0]) || strings.HasPrefix(b[0], a[0])) && (strings.HasSuffix(a[1], b[1]) || strings.HasSuffix(b[1], a[1]))
+}
+
 // above reports whether the pattern matches the name or a beginning of it.
 func above(pattern, name []string, matches matcher) bool {
 	at := make([]bool, len(name)+1)
@@ -66,14 +105,16 @@ func above(pattern, name []string, matches matcher) bool {
 
 // below reports whether the whole name of a directory is matched by some
 // beginning of the pattern after which more may follow.
-func (pattern parts) below(dir []string) bool {
+func (pattern parts) below(dir []string) bool { return pattern.belowBy(dir, matchesShort) }
+
+func (pattern parts) belowBy(dir []string, matches matcher) bool {
 	at := make([]bool, len(dir)+1)
 	at[0] = true
 	for _, part := range pattern.folded {
 		if at[len(dir)] {
 			return true
 		}
-		step(at, part, dir, matchesShort)
+		step(at, part, dir, matches)
 	}
 	return at[len(dir)] && len(pattern.folded) > 0 && pattern.folded[len(pattern.folded)-1] == "**"
 }

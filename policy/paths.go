@@ -36,7 +36,7 @@ func outside(f *event.Facts, p event.PathUse) []Verdict {
 		return []Verdict{{
 			Decision: event.DecisionDeny, Rule: "workspace", Reason: p.Path + " is outside the workspace, and this tool works inside it only",
 		}}
-	case p.Write:
+	case p.Write && !p.Scratch:
 		return []Verdict{{Decision: event.DecisionAsk, Rule: "workspace", Reason: p.Path + " is outside the workspace"}}
 	}
 	return nil
@@ -44,7 +44,10 @@ func outside(f *event.Facts, p event.PathUse) []Verdict {
 
 func (r Rules) protected(tool string, p event.PathUse, pattern Pattern) []Verdict {
 	reason := p.Path + " is protected"
-	if p.Tree && !pattern.Guards(p.Path) {
+	switch {
+	case p.Pattern:
+		reason = p.Path + " may stand for what is protected"
+	case p.Tree && !pattern.Guards(p.Path):
 		reason = p.Path + " may hold what is protected"
 	}
 	switch {
@@ -59,14 +62,13 @@ func (r Rules) protected(tool string, p event.PathUse, pattern Pattern) []Verdic
 // protects finds the pattern that protects a path, or something below it when
 // the whole tree is touched.
 func (r Rules) protects(p event.PathUse) (Pattern, bool) {
-	name := nameParts(p.Path)
 	for _, pattern := range slices.Concat(r.Protected, Builtin()) {
 		if p.Alias && pattern.single() && pattern.Guards(path.Dir(p.Path)) {
 			// The pattern may be a link's on the way to one file: nothing else that the
 			// link leads to is protected for that.
 			continue
 		}
-		if pattern.parts().guards(name) || p.Tree && pattern.Below(p.Path) {
+		if pattern.parts().touches(p) {
 			return pattern, true
 		}
 	}
@@ -74,9 +76,10 @@ func (r Rules) protects(p event.PathUse) (Pattern, bool) {
 	// out */.git/*.
 	held := p.Write || !p.Given
 	for _, pattern := range r.Nested {
-		if pattern.parts().guards(name) || held && p.Tree && pattern.Below(p.Path) {
+		if pattern.parts().guards(nameParts(p.Path)) || held && pattern.parts().touches(p) {
 			return pattern, true
 		}
 	}
-	return nested, held && nested.parts().guards(name)
+	p.Tree = false
+	return nested, held && nested.parts().touches(p)
 }

@@ -42,7 +42,7 @@ func permissionRule(p event.Permission) Rule {
 // permits reports whether the rule is about the whole of a call. One without a
 // pattern would be about the tool, which nobody is offered.
 func (r Rule) permits(c *event.ToolCall) bool {
-	return r.Tool == c.Tool && (r.Command != "" || r.Path != "") && r.applies(c)
+	return r.Tool == c.Tool && (r.Command != "" || r.Path != "") && r.permitsAll(c)
 }
 
 // Permission is what a person may allow for the rest of the run beside a call that
@@ -76,7 +76,10 @@ func beginning(commands []event.Command) string {
 		if c.ReadOnly {
 			continue
 		}
-		words := c.Words[:min(2, len(c.Words))]
+		words := slices.Clone(c.Words[:min(2, len(c.Words))])
+		if c.Program != "" {
+			words[0] = calledBy(c.Program)
+		}
 		if c.Computed || len(words) == 0 || slices.ContainsFunc(words, special) {
 			return ""
 		}
@@ -90,6 +93,14 @@ func beginning(commands []event.Command) string {
 		pattern = p
 	}
 	return pattern
+}
+
+// calledBy is how a command calls a program by the path of its file.
+func calledBy(program string) string {
+	if path.IsAbs(program) {
+		return program
+	}
+	return "./" + program
 }
 
 // special reports whether a word would mean something else in a pattern.

@@ -146,8 +146,8 @@ func (r Rules) judge(c *event.ToolCall) []Verdict {
 	}
 	said = append(said, r.files(c)...)
 	for _, rule := range r.Rules {
-		if rule.applies(c) {
-			said = append(said, Verdict{Decision: rule.Decision, Rule: rule.String(), Reason: rule.Reason})
+		if applies, doubt := rule.applies(c); applies {
+			said = append(said, Verdict{Decision: rule.Decision, Rule: rule.String(), Reason: rule.because(doubt)})
 		}
 	}
 	if slices.Contains(r.Gates, c.Tool) {

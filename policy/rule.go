@@ -44,29 +44,66 @@ func (r Rule) String() string {
 	return b.String()
 }
 
-func (r Rule) applies(c *event.ToolCall) bool {
-	allow := r.Decision == event.DecisionAllow
-	facts := c.Facts
-	if facts == nil {
-		facts = &event.Facts{}
+// applies reports whether the rule speaks of a call. doubt says what of the call is
+// not known well enough to exclude a rule that denies or asks; it is empty where the
+// rule is known to match.
+func (r Rule) applies(c *event.ToolCall) (applies bool, doubt string) {
+	if r.Decision == event.DecisionAllow {
+		return r.permitsAll(c), ""
 	}
-	if !wild(r.Tool, c.Tool) || !r.args(c, allow) {
+	facts := factsOf(c)
+	if !wild(r.Tool, c.Tool) || !r.args(c, false) || r.Host != "" && !slices.ContainsFunc(facts.Hosts, r.host) {
+		return false, ""
+	}
+	doubts := make([]string, 0, 2)
+	if r.Path != "" {
+		at, doubt := r.touched(facts.Paths)
+		if at < 0 {
+			return false, ""
+		}
+		doubts = append(doubts, doubt)
+	}
+	if r.Command != "" {
+		at, doubt := r.forbidden(facts.Commands)
+		if at < 0 {
+			return false, ""
+		}
+		doubts = append(doubts, doubt)
+	}
+	return true, strings.Join(slices.DeleteFunc(doubts, func(d string) bool { return d == "" }), "; ")
+}
+
+func factsOf(c *event.ToolCall) event.Facts {
+	if c.Facts == nil {
+		return event.Facts{}
+	}
+	return *c.Facts
+}
+
+// because is the reason of a verdict of the rule.
+func (r Rule) because(doubt string) string {
+	switch {
+	case doubt == "":
+		return r.Reason
+	case r.Reason == "":
+		return "the rule could not be excluded: " + doubt
+	}
+	return r.Reason + "; the rule could not be excluded: " + doubt
+}
+
+// permitsAll reports whether a rule that allows knows the whole of a call.
+func (r Rule) permitsAll(c *event.ToolCall) bool {
+	facts := factsOf(c)
+	narrow := r.Path != "" || r.Host != "" || r.Command != ""
+	switch {
+	case !wild(r.Tool, c.Tool), !r.args(c, true), narrow && len(facts.Unclear) > 0,
+		r.Path != "" && !all(facts.Paths, r.within),
+		r.Host != "" && !all(facts.Hosts, r.host):
 		return false
 	}
-	if allow && (r.Path != "" || r.Host != "" || r.Command != "") && len(facts.Unclear) > 0 {
-		return false
-	}
-	quantify := slices.ContainsFunc[[]event.PathUse]
-	if allow {
-		quantify = all[event.PathUse]
-	}
-	if r.Path != "" && !quantify(facts.Paths, func(p event.PathUse) bool { return r.path(p, allow) }) {
-		return false
-	}
-	if r.Host != "" && !r.hosts(facts, allow) {
-		return false
-	}
-	return r.Command == "" || r.commands(facts.Commands, allow)
+	// It must know every command of the line, but for those that change nothing.
+	return r.Command == "" || slices.ContainsFunc(facts.Commands, r.covers) &&
+		all(facts.Commands, func(c event.Command) bool { return c.ReadOnly || r.covers(c) })
 }
 
 // all reports whether for lists that have something in them, and nothing else.
@@ -74,34 +111,77 @@ func all[T any](list []T, fits func(T) bool) bool {
 	return len(list) > 0 && !slices.ContainsFunc(list, func(v T) bool { return !fits(v) })
 }
 
-func (r Rule) path(p event.PathUse, allow bool) bool {
-	if allow {
-		return p.Alias || !p.Unknown && r.Path.Match(p.Path) && (!p.Tree || r.Path.Match(p.Path+"/\x00"))
-	}
-	return p.Unknown || r.Path.Guards(p.Path) || p.Tree && r.Path.Below(p.Path)
+// within reports whether a path, with all that is touched by it, is one that the rule
+// spells out.
+func (r Rule) within(p event.PathUse) bool {
+	base := p.Base()
+	return p.Alias || !p.Unknown && r.Path.Match(base) && (!p.Tree && !p.Pattern || r.Path.Match(base+"/\x00"))
 }
 
-func (r Rule) hosts(f *event.Facts, allow bool) bool {
-	fits := func(host string) bool { return wild(strings.ToLower(r.Host), host) }
-	if allow {
-		return all(f.Hosts, fits)
+// touched is the place of a path that the rule matches, or may match, -1 for none. One
+// that it is known to match has no doubt.
+func (r Rule) touched(paths []event.PathUse) (at int, doubt string) {
+	at = -1
+	for i, p := range paths {
+		why := ""
+		switch {
+		case p.Unknown:
+			why = "which file " + p.Path + " is, is computed when it runs"
+		case !p.Pattern && r.Path.Guards(p.Path):
+			return i, ""
+		case !r.Path.parts().touches(p):
+			continue
+		case p.Pattern:
+			why = p.Path + " may stand for a path that the rule names"
+		default:
+			why = "a path that the rule names may lie below " + p.Path
+		}
+		if at < 0 {
+			at, doubt = i, why
+		}
 	}
-	return slices.ContainsFunc(f.Hosts, fits)
+	return at, doubt
 }
 
-// commands: a rule that allows must know every command of the line, but for
-// those that change nothing.
-func (r Rule) commands(commands []event.Command, allow bool) bool {
-	if !allow {
-		return slices.ContainsFunc(commands, r.forbids)
-	}
-	return slices.ContainsFunc(commands, r.covers) &&
-		all(commands, func(c event.Command) bool { return c.ReadOnly || r.covers(c) })
-}
+func (r Rule) host(host string) bool { return wild(strings.ToLower(r.Host), host) }
 
-// covers reports whether a command is one that the rule spells out.
+// covers reports whether a command is one that the rule spells out. A program that
+// either calls by a path is known by the file that the path leads to.
 func (r Rule) covers(c event.Command) bool {
-	return !c.Computed && fits(strings.Fields(r.Command), c.Words, wild)
+	pattern := strings.Fields(r.Command)
+	if c.Computed || len(pattern) == 0 || len(c.Words) == 0 {
+		return false
+	}
+	words := c.Words
+	if strings.Contains(pattern[0], "/") {
+		if c.Program == "" {
+			return false
+		}
+		pattern[0], words = path.Clean(pattern[0]), append([]string{c.Program}, words[1:]...)
+	}
+	return fits(pattern, words, wild)
+}
+
+// forbidden is the place of a command that the rule matches, or may match, -1 for
+// none. One that it is known to match has no doubt.
+func (r Rule) forbidden(commands []event.Command) (at int, doubt string) {
+	at = -1
+	for i, c := range commands {
+		switch known := (event.Command{Words: c.Words, Program: c.Program}); {
+		case !r.forbids(c):
+		case !c.Computed && !anyCut(c.Words), r.forbids(known) && !anyCut(c.Words):
+			return i, ""
+		case at < 0 && c.Computed:
+			at, doubt = i, "what "+strings.Join(c.Words, " ")+" is, is computed when it runs"
+		case at < 0:
+			at, doubt = i, "a word of "+c.Words[0]+" is too long to be compared"
+		}
+	}
+	return at, doubt
+}
+
+func anyCut(words []string) bool {
+	return slices.ContainsFunc(words, func(w string) bool { return strings.HasSuffix(w, event.WordCut) })
 }
 
 // forbids reports whether a command may be one that the rule is about: under a path
@@ -110,6 +190,11 @@ func (r Rule) covers(c event.Command) bool {
 func (r Rule) forbids(c event.Command) bool {
 	if len(c.Words) == 0 {
 		return false
+	}
+	if c.Program != "" && c.Program != c.Words[0] {
+		leads := event.Command{Words: append([]string{"/" + c.Program}, c.Words[1:]...), Computed: c.Computed}
+		c.Program = ""
+		return r.forbids(c) || r.forbids(leads)
 	}
 	computed := func(word string) bool { return c.Computed && strings.ContainsAny(word, "$`*?[{~") }
 	may := func(pattern, word string) bool {

@@ -7,10 +7,11 @@ import (
 	"github.com/pawlrun/pawl/event"
 )
 
-// unclear asks about a call of which it is not known what it does or which
-// file it writes: some rule might forbid it. An owner who said that the tool
-// never asks, or that nothing does, has answered, as long as the same owner
-// protects nothing that the call might touch.
+// unclear asks about a call of which it is not known what it does or which file it
+// writes, because some rule might forbid it. It does not ask where nothing depends on
+// that: a sandbox holds the protected paths whatever the call does, or the owner said
+// that the tool never asks and protects nothing, and no rule speaks of some calls of
+// the tool.
 func (r Rules) unclear(c *event.ToolCall) []Verdict {
 	if c.Facts == nil {
 		return nil
@@ -29,16 +30,29 @@ func (r Rules) unclear(c *event.ToolCall) []Verdict {
 			Reason: strings.Join(append(why, "the call may touch what is protected"), "; "),
 		}}
 	}
-	if len(why) == 0 || r.NeverAsks(c.Tool) && !r.guards() {
+	if len(why) == 0 {
+		return nil
+	}
+	switch forbids := r.mightForbid(c); {
+	case forbids != "":
+		why = append(why, "so it might be what a rule is about ("+forbids+")")
+	case c.Facts.Sandboxed, r.NeverAsks(c.Tool) && len(r.Protected) == 0:
 		return nil
 	}
 	return []Verdict{{Decision: event.DecisionAsk, Rule: "unclear", Reason: strings.Join(why, "; ")}}
 }
 
-// guards reports whether the owner protects something that an unclear call might
-// touch.
-func (r Rules) guards() bool {
-	return len(r.Protected) > 0 || slices.ContainsFunc(r.Rules, func(rule Rule) bool { return rule.Decision != event.DecisionAllow })
+// mightForbid is the first rule that denies or asks by what is not known of a call, ""
+// where there is none. Without a sandbox a program may do what a rule forbids to
+// another tool.
+func (r Rules) mightForbid(c *event.ToolCall) string {
+	for _, rule := range r.Rules {
+		about := wild(rule.Tool, c.Tool) && (rule.Path != "" || rule.Host != "" || rule.Command != "")
+		if rule.Decision != event.DecisionAllow && (about || !c.Facts.Sandboxed) {
+			return rule.String()
+		}
+	}
+	return ""
 }
 
 // files holds calls to the bound on files. What runs programs is not held by a

@@ -121,6 +121,10 @@ func (r *reader) copy(name string, fits pattern, args []word, dirs []string) {
 	for _, s := range sources {
 		r.path(s, dirs, event.PathUse{Write: linking || taking, Given: keeping && !taking, Tree: tree})
 		switch {
+		case s.glob && !to.computed:
+			r.intoDirectory(s, to.text, dirs, into)
+		case s.computed && r.ws.confined:
+			r.unknown(word{text: to.text + "/" + s.text}, into)
 		case s.computed:
 			r.path(to, dirs, event.PathUse{Write: true, Tree: true})
 		case !to.computed:

@@ -39,6 +39,7 @@ func (r *reader) simple(words []word, dirs []string, depth int) after {
 		r.unclear("it has too many commands")
 		return stay(dirs)
 	}
+	command.Program = r.leadsTo(words[0], dirs)
 	at := len(r.facts.Commands)
 	r.facts.Commands = append(r.facts.Commands, command)
 	if words[0].computed {
@@ -71,6 +72,21 @@ func (r *reader) simple(words []word, dirs []string, depth int) after {
 		r.facts.Commands[at].ReadOnly = r.reads(name, args, command.Computed, dirs)
 	}
 	return stay(dirs)
+}
+
+// leadsTo is the file of a program that is called by a path, "" where that is not
+// known. One outside of the workspace keeps the name that it is called by, so that a
+// rule can name /usr/bin/awk.
+func (r *reader) leadsTo(w word, dirs []string) string {
+	switch {
+	case w.computed || !strings.Contains(w.text, "/"), len(dirs) != 1, dirs[0] == anywhere && !filepath.IsAbs(w.text):
+		return ""
+	}
+	file := r.ws.PathFrom(dirs[0], w.text)
+	if file.Outside && filepath.IsAbs(w.text) && filepath.Clean(w.text) == w.text && r.ws.within(w.text).Outside {
+		return trim(w.text)
+	}
+	return trim(file.Path)
 }
 
 // program is the name of the program that a command's first word runs. One
@@ -178,7 +194,7 @@ func (r *reader) cd(args []word, dirs []string) after {
 func (r *reader) given(args []word, dirs []string) {
 	for _, a := range args {
 		if a.glob {
-			r.givenGlob(a, dirs)
+			r.glob(a, dirs, event.PathUse{Given: true})
 			continue
 		}
 		if a.computed {

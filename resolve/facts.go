@@ -11,17 +11,13 @@ import (
 // path notes a file that is named from any of the directories.
 func (r *reader) path(w word, dirs []string, use event.PathUse) {
 	name := w.text
-	if w.computed {
-		dir, _, ok := cutLast(w.prefix, "/")
-		switch {
-		case w.glob && ok:
-			name, use.Tree = dir+"/", true
-		case w.glob:
-			name, use.Tree = ".", true
-		default:
-			r.unknown(w, use)
-			return
-		}
+	switch {
+	case w.glob:
+		r.glob(w, dirs, use)
+		return
+	case w.computed:
+		r.unknown(w, use)
+		return
 	}
 	for _, dir := range dirs {
 		if dir == anywhere && !filepath.IsAbs(name) {

@@ -59,7 +59,7 @@ var gitBefore = []string{"-p", "-P", "--paginate", "--no-pager", "--no-optional-
 func (r *reader) git(args []word, computed bool, dirs []string) bool {
 	sub, operands, elsewhere := r.gitOptions(args)
 	fits := gitLooks[sub]
-	looks := fits != nil && !computed && !elsewhere && r.ws.confined && !slices.ContainsFunc(operands, func(a word) bool { return !fits.MatchString(a.text) }) &&
+	looks := fits != nil && !computed && !elsewhere && r.ws.gitLooks && !slices.ContainsFunc(operands, func(a word) bool { return !fits.MatchString(a.text) }) &&
 		!(sub == "stash" && len(operands) == 0) && !slices.ContainsFunc(dirs, func(dir string) bool { return !r.ws.repository(dir) })
 	if elsewhere {
 		r.gitContents(sub, operands, []string{anywhere})
@@ -186,7 +186,8 @@ func (r *reader) gitContents(sub string, operands []word, dirs []string) {
 // has his settings below these directories. Where one of those is in the
 // workspace, anybody who may edit may have written what git is told there.
 func (w Workspace) Confined(settings ...string) Workspace {
-	w.confined = !slices.ContainsFunc(settings, func(dir string) bool { return filepath.IsAbs(dir) && !w.Path(dir).Outside })
+	w.confined = true
+	w.gitLooks = !slices.ContainsFunc(settings, func(dir string) bool { return filepath.IsAbs(dir) && !w.Path(dir).Outside })
 	return w
 }
 

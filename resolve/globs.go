@@ -4,40 +4,101 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/pawlrun/pawl/event"
 )
 
 const (
-	// maxNames is how many files a pattern of names may stand for before they are no
-	// longer told apart.
+	// maxNames is how many files the patterns of names in a line may stand for before
+	// they are no longer listed.
 	maxNames = 50
 	// maxLooked is how many entries of directories are held against patterns.
 	maxLooked = 4096
 )
 
-// givenGlob notes the files whose names are given to a program of which it is not
-// known what it does with them, as the shell will find them. Of too many it notes
-// the directory that they lie below. Where there are none a program is given the
-// pattern itself, and may make a file of that name.
-func (r *reader) givenGlob(a word, dirs []string) {
-	if dir, _, below := cutLast(a.prefix, "/"); below {
-		r.path(word{text: dir + "/"}, dirs, event.PathUse{Given: true})
+// glob notes the files whose names a command is given, as the shell will find them,
+// and the directory that their pattern names: where there are no such files a command
+// is given the pattern itself, and may make a file of that name.
+func (r *reader) glob(w word, dirs []string, use event.PathUse) {
+	base, rest, below := globBase(w.names)
+	if below {
+		r.path(word{text: base}, dirs, event.PathUse{Given: use.Given || use.Write})
 	}
 	for _, dir := range dirs {
-		if dir == anywhere && !filepath.IsAbs(a.names) {
-			r.unknown(a, event.PathUse{Given: true})
+		if dir == anywhere && !filepath.IsAbs(w.names) {
+			r.unknown(w, use)
 			continue
 		}
-		found, ok := r.expand(absolute(dir, a.names))
-		if !ok {
-			r.path(a, []string{dir}, event.PathUse{Given: true})
+		found, ok := r.expand(absolute(dir, w.names))
+		many := r.globbed+len(found) > maxNames
+		if !ok || many {
+			r.manyNames(dir, base, rest, use)
+		} else {
+			r.globbed += len(found)
 		}
 		for _, name := range found {
-			r.path(word{text: name}, []string{dir}, event.PathUse{Given: true, Found: true})
+			if many && r.straight(dir, name) {
+				continue
+			}
+			each := use
+			each.Found = true
+			r.path(word{text: name}, []string{dir}, each)
 		}
 	}
+}
+
+// intoDirectory notes the files that get the names below a directory for which a
+// pattern stands.
+func (r *reader) intoDirectory(w word, to string, dirs []string, into event.PathUse) {
+	for _, dir := range dirs {
+		found, ok := r.expand(absolute(dir, w.names))
+		if !ok || dir == anywhere || r.globbed+len(found) > maxNames {
+			r.manyNames(dir, to+"/", path.Base(w.names), into)
+			continue
+		}
+		r.globbed += len(found)
+		for _, name := range found {
+			each := into
+			each.Found = true
+			r.path(word{text: to + "/" + path.Base(name)}, []string{dir}, each)
+		}
+	}
+}
+
+// globBase splits a pattern of names before its first part that is one.
+func globBase(names string) (base, rest string, below bool) {
+	at := strings.LastIndexByte(names[:strings.IndexAny(names+"*", "*?[")], '/')
+	return names[:at+1], names[at+1:], at >= 0
+}
+
+// manyNames notes a pattern that stands for too many files to list them.
+func (r *reader) manyNames(dir, base, rest string, use event.PathUse) {
+	parts := strings.Split(rest, "/")
+	if slices.Contains(parts, "..") || dir == anywhere && !filepath.IsAbs(base) {
+		r.unknown(word{text: base + rest}, use)
+		return
+	}
+	for i, part := range parts {
+		parts[i] = withoutBrackets(part)
+	}
+	at := r.ws.PathFrom(dir, base)
+	use.Path, use.Outside, use.Pattern = path.Join(at.Path, path.Join(parts...)), at.Outside, true
+	r.use(use)
+}
+
+// straight reports whether no link leads from a name to its file.
+func (r *reader) straight(dir, name string) bool {
+	return r.ws.PathFrom(dir, name) == r.ws.within(filepath.Clean(name))
+}
+
+// withoutBrackets is a part of a pattern in which a bracket stands for anything.
+func withoutBrackets(part string) string {
+	if before, _, bracket := strings.Cut(part, "["); bracket {
+		return before + "*"
+	}
+	return part
 }
 
 // expand gives the files whose absolute names match a pattern, and perhaps some
@@ -52,9 +113,7 @@ func (r *reader) expand(pattern string) (names []string, ok bool) {
 		if r.looked += len(names); r.looked > maxLooked {
 			return nil, false
 		}
-		if before, _, bracket := strings.Cut(part, "["); bracket {
-			part = before + "*"
-		}
+		part = withoutBrackets(part)
 		if !strings.ContainsAny(part, "*?") {
 			var next []string
 			for _, dir := range names {
@@ -79,9 +138,7 @@ func (r *reader) expand(pattern string) (names []string, ok bool) {
 				}
 			}
 		}
-		if names = next; len(names) > maxNames {
-			return nil, false
-		}
+		names = next
 	}
 	return names, true
 }

@@ -25,6 +25,8 @@ type Workspace struct {
 	search []string
 	// confined: a sandbox confines what its command lines do.
 	confined bool
+	// gitLooks: git is told nothing there that the workspace says.
+	gitLooks bool
 }
 
 // At is the workspace in a directory that exists.

@@ -50,8 +50,8 @@ func (w Workspace) arms(p event.PathUse) bool {
 		if !w.own(dir) || !filepath.IsAbs(dir) {
 			continue
 		}
-		d := w.Path(dir).Path
-		if p.Path == d || p.Path == "." || strings.HasPrefix(d, p.Path+"/") || strings.HasPrefix(p.Path, d+"/") {
+		d, at := w.Path(dir).Path, p.Base()
+		if at == d || at == "." || strings.HasPrefix(d, at+"/") || strings.HasPrefix(at, d+"/") {
 			return true
 		}
 	}

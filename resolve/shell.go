@@ -60,8 +60,9 @@ type reader struct {
 	// there yet when the line is judged.
 	steps, named int
 	links        bool
-	// looked is how many names of files have been held against patterns.
-	looked int
+	// looked is how many names of files have been held against patterns, and globbed
+	// how many of those that fit are listed.
+	looked, globbed int
 	// notOnlyLooks says that no command of the line is known to change nothing,
 	// because a shell may run what a variable holds, or one of the programs is
 	// not the one that its name stands for.

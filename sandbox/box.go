@@ -61,5 +61,8 @@ func (m *Machine) Open(t Tier, p Policy) (*Box, error) {
 // Policy is the policy of the box, with what it did not say filled in.
 func (b *Box) Policy() Policy { return b.policy }
 
+// Tier is what holds the commands.
+func (b *Box) Tier() Tier { return b.tier }
+
 // Close deletes the temporary files. No command of the box may run any more.
 func (b *Box) Close() error { return b.own.remove() }

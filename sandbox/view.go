@@ -1,6 +1,8 @@
 package sandbox
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -175,6 +177,24 @@ func (v *view) allow(g Grant) {
 	if !slices.ContainsFunc(v.write, func(dir string) bool { return inside(path, dir) }) || v.guarded(path) {
 		v.grant = append(v.grant, path)
 	}
+}
+
+// Scratch reports whether commands of a tier with a bound on files have directories of
+// their own for temporary files, in the place of the machine's.
+func Scratch(t Tier, f Filesystem) bool { return t.mounts() && f != FilesystemFull }
+
+// InScratch reports whether an absolute path lies in such a directory, and nothing of
+// the machine's lies there on the way to it: that would be shown to a command which was
+// permitted to write it.
+func InScratch(path string) bool {
+	for _, dir := range []string{"/tmp", "/var/tmp"} {
+		if below, ok := strings.CutPrefix(path, dir+"/"); ok {
+			top, _, _ := strings.Cut(below, "/")
+			_, err := os.Lstat(filepath.Join(dir, top))
+			return errors.Is(err, fs.ErrNotExist)
+		}
+	}
+	return false
 }
 
 // MayWrite reports whether a command with some grants may write or replace a file,

@@ -35,7 +35,7 @@ func (o Options) grants(facts *event.Facts) []sandbox.Grant {
 	}
 	var grants []sandbox.Grant
 	for _, p := range facts.Paths {
-		if !p.Write || p.Unknown || p.Alias || !p.Outside && o.Sandbox.Policy().Filesystem == sandbox.FilesystemReadOnly {
+		if !p.Write || p.Unknown || p.Alias || p.Pattern || p.Scratch || !p.Outside && o.Sandbox.Policy().Filesystem == sandbox.FilesystemReadOnly {
 			continue
 		}
 		grants = append(grants, sandbox.Grant{Path: o.at(p), Tree: p.Tree})
@@ -52,10 +52,22 @@ func (o Options) withProtection(facts event.Facts) event.Facts {
 	}
 	held, behind := o.Sandbox.Policy().Protected, o.behindLinks()
 	for i, p := range facts.Paths {
-		facts.Paths[i].Protected = p.Write && !p.Outside && !p.Unknown && !p.Alias &&
+		facts.Paths[i].Protected = p.Write && !p.Outside && !p.Unknown && !p.Alias && !p.Pattern &&
 			(held.Protects(p.Path) || p.Tree && held.Below(p.Path) || slices.ContainsFunc(behind, func(name string) bool {
 				return below(p.Path, name) || p.Tree && below(name, p.Path)
 			}))
+	}
+	return facts
+}
+
+// withScratch says which of the paths that a command writes lie in a directory of the
+// sandbox's own.
+func (o Options) withScratch(facts event.Facts) event.Facts {
+	if !o.Scratch {
+		return facts
+	}
+	for i, p := range facts.Paths {
+		facts.Paths[i].Scratch = p.Outside && p.Write && !p.Unknown && sandbox.InScratch(p.Path)
 	}
 	return facts
 }

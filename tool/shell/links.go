@@ -17,7 +17,7 @@ func (o Options) withOtherNames(facts event.Facts) event.Facts {
 	others := sandbox.NewOtherNames(o.Dir, o.Protected)
 	for _, p := range slices.Clone(facts.Paths) {
 		changes := p.Write || p.Given
-		if !changes && !o.GateReads || p.Unknown || p.Outside || p.Alias {
+		if !changes && !o.GateReads || p.Unknown || p.Outside || p.Alias || p.Pattern {
 			continue
 		}
 		names, err := others.Of(p.Path, !changes && p.Tree)

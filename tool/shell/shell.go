@@ -52,6 +52,10 @@ type Options struct {
 	// does so without a network, so that none brings in or sends out anything.
 	// Both follow from Sandbox where that is given.
 	Inside, Offline bool
+	// Full says that the sandbox does not hold what is protected or what is outside
+	// the working directory, Scratch that commands have directories of their own for
+	// temporary files. Both follow from Sandbox where that is given.
+	Full, Scratch bool
 	// Protected says what of the working directory is protected, so that a
 	// command is also judged by the protected names that a file has besides the
 	// one that it is called by; nil protects what Sandbox does.
@@ -76,9 +80,12 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Sandbox != nil {
 		o.Inside = !o.OnDemand
-		o.Offline = o.Inside && o.Sandbox.Policy().Egress.Network == egress.NetworkNone
+		p := o.Sandbox.Policy()
+		o.Full = p.Protected == nil || p.Filesystem == sandbox.FilesystemFull
+		o.Scratch = o.Inside && sandbox.Scratch(o.Sandbox.Tier(), p.Filesystem)
+		o.Offline = o.Inside && p.Egress.Network == egress.NetworkNone
 		if o.Protected == nil {
-			o.Protected = o.Sandbox.Policy().Protected
+			o.Protected = p.Protected
 		}
 	}
 	o.Timeout = cmp.Or(o.Timeout, tool.DefaultTimeout)
@@ -129,9 +136,10 @@ func (o Options) facts(command string) event.Facts {
 		if o.Inside {
 			ws = ws.Confined(o.variable("HOME"), o.variable("XDG_CONFIG_HOME"))
 		}
-		facts = o.withProtection(o.withOtherNames(ws.Shell(command)))
+		facts = o.withScratch(o.withProtection(o.withOtherNames(ws.Shell(command))))
 	}
 	facts.Unsandboxed = !o.Inside
+	facts.Sandboxed = o.Inside && !o.Full
 	return facts
 }
 
