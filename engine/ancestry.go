@@ -14,34 +14,16 @@ const maxAncestors = 256
 // and what that starts. A process that has left its parents is not known any
 // more, and one that sees another /proc than its machine's is known only as far
 // as [CannotTell] says; only a sandbox holds those.
-func StartedBy(owner string) bool { return NewAncestry().ComesFrom(os.Getppid(), owner) }
-
-// Ancestry is one look at who started whom of this machine's processes. It reads
-// each of them once, however many it is asked about.
-type Ancestry struct {
-	machine string
-	parent  func(pid int) int
-	parents map[int]int
-}
-
-// NewAncestry begins a look.
-func NewAncestry() *Ancestry { return newAncestry(parentOf) }
-
-func newAncestry(parent func(pid int) int) *Ancestry {
-	return &Ancestry{machine: machineID(), parent: parent, parents: map[int]int{}}
-}
-
-// ComesFrom reports whether a process of this machine is the one that an owner
-// names, or was started by it, as in [StartedBy].
-func (a *Ancestry) ComesFrom(pid int, owner string) bool {
+func StartedBy(owner string) bool {
 	parts := strings.Split(owner, "/")
-	if len(parts) != 4 || !samePIDs(parts[0], a.machine) {
+	if len(parts) != 4 || !samePIDs(parts[0], machineID()) {
 		return false
 	}
 	driver, err := strconv.Atoi(parts[1])
 	if err != nil || driver <= 0 {
 		return false
 	}
+	pid := os.Getppid()
 	for range maxAncestors {
 		switch {
 		case pid == driver:
@@ -49,12 +31,7 @@ func (a *Ancestry) ComesFrom(pid int, owner string) bool {
 		case pid <= 1:
 			return false
 		}
-		parent, known := a.parents[pid]
-		if !known {
-			parent = a.parent(pid)
-			a.parents[pid] = parent
-		}
-		pid = parent
+		pid = parentOf(pid)
 	}
 	return false
 }

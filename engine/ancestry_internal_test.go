@@ -1,9 +1,6 @@
 package engine
 
-import (
-	"fmt"
-	"testing"
-)
+import "testing"
 
 // A command of a run can put itself where it sees neither its driver nor
 // anything else of the machine, and give its host another name.
@@ -33,26 +30,5 @@ func TestAProcessThatMayHideFromItsDriverIsToldFromOneThatCannot(t *testing.T) {
 	if !samePIDs(first, "other:b001:"+firstPIDs) || samePIDs(first, "laptop:b002:"+firstPIDs) || samePIDs(first, "laptop:b001:7") ||
 		!samePIDs("mac::", "mac::") || samePIDs("mac::", "pc::") {
 		t.Error("processes are counted by another measure than boot and namespace")
-	}
-}
-
-// A server asks about every process of the machine, for the driver of every run
-// that is going, at each request.
-func TestALookAtWhoStartedWhomReadsEachProcessOnce(t *testing.T) {
-	const processes, drivers = 200, 50
-	looks := 0
-	a := newAncestry(func(pid int) int { looks++; return pid - 1 })
-	for pid := 2; pid <= processes; pid++ {
-		for driver := range drivers {
-			if a.ComesFrom(pid, fmt.Sprintf("%s/%d//x", a.machine, processes+1+driver)) {
-				t.Errorf("process %d comes from one that it started", pid)
-			}
-		}
-		if !a.ComesFrom(pid, a.machine+"/2//x") {
-			t.Errorf("process %d does not come from the one that started all", pid)
-		}
-	}
-	if looks > processes {
-		t.Errorf("%d processes were looked at %d times", processes, looks)
 	}
 }

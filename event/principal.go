@@ -14,8 +14,10 @@ type Proof string
 
 // The proofs.
 const (
-	// ProofUser: the operating system says whose process or connection it is.
+	// ProofUser: the operating system says whose process it is.
 	ProofUser Proof = "user"
 	// ProofToken: a token of that name came with the request.
 	ProofToken Proof = "token"
+	// ProofNone: nothing was proven, because the server was started with --no-auth.
+	ProofNone Proof = "none"
 )

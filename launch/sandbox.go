@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 
 	"github.com/pawlrun/pawl/egress"
@@ -35,6 +36,12 @@ func (o Options) confine(a *spec.Agent, pinned string) (confinement, error) {
 	c, err := o.confinement(a, pinned)
 	if err != nil || c.tier == sandbox.None {
 		return c, err
+	}
+	// What is made while a command runs is not hidden from it.
+	if state, err := StateDir(); err == nil {
+		if _, within := inside(o.Workspace, real(state)); !within {
+			_ = os.MkdirAll(state, 0o700)
+		}
 	}
 	if c.box, err = o.Sandbox.Open(c.tier, c.policy); err != nil {
 		if errors.Is(err, sandbox.ErrUnavailable) {

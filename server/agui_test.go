@@ -157,7 +157,7 @@ func TestAGUI(t *testing.T) {
 	for name, c := range scenes() {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s, _ := newServer(t, anybody, c.files)
+				s, _ := newServer(t, c.files)
 				l := local{s, t}
 				path := c.play(l) + "/events?format=ag-ui&tree=true"
 				whole := l.streamed(path, "")
@@ -202,7 +202,7 @@ func named(line string, ids map[string]string) string {
 // Live text is said once, and its message is open until the answer is whole.
 func TestAGUIWithLiveText(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, _ := newServer(t, anybody, asking())
+		s, _ := newServer(t, asking())
 		l := local{s, t}
 		_, path := l.begin("asks")
 		v, said, pieces := verifying(t), map[string]string{}, 0

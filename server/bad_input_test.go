@@ -20,7 +20,7 @@ import (
 
 func TestHalfARequestIsNotWaitedForForever(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, _ := newServer(t, anybody, nil)
+		s, _ := newServer(t, nil)
 		l, stop := serving(t, s)
 		here, there := net.Pipe()
 		l.accepted <- end{there}
@@ -39,7 +39,7 @@ func TestHalfARequestIsNotWaitedForForever(t *testing.T) {
 }
 
 func TestAHeaderOfAMegabyteIsRefused(t *testing.T) {
-	s, _ := newServer(t, anybody, nil)
+	s, _ := newServer(t, nil)
 	l, stop := serving(t, s)
 	here, there := net.Pipe()
 	l.accepted <- end{there}
@@ -79,7 +79,7 @@ func TestMoreConnectionsThanThereMayBeAreToldToComeAgain(t *testing.T) {
 	store := memory.New(nil)
 	e := engine.New(store, versions.Make, engine.Options{})
 	s, err := server.New(server.Options{
-		Store: store, Engine: e, Controller: control.New(store, e), Agents: t.TempDir(), User: "somebody", Admit: anybody, Connections: 2,
+		Store: store, Engine: e, Controller: control.New(store, e), Agents: t.TempDir(), User: "somebody", NoAuth: true, Connections: 2,
 	})
 	if err != nil {
 		t.Fatal(err)

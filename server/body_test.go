@@ -101,7 +101,7 @@ func TestASpecOfABodyNamesNoFileOfThisMachine(t *testing.T) {
 	if err := os.WriteFile(outside, []byte("- text: a secret\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s, dir := newServer(t, anybody, map[string]string{"agent.yaml": answering, "script.yaml": "- text: the end\n"})
+	s, dir := newServer(t, map[string]string{"agent.yaml": answering, "script.yaml": "- text: the end\n"})
 	if err := os.Symlink(outside, filepath.Join(dir, "link.yaml")); err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +156,7 @@ func FuzzQueries(f *testing.F) {
 			f.Add(path, seed)
 		}
 	}
-	made, _ := newServer(f, anybody, nil)
+	made, _ := newServer(f, nil)
 	s := conforming(f, made)
 	f.Fuzz(func(t *testing.T, path, query string) {
 		switch path {
@@ -183,7 +183,7 @@ func FuzzBodies(f *testing.F) {
 		f.Add("/v1/runs", seed)
 		f.Add("/v1/runs/none/approve", seed)
 	}
-	made, _ := newServer(f, anybody, nil)
+	made, _ := newServer(f, nil)
 	s := conforming(f, made)
 	f.Fuzz(func(t *testing.T, path, body string) {
 		if path != "/v1/runs" {

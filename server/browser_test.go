@@ -99,7 +99,7 @@ func TestThePageInABrowser(t *testing.T) {
 	t.Cleanup(model.Close)
 	t.Setenv("OPENAI_BASE_URL", model.URL+"/v1")
 
-	s, _ := newServer(t, anybody, shownFiles)
+	s, _ := newServer(t, shownFiles)
 	open := httptest.NewServer(conforming(t, s))
 	t.Cleanup(open.Close)
 	gated, viewer := needingTokens(t)
@@ -152,7 +152,7 @@ func TestThePageInABrowser(t *testing.T) {
 			}
 		})
 	}
-	if scenes != 11 {
+	if scenes != 12 {
 		t.Errorf("%d scenes were played:\n%s", scenes, out)
 	}
 }
@@ -177,7 +177,7 @@ func needingTokens(t *testing.T) (url, viewer string) {
 	e := engine.New(store, versions.Make, engine.Options{})
 	s, err := server.New(server.Options{
 		Store: store, Engine: e, Controller: control.New(store, e), Agents: dir, Tokens: file,
-		Launch: launch.Options{Flags: launch.Flags{Workspace: dir}}, User: "somebody", Admit: anybody,
+		Launch: launch.Options{Flags: launch.Flags{Workspace: dir}}, User: "somebody",
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -32,13 +32,13 @@ var writing = map[string]string{
 }
 
 // somebody is the user of these servers.
-var somebody = event.Principal{Name: "somebody", Role: "admin", Proof: event.ProofUser}
+var somebody = event.Principal{Name: "somebody", Role: "admin", Proof: event.ProofNone}
 
 // inBubble plays with a server where time is virtual.
 func inBubble(t *testing.T, files map[string]string, play func(l local, dir string)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		s, dir := newServer(t, anybody, files)
+		s, dir := newServer(t, files)
 		play(local{s, t}, dir)
 	})
 }

@@ -14,17 +14,16 @@ import (
 	"github.com/pawlrun/pawl/event"
 )
 
-// Admit says whether the process at the other end of a connection may speak to the
-// server at all; the error says why not.
-type Admit func(ctx context.Context, there, here netip.AddrPort) error
-
 // guarded lets only those requests through that were meant for the server, and says
-// of each who makes it. Nothing of a request is looked at before.
+// of each who makes it. Nothing of a request is looked at before, and nothing at all
+// of what comes from an address that sends too many.
 func (s *Server) guarded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		here, there, err := s.endsOf(r)
 		if err == nil {
-			err = s.admit(r.Context(), there, here)
+			if wait := s.limiter.take("from "+there.Addr().String(), ofAddress(), time.Now()); wait > 0 {
+				err = tooMany(wait)
+			}
 		}
 		if err == nil {
 			err = s.meantFor(r, here)
@@ -42,11 +41,12 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 	})
 }
 
-// identified is a request with its principal: who the token names that comes with it,
-// nobody where none does, and without tokens the server's own user. A request within a
-// session of Socket.IO is made by who the session is with.
+// identified is a request with its principal: the one that its token names, and no
+// one where it has none. Without tokens it is the server's own user, who has proven
+// nothing. A request within a session of Socket.IO is made by the principal of the
+// session.
 func (s *Server) identified(r *http.Request, there netip.AddrPort) (_ *http.Request, done func(), err error) {
-	p, ctx, done := s.user, r.Context(), func() {}
+	p, ctx, done := event.Principal{Name: s.user.Name, Role: s.user.Role, Proof: event.ProofNone}, r.Context(), func() {}
 	given, has := r.Header["Authorization"]
 	if s.keys != nil {
 		p = s.sockets.principal(r)
@@ -65,14 +65,18 @@ func (s *Server) identified(r *http.Request, there netip.AddrPort) (_ *http.Requ
 	return r.WithContext(context.WithValue(ctx, principalKey{}, p)), done, err
 }
 
-// bearer is who the header Authorization names. The context ends with the token.
+// longestToken bounds what is hashed to compare it.
+const longestToken = 512
+
+// bearer is the principal that the header Authorization names. The context ends with
+// the token.
 func (s *Server) bearer(ctx context.Context, given []string) (p event.Principal, within context.Context, done func(), err error) {
-	if token, is := strings.CutPrefix(given[0], "Bearer "); is && len(given) == 1 {
+	if token, is := strings.CutPrefix(given[0], "Bearer "); is && len(given) == 1 && len(token) <= longestToken {
 		if p, within, done, ok := s.keys.admit(ctx, token); ok {
 			return p, within, done, nil
 		}
 	}
-	return p, ctx, func() {}, kindToken.problem("send the header Authorization: Bearer TOKEN with a token that 'pawl token list' shows", "the token does not count")
+	return p, ctx, func() {}, kindToken.problem(sendToken, "the token does not count")
 }
 
 // limitedAs is as whom somebody is limited who asks, and to how many requests.
@@ -130,10 +134,9 @@ func (s *Server) endsOf(r *http.Request) (here, there netip.AddrPort, err error)
 		there, err = netip.ParseAddrPort(r.RemoteAddr)
 	}
 	here, there = unmapped(here), unmapped(there)
-	wide := s.keys != nil
-	if err != nil || !wide && (!here.Addr().IsLoopback() || !there.Addr().IsLoopback()) {
+	if err != nil || !s.wide && (!here.Addr().IsLoopback() || !there.Addr().IsLoopback()) {
 		return here, there, kindForbidden.problem("connect from this machine, by its loopback address",
-			"the connection comes from %s to %s; without tokens only this machine is served", r.RemoteAddr, local)
+			"the connection comes from %s to %s; without a file of tokens only this machine is served", r.RemoteAddr, local)
 	}
 	return here, there, nil
 }
@@ -152,8 +155,10 @@ func (s *Server) meantFor(r *http.Request, here netip.AddrPort) error {
 	if origins, given := r.Header["Origin"]; given && (len(origins) != 1 || origins[0] != s.scheme+"://"+r.Host) {
 		return kindForbidden.problem(next, "the request comes from the origin %q, another one than this server's", origins)
 	}
-	switch site := r.Header.Get("Sec-Fetch-Site"); site {
-	case "", "same-origin", "none":
+	switch site := r.Header.Get("Sec-Fetch-Site"); {
+	case site == "", site == "same-origin", site == "none":
+		return nil
+	case r.URL.Path == "/" && r.Header.Get("Sec-Fetch-Mode") == "navigate": // a link to the page, which holds no data
 		return nil
 	default:
 		return kindForbidden.problem(next, "the request was made by a page of another site (Sec-Fetch-Site: %q)", site)

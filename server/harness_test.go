@@ -22,17 +22,15 @@ import (
 	"github.com/pawlrun/pawl/server"
 )
 
-func anybody(context.Context, netip.AddrPort, netip.AddrPort) error { return nil }
-
 // newServer makes a server of a directory of files, on a journal in memory.
-func newServer(t testing.TB, admit server.Admit, files map[string]string) (*server.Server, string) {
+func newServer(t testing.TB, files map[string]string) (*server.Server, string) {
 	t.Helper()
-	return newServerOn(t, memory.New(nil), admit, files)
+	return newServerOn(t, memory.New(nil), files)
 }
 
-func newServerOn(t testing.TB, store journal.Store, admit server.Admit, files map[string]string) (*server.Server, string) {
+func newServerOn(t testing.TB, store journal.Store, files map[string]string) (*server.Server, string) {
 	t.Helper()
-	return newServerWith(t, store, files, func(o *server.Options) { o.Admit = admit })
+	return newServerWith(t, store, files, func(*server.Options) {})
 }
 
 // newServerWith makes a server whose options are changed.
@@ -47,7 +45,7 @@ func newServerWith(t testing.TB, store journal.Store, files map[string]string, c
 	e := engine.New(store, versions.Make, engine.Options{})
 	o := server.Options{
 		Store: store, Engine: e, Controller: control.New(store, e), Agents: dir,
-		Launch: launch.Options{Flags: launch.Flags{Workspace: dir}}, User: "somebody", Admit: anybody,
+		Launch: launch.Options{Flags: launch.Flags{Workspace: dir}}, User: "somebody", NoAuth: true,
 	}
 	change(&o)
 	s, err := server.New(o)
@@ -73,7 +71,7 @@ type site struct {
 
 func listening(t *testing.T, files map[string]string) site {
 	t.Helper()
-	s, _ := newServer(t, anybody, files)
+	s, _ := newServer(t, files)
 	web := httptest.NewServer(conforming(t, s))
 	t.Cleanup(web.Close)
 	return site{web, t}

@@ -14,7 +14,8 @@ import (
 )
 
 // keyring is a file of tokens as a server has it. It is read again when it changes,
-// and what is asked with a token that does not count any more is ended.
+// and what is asked with a token that does not count any more is ended. A keyring
+// without a path has the same tokens as long as the server lives.
 type keyring struct {
 	path string
 	log  *slog.Logger
@@ -56,8 +57,19 @@ func newKeyring(path string, log *slog.Logger) (*keyring, error) {
 	return k, nil
 }
 
+// keyringOf is a keyring of one token.
+func keyringOf(e tokens.Entry) *keyring {
+	return &keyring{entries: []tokens.Entry{e}, open: map[*admitted]bool{}}
+}
+
+// sendToken is what a client does that has sent no token, or none that counts.
+const sendToken = "send the header Authorization: Bearer TOKEN; 'pawl token show' prints the token of this start, and where the server has a file of tokens 'pawl token create' makes one"
+
 // refresh reads the file if it has changed. While it cannot be read no token counts.
 func (k *keyring) refresh() {
+	if k.path == "" {
+		return
+	}
 	info, err := os.Stat(k.path)
 	if err == nil && k.file != nil && os.SameFile(info, k.file) && info.ModTime().Equal(k.file.ModTime()) && info.Size() == k.file.Size() {
 		return

@@ -74,7 +74,7 @@ func TestEveryCallThatWaitsIsListedWithItsRun(t *testing.T) {
 func TestTheListOfCallsThatWaitReadsNoAnsweredRunWhole(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &counted{Store: memory.New(nil)}
-		s, _ := newServerOn(t, store, anybody, map[string]string{
+		s, _ := newServerOn(t, store, map[string]string{
 			"writes.yaml": strings.Replace(writing["writes.yaml"], "[fs.write]", "[fs.list, fs.write]", 1),
 			"writes.script.yaml": strings.Repeat("- tool_calls: [{name: fs.list, arguments: {path: .}}]\n", 3) +
 				writing["writes.script.yaml"],
@@ -105,7 +105,7 @@ func TestTheListOfCallsThatWaitReadsNoAnsweredRunWhole(t *testing.T) {
 // Nobody can decide about it any more: the run only has to be resumed.
 func TestACallThatNobodyDecidedAboutInTimeIsNoLongerListedAsWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, _ := newServerOn(t, memory.New(nil), anybody, map[string]string{
+		s, _ := newServerOn(t, memory.New(nil), map[string]string{
 			"writes.yaml": writing["writes.yaml"] + "\napprovals: {timeout: 1m}\n", "writes.script.yaml": writing["writes.script.yaml"],
 		})
 		l := local{s, t}
@@ -128,7 +128,7 @@ func TestACallThatNobodyDecidedAboutInTimeIsNoLongerListedAsWaiting(t *testing.T
 func TestARunThatOnlyHasToBeResumedIsListedAsAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.New(nil)
-		s, _ := newServerOn(t, store, anybody, writing)
+		s, _ := newServerOn(t, store, writing)
 		l := local{s, t}
 		run, path := l.begin("writes")
 		says := func(answered bool) {
@@ -160,7 +160,7 @@ func TestEveryAgentOfTheDirectoryIsListedAndSaysWhyItCannotRun(t *testing.T) {
 	}
 	maps.Copy(files, thinking)
 	maps.Copy(files, writing)
-	s, _ := newServer(t, anybody, files)
+	s, _ := newServer(t, files)
 	l := local{s, t}
 	type agent struct{ Name, Version, Description, File, Problem string }
 	for _, limit := range []int{1, 2, 50} {

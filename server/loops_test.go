@@ -232,13 +232,13 @@ func TestAnotherServerKnowsOfTheLoop(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.New(nil)
-		first, _ := newServerOn(t, store, anybody, looping)
+		first, _ := newServerOn(t, store, looping)
 		run := local{first, t}.loop(http.StatusAccepted, "reviewed", "start", rondoMessage).Data.Run
 		synctest.Wait()
 		if err := first.Close(); err != nil {
 			t.Fatal(err)
 		}
-		second, _ := newServerOn(t, store, anybody, looping)
+		second, _ := newServerOn(t, store, looping)
 		l := local{second, t}
 		if got := l.loop(http.StatusOK, "reviewed", "status", "").Data; got.Run != run || !got.Active || got.State.Iteration != 1 || got.Review == nil {
 			t.Errorf("the second server says %+v", got)
@@ -248,7 +248,7 @@ func TestAnotherServerKnowsOfTheLoop(t *testing.T) {
 		}
 		other := maps.Clone(looping)
 		other["reviewed.yaml"] += "# of another project\n"
-		third, _ := newServerOn(t, store, anybody, other)
+		third, _ := newServerOn(t, store, other)
 		if got := (local{third, t}).loop(http.StatusOK, "reviewed", "status", "").Data; got.Active {
 			t.Errorf("the loop of an agent of the same name in another directory is %+v", got)
 		}

@@ -8,7 +8,7 @@ import (
 )
 
 func TestRequestsAreCountedByTheirOperation(t *testing.T) {
-	s, _ := newServer(t, anybody, nil)
+	s, _ := newServer(t, nil)
 	l := local{s, t}
 	l.refuses(http.StatusNotFound, "not-found", http.MethodGet, "/v1/runs/nothing", "")
 	w := httptest.NewRecorder()

@@ -43,7 +43,7 @@ func another(t *testing.T, store journal.Store, dir string) local {
 	e := engine.New(store, versions.Make, engine.Options{})
 	s, err := server.New(server.Options{
 		Store: store, Engine: e, Controller: control.New(store, e), Agents: dir,
-		Launch: launch.Options{Flags: launch.Flags{Workspace: dir}}, User: "somebody", Admit: anybody,
+		Launch: launch.Options{Flags: launch.Flags{Workspace: dir}}, User: "somebody", NoAuth: true,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -61,7 +61,7 @@ const ordered = `{"agent": "thinks", "input": "go"}`
 func TestTheSameRequestWithTheSameKeyMakesOneRunAlsoAfterARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.New(nil)
-		s, dir := newServerOn(t, store, anybody, thinking)
+		s, dir := newServerOn(t, store, thinking)
 		l := local{s, t}
 		first := l.keyed("k1", "/v1/runs", ordered)
 		if first.Code != http.StatusCreated || first.Header().Get("Location") == "" {
@@ -153,7 +153,7 @@ func (forgetful) Amend(context.Context, int64, []byte) error { return journal.Er
 func TestWhatWasNotAnsweredBeforeTheProcessEndedIsNotDoneTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.New(nil)
-		s, dir := newServerOn(t, forgetful{store}, anybody, thinking)
+		s, dir := newServerOn(t, forgetful{store}, thinking)
 		l := local{s, t}
 		run := l.keyed("start", "/v1/runs", ordered)
 		path := run.Header().Get("Location")
@@ -179,7 +179,7 @@ func TestWhatWasNotAnsweredBeforeTheProcessEndedIsNotDoneTwice(t *testing.T) {
 func TestARequestThatFailedMayBeMadeAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &unwritable{Store: memory.New(nil), why: journal.ErrFull}
-		s, _ := newServerOn(t, store, anybody, thinking)
+		s, _ := newServerOn(t, store, thinking)
 		l := local{s, t}
 		if w := l.keyed("k", "/v1/runs", ordered); w.Code != http.StatusServiceUnavailable {
 			t.Fatalf("%d %s", w.Code, w.Body)

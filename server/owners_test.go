@@ -234,7 +234,7 @@ func TestAnothersGoingEndsNothing(t *testing.T) {
 			}
 			given[name] = token
 		}
-		s, _ := newServerWith(t, memory.New(nil), files, func(o *server.Options) { o.OwnerGone, o.Tokens = byDefault, file })
+		s, _ := newServerWith(t, memory.New(nil), files, func(o *server.Options) { o.OwnerGone, o.Tokens, o.NoAuth = byDefault, file, false })
 		onNetwork(local{s, t}, func(c connected) {
 			ann, bob := c.open("websocket", "", withToken(given["ann"])), c.open("polling", given["bob"], nil)
 			ann.hears("connect")

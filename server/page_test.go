@@ -41,7 +41,7 @@ func TestThePageIsForAnybodyAndWhatItShowsIsNot(t *testing.T) {
 
 // The page takes no path from the API: what is not there stays a problem.
 func TestThePageSwallowsNoPath(t *testing.T) {
-	s, _ := newServer(t, anybody, nil)
+	s, _ := newServer(t, nil)
 	l := local{s, t}
 	for _, path := range []string{"/nothing", "/v1", "/v1/nothing", "/v1/runs/nothing", "/assets/", "/assets/nothing.js", "/index.html"} {
 		l.refuses(http.StatusNotFound, "not-found", http.MethodGet, path, "")
@@ -50,9 +50,9 @@ func TestThePageSwallowsNoPath(t *testing.T) {
 }
 
 func TestAServerSaysWhoAsks(t *testing.T) {
-	s, _ := newServer(t, anybody, nil)
+	s, _ := newServer(t, nil)
 	got := gets[struct{ Name, Role, Proof string }](local{s, t}, http.StatusOK, http.MethodGet, "/v1/principal", "")
-	if got.Name != "somebody" || got.Role != "admin" || got.Proof != "user" {
+	if got.Name != "somebody" || got.Role != "admin" || got.Proof != "none" {
 		t.Errorf("%+v", got)
 	}
 }

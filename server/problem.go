@@ -145,7 +145,7 @@ func detailed(err error) *Problem {
 		return kindSecrets.problem("start the server with the run's secrets", "%v", missing).about(missing.Run, "")
 	}
 	if denied, ok := errors.AsType[*access.DeniedError](err); ok && denied.Role == "" {
-		return kindToken.problem("send the header Authorization: Bearer TOKEN; 'pawl token create' makes one", "nobody is known to have made this request")
+		return kindToken.problem(sendToken, "nobody is known to have made this request")
 	} else if ok {
 		return kindForbidden.problem("ask somebody who has the role "+string(denied.Need)+", or an admin for it", "%v", denied)
 	}

@@ -115,7 +115,7 @@ func (f *failing) Release(ctx context.Context, l journal.Lease) error {
 func TestAServerWhoseJournalTakesNothingIsNotReady(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &failing{Store: memory.New(nil)}
-		s, _ := newServerOn(t, store, anybody, nil)
+		s, _ := newServerOn(t, store, nil)
 		l := local{s, t}
 		gets[any](l, http.StatusOK, http.MethodGet, "/readyz", "")
 		for why, says := range map[error]string{
@@ -145,7 +145,7 @@ func TestARunThatAProgramStartedGoesOnInThatProgramOnly(t *testing.T) {
 	if s, err := run.Wait(); err != nil || s.Status != pawl.StatusParked {
 		t.Fatalf("%+v, %v", s, err)
 	}
-	s, _ := newServerOn(t, store, anybody, nil)
+	s, _ := newServerOn(t, store, nil)
 	l := local{s, t}
 	path := "/v1/runs/" + run.ID()
 	p := l.refuses(http.StatusConflict, "cannot-go-on", http.MethodPost, path+"/resume", "")

@@ -14,6 +14,11 @@ type rate struct{ burst, perSecond float64 }
 // nothing has less, so that tokens cannot be tried out.
 func rates() (known, unknown rate) { return rate{5000, 500}, rate{50, 5} }
 
+// ofAddress is how many requests an address may make, whatever they are: more than any
+// principal, so that one that guesses tokens does not keep the others of its address
+// out.
+func ofAddress() rate { return rate{20_000, 2_000} }
+
 // limiter counts requests by who makes them.
 type limiter struct {
 	mu   sync.Mutex

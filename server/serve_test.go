@@ -75,7 +75,7 @@ func tcp(address string) net.Addr {
 
 func TestAClientThatReadsNoAnswerIsLetGoAndAStreamLastsLonger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, _ := newServer(t, anybody, map[string]string{
+		s, _ := newServer(t, map[string]string{
 			"agent.yaml":  answering,
 			"script.yaml": "- text: the end\n  delay: 1h\n",
 		})
@@ -111,7 +111,7 @@ func TestAClientThatReadsNoAnswerIsLetGoAndAStreamLastsLonger(t *testing.T) {
 // A body that never comes keeps nobody from an answer, whoever was to read it.
 func TestARequestWhoseBodyDoesNotComeIsAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, _ := newServer(t, anybody, nil)
+		s, _ := newServer(t, nil)
 		l, stop := serving(t, s)
 		for head, want := range map[string]int{
 			"GET /healthz HTTP/1.1\r\nContent-Length: 9\r\n":                                    http.StatusOK,
@@ -138,7 +138,7 @@ func TestARequestWhoseBodyDoesNotComeIsAnswered(t *testing.T) {
 
 func TestAReaderThatStopsReadingHoldsTheEndOfTheServerUpForASecondAtMost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, _ := newServer(t, anybody, map[string]string{
+		s, _ := newServer(t, map[string]string{
 			"agent.yaml":  answering,
 			"script.yaml": "- text: the end\n  delay: 1h\n",
 		})

@@ -17,6 +17,7 @@ import (
 	"sync"
 
 	"github.com/pawlrun/pawl/access"
+	"github.com/pawlrun/pawl/access/tokens"
 	"github.com/pawlrun/pawl/control"
 	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/event"
@@ -40,10 +41,13 @@ type Options struct {
 	Launch launch.Options
 	// User is the name of the server's own user.
 	User string
-	// Admit says who may speak to the server; see [OwnUser] and [TokenHolders].
-	Admit Admit
-	// Tokens is the file of the tokens that are needed; empty serves User alone.
+	// Tokens is the file of the tokens that are needed.
 	Tokens string
+	// Token makes who sends it User, as an admin, from this machine only. It needs no
+	// file.
+	Token string
+	// NoAuth serves every program of this machine without a token, as an admin.
+	NoAuth bool
 	// Hosts are names of the server beside its address.
 	Hosts []string
 	// TLS reports whether clients speak HTTPS to the server.
@@ -71,9 +75,10 @@ type Server struct {
 	files      directory
 	launch     launch.Options
 	user       event.Principal
-	admit      Admit
-	// keys are the tokens that are needed, nil for none.
+	// keys are the tokens that are needed, nil where none is. wide reports whether other
+	// machines are served.
 	keys    *keyring
+	wide    bool
 	limiter limiter
 	// underway are the requests with an Idempotency-Key that have no answer yet.
 	underway sync.Map
@@ -105,8 +110,8 @@ type Server struct {
 // New returns a server. Close it, so that its runs park.
 func New(o Options) (*Server, error) {
 	switch {
-	case o.Admit == nil:
-		return nil, errors.New("server: nobody is admitted")
+	case !o.oneDoor():
+		return nil, errors.New("server: give one of Tokens, Token and NoAuth")
 	case o.User == "":
 		return nil, errors.New("server: the user has no name")
 	case o.Log == nil:
@@ -114,7 +119,7 @@ func New(o Options) (*Server, error) {
 	}
 	s := &Server{
 		store: o.Store, engine: o.Engine, controller: o.Controller, files: directory{path: o.Agents, files: map[string]*known{}, older: map[[3]string]kinds.File{}}, launch: o.Launch,
-		user: event.Principal{Name: o.User, Role: string(access.Admin), Proof: event.ProofUser}, admit: o.Admit, log: o.Log,
+		user: event.Principal{Name: o.User, Role: string(access.Admin), Proof: event.ProofUser}, wide: o.Tokens != "", log: o.Log,
 		follower: o.Engine.Follower(), metrics: cmp.Or(o.Metrics, signals.NewMetrics()),
 	}
 	s.launch.Dir, s.launch.Replay = o.Agents, s.replay
@@ -131,10 +136,13 @@ func New(o Options) (*Server, error) {
 	if o.TLS {
 		s.scheme = "https"
 	}
-	if o.Tokens != "" {
+	switch {
+	case o.Tokens != "":
 		if s.keys, err = newKeyring(o.Tokens, o.Log); err != nil {
 			return nil, err
 		}
+	case o.Token != "":
+		s.keys = keyringOf(tokens.EntryOf(o.User, access.Admin, o.Token))
 	}
 	s.connections = cmp.Or(int64(o.Connections), mostConnections())
 	if s.goodbye = engine.ErrInterrupted; o.Teardown {
@@ -149,6 +157,17 @@ func New(o Options) (*Server, error) {
 		s.going.Go(func() { s.keys.watch(s.running) })
 	}
 	return s, nil
+}
+
+// oneDoor reports whether the options say in exactly one way who is served.
+func (o Options) oneDoor() bool {
+	given := 0
+	for _, way := range []bool{o.Tokens != "", o.Token != "", o.NoAuth} {
+		if way {
+			given++
+		}
+	}
+	return given == 1
 }
 
 // Close parks the runs that this server drives, or ends them, ends the streams of its

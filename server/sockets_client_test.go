@@ -36,7 +36,7 @@ func TestTheReferenceClientSpeaksToTheServer(t *testing.T) {
 	for transports, speaks := range map[string]string{"polling": "polling", "websocket": "websocket", "polling,websocket": "websocket"} {
 		t.Run(transports, func(t *testing.T) {
 			t.Setenv("XDG_STATE_HOME", t.TempDir())
-			s, _ := newServer(t, anybody, looping)
+			s, _ := newServer(t, looping)
 			web := httptest.NewServer(conforming(t, s))
 			defer web.Close()
 			node := exec.CommandContext(t.Context(), "node", "client.cjs", web.URL, transports)

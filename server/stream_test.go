@@ -39,7 +39,7 @@ func (r *reader) text() string {
 
 func TestAStreamIsAliveEveryTenSecondsAndEndsWithTheServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, _ := newServer(t, anybody, map[string]string{
+		s, _ := newServer(t, map[string]string{
 			"agent.yaml":  answering,
 			"script.yaml": "- text: the end\n  delay: 1h\n",
 		})
@@ -102,7 +102,7 @@ func TestAReaderThatStopsReadingHoldsNobodyUpAndIsCutOff(t *testing.T) {
 		for i := range 40 {
 			script += fmt.Sprintf("- tool_calls: [{name: fs.write, arguments: {path: %d.txt, content: x}}]\n", i)
 		}
-		s, _ := newServerOn(t, store, anybody, map[string]string{
+		s, _ := newServerOn(t, store, map[string]string{
 			"agent.yaml":  "identity: {name: busy}\nmodel_policy: {primary: {model: scripted/script.yaml}}\ntools: {allow: [fs.write]}\n",
 			"script.yaml": script + "- text: the end\n",
 		})
@@ -139,7 +139,7 @@ func TestAReaderThatStopsReadingHoldsNobodyUpAndIsCutOff(t *testing.T) {
 // A stream has no end of its own while its run goes, and HEAD asks for none of it.
 func TestTheHeadOfAStreamIsAnsweredAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, _ := newServer(t, anybody, map[string]string{
+		s, _ := newServer(t, map[string]string{
 			"agent.yaml":  answering,
 			"script.yaml": "- text: the end\n  delay: 1h\n",
 		})
@@ -166,7 +166,7 @@ func (d deserted) Runs(ctx context.Context, f journal.Filter) ([]journal.Run, er
 // A client that closes its half of the connection once it has asked may still
 // read.
 func TestAClientThatHasGoneIsNoFailureOfTheServer(t *testing.T) {
-	s, _ := newServerOn(t, deserted{memory.New(nil)}, anybody, nil)
+	s, _ := newServerOn(t, deserted{memory.New(nil)}, nil)
 	ctx, gone := context.WithCancel(t.Context())
 	gone()
 	w := httptest.NewRecorder()
@@ -225,7 +225,7 @@ func asking() map[string]string {
 // Whenever a client comes back, it gets what it would have got.
 func TestAClientThatComesBackAfterAnyEventGetsTheSameSequence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, _ := newServer(t, anybody, asking())
+		s, _ := newServer(t, asking())
 		l := local{s, t}
 		_, path := l.begin("asks")
 		for _, tree := range []string{"", "tree=true"} {
@@ -245,7 +245,7 @@ func TestAClientThatComesBackAfterAnyEventGetsTheSameSequence(t *testing.T) {
 
 func TestLiveEventsAreInAStreamForWhoAsksForThem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, _ := newServer(t, anybody, asking())
+		s, _ := newServer(t, asking())
 		l := local{s, t}
 		_, path := l.begin("asks")
 		plain := make(chan []frame)
@@ -269,7 +269,7 @@ func TestLiveEventsAreInAStreamForWhoAsksForThem(t *testing.T) {
 // place does not begin again.
 func TestAStreamMayBeginWithHowTheRunStands(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, _ := newServer(t, anybody, asking())
+		s, _ := newServer(t, asking())
 		l := local{s, t}
 		run, path := l.begin("asks")
 		time.Sleep(500 * time.Millisecond) // the helper's model thinks
@@ -310,7 +310,7 @@ func (s late) Last(ctx context.Context) (int64, error) {
 
 func TestWhatTheStateOfARunHasIsNotSentBehindIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, _ := newServerOn(t, late{memory.New(nil)}, anybody, asking())
+		s, _ := newServerOn(t, late{memory.New(nil)}, asking())
 		l := local{s, t}
 		_, path := l.begin("asks")
 		time.Sleep(500 * time.Millisecond)

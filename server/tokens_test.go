@@ -1,12 +1,9 @@
 package server_test
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -57,7 +54,7 @@ func inGate(t *testing.T, files map[string]string, play func(g gated)) {
 		e := engine.New(store, versions.Make, engine.Options{})
 		s, err := server.New(server.Options{
 			Store: store, Engine: e, Controller: control.New(store, e), Agents: dir, Tokens: g.file,
-			Launch: launch.Options{Flags: launch.Flags{Workspace: dir}}, User: "somebody", Admit: anybody, Hosts: []string{"pawl.example"},
+			Launch: launch.Options{Flags: launch.Flags{Workspace: dir}}, User: "somebody", Hosts: []string{"pawl.example"},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -283,38 +280,47 @@ func TestBeyondThisMachineNothingIsServedWithoutAToken(t *testing.T) {
 	}
 }
 
-// A run that found a token could otherwise decide about its own calls.
-func TestATokenIsOfNoUseToWhatARunHasStarted(t *testing.T) {
-	for _, c := range []struct {
-		inode string
-		there string
-		want  bool
-	}{
-		{"4711", "127.0.0.1:40000", false}, // the run's
-		{"4712", "127.0.0.1:40000", true},  // somebody's
-		{"0", "127.0.0.1:40000", false},    // closed already
-		{"", "127.0.0.1:40000", false},     // gone
-		{"", "192.0.2.1:40000", true},      // another machine's
-	} {
-		there, here := netip.MustParseAddrPort(c.there), netip.MustParseAddrPort("127.0.0.1:3001")
-		table := ""
-		if c.inode != "" {
-			table = fmt.Sprintf("   0: 0100007F:9C40 0100007F:0BB9 01 00000000:00000000 00:00000000 00000000  1001 0 %s 1\n", c.inode)
+// What an address sends is counted before anything of it is judged, and one that tries
+// tokens leaves enough for the others there.
+func TestAnAddressIsLimitedBeforeItsRequestsAreJudged(t *testing.T) {
+	inGate(t, nil, func(g gated) {
+		handler := conforming(g.t, g.Server)
+		ask := func(token, host, from string) int {
+			r := requestFromHere(g.t.Context(), http.MethodGet, "/v1/principal", "")
+			r.Host, r.RemoteAddr = host, from
+			r.Header.Set("Authorization", "Bearer "+token)
+			w := httptest.NewRecorder()
+			handler.ServeHTTP(w, r)
+			return w.Code
 		}
-		dir := proc(t, table, "")
-		held := filepath.Join(dir, strconv.Itoa(os.Getpid()), "fd")
-		if err := os.MkdirAll(held, 0o700); err != nil {
-			t.Fatal(err)
+		const host, foreign, here, elsewhere = "127.0.0.1:3001", "evil.example", "127.0.0.1:4000", "192.0.2.1:4000"
+		const all = 20_000
+		for n := range all {
+			want := http.StatusUnauthorized
+			if n >= 50 {
+				want = http.StatusTooManyRequests
+			}
+			if n == all-1 {
+				if got := ask(g.given["viewer"], host, here); got != http.StatusOK {
+					t.Errorf("after %d guesses a good token gets %d", n, got)
+				}
+			} else if got := ask("guess", host, here); got != want {
+				t.Fatalf("guess %d gets %d, want %d", n, got, want)
+			}
 		}
-		if err := os.Symlink("socket:[4711]", filepath.Join(held, "3")); err != nil {
-			t.Fatal(err)
+		for what, got := range map[string]int{
+			"a guess": ask("guess", host, here), "a good token": ask(g.given["viewer"], host, here), "a foreign name": ask(g.given["viewer"], foreign, here),
+		} {
+			if got != http.StatusTooManyRequests {
+				t.Errorf("beyond what an address may send, %s gets %d", what, got)
+			}
 		}
-		drivers := func(context.Context) (map[string]string, error) {
-			return map[string]string{engine.ProcessOwner(): "r1"}, nil
+		if got := ask(g.given["viewer"], host, elsewhere); got != http.StatusOK {
+			t.Errorf("another address gets %d", got)
 		}
-		p := server.Peers{Proc: dir, UID: -1, Drivers: drivers}
-		if err := p.Admit(t.Context(), there, here); (err == nil) != c.want {
-			t.Errorf("%+v: %v", c, err)
+		time.Sleep(time.Second)
+		if got := ask(g.given["viewer"], host, here); got != http.StatusOK {
+			t.Errorf("a second later a good token gets %d", got)
 		}
-	}
+	})
 }

@@ -1,6 +1,7 @@
-// Package tokens keeps the file of tokens with which a server is used beyond this
-// machine. The file is YAML, a list of {name, role, hash, expires?}; the tokens
-// themselves are in it only until a server has read it first.
+// Package tokens keeps the tokens that a server asks for: those of a file, and the one
+// of a server that was started without a file. The file is YAML, a list of {name,
+// role, hash, expires?}; the tokens themselves are in it only until a server has read
+// it first.
 //
 // A token made here has 256 random bits, so that one round of SHA-256 keeps it as
 // well as many would. One that a person chose must be long.
@@ -141,13 +142,21 @@ func Seal(path string) (plain []string, err error) {
 	})
 }
 
+// New makes a token.
+func New() string {
+	secret := make([]byte, 32)
+	_, _ = rand.Read(secret) // it never fails
+	return "pawl_" + base64.RawURLEncoding.EncodeToString(secret)
+}
+
+// EntryOf is the entry of a token.
+func EntryOf(name string, role access.Role, token string) Entry {
+	return Entry{Name: name, Role: role, Hash: hashOf(token)}
+}
+
 // Create makes a token for a name, and returns it: it can be read nowhere else.
 func Create(path string, e Entry) (token string, err error) {
-	secret := make([]byte, 32)
-	if _, err := rand.Read(secret); err != nil {
-		return "", fmt.Errorf("tokens: %w", err)
-	}
-	token = "pawl_" + base64.RawURLEncoding.EncodeToString(secret)
+	token = New()
 	e.Hash = hashOf(token)
 	return token, change(path, func(all []Entry) ([]Entry, error) {
 		if slices.ContainsFunc(all, func(other Entry) bool { return other.Name == e.Name }) {

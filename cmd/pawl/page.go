@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/pawlrun/pawl/access/tokens"
 	"github.com/pawlrun/pawl/launch"
 	"github.com/pawlrun/pawl/server"
 	"github.com/pawlrun/pawl/tool/shell"
@@ -30,8 +31,7 @@ func pageOf(scheme string, l net.Addr) string {
 }
 
 // openInBrowser has the system show an address. The shell between ends at once, so
-// that the browser is nobody's child: what a process has started that drives runs could
-// be one of theirs, and the server refuses it.
+// that the browser is not waited for.
 func openInBrowser(ctx context.Context, address string) error {
 	name := "xdg-open"
 	if runtime.GOOS == "darwin" {
@@ -39,12 +39,12 @@ func openInBrowser(ctx context.Context, address string) error {
 	}
 	path, err := exec.LookPath(name)
 	if err != nil {
-		return fmt.Errorf("open %s yourself: there is no %s", address, name)
+		return fmt.Errorf("open the page yourself: there is no %s", name)
 	}
 	c := exec.CommandContext(ctx, "/bin/sh", "-c", `"$0" "$1" >/dev/null 2>&1 </dev/null &`, path, address)
 	c.Env, c.SysProcAttr = browserEnvironment(os.Environ()), &syscall.SysProcAttr{Setsid: true}
 	if err := c.Run(); err != nil {
-		return fmt.Errorf("open %s yourself: %s: %w", address, name, err)
+		return fmt.Errorf("open the page yourself: %s: %w", name, err)
 	}
 	return nil
 }
@@ -65,11 +65,8 @@ func browserEnvironment(env []string) []string {
 // showPage serves the page of one run of this process, on a free port, until hide is
 // called. It takes up no other run, as 'pawl serve' does.
 func (a *app) showPage(ctx context.Context, s *session, run string, o launch.Options) (hide func(), err error) {
-	admit, err := server.OwnUser(s.controller)
-	if err != nil {
-		return nil, err
-	}
-	web, err := server.New(server.Options{Store: s.store, Engine: s.engine, Controller: s.controller, Agents: ".", Launch: o, User: whoAmI(), Admit: admit})
+	token := tokens.New()
+	web, err := server.New(server.Options{Store: s.store, Engine: s.engine, Controller: s.controller, Agents: ".", Launch: o, User: whoAmI(), Token: token})
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +80,7 @@ func (a *app) showPage(ctx context.Context, s *session, run string, o launch.Opt
 		defer close(done)
 		_ = h.Serve(l) // it ends when it is closed
 	}()
-	fmt.Fprintf(a.err, "page: %s#/runs/%s\n", pageOf("http", l.Addr()), run)
+	fmt.Fprintf(a.err, "page: %s#%s/runs/%s\n", pageOf("http", l.Addr()), token, run)
 	return func() {
 		// The page is told of the end of the run before the server stops.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)

@@ -26,19 +26,30 @@ func TestServeOpensThePageInTheBrowser(t *testing.T) {
 	}
 	s := p.serveWith([]string{"--open"}, "PATH="+bin+":"+os.Getenv("PATH"), "OPENAI_API_KEY=very-secret-key", "DISPLAY=:7")
 	p.eventually("the page is opened", p.exists("opened"))
-	if got := p.read("opened"); got != s.url+"/" {
-		t.Errorf("%q was opened, want %q", got, s.url+"/")
+	// Everybody sees the arguments of a program, so the token is in none.
+	opened, isFile := strings.CutPrefix(p.read("opened"), "file://")
+	page, err := os.ReadFile(opened)
+	if err != nil || !isFile || !strings.HasPrefix(opened, p.state) || strings.Contains(opened, s.token) {
+		t.Errorf("%q was opened: %v", opened, err)
+	}
+	if want := `content="0; url=` + s.url + "/#" + s.token + `"`; !strings.Contains(string(page), want) {
+		t.Errorf("the page that was opened has no %s:\n%s", want, page)
 	}
 	if env := p.read("env"); strings.Contains(env, "very-secret-key") || !strings.Contains(env, "DISPLAY=:7\n") {
 		t.Errorf("the browser's environment is\n%s", env)
 	}
 	s.stop()
+	if _, err := os.Stat(opened); err == nil {
+		t.Error("the file with the token is left behind")
+	}
 }
 
 func TestServeSaysWhereThePageIsWhereNothingOpensIt(t *testing.T) {
 	p := newProject(t, nil)
 	s := p.serveWith([]string{"--open"}, "PATH="+p.dir)
-	p.eventually("that is said", func() bool { return strings.Contains(s.process.err.String(), "warning: open "+s.url+"/ yourself") })
+	p.eventually("that is said", func() bool {
+		return strings.Contains(s.process.err.String(), "warning: open the page yourself: there is no xdg-open")
+	})
 	s.stop()
 }
 
@@ -49,11 +60,11 @@ func TestARunIsShownOnAPageWhileItGoes(t *testing.T) {
 		"script.yaml": "- tool_calls: [{name: shell.exec, arguments: {command: \"until test -e go; do sleep 0.05; done\"}}]\n- text: that is all\n",
 	})
 	process := p.start("run", "agent.yaml", "go", "--web")
-	address := regexp.MustCompile(`(?m)^page: (http://127\.0\.0\.1:\d+)/#/runs/(\w+)$`)
+	address := regexp.MustCompile(`(?m)^page: (http://127\.0\.0\.1:\d+)/#(pawl_[\w-]{43})/runs/(\w+)$`)
 	p.eventually("the address is printed", func() bool { return address.MatchString(process.err.String()) })
 	found := address.FindStringSubmatch(process.err.String())
-	s := served{p, process, found[1]}
-	if run := asks[journal.Run](s, http.StatusOK, http.MethodGet, "/v1/runs/"+found[2], ""); run.Name != "shows" || run.State != journal.Running {
+	s := served{p, process, found[1], found[2]}
+	if run := asks[journal.Run](s, http.StatusOK, http.MethodGet, "/v1/runs/"+found[3], ""); run.Name != "shows" || run.State != journal.Running {
 		t.Errorf("%+v", run)
 	}
 	page, err := http.Get(s.url + "/")

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"net"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawlrun/pawl/access/tokens"
 	"github.com/pawlrun/pawl/control"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/server"
@@ -26,7 +28,7 @@ type serveFlags struct {
 	addr, agents, workspace, tokens string
 	hosts                           []string
 	certificate, key, onShutdown    string
-	open                            bool
+	open, noAuth                    bool
 	onOwnerDisconnect               string
 }
 
@@ -35,10 +37,11 @@ func (a *app) serveCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve runs over HTTP",
-		Long: `Serves runs over HTTP. Without tokens it serves this machine and your user alone: programs of other users,
-web pages of other sites and programs that a run has started are refused. With tokens ('pawl token create') it
-serves whoever sends one, in its role, and may listen on any address; it, or a proxy in front of it, must speak
-TLS then, and --host gives it the proxy's name. The address is printed on stdout, the log goes to stderr. Ctrl-C
+		Long: `Serves runs over HTTP. It makes a token for this start, serves this machine alone, and prints the address of
+the page with the token behind #, which no browser sends; 'pawl token show' prints the token for other clients.
+With a file of tokens ('pawl token create') it serves who sends one, in its role, and may listen on any address;
+it, or a proxy in front of it, must speak TLS then, and --host gives it the proxy's name. With --no-auth every
+program and every user of this machine is an admin. The address is printed on stdout, the log goes to stderr. Ctrl-C
 or SIGTERM parks the running runs, which the next server of the journal continues, or ends them (--on-shutdown
 teardown); it takes 10 s at most, and a second one ends the server at once. What a server left that was killed is
 continued as well, also by another server of the journal. Nothing is continued that somebody paused, that waits
@@ -66,14 +69,17 @@ for a decision, or that 'pawl run' drove.
        /socket.io/                   Socket.IO: loop:start, loop:stop, loop:approve, and what loops do as it comes`,
 		Example: `  pawl serve --open
   pawl serve --addr 127.0.0.1:8080 --agents ./agents --workspace ./project
-  curl -H 'Content-Type: application/json' 127.0.0.1:3001/v1/runs -d '{"agent": "fixer", "input": "Make the tests pass."}'
-  curl -N -H 'Accept: text/event-stream' 127.0.0.1:3001/v1/runs/RUN/events
-  curl -H 'Content-Type: application/json' 127.0.0.1:3001/v1/runs/RUN/approve -d '{"callId": "CALL"}'`,
+  AUTH="Authorization: Bearer $(pawl token show)"
+  curl -H "$AUTH" -H 'Content-Type: application/json' 127.0.0.1:3001/v1/runs -d '{"agent": "fixer", "input": "Make the tests pass."}'
+  curl -H "$AUTH" -N -H 'Accept: text/event-stream' 127.0.0.1:3001/v1/runs/RUN/events
+  curl -H "$AUTH" -H 'Content-Type: application/json' 127.0.0.1:3001/v1/runs/RUN/approve -d '{"callId": "CALL"}'`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return a.serve(c.Context(), f) },
 	}
-	c.Flags().StringVar(&f.addr, "addr", "127.0.0.1:3001", "address to listen on, a loopback address without tokens; port 0 takes a free one")
-	c.Flags().StringVar(&f.tokens, "tokens", "", "file of the tokens that are needed (tokens.yaml beside the journal, if it is there)")
+	c.Flags().StringVar(&f.addr, "addr", "127.0.0.1:3001", "address to listen on, a loopback address without a file of tokens; port 0 takes a free one")
+	c.Flags().StringVar(&f.tokens, "tokens", "", "file of the tokens that are needed (tokens.yaml beside the journal, if it is there; else one is made for this start)")
+	c.Flags().BoolVar(&f.noAuth, "no-auth", false, "need no token: every program and user of this machine is an admin, also the commands of runs")
+	c.MarkFlagsMutuallyExclusive("tokens", "no-auth")
 	c.Flags().StringArrayVar(&f.hosts, "host", nil, "name of the server beside its address, as clients send it in Host (repeatable)")
 	c.Flags().StringVar(&f.agents, "agents", ".", "directory of the agent files that can be run by name")
 	c.Flags().StringVar(&f.certificate, "tls-cert", "", "file of the certificate, with those that sign it, to speak HTTPS (needs --tls-key)")
@@ -116,10 +122,13 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 	leave := session.close
 	defer func() { leave() }()
 	o.Store, o.Engine, o.Controller = session.store, session.engine, session.controller
-	if o.Tokens != "" {
-		o.Admit = server.TokenHolders(session.controller)
-	} else if o.Admit, err = server.OwnUser(session.controller); err != nil {
-		return err
+	if o.Tokens == "" && !o.NoAuth {
+		o.Token = tokens.New()
+		release, err := a.keepToken(l.Addr().String(), o.Token)
+		if err != nil {
+			return err
+		}
+		defer release()
 	}
 	s, err := server.New(o)
 	if err != nil {
@@ -127,24 +136,53 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 	}
 	ctx, stop := interruptible(ctx)
 	defer stop()
-	if err := a.printf("%s://%s\n", scheme, l.Addr()); err != nil {
+	forget, err := a.announce(ctx, o, scheme, l.Addr(), f.open)
+	if err != nil {
 		return err
 	}
-	if f.open {
-		if err := openInBrowser(ctx, pageOf(scheme, l.Addr())); err != nil {
-			fmt.Fprintln(a.err, "warning:", err)
-		}
-	}
+	defer forget()
 	if err = s.Serve(ctx, l); errors.Is(err, server.ErrLeft) {
 		leave = func() {} // it would wait for the runs
 	}
 	return err
 }
 
+// announce says where the server is, and opens its page where that is wanted.
+func (a *app) announce(ctx context.Context, o server.Options, scheme string, at net.Addr, open bool) (forget func(), err error) {
+	address, page := fmt.Sprintf("%s://%s", scheme, at), pageOf(scheme, at)
+	if o.Token != "" {
+		page += "#" + o.Token
+		address = page
+	}
+	if o.NoAuth {
+		fmt.Fprintf(a.err, "warning: --no-auth: every program and every user of this machine that reaches %s is an admin, also the commands of runs\n", at)
+	}
+	if err := a.printf("%s\n", address); err != nil {
+		return nil, err
+	}
+	if o.Token != "" {
+		fmt.Fprintf(a.err, "other clients send the token: curl -H \"Authorization: Bearer $(%s token show)\" %s://%s/v1/runs\n", a.invocation(), scheme, at)
+	}
+	forget = func() {}
+	switch {
+	case !open:
+	case o.Token != "":
+		if forget, err = a.openPage(ctx, page); err != nil {
+			forget = func() {}
+		}
+	default:
+		err = openInBrowser(ctx, page)
+	}
+	if err != nil {
+		fmt.Fprintln(a.err, "warning:", err)
+	}
+	return forget, nil
+}
+
 // serverOptions are what the command line says of a server.
 func (a *app) serverOptions(ctx context.Context, f serveFlags) (server.Options, error) {
-	o := server.Options{User: whoAmI(), Log: slog.New(slog.NewTextHandler(a.err, nil)), Tokens: f.tokens, Hosts: f.hosts, TLS: f.certificate != ""}
-	if _, err := os.Stat(a.tokensFile()); f.tokens == "" && err == nil {
+	o := server.Options{User: whoAmI(), Log: slog.New(slog.NewTextHandler(a.err, nil)), Tokens: f.tokens, NoAuth: f.noAuth, Hosts: f.hosts, TLS: f.certificate != ""}
+	if _, err := os.Stat(a.tokensFile()); f.tokens == "" && !f.noAuth && err == nil {
 		o.Tokens = a.tokensFile()
 	}
 	if o.Teardown = f.onShutdown == "teardown"; !o.Teardown && f.onShutdown != "park" {

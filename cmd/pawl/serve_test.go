@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/pawlrun/pawl/event"
@@ -30,6 +29,8 @@ type served struct {
 	project
 	process *startedProcess
 	url     string
+	// token is the one of this start, empty where there is a file of tokens or none.
+	token string
 }
 
 // serve starts a server and waits until it listens.
@@ -55,7 +56,24 @@ func (p project) serveWith(args []string, env ...string) served {
 	if err != nil {
 		p.t.Fatalf("the server does not say where it listens: %v: %s", err, s.err)
 	}
-	return served{p, s, strings.TrimSpace(url)}
+	url, token, _ := strings.Cut(strings.TrimSpace(url), "/#")
+	return served{p, s, url, token}
+}
+
+// request is a request with the token of this start.
+func (s served) request(method, path, body string) *http.Request {
+	s.t.Helper()
+	r, err := http.NewRequestWithContext(s.t.Context(), method, s.url+path, strings.NewReader(body))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	if s.token != "" {
+		r.Header.Set("Authorization", "Bearer "+s.token)
+	}
+	return r
 }
 
 // stop ends the server as an init system does.
@@ -72,14 +90,7 @@ func (s served) stop() {
 // asks makes a request, wants a status of it, and decodes what it gives.
 func asks[T any](s served, status int, method, path, body string) T {
 	s.t.Helper()
-	r, err := http.NewRequestWithContext(s.t.Context(), method, s.url+path, strings.NewReader(body))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	if body != "" {
-		r.Header.Set("Content-Type", "application/json")
-	}
-	answer, err := http.DefaultClient.Do(r)
+	answer, err := http.DefaultClient.Do(s.request(method, path, body))
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -262,10 +273,7 @@ func TestAStreamGoesOnBehindTheLastEventThatWasSeen(t *testing.T) {
 	s := newProject(t, map[string]string{"agent.yaml": asksAgent, "script.yaml": "- text: the end\n"}).serve()
 	r := asks[journal.Run](s, http.StatusCreated, http.MethodPost, "/v1/runs", `{"agent": "asks", "input": "go"}`)
 	read := func(last string) (status int, ids, types []string) {
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+"/v1/runs/"+r.ID+"/events", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		request := s.request(http.MethodGet, "/v1/runs/"+r.ID+"/events", "")
 		request.Header.Set("Accept", "text/event-stream")
 		if last != "" {
 			request.Header.Set("Last-Event-ID", last)
@@ -305,53 +313,6 @@ func TestOnlyThisMachineIsServed(t *testing.T) {
 			t.Errorf("%s: %s", addr, f.err)
 		}
 	}
-}
-
-// petitioner is a program that asks a server for something and prints the status.
-func petitioner() {
-	client := http.Client{Timeout: patience}
-	answer, err := client.Post(os.Args[1], "application/json", strings.NewReader(os.Args[2]))
-	if err != nil {
-		fmt.Println(err)
-		os.Exit(1)
-	}
-	defer answer.Body.Close()
-	text, _ := io.ReadAll(answer.Body)
-	fmt.Println(answer.StatusCode, string(text))
-}
-
-func TestARunCannotSpeakToTheServerThatDrivesIt(t *testing.T) {
-	p := newProject(t, nil)
-	s := p.serve(sandboxVariable + "=none")
-	bin := strings.TrimSuffix(p.command().Path, "pawl") + "petitioner"
-	p.write("agent.yaml", strings.ReplaceAll(asksAgent, "{shell.exec: always}", "{shell.exec: never}, permissions: {network: host, filesystem: full}"))
-	p.write("script.yaml", shellTurn(bin+" "+s.url+"/v1/runs '{\"agent\": \"asks\"}' >answer 2>&1")+"- text: the end\n")
-	r := asks[journal.Run](s, http.StatusCreated, http.MethodPost, "/v1/runs", `{"agent": "asks", "input": "go"}`)
-	s.reaches(r.ID, journal.Ended)
-	if answer := p.read("answer"); !strings.HasPrefix(answer, "403 ") || !strings.Contains(answer, r.ID) {
-		t.Errorf("the run's command is answered %q", answer)
-	}
-	s.stop()
-}
-
-func TestAnotherUserOfThisMachineIsRefused(t *testing.T) {
-	if os.Getuid() != 0 {
-		t.Skip("needs the right to become another user")
-	}
-	p := newProject(t, map[string]string{"agent.yaml": asksAgent, "script.yaml": "- text: the end\n"})
-	s := p.serve()
-	ask := p.command()
-	ask.Path = p.publicBinary(strings.TrimSuffix(ask.Path, "pawl") + "petitioner")
-	ask.Args = []string{ask.Path, s.url + "/v1/runs", `{"agent": "asks", "input": "go"}`}
-	ask.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
-	out, err := ask.CombinedOutput()
-	if err != nil || !strings.HasPrefix(string(out), "403 ") || !strings.Contains(string(out), "urn:pawl:problem:forbidden") {
-		t.Errorf("another user is answered %q, %v", out, err)
-	}
-	if runs := asks[items[journal.Run]](s, http.StatusOK, http.MethodGet, "/v1/runs", "").Items; len(runs) != 0 {
-		t.Errorf("another user started %d runs", len(runs))
-	}
-	s.stop()
 }
 
 func TestAServerWhosePortIsTakenSaysWhatToDo(t *testing.T) {

@@ -23,16 +23,17 @@ func (a *app) tokensFile() string { return filepath.Join(filepath.Dir(a.journalP
 func (a *app) tokenCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "token",
-		Short: "Make, list and revoke the tokens of 'pawl serve'",
+		Short: "Show, make, list and revoke the tokens of 'pawl serve'",
 		Long: `A token says who asks a server, and in which role. A viewer reads runs. An editor also starts runs of the
 files that the server has, and decides about them. An admin also sends files, which may allow a run everything.
-The file holds hashes; 'pawl serve' takes changes of it at once.`,
+The file holds hashes; 'pawl serve' takes changes of it at once. Without a file 'pawl serve' makes one token for
+each start, an admin's, which 'pawl token show' prints.`,
 		Args: cobra.NoArgs,
 	}
 	var file string
 	c.PersistentFlags().StringVar(&file, "tokens", "", "file of the tokens (tokens.yaml beside the journal)")
 	path := func() string { return cmp.Or(file, a.tokensFile()) }
-	c.AddCommand(a.tokenCreate(path), a.tokenList(path), a.tokenRevoke(path))
+	c.AddCommand(a.tokenShow(), a.tokenCreate(path), a.tokenList(path), a.tokenRevoke(path))
 	return c
 }
 

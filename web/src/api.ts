@@ -13,6 +13,20 @@ export class Problem extends Error {
 
 const kept = "pawl.token";
 
+/**
+ * takeToken takes the token out of the address, where it is behind "#" and before the
+ * place: no browser sends it from there. It is kept for the tab.
+ */
+export function takeToken(): string {
+  const found = /^#(pawl_[\w-]+)(\/.*)?$/.exec(location.hash);
+  if (!found) return "";
+  sessionStorage.setItem(kept, found[1]!);
+  history.replaceState(null, "", `#${found[2] ?? "/"}`);
+  return found[1]!;
+}
+
+takeToken();
+
 /** token is sent with every request; the browser forgets it with the tab. */
 export const token = signal(sessionStorage.getItem(kept) ?? "");
 

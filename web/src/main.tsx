@@ -1,7 +1,7 @@
 import { effect, signal } from "@preact/signals";
 import { render } from "preact";
 import { useEffect, useRef } from "preact/hooks";
-import { get, locked, principal, token, useToken } from "./api";
+import { get, locked, principal, takeToken, token, useToken } from "./api";
 import { ProblemBox } from "./parts";
 import { RunPage } from "./run";
 import { QuestionsPage, RunsPage } from "./runs";
@@ -9,7 +9,11 @@ import type { Principal } from "./types";
 import "./style.css";
 
 const place = signal(location.hash);
-addEventListener("hashchange", () => { place.value = location.hash; });
+addEventListener("hashchange", () => {
+  const given = takeToken();
+  if (given) useToken(given);
+  place.value = location.hash;
+});
 
 function App() {
   const at = place.value.replace(/^#\/?/, "");
@@ -45,7 +49,7 @@ function Unlock() {
     <main id="main" tabIndex={-1} class="unlock">
       <h1>A token is needed</h1>
       {token.value && locked.value && <ProblemBox problem={locked.value} />}
-      <p>This server asks who you are. <code>pawl token create NAME --role viewer</code>, on the server's machine, makes a token and prints it once. This tab keeps it until it is closed.</p>
+      <p>This server asks who you are. <code>pawl token show</code>, on the server's machine, prints the token of this start; where the server has a file of tokens, <code>pawl token create NAME --role viewer</code> makes one. This tab keeps it until it is closed.</p>
       <form onSubmit={e => { e.preventDefault(); useToken(given.current!.value.trim()); }}>
         <label><span>Token</span><input ref={given} type="password" autocomplete="off" required /></label>
         <button type="submit" class="good">Use it</button>

@@ -275,6 +275,26 @@ const scenes = {
     await page.getByRole("heading", { name: "A token is needed" }).waitFor();
   },
 
+  "a token behind # is taken out of the address and kept for the tab": async page => {
+    const asked = [];
+    page.on("request", r => asked.push(r.url()));
+    await page.goto(`${gated}/#${viewer}`);
+    await page.getByText("the-viewer (viewer)").waitFor();
+    assert.equal(await page.evaluate(() => location.href), `${gated}/#/`);
+    const run = await page.getByRole("link", { name: /asks/ }).getAttribute("href");
+    await page.reload();
+    await page.getByText("the-viewer (viewer)").waitFor();
+    // The address of another start of the server, in the same tab.
+    await page.evaluate(() => sessionStorage.setItem("pawl.token", "pawl_old"));
+    await page.reload();
+    await page.getByRole("alert").getByText("the token does not count").waitFor();
+    await page.evaluate(hash => { location.hash = hash; }, `#${viewer}${run.slice(1)}`);
+    await page.getByText("live", { exact: true }).waitFor();
+    await page.getByText("Your role may not decide").waitFor();
+    assert.equal(await page.evaluate(() => location.href), `${gated}/${run}`);
+    assert.deepEqual(asked.filter(url => url.includes(viewer)), []);
+  },
+
   "an empty view says why, and a run that is not there is a problem": async page => {
     await page.goto(`${open}/`);
     await page.getByLabel("State").selectOption("queued");

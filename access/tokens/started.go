@@ -1,0 +1,137 @@
+package tokens
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// Started is the token of a server that was started without a file of tokens.
+type Started struct {
+	// Addr is the address that the server listens on.
+	Addr  string
+	Token string
+}
+
+// Keep writes the token of a server into a directory, in a file that its user alone may
+// read, until release is called. The file is locked as long as the process lives, which
+// is how the tokens of servers that were killed are told from the others; those are
+// removed.
+func (s Started) Keep(dir string) (release func() error, err error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("tokens: %w", err)
+	}
+	var file *os.File
+	err = locked(dir, func() error {
+		if _, err := started(dir, true); err != nil {
+			return err
+		}
+		path := filepath.Join(dir, s.Addr)
+		if err := os.RemoveAll(path); err != nil {
+			return err
+		}
+		file, err = os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+		if err != nil {
+			return err
+		}
+		if _, err = file.WriteString(s.Token + "\n"); err == nil {
+			err = lock(file, syscall.LOCK_EX)
+		}
+		if err != nil {
+			err = errors.Join(err, file.Close(), os.Remove(path))
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("tokens: keep the token of this start in %s: %w", dir, err)
+	}
+	return func() error {
+		return errors.Join(locked(dir, func() error {
+			own, err := file.Stat()
+			if now, statErr := os.Stat(file.Name()); err != nil || statErr != nil || !os.SameFile(own, now) {
+				return err // another server has the address now
+			}
+			return os.Remove(file.Name())
+		}), file.Close())
+	}, nil
+}
+
+// ReadStarted returns the tokens in a directory whose servers are running, by address.
+func ReadStarted(dir string) (all []Started, err error) {
+	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	err = locked(dir, func() error {
+		all, err = started(dir, false)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("tokens: read the tokens in %s: %w", dir, err)
+	}
+	return all, nil
+}
+
+// started reads the tokens in a directory, and with sweep removes those of servers that
+// are gone. The directory is locked.
+func started(dir string, sweep bool) (all []Started, err error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, entry := range entries {
+		path := filepath.Join(dir, entry.Name())
+		text, running, err := readLocked(path)
+		switch {
+		case err != nil:
+			return nil, err
+		case running:
+			all = append(all, Started{Addr: entry.Name(), Token: strings.TrimSpace(text)})
+		case sweep:
+			if err := os.Remove(path); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return all, nil
+}
+
+// readLocked reads a file, and reports whether a process holds its lock. Where there
+// are no locks, as on some network file systems, it may be held.
+func readLocked(path string) (text string, held bool, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", false, err
+	}
+	defer f.Close()
+	err = lock(f, syscall.LOCK_SH|syscall.LOCK_NB)
+	if err == nil {
+		return "", false, nil
+	}
+	content, err := os.ReadFile(path)
+	return string(content), true, err
+}
+
+// lock locks a file where there are locks.
+func lock(f *os.File, how int) error {
+	err := syscall.Flock(int(f.Fd()), how)
+	if errors.Is(err, errors.ErrUnsupported) && how&syscall.LOCK_NB == 0 {
+		return nil
+	}
+	return err
+}
+
+// locked does something while no other process does so in the same directory.
+func locked(dir string, do func() error) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	if err := lock(d, syscall.LOCK_EX); err != nil {
+		return err
+	}
+	return do()
+}
