@@ -60,6 +60,9 @@ type Outcome struct {
 	Completed bool   `json:"completed"`
 	// Limit names the setting that stopped the run, where one did.
 	Limit string `json:"limit,omitempty"`
+	// AtLeast is the value of that limit with which the call that was refused would
+	// have been made, where that is known.
+	AtLeast float64 `json:"atLeast,omitempty"`
 	// LimitRun is the run above whose limit it is; absent if it is the run's own or,
 	// by the kind parent, that of the run that started this one.
 	LimitRun string `json:"limitRun,omitempty"`

@@ -267,6 +267,9 @@ type RunTerminatedBy struct {
 	Index  *int   `json:"index,omitempty"`
 	Kind   string `json:"kind,omitempty"`
 	Limit  string `json:"limit,omitempty"`
+	// AtLeast is the value of that limit with which the call that was refused would
+	// have been made, where that is known.
+	AtLeast float64 `json:"atLeast,omitempty"`
 	// LimitRun is the run above whose limit it is; absent if it is the run's own or,
 	// by the kind parent, that of the run that started this one.
 	LimitRun string   `json:"limitRun,omitempty"`

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/pawlrun/pawl/assembly"
@@ -14,6 +15,8 @@ import (
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/machine"
 	"github.com/pawlrun/pawl/spec"
+	"github.com/pawlrun/pawl/tool"
+	"github.com/pawlrun/pawl/tool/shell"
 )
 
 // Line is a refinement loop that a command line describes.
@@ -58,6 +61,9 @@ func (l Line) Launch(input string, o Options) (event.RunStarted, engine.Env, err
 	if err := l.apply(a); err != nil {
 		return fail(err)
 	}
+	if err := l.programs(a, o); err != nil {
+		return fail(err)
+	}
 	if err := a.Validate(o.checks()); err != nil {
 		return fail(err)
 	}
@@ -96,7 +102,7 @@ func (l Line) agent(o Options) (a *spec.Agent, source string, err error) {
 	case l.Agent != "" && l.Command != "":
 		return nil, "", errors.New("launch: an agent and a command are given, and one of them does the work; leave one out")
 	case l.Command != "":
-		argv, err := words(l.Command)
+		argv, err := words("--command", l.Command)
 		return &spec.Agent{
 			APIVersion: "pawl/v1", Kind: "Agent", Identity: spec.Identity{Name: "loop"}, Dir: o.Dir,
 			Loop: &spec.Loop{Runner: &spec.Runner{Command: argv}},
@@ -161,7 +167,7 @@ func (l Line) apply(a *spec.Agent) error {
 // conditions are those of the command line, in their order.
 func (l Line) conditions() (all []spec.RefineStop, err error) {
 	if l.Test != "" {
-		argv, err := words(l.Test)
+		argv, err := words("--until-test", l.Test)
 		if err != nil {
 			return nil, err
 		}
@@ -176,11 +182,49 @@ func (l Line) conditions() (all []spec.RefineStop, err error) {
 	return all, nil
 }
 
-// words are those of a command, which no shell reads (RON-17).
-func words(command string) ([]string, error) {
-	argv := strings.Fields(command)
+// shellSyntax finds what a shell reads otherwise than as it is. A regular expression
+// or a pattern may be meant as it is.
+var shellSyntax = regexp.MustCompile("[|&;<>\"'`]+|\\$[A-Za-z_{(]")
+
+// scripted is a command line that is left to a shell: sh -c '…', as one is told to
+// write what needs a shell.
+var scripted = regexp.MustCompile(`^\s*(/bin/sh|/bin/bash|sh|bash)\s+(-[a-z]*c)\s+'([^']*(?:'\\''[^']*)*)'\s*$`)
+
+// words are those of a command, which no shell reads (RON-17). A line that needs a
+// shell is refused, with the command by which a shell reads it.
+func words(flag, line string) ([]string, error) {
+	if m := scripted.FindStringSubmatch(line); m != nil {
+		return []string{m[1], m[2], strings.ReplaceAll(m[3], `'\''`, "'")}, nil
+	}
+	argv := strings.Fields(line)
 	if len(argv) == 0 {
 		return nil, errors.New("launch: a command has no words")
 	}
+	if word := shellSyntax.FindString(line); word != "" {
+		quoted := "sh -c '" + strings.ReplaceAll(strings.TrimSpace(line), "'", `'\''`) + "'"
+		return nil, fmt.Errorf("launch: %s is split at spaces and runs without a shell, and only a shell reads its %s; write %s %s", flag, word, flag, strconv.Quote(quoted))
+	}
 	return argv, nil
+}
+
+// programs fails for a command of the line whose program is not there.
+func (l Line) programs(a *spec.Agent, o Options) error {
+	host := shell.Options{Dir: o.Workspace, Env: shell.Environment(os.Environ())}
+	find := func(flag string, argv []string) error {
+		if _, err := host.Program(tool.Command{Argv: argv}); err != nil {
+			return fmt.Errorf("launch: %s: %w", flag, err)
+		}
+		return nil
+	}
+	for _, c := range a.Loop.StopWhen {
+		if l.Test != "" && c.Command != nil {
+			if err := find("--until-test", c.Command.Argv); err != nil {
+				return err
+			}
+		}
+	}
+	if l.Command != "" {
+		return find("--command", a.Loop.Runner.Command)
+	}
+	return nil
 }

@@ -137,7 +137,7 @@ func (n *nextStep) ended(run string, o event.Outcome) string {
 	}
 	command := "run --continue " + run
 	if slices.Contains(budget.Settings(), o.Limit) {
-		command += " --limit " + o.Limit + "=" + higher(n.Limits, o.Limit, 0)
+		command += " --limit " + o.Limit + "=" + higher(n.Limits, o.Limit, o.AtLeast)
 	}
 	return "continue with: " + n.pawl + " " + command + ` "Go on."`
 }

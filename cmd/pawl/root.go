@@ -245,7 +245,10 @@ func counted(c *cobra.Command, args []string) error {
 	}
 	switch {
 	case len(args) < required:
-		return fmt.Errorf("%s is missing", strings.Join(names[len(args):required], " "))
+		if missing := names[len(args):required]; len(args) == 0 || !slices.Contains(names[:len(args)], missing[0]) {
+			return fmt.Errorf("%s is missing", strings.Join(missing, " "))
+		}
+		return fmt.Errorf("the second %s is missing: got only %s", names[len(args)], args[len(args)-1])
 	case len(args) > len(names) && len(names) > 0:
 		return fmt.Errorf("got %s, want %s; quote what has spaces", plural(len(args), "argument"), strings.Join(names, " "))
 	}

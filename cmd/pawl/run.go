@@ -34,14 +34,14 @@ agent file, and 'pawl schema agent' prints the schema of one.`,
   pawl run agent.yaml "Try it" --model scripted/answers.yaml --json
   pawl run agent.yaml "Take your time" --detach --timeout 8h
   pawl run --continue k7x2 "Now do the same for the other package"
-  pawl run --continue k7x2 --limit max_tool_calls=400`,
+  pawl run --continue last --limit max_tool_calls=400`,
 		Args: func(_ *cobra.Command, args []string) error { return f.arguments(args) },
 		RunE: func(c *cobra.Command, args []string) error { return a.run(c, &f, ofFile(f.withInput(args))) },
 	}
 	f.flags(c)
 	c.Flags().BoolVar(&f.web, "web", false, "show the run on a page of this machine while it goes; the address is printed on stderr")
 	c.MarkFlagsMutuallyExclusive("web", "detach")
-	c.Flags().StringVar(&f.from, "continue", "", "start from this ended run, with a new message or a raised limit")
+	c.Flags().StringVar(&f.from, "continue", "", "start from this ended `RUN`, with a new message or a raised limit; last is the newest")
 	return c
 }
 

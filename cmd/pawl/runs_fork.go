@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawlrun/pawl/drive"
 	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
@@ -21,6 +22,7 @@ import (
 // forkFlags say where to fork a run, and what is different from there on.
 type forkFlags struct {
 	seq     int64
+	cycle   int
 	model   string
 	prompt  string
 	window  int
@@ -42,17 +44,17 @@ type forked struct {
 func (a *app) forkCommand() *cobra.Command {
 	var f forkFlags
 	c := &cobra.Command{
-		Use:   "fork RUN --seq N",
+		Use:   "fork RUN {--seq N | --cycle N}",
 		Short: "Start a new run from event N of a run",
-		Long: `Starts a new run that shares the journal of RUN up to event N and continues from there, optionally with
-another model, system prompt, context window or result of a call. N is rounded down to an event where no
-call was open. The spend of RUN does not count against the fork. Files are not rewound: the tools see
+		Long: `Starts a new run that shares the journal of RUN up to event N, or up to the end of cycle N, and continues
+from there, optionally with another model, system prompt, context window or result of a call. N is
+rounded down to an event where no call was open. The spend of RUN does not count against the fork. Files are not rewound: the tools see
 them as they are now. --record writes the model answers from there on.
 
 A fork before a history.compressed event has the whole conversation again, if --context-window or
 --model gives it enough room.`,
 		Example: `  pawl runs fork k7x2 --seq 40
-  pawl runs fork k7x2 --seq 40 --model anthropic/claude-opus-4-5
+  pawl runs fork k7x2 --cycle 3 --model anthropic/claude-opus-4-5
   pawl runs fork k7x2 --seq 210 --context-window 200000
   pawl runs fork k7x2 --seq 40 --result 3-1=corrected.txt
   pawl runs fork k7x2 --seq 40 --record again.yaml
@@ -77,6 +79,8 @@ A fork before a history.compressed event has the whole conversation again, if --
 	}
 	fl := c.Flags()
 	fl.Int64Var(&f.seq, "seq", 0, "the last event to share; 'pawl runs events RUN' numbers them")
+	fl.IntVar(&f.cycle, "cycle", 0, "the last cycle to share; 'pawl runs log RUN' numbers them")
+	c.MarkFlagsMutuallyExclusive("seq", "cycle")
 	fl.StringVarP(&f.model, "model", "m", "", "continue with this model")
 	fl.StringVar(&f.prompt, "prompt", "", "continue with this system prompt")
 	fl.IntVar(&f.window, "context-window", 0, "continue with this context window in tokens, at most the model's own")
@@ -90,8 +94,10 @@ A fork before a history.compressed event has the whole conversation again, if --
 
 func (f *forkFlags) check(c *cobra.Command) error {
 	switch {
-	case !c.Flags().Changed("seq"):
-		return usagef("--seq is missing: the number of the last event to share; 'pawl runs events RUN' numbers them")
+	case !c.Flags().Changed("seq") && !c.Flags().Changed("cycle"):
+		return usagef("--seq is missing: the number of the last event to share; 'pawl runs events RUN' numbers them, and --cycle takes a cycle")
+	case c.Flags().Changed("cycle") && f.cycle < 1:
+		return usagef("--cycle is %d; it must be 1 or more", f.cycle)
 	case f.model != "" && !strings.Contains(f.model, "/"):
 		return usagef("--model is %q; it must be provider/model", f.model)
 	case c.Flags().Changed("prompt") && strings.TrimSpace(f.prompt) == "":
@@ -131,7 +137,32 @@ func (f *forkFlags) replaced() ([]event.ForkedResult, error) {
 	return out, nil
 }
 
+// endOf returns the number of the last event of a cycle.
+func (s *session) endOf(ctx context.Context, r journal.Run, cycle int) (int64, error) {
+	var end int64
+	cycles := 0
+	for read, err := range drive.Events(ctx, s.store, r.ID, 0) {
+		if err != nil {
+			return 0, failure(err)
+		}
+		if cycles = max(cycles, read.Event.Cycle); read.Event.Cycle == cycle {
+			end = read.Event.Seq
+		}
+	}
+	if end == 0 {
+		return 0, usagef("--cycle is %d; run %s has %s", cycle, r.ID, plural(cycles, "cycle"))
+	}
+	return end, nil
+}
+
 func (s *session) fork(ctx context.Context, r journal.Run, f *forkFlags, approveSaid bool) error {
+	if f.cycle > 0 {
+		end, err := s.endOf(ctx, r, f.cycle)
+		if err != nil {
+			return err
+		}
+		f.seq = end
+	}
 	results, err := f.replaced()
 	if err != nil {
 		return err

@@ -41,6 +41,9 @@ const (
 // errNoJournal is wrapped where a journal is to be read that is not there.
 var errNoJournal = errors.New("there is no journal")
 
+// newest is the word for the newest run in the place of an id.
+const newest = "last"
+
 // session is an open journal with an engine on it.
 type session struct {
 	app        *app
@@ -155,7 +158,19 @@ func (s *session) close() {
 }
 
 // find returns the run that a unique prefix names.
+// find returns the run with an id of that beginning, or the newest one that no other
+// run started for [newest].
 func (s *session) find(ctx context.Context, prefix string) (journal.Run, error) {
+	if prefix == newest {
+		runs, err := s.store.Runs(ctx, journal.Filter{Roots: true, Limit: 1})
+		if err == nil && len(runs) == 0 {
+			err = usagef("there are no runs in %s", s.app.journalPath)
+		}
+		if err != nil {
+			return journal.Run{}, failure(err)
+		}
+		return runs[0], nil
+	}
 	r, err := s.store.Find(ctx, prefix)
 	switch {
 	case errors.Is(err, journal.ErrNotFound):

@@ -22,7 +22,7 @@ func (a *account) exhausted(r *run, why budget.Refusal) machine.Action {
 	case r.cfg.asksAt(why.Setting):
 		return r.askForMore(why, r.Spent)
 	}
-	return record(event.RunTerminatedBy{Reason: event.BudgetReason(why.Setting), Limit: why.Setting, Detail: why.Detail()})
+	return record(event.RunTerminatedBy{Reason: event.BudgetReason(why.Setting), Limit: why.Setting, Detail: why.Detail(), AtLeast: r.cfg.Limits.AtLeast(why, r.Spent)})
 }
 
 // conditionOn reports whether one of the owner's conditions is about a limit.

@@ -13,7 +13,7 @@ import (
 func (r *run) outcome(t *turn, s *calls, late int) event.Outcome {
 	end := r.Terminated
 	o := event.Outcome{
-		Reason: end.Reason, Limit: end.Limit, LimitRun: end.LimitRun, Index: end.Index, Kind: end.Kind, Error: end.Error,
+		Reason: end.Reason, Limit: end.Limit, AtLeast: end.AtLeast, LimitRun: end.LimitRun, Index: end.Index, Kind: end.Kind, Error: end.Error,
 		FinalOutput: t.said, LastOutput: t.said,
 		Cycles: r.cycle, Usage: r.Costs.Usage(), Result: s.result(&r.cfg),
 	}
