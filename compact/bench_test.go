@@ -52,6 +52,9 @@ func fastest(t *testing.T, do func()) time.Duration {
 }
 
 func TestCompactionCostsNoTimeThatAPersonWouldNotice(t *testing.T) {
+	if testing.Short() {
+		t.Skip("measures how time grows")
+	}
 	h, m := big()
 	if _, total := m.Measure(h.All()); total < 200_000 {
 		t.Fatalf("the history has only %d tokens", total)

@@ -101,8 +101,9 @@ func newGremlins(tool string, p *page) (*gremlins, error) {
 	}
 	// Without its own directory in the result, what a copy of the module compiles to is
 	// what the module itself does, and comes from the cache. The tests of another run
-	// must not: their time bounds that of the mutants.
-	flags := os.Getenv("GOFLAGS") + " -trimpath -buildvcs=false -vet=off -count=1 -ldflags=-w"
+	// must not: their time bounds that of the mutants. Neither do those tests run that
+	// take long to measure how time grows.
+	flags := os.Getenv("GOFLAGS") + " -trimpath -buildvcs=false -vet=off -count=1 -short -ldflags=-w"
 	g.env = append(os.Environ(), realGo+"="+real, "PATH="+dir+string(os.PathListSeparator)+os.Getenv("PATH"), "TMPDIR="+dir, "GOFLAGS="+flags,
 		"GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=diff.relative", "GIT_CONFIG_VALUE_0=true") // names as gremlins compares them
 	return g, nil

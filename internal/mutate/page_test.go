@@ -10,7 +10,7 @@ import (
 const someRows = "| `a/b` | 4 | 3 | 1 | 1 | 0 | 75.0 | 2026-01-01 | 2s |\n| `c` | 1 | 1 | 0 | 0 | 0 | 100.0 | 2026-01-01 | 1s |\n"
 
 const listed = "| `a/b.go` | `x` | not a row of this form | y |\n" +
-	"| a/b.go | `len(x) > 0 \\|\\| y` | CONDITIONALS_BOUNDARY | y is true then |\n"
+	"| a/b.go | `len(x) > 0 \\|\\| y` | CONDITIONALS_BOUNDARY, INVERT_LOGICAL | y is true then |\n"
 
 func testPage(t *testing.T) string {
 	t.Helper()
@@ -53,6 +53,7 @@ func TestAListedMutantIsHarmlessWhereItIsListed(t *testing.T) {
 		want bool
 	}{
 		"at the operator":      {mutant{kind: "CONDITIONALS_BOUNDARY", file: "a/b.go", text: line, column: 12}, true},
+		"of its other kind":    {mutant{kind: "INVERT_LOGICAL", file: "a/b.go", text: line, column: 16}, true},
 		"of another kind":      {mutant{kind: "CONDITIONALS_NEGATION", file: "a/b.go", text: line, column: 12}, false},
 		"further on":           {mutant{kind: "CONDITIONALS_BOUNDARY", file: "a/b.go", text: line, column: 26}, false},
 		"in another file":      {mutant{kind: "CONDITIONALS_BOUNDARY", file: "a/c.go", text: line, column: 12}, false},

@@ -107,6 +107,9 @@ func settling(t *testing.T, cfg agent.Config, last, tool string, n int) (looks i
 }
 
 func TestACallIsLookedAtAsOftenAsItMovesHoweverManyAreBesideIt(t *testing.T) {
+	if testing.Short() {
+		t.Skip("measures how time grows")
+	}
 	asks, later := gated("send"), agent.Approvals{Seconds: 60}
 	observer := []agent.Hook{{Stage: event.HookAfterTool, Name: "tests", Observer: true}}
 	hooks := []agent.Hook{{Stage: event.HookBeforeTool, Name: "tells", Observer: true}, {Stage: event.HookBeforeTool, Name: "guards"}}
@@ -140,6 +143,9 @@ func TestACallIsLookedAtAsOftenAsItMovesHoweverManyAreBesideIt(t *testing.T) {
 
 // Children that go, and people who are asked, are answered one at a time.
 func TestWhatHundredsOfCallsAskForIsNotMadeAnewEachTime(t *testing.T) {
+	if testing.Short() {
+		t.Skip("measures how time grows")
+	}
 	const n = 100
 	for name, tt := range map[string]struct {
 		call string
@@ -185,6 +191,9 @@ func TestCallsThatWaitForOneResourceAreNotListedAnewEachTime(t *testing.T) {
 
 // Whether a call goes on with what the model was told of depends on those before it.
 func TestCallsAfterAWarningAreNotListedAnewForEach(t *testing.T) {
+	if testing.Short() {
+		t.Skip("measures how time grows")
+	}
 	c := newCycler(t, 8000)
 	took := func(warned bool) time.Duration {
 		best := time.Hour

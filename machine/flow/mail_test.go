@@ -384,6 +384,9 @@ func manyMessages(t *testing.T, n int) []event.Event {
 
 // What a message takes does not grow with how many there are.
 func TestManyMessagesAreFoldedInLinearTime(t *testing.T) {
+	if testing.Short() {
+		t.Skip("measures how time grows")
+	}
 	fold := func(events []event.Event) time.Duration {
 		return takes(t, func() {
 			for range 3 {

@@ -39,6 +39,9 @@ func manyItems(t *testing.T, items, atOnce int) []event.Event {
 // What an event takes does not grow with the items: ten times as many take about ten
 // times as long.
 func TestManyItemsTakeNoMoreEach(t *testing.T) {
+	if testing.Short() {
+		t.Skip("measures how time grows")
+	}
 	for _, atOnce := range []int{64, 0} {
 		t.Run(fmt.Sprint(atOnce, " at once"), func(t *testing.T) {
 			few := takes(t, func() { manyItems(t, 500, atOnce) })
@@ -52,6 +55,9 @@ func TestManyItemsTakeNoMoreEach(t *testing.T) {
 
 // Taking up again what has ended is quick.
 func TestFinishedIterationsAreFoldedQuickly(t *testing.T) {
+	if testing.Short() {
+		t.Skip("measures how time grows")
+	}
 	events := manyItems(t, 5000, 64)
 	took := takes(t, func() {
 		m := flow.New()
