@@ -119,7 +119,7 @@ var outcome = regexp.MustCompile(`^\s*(KILLED|TIMED OUT|LIVED|NOT COVERED) ([A-Z
 func (g *gremlins) try(ctx context.Context, pkg, since string) (tally, error) {
 	fmt.Fprintf(g.out, "mutate ./%s\n", pkg)
 	// Nothing a busy machine does may pass for a test that does not end.
-	args := []string{"unleash", "--timeout-coefficient", "20", "--exclude-files", "/"}
+	args := []string{"unleash", "--timeout-coefficient", "10", "--exclude-files", "/"}
 	if since != "" {
 		args = append(args, "--diff", since)
 	}

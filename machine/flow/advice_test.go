@@ -43,3 +43,29 @@ func TestAWorkflowThatDidNotCompleteSaysHowToGoOn(t *testing.T) {
 		}
 	}
 }
+
+func TestALoopThatDidNotCompleteSaysHowToGoOn(t *testing.T) {
+	for _, tt := range []struct {
+		reason       event.Reason
+		loop, ofGoal string
+	}{
+		{event.BudgetReason("usd_per_run"), "raise usd_per_run, and start the loop again.", "raise usd_per_run, and start the goal again."},
+		{event.ReasonMaxIterations, "raise loop.maxIterations", "raise max_iterations in stop"},
+		{event.ReasonCancelled, "Nothing is running; start the loop again", "Nothing is running; start the goal again"},
+		{event.ReasonRejected, "what the reviewer said, and start the loop again.", "what the reviewer said, and start the goal again."},
+		{event.ReasonToolUnavailable, "the command that ends the loop", "the check that needs it"},
+		{event.ReasonConditionError, "the expression in stop_when", "the expression in done or validation"},
+		{event.ReasonJudgeUnavailable, "why the judge gave no verdict", "why the judge gave no verdict"},
+		{event.ReasonImpossible, "calls the task impossible", "the objective cannot be reached"},
+		{event.ReasonModelError, "why the last iteration failed", "why the last iteration failed"},
+	} {
+		for want, p := range map[*string]plan.Plan{&tt.loop: refinement(plan.Loop{Max: 3}), &tt.ofGoal: towards(plan.Goal{}, plan.Loop{}, command("check"))} {
+			play := newPlayer(t, p)
+			play.hold = func(string) bool { return true }
+			play.apply(event.RunTerminatedBy{Reason: tt.reason, Limit: "usd_per_run"})
+			if o := play.play(); !strings.Contains(o.NextSafeAction, *want) {
+				t.Errorf("%s: %q lacks %q", tt.reason, o.NextSafeAction, *want)
+			}
+		}
+	}
+}
