@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 
 	"github.com/pawlrun/pawl"
@@ -74,21 +73,18 @@ func inProcessModel(client *http.Client) pawl.Target {
 	}
 }
 
-// heldByWaiting is how many bytes are in use when all wait whom do started. One more is
-// answered at once, because an adapter sends few requests before the first answer.
+// heldByWaiting returns how many bytes are in use while all the loops that do started
+// wait for an answer.
 func heldByWaiting(b *testing.B, do func(client *http.Client, n int) error) float64 {
-	var asked atomic.Int64
 	all := newMeeting(atOnce)
 	client := &http.Client{Transport: inProcess(func(r *http.Request) []byte {
-		if asked.Add(1) > 1 {
-			all.attend()
-		}
+		all.attend()
 		return lastAnswer(r)
 	})}
 	bytesInUse() // what is pooled goes with the second collection
 	empty := bytesInUse()
 	done := make(chan error, 1)
-	go func() { done <- do(client, atOnce+1) }()
+	go func() { done <- do(client, atOnce) }()
 	select {
 	case <-all.complete:
 	case err := <-done:

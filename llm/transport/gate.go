@@ -14,14 +14,6 @@ import (
 // waits on the same model when a provider asks it to.
 const longestHold = 60 * time.Second
 
-// Until a provider has answered once, nothing is known of its limits: that many
-// requests may be under way, and others wait for the first answer, but no longer
-// than this, because some providers answer only when they are done.
-const (
-	firstBurst = 4
-	firstWait  = 2 * time.Second
-)
-
 // gate lets the requests to one model of a provider through. Requests are numbered in the
 // order in which they pass; what a provider says is left becomes the number of
 // the last one that may.
@@ -32,8 +24,6 @@ type gate struct {
 	// started counts the requests that passed, answered those of them that
 	// came back.
 	started, answered int64
-	// first is when the first request passed.
-	first time.Time
 	// window is what the provider last said of requests, nil for nothing.
 	window *window
 	// closed is until when nothing may pass at all: no tokens are left, or
@@ -92,14 +82,8 @@ func (g *gate) try() (hold time.Duration, changed <-chan struct{}, p pass) {
 	if w := g.window; w != nil && g.started >= w.upTo && w.reset.After(until) {
 		until = w.reset
 	}
-	if g.answered == 0 && g.started >= firstBurst && g.first.Add(firstWait).After(until) {
-		until = g.first.Add(firstWait)
-	}
 	if until.After(now) {
 		return until.Sub(now), g.changed, pass{}
-	}
-	if g.started == 0 {
-		g.first = now
 	}
 	g.started++
 	return 0, nil, pass{answered: g.answered}

@@ -18,9 +18,6 @@ import (
 // throttled that says for how long, so that its run can go to another model or
 // park.
 //
-// Until a model has answered for the first time, at most four requests are under
-// way to it; others wait for that answer, for two seconds at most.
-//
 // The zero value knows of no limit yet. It is safe for concurrent use.
 type Limiter struct {
 	mu    sync.Mutex

@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"io"
-	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -315,39 +313,26 @@ func (h *held) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: 200, Header: h.header, Body: http.NoBody}, nil
 }
 
-func TestTheFirstBurstIsSmallWhileNothingIsKnown(t *testing.T) {
-	const runs = 20
-	for name, c := range map[string]struct {
-		answers time.Duration
-		// asked is how many requests have been made by then.
-		asked map[time.Duration]int64
-	}{
-		"an answer ends the wait":       {300 * time.Millisecond, map[time.Duration]int64{200 * time.Millisecond: 4, 400 * time.Millisecond: runs}},
-		"nobody waits for long for one": {time.Minute, map[time.Duration]int64{1900 * time.Millisecond: 4, 2100 * time.Millisecond: runs}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				provider := &held{after: c.answers}
-				var limiter transport.Limiter
-				client := client(t, transport.Options{Base: &http.Client{Transport: provider}, Limiter: &limiter, Provider: "acme"})
-				var all sync.WaitGroup
-				for range runs {
-					all.Go(func() {
-						if err := ask(t.Context(), client); err != nil {
-							t.Error(err)
-						}
-					})
-				}
-				start := time.Now()
-				for _, at := range slices.Sorted(maps.Keys(c.asked)) {
-					time.Sleep(time.Until(start.Add(at)))
-					synctest.Wait()
-					if n := provider.asked.Load(); n != c.asked[at] {
-						t.Errorf("after %s %d requests were made, want %d", at, n, c.asked[at])
+// The second burst is not held back either, where the answers to the first said nothing of a limit.
+func TestBurstsAreNotHeldBackWhereNothingWasThrottled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const requests, answers = 12, 3 * time.Second
+		provider := &held{after: answers}
+		client := client(t, transport.Options{Base: &http.Client{Transport: provider}, Limiter: new(transport.Limiter), Provider: "acme"})
+		for burst := range int64(2) {
+			start := time.Now()
+			var all sync.WaitGroup
+			for range requests {
+				all.Go(func() {
+					if err := ask(t.Context(), client); err != nil {
+						t.Error(err)
 					}
-				}
-				all.Wait()
-			})
-		})
-	}
+				})
+			}
+			all.Wait()
+			if took := time.Since(start); took != answers || provider.asked.Load() != (burst+1)*requests {
+				t.Errorf("burst %d: %d requests were made, in %s", burst+1, provider.asked.Load(), took)
+			}
+		}
+	})
 }
