@@ -245,7 +245,9 @@ func childResult(name string, end childEnd) (tool.Result, error) {
 
 // attach says which run has started this one, nil for none.
 func (d *driver) attach(above *children) {
+	d.run.turns = &turns{store: d.log.store, root: d.run.id}
 	if above != nil {
+		d.run.turns = above.run.turns
 		d.run.above, d.above.budget, d.above.mail = &above.run, above.budget, above.budget.mail
 	}
 }

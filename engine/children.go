@@ -194,6 +194,9 @@ func (cs *children) reach(ctx, inside context.Context, a *machine.StartChild, ch
 			return nil, end, err
 		}
 		run, end, err := cs.take(inside, a, child)
+		if run != nil {
+			run.driver.run.as = asStarted(a)
+		}
 		if isHeld(err) {
 			cs.awaitLease(ctx, err)
 		} else if err == nil || inside.Err() == nil {

@@ -23,8 +23,11 @@ type identity struct {
 	// traced is the trace of the run's first event, and birth when that was.
 	traced event.Trace
 	birth  time.Time
-	// above is the run that started this one, where this engine drives it.
+	// above is the run that started this one, where this engine drives it, as is how it
+	// knows this one, and turns counts the model calls of the tree.
 	above *identity
+	as    startedAs
+	turns *turns
 }
 
 // begin takes in what the run's first event says of it.

@@ -75,18 +75,26 @@ func adapterError(message string, cause error) error {
 func (cs *calls) callModel(work context.Context, a *machine.CallModel, model llm.Model, req *llm.Request) {
 	ctx, cancel := cs.effects.until(work, 0)
 	cycle, v := cs.log.cycle, &deltaSource{deltaRedactor: cs.env.newDeltaRedactor()}
+	caller, interrupted := cs.run.turns.caller(&cs.run, a.Target)
+	settle := func(ctx context.Context, resp *llm.Response, err error) []event.Data {
+		settled := cs.env.settleModel(ctx, a, resp, err, cycle, v)
+		if f, failed := settled.(event.ModelAttemptFailed); failed && f.Class == llm.ClassInterrupted {
+			interrupted()
+		}
+		return []event.Data{settled}
+	}
 	cs.effects.launch(ctx, cancel, effect{
 		id: modelEffect,
 		do: func(ctx context.Context) []event.Data {
 			resp, err := guard(func() (*llm.Response, error) {
 				return cs.env.observeModel(ctx, a, func(ctx context.Context) (*llm.Response, error) {
-					return cs.env.generate(ctx, a, model, req, cycle, v)
+					return cs.env.generate(llm.WithCaller(ctx, caller), a, model, req, cycle, v)
 				})
 			}, adapterPanic)
-			return []event.Data{cs.env.settleModel(ctx, a, resp, err, cycle, v)}
+			return settle(ctx, resp, err)
 		},
 		giveUp: func(ctx context.Context, why error) []event.Data {
-			return []event.Data{cs.env.settleModel(ctx, a, nil, adapterPanic("was given up: "+why.Error()), cycle, v)}
+			return settle(ctx, nil, adapterPanic("was given up: "+why.Error()))
 		},
 	})
 }

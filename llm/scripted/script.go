@@ -25,6 +25,7 @@ type fileTurn struct {
 	Error     *fileError  `yaml:"error,omitempty"`
 	Delay     string      `yaml:"delay,omitempty"`
 	Expect    *fileExpect `yaml:"expect,omitempty"`
+	For       string      `yaml:"for,omitempty"`
 }
 
 type fileCall struct {
@@ -85,15 +86,15 @@ func Parse(name string, data []byte) (*Model, error) {
 	if err != nil {
 		return nil, fmt.Errorf("scripted: %w", err)
 	}
-	m := &Model{name: name}
+	var turns []Turn
 	for i, f := range file {
 		t, err := f.turn()
 		if err != nil {
 			return nil, fmt.Errorf("scripted: %s: turn %d: %w", name, i+1, err)
 		}
-		m.turns = append(m.turns, t)
+		turns = append(turns, t)
 	}
-	return m, nil
+	return New(name, turns...), nil
 }
 
 // read reads the one document of a script. All that is wrong with it is told at
@@ -135,7 +136,7 @@ func isEmpty(doc *yaml.Node) bool {
 }
 
 func (f fileTurn) turn() (Turn, error) {
-	t := Turn{Text: f.Text, Reasoning: f.Reasoning, Finish: llm.Finish(f.Finish), Usage: (*llm.Usage)(nil)}
+	t := Turn{For: f.For, Text: f.Text, Reasoning: f.Reasoning, Finish: llm.Finish(f.Finish), Usage: (*llm.Usage)(nil)}
 	if u := f.Usage; u != nil && min(u.Input, u.Output, u.CacheRead, u.CacheWrite, u.Reasoning) < 0 {
 		return t, errors.New("usage: a number of tokens is less than 0")
 	} else if u != nil {

@@ -12,7 +12,7 @@ func TestAScriptThatIsWrongSaysWhereAndWhatWasExpected(t *testing.T) {
 	for script, want := range map[string][]string{
 		"x":                                       {`a.yaml:1:1: is "x" (expected a list of turns)`},
 		"text: hi":                                {`a.yaml:1:1: is a mapping (expected a list of turns)`},
-		"- hi":                                    {`a.yaml:1:3: turn 1: is "hi" (expected a mapping of text, reasoning, tool_calls, usage, finish, error, delay, expect)`},
+		"- hi":                                    {`a.yaml:1:3: turn 1: is "hi" (expected a mapping of text, reasoning, tool_calls, usage, finish, error, delay, expect, for)`},
 		"- text: hi\n- {txt: hi}":                 {`a.yaml:2:4: turn 2: txt: unknown key (expected one of text, reasoning,`},
 		"- text: [hi]":                            {`a.yaml:1:9: turn 1: text: is a list (expected a text)`},
 		"- {text: a, text: b}":                    {`a.yaml:1:13: turn 1: text: the key is given twice`},

@@ -1,7 +1,8 @@
 // Package scripted is a model that answers from a script: the offline default,
 // and how users test their own agents. A script is a YAML list of turns; the
 // n-th model call of a run gets the n-th turn, also after a crash, because the
-// call says how many were answered before it.
+// call says how many were answered before it. Turns for a step or an agent go on from
+// one of its runs to the next.
 package scripted
 
 import (
@@ -17,6 +18,10 @@ import (
 
 // Turn is one scripted answer.
 type Turn struct {
+	// For names the step or the agent that the answer is for: the n-th call that the runs
+	// of a tree make under that name gets the n-th turn for it. Empty stands for all runs
+	// that no turn of the script names, each of which begins at the first.
+	For string
 	Text      string
 	Reasoning string
 	ToolCalls []Call
@@ -69,10 +74,18 @@ type Expectation struct {
 type Model struct {
 	name  string
 	turns []Turn
+	// named are the places of the turns in turns, by whom they are for.
+	named map[string][]int
 }
 
 // New returns a model that answers with the turns in order.
-func New(name string, turns ...Turn) *Model { return &Model{name: name, turns: turns} }
+func New(name string, turns ...Turn) *Model {
+	m := &Model{name: name, turns: turns, named: map[string][]int{}}
+	for i, t := range turns {
+		m.named[t.For] = append(m.named[t.For], i)
+	}
+	return m
+}
 
 var (
 	_ llm.Streamer = (*Model)(nil)
@@ -89,10 +102,9 @@ func (m *Model) Generate(ctx context.Context, req *llm.Request) (*llm.Response, 
 
 // Stream answers word by word.
 func (m *Model) Stream(ctx context.Context, req *llm.Request, emit func(llm.Delta)) (*llm.Response, error) {
-	n := req.Ordinal
-	if n >= len(m.turns) {
-		return nil, m.fail(llm.ClassInvalid, fmt.Sprintf(
-			"the run asks for turn %d and the script ends after %d; the calls of all models of a run are counted together", n+1, len(m.turns)))
+	n, err := m.turn(ctx, req)
+	if err != nil {
+		return nil, err
 	}
 	t := m.turns[n]
 	if diff := t.Expect.differs(req); diff != "" {
@@ -105,6 +117,36 @@ func (m *Model) Stream(ctx context.Context, req *llm.Request, emit func(llm.Delt
 		return m.broken(n, t, req, emit), m.failure(t.Error)
 	}
 	return m.answer(n, t, req, emit), nil
+}
+
+// turn is the place of the turn that a call gets.
+func (m *Model) turn(ctx context.Context, req *llm.Request) (int, error) {
+	all := m.named[""]
+	caller, known := llm.CallerOf(ctx)
+	if known && len(all) < len(m.turns) {
+		for _, name := range caller.Names() {
+			if own := m.named[name]; name != "" && len(own) > 0 {
+				return m.goOn(ctx, caller, name, own)
+			}
+		}
+	}
+	if n := req.Ordinal; n < len(all) {
+		return all[n], nil
+	}
+	return 0, m.fail(llm.ClassInvalid, fmt.Sprintf(
+		"the run asks for turn %d and the script ends after %d; the calls of all models of a run are counted together", req.Ordinal+1, len(all)))
+}
+
+// goOn is the place of the next turn for a name.
+func (m *Model) goOn(ctx context.Context, caller llm.Caller, name string, turns []int) (int, error) {
+	n, err := caller.Turn(ctx, name)
+	if err != nil {
+		return 0, m.fail(llm.ClassInvalid, err.Error())
+	}
+	if n >= len(turns) {
+		return 0, m.fail(llm.ClassInvalid, fmt.Sprintf("the runs of %s ask for turn %d, and the script has %d for it", name, n+1, len(turns)))
+	}
+	return turns[n], nil
 }
 
 func wait(ctx context.Context, d time.Duration) error {
