@@ -12,6 +12,7 @@ import (
 	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/models"
+	"github.com/pawlrun/pawl/policy"
 	"github.com/pawlrun/pawl/secret"
 	"github.com/pawlrun/pawl/spec"
 	"github.com/pawlrun/pawl/tool"
@@ -252,6 +253,34 @@ func (o Options) declared(source string, on map[string]bool) (*tool.Set, error) 
 		all = append(all, tool.ForAgent(t.Name, t.Description, own))
 	}
 	return tool.NewSet(all...)
+}
+
+// writes reports whether an agent that was pinned, or one that it offers, can change a
+// file.
+func (o Options) writes(source string, on map[string]bool) (bool, error) {
+	a, err := o.pinnedFile(source)
+	if err != nil || on[source] {
+		return false, err
+	}
+	on[source] = true
+	p := a.Tools.Permissions
+	reads := a.Tools.Mode == string(policy.ModePlan) ||
+		p != nil && (p.Filesystem == string(policy.FilesystemNone) || p.Filesystem == string(policy.FilesystemReadOnly))
+	if a.External() != nil || !reads && !a.StartsOthers() && slices.ContainsFunc(o.tree.builtin(), func(t tool.Tool) bool {
+		return !t.ReadOnly && allowed(a, t.Name)
+	}) {
+		return true, nil
+	}
+	for _, t := range a.Offers() {
+		below, err := t.Source(a.Dir)
+		if err != nil {
+			return false, fmt.Errorf("launch: %w", err)
+		}
+		if found, err := o.writes(below, on); found || err != nil {
+			return found, err
+		}
+	}
+	return false, nil
 }
 
 // unknownTool stands for what may bring in and carry out anything.

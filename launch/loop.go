@@ -7,10 +7,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 
 	"github.com/pawlrun/pawl/engine"
+	"github.com/pawlrun/pawl/plan"
+	"github.com/pawlrun/pawl/spec"
 	"github.com/pawlrun/pawl/tool/fs"
 )
 
@@ -33,7 +37,7 @@ func (o Options) forLoop(env *engine.Env, source string) error {
 		}
 		closes = append(closes, release)
 	}
-	ws, err := fs.Open(o.Workspace, fs.Options{})
+	ws, err := fs.Open(o.Workspace, fs.Options{Own: o.writtenByPawl()})
 	if err != nil {
 		err = fmt.Errorf("launch: %w", err)
 	} else {
@@ -46,6 +50,53 @@ func (o Options) forLoop(env *engine.Env, source string) error {
 		return err
 	}
 	return err
+}
+
+// writtenByPawl returns what reports whether a file of the workspace is one that Pawl
+// writes while a run is at work: its journal, its state, and the files that it prints to.
+// None of them is progress of the run.
+func (o Options) writtenByPawl() func(path string, info os.FileInfo) bool {
+	journal, _ := o.journalInside()
+	state := ""
+	if dir, err := StateDir(); err == nil {
+		state, _ = inside(o.Workspace, real(dir))
+	}
+	var printed []os.FileInfo
+	for _, f := range []*os.File{os.Stdout, os.Stderr} {
+		if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
+			printed = append(printed, info)
+		}
+	}
+	return func(path string, info os.FileInfo) bool {
+		switch rest, ok := strings.CutPrefix(path, journal); {
+		case journal != "" && ok && slices.Contains([]string{"", "-wal", "-shm"}, rest), strings.HasPrefix(path, state+"/"):
+			return true
+		}
+		return slices.ContainsFunc(printed, func(other os.FileInfo) bool { return os.SameFile(info, other) })
+	}
+}
+
+// onlyAnswers notes of a refinement loop whether its agent can change no file.
+func (o Options) onlyAnswers(p *plan.Plan, root *spec.Agent) error {
+	l := p.Steps[0].Loop
+	if l.StuckAfter == 0 {
+		return nil
+	}
+	for _, t := range root.Offers() {
+		if t.Name != spec.LoopBody {
+			continue
+		}
+		source, err := t.Source(root.Dir)
+		if err != nil {
+			return fmt.Errorf("launch: %w", err)
+		}
+		writes, err := o.writes(source, map[string]bool{})
+		if err != nil {
+			return err
+		}
+		l.OnlyAnswers = !writes
+	}
+	return nil
 }
 
 // treeAtStart is what the workspace of a loop holds before its first iteration, empty

@@ -98,9 +98,48 @@ func TestACommandThatMisbehavesDoesNotHoldUpALoop(t *testing.T) {
 //
 // rows: RON-14
 func TestAPatternThatIsNoneGoesOn(t *testing.T) {
-	_, events := looped(t, "loop: {loopEnabled: true, loopCriteria: {type: regex, value: '(done'}, maxIterations: 2}", options(t))
-	if got := outcome(t, events); got.Reason != event.ReasonMaxIterations || got.Iterations != 2 {
+	_, events := looped(t, "loop: {loopEnabled: true, loopCriteria: {type: regex, value: '(done'}, maxIterations: 7}", options(t))
+	if got := outcome(t, events); got.Reason != event.ReasonMaxIterations || got.Iterations != 7 {
 		t.Errorf("%+v", got)
+	}
+}
+
+// Iterations that change nothing end a loop only where its file says stuck_after, and an
+// answer is a change only where the agent can change no file.
+//
+// rows: RON-11
+func TestOnlyStuckAfterEndsALoopThatChangesNothing(t *testing.T) {
+	const nothing, any = "tools: {allow: []}\n", "tools: {allow: [fs.read, fs.write, shell.exec]}\n"
+	for keys, want := range map[string]struct {
+		reason event.Reason
+		ran    int
+	}{
+		any + "loop: {loopEnabled: true, maxIterations: 7}":                                                                    {event.ReasonMaxIterations, 7},
+		any + "loop: {loopEnabled: true, maxIterations: 7, loopCriteria: {type: regex, value: never}}":                         {event.ReasonMaxIterations, 7},
+		any + "loop: {loopEnabled: true, maxIterations: 7, loopCriteria: {type: test_pass, value: ls none}}":                   {event.ReasonMaxIterations, 7},
+		any + "loop: {loopEnabled: true, maxIterations: 7, stuck_after: 3}":                                                    {event.ReasonStuck, 3},
+		nothing + "loop: {loopEnabled: true, maxIterations: 7, stuck_after: 3}":                                                {event.ReasonMaxIterations, 7},
+		"tools: {allow: [fs.read]}\nloop: {loopEnabled: true, maxIterations: 7, stuck_after: 3}":                               {event.ReasonMaxIterations, 7},
+		"tools: {mode: plan}\nloop: {loopEnabled: true, maxIterations: 7, stuck_after: 3}":                                     {event.ReasonMaxIterations, 7},
+		nothing + "loop: {loopEnabled: true, maxIterations: 9, stuck_after: 3, loopCriteria: {type: regex, value: 'draft 6'}}": {event.ReasonConditionMet, 6},
+	} {
+		t.Run(keys, func(t *testing.T) {
+			o := options(t)
+			o.Workspace = t.TempDir()
+			script := filepath.Join(t.TempDir(), "drafts.yaml")
+			var drafts strings.Builder
+			for n := range 9 {
+				fmt.Fprintf(&drafts, "- {for: iteration, text: draft %d}\n", n+1)
+			}
+			if err := os.WriteFile(script, []byte(drafts.String()), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			o.Model = "scripted/" + script
+			_, events := looped(t, keys, o)
+			if got := outcome(t, events); got.Reason != want.reason || got.Iterations != want.ran {
+				t.Errorf("%+v", got)
+			}
+		})
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/pawlrun/pawl/assembly"
 	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/machine"
@@ -74,11 +73,14 @@ func (l Line) Launch(input string, o Options) (event.RunStarted, engine.Env, err
 	if l.Keep {
 		a.File, source = KeptLoop, absolute(filepath.Join(a.Dir, KeptLoop))
 	}
-	started, env, err := prepare(a, source, text, input, o)
-	if err == nil && l.Keep {
-		if err = keep(source, text); err != nil {
-			return fail(assembly.Closing(env, err))
+	if l.Keep { // before the run looks at what its workspace holds
+		if err := keep(source, text); err != nil {
+			return fail(err)
 		}
+	}
+	started, env, err := prepare(a, source, text, input, o)
+	if err != nil && l.Keep {
+		err = errors.Join(err, os.Remove(source))
 	}
 	return started, env, err
 }

@@ -47,7 +47,7 @@ func (o Options) definition(a *spec.Agent, resolver *models.Resolver) (d assembl
 	}
 	r := rules(a, o)
 	protected := protect(r)
-	ws, err := fs.Open(o.Workspace, fs.Options{OtherNames: func(name, path string, write bool) ([]string, error) {
+	ws, err := fs.Open(o.Workspace, fs.Options{Own: o.writtenByPawl(), OtherNames: func(name, path string, write bool) ([]string, error) {
 		if !write && !slices.Contains(r.GateProtected, name) {
 			return nil, nil
 		}

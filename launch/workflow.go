@@ -151,7 +151,7 @@ func (o Options) startPlan(p plan.Plan, root *spec.Agent, input string) (event.R
 		return fail(err)
 	}
 	if p.Refine {
-		if err := o.forLoop(&env, root.File); err != nil {
+		if err := errors.Join(o.forLoop(&env, root.File), o.onlyAnswers(&p, root)); err != nil {
 			return fail(assembly.Closing(env, err))
 		}
 	}

@@ -42,6 +42,9 @@ type Loop struct {
 	// StuckAfter is how many iterations in a row may change neither a file of the
 	// workspace nor the number of passing tests, 0 for any number.
 	StuckAfter int `json:"stuckAfter,omitempty"`
+	// OnlyAnswers says that the agent of an iteration can change no file, so that an
+	// answer that differs from the one before counts for StuckAfter as a change, too.
+	OnlyAnswers bool `json:"onlyAnswers,omitempty"`
 	// Goal makes the loop one that works towards a goal: all of StopWhen must then hold,
 	// each looked at once those before it do. Nil for other loops.
 	Goal *Goal `json:"goal,omitempty"`

@@ -121,7 +121,6 @@ type CarryLog struct {
 const (
 	defaultIterations = 10
 	maxIterations     = 100
-	defaultStuckAfter = 5
 	maxPattern        = 64 << 10
 )
 

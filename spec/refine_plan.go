@@ -22,7 +22,7 @@ func (a *Agent) loopPlan() plan.Plan {
 	l := &plan.Loop{
 		Body:   plan.Plan{Steps: []plan.Step{{Agent: &plan.Agent{Name: LoopBody}}}},
 		Single: true, Max: cmp.Or(value(a.Loop.MaxIterations), defaultIterations), OnLimit: plan.OnLimit(cmp.Or(a.Loop.OnLimit, "ok")),
-		ErrorsMax: max(value(a.Loop.FailureThreshold), 0), Carry: s.carry(), StuckAfter: s.stuckAfter(a.Loop.Criteria),
+		ErrorsMax: max(value(a.Loop.FailureThreshold), 0), Carry: s.carry(), StuckAfter: max(value(s.StuckAfter), 0),
 	}
 	if l.OnLimit == "fail" {
 		l.OnLimit = plan.LimitFails
@@ -95,17 +95,4 @@ func (s LoopSettings) carry() plan.Carry {
 		}
 	}
 	return c
-}
-
-// stuckAfter is how many iterations may change nothing. Where the file does not say it
-// is no bound for a loop that ends by its cap alone (RON-12), or by a person, who sees
-// each iteration.
-func (s LoopSettings) stuckAfter(c *LoopCriteria) int {
-	switch {
-	case s.StuckAfter != nil:
-		return max(*s.StuckAfter, 0)
-	case c != nil && (c.Type == "max_iterations" || c.Type == "manual"):
-		return 0
-	}
-	return defaultStuckAfter
 }

@@ -209,6 +209,7 @@ func (m *Machine) passDone(s *scope) {
 	record(key, d, func(e event.Data) {
 		delete(l.active, p.index)
 		l.compare(e.(event.Iteration).Tree)
+		l.answered(end.Content)
 		pass := passEnd{status: end.Status, content: end.Content, result: end.Result, error: end.Error}
 		if m.cfg.Plan.Refine {
 			pass.error = s.steps[0].error // the iteration is the step

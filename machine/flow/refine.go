@@ -87,6 +87,9 @@ func feedback(l *loop) (all []refine.Feedback) {
 	return all
 }
 
+// kindUnchanged says of a stuck loop how it was stuck.
+const kindUnchanged = "unchanged"
+
 // refined is why a run ends that is one loop.
 func (n *node) refined() event.RunTerminatedBy {
 	why := event.RunTerminatedBy{Reason: event.ReasonFinalAnswer}
@@ -95,6 +98,10 @@ func (n *node) refined() event.RunTerminatedBy {
 		why = *n.end.why
 	case n.error != nil: // a failure of the loop itself says the reason
 		why = event.RunTerminatedBy{Reason: event.Reason(n.error.Class)}
+	}
+	if why.Reason == event.ReasonStuck { // the loop was stopped, and nothing in it failed
+		why.Kind, why.Detail = kindUnchanged, n.error.Message
+		return why
 	}
 	if why.Error = n.error; n.error != nil && n.error.Limit != "" {
 		why.Reason, why.Limit, why.LimitRun = event.BudgetReason(n.error.Limit), n.error.Limit, n.error.LimitRun
@@ -133,6 +140,8 @@ func nextOfLoop(end *event.RunTerminatedBy) string {
 		return "Check what the iterations used; if it was worth it, raise " + end.Limit + again
 	case r == event.ReasonMaxIterations:
 		return "Read what the last iteration said; raise loop.maxIterations or change what ends the loop" + again
+	case r == event.ReasonStuck:
+		return "Read what the last iterations said; change the task or the prompt, or raise stuck_after if they did get on" + again
 	case r == event.ReasonCancelled:
 		return "Nothing is running; start the loop again if it is still wanted."
 	case r == event.ReasonRejected:

@@ -230,29 +230,46 @@ func TestAPauseComesBeforeTheNextIteration(t *testing.T) {
 }
 
 func TestALoopIsStuckWhoseIterationsChangeNothing(t *testing.T) {
+	same := func(int) string { return "t0" }
+	says := func(answer func(iteration int) string) func(machine.StartChild) (event.Outcome, event.Taint) {
+		n := 0
+		return func(machine.StartChild) (event.Outcome, event.Taint) {
+			n++
+			return ok(answer(n)), event.Taint{}
+		}
+	}
 	for name, tt := range map[string]struct {
 		tree, tests func(iteration int) string
+		says        func(machine.StartChild) (event.Outcome, event.Taint)
+		onlyAnswers bool
 		ran         int
 		stuck       bool
 	}{
-		"nothing changes, the first time neither": {func(int) string { return "t0" }, nil, 3, true},
-		"each changes a file":                     {func(i int) string { return fmt.Sprint("t", i) }, nil, 8, false},
-		"after the second nothing does":           {func(i int) string { return fmt.Sprint("t", min(i, 2)) }, nil, 5, true},
-		"nobody knows":                            {func(int) string { return "" }, nil, 8, false},
-		"more tests pass each time": {func(int) string { return "t0" }, func(i int) string {
+		"nothing changes, the first time neither": {tree: same, ran: 3, stuck: true},
+		"each changes a file":                     {tree: func(i int) string { return fmt.Sprint("t", i) }, ran: 8},
+		"after the second nothing does":           {tree: func(i int) string { return fmt.Sprint("t", min(i, 2)) }, ran: 5, stuck: true},
+		"nobody knows":                            {tree: func(int) string { return "" }, ran: 8},
+		"more tests pass each time": {tree: same, tests: func(i int) string {
 			return strings.Repeat("--- PASS: TestX\n", i)
-		}, 8, false},
-		"only the words of the tests change": {func(int) string { return "t0" }, func(i int) string {
+		}, ran: 8},
+		"only the words of the tests change": {tree: same, tests: func(i int) string {
 			return fmt.Sprint("--- PASS: TestX\nFAIL in 0.", i)
-		}, 4, true},
+		}, ran: 4, stuck: true},
+		"each answer of one that writes nothing differs": {tree: same, onlyAnswers: true, ran: 8},
+		"one that writes nothing repeats its answer": {
+			tree: same, says: says(func(i int) string { return fmt.Sprint("answer ", min(i, 2)) }), onlyAnswers: true, ran: 5, stuck: true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := plan.Loop{Max: 8, StuckAfter: 3, OnLimit: plan.LimitIsOK}
+			l := plan.Loop{Max: 8, StuckAfter: 3, OnLimit: plan.LimitIsOK, OnlyAnswers: tt.onlyAnswers}
 			if tt.tests != nil {
 				l.StopWhen = []plan.Stop{{Command: &plan.Command{Argv: []string{"test"}}}}
 			}
 			p := newPlayerOf(t, flow.Config{Plan: refinement(l), Tree: "t0"})
 			p.says, p.tree = attempts, tt.tree
+			if tt.says != nil {
+				p.says = tt.says
+			}
 			looked := 0
 			p.exec = func(machine.RunCommand) event.CommandFinished {
 				looked++
@@ -260,8 +277,11 @@ func TestALoopIsStuckWhoseIterationsChangeNothing(t *testing.T) {
 				return event.CommandFinished{ExitCode: &code, Output: tt.tests(looked)}
 			}
 			o := p.play()
-			if o.Iterations != tt.ran || (o.Reason == event.ReasonStuck) != tt.stuck || tt.stuck == (o.Status != event.StatusFailed) {
+			if o.Iterations != tt.ran || (o.Reason == event.ReasonStuck) != tt.stuck || o.Status != event.StatusStopped {
 				t.Errorf("%+v", o)
+			}
+			if tt.stuck && (o.OK || o.Error != nil || o.Kind != "unchanged" || !strings.Contains(o.NextSafeAction, "stuck_after")) {
+				t.Errorf("a stuck loop is no failure: %+v, %v", o, o.Error)
 			}
 			if got := p.again().State().Outcome; got == nil || got.Reason != o.Reason {
 				t.Errorf("a fold gives %+v", got)

@@ -8,11 +8,13 @@ import (
 	"github.com/pawlrun/pawl/machine/refine"
 )
 
-// work is what the iterations of a loop change. What they say is none.
+// work is what the iterations of a loop change.
 type work struct {
 	// tree is what the workspace held after the last iteration, passing how many tests
 	// passed then, as far as the commands say that look at it; empty for not known.
 	tree, passing string
+	// answer is that of the last iteration.
+	answer string
 	// unchanged are the iterations in a row that changed nothing.
 	unchanged int
 	changed   bool
@@ -22,6 +24,15 @@ type work struct {
 func (w *work) compare(tree string) {
 	w.changed = tree == "" || tree != w.tree
 	w.tree = tree
+}
+
+// answered takes in the answer of an iteration. It is progress where the agent can change
+// nothing else.
+func (l *loop) answered(answer string) {
+	if l.plan.OnlyAnswers && answer != l.answer {
+		l.changed = true
+	}
+	l.answer = answer
 }
 
 // tested takes in what a command printed that looked at the iteration.

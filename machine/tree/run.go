@@ -357,6 +357,8 @@ func (r *Run) Conclude() event.Outcome {
 		o.Status, o.OK, o.Completed = event.StatusCompleted, true, true
 	case r.Terminated.Reason == event.ReasonCancelled:
 		o.Status = event.StatusCancelled
+	case r.Terminated.Reason == event.ReasonStuck:
+		o.Status = event.StatusStopped
 	case r.Terminated.Limit != "":
 		o.Status, o.OK = event.StatusStopped, r.OnBudget[r.Terminated.Limit] == BudgetOK
 	}

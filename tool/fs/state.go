@@ -47,7 +47,7 @@ type fileState struct {
 }
 
 // State identifies what the workspace holds: the names, the contents and the
-// permissions of its files, without version control and the run's own journal.
+// permissions of its files, without version control and what [Options.Own] names.
 // Two states that are told alike are alike; the same tree gives the same state
 // in every process. The error is [ErrTooManyFiles] or that of a directory or a
 // file that could not be read.
@@ -63,6 +63,9 @@ func (w *Workspace) State(ctx context.Context) (string, error) {
 		info, err := e.Info()
 		if err != nil {
 			return explain(p, err)
+		}
+		if w.own != nil && w.own(p, info) {
+			return nil
 		}
 		of, err := w.fileState(ctx, p, info)
 		if err != nil {

@@ -32,6 +32,7 @@ type Workspace struct {
 	state    state
 
 	otherNames func(tool, path string, write bool) ([]string, error)
+	own        func(path string, info os.FileInfo) bool
 }
 
 // Options say how a workspace's tools are judged.
@@ -42,6 +43,9 @@ type Options struct {
 	// too. An error makes the call unclear. Without the function no other
 	// names are known, and a write of a file that has some is unclear.
 	OtherNames func(tool, path string, write bool) ([]string, error)
+	// Own reports whether a file is one that this process writes itself, such as its
+	// journal. [Workspace.State] leaves those out. Nil stands for none.
+	Own func(path string, info os.FileInfo) bool
 }
 
 // Open opens a workspace directory.
@@ -64,7 +68,7 @@ func Open(dir string, o Options) (*Workspace, error) {
 	}
 	return &Workspace{
 		dir: abs, real: real, root: root, paths: paths, state: state{most: maxStateFiles},
-		otherNames: o.OtherNames,
+		otherNames: o.OtherNames, own: o.Own,
 	}, nil
 }
 
