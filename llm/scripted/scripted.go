@@ -21,7 +21,7 @@ type Turn struct {
 	// For names the step or the agent that the answer is for: the n-th call that the runs
 	// of a tree make under that name gets the n-th turn for it. Empty stands for all runs
 	// that no turn of the script names, each of which begins at the first.
-	For string
+	For       string
 	Text      string
 	Reasoning string
 	ToolCalls []Call
