@@ -38,6 +38,9 @@ type AgentTool struct {
 	// MaxDepth is how many levels of runs there may be below the run that offers it; 0
 	// leaves it to the tree.
 	MaxDepth int
+	// Concurrent lets calls of the agent run beside other calls although its tools may
+	// change something. An agent whose tools only read runs beside others anyway.
+	Concurrent bool
 	// Agent does the work. It may offer agents itself, up to [MaxDepth] levels
 	// deep.
 	Agent Agent
@@ -76,6 +79,7 @@ func (a Agent) offers(report func(field, format string, args ...any)) []assembly
 			continue
 		}
 		offered.Tool, offered.MaxDepth = tool.ForAgent(o.Name, o.Description, tools), o.MaxDepth
+		offered.Tool.Concurrent = offered.Tool.Concurrent || o.Concurrent
 		if len(o.Agent.ProviderTools) > 0 {
 			offered.Tool.Labels.Outgoing = true // what a provider looks up leaves for it
 		}

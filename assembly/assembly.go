@@ -60,6 +60,8 @@ type Agent struct {
 	// MaxDepth is how many levels of runs there may be below the run that offers it,
 	// 0 for as many as the tree has room for.
 	MaxDepth int
+	// Apart says that each run works in a git worktree of its own.
+	Apart bool
 	// Secrets are those of its runs and of all below them.
 	Secrets []secret.Secret
 	// Begin gives the first event and the environment of a run that has a task. dir is
@@ -132,7 +134,7 @@ func (a Agent) Child() engine.Child {
 		return a.Begin(dir, event.InputReceived{Text: t.Task.Task, Media: t.Media})
 	}
 	return engine.Child{
-		MaxDepth: a.MaxDepth, Secrets: secret.NewRedactor(a.Secrets...), Resume: a.Resume, BeginIn: begin,
+		MaxDepth: a.MaxDepth, Apart: a.Apart, Secrets: secret.NewRedactor(a.Secrets...), Resume: a.Resume, BeginIn: begin,
 		Begin: func(args json.RawMessage) (event.RunStarted, engine.Env, error) { return begin("", args) },
 	}
 }

@@ -37,6 +37,8 @@ type Child struct {
 	// MaxDepth is how many levels of runs there may be below the run that offers
 	// it, 0 for as many as the tree has room for.
 	MaxDepth int
+	// Apart says that each run works in a worktree of its own, see [Env.Worktrees].
+	Apart bool
 }
 
 // Output is what a function gave: a text, and a result as JSON, nil for none.
@@ -202,6 +204,9 @@ func (env *environment) childFinished(ctx context.Context, call *machine.RunTool
 		return []event.Data{event.ChildFinished{Child: child, Outcome: *end.outcome, Taint: end.taint, Worktree: end.worktree, Func: end.fn}}
 	}
 	r, err := childResult(call.Tool, end)
+	if w := end.worktree; w != nil {
+		r.Output = strings.TrimLeft(r.Output+"\n\n", "\n") + "[the agent worked in the git worktree " + w.Path + "; what it changed is there]"
+	}
 	if end.outcome.Status != event.StatusCancelled {
 		ctx = context.WithoutCancel(ctx) // it ended by itself, whatever has come since
 	}
@@ -209,7 +214,7 @@ func (env *environment) childFinished(ctx context.Context, call *machine.RunTool
 	result.DurationMs = env.clock.awake().Sub(start).Milliseconds()
 	outcome := *end.outcome
 	outcome.FinalOutput, outcome.LastOutput = "", ""
-	return []event.Data{event.ChildFinished{Child: child, CallID: call.CallID, Outcome: outcome}, env.record.Blobs.Detach(result)}
+	return []event.Data{event.ChildFinished{Child: child, CallID: call.CallID, Outcome: outcome, Worktree: end.worktree}, env.record.Blobs.Detach(result)}
 }
 
 // childResult is how a child ended in the words of a tool: its final output, or

@@ -65,9 +65,7 @@ func (cs *children) begin(work context.Context, a machine.StartChild) (bool, err
 	}
 	begun := a // what is captured moves to the heap, also of a child that is under way
 	cs.queue(a.ID, a.Call, child, cs.observeStart, func(ctx context.Context, f *pendingChild) (childEnd, error) {
-		if begun.Worktree {
-			f.apart = begun.Step
-		}
+		f.apart = cs.env.apart(&begun)
 		return cs.play(ctx, &begun, f)
 	})
 	return cs.log.seq != before, nil
@@ -248,7 +246,7 @@ func (cs *children) make(ctx context.Context, a *machine.StartChild, child strin
 	var env Env
 	started, err := guard(func() (started event.RunStarted, err error) {
 		begin := offered.Begin
-		if a.Worktree {
+		if cs.env.apart(a) != "" {
 			if begin, err = cs.env.beginApart(ctx, a, offered); err != nil {
 				return started, err
 			}

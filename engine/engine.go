@@ -113,7 +113,7 @@ type Env struct {
 	// can run. Rules judge those that the machine does not judge itself.
 	Commands tool.Commands
 	Rules    policy.Rules
-	// Worktrees are the directories of steps that work apart from each other; nil where
+	// Worktrees are the directories of steps and agents that work apart; nil where
 	// there are none.
 	Worktrees Worktrees
 	// Inputs are messages that a run which is started is given while it goes, by

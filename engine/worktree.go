@@ -35,12 +35,24 @@ func (env *environment) makeTree(ctx context.Context, step string) (dir string, 
 	return env.Worktrees.Make(ctx, env.run.treeName(step))
 }
 
+// apart is the name of the worktree that a child works in: that of the step, or of the
+// call that it answers; empty for none.
+func (env *environment) apart(a *machine.StartChild) string {
+	switch {
+	case a.Worktree:
+		return a.Step
+	case env.Children[a.Name].Apart:
+		return a.ID
+	}
+	return ""
+}
+
 // beginApart makes the worktree of a child, and gives what begins it there.
 func (env *environment) beginApart(ctx context.Context, a *machine.StartChild, offered Child) (func(json.RawMessage) (event.RunStarted, Env, error), error) {
 	if offered.BeginIn == nil {
 		return nil, errors.New("the agent " + a.Name + " works in no other directory than its own")
 	}
-	dir, err := env.makeTree(ctx, a.Step)
+	dir, err := env.makeTree(ctx, env.apart(a))
 	return func(args json.RawMessage) (event.RunStarted, Env, error) { return offered.BeginIn(dir, args) }, err
 }
 

@@ -123,20 +123,8 @@ func pinnedAgents(started event.RunStarted) map[string]string {
 	return files
 }
 
-// levelsBelow are how many levels of runs there may be below one.
-func levelsBelow(started event.RunStarted) int {
-	deepest := event.MaxDepth
-	if started.MaxDepth > 0 {
-		deepest = started.MaxDepth
-	}
-	return deepest - max(started.Depth, 1)
-}
-
 // offers are the agents that a run may start.
 func (o Options) offers(a *spec.Agent) ([]assembly.Agent, error) {
-	if o.levels <= 0 {
-		return nil, nil
-	}
 	var agents []assembly.Agent
 	for _, t := range a.Offers() {
 		source, err := t.Source(a.Dir)
@@ -152,19 +140,28 @@ func (o Options) offers(a *spec.Agent) ([]assembly.Agent, error) {
 		if err != nil {
 			return nil, err
 		}
-		offered.Tool, offered.MaxDepth = tool.ForAgent(t.Name, t.Description, own), value(t.MaxDepth)
+		offered.Tool, offered.MaxDepth, offered.Apart = tool.ForAgent(t.Name, t.Description, own), value(t.MaxDepth), t.Apart()
+		if offered.Tool.Concurrent, err = o.besideOthers(t, source); err != nil {
+			return nil, err
+		}
 		agents = append(agents, offered)
 	}
 	return agents, nil
 }
 
+// besideOthers reports whether calls of an agent run beside others: where the file says
+// so, and without its word where the agent can change no file that others see.
+func (o Options) besideOthers(t spec.AgentTool, source string) (bool, error) {
+	if t.Concurrent != nil || t.Apart() {
+		return t.Concurrent == nil || *t.Concurrent, nil
+	}
+	writes, err := o.writes(source, map[string]bool{})
+	return !writes, err
+}
+
 // below are the options of a run that this one starts: its limits are those of its
 // own file, and what bounds the tree in money and time is the root's.
 func (o Options) below(t spec.AgentTool) Options {
-	o.levels--
-	if t.MaxDepth != nil {
-		o.levels = min(o.levels, *t.MaxDepth-1)
-	}
 	o.BudgetUSD, o.NoBudget, o.MaxDepth, o.Limits, o.forAgents = nil, false, 0, o.forAgents, nil
 	o.Attachments, o.Vars, o.hookPins, o.started = nil, nil, nil, true
 	return o

@@ -1,11 +1,13 @@
 package launch
 
 import (
+	"context"
 	"errors"
 	"strings"
 
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/models"
+	"github.com/pawlrun/pawl/plan"
 	"github.com/pawlrun/pawl/spec"
 )
 
@@ -25,7 +27,24 @@ func Check(f File, o Options) (warnings []spec.Problem, err error) {
 	if names := a.TaskVariables(); len(names) > 0 {
 		warnings = append(warnings, a.OfTask("a run without INPUT needs --var "+strings.Join(names, "=… and --var ")+"=…"))
 	}
+	o.tree = newTree(nil)
+	if o.gather(a) == nil { // what keeps a file from being read is said of it already
+		root := a
+		if a.Loops() {
+			root = a.LoopRoot()
+		}
+		warnings = append(warnings, ofFile(f.Path, o.tooDeep(root, plan.Plan{}))...)
+	}
 	return append(warnings, o.refusals(f.Path, a)...), nil
+}
+
+// ofFile are warnings about a file as a whole.
+func ofFile(path string, texts []string) []spec.Problem {
+	var all []spec.Problem
+	for _, text := range texts {
+		all = append(all, spec.Problem{File: path, Message: text})
+	}
+	return all
 }
 
 // refusals say why this machine would not run the file. They are no fault of the
@@ -46,7 +65,7 @@ func (o Options) refusals(path string, a *spec.Agent) []spec.Problem {
 func (o Options) checks() spec.Options {
 	return spec.Options{
 		Tools: toolNames(), Aliases: aliases(), Model: o.Model, Classes: o.Config.Classes, Roles: o.Config.Roles,
-		CheckCommand: checkCommand, CheckAgent: o.checkOffered(map[string]bool{}), Unmet: unmet,
+		CheckWorktrees: func() error { return o.worktrees().Check(context.Background()) }, CheckCommand: checkCommand, CheckAgent: o.checkOffered(map[string]bool{}), Unmet: unmet,
 		CheckHosted: func(dir, model, tool string) (ignored string, err error) {
 			return hosted(tool, model, o.keyless().resolver(dir))
 		},

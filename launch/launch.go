@@ -21,6 +21,7 @@ import (
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/machine/agent"
 	"github.com/pawlrun/pawl/models"
+	"github.com/pawlrun/pawl/plan"
 	"github.com/pawlrun/pawl/spec"
 	"github.com/pawlrun/pawl/tool"
 )
@@ -116,7 +117,6 @@ func (o *Options) beginTree(a *spec.Agent) (err error) {
 	if a.System, err = a.Expand(o.Vars); err != nil {
 		return err
 	}
-	o.levels = levelsBelow(event.RunStarted{MaxDepth: o.MaxDepth})
 	return o.gather(a)
 }
 
@@ -129,7 +129,7 @@ func (o Options) warnings(a *spec.Agent, cfg agent.Config, targets []target, too
 		}
 		all = append(all, w.String())
 	}
-	return slices.Concat(all, capable(a, targets, o.resolver(a.Dir)), o.confined.undecided(cfg.Policy, tools), o.unsupervised(tools),
+	return slices.Concat(all, o.tooDeep(a, plan.Plan{}), capable(a, targets, o.resolver(a.Dir)), o.confined.undecided(cfg.Policy, tools), o.unsupervised(tools),
 		o.confined.besideLinks(tools), o.confined.belowHidden(tools), o.nested.unsearched(tools), assembly.Removed(cfg.Limits.Lacks(), o.started), money(cfg))
 }
 
@@ -225,7 +225,7 @@ func (o Options) pinned(started event.RunStarted) Options {
 	o.Dir = cmp.Or(started.Options["dir"], o.Dir)
 	o.Model = cmp.Or(o.Model, started.Options["model"])
 	o.Approve = cmp.Or(o.Approve, agent.ApproveMode(started.Options["approve"]))
-	o.levels, o.started = levelsBelow(started), started.Parent != ""
+	o.started = started.Parent != ""
 	if files := pinnedAgents(started); o.tree == nil || !maps.Equal(files, o.tree.files) {
 		o.tree = newTree(files)
 	}

@@ -87,11 +87,9 @@ type prepared struct {
 	confined confinement
 	hookPins []event.HookFile
 	nested   nested
-	// tree is what the run shares with those that it starts. levels is how many levels
-	// of runs there may be below it. started says that another run starts it, and
-	// source is then its file.
-	tree   *tree
-	levels int
+	// tree is what the run shares with those that it starts. started says that another run
+	// starts it, and source is then its file.
+	tree *tree
 	// forAgents are the limits that a workflow hands to its agents.
 	forAgents []Limit
 	started   bool

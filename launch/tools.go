@@ -58,7 +58,7 @@ func (o Options) definition(a *spec.Agent, resolver *models.Resolver) (d assembl
 	}
 	d = assembly.Definition{
 		Name: a.Identity.Name, Change: o.replace, Child: o.started, Hooks: hooks(a, o), Variables: []string{shellTool},
-		Host: engine.Env{Model: resolver.Open, Tree: ws.State, Close: func() error { return errors.Join(ws.Close(), o.closeBox()) }},
+		Host: engine.Env{Model: resolver.Open, Tree: ws.State, Worktrees: apart{o, a, ""}, Close: func() error { return errors.Join(ws.Close(), o.closeBox()) }},
 	}
 	if o.tree.pinned(o.source) {
 		if d.Compiled, err = o.declaredOf(o.source); err != nil {

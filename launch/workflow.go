@@ -2,7 +2,6 @@ package launch
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -52,7 +51,6 @@ func parseWorkflow(f File, o Options) (*spec.Workflow, error) {
 func parseAnyWorkflow(f File, o Options) (*spec.Workflow, error) {
 	rules := o.checks()
 	rules.FindModel = findModel
-	rules.CheckWorktrees = func() error { return o.worktrees().Check(context.Background()) }
 	rules.Sent = f.Sent
 	return spec.ParseWorkflow(f.Path, f.Text, rules)
 }
@@ -72,6 +70,10 @@ func CheckWorkflow(f File, o Options) ([]spec.Problem, error) {
 	w, err := parseWorkflow(f, o)
 	if err != nil {
 		return nil, err
+	}
+	o.MaxDepth = cmp.Or(o.MaxDepth, value(w.MaxDepth))
+	if root := w.Limits(); o.gatherUses(root, w.Uses) == nil {
+		w.Warnings = append(w.Warnings, ofFile(f.Path, o.tooDeep(root, w.Plan))...)
 	}
 	return w.Warnings, nil
 }
@@ -116,7 +118,7 @@ func (o Options) startFile(f File, p plan.Plan, root *spec.Agent, uses map[strin
 	if err := recordable(source, o.Dir, o.Workspace); err != nil {
 		return started, env, err
 	}
-	o.levels, o.forAgents = levelsBelow(event.RunStarted{MaxDepth: o.MaxDepth}), o.limitsOfAgents()
+	o.forAgents = o.limitsOfAgents()
 	if err := o.gatherUses(root, uses); err != nil {
 		return started, env, err
 	}
@@ -164,7 +166,7 @@ func (o Options) startPlan(p plan.Plan, root *spec.Agent, input string) (event.R
 	}
 	started.Workspace, started.Options, started.MaxDepth = o.Workspace, o.record(root), o.MaxDepth
 	o.pinAgents(&started)
-	started.Warnings = slices.Concat(assembly.Removed(slices.DeleteFunc(cfg.Limits.Lacks(), func(name string) bool { return !ofTree(name) }), o.started), money(cfg))
+	started.Warnings = slices.Concat(o.tooDeep(root, p), assembly.Removed(slices.DeleteFunc(cfg.Limits.Lacks(), func(name string) bool { return !ofTree(name) }), o.started), money(cfg))
 	return started, env, nil
 }
 

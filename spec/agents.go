@@ -16,10 +16,17 @@ type AgentTool struct {
 	Description string `yaml:"description,omitempty"`
 	File        string `yaml:"file,omitempty"`
 	MaxDepth    *int   `yaml:"max_depth,omitempty"`
+	// Concurrent says whether calls run beside others, nil where the file leaves that to
+	// what the agent can do. Isolation is where it works.
+	Concurrent *bool  `yaml:"concurrent,omitempty"`
+	Isolation  string `yaml:"isolation,omitempty" oneof:"none worktree"`
 
 	// Derived is the agent that is offered where no file of its own says it, else nil.
 	Derived *Agent `yaml:"-"`
 }
+
+// Apart reports whether each run of the agent works in a git worktree of its own.
+func (t AgentTool) Apart() bool { return t.Isolation == "worktree" }
 
 // maxLevels is how many levels of runs there may be below the first.
 const maxLevels = 7
@@ -44,6 +51,9 @@ func (a *Agent) validateAgents(r *report, o Options) {
 		t.validate(r, path, o)
 		if t.Name != "" && slices.ContainsFunc(a.Tools.Agents[:i], func(other AgentTool) bool { return other.Name == t.Name }) {
 			r.at(path+".name", "each name once", "%q is given twice", t.Name)
+		}
+		if t.Concurrent != nil && *t.Concurrent && a.Effective().ToolDispatch == "serial" {
+			r.warn(path+".concurrent", "has no effect with tool_dispatch: serial")
 		}
 		if t.File == "" || o.CheckAgent == nil {
 			continue
@@ -74,4 +84,9 @@ func (t AgentTool) validate(r *report, path string, o Options) {
 		missing(r, path+".file", "the path of an agent file, relative to this one")
 	}
 	within(r, path+".max_depth", t.MaxDepth, 1, maxLevels)
+	if t.Apart() && o.CheckWorktrees != nil {
+		if err := o.CheckWorktrees(); err != nil {
+			r.at(path+".isolation", "none, or a workspace in a git repository", "%v", err)
+		}
+	}
 }

@@ -59,8 +59,11 @@ func follows(mode Dispatch, before []*call, c *call) bool {
 	return !safe(c)
 }
 
-// safe is ALF-56: read-only and concurrency-safe for this call's input.
-func safe(c *call) bool { return c.resolved.ReadOnly && c.resolved.Concurrent }
+// safe is ALF-56: read-only and concurrency-safe for this call's input. An agent may also
+// run beside others where its file says so: what it may do its own rules judge.
+func safe(c *call) bool {
+	return c.resolved.Concurrent && (c.resolved.ReadOnly || c.resolved.Agent)
+}
 
 // exclusive reports whether a call must be alone: it may touch everything, or it
 // does not say what it touches and is not declared fit to run beside others.
