@@ -55,6 +55,7 @@ func bothSay() []same {
 		{"tools.agents[].description", "Agents[].Description", "", "", nil},
 		{"tools.agents[].file", "Agents[].Agent", "", "", nil},
 		{"tools.agents[].max_depth", "Agents[].MaxDepth", "", "", nil},
+		{"tools.agents[].concurrent", "Agents[].Concurrent", "", "", nil},
 		{"tools.protected_paths", "Permissions.ProtectedPaths", "policy.protected", "tools: {allow: [fs.read], protected_paths: [keys/**]}", func(a *pawl.Agent) { a.Permissions.ProtectedPaths = []policy.Pattern{"keys/**"} }},
 		{"tools.permissions.network", "Permissions.Network.Network", "policy.network.network", "tools: {allow: [fs.read], permissions: {network: none}}", func(a *pawl.Agent) { a.Permissions.Network.Network = "none" }},
 		{"tools.permissions.hosts", "Permissions.Network.Hosts", "policy.network.hosts", "tools: {allow: [fs.read], permissions: {network: allowlist, hosts: [example.com]}}", func(a *pawl.Agent) {
@@ -144,7 +145,8 @@ func fileOnly() map[string]string {
 		"tools.permissions.memory_mb": "a program opens the sandbox of the tools that it brings",
 		"tools.permissions.processes": "a program opens the sandbox of the tools that it brings",
 		"loop":                        "a program makes a plan", "composite": "a program makes a plan", "spawn": "a program starts what it names", "termination": "a program makes a plan",
-		"sandbox": "not built", "tools.mcp": "not built", "tools.hooks": "not read", "tools.guards": "not built",
+		"tools.agents[].isolation": "a program opens the workspaces of the tools that it brings",
+		"sandbox":                  "not built", "tools.mcp": "not built", "tools.hooks": "not read", "tools.guards": "not built",
 	}
 	for _, key := range keysOf(reflect.TypeFor[spec.LoopSettings](), "yaml", "") {
 		only[key] = "a program makes a plan"
