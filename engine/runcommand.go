@@ -103,7 +103,7 @@ func judgeCommand(a machine.RunCommand, p place, taint event.Taint) event.Policy
 }
 
 func toRun(a machine.RunCommand) tool.Command {
-	return tool.Command{Argv: slices.Clone(a.Argv), Stdin: slices.Clone(a.Stdin)}
+	return tool.Command{Argv: slices.Clone(a.Argv), Env: slices.Clone(a.Env), Stdin: slices.Clone(a.Stdin)}
 }
 
 // errIdle is the cause when a command has printed nothing for too long.
@@ -195,7 +195,11 @@ func (env *environment) commandFinished(ctx context.Context, a machine.RunComman
 	} else if len(r.Changed) > 0 {
 		e.ErrorType, e.Error = event.ErrorProtected, "the command changed what is protected"
 	}
-	x := env.record.Excerpt(env.record.Secrets.Text(r.Output), a.MaxOutputChars, r.Truncated) // before anything is cut, or half of a secret could be left
+	output, most := env.record.Secrets.Text(r.Output), a.MaxOutputChars // before anything is cut, or half of a secret could be left
+	if a.WholeJSON && len(output) <= machine.MostJSON && json.Valid([]byte(output)) {
+		most = 0
+	}
+	x := env.record.Excerpt(output, most, r.Truncated)
 	e.Output, e.Blob, e.Truncated = x.Text, x.Blob, r.Truncated || x.Blob != ""
 	return e
 }

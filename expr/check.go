@@ -45,13 +45,22 @@ type Scope struct {
 	Place Place
 	// In is the loop that a condition stands in.
 	In Loop
-	// Steps are the steps that can be named, with the schema of their results where
-	// they have one.
-	Steps map[string]json.RawMessage
+	// Steps are the steps that can be named.
+	Steps map[string]Step
 	// Single says that the loop repeats the step itself, whose content, result and
-	// status Until sees, Result the schema of that.
+	// status Until sees; Self is that step.
 	Single bool
+	Self   Step
+	// Items are those of the loop around it, nil where they are not known before.
+	Items []json.RawMessage
+}
+
+// Step is what is known of a step that an expression can name.
+type Step struct {
+	// Result is the schema of its result, nil where that may be anything.
 	Result json.RawMessage
+	// Command says that the step is a program, and ForEach that it goes over items.
+	Command, ForEach bool
 }
 
 // meaning are the variables that there are somewhere, and where.
@@ -74,13 +83,13 @@ func meaning() map[string]string {
 func (s Scope) variables(t *schemas) map[string]*cel.Type {
 	vars := map[string]*cel.Type{}
 	if s.Place == Round {
-		vars["input"], vars["round"], vars["previous"] = cel.StringType, cel.IntType, t.step("previous", nil)
+		vars["input"], vars["round"], vars["previous"] = cel.StringType, cel.IntType, t.step("previous", Step{})
 		return vars
 	}
 	if s.Place != Until || !s.Single {
 		vars["steps"] = cel.MapType(cel.StringType, cel.DynType)
-		for id, schema := range s.Steps {
-			vars["steps."+id] = t.step(id, schema)
+		for id, step := range s.Steps {
+			vars["steps."+id] = t.step(id, step)
 		}
 	}
 	switch {
@@ -88,7 +97,7 @@ func (s Scope) variables(t *schemas) map[string]*cel.Type {
 		vars["content"] = cel.StringType
 	case s.Place == Until && s.Single:
 		vars["content"], vars["status"] = cel.StringType, cel.StringType
-		vars["result"] = t.result(s.Result)
+		vars["result"] = t.result(s.Self.Result)
 	}
 	if s.Place == Until || s.In == Repeat {
 		vars["iteration"] = cel.IntType

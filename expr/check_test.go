@@ -14,17 +14,17 @@ const services = `{"type": "object", "required": ["services"], "properties": {
 	"services": {"type": "array", "items": {"type": "object", "properties": {"name": {"type": "string"}}}},
 	"count": {"type": "integer"}, "ok": {"type": "boolean"}, "name": {"type": "string"}}}`
 
-func steps(ids ...string) map[string]json.RawMessage {
-	all := map[string]json.RawMessage{"list-services": json.RawMessage(services)}
+func steps(ids ...string) map[string]expr.Step {
+	all := map[string]expr.Step{"list-services": {Result: json.RawMessage(services)}}
 	for _, id := range ids {
-		all[id] = nil
+		all[id] = expr.Step{}
 	}
 	return all
 }
 
 func TestExpressionsAreCheckedBeforeTheyRun(t *testing.T) {
 	condition := expr.Scope{Place: expr.Condition, Steps: steps("design", "in", "loop")}
-	single := expr.Scope{Place: expr.Until, Single: true, Result: json.RawMessage(services)}
+	single := expr.Scope{Place: expr.Until, Single: true, Self: expr.Step{Result: json.RawMessage(services)}}
 	several := expr.Scope{Place: expr.Until, Steps: steps("review")}
 	items := expr.Scope{Place: expr.Items, Steps: steps("design")}
 	inItem := expr.Scope{Place: expr.Condition, In: expr.ForEach, Steps: steps("deploy")}

@@ -28,6 +28,8 @@ const (
 	MissingKey Fault = "missing_key"
 	// TooCostly is more work than an expression may take.
 	TooCostly Fault = "too_costly"
+	// NeverThere is a comparison with a text that the other side can never be.
+	NeverThere Fault = "never_there"
 	// BadValue is a value that an operation does not take, as a division by zero.
 	BadValue Fault = "bad_value"
 )

@@ -38,7 +38,8 @@ func New() *Evaluator {
 }
 
 func environment() (*cel.Env, error) {
-	env, err := cel.NewEnv(cel.EnableIdentifierEscapeSyntax(), cel.CrossTypeNumericComparisons(true))
+	options := append(functionsOnStrings(), cel.EnableIdentifierEscapeSyntax(), cel.CrossTypeNumericComparisons(true))
+	env, err := cel.NewEnv(options...)
 	if err != nil {
 		return nil, fmt.Errorf("expr: %w", err)
 	}

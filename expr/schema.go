@@ -21,8 +21,12 @@ func newSchemas(base types.Provider) *schemas {
 }
 
 // step is the type of a finished step.
-func (s *schemas) step(id string, schema json.RawMessage) *cel.Type {
-	return s.object("step "+id, map[string]*cel.Type{"content": cel.StringType, "status": cel.StringType, "result": s.result(schema)})
+func (s *schemas) step(id string, of Step) *cel.Type {
+	fields := map[string]*cel.Type{"content": cel.StringType, "status": cel.StringType, "result": s.result(of.Result)}
+	if of.ForEach {
+		fields["results"] = cel.ListType(cel.DynType)
+	}
+	return s.object("step "+id, fields)
 }
 
 func (s *schemas) object(name string, fields map[string]*cel.Type) *cel.Type {

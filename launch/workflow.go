@@ -75,7 +75,7 @@ func CheckWorkflow(f File, o Options) ([]spec.Problem, error) {
 	if root := w.Limits(); o.gatherUses(root, w.Uses) == nil {
 		w.Warnings = append(w.Warnings, ofFile(f.Path, o.tooDeep(root, w.Plan))...)
 	}
-	return w.Warnings, nil
+	return append(w.Warnings, w.Unseen...), nil
 }
 
 // planOf is what a workflow file says is to be done, whether it can be run or not.
@@ -102,6 +102,9 @@ func Workflow(f File, input string, o Options) (started event.RunStarted, env en
 	o.MaxDepth = cmp.Or(o.MaxDepth, value(w.MaxDepth))
 	if started, env, err = o.startFile(f, w.Plan, w.Limits(), w.Uses, input); err != nil {
 		return started, env, err
+	}
+	if strings.TrimSpace(input) != "" {
+		w.Warnings = append(w.Warnings, w.Unseen...)
 	}
 	started.Warnings = slices.Concat(said(w.Warnings), inWorkflow(started.Warnings))
 	return started, env, nil

@@ -17,6 +17,8 @@ type RunCommand struct {
 	ID string
 	// Argv are the program and its arguments; no shell reads them.
 	Argv []string
+	// Env are variables that it has beside the usual ones, as NAME=value.
+	Env []string
 	// Stdin is what it reads, nil for nothing.
 	Stdin []byte
 	// IdleLimit bounds how long it may print nothing, WallLimit how long it may run;
@@ -31,6 +33,9 @@ type RunCommand struct {
 	// MaxOutputChars bounds what command.finished shows of the output, the whole of
 	// which is kept; 0 bounds nothing.
 	MaxOutputChars int
+	// WholeJSON exempts an output that is one JSON value of at most [MostJSON] bytes from
+	// that bound.
+	WholeJSON bool
 	// Permission is the rule by which the owner lets the command run unasked, empty
 	// for none. What policy denies stays denied.
 	Permission string
@@ -41,5 +46,8 @@ type RunCommand struct {
 	// Worktree says that it runs in a git worktree of the step's own.
 	Worktree bool
 }
+
+// MostJSON is how many bytes of JSON command.finished shows whole where that is asked for.
+const MostJSON = 1 << 20
 
 func (RunCommand) action() {}

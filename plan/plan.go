@@ -45,6 +45,9 @@ type Plan struct {
 	// told the run's input, and in a loop what each of the iteration before said.
 	// What ends a loop sees the input and the round, too.
 	Team bool `json:"team,omitempty"`
+	// Templates says of the plan of a run that the instructions and arguments of its
+	// steps, at every depth, may name values, as [Pieces] reads them.
+	Templates bool `json:"templates,omitempty"`
 }
 
 // OnFailure is what becomes of the other steps of a graph when one fails.

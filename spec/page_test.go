@@ -27,10 +27,47 @@ Expressions (condition, until, forEach, cel) are CEL over these variables. ` + "
 | variable | where |
 | --- | --- |
 | ` + "`steps.ID.content`, `.result`, `.status`" + ` | the steps beside it: in condition and forEach those that are done, in until those of the loop |
+| ` + "`steps.ID.results`" + ` | of a forEach: the result of each item, its content where it has no result, and null where it did not complete, in their order |
 | ` + "`content`, `result`, `status`" + ` | in until of a loop without steps: the iteration that is done |
 | ` + "`iteration`" + ` | in until, and in conditions within a loop that repeats; from 0 |
 | ` + "`item`, `index`" + ` | in conditions within a forEach loop; index from 0 |
+
+They have the functions of CEL and those of its strings extension: ` + "`split`, `join`, `trim`, `replace`, `lowerAscii`, `indexOf`, `format`" + ` and more. The content of
+a command is its output without the line ends behind it; its result is that output where it is JSON, else ` + "`{exitCode: N}`" + `. A loop over items is
+skipped where every item was.
+
+## Values in instructions and commands
+
+INPUT is told to the steps without ` + "`dependsOn`" + `, and stands wherever instructions say ` + "`{{input}}`" + `. These stand in ` + "`instructions`, in the `input` of a `workflow`" + `,
+and in the arguments of ` + "`command`" + `:
+
+| name | value |
+| --- | --- |
+| ` + "`{{input}}`" + ` | the run's INPUT |
+| ` + "`{{item}}`, `{{item.KEY}}`, `{{index}}`" + ` | within forEach: the item, a value in it, its place from 0 |
+| ` + "`{{steps.ID.content}}`, `.status`, `.result`, `.result.KEY`, `.results`" + ` | of a step that this one depends on, directly or not; or that the loop around it does |
+
+A text is put in as it is, any other value as JSON. It is put in once: what a value holds is no name. A value that is not there fails the step
+(` + "`missing_value`" + `). What other steps gave stands between ` + "`<untrusted id=…>`" + ` marks in instructions. In a command a value is one argument or a part of one, and
+no shell reads it; in the script of ` + "`sh -c`" + ` it is refused. Commands have ` + "`PAWL_INPUT`, and within forEach `PAWL_ITEM`" + `, in their environment, where those have
+at most 100,000 bytes. A backslash before a name leaves it as it is: ` + "`\\{{item}}`" + `.
+
+` + "`pawl run`" + ` shows the first and the last lines that a command printed, and ` + "`pawl runs show RUN --step ID`" + ` all of them.
 `
+
+// examples are the workflows of the page, each of which a test of cmd/pawl runs.
+func examples(t *testing.T) string {
+	t.Helper()
+	var b strings.Builder
+	for _, name := range []string{"fan-out", "collect", "judge"} {
+		text, err := os.ReadFile(filepath.Join("..", "examples", "workflows", name+".yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&b, "\n```yaml\n%s```\n", text)
+	}
+	return b.String()
+}
 
 const goalPage = `# The goal file
 
@@ -58,7 +95,7 @@ func TestThePageOfTheAgentFileIsWhatTheSchemaSays(t *testing.T) {
 }
 
 func TestThePageOfTheWorkflowFileIsWhatTheSchemaSays(t *testing.T) {
-	golden.File(t, filepath.Join("..", "docs", "workflow-file.md"), page(t, flowHead, "workflow"), *update)
+	golden.File(t, filepath.Join("..", "docs", "workflow-file.md"), page(t, flowHead+examples(t), "workflow"), *update)
 }
 
 func TestThePageOfTheGoalFileIsWhatTheSchemaSays(t *testing.T) {

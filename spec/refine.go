@@ -215,7 +215,7 @@ func (a *Agent) validateRefineStop(r *report, path string, s *RefineStop, o Opti
 		s.CEL != "", s.Regex != "", s.Command != nil, s.Judge != nil, s.Human != nil, s.Contains != "", s.Rubric != nil, s.LLMJudge != nil)
 	switch {
 	case s.CEL != "":
-		checkExpression(r, path+".cel", s.CEL, expr.Scope{Place: expr.Until, Single: true, Result: a.resultJSON()})
+		checkExpression(r, path+".cel", s.CEL, expr.Scope{Place: expr.Until, Single: true, Self: expr.Step{Result: a.resultJSON()}})
 	case len(s.Regex) > maxPattern:
 		r.at(path+".regex", fmt.Sprintf("at most %d bytes", maxPattern), "has %d bytes", len(s.Regex))
 	case s.Regex != "":
@@ -271,7 +271,16 @@ func checkExpression(r *report, path, text string, scope expr.Scope) {
 	if err == nil {
 		err = checker.Check(text, scope)
 	}
-	r.expression(path, text, err)
+	if r.expression(path, text, err); err == nil {
+		r.never(path, checker.Never(text, scope))
+	}
+}
+
+// never warns of comparisons that always give the same.
+func (r *report) never(path string, found expr.Errors) {
+	for _, one := range found {
+		r.warn(path, "%s", one.Message)
+	}
 }
 
 // expression reports what a checker says of an expression.

@@ -45,6 +45,9 @@ type Workflow struct {
 	Unbuilt Errors `yaml:"-"`
 	// Warnings are what the owner should know and what stops nothing.
 	Warnings []Problem `yaml:"-"`
+	// Unseen is a warning that matters where the run has an INPUT: later steps are not
+	// told it.
+	Unseen []Problem `yaml:"-"`
 }
 
 // workflowExample is what a file has to have that is empty.
@@ -140,6 +143,7 @@ func ParseWorkflow(path string, data []byte, o Options) (*Workflow, error) {
 	}
 	w := f.w
 	w.Plan, w.Uses, w.Unbuilt, w.Warnings = f.whole(), shared.uses, shared.unbuilt, shared.noted
+	w.Unseen = f.unseenInput(&w.Plan)
 	without := slices.DeleteFunc(sortedKeys(w.Uses), func(name string) bool { return o.Model != "" || len(w.Uses[name].Chain()) > 0 })
 	if len(without) > 0 {
 		w.Warnings = append(w.Warnings, Problem{File: path, Message: "no model is named for " + strings.Join(without, ", ") +

@@ -1,16 +1,12 @@
 package spec
 
-import (
-	"encoding/json"
-
-	"github.com/pawlrun/pawl/expr"
-)
+import "github.com/pawlrun/pawl/expr"
 
 // checkUntil checks what ends the loop of a step.
 func (f *workflowFile) checkUntil(path, text string, s *WorkflowStep) {
 	scope := expr.Scope{Place: expr.Until, Single: len(s.Loop.Steps) == 0, Steps: f.results(s.Loop.Steps)}
 	if scope.Single {
-		scope.Result = f.schemaOf(s.Agent)
+		scope.Self = f.known(&WorkflowStep{Agent: s.Agent, Command: s.Command})
 	}
 	f.check(path, text, scope, nil)
 }
@@ -19,7 +15,11 @@ func (f *workflowFile) checkUntil(path, text string, s *WorkflowStep) {
 // are not all done it may name only those that its own waits for.
 func (f *workflowFile) check(path, text string, scope expr.Scope, in *scopeOf) {
 	err := f.checker.Check(text, scope)
-	if f.expression(path, text, err); err != nil || in == nil {
+	if f.expression(path, text, err); err != nil {
+		return
+	}
+	f.never(path, f.checker.Never(text, scope))
+	if in == nil {
 		return
 	}
 	for _, id := range f.checker.Steps(text) {
@@ -44,14 +44,24 @@ func (f *workflowFile) waitsFor(in scopeOf, id string) bool {
 	return false
 }
 
-// results are the schemas of the results of steps, by their ids.
-func (f *workflowFile) results(steps []WorkflowStep) map[string]json.RawMessage {
-	all := map[string]json.RawMessage{}
-	for _, s := range steps {
-		all[s.ID] = nil
-		if s.Loop == nil && s.Include == "" && s.Workflow == "" && len(s.Command) == 0 {
-			all[s.ID] = f.schemaOf(s.Agent)
-		}
+// results are what is known of steps, by their ids.
+func (f *workflowFile) results(steps []WorkflowStep) map[string]expr.Step {
+	all := map[string]expr.Step{}
+	for i := range steps {
+		all[steps[i].ID] = f.known(&steps[i])
 	}
 	return all
+}
+
+// known is what is known of a step before it runs.
+func (f *workflowFile) known(s *WorkflowStep) (of expr.Step) {
+	switch {
+	case s.Loop != nil:
+		of.ForEach = s.Loop.ForEach != nil
+	case len(s.Command) > 0:
+		of.Command = true
+	case s.Include == "" && s.Workflow == "":
+		of.Result = f.schemaOf(s.Agent)
+	}
+	return of
 }

@@ -158,7 +158,7 @@ func (f *workflowFile) validateLoop(path string, s *WorkflowStep, above scopeOf)
 	if l.ForEach != nil || f.has(path+".forEach") {
 		f.validateForEach(path, l, above)
 	} else {
-		f.validateRepeat(path, s, l)
+		f.validateRepeat(path, s, l, above)
 	}
 	if f.has(path+".steps") && len(l.Steps) == 0 && !f.reported(path+".steps") {
 		f.fail(path+".steps", "at least one step", "is an empty list")
@@ -169,7 +169,7 @@ func (f *workflowFile) validateLoop(path string, s *WorkflowStep, above scopeOf)
 				f.warn(at, "has no effect beside loop.steps, whose steps have their own")
 			}
 		}
-		f.validateSteps(path+".steps", l.Steps, scopeOf{loop: loopKind(l)})
+		f.validateSteps(path+".steps", l.Steps, scopeOf{loop: loopKind(l), of: l, outer: &above})
 	}
 }
 
@@ -193,7 +193,7 @@ func (f *workflowFile) validateForEach(path string, l *WorkflowLoop, above scope
 	}
 }
 
-func (f *workflowFile) validateRepeat(path string, s *WorkflowStep, l *WorkflowLoop) {
+func (f *workflowFile) validateRepeat(path string, s *WorkflowStep, l *WorkflowLoop, above scopeOf) {
 	if l.MaxIterations == nil {
 		missing(f.report, path+".maxIterations", "how often the loop may go round, or forEach")
 	}
@@ -210,11 +210,11 @@ func (f *workflowFile) validateRepeat(path string, s *WorkflowStep, l *WorkflowL
 		f.validateJudge(path+".untilAgent", l.UntilAgent)
 	}
 	for i := range l.StopWhen {
-		f.validateStop(fmt.Sprintf("%s.stop_when[%d]", path, i), &l.StopWhen[i], s)
+		f.validateStop(fmt.Sprintf("%s.stop_when[%d]", path, i), &l.StopWhen[i], s, above)
 	}
 }
 
-func (f *workflowFile) validateStop(path string, stop *LoopStop, s *WorkflowStep) {
+func (f *workflowFile) validateStop(path string, stop *LoopStop, s *WorkflowStep, above scopeOf) {
 	single(f.report, path, "one of cel, regex, judge, command, human", stop.CEL != "", stop.Regex != "", stop.Judge != "", stop.Command != nil, stop.Human != nil)
 	if stop.CEL != "" {
 		f.checkUntil(path+".cel", stop.CEL, s)
@@ -229,6 +229,7 @@ func (f *workflowFile) validateStop(path string, stop *LoopStop, s *WorkflowStep
 	}
 	if stop.Command != nil {
 		f.validateArgv(path+".command.argv", stop.Command.Argv)
+		stop.Command.Argv = f.arguments(path+".command.argv", stop.Command.Argv, above)
 	}
 }
 

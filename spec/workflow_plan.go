@@ -23,7 +23,7 @@ func (f *workflowFile) plan() plan.Plan {
 	o := f.w.Options
 	p := plan.Plan{
 		Name: f.w.Name, OnFailure: o.onFailure(), Scheduler: o.scheduler(),
-		Timeout: o.Timeout.length(), Concurrency: value(o.MaxConcurrency), Worktrees: o.Isolation == worktreePerStep,
+		Timeout: o.Timeout.length(), Concurrency: value(o.MaxConcurrency), Worktrees: o.Isolation == worktreePerStep, Templates: true,
 	}
 	if p.Concurrency == 0 {
 		p.Width = width

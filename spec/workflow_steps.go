@@ -22,8 +22,11 @@ var stepID = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,63}$`)
 
 // scopeOf is what the steps of one graph are among.
 type scopeOf struct {
-	// loop is what the graph is the body of.
-	loop  expr.Loop
+	// loop is what the graph is the body of, and of the loop itself, nil for none.
+	loop expr.Loop
+	of   *WorkflowLoop
+	// outer is what the loop's step is among.
+	outer *scopeOf
 	steps []WorkflowStep
 	// above are the places of the steps that a step waits for, directly or not.
 	above map[int]bool
@@ -144,7 +147,7 @@ func (f *workflowFile) validateSteps(path string, steps []WorkflowStep, in scope
 	}
 	above := f.validateEdges(path, steps, places)
 	for i := range steps {
-		f.validateStep(fmt.Sprintf("%s[%d]", path, i), &steps[i], scopeOf{loop: in.loop, steps: steps, above: above[i]})
+		f.validateStep(fmt.Sprintf("%s[%d]", path, i), &steps[i], scopeOf{loop: in.loop, of: in.of, outer: in.outer, steps: steps, above: above[i]})
 	}
 }
 
@@ -226,9 +229,10 @@ func (f *workflowFile) validateStep(path string, s *WorkflowStep, in scopeOf) {
 		f.model(path+".model", s.Model)
 	}
 	if s.Condition != "" {
-		f.check(path+".condition", s.Condition, expr.Scope{Place: expr.Condition, In: in.loop, Steps: f.results(in.steps)}, &in)
+		f.check(path+".condition", s.Condition, expr.Scope{Place: expr.Condition, In: in.loop, Items: in.items(), Steps: f.results(in.steps)}, &in)
 	}
 	f.validateDoes(path, s)
+	f.texts(path, s, in)
 	if s.Loop != nil {
 		if in.loop != expr.NoLoop {
 			f.fail(path+".loop", "a step without a loop", "is a loop within a loop; an agent of a step may loop, or the step may be a workflow")

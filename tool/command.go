@@ -10,6 +10,8 @@ import (
 type Command struct {
 	// Argv is the program and its arguments. No shell reads them.
 	Argv []string
+	// Env are variables of its environment beside the usual ones, as NAME=value.
+	Env []string
 	// Stdin is the program's input, nil for none.
 	Stdin []byte
 	// Facts are what the command was judged by, as in [Call].

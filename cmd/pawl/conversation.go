@@ -31,7 +31,7 @@ type conversation struct {
 
 func newConversation(out io.Writer, s screen, pawl string) *conversation {
 	c := &conversation{out: out, screen: s, next: nextStep{pawl: pawl}, calls: map[string]string{}}
-	c.next.steps = &c.steps
+	c.next.steps, c.steps.show = &c.steps, pawl
 	return c
 }
 

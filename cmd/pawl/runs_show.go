@@ -18,6 +18,7 @@ import (
 func (a *app) showCommand() *cobra.Command {
 	var asJSON, extract bool
 	var compression int64
+	var step string
 	c := &cobra.Command{
 		Use:   "show RUN",
 		Short: "Show the state, outcome, cost and cycles of a run",
@@ -25,8 +26,9 @@ func (a *app) showCommand() *cobra.Command {
 With --compression it shows one compression: which messages were removed, which were kept, and what
 replaced them. A fork before that event has all messages.
 With --extract it prints what evaluators see of an ended run, as JSON: text, finalToolResult, cycles
-and terminatedBy.`,
-		Example: "  pawl runs show k7x2\n  pawl runs show k7x2 --json\n  pawl runs show k7x2 --extract\n  pawl runs show k7x2 --compression 211",
+and terminatedBy.
+With --step it shows one step of a workflow: how it ended, its command or run, and all of its output.`,
+		Example: "  pawl runs show k7x2\n  pawl runs show k7x2 --step 'check[3]'\n  pawl runs show k7x2 --json\n  pawl runs show k7x2 --extract\n  pawl runs show k7x2 --compression 211",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.withRun(c.Context(), toRead, args[0], func(s *session, r journal.Run) error {
@@ -36,6 +38,13 @@ and terminatedBy.`,
 						return fmt.Errorf("run %s: %w", r.ID, err)
 					}
 					return a.printJSON(x)
+				}
+				if step != "" {
+					shown, err := s.step(c.Context(), r, step)
+					if err != nil {
+						return err
+					}
+					return a.show(asJSON, shown, func() error { return a.printStep(shown) })
 				}
 				if c.Flags().Changed("compression") {
 					shown, err := s.compression(c.Context(), r, compression)
@@ -74,6 +83,7 @@ and terminatedBy.`,
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	c.Flags().BoolVar(&extract, "extract", false, "print what evaluators see of the run, as JSON")
+	c.Flags().StringVar(&step, "step", "", "show the step of this `ID` with its whole output")
 	c.Flags().Int64Var(&compression, "compression", 0, "show what this history.compressed event removed")
 	return c
 }

@@ -67,6 +67,10 @@ type steps struct {
 	now     time.Time
 	// ledger is that of a run which is one refinement loop, nil for others.
 	ledger *ledger
+	// printed is what commands printed whose steps have not ended, and show how the
+	// command line is called that shows all of it.
+	printed map[string]string
+	show    string
 }
 
 // add takes in an event of the workflow's own run.
@@ -92,6 +96,10 @@ func (s *steps) add(e *event.Event) {
 		}
 	case event.CommandStarted:
 		s.start(d.Step, e.Seq)
+	case event.CommandFinished:
+		if s.printed != nil && doesStep(d.ID) {
+			s.printed[d.Step] = d.Output
+		}
 	case event.ChildParked:
 		s.waits(d.Child, true)
 	case event.ChildWaiting:
@@ -124,7 +132,10 @@ func (s *steps) add(e *event.Event) {
 
 // begin reads the plan that the run's first event pins.
 func (s *steps) begin(d event.RunStarted) {
-	*s = steps{byID: map[string]*stepLine{}, runs: map[string]*stepLine{}, begun: map[string]int64{}, failing: map[string]bool{}}
+	*s = steps{
+		byID: map[string]*stepLine{}, runs: map[string]*stepLine{}, begun: map[string]int64{}, failing: map[string]bool{}, printed: map[string]string{},
+		show: s.show,
+	}
 	var c flow.Config
 	if d.Machine == flow.Version && json.Unmarshal(d.Config, &c) == nil {
 		s.plan(&c.Plan, "", 0)
@@ -371,7 +382,7 @@ func (s *steps) notes(e event.Event) []note {
 			return []note{{faint, "- " + d.Step + " skipped: " + firstLine(d.Reason, 300)}}
 		}
 	case event.StepFinished:
-		return s.ended(d)
+		return append(s.ended(d), s.output(e.Run, d)...)
 	case event.Iteration:
 		if l := s.byID[d.Step]; l != nil && (l.loop.Items == nil || l.tenth()) {
 			return []note{{faint, "  " + d.Step + " " + l.count()}}
@@ -412,6 +423,39 @@ func (s *steps) ended(d event.StepFinished) []note {
 		return []note{{green, "✓ " + d.Step + " " + string(d.Status)}}
 	}
 	return nil
+}
+
+// doesStep reports whether a command is a step, by its id, and not what ends a loop.
+func doesStep(id string) bool { return !strings.Contains(id, "/") }
+
+// How many lines of what a command printed are shown under its step.
+const (
+	printedHead = 4
+	printedTail = 4
+)
+
+// output is the beginning and the end of what the command of a step printed. Of the items
+// of a loop only those are shown that failed.
+func (s *steps) output(run string, d event.StepFinished) []note {
+	text := s.printed[d.Step]
+	delete(s.printed, d.Step)
+	l := s.of(d.Step)
+	if l == nil || l.Step != d.Step && l.loop.Items != nil && d.Status != event.StepStatusFailed {
+		return nil
+	}
+	lines := headAndTail(text, printedHead, printedTail)
+	cut := len(lines) > 0 && len(lines) <= strings.Count(strings.Trim(text, "\r\n"), "\n")
+	var notes []note
+	for _, line := range lines {
+		line = strings.ReplaceAll(harmless(strings.TrimRight(line, " \r")), "\t", "    ")
+		short := clip(line, resultLine)
+		cut = cut || short != line
+		notes = append(notes, note{faint, strings.TrimRight("    "+short, " ")})
+	}
+	if cut && s.show != "" {
+		notes = append(notes, note{faint, fmt.Sprintf("    all of it: %s runs show %s --step %s", s.show, run, d.Step)})
+	}
+	return notes
 }
 
 // tree are the lines of a live tree that has at most so many: where the steps do not

@@ -38,7 +38,7 @@ type textView struct {
 func newTextView(out io.Writer, p *printer, answer screen, after int64, pawl string) *textView {
 	p.tells()
 	v := &textView{out: out, p: p, answer: answer, after: after, next: nextStep{pawl: pawl}}
-	v.next.steps = &v.steps
+	v.next.steps, v.steps.show = &v.steps, pawl
 	if p.screen.terminal {
 		v.text, v.both = newLiveText(p), answer.terminal && sameStream(out, p.w)
 	}
@@ -126,9 +126,16 @@ func (v *textView) stepNotes(e event.Event) {
 			v.p.settle()
 			return
 		case event.StepFinished:
-			if v.steps.byID[d.Step] != nil || d.Status != event.StepStatusFailed {
-				return
+			if v.steps.byID[d.Step] == nil && d.Status == event.StepStatusFailed {
+				break
 			}
+			for i, l := range v.steps.output(e.Run, d) {
+				if i == 0 { // its line stands in the tree below
+					v.p.line(faint, d.Step+" printed:")
+				}
+				v.p.line(l.style, l.text)
+			}
+			return
 		default:
 			return
 		}

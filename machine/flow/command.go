@@ -20,9 +20,15 @@ func (m *Machine) command(id string, n *node, c *plan.Command, lasts time.Durati
 	if c.Timeout > 0 && (lasts == 0 || c.Timeout < lasts) {
 		lasts = c.Timeout
 	}
+	argv, err := m.argv(n, c.Argv)
+	if err != nil { // nothing begins of which a value is missing
+		argv = c.Argv
+	}
+	env := m.environment(n)
 	m.agenda.add("command "+id, func() []machine.Action {
 		return m.Command(machine.RunCommand{
-			ID: id, Argv: c.Argv, WallLimit: lasts, MaxOutputChars: mostOutput, Step: n.id, Worktree: n.step().Command != nil && n.isolated(),
+			ID: id, Argv: argv, Env: env, WallLimit: lasts, MaxOutputChars: mostOutput, WholeJSON: m.cfg.Edition > 0,
+			Step: n.id, Worktree: n.step().Command != nil && n.isolated(),
 		})
 	}, func(d event.Data) {
 		ended := d.(event.CommandFinished)
@@ -55,8 +61,9 @@ func (m *Machine) startCommand(n *node) {
 			left = max(n.deadline.Sub(m.Now), time.Millisecond)
 		}
 		m.command(id, n, n.step().Command, left, func(d *event.CommandFinished) {
-			n.taint = n.taint.With(m.tookIn(d))
-			end := event.StepFinished{Status: event.StepStatusCompleted, Content: d.Output, Result: exitCode(d), Error: d.Failure(), Worktree: d.Worktree}
+			n.taint = n.taint.With(m.tookIn(d)).With(m.handed(n, n.step().Command.Argv))
+			end := event.StepFinished{Status: event.StepStatusCompleted, Error: d.Failure(), Worktree: d.Worktree}
+			end.Content, end.Result = printed(d, m.cfg.Edition)
 			if end.Error != nil {
 				end.Status = event.StepStatusFailed
 			}
@@ -72,24 +79,35 @@ func (m *Machine) tookIn(d *event.CommandFinished) event.Taint {
 	return event.TaintSource{Run: m.ID, CallID: d.ID, Tool: machine.CommandTool}.Brings(d.Untrusted, d.Private)
 }
 
-// exitCode is the result of a step that is a command, nil for one that did not run to
-// its end.
-func exitCode(d *event.CommandFinished) json.RawMessage {
-	if d.ExitCode == nil {
-		return nil
+// printed is what a command gives as a step: its output without the line ends behind it,
+// and as its result that output where it is JSON, or else how it exited.
+func printed(d *event.CommandFinished, edition int) (content string, result json.RawMessage) {
+	if content = d.Output; edition > 0 {
+		content = strings.TrimRight(content, "\r\n")
 	}
-	return fmt.Appendf(nil, `{"exitCode":%d}`, *d.ExitCode)
+	switch value := []byte(strings.TrimSpace(content)); {
+	case edition > 0 && json.Valid(value):
+		result = value
+	case d.ExitCode != nil:
+		result = fmt.Appendf(nil, `{"exitCode":%d}`, *d.ExitCode)
+	}
+	return content, result
 }
 
 // runStop runs the command that says whether a loop is to end.
 func (m *Machine) runStop(l *loop) {
 	s, stop := l.finished, l.running
-	l.running, l.command = nil, fmt.Sprintf("%s/%d", s.key, l.asked)
+	l.running = nil
+	if _, err := m.argv(l.of, stop.Command.Argv); err != nil {
+		m.endLoop(l, &event.Failure{Class: classMissing, Message: err.Error()})
+		return
+	}
+	l.command = fmt.Sprintf("%s/%d", s.key, l.asked)
 	m.busy(l.of.in, "", 1)
 	m.command(l.command, l.of, stop.Command, 0, func(d *event.CommandFinished) {
 		l.command = ""
 		m.busy(l.of.in, "", -1)
-		l.taint = l.taint.With(m.tookIn(d))
+		l.taint = l.taint.With(m.tookIn(d)).With(m.handed(l.of, stop.Command.Argv))
 		l.tested(d.Output)
 		end := l.last()
 		end.checks = append(end.checks, Said{

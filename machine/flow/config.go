@@ -34,13 +34,24 @@ type Config struct {
 	// Policy are the rules by which the plan's commands are judged, nil where it has
 	// none.
 	Policy *policy.Rules `json:"policy,omitempty"`
+	// Edition is the edition of the rules by which the run decides; [Start] sets the
+	// newest. What an edition changed holds for the runs that began under it:
+	//
+	//	1  A command gives its output without the line ends behind it, and as its result
+	//	   that output where it is JSON; it has PAWL_INPUT and PAWL_ITEM. A loop over items
+	//	   is skipped where all of them were.
+	Edition int `json:"edition,omitempty"`
 }
+
+// edition is the newest edition of the rules.
+const edition = 1
 
 // Start builds the first event of a run: its configuration pinned, and its task.
 func Start(cfg Config, input *llm.Message) (event.RunStarted, error) {
 	if err := cfg.Plan.Check(); err != nil {
 		return event.RunStarted{}, fmt.Errorf("flow: %w", err)
 	}
+	cfg.Edition = edition
 	raw, err := json.Marshal(cfg)
 	if err != nil {
 		return event.RunStarted{}, fmt.Errorf("flow: encode config: %w", err)

@@ -98,6 +98,8 @@ type passEnd struct {
 	checks []Said
 	// said is what each of a team said, of the last pass.
 	said []Said
+	// plain says that the result adds nothing to the content.
+	plain bool
 }
 
 // judged is what a judge said of a pass.
@@ -211,6 +213,9 @@ func (m *Machine) passDone(s *scope) {
 		l.compare(e.(event.Iteration).Tree)
 		l.answered(end.Content)
 		pass := passEnd{status: end.Status, content: end.Content, result: end.Result, error: end.Error}
+		if l.plan.Items != nil {
+			pass.ofItem(s, m.cfg.Edition)
+		}
 		if m.cfg.Plan.Refine {
 			pass.error = s.steps[0].error // the iteration is the step
 		}
@@ -224,7 +229,7 @@ func (m *Machine) passDone(s *scope) {
 
 func (m *Machine) passed(l *loop, s *scope, end passEnd) {
 	l.unlogged = nil
-	failed := end.status != event.StepStatusCompleted
+	failed := end.status != event.StepStatusCompleted && end.status != event.StepStatusSkipped
 	if failed && end.error == nil {
 		end.error = &event.Failure{Class: string(event.StepStatusCancelled), Message: "it was cancelled"}
 	}
@@ -287,16 +292,22 @@ func (m *Machine) endItems(l *loop) {
 		m.endStopped(l)
 		return
 	}
-	succeeded, failure := 0, l.failed
+	succeeded, skipped, failure := 0, 0, l.failed
 	for i, end := range l.passes {
 		switch {
 		case end.status == event.StepStatusCompleted:
 			succeeded++
+		case end.status == event.StepStatusSkipped:
+			succeeded, skipped = succeeded+1, skipped+1
 		case end.error != nil && failure == nil && l.plan.Items.OnError == plan.Collect:
 			of := *end.error
 			of.Message = fmt.Sprintf("item %d: %s", i, of.Message)
 			failure = &of
 		}
+	}
+	if skipped > 0 && skipped == len(l.items) {
+		m.finish(l.of, event.StepFinished{Status: event.StepStatusSkipped, Result: l.result()})
+		return
 	}
 	if least := l.plan.Items.Least(len(l.items)); failure == nil && succeeded < least {
 		failure = &event.Failure{Class: "min_success", Message: fmt.Sprintf("%d of %d items succeeded, and at least %d must", succeeded, len(l.items), least)}

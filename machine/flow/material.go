@@ -13,9 +13,10 @@ func (m *Machine) material(n *node) Material {
 	t := m.around(n)
 	switch s := n.step(); {
 	case s.Agent != nil:
-		t.Instructions, t.Files = s.Agent.Instructions, s.Agent.Files
+		t.Files = s.Agent.Files
+		m.instruct(&t, n, s.Agent.Instructions)
 	case s.Run != nil:
-		t.Instructions = s.Run.Instructions
+		m.instruct(&t, n, s.Run.Instructions)
 	}
 	t.Inbox = n.mail.started()
 	return t
@@ -54,7 +55,12 @@ func (m *Machine) around(n *node) Material {
 // dependencies are what the steps said that one depends on.
 func (n *node) dependencies() (all []Said) {
 	for _, i := range n.vertex.deps {
-		all = append(all, n.in.steps[i].said("Step "+n.in.steps[i].step().ID))
+		dep := n.in.steps[i]
+		said := dep.said("Step " + dep.step().ID)
+		if dep.items != nil {
+			said.Content, said.Result, said.Full = dep.items.told(), nil, true
+		}
+		all = append(all, said)
 	}
 	return all
 }
@@ -101,7 +107,7 @@ func (m *Machine) evidence(l *loop, s *scope) Material {
 		t.Task = l.goal.Brief(m.fence)
 	}
 	if a := s.steps[0].step().Agent; a != nil && l.plan.Single {
-		t.Instructions = a.Instructions
+		m.instruct(&t, s.steps[0], a.Instructions)
 	}
 	if before := s.pass.before(); len(before) > 1 {
 		t.Said = append(t.Said, before[1])

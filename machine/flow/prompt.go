@@ -25,6 +25,8 @@ type Said struct {
 	Content     string
 	Reason      string
 	Result      json.RawMessage
+	// Note is what the plan says of it.
+	Note string
 	// Full says that only [MostOfAll] bounds it.
 	Full bool
 }
@@ -34,7 +36,11 @@ type Material struct {
 	Fence fence.Fence
 	// Task is the workflow's input, and Instructions are the step's own.
 	Task, Instructions string
-	Files              []plan.File
+	// Fenced says that what others said stands in the instructions, and Used how many
+	// bytes of it.
+	Fenced bool
+	Used   int
+	Files  []plan.File
 	// Item and Index are the element that the step is for, nil for none.
 	Item  json.RawMessage
 	Index int
@@ -60,7 +66,7 @@ func Prompt(m Material) string {
 		}
 	}
 	section("Task", m.Task)
-	if alone := len(m.Said) == 0 && m.Task == "" && m.Item == nil && m.Iteration == 0 && len(m.Files) == 0 && len(m.Inbox) == 0; alone {
+	if alone := len(m.Said) == 0 && m.Task == "" && m.Item == nil && m.Iteration == 0 && len(m.Files) == 0 && len(m.Inbox) == 0 && !m.Fenced; alone {
 		return m.Instructions
 	}
 	section("Instructions", m.Instructions)
@@ -74,7 +80,7 @@ func Prompt(m Material) string {
 	if m.Iteration > 0 {
 		parts = append(parts, fmt.Sprintf("## Iteration %d\nThis is iteration %d of at most %d.", m.Iteration, m.Iteration, m.Of))
 	}
-	parts = append(parts, said(m.Fence, m.Said)...)
+	parts = append(parts, m.said()...)
 	if len(m.Inbox) > 0 {
 		parts = append(parts, inbox(m.Inbox))
 	}
@@ -93,18 +99,18 @@ func JudgePrompt(m Material) string {
 	if m.Instructions != "" {
 		parts = append(parts, "## Instructions of the step\n"+m.Instructions)
 	}
-	return strings.Join(append(parts, said(m.Fence, m.Said)...), "\n\n")
+	return strings.Join(append(parts, m.said()...), "\n\n")
 }
 
 // said are the sections of what others said. Where not all of it may be told, the
 // newest is kept, of each text and of all.
-func said(f fence.Fence, all []Said) []string {
-	if len(all) == 0 {
+func (m *Material) said() []string {
+	if len(m.Said) == 0 && !m.Fenced {
 		return nil
 	}
-	sections, left := make([]string, len(all)), MostOfAll
-	for i := len(all) - 1; i >= 0; i-- {
-		sections[i] = all[i].section(f, &left)
+	sections, left := make([]string, len(m.Said)), MostOfAll-m.Used
+	for i := len(m.Said) - 1; i >= 0; i-- {
+		sections[i] = m.Said[i].section(m.Fence, &left)
 	}
 	return append([]string{saidNotice}, sections...)
 }
@@ -124,7 +130,10 @@ func (s *Said) section(f fence.Fence, left *int) string {
 	if s.Status != "" && s.Status != event.StepStatusCompleted {
 		lines = append(lines, "Its status is "+string(s.Status)+".")
 	}
-	if len(s.Result) > 0 {
+	if s.Note != "" {
+		lines = append(lines, s.Note)
+	}
+	if len(s.Result) > 0 && string(s.Result) != s.Content { // the output of a command may be both
 		lines = append(lines, "Result:\n"+told(s.From+".result", string(s.Result)))
 	}
 	if s.Reason != "" {

@@ -3,6 +3,7 @@ package flow
 import (
 	"time"
 
+	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/plan"
 )
 
@@ -181,6 +182,10 @@ func (m *Machine) start(n *node) {
 	n.phase = working
 	n.attempt++
 	n.count(1)
+	if missing := m.missing(n); missing != nil {
+		m.finish(n, event.StepFinished{Status: event.StepStatusFailed, Error: missing})
+		return
+	}
 	if n.leaf() {
 		m.startChild(n)
 		return

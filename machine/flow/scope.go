@@ -103,8 +103,11 @@ type stepEnd struct {
 	// whole says that the content is given to others uncut.
 	whole  bool
 	result json.RawMessage
-	error  *event.Failure
-	taint  event.Taint
+	// results and items are those of a loop over items, nil for other steps.
+	results json.RawMessage
+	items   *itemsEnd
+	error   *event.Failure
+	taint   event.Taint
 	// unfit says that it was skipped because of a failure.
 	unfit bool
 	end   loopEnd
@@ -235,7 +238,8 @@ func (m *Machine) finish(n *node, d event.StepFinished) {
 	d.Step, d.Attempt, n.phase = n.id, n.attempt, ending
 	n.errand = "settle " + n.id
 	e := m.record(n.errand, d, func(e event.Data) { m.finished(n, e.(event.StepFinished)) })
-	e.stops = d.Status != event.StepStatusCompleted && n.in.graph.plan.OnFailure == plan.Abort && !n.in.stopped
+	failed := d.Status == event.StepStatusFailed || d.Status == event.StepStatusCancelled
+	e.stops = failed && n.in.graph.plan.OnFailure == plan.Abort && !n.in.stopped
 }
 
 // skip wants it journalled that a step is left out; unfit says that a failure is why.
@@ -270,6 +274,10 @@ func (m *Machine) finished(n *node, d event.StepFinished) {
 		return
 	}
 	n.status, n.content, n.result, n.error = d.Status, d.Content, d.Result, d.Error
+	if n.loop != nil && n.loop.plan.Items != nil {
+		n.items = &itemsEnd{n.loop.items, n.loop.passes}
+		n.results = n.items.results()
+	}
 	m.settled(n)
 }
 
@@ -364,13 +372,7 @@ func within(n *node) *event.Failure {
 // last is what the last steps of a scope say, behind which none was done. The result is that of the one last
 // step.
 func (s *scope) last() (content string, result json.RawMessage) {
-	var lasts []*node
-	for i, v := range s.graph.steps {
-		goesOn := slices.ContainsFunc(v.dependents, func(d int) bool { return s.steps[d].status != event.StepStatusSkipped })
-		if n := s.steps[i]; !goesOn && n.status != event.StepStatusSkipped {
-			lasts = append(lasts, n)
-		}
-	}
+	lasts := s.lasts()
 	if len(lasts) == 1 {
 		return lasts[0].content, lasts[0].result
 	}
@@ -381,6 +383,17 @@ func (s *scope) last() (content string, result json.RawMessage) {
 		content += "## " + n.step().ID + "\n\n" + n.content
 	}
 	return content, nil
+}
+
+// lasts are the steps of a scope that were not skipped, and behind which none was done.
+func (s *scope) lasts() (lasts []*node) {
+	for i, v := range s.graph.steps {
+		goesOn := slices.ContainsFunc(v.dependents, func(d int) bool { return s.steps[d].status != event.StepStatusSkipped })
+		if n := s.steps[i]; !goesOn && n.status != event.StepStatusSkipped {
+			lasts = append(lasts, n)
+		}
+	}
+	return lasts
 }
 
 func (s *scope) taint() (t event.Taint) {

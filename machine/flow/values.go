@@ -11,6 +11,9 @@ type Value struct {
 	Content string           `json:"content"`
 	Status  event.StepStatus `json:"status"`
 	Result  json.RawMessage  `json:"result,omitempty"`
+	// Results are those of a loop over items, in the order of the items: the result of
+	// each, its content where it has no result, and null where it did not complete.
+	Results json.RawMessage `json:"results,omitempty"`
 }
 
 // Values are what expressions and functions know.
@@ -46,7 +49,9 @@ func (n *node) values() Values {
 	return v
 }
 
-func (v *Values) set(n *node) { v.Steps[n.step().ID] = Value{n.content, n.status, n.result} }
+func (v *Values) set(n *node) {
+	v.Steps[n.step().ID] = Value{n.content, n.status, n.result, n.results}
+}
 
 // surroundings are the item or the iteration of a scope, and what the pass before
 // came to.
@@ -82,7 +87,7 @@ func (m *Machine) variables(s *scope) json.RawMessage {
 	end := s.pass.of.passes[s.pass.index]
 	v.Content, v.Result, v.Status = end.content, end.result, end.status
 	if m.cfg.Plan.Team {
-		v.Input, v.Round, v.Previous = m.task, s.pass.index+1, &Value{end.content, end.status, end.result}
+		v.Input, v.Round, v.Previous = m.task, s.pass.index+1, &Value{Content: end.content, Status: end.status, Result: end.result}
 	}
 	return encoded(v)
 }

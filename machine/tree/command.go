@@ -131,7 +131,8 @@ func (r *Run) approval(c *command, a machine.RunCommand) (steps []machine.Action
 func (c *command) question(a machine.RunCommand) event.ToolPendingApproval {
 	args, _ := json.Marshal(struct {
 		Argv []string `json:"argv"`
-	}{a.Argv})
+		Env  []string `json:"env,omitempty"`
+	}{a.Argv, shownOf(a.Env)})
 	p := event.ToolPendingApproval{
 		CallID: c.id, Tool: machine.CommandTool, Args: args, Digest: c.verdict.Digest, Reason: c.verdict.Reason, Rule: c.verdict.Rule,
 		Fixed: true, Step: a.Step,
@@ -140,6 +141,18 @@ func (c *command) question(a machine.RunCommand) event.ToolPendingApproval {
 		p.Risk = c.verdict.Facts.Risk
 	}
 	return p
+}
+
+// shownOf are variables as a question shows them.
+func shownOf(env []string) []string {
+	const most = 200
+	shown := slices.Clone(env)
+	for i, v := range shown {
+		if runes := []rune(v); len(runes) > most {
+			shown[i] = string(runes[:most]) + "…"
+		}
+	}
+	return shown
 }
 
 // Ran is how a command ended, nil while it has not.

@@ -78,7 +78,7 @@ func (o Options) process(c tool.Command) (process, error) {
 		return process{}, err
 	}
 	p := process{argv: slices.Clone(c.Argv), dir: o.Dir, input: c.Stdin}
-	p.env = append(slices.Clone(o.Env), "PWD="+p.dir)
+	p.env = append(append(slices.Clone(o.Env), c.Env...), "PWD="+p.dir)
 	if p.argv[0] = o.find(c.Argv[0], p.dir); p.argv[0] == "" {
 		return refused(event.ErrorNotStarted, "the command could not be started: there is no program %s", c.Argv[0])
 	}
