@@ -411,7 +411,7 @@ func (a Agent) config(targets []Target) agent.Config {
 		Policy: a.rules(), Cache: a.Cache, UnpricedBelow: a.unpricedBelow(),
 	}
 	if a.submits {
-		cfg.Schema, cfg.Result = nil, tool.ResultName
+		cfg.Schema, cfg.Result, cfg.ResultText = nil, tool.ResultName, true
 	}
 	cfg.Approve, cfg.Approvals = a.ApproveMode, agent.Approvals{Seconds: a.ApproveWithin.Seconds(), OnTimeout: a.OnTimeout}
 	for _, t := range targets {

@@ -24,6 +24,42 @@ func (l *listening) Generate(ctx context.Context, req *llm.Request) (*llm.Respon
 	return l.Model.Generate(ctx, req)
 }
 
+// A text that is one JSON object and matches the schema is the result, too, where the run
+// lets it be; any other text is not.
+func TestATextOfJSONIsAResultToo(t *testing.T) {
+	schema := json.RawMessage(`{"type":"object","required":["done"],"properties":{"done":{"type":"boolean"}}}`)
+	for name, c := range map[string]struct {
+		texts  []string
+		result string
+		told   string
+	}{
+		"at once":               {[]string{" {\"done\": true}\n"}, `{"done": true}`, ""},
+		"at the second attempt": {[]string{`{"done": "yes"}`, `{"done": true}`}, `{"done": true}`, "does not match its schema"},
+		"once it was asked for": {[]string{"It is done.", `{"done": false}`}, `{"done": false}`, "submit_result"},
+		"invalid twice":         {[]string{`{"done": 1}`, `{"done": 2}`}, "", "does not match its schema"},
+		"prose with JSON in it": {[]string{`So: {"done": true}`, "Done."}, "", "submit_result"},
+		"another value of JSON": {[]string{`[true]`, `true`}, "", "submit_result"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var turns []scripted.Turn
+			for _, text := range c.texts {
+				turns = append(turns, scripted.Turn{Text: text})
+			}
+			r := newRig(t).tools(tool.ForResult(schema))
+			r.cfg.Result, r.cfg.ResultText = tool.ResultName, true
+			heard := &listening{Model: scripted.New("test", turns...)}
+			o := outcome(t, r.model(heard).start(t.Context()))
+			raw, _ := json.Marshal(heard.asked[len(heard.asked)-1].Messages)
+			if o.OK != (c.result != "") || string(o.Result) != c.result || len(heard.asked) != len(c.texts) || !strings.Contains(string(raw), c.told) {
+				t.Errorf("%+v, %s, %d requests: %s", o, o.Result, len(heard.asked), raw)
+			}
+			if !o.OK && o.Error.Message != agent.NoResult {
+				t.Errorf("%+v", o.Error)
+			}
+		})
+	}
+}
+
 // A run with a result tool ends with a valid call of it and with nothing else.
 // rows: DAG-31, DAG-32, DAG-38
 func TestAResultComesByItsToolAlone(t *testing.T) {

@@ -34,7 +34,7 @@ func (o Options) config(a *spec.Agent, targets []target) (cfg agent.Config, err 
 		cfg.Schema = a.ResultSchema.JSON
 	}
 	if o.byTool(a) {
-		cfg.Schema, cfg.Result = nil, tool.ResultName
+		cfg.Schema, cfg.Result, cfg.ResultText = nil, tool.ResultName, true
 	}
 	if s.Cache != nil {
 		cfg.Cache = llm.Caching(s.Cache.TTL)

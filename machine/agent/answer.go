@@ -31,7 +31,7 @@ func (c *Config) truncatedNudge() string {
 
 // check takes in what became of the cycle's answer when it was held against the schema.
 func (t *turn) check(r *run, d event.AnswerChecked) error {
-	if r.phase != phaseSettled || len(r.cfg.Schema) == 0 || d.Cycle != r.cycle || t.checked != nil {
+	if r.phase != phaseSettled || len(r.cfg.Schema) == 0 && r.cfg.textSchema() == nil || d.Cycle != r.cycle || t.checked != nil {
 		return fmt.Errorf("%w: the answer of cycle %d is checked in cycle %d", ErrMisfit, d.Cycle, r.cycle)
 	}
 	t.checked = &d

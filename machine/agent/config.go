@@ -40,6 +40,9 @@ type Config struct {
 	// Result is the tool by whose arguments the run gives its result, and without a
 	// call of which it does not end well; empty for none.
 	Result string `json:"result,omitempty"`
+	// ResultText lets a JSON object that is the whole text of an answer be the result, too,
+	// where it matches the schema of that tool.
+	ResultText bool `json:"result_text,omitempty"`
 	// AllText makes the final output of what the model said in all answers, instead
 	// of the last.
 	AllText bool          `json:"all_text,omitempty"`

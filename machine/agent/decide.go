@@ -154,20 +154,36 @@ func (m *Machine) finish(d event.RunTerminatedBy) machine.Action {
 				"%d answers did not match the schema; the last one: %s", m.turn.invalid, checked.Problem)},
 		})
 	}
-	problem := checked.Problem // names what the answer has, such as a property
-	if m.run.Taint.Untrusted != nil {
-		problem = m.messages.fence.Wrap("answer", problem)
-	}
-	return m.nudge(event.NudgeInvalid, invalidNudge(problem))
+	return m.nudge(event.NudgeInvalid, invalidNudge(m.quoted(checked.Problem)))
 }
 
-// withoutResult is for an answer that ends the run without its result: the model is
-// asked for it once.
+// withoutResult is for an answer without a call. Its text is the result where that may be
+// and it fits; otherwise the model is asked for its result once.
 func (m *Machine) withoutResult() machine.Action {
+	wrong := ""
+	if schema, object := m.run.cfg.textSchema(), m.turn.object(); schema != nil && object != nil {
+		switch checked := m.turn.checked; {
+		case checked == nil:
+			return machine.CheckAnswer{Cycle: m.run.cycle, Schema: schema, Answer: string(object)}
+		case checked.Problem == "":
+			return record(event.RunTerminatedBy{Reason: event.ReasonFinalAnswer})
+		default:
+			wrong = " What you wrote does not match its schema: " + m.quoted(checked.Problem)
+		}
+	}
 	if m.turn.resultAsked {
 		return fail(event.ReasonNoAnswerOrCall, "no_result", NoResult)
 	}
-	return m.nudge(event.NudgeResult, "You have not given the result of your task. Call "+m.run.cfg.Result+" with it now; your text alone is no result.")
+	return m.nudge(event.NudgeResult, "You have not given the result of your task. Call "+m.run.cfg.Result+" with it now; your text alone is no result."+wrong)
+}
+
+// quoted is what is wrong with an answer, which names what the answer has, such as a
+// property: behind the fence where the run has taken in untrusted text.
+func (m *Machine) quoted(problem string) string {
+	if m.run.Taint.Untrusted != nil {
+		return m.messages.fence.Wrap("answer", problem)
+	}
+	return problem
 }
 
 // nextStuck acts on repetition once a cycle has settled: it nudges, or ends the

@@ -3,6 +3,7 @@ package agent
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 
 	"github.com/pawlrun/pawl/llm"
 )
@@ -23,6 +24,38 @@ func (s *calls) result(cfg *Config) json.RawMessage {
 		}
 	}
 	return nil
+}
+
+// textSchema is the schema that a text must match which is the run's result, nil where no
+// text is.
+func (c *Config) textSchema() json.RawMessage {
+	if !c.ResultText {
+		return nil
+	}
+	i := slices.IndexFunc(c.Tools, func(tool llm.ToolDef) bool { return tool.Name == c.Result })
+	if i < 0 {
+		return nil
+	}
+	return c.Tools[i].Schema
+}
+
+// object is an answer's text where that is one JSON object and nothing else, nil for any
+// other.
+func (t *turn) object() json.RawMessage {
+	text := strings.TrimSpace(t.answer)
+	if !strings.HasPrefix(text, "{") || !json.Valid([]byte(text)) {
+		return nil
+	}
+	return json.RawMessage(text)
+}
+
+// given is the run's result: what the call of its tool gave, or the text that was held
+// against the tool's schema.
+func (t *turn) given(cfg *Config, s *calls) json.RawMessage {
+	if result := s.result(cfg); result != nil || cfg.textSchema() == nil || t.checked == nil || t.checked.Problem != "" {
+		return result
+	}
+	return t.object()
 }
 
 // offered are the tools that the next request names: once the model was asked for its
