@@ -96,6 +96,9 @@ func (r *replayer) step(m machine.Machine, ev *event.Event) error {
 	case event.ToolCall:
 		r.intent(m, ev, d.CallID, func(a machine.Action) bool {
 			resolve, ok := a.(machine.Resolve)
+			if run, is := a.(machine.RunTool); is && run.Again != nil {
+				resolve, ok = *run.Again, true
+			}
 			return ok && resolve.CallID == d.CallID && resolve.Call.Name == d.Tool
 		})
 		return nil

@@ -27,6 +27,9 @@ func (cs *calls) beginCommand(a machine.RunCommand) (changed bool, err error) {
 	case a.Verdict == nil:
 		return true, cs.stage(judgeCommand(a, place{commands: cs.env.Commands, rules: cs.env.Rules}, cs.machine.State().Taint))
 	}
+	if !a.Worktree && ranOtherwise(cs.env.Commands, a) {
+		return true, cs.stage(judgeCommand(a, place{commands: cs.env.Commands, rules: cs.env.Rules}, cs.machine.State().Taint))
+	}
 	intent := event.CommandStarted{ID: a.ID, Argv: a.Argv, Dir: ".", Attempt: a.Attempt, Effect: a.Effect, Step: a.Step}
 	if err := cs.stage(intent); err != nil {
 		return true, err
@@ -102,6 +105,19 @@ func judgeCommand(a machine.RunCommand, p place, taint event.Taint) event.Policy
 	}
 }
 
+// ranOtherwise reports whether a person approved a command with another content of the
+// files that it runs.
+func ranOtherwise(commands tool.Commands, a machine.RunCommand) bool {
+	if a.Verdict.Decision != event.DecisionAsk || a.Verdict.Facts == nil || len(a.Verdict.Facts.Runs) == 0 {
+		return false
+	}
+	now, err := guard(func() (event.Facts, error) {
+		facts, _ := commands.Facts(toRun(a))
+		return facts, nil
+	}, func(message string) error { return errors.New(message) })
+	return err != nil || !slices.Equal(now.Runs, a.Verdict.Facts.Runs)
+}
+
 func toRun(a machine.RunCommand) tool.Command {
 	return tool.Command{Argv: slices.Clone(a.Argv), Env: slices.Clone(a.Env), Stdin: slices.Clone(a.Stdin)}
 }
@@ -141,6 +157,9 @@ func (env *environment) runIn(ctx context.Context, a machine.RunCommand, c tool.
 	p, err := env.placeOf(ctx, a)
 	if err != nil {
 		return tool.Ended{}, err
+	}
+	if ranOtherwise(p.commands, a) {
+		return tool.Ended{}, errors.Join(&tool.Error{Type: event.ErrorConflict, Message: "a file that the command runs has changed since it was approved"}, p.close())
 	}
 	r, err := p.commands.Run(ctx, c)
 	return r, errors.Join(err, p.close())

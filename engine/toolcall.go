@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -50,11 +51,24 @@ func (cs *calls) beginTool(a machine.RunTool) (bool, error) {
 		}
 		return false, nil
 	}
+	if now, changed := cs.changedSince(a); changed {
+		return true, cs.stage(now)
+	}
 	if err := cs.stage(event.ToolStarted{CallID: a.CallID, Attempt: a.Attempt, Key: a.Key}); err != nil {
 		return false, err
 	}
 	cs.effects.add(func(work context.Context) { cs.runTool(work, a) })
 	return true, nil
+}
+
+// changedSince gives the facts about an approved call where a file that it runs is
+// another than the one that was approved.
+func (cs *calls) changedSince(a machine.RunTool) (now event.ToolCall, changed bool) {
+	if a.Again == nil {
+		return now, false
+	}
+	now = cs.env.resolve(*a.Again)
+	return now, now.Facts == nil || !slices.Equal(now.Facts.Runs, a.Facts.Runs)
 }
 
 func (cs *calls) runTool(work context.Context, a machine.RunTool) {

@@ -19,6 +19,9 @@ type Facts struct {
 	// Commands are the simple commands that a command line is made of.
 	Commands []Command `json:"commands,omitempty"`
 	Risk     Risk      `json:"risk,omitempty"`
+	// Runs are the files of the workspace that the call runs by name, with their
+	// content: an approval is good for that content alone.
+	Runs []RunFile `json:"runs,omitempty"`
 	// Unclear says what could not be established: the call may touch more
 	// than the facts say.
 	Unclear []string `json:"unclear,omitempty"`
@@ -31,6 +34,15 @@ type Facts struct {
 	// Sandboxed says that they run in a sandbox, which holds the protected paths, the
 	// bound on files and the network whatever the programs do.
 	Sandboxed bool `json:"sandboxed,omitempty"`
+}
+
+// RunFile is a file that a call runs, such as a script.
+type RunFile struct {
+	// Path is the file's own name, relative to the workspace.
+	Path string `json:"path"`
+	// Digest is the SHA-256 of the content in hexadecimal digits; it is empty for a file
+	// that cannot be read or is too long.
+	Digest string `json:"digest,omitempty"`
 }
 
 // Port is that of a host by its place in Hosts, 0 where it is not known.

@@ -2,7 +2,10 @@ package event
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/pawlrun/pawl/llm"
@@ -157,6 +160,9 @@ type ToolPendingApproval struct {
 	// OnExpiry is what becomes of the run then, empty for [ExpiryRejects].
 	ExpiresAt *time.Time `json:"expiresAt,omitempty"`
 	OnExpiry  OnExpiry   `json:"onExpiry,omitempty"`
+	// Runs are the files that the call runs, as in [Facts]. Digest is also that of
+	// their content.
+	Runs []RunFile `json:"runs,omitempty"`
 	// Offer is the rule that a person may add for the rest of the run with the
 	// approval; absent if no such rule would answer the question.
 	Offer *Permission `json:"offer,omitempty"`
@@ -356,6 +362,20 @@ type Reach struct {
 	Count  int    `json:"count"`
 }
 
+// AskedDigest identifies what is asked about: a call by its digest, with the content of
+// the files that it runs.
+func AskedDigest(call string, runs []RunFile) string {
+	if len(runs) == 0 {
+		return call
+	}
+	h := sha256.New()
+	h.Write([]byte(call))
+	for _, f := range runs {
+		h.Write([]byte("\x00" + f.Path + "\x00" + f.Digest))
+	}
+	return hex.EncodeToString(h.Sum(nil)[:16])
+}
+
 // Question is about the call.
 func (d ToolPendingApproval) Question() Question {
 	takes := []ApprovalKind{ApprovalApproved, ApprovalRejected, ApprovalEdited}
@@ -364,13 +384,13 @@ func (d ToolPendingApproval) Question() Question {
 	}
 	return Question{
 		ID: d.CallID, Kind: QuestionCall, Step: d.Step, Digest: d.Digest, Policy: d.Policy, Rule: d.Rule, Reason: d.Reason, ExpiresAt: d.ExpiresAt,
-		OnExpiry: d.OnExpiry, Offer: d.Offer, Subject: d.Tool, What: CallAsked{Tool: d.Tool, Args: d.Args},
+		OnExpiry: d.OnExpiry, Offer: d.Offer, Subject: d.Tool, What: CallAsked{Tool: d.Tool, Args: d.Args, Runs: d.Runs},
 		Takes: takes, Asked: d,
 	}
 }
 
 func (d ToolPendingApproval) clone() Asking {
-	d.Args, d.ExpiresAt = bytes.Clone(d.Args), clone(d.ExpiresAt)
+	d.Args, d.ExpiresAt, d.Runs = bytes.Clone(d.Args), clone(d.ExpiresAt), slices.Clone(d.Runs)
 	return d
 }
 
@@ -378,6 +398,7 @@ func (d ToolPendingApproval) clone() Asking {
 type CallAsked struct {
 	Tool string          `json:"tool"`
 	Args json.RawMessage `json:"args,omitempty"`
+	Runs []RunFile       `json:"runs,omitempty"`
 }
 
 // Resolved is the decision about the call.

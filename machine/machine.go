@@ -120,6 +120,11 @@ type RunTool struct {
 	Sought []string
 	// Sandbox says that policy lets the call run in the sandbox only.
 	Sandbox bool
+	// Again establishes the facts once more before the call starts, because a person
+	// approved it with the content of the files that it runs ([event.Facts.Runs]). If
+	// one of them has changed, the new facts are recorded and the call does not start.
+	// It is nil where no approval depends on a file.
+	Again *Resolve
 }
 
 // CheckAnswer asks whether what would end the run validates against its schema.

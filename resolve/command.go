@@ -48,6 +48,7 @@ func (r *reader) simple(words []word, dirs []string, depth int) after {
 	}
 	r.hosts(words)
 	name, args := program(words[0].text), words[1:]
+	r.runsFiles(name, words, dirs)
 	r.notOnlyLooks = r.notOnlyLooks || r.ws.shadowed(words[0].text) || slices.ContainsFunc(words, opensFile)
 	r.evaluated(name, args)
 	r.sets(name, args)

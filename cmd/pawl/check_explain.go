@@ -133,6 +133,9 @@ func writeFacts(b *strings.Builder, f event.Facts) {
 		}
 		fmt.Fprintf(b, "command   %s%s\n", oneLine(strings.Join(c.Words, " ")), note)
 	}
+	for _, file := range f.Runs {
+		fmt.Fprintf(b, "runs      %s (sha256 %.16s)\n", oneLine(file.Path), file.Digest)
+	}
 	for _, why := range f.Unclear {
 		fmt.Fprintf(b, "unclear   %s\n", oneLine(why))
 	}

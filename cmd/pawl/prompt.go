@@ -130,6 +130,23 @@ func (q *asker) shows(ctx context.Context, pending event.Question) {
 	if diff != "" {
 		q.p.ask(plain, diff)
 	}
+	for _, line := range runsFiles(pending) {
+		q.p.ask(faint, "  "+line+"\n")
+	}
+}
+
+// runsFiles say which files a call runs: it is approved with their content.
+func runsFiles(q event.Question) []string {
+	asked, _ := q.What.(event.CallAsked)
+	var lines []string
+	for _, f := range asked.Runs {
+		if f.Digest == "" {
+			lines = append(lines, "runs "+oneLine(f.Path)+", whose content could not be read")
+		} else {
+			lines = append(lines, "runs "+oneLine(f.Path)+" as it is now (sha256 "+f.Digest[:min(16, len(f.Digest))]+"…)")
+		}
+	}
+	return lines
 }
 
 // askedAbout is what a question is about, as JSON.

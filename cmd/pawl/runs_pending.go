@@ -28,6 +28,10 @@ func questionRows(q control.Pending, shown journal.Run, now time.Time, pawl stri
 	row("  because", firstLine(q.Reason, 200))
 	row("  risk", risk)
 	row("  digest", q.Digest)
+	for _, line := range runsFiles(q.Question) {
+		what, rest, _ := strings.Cut(line, " ")
+		row("  "+what, rest)
+	}
 	if q.Late(now) {
 		row("  expires", "at "+clock(*q.ExpiresAt)+", which has passed; '"+pawl+" runs resume "+toResume(shown)+"' continues without it")
 		return

@@ -106,7 +106,8 @@ func (p *permissions) question(r *run, c *call) event.ToolPendingApproval {
 		Reason: c.verdict.Reason, Rule: c.verdict.Rule, Policy: p.policy,
 	}
 	if c.resolved.Facts != nil {
-		q.Risk = c.resolved.Facts.Risk
+		q.Risk, q.Runs = c.resolved.Facts.Risk, c.resolved.Facts.Runs
+		q.Digest = event.AskedDigest(q.Digest, q.Runs)
 	}
 	if c.hooks.asked == nil {
 		q.Offer = p.rules(r).Permission(c.resolved)

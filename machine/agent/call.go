@@ -182,6 +182,21 @@ func (c *call) allowed() bool {
 	return false
 }
 
+// approved reports whether a person let the call run, and it has not begun.
+func (c *call) approved() bool {
+	return c.idle() && c.resolved != nil && c.verdict != nil && c.verdict.Decision == event.DecisionAsk && c.allowed()
+}
+
+// changed takes the facts about a call that was approved before a file that it runs
+// became another: it is judged anew, and no earlier approval counts, nor an editor's.
+func (c *call) changed(d *event.ToolCall) {
+	c.resolved = d
+	c.judged(nil)
+	if c.edit != nil {
+		c.edit.spent = true
+	}
+}
+
 // granted reports whether the call was let through and has not used up its share of
 // the tool-call budget yet.
 func (c *call) granted() bool {

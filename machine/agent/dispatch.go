@@ -145,5 +145,11 @@ func (c *call) perform(r *run) machine.Action {
 	a := c.task(r)
 	a.Attempt++
 	a.Sandbox, a.NotBefore, a.Retries, a.Spent = c.verdict.Sandbox, c.retry.notBefore, c.mayRetry(&r.cfg), c.retry.spent
+	if c.verdict.Decision == event.DecisionAsk && c.resolved.Facts != nil && len(c.resolved.Facts.Runs) > 0 {
+		// What the model said is dropped once it is resolved.
+		again := machine.Resolve{CallID: c.ref.CallID, Call: c.ref, EditedBy: c.resolved.EditedBy}
+		again.Call.Args, again.Call.ArgsText = c.resolved.Args, c.resolved.ArgsText
+		a.Again = &again
+	}
 	return a
 }

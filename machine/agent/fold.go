@@ -60,6 +60,10 @@ func (m *Machine) applyCycleStart(d event.CycleStart) error {
 
 func (m *Machine) applyToolCall(d *event.ToolCall) error {
 	c := m.calls.touch(d.CallID)
+	if m.run.phase == phaseTools && c != nil && c.approved() {
+		c.changed(d)
+		return nil
+	}
 	if m.run.phase != phaseTools || c == nil || c.resolved != nil {
 		return fmt.Errorf("%w: tool_call %s is not due in cycle %d", ErrMisfit, d.CallID, m.run.cycle)
 	}

@@ -138,7 +138,8 @@ func (c *command) question(a machine.RunCommand) event.ToolPendingApproval {
 		Fixed: true, Step: a.Step,
 	}
 	if c.verdict.Facts != nil {
-		p.Risk = c.verdict.Facts.Risk
+		p.Risk, p.Runs = c.verdict.Facts.Risk, c.verdict.Facts.Runs
+		p.Digest = event.AskedDigest(p.Digest, p.Runs)
 	}
 	return p
 }
@@ -178,7 +179,8 @@ func (r *Run) applyCommand(e *event.Event, id string) error {
 	}
 	switch d := e.Data.(type) {
 	case event.PolicyDecision:
-		c.verdict, c.step = &d, d.Step
+		// What was asked about an earlier decision is not approved under this one.
+		c.verdict, c.step, c.spent = &d, d.Step, r.questions.Of(id)
 	case event.CommandStarted:
 		c.step, c.spent = d.Step, r.questions.Of(id)
 		r.commands.start(c, &d)
