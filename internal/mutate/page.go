@@ -62,12 +62,20 @@ func (p *page) harmless(m mutant) bool {
 	})
 }
 
+// row is the place of a package's figures, -1 for none.
+func (p *page) row(pkg string) int {
+	return slices.IndexFunc(p.figures, func(r string) bool { return strings.HasPrefix(r, "| `"+pkg+"` |") })
+}
+
 // set puts the figures of a package in the place of those before.
 func (p *page) set(pkg string, t tally, day time.Time, took time.Duration) {
 	row := fmt.Sprintf("| `%s` | %d | %d | %d | %d | %d | %.1f | %s | %s |\n", pkg, t.all(), t.killed, t.lived, t.harmless, t.notCovered, t.share(),
 		day.UTC().Format(time.DateOnly), took.Round(time.Second))
-	p.figures = slices.DeleteFunc(p.figures, func(r string) bool { return strings.HasPrefix(r, "| `"+pkg+"` |") })
-	p.figures = append(p.figures, row)
+	if i := p.row(pkg); i >= 0 {
+		p.figures[i] = row
+	} else {
+		p.figures = append(p.figures, row)
+	}
 	slices.Sort(p.figures)
 }
 
