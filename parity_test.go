@@ -65,6 +65,7 @@ func bothSay() []same {
 			a.Permissions.Network.Network, a.Permissions.Network.Private = "host", append(a.Permissions.Network.Private, "db.local")
 		}},
 		{"tools.permissions.filesystem", "Permissions.Filesystem", "policy.filesystem", "tools: {allow: [fs.read], permissions: {filesystem: repo-readonly}}", func(a *pawl.Agent) { a.Permissions.Filesystem = "repo-readonly" }},
+		{"tools.permissions.git", "Permissions.Git", "policy.git", "tools: {allow: [fs.read], permissions: {git: deny}}", func(a *pawl.Agent) { a.Permissions.Git = "deny" }},
 		{"tools.mode", "Permissions.Mode", "policy.mode", "tools: {allow: [fs.read], mode: plan}", func(a *pawl.Agent) { a.Permissions.Mode = "plan" }},
 		{"tools.rule_of_two", "Permissions.RuleOfTwo", "policy.rule_of_two", "tools: {allow: [fs.read], rule_of_two: 'off'}", func(a *pawl.Agent) { a.Permissions.RuleOfTwo = "off" }},
 		{"tools.may_send", "MaySend", "policy.may_send", "tools: {allow: [fs.read], may_send: [fs.read]}", func(a *pawl.Agent) { a.MaySend = []string{"fs.read"} }},

@@ -27,6 +27,9 @@ type Permissions struct {
 	// held by its sandbox.
 	Filesystem policy.Filesystem
 	Network    egress.Rules
+	// Git says what happens to commands that write the git repository of the workspace;
+	// empty means [policy.GitAsk]. With [policy.GitAllow], name it in [sandbox.Policy.Open].
+	Git policy.Git
 	// RuleOfTwo says whether a call that sends asks once untrusted text and private
 	// data have met; by default it does. MaySend of the agent are exceptions.
 	RuleOfTwo policy.RuleOfTwo
@@ -42,7 +45,7 @@ func (a Agent) rules() policy.Rules {
 func (p Permissions) rules() policy.Rules {
 	return policy.Rules{
 		Declared: true, Rules: p.Rules, Mode: p.Mode, Protected: p.ProtectedPaths, GateProtected: p.AskToRead,
-		Filesystem: p.Filesystem, Network: p.Network, RuleOfTwo: p.RuleOfTwo,
+		Filesystem: p.Filesystem, Network: p.Network, RuleOfTwo: p.RuleOfTwo, Git: p.Git,
 	}
 }
 
@@ -74,6 +77,7 @@ func (p Permissions) check(set *tool.Set, report func(field, format string, args
 	}
 	checkChoice(report, "Permissions.Mode", p.Mode, policy.ModeDefault, policy.ModeAcceptEdits, policy.ModePlan, policy.ModeBypass)
 	checkChoice(report, "Permissions.Filesystem", p.Filesystem, policy.FilesystemNone, policy.FilesystemReadOnly)
+	checkChoice(report, "Permissions.Git", p.Git, policy.GitAsk, policy.GitAllow, policy.GitDeny)
 	checkChoice(report, "Permissions.RuleOfTwo", p.RuleOfTwo, policy.RuleOfTwoAsk, policy.RuleOfTwoOff)
 	checkChoice(report, "Permissions.Network.Network", p.Network.Network, egress.NetworkNone, egress.NetworkAllowlist, egress.NetworkHost)
 }

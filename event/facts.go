@@ -95,6 +95,10 @@ type PathUse struct {
 	// Scratch says that the sandbox has an own directory for temporary files in the place
 	// of the one that the path lies in, so that nothing outside is touched.
 	Scratch bool `json:"scratch,omitempty"`
+	// Repository says that the path is a directory of git's in which a command of git
+	// writes: everything in it but what decides which programs git runs (config, hooks),
+	// which is named besides where it is written.
+	Repository bool `json:"repository,omitempty"`
 	// Protected says that the sandbox holds the path read-only, and would open it
 	// for the call.
 	Protected bool `json:"protected,omitempty"`

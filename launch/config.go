@@ -97,7 +97,7 @@ func compaction(s spec.Settings) compact.Settings {
 // rules are the file's permissions. Tools are listed in the order of their
 // names, so that the same file always gives the same bytes.
 func rules(a *spec.Agent, o Options) policy.Rules {
-	r := policy.Rules{Declared: a.Tools.Allow != nil, Nested: o.nested.patterns}
+	r := policy.Rules{Declared: a.Tools.Allow != nil, Nested: o.nested.patterns, Git: policy.Git(a.Tools.Permissions.GitOf()), Repositories: o.repositories()}
 	agents := a.Tools.AgentNames()
 	named := slices.Sorted(maps.Keys(a.Tools.Approvals))
 	named = slices.DeleteFunc(named, func(name string) bool { return slices.Contains(agents, name) })

@@ -6,8 +6,10 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/pawlrun/pawl/resolve"
 	"github.com/pawlrun/pawl/sandbox"
 	"github.com/pawlrun/pawl/spec"
+	"github.com/pawlrun/pawl/worktree"
 )
 
 // StateDir is the directory of what Pawl keeps for a user outside of workspaces:
@@ -64,6 +66,9 @@ func (o Options) hidden(tier sandbox.Tier) []string {
 	if tier != sandbox.Landlock {
 		paths = append(paths, filepath.Join(o.Workspace, ".pawl"))
 		paths = append(paths, beside(real(o.Workspace))...)
+	}
+	if found, ok := resolve.FindRepository(real(o.Workspace)); ok && found.Top != real(o.Workspace) && worktree.Above(real(o.Workspace)) == "" {
+		paths = append(paths, filepath.Join(found.Top, ".pawl"))
 	}
 	if _, in := o.journalInside(); o.Journal != "" && (tier != sandbox.Landlock || !in) {
 		journal := absolute(o.Journal)

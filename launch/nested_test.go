@@ -46,7 +46,7 @@ func TestARepositoryWithinTheWorkspaceIsProtectedLikeTheWorkspacesOwn(t *testing
 		`fs.write {"path":"vendor/lib/.gitignore","content":""}`:            event.DecisionAllow,
 		"shell.exec cat sub/.git":                                           event.DecisionAllow,
 		"shell.exec cd sub && git log -p":                                   event.DecisionAllow,
-		"shell.exec cd vendor/lib && git add . && git commit -m x":          event.DecisionAllow,
+		"shell.exec cd vendor/lib && git add . && git commit -m x":          event.DecisionAsk,
 		"shell.exec cd vendor/lib && git config --get user.name":            event.DecisionAllow,
 		"shell.exec python3 x.py vendor/lib/.git/config":                    event.DecisionAsk,
 		"shell.exec zip -r x.zip vendor -x '*/.git/*'":                      event.DecisionAllow,

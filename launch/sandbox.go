@@ -12,7 +12,6 @@ import (
 	"github.com/pawlrun/pawl/policy"
 	"github.com/pawlrun/pawl/sandbox"
 	"github.com/pawlrun/pawl/spec"
-	"github.com/pawlrun/pawl/worktree"
 )
 
 // ErrSandbox is returned for a run that may not go without a sandbox, or
@@ -69,6 +68,9 @@ func (o Options) confinement(a *spec.Agent, pinned string) (confinement, error) 
 		return c, err
 	}
 	c.policy.Protected, c.policy.Hidden = protect(o.permissions(a)), o.hidden(c.tier)
+	if a.Tools.Permissions.GitOf() == string(policy.GitAllow) {
+		c.policy.Open = o.repositoryGrants()
+	}
 	if err := o.journalApart(a, c.tier); err != nil {
 		return c, err
 	}
@@ -142,7 +144,7 @@ func refusedf(format string, args ...any) error {
 // does not say is the workspace, and no network.
 func (o Options) sandboxPolicy(a *spec.Agent) sandbox.Policy {
 	p := sandbox.Policy{Workspace: o.Workspace, Egress: a.Tools.Permissions.Egress()}
-	p.Readable = worktree.Repository(real(o.Workspace))
+	p.Readable = o.repositoryReads()
 	p.Limits.MemoryBytes, p.Limits.Processes = a.Tools.Permissions.Limits()
 	switch given := a.Tools.Permissions; {
 	case given == nil:

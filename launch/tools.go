@@ -93,7 +93,7 @@ func (o Options) programs(a *spec.Agent, r policy.Rules) shell.Options {
 		Dir: o.Workspace, Sandbox: o.confined.box, Bare: o.Sandbox.Bare(), OnDemand: a.Tools.Permissions.OnDemand(),
 		Inside: o.confined.inside(), Offline: o.confined.offline(), Full: o.confined.policy.Filesystem == sandbox.FilesystemFull,
 		Scratch: o.confined.inside() && sandbox.Scratch(o.confined.tier, o.confined.policy.Filesystem), Timeout: a.Tools.Timeouts[shellTool].Duration(),
-		Env: shell.Environment(os.Environ()), Protected: protect(r), GateReads: slices.Contains(r.GateProtected, shellTool),
+		Env: shell.Environment(os.Environ()), Protected: protect(r), Git: string(r.Git), GateReads: slices.Contains(r.GateProtected, shellTool),
 	}
 }
 

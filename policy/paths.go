@@ -18,6 +18,10 @@ func (r Rules) paths(c *event.ToolCall) []Verdict {
 		if p.Unknown {
 			continue
 		}
+		if p.Repository {
+			said = append(said, r.repository(c, p)...)
+			continue
+		}
 		if p.Outside {
 			said = append(said, outside(c.Facts, p)...)
 		}
@@ -81,5 +85,5 @@ func (r Rules) protects(p event.PathUse) (Pattern, bool) {
 		}
 	}
 	p.Tree = false
-	return nested, held && nested.parts().touches(p)
+	return nested, held && !p.Repository && nested.parts().touches(p)
 }

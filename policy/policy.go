@@ -36,6 +36,12 @@ type Rules struct {
 	// existed when the run began: a call that touches a whole tree with one of them
 	// in it asks.
 	Nested []Pattern `json:"nested,omitempty"`
+	// Git says what happens to a call that writes a repository of the workspace; empty
+	// means [GitAsk].
+	Git Git `json:"git,omitempty"`
+	// Repositories are the directories outside the workspace that belong to the
+	// repository which the workspace is in: of a linked worktree, or above a subdirectory.
+	Repositories []string `json:"repositories,omitempty"`
 	// Rules are the owner's own.
 	Rules []Rule `json:"rules,omitempty"`
 	Mode  Mode   `json:"mode,omitempty"`
@@ -81,6 +87,18 @@ type Filesystem string
 const (
 	FilesystemNone     Filesystem = "none"
 	FilesystemReadOnly Filesystem = "repo-readonly"
+)
+
+// Git says what happens to calls that write a repository of the workspace, but for its
+// settings and hooks, which ask.
+type Git string
+
+// What happens to them.
+const (
+	// GitAsk: they ask, unless a rule names the command of git's that is allowed.
+	GitAsk   Git = "ask"
+	GitAllow Git = "allow"
+	GitDeny  Git = "deny"
 )
 
 // Builtin are the paths that are always protected: a repository's own files,

@@ -35,7 +35,7 @@ func (r *reader) path(w word, dirs []string, use event.PathUse) {
 		}
 		found := r.ws.PathFrom(dir, name)
 		straight := found == r.ws.within(filepath.Clean(abs))
-		found.Write, found.Tree, found.Given, found.Found = use.Write, use.Tree, use.Given, use.Found && straight
+		found.Write, found.Tree, found.Given, found.Found, found.Repository = use.Write, use.Tree, use.Given, use.Found && straight, use.Repository
 		r.use(found)
 		for _, alias := range r.ws.aliasesFrom(dir, name) {
 			alias.Write, alias.Tree, alias.Given = use.Write, use.Tree, use.Given

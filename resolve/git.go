@@ -1,7 +1,6 @@
 package resolve
 
 import (
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -38,9 +37,10 @@ var gitTells = newPattern(`^(-[0-9]+|-n[0-9]*|--(oneline|graph|all|decorate|form
 // option for it. Of those that are neither here nor in gitHistories nothing is known:
 // each may be an alias.
 var (
-	gitQuiet = strings.Fields(`add apply bisect branch check-ignore checkout cherry-pick clean clone commit config describe fetch gc help init ls-files
-		ls-remote ls-tree merge merge-base mv prune pull push rebase remote reset restore rev-list rev-parse revert rm shortlog stash status submodule
-		switch symbolic-ref tag update-index update-ref version worktree`)
+	gitQuiet = strings.Fields(`add apply bisect branch check-attr check-ignore check-ref-format checkout cherry cherry-pick clean clone commit commit-tree
+		config count-objects describe fetch for-each-ref fsck gc hash-object help init ls-files ls-remote ls-tree maintenance merge merge-base mktree mv
+		name-rev notes pack-refs prune pull push read-tree rebase remote repack replace rerere reset restore rev-list rev-parse revert rm shortlog show-ref
+		sparse-checkout stash status submodule switch symbolic-ref tag update-index update-ref var version worktree write-tree`)
 	gitHistories = strings.Fields(`am archive blame bundle cat-file diff diff-files diff-index diff-tree difftool fast-export format-patch grep log
 		range-diff reflog show whatchanged`)
 	// gitVerbose are the options with which others show what changes.
@@ -57,27 +57,29 @@ var gitBefore = []string{"-p", "-P", "--paginate", "--no-pager", "--no-optional-
 
 // git judges a command of git's, and reports whether it is known only to look.
 func (r *reader) git(args []word, computed bool, dirs []string) bool {
-	sub, operands, elsewhere := r.gitOptions(args)
-	fits := gitLooks[sub]
-	looks := fits != nil && !computed && !elsewhere && r.ws.gitLooks && !slices.ContainsFunc(operands, func(a word) bool { return !fits.MatchString(a.text) }) &&
-		!(sub == "stash" && len(operands) == 0) && !slices.ContainsFunc(dirs, func(dir string) bool { return !r.ws.repository(dir) })
-	if elsewhere {
-		r.gitContents(sub, operands, []string{anywhere})
+	c := r.gitOptions(args, dirs)
+	fits := gitLooks[c.sub]
+	shows := fits != nil && !computed && !slices.ContainsFunc(c.operands, func(a word) bool { return !fits.MatchString(a.text) }) &&
+		!(c.sub == "stash" && len(c.operands) == 0)
+	looks := shows && !c.elsewhere && r.ws.gitLooks && !slices.ContainsFunc(dirs, func(dir string) bool { return !r.ws.repository(dir) })
+	if c.elsewhere {
+		r.gitContents(c.sub, c.operands, []string{anywhere})
 	} else {
-		r.gitContents(sub, operands, dirs)
+		r.gitContents(c.sub, c.operands, dirs)
 	}
 	if looks {
 		r.looksByGit = true
-		if sub == "diff" || sub == "blame" { // git diff shows two files wherever they are
-			r.operandFiles(operands, dirs)
+		if c.sub == "diff" || c.sub == "blame" { // git diff shows two files wherever they are
+			r.operandFiles(c.operands, dirs)
 		}
 		return true
 	}
 	r.atLeast(event.RiskExecute)
 	r.given(args, dirs)
-	switch sub {
-	case "config":
-		r.gitConfig(operands, dirs)
+	if !shows {
+		r.gitWrites(c)
+	}
+	switch c.sub {
 	case "clean", "reset", "restore", "checkout", "rm", "gc", "prune":
 		r.atLeast(event.RiskDelete)
 	case "push", "fetch", "pull", "clone", "ls-remote", "submodule", "send-email":
@@ -86,35 +88,54 @@ func (r *reader) git(args []word, computed bool, dirs []string) bool {
 	return false
 }
 
-// gitOptions reads what stands before the subcommand, and gives that and what
-// follows it. elsewhere: git may look at another repository than that of the
-// directory where it runs.
-func (r *reader) gitOptions(args []word) (sub string, operands []word, elsewhere bool) {
+// gitCommand is a command of git's.
+type gitCommand struct {
+	sub      string
+	operands []word
+	// dirs are where it works, and dir is the repository that --git-dir names.
+	dirs []string
+	dir  word
+	// elsewhere: git may look at another repository than that of the directory where it
+	// runs.
+	elsewhere bool
+}
+
+// gitOptions reads what stands before the subcommand.
+func (r *reader) gitOptions(args []word, dirs []string) (c gitCommand) {
+	c.dirs = dirs
 	for i := 0; i < len(args); i++ {
 		switch a := args[i]; {
 		case a.computed:
 			r.unclear("which command of git " + trim(a.text) + " is, is computed when it runs")
-			return "", nil, true
+			return gitCommand{elsewhere: true}
 		case a.text == "-c" && i+1 < len(args):
 			i++
 			r.gitSetting(args[i])
 		case slices.Contains(gitBefore, a.text):
+		case a.is("-C") && i+1 < len(args):
+			i, c.elsewhere = i+1, true
+			c.dirs = r.cd([]word{args[i]}, c.dirs).ok
+		case a.is("--git-dir") && i+1 < len(args):
+			i, c.elsewhere = i+1, true
+			c.dir = args[i]
 		case a.is("-C", "--git-dir", "--work-tree", "--namespace"):
-			i, elsewhere = i+1, true
+			i, c.elsewhere = i+1, true
 		case a.is("--exec-path", "--version", "--help"):
-			return "", nil, elsewhere
-		case strings.HasPrefix(a.text, "--git-dir="), strings.HasPrefix(a.text, "--work-tree="):
-			elsewhere = true
+			return gitCommand{elsewhere: c.elsewhere}
+		case strings.HasPrefix(a.text, "--git-dir="):
+			c.elsewhere, c.dir = true, word{text: strings.TrimPrefix(a.text, "--git-dir=")}
+		case strings.HasPrefix(a.text, "--work-tree="):
+			c.elsewhere = true
 		case strings.HasPrefix(a.text, "-"):
 			r.unclear("what git does with " + trim(a.text) + " is not known")
 			i++
 		default:
-			sub, operands = a.text, args[i+1:]
-			r.gitRuns(sub, operands)
-			return sub, operands, elsewhere
+			c.sub, c.operands = a.text, args[i+1:]
+			r.gitRuns(c.sub, c.operands)
+			return c
 		}
 	}
-	return "", nil, elsewhere
+	return gitCommand{elsewhere: c.elsewhere}
 }
 
 // gitRuns asks about a subcommand that runs a command line which it is given, and
@@ -140,17 +161,6 @@ func (r *reader) gitSetting(w word) {
 		key, _, _ := strings.Cut(w.text, "=")
 		r.unclear("it sets git's " + trim(key) + ", which may make it run something")
 	}
-}
-
-// gitConfig notes what git config changes: it only shows settings where an option
-// says so and no other follows.
-func (r *reader) gitConfig(operands []word, dirs []string) {
-	shows := len(operands) > 0 && operands[0].is("-l", "--list", "--get", "--get-all", "--get-regexp")
-	writes := !shows || slices.ContainsFunc(operands[1:], func(a word) bool { return a.computed || strings.HasPrefix(a.text, "-") })
-	if slices.ContainsFunc(operands, func(a word) bool { return a.is("--global", "--system") }) {
-		r.path(word{text: "~/.gitconfig", computed: true}, dirs, event.PathUse{Write: writes})
-	}
-	r.path(word{text: ".git/config"}, dirs, event.PathUse{Write: writes})
 }
 
 // gitContents notes the files that a subcommand may show: those behind "--", or
@@ -206,9 +216,4 @@ func (w Workspace) repository(dir string) bool {
 		}
 	}
 	return false
-}
-
-func exists(dir, name string) bool {
-	_, err := os.Lstat(filepath.Join(dir, name))
-	return err == nil
 }

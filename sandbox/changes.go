@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -14,7 +15,8 @@ import (
 // Change is a protected path that a command changed, in a tier that cannot keep
 // it from that. What came or went as a whole directory is one change.
 type Change struct {
-	// Path is relative to the workspace and separated by "/".
+	// Path is relative to the workspace and separated by "/", or the absolute one of
+	// what lies outside it.
 	Path string
 	// Undone says that the path is again as it was before the command.
 	Undone bool
@@ -29,10 +31,16 @@ const (
 	maxKeptBytes = 16 << 20
 )
 
-// snapshot is what the protected paths of a workspace held before a command.
+// snapshot is what the protected paths of a directory held before a command: of the
+// workspace, or of a repository that is open to the command.
 type snapshot struct {
-	workspace  string
+	// workspace is the directory, and names that of which paths are named.
+	workspace, names string
+	// protection is nil where mounts hold what is there, so that only what is made is
+	// looked for: at absent, and in dirs beside the names that were there.
 	protection Protection
+	absent     []string
+	dirs       map[string][]string
 	// hidden cannot be written, and granted may be.
 	hidden  []string
 	granted []Grant
@@ -68,27 +76,54 @@ type stamp struct {
 	size, modified, changed int64
 }
 
-// snapshotOf remembers what is protected in a workspace; nil where a command can
-// change nothing of it.
-func (b *Box) snapshotOf(v view, granted []Grant) (*snapshot, error) {
+// snapshots remember what the tier does not keep a command from; none are needed
+// where it can change nothing that is protected.
+func (b *Box) snapshots(v view, granted []Grant) ([]*snapshot, error) {
 	if b.policy.Filesystem == FilesystemReadOnly || b.policy.Protected == nil {
 		return nil, nil
 	}
-	s := &snapshot{workspace: b.policy.Workspace, protection: b.policy.Protected, hidden: v.hide, granted: granted}
-	// The view leaves out what was decided for this command, and has other names of
-	// protected files: what is written under one of those is a change of both.
+	var all []*snapshot
+	add := func(dir string, p Protection, granted []Grant) error {
+		s := &snapshot{workspace: dir, names: b.policy.Workspace, hidden: v.hide, granted: granted}
+		if b.tier == Landlock {
+			s.protection, all = p, append(all, s)
+			return s.take()
+		}
+		if s.absent, s.dirs = v.unheld(dir); len(s.absent)+len(s.dirs) > 0 {
+			all = append(all, s)
+		}
+		return nil
+	}
+	// What is open of a repository is its own matter, and the rest of it is compared apart.
+	single := slices.DeleteFunc(slices.Clone(granted), func(g Grant) bool { return g.Repository })
+	err := add(b.policy.Workspace, b.policy.Protected, granted)
+	for _, dir := range v.repositories {
+		err = errors.Join(err, add(dir, decisive{}, single))
+	}
+	for dir := range v.dirs {
+		if !inside(dir, b.policy.Workspace) && !v.inRepository(dir) {
+			err = errors.Join(err, add(dir, decisive{}, single))
+		}
+	}
+	return all, err
+}
+
+// take remembers what is protected. The view leaves out what was decided for this
+// command, and has other names of protected files: what is written under one of those
+// is a change of both.
+func (s *snapshot) take() error {
 	found, links, err := protected(s.workspace, s.protection)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for _, path := range outermost(slices.Concat(found, links)) {
 		s.roots = append(s.roots, root{path: path})
 	}
 	if s.before, err = s.scan(s.paths()); err != nil {
-		return nil, err
+		return err
 	}
 	s.keep()
-	return s, nil
+	return nil
 }
 
 func (s *snapshot) paths() []string {
@@ -218,6 +253,7 @@ func (s *snapshot) changes() []delta {
 	// Where the search fails, what was there before is compared all the same. What a
 	// new link leads to is not protected for that.
 	found, links, _ := protected(s.workspace, s.protection)
+	found = append(found, s.made()...)
 	found = slices.DeleteFunc(found, func(path string) bool { return !s.named(path) })
 	after, err := s.scan(slices.Concat(paths, found, links))
 	if err != nil {
@@ -241,8 +277,29 @@ func (s *snapshot) changes() []delta {
 
 // named reports whether a path is protected by its own name.
 func (s *snapshot) named(path string) bool {
+	if s.protection == nil {
+		return true
+	}
 	rel, err := filepath.Rel(s.workspace, path)
-	return err == nil && s.protection.Protects(filepath.ToSlash(rel))
+	rel = filepath.ToSlash(rel)
+	if _, git := s.protection.(decisive); git && s.rootOf(path) == nil && strings.Contains(rel, "/") {
+		return false // a worktree or a submodule that git made
+	}
+	return err == nil && s.protection.Protects(rel)
+}
+
+// made are the paths where nothing was and something is.
+func (s *snapshot) made() []string {
+	made := existingAt(s.absent)
+	for dir, before := range s.dirs {
+		entries, _ := os.ReadDir(dir)
+		for _, e := range entries {
+			if path := filepath.Join(dir, e.Name()); !slices.Contains(before, e.Name()) && !s.leadsToGrant(path) {
+				made = append(made, path)
+			}
+		}
+	}
+	return made
 }
 
 // mayChange reports whether a decision let the command change a path, or nothing
@@ -394,7 +451,11 @@ func (s *snapshot) report(changed, left []delta) []Change {
 		if err != nil {
 			rel = path
 		}
-		all[i] = Change{Path: filepath.ToSlash(rel), Undone: !slices.ContainsFunc(left, func(l delta) bool { return inside(l.path, path) })}
+		name, err := filepath.Rel(s.names, path)
+		if err != nil || !filepath.IsLocal(name) {
+			name = path
+		}
+		all[i] = Change{Path: filepath.ToSlash(name), Undone: !slices.ContainsFunc(left, func(l delta) bool { return inside(l.path, path) })}
 		if aside := filepath.Join(s.aside, rel); s.aside != "" {
 			if _, err := os.Lstat(aside); err == nil {
 				all[i].Kept = aside

@@ -21,7 +21,9 @@ func (v view) rules(temp, home string) *ruleset {
 		r.Write = append(r.Write, home)
 	}
 	r.Read = around("/", append(unread, "/dev"))
-	r.Read = append(r.Read, v.show...)
+	for _, path := range v.show {
+		r.Read = append(r.Read, around(path, v.hide)...)
+	}
 	r.Read = append(r.Read, around(v.workspace, v.hide)...)
 	if v.full {
 		r.Write = append(r.Write, around("/", v.hide)...)
@@ -70,9 +72,11 @@ func moved(env []string, v view, temp, home string) []string {
 			env[i] = name + "=" + home + value[len(v.home):]
 		}
 	}
-	for variable, name := range map[string]string{"GOMODCACHE": "go/pkg/mod", "RUSTUP_HOME": ".rustup"} {
-		if dir := filepath.Join(v.home, name); lookup(env, variable) == "" && slices.Contains(v.show, dir) {
-			env = append(env, variable+"="+dir)
+	for _, kept := range [][2]string{
+		{"GOMODCACHE", "go/pkg/mod"}, {"RUSTUP_HOME", ".rustup"}, {"GIT_CONFIG_GLOBAL", ".gitconfig"}, {"GIT_CONFIG_GLOBAL", ".config/git/config"},
+	} {
+		if at := filepath.Join(v.home, kept[1]); lookup(env, kept[0]) == "" && slices.Contains(v.show, at) {
+			env = append(env, kept[0]+"="+at)
 		}
 	}
 	return with(env, "HOME="+home)

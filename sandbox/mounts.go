@@ -89,10 +89,14 @@ func (v view) mounts(shared int64, temp, home string) []mount {
 		}
 	}
 	add(readOnly, shortFirst(v.protect)...)
-	for _, h := range v.holes {
-		add(readOnly, h.path)
+	add(writable, shortFirst(v.grant)...)
+	for _, path := range shortFirst(slices.Concat(v.shut, v.steady())) {
+		if slices.Contains(v.shut, path) {
+			add(readOnly, path)
+		} else {
+			add(writable, path)
+		}
 	}
-	add(writable, v.grant...)
 	for _, p := range shortFirst(v.hide) {
 		if info, err := os.Stat(p); err == nil && info.IsDir() {
 			steps = append(steps, mount{Kind: mountMemory, At: p, ReadOnly: true, Size: 1 << 12, Mode: 0o555})

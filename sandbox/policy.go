@@ -34,6 +34,8 @@ type Policy struct {
 	Egress egress.Rules
 	// Protected says what in the workspace is read-only; nil protects nothing.
 	Protected Protection
+	// Open is what every command may write besides, because its owner says so.
+	Open []Grant
 	// Readable are files and directories outside of the workspace that commands may
 	// read, wherever they lie.
 	Readable []string
@@ -52,8 +54,8 @@ type Protection interface {
 	Protects(path string) bool
 	// Below says that something below a directory may be protected.
 	Below(dir string) bool
-	// Named are the protected directories that are named without a pattern,
-	// so that they can be held before they exist.
+	// Named are the protected paths that are named without a pattern, so that
+	// what a command makes there is found.
 	Named() []string
 }
 

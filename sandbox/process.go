@@ -46,12 +46,11 @@ type Process struct {
 	supervisor *exec.Cmd
 	control    *os.File
 	ended      chan struct{}
-	holes      []placeholder
 	trouble    *trouble
 	// proxy is nil where nothing may be reached, or everything.
 	proxy *proxy
-	// before is nil where the tier keeps the command from what is protected.
-	before *snapshot
+	// before are what was there of what the tier does not keep the command from.
+	before []*snapshot
 
 	end    End
 	lost   error
@@ -81,22 +80,10 @@ func (b *Box) Start(c Command) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	if b.tier == Landlock {
-		if p.before, err = b.snapshotOf(v, c.Grants); err != nil {
-			return nil, err
-		}
-	}
-	if b.tier.mounts() {
-		// Only where another mount can lie over them do placeholders hold.
-		for _, h := range v.holes {
-			if h.put() {
-				p.holes = append(p.holes, h)
-			}
-		}
-		v.holes = p.holes
+	if p.before, err = b.snapshots(v, b.granted(c.Grants)); err != nil {
+		return nil, err
 	}
 	if err := p.start(b, v, c); err != nil {
-		p.fill()
 		return nil, err
 	}
 	return p, nil
@@ -292,8 +279,10 @@ func (p *Process) Wait() (End, error) {
 	p.Kill()
 	p.await()
 	<-p.ended
-	p.fill()
-	p.end.Changed, p.before = append(p.end.Changed, p.before.settle()...), nil
+	for _, s := range p.before {
+		p.end.Changed = append(p.end.Changed, s.settle()...)
+	}
+	p.before = nil
 	if p.proxy != nil {
 		p.proxy.close()
 		p.end.Reached = p.proxy.reaches()
@@ -312,14 +301,6 @@ func (p *Process) await() {
 			killOrphans()
 		}
 	})
-}
-
-// fill takes the placeholders away.
-func (p *Process) fill() {
-	for _, h := range p.holes {
-		h.remove()
-	}
-	p.holes = nil
 }
 
 // trouble keeps the first words of what a supervisor or bwrap complains about.

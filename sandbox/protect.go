@@ -8,8 +8,6 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
-	"syscall"
-	"time"
 )
 
 // maxEntries bounds the search for protected files, which is made before each
@@ -62,102 +60,22 @@ func protected(workspace string, p Protection) (found, links []string, err error
 	return found, links, err
 }
 
-// placeholder stands where something protected does not exist yet, so that a
-// command cannot make it.
-type placeholder struct {
-	path string
-	dir  bool
-	// held is the placeholder itself, locked together with all who use it: the
-	// last of them takes it away, also where a process that was killed left it.
-	held *os.File
-}
-
-// placeholderTime, in seconds, is the time of every placeholder, by which one
-// is told from an empty file of the user's. A directory that something was put
-// into has another one.
-const placeholderTime = 1_000_000_007
-
-// missing finds where placeholders are needed: at the first name on the way to
-// something protected that does not exist, or that is a placeholder.
-func missing(workspace string, p Protection) []placeholder {
+// missing finds what is named as protected and is not there, each by the first name
+// on the way to it that is not.
+func missing(workspace string, p Protection) []string {
 	if p == nil {
 		return nil
 	}
-	var found []placeholder
+	var found []string
 	for _, name := range p.Named() {
-		at, parts := workspace, strings.Split(strings.TrimSuffix(name, "/"), "/")
-		for i, part := range parts {
+		at := workspace
+		for part := range strings.SplitSeq(strings.TrimSuffix(name, "/"), "/") {
 			at = filepath.Join(at, part)
-			if info, err := os.Lstat(at); errors.Is(err, fs.ErrNotExist) || err == nil && isPlaceholder(info) {
-				found = append(found, placeholder{path: at, dir: i+1 < len(parts) || strings.HasSuffix(name, "/")})
+			if _, err := os.Lstat(at); errors.Is(err, fs.ErrNotExist) {
+				found = append(found, at)
 				break
 			}
 		}
 	}
 	return found
-}
-
-func isPlaceholder(info fs.FileInfo) bool {
-	empty := info.IsDir() || info.Mode().IsRegular() && info.Size() == 0
-	return empty && ownedByMe(info) && info.ModTime().Equal(time.Unix(placeholderTime, 0))
-}
-
-// put makes the placeholder, or shares one that is there. What somebody else has
-// made meanwhile is not ours.
-func (p *placeholder) put() bool {
-	const tries = 100 // one that is taken away at this moment is made again
-	for range tries {
-		made := p.make()
-		info, err := os.Lstat(p.path)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil || !made && !isPlaceholder(info) {
-			return made
-		}
-		held, err := os.OpenFile(p.path, os.O_RDONLY|syscall.O_NOFOLLOW, 0)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return made
-		}
-		err = syscall.Flock(int(held.Fd()), syscall.LOCK_SH|syscall.LOCK_NB)
-		if err == nil && isAt(held, p.path) {
-			p.held = held
-			_ = os.Chtimes(p.path, time.Unix(placeholderTime, 0), time.Unix(placeholderTime, 0))
-			return true
-		}
-		held.Close()
-		if err != nil && !errors.Is(err, syscall.EWOULDBLOCK) {
-			return made // there are no locks here
-		}
-	}
-	return false
-}
-
-// make makes it so that it is in nobody's way when it is left.
-func (p *placeholder) make() bool {
-	if p.dir {
-		return os.Mkdir(p.path, 0o755) == nil
-	}
-	f, err := os.OpenFile(p.path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
-	if err != nil {
-		return false
-	}
-	return f.Close() == nil
-}
-
-// remove takes the placeholder away again, unless it is one no more or lies
-// under another command's mount, which would go with it.
-func (p *placeholder) remove() {
-	if p.held != nil {
-		defer p.held.Close()
-		if syscall.Flock(int(p.held.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil {
-			return
-		}
-	}
-	if info, err := os.Lstat(p.path); err == nil && (info.IsDir() || info.Mode().IsRegular() && info.Size() == 0) {
-		_ = os.Remove(p.path)
-	}
 }

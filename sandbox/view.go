@@ -11,14 +11,6 @@ import (
 	"github.com/pawlrun/pawl/egress"
 )
 
-// Grant is a path that one command may write besides, because somebody
-// decided so.
-type Grant struct {
-	Path string
-	// Tree says that the decision was about everything below the path, too.
-	Tree bool
-}
-
 // view is what a command finds of the file system. All paths exist and are
 // their own names.
 type view struct {
@@ -43,8 +35,15 @@ type view struct {
 	// links are protected symbolic links. Nothing can be laid over one, so where
 	// one is, no entry of its directory can be made, renamed or removed.
 	links []string
-	// holes are protected places where nothing is yet.
-	holes []placeholder
+	// absent are protected places where nothing is, and dirs the directories that are
+	// open for some entries alone, with the names that were there: what a command
+	// makes in either is taken away. Nothing can be laid over what is not there.
+	absent []string
+	dirs   map[string][]string
+	// repositories are git's directories that are open, but for what is shut.
+	repositories []string
+	// shut is read-only although what it lies in is granted.
+	shut []string
 }
 
 // temporary directories are private, and sockets of the machine's services lie
@@ -73,6 +72,7 @@ func openable(paths []string) []string {
 // view works out what a command with some grants finds.
 func (b *Box) view(grants []Grant) (view, error) {
 	p := b.policy
+	grants = b.granted(grants)
 	v := view{full: p.Filesystem == FilesystemFull, workspace: p.Workspace, hide: existing(p.Hidden)}
 	if !v.full {
 		b.hideDirectories(&v)
@@ -84,15 +84,15 @@ func (b *Box) view(grants []Grant) (view, error) {
 		if v.protect, v.links, err = protected(p.Workspace, p.Protected); err != nil {
 			return view{}, err
 		}
-		v.holes = missing(p.Workspace, p.Protected)
+		v.absent = missing(p.Workspace, p.Protected)
 	}
 	protect, hide, err := b.links.find(p.Workspace, v.protect, v.hide)
 	if err != nil {
 		return view{}, err
 	}
 	v.protect, v.hide = append(v.protect, protect...), append(v.hide, hide...)
-	for _, g := range grants {
-		v.allow(g)
+	if err := v.allowAll(grants); err != nil {
+		return view{}, err
 	}
 	v.hide = outermost(v.hide)
 	// What is hidden whole need not be protected as well.
@@ -103,22 +103,19 @@ func (b *Box) view(grants []Grant) (view, error) {
 	return v, nil
 }
 
-// above are the directories that may be written on the way from the workspace to
-// what may not, the outermost first.
+// above are the directories that may be written on the way from the workspace, or an
+// open repository outside it, to what may not, the outermost first.
 func (v *view) above() []string {
 	var dirs []string
 	add := func(path string) {
-		for dir := filepath.Dir(path); dir != v.workspace && inside(dir, v.workspace); dir = filepath.Dir(dir) {
+		for dir := filepath.Dir(path); !slices.Contains(v.write, dir) && v.writable(dir); dir = filepath.Dir(dir) {
 			if !v.guarded(dir) {
 				dirs = append(dirs, dir)
 			}
 		}
 	}
-	for _, path := range slices.Concat(v.protect, v.links, v.hide) {
+	for _, path := range slices.Concat(v.protect, v.links, v.hide, v.absent, v.shut) {
 		add(path)
-	}
-	for _, h := range v.holes {
-		add(h.path)
 	}
 	slices.Sort(dirs)
 	return slices.Compact(dirs)
@@ -154,31 +151,6 @@ func (b *Box) hideDirectories(v *view) {
 	}
 }
 
-// allow adds what was decided for one command. Where the path does not exist
-// yet, its directory may be written, because it will be made there. A path that
-// leads elsewhere now, through a link, is not the one that was decided about.
-func (v *view) allow(g Grant) {
-	v.links = slices.DeleteFunc(v.links, func(link string) bool { return link == g.Path || g.Tree && inside(link, g.Path) })
-	path, ok := resolved(g.Path)
-	if ok && path != g.Path {
-		return
-	}
-	if !ok {
-		dir := filepath.Dir(g.Path)
-		if path, ok = resolved(dir); !ok || path != dir {
-			return
-		}
-		v.holes = slices.DeleteFunc(v.holes, func(h placeholder) bool { return inside(g.Path, h.path) })
-	}
-	if g.Tree {
-		v.protect = slices.DeleteFunc(v.protect, func(protected string) bool { return inside(protected, g.Path) })
-		v.holes = slices.DeleteFunc(v.holes, func(h placeholder) bool { return inside(h.path, g.Path) })
-	}
-	if !slices.ContainsFunc(v.write, func(dir string) bool { return inside(path, dir) }) || v.guarded(path) {
-		v.grant = append(v.grant, path)
-	}
-}
-
 // Scratch reports whether commands of a tier with a bound on files have directories of
 // their own for temporary files, in the place of the machine's.
 func Scratch(t Tier, f Filesystem) bool { return t.mounts() && f != FilesystemFull }
@@ -205,13 +177,13 @@ func (b *Box) MayWrite(file string, grants ...Grant) bool {
 		return true
 	}
 	if b.tier == Landlock {
-		v.protect, v.links = nil, nil // which only hides
+		v.protect, v.links, v.shut = nil, nil, nil // which only hides
 	}
 	under := func(dirs ...string) bool {
 		return slices.ContainsFunc(dirs, func(dir string) bool { return inside(file, dir) })
 	}
 	switch {
-	case under(v.hide...), slices.Contains(v.links, file):
+	case under(v.hide...), under(v.shut...), slices.Contains(v.links, file):
 		return false
 	case under(v.grant...), under(b.temp, b.home):
 		return true

@@ -7,6 +7,15 @@ const onDemand = "on-demand"
 // otherwise.
 func (p *Permissions) OnDemand() bool { return p != nil && p.Sandbox == onDemand }
 
+// GitOf is what the file says of commands that write a git repository; empty where it
+// says nothing.
+func (p *Permissions) GitOf() string {
+	if p == nil {
+		return ""
+	}
+	return p.Git
+}
+
 // Limits are the bounds on one command that the file gives; 0 where it gives
 // none.
 func (p *Permissions) Limits() (memoryBytes int64, processes int) {

@@ -121,6 +121,8 @@ type Permissions struct {
 	PrivateHosts []string `yaml:"private_hosts,omitempty"`
 
 	Filesystem string `yaml:"filesystem,omitempty" oneof:"none repo-readonly repo-readwrite full"`
+	// Git says what happens to commands that write a git repository of the workspace.
+	Git string `yaml:"git,omitempty" oneof:"ask allow deny"`
 	// Sandbox is the tier that the run demands, or how much of it the sandbox
 	// is for.
 	Sandbox string `yaml:"sandbox,omitempty" oneof:"required bubblewrap namespaces landlock on-demand"`

@@ -207,23 +207,6 @@ func GitDir(path string) (string, error) {
 	return gitDir, err
 }
 
-// Repository is what git reads outside of a directory that is in a worktree: the
-// repository that it is of, and the file that names that. It is nil for others.
-func Repository(inside string) []string {
-	for at := filepath.Clean(inside); at != filepath.Dir(at); at = filepath.Dir(at) {
-		file := filepath.Join(at, ".git")
-		if _, err := os.Lstat(file); err != nil {
-			continue
-		}
-		gitDir, err := GitDir(at)
-		if all := filepath.Dir(gitDir); err == nil && filepath.Base(all) == "worktrees" {
-			return []string{filepath.Dir(all), file}
-		}
-		return nil
-	}
-	return nil
-}
-
 // Above is the directory of Pawl's that holds the worktree which a directory is in,
 // empty where it is in none.
 func Above(inside string) string {

@@ -147,7 +147,7 @@ func pathNotes(p event.PathUse) string {
 		on   bool
 		note string
 	}{
-		{p.Write, "written"}, {p.Tree, "with all below it"}, {p.Outside, "outside the workspace"},
+		{p.Write, "written"}, {p.Tree, "with all below it"}, {p.Repository, "but the config and hooks of git"}, {p.Outside, "outside the workspace"},
 		{p.Unknown, "computed when it runs"}, {p.Given, "given to a program"}, {p.Alias, "a name that leads there through a link"},
 	} {
 		if n.on {

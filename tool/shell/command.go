@@ -41,6 +41,7 @@ func (o commands) Run(ctx context.Context, c tool.Command) (tool.Ended, error) {
 	}
 	e.Output, e.Truncated = end.out.text(end.note, c.Redact)
 	e.Output, _ = onScreen(end.note, e.Output)
+	e.Output = withLine(e.Output, o.closedNote(end, e.Output, c.Facts, o.boxed(c.Sandbox)))
 	if end.signal != 0 {
 		e.Signal = end.signal.String()
 	} else {

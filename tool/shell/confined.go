@@ -38,7 +38,7 @@ func (o Options) grants(facts *event.Facts) []sandbox.Grant {
 		if !p.Write || p.Unknown || p.Alias || p.Pattern || p.Scratch || !p.Outside && o.Sandbox.Policy().Filesystem == sandbox.FilesystemReadOnly {
 			continue
 		}
-		grants = append(grants, sandbox.Grant{Path: o.at(p), Tree: p.Tree})
+		grants = append(grants, sandbox.Grant{Path: o.at(p), Tree: p.Tree, Repository: p.Repository})
 	}
 	return grants
 }

@@ -46,6 +46,12 @@ func (o Options) run(ctx context.Context, c tool.Call, a args) (tool.Result, err
 	if end.stopped {
 		return r, ctx.Err()
 	}
+	if note := o.closedNote(end, r.Output, c.Facts, o.boxed(c.Sandbox)); note != "" {
+		r.Output = withLine(r.Output, note)
+		if r.Raw != "" {
+			r.Raw = withLine(r.Raw, note)
+		}
+	}
 	if len(end.changed) > 0 {
 		// Its code would say that the command did well.
 		r.IsError, r.ErrorType = true, event.ErrorProtected
@@ -113,7 +119,7 @@ func (o Options) execute(ctx context.Context, c tool.Command) (end ended, err er
 	}
 	defer out.close()
 	switch {
-	case o.Sandbox != nil && (c.Sandbox || !o.OnDemand):
+	case o.boxed(c.Sandbox):
 		end, err = confine(ctx, o.Sandbox, p, o.grants(c.Facts), out)
 	case o.Bare != nil:
 		end, err = confine(ctx, o.Bare, p, nil, out)
@@ -125,4 +131,15 @@ func (o Options) execute(ctx context.Context, c tool.Command) (end ended, err er
 	}
 	end.out = printed
 	return end, nil
+}
+
+// boxed reports whether a command runs in the sandbox; asked says that a rule puts it there.
+func (o Options) boxed(asked bool) bool { return o.Sandbox != nil && (asked || !o.OnDemand) }
+
+// withLine is a text with a line behind it, if there is one.
+func withLine(text, line string) string {
+	if line != "" && text != "" && !strings.HasSuffix(text, "\n") {
+		text += "\n"
+	}
+	return text + line
 }

@@ -60,6 +60,8 @@ type Options struct {
 	// command is also judged by the protected names that a file has besides the
 	// one that it is called by; nil protects what Sandbox does.
 	Protected sandbox.Protection
+	// Git is what tools.permissions.git says, for what a refusal says.
+	Git string
 	// GateReads says that the owner is asked before a command reads what is
 	// protected, too.
 	GateReads bool

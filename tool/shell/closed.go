@@ -1,0 +1,159 @@
+package shell
+
+import (
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/pawlrun/pawl/egress"
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/sandbox"
+)
+
+var (
+	// refusedFile is how programs report a file that the system does not let them have,
+	// and unresolved a name without an address.
+	refusedFile = regexp.MustCompile(`(?i)read-only file system|\bEROFS\b|permission denied|\bEACCES\b|device or resource busy|\bEBUSY\b`)
+	unresolved  = regexp.MustCompile(`(?i)could not resolve|couldn't resolve|failed to resolve|unable to resolve|name resolution|name or service not known|no such host` +
+		`|nodename nor servname|\bEAI_AGAIN\b|\bENOTFOUND\b|failed to lookup address|network is unreachable|\bENETUNREACH\b|unknown host`)
+	// quotedText is a name that a program put into quotes.
+	quotedText = regexp.MustCompile("'([^']+)'|\"([^\"]+)\"|‘([^’]+)’|`([^`]+)`")
+)
+
+const (
+	// maxSearched is how much of an output is looked through, from its end.
+	maxSearched = 64 << 10
+	// maxRefusals is how many refusals of one output are looked at, from the last.
+	maxRefusals = 20
+)
+
+// closedNote is the line about what this program, and not the machine, closed to a
+// command that failed; empty where nothing shows that it did.
+func (o Options) closedNote(end ended, output string, facts *event.Facts, boxed bool) string {
+	if o.Sandbox == nil || !boxed || end.stopped || end.exitCode() == 0 && len(end.changed) == 0 {
+		return ""
+	}
+	note := o.closedFile(end, output, o.grants(facts))
+	if note == "" {
+		note = o.closedHost(end, output)
+	}
+	if note == "" {
+		return ""
+	}
+	return "[closed by Pawl: " + note + "]"
+}
+
+func (o Options) closedFile(end ended, output string, grants []sandbox.Grant) string {
+	if len(end.changed) > 0 {
+		path := filepath.FromSlash(end.changed[0].Path)
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(o.Sandbox.Policy().Workspace, path)
+		}
+		return o.why(path)
+	}
+	if len(output) > maxSearched {
+		output = output[len(output)-maxSearched:]
+	}
+	lines, looked := strings.Split(output, "\n"), 0
+	for _, line := range slices.Backward(lines) {
+		if !refusedFile.MatchString(line) {
+			continue
+		}
+		if looked++; looked > maxRefusals {
+			break
+		}
+		for _, name := range namesIn(line) {
+			path := name
+			if !filepath.IsAbs(path) {
+				path = filepath.Join(o.Dir, path)
+			}
+			if o.isOurs(path, grants) {
+				return o.why(path)
+			}
+		}
+	}
+	return ""
+}
+
+// namesIn are the words of a line that may be the name of a file.
+func namesIn(line string) []string {
+	var names []string
+	for _, m := range quotedText.FindAllStringSubmatch(line, -1) {
+		names = append(names, strings.Join(m[1:], ""))
+	}
+	for word := range strings.FieldsSeq(line) {
+		if word = strings.Trim(word, `:;,'"()[]`); word != "" {
+			names = append(names, word)
+		}
+	}
+	return names
+}
+
+// isOurs reports whether a path is closed to the command and open to this process. What
+// the kernel shows as files says nothing by its rights.
+func (o Options) isOurs(path string, grants []sandbox.Grant) bool {
+	if slices.Contains([]string{"proc", "sys", "dev"}, strings.SplitN(path, "/", 3)[1]) {
+		return false
+	}
+	const read, write = 4, 2
+	at := path
+	for syscall.Access(at, 0) != nil && at != filepath.Dir(at) {
+		at = filepath.Dir(at)
+	}
+	return !o.Sandbox.MayWrite(path, grants...) && syscall.Access(at, write) == nil || at == path && !o.Sandbox.MayRead(path) && syscall.Access(at, read) == nil
+}
+
+// why says by which setting a path is closed, and what opens it.
+func (o Options) why(path string) string {
+	name := o.shownAs(path)
+	switch o.Sandbox.Closed(path) {
+	case sandbox.ClosedRepository:
+		if o.Git == "deny" {
+			return name + " is of a git repository (tools.permissions.git: deny); with ask, each command that writes it asks, and allow opens it to all"
+		}
+		return name + " is of a git repository, which is written with an approval (tools.permissions.git: ask); a command line that names the command of " +
+			"git's asks for one, and tools.permissions.git: allow opens it to all commands"
+	case sandbox.ClosedSettings:
+		return name + " decides which programs git runs, so it is protected whatever tools.permissions.git says; a command line that names the file as what it writes asks"
+	case sandbox.ClosedProtected:
+		return name + " is a protected path (tools.protected_paths, and always .git and .pawl); a command line that names it as what it writes asks, and is let write it once approved"
+	case sandbox.ClosedReadOnly:
+		return name + ", because tools.permissions.filesystem is repo-readonly; with repo-readwrite commands write the workspace"
+	case sandbox.ClosedHidden:
+		return name + " is Pawl's own or a secret, and no setting opens it to commands"
+	}
+	return fmt.Sprintf("%s is outside the workspace (tools.permissions.filesystem: %s); a command line that names it as what it writes asks, and filesystem: full opens all",
+		name, o.Sandbox.Policy().Filesystem)
+}
+
+// shownAs is a path as the workspace names it.
+func (o Options) shownAs(path string) string {
+	if rel, err := filepath.Rel(o.Dir, path); err == nil && filepath.IsLocal(rel) {
+		path = rel
+	}
+	return inText(path)
+}
+
+func (o Options) closedHost(end ended, output string) string {
+	for _, r := range end.reached {
+		if r.Denied != "" {
+			return fmt.Sprintf("%s, which tools.permissions.hosts does not name (network: allowlist); name it there", r.Host)
+		}
+	}
+	if len(output) > maxSearched {
+		output = output[len(output)-maxSearched:]
+	}
+	if !unresolved.MatchString(output) {
+		return ""
+	}
+	switch o.Sandbox.Policy().Egress.Network {
+	case egress.NetworkNone:
+		return "the network (tools.permissions.network: none); network: allowlist opens the hosts that tools.permissions.hosts names, and network: host all"
+	case egress.NetworkAllowlist:
+		return "names are resolved by the proxy alone (tools.permissions.network: allowlist), which programs find by HTTPS_PROXY; a program that does not use it needs network: host"
+	}
+	return ""
+}
