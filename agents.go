@@ -38,8 +38,8 @@ type AgentTool struct {
 	// MaxDepth is how many levels of runs there may be below the run that offers it; 0
 	// leaves it to the tree.
 	MaxDepth int
-	// Concurrent lets calls of the agent run beside other calls although its tools may
-	// change something. An agent whose tools only read runs beside others anyway.
+	// Concurrent lets calls of the agent run beside other calls although not all of its
+	// tools are declared to. If all of them are, its calls do so anyway.
 	Concurrent bool
 	// Agent does the work. It may offer agents itself, up to [MaxDepth] levels
 	// deep.

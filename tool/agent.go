@@ -17,9 +17,9 @@ var taskSchema = json.RawMessage(`{"type":"object","properties":{"task":{"type":
 
 // ForAgent declares an agent as a tool. A call's arguments are a [Task]; its
 // result is the final output of the agent's run. What the call can do follows
-// from the agent's own tools: it changes nothing if none of them does, and then
-// runs beside others if all of them may; it can send if one of them can. An
-// agent's output is untrusted text, like any text that is not the owner's.
+// from the agent's own tools: it changes nothing, and may run beside others, if
+// that holds for all of them; it can send if one of them can. An agent's output
+// is untrusted text, like any text that is not the owner's.
 func ForAgent(name, description string, own *Set) Tool {
 	t := Tool{
 		Name: name, Description: description, Schema: taskSchema, Effect: event.EffectAtMostOnce, Agent: true,
@@ -41,6 +41,5 @@ func ForAgent(name, description string, own *Set) Tool {
 			t.Labels.Outgoing = t.Labels.Outgoing || !c.ReadOnly
 		}
 	}
-	t.Concurrent = t.Concurrent && t.ReadOnly
 	return t
 }
