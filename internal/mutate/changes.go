@@ -28,6 +28,10 @@ func (g *gremlins) changes(ctx context.Context, since string) error {
 	if since == "" {
 		since = base(ctx)
 	}
+	if since == "" {
+		fmt.Fprintln(g.out, "no mutants are tried: git knows no commits here")
+		return nil
+	}
 	packages, err := changed(ctx, since)
 	if err != nil {
 		fmt.Fprintf(g.out, "no mutants are tried: what changed since %q cannot be had: %v\n", since, err)
@@ -117,7 +121,8 @@ func output(ctx context.Context, name string, args ...string) (string, error) {
 	out, err := exec.CommandContext(ctx, name, args...).Output()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
-		err = fmt.Errorf("%s %s: %w: %s", name, args[0], err, strings.TrimSpace(string(exit.Stderr)))
+		why, _, _ := strings.Cut(string(exit.Stderr), "\n")
+		err = fmt.Errorf("%s %s: %w: %s", name, args[0], err, why)
 	}
 	return strings.TrimSpace(string(out)), err
 }
