@@ -320,7 +320,10 @@ func TestASummaryIsWhatTheLogKeeps(t *testing.T) {
 	if told := p.told("loop.2"); !strings.Contains(told, "Sum of loop.\n") || !strings.Contains(told, "attempt 1 an\n") || strings.Contains(told, "attempt 0") {
 		t.Errorf("the third is told\n%s", told)
 	}
-	if told := p.told("loop.0/summary"); !strings.Contains(told, "at most 12 characters") || !strings.Contains(told, "Build it.") ||
+	if told := p.told("loop.1/summary"); !strings.Contains(told, "Iteration 2 of the task") || !strings.Contains(told, "attempt 1 and more text") {
+		t.Errorf("the second summary is told\n%s", told)
+	}
+	if told := p.told("loop.0/summary"); !strings.Contains(told, "at most 12 characters") || !strings.Contains(told, "Iteration 1 of the task") || !strings.Contains(told, "Build it.") ||
 		!strings.Contains(told, "<untrusted") || !strings.Contains(told, "attempt 0 and more text") {
 		t.Errorf("the summary is told\n%s", told)
 	}

@@ -146,3 +146,54 @@ func TestTheCoordinatorIsToldTheNumberOfVeryManySteps(t *testing.T) {
 		t.Errorf("%s", told)
 	}
 }
+
+// Only what is done for an item has its index, which counts from 0.
+func TestAStartSaysTheIndexOfItsItemAndOfNoIteration(t *testing.T) {
+	p := newPlayer(t, plan.Plan{Steps: []plan.Step{
+		step("a"),
+		{ID: "each", Loop: &plan.Loop{Items: static(2), Body: plan.Plan{Steps: []plan.Step{step("x")}}}},
+		{ID: "again", Loop: &plan.Loop{Max: 2, Body: plan.Plan{Steps: []plan.Step{{ID: "y", Retries: 1, Agent: &plan.Agent{Name: "x"}}}}}},
+		{ID: "tried", Loop: &plan.Loop{Items: static(2), Body: plan.Plan{Steps: []plan.Step{{ID: "c", Command: &plan.Command{Argv: []string{"make"}}}}}}},
+	}})
+	p.says, p.exec = named(nil), func(machine.RunCommand) event.CommandFinished { return exits(0, "") }
+	p.play()
+	got := map[string]string{}
+	for _, e := range p.events {
+		if d, is := e.Data.(event.StepStarted); is {
+			got[d.Step] = "none"
+			if d.Index != nil {
+				got[d.Step] = fmt.Sprint(*d.Index)
+			}
+		}
+	}
+	for step, want := range map[string]string{"each": "none", "each[0]": "", "again": "none", "tried[0].c": "0", "tried[1].c": "1"} {
+		if got[step] != want {
+			t.Errorf("the start of %s has the index %q of %v", step, got[step], got)
+		}
+	}
+}
+
+// In a graph whose steps have worktrees, also below a loop, agents and commands work in
+// one, and neither functions nor what ends a loop.
+func TestAgentsAndCommandsOfAGraphWithWorktreesWorkInOne(t *testing.T) {
+	for _, isolated := range []bool{true, false} {
+		p := newPlayer(t, plan.Plan{Worktrees: isolated, Steps: []plan.Step{
+			step("agent"), {ID: "func", Func: &plan.Func{Name: "f"}}, {ID: "command", Command: &plan.Command{Argv: []string{"make"}}},
+			{ID: "loop", Loop: &plan.Loop{Max: 2, Body: plan.Plan{Steps: []plan.Step{step("inner")}}, StopWhen: []plan.Stop{command("check")}}},
+		}})
+		p.says = named(nil)
+		p.exec = func(a machine.RunCommand) event.CommandFinished {
+			if want := isolated && a.ID == "command"; a.Worktree != want {
+				t.Errorf("isolated %t: the command %s has a worktree: %t", isolated, a.ID, a.Worktree)
+			}
+			return exits(1, "")
+		}
+		p.play()
+		for _, a := range p.begun {
+			agent := a.ID == "agent" || strings.HasSuffix(a.ID, "inner")
+			if want := isolated && agent; a.Worktree != want {
+				t.Errorf("isolated %t: %s has a worktree: %t", isolated, a.ID, a.Worktree)
+			}
+		}
+	}
+}
