@@ -41,7 +41,7 @@ func (r *Run) Events() iter.Seq2[Event, error] { return r.run.Events(context.Bac
 
 // Stream is [Run.Events] with the live deltas included: [event.Text],
 // [event.Reasoning] and [event.ToolCallDelta] as the model streams them, and
-// [event.TextReset] when the text of a failed attempt must be discarded.
+// [event.TextReset] when text must be discarded.
 func (r *Run) Stream() iter.Seq2[Event, error] { return r.run.Events(context.Background(), true) }
 
 // Wait blocks until the run has ended or parked and returns its state, whether

@@ -98,6 +98,8 @@ type agent struct {
 	// what was said in text. last is the message of the answer before.
 	text, thought, last string
 	said                strings.Builder
+	// again counts how often the text of the attempt began again.
+	again int
 	// output is what it came to.
 	output string
 }
@@ -230,7 +232,13 @@ func (t *Translator) message(role, id, text string) {
 
 // speech says what models say.
 func (t *Translator) speech(a *agent, e *event.Event) {
-	id := func(attempt int) string { return fmt.Sprintf("%s-%d-%d", a.run, e.Cycle, attempt) }
+	id := func(attempt int) string {
+		id := fmt.Sprintf("%s-%d-%d", a.run, e.Cycle, attempt)
+		if a.again > 0 {
+			id += fmt.Sprintf("-again%d", a.again)
+		}
+		return id
+	}
 	switch d := e.Data.(type) {
 	case event.Text:
 		t.think(a, "", "")
@@ -239,14 +247,17 @@ func (t *Translator) speech(a *agent, e *event.Event) {
 		t.think(a, id(d.Attempt)+"-reasoning", d.Text)
 	case event.TextReset:
 		t.takeBack(a)
+		a.again++
 	case event.ModelAttemptFailed:
 		t.takeBack(a)
+		a.again = 0
 	case event.ModelResponse:
 		a.last = ""
 		if d.Purpose == "" {
 			t.answer(a, id(d.Attempt), d.Parts)
 		}
 		t.closeMessages(a)
+		a.again = 0
 	case event.InputReceived:
 		if a == t.open[0] {
 			t.message("user", fmt.Sprintf("%s-%d", t.run, e.Seq), d.Text)

@@ -68,6 +68,16 @@ func (v *deltaRedactor) end(publish func(llm.Delta)) {
 	}
 }
 
+// reset forgets what was held back.
+func (v *deltaRedactor) reset() {
+	if v == nil {
+		return
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.strands = nil
+}
+
 func (v *deltaRedactor) strand(delta llm.Delta) *strand {
 	for i := range v.strands {
 		s := &v.strands[i]

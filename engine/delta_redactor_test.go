@@ -163,3 +163,37 @@ func spoken(events []event.Event) string {
 	}
 	return text.String()
 }
+
+// What was shown as text and was a thought is taken back, and with it what was held
+// back of a secret.
+func TestAResetTakesBackTheDeltasOfAnAttemptThatGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, again := range []bool{false, true} {
+			r := newRig(t).model(modelFunc(func(_ context.Context, _ *llm.Request, emit func(llm.Delta)) (*llm.Response, error) {
+				emit(llm.Delta{Kind: llm.DeltaText, Text: "I must not"})
+				emit(llm.Delta{Kind: llm.DeltaReset})
+				if again {
+					emit(llm.Delta{Kind: llm.DeltaText, Text: "well"})
+					emit(llm.Delta{Kind: llm.DeltaReset})
+				}
+				emit(llm.Delta{Kind: llm.DeltaReasoning, Text: "I must not"})
+				emit(llm.Delta{Kind: llm.DeltaText, Index: 1, Text: "done"})
+				return said("done"), nil
+			}))
+			text, thought, resets := "", "", 0
+			for _, e := range r.heard() {
+				switch d := e.Data.(type) {
+				case event.Text:
+					text += d.Text
+				case event.Reasoning:
+					thought += d.Text
+				case event.TextReset:
+					text, thought, resets = "", "", resets+1
+				}
+			}
+			if text != "done" || thought != "I must not" || resets == 0 || again != (resets == 2) {
+				t.Errorf("after %d resets a client shows %q and the thought %q", resets, text, thought)
+			}
+		}
+	})
+}

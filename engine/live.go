@@ -67,6 +67,19 @@ func (l *live) end(v *deltaSource) {
 	v.closed = true
 }
 
+// recall takes back what a source told so far. It goes on anew.
+func (l *live) recall(v *deltaSource, cycle, attempt int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if v.closed {
+		return
+	}
+	if v.told {
+		l.send(cycle, event.TextReset{Attempt: attempt}, false)
+	}
+	v.begun, v.told = false, false
+}
+
 // retract ends a source and, where it told something, says that this is void.
 func (l *live) retract(v *deltaSource, cycle, attempt int) {
 	l.mu.Lock()

@@ -130,6 +130,12 @@ func (env *environment) generate(ctx context.Context, a *machine.CallModel, mode
 			if report != nil {
 				report()
 			}
+			if delta.Kind == llm.DeltaReset {
+				v.streamed.Store(0)
+				v.deltaRedactor.reset()
+				env.live.recall(v, cycle, a.Attempt)
+				return
+			}
 			v.streamed.Add(int64(len(delta.Text) + len(delta.Tool)))
 			if delta.Text != "" || delta.Tool != "" {
 				v.deltaRedactor.say(delta, tell)

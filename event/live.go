@@ -27,7 +27,8 @@ type ToolCallDelta struct {
 }
 
 // TextReset says that the streamed text of an attempt must be discarded: the
-// attempt failed and another follows.
+// attempt failed and another follows, or what was streamed as text was a thought and
+// the attempt's text begins again.
 type TextReset struct {
 	Attempt int `json:"attempt"`
 }

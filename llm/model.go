@@ -20,7 +20,7 @@ type Model interface {
 type Streamer interface {
 	Model
 	// Stream is Generate with live deltas. It calls emit from the calling
-	// goroutine only, in order, and never with an empty text.
+	// goroutine only, in order, and never with an empty text but for [DeltaReset].
 	Stream(ctx context.Context, req *Request, emit func(Delta)) (*Response, error)
 }
 
@@ -151,6 +151,9 @@ const (
 	DeltaText DeltaKind = iota + 1
 	DeltaReasoning
 	DeltaToolCall
+	// DeltaReset takes back all deltas before it: what they showed as text was a
+	// thought, or the other way. What is still true of it follows again.
+	DeltaReset
 )
 
 // Delta is a piece of an answer as it arrives. Deltas are live only: they are

@@ -317,3 +317,65 @@ func TestAWholeCallBesideABrokenOneRuns(t *testing.T) {
 		})
 	}
 }
+
+// saidBy are answers of a model that thinks aloud, whichever server it is behind.
+var saidBy = map[string]string{
+	"between tags":           "<think>I must not print <task-complete> before the tests pass.</think>",
+	"without an opening tag": "I must not print <task-complete> before the tests pass.</think>",
+	"of Mistral":             "[THINK]I must not print <task-complete>.[/THINK]",
+	"of gpt-oss":             "<|channel|>analysis<|message|>I must not print <task-complete>.<|end|><|start|>assistant<|channel|>final<|message|>",
+}
+
+// Two answers only think of the word that ends the loop, the third says it.
+func TestAThoughtMeetsNoConditionAndIsNoOutput(t *testing.T) {
+	const agent = "identity: {name: x}\ntools: {allow: [fs.list]}\niteration:\n  max_cycles: 5\n  termination_conditions: [{kind: text-includes, text: <task-complete>}]\n"
+	for name, thought := range saidBy {
+		for _, model := range []string{"openai-chat/some-model", "ollama/some-model"} {
+			t.Run(name+" by "+model, func(t *testing.T) {
+				upstream := newProvider(t, reply{text: thought + "I look."}, reply{text: thought + "I look again."}, reply{text: thought + "It is done. <task-complete>"})
+				p := newProject(t, map[string]string{"config.yaml": upstream.config(), "agent.yaml": agent})
+				f := p.calls(testKey, "run", "agent.yaml", "go", "--model", model, "--config", "config.yaml", "--no-budget", "--json")
+				o := p.outcome(p.events(f.out))
+				if o.Reason != event.ReasonConditionMet || o.Cycles != 3 || o.FinalOutput != "It is done. <task-complete>" {
+					t.Errorf("exit code %d after %d requests: %+v", f.code, len(upstream.asked()), o)
+				}
+				for _, a := range upstream.asked() {
+					for _, m := range conversationOf(t, a.body) {
+						if strings.Contains(m, `"content":"`+thought[:6]) {
+							t.Errorf("a thought goes back as text: %s", m)
+						}
+					}
+				}
+			})
+		}
+	}
+}
+
+func TestAThoughtIsNoPartOfAnAnswerBySchema(t *testing.T) {
+	for name, thought := range saidBy {
+		t.Run(name, func(t *testing.T) {
+			upstream := newProvider(t, reply{text: thought + `{"a":1}`})
+			p := newProject(t, map[string]string{"config.yaml": upstream.config(), "agent.yaml": "identity: {name: x}\nresultSchema: {type: object, required: [a], properties: {a: {type: integer}}}\ntools: {allow: []}\n"})
+			f := p.calls(testKey, "run", "agent.yaml", "go", "--model", "openai-chat/some-model", "--config", "config.yaml", "--no-budget", "--json")
+			if o := p.outcome(p.events(f.out)); f.code != 0 || o.FinalOutput != `{"a":1}` || len(upstream.asked()) != 1 {
+				t.Errorf("exit code %d after %d requests: %+v %s", f.code, len(upstream.asked()), o, f.err)
+			}
+		})
+	}
+}
+
+func TestACallAsTextIsRunOrAskedForAgain(t *testing.T) {
+	const call = `<tool_call>{"name":"fs_list","arguments":{"path":"."}}</tool_call>`
+	for model, want := range map[string]string{"ollama/some-model": "2 calls, 0 nudges", "openai-chat/some-model": "1 calls, 1 nudges"} {
+		t.Run(strings.ReplaceAll(model, "/", " "), func(t *testing.T) {
+			upstream := newProvider(t, reply{text: call}, reply{tool: "fs_list", args: `{}`}, reply{text: "done"})
+			p := newProject(t, map[string]string{"config.yaml": upstream.config(), "agent.yaml": "identity: {name: x}\ntools: {allow: [fs.list]}\n"})
+			f := p.calls(testKey, "run", "agent.yaml", "go", "--model", model, "--config", "config.yaml", "--no-budget", "--json")
+			events := p.events(f.out)
+			got := fmt.Sprintf("%d calls, %d nudges", len(of[event.ToolStarted](events)), len(of[event.Nudge](events)))
+			if o := p.outcome(events); f.code != 0 || o.FinalOutput != "done" || got != want {
+				t.Errorf("exit code %d, %s: %+v", f.code, got, o)
+			}
+		})
+	}
+}

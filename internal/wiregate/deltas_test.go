@@ -17,6 +17,10 @@ func (c *collected) add(d llm.Delta) {
 	if c.text == nil {
 		c.text, c.kinds = map[int]*strings.Builder{}, map[int]llm.DeltaKind{}
 	}
+	if d.Kind == llm.DeltaReset {
+		*c = collected{empty: c.empty}
+		return
+	}
 	if d.Text == "" && d.Tool == "" {
 		c.empty++
 	}

@@ -20,6 +20,7 @@ type decoder struct {
 	id, model string
 	text      piece
 	thought   piece
+	tags      tagged
 	// named is the member that thoughts came in, kept where they go back under
 	// the name that they came under.
 	named    string
@@ -39,6 +40,8 @@ type decoder struct {
 	counted  bool
 	reported bool
 	scratch  []byte
+	// learn is told whether the answer began behind an opening tag.
+	learn func(prefilled bool)
 }
 
 // piece is text that grows; its deltas are slices of it.
@@ -62,16 +65,32 @@ func newDecoder(m *Model, req *llm.Request, emit func(llm.Delta)) *decoder {
 	if emit == nil {
 		emit = func(llm.Delta) {}
 	}
-	return &decoder{
+	offered := len(req.Tools) > 0
+	d := &decoder{
 		emit: emit, names: m.names.For(req.Tools, maxToolName), numbers: map[int64]*numbered{}, counted: !m.profile.NoUsageOption,
 		echoes: m.profile.Echo == EchoSame, hosted: reported{asked: len(m.profile.Hosted) > 0 && len(req.ProviderTools) > 0},
+		learn: func(prefilled bool) { m.prefilled.Store(req.Model, prefilled) },
 	}
+	if !m.profile.NoTags {
+		prefilled, _ := m.prefilled.Load(req.Model)
+		d.tags = tagged{stage: stageBegin, calls: offered && m.profile.TextCalls, offered: offered, presumed: prefilled == true}
+	}
+	return d
 }
 
 // Events decodes a stream up to its end. Some services never send [DONE]; their
 // answer is whole once a finish reason came, and the usage that was asked for,
 // however the connection ends then.
 func (d *decoder) Events(events *wire.EventReader) error {
+	err := d.events(events)
+	d.endText()
+	if err == nil && d.text.open {
+		d.learn(d.tags.lone)
+	}
+	return err
+}
+
+func (d *decoder) events(events *wire.EventReader) error {
 	for {
 		_, data, err := events.Next()
 		if err != nil && d.finish != "" && (d.reported || !d.counted && errors.Is(err, io.EOF)) {
@@ -98,8 +117,9 @@ func (d *decoder) Events(events *wire.EventReader) error {
 // come first, as in a stream, wherever their member stands.
 func (d *decoder) DecodeBody(body []byte) error {
 	emit := d.emit
-	d.emit = func(llm.Delta) {}
+	d.emit, d.tags.presumed = func(llm.Delta) {}, false
 	err := d.chunk(bytes.TrimSpace(body))
+	d.endText()
 	switch {
 	case err != nil || d.finish != "":
 	case wire.Member(body, "choices") == nil && !d.reported:
@@ -176,7 +196,7 @@ func (d *decoder) choices(list *wire.Members) error {
 					return err
 				}
 				m.Pass(&delta)
-				d.pieces = d.pieces || len(d.order)+len(d.details) > 0
+				d.pieces = d.pieces || d.tags.begun || len(d.order)+len(d.details) > 0
 			case "message":
 				message = m.Value()
 			case "finish_reason":
@@ -221,6 +241,10 @@ func (d *decoder) delta(m *wire.Members) error {
 		case "content":
 			d.content(v)
 		case "reasoning_content", "reasoning":
+			if d.tags.stage == stageOpen && d.tags.presumed && len(v) > len(`""`) && v[0] == '"' {
+				d.endText() // the service tells thoughts apart itself
+				thought = d.thought.b.Len()
+			}
 			if d.thought.b.Len() == thought {
 				d.grow(&d.thought, partThought, llm.DeltaReasoning, v)
 				if d.named == "" && d.thought.open {
@@ -243,14 +267,14 @@ func (d *decoder) delta(m *wire.Members) error {
 // content is a string, or with some services a list of typed pieces.
 func (d *decoder) content(v []byte) {
 	if len(v) == 0 || v[0] != '[' {
-		d.grow(&d.text, partText, llm.DeltaText, v)
+		d.sayQuoted(v)
 		return
 	}
 	for list := wire.ScanArray(v); list.Next(); {
 		for m := wire.ScanObject(list.Value()); m.Next(); {
 			switch string(m.Key()) {
 			case "text":
-				d.grow(&d.text, partText, llm.DeltaText, m.Value())
+				d.sayQuoted(m.Value())
 			case "thinking":
 				for inner := wire.ScanArray(m.Value()); inner.Next(); {
 					d.grow(&d.thought, partThought, llm.DeltaReasoning, wire.Member(inner.Value(), "text"))
@@ -264,16 +288,42 @@ func (d *decoder) content(v []byte) {
 // growing text, so that it costs no allocation of its own.
 func (d *decoder) grow(p *piece, kind partKind, delta llm.DeltaKind, v []byte) {
 	d.scratch, _ = wire.AppendText(d.scratch[:0], v)
-	if len(d.scratch) == 0 {
-		return
+	if from := d.begun(p, kind, len(d.scratch)); from >= 0 {
+		p.b.Write(d.scratch)
+		d.emit(llm.Delta{Kind: delta, Index: p.index, Text: p.b.String()[from:]})
+	}
+}
+
+// growText is grow for a text that is decoded.
+func (d *decoder) growText(p *piece, kind partKind, delta llm.DeltaKind, text string) {
+	if from := d.begun(p, kind, len(text)); from >= 0 {
+		p.b.WriteString(text)
+		d.emit(llm.Delta{Kind: delta, Index: p.index, Text: p.b.String()[from:]})
+	}
+}
+
+// begun opens a part for n bytes more of its text, and says where they begin; -1
+// where there are none.
+func (d *decoder) begun(p *piece, kind partKind, n int) int {
+	if n == 0 {
+		return -1
 	}
 	if !p.open {
 		p.open, p.index = true, len(d.order)
 		d.order = append(d.order, kind)
 	}
-	from := p.b.Len()
-	p.b.Write(d.scratch)
-	d.emit(llm.Delta{Kind: delta, Index: p.index, Text: p.b.String()[from:]})
+	return p.b.Len()
+}
+
+// sayQuoted takes a piece of the answer's text. Most of them come where no tag is
+// looked for any more.
+func (d *decoder) sayQuoted(v []byte) {
+	if d.tags.stage == stageText {
+		d.grow(&d.text, partText, llm.DeltaText, v)
+		return
+	}
+	d.scratch, _ = wire.AppendText(d.scratch[:0], v)
+	d.say(string(d.scratch))
 }
 
 // Begun implements [wire.Answer].
@@ -327,6 +377,10 @@ func (d *decoder) neutralFinish() llm.Finish {
 		return llm.FinishRefusal
 	case len(d.calls) > 0:
 		return llm.FinishTool
+	case d.tags.offered:
+		if _, calls := textCalls(d.text.b.String()); calls {
+			return llm.FinishMalformed // the model meant calls, so it is no answer
+		}
 	}
 	return llm.FinishEnd
 }

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/pawlrun/pawl/llm"
@@ -45,6 +46,9 @@ type Model struct {
 	provider string
 	profile  Profile
 	names    wire.NameCache
+	// prefilled says of each model whether its last answer began behind the opening
+	// tag of a thought. It decides how the next one is shown while it comes.
+	prefilled sync.Map
 }
 
 var (

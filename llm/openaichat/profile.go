@@ -55,6 +55,13 @@ type Profile struct {
 	// LateSystem says that a system message may stand anywhere. Servers with
 	// chat templates of models refuse one that is not the first.
 	LateSystem bool
+	// NoTags says that tags in a text mean nothing. Of other services a thought
+	// between tags at the beginning of an answer (<think>, [THINK], gpt-oss's
+	// analysis channel) is reasoning, and <tool_call> as the whole answer is none.
+	NoTags bool
+	// TextCalls says that the service may leave a call of its models as text,
+	// <tool_call>{…}</tool_call>. Where that is the whole answer it is the call.
+	TextCalls bool
 	// Hosted are the tools that the service runs itself, by the names that
 	// [llm.Request.ProviderTools] has; nil for none.
 	Hosted map[string]Hosted
@@ -84,7 +91,7 @@ type Profile struct {
 // 8monkey-ai/hebo-gateway#186). llamacpp reads reasoning_content of gpt-oss and
 // other models that were trained to see it again (ggml-org/llama.cpp#16934).
 var profiles = map[string]Profile{
-	"openai":     {Name: "openai", MaxTokens: "max_completion_tokens", CacheKey: true, LateSystem: true, Hosted: openAIHosted},
+	"openai":     {Name: "openai", MaxTokens: "max_completion_tokens", CacheKey: true, LateSystem: true, NoTags: true, Hosted: openAIHosted},
 	"azure":      {Name: "azure", MaxTokens: "max_completion_tokens", LateSystem: true},
 	"deepseek":   {Name: "deepseek", MaxTokens: "max_tokens", Echo: EchoContent, EmptyContent: true, Format: FormatObject},
 	"zai":        {Name: "zai", MaxTokens: "max_tokens", Echo: EchoContent, Format: FormatObject},
@@ -93,9 +100,9 @@ var profiles = map[string]Profile{
 	"mistral":    {Name: "mistral", MaxTokens: "max_tokens", NoUsageOption: true, EmptyContent: true, ShortIDs: true},
 	"vercel":     {Name: "vercel", MaxTokens: "max_tokens", Echo: EchoDetails},
 	"xai":        {Name: "xai", MaxTokens: "max_tokens", Echo: EchoContent},
-	"ollama":     {Name: "ollama", MaxTokens: "max_tokens", Echo: EchoContent, Format: FormatSchemaAlone},
-	"llamacpp":   {Name: "llamacpp", MaxTokens: "max_tokens", Echo: EchoContent, Format: FormatSchemaAlone},
-	"vllm":       {Name: "vllm", MaxTokens: "max_tokens", Echo: EchoPlain, Format: FormatSchemaAlone},
+	"ollama":     {Name: "ollama", MaxTokens: "max_tokens", Echo: EchoContent, Format: FormatSchemaAlone, TextCalls: true},
+	"llamacpp":   {Name: "llamacpp", MaxTokens: "max_tokens", Echo: EchoContent, Format: FormatSchemaAlone, TextCalls: true},
+	"vllm":       {Name: "vllm", MaxTokens: "max_tokens", Echo: EchoPlain, Format: FormatSchemaAlone, TextCalls: true},
 }
 
 // ProfileNamed returns the profile of a service by its name.

@@ -16,7 +16,10 @@ func (s *calls) endedByCondition(r *run, answer *event.ModelResponse) machine.Ac
 	if len(r.cfg.Conditions) == 0 {
 		return nil
 	}
-	cycle := stop.Cycle{Text: llm.Parts(answer.Parts).Text(), SpentUSD: r.Spent.USD}
+	cycle := stop.Cycle{SpentUSD: r.Spent.USD}
+	if answer.FinishReason != llm.FinishMalformed { // a call that could not be read is no answer
+		cycle.Text = llm.Parts(answer.Parts).Text()
+	}
 	cycle.LimitUSD, _ = r.cfg.Limits.CostCap()
 	for _, c := range s.list {
 		cycle.Results = append(cycle.Results, c.result)

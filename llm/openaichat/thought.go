@@ -1,0 +1,330 @@
+package openaichat
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/llm/internal/wire"
+)
+
+// Models write what they think as text at the beginning of an answer, between tags
+// of their family. A server that is told of the family takes it out; others leave it
+// there.
+
+// tags are the tags of one family.
+type tags struct {
+	open string
+	// closes are what may end the thought; the first that is found does.
+	closes []string
+	// prefilled says that a prompt may end with the opening tag, so that the answer
+	// begins behind it.
+	prefilled bool
+}
+
+// families are those of DeepSeek, Qwen and most others, of Mistral, and of gpt-oss.
+var families = []tags{
+	{"<think>", []string{"</think>"}, true},
+	{"[THINK]", []string{"[/THINK]"}, true},
+	{"<|channel|>analysis<|message|>", []string{"<|end|><|start|>assistant<|channel|>final<|message|>", "<|channel|>final<|message|>"}, false},
+}
+
+// callTag begins and ends a call that a model wrote as text.
+const callTag, callEnd = "<tool_call>", "</tool_call>"
+
+// stage is where the text of an answer stands.
+type stage uint8
+
+const (
+	// stageText: the rest is text, whatever tags it holds.
+	stageText stage = iota
+	// stageBegin: an opening tag may come.
+	stageBegin
+	// stageThought: a thought that its closing tag ends.
+	stageThought
+	// stageOpen: text that a closing tag without an opening one makes a thought.
+	stageOpen
+	// stageCall: a call as text, to the end of the answer.
+	stageCall
+)
+
+// tagged tells thoughts and calls in an answer's text from the text.
+type tagged struct {
+	stage  stage
+	family *tags
+	// held is text that may be a tag, or the beginning of one.
+	held string
+	// calls says that the model writes calls as text, offered that there are tools.
+	calls, offered bool
+	// begun says that there was text, of whichever kind.
+	begun bool
+	// presumed says that the answer before began behind an opening tag, so that this
+	// one is shown as a thought until it is known; lone that this one did, too.
+	presumed, lone bool
+	// blanks are those that a thought began with.
+	blanks string
+}
+
+// past reports whether a thought has ended, if only an empty one.
+func (t *tagged) past() bool { return t.family != nil || t.lone }
+
+// say takes the next piece of the answer's text.
+func (d *decoder) say(text string) {
+	d.tags.held += text
+	d.tags.begun = d.tags.begun || text != ""
+	for d.tags.held != "" && d.advance() {
+	}
+}
+
+// advance takes what can be decided of the held text, and reports whether more of it
+// may be.
+func (d *decoder) advance() bool {
+	t := &d.tags
+	switch t.stage {
+	case stageBegin:
+		return d.begins()
+	case stageThought:
+		return d.thinks(t.family.closes)
+	case stageOpen:
+		return d.opens()
+	case stageCall:
+		return false
+	}
+	d.growText(&d.text, partText, llm.DeltaText, t.held)
+	t.held = ""
+	return false
+}
+
+// begins looks for an opening tag where the answer, or its text behind a thought,
+// begins.
+func (d *decoder) begins() bool {
+	t := &d.tags
+	rest := strings.TrimLeft(t.held, " \t\r\n")
+	if t.past() {
+		t.held = rest // the blanks behind a thought belong to its tag
+	}
+	for i := range families {
+		switch f := &families[i]; {
+		case strings.HasPrefix(rest, f.open):
+			t.held, t.stage, t.family = rest[len(f.open):], stageThought, f
+			return true
+		case strings.HasPrefix(f.open, rest):
+			return false
+		}
+	}
+	switch {
+	case !t.calls:
+	case strings.HasPrefix(rest, callTag):
+		t.stage = stageCall
+		return false
+	case strings.HasPrefix(callTag, rest):
+		return false
+	}
+	switch {
+	case t.past() || d.thought.open: // the service may have told the thought apart
+		t.stage = stageText
+	default:
+		t.stage = stageOpen
+	}
+	return true
+}
+
+// thinks takes text of a thought up to what closes it.
+func (d *decoder) thinks(closes []string) bool {
+	t := &d.tags
+	if at, length := firstOf(t.held, closes...); at >= 0 {
+		d.think(t.held[:at])
+		t.held, t.stage = t.held[at+length:], stageBegin
+		return true
+	}
+	keep := unfinished(t.held, closes...)
+	d.think(t.held[:len(t.held)-keep])
+	t.held = t.held[len(t.held)-keep:]
+	return false
+}
+
+// think adds to the thought, without the blanks that it begins with.
+func (d *decoder) think(text string) {
+	if !d.thought.open {
+		begin := strings.TrimLeft(text, " \t\r\n")
+		d.tags.blanks += text[:len(text)-len(begin)]
+		text = begin
+	}
+	d.growText(&d.thought, partThought, llm.DeltaReasoning, text)
+}
+
+// opens takes text of which a closing tag makes a thought where no opening one begins
+// it, as where the prompt ended with that. A closing tag in code is text.
+func (d *decoder) opens() bool {
+	t, p := &d.tags, &d.text
+	if t.presumed {
+		p = &d.thought
+	}
+	before := 0
+	if p.open {
+		before = 1
+	}
+	opens, closes := prefilled()
+	opened, _ := firstOf(t.held, opens...)
+	at, length := firstOf(t.held, closes...)
+	switch {
+	case len(d.order) > before, opened >= 0 && (at < 0 || opened < at):
+		d.settleText()
+		return true
+	case at < 0:
+		ready := len(t.held) - unfinished(t.held, slices.Concat(opens, closes)...)
+		d.growOpen(t.held[:ready])
+		t.held = t.held[ready:]
+		return false
+	case (strings.Count(p.b.String(), "`")+strings.Count(t.held[:at], "`"))%2 == 1:
+		d.growOpen(t.held[:at+length])
+		t.held = t.held[at+length:]
+		return true
+	}
+	thought := t.held[:at]
+	if d.text.open {
+		thought = d.text.b.String() + thought
+		d.recall()
+	}
+	t.held, t.lone, t.stage = t.held[at+length:], true, stageBegin
+	d.think(thought)
+	return true
+}
+
+// growOpen adds to what may be a thought or the text.
+func (d *decoder) growOpen(text string) {
+	if d.tags.presumed {
+		d.think(text)
+	} else {
+		d.growText(&d.text, partText, llm.DeltaText, text)
+	}
+}
+
+// settleText makes what may have been a thought the text that it is.
+func (d *decoder) settleText() {
+	t := &d.tags
+	t.stage = stageText
+	if !t.presumed {
+		return
+	}
+	text := t.blanks + d.thought.b.String()
+	if d.thought.open {
+		d.recall()
+	}
+	others := d.order
+	d.order = nil
+	d.growText(&d.text, partText, llm.DeltaText, text)
+	d.order = append(d.order, others...)
+}
+
+// recall takes back all that was shown, and the text and the thought with it.
+func (d *decoder) recall() {
+	d.emit(llm.Delta{Kind: llm.DeltaReset})
+	d.order = slices.DeleteFunc(d.order, func(k partKind) bool { return k == partText || k == partThought })
+	d.text, d.thought = piece{}, piece{}
+}
+
+// endText decides about what is held at the end of an answer.
+func (d *decoder) endText() {
+	t := &d.tags
+	held := t.held
+	t.held = ""
+	switch t.stage {
+	case stageThought:
+		d.think(held)
+	case stageOpen:
+		d.settleText()
+		d.growText(&d.text, partText, llm.DeltaText, held)
+	case stageCall:
+		if !d.callsFrom(held) {
+			d.growText(&d.text, partText, llm.DeltaText, held)
+		}
+	default:
+		d.growText(&d.text, partText, llm.DeltaText, held)
+	}
+	t.stage = stageText
+}
+
+// callsFrom begins the calls that the text of an answer is, if it is nothing else and
+// all of them can be read.
+func (d *decoder) callsFrom(text string) bool {
+	list, whole := textCalls(text)
+	if !whole || len(d.calls) > 0 {
+		return false
+	}
+	names := make([]string, len(list))
+	args := make([][]byte, len(list))
+	for i, object := range list {
+		if !wire.Valid([]byte(object)) {
+			return false
+		}
+		for m := wire.ScanObject([]byte(object)); m.Next(); {
+			switch string(m.Key()) {
+			case "name":
+				names[i] = wire.Text(m.Value())
+			case "arguments", "parameters":
+				args[i] = m.Value()
+			}
+		}
+		if names[i] == "" {
+			return false
+		}
+	}
+	for i, name := range names {
+		c := d.begin(int64(len(d.calls)))
+		c.name = name
+		d.arguments(c, args[i], name)
+	}
+	return true
+}
+
+// textCalls are the insides of the calls that a text is, and whether it is nothing
+// else. A model that stops at the closing tag leaves out the last one.
+func textCalls(text string) (list []string, whole bool) {
+	rest := strings.TrimSpace(text)
+	for rest != "" {
+		inner, ok := strings.CutPrefix(rest, callTag)
+		if !ok {
+			return nil, false
+		}
+		inner, rest, _ = strings.Cut(inner, callEnd)
+		list, rest = append(list, strings.TrimSpace(inner)), strings.TrimSpace(rest)
+	}
+	return list, len(list) > 0
+}
+
+// firstOf is where the first of some words stands in a text, and how long it is; at
+// is -1 where there is none.
+func firstOf(text string, words ...string) (at, length int) {
+	at = -1
+	for _, w := range words {
+		if i := strings.Index(text, w); i >= 0 && (at < 0 || i < at) {
+			at, length = i, len(w)
+		}
+	}
+	return at, length
+}
+
+// unfinished is the length of the longest end of a text that may go on as one of the
+// words.
+func unfinished(text string, words ...string) int {
+	longest := 0
+	for _, w := range words {
+		for n := min(len(w)-1, len(text)); n > longest; n-- {
+			if strings.HasSuffix(text, w[:n]) {
+				longest = n
+			}
+		}
+	}
+	return longest
+}
+
+// prefilled are the tags of the families that prompts begin the thought of.
+func prefilled() (opens, closes []string) {
+	for _, f := range families {
+		if f.prefilled {
+			opens, closes = append(opens, f.open), append(closes, f.closes...)
+		}
+	}
+	return opens, closes
+}
