@@ -14,7 +14,7 @@ import (
 // Check validates an agent file as a run would, without a workspace, a key or
 // a call. The error is [spec.Errors] when the file is there and wrong.
 func Check(f File, o Options) (warnings []spec.Problem, err error) {
-	rules := o.checks()
+	rules := o.checksOf(f)
 	rules.Unpriced = func(dir, name string) bool { return o.resolver(dir).Price(name) == nil }
 	a, err := spec.ParseAgent(f.Path, f.Text, rules)
 	if err != nil {
@@ -58,6 +58,17 @@ func (o Options) refusals(path string, a *spec.Agent) []spec.Problem {
 		return nil
 	}
 	return []spec.Problem{{File: path, Message: "'pawl run' refuses this on this machine: " + strings.TrimPrefix(err.Error(), ErrSandbox.Error()+": ")}}
+}
+
+// checksOf are the checks of one file, which reads and starts nothing of this machine
+// where it was sent as a text.
+func (o Options) checksOf(f File) spec.Options {
+	rules := o.checks()
+	if f.Sent {
+		rules.Sent, rules.Dir = true, o.Dir
+		rules.ConfineModel = func(model string) error { return ConfineScript(o.Dir, model) }
+	}
+	return rules
 }
 
 // checks are what a file is held to: the tools and models of this

@@ -47,7 +47,7 @@ func Explain(f File, call string, o Options) (Explanation, error) {
 	if name == "" {
 		return Explanation{}, errors.New("launch: not a call: give a tool and its arguments, for example 'fs.read {\"path\": \"a.txt\"}'")
 	}
-	a, err := spec.ParseAgent(f.Path, f.Text, o.checks())
+	a, err := spec.ParseAgent(f.Path, f.Text, o.checksOf(f))
 	if err != nil {
 		return Explanation{}, err
 	}

@@ -13,20 +13,11 @@ import (
 // sent prepares a run of an agent file that somebody sent as a text, see
 // [spec.Options]. Scripts that it names are read from o.Dir and nowhere else.
 func sent(f File, input string, o Options) (event.RunStarted, engine.Env, error) {
-	rules := o.checks()
-	check := rules.CheckModel
-	rules.Sent = true
-	rules.CheckModel = func(_, model string) error {
-		if err := ConfineScript(o.Dir, model); err != nil {
-			return err
-		}
-		return check(o.Dir, model)
-	}
-	a, err := spec.ParseAgent(f.Path, f.Text, rules)
+	a, err := spec.ParseAgent(f.Path, f.Text, o.checksOf(f))
 	if err != nil {
 		return event.RunStarted{}, engine.Env{}, err
 	}
-	a.Dir, a.File = o.Dir, ""
+	a.File = ""
 	pinned, err := a.Text()
 	if err != nil {
 		return event.RunStarted{}, engine.Env{}, err

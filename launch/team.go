@@ -38,7 +38,7 @@ func LoopFiles() Kind {
 
 // planOfAgent is what such a file is to do.
 func planOfAgent(f File, o Options) (plan.Plan, error) {
-	a, err := spec.ParseAgent(f.Path, f.Text, o.checks())
+	a, err := spec.ParseAgent(f.Path, f.Text, o.checksOf(f))
 	if err != nil {
 		return plan.Plan{}, err
 	}

@@ -49,9 +49,8 @@ func parseWorkflow(f File, o Options) (*spec.Workflow, error) {
 }
 
 func parseAnyWorkflow(f File, o Options) (*spec.Workflow, error) {
-	rules := o.checks()
+	rules := o.checksOf(f)
 	rules.FindModel = findModel
-	rules.Sent = f.Sent
 	return spec.ParseWorkflow(f.Path, f.Text, rules)
 }
 

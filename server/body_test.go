@@ -125,7 +125,8 @@ func TestASpecOfABodyNamesNoFileOfThisMachine(t *testing.T) {
 		"a script elsewhere":    {spec("scripted/"+outside, ""), 422, []string{"model_policy.primary.model"}},
 		"a script above":        {spec("scripted/../script.yaml", ""), 422, []string{"model_policy.primary.model"}},
 		"a link that leads out": {spec("scripted/link.yaml", ""), 422, []string{"model_policy.primary.model"}},
-		"an unknown key":        {spec("scripted/script.yaml", `, "promt": {}`), 422, []string{"promt"}},
+		"a script elsewhere for an agent of a workflow": {`{"spec": "name: sent\nagents: {dev: {description: d, model: scripted/` + outside + `}}\nsteps: [{id: a, agent: dev}]\n", "input": "go"}`, 422, []string{"agents.dev.model"}},
+		"an unknown key": {spec("scripted/script.yaml", `, "promt": {}`), 422, []string{"promt"}},
 	} {
 		status, p := to.ask(http.MethodPost, "/v1/runs", c.body, nil)
 		var paths []string

@@ -149,6 +149,7 @@ func ParseAgent(path string, data []byte, o Options) (*Agent, error) {
 	a, r := decode(path, data)
 	if a != nil {
 		if o.Sent {
+			a.Dir = o.Dir
 			a.refuseFiles(r)
 		}
 		a.validate(r, o)

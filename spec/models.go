@@ -51,6 +51,7 @@ func (a *Agent) chosenRole(r *report) (role, path string) {
 func (p *ModelPolicy) model(r *report, a *Agent, path string, m Model, o Options) {
 	provider, name, ok := strings.Cut(m.Model, "/")
 	switch {
+	case !o.confined(r, path+".model", m.Model):
 	case o.Model != "":
 	case m.Model != "" && m.CapabilityClass != "":
 		r.at(path+".capability_class", "model or capability_class", "both are given")

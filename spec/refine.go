@@ -250,7 +250,7 @@ func (a *Agent) validateEvaluator(r *report, path string, s *RefineStop, o Optio
 }
 
 func (a *Agent) checkLoopModel(r *report, path, model string, o Options) {
-	if model == "" || o.CheckModel == nil {
+	if model == "" || !o.confined(r, path, model) || o.CheckModel == nil {
 		return
 	}
 	if err := o.CheckModel(a.Dir, model); err != nil {

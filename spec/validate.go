@@ -12,6 +12,11 @@ type Options struct {
 	// It may name no file, no program and no variable of this machine: its reader
 	// might not be allowed to read them.
 	Sent bool
+	// Dir is where relative paths of a text that was sent start.
+	Dir string
+	// ConfineModel says what is wrong with a model that the file itself names,
+	// wherever it names one and whether it is called or not; nil confines none.
+	ConfineModel func(name string) error
 	// Tools are the names of the tools that exist; nil leaves names unchecked.
 	Tools []string
 	// Aliases are the names of tools by what other programs call them.
@@ -45,6 +50,19 @@ type Options struct {
 	// Classes are the models that capability classes stand for, Roles those of
 	// the roles for which the file names none.
 	Classes, Roles map[string]string
+}
+
+// confined reports whether a file may name a model, and says in its report where it
+// may not.
+func (o Options) confined(r *report, path, model string) bool {
+	if o.ConfineModel == nil {
+		return true
+	}
+	err := o.ConfineModel(model)
+	if err != nil {
+		r.at(path, "a model that can be called", "%v", err)
+	}
+	return err == nil
 }
 
 func (a *Agent) validate(r *report, o Options) {

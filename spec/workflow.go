@@ -200,6 +200,9 @@ func (s *workflowFiles) parse(path string, data []byte) *workflowFile {
 		report: newReport(path), workflowFiles: s, data: data,
 		w: &Workflow{Dir: filepath.Dir(path)}, included: map[string]*workflowFile{}, imported: map[string]*workflowFile{},
 	}
+	if s.options.Sent {
+		f.w.Dir = s.options.Dir
+	}
 	if path != "" {
 		f.w.File = filepath.Base(path)
 	}

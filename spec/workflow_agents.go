@@ -197,7 +197,7 @@ func (f *workflowFile) unknown(path, expected, message string) {
 // model reports a model that is not known.
 func (f *workflowFile) model(path, name string) {
 	name = f.bare(name)
-	if f.options.Model != "" || f.reported(path) {
+	if f.reported(path) || !f.options.confined(f.report, path, name) || f.options.Model != "" {
 		return
 	}
 	if !strings.Contains(name, "/") {
