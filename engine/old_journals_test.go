@@ -221,17 +221,26 @@ func (o oldRun) goesOn(t *testing.T, store journal.Store) {
 	if row.State == journal.Ended {
 		return
 	}
-	for _, id := range ids {
-		m, err := r.Inspect(t.Context(), id)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, p := range m.State().Pending {
-			r.send(journal.Command{Run: o.name, Kind: journal.Approve, CallID: p.ID, By: "ann"})
+	// An approval that was given under another reading of the rules is asked for anew.
+	approveAll := func() {
+		for _, id := range ids {
+			m, err := r.Inspect(t.Context(), id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, p := range m.State().Pending {
+				r.send(journal.Command{Run: o.name, Kind: journal.Approve, CallID: p.ID, By: "ann"})
+			}
 		}
 	}
-	if end := outcome(t, r.resume(o.name)); end.Reason != o.final {
-		t.Errorf("it ends as %+v", end)
+	approveAll()
+	state := wait(t, r.resume(o.name))
+	if state.Outcome == nil {
+		approveAll()
+		state = wait(t, r.resume(o.name))
+	}
+	if state.Outcome == nil || state.Outcome.Reason != o.final {
+		t.Errorf("it ends as %+v", state)
 	}
 	r.replayed(o.name)
 }

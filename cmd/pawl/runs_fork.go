@@ -44,7 +44,7 @@ type forked struct {
 func (a *app) forkCommand() *cobra.Command {
 	var f forkFlags
 	c := &cobra.Command{
-		Use:   "fork RUN {--seq N | --cycle N}",
+		Use:   "fork RUN --seq N",
 		Short: "Start a new run from event N of a run",
 		Long: `Starts a new run that shares the journal of RUN up to event N, or up to the end of cycle N, and continues
 from there, optionally with another model, system prompt, context window or result of a call. N is
