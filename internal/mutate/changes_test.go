@@ -19,9 +19,9 @@ func TestAPercentageOfFewMutantsRefusesNoChange(t *testing.T) {
 		"nothing changed":                         {tally{}, true},
 		"none of a few":                           {tally{lived: 10, notCovered: 9}, true},
 		"none of more":                            {tally{lived: 10, notCovered: 10}, false},
-		"just enough of many":                     {tally{killed: 60, lived: 20, notCovered: 20}, true},
-		"too few of many":                         {tally{killed: 59, lived: 41}, false},
-		"what changes nothing is not counted":     {tally{killed: 12, lived: 30, harmless: 24}, true},
+		"just enough of many":                     {tally{killed: 70, lived: 15, notCovered: 15}, true},
+		"too few of many":                         {tally{killed: 69, lived: 31}, false},
+		"what changes nothing is not counted":     {tally{killed: 14, lived: 30, harmless: 24}, true},
 		"and does not make a few into many":       {tally{lived: 30, harmless: 11}, true},
 		"what no test runs counts like survivors": {tally{killed: 20, notCovered: 20}, false},
 	} {
