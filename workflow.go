@@ -27,7 +27,8 @@ type Workflow struct {
 	// Name is shown in lists of runs.
 	Name string
 	// Agents do the steps that name them, and judge loops. One with a Schema gives its
-	// result by the tool submit_result, and its step fails without one.
+	// result by the tool submit_result, or as a text that is the JSON alone, and its step
+	// fails without one.
 	Agents map[string]Agent
 	Steps  []Step
 	// Concurrency is how many agents, functions, commands and workflows may be at work

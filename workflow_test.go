@@ -258,7 +258,7 @@ func TestAWorkflowIsAStep(t *testing.T) {
 	}
 }
 
-// The result of a step's agent comes by a tool or as JSON; without one the step fails.
+// The result of a step's agent comes by a tool or as JSON alone; without one the step fails.
 func TestAStepWhoseAgentGivesNoResultFails(t *testing.T) {
 	schema := json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}`)
 	for name, c := range map[string]struct {
@@ -267,7 +267,7 @@ func TestAStepWhoseAgentGivesNoResultFails(t *testing.T) {
 	}{
 		"by the tool": {[]scripted.Turn{{ToolCalls: calls("submit_result", `{"n":3}`)}}, `{"n":3}`},
 		"as JSON":     {[]scripted.Turn{{Text: `{"n":3}`}}, `{"n":3}`},
-		"in prose":    {[]scripted.Turn{{Text: "There are 3."}, {Text: "There are 3."}}, "resultSchema defined but submit_result never called"},
+		"in prose":    {[]scripted.Turn{{Text: `It is {"n":3}.`}, {Text: `{"n":"3"}`}}, "resultSchema defined but submit_result never called"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := pawl.Workflow{Agents: map[string]pawl.Agent{"a": {Model: says(c.turns...), Schema: schema}}, Steps: []pawl.Step{{ID: "a", Agent: "a", Instructions: "Count."}}}
