@@ -128,6 +128,9 @@ func (r *recorder) complete(d event.ToolCall) {
 
 func failureOf(d event.ModelAttemptFailed) *llm.Error {
 	e := &llm.Error{Class: d.Class, Status: d.Status, Code: d.Code, Message: d.Message, RequestID: d.RequestID}
+	if d.Room != nil {
+		e.Room = *d.Room
+	}
 	if d.RetryAfterMs != nil {
 		e.RetryAfter, e.HasRetryAfter = time.Duration(*d.RetryAfterMs)*time.Millisecond, true
 	}

@@ -183,10 +183,13 @@ func (env *environment) attemptFailed(a *machine.CallModel, partial *llm.Respons
 	}
 	f := event.ModelAttemptFailed{
 		Attempt: a.Attempt, Model: a.Target, Purpose: a.Purpose, Class: e.Class, Status: e.Status, Code: e.Code, Message: e.Message,
-		RequestID: e.RequestID, PartialText: env.partialText(partial.Parts), Usage: usage, Cost: cost(a.Price, usage),
+		RequestID: e.RequestID, PartialText: env.partialText(partial.Parts), Usage: usage, Cost: cost(a.Price, usage), Adapted: e.Adapted,
 	}
 	if f.Message == "" {
 		f.Message = e.Error()
+	}
+	if e.Room != (llm.Room{}) {
+		f.Room = &e.Room
 	}
 	if e.HasRetryAfter {
 		ms := e.RetryAfter.Milliseconds()

@@ -116,6 +116,10 @@ type ModelAttemptFailed struct {
 	// RetryAfterMs is what the provider asked for; absent when it did not.
 	RetryAfterMs *int64  `json:"retryAfterMs,omitempty"`
 	Purpose      Purpose `json:"purpose,omitempty"`
+	// Room is what the provider said of the room for the request.
+	Room *llm.Room `json:"room,omitempty"`
+	// Adapted says that the same request is sent in another form the next time.
+	Adapted bool `json:"adapted,omitempty"`
 }
 
 func (ModelAttemptFailed) EventType() Type { return TypeModelAttemptFailed }

@@ -53,7 +53,24 @@ type Error struct {
 	// cannot have charged for it: no connection, no proxy that would connect, or a
 	// certificate that was not trusted. It is false if that is not known.
 	Unsent bool
-	Err    error
+	// Room is what the provider says of the room for the request.
+	Room Room
+	// Adapted says that the adapter has learnt from the error: the same request is sent
+	// in another form the next time.
+	Adapted bool
+	Err     error
+}
+
+// Room is what a provider says of how large a request may be, in tokens, each 0 where it
+// does not.
+type Room struct {
+	// Window is what the input and the cap on the answer may take together.
+	Window int64 `json:"window,omitempty"`
+	// Input is what the provider counted of the input, Requested of that and the cap.
+	Input     int64 `json:"input,omitempty"`
+	Requested int64 `json:"requested,omitempty"`
+	// Output is the largest cap that it takes.
+	Output int64 `json:"output,omitempty"`
 }
 
 // Error names the provider, the status, its message and the request id.

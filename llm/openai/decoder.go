@@ -130,7 +130,7 @@ func (d *decoder) response(parts llm.Parts) *llm.Response {
 func (d *decoder) failure(said []byte) error {
 	e := &llm.Error{}
 	describe(e, said)
-	wire.ReadQuota(e, said)
+	wire.Refine(e, said)
 	if e.Message == "" {
 		e.Message = "the answer is " + d.result.status + ", and the service does not say why"
 	}

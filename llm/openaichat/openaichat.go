@@ -5,6 +5,7 @@ package openaichat
 import (
 	"cmp"
 	"context"
+	"errors"
 	"net/http"
 	"sync"
 	"time"
@@ -49,6 +50,7 @@ type Model struct {
 	// prefilled says of each model whether its last answer began behind the opening
 	// tag of a thought. It decides how the next one is shown while it comes.
 	prefilled sync.Map
+	caps      capNames
 }
 
 var (
@@ -97,5 +99,9 @@ func (m *Model) call(ctx context.Context, req *llm.Request, emit func(llm.Delta)
 	if emit == nil {
 		body, accept = wire.WithEnd(body, m.streamedEnd(), wholeEnd), "application/json"
 	}
-	return m.client.Ask(wire.ForModel(ctx, req.Model), m.url, wire.Accepting(m.header, accept), body, newDecoder(m, req, emit))
+	resp, err := m.client.Ask(wire.ForModel(ctx, req.Model), m.url, wire.Accepting(m.header, accept), body, newDecoder(m, req, emit))
+	if e, ok := errors.AsType[*llm.Error](err); ok && req.MaxTokens > 0 {
+		e.Adapted = m.caps.learn(req.Model, m.profile.MaxTokens, e)
+	}
+	return resp, err
 }

@@ -30,8 +30,9 @@ func (m *Model) Encode(req *llm.Request) (*llm.Encoded, error) {
 		notes = req.SystemNotes()
 		system = joined(system, notes)
 	}
-	body.Add(req.Memo.RequestPrefix(key, notes, req, func() []byte {
-		return m.appendPrefix(nil, req, hosted, names, system)
+	limit := m.caps.name(req.Model, m.profile.MaxTokens)
+	body.Add(req.Memo.RequestPrefix(key, limit+notes, req, func() []byte {
+		return m.appendPrefix(nil, req, hosted, names, system, limit)
 	}))
 	messages := req.Memo.Messages(key, req.Messages, func(dst []byte, msg *llm.Message) []byte {
 		return m.appendMessage(dst, msg, names, msg.Origin == origin)
@@ -67,10 +68,10 @@ func joined(system, notes string) string {
 	return system + "\n\n" + notes
 }
 
-func (m *Model) appendPrefix(b []byte, req *llm.Request, hosted []Hosted, names *wire.Names, system string) []byte {
+func (m *Model) appendPrefix(b []byte, req *llm.Request, hosted []Hosted, names *wire.Names, system, limit string) []byte {
 	b = wire.AppendQuoted(append(b, `{"model":`...), req.Model)
 	if req.MaxTokens > 0 {
-		b = append(b, `,"`+m.profile.MaxTokens+`":`...)
+		b = append(b, `,"`+limit+`":`...)
 		b = strconv.AppendInt(b, int64(req.MaxTokens), 10)
 	}
 	if req.Temperature != nil {

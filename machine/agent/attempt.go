@@ -95,7 +95,12 @@ type verdict struct {
 func judge(a *attempt, targets, limit int, seed string) verdict {
 	f := a.failure
 	interrupted := f.Class == llm.ClassInterrupted
-	if !retryable(f.Class) && !interrupted || a.failures >= limit {
+	switch {
+	case a.failures >= limit:
+		return verdict{}
+	case f.Adapted:
+		return verdict{retry: true, target: a.target} // another request
+	case !retryable(f.Class) && !interrupted:
 		return verdict{}
 	}
 	if interrupted {

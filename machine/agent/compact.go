@@ -72,16 +72,6 @@ func (c *compaction) contextSize(cfg *Config, unread, more []*llm.Message) int {
 	return total + compact.Messages(unread) + compact.Messages(more)
 }
 
-// window is the context window that holds for the model in use. A limit on the
-// size of single requests is one, too: a run compacts before it ends by it.
-func (c *Config) window(of Target) (tokens int, known bool) {
-	tokens, known = c.Compact.WindowFor(of.ContextWindow)
-	if most := int(c.Limits.MaxRequestTokens); most > 0 && most < tokens {
-		return most, true
-	}
-	return tokens, known
-}
-
 // nextCompaction makes the conversation shorter when that is due, between a
 // settled cycle and the next call, which waits for it. more is what will be said
 // before that call.
@@ -95,20 +85,21 @@ func (m *Machine) nextCompaction(more ...*llm.Message) machine.Action {
 		return internal(err)
 	}
 	used := c.contextSize(&m.run.cfg, m.messages.unread, more)
-	window, known := m.run.cfg.window(m.target())
+	window, known := m.run.window(m.target())
 	forced := c.overflow == reliefDue
 	measured := used
 	if m.run.cfg.Compact.Measure == compact.MeasureMessages {
 		measured -= c.overhead
 	}
 	// What a summary was due for may be gone when it comes: it is paid for.
-	if !forced && c.summary.answer == nil && !m.run.cfg.Compact.Due(measured, window) && (!known || used <= window) {
+	must := forced || known && used > window
+	if !must && c.summary.answer == nil && !m.run.cfg.Compact.Due(measured, window) {
 		return nil
 	}
 	in := compact.Situation{
 		Messages: messages, Sizes: c.sizes, Overhead: c.overhead, Window: window,
 		Summaries: c.summary.used, NoSummary: c.summary.none(),
-		Must: forced || known && used > window, Trigger: event.CompressThreshold, Decisions: c.decisions,
+		Must: must, Trigger: event.CompressThreshold, Decisions: c.decisions,
 		Untrusted: m.run.Taint.Untrusted != nil, Fence: m.messages.fence,
 	}
 	if forced {
@@ -117,7 +108,7 @@ func (m *Machine) nextCompaction(more ...*llm.Message) machine.Action {
 		in.Window = min(window, (c.overhead+sum(c.sizes))*4/5)
 	}
 	if c.summary.asked {
-		a, missing := c.summary.next(&m.run, &in)
+		a, missing := c.summary.next(&m.run, &in, m.lowersSummary)
 		if a != nil {
 			return a
 		}
@@ -132,7 +123,7 @@ func (m *Machine) nextCompaction(more ...*llm.Message) machine.Action {
 	case (plan.Change == nil || c.hooks.vetoed()) && forced:
 		return nil
 	case plan.Change == nil || c.hooks.vetoed():
-		return c.endedByWindow(&m.run.cfg, m.target(), used)
+		return c.endedByWindow(&m.run, m.target(), used)
 	}
 	if !c.summary.asked {
 		if a := c.hooks.nextBefore(&m.run, &in, used); a != nil {
@@ -147,8 +138,8 @@ func (m *Machine) nextCompaction(more ...*llm.Message) machine.Action {
 
 // endedByWindow ends the run when the next request would not fit and nothing
 // more can be left out: what would be sent would only be refused.
-func (c *compaction) endedByWindow(cfg *Config, of Target, used int) machine.Action {
-	window, known := cfg.Compact.WindowFor(of.ContextWindow)
+func (c *compaction) endedByWindow(r *run, of Target, used int) machine.Action {
+	window, known := r.contextWindow(of)
 	if !known || used <= window {
 		return nil
 	}
@@ -263,7 +254,7 @@ func (m *Machine) affordSummary(s *compact.SummaryRequest) bool {
 	if m.account.id != "" {
 		return true
 	}
-	_, refusal := r.admit(m.messages.pricedSummary(&r.cfg, m.target(), s))
+	_, refusal := r.admit(m.messages.pricedSummary(r, m.target(), s, summary.least))
 	return refusal.Setting == "" && m.account.declined(summary.id(r.answered)) == nil
 }
 
@@ -272,7 +263,7 @@ func (m *Machine) affordSummary(s *compact.SummaryRequest) bool {
 func (m *Machine) callSummary(s *compact.SummaryRequest) machine.Action {
 	t, r, a := m.target(), &m.run, &m.compaction.summary.call
 	if m.account.id == "" {
-		call := m.messages.pricedSummary(&r.cfg, t, s)
+		call := m.messages.pricedSummary(r, t, s, m.compaction.summary.least)
 		amount, _ := r.admit(call)
 		return m.account.setAside(r, m.compaction.summary.id(r.answered), call, amount, a.notBefore)
 	}

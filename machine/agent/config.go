@@ -90,6 +90,9 @@ type Config struct {
 	Hooks []Hook `json:"hooks,omitempty"`
 	// NoStream asks the provider for whole answers instead of streams.
 	NoStream bool `json:"whole,omitempty"`
+	// WindowCaps says that the cap on an answer leaves room for the input in the
+	// window. Runs of older versions have no such rule.
+	WindowCaps bool `json:"window_caps,omitempty"`
 }
 
 // HiddenTool is a tool that a run has and does not offer, with the rule that
@@ -345,6 +348,7 @@ func StartFenced(cfg Config, input *llm.Message, f *event.Fence) (event.RunStart
 	if err := cfg.fits(input, f != nil); err != nil {
 		return event.RunStarted{}, fmt.Errorf("agent: %w", err)
 	}
+	cfg.WindowCaps = true
 	raw, err := json.Marshal(cfg)
 	if err != nil {
 		return event.RunStarted{}, fmt.Errorf("agent: encode config: %w", err)

@@ -179,7 +179,7 @@ func (m *Machine) applyBudget(data event.Data) error {
 		if err := m.run.Reserve(d); err != nil || d.Run != "" {
 			return err
 		}
-		m.account.reserved(d, m.run.capsOutput(m.target()))
+		m.account.reserved(d, m.run.capsOutput(m.target(), d.Output))
 	case event.BudgetCommitted:
 		exceeded, err := m.run.Commit(d, m.run.cfg.Limits)
 		m.account.committed(d, exceeded)

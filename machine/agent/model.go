@@ -50,12 +50,15 @@ func (m *Machine) nextRetry() machine.Action {
 	if f == nil {
 		return nil
 	}
-	if a := m.nextRelief(); a != nil {
-		return a
+	lowered := m.lowersCap(f)
+	if !lowered {
+		if a := m.nextRelief(); a != nil {
+			return a
+		}
 	}
 	seed := m.run.ID + "/" + strconv.Itoa(m.run.cycle) + "/" + strconv.Itoa(f.Attempt)
 	v := judge(&m.model.attempt, len(m.run.cfg.Targets), m.run.cfg.Limits.ModelCalls(), seed)
-	if m.compaction.overflow == reliefGiven {
+	if m.compaction.overflow == reliefGiven || lowered {
 		v = verdict{retry: true, target: m.model.target}
 	}
 	refusal := m.refused(m.run.cfg.Targets[v.target])
@@ -122,6 +125,9 @@ func (m *Machine) applyAttemptFailed(d *event.ModelAttemptFailed) error {
 		m.run.answered++
 	}
 	a.failed(d)
+	if d.Room != nil {
+		m.learn(d)
+	}
 	if d.Class == llm.ClassContextOverflow && a == &m.model.attempt {
 		m.compaction.tooLong(m.run.cfg.Compact.Off)
 	}
@@ -138,6 +144,9 @@ func (m *Machine) applyRetrying(e *event.Event, d event.ModelRetrying) error {
 		return nil
 	}
 	a.retrying(d, e.Time, m.run.cfg.Targets)
+	if m.compaction.overflow == reliefDue {
+		m.compaction.overflows-- // the cap was lowered in place of the history
+	}
 	m.compaction.overflow = reliefNone
 	return nil
 }
@@ -193,7 +202,7 @@ func (m *Machine) refused(t Target) budget.Refusal {
 		// asked for.
 		return budget.Refusal{Setting: m.run.cfg.Limits.BeforeModelCall(m.run.Spent)}
 	}
-	_, refusal := m.run.admit(m.messages.pricedCall(&m.run.cfg, t))
+	_, refusal := m.run.admit(m.messages.pricedCall(&m.run, t))
 	return refusal
 }
 
@@ -203,7 +212,7 @@ func (m *Machine) reserve() machine.Action {
 	if m.account.id != "" {
 		return nil
 	}
-	call := m.messages.pricedCall(&m.run.cfg, m.target())
+	call := m.messages.pricedCall(&m.run, m.target())
 	a, refusal := m.run.admit(call)
 	id := strconv.Itoa(m.run.cycle) + "." + strconv.Itoa(m.model.number)
 	switch above := m.account.declined(id); {

@@ -3,6 +3,7 @@ package agent
 import (
 	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/machine"
 	"github.com/pawlrun/pawl/machine/tree"
 )
@@ -25,6 +26,8 @@ type run struct {
 	cycle int
 	// pause says that somebody wants the run to park between two effects.
 	pause bool
+	// rooms are what providers said of the room for requests, by target.
+	rooms map[string]llm.Room
 	// answered counts the model calls whose outcome is known.
 	answered int
 }

@@ -22,6 +22,8 @@ type size struct {
 	since    int64
 	// counted is the number of messages that total holds.
 	counted int
+	// least is what the next request has at least in tokens, by a refusal of it.
+	least int64
 }
 
 const (
@@ -54,14 +56,14 @@ func (s *size) answered(d *event.ModelResponse, next int) {
 		return
 	}
 	s.reported, s.model = d.Usage.Input+d.Usage.Output+partOverhead*int64(1+len(d.ToolCalls)), d.Model
-	s.from, s.since = next, 0
+	s.from, s.since, s.least = next, 0, 0
 }
 
 // measure counts the messages that are new, with what tools they tell the model
 // of. A history that became shorter is counted again.
 func (s *size) measure(messages []*llm.Message, tools []llm.ToolDef) {
 	if len(messages) < s.counted {
-		s.total, s.since, s.counted, s.reported, s.from = 0, 0, 0, 0, 0
+		s.total, s.since, s.counted, s.reported, s.from, s.least = 0, 0, 0, 0, 0, 0
 	}
 	for i, m := range messages[s.counted:] {
 		n := messageSize(m) + foundSize(m, tools)
@@ -78,13 +80,13 @@ func (s *size) measure(messages []*llm.Message, tools []llm.ToolDef) {
 func (s *size) tokens(model string, unread int64) (worst, likely int64) {
 	all := s.fixed + s.total + unread
 	if s.reported == 0 {
-		return all, all / bytesPerToken
+		return all, max(all/bytesPerToken, s.least)
 	}
 	known := s.reported
 	if model != s.model {
 		known *= 2
 	}
-	return min(all, known+s.since+unread), s.reported + (s.since+unread)/bytesPerToken
+	return min(all, known+s.since+unread), max(s.reported+(s.since+unread)/bytesPerToken, s.least)
 }
 
 // foundSize is that of the tools that a search in a message found: the provider,

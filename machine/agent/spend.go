@@ -44,9 +44,9 @@ func (c *Config) mostOutput() int64 {
 }
 
 // pricedCall is the next call of a target at its worst.
-func (m *messages) pricedCall(cfg *Config, t Target) budget.Call {
+func (m *messages) pricedCall(r *run, t Target) budget.Call {
 	worst, likely := m.size.tokens(t.Model, m.unreadSize())
-	return budget.Call{Input: worst, Likely: likely, Output: cfg.mostOutput(), Price: t.Price, KeptLong: cfg.Cache == llm.CacheLong}
+	return budget.Call{Input: worst, Likely: likely, Output: r.mostOutput(t, likely), Price: t.Price, KeptLong: r.cfg.Cache == llm.CacheLong}
 }
 
 // admit is the one place where a call of the run is set against the run's own
@@ -59,13 +59,15 @@ func (r *run) admit(c budget.Call) (budget.Amount, budget.Refusal) {
 	return a, refusal
 }
 
-// capsOutput reports whether requests carry a cap on the answer: the owner's,
-// or one that a budget depends on, which may be that of the run above. Else the
-// length is left to the adapter.
-func (r *run) capsOutput(t Target) bool {
+// capsOutput reports whether a request carries the cap on its answer that was set
+// aside: the owner's, or one that a budget depends on, which may be that of the run
+// above, or one for which there is not more room. Else the length is left to the
+// adapter.
+func (r *run) capsOutput(t Target, most int64) bool {
 	l := r.cfg.Limits
 	money, _ := l.CostCap()
-	return r.cfg.MaxTokens > 0 || l.MaxOutputTokens > 0 || money > 0 && t.Price != nil || r.Parent != ""
+	_, refused := r.rooms[t.Model]
+	return r.cfg.MaxTokens > 0 || refused || most < r.cfg.mostOutput() || l.MaxOutputTokens > 0 || money > 0 && t.Price != nil || r.Parent != ""
 }
 
 // reserved takes in what was set aside for a call; capped says that the call

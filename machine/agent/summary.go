@@ -20,6 +20,8 @@ type summaryCall struct {
 	// none.
 	answer *event.ModelResponse
 	void   bool
+	// least is what the call has at least in tokens, by a refusal of it.
+	least int64
 	// used counts the summaries that were used, strikes those that came to nothing.
 	// After maxStrikes none is tried any more.
 	used, strikes int
@@ -48,20 +50,22 @@ func (s *summaryCall) answered(d *event.ModelResponse) {
 	s.answer = d
 }
 
-// pricedSummary is a summary at its worst.
-func (m *messages) pricedSummary(cfg *Config, t Target, s *compact.SummaryRequest) budget.Call {
-	call := budget.Call{Output: cfg.mostOutput(), Price: t.Price, KeptLong: cfg.Cache == llm.CacheLong}
+// pricedSummary is a summary at its worst, of whose input least is known.
+func (m *messages) pricedSummary(r *run, t Target, s *compact.SummaryRequest, least int64) budget.Call {
+	call := budget.Call{Price: t.Price, KeptLong: r.cfg.Cache == llm.CacheLong}
 	if s.SamePrefix {
 		// No more than the conversation and the instruction behind it: what the
 		// provider counted of the one bounds it better than its bytes do.
 		call.Input, call.Likely = m.size.tokens(t.Model, messageSize(s.Messages[len(s.Messages)-1]))
-		return call
+	} else {
+		call.Input = int64(len(s.System))
+		for _, message := range s.Messages {
+			call.Input += messageSize(message)
+		}
+		call.Likely = call.Input / bytesPerToken
 	}
-	call.Input = int64(len(s.System))
-	for _, message := range s.Messages {
-		call.Input += messageSize(message)
-	}
-	call.Likely = call.Input / bytesPerToken
+	call.Likely = max(call.Likely, least)
+	call.Output = r.mostOutput(t, call.Likely)
 	return call
 }
 
@@ -72,7 +76,7 @@ func (s *summaryCall) id(answered int) string {
 
 // next goes on with a summary that was asked for: it uses the answer, or
 // tries a call that failed again. missing says that no summary can be had now.
-func (s *summaryCall) next(r *run, in *compact.Situation) (a machine.Action, missing bool) {
+func (s *summaryCall) next(r *run, in *compact.Situation, lowers func(*event.ModelAttemptFailed, *compact.Situation) bool) (a machine.Action, missing bool) {
 	if s.answer != nil {
 		if plan := r.cfg.Compact.Next(*in); plan.Summary != nil {
 			if d := in.Summarized(*plan.Change, llm.Parts(s.answer.Parts).Text()); d != nil {
@@ -89,6 +93,9 @@ func (s *summaryCall) next(r *run, in *compact.Situation) (a machine.Action, mis
 	}
 	seed := r.ID + "/summary/" + strconv.Itoa(r.answered)
 	v := judge(&s.call, 1, r.cfg.Limits.ModelCalls(), seed)
+	if lowers(f, in) {
+		v = verdict{retry: true}
+	}
 	if !v.retry || r.noTimeFor(v.delay) != "" {
 		return nil, true
 	}

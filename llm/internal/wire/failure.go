@@ -79,7 +79,7 @@ func (c *Client) failure(x *Exchange) *llm.Error {
 	if c.Classify != nil {
 		c.Classify(e, body)
 	}
-	ReadQuota(e, body)
+	Refine(e, body)
 	if e.Message = x.excerpt(e.Message); e.Message != "" {
 		return e
 	}
@@ -101,14 +101,14 @@ func Failed(body []byte, classify func(e *llm.Error, body []byte)) *llm.Error {
 	if classify(e, body); e.Message == "" {
 		e.Message = Said(body)
 	}
-	ReadQuota(e, body)
+	Refine(e, body)
 	return e
 }
 
-// ReadQuota classifies a failure as used up quota where it says so in the word
+// readQuota classifies a failure as used up quota where it says so in the word
 // that OpenAI has for it, which gateways use on every wire. Where the word is
 // quoted, in what a request held, its quotes are escaped.
-func ReadQuota(e *llm.Error, failure []byte) {
+func readQuota(e *llm.Error, failure []byte) {
 	if bytes.Contains(failure, []byte(`"insufficient_quota"`)) {
 		e.Class = llm.ClassQuota
 	}

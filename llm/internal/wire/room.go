@@ -1,0 +1,107 @@
+package wire
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/pawlrun/pawl/llm"
+)
+
+// Refine takes from a failure what services of all wires say in the same words: that
+// the quota is used up, and how much room there is.
+func Refine(e *llm.Error, failure []byte) {
+	readQuota(e, failure)
+	readRoom(e, failure)
+}
+
+// said is a figure in the words of services.
+type said struct {
+	words *regexp.Regexp
+	put   func(*llm.Room, int64)
+}
+
+func figure(words string, put func(*llm.Room, int64)) said {
+	return said{regexp.MustCompile(`(?is)` + strings.ReplaceAll(words, "N", `([0-9][0-9,]*)`)), put}
+}
+
+func window(r *llm.Room, n int64)    { r.Window = n }
+func input(r *llm.Room, n int64)     { r.Input = n }
+func requested(r *llm.Room, n int64) { r.Requested = n }
+func output(r *llm.Room, n int64)    { r.Output = n }
+
+// figures are what services say of room, each in the words of those beside it. A
+// count that is only "at least" so many is none.
+var figures = []said{
+	figure(`maximum context length (?:is|of) N`, window),         // OpenAI, vLLM, DeepSeek, OpenRouter, SGLang
+	figure(`exceed context limit: \d+ \+ \d+ > N`, window),       // Anthropic
+	figure(`prompt is too long: \d+ tokens > N maximum`, window), // Anthropic
+	figure(`maximum prompt length is N`, window),                 // xAI
+	figure(`model with N maximum context length`, window),        // Mistral
+	figure(`maximum number of tokens allowed \(N\)`, window),     // Gemini
+	figure(`available context size \(N tokens\)`, window),        // llama.cpp
+	figure(`"n_ctx": ?N`, window),                                // llama.cpp
+	figure("max_new_tokens`? must be <= N", window),              // TGI
+
+	figure(`\(N (?:in the messages|in your prompt|of text input)`, input), // vLLM, OpenAI, OpenRouter
+	figure(`exceed context limit: N \+`, input),                           // Anthropic
+	figure(`prompt is too long: N tokens`, input),                         // Anthropic
+	figure(`messages resulted in N tokens`, input),                        // OpenAI
+	figure(`your request has N input tokens`, input),                      // vLLM
+	figure(`N tokens from the input`, input),                              // SGLang
+	figure(`the request contains N tokens`, input),                        // xAI
+	figure(`prompt contains N tokens`, input),                             // Mistral
+	figure(`input token count (?:is )?\(?N`, input),                       // Gemini
+	figure(`request \(N tokens\)`, input),                                 // llama.cpp
+	figure(`"n_prompt_tokens": ?N`, input),                                // llama.cpp
+	figure("given: N `?inputs", input),                                    // TGI
+
+	figure(`you requested (?:a total of |about )?N tokens`, requested),
+
+	figure(`max_tokens: \d+ > N, which is the maximum`, output),                                    // Anthropic
+	figure(`supports at most N (?:completion|output) tokens`, output),                              // OpenAI
+	figure("max_(?:completion_)?tokens`? must be less than or equal to `?N", output),               // Groq
+	figure(`valid range of max_tokens is \[\d+, ?N\]`, output),                                     // DeepSeek
+	figure(`maximum tokens you requested exceeds the model limit of N`, output),                    // Bedrock
+	figure(`can only afford N`, output),                                                            // OpenRouter
+	figure(`to N \(exclusive\)`, func(r *llm.Room, n int64) { r.Output = n - 1 }),                  // Gemini
+	figure(`max_tokens.{0,40} must be (?:at most|no more than|less than or equal to) N\b`, output), // others
+}
+
+// overRate is a request that is larger than what may be asked for in a minute or a day,
+// and that no wait makes smaller. One that fits has to wait for what others used.
+var overRate = regexp.MustCompile(`(?i)tokens per (?:min|minute|day)\b.{0,40}limit:? ([0-9][0-9,]*), (?:used:? [0-9][0-9,]*, )?requested:? ([0-9][0-9,]*)`)
+
+// readRoom reads what a refusal says of the room for a request. What does not fit into
+// a rate does not fit: to wait does not help.
+func readRoom(e *llm.Error, failure []byte) {
+	text := e.Message + "\n" + string(failure)
+	if m := overRate.FindStringSubmatch(text); m != nil {
+		if limit, asked := count(m[1]), count(m[2]); asked > limit {
+			e.Class, e.Room = llm.ClassContextOverflow, llm.Room{Window: limit, Requested: asked}
+			e.RetryAfter, e.HasRetryAfter = 0, false
+		}
+		return
+	}
+	switch e.Class {
+	case llm.ClassInvalid, llm.ClassContextOverflow, llm.ClassQuota:
+	default:
+		return
+	}
+	for _, f := range figures {
+		if m := f.words.FindStringSubmatch(text); m != nil {
+			f.put(&e.Room, count(m[1]))
+		}
+	}
+	if e.Room.Window > 0 && e.Class == llm.ClassInvalid {
+		e.Class = llm.ClassContextOverflow
+	}
+}
+
+func count(digits string) int64 {
+	n, err := strconv.ParseInt(strings.ReplaceAll(digits, ",", ""), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
