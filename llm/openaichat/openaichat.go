@@ -100,8 +100,9 @@ func (m *Model) call(ctx context.Context, req *llm.Request, emit func(llm.Delta)
 		body, accept = wire.WithEnd(body, m.streamedEnd(), wholeEnd), "application/json"
 	}
 	resp, err := m.client.Ask(wire.ForModel(ctx, req.Model), m.url, wire.Accepting(m.header, accept), body, newDecoder(m, req, emit))
-	if e, ok := errors.AsType[*llm.Error](err); ok && req.MaxTokens > 0 {
-		e.Adapted = m.caps.learn(req.Model, m.profile.MaxTokens, e)
+	// An error of the transport may be shared, so only one that is learnt from is changed.
+	if e, ok := errors.AsType[*llm.Error](err); ok && req.MaxTokens > 0 && m.caps.learn(req.Model, m.profile.MaxTokens, e) {
+		e.Adapted = true
 	}
 	return resp, err
 }
