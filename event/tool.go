@@ -178,7 +178,7 @@ func (d ToolPendingApproval) OfStep() string { return d.Step }
 func (ToolPendingApproval) EventType() Type { return TypeToolPendingApproval }
 
 // Permission permits calls of a tool for the rest of a run, if the question is
-// one that asks about all calls of the tool.
+// one that asks about all calls of the tool, or the permission is for a whole line.
 type Permission struct {
 	Tool string `json:"tool"`
 	// Command is a pattern for the simple commands of a command line that do more
@@ -186,11 +186,17 @@ type Permission struct {
 	Command string `json:"command,omitempty"`
 	// Path is a pattern for all files that the call names.
 	Path string `json:"path,omitempty"`
+	// Line is a whole command line. It also permits what that line does to protected
+	// paths and outside the workspace, and what could not be read of it in a sandbox.
+	Line string `json:"line,omitempty"`
 }
 
 // String is the permission as it is shown to people: the tool and the pattern.
 func (p Permission) String() string {
-	if p.Command != "" {
+	switch {
+	case p.Line != "":
+		return p.Tool + ", exactly the line " + p.Line
+	case p.Command != "":
 		return p.Tool + ", command " + p.Command
 	}
 	return p.Tool + ", path " + p.Path

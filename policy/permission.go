@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"encoding/json"
 	"path"
 	"slices"
 	"strings"
@@ -9,23 +10,53 @@ import (
 )
 
 // personal adds what a person allowed for the rest of the run. It answers the
-// questions that are asked of every call of a tool, and no other: a denial, a
-// protected path, a declared risk, the rule of two and the owner's own rules hold.
+// questions that are asked of every call of a tool. One for a whole command line also
+// answers what that line is asked about for what it writes. A denial, a declared risk,
+// the rule of two and the owner's own rules hold.
 func (r Rules) personal(c *event.ToolCall, said []Verdict) []Verdict {
-	at := slices.IndexFunc(r.Permissions, func(p event.Permission) bool { return permissionRule(p).permits(c) })
-	if at < 0 {
-		return said
+	for _, p := range r.Permissions {
+		if p.Line != "" && p.Line == commandLine(c) && p.Tool == c.Tool || p.Line == "" && permissionRule(p).permits(c) {
+			if left, ok := answered(p, c, said); ok {
+				return left
+			}
+		}
 	}
-	var left []Verdict
+	return said
+}
+
+// answered is what remains of the verdicts about a call that a permission is about,
+// false where one of them holds against it.
+func answered(p event.Permission, c *event.ToolCall, said []Verdict) (left []Verdict, ok bool) {
 	for _, v := range said {
 		switch {
-		case v.Decision == event.DecisionDeny, v.Decision == event.DecisionAsk && !routine(c.Tool, v):
-			return said
+		case v.Decision == event.DecisionDeny, v.Decision == event.DecisionAsk && !routine(c.Tool, v) && !(p.Line != "" && ofLine(c, v)):
+			return nil, false
 		case v.Decision != event.DecisionAsk:
 			left = append(left, v)
 		}
 	}
-	return append(left, Verdict{Decision: event.DecisionAllow, Rule: "allowed for this run: " + r.Permissions[at].String()})
+	return append(left, Verdict{Decision: event.DecisionAllow, Rule: "allowed for this run: " + p.String()}), true
+}
+
+// ofLine reports whether a question is about what a command line writes, or about what
+// could not be read of one that a sandbox confines.
+func ofLine(c *event.ToolCall, v Verdict) bool {
+	return v.Rule == "workspace" || v.Rule == "unclear" && c.Facts.Sandboxed || strings.HasPrefix(v.Rule, "protected_paths")
+}
+
+// maxLine bounds a command line that a person is offered to allow: it is shown whole.
+const maxLine = 300
+
+// commandLine is the command line of a call, "" where it has none that can be shown in
+// a line.
+func commandLine(c *event.ToolCall) string {
+	var args struct {
+		Command string `json:"command"`
+	}
+	if c.Facts == nil || len(c.Facts.Commands) == 0 || json.Unmarshal(c.Args, &args) != nil || len(args.Command) > maxLine || strings.ContainsAny(args.Command, "\n\r") {
+		return ""
+	}
+	return args.Command
 }
 
 // routine reports whether a question is asked of every call of a tool, whatever the
@@ -46,26 +77,26 @@ func (r Rule) permits(c *event.ToolCall) bool {
 }
 
 // Permission is what a person may allow for the rest of the run beside a call that
-// is asked about: the command's first two words, or the directory of its files. It is
-// nil where that would not answer the question, or not be about this call alone.
+// is asked about: the command's first two words, the directory of its files, or the
+// whole command line. It is nil where none of them would answer the question.
 func (r Rules) Permission(c *event.ToolCall) *event.Permission {
-	if c.Facts == nil || len(c.Facts.Unclear) > 0 {
+	if c.Facts == nil {
 		return nil
 	}
-	p := event.Permission{Tool: c.Tool}
-	if len(c.Facts.Commands) > 0 {
-		p.Command = beginning(c.Facts.Commands)
-	} else {
-		p.Path = directory(c.Facts.Paths)
+	offers := []event.Permission{{Tool: c.Tool, Command: beginning(c.Facts.Commands)}, {Tool: c.Tool, Line: commandLine(c)}}
+	if len(c.Facts.Commands) == 0 {
+		offers = []event.Permission{{Tool: c.Tool, Path: directory(c.Facts.Paths)}}
 	}
-	if p.Command == "" && p.Path == "" {
-		return nil
+	for _, p := range offers {
+		if p == (event.Permission{Tool: c.Tool}) {
+			continue
+		}
+		r.Permissions = []event.Permission{p}
+		if v := r.Decide(c); v.Decision == event.DecisionAllow || v.Decision == event.DecisionSandbox {
+			return &p
+		}
 	}
-	r.Permissions = []event.Permission{p}
-	if v := r.Decide(c); v.Decision != event.DecisionAllow && v.Decision != event.DecisionSandbox {
-		return nil
-	}
-	return &p
+	return nil
 }
 
 // beginning is the pattern of the commands that do more than look, "" where they do
