@@ -12,10 +12,19 @@ TARGETS := linux_amd64 linux_arm64 darwin_amd64 darwin_arm64
 
 .PHONY: web run test test-commands test-long fuzz bench mutate mutate-changes lint cross build docs recording release
 
+# Says how far the compiler is: on one line of a terminal, elsewhere every 50 packages.
 build:
-	@test -e bin/pawl || echo "Building bin/pawl. The first time, its modules are downloaded and compiled: one to three minutes."
-	@mkdir -p bin
-	$(GO) build -trimpath -ldflags="-s -w" -o bin/pawl ./cmd/pawl
+	@mkdir -p bin; test -e bin/pawl || \
+		echo "Building bin/pawl. The first time, its modules are downloaded and compiled: one to three minutes."; \
+	all=$$($(GO) list -deps ./cmd/pawl | wc -l); n=0; \
+	if test -t 1; then every=1 end='\r'; else every=50 end='\n'; fi; \
+	{ $(GO) build -v -trimpath -ldflags="-s -w" -o bin/pawl ./cmd/pawl 2>&1; echo "exit $$?"; } | while IFS= read -r line; do \
+		case $$line in \
+		"exit "*) test $$n -eq 0 || echo "compiled $$n packages              "; exit $${line#exit } ;; \
+		*[!a-zA-Z0-9./_-]*) echo "$$line" ;; \
+		*) n=$$((n + 1)); test $$((n % every)) -ne 0 || printf "compiled $$n of at most $$all packages$$end" ;; \
+		esac; \
+	done
 
 run: build
 	@rm -rf bin/example; cp -r $(EXAMPLE)/project bin/example

@@ -265,3 +265,39 @@ func unpacked(t *testing.T, archive string) string {
 	}
 	return filepath.Join(dir, "pawl")
 }
+
+// compiler is a go command that compiles 120 packages, or fails after 60 with a message.
+const compiler = `#!/bin/sh
+case $1 in
+list) seq 120; exit ;;
+build) ;;
+*) exit 9 ;;
+esac
+for n in $(seq "$COUNT"); do echo "example.com/p$n"; done >&2
+test "$COUNT" = 120 || { echo "# example.com/broken" >&2; echo "broken.go:1:1: wrong word" >&2; exit 1; }
+`
+
+func TestMakeShowsHowFarTheCompilerIs(t *testing.T) {
+	dir := t.TempDir()
+	makefile, err := os.ReadFile(filepath.Join("..", "..", "Makefile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, "Makefile"), makefile, 0o600)
+	write(t, filepath.Join(dir, "go"), []byte(compiler), 0o700)
+	for _, c := range []struct {
+		count, want string
+		fails       bool
+	}{
+		{"120", "compiled 50 of at most 120 packages\ncompiled 100 of at most 120 packages\ncompiled 120 packages\n", false},
+		{"60", "compiled 50 of at most 120 packages\n# example.com/broken\nbroken.go:1:1: wrong word\n", true},
+	} {
+		made := exec.Command("make", "build", "GO="+filepath.Join(dir, "go"))
+		made.Dir, made.Env = dir, append(os.Environ(), "COUNT="+c.count)
+		out, err := made.CombinedOutput()
+		lines := strings.Join(strings.Fields(strings.ReplaceAll(string(out), "\n", " \n ")), " ")
+		if want := strings.Join(strings.Fields(c.want), " "); !strings.Contains(lines, want) || (err != nil) != c.fails {
+			t.Errorf("make says %v\n%s", err, out)
+		}
+	}
+}
