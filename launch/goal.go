@@ -20,11 +20,19 @@ const KindGoal = "Goal"
 func GoalFiles() Kind {
 	return Kind{
 		Name: KindGoal, Recognises: spec.Heading.Goal,
-		Check: checkGoal, Launch: Goal, Resume: resumeGoal, Redactor: workflowRedactor, Plan: planOfGoal, Fork: forkAsIs,
+		Check: checkGoal, Launch: Goal, Resume: resumeGoal, Redactor: workflowRedactor, Plan: planOfGoal, Fork: forkAsIs, Limits: limitsOfGoal,
 		Templates: []Template{{
 			Name: "goal", About: "a goal: one objective, and what shows that it is reached", File: "goal.yaml", Workspace: "demo",
 		}},
 	}
+}
+
+func limitsOfGoal(path string, text []byte) (*spec.Agent, error) {
+	g, err := spec.RestoreGoal(path, text)
+	if err != nil {
+		return nil, err
+	}
+	return g.Limits(), nil
 }
 
 func parseGoal(f File, o Options) (*spec.Goal, error) {

@@ -40,6 +40,9 @@ type Kind struct {
 	// wrong, and [ErrNoInput] where the run would have nothing to do; whatever it
 	// is, nothing has begun.
 	Launch func(f File, input string, o Options) (event.RunStarted, engine.Env, error)
+	// Limits is a file as what its limits say of a whole run of it; nil is the file as
+	// an agent's.
+	Limits func(path string, text []byte) (*spec.Agent, error)
 	// Plan is what a file says is to be done, to be drawn.
 	Plan func(File, Options) (plan.Plan, error)
 	// Explain says what a run of a file would do with one call of a tool.

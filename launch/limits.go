@@ -3,6 +3,7 @@ package launch
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -19,6 +20,28 @@ func limits(a *spec.Agent) budget.Limits {
 	l := a.Budgets.Limits
 	l.MaxCycles, l.USDPerRun = value(a.Effective().MaxCycles), value(a.CapUSD())
 	return l
+}
+
+// CapUSD is the most that a run of a file may cost by what the file says, the default
+// where it does not say, and infinite where it says that there is no limit.
+func (k Kind) CapUSD(path string, text []byte) (float64, error) {
+	read := k.Limits
+	if read == nil {
+		read = spec.Restore
+	}
+	a, err := read(path, text)
+	if err != nil {
+		return 0, err
+	}
+	return CapUSD(agent.Config{Limits: limits(a)}.WithDefaultCap().Limits), nil
+}
+
+// CapUSD is the limit in money that limits come to, infinite where there is none.
+func CapUSD(l budget.Limits) float64 {
+	if usd, setting := l.CostCap(); setting != "" {
+		return usd
+	}
+	return math.Inf(1)
 }
 
 // replace puts the flags in the place of the limits that they are about.

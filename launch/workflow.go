@@ -30,7 +30,7 @@ const childrenAtWork = 64
 func WorkflowFiles() Kind {
 	return Kind{
 		Name: flow.Kind, Recognises: spec.Heading.Workflow,
-		Check: CheckWorkflow, Launch: Workflow, Resume: resumeWorkflow, Redactor: workflowRedactor, Plan: planOf, Fork: forkAsIs,
+		Check: CheckWorkflow, Launch: Workflow, Resume: resumeWorkflow, Redactor: workflowRedactor, Plan: planOf, Fork: forkAsIs, Limits: limitsOfWorkflow,
 		Templates: []Template{{
 			Name: "develop", About: "a workflow: changes code until its tests pass, then reviews it", Task: "Make the tests pass.",
 			File: "workflow.yaml", Workspace: "demo",
@@ -52,6 +52,14 @@ func parseAnyWorkflow(f File, o Options) (*spec.Workflow, error) {
 	rules := o.checksOf(f)
 	rules.FindModel = findModel
 	return spec.ParseWorkflow(f.Path, f.Text, rules)
+}
+
+func limitsOfWorkflow(path string, text []byte) (*spec.Agent, error) {
+	w, err := spec.RestoreWorkflow(path, text)
+	if err != nil {
+		return nil, err
+	}
+	return w.Limits(), nil
 }
 
 // findModel gives the name of a model its provider.

@@ -4,10 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"math"
 	"strings"
 
 	"github.com/pawlrun/pawl/budget"
+	"github.com/pawlrun/pawl/drive"
 	"github.com/pawlrun/pawl/engine"
+	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
 )
 
@@ -46,6 +49,9 @@ func (s *Server) raise(a *asked[none, limit]) (said, error) {
 		return said{}, err
 	}
 	return tell(a, s.find, func(ctx context.Context, row journal.Run) (said, error) {
+		if err := s.mayRaise(ctx, row.ID, a.body.Setting, value); err != nil {
+			return said{}, err
+		}
 		m, err := s.engine.Inspect(ctx, row.ID)
 		if err != nil {
 			return said{}, err
@@ -62,4 +68,23 @@ func (s *Server) raise(a *asked[none, limit]) (said, error) {
 		}
 		return answer, err
 	})
+}
+
+// mayRaise refuses an editor a limit in money that is more than the editor may set.
+func (s *Server) mayRaise(ctx context.Context, run, setting string, value float64) error {
+	if !budget.IsMoney(setting) {
+		return nil
+	}
+	started, err := drive.At[event.RunStarted](ctx, s.store, run, 0)
+	if err != nil {
+		return err
+	}
+	file, err := saidCap(started)
+	if err != nil {
+		return err
+	}
+	if value == budget.None {
+		value = math.Inf(1)
+	}
+	return s.maySpend(ctx, value, file, "/value")
 }

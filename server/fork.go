@@ -29,6 +29,9 @@ func (s *Server) fork(a *asked[none, forking]) (journal.Run, error) {
 	if a.body.Seq == 0 {
 		return row, missing("seq", "name an event of /v1/runs/"+row.ID+"/events")
 	}
+	if err := a.body.mayChange(a.Context()); err != nil {
+		return row, err
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(a.Context()), patience)
 	defer cancel()
 	branch, err := s.engine.Branch(ctx, row.ID, a.body.Seq)
@@ -37,6 +40,9 @@ func (s *Server) fork(a *asked[none, forking]) (journal.Run, error) {
 	}
 	if err != nil {
 		return row, problemOf(err).about(row.ID, "")
+	}
+	if err := s.mayBranch(ctx, branch); err != nil {
+		return row, err
 	}
 	if err := launch.ConfineScript(s.launch.Dir, a.body.Model); err != nil {
 		return row, kindFork.problem("name a file of the agents directory", "%v", err).at("/model")

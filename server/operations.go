@@ -47,7 +47,7 @@ func operations() []operation {
 		{method: get, path: "/v1/questions", summary: "Lists what all runs ask people: about calls, reviews and goals, those of the newest runs first", may: viewer, status: ok, service: serves((*Server).listQuestions)},
 		{method: get, path: "/v1/runs/{id}/questions", summary: "Lists what a run, and with tree=true also the runs below it, ask people", may: viewer, status: ok, service: serves((*Server).showQuestions)},
 		{
-			method: post, path: "/v1/runs/{id}/fork", summary: "Makes a run that shares events of this one and stands still until it is resumed", may: editor, status: created,
+			method: post, path: "/v1/runs/{id}/fork", summary: "Makes a run that shares events of this one and stands still until it is resumed; with another model or prompt it is for an admin", may: editor, status: created,
 			times: notTwice, problems: slices.Concat(goes, []kind{kindFork}), service: serves((*Server).fork),
 		},
 		{

@@ -48,6 +48,9 @@ type Options struct {
 	Token string
 	// NoAuth serves every program of this machine without a token, as an admin.
 	NoAuth bool
+	// MaxBudget is how many USD an editor may set as the limit of a run whose file says
+	// less; 0 leaves editors what the files say.
+	MaxBudget float64
 	// Hosts are names of the server beside its address.
 	Hosts []string
 	// TLS reports whether clients speak HTTPS to the server.
@@ -75,6 +78,7 @@ type Server struct {
 	files      directory
 	launch     launch.Options
 	user       event.Principal
+	maxBudget  float64
 	// keys are the tokens that are needed, nil where none is. wide reports whether other
 	// machines are served.
 	keys    *keyring
@@ -122,6 +126,7 @@ func New(o Options) (*Server, error) {
 		user: event.Principal{Name: o.User, Role: string(access.Admin), Proof: event.ProofUser}, wide: o.Tokens != "", log: o.Log,
 		follower: o.Engine.Follower(), metrics: cmp.Or(o.Metrics, signals.NewMetrics()),
 	}
+	s.maxBudget = o.MaxBudget
 	s.launch.Dir, s.launch.Replay = o.Agents, s.replay
 	s.sockets, s.owners = newSockets(s), newOwners(s, o.OwnerGone)
 	var err error

@@ -45,7 +45,7 @@ func (s *Server) startRun(a *asked[none, order]) (journal.Run, error) {
 		return made, nil
 	}
 	id = cmp.Or(id, engine.NewID())
-	started, env, err := s.prepare(a.body)
+	started, env, err := s.prepare(a.Context(), a.body)
 	if err != nil {
 		return journal.Run{}, err
 	}
@@ -92,7 +92,7 @@ func (o *order) last() string {
 }
 
 // prepare makes what starts a run; nothing has begun when it fails.
-func (s *Server) prepare(o order) (started event.RunStarted, env engine.Env, err error) {
+func (s *Server) prepare(ctx context.Context, o order) (started event.RunStarted, env engine.Env, err error) {
 	l := s.launch
 	l.Model, l.Vars, l.BudgetUSD = o.Model, o.Vars, o.Budget
 	input := ""
@@ -112,13 +112,28 @@ func (s *Server) prepare(o order) (started event.RunStarted, env engine.Env, err
 		family = workflows
 	}
 	f, err := s.files.find(family, cmp.Or(o.Agent, o.Workflow))
-	if problem, is := errors.AsType[*Problem](err); is {
-		return started, env, problem
+	if err == nil {
+		err = s.mayBudget(ctx, f, o.Budget)
 	}
 	if err == nil {
 		started, env, err = f.Launch(input, l)
 	}
+	if problem, is := errors.AsType[*Problem](err); is {
+		return started, env, problem
+	}
 	return started, env, cannotStart(err)
+}
+
+// mayBudget refuses an editor a budget that is more than the editor may set.
+func (s *Server) mayBudget(ctx context.Context, f kinds.File, usd *float64) error {
+	if usd == nil {
+		return nil
+	}
+	file, err := f.Kind.CapUSD(f.Path, f.Text)
+	if err != nil {
+		return err
+	}
+	return s.maySpend(ctx, *usd, file, "/budget")
 }
 
 // cannotStart is the problem of a launch that failed: all that can be wrong there

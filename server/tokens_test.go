@@ -33,7 +33,7 @@ type gated struct {
 }
 
 // inGate plays with a server that needs tokens, of which there is one for each role.
-func inGate(t *testing.T, files map[string]string, play func(g gated)) {
+func inGate(t *testing.T, files map[string]string, play func(g gated), change ...func(*server.Options)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
@@ -52,10 +52,14 @@ func inGate(t *testing.T, files map[string]string, play func(g gated)) {
 		}
 		store := memory.New(nil)
 		e := engine.New(store, versions.Make, engine.Options{})
-		s, err := server.New(server.Options{
+		o := server.Options{
 			Store: store, Engine: e, Controller: control.New(store, e), Agents: dir, Tokens: g.file,
 			Launch: launch.Options{Flags: launch.Flags{Workspace: dir}}, User: "somebody", Hosts: []string{"pawl.example"},
-		})
+		}
+		for _, c := range change {
+			c(&o)
+		}
+		s, err := server.New(o)
 		if err != nil {
 			t.Fatal(err)
 		}

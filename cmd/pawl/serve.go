@@ -30,6 +30,7 @@ type serveFlags struct {
 	certificate, key, onShutdown    string
 	open, noAuth                    bool
 	onOwnerDisconnect               string
+	maxBudget                       float64
 }
 
 func (a *app) serveCommand() *cobra.Command {
@@ -80,6 +81,7 @@ for a decision, or that 'pawl run' drove.
 	c.Flags().StringVar(&f.tokens, "tokens", "", "file of the tokens that are needed (tokens.yaml beside the journal, if it is there; else one is made for this start)")
 	c.Flags().BoolVar(&f.noAuth, "no-auth", false, "need no token: every program and user of this machine is an admin, also the commands of runs")
 	c.MarkFlagsMutuallyExclusive("tokens", "no-auth")
+	c.Flags().Float64Var(&f.maxBudget, "max-budget", 0, "USD that an editor may set as the limit of a run whose file says less, when it starts, is forked or is raised (default: what the file says)")
 	c.Flags().StringArrayVar(&f.hosts, "host", nil, "name of the server beside its address, as clients send it in Host (repeatable)")
 	c.Flags().StringVar(&f.agents, "agents", ".", "directory of the agent files that can be run by name")
 	c.Flags().StringVar(&f.certificate, "tls-cert", "", "file of the certificate, with those that sign it, to speak HTTPS (needs --tls-key)")
@@ -187,6 +189,9 @@ func (a *app) serverOptions(ctx context.Context, f serveFlags) (server.Options, 
 	}
 	if o.Teardown = f.onShutdown == "teardown"; !o.Teardown && f.onShutdown != "park" {
 		return o, usagef("--on-shutdown %q: give park or teardown", f.onShutdown)
+	}
+	if o.MaxBudget = f.maxBudget; !(o.MaxBudget >= 0) || math.IsInf(o.MaxBudget, 0) {
+		return o, usagef("--max-budget %g: give an amount in USD", f.maxBudget)
 	}
 	var err error
 	if o.OwnerGone, err = ownerGone(f.onOwnerDisconnect, os.Getenv); err != nil {

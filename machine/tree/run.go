@@ -364,3 +364,12 @@ func (r *Run) Conclude() event.Outcome {
 	}
 	return o
 }
+
+// Bounded is a machine that embeds [Run].
+type Bounded interface {
+	// Bounds are the limits of the run as they are now.
+	Bounds() budget.Limits
+}
+
+// Bounds are the limits of the run as they are now.
+func (r *Run) Bounds() budget.Limits { return r.Limits }
