@@ -20,7 +20,7 @@ import (
 type hearing struct {
 	paging
 	After  string `json:"after,omitempty" jsonschema:"the pos of the event behind which to begin"`
-	Tree   bool   `json:"tree,omitempty" jsonschema:"in a stream, also the events of all runs below it, in the order of pos"`
+	Tree   bool   `json:"tree,omitempty" jsonschema:"also the events of all runs below it, in the order of pos"`
 	Deltas bool   `json:"deltas,omitempty" jsonschema:"in a stream, also live events, which have no pos, of runs that this server drives"`
 	Format string `json:"format,omitempty" jsonschema:"the words of a stream: pawl, unless this says ag-ui"`
 	// Snapshot is for the first request: a reader that comes back gives its place.
@@ -60,7 +60,54 @@ func (s *Server) events(a *asked[hearing, none]) (list[eventJSON], error) {
 		}
 		return page, cmp.Or(t.serve(a.w, r), errAnswered)
 	}
+	if name := a.query.ofStreams(); name != "" {
+		return page, kindQuery.problem("send the header Accept: text/event-stream, or leave it out", "%s is for streams, and this asks for a page", name)
+	}
+	if a.query.Tree {
+		return s.treePage(r.Context(), row, after, a.query.limit())
+	}
 	return s.eventPage(r.Context(), row, after, a.query.limit())
+}
+
+// ofStreams is the first parameter that only a stream has; empty for none.
+func (h hearing) ofStreams() string {
+	switch {
+	case h.Deltas:
+		return "deltas"
+	case h.Snapshot:
+		return "snapshot"
+	case h.Format != "" && h.Format != "pawl":
+		return "format"
+	}
+	return ""
+}
+
+// treePage gives the events of a run and of all runs below it, as a stream of the
+// tree does.
+func (s *Server) treePage(ctx context.Context, row journal.Run, after int64, limit int) (list[eventJSON], error) {
+	page := list[eventJSON]{Items: []eventJSON{}}
+	sub, err := s.follower.Subscribe(ctx, follow.Query{Run: row.ID, After: after, Tree: true})
+	if err != nil {
+		return page, err
+	}
+	defer sub.Close()
+	for last := int64(0); ; {
+		events, err := sub.Poll(ctx)
+		if err != nil || len(events) == 0 && !sub.More() {
+			return page, err
+		}
+		for i := range events {
+			if len(page.Items) == limit {
+				page.Next = strconv.FormatInt(last, 10)
+				return page, nil
+			}
+			body, err := events[i].JSON()
+			if err != nil {
+				return page, err
+			}
+			page.Items, last = append(page.Items, eventJSON(body)), events[i].Pos
+		}
+	}
 }
 
 // eventJSON is an event as clients see it.

@@ -71,7 +71,8 @@ const longestToken = 512
 // bearer is the principal that the header Authorization names. The context ends with
 // the token.
 func (s *Server) bearer(ctx context.Context, given []string) (p event.Principal, within context.Context, done func(), err error) {
-	if token, is := strings.CutPrefix(given[0], "Bearer "); is && len(given) == 1 && len(token) <= longestToken {
+	scheme, token, _ := strings.Cut(given[0], " ")
+	if strings.EqualFold(scheme, "Bearer") && len(given) == 1 && len(token) <= longestToken {
 		if p, within, done, ok := s.keys.admit(ctx, token); ok {
 			return p, within, done, nil
 		}
@@ -168,7 +169,7 @@ func (s *Server) meantFor(r *http.Request, here netip.AddrPort) error {
 // isOwnHost reports whether a Host is the address that was connected to, localhost there,
 // or a name that the server was given.
 func (s *Server) isOwnHost(host string, here netip.AddrPort) bool {
-	if slices.Contains(s.hosts, host) {
+	if slices.ContainsFunc(s.hosts, func(own string) bool { return strings.EqualFold(own, host) }) {
 		return true
 	}
 	port := strconv.Itoa(int(here.Port()))
@@ -177,10 +178,10 @@ func (s *Server) isOwnHost(host string, here netip.AddrPort) bool {
 		names = append(names, "localhost")
 	}
 	for _, own := range names {
-		if host == net.JoinHostPort(own, port) {
+		if strings.EqualFold(host, net.JoinHostPort(own, port)) {
 			return true
 		}
-		if here.Port() == 80 && (host == own || host == "["+own+"]") {
+		if here.Port() == 80 && (strings.EqualFold(host, own) || host == "["+own+"]") {
 			return true
 		}
 	}

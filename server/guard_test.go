@@ -25,6 +25,7 @@ func TestRequestsThatWereMeantForSomebodyElseAreRefused(t *testing.T) {
 	}{
 		"no browser":                   {nil, 200},
 		"localhost":                    {host("localhost:" + port), 200},
+		"LOCALHOST":                    {host("LOCALHOST:" + port), 200},
 		"a rebound name":               {host("evil.example:" + port), 403},
 		"a name that begins alike":     {host("localhost.evil.example:" + port), 403},
 		"another port":                 {host("127.0.0.1:1"), 403},
@@ -115,7 +116,12 @@ func TestTheTokenOfAStartIsItsUsers(t *testing.T) {
 			t.Errorf("%d %s", code, body)
 		}
 	}
-	for _, wrong := range []string{"", "Bearer pawl_another", "Bearer " + token + "x", "Bearer " + strings.Repeat("x", 60_000)} {
+	for _, scheme := range []string{"bearer", "BEARER"} {
+		if code, _ := ask("/v1/principal", scheme+" "+token, here); code != http.StatusOK {
+			t.Errorf("%s: %d", scheme, code)
+		}
+	}
+	for _, wrong := range []string{"", "Bearer", "Basic " + token, "Bearer pawl_another", "Bearer " + token + "x", "Bearer " + strings.Repeat("x", 60_000)} {
 		if code, body := ask("/v1/principal", wrong, here); code != http.StatusUnauthorized || !strings.Contains(body, "'pawl token show'") {
 			t.Errorf("%.40q: %d %s", wrong, code, body)
 		}

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"strings"
 	"time"
 )
 
@@ -28,7 +29,7 @@ func Listen(ctx context.Context, addr string, tokens bool) (net.Listener, error)
 	if _, err := net.DefaultResolver.LookupPort(ctx, "tcp", port); err != nil {
 		return nil, fmt.Errorf("%w: %q is none of 0 to 65535", ErrNoPort, port)
 	}
-	if host == "localhost" {
+	if strings.EqualFold(host, "localhost") {
 		host = "127.0.0.1"
 	}
 	if ip, err := netip.ParseAddr(host); !tokens && (err != nil || !ip.IsLoopback() || ip.Zone() != "") {

@@ -271,7 +271,8 @@ func (o *sse) flush() error {
 func (o *sse) begin() error {
 	h := o.w.Header()
 	h.Set("Content-Type", "text/event-stream")
-	h.Set("Cache-Control", "no-store")
+	h.Set("Cache-Control", "no-store, no-transform")
+	h.Set("X-Accel-Buffering", "no") // nginx would hold events back until it has some kilobytes
 	h.Set("X-Content-Type-Options", "nosniff")
 	o.w.WriteHeader(http.StatusOK)
 	err := o.comment("stream")

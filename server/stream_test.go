@@ -326,3 +326,63 @@ func TestWhatTheStateOfARunHasIsNotSentBehindIt(t *testing.T) {
 		}
 	})
 }
+
+// Pages of a tree hold the events that its stream holds, in the same order.
+func TestPagesOfATreeHoldWhatItsStreamHolds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := newServer(t, asking())
+		l := local{s, t}
+		_, path := l.begin("asks")
+		for _, of := range []string{path, ""} {
+			if of == "" {
+				tree := gets[struct{ Items []struct{ ID string } }](l, http.StatusOK, http.MethodGet, path+"/tree", "").Items
+				of = "/v1/runs/" + tree[1].ID // a run that is not the root
+			}
+			whole := l.streamed(of+"/events?tree=true", "")
+			var paged []string
+			for next := "0"; next != ""; {
+				page := gets[struct {
+					Items []json.RawMessage
+					Next  string
+				}](l, http.StatusOK, http.MethodGet, of+"/events?tree=true&limit=7&after="+next, "")
+				if len(page.Items) > 7 {
+					t.Fatalf("a page has %d events", len(page.Items))
+				}
+				for _, item := range page.Items {
+					paged = append(paged, string(item))
+				}
+				next = page.Next
+			}
+			if len(paged) != len(whole) {
+				t.Fatalf("%s: %d events in pages, %d in the stream", of, len(paged), len(whole))
+			}
+			for i, f := range whole {
+				if f.data != paged[i] {
+					t.Errorf("event %d is %s in a page and %s in the stream", i, paged[i], f.data)
+				}
+			}
+		}
+		for _, query := range []string{"deltas=true", "snapshot=true", "tree=true&format=ag-ui"} {
+			p := gets[struct{ Detail string }](l, http.StatusBadRequest, http.MethodGet, path+"/events?"+query, "")
+			if !strings.Contains(p.Detail, "is for streams") {
+				t.Errorf("%s: %q", query, p.Detail)
+			}
+		}
+	})
+}
+
+// A proxy must neither hold a stream back nor change it.
+func TestAStreamTellsProxiesToPassItOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := newServer(t, asking())
+		l := local{s, t}
+		_, path := l.begin("asks")
+		for _, query := range []string{"", "?tree=true", "?format=ag-ui"} {
+			w := &reader{ResponseRecorder: httptest.NewRecorder()}
+			conforming(t, s).ServeHTTP(w, requestFromHere(t.Context(), http.MethodGet, path+"/events"+query, "", "text/event-stream"))
+			if h := w.Header(); h.Get("X-Accel-Buffering") != "no" || h.Get("Cache-Control") != "no-store, no-transform" {
+				t.Errorf("%q: %v", query, h)
+			}
+		}
+	})
+}
