@@ -266,7 +266,7 @@ func TestBeyondThisMachineNothingIsServedWithoutAToken(t *testing.T) {
 				t.Errorf("%+v: %d %s", c, w.Code, w.Body)
 			}
 		}
-		for _, header := range []string{"Bearer", "bearer", "Bearer  " + g.given["admin"], "Basic " + g.given["admin"], g.given["admin"]} {
+		for _, header := range []string{"Bearer", "bearer", "Basic " + g.given["admin"], g.given["admin"]} {
 			w := g.as("", http.MethodGet, "/v1/runs", "", func(r *http.Request) { r.Header.Set("Authorization", header) })
 			if w.Code != http.StatusUnauthorized {
 				t.Errorf("%s: %d", header, w.Code)
