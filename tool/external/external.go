@@ -22,7 +22,7 @@ import (
 
 // The ways in which a program is given its task.
 const (
-	// PromptArgument puts it behind the last argument and "--".
+	// PromptArgument puts it behind the last argument.
 	PromptArgument = "argument"
 	// PromptStdin lets the program read it.
 	PromptStdin = "stdin"
@@ -124,9 +124,6 @@ func (o commands) hand(p *shell.Program, room *room, task []byte) error {
 		return nil
 	}
 	if how == PromptArgument && len(task) <= longestArgument {
-		if p.Words[len(p.Words)-1] != "--" {
-			p.Words = append(p.Words, "--")
-		}
 		p.Words = append(p.Words, string(task))
 		return nil
 	}
@@ -138,9 +135,6 @@ func (o commands) hand(p *shell.Program, room *room, task []byte) error {
 	if how == PromptFile {
 		p.Words = append(p.Words, file)
 		return nil
-	}
-	if p.Words[len(p.Words)-1] != "--" {
-		p.Words = append(p.Words, "--")
 	}
 	p.Words = append(p.Words, "Your task is too long for a command line. It is in the file "+file+". Read that file to its end, then do what it says.")
 	return nil

@@ -58,12 +58,13 @@ func TestAProgramIsGivenItsTaskAsItsOwnerSays(t *testing.T) {
 		name, prompt, task, script, want string
 		args                             []string
 	}{
-		{name: "last, behind --", task: "-rf 'x' $(y)", script: `printf '%s|' "$@"`, args: []string{"-p"}, want: "-p|--|-rf 'x' $(y)|"},
+		{name: "last, with nothing of ours before it", task: "-rf 'x' $(y)", script: `printf '%s|' "$@"`, args: []string{"-p"}, want: "-p|-rf 'x' $(y)|"},
+		{name: "last, where there is no other", task: "go on", script: `printf '%s|' "$@"`, want: "go on|"},
 		{name: "behind the owner's --", task: "go on", script: `printf '%s|' "$@"`, args: []string{"--"}, want: "--|go on|"},
 		{name: "which it does not read", task: "go on", script: `read -r line || echo nothing to read`, want: "nothing to read\n"},
 		{name: "as its input", prompt: external.PromptStdin, task: "line\nline", script: `cat; echo "$#"`, want: "line\nline0\n"},
 		{name: "as a file", prompt: external.PromptFile, task: "go on", script: `cat "$1"; cat "$PAWL_PROMPT_FILE"; echo "$#"`, want: "go ongo on1\n"},
-		{name: "as a file where it is long", task: long, script: `cat "$PAWL_PROMPT_FILE"; case "$2" in *"$PAWL_PROMPT_FILE"*) echo "$1 $#";; esac`, want: long + "-- 2\n"},
+		{name: "as a file where it is long", task: long, script: `cat "$PAWL_PROMPT_FILE"; case "$1" in *"$PAWL_PROMPT_FILE"*) echo "$#";; esac`, want: long + "1\n"},
 		{name: "without a key that nobody named", task: "x", script: `echo "${OTHER_API_KEY-none} $NAMED_API_KEY"`, want: "none sesame\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
