@@ -69,7 +69,7 @@ func (o Options) offered(source string) (*spec.Agent, error) {
 	rules := o.checks()
 	rules.CheckAgent = nil
 	a, _, err := spec.ReadAgent(source, rules)
-	if err == nil {
+	if err == nil && !o.checking {
 		a.System, err = a.Expand(o.Vars)
 	}
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 // Check validates an agent file as a run would, without a workspace, a key or
 // a call. The error is [spec.Errors] when the file is there and wrong.
 func Check(f File, o Options) (warnings []spec.Problem, err error) {
+	o.checking = true
 	rules := o.checksOf(f)
 	rules.Unpriced = func(dir, name string) bool { return o.resolver(dir).Price(name) == nil }
 	a, err := spec.ParseAgent(f.Path, f.Text, rules)
@@ -76,7 +77,7 @@ func (o Options) checksOf(f File) spec.Options {
 func (o Options) checks() spec.Options {
 	return spec.Options{
 		Tools: toolNames(), Aliases: aliases(), Model: o.Model, Classes: o.Config.Classes, Roles: o.Config.Roles,
-		CheckWorktrees: func() error { return o.worktrees().Check(context.Background()) }, CheckCommand: checkCommand, CheckAgent: o.checkOffered(map[string]bool{}), Unmet: unmet,
+		CheckWorktrees: o.checkWorktrees, Offers: offeredBy, CheckCommand: checkCommand, CheckAgent: o.checkOffered(map[string]bool{}), Unmet: unmet,
 		CheckHosted: func(dir, model, tool string) (ignored string, err error) {
 			return hosted(tool, model, o.keyless().resolver(dir))
 		},
@@ -91,6 +92,15 @@ func (o Options) checks() spec.Options {
 			return nil
 		},
 	}
+}
+
+// checkWorktrees says what stands against worktrees of the workspace. A file that is
+// only checked may be meant for another one.
+func (o Options) checkWorktrees() (refused string, err error) {
+	if err = o.worktrees().Check(context.Background()); err != nil && o.checking {
+		return err.Error(), nil
+	}
+	return "", err
 }
 
 // plain leaves out what a place in a file says already, and through which

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/pawlrun/pawl/assembly"
@@ -40,15 +41,40 @@ type Explanation struct {
 }
 
 // Explain says what a run of an agent file would do with one call of a tool,
-// without running it or opening a sandbox: "fs.write {...}" with arguments in
-// JSON, or "shell.exec COMMAND" with the one argument that the tool needs as it is.
+// without running it or opening a sandbox; of a loop it is the agent that is
+// repeated. The call is "fs.write {...}" with arguments in JSON, or "shell.exec COMMAND" with the one argument that the tool needs as it is.
 func Explain(f File, call string, o Options) (Explanation, error) {
+	a, err := spec.ParseAgent(f.Path, f.Text, o.checksOf(f))
+	if err != nil {
+		return Explanation{}, err
+	}
+	if a.Loops() {
+		root := a.LoopRoot().Offers()
+		a = root[slices.IndexFunc(root, func(t spec.AgentTool) bool { return t.Name == spec.LoopBody })].Derived
+	}
+	return o.explain(a, call)
+}
+
+// explainGoal is [Explain] of the agent that works on a goal.
+func explainGoal(f File, call string, o Options) (Explanation, error) {
+	g, err := parseGoal(f, o)
+	if err != nil {
+		return Explanation{}, err
+	}
+	return o.explain(g.Uses[spec.GoalWorker], call)
+}
+
+// explain is [Explain] of an agent that was read.
+func (o Options) explain(a *spec.Agent, call string) (Explanation, error) {
 	name, rest, _ := strings.Cut(strings.TrimSpace(call), " ")
 	if name == "" {
 		return Explanation{}, errors.New("launch: not a call: give a tool and its arguments, for example 'fs.read {\"path\": \"a.txt\"}'")
 	}
-	a, err := spec.ParseAgent(f.Path, f.Text, o.checksOf(f))
-	if err != nil {
+	if r := a.External(); r != nil {
+		return Explanation{}, fmt.Errorf("launch: %s decides itself what it does: Pawl judges none of its calls", r.Command[0])
+	}
+	o.checking, o.tree = true, newTree(nil)
+	if err := o.gather(a); err != nil {
 		return Explanation{}, err
 	}
 	o.nested = nestedFor(a, o.Workspace, anyBuiltin())

@@ -20,7 +20,7 @@ const KindGoal = "Goal"
 func GoalFiles() Kind {
 	return Kind{
 		Name: KindGoal, Recognises: spec.Heading.Goal,
-		Check: checkGoal, Launch: Goal, Resume: resumeGoal, Redactor: workflowRedactor, Plan: planOfGoal, Fork: forkAsIs, Limits: limitsOfGoal,
+		Check: checkGoal, Launch: Goal, Resume: resumeGoal, Redactor: workflowRedactor, Plan: planOfGoal, Explain: explainGoal, Fork: forkAsIs, Limits: limitsOfGoal,
 		Templates: []Template{{
 			Name: "goal", About: "a goal: one objective, and what shows that it is reached", File: "goal.yaml", Workspace: "demo",
 		}},
@@ -43,6 +43,7 @@ func parseGoal(f File, o Options) (*spec.Goal, error) {
 }
 
 func checkGoal(f File, o Options) ([]spec.Problem, error) {
+	o.checking = true
 	g, err := parseGoal(f, o)
 	if err != nil {
 		return nil, err

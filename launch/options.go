@@ -93,7 +93,10 @@ type prepared struct {
 	// forAgents are the limits that a workflow hands to its agents.
 	forAgents []Limit
 	started   bool
-	source    string
+	// checking says that no run begins: what only its command line or its workspace
+	// could say is not asked for.
+	checking bool
+	source   string
 	// protected is what the rules protect that a run began with.
 	protected []policy.Pattern
 }

@@ -75,7 +75,7 @@ func find[D event.Data](t *testing.T, events []event.Event) (d D) {
 func TestARunnerIsARunOfOneCommandThatAnotherAgentDoes(t *testing.T) {
 	o := options(t)
 	o.Getenv = func(name string) string { return map[string]string{"OTHER_API_KEY": "sesame-open-the-door"}[name] }
-	r := spec.Runner{Command: []string{program(t, `echo "$OTHER_API_KEY $2"; pwd; echo '{"done":true,"text":"fixed"}' > "$PAWL_RESULT_FILE"`)}, Env: []string{"OTHER_API_KEY"}}
+	r := spec.Runner{Command: []string{program(t, `echo "$OTHER_API_KEY $1"; pwd; echo '{"done":true,"text":"fixed"}' > "$PAWL_RESULT_FILE"`)}, Env: []string{"OTHER_API_KEY"}}
 	started, env, err := byRunner(t, r, "", o)
 	if err != nil {
 		t.Fatal(err)
@@ -202,7 +202,7 @@ func loopOf(t *testing.T, script, more string) string {
 
 // rows: RON-5, RON-6
 func TestALoopStartsAFreshProcessForEachIteration(t *testing.T) {
-	path := loopOf(t, `echo "$$" >> pids; printf '%s' "$2" > "told.$(wc -l < pids)"
+	path := loopOf(t, `echo "$$" >> pids; printf '%s' "$1" > "told.$(wc -l < pids)"
 test "$(wc -l < pids)" -lt 2 && echo "not yet" || echo "all green"`, "}, loopCriteria: {type: regex, value: ALL GREEN}")
 	o, store := options(t), memory.New(nil)
 	started, env, err := launch.Agent(read(t, path), "Make it green.", o)

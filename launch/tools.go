@@ -140,6 +140,15 @@ func builtin(ws *fs.Workspace, w web.Options, s shell.Options) []tool.Tool {
 	return append(ws.Tools(), web.New(w), shell.New(s))
 }
 
+// offeredBy are the names of the tools that a model is offered by what a file says.
+func offeredBy(t *spec.Tools) []string {
+	names := t.AgentNames()
+	for _, each := range offering(&spec.Agent{Tools: *t}, anyBuiltin()) {
+		names = append(names, each.Name)
+	}
+	return names
+}
+
 // anyBuiltin are those tools as they are declared, of no workspace.
 func anyBuiltin() []tool.Tool { return slices.Clone(declared()) }
 

@@ -74,6 +74,7 @@ func findModel(name string) (string, bool) {
 // CheckWorkflow validates a workflow file as a run would, without a workspace, a
 // key or a call. The error is [spec.Errors] when the file is there and wrong.
 func CheckWorkflow(f File, o Options) ([]spec.Problem, error) {
+	o.checking = true
 	w, err := parseWorkflow(f, o)
 	if err != nil {
 		return nil, err

@@ -68,6 +68,9 @@ func (a *Agent) validateAgents(r *report, o Options) {
 	}
 }
 
+// notHere is a warning about a file that is right, by what stands against it.
+const notHere = "'pawl run' refuses this in this workspace: %s"
+
 func (t AgentTool) validate(r *report, path string, o Options) {
 	switch {
 	case t.Name == "":
@@ -85,8 +88,11 @@ func (t AgentTool) validate(r *report, path string, o Options) {
 	}
 	within(r, path+".max_depth", t.MaxDepth, 1, maxLevels)
 	if t.Apart() && o.CheckWorktrees != nil {
-		if err := o.CheckWorktrees(); err != nil {
+		refused, err := o.CheckWorktrees()
+		if err != nil {
 			r.at(path+".isolation", "none, or a workspace in a git repository", "%v", err)
+		} else if refused != "" {
+			r.warn(path+".isolation", notHere, refused)
 		}
 	}
 }

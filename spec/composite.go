@@ -199,6 +199,9 @@ func (a *Agent) refuseBeside(r *report) {
 		if slices.Contains(beside(), key) || f.Tag.Get("unbuilt") != "" {
 			continue
 		}
+		if key == "tools" && a.APIVersion == VersionAldo && reflect.DeepEqual(a.Tools, Tools{Allow: Names{}}) {
+			continue // as ALDO's own files of teams have it
+		}
 		if !v.FieldByIndex(fields[key]).IsZero() || r.has(key) && !r.reported(key) {
 			r.at(key, "a file without it", "a team does not have it: it calls no model itself, its subagents do")
 		}

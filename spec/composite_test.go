@@ -109,3 +109,18 @@ func TestATeamThatWasSentIsRefused(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// ALDO's own files of teams say that the team itself has no tools.
+func TestATeamOfALDOMaySayThatItHasNoTools(t *testing.T) {
+	for file, right := range map[string]bool{
+		"apiVersion: aldo-ai/agent.v1\ntools: {allow: []}\n":        true,
+		"apiVersion: aldo-ai/agent.v1\ntools: {allow: [fs.read]}\n": false,
+		"apiVersion: aldo-ai/agent.v1\ntools: {mode: plan}\n":       false,
+		"apiVersion: pawl/v1\ntools: {allow: []}\n":                 false,
+	} {
+		_, err := spec.ParseAgent("team.yaml", []byte(file+"identity: {name: team}\ncomposite: {strategy: sequential, subagents: [{agent: a}, {agent: b}]}\n"), spec.Options{})
+		if (err == nil) != right {
+			t.Errorf("%s: %v", file, err)
+		}
+	}
+}

@@ -26,6 +26,8 @@ type decoder struct {
 	// most is how many values there may be, 0 for maxValues.
 	most   int
 	values int
+	// allowed are the values that the field allows which is read, nil for any.
+	allowed []string
 }
 
 // customDecoder is a type that reads itself, because it has several forms.
@@ -44,7 +46,7 @@ func (d *decoder) value(n *yaml.Node, path string, v reflect.Value) {
 		n = n.Alias
 	}
 	if isNull(n) {
-		d.fail(n, path, expectation(v), "is empty")
+		d.fail(n, path, d.expects(v), "is empty")
 		return
 	}
 	if v.CanAddr() {
@@ -108,13 +110,16 @@ func (d *decoder) object(n *yaml.Node, path string, v reflect.Value) {
 			d.field(p.value, sub, v, index)
 			continue
 		}
-		d.unknown(p.key, sub, sortedKeys(fields))
+		d.unknown(p.key, sub, builtKeys(v.Type()))
 	}
 }
 
 func (d *decoder) field(n *yaml.Node, path string, v reflect.Value, index []int) {
 	f, declared := v.FieldByIndex(index), v.Type().FieldByIndex(index)
 	allowed := choicesOf(declared)
+	outer := d.allowed
+	d.allowed = allowed
+	defer func() { d.allowed = outer }()
 	switch limit := takesNone(declared); {
 	case limit && isNone(n) && !d.exhausted(n, path):
 		d.places[path] = n
@@ -205,6 +210,13 @@ func fieldsOf(t reflect.Type) map[string][]int {
 		}
 	}
 	return fields
+}
+
+// builtKeys are the keys of a struct that a file may use: not those which are read so
+// that they can be refused.
+func builtKeys(t reflect.Type) []string {
+	fields := fieldsOf(t)
+	return slices.DeleteFunc(sortedKeys(fields), func(key string) bool { return t.FieldByIndex(fields[key]).Tag.Get("unbuilt") != "" })
 }
 
 func sortedKeys[V any](m map[string]V) []string {

@@ -9,6 +9,15 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
+// expects says what a Go value takes in the place that is read: one of the values that
+// its field allows, or what [expectation] says.
+func (d *decoder) expects(v reflect.Value) string {
+	if v.Kind() == reflect.String && len(d.allowed) > 0 {
+		return choice(d.allowed)
+	}
+	return expectation(v)
+}
+
 // expectation says what kind of value a Go value takes.
 func expectation(v reflect.Value) string {
 	t := v.Type()
@@ -30,7 +39,7 @@ func expectation(v reflect.Value) string {
 	case reflect.Slice:
 		return "a list"
 	case reflect.Struct:
-		return "a mapping of " + strings.Join(sortedKeys(fieldsOf(t)), ", ")
+		return "a mapping of " + strings.Join(builtKeys(t), ", ")
 	case reflect.Map:
 		return "a mapping"
 	}

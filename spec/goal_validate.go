@@ -192,7 +192,7 @@ func (g *Goal) uses(r *report, o Options) {
 func (g *Goal) worker(r *report, o Options) *Agent {
 	if g.Agent == "" && !r.has("agent") {
 		a := &Agent{
-			Kind: "Agent", Identity: g.Identity, ModelPolicy: g.ModelPolicy, Prompt: g.Prompt, Tools: g.Tools, Budgets: g.Budgets, Dir: g.Dir, File: g.File,
+			APIVersion: Version, Kind: "Agent", Identity: g.Identity, ModelPolicy: g.ModelPolicy, Prompt: g.Prompt, Tools: g.Tools, Budgets: g.Budgets, Dir: g.Dir, File: g.File,
 		}
 		a.validate(r, o)
 		a.ModelPolicy.Budget = Money{} // is the goal's

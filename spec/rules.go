@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/pawlrun/pawl/event"
@@ -26,8 +27,11 @@ func (p Rule) Policy() policy.Rule {
 func (p Rule) validate(r *report, path string, t *Tools, o Options) {
 	single(r, path, "one of allow, ask, deny and sandbox, with the name of a tool", p.Allow != "", p.Ask != "", p.Deny != "", p.Sandbox != "")
 	for _, named := range []struct{ key, tool string }{{"allow", p.Allow}, {"ask", p.Ask}, {"deny", p.Deny}, {"sandbox", p.Sandbox}} {
-		if named.tool != "" && !strings.Contains(named.tool, "*") {
-			t.known(r, path+"."+named.key, named.tool, o)
+		if named.tool == "" || !strings.Contains(named.tool, "*") && !t.known(r, path+"."+named.key, named.tool, o) {
+			continue
+		}
+		if o.Offers != nil && !slices.ContainsFunc(o.Offers(t), func(name string) bool { return policy.MatchTool(named.tool, name) }) {
+			r.warn(path+"."+named.key, "the file offers no tool %s, so the rule decides nothing", named.tool)
 		}
 	}
 	p.Policy().Check(func(key string) policy.Report { return reporting(r, path+"."+key) })

@@ -11,12 +11,16 @@ import (
 
 func (d *decoder) scalar(n *yaml.Node, path string, v reflect.Value) {
 	if n.Kind != yaml.ScalarNode {
-		d.fail(n, path, expectation(v), "is %s", describe(n))
+		d.fail(n, path, d.expects(v), "is %s", describe(n))
 		return
 	}
 	ok := false
 	switch v.Kind() {
 	case reflect.String:
+		if n.Tag != "!!str" && len(d.allowed) > 0 {
+			d.fail(n, path, choice(d.allowed), "is %s", describe(n))
+			return
+		}
 		if n.Tag != "!!str" {
 			d.fail(n, path, "a text; write it in quotes: "+strconv.Quote(n.Value), "is %s", n.Value)
 			return

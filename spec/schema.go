@@ -133,11 +133,8 @@ func (b *schemaBuilder) object(t reflect.Type) schema {
 	b.defs[name] = nil
 	properties := schema{}
 	fields := fieldsOf(t)
-	for _, key := range sortedKeys(fields) {
+	for _, key := range builtKeys(t) {
 		f := t.FieldByIndex(fields[key])
-		if f.Tag.Get("unbuilt") != "" {
-			continue
-		}
 		properties[key] = b.of(f.Type, choicesOf(f))
 		if takesNone(f) {
 			properties[key] = schema{"anyOf": []any{properties[key], schema{"const": "none"}}}

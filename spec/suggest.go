@@ -78,7 +78,7 @@ func homes(root reflect.Type) map[string]string {
 			}
 			seen[at.t] = true
 			fields := fieldsOf(at.t)
-			for _, name := range sortedKeys(fields) {
+			for _, name := range builtKeys(at.t) {
 				path := join(at.path, name)
 				into[name] = cmp.Or(into[name], path)
 				t := at.t.FieldByIndex(fields[name]).Type

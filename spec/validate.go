@@ -41,9 +41,13 @@ type Options struct {
 	// CheckCommand says what keeps a program from being run; nil leaves
 	// programs unchecked. dir is the directory of the file.
 	CheckCommand func(dir string, c Command) error
-	// CheckWorktrees says why steps can have no git worktrees of their own; nil leaves
-	// that unchecked.
-	CheckWorktrees func() error
+	// CheckWorktrees says why runs can have no git worktrees of their own: refused where
+	// the file is right and a run in this workspace would be refused. nil leaves that
+	// unchecked.
+	CheckWorktrees func() (refused string, err error)
+	// Offers are the names of the tools that a model is offered; nil leaves unsaid which
+	// rules are about none of them.
+	Offers func(*Tools) []string
 	// Unmet says which termination conditions no run of a valid agent can meet, by
 	// their places in the list, and why; nil leaves that out.
 	Unmet func(*Agent) map[int]string

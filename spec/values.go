@@ -14,15 +14,20 @@ func oneOf(r *report, path, value string, allowed ...string) {
 	if value == "" && r.reported(path) {
 		return
 	}
-	expected := "one of " + strings.Join(allowed, ", ")
-	if len(allowed) == 1 {
-		expected = allowed[0]
-	}
+	expected := choice(allowed)
 	if meant := closest(value, allowed); meant != "" {
 		r.at(path, expected, "is %q; did you mean %s?", value, meant)
 		return
 	}
 	r.at(path, expected, "is %q", value)
+}
+
+// choice says that a value is one of some.
+func choice(allowed []string) string {
+	if len(allowed) == 1 {
+		return allowed[0]
+	}
+	return "one of " + strings.Join(allowed, ", ")
 }
 
 // single reports a mapping that does not have exactly one of some keys.

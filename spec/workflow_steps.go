@@ -108,7 +108,10 @@ func (f *workflowFile) refuseUnbuilt() {
 	const at = "options.isolation"
 	switch isolation := f.w.Options.Isolation; {
 	case isolation == worktreePerStep && f.options.CheckWorktrees != nil:
-		if err := f.options.CheckWorktrees(); err != nil {
+		switch refused, err := f.options.CheckWorktrees(); {
+		case refused != "":
+			f.noted = append(f.noted, f.problem(f.place(at), at, "", notHere, refused))
+		case err != nil:
 			f.unbuilt = append(f.unbuilt, f.problem(f.place(at), at, "a workspace in a git repository with a commit", "%v", err))
 		}
 	case isolation != "" && isolation != "none" && isolation != worktreePerStep:
