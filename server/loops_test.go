@@ -104,6 +104,32 @@ func TestTheStatusOfALoopIsThatOfItsJournal(t *testing.T) {
 	})
 }
 
+// hasTask checks what a run and its first iteration were given as their task.
+func (l local) hasTask(run, want string) {
+	l.t.Helper()
+	path := "/v1/runs/" + run
+	l.stands(path)
+	started, children := happened[event.RunStarted](l, path), happened[event.ChildStarted](l, path)
+	if len(started) != 1 || len(children) == 0 {
+		l.t.Fatalf("run %s was started as %+v and has the children %+v", run, started, children)
+	}
+	below := happened[event.RunStarted](l, "/v1/runs/"+children[0].Child)
+	for _, d := range append(started, below...) {
+		if d.Input == nil || d.Input.Text() != want {
+			l.t.Errorf("a run of %s has the input %+v, want %q", run, d.Input, want)
+		}
+	}
+}
+
+// rows: RON-58
+func TestEachLoopWorksOnTheMessageOfItsStart(t *testing.T) {
+	inLoops(t, func(l local, _ string) {
+		for _, message := range []string{"Make the failing test suite pass.", "Now write the changelog."} {
+			l.hasTask(l.loop(http.StatusAccepted, "matches", "start", `{"message": "`+message+`"}`).Data.Run, message)
+		}
+	})
+}
+
 // rows: RON-62, RON-63
 func TestALoopStartsWhereItIsEnabledAndNoneRuns(t *testing.T) {
 	inLoops(t, func(l local, _ string) {

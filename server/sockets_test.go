@@ -348,6 +348,22 @@ func TestALoopIsStartedWatchedAndDecidedOverASocket(t *testing.T) {
 	}
 }
 
+// rows: RON-47
+func TestEachLoopWorksOnTheMessageOfItsEvent(t *testing.T) {
+	for _, way := range ways() {
+		t.Run(way, func(t *testing.T) {
+			inSockets(t, nil, func(c connected) {
+				s := c.joined(way)
+				for _, message := range []string{"Make the failing test suite pass.", "Now write the changelog."} {
+					got := as[envelope](t, s.hears(s.emit("loop:start", `{"agentId": "matches", "message": "`+message+`"}`)))
+					c.hasTask(got.Data.Run, message)
+				}
+				s.leave()
+			})
+		})
+	}
+}
+
 func TestAClosingServerTakesNoSessions(t *testing.T) {
 	inLoops(t, func(l local, _ string) {
 		if err := l.Close(); err != nil {

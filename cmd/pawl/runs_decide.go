@@ -104,6 +104,7 @@ func (s *session) pendingQuestion(ctx context.Context, r journal.Run, name strin
 	if err != nil {
 		return control.Pending{}, err
 	}
+	name = strings.TrimPrefix(name, r.ID+"/") // a review as clients of loops know it
 	if p, err := theOne(r, pending, name); p.ID != "" || err != nil {
 		return p, err
 	}

@@ -53,7 +53,7 @@ func (w *rondoWords) say(e event.Event) []object {
 	case event.Progress:
 		return []object{{"type", "progress", "iteration", d.Number, "learning", d.Learning}}
 	case event.ReviewRequested:
-		return []object{{"type", "manual_approval_required", "iteration", d.Number, "output", d.Output, "loopId", d.LoopID}}
+		return []object{{"type", "manual_approval_required", "iteration", d.Number, "output", d.Output, "loopId", e.Run + "/" + d.LoopID}}
 	case event.RunCompleted:
 		return []object{w.last(d.Outcome)}
 	}

@@ -39,7 +39,7 @@ func TestRondoHearsTheFiveEventsOfALoop(t *testing.T) {
 		}
 	}
 	asked := func(n int, text string) string {
-		return fmt.Sprintf(`{"type":"manual_approval_required","iteration":%d,"output":"%s","loopId":"review-%d"}`, n, text, n)
+		return fmt.Sprintf(`{"type":"manual_approval_required","iteration":%d,"output":"%s","loopId":"RUN/review-%d"}`, n, text, n)
 	}
 	tests := []struct {
 		name, loop, script string
@@ -88,6 +88,7 @@ func TestRondoHearsTheFiveEventsOfALoop(t *testing.T) {
 				p.start(args...).wait()
 			}
 			kept := p.exits(0, "runs", "events", id, "--view", "rondo").out
+			live, kept = strings.ReplaceAll(live, id, "RUN"), strings.ReplaceAll(kept, id, "RUN")
 			if got := strings.Split(strings.TrimSpace(kept), "\n"); cmp.Diff(tt.want, got) != "" {
 				t.Error(cmp.Diff(tt.want, got))
 			}
@@ -98,5 +99,28 @@ func TestRondoHearsTheFiveEventsOfALoop(t *testing.T) {
 				t.Errorf("%d terminal events", len(ends))
 			}
 		})
+	}
+}
+
+// rows: RON-20, RON-37
+func TestEachReviewThatRondoHearsHasItsOwnLoopID(t *testing.T) {
+	p := rondoLoop(t, "loopCriteria: {type: manual}, on_reject: continue_with_feedback", "- text: a\n")
+	seen := map[string]int{}
+	for range 2 {
+		p.exits(4, "run", "agent.yaml", "Try.", "--view", "rondo")
+		id := p.newestRoot()
+		p.exits(4, "runs", "reject", id, id+"/review-1", "--reason", "no", "--resume")
+		for _, m := range regexp.MustCompile(`"loopId":"([^"]*)"`).FindAllStringSubmatch(p.exits(0, "runs", "events", id, "--view", "rondo").out, -1) {
+			seen[m[1]]++
+		}
+		p.exits(0, "runs", "approve", id, id+"/review-2", "--resume")
+	}
+	if len(seen) != 4 {
+		t.Errorf("two loops of two iterations ask with the ids %v", seen)
+	}
+	for id, times := range seen {
+		if times != 1 {
+			t.Errorf("%d reviews have the id %s", times, id)
+		}
 	}
 }

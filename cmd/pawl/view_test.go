@@ -243,7 +243,7 @@ func TestRondoHearsIterationsAndOneTerminalEvent(t *testing.T) {
 		`{"type":"agent:text","text":"try"}`,
 		`{"type":"iteration","iteration":1,"maxIterations":10,"output":"tried"}`,
 		`{"type":"progress","iteration":1,"learning":"it is hard"}`,
-		`{"type":"manual_approval_required","iteration":1,"output":"tried","loopId":"l1"}`,
+		`{"type":"manual_approval_required","iteration":1,"output":"tried","loopId":"r1/l1"}`,
 		`{"type":"completed","totalIterations":1,"finalOutput":"tried"}`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -42,6 +42,11 @@ func TestThePageListsEveryRowWithItsTests(t *testing.T) {
 			t.Errorf("%v claim %s, and there is no such row", tests, id)
 		}
 	}
+	for id := range requirements.Notes() {
+		if !known[id] {
+			t.Errorf("there is a note on %s, and there is no such row", id)
+		}
+	}
 	want := requirements.Page(sections, claims)
 	if *update {
 		if err := os.WriteFile(page, []byte(want), 0o644); err != nil {
@@ -54,5 +59,12 @@ func TestThePageListsEveryRowWithItsTests(t *testing.T) {
 	}
 	if string(got) != want {
 		t.Error("docs/requirements.md is stale; run make docs")
+	}
+	again, err := requirements.ReadSource(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if requirements.Page(again, claims) != want {
+		t.Error("the page that is made from the page itself differs")
 	}
 }
