@@ -60,7 +60,7 @@ func examples(t *testing.T) string {
 	t.Helper()
 	var b strings.Builder
 	for _, name := range []string{"fan-out", "collect", "judge"} {
-		text, err := os.ReadFile(filepath.Join("..", "examples", "workflows", name+".yaml"))
+		text, err := os.ReadFile(filepath.Join("..", "examples", "workflow", name+".yaml"))
 		if err != nil {
 			t.Fatal(err)
 		}

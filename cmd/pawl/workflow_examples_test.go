@@ -13,7 +13,7 @@ import (
 // scripts in the order in which the file has them, and with files.
 func newExample(t *testing.T, name string, scripts []string, files map[string]string) project {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("../../examples/workflows", name+".yaml"))
+	text, err := os.ReadFile(filepath.Join("../../examples/workflow", name+".yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
