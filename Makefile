@@ -10,7 +10,7 @@ SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct)
 DIST ?= dist
 TARGETS := linux_amd64 linux_arm64 darwin_amd64 darwin_arm64
 
-.PHONY: web run test test-commands test-long fuzz bench mutate mutate-changes lint cross build docs recording release
+.PHONY: web run test test-commands test-long fuzz bench mutate mutate-changes lint cross build docs recording pictures release
 
 # Says how far the compiler is: on one line of a terminal, elsewhere every 50 packages.
 build:
@@ -134,6 +134,10 @@ docs:
 # The recording at the top of README.md; make docs writes it there.
 recording: build
 	@PATH="$(CURDIR)/bin:$$PATH" examples/kill-and-resume/record.sh
+
+# The pictures of README.md. Needs python3, tmux and chromium-headless-shell.
+pictures: build
+	@PATH="$(CURDIR)/bin:$$PATH" python3 docs/pictures/take.py
 
 # Archives for the systems that Pawl builds for, and their checksums. The same
 # sources, Go version and VERSION give the same bytes. Needs GNU tar.

@@ -16,6 +16,7 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -299,5 +300,28 @@ func TestMakeShowsHowFarTheCompilerIs(t *testing.T) {
 		if want := strings.Join(strings.Fields(c.want), " "); !strings.Contains(lines, want) || (err != nil) != c.fails {
 			t.Errorf("make says %v\n%s", err, out)
 		}
+	}
+}
+
+func TestTheReadmeIsPlainAndWhatItShowsIsThere(t *testing.T) {
+	root := filepath.Join("..", "..")
+	text, err := os.ReadFile(filepath.Join(root, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if word := regexp.MustCompile(`(?i)aldo|rondo`).Find(text); word != nil {
+		t.Errorf("the README speaks of %s", word)
+	}
+	pictures := int64(0)
+	for _, link := range regexp.MustCompile(`\]\(([^):]+)\)`).FindAllSubmatch(text, -1) {
+		info, err := os.Stat(filepath.Join(root, string(link[1])))
+		if err != nil {
+			t.Errorf("the README shows what is not there: %v", err)
+		} else if strings.HasPrefix(string(link[1]), "docs/pictures/") {
+			pictures += info.Size()
+		}
+	}
+	if pictures == 0 || pictures > 150_000 {
+		t.Errorf("the pictures have %d bytes", pictures)
 	}
 }
