@@ -67,7 +67,7 @@ func TestWhatTheModelSaysIsWrittenWhileItSaysIt(t *testing.T) {
 		"nothing": {[]event.Data{answered("")}, nil},
 		"with what would steer the terminal": {
 			[]event.Data{event.Text{Text: "a\x1b[2J\rb\n&#27;[31m"}, answered("a\x1b[2J\rb\n&#27;[31m")},
-			[]string{"a\uFFFD[2J\uFFFDb", "\uFFFD[31m"},
+			[]string{"a⟨U+001B⟩[2J⟨U+000D⟩b", "⟨U+001B⟩[31m"},
 		},
 		"a summary of the conversation": {[]event.Data{event.ModelResponse{Purpose: event.PurposeSummary, Parts: event.Answer{llm.Text{Text: "x"}}}}, nil},
 	} {
@@ -134,7 +134,7 @@ func TestTheAnswerIsPrintedOnceOnOneScreenAndWholeElsewhere(t *testing.T) {
 	}{
 		"the same terminal":                      {true, true, ended, ""},
 		"the same terminal, and another outcome": {true, true, other, "something else\n"},
-		"another terminal":                       {true, false, ended, "# A\n\n**b** \uFFFD[2J\n"},
+		"another terminal":                       {true, false, ended, "# A\n\n**b** ⟨U+001B⟩[2J\n"},
 		"a pipe":                                 {false, false, ended, answer + "\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -165,7 +165,7 @@ func TestAFailedCommandShowsItsFirstAndLastLines(t *testing.T) {
 		want   []string
 	}{
 		"many lines": {event.ToolResult{IsError: true, ExitCode: code(1), Output: many},
-			[]string{"    x", "    x", "    x", "    … 14 lines …", "    y", "    y", "    y", "    y", "    y", "    y", "        the last\uFFFD[2J line"}},
+			[]string{"    x", "    x", "    x", "    … 14 lines …", "    y", "    y", "    y", "    y", "    y", "    y", "        the last⟨U+001B⟩[2J line"}},
 		"few lines":          {event.ToolResult{IsError: true, ExitCode: code(1), Output: "exit code: 1\na\nb\n"}, []string{"    a", "    b"}},
 		"no lines":           {event.ToolResult{IsError: true, ExitCode: code(1), Output: "exit code: 1\n"}, nil},
 		"one that succeeded": {event.ToolResult{ExitCode: code(0), Output: "exit code: 0\na\n"}, nil},

@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/pawlrun/pawl/access"
+	"github.com/pawlrun/pawl/cmd/pawl/internal/terminal"
 	"github.com/pawlrun/pawl/control"
 	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/event"
@@ -121,7 +122,7 @@ func (q *asker) ask(ctx context.Context, pending event.Question) (event.Resoluti
 func (q *asker) shows(ctx context.Context, pending event.Question) {
 	about, diff := askedAbout(pending), ""
 	if call, is := pending.Asked.(event.ToolPendingApproval); is {
-		about = harmless(string(call.Args))
+		about = terminal.Marked(string(call.Args))
 		if path, changed := q.change(ctx, call); path != "" {
 			about, diff = oneLine(path), changed
 		}
@@ -155,7 +156,7 @@ func askedAbout(q event.Question) string {
 	if err != nil {
 		return ""
 	}
-	return harmless(string(b))
+	return terminal.Marked(string(b))
 }
 
 // workspaceOf is where a run's files are, "" where that is not known.

@@ -149,7 +149,7 @@ func TestTheLogTellsWhatWasDecidedAndCompressed(t *testing.T) {
 		{event.Nudge{Text: "Go on,\nplease."}, "  nudge:\n  Go on,\n  please.\n"},
 		{event.InputReceived{Text: "Use\nport 80", By: "eve"}, "  input by eve:\n  Use\n  port 80\n"},
 		{event.ToolResult{CallID: "r-1-1", IsError: true, Output: `{"error": "a\nb"}`}, "  ✗ run rm -r /\n    a\n    b\n"},
-		{event.ToolResult{CallID: "other", Tool: "mine", Output: "\x1b[2Jx"}, "  ✓ mine\n    \uFFFD[2Jx\n"},
+		{event.ToolResult{CallID: "other", Tool: "mine", Output: "\x1b[2Jx"}, "  ✓ mine\n    ⟨U+001B⟩[2Jx\n"},
 		{event.ModelResponse{Purpose: "summary", Parts: []llm.Part{llm.Text{Text: "x"}}}, ""},
 		{event.RunTerminatedBy{Reason: event.BudgetReason("max_tool_calls"), Limit: "max_tool_calls"}, "\nends by budget:max_tool_calls (max_tool_calls)\n"},
 	} {

@@ -122,7 +122,7 @@ func TestWhatIsWrongWithAFileCannotSteerTheTerminal(t *testing.T) {
 	})
 	for _, args := range [][]string{{"check", "key.yaml"}, {"run", "key.yaml", "x"}, {"check", "warning.yaml"}, {"run", "warning.yaml", "x"}} {
 		f := p.pawl(args...)
-		if said := f.err; !strings.Contains(said, "a\uFFFD") || harmless(said) != said {
+		if said := f.err; !strings.Contains(said, "a⟨U+001B⟩") || harmless(said) != said {
 			t.Errorf("%v says %q", args, said)
 		}
 	}

@@ -66,7 +66,7 @@ func TestAnEditIsShownAsADifference(t *testing.T) {
 	y, s := p.atTerminal(nil, "run", "agent.yaml", "go")
 	p.eventually("it asks", func() bool { return strings.Contains(y.seen(), prompt) })
 	want := "-2-1: fs.edit poem.txt?\x1b[0m\r\n" +
-		"  \x1b[2m@@ -1,3 +1,3 @@\x1b[0m\r\n   roses are red\r\n  \x1b[31m-violets are green\x1b[0m\r\n  \x1b[32m+violets are blue\uFFFD[2J\x1b[0m\r\n   sugar is sweet\r\n"
+		"  \x1b[2m@@ -1,3 +1,3 @@\x1b[0m\r\n   roses are red\r\n  \x1b[31m-violets are green\x1b[0m\r\n  \x1b[32m+violets are blue⟨U+001B⟩[2J\x1b[0m\r\n   sugar is sweet\r\n"
 	if seen := strings.ReplaceAll(y.seen(), "?\r\n\x1b[0m", "?\x1b[0m\r\n"); !strings.Contains(seen, want) {
 		t.Errorf("the edit is shown as %q", seen)
 	}

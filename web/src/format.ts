@@ -55,3 +55,16 @@ export function standing(r: Run): { text: string; tone: "good" | "bad" | "busy" 
   }
   return { text: r.state, tone: "busy" };
 }
+
+const hidden = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u034f\u115f\u1160\u2800\u3164\uffa0\p{Cf}\p{Zl}\p{Zp}\p{Variation_Selector}]/gu;
+
+/**
+ * visible shows characters that reorder or hide text, such as ⟨U+202E⟩, and how many spaces stand in a row where a
+ * reader may not see what is behind them. What joins letters and pictures beyond ASCII stays.
+ */
+export function visible(text: string): string {
+  return text.replace(/\r\n/g, "\n")
+    .replace(hidden, (c, at: number, all: string) => /[\u200c\u200d\p{Variation_Selector}]/u.test(c) && /[^\u0000-\u007f]/.test(all[at - 1] ?? "")
+      ? c : `⟨U+${c.codePointAt(0)!.toString(16).toUpperCase().padStart(4, "0")}⟩`)
+    .replace(/(\S) {9,}/g, (run, before: string) => `${before}⟨${run.length - before.length} spaces⟩`);
+}

@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { Problem, asProblem } from "./api";
 import type { Note, Passes } from "./fold";
 import type { Run } from "./types";
-import { ago, standing } from "./format";
+import { ago, standing, visible } from "./format";
 
 /** ProblemBox says what failed, in the server's words, and what to do. */
 export function ProblemBox({ problem }: { problem: Problem }) {
@@ -45,8 +45,8 @@ export function Ring({ passes }: { passes: Passes }) {
 export function Text({ children, label, quiet }: { children: string; label: string; quiet?: boolean }) {
   const long = children.length > 1200 || children.split("\n", 30).length > 24;
   return long
-    ? <pre class={quiet ? "text quiet long" : "text long"} tabIndex={0} role="region" aria-label={label}>{children}</pre>
-    : <pre class={quiet ? "text quiet" : "text"}>{children}</pre>;
+    ? <pre class={quiet ? "text quiet long" : "text long"} tabIndex={0} role="region" aria-label={label}>{visible(children)}</pre>
+    : <pre class={quiet ? "text quiet" : "text"}>{visible(children)}</pre>;
 }
 
 /** Prose is what was written for people: as it is, with what stands between fences as code. */
@@ -54,7 +54,7 @@ export function Prose({ children, label }: { children: string; label: string }) 
   const parts = children.split(/^ {0,3}```[^\n]*\n?/m);
   return (
     <div class="prose">
-      {parts.map((part, i) => i % 2 === 1 ? <Text key={i} label={`Code in ${label}`}>{part}</Text> : part.trim() && <p key={i}>{part.trim()}</p>)}
+      {parts.map((part, i) => i % 2 === 1 ? <Text key={i} label={`Code in ${label}`}>{part}</Text> : part.trim() && <p key={i}>{visible(part.trim())}</p>)}
     </div>
   );
 }
@@ -66,7 +66,7 @@ export function Notes({ notes }: { notes: Note[] }) {
 export function NoteLine({ note }: { note: Note }) {
   return (
     <div class={`note ${note.tone ?? ""}`}>
-      <span>{note.text}</span>
+      <span>{visible(note.text)}</span>
       {note.detail && <Text label={note.text} quiet>{note.detail}</Text>}
     </div>
   );

@@ -1,7 +1,7 @@
 import { useState } from "preact/hooks";
 import { decides, post } from "./api";
 import { Act, Text } from "./parts";
-import { pretty } from "./format";
+import { pretty, visible } from "./format";
 import type { Question } from "./types";
 
 const asks: { [kind: string]: string } = {
@@ -19,9 +19,10 @@ export function QuestionCard({ question, linked, done }: { question: Question; l
     <section class="question" aria-label={`Question: ${subject || question.kind}`}>
       <h2>
         {linked ? <a href={`#/runs/${question.path[0] ?? question.run}`}>Run {question.path[0] ?? question.run}</a> : question.step ? `Step ${question.step}` : "It"}
-        {" "}{asks[question.kind] ?? "asks"}{subject && <>: <code>{subject}</code></>}
+        {" "}{asks[question.kind] ?? "asks"}{subject && <>: <code>{visible(subject)}</code></>}
       </h2>
-      {question.reason && <p class="why">{question.reason}</p>}
+      {question.reason && <p class="why">{visible(question.reason)}</p>}
+      {visible(args) !== args && <p class="why" role="note">It has characters or spaces that are not seen; they are marked ⟨…⟩.</p>}
       {args
         ? edited === null
           ? <Text label="Arguments">{args}</Text>
