@@ -29,6 +29,11 @@ const (
 	retry = time.Second
 	// page is how many events are read from the journal at once.
 	page = 500
+	// pageBytes is how many bytes of durable events a reader is given at once, where
+	// that is not one alone: a reader that stands still holds no more.
+	pageBytes = 256 << 10
+	// readAtOnce is how many subscriptions read the journal at once.
+	readAtOnce = 8
 	// earlyLimit bounds the batches that wait for those before them. What has no
 	// room is read from the journal.
 	earlyLimit = 4096
@@ -41,6 +46,11 @@ const unknown = -1
 // process. It is safe for concurrent use.
 type Follower struct {
 	store journal.Store
+	// shelf is for what readers read from the journal at the same time.
+	shelf shelf
+	// reading are those who read the journal for a subscription now. A page with what
+	// it is decoded to has megabytes, so there are few at once.
+	reading chan struct{}
 	// listening counts the subscriptions.
 	listening atomic.Int32
 
@@ -96,7 +106,7 @@ func (e *Event) JSON() ([]byte, error) {
 
 // New returns a follower of a journal. It reads nothing before somebody subscribes.
 func New(store journal.Store) *Follower {
-	return &Follower{store: store, topics: map[string]*topic{}, pos: unknown, early: map[int64]batch{}, begins: map[chan<- struct{}]bool{}}
+	return &Follower{store: store, reading: make(chan struct{}, readAtOnce), topics: map[string]*topic{}, pos: unknown, early: map[int64]batch{}, begins: map[chan<- struct{}]bool{}}
 }
 
 // join adds a subscription to its tree.

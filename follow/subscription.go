@@ -42,8 +42,10 @@ type Subscription struct {
 	out          []Event
 	closed       bool
 
-	// more says that there is more to read at once.
+	// more says that there is more to read at once, and most is how many events are
+	// read from the journal at once.
 	more bool
+	most int
 
 	// The rest is the topic's. next is the number of the event to read next.
 	next   int64
@@ -70,7 +72,7 @@ func (f *Follower) subscribe(ctx context.Context, q Query) (*Subscription, error
 	}
 	row = row.Placed()
 	s := &Subscription{
-		follower: f, query: q, row: row, wake: make(chan struct{}, 1), pos: q.After, behind: true, next: away, told: map[string]*told{},
+		follower: f, query: q, row: row, wake: make(chan struct{}, 1), pos: q.After, behind: true, next: away, most: page, told: map[string]*told{},
 	}
 	if s.seq, err = journal.SeqAfter(ctx, f.store, row, q.After); err != nil {
 		return nil, err
@@ -153,6 +155,12 @@ func (s *Subscription) Poll(ctx context.Context) ([]Event, error) {
 // readOn reads a page of the journal. While there are more nothing is kept for the
 // subscription; what comes after the last page it finds in the topic.
 func (s *Subscription) readOn(ctx context.Context) error {
+	select {
+	case s.follower.reading <- struct{}{}:
+		defer func() { <-s.follower.reading }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 	s.topic.place(s, true)
 	records, more, err := s.page(ctx)
 	if err != nil {
@@ -166,6 +174,9 @@ func (s *Subscription) readOn(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		if e.size >= shareFrom {
+			e.encoded = s.follower.shelf.of(e.Pos)
+		}
 		s.durable(e)
 	}
 	if s.behind = more; more {
@@ -178,19 +189,32 @@ func (s *Subscription) readOn(ctx context.Context) error {
 	return nil
 }
 
-// page reads on in the journal. What a fork shares with others is not of its tree.
+// page reads on in the journal: as many events as were read at once before, or twice
+// as many, so that large events are not read again and again to be left out.
 func (s *Subscription) page(ctx context.Context) (records []journal.Record, more bool, err error) {
-	store := s.follower.store
+	records, more, err = s.records(ctx)
+	n := fitting(len(records), func(i int) int { return len(records[i].Body) })
+	if s.most = min(2*s.most, page); n < len(records) {
+		s.most = n
+		return slices.Clone(records[:n]), true, err
+	}
+	return records, more, err
+}
+
+// records are the next in the journal. What a fork shares with others is not of its
+// tree.
+func (s *Subscription) records(ctx context.Context) (records []journal.Record, more bool, err error) {
+	store, most := s.follower.store, s.most
 	switch {
 	case !s.query.Tree:
-		records, err = store.Records(ctx, s.row.ID, s.seq, page)
+		records, err = store.Records(ctx, s.row.ID, s.seq, most)
 	case s.seq < s.row.ForkSeq:
-		records, err = store.Records(ctx, s.row.ID, s.seq, int(min(page, s.row.ForkSeq-s.seq)))
+		records, err = store.Records(ctx, s.row.ID, s.seq, int(min(int64(most), s.row.ForkSeq-s.seq)))
 		return records, true, err
 	default:
-		records, err = store.Tree(ctx, s.row.Root, s.pos, page)
+		records, err = store.Tree(ctx, s.row.Root, s.pos, most)
 	}
-	return records, len(records) == page, err
+	return records, len(records) == most, err
 }
 
 // durable notes a durable event, and gives it where it is of what was asked for.

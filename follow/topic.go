@@ -216,7 +216,7 @@ func (t *topic) read(s *Subscription) (gap bool) {
 	}
 	defer t.rest(s)
 	fresh := t.buf[s.next-t.first:]
-	fresh = fresh[:min(len(fresh), page)]
+	fresh = fresh[:fitting(min(len(fresh), page), func(i int) int { return fresh[i].size })]
 	s.buf = append(s.buf[:0], fresh...)
 	s.next += int64(len(fresh))
 	// The usual case: one reader that keeps up, and a buffer that never grows.

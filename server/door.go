@@ -1,6 +1,7 @@
 package server
 
 import (
+	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -33,10 +34,26 @@ func mostConnections() int64 {
 func (d *door) Accept() (net.Conn, error) {
 	for {
 		c, err := d.Listener.Accept()
+		if err == nil {
+			boundSending(c)
+		}
 		if err != nil || d.open.Load() < d.most {
 			return c, err
 		}
 		go d.turnAway(c)
+	}
+}
+
+// sending is how many bytes the system keeps of what a client has not taken. It would
+// keep up to 4 MiB by itself.
+const sending = 128 << 10
+
+func boundSending(c net.Conn) {
+	if secured, is := c.(*tls.Conn); is {
+		c = secured.NetConn()
+	}
+	if tcp, is := c.(*net.TCPConn); is {
+		_ = tcp.SetWriteBuffer(sending) // without it the system's own bound holds
 	}
 }
 

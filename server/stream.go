@@ -181,10 +181,11 @@ func (t *stream) sendAll(events []follow.Event) (over bool, err error) {
 		if e.Seq > 0 && e.Seq <= t.has[e.Run] {
 			continue
 		}
+		over = e.Run == t.row.ID && e.Type() == event.TypeRunCompleted
 		if err := t.add(e); err != nil {
 			return false, err
 		}
-		if over = e.Run == t.row.ID && e.Type() == event.TypeRunCompleted; over {
+		if over {
 			break
 		}
 	}
@@ -194,16 +195,20 @@ func (t *stream) sendAll(events []follow.Event) (over bool, err error) {
 	return over, t.out.flush()
 }
 
-// add adds an event to what is written.
+// add adds an event to what is written. What is not needed any more is given up
+// before that: a reader that does not read keeps what it is written only.
 func (t *stream) add(e *follow.Event) error {
 	if t.agui == nil {
+		kind := string(e.Type())
 		body, err := e.JSON()
 		if err != nil {
 			return err
 		}
-		return t.out.add(e.Pos, string(e.Type()), body)
+		e.Data = nil
+		return t.out.add(e.Pos, kind, body)
 	}
 	events := t.agui.Translate(&e.Event)
+	e.Data = nil
 	if e.Pos > 0 && e.Pos <= t.behind {
 		return nil
 	}
@@ -251,12 +256,17 @@ func (o *sse) within(d time.Duration) { _ = o.control.SetWriteDeadline(time.Now(
 // write writes what there is, in its time, unless there is to be no more. It looks
 // for the end after it has set the time, so that it cannot give back what the end took.
 func (o *sse) write() error {
+	err := o.writeAll(o.text)
+	o.text = o.text[:0]
+	return err
+}
+
+func (o *sse) writeAll(text []byte) error {
 	o.within(slowest)
 	if err := o.ended(); err != nil {
 		return err
 	}
-	_, err := o.w.Write(o.text)
-	o.text = o.text[:0]
+	_, err := o.w.Write(text)
 	return err
 }
 
@@ -291,11 +301,19 @@ func (o *sse) add(pos int64, kind string, body []byte) error {
 	if kind != "" {
 		o.text = fmt.Appendf(o.text, "event: %s\n", kind)
 	}
-	o.text = fmt.Appendf(o.text, "data: %s\n\n", body)
-	if len(o.text) < pieces {
-		return nil
+	o.text = append(o.text, "data: "...)
+	if len(o.text)+len(body) >= pieces { // shared by the run's readers, and not copied for each
+		if err := o.write(); err != nil {
+			return err
+		}
+		if err := o.writeAll(body); err != nil {
+			return err
+		}
+	} else {
+		o.text = append(o.text, body...)
 	}
-	return o.write()
+	o.text = append(o.text, "\n\n"...)
+	return nil
 }
 
 // comment writes what readers pass over.
