@@ -130,7 +130,7 @@ func listLines(items []summarized, width int) []string {
 	rows := make([][]string, len(items))
 	for i, r := range items {
 		rows[i] = []string{
-			r.ID, standingNow(r.RunStatus), r.cost(), plural(r.Cycles, "cycle"),
+			r.ID, standingNow(r.RunStatus), r.cost(), r.did(),
 			firstLine(r.Name, names) + startedBy(r.Run), clock(r.Created), firstLine(r.Model, models),
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/pawlrun/pawl/drive"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
+	"github.com/pawlrun/pawl/launch"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/machine/agent"
 )
@@ -22,6 +23,9 @@ type summarized struct {
 	Usage llm.Usage `json:"usage,omitzero"`
 	// Cost is nil where no model was called.
 	Cost *llm.Cost `json:"cost,omitempty"`
+	// StepCount and IterationCount are what a run has that has no cycles.
+	StepCount      int `json:"stepCount,omitempty"`
+	IterationCount int `json:"iterationCount,omitempty"`
 }
 
 // summaries adds to runs what their first event and their spending say. A run
@@ -32,6 +36,7 @@ func (s *session) summaries(ctx context.Context, runs []control.RunStatus) []sum
 		out[i].RunStatus = r
 		if started, err := s.startOf(ctx, r.Run); err == nil {
 			out[i].Input, out[i].Model = given(started)
+			out[i].StepCount, out[i].IterationCount = s.counted(ctx, r.ID, started)
 		}
 		if usage, cost, err := s.spentBy(ctx, r.Run); err == nil && cost != nil {
 			out[i].Usage, out[i].Cost = usage, cost
@@ -48,6 +53,33 @@ func (s *session) startOf(ctx context.Context, r journal.Run) (event.RunStarted,
 	}
 	forked, err := drive.At[event.RunForked](ctx, s.store, r.ID, r.ForkSeq)
 	return first.Forked(forked), err
+}
+
+// counted are the steps of a workflow's plan, or the iterations of a loop that have
+// ended.
+func (s *session) counted(ctx context.Context, run string, started event.RunStarted) (planned, ended int) {
+	var of steps
+	if of.begin(started); of.ledger == nil {
+		return len(of.lines), 0
+	}
+	for e, err := range drive.AsStored(ctx, s.store, run, event.TypeChildStarted, event.TypeChildFinished, event.Iteration{}.EventType()) {
+		if err != nil {
+			break
+		}
+		of.ledger.add(e.Data)
+	}
+	return 0, of.ledger.ended()
+}
+
+// did is how far a run came, in the unit that it has.
+func (r summarized) did() string {
+	switch {
+	case r.Cycles > 0 || r.StepCount+r.IterationCount == 0 && r.Kind != launch.KindLoop && r.Kind != launch.KindGoal:
+		return plural(r.Cycles, "cycle")
+	case r.StepCount > 0:
+		return plural(r.StepCount, "step")
+	}
+	return plural(r.IterationCount, "iteration")
 }
 
 func given(d event.RunStarted) (input, model string) {

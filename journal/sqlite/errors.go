@@ -24,6 +24,28 @@ func classify(err error) error {
 	return err
 }
 
+// cause is [classify] for an error of a reader's. What a file that was moved away fails
+// with first is chance: that it was moved is what is to be known.
+func (s *Store) cause(err error) error {
+	if s.writer == nil {
+		return classify(err)
+	}
+	return s.writer.file.cause(err)
+}
+
+// cause is [journal.ErrReplaced] where SQLite or the disk failed and the path leads
+// elsewhere by now, and else what [classify] says. A lock says nothing of the file.
+func (f *file) cause(err error) error {
+	failed := sqliteCode(err) != sqlite3.SQLITE_OK || kindOf(err) != nil
+	if err = classify(err); !failed || errors.Is(err, journal.ErrLocked) {
+		return err
+	}
+	if moved := f.check(); moved != nil {
+		return fmt.Errorf("%w (%v)", moved, err)
+	}
+	return err
+}
+
 func kindOf(err error) error {
 	if code := sqliteCode(err); code != sqlite3.SQLITE_OK {
 		return kindOfCode(code)

@@ -132,3 +132,18 @@ func (s *Store) Plan(ctx context.Context, query string, args ...any) (steps []st
 	}
 	return steps, rows.Err()
 }
+
+// Cause is what a failure of a reader or the writer is told as.
+func (s *Store) Cause(err error) error { return s.cause(err) }
+
+// Codes of SQLite by what they mean for a journal.
+const (
+	CodeRead      = sqlite3.SQLITE_IOERR_READ
+	CodeNotOpened = sqlite3.SQLITE_CANTOPEN
+	CodeMoved     = sqlite3.SQLITE_READONLY_DBMOVED
+	CodeCorrupt   = sqlite3.SQLITE_CORRUPT
+	CodeBusy      = sqlite3.SQLITE_BUSY
+)
+
+// Failed is a failure of SQLite's.
+func Failed(code int32) error { return &sqliteError{code: code, message: "it failed"} }

@@ -328,6 +328,42 @@ func TestAFileThatIsMovedAwayTakesNoMoreWrites(t *testing.T) {
 	}
 }
 
+// What a file that was moved away fails with first is chance; that it was moved is what
+// is told, by reads as by writes.
+func TestAMovedFileIsToldWhateverFailsFirst(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "dir", "journal.db")
+	s, err := sqlite.Open(t.Context(), path, sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	failures := []struct {
+		err  error
+		kind error // while the file is there
+	}{
+		{sqlite.Failed(sqlite.CodeRead), journal.ErrIO}, {sqlite.Failed(sqlite.CodeMoved), journal.ErrReadOnly},
+		{sqlite.Failed(sqlite.CodeCorrupt), journal.ErrCorrupt}, {sqlite.Failed(sqlite.CodeNotOpened), nil}, {syscall.EIO, journal.ErrIO},
+	}
+	for _, f := range failures {
+		if got := s.Cause(f.err); errors.Is(got, journal.ErrReplaced) || f.kind != nil && !errors.Is(got, f.kind) {
+			t.Errorf("%v of a file that is there is told as %v", f.err, got)
+		}
+	}
+	if err := os.Rename(filepath.Dir(path), filepath.Dir(path)+".old"); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range failures {
+		if got := s.Cause(f.err); !errors.Is(got, journal.ErrReplaced) || f.kind != nil && errors.Is(got, f.kind) {
+			t.Errorf("%v of a file that was moved is told as %v", f.err, got)
+		}
+	}
+	for _, err := range []error{sqlite.Failed(sqlite.CodeBusy), journal.ErrStale, fs.ErrNotExist} {
+		if got := s.Cause(err); errors.Is(got, journal.ErrReplaced) {
+			t.Errorf("%v, which says nothing of the file, is told as %v", err, got)
+		}
+	}
+}
+
 func TestClosedIsClosedForEverybody(t *testing.T) {
 	s, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "journal.db"), sqlite.Options{})
 	if err != nil {

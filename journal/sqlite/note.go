@@ -83,7 +83,7 @@ func (s *Store) Notes(ctx context.Context, before int64, limit int) ([]journal.N
 	rows, err := s.readers.QueryContext(ctx,
 		`SELECT id, at, expires, body FROM notes WHERE key IS NULL AND (?1 = 0 OR id < ?1) ORDER BY id DESC LIMIT ?2`, before, limit)
 	if err != nil {
-		return nil, fmt.Errorf("sqlite: read notes: %w", classify(err))
+		return nil, fmt.Errorf("sqlite: read notes: %w", s.cause(err))
 	}
 	defer rows.Close()
 	var out []journal.Note
@@ -92,13 +92,13 @@ func (s *Store) Notes(ctx context.Context, before int64, limit int) ([]journal.N
 		var at, expires int64
 		var body []byte
 		if err := rows.Scan(&n.ID, &at, &expires, &body); err != nil {
-			return nil, fmt.Errorf("sqlite: read notes: %w", classify(err))
+			return nil, fmt.Errorf("sqlite: read notes: %w", s.cause(err))
 		}
 		n.At, n.Expires, n.Body = fromNanos(at), fromNanos(expires), body
 		out = append(out, n)
 	}
 	if err := rows.Err(); err != nil {
-		return nil, fmt.Errorf("sqlite: read notes: %w", classify(err))
+		return nil, fmt.Errorf("sqlite: read notes: %w", s.cause(err))
 	}
 	return out, nil
 }

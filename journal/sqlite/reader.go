@@ -31,7 +31,7 @@ func (s *Store) Run(ctx context.Context, id string) (journal.Run, error) {
 		err = journal.ErrNotFound
 	}
 	if err != nil {
-		return journal.Run{}, fmt.Errorf("sqlite: read run %s: %w", id, classify(err))
+		return journal.Run{}, fmt.Errorf("sqlite: read run %s: %w", id, s.cause(err))
 	}
 	return r, nil
 }
@@ -127,19 +127,19 @@ func (s *Store) listing(f journal.Filter) (query string, args []any) {
 func (s *Store) queryRuns(ctx context.Context, query string, args ...any) ([]journal.Run, error) {
 	rows, err := s.readers.QueryContext(ctx, query, args...)
 	if err != nil {
-		return nil, fmt.Errorf("sqlite: list runs: %w", classify(err))
+		return nil, fmt.Errorf("sqlite: list runs: %w", s.cause(err))
 	}
 	defer rows.Close()
 	var out []journal.Run
 	for rows.Next() {
 		r, err := scanRun(rows)
 		if err != nil {
-			return nil, fmt.Errorf("sqlite: list runs: %w", classify(err))
+			return nil, fmt.Errorf("sqlite: list runs: %w", s.cause(err))
 		}
 		out = append(out, r)
 	}
 	if err := rows.Err(); err != nil {
-		return nil, fmt.Errorf("sqlite: list runs: %w", classify(err))
+		return nil, fmt.Errorf("sqlite: list runs: %w", s.cause(err))
 	}
 	return out, nil
 }
@@ -181,7 +181,7 @@ func (s *Store) Tail(ctx context.Context, after int64, limit int) ([]journal.Rec
 // Last is the newest pos that a record was given.
 func (s *Store) Last(ctx context.Context) (pos int64, err error) {
 	if err := s.readers.QueryRowContext(ctx, s.queries.last).Scan(&pos); err != nil {
-		return 0, fmt.Errorf("sqlite: find the newest event: %w", classify(err))
+		return 0, fmt.Errorf("sqlite: find the newest event: %w", s.cause(err))
 	}
 	return pos, nil
 }
@@ -223,23 +223,23 @@ func (s *Store) prepared(ctx context.Context, query string) (*sql.Stmt, error) {
 func (s *Store) queryRecords(ctx context.Context, query string, args ...any) ([]journal.Record, error) {
 	stmt, err := s.prepared(ctx, query)
 	if err != nil {
-		return nil, fmt.Errorf("sqlite: read events: %w", classify(err))
+		return nil, fmt.Errorf("sqlite: read events: %w", s.cause(err))
 	}
 	rows, err := stmt.QueryContext(ctx, args...)
 	if err != nil {
-		return nil, fmt.Errorf("sqlite: read events: %w", classify(err))
+		return nil, fmt.Errorf("sqlite: read events: %w", s.cause(err))
 	}
 	defer rows.Close()
 	var out []journal.Record
 	for rows.Next() {
 		var r journal.Record
 		if err := rows.Scan(&r.Pos, &r.Run, &r.Seq, &r.Type, &r.Body, &r.Root); err != nil {
-			return nil, fmt.Errorf("sqlite: read events: %w", classify(err))
+			return nil, fmt.Errorf("sqlite: read events: %w", s.cause(err))
 		}
 		out = append(out, r)
 	}
 	if err := rows.Err(); err != nil {
-		return nil, fmt.Errorf("sqlite: read events: %w", classify(err))
+		return nil, fmt.Errorf("sqlite: read events: %w", s.cause(err))
 	}
 	return out, nil
 }
@@ -252,7 +252,7 @@ func (s *Store) Inbox(ctx context.Context, run string) ([]journal.Command, error
 	}
 	rows, err := s.readers.QueryContext(ctx, query, args...)
 	if err != nil {
-		return nil, fmt.Errorf("sqlite: read inbox of %s: %w", run, classify(err))
+		return nil, fmt.Errorf("sqlite: read inbox of %s: %w", run, s.cause(err))
 	}
 	defer rows.Close()
 	var out []journal.Command
@@ -260,7 +260,7 @@ func (s *Store) Inbox(ctx context.Context, run string) ([]journal.Command, error
 		var id int64
 		var body []byte
 		if err := rows.Scan(&id, &body); err != nil {
-			return nil, fmt.Errorf("sqlite: read inbox of %s: %w", run, classify(err))
+			return nil, fmt.Errorf("sqlite: read inbox of %s: %w", run, s.cause(err))
 		}
 		var c journal.Command
 		if err := json.Unmarshal(body, &c); err != nil {
@@ -270,7 +270,7 @@ func (s *Store) Inbox(ctx context.Context, run string) ([]journal.Command, error
 		out = append(out, c)
 	}
 	if err := rows.Err(); err != nil {
-		return nil, fmt.Errorf("sqlite: read inbox of %s: %w", run, classify(err))
+		return nil, fmt.Errorf("sqlite: read inbox of %s: %w", run, s.cause(err))
 	}
 	if len(out) == 0 && run != "" {
 		_, err = s.Run(ctx, run)
@@ -286,7 +286,7 @@ func (s *Store) Blob(ctx context.Context, digest string) ([]byte, error) {
 		err = journal.ErrNotFound
 	}
 	if err != nil {
-		return nil, fmt.Errorf("sqlite: read blob %s: %w", digest, classify(err))
+		return nil, fmt.Errorf("sqlite: read blob %s: %w", digest, s.cause(err))
 	}
 	return b, nil
 }

@@ -198,7 +198,9 @@ func (w *writer) transact(group []*op) error {
 		return w.lost
 	}
 	if err := w.conn.transact(group); err != nil {
-		if syncFailed(err) {
+		if err = w.file.cause(err); errors.Is(err, journal.ErrReplaced) {
+			w.lost = err
+		} else if syncFailed(err) {
 			w.lost = fmt.Errorf("sqlite: %s: nothing more is written until it is opened anew: %w", w.file.path, err)
 		}
 		return err
