@@ -31,6 +31,9 @@ func (e *Engine) take(ctx context.Context, run string, whole bool) (*driver, eve
 	if err == nil && d.machine.State().Phase == machine.Ended {
 		err = fmt.Errorf("engine: run %s: %w", run, journal.ErrEnded)
 	}
+	if err == nil {
+		err = e.whole(ctx, d)
+	}
 	if err != nil {
 		err = errors.Join(err, e.store.Release(context.WithoutCancel(ctx), lease))
 		e.unclaim(run)
@@ -38,6 +41,21 @@ func (e *Engine) take(ctx context.Context, run string, whole bool) (*driver, eve
 	}
 	d.log.lease.take(lease, asked)
 	return d, started, nil
+}
+
+// whole returns an error unless the last event that was read is the one that the run's
+// row knows. Those before it carry each other's hashes.
+func (e *Engine) whole(ctx context.Context, d *driver) error {
+	row, err := e.store.Run(ctx, d.run.id)
+	if err == nil && (row.Seq != d.log.seq || row.Head != d.log.head) {
+		err = &unreadableError{&journal.CorruptError{
+			Run: d.run.id, Seq: d.log.seq, What: "its hash is not the one in the run's row", Want: row.Head, Got: d.log.head,
+		}}
+	}
+	if err != nil {
+		return fmt.Errorf("engine: load run %s: %w", d.run.id, err)
+	}
+	return nil
 }
 
 // load folds a run's journal into a machine.

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawlrun/pawl/control"
+	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/journal/sqlite"
 	"github.com/pawlrun/pawl/models"
 )
@@ -37,7 +39,13 @@ func (a *app) journalHealth(ctx context.Context) finding {
 			f.Detail = fmt.Sprintf("%s: %s", a.journalPath, a.describe(err))
 			return f
 		default:
+			err := store.Check(ctx)
 			_ = store.Close()
+			if errors.Is(err, journal.ErrCorrupt) {
+				f.Detail = fmt.Sprintf("%s: %s", a.journalPath, control.Plain(err))
+				f.Help = "'pawl runs verify --all' names the runs that are whole, and 'pawl runs export' saves them; restore the file from a backup, or " + f.Help
+				return f
+			}
 		}
 	case errors.Is(err, fs.ErrNotExist):
 		dir = nearestDirectory(dir)

@@ -66,8 +66,13 @@ func (a *app) verify(ctx context.Context, args []string, head string, asJSON boo
 	var results []verified
 	problem := ""
 	if len(args) == 0 {
-		if results, err = s.verifyAll(ctx); err == nil {
-			problem, err = s.checkFile(ctx)
+		results, err = s.verifyAll(ctx)
+		unlisted := damaged(err)
+		if err == nil || unlisted {
+			listing := err
+			if problem, err = s.checkFile(ctx); err == nil && problem == "" && unlisted {
+				problem = control.Plain(listing)
+			}
 		}
 	} else {
 		results, err = s.verifyNamed(ctx, args[0], head)
@@ -136,7 +141,15 @@ func (s *session) verifyOne(ctx context.Context, id, head string) (verified, err
 	if corrupt, ok := errors.AsType[*journal.CorruptError](err); ok {
 		return verified{Verified: v, Problem: corrupt.Error()}, nil
 	}
+	if damaged(err) {
+		return verified{Verified: v, Problem: control.Plain(err)}, nil
+	}
 	return verified{Verified: v, OK: err == nil}, err
+}
+
+// damaged reports whether what is stored cannot be read, of which other runs know nothing.
+func damaged(err error) bool {
+	return errors.Is(err, journal.ErrCorrupt) || errors.Is(err, journal.ErrIO)
 }
 
 // checkFile says what is wrong with the file itself, "" for nothing.
@@ -146,7 +159,7 @@ func (s *session) checkFile(ctx context.Context) (string, error) {
 		return "", nil
 	}
 	err := file.Check(ctx)
-	if errors.Is(err, journal.ErrCorrupt) {
+	if damaged(err) {
 		return control.Plain(err), nil
 	}
 	return "", err

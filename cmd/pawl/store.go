@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/pawlrun/pawl/control"
 	"github.com/pawlrun/pawl/engine"
@@ -37,6 +38,9 @@ const (
 	// toServe is toCreate for a server.
 	toServe
 )
+
+// checkPatience is how long a journal is checked before it is written to.
+const checkPatience = 250 * time.Millisecond
 
 // errNoJournal is wrapped where a journal is to be read that is not there.
 var errNoJournal = errors.New("there is no journal")
@@ -84,6 +88,11 @@ func (a *app) open(ctx context.Context, m mode) (*session, error) {
 	}
 	if wrong, ok := errors.AsType[*fs.PathError](err); ok && noPlace(wrong.Err) {
 		return nil, usagef("the journal %s cannot be opened: %w; name another one with --journal", a.journalPath, wrong)
+	}
+	if err == nil && m != toRead {
+		if err = store.CheckPages(ctx, checkPatience); err != nil {
+			_ = store.Close()
+		}
 	}
 	if err != nil {
 		return nil, failure(err)

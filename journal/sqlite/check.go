@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/pawlrun/pawl/journal"
 )
@@ -16,7 +17,7 @@ const mostFaults = 5
 // [journal.Verify]. A damaged file is a [journal.ErrCorrupt]. It may take long
 // and stops nobody from writing.
 func (s *Store) Check(ctx context.Context) error {
-	faults, err := s.integrity(ctx)
+	faults, err := s.integrity(ctx, "integrity_check")
 	if err == nil && len(faults) == 0 && s.queries.ownerless != "" {
 		var n int
 		err = s.readers.QueryRowContext(ctx, s.queries.ownerless).Scan(&n)
@@ -25,7 +26,7 @@ func (s *Store) Check(ctx context.Context) error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("sqlite: check the file: %w", classify(err))
+		return fmt.Errorf("sqlite: check the file: %w", s.cause(err))
 	}
 	if len(faults) > 0 {
 		return fmt.Errorf("sqlite: %w: %s", journal.ErrCorrupt, strings.Join(faults, "; "))
@@ -33,9 +34,25 @@ func (s *Store) Check(ctx context.Context) error {
 	return nil
 }
 
-// integrity is what SQLite finds wrong with the file.
-func (s *Store) integrity(ctx context.Context) ([]string, error) {
-	rows, err := s.readers.QueryContext(ctx, fmt.Sprintf("PRAGMA integrity_check(%d)", mostFaults))
+// CheckPages is the part of [Store.Check] that reads each page once. It gives up after
+// patience, which is no error: a large file takes longer.
+func (s *Store) CheckPages(ctx context.Context, patience time.Duration) error {
+	within, stop := context.WithTimeout(ctx, patience)
+	defer stop()
+	switch faults, err := s.integrity(within, "quick_check"); {
+	case err != nil && within.Err() != nil && ctx.Err() == nil:
+		return nil
+	case err != nil:
+		return fmt.Errorf("sqlite: check the file: %w", s.cause(err))
+	case len(faults) > 0:
+		return fmt.Errorf("sqlite: %w: %s", journal.ErrCorrupt, strings.Join(faults, "; "))
+	}
+	return nil
+}
+
+// integrity is what SQLite finds wrong with the file by one of its checks.
+func (s *Store) integrity(ctx context.Context, check string) ([]string, error) {
+	rows, err := s.readers.QueryContext(ctx, fmt.Sprintf("PRAGMA %s(%d)", check, mostFaults))
 	if err != nil {
 		return nil, err
 	}
