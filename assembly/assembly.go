@@ -256,9 +256,12 @@ func Hides(r policy.Rules, tools *tool.Set, name string) (rule string, hides boo
 	if !known {
 		return "", false
 	}
-	return r.Hides(policy.Tool{
-		Name: t.Name, ReadOnly: t.ReadOnly, Risk: t.Risk, Judged: t.Facts != nil, Outgoing: t.Labels != nil && t.Labels.Outgoing,
-	})
+	return r.Hides(Visible(t))
+}
+
+// Visible is what decides whether a tool is hidden.
+func Visible(t tool.Tool) policy.Tool {
+	return policy.Tool{Name: t.Name, ReadOnly: t.ReadOnly, Risk: t.Risk, Judged: t.Facts != nil, Outgoing: t.Labels != nil && t.Labels.Outgoing}
 }
 
 // Closing closes an environment that no run will use.

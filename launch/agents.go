@@ -9,13 +9,16 @@ import (
 	"slices"
 
 	"github.com/pawlrun/pawl/assembly"
+	"github.com/pawlrun/pawl/egress"
 	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/models"
 	"github.com/pawlrun/pawl/policy"
+	"github.com/pawlrun/pawl/sandbox"
 	"github.com/pawlrun/pawl/secret"
 	"github.com/pawlrun/pawl/spec"
 	"github.com/pawlrun/pawl/tool"
+	"github.com/pawlrun/pawl/tool/web"
 )
 
 // maxAgentFiles bounds the files of agents that one run may offer, itself and
@@ -217,8 +220,8 @@ func (o Options) declaredOf(source string) (*tool.Set, error) {
 	return o.tree.tools.of(source, func() (*tool.Set, error) { return o.declared(source, map[string]bool{}) })
 }
 
-// declared are the tools of an agent as they are declared, of no workspace. One
-// that offers itself again, by way of others, may do anything.
+// declared are the tools of an agent as they are declared, of no workspace, but for
+// those that its own file hides from it.
 func (o Options) declared(source string, on map[string]bool) (*tool.Set, error) {
 	a, err := o.pinnedFile(source)
 	if err != nil {
@@ -232,6 +235,7 @@ func (o Options) declared(source string, on map[string]bool) (*tool.Set, error) 
 		all = append(all, unknownTool("provider"))
 	}
 	declare(all, a.Tools)
+	all = o.usable(a, all)
 	on[source] = true
 	defer delete(on, source)
 	for _, t := range a.Offers() {
@@ -239,8 +243,8 @@ func (o Options) declared(source string, on map[string]bool) (*tool.Set, error) 
 		if err != nil {
 			return nil, fmt.Errorf("launch: %w", err)
 		}
-		if on[below] {
-			all = append(all, unknownTool(t.Name))
+		if on[below] { // what that one can do is counted where it was begun with
+			all = append(all, tool.ForAgent(t.Name, t.Description, &tool.Set{}))
 			continue
 		}
 		own, err := o.declared(below, on)
@@ -250,6 +254,26 @@ func (o Options) declared(source string, on map[string]bool) (*tool.Set, error) 
 		all = append(all, tool.ForAgent(t.Name, t.Description, own))
 	}
 	return tool.NewSet(all...)
+}
+
+// usable are tools as the file of their agent lets it use them: not those that are
+// hidden from it, and without a way out where the file has no network.
+func (o Options) usable(a *spec.Agent, all []tool.Tool) []tool.Tool {
+	r := rules(a, o)
+	all = slices.DeleteFunc(all, func(t tool.Tool) bool {
+		_, hidden := r.Hides(assembly.Visible(t))
+		return hidden || t.Name == web.Name && a.Tools.Permissions.Egress().Network == egress.NetworkNone
+	})
+	c := confinement{tier: sandbox.None, policy: o.sandboxPolicy(a), onDemand: a.Tools.Permissions.OnDemand()}
+	if o.Sandbox != nil {
+		c.tier = o.Sandbox.Tier()
+	}
+	for i := range all {
+		if _, declared := a.Tools.Labels.Of(all[i].Name); !declared && all[i].Name == shellTool && c.offline() {
+			all[i].Labels, all[i].LabelsFor = &event.Labels{Private: true}, nil
+		}
+	}
+	return all
 }
 
 // writes reports whether an agent that was pinned, or one that it offers, can change a

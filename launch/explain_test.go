@@ -164,3 +164,34 @@ func TestAMissingRepositoryIsAWarningOfCheckAndRefusesARun(t *testing.T) {
 		}
 	}
 }
+
+// A call of an agent is one that can send where the agent has a tool that can.
+func TestAnAgentWithoutAToolThatCanSendSendsNothing(t *testing.T) {
+	for tools, outgoing := range map[string]bool{
+		"{allow: [fs.read, fs.write]}":                                                    false,
+		"{allow: [fs.read, web.fetch]}":                                                   true,
+		"{allow: [web.fetch], permissions: {network: none}}":                              false,
+		"{allow: [fs.read, shell.exec]}":                                                  true, // there is no sandbox here
+		"{rules: [{deny: shell.exec}]}":                                                   false,
+		"{rules: [{deny: shell.exec, command: \"curl *\"}]}":                              true,
+		"{mode: plan, allow: [web.fetch]}":                                                true,
+		"{allow: [fs.read], agents: [{name: self, description: A., file: child.yaml}]}":   false,
+		"{allow: [web.fetch], agents: [{name: self, description: A., file: child.yaml}]}": true,
+		"{allow: [], agents: [{name: other, description: A., file: back.yaml}]}":          false,
+		"{allow: [], agents: [{name: other, description: A., file: sends.yaml}]}":         true,
+		"{allow: [], provider: [web_search], labels: {}}":                                 true,
+	} {
+		dir := written(t, map[string]string{
+			"agent.yaml": "identity: {name: lead}\n" + named + "tools: {allow: [], agents: [{name: child, description: A., file: child.yaml}]}\n",
+			"child.yaml": "identity: {name: child}\n" + named + "tools: " + tools + "\n",
+			"back.yaml":  "identity: {name: back}\n" + named + "tools: {allow: [fs.read], agents: [{name: child, description: A., file: child.yaml}]}\n",
+			"sends.yaml": "identity: {name: sends}\n" + named + "tools: {allow: [web.fetch], agents: [{name: child, description: A., file: child.yaml}]}\n",
+		})
+		for range 2 {
+			e, err := explained(t, filepath.Join(dir, "agent.yaml"), "child Go on.")
+			if err != nil || e.Call.Labels.Outgoing != outgoing || (e.Tainted != nil) != outgoing {
+				t.Errorf("%s: it sends: %t, with both in the run it is %+v: %v", tools, e.Call.Labels.Outgoing, e.Tainted, err)
+			}
+		}
+	}
+}
