@@ -130,6 +130,41 @@ func TestEachLoopWorksOnTheMessageOfItsStart(t *testing.T) {
 	})
 }
 
+// rows: RON-64, RON-65
+func TestTheStatusSaysWhatEachLoopIsAt(t *testing.T) {
+	type criteria = struct{ Type, Value string }
+	logged := []string{"a slow try", "a slow try"}
+	for name, c := range map[string]struct {
+		agent, then string
+		after       time.Duration
+		want        rondoState
+	}{
+		"in its third iteration":  {"slow", "", 25 * time.Second, rondoState{3, 3, criteria{"max_iterations", ""}, "running", logged, ""}},
+		"paused after its second": {"slow", "pause", 15 * time.Second, rondoState{2, 3, criteria{"max_iterations", ""}, "paused", logged, ""}},
+		"waiting for a person":    {"reviewed", "", time.Minute, rondoState{1, 4, criteria{"manual", ""}, "paused", []string{"the first try"}, ""}},
+		"failed":                  {"broken", "", time.Minute, rondoState{1, 3, criteria{"max_iterations", ""}, "failed", []string{"It failed: no such key"}, ""}},
+		"with a command":          {"tested", "", time.Minute, rondoState{2, 2, criteria{"test_pass", "false"}, "completed", []string{"the first try", "the first try"}, ""}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inSockets(t, more, func(on connected) {
+				on.loop(http.StatusAccepted, c.agent, "start", rondoMessage)
+				time.Sleep(c.after)
+				if c.then != "" {
+					on.loop(http.StatusOK, c.agent, c.then, "")
+					time.Sleep(time.Minute)
+				}
+				got := on.loop(http.StatusOK, c.agent, "status", "").Data
+				if diff := cmp.Diff(&c.want, got.State); diff != "" {
+					t.Errorf("active: %v (-want +got):\n%s", got.Active, diff)
+				}
+				if got.Active {
+					on.loop(http.StatusOK, c.agent, "stop", "")
+				}
+			})
+		})
+	}
+}
+
 // rows: RON-62, RON-63
 func TestALoopStartsWhereItIsEnabledAndNoneRuns(t *testing.T) {
 	inLoops(t, func(l local, _ string) {

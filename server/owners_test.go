@@ -129,6 +129,57 @@ func TestALoopLivesWhileItsOwnerIsConnectedOrComesBack(t *testing.T) {
 	})
 }
 
+// rows: RON-71..73
+//
+// Whoever else is connected, a loop is torn down when its own owner leaves for good, and
+// not while the owner comes back in time.
+func TestTheLoopOfWhoLeavesForGoodIsTornDown(t *testing.T) {
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	synctest.Test(t, func(t *testing.T) {
+		file := filepath.Join(t.TempDir(), "tokens.yaml")
+		given := map[string]string{}
+		for _, name := range []string{"ann", "bob"} {
+			token, err := tokens.Create(file, tokens.Entry{Name: name, Role: access.Editor})
+			if err != nil {
+				t.Fatal(err)
+			}
+			given[name] = token
+		}
+		s, _ := newServerWith(t, memory.New(nil), lasting, func(o *server.Options) { o.OwnerGone, o.Tokens, o.NoAuth = byDefault, file, false })
+		onNetwork(local{s, t}, func(c connected) {
+			joined := func(name string) *socket {
+				s := c.open("websocket", given[name], nil)
+				s.hears("connect")
+				return s
+			}
+			bob := joined("bob")
+			defer bob.leave()
+			loopOf := func() (active bool, status string) {
+				asker := &socket{t: t, client: c.client, header: http.Header{"Authorization": {"Bearer " + given["bob"]}}}
+				_, body := asker.ask(http.MethodGet, "http://127.0.0.1:3001/api/agents/lasts/loop/status", "")
+				d := as[envelope](t, []byte(body)).Data
+				return d.Active, d.State.Status
+			}
+			ann := joined("ann")
+			ann.start("lasts")
+			for i := range 3 {
+				ann.leave()
+				time.Sleep(50 * time.Second)
+				ann = joined("ann")
+				time.Sleep(2 * time.Minute)
+				if active, status := loopOf(); !active {
+					t.Errorf("after return %d it is %s", i+1, status)
+				}
+			}
+			ann.leave()
+			time.Sleep(61 * time.Second)
+			if active, status := loopOf(); active {
+				t.Errorf("when its owner has left for good it is %s", status)
+			}
+		})
+	})
+}
+
 // A client that goes without a word is missed when it answers no ping.
 func TestAClientThatVanishesIsMissed(t *testing.T) {
 	inOwners(t, byDefault, func(c connected) {

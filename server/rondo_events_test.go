@@ -16,6 +16,10 @@ import (
 var more = map[string]string{
 	"broken.yaml":        "identity: {name: broken}\nmodel_policy: {primary: {model: scripted/broken.script.yaml}}\nloop: {loopEnabled: true, maxIterations: 3}\n",
 	"broken.script.yaml": "- error: {status: 401, message: no such key}\n",
+	"tested.yaml": "identity: {name: tested}\nmodel_policy: {primary: {model: scripted/quick.script.yaml}}\n" +
+		"loop: {loopEnabled: true, maxIterations: 2, loopCriteria: {type: test_pass, value: 'false'}}\n",
+	"again.yaml": "identity: {name: again}\nmodel_policy: {primary: {model: scripted/quick.script.yaml}}\n" +
+		"loop: {loopEnabled: true, maxIterations: 3, loopCriteria: {type: manual}, on_reject: continue_with_feedback}\n",
 	"judged.yaml": "identity: {name: judged}\nmodel_policy: {primary: {model: scripted/quick.script.yaml}}\n" +
 		"loop: {loopEnabled: true, maxIterations: 3, loopCriteria: {type: manual}}\n",
 }
@@ -66,6 +70,14 @@ func TestClientsHearOfALoopInRondoFlowsWords(t *testing.T) {
 		)},
 		"stopped": {"judged", "loop:stop", `{"agentId": "judged"}`, append(reviewed("judged"),
 			f(ended, "judged", "info", "Loop stopped after 1 iterations", `,"iteration":1`), f(status, "judged", "idle"),
+		)},
+		"three iterations": {"slow", "", "", []string{
+			f(status, "slow", "running"), f(iteration, "slow", 1, 3), f(progress, "slow", 1, "a slow try"), f(iteration, "slow", 2, 3), f(progress, "slow", 2, "a slow try"),
+			f(iteration, "slow", 3, 3), f(progress, "slow", 3, "a slow try"),
+			f(ended, "slow", "info", "Loop completed after 3 iterations", `,"iteration":3,"output":"a slow try"`), f(status, "slow", "idle"),
+		}},
+		"rejected, and tried again": {"again", "loop:approve", `{"agentId": "again", "loopId": "review-1", "approved": false}`, append(reviewed("again"),
+			f(iteration, "again", 2, 3), f(progress, "again", 2, "the first try"), f(review, "again", 2), f(status, "again", "paused"),
 		)},
 		"failed": {"broken", "", "", []string{
 			f(status, "broken", "running"), f(iteration, "broken", 1, 3), f(progress, "broken", 1, "It failed: no such key"),

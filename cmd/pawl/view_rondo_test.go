@@ -28,7 +28,7 @@ func (p project) newestRoot() string {
 	return r.Root
 }
 
-// rows: RON-35..42
+// rows: RON-7, RON-35..42
 func TestRondoHearsTheFiveEventsOfALoop(t *testing.T) {
 	long := strings.Repeat("x", 400)
 	says := func(text string) string { return "- text: " + text + "\n" }

@@ -85,6 +85,7 @@ func checkpoints(p *player) (all []event.Checkpoint) {
 	return all
 }
 
+// rows: HAR-70
 func TestACheckpointComesAfterATime(t *testing.T) {
 	p := goalPlayer(t, towards(plan.Goal{After: time.Hour}, plan.Loop{Max: 4}, command("check")), nil)
 	p.says = func(a machine.StartChild) (event.Outcome, event.Taint) {
@@ -133,10 +134,11 @@ func TestEveryRuleEndsAGoalUnderItsOwnReason(t *testing.T) {
 		status  event.Status
 		ran     int
 	}{
-		"all of it holds":               {plan: towards(plan.Goal{}, plan.Loop{}, holds, judge), answers: map[string]event.Outcome{"goal.0/judge": gave("", `{"verdict":"done","reason":"r"}`)}, reason: event.ReasonConditionMet, kind: "done", status: event.StatusCompleted, ran: 1},
-		"a final answer":                {plan: towards(plan.Goal{FinalAnswer: true}, plan.Loop{}, command("check")), reason: event.ReasonFinalAnswer, status: event.StatusCompleted, ran: 1},
-		"a final answer, which is done": {plan: towards(plan.Goal{FinalAnswer: true}, plan.Loop{}, holds), reason: event.ReasonConditionMet, kind: "done", status: event.StatusCompleted, ran: 1},
-		"its cap":                       {plan: towards(plan.Goal{}, plan.Loop{Max: 2}, command("check")), reason: event.ReasonMaxIterations, status: event.StatusStopped, ran: 2},
+		"all of it holds":                           {plan: towards(plan.Goal{}, plan.Loop{}, holds, judge), answers: map[string]event.Outcome{"goal.0/judge": gave("", `{"verdict":"done","reason":"r"}`)}, reason: event.ReasonConditionMet, kind: "done", status: event.StatusCompleted, ran: 1},
+		"a final answer":                            {plan: towards(plan.Goal{FinalAnswer: true}, plan.Loop{}, command("check")), reason: event.ReasonFinalAnswer, status: event.StatusCompleted, ran: 1},
+		"a final answer, which is done":             {plan: towards(plan.Goal{FinalAnswer: true}, plan.Loop{}, holds), reason: event.ReasonConditionMet, kind: "done", status: event.StatusCompleted, ran: 1},
+		"a failed iteration is no final answer":     {plan: towards(plan.Goal{FinalAnswer: true}, plan.Loop{}, command("check")), answers: map[string]event.Outcome{"goal.0": fails("x"), "goal.1": fails("y")}, reason: event.ReasonFinalAnswer, status: event.StatusCompleted, ran: 3},
+		"its cap":                                   {plan: towards(plan.Goal{}, plan.Loop{Max: 2}, command("check")), reason: event.ReasonMaxIterations, status: event.StatusStopped, ran: 2},
 		"the judge has no word before the evidence": {plan: towards(plan.Goal{}, plan.Loop{Max: 1}, command("check"), judge), reason: event.ReasonMaxIterations, status: event.StatusStopped, ran: 1},
 		"the judge says no":                         {plan: towards(plan.Goal{}, plan.Loop{Max: 1}, holds, judge), answers: map[string]event.Outcome{"goal.0/judge": gave("", `{"verdict":"not_done","reason":"r"}`)}, reason: event.ReasonMaxIterations, status: event.StatusStopped, ran: 1},
 		"the judge says never":                      {plan: towards(plan.Goal{}, plan.Loop{}, holds, judge), answers: map[string]event.Outcome{"goal.0/judge": gave("", `{"verdict":"impossible","reason":"r"}`)}, reason: event.ReasonImpossible, status: event.StatusFailed, ran: 1},

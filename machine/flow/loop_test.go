@@ -206,6 +206,7 @@ func TestAJudgeWithoutAVerdictStopsAndFailsNothing(t *testing.T) {
 	for name, glitch := range map[string]event.Outcome{
 		"no call of the result tool": ok("Hard to say."),
 		"a model error":              fails("overloaded"),
+		"its turn limit":             {Status: event.StatusStopped, Reason: event.ReasonMaxCycles, Limit: "max_cycles", FinalOutput: "Hard to say."},
 		"another schema":             gave("Hard to say.", `{"finished":true}`),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -333,10 +334,11 @@ func TestEachItemIsAnIterationAndThoseGoSideBySide(t *testing.T) {
 	}
 }
 
-// rows: DAG-48
+// rows: DAG-47, DAG-48
 func TestTheLeastOfAllBoundsHoldsForItems(t *testing.T) {
 	for name, c := range map[string]struct{ plan, run, items, most int }{
 		"none": {0, 0, 0, 30}, "the loop's": {0, 0, 4, 4}, "the plan's": {3, 0, 4, 3}, "the run's": {3, 2, 4, 2},
+		"the loop's below the run's": {0, 5, 3, 3}, "the loop's below the plan's": {5, 0, 3, 3}, "the loop's below both": {6, 5, 1, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := each(static(30), step("work"))

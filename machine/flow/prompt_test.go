@@ -33,6 +33,10 @@ func TestWhatStepsAreTold(t *testing.T) {
 		"the second iteration":      {judged(3, plan.Loop{}), "dev-cycle.1.implement"},
 		"the review in the second":  {judged(3, plan.Loop{}), "dev-cycle.1.review"},
 		"a loop of the step itself": {single(plan.Loop{Max: 2}), "check.1"},
+		"the third iteration":       {judged(3, plan.Loop{}), "dev-cycle.2.implement"},
+		"the review in the third":   {judged(3, plan.Loop{}), "dev-cycle.2.review"},
+		"the judge of the third":    {judged(3, plan.Loop{}), "dev-cycle.2/judge"},
+		"the third of the step":     {single(plan.Loop{Max: 3}), "check.2"},
 		"an item":                   {each(static(2)), "deploy-each[1].deploy"},
 		"the second step of it":     {each(static(2)), "deploy-each[1].verify"},
 		"after all rounds":          {judged(2, plan.Loop{Output: plan.Cumulative, OnLimit: plan.LimitIsOK}), "ship"},
@@ -42,6 +46,7 @@ func TestWhatStepsAreTold(t *testing.T) {
 			p.eval = isTrue(func(machine.Evaluate) bool { return false })
 			p.says = named(map[string]event.Outcome{
 				"design":             gave("A plan of the API.", `{"routes":["/a"]}`),
+				"check.1":            gave("The second try.", `{"try":2}`),
 				"dev-cycle.0.review": gave("It lacks tests.", `{"grade":3}`),
 				"dev-cycle.0/judge":  gave("I looked at it.", `{"done":false,"reason":"no tests"}`),
 			})

@@ -69,6 +69,7 @@ func TestTheFirstCriterionThatHoldsEndsTheLoopBeforeTheCap(t *testing.T) {
 		index int
 	}{
 		"a pattern, whatever the case":         {[]plan.Stop{{Regex: "ATTEMPT 2"}}, "regex", 0},
+		"a pattern in what the log leaves out": {[]plan.Stop{{Regex: "2 and MORE text$"}}, "regex", 0},
 		"a command":                            {[]plan.Stop{{Regex: "never"}, {Command: &plan.Command{Argv: []string{"test"}}}}, "command", 1},
 		"a pattern looks at this output alone": {[]plan.Stop{{Regex: "attempt [01](.|\n)*attempt"}, {Regex: "attempt 2"}}, "regex", 1},
 	} {
@@ -131,6 +132,16 @@ func TestAFailedIterationEndsTheLoopUnlessItMayGoOn(t *testing.T) {
 	}
 }
 
+// lastReview is what was asked last, which each review shows of its own iteration.
+func lastReview(p *player) (last event.ReviewRequested) {
+	for _, e := range p.events {
+		if d, is := e.Data.(event.ReviewRequested); is {
+			last = d
+		}
+	}
+	return last
+}
+
 // rows: RON-19..22
 func TestAPersonReviewsAnIteration(t *testing.T) {
 	for name, tt := range map[string]struct {
@@ -157,6 +168,9 @@ func TestAPersonReviewsAnIteration(t *testing.T) {
 				open := p.m.State().Pending
 				if len(open) != 1 || open[0].ID != fmt.Sprint("review-", i+1) || open[0].Kind != event.QuestionReview {
 					t.Fatalf("%+v\n%s", open, p.story())
+				}
+				if d := lastReview(p); d.Number != i+1 || d.Output != fmt.Sprint("attempt ", i, " and more text") {
+					t.Errorf("review %d shows iteration %d: %q", i+1, d.Number, d.Output)
 				}
 				p.now = p.now.Add(2 * time.Hour)
 				p.apply(open[0].Resolve(event.Resolution{Kind: tt.says, Approver: "ann", Reason: "Shorter, please.", At: p.now}))
