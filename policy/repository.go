@@ -10,7 +10,7 @@ import (
 
 const (
 	git       Pattern = ".git/**"
-	ruleOfGit         = "tools.permissions.git: deny"
+	ruleOfGit string  = "tools.permissions.git: deny"
 )
 
 // repository judges a call that writes a directory of git's. A repository that the run

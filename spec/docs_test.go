@@ -19,6 +19,9 @@ func TestTheFilesOfTheDocumentationAreValid(t *testing.T) {
 	block := regexp.MustCompile("(?s)```yaml\n(.*?)```")
 	checked := 0
 	for _, page := range append(pages, "../README.md") {
+		if filepath.Base(page) == "config.md" {
+			continue // the config file is no agent; launch reads its example
+		}
 		text, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)

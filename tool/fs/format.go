@@ -18,11 +18,11 @@ type format struct {
 
 type encoding int
 
+// The encodings of a text that is not UTF-8.
 const (
-	utf8Text encoding = iota
 	// latin1 is a text in which no character of several bytes is UTF-8: each byte
 	// stands for one character of ISO 8859-1, and for the same one when it is written.
-	latin1
+	latin1 encoding = iota + 1
 	// unknown is a text of which some is UTF-8 and some is not.
 	unknown
 )
