@@ -71,6 +71,7 @@ func (f *Follower) subscribe(ctx context.Context, q Query) (*Subscription, error
 		return nil, err
 	}
 	row = row.Placed()
+	row.Outcome = nil // it may be large, and is told by the run's last event
 	s := &Subscription{
 		follower: f, query: q, row: row, wake: make(chan struct{}, 1), pos: q.After, behind: true, next: away, most: page, told: map[string]*told{},
 	}

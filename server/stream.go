@@ -117,6 +117,7 @@ func (t *stream) serve(w http.ResponseWriter, r *http.Request) error {
 	if err := t.out.begin(); err != nil || r.Method == http.MethodHead {
 		return nil // the reader has gone, or wants no more
 	}
+	t.row.Outcome = nil // it may be large, and the stream tells it
 	if err := t.send(ctx, sub); err != nil {
 		s.log.Debug("stream ended", "run", t.row.ID, "error", err)
 	}
