@@ -136,7 +136,6 @@ func TestALogIsFollowedUntilItsRunIsInterrupted(t *testing.T) {
 	}
 }
 
-// rows: ALDO-64
 func TestTheLogTellsWhatWasDecidedAndCompressed(t *testing.T) {
 	call := event.ToolCall{CallID: "r-1-1", Tool: "shell.exec", Describe: "run rm -r /"}
 	for _, tt := range []struct {
