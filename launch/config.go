@@ -39,6 +39,9 @@ func (o Options) config(a *spec.Agent, targets []target) (cfg agent.Config, err 
 	if s.Cache != nil {
 		cfg.Cache = llm.Caching(s.Cache.TTL)
 	}
+	if s.StallTimeout != nil {
+		cfg.StallTimeout = s.StallTimeout.Duration()
+	}
 	cfg.OnBudget = actions(a.Budgets)
 	cfg.MaxNudges = value(s.MaxNudges)
 	cfg.OnDenied, cfg.OnRejected = agent.OnRefusedCall(s.OnDenied), agent.OnRefusedCall(s.OnRejected)

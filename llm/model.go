@@ -3,6 +3,7 @@ package llm
 import (
 	"context"
 	"encoding/json"
+	"time"
 )
 
 // Model is one model behind one wire. Implementations are safe for concurrent
@@ -60,6 +61,10 @@ func (e *Encoded) Len() int64 {
 	return n
 }
 
+// DefaultStallTimeout is how long a stream may say nothing, once the service has begun
+// to answer, before the attempt counts as broken.
+const DefaultStallTimeout = 2 * time.Minute
+
 // Request is one call of a model, as data.
 type Request struct {
 	// Model is the provider's own name of the model, without our prefix.
@@ -88,6 +93,8 @@ type Request struct {
 	// Ordinal counts the calls of the run whose outcome was known before
 	// this one; a scripted or replayed model finds its place by it.
 	Ordinal int
+	// StallTimeout is how long a stream may say nothing; 0 is [DefaultStallTimeout].
+	StallTimeout time.Duration
 	// Encoded, if set, is this request as the adapter's Encode made it.
 	Encoded *Encoded
 	// Memo, if set, remembers encoded messages between calls of one run. The engine

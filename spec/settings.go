@@ -26,9 +26,14 @@ type Settings struct {
 	ContextWindow    *int     `yaml:"context_window,omitempty"`
 	Compact          *Compact `yaml:"compact,omitempty"`
 	Cache            *Cache   `yaml:"cache,omitempty"`
+	// StallTimeout is how long a stream of the model may say nothing.
+	StallTimeout *Seconds `yaml:"stall_timeout,omitempty"`
 
 	Approvals *ApprovalSettings `yaml:"approvals,omitempty"`
 }
+
+// maxStallSeconds is a day.
+const maxStallSeconds = 86_400
 
 // Compact says when and how a long history is shortened.
 type Compact struct {

@@ -108,6 +108,9 @@ func (s *Settings) validate(r *report, prefix string) {
 	limit(r, at("max_cycles"), s.MaxCycles, 1, 1_000_000)
 	limit(r, at("failure_threshold"), s.FailureThreshold, 1, 1_000_000)
 	limit(r, at("max_nudges"), s.MaxNudges, 1, 1_000_000)
+	if t := s.StallTimeout; t != nil && !r.reported(at("stall_timeout")) && !(*t >= 1 && *t <= maxStallSeconds) {
+		r.at(at("stall_timeout"), "1 second to 24 hours", "is %g seconds", float64(*t))
+	}
 	within(r, at("context_window"), s.ContextWindow, 1, 1_000_000_000)
 	notEmpty(r, at("nudge_text"), s.NudgeText)
 	if s.Compact != nil {

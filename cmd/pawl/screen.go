@@ -88,8 +88,10 @@ type printer struct {
 	shown   []int
 	painted time.Time
 	// later draws what is below again.
-	later  *time.Timer
-	asking bool
+	later *time.Timer
+	// silence is drawn above the last live line.
+	silence silence
+	asking  bool
 	// asks says that somebody is asked about calls here.
 	asks bool
 	// cannotAsk says that calls are to be asked about, and that nobody can be
@@ -226,6 +228,9 @@ func (p *printer) draw() {
 			p.later = time.AfterFunc(time.Second, p.again)
 		}
 		p.later.Reset(time.Second)
+	}
+	if text := p.silence.text(p.now()); text != "" {
+		rows = append(rows, p.screen.paint(yellow, clip(text, width)))
 	}
 	if text := p.lastLine(width); text != "" {
 		rows = append(rows, text)

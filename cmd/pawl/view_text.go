@@ -70,6 +70,7 @@ func (v *textView) show(e event.Event) error {
 		return nil
 	}
 	defer v.toldOfOpen()
+	v.listen(e)
 	if what, changed := v.status(e); changed {
 		v.live(what)
 	}
@@ -165,6 +166,7 @@ func (v *textView) toldOfOpen() {
 }
 
 func (v *textView) end() error {
+	v.p.stopsListening()
 	v.p.live("", "")
 	v.p.settle()
 	return nil
@@ -189,6 +191,21 @@ func (v *textView) printAnswer(answer string) error {
 	}
 	_, err := fmt.Fprintln(v.out, answer)
 	return err
+}
+
+// listen follows how long a model says nothing. A summary is never live text, so nothing
+// is known of its silence.
+func (v *textView) listen(e event.Event) {
+	switch d := e.Data.(type) {
+	case event.ModelRequested:
+		if d.Purpose == "" {
+			v.p.listens()
+		}
+	case event.Text, event.Reasoning, event.ToolCallDelta:
+		v.p.hears()
+	case event.ModelResponse, event.ModelAttemptFailed, event.RunParked, event.RunCompleted:
+		v.p.stopsListening()
+	}
 }
 
 // follow keeps what the live line shows beside what goes on: where the run is.

@@ -112,5 +112,5 @@ func (m *Model) call(ctx context.Context, req *llm.Request, emit func(llm.Delta)
 	if emit == nil {
 		body = wire.WithEnd(body, streamedEnd, wholeEnd)
 	}
-	return m.client.Ask(wire.ForModel(ctx, req.Model), m.url, m.header, body, &decoder{names: m.names.For(req.Tools, maxToolName), emit: emit, cap: int64(m.cap(req))})
+	return m.client.Ask(wire.For(ctx, req), m.url, m.header, body, &decoder{names: m.names.For(req.Tools, maxToolName), emit: emit, cap: int64(m.cap(req))})
 }

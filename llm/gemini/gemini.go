@@ -79,5 +79,5 @@ func (m *Model) call(ctx context.Context, req *llm.Request, emit func(llm.Delta)
 	if emit == nil {
 		verb = ":generateContent"
 	}
-	return m.client.Ask(wire.ForModel(ctx, req.Model), wire.Endpoint(m.base, "/v1beta/models/"+url.PathEscape(req.Model)+verb), m.header, body, newDecoder(m.names.For(req.Tools, maxToolName), emit))
+	return m.client.Ask(wire.For(ctx, req), wire.Endpoint(m.base, "/v1beta/models/"+url.PathEscape(req.Model)+verb), m.header, body, newDecoder(m.names.For(req.Tools, maxToolName), emit))
 }

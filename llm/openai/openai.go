@@ -113,5 +113,5 @@ func (m *Model) call(ctx context.Context, req *llm.Request, emit func(llm.Delta)
 	if emit == nil {
 		body, accept = wire.WithEnd(body, streamedEnd, wholeEnd), "application/json"
 	}
-	return m.client.Ask(wire.ForModel(ctx, req.Model), m.url, wire.Accepting(m.header, accept), body, &decoder{offered: m.offer(req), emit: emit, limit: int64(req.MaxTokens)})
+	return m.client.Ask(wire.For(ctx, req), m.url, wire.Accepting(m.header, accept), body, &decoder{offered: m.offer(req), emit: emit, limit: int64(req.MaxTokens)})
 }

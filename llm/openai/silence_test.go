@@ -50,7 +50,7 @@ func (s *slow) stream(ctx context.Context) (*llm.Response, error) {
 func TestSilenceIsBoundedAndEveryByteBreaksIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begun := sse(created, textAdded, textDelta("one "))
-		alive := &slow{pieces: []string{begun, ": ping\n", ": ping\n", sse(textDelta("two"), textDone, completed)}, pause: 50 * time.Second}
+		alive := &slow{pieces: []string{begun, ": ping\n", sse(textDelta("two"), textDone, completed)}, pause: 50 * time.Second}
 		if resp, err := alive.stream(t.Context()); err != nil || resp.Parts.Text() != "one two" {
 			t.Errorf("with a ping every 50 s: %v", err)
 		}

@@ -99,7 +99,7 @@ func (m *Model) call(ctx context.Context, req *llm.Request, emit func(llm.Delta)
 	if emit == nil {
 		body, accept = wire.WithEnd(body, m.streamedEnd(), wholeEnd), "application/json"
 	}
-	resp, err := m.client.Ask(wire.ForModel(ctx, req.Model), m.url, wire.Accepting(m.header, accept), body, newDecoder(m, req, emit))
+	resp, err := m.client.Ask(wire.For(ctx, req), m.url, wire.Accepting(m.header, accept), body, newDecoder(m, req, emit))
 	// An error of the transport may be shared, so only one that is learnt from is changed.
 	if e, ok := errors.AsType[*llm.Error](err); ok && req.MaxTokens > 0 && m.caps.learn(req.Model, m.profile.MaxTokens, e) {
 		e.Adapted = true

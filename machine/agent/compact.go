@@ -269,7 +269,7 @@ func (m *Machine) callSummary(s *compact.SummaryRequest) machine.Action {
 	}
 	req := llm.Request{
 		System: s.System, Messages: s.Messages, MaxTokens: m.account.maxTokens,
-		CacheKey: m.messages.workload, Cache: r.cfg.Cache, Ordinal: r.answered,
+		CacheKey: m.messages.workload, Cache: r.cfg.Cache, Ordinal: r.answered, StallTimeout: r.cfg.StallTimeout,
 	}
 	var withheld *event.Withheld
 	if s.SamePrefix {

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/compact"
@@ -90,6 +91,8 @@ type Config struct {
 	Hooks []Hook `json:"hooks,omitempty"`
 	// NoStream asks the provider for whole answers instead of streams.
 	NoStream bool `json:"whole,omitempty"`
+	// StallTimeout is how long a stream may say nothing; 0 is the adapters' default.
+	StallTimeout time.Duration `json:"stall_timeout,omitempty"`
 	// WindowCaps says that the cap on an answer leaves room for the input in the
 	// window. Runs of older versions have no such rule.
 	WindowCaps bool `json:"window_caps,omitempty"`

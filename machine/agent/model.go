@@ -24,6 +24,7 @@ func (m *Machine) callModel() machine.Action {
 			System: m.messages.system, Messages: messages, Tools: m.turn.offered(&m.run.cfg),
 			MaxTokens: m.account.maxTokens, Temperature: m.run.cfg.Temperature, Schema: m.run.cfg.Schema, SchemaInPrompt: t.NoSchema,
 			ProviderTools: hosted, CacheKey: m.messages.workload, Cache: m.run.cfg.Cache, Ordinal: m.run.answered,
+			StallTimeout: m.run.cfg.StallTimeout,
 		},
 		Stream: !m.run.cfg.NoStream, NotBefore: m.model.notBefore,
 		Admission: m.run.Ledger.Admission(m.account.id), Withheld: withheld,

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"errors"
+	"mime"
 
 	"github.com/pawlrun/pawl/llm"
 )
@@ -31,6 +32,9 @@ type Answer interface {
 // type. With an error comes what had arrived before it.
 func (c *Client) Read(x *Exchange, a Answer) (*llm.Response, error) {
 	defer x.Close()
+	if mediaType, _, _ := mime.ParseMediaType(x.Response.Header.Get("Content-Type")); mediaType == "text/event-stream" {
+		x.silence.begin()
+	}
 	whole, err := x.IsJSON()
 	if errors.Is(err, gzip.ErrHeader) {
 		return a.Response(false), c.Broken(x, err) // it may be an answer, and have been paid for
@@ -40,9 +44,10 @@ func (c *Client) Read(x *Exchange, a Answer) (*llm.Response, error) {
 	}
 	spoken, silent := whole, false
 	if whole {
+		x.silence.end() // it came as a stream by its type only
 		err = readBody(x, a)
 	} else {
-		spoken, silent, err = readEvents(x.Body, a.Events)
+		spoken, silent, err = readEvents(x.Body, x.silence, a.Events)
 	}
 	resp := a.Response(err == nil)
 	resp.RequestID = x.RequestID

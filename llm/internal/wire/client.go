@@ -44,7 +44,8 @@ func (c *Client) Post(ctx context.Context, url string, header http.Header, reque
 		idle = DefaultIdle
 	}
 	watchdog := time.AfterFunc(idle, func() { cancel(ErrIdle) })
-	stop := func() { watchdog.Stop(); cancel(context.Canceled) }
+	silence := &stall{after: stallTimeout(ctx), cancel: cancel}
+	stop := func() { watchdog.Stop(); silence.end(); cancel(context.Canceled) }
 	var begun atomic.Bool
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, &body{segments: request.Segments, begun: &begun})
 	if err != nil {
@@ -69,7 +70,7 @@ func (c *Client) Post(ctx context.Context, url string, header http.Header, reque
 		}
 		return nil, failure
 	}
-	x := &Exchange{Response: resp, stop: stop, watchdog: watchdog, asked: header, address: req.URL}
+	x := &Exchange{Response: resp, stop: stop, watchdog: watchdog, silence: silence, asked: header, address: req.URL}
 	x.RequestID = x.redact(c.requestID(resp.Header))
 	x.Body = &watchedReader{r: resp.Body, watchdog: watchdog, idle: idle, ctx: ctx}
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {

@@ -405,3 +405,80 @@ func TestAFailureSaysWhetherTheProviderWasSentAnything(t *testing.T) {
 		})
 	}
 }
+
+// chatter is a stream whose pieces come one every pause, the last of them for ever.
+type chatter struct {
+	pieces []string
+	pause  time.Duration
+	kind   string
+	ctx    context.Context
+}
+
+func (s *chatter) RoundTrip(req *http.Request) (*http.Response, error) {
+	s.ctx = req.Context()
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {s.kind}}, Body: io.NopCloser(s), Request: req}, nil
+}
+
+func (s *chatter) Read(p []byte) (int, error) {
+	select {
+	case <-time.After(s.pause):
+		n := copy(p, s.pieces[0])
+		if len(s.pieces) > 1 {
+			s.pieces = s.pieces[1:]
+		}
+		return n, nil
+	case <-s.ctx.Done():
+		return 0, s.ctx.Err()
+	}
+}
+
+// Nothing but an event that says something puts off the end of a stream.
+func TestAStreamThatSaysNothingIsGivenUp(t *testing.T) {
+	const words = "data: a\n\n"
+	for name, c := range map[string]struct {
+		pieces []string
+		kind   string
+		stall  time.Duration
+		text   string
+		after  time.Duration
+	}{
+		"comments":                  {pieces: []string{words, words, ": ping\n\n"}, text: "aa", after: 140 * time.Second},
+		"pings by name":             {pieces: []string{words, "event: ping\ndata: {}\n\n"}, text: "a{}", after: 130 * time.Second},
+		"pings by type":             {pieces: []string{words, "data: {\"type\": \"ping\"}\n\n"}, text: `a{"type": "ping"}`, after: 130 * time.Second},
+		"keepalives":                {pieces: []string{words, "event: keepalive\ndata: {}\n\n"}, text: "a{}", after: 130 * time.Second},
+		"comments alone":            {pieces: []string{": ping\n\n"}, kind: "text/event-stream", after: 120 * time.Second},
+		"blanks before a stream":    {pieces: []string{"\n"}, kind: "text/event-stream; charset=utf-8", after: 120 * time.Second},
+		"a time of the request":     {pieces: []string{words, ": ping\n\n"}, stall: 45 * time.Second, text: "a", after: 55 * time.Second},
+		"a longer time":             {pieces: []string{words, ": ping\n\n"}, stall: time.Hour, text: "a", after: time.Hour + 10*time.Second},
+		"a silence that was broken": {pieces: []string{words, ": ping\n\n", ": ping\n\n", words, ": ping\n\n"}, text: "aa", after: 160 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ask := func(pieces []string) (*llm.Response, error) {
+					h := &http.Client{Transport: &chatter{pieces: pieces, pause: 10 * time.Second, kind: c.kind}}
+					ctx := wire.For(t.Context(), &llm.Request{StallTimeout: c.stall})
+					return client(h).Ask(ctx, "http://test.invalid", http.Header{}, body("{}"), &reading{})
+				}
+				start := time.Now()
+				resp, err := ask(c.pieces)
+				e, ok := errors.AsType[*llm.Error](err)
+				if !ok || e.Class != llm.ClassNetwork || e.Unsent || !strings.Contains(e.Message, "the stream stalled: no data for ") || !strings.Contains(e.Message, "stall_timeout") {
+					t.Fatalf("%v", err)
+				}
+				if got := time.Since(start); got != c.after {
+					t.Errorf("given up after %s, want %s", got, c.after)
+				}
+				var text strings.Builder
+				if resp != nil {
+					text.WriteString(resp.Parts.Text())
+				}
+				if got := text.String(); !strings.HasPrefix(got, c.text) || strings.Trim(got[len(c.text):], `{}"type: ping`) != "" {
+					t.Errorf("kept %q, want %q", got, c.text)
+				}
+				if _, err := ask([]string{words, "data: fails\n\n"}); err == nil || strings.Contains(err.Error(), "stalled") {
+					t.Errorf("the next attempt: %v", err)
+				}
+			})
+		})
+	}
+}

@@ -16,6 +16,7 @@ type Exchange struct {
 	Body      io.Reader
 	RequestID string
 	watchdog  *time.Timer
+	silence   *stall
 	stop      func()
 	// asked and address are the request's header and address, which may carry
 	// credentials.
@@ -109,6 +110,7 @@ const linger = 250 * time.Millisecond
 // follow, because a connection that was read to its end serves the next
 // request. A server that keeps the stream open is not waited for.
 func (x *Exchange) Finish() {
+	x.silence.end()
 	x.watchdog.Reset(linger)
 	_, _ = io.CopyN(io.Discard, x.Response.Body, 64<<10)
 	x.Close()

@@ -52,6 +52,9 @@ func (c *Client) Broken(x *Exchange, err error) *llm.Error {
 	default:
 		e.Message = "the stream broke: " + err.Error()
 	}
+	if s, ok := errors.AsType[*StallError](err); ok {
+		e.Message = s.Error()
+	}
 	if x.calledPage() {
 		e.Message += "; the endpoint called its answer a web page (" + x.Response.Header.Get("Content-Type") + ")"
 	}

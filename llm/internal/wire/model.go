@@ -1,16 +1,33 @@
 package wire
 
-import "context"
+import (
+	"cmp"
+	"context"
+	"time"
 
-type modelKey struct{}
+	"github.com/pawlrun/pawl/llm"
+)
 
-// ForModel returns a context that names the model that a request asks.
-func ForModel(ctx context.Context, model string) context.Context {
-	return context.WithValue(ctx, modelKey{}, model)
+type requestKey struct{}
+
+// For returns a context that says of a request what the exchange needs beside its
+// bytes: the model, and how long its stream may say nothing.
+func For(ctx context.Context, req *llm.Request) context.Context {
+	return context.WithValue(ctx, requestKey{}, about{model: req.Model, stall: req.StallTimeout})
 }
 
-// ModelOf is the model that [ForModel] named, "" where none is.
+type about struct {
+	model string
+	stall time.Duration
+}
+
+// ModelOf is the model that [For] named, "" where none is.
 func ModelOf(ctx context.Context) string {
-	model, _ := ctx.Value(modelKey{}).(string)
-	return model
+	a, _ := ctx.Value(requestKey{}).(about)
+	return a.model
+}
+
+func stallTimeout(ctx context.Context) time.Duration {
+	a, _ := ctx.Value(requestKey{}).(about)
+	return cmp.Or(a.stall, llm.DefaultStallTimeout)
 }

@@ -33,6 +33,8 @@ type EventReader struct {
 	// fields says that there was a field that streams have, or a comment; events that
 	// an event had data.
 	fields, events bool
+	// silence is told of every event that says something; nil for none.
+	silence *stall
 }
 
 // NewEventReader reads from r, which should not be read elsewhere.
@@ -50,13 +52,15 @@ var readers = sync.Pool{New: func() any { return NewEventReader(nil) }}
 // readEvents lends a reader of a stream to read, which keeps nothing of it.
 // spoken says that it was one, as far as it came, and silent that no event of it had
 // data: comments may have kept the connection open.
-func readEvents(r io.Reader, read func(*EventReader) error) (spoken, silent bool, err error) {
+func readEvents(r io.Reader, silence *stall, read func(*EventReader) error) (spoken, silent bool, err error) {
 	e := readers.Get().(*EventReader)
-	*e = EventReader{r: r, buf: e.buf, name: e.name, data: e.data}
+	silence.begin()
+	*e = EventReader{r: r, buf: e.buf, name: e.name, data: e.data, silence: silence}
 	err = read(e)
 	spoken = e.fields || beginsField(e.withoutMark(e.buf[e.start:e.end]))
 	silent = !e.events && len(e.data) == 0
-	if e.r = nil; len(e.buf) == bufferSize && cap(e.data) <= bufferSize {
+	e.r, e.silence = nil, nil
+	if len(e.buf) == bufferSize && cap(e.data) <= bufferSize {
 		readers.Put(e)
 	}
 	return spoken, silent, err
@@ -93,7 +97,7 @@ func (e *EventReader) Next() (name, data []byte, err error) {
 	for {
 		line, err := e.line()
 		if errors.Is(err, io.EOF) && e.endsComplete() {
-			e.events = true
+			e.heard()
 			return e.name, e.data, nil
 		}
 		if err != nil {
@@ -101,7 +105,7 @@ func (e *EventReader) Next() (name, data []byte, err error) {
 		}
 		if len(line) == 0 {
 			if len(bytes.TrimSpace(e.data)) > 0 {
-				e.events = true
+				e.heard()
 				return e.name, e.data, nil
 			}
 			e.name, e.data, e.hasAny = e.name[:0], e.data[:0], false
@@ -112,6 +116,29 @@ func (e *EventReader) Next() (name, data []byte, err error) {
 			return nil, nil, ErrEventTooLarge
 		}
 	}
+}
+
+// heard takes note of an event with data. A ping only keeps the connection open.
+func (e *EventReader) heard() {
+	e.events = true
+	if e.silence != nil && !isPing(e.name, e.data) {
+		e.silence.heard()
+	}
+}
+
+// isPing reports whether an event is one that a service sends in place of a comment, by
+// its name or, where a proxy dropped the name, by its type.
+func isPing(name, data []byte) bool {
+	for _, ping := range [...]string{"ping", "keepalive"} {
+		if string(name) == ping {
+			return true
+		}
+		kind, typed := bytes.CutPrefix(data, []byte(`{"type":`))
+		if typed && bytes.HasPrefix(bytes.TrimLeft(kind, " "), []byte(`"`+ping+`"`)) {
+			return true
+		}
+	}
+	return false
 }
 
 // endsComplete reports whether a stream ends with an event that lacks nothing but the

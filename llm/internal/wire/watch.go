@@ -3,16 +3,49 @@ package wire
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"time"
 )
 
-// DefaultIdle is how long a stream may be silent before it counts as stalled.
-// Every byte counts, comments and pings too.
+// DefaultIdle is how long a connection may be silent before it counts as stalled.
+// Every byte counts, comments and pings too: the events of a stream have a bound of
+// their own, see [llm.Request].
 const DefaultIdle = 5 * time.Minute
 
 // ErrIdle is the cause when a connection was silent for too long.
 var ErrIdle = errors.New("no byte arrived for too long")
+
+// StallError is the cause when a stream gave nothing but comments and pings for too
+// long.
+type StallError struct{ After time.Duration }
+
+func (e *StallError) Error() string {
+	return fmt.Sprintf("the stream stalled: no data for %g s (stall_timeout)", e.After.Seconds())
+}
+
+// stall bounds how long a stream may give no event that says something. Its clock
+// begins with [stall.begin].
+type stall struct {
+	after  time.Duration
+	cancel context.CancelCauseFunc
+	timer  *time.Timer
+}
+
+func (s *stall) begin() {
+	if s.timer == nil {
+		s.timer = time.AfterFunc(s.after, func() { s.cancel(&StallError{s.after}) })
+	}
+}
+
+// heard takes note of an event that says something.
+func (s *stall) heard() { s.timer.Reset(s.after) }
+
+func (s *stall) end() {
+	if s.timer != nil {
+		s.timer.Stop()
+	}
+}
 
 // maxAnswer bounds what one answer may send, events and all: a service that
 // never stops must not take the process's memory. The longest answers of today
@@ -44,8 +77,12 @@ func (w *watchedReader) Read(p []byte) (int, error) {
 	if w.total += int64(n); w.total > maxAnswer {
 		return n, ErrAnswerTooLarge
 	}
-	if err != nil && errors.Is(context.Cause(w.ctx), ErrIdle) {
-		err = ErrIdle
+	if err == nil {
+		return n, nil
+	}
+	cause := context.Cause(w.ctx)
+	if _, stalled := errors.AsType[*StallError](cause); stalled || errors.Is(cause, ErrIdle) {
+		err = cause
 	}
 	return n, err
 }
