@@ -59,10 +59,15 @@ const takenUp = 2 * time.Second
 func (s *Server) moved(ctx context.Context, run string, seq int64) (journal.Run, error) {
 	ctx, cancel := context.WithTimeout(ctx, takenUp)
 	defer cancel()
+	return s.until(ctx, run, func(row journal.Run) bool { return row.Seq > seq })
+}
+
+// until returns a run's row once it is so, or when ctx ends.
+func (s *Server) until(ctx context.Context, run string, so func(journal.Run) bool) (journal.Run, error) {
 	changed := s.store.Watch(ctx)
 	for {
 		row, err := s.store.Run(context.WithoutCancel(ctx), run)
-		if err != nil || row.Seq > seq {
+		if err != nil || so(row) {
 			return row, err
 		}
 		select {

@@ -66,11 +66,11 @@ func (s *Server) mayBranch(ctx context.Context, b *engine.Branch) error {
 	return s.maySpend(ctx, usd, file, "/seq")
 }
 
-// mayChange refuses an editor a fork that changes anything but where it begins and how
-// much of the conversation it sends: the system prompt, the model and results decide
+// mayChange refuses an editor a fork that changes anything but where it begins, how
+// much of the conversation it sends and whether it is run: the system prompt, the model and results decide
 // what a run does, as its file does, which only an admin brings.
 func (f forking) mayChange(ctx context.Context) error {
-	if reflect.DeepEqual(f, forking{Seq: f.Seq, Window: f.Window}) {
+	if reflect.DeepEqual(f, forking{Seq: f.Seq, Window: f.Window, Run: f.Run}) {
 		return nil
 	}
 	if err := access.Authorise(principalOf(ctx), access.Admin); err != nil {

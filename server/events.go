@@ -19,12 +19,40 @@ import (
 // hearing is which events of a run are wanted, and how.
 type hearing struct {
 	paging
-	After  string `json:"after,omitempty" jsonschema:"the pos of the event behind which to begin"`
+	After string `json:"after,omitempty" jsonschema:"the pos of the event behind which to begin"`
+	watching
+	// Snapshot is for the first request: a reader that comes back gives its place.
+	Snapshot bool `json:"snapshot,omitempty" jsonschema:"begin a stream with the state of the run, as event snapshot, and go on behind it, unless a place is given"`
+}
+
+// watching is what a stream of a run's events has.
+type watching struct {
 	Tree   bool   `json:"tree,omitempty" jsonschema:"also the events of all runs below it, in the order of pos"`
 	Deltas bool   `json:"deltas,omitempty" jsonschema:"in a stream, also live events, which have no pos, of runs that this server drives"`
 	Format string `json:"format,omitempty" jsonschema:"the words of a stream: pawl, unless this says ag-ui"`
-	// Snapshot is for the first request: a reader that comes back gives its place.
-	Snapshot bool `json:"snapshot,omitempty" jsonschema:"begin a stream with the state of the run, as event snapshot, and go on behind it, unless a place is given"`
+}
+
+// check refuses a format that no stream has.
+func (w watching) check() error {
+	if w.Format == "" || w.Format == formatPawl || w.Format == formatAGUI {
+		return nil
+	}
+	return kindQuery.problem("give pawl or ag-ui, the latter without snapshot", "format is %q", w.Format)
+}
+
+// The words of a stream.
+const (
+	formatPawl = "pawl"
+	formatAGUI = "ag-ui"
+)
+
+// streamOf is the stream of a run's events behind a place.
+func (s *Server) streamOf(row journal.Run, after int64, w watching) *stream {
+	t := &stream{server: s, row: row, query: follow.Query{Run: row.ID, After: after, Tree: w.Tree, Deltas: w.Deltas}}
+	if w.Format == formatAGUI {
+		t.speak(agui.New(row.ID))
+	}
+	return t
 }
 
 // events gives a run's events, as a page or, to who asks for text/event-stream,
@@ -47,13 +75,15 @@ func (s *Server) events(a *asked[hearing, none]) (list[eventJSON], error) {
 		return page, err
 	}
 	if streams {
-		t := stream{server: s, row: row, query: follow.Query{Run: row.ID, After: after, Tree: a.query.Tree, Deltas: a.query.Deltas}}
-		switch {
-		case a.query.Format == "ag-ui" && !a.query.Snapshot:
-			t.speak(agui.New(row.ID))
-		case a.query.Format != "" && a.query.Format != "pawl":
-			return page, kindQuery.problem("give pawl or ag-ui, the latter without snapshot", "format is %q", a.query.Format)
-		case a.query.Snapshot && from == "":
+		err := a.query.check()
+		if a.query.Snapshot && a.query.Format == formatAGUI {
+			err = kindQuery.problem("give pawl or ag-ui, the latter without snapshot", "format is %q", a.query.Format)
+		}
+		if err != nil {
+			return page, err
+		}
+		t := s.streamOf(row, after, a.query.watching)
+		if a.query.Snapshot && from == "" {
 			if err := t.begin(r.Context()); err != nil {
 				return page, err
 			}
@@ -76,7 +106,7 @@ func (h hearing) ofStreams() string {
 		return "deltas"
 	case h.Snapshot:
 		return "snapshot"
-	case h.Format != "" && h.Format != "pawl":
+	case h.Format != "" && h.Format != formatPawl:
 		return "format"
 	}
 	return ""

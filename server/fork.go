@@ -17,11 +17,39 @@ type forking struct {
 	Model  string `json:"model,omitempty" jsonschema:"provider/model, as a text"`
 	Prompt string `json:"prompt,omitempty" jsonschema:"another system prompt, as a text"`
 	Window int    `json:"contextWindow,omitempty" jsonschema:"another context window in tokens, as a number"`
+	Run    *bool  `json:"run,omitempty" jsonschema:"whether the fork is run, true or false; true where it is left out"`
 }
 
-// fork makes a run that shares a run's events up to one of them. It stands still
-// until it is resumed.
-func (s *Server) fork(a *asked[none, forking]) (journal.Run, error) {
+// forked is a fork.
+type forked struct {
+	journal.Run
+	// Problem says why it does not run, although it was made.
+	Problem *Problem `json:"problem,omitempty"`
+}
+
+// fork makes a run that shares a run's events up to one of them, and drives it unless
+// the body says otherwise.
+func (s *Server) fork(a *asked[none, forking]) (forked, error) {
+	row, err := s.makeFork(a)
+	answer := forked{Run: row}
+	if err != nil {
+		return answer, err
+	}
+	a.w.Header().Set("Location", "/v1/runs/"+row.ID)
+	if a.body.Run != nil && !*a.body.Run {
+		return answer, nil
+	}
+	if err := s.takeUp(row.ID); err != nil {
+		s.log.Error("fork does not run", "run", row.ID, "error", err)
+		answer.Problem = problemOf(err).about(row.ID, "")
+		return answer, nil
+	}
+	answer.Run, err = s.moved(context.WithoutCancel(a.Context()), row.ID, row.Seq)
+	return answer, err
+}
+
+// makeFork makes the fork that a body asks for, without driving it.
+func (s *Server) makeFork(a *asked[none, forking]) (journal.Run, error) {
 	row, err := s.find(a.Request)
 	if err != nil {
 		return row, err
@@ -59,6 +87,5 @@ func (s *Server) fork(a *asked[none, forking]) (journal.Run, error) {
 	if err != nil {
 		return row, problemOf(err).about(row.ID, "")
 	}
-	a.w.Header().Set("Location", "/v1/runs/"+id)
 	return s.store.Run(ctx, id)
 }

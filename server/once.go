@@ -71,6 +71,8 @@ func (s *Server) once(o operation, answer handler) handler {
 			return err
 		case before.Digest != digestOf(r, body):
 			return kindReused.problem("take another key for another request", "the Idempotency-Key came with another request before")
+		case o.streams && wantsStream(r): // a stream is not kept: it begins again, of the same run
+			return answer(w, within(r, before), status)
 		case before.Answer != nil:
 			return s.answerAgain(w, r, *before.Answer)
 		case !fresh && o.times == notTwice:
@@ -103,12 +105,16 @@ func reserved(ctx context.Context) string {
 	return id
 }
 
+// within is a request that makes the run whose id was kept for it.
+func within(r *http.Request, kept request) *http.Request {
+	return r.WithContext(context.WithValue(r.Context(), reservedKey{}, kept.Run))
+}
+
 // answerOnce answers a request and keeps the answer. A failure of the server is none:
 // the same request may be made again.
 func (s *Server) answerOnce(w http.ResponseWriter, r *http.Request, note journal.Note, kept request, answer func(http.ResponseWriter, *http.Request) error) error {
 	copied := &answerCopy{ResponseWriter: w, status: http.StatusOK, body: new(bytes.Buffer)}
-	r = r.WithContext(context.WithValue(r.Context(), reservedKey{}, kept.Run))
-	if err := answer(copied, r); err != nil {
+	if err := answer(copied, within(r, kept)); err != nil {
 		s.fail(copied, r, err)
 	}
 	var text []byte

@@ -128,7 +128,7 @@ func components() []component {
 // fixedSchemas are those of the types that say more, or other, in JSON than their
 // fields do.
 func fixedSchemas() map[reflect.Type]*jsonschema.Schema {
-	one, most := 1.0, float64(pageMost)
+	one, most, longest := 1.0, float64(pageMost), float64(longestWait)
 	var states []any
 	for _, s := range journal.States() {
 		states = append(states, s)
@@ -136,6 +136,7 @@ func fixedSchemas() map[reflect.Type]*jsonschema.Schema {
 	text := &jsonschema.Schema{Type: "string"}
 	return map[reflect.Type]*jsonschema.Schema{
 		reflect.TypeFor[size]():            {Type: "integer", Minimum: &one, Maximum: &most, Default: json.RawMessage(strconv.Itoa(pageDefault))},
+		reflect.TypeFor[seconds]():         {Type: "integer", Minimum: &one, Maximum: &longest},
 		reflect.TypeFor[journal.State]():   {Type: "string", Enum: states},
 		reflect.TypeFor[json.RawMessage](): {},
 		reflect.TypeFor[document]():        {Type: "object", Required: []string{"openapi", "info", "paths"}},

@@ -35,7 +35,7 @@ func operations() []operation {
 		{method: get, path: "/v1/runs", summary: "Lists the runs, the newest first", may: viewer, status: ok, service: serves((*Server).listRuns)},
 		{
 			method: post, path: "/v1/runs", summary: "Starts a run of a file that the server has or, for an admin, of one in the body", may: editor, status: created, service: serves((*Server).startRun),
-			problems: []kind{kindAgent},
+			problems: []kind{kindAgent}, streams: true, also: said,
 		},
 		{method: get, path: "/v1/runs/{id}", summary: "Shows a run: its state, its cost, and what it waits for", may: viewer, status: ok, service: serves((*Server).showRun)},
 		{
@@ -47,7 +47,7 @@ func operations() []operation {
 		{method: get, path: "/v1/questions", summary: "Lists what all runs ask people: about calls, reviews and goals, those of the newest runs first", may: viewer, status: ok, service: serves((*Server).listQuestions)},
 		{method: get, path: "/v1/runs/{id}/questions", summary: "Lists what a run, and with tree=true also the runs below it, ask people", may: viewer, status: ok, service: serves((*Server).showQuestions)},
 		{
-			method: post, path: "/v1/runs/{id}/fork", summary: "Makes a run that shares events of this one and stands still until it is resumed; with another model or prompt it is for an admin", may: editor, status: created,
+			method: post, path: "/v1/runs/{id}/fork", summary: "Makes a run that shares events of this one, and runs it unless run is false; with another model or prompt it is for an admin", may: editor, status: created,
 			times: notTwice, problems: slices.Concat(goes, []kind{kindFork}), service: serves((*Server).fork),
 		},
 		{

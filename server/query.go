@@ -18,6 +18,12 @@ const (
 // size is how many things a page is to have: from 1 to [pageMost].
 type size int
 
+// longestWait is how many seconds an answer may be waited for.
+const longestWait = 300
+
+// seconds is a time: from 1 to [longestWait] seconds.
+type seconds int
+
 // paging is what every list takes.
 type paging struct {
 	Limit  size   `json:"limit,omitempty" jsonschema:"how many items a page has at most"`
@@ -83,6 +89,10 @@ func setParameter(field reflect.Value, given []string) (expected string, ok bool
 		n, err := strconv.Atoi(given[0])
 		*v = size(n)
 		return fmt.Sprintf("a whole number from 1 to %d", pageMost), err == nil && n >= 1 && n <= pageMost
+	case *seconds:
+		n, err := strconv.Atoi(given[0])
+		*v = seconds(n)
+		return fmt.Sprintf("a whole number of seconds from 1 to %d", longestWait), err == nil && n >= 1 && n <= longestWait
 	case *bool:
 		*v = given[0] == "true"
 		return "true or false", *v || given[0] == "false"

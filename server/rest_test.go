@@ -177,7 +177,7 @@ func TestAForkSharesEventsAndStandsUntilItIsResumed(t *testing.T) {
 		run, path := l.begin("thinks")
 		time.Sleep(time.Minute)
 		whole := l.stands(path)
-		fork := gets[journal.Run](l, http.StatusCreated, http.MethodPost, path+"/fork", `{"seq": 3}`)
+		fork := gets[journal.Run](l, http.StatusCreated, http.MethodPost, path+"/fork", `{"seq": 3, "run": false}`)
 		if fork.ForkOf != run.ID || fork.ForkSeq == 0 || fork.State != journal.Queued {
 			t.Errorf("the fork is %+v", fork)
 		}

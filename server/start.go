@@ -5,7 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net/http"
 	"strings"
+	"time"
 
 	"github.com/pawlrun/pawl/access"
 	"github.com/pawlrun/pawl/control"
@@ -28,33 +30,92 @@ type order struct {
 	Vars     texts           `json:"vars,omitempty" jsonschema:"an object of texts"`
 }
 
+// starting is how a client learns of the run that it starts.
+type starting struct {
+	watching
+	Wait seconds `json:"wait,omitempty" jsonschema:"how many seconds to wait for the outcome at most; the answer comes sooner where the run waits for a person"`
+}
+
+// check refuses what the answer to a start cannot have. A stream begins at once, and
+// only it has live events, those of the runs below, and a format.
+func (q starting) check(streams bool) error {
+	if streams && q.Wait > 0 {
+		return kindQuery.problem("leave one of the two out", "wait is for an answer in JSON, and this asks for a stream")
+	}
+	if !streams && q.watching != (watching{}) {
+		return kindQuery.problem("send the header Accept: text/event-stream, or leave them out", "tree, deltas and format are for streams, and this asks for an answer in JSON")
+	}
+	return q.watching.check()
+}
+
 // startRun makes a run of a file of the directory, or of one that the body
-// brings, and drives it.
-func (s *Server) startRun(a *asked[none, order]) (journal.Run, error) {
-	if err := a.body.check(); err != nil {
+// brings, and drives it. It answers at once, with the run's outcome, or with a stream
+// of its events.
+func (s *Server) startRun(a *asked[starting, order]) (journal.Run, error) {
+	streams := wantsStream(a.Request)
+	if err := a.query.check(streams); err != nil {
 		return journal.Run{}, err
 	}
-	if a.body.Spec != nil { // what a file allows its run, whoever brings it allows
-		if err := access.Authorise(principalOf(a.Context()), access.Admin); err != nil {
-			return journal.Run{}, err
-		}
-	}
-	id := reserved(a.Context())
-	if made, err := s.store.Run(a.Context(), id); id != "" && err == nil { // the same request made it
-		a.w.Header().Set("Location", "/v1/runs/"+id)
-		return made, nil
-	}
-	id = cmp.Or(id, engine.NewID())
-	started, env, err := s.prepare(a.Context(), a.body)
+	row, err := s.makeRun(a.Context(), a.body)
 	if err != nil {
 		return journal.Run{}, err
 	}
-	s.owners.own(a.Context(), &started)
+	a.w.Header().Set("Location", "/v1/runs/"+row.ID)
+	if streams {
+		t := s.streamOf(row, 0, a.query.watching)
+		t.status = a.status
+		return journal.Run{}, cmp.Or(t.serve(a.w, a.Request), errAnswered)
+	}
+	if a.query.Wait == 0 {
+		return row, nil
+	}
+	return s.waited(a, row)
+}
+
+// makeRun makes the run that a body orders, once for each Idempotency-Key.
+func (s *Server) makeRun(ctx context.Context, o order) (journal.Run, error) {
+	if err := o.check(); err != nil {
+		return journal.Run{}, err
+	}
+	if o.Spec != nil { // what a file allows its run, whoever brings it allows
+		if err := access.Authorise(principalOf(ctx), access.Admin); err != nil {
+			return journal.Run{}, err
+		}
+	}
+	id := reserved(ctx)
+	if made, err := s.store.Run(ctx, id); id != "" && err == nil { // the same request made it
+		return made, nil
+	}
+	id = cmp.Or(id, engine.NewID())
+	started, env, err := s.prepare(ctx, o)
+	if err != nil {
+		return journal.Run{}, err
+	}
+	s.owners.own(ctx, &started)
 	if _, err := s.start(id, started, env); err != nil && !errors.Is(err, journal.ErrExists) {
 		return journal.Run{}, err
 	}
-	a.w.Header().Set("Location", "/v1/runs/"+id)
-	return s.store.Run(context.WithoutCancel(a.Context()), id)
+	return s.store.Run(context.WithoutCancel(ctx), id)
+}
+
+// waited is a run that has ended, which has its outcome, or as it stands when the time is over, the server
+// closes, or it has parked and goes on only when it is told something.
+func (s *Server) waited(a *asked[starting, order], row journal.Run) (journal.Run, error) {
+	limit := time.Duration(a.query.Wait) * time.Second
+	control := http.NewResponseController(a.w)
+	// The whole request has come; a recorder of a test has no deadlines.
+	_ = control.SetReadDeadline(time.Time{})
+	_ = control.SetWriteDeadline(time.Now().Add(limit + wholeAnswer))
+	ctx, cancel := context.WithTimeout(a.Context(), limit)
+	defer cancel()
+	defer context.AfterFunc(s.running, cancel)()
+	row, err := s.until(ctx, row.ID, func(row journal.Run) bool {
+		return row.State == journal.Ended || row.State == journal.Parked || row.State == journal.Paused
+	})
+	if err == nil && row.State != journal.Ended {
+		a.status = http.StatusAccepted
+	}
+	return row, err
 }
 
 // check says what is wrong with an order before anything is read for it.

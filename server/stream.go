@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -46,6 +47,8 @@ type stream struct {
 	// the first of all, and what the reader has, up to a pos, is not sent.
 	agui   *agui.Translator
 	behind int64
+	// status is that of the answer, 0 for 200.
+	status int
 	out    sse
 }
 
@@ -109,7 +112,7 @@ func (t *stream) serve(w http.ResponseWriter, r *http.Request) error {
 	defer s.owners.enter(principalOf(r.Context()))()
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	t.out = sse{w: w, control: http.NewResponseController(w), ended: ctx.Err}
+	t.out = sse{w: w, control: http.NewResponseController(w), ended: ctx.Err, status: cmp.Or(t.status, http.StatusOK)}
 	defer context.AfterFunc(s.running, func() {
 		cancel()
 		t.out.within(lastWrite)
@@ -244,6 +247,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 type sse struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
+	status  int
 	// ended is why nothing more is to be written.
 	ended func() error
 	// text is what is not written yet.
@@ -285,7 +289,7 @@ func (o *sse) begin() error {
 	h.Set("Cache-Control", "no-store, no-transform")
 	h.Set("X-Accel-Buffering", "no") // nginx would hold events back until it has some kilobytes
 	h.Set("X-Content-Type-Options", "nosniff")
-	o.w.WriteHeader(http.StatusOK)
+	o.w.WriteHeader(o.status)
 	err := o.comment("stream")
 	// The whole request has come; from now on its client's going is listened for.
 	_ = o.control.SetReadDeadline(time.Time{})
