@@ -472,7 +472,7 @@ func TestAStreamThatSaysNothingIsGivenUp(t *testing.T) {
 				if resp != nil {
 					text.WriteString(resp.Parts.Text())
 				}
-				if got := text.String(); !strings.HasPrefix(got, c.text) || strings.Trim(got[len(c.text):], `{}"type: ping`) != "" {
+				if got := text.String(); !strings.HasPrefix(got, c.text) || strings.Trim(got[len(c.text):], `{}"type: ing`) != "" {
 					t.Errorf("kept %q, want %q", got, c.text)
 				}
 				if _, err := ask([]string{words, "data: fails\n\n"}); err == nil || strings.Contains(err.Error(), "stalled") {
