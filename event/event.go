@@ -154,24 +154,10 @@ func WithPos(stored []byte, pos int64) []byte {
 	return append(out, stored[1:]...)
 }
 
-// told is a payload that is shown with what its envelope says.
-type told interface{ toldBy(e *Event) Data }
-
-// whole is the event with what its payload leaves out because the envelope says it.
-func (e *Event) whole() *Event {
-	d, is := e.Data.(told)
-	if !is {
-		return e
-	}
-	with := *e
-	with.Data = d.toldBy(e)
-	return &with
-}
-
 // MarshalJSON gives the event as surfaces show it: pos first, and neither pos
 // nor seq for one that is live only.
 func (e *Event) MarshalJSON() ([]byte, error) {
-	whole, err := encode(e.whole(), true)
+	whole, err := encode(e, true)
 	if err != nil || e.Pos == 0 {
 		return whole, err
 	}

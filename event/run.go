@@ -61,9 +61,8 @@ type RunStarted struct {
 	// Taint is what the run that started this one had read: it may be in the task.
 	Taint Taint `json:"taint,omitzero"`
 	// Root is the first of the runs above, Parent the one that started this one and
-	// Depth how many there are on the way from the root, both counted. A root is
-	// stored without them, and shown with its own id and 1; absent too in what older
-	// versions wrote, where a parent is the root.
+	// Depth how many there are on the way from the root, both counted; absent in
+	// a root, and in what older versions wrote, where a parent is the root.
 	Root   string `json:"root,omitempty"`
 	Parent string `json:"parent,omitempty"`
 	// Step is the step of the parent's workflow that this run is, where it is one.
@@ -90,14 +89,6 @@ type RunStarted struct {
 }
 
 func (RunStarted) EventType() Type { return TypeRunStarted }
-
-// toldBy says of a root that it is one, at depth 1.
-func (d RunStarted) toldBy(e *Event) Data {
-	if e.Parent == "" && d.Parent == "" && d.Root == "" {
-		d.Root, d.Depth = e.Run, max(d.Depth, 1)
-	}
-	return d
-}
 
 // OwnerGone is what becomes of a run whose owner is gone.
 type OwnerGone string

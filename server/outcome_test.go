@@ -8,7 +8,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
 )
 
@@ -114,21 +113,6 @@ func TestAForkIsRunUnlessTheBodySaysOtherwise(t *testing.T) {
 				synctest.Wait()
 				if got := l.stands("/v1/runs/" + fork.ID); got.State != want {
 					t.Errorf("%s: it is %+v", body, got)
-				}
-			}
-		}
-	})
-}
-
-func TestTheFirstEventOfARootSaysThatItIsOne(t *testing.T) {
-	inBubble(t, flowing, func(l local, _ string) {
-		for range 2 {
-			run := gets[journal.Run](l, http.StatusCreated, http.MethodPost, "/v1/runs?wait=300", `{"workflow": "flow", "input": "go"}`)
-			depths := []int{1, 2, 2}
-			for i, row := range pages[struct{ ID string }](l, "/v1/runs/"+run.ID+"/tree", 50) {
-				first := happened[event.RunStarted](l, "/v1/runs/"+row.ID)[0]
-				if first.Root != run.ID || first.Depth != depths[i] {
-					t.Errorf("run %d is at depth %d under %q", i, first.Depth, first.Root)
 				}
 			}
 		}

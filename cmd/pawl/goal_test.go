@@ -81,9 +81,12 @@ func TestABlockedGoalIsAQuestionThatAMessageAnswers(t *testing.T) {
 // A question that nobody answers in time ends the goal.
 func TestABlockedGoalEndsWhenNobodyAnswersInTime(t *testing.T) {
 	p := port(t, "review_timeout: 0.001\n")
-	p.exits(4, "run", "goal.yaml")
+	// The time may be up before the run has parked.
+	first := p.pawl("run", "goal.yaml")
 	id := p.newestRoot()
-	p.exits(1, "runs", "resume", id)
+	if first.code == 4 {
+		p.exits(1, "runs", "resume", id)
+	}
 	events := p.events(p.exits(0, "runs", "events", id).out)
 	if o := p.outcome(events); o.Reason != event.ReasonRejected {
 		t.Errorf("%+v", o)
