@@ -11,7 +11,7 @@ import (
 // it saves.
 const shareFrom = 8 << 10
 
-// shelf has the encoded events that somebody holds, by their pos.
+// shelf holds the encoded events that are in use, by their pos.
 type shelf struct {
 	mu   sync.Mutex
 	held map[int64]weak.Pointer[encoded]
@@ -33,7 +33,7 @@ func (s *shelf) of(pos int64) *encoded {
 	return e
 }
 
-// forget forgets an event that nobody holds.
+// forget removes an event that is no longer in use.
 func (s *shelf) forget(pos int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -17,9 +17,8 @@ type Started struct {
 }
 
 // Keep writes the token of a server into a directory, in a file that its user alone may
-// read, until release is called. The file is locked as long as the process lives, which
-// is how the tokens of servers that were killed are told from the others; those are
-// removed.
+// read, until release is called. The process holds a lock on the file while it lives. Keep
+// removes files without a lock: their servers were killed.
 func (s Started) Keep(dir string) (release func() error, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("tokens: %w", err)

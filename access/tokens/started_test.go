@@ -32,7 +32,7 @@ func TestTheTokensOfRunningServersAreFoundByTheirAddresses(t *testing.T) {
 	first, second := keep(one), keep(two)
 	running(one, two)
 
-	// Of the address of a server that was killed another one may be told.
+	// The address of a killed server can be reused by another server.
 	killed := filepath.Join(dir, "127.0.0.1:9")
 	if err := os.WriteFile(killed, []byte("pawl_killed\n"), 0o600); err != nil {
 		t.Fatal(err)

@@ -140,7 +140,7 @@ func TestEachStartOfAServerHasATokenThatIsFound(t *testing.T) {
 		t.Errorf("when the first has stopped: %q", f.out)
 	}
 
-	// What a server leaves that was killed counts as nothing.
+	// The token file of a killed server is ignored.
 	if err := second.process.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}

@@ -5,19 +5,21 @@ import (
 	"time"
 )
 
-// quietAfter is how long a model may say nothing before a person is told.
+// quietAfter is how long a model may send nothing before the terminal reports it.
 const quietAfter = 30 * time.Second
 
-// silence is how long the model that is asked has said nothing. Its printer guards it.
+// silence measures how long the current model call has sent no data. The mutex of its
+// printer guards it.
 type silence struct {
-	// since is when it was asked or last said something, zero where none is asked.
+	// since is the time of the request or of the last data; it is zero without a call.
 	since time.Time
-	// told says that a line about this attempt was written where none can be drawn again.
+	// told reports whether the one line of this attempt was written, where a line cannot
+	// be redrawn.
 	told bool
 	next *time.Timer
 }
 
-// text is what to tell of the silence, "" while it is short.
+// text returns the message about the silence, empty while it is short.
 func (s *silence) text(now time.Time) string {
 	waited := now.Sub(s.since)
 	if s.since.IsZero() || waited < quietAfter {
@@ -26,39 +28,39 @@ func (s *silence) text(now time.Time) string {
 	return fmt.Sprintf("  no data for %d s", int(waited.Seconds()))
 }
 
-// listens says that a model is asked from now on.
-func (p *printer) listens() {
+// startSilence begins to measure when a model call starts.
+func (p *printer) startSilence() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.silence.since, p.silence.told = p.now(), false
 	if p.silence.next == nil {
-		p.silence.next = time.AfterFunc(quietAfter, p.tellsOfSilence)
+		p.silence.next = time.AfterFunc(quietAfter, p.reportSilence)
 	}
 	p.silence.next.Reset(quietAfter)
 }
 
-// hears says that the model has said something.
-func (p *printer) hears() {
+// restartSilence measures anew when data has arrived.
+func (p *printer) restartSilence() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.silence.since.IsZero() {
-		p.breaksSilence(p.now())
+		p.endSilence(p.now())
 		p.silence.next.Reset(quietAfter)
 	}
 }
 
-// stopsListening says that no model is asked any more.
-func (p *printer) stopsListening() {
+// stopSilence ends the measurement when the call has ended.
+func (p *printer) stopSilence() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.silence.next != nil {
-		p.breaksSilence(time.Time{})
+		p.endSilence(time.Time{})
 		p.silence.next.Stop()
 	}
 }
 
-// breaksSilence takes away what is drawn of the silence.
-func (p *printer) breaksSilence(since time.Time) {
+// endSilence removes the drawn message.
+func (p *printer) endSilence(since time.Time) {
 	drawn := p.silence.text(p.now()) != ""
 	p.silence.since = since
 	if drawn && !p.asking {
@@ -67,16 +69,16 @@ func (p *printer) breaksSilence(since time.Time) {
 	}
 }
 
-// tellsOfSilence draws how long the silence lasts, once a second, or writes one line
+// reportSilence draws how long the silence lasts, once a second, or writes one line
 // where nothing can be drawn again.
-func (p *printer) tellsOfSilence() {
+func (p *printer) reportSilence() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	text := p.silence.text(p.now())
 	switch {
 	case p.silence.since.IsZero():
 		return
-	case text == "": // the model has said something since
+	case text == "": // data has arrived meanwhile
 	case p.screen.live:
 		if !p.asking {
 			p.clear()

@@ -67,11 +67,11 @@ func TestSilenceIsNotDrawnOverAQuestion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
 		p := newPrinter(&out, screen{terminal: true, live: true, width: func() int { return 80 }})
-		p.listens()
+		p.startSilence()
 		p.ask(plain, "really? ")
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		p.stopsListening()
+		p.stopSilence()
 		if out.String() != "really? " {
 			t.Errorf("%q", out.String())
 		}

@@ -434,8 +434,8 @@ const (
 	printedTail = 4
 )
 
-// output is the beginning and the end of what the command of a step printed. Of the items
-// of a loop only those are shown that failed.
+// output is the beginning and the end of what the command of a step printed. In a
+// loop it is shown for failed items only.
 func (s *steps) output(run string, d event.StepFinished) []note {
 	text := s.printed[d.Step]
 	delete(s.printed, d.Step)

@@ -166,7 +166,7 @@ func (v *textView) toldOfOpen() {
 }
 
 func (v *textView) end() error {
-	v.p.stopsListening()
+	v.p.stopSilence()
 	v.p.live("", "")
 	v.p.settle()
 	return nil
@@ -199,12 +199,12 @@ func (v *textView) listen(e event.Event) {
 	switch d := e.Data.(type) {
 	case event.ModelRequested:
 		if d.Purpose == "" {
-			v.p.listens()
+			v.p.startSilence()
 		}
 	case event.Text, event.Reasoning, event.ToolCallDelta:
-		v.p.hears()
+		v.p.restartSilence()
 	case event.ModelResponse, event.ModelAttemptFailed, event.RunParked, event.RunCompleted:
-		v.p.stopsListening()
+		v.p.stopSilence()
 	}
 }
 
