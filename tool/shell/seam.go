@@ -53,5 +53,8 @@ func commonSuffix(a, b string) int {
 func onScreen(header, text string) (shown string, overwritten int) {
 	printed := strings.TrimPrefix(text, header)
 	shown, overwritten = tool.Screen(printed)
+	if shown == printed {
+		return text, overwritten
+	}
 	return text[:len(text)-len(printed)] + shown, overwritten
 }
