@@ -1,7 +1,7 @@
 # Two commands matter: `make run` does a real job with no key and no network,
 # `make test` runs all tests.
 GO ?= go
-TOOL := $(GO) tool -modfile=tools/go.mod
+TOOL := $(GO) tool -modfile=internal/buildtools/go.mod
 EXAMPLE := examples/fix-the-test
 FUZZTIME ?= 15s
 RUNS ?= 5
@@ -43,12 +43,12 @@ test: lint
 
 # The packages that start commands, which is where sandbox tiers differ.
 test-commands:
-	$(call tests,$(GO) test -json -count=1 -timeout 20m . ./cmd/pawl ./internal/crash ./launch ./sandbox ./tool/shell)
+	$(call tests,$(GO) test -json -count=1 -timeout 20m . ./internal/cli ./internal/crash ./internal/files/launch ./internal/host/sandbox ./tool/shell)
 
 # Kills of the real process, thousands of simulated crashes, races, fuzzing.
 test-long: cross fuzz
 	$(call tests,PAWL_LONG=1 $(GO) test -json -timeout 20m ./...,-rows docs/requirements.md)
-	$(call tests,$(GO) test -json -race -timeout 20m ./engine ./journal/... ./machine/... ./tool/... ./llm/... ./internal/simulate)
+	$(call tests,$(GO) test -json -race -timeout 20m ./internal/engine/... ./journal/... ./internal/machine/... ./tool/... ./llm/... ./internal/simulate)
 
 # Before Go 1.27 the end of -fuzztime is at times reported as a failure (go.dev/issue/75804);
 # a real one names the input that it wrote.
@@ -80,7 +80,7 @@ bench:
 			$(GO) test -run '^$$' -bench . -benchmem -timeout 30m ./journal/sqlite; \
 		done; \
 		($(LOOPBENCH) -test.bench '$(LONG)' -test.benchtime 1x); \
-		$(GO) test -run '^$$' -bench PublishDelta -benchmem ./follow; \
+		$(GO) test -run '^$$' -bench PublishDelta -benchmem ./internal/engine/follow; \
 		cd internal/sdkbench && $(GO) test -run '^$$' -bench . -benchtime 7x .; } \
 		| $(GO) run ./internal/figures -runs $(RUNS) -write docs/benchmarks.md
 
@@ -95,29 +95,29 @@ mutate-changes: bin/gremlins
 	$(GO) build -o bin/mutate ./internal/mutate
 	nice bin/mutate -changes -within 9m $(if $(SINCE),-since $(SINCE))
 
-bin/gremlins: tools/go.mod
+bin/gremlins: internal/buildtools/go.mod
 	@mkdir -p bin
-	$(GO) build -modfile=tools/go.mod -o $@ github.com/go-gremlins/gremlins/cmd/gremlins
+	$(GO) build -modfile=internal/buildtools/go.mod -o $@ github.com/go-gremlins/gremlins/cmd/gremlins
 
-# The page: web/src and what it uses, in one file each for scripts and styles, with the
+# The page: internal/web/src and what it uses, in one file each for scripts and styles, with the
 # licences of what is in there. $(1) is where to.
 define page
 	@rm -rf $(1)
-	@NODE_PATH=web/vendor $(TOOL) esbuild web/src/main.tsx web/src/icon.svg --tsconfig=web/src/tsconfig.json --bundle --minify --target=es2023 \
+	@NODE_PATH=internal/web/vendor $(TOOL) esbuild internal/web/src/main.tsx internal/web/src/icon.svg --tsconfig=internal/web/src/tsconfig.json --bundle --minify --target=es2023 \
 		--format=esm --charset=utf8 --legal-comments=none --loader:.svg=copy --entry-names='[name]-[hash]' --log-level=warning --outdir=$(1)
-	@for licence in $$(find web/vendor -name LICENSE | LC_ALL=C sort); do \
-		echo "$$(dirname $$licence | sed s,web/vendor/,,)"; echo; cat $$licence; echo; done >$(1)/LICENSES.txt
+	@for licence in $$(find internal/web/vendor -name LICENSE | LC_ALL=C sort); do \
+		echo "$$(dirname $$licence | sed s,internal/web/vendor/,,)"; echo; cat $$licence; echo; done >$(1)/LICENSES.txt
 endef
 
 web:
-	$(call page,web/dist)
+	$(call page,internal/web/dist)
 
 lint:
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo "not gofmt-ed"; exit 1; }
 	$(GO) vet ./...
 	$(TOOL) staticcheck ./...
 	$(call page,bin/web)
-	@diff -r bin/web web/dist || { echo "web/dist is not what web/src gives: run make web"; exit 1; }
+	@diff -r bin/web internal/web/dist || { echo "internal/web/dist is not what internal/web/src gives: run make web"; exit 1; }
 
 # The other systems that it is to build for, tests included.
 cross:
@@ -128,8 +128,8 @@ cross:
 docs:
 	$(GO) test ./internal/requirements -update
 	$(GO) test ./event -update
-	$(GO) test ./spec -run TestThePage -update
-	$(GO) test ./cmd/pawl -run TestTheRecording -update
+	$(GO) test ./internal/files/spec -run TestThePage -update
+	$(GO) test ./internal/cli -run TestTheRecording -update
 
 # The recording at the top of README.md; make docs writes it there.
 recording: build

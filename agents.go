@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/pawlrun/pawl/assembly"
-	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/event"
-	"github.com/pawlrun/pawl/secret"
+	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/files/assembly"
+	"github.com/pawlrun/pawl/internal/host/secret"
 	"github.com/pawlrun/pawl/tool"
 )
 

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/pawlrun/pawl/machine/agent"
+	"github.com/pawlrun/pawl/internal/machine/agent"
 	"github.com/pawlrun/pawl/tool"
 )
 

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/pawlrun/pawl/event"
-	"github.com/pawlrun/pawl/machine/agent"
+	"github.com/pawlrun/pawl/internal/machine/agent"
 	"github.com/pawlrun/pawl/tool"
 )
 

@@ -13,9 +13,9 @@ import (
 	"testing"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/host/sandbox"
+	"github.com/pawlrun/pawl/internal/rules/policy"
 	"github.com/pawlrun/pawl/llm/scripted"
-	"github.com/pawlrun/pawl/policy"
-	"github.com/pawlrun/pawl/sandbox"
 	"github.com/pawlrun/pawl/tool"
 	"github.com/pawlrun/pawl/tool/shell"
 )

@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 
-	"github.com/pawlrun/pawl/drive"
-	"github.com/pawlrun/pawl/eval"
+	"github.com/pawlrun/pawl/internal/engine/drive"
+	"github.com/pawlrun/pawl/internal/rules/eval"
 	"github.com/pawlrun/pawl/journal"
 )
 

@@ -7,8 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pawlrun/pawl"
-	"github.com/pawlrun/pawl/eval"
-	"github.com/pawlrun/pawl/fence"
+	"github.com/pawlrun/pawl/internal/rules/eval"
+	"github.com/pawlrun/pawl/internal/rules/fence"
 	"github.com/pawlrun/pawl/llm/scripted"
 )
 

@@ -7,11 +7,11 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/machine/agent"
+	"github.com/pawlrun/pawl/internal/rules/policy"
 	"github.com/pawlrun/pawl/journal"
-	"github.com/pawlrun/pawl/machine/agent"
-	"github.com/pawlrun/pawl/policy"
 )
 
 // JournalError is returned for a run that is not started or resumed because one

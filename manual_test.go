@@ -12,10 +12,10 @@ import (
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/event"
-	"github.com/pawlrun/pawl/history"
+	"github.com/pawlrun/pawl/internal/rules/history"
+	"github.com/pawlrun/pawl/internal/rules/policy"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/llm/scripted"
-	"github.com/pawlrun/pawl/policy"
 	"github.com/pawlrun/pawl/tool"
 	"github.com/pawlrun/pawl/tool/result"
 )

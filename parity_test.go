@@ -12,12 +12,12 @@ import (
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/files/launch"
+	"github.com/pawlrun/pawl/internal/files/spec"
+	"github.com/pawlrun/pawl/internal/rules/policy"
 	"github.com/pawlrun/pawl/journal/memory"
-	"github.com/pawlrun/pawl/launch"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/llm/scripted"
-	"github.com/pawlrun/pawl/policy"
-	"github.com/pawlrun/pawl/spec"
 	"github.com/pawlrun/pawl/tool"
 	"github.com/pawlrun/pawl/tool/fs"
 )

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/pawlrun/pawl/egress"
 	"github.com/pawlrun/pawl/event"
-	"github.com/pawlrun/pawl/policy"
+	"github.com/pawlrun/pawl/internal/host/egress"
+	"github.com/pawlrun/pawl/internal/rules/policy"
 	"github.com/pawlrun/pawl/tool"
 )
 

@@ -6,8 +6,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/rules/policy"
 	"github.com/pawlrun/pawl/llm/scripted"
-	"github.com/pawlrun/pawl/policy"
 )
 
 // What a program says of permissions and of the loop is held to the rules of a file.

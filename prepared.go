@@ -4,12 +4,12 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/pawlrun/pawl/assembly"
-	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/files/assembly"
+	"github.com/pawlrun/pawl/internal/host/secret"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/journal/memory"
-	"github.com/pawlrun/pawl/secret"
 )
 
 // Prepared is an agent that has been validated and whose tools are compiled, for

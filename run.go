@@ -5,11 +5,11 @@ import (
 	"encoding/json"
 	"iter"
 
-	"github.com/pawlrun/pawl/drive"
-	"github.com/pawlrun/pawl/engine"
+	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/drive"
+	"github.com/pawlrun/pawl/internal/machine"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/llm"
-	"github.com/pawlrun/pawl/machine"
 )
 
 // ErrNotPending is returned for a decision on a call that does not wait for

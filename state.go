@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/machine"
 	"github.com/pawlrun/pawl/llm"
-	"github.com/pawlrun/pawl/machine"
 )
 
 // Status is the state of a run: running, parked, or how it ended.

@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/machine/flow"
+	"github.com/pawlrun/pawl/internal/rules/plan"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/journal/memory"
 	"github.com/pawlrun/pawl/llm"
-	"github.com/pawlrun/pawl/machine/flow"
-	"github.com/pawlrun/pawl/plan"
 	"github.com/pawlrun/pawl/tool"
 )
 

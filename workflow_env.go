@@ -9,15 +9,15 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pawlrun/pawl/assembly"
-	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/files/assembly"
+	"github.com/pawlrun/pawl/internal/host/secret"
+	"github.com/pawlrun/pawl/internal/machine"
+	"github.com/pawlrun/pawl/internal/machine/agent"
+	"github.com/pawlrun/pawl/internal/machine/flow"
+	"github.com/pawlrun/pawl/internal/rules/plan"
 	"github.com/pawlrun/pawl/journal"
-	"github.com/pawlrun/pawl/machine"
-	"github.com/pawlrun/pawl/machine/agent"
-	"github.com/pawlrun/pawl/machine/flow"
-	"github.com/pawlrun/pawl/plan"
-	"github.com/pawlrun/pawl/secret"
 	"github.com/pawlrun/pawl/tool"
 )
 

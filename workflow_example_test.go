@@ -11,7 +11,7 @@ import (
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/event"
-	"github.com/pawlrun/pawl/expr"
+	"github.com/pawlrun/pawl/internal/files/expr"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/llm/scripted"
 )

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pawlrun/pawl/plan"
+	"github.com/pawlrun/pawl/internal/rules/plan"
 )
 
 // maxItems is how many items a loop may have where nobody says.

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pawlrun/pawl/egress"
+	"github.com/pawlrun/pawl/internal/host/egress"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/llm/anthropic"
 	"github.com/pawlrun/pawl/llm/openaichat"

@@ -12,7 +12,7 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/pawlrun/pawl/engine"
+	"github.com/pawlrun/pawl/internal/engine"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/tool"
 )

@@ -4,13 +4,10 @@ package main
 import (
 	"os"
 
-	"github.com/pawlrun/pawl/sandbox"
+	"github.com/pawlrun/pawl/internal/cli"
 )
 
-func main() {
-	shim := sandbox.Main()
-	sandbox.Hide()
-	shim = shim.Adopt() // after Hide, which may keep this process from knowing its own children
-	surviveBrokenPipe()
-	os.Exit(execute(os.Args, streams{in: os.Stdin, out: os.Stdout, err: os.Stderr}, shim))
-}
+// version is set by the linker of a release build.
+var version = ""
+
+func main() { os.Exit(cli.Main(version)) }

@@ -17,8 +17,8 @@ func TestImportingPawlCompilesOnlyWhatItUses(t *testing.T) {
 		"golang.org/x/text",
 	}
 	banned := []string{
-		module + "/expr", "cel.dev", module + "/journal/sqlite", module + "/spec", module + "/launch", module + "/llm/scripted",
-		module + "/cmd", module + "/models", module + "/tool/fs", module + "/tool/shell",
+		module + "/internal/files/expr", "cel.dev", module + "/journal/sqlite", module + "/internal/files/spec", module + "/internal/files/launch", module + "/llm/scripted",
+		module + "/cmd", module + "/internal/cli", module + "/models", module + "/tool/fs", module + "/tool/shell",
 	}
 	out, err := exec.Command("go", "list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", module).Output()
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 func TestSurfacesAskTheTableOfKinds(t *testing.T) {
 	ofOneKind := []string{"Agent", "AgentFiles", "WorkflowFiles", "Check", "Explain", "Environment", "Continue", "Fork", "Redactor", "CheckCall"}
 	asked := 0
-	for _, dir := range []string{"cmd/pawl", "server", "control"} {
+	for _, dir := range []string{"internal/cli", "internal/server", "internal/engine/control"} {
 		files, err := filepath.Glob(filepath.Join("..", "..", dir, "*.go"))
 		if err != nil {
 			t.Fatal(err)

@@ -22,8 +22,8 @@ func TestWhoUsesAMachineOrARunNamesNoParticularOne(t *testing.T) {
 		// home are the packages that may name it.
 		home []string
 	}{
-		{"machine/agent", []string{"Machine", "New"}, []string{"machine/agent", "machine/versions"}},
-		{"engine", []string{"Run"}, []string{"engine"}},
+		{"internal/machine/agent", []string{"Machine", "New"}, []string{"internal/machine/agent", "internal/machine/versions"}},
+		{"internal/engine", []string{"Run"}, []string{"internal/engine"}},
 	} {
 		out, err := exec.Command("go", "list", "-f", "{{.ImportPath}} {{.Dir}}", module+"/...").Output()
 		if err != nil {

@@ -64,20 +64,19 @@ func TestThereIsOneDoorToAModelAndTheBudgetStandsAtIt(t *testing.T) {
 	for line := range strings.Lines(string(out)) {
 		path, dir, _ := strings.Cut(strings.TrimSpace(line), " ")
 		pkg, _ := local(path)
-		room, _, _ := strings.Cut(pkg, "/")
-		if room == "llm" || room == "internal" {
+		if within(pkg, []string{"llm"}) || within(pkg, beside) {
 			continue
 		}
 		calls := users(t, dir, "Generate", "Stream")
 		want := map[string][]string{}
-		if pkg == "engine" {
+		if pkg == "internal/engine" {
 			seen = true
 			want = map[string][]string{"Generate": {"generate"}, "Stream": {"generate"}}
 		}
 		if diff := cmp.Diff(want, calls); diff != "" {
 			t.Errorf("models are called in %s (-want +got):\n%s", pkg, diff)
 		}
-		if pkg == "engine" {
+		if pkg == "internal/engine" {
 			way := map[string][]string{"generate": {"callModel"}, "callModel": {"beginModel"}, "Given": {"beginModel"}}
 			if diff := cmp.Diff(way, users(t, dir, "generate", "callModel", "Given")); diff != "" {
 				t.Errorf("the way to the model is another (-want +got):\n%s", diff)

@@ -19,12 +19,12 @@ const (
 
 // small are those packages: the engine, and the machines that say what a run does next.
 var small = []string{
-	"engine", "machine", "machine/agent", "machine/flow", "machine/goal", "machine/process", "machine/refine", "machine/tree", "machine/versions",
+	"internal/engine", "internal/machine", "internal/machine/agent", "internal/machine/flow", "internal/machine/goal", "internal/machine/process", "internal/machine/refine", "internal/machine/tree", "internal/machine/versions",
 }
 
 // wide are the types with more fields, by package and name, and why.
 var wide = map[string]string{
-	"machine/agent.Config": "the configuration of an agent as run.started holds it: one field for each setting",
+	"internal/machine/agent.Config": "the configuration of an agent as run.started holds it: one field for each setting",
 }
 
 func TestTypesAndFunctionsStaySmallEnoughToRead(t *testing.T) {

@@ -25,7 +25,7 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 
 // surface is what a program may build on. A change of it is seen in the diff of
 // testdata/api.txt, and is made on purpose or not at all.
-var surface = []string{"", "llm", "event", "tool", "journal", "machine", "engine"}
+var surface = []string{"", "llm", "event", "tool", "hook", "journal", "models", "budget", "stop"}
 
 func TestTheExportedSurfaceIsTheOneThatIsPinned(t *testing.T) {
 	var b strings.Builder

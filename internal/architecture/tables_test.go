@@ -24,7 +24,7 @@ import (
 // generated are the files that a new name of a table comes to by themselves,
 // and those that describe keys of files by hand.
 var generated = []string{
-	"docs/events.md", "docs/agent-file.md", "spec/properties.yaml", "event/testdata/stored.golden", "internal/architecture/testdata/api.txt",
+	"docs/events.md", "docs/agent-file.md", "internal/files/spec/properties.yaml", "event/testdata/stored.golden", "internal/architecture/testdata/api.txt",
 }
 
 var comments = regexp.MustCompile(`(?m)//.*$`)
@@ -108,19 +108,20 @@ func TestALimitStandsInTwoFiles(t *testing.T) {
 	files := sources(t)
 	for _, s := range budget.Table() {
 		if in := standsIn(files, `\b`+s.Name+`\b`, map[string]string{
-			"spec/properties.yaml":         "an example of budgets and actions",
-			"cmd/pawl/run_flags.go":        "an example in a flag's help",
-			"cmd/pawl/run.go":              "an example in a command's help",
-			"cmd/pawl/runs_budget.go":      "an example in a command's help",
-			"journal/journaltest/inbox.go": "a command to store",
-			"llm/openai/request.go":        "a provider's own name",
-			"machine/agent/advice.go":      "advice to people",
-			"machine/agent/compact.go":     "advice to people",
-			"launch/limits.go":             "advice to people",
-			"spec/agent.go":                "the key of the cost, which is none of budgets",
-			"spec/settings.go":             "the key of the cycle cap, which is none of budgets",
-			"spec/validate.go":             "the same",
-			"spec/iteration.go":            "the same",
+			"internal/architecture/testdata/api.txt": "the pinned surface",
+			"internal/files/spec/properties.yaml":    "an example of budgets and actions",
+			"internal/cli/run_flags.go":              "an example in a flag's help",
+			"internal/cli/run.go":                    "an example in a command's help",
+			"internal/cli/runs_budget.go":            "an example in a command's help",
+			"journal/journaltest/inbox.go":           "a command to store",
+			"llm/openai/request.go":                  "a provider's own name",
+			"internal/machine/agent/advice.go":       "advice to people",
+			"internal/machine/agent/compact.go":      "advice to people",
+			"internal/files/launch/limits.go":        "advice to people",
+			"internal/files/spec/agent.go":           "the key of the cost, which is none of budgets",
+			"internal/files/spec/settings.go":        "the key of the cycle cap, which is none of budgets",
+			"internal/files/spec/validate.go":        "the same",
+			"internal/files/spec/iteration.go":       "the same",
 		}); len(in) > 2 {
 			t.Errorf("%s stands in %d files: %v", s.Name, len(in), in)
 		}
@@ -128,13 +129,13 @@ func TestALimitStandsInTwoFiles(t *testing.T) {
 			continue // they have keys and flags of their own
 		}
 		for _, in := range standsIn(files, `\b`+s.Field()+`\b`, map[string]string{
-			"cmd/pawl/progress.go":  "which limits are said of every run",
-			"spec/models.go":        "which cap in money a file sets",
-			"spec/workflow_plan.go": "what the workflow specification calls maxRetries",
-			"launch/agents.go":      "an agent that another one offers has no wall time of its own",
-			"launch/limits.go":      "which of the two caps in money --budget replaces",
+			"internal/cli/progress.go":             "which limits are said of every run",
+			"internal/files/spec/models.go":        "which cap in money a file sets",
+			"internal/files/spec/workflow_plan.go": "what the workflow specification calls maxRetries",
+			"internal/files/launch/agents.go":      "an agent that another one offers has no wall time of its own",
+			"internal/files/launch/limits.go":      "which of the two caps in money --budget replaces",
 		}) {
-			if room, _, _ := strings.Cut(in, "/"); slices.Contains([]string{"spec", "launch", "control", "server", "cmd"}, room) {
+			if within(in, []string{"internal/files/spec", "internal/files/launch", "internal/engine/control", "internal/server", "internal/cli"}) {
 				t.Errorf("%s names %s", in, s.Field())
 			}
 		}
@@ -148,7 +149,8 @@ func TestAConditionStandsInFourFiles(t *testing.T) {
 	for _, kind := range stop.Kind("").Choices() {
 		goName := `(?i)\bstop\.` + strings.ReplaceAll(kind, "-", "") + `\b`
 		if in := standsIn(files, `\b`+kind+`\b|`+goName, map[string]string{
-			"spec/budgets.go": "what it tells people of one that disagrees with another key",
+			"internal/files/spec/budgets.go":         "what it tells people of one that disagrees with another key",
+			"internal/architecture/testdata/api.txt": "the pinned surface",
 		}); len(in) > 4 {
 			t.Errorf("%s stands in %d files: %v", kind, len(in), in)
 		}
@@ -160,7 +162,7 @@ func TestAConditionStandsInFourFiles(t *testing.T) {
 func TestAProviderStandsInTwoFiles(t *testing.T) {
 	files := sources(t)
 	maps.DeleteFunc(files, func(name, _ string) bool {
-		return strings.HasPrefix(name, "internal/") || !strings.HasSuffix(name, ".go") // gates and what prices come from
+		return within(name, beside) || !strings.HasSuffix(name, ".go") // gates and what prices come from
 	})
 	wires := map[string]string{
 		"llm/anthropic/anthropic.go":   "the wire itself",
@@ -186,7 +188,7 @@ func TestAToolStandsInTwoFiles(t *testing.T) {
 	brought := append(new(fs.Workspace).Tools(), web.New(web.Options{}), shell.New(shell.Options{}), result.New())
 	for _, x := range brought {
 		if in := standsIn(files, `"`+regexp.QuoteMeta(x.Name)+`"`, map[string]string{
-			"machine/command.go":                     "by whose rules a machine's commands are judged",
+			"internal/machine/command.go":            "by whose rules a machine's commands are judged",
 			"internal/architecture/testdata/api.txt": "the same",
 		}); len(in) != 1 {
 			t.Errorf("%s stands in %d files: %v", x.Name, len(in), in)

@@ -8,11 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawlrun/pawl/engine"
+	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/machine"
+	"github.com/pawlrun/pawl/internal/machine/agent"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/llm/anthropic"
-	"github.com/pawlrun/pawl/machine"
-	"github.com/pawlrun/pawl/machine/agent"
 )
 
 // changed is the number of the request that something happens to.

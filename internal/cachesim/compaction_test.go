@@ -5,8 +5,8 @@ import (
 	"context"
 	"testing"
 
-	"github.com/pawlrun/pawl/compact"
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/rules/compact"
 )
 
 // window is small enough for a run of 50 cycles to be compacted more than once,

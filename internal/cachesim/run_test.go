@@ -9,16 +9,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/machine"
+	"github.com/pawlrun/pawl/internal/machine/agent"
 	"github.com/pawlrun/pawl/journal/memory"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/llm/anthropic"
 	"github.com/pawlrun/pawl/llm/gemini"
 	"github.com/pawlrun/pawl/llm/openai"
 	"github.com/pawlrun/pawl/llm/openaichat"
-	"github.com/pawlrun/pawl/machine"
-	"github.com/pawlrun/pawl/machine/agent"
 	"github.com/pawlrun/pawl/tool"
 )
 

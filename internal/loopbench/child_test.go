@@ -9,18 +9,18 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/machine"
+	"github.com/pawlrun/pawl/internal/machine/agent"
+	"github.com/pawlrun/pawl/internal/machine/tree"
+	"github.com/pawlrun/pawl/internal/machine/versions"
 	"github.com/pawlrun/pawl/internal/processor"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/journal/memory"
 	"github.com/pawlrun/pawl/journal/sqlite"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/llm/openaichat"
-	"github.com/pawlrun/pawl/machine"
-	"github.com/pawlrun/pawl/machine/agent"
-	"github.com/pawlrun/pawl/machine/tree"
-	"github.com/pawlrun/pawl/machine/versions"
 )
 
 // started is how many runs of one call a round starts.

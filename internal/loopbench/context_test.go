@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawlrun/pawl/compact"
 	"github.com/pawlrun/pawl/event"
-	"github.com/pawlrun/pawl/history"
+	"github.com/pawlrun/pawl/internal/rules/compact"
+	"github.com/pawlrun/pawl/internal/rules/history"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/llm/anthropic"
 )

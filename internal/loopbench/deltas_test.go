@@ -10,13 +10,13 @@ import (
 	"net/http"
 	"testing"
 
-	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/machine/agent"
 	"github.com/pawlrun/pawl/internal/processor"
 	"github.com/pawlrun/pawl/journal/memory"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/llm/anthropic"
-	"github.com/pawlrun/pawl/machine/agent"
 )
 
 // manyDeltas is how many text deltas the long answer has.

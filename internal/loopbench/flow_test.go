@@ -9,17 +9,17 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/machine/agent"
+	"github.com/pawlrun/pawl/internal/machine/flow"
+	"github.com/pawlrun/pawl/internal/machine/versions"
 	"github.com/pawlrun/pawl/internal/processor"
+	"github.com/pawlrun/pawl/internal/rules/plan"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/journal/memory"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/llm/scripted"
-	"github.com/pawlrun/pawl/machine/agent"
-	"github.com/pawlrun/pawl/machine/flow"
-	"github.com/pawlrun/pawl/machine/versions"
-	"github.com/pawlrun/pawl/plan"
 )
 
 // each is a workflow that does a step for each of so many items.

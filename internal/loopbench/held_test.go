@@ -16,12 +16,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawlrun/pawl/control"
-	"github.com/pawlrun/pawl/engine"
+	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/control"
+	"github.com/pawlrun/pawl/internal/files/launch"
+	"github.com/pawlrun/pawl/internal/machine/versions"
+	"github.com/pawlrun/pawl/internal/server"
 	"github.com/pawlrun/pawl/journal/sqlite"
-	"github.com/pawlrun/pawl/launch"
-	"github.com/pawlrun/pawl/machine/versions"
-	"github.com/pawlrun/pawl/server"
 )
 
 // holderEnv makes the test binary a model server that keeps so many waiting until a

@@ -4,10 +4,10 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/pawlrun/pawl/internal/files/launch"
+	"github.com/pawlrun/pawl/internal/files/spec"
+	"github.com/pawlrun/pawl/internal/host/sandbox"
 	"github.com/pawlrun/pawl/internal/processor"
-	"github.com/pawlrun/pawl/launch"
-	"github.com/pawlrun/pawl/sandbox"
-	"github.com/pawlrun/pawl/spec"
 )
 
 // BenchmarkPreparedFile measures the CPU of preparing a run of an agent file, up to its

@@ -19,15 +19,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawlrun/pawl/control"
-	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/control"
+	"github.com/pawlrun/pawl/internal/machine/versions"
 	"github.com/pawlrun/pawl/internal/processor"
+	"github.com/pawlrun/pawl/internal/server"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/journal/journaltest"
 	"github.com/pawlrun/pawl/journal/sqlite"
-	"github.com/pawlrun/pawl/machine/versions"
-	"github.com/pawlrun/pawl/server"
 )
 
 // readersEnv makes the test binary the readers of streams, whose addresses it reads

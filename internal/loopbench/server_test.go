@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pawlrun/pawl/sandbox"
+	"github.com/pawlrun/pawl/internal/host/sandbox"
 )
 
 // serverEnv makes the test binary a model server: in a process of its own, so

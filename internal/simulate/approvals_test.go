@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/machine/agent"
 	"github.com/pawlrun/pawl/journal"
-	"github.com/pawlrun/pawl/machine/agent"
 )
 
 // gates gives a run its way of asking, drawn from luck of its own: a seed keeps

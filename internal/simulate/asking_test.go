@@ -4,8 +4,8 @@ import (
 	"math/rand/v2"
 
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/machine/agent"
 	"github.com/pawlrun/pawl/journal"
-	"github.com/pawlrun/pawl/machine/agent"
 )
 
 // enough is a value of each limit that no run of the simulation reaches.

@@ -10,9 +10,9 @@ import (
 	"strings"
 
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/machine/flow"
+	"github.com/pawlrun/pawl/internal/rules/plan"
 	"github.com/pawlrun/pawl/journal"
-	"github.com/pawlrun/pawl/machine/flow"
-	"github.com/pawlrun/pawl/plan"
 	"github.com/pawlrun/pawl/tool"
 )
 

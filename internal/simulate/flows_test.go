@@ -16,16 +16,16 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/budget"
-	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/machine"
+	"github.com/pawlrun/pawl/internal/machine/agent"
+	"github.com/pawlrun/pawl/internal/machine/flow"
+	processes "github.com/pawlrun/pawl/internal/machine/process"
+	"github.com/pawlrun/pawl/internal/rules/plan"
+	"github.com/pawlrun/pawl/internal/rules/policy"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/llm"
-	"github.com/pawlrun/pawl/machine"
-	"github.com/pawlrun/pawl/machine/agent"
-	"github.com/pawlrun/pawl/machine/flow"
-	processes "github.com/pawlrun/pawl/machine/process"
-	"github.com/pawlrun/pawl/plan"
-	"github.com/pawlrun/pawl/policy"
 	"github.com/pawlrun/pawl/tool"
 )
 

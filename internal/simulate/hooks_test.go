@@ -10,8 +10,8 @@ import (
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/hook"
+	"github.com/pawlrun/pawl/internal/machine/agent"
 	"github.com/pawlrun/pawl/llm"
-	"github.com/pawlrun/pawl/machine/agent"
 )
 
 // hooked gives two runs of three hooks, drawn from luck of its own: a seed keeps

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/event"
-	"github.com/pawlrun/pawl/machine/flow"
-	processes "github.com/pawlrun/pawl/machine/process"
-	"github.com/pawlrun/pawl/plan"
+	"github.com/pawlrun/pawl/internal/machine/flow"
+	processes "github.com/pawlrun/pawl/internal/machine/process"
+	"github.com/pawlrun/pawl/internal/rules/plan"
 	"github.com/pawlrun/pawl/tool"
 )
 

@@ -8,11 +8,11 @@ import (
 	"strings"
 
 	"github.com/pawlrun/pawl/event"
-	"github.com/pawlrun/pawl/history"
+	"github.com/pawlrun/pawl/internal/machine"
+	"github.com/pawlrun/pawl/internal/machine/agent"
+	"github.com/pawlrun/pawl/internal/rules/history"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/llm"
-	"github.com/pawlrun/pawl/machine"
-	"github.com/pawlrun/pawl/machine/agent"
 )
 
 // check holds the journal that is left against the promises of the house.

@@ -4,10 +4,10 @@ import (
 	"math/rand/v2"
 	"strings"
 
-	"github.com/pawlrun/pawl/compact"
 	"github.com/pawlrun/pawl/event"
-	"github.com/pawlrun/pawl/machine/agent"
-	"github.com/pawlrun/pawl/policy"
+	"github.com/pawlrun/pawl/internal/machine/agent"
+	"github.com/pawlrun/pawl/internal/rules/compact"
+	"github.com/pawlrun/pawl/internal/rules/policy"
 )
 
 // seldom makes some worlds that are about what few runs would come across,

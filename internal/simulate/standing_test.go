@@ -7,11 +7,11 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/budget"
-	"github.com/pawlrun/pawl/control"
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/engine/control"
+	"github.com/pawlrun/pawl/internal/machine"
+	"github.com/pawlrun/pawl/internal/machine/versions"
 	"github.com/pawlrun/pawl/journal"
-	"github.com/pawlrun/pawl/machine"
-	"github.com/pawlrun/pawl/machine/versions"
 )
 
 // standing holds what lists say of parked runs, who read it backwards from a

@@ -5,9 +5,9 @@ import (
 	"strings"
 
 	"github.com/pawlrun/pawl/event"
-	"github.com/pawlrun/pawl/fence"
+	"github.com/pawlrun/pawl/internal/rules/fence"
+	"github.com/pawlrun/pawl/internal/rules/policy"
 	"github.com/pawlrun/pawl/llm"
-	"github.com/pawlrun/pawl/policy"
 	"github.com/pawlrun/pawl/tool"
 )
 

@@ -9,14 +9,14 @@ import (
 	"strings"
 
 	"github.com/pawlrun/pawl/budget"
-	"github.com/pawlrun/pawl/drive"
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/engine/drive"
+	"github.com/pawlrun/pawl/internal/machine"
+	"github.com/pawlrun/pawl/internal/machine/agent"
+	"github.com/pawlrun/pawl/internal/machine/flow"
+	processes "github.com/pawlrun/pawl/internal/machine/process"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/llm"
-	"github.com/pawlrun/pawl/machine"
-	"github.com/pawlrun/pawl/machine/agent"
-	"github.com/pawlrun/pawl/machine/flow"
-	processes "github.com/pawlrun/pawl/machine/process"
 )
 
 // drawn is one reservation, as the journal of a run has it.

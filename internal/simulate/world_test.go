@@ -12,14 +12,14 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/budget"
-	"github.com/pawlrun/pawl/compact"
 	"github.com/pawlrun/pawl/event"
-	"github.com/pawlrun/pawl/history"
+	"github.com/pawlrun/pawl/internal/machine/agent"
+	"github.com/pawlrun/pawl/internal/rules/compact"
+	"github.com/pawlrun/pawl/internal/rules/history"
+	"github.com/pawlrun/pawl/internal/rules/policy"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/journal/memory"
 	"github.com/pawlrun/pawl/llm"
-	"github.com/pawlrun/pawl/machine/agent"
-	"github.com/pawlrun/pawl/policy"
 	"github.com/pawlrun/pawl/tool"
 )
 

@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/event"
-	"github.com/pawlrun/pawl/machine"
-	"github.com/pawlrun/pawl/machine/agent"
-	"github.com/pawlrun/pawl/machine/tree"
-	"github.com/pawlrun/pawl/machine/versions"
+	"github.com/pawlrun/pawl/internal/machine"
+	"github.com/pawlrun/pawl/internal/machine/agent"
+	"github.com/pawlrun/pawl/internal/machine/tree"
+	"github.com/pawlrun/pawl/internal/machine/versions"
 )
 
 // Helper is the name of what its children are.

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/pawlrun/pawl/event"
-	"github.com/pawlrun/pawl/history"
+	"github.com/pawlrun/pawl/internal/rules/history"
 	"github.com/pawlrun/pawl/llm"
 )
 

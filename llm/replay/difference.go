@@ -6,7 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/pawlrun/pawl/fence"
+	"github.com/pawlrun/pawl/internal/rules/fence"
 	"github.com/pawlrun/pawl/llm"
 )
 

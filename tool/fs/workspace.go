@@ -15,7 +15,7 @@ import (
 	"path/filepath"
 
 	"github.com/pawlrun/pawl/event"
-	"github.com/pawlrun/pawl/resolve"
+	"github.com/pawlrun/pawl/internal/host/resolve"
 	"github.com/pawlrun/pawl/tool"
 )
 

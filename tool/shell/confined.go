@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/pawlrun/pawl/event"
-	"github.com/pawlrun/pawl/resolve"
-	"github.com/pawlrun/pawl/sandbox"
+	"github.com/pawlrun/pawl/internal/host/resolve"
+	"github.com/pawlrun/pawl/internal/host/sandbox"
 )
 
 // confine runs a program in a box.

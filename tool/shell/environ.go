@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pawlrun/pawl/secret"
+	"github.com/pawlrun/pawl/internal/host/secret"
 )
 
 // allowed are the variables that commands may see.

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pawlrun/pawl/egress"
-	"github.com/pawlrun/pawl/sandbox"
+	"github.com/pawlrun/pawl/internal/host/egress"
+	"github.com/pawlrun/pawl/internal/host/sandbox"
 	"github.com/pawlrun/pawl/tool"
 	"github.com/pawlrun/pawl/tool/shell"
 )

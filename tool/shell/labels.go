@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/pawlrun/pawl/event"
-	"github.com/pawlrun/pawl/resolve"
+	"github.com/pawlrun/pawl/internal/host/resolve"
 )
 
 // labels: a command may read whatever this user may. What it prints is as

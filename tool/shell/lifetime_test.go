@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawlrun/pawl/sandbox"
+	"github.com/pawlrun/pawl/internal/host/sandbox"
 	"github.com/pawlrun/pawl/tool/shell"
 )
 

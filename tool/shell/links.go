@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/pawlrun/pawl/event"
-	"github.com/pawlrun/pawl/sandbox"
+	"github.com/pawlrun/pawl/internal/host/sandbox"
 )
 
 // withOtherNames adds the protected names that a file has besides the one by

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/pawlrun/pawl/event"
-	"github.com/pawlrun/pawl/policy"
+	"github.com/pawlrun/pawl/internal/rules/policy"
 	"github.com/pawlrun/pawl/tool/shell"
 )
 

@@ -17,10 +17,10 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/pawlrun/pawl/egress"
 	"github.com/pawlrun/pawl/event"
-	"github.com/pawlrun/pawl/resolve"
-	"github.com/pawlrun/pawl/sandbox"
+	"github.com/pawlrun/pawl/internal/host/egress"
+	"github.com/pawlrun/pawl/internal/host/resolve"
+	"github.com/pawlrun/pawl/internal/host/sandbox"
 	"github.com/pawlrun/pawl/tool"
 )
 

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/pawlrun/pawl/sandbox"
+	"github.com/pawlrun/pawl/internal/host/sandbox"
 )
 
 // process is a program with its surroundings, ready to be started.

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawlrun/pawl/sandbox"
+	"github.com/pawlrun/pawl/internal/host/sandbox"
 	"github.com/pawlrun/pawl/tool"
 	"github.com/pawlrun/pawl/tool/shell"
 )

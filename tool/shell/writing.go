@@ -2,7 +2,7 @@ package shell
 
 import (
 	"github.com/pawlrun/pawl/event"
-	"github.com/pawlrun/pawl/resolve"
+	"github.com/pawlrun/pawl/internal/host/resolve"
 )
 
 // writing are the facts of the commands that write a file: of one that names it,

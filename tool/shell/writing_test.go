@@ -8,7 +8,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/pawlrun/pawl/event"
-	"github.com/pawlrun/pawl/sandbox"
+	"github.com/pawlrun/pawl/internal/host/sandbox"
 	"github.com/pawlrun/pawl/tool/shell"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/net/idna"
 
-	"github.com/pawlrun/pawl/egress"
+	"github.com/pawlrun/pawl/internal/host/egress"
 )
 
 // target is an address that is fit to be asked.

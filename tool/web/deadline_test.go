@@ -13,8 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/pawlrun/pawl/egress"
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/host/egress"
 	"github.com/pawlrun/pawl/tool"
 	"github.com/pawlrun/pawl/tool/web"
 )

@@ -10,8 +10,8 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/pawlrun/pawl/egress"
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/host/egress"
 	"github.com/pawlrun/pawl/tool"
 )
 

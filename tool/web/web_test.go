@@ -18,8 +18,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/pawlrun/pawl/egress"
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/host/egress"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/tool"
 	"github.com/pawlrun/pawl/tool/web"

@@ -1,8 +1,0 @@
-//go:build !linux
-
-package main
-
-import "os"
-
-// forgetTyped does nothing here: an unfinished line stays with the terminal.
-func forgetTyped(*os.File) {}

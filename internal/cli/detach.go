@@ -1,0 +1,125 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/pawlrun/pawl/journal"
+)
+
+// detached is what a command prints about a run that goes on without it.
+type detached struct {
+	Run string `json:"run"`
+	PID int    `json:"pid"`
+	Log string `json:"log"`
+}
+
+// takeUp is how long another process may take to begin with a detached run.
+const takeUp = 10 * time.Second
+
+// detach creates the run and leaves it to a process in a session of its own,
+// which survives this one and its terminal.
+func (l *launched) detach(ctx context.Context, asJSON bool, record string) error {
+	s := l.session
+	if err := closeEnv(l.env); err != nil {
+		return err
+	}
+	id, err := s.engine.Create(ctx, l.started, l.env.Secrets)
+	if err != nil {
+		return err
+	}
+	d, gone, err := s.app.spawn(id, record)
+	if err != nil {
+		return fmt.Errorf("%w; continue with '%s runs resume %s'", err, s.app.invocation(), id)
+	}
+	if err := s.takenUp(ctx, d, gone); err != nil {
+		return err
+	}
+	if asJSON {
+		return s.app.printJSON(d)
+	}
+	fmt.Fprintf(s.app.err, "the run continues in the background; its log is %s\nwatch it with: %s runs log %s --follow\n", d.Log, s.app.invocation(), d.Run)
+	return s.app.printf("%s\n", d.Run)
+}
+
+// logOf is where a detached run's process writes its progress and its answer.
+func logOf(journalPath, run string) string {
+	return filepath.Join(filepath.Dir(journalPath), run+".log")
+}
+
+// spawn starts this binary again, to go on with the run. gone receives when
+// that process has ended.
+func (a *app) spawn(id, record string) (detached, <-chan error, error) {
+	path, err := filepath.Abs(a.journalPath)
+	if err != nil {
+		return detached{}, nil, fmt.Errorf("detach: %w", err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return detached{}, nil, fmt.Errorf("detach: %w", err)
+	}
+	d := detached{Run: id, Log: logOf(path, id)}
+	log, err := os.OpenFile(d.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return detached{}, nil, fmt.Errorf("detach: open the log: %w", err)
+	}
+	defer log.Close()
+	args := []string{"--journal", path, "runs", "resume", id}
+	if a.configPath != "" {
+		args = append(args, "--config", a.configPath)
+	}
+	if record != "" {
+		args = append(args, "--record", record)
+	}
+	cmd := exec.Command(self, args...)
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		return detached{}, nil, fmt.Errorf("detach: start the background process: %w", err)
+	}
+	d.PID = cmd.Process.Pid
+	gone := make(chan error, 1)
+	go func() { gone <- cmd.Wait() }()
+	return d, gone, nil
+}
+
+// takenUp waits until the other process drives the run, or has done so: only
+// then is it true that the run goes on.
+func (s *session) takenUp(ctx context.Context, d detached, gone <-chan error) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, takeUp, errors.New("the background process did not start the run in time"))
+	defer cancel()
+	watch := s.store.Watch(ctx)
+	for {
+		r, err := s.store.Run(ctx, d.Run)
+		if err == nil && (r.Owner != "" || r.Seq > 1 || r.State == journal.Ended) {
+			return nil
+		}
+		select {
+		case err := <-gone:
+			if r, readErr := s.store.Run(ctx, d.Run); err == nil || readErr == nil && r.Seq > 1 {
+				return nil
+			}
+			return fmt.Errorf("the background process failed: %w\n%s", err, lastLines(d.Log))
+		case <-watch:
+		case <-ctx.Done():
+			return fmt.Errorf("%w; see %s", context.Cause(ctx), d.Log)
+		}
+	}
+}
+
+// lastLines is the end of a log, for an error that names its cause.
+func lastLines(path string) string {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return ""
+	}
+	lines := strings.Split(strings.TrimSpace(string(b)), "\n")
+	return strings.Join(lines[max(0, len(lines)-5):], "\n")
+}

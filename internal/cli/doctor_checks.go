@@ -1,0 +1,196 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawlrun/pawl/internal/engine/control"
+	"github.com/pawlrun/pawl/journal"
+	"github.com/pawlrun/pawl/journal/sqlite"
+	"github.com/pawlrun/pawl/models"
+)
+
+// journalHealth opens the journal if there is one, and measures the disk that
+// it is on or will be on.
+func (a *app) journalHealth(ctx context.Context) finding {
+	f := finding{Name: "journal", Health: healthBroken, Help: "name another place with --journal or $PAWL_JOURNAL"}
+	if err := sqlite.CheckPath(a.journalPath); err != nil {
+		f.Detail = err.Error()
+		return f
+	}
+	dir := filepath.Dir(a.journalPath)
+	state := "is not there yet"
+	switch _, err := os.Stat(a.journalPath); {
+	case err == nil:
+		state = "is there"
+		store, err := sqlite.Open(ctx, a.journalPath, sqlite.Options{ReadOnly: true})
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			state = "is empty yet"
+		case err != nil:
+			f.Detail = fmt.Sprintf("%s: %s", a.journalPath, a.describe(err))
+			return f
+		default:
+			err := store.Check(ctx)
+			_ = store.Close()
+			if errors.Is(err, journal.ErrCorrupt) {
+				f.Detail = fmt.Sprintf("%s: %s", a.journalPath, control.Plain(err))
+				f.Help = "'pawl runs verify --all' names the runs that are whole, and 'pawl runs export' saves them; restore the file from a backup, or " + f.Help
+				return f
+			}
+		}
+	case errors.Is(err, fs.ErrNotExist):
+		dir = nearestDirectory(dir)
+	default:
+		f.Detail = err.Error()
+		return f
+	}
+	took, err := syncTime(dir)
+	if err != nil {
+		f.Detail = fmt.Sprintf("%s %s, and %s cannot be written: %v", a.journalPath, state, dir, err)
+		return f
+	}
+	f = finding{Name: "journal", Health: healthOK, Detail: fmt.Sprintf("%s %s; its disk makes a write durable in %s", a.journalPath, state, rounded(took))}
+	if took > slowSync {
+		f.Health, f.Help = healthLacks, "every step of a run waits for the disk twice; use a faster disk with --journal"
+	}
+	return f
+}
+
+// nearestDirectory is the directory itself, or the first one above it that
+// exists.
+func nearestDirectory(dir string) string {
+	for {
+		if _, err := os.Stat(dir); err == nil || dir == filepath.Dir(dir) {
+			return dir
+		}
+		dir = filepath.Dir(dir)
+	}
+}
+
+const (
+	syncs = 5
+	// slowSync is beyond what disks take, and within what a network's or a
+	// laptop's emulated one does.
+	slowSync = 50 * time.Millisecond
+)
+
+// syncTime measures how long a page of a file takes to be on the disk: the
+// middle one of a few.
+func syncTime(dir string) (time.Duration, error) {
+	f, err := os.CreateTemp(dir, ".pawl-doctor-*")
+	if err != nil {
+		return 0, err
+	}
+	defer os.Remove(f.Name())
+	defer f.Close()
+	var took []time.Duration
+	page := make([]byte, 4096)
+	for range syncs {
+		start := time.Now()
+		if _, err := f.Write(page); err != nil {
+			return 0, err
+		}
+		if err := f.Sync(); err != nil {
+			return 0, err
+		}
+		took = append(took, time.Since(start))
+	}
+	slices.Sort(took)
+	return took[len(took)/2], nil
+}
+
+func rounded(d time.Duration) time.Duration {
+	if d < 10*time.Millisecond {
+		return d.Round(10 * time.Microsecond)
+	}
+	return d.Round(time.Millisecond)
+}
+
+func (a *app) configHealth() finding {
+	path, err := a.configFile()
+	if err == nil {
+		_, err = a.config()
+	}
+	switch {
+	case err != nil:
+		return finding{Name: "config", Health: healthBroken, Detail: err.Error()}
+	case path == "":
+		return finding{Name: "config", Health: healthOK, Detail: "no config file (none is needed)"}
+	}
+	return finding{Name: "config", Health: healthOK, Detail: path}
+}
+
+// modelHealth says which providers can be called. None is needed: scripted
+// models need no key.
+func (a *app) modelHealth() finding {
+	f := finding{Name: "models", Health: healthOK}
+	config, err := a.config()
+	if err != nil {
+		return finding{Name: "models", Health: healthLacks, Detail: "not checked, because the config file has errors"}
+	}
+	known, _, err := (&models.Resolver{Config: config}).List()
+	if err != nil {
+		return finding{Name: "models", Health: healthBroken, Detail: err.Error()}
+	}
+	var usable, missing []string
+	for _, m := range known {
+		provider, _, _ := strings.Cut(m.Name, "/")
+		if m.Unusable == nil {
+			usable = append(usable, provider)
+		} else {
+			missing = append(missing, provider)
+		}
+	}
+	usable, missing = slices.Compact(usable), slices.Compact(missing)
+	f.Detail = "can be called: " + strings.Join(append(usable, "scripted"), ", ")
+	if len(usable) == 0 {
+		f.Health = healthLacks
+	}
+	if len(missing) > 0 {
+		f.Help = "cannot: " + strings.Join(missing, ", ") + "; 'pawl models' says which API keys are missing"
+	}
+	return f
+}
+
+func (a *app) terminalHealth() finding {
+	s := screenOf(a.err, os.Getenv)
+	switch {
+	case !s.terminal:
+		return finding{Name: "terminal", Health: healthOK, Detail: "none; progress is plain lines, and a run that asks parks"}
+	case !s.colour:
+		return finding{Name: "terminal", Health: healthOK, Detail: fmt.Sprintf("%d columns, without colours", s.width())}
+	}
+	return finding{Name: "terminal", Health: healthOK, Detail: fmt.Sprintf("%d columns", s.width())}
+}
+
+func gitHealth(ctx context.Context) finding {
+	out, err := exec.CommandContext(ctx, "git", "version").Output()
+	if err != nil {
+		return finding{Name: "git", Health: healthLacks, Detail: "does not run: " + err.Error(), Help: "agents that work on code need it"}
+	}
+	return finding{Name: "git", Health: healthOK, Detail: strings.TrimPrefix(strings.TrimSpace(string(out)), "git version ")}
+}
+
+// clockHealth holds the clock against the one date that is known to have
+// passed: that of the table of prices. Journals keep times.
+func (a *app) clockHealth() finding {
+	now := time.Now()
+	f := finding{Name: "time", Health: healthOK, Detail: now.Format("2006-01-02 15:04:05 -0700")}
+	_, date, err := (&models.Resolver{}).List()
+	if err != nil {
+		return f
+	}
+	if made, err := time.Parse(time.DateOnly, date); err == nil && now.Before(made) {
+		f.Health, f.Help = healthLacks, "the clock is before "+date+", when this version was built; set the clock, because journals record times"
+	}
+	return f
+}

@@ -1,0 +1,76 @@
+package cli
+
+import (
+	"embed"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/pawlrun/pawl/internal/files/kinds"
+	"github.com/pawlrun/pawl/internal/files/spec"
+)
+
+//go:embed templates
+var templateFiles embed.FS
+
+// what is the kind of file that a template is, in words.
+func what(t kinds.Template) string { return strings.ToLower(t.Kind.Name) }
+
+func templateNames() []string {
+	var names []string
+	for _, t := range kinds.Templates() {
+		names = append(names, t.Name)
+	}
+	return names
+}
+
+func templateNamed(name string) (kinds.Template, error) {
+	for _, t := range kinds.Templates() {
+		if t.Name == name {
+			return t, nil
+		}
+	}
+	return kinds.Template{}, usagef("--template is %q; it must be one of %s", name, strings.Join(templateNames(), ", "))
+}
+
+// listed is a line for each template.
+func listed() string {
+	var b strings.Builder
+	for _, t := range kinds.Templates() {
+		fmt.Fprintf(&b, "  %-10s %s\n", t.Name, t.About)
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// newFile is a file to be written; its name is relative to the agent's directory.
+type newFile struct{ name, text string }
+
+// filesOf are a template's files with a name and a model, the file to run last. The first
+// is the schema that the first line of that one names, for editors: it stays with the
+// file, also where nobody has a network.
+func filesOf(t kinds.Template, name, model string) ([]newFile, error) {
+	schema, err := spec.Schema(what(t))
+	if err != nil {
+		return nil, err
+	}
+	chosen := strings.NewReplacer("name: NAME", "name: "+strconv.Quote(name), "model: MODEL", "model: "+strconv.Quote(model))
+	files := []newFile{{"." + what(t) + ".schema.json", string(schema)}}
+	root := path.Join("templates", t.Name)
+	err = fs.WalkDir(templateFiles, root, func(file string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		text, err := templateFiles.ReadFile(file)
+		files = append(files, newFile{strings.TrimPrefix(file, root+"/"), chosen.Replace(string(text))})
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the template %s: %w", t.Name, err)
+	}
+	own := slices.IndexFunc(files, func(f newFile) bool { return f.name == t.File })
+	last := files[own]
+	return append(slices.Delete(files, own, own+1), last), nil
+}

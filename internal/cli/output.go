@@ -1,0 +1,78 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/pawlrun/pawl/internal/cli/terminal"
+)
+
+// printJSON prints one object on one line.
+func (a *app) printJSON(v any) error {
+	enc := json.NewEncoder(a.jsonOut())
+	enc.SetEscapeHTML(false)
+	return enc.Encode(v)
+}
+
+// show prints a value as one JSON object, or as people read it.
+func (a *app) show(asJSON bool, v any, people func() error) error {
+	if asJSON {
+		return a.printJSON(v)
+	}
+	return people()
+}
+
+func (a *app) printf(format string, args ...any) error {
+	_, err := fmt.Fprintf(a.out, format, args...)
+	return err
+}
+
+// harmless is [terminal.Harmless].
+func harmless(s string) string { return terminal.Harmless(s) }
+
+// columns is [terminal.Columns].
+func columns(s string) int { return terminal.Columns(s) }
+
+// firstLine is the first line of a text, cut to a width for progress lines.
+func firstLine(s string, width int) string {
+	s, _, _ = strings.Cut(strings.TrimSpace(s), "\n")
+	return clip(strings.ReplaceAll(harmless(s), "\t", " "), width)
+}
+
+// onOneLine is a path as it is, or quoted where its name would break the line.
+func onOneLine(path string) string {
+	if path == harmless(path) && !strings.ContainsAny(path, "\n\t") {
+		return path
+	}
+	return strconv.Quote(path)
+}
+
+// clip cuts a text to a number of columns and marks the cut.
+func clip(s string, width int) string {
+	if width < 1 || columns(s) <= width {
+		return s
+	}
+	room := width - columns("…")
+	for i, r := range s {
+		if room -= terminal.ColumnsOf(r); room < 0 {
+			return s[:i] + "…"
+		}
+	}
+	return s
+}
+
+// tail is the end of a text on one line, for a live line.
+func tail(s string, width int) string {
+	s = strings.Join(strings.Fields(harmless(s)), " ")
+	if columns(s) <= width {
+		return s
+	}
+	r := []rune(s)
+	from := len(r)
+	for room := width - columns("…"); room >= terminal.ColumnsOf(r[from-1]); from-- {
+		room -= terminal.ColumnsOf(r[from-1])
+	}
+	return "…" + string(r[from:])
+}

@@ -1,0 +1,302 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/user"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/cli/terminal"
+	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/control"
+	"github.com/pawlrun/pawl/internal/machine/agent"
+	"github.com/pawlrun/pawl/internal/rules/access"
+)
+
+// asker puts questions to the person at the terminal, one after another
+// (engine.Env.AskInTurn).
+type asker struct {
+	keys *keyboard
+	p    *printer
+	by   event.Principal
+	// check is [control.Controller.CheckArgs].
+	check func(context.Context, control.Pending, json.RawMessage) error
+	// workspace is where a run's files are, "" where that is not known; nil where
+	// nobody knows it.
+	workspace func(ctx context.Context, run string) string
+	// editor is the command that opens a text, "" for none.
+	editor string
+	// withdrawn is when the last question was taken back, zero when it was
+	// answered.
+	withdrawn time.Time
+}
+
+// misfire is how long after a question that was taken back no other one is put:
+// whoever was about to answer the old one must not answer the new one with it.
+const misfire = time.Second
+
+// patient is how long a question waits for what led to it to be written: calls of
+// other runs of a tree are asked about here, too, and their lines are not.
+const patient = time.Second
+
+// asking makes environments ask: there is somebody at the terminal, the owner
+// gave the answers beforehand (deny, all), or nobody can be asked. All runs of a
+// tree share the person who is asked, about one call after the other.
+func (s *session) asking(mode agent.ApproveMode, p *printer) func(*engine.Env) {
+	var ask func(context.Context, event.Question) (event.Resolution, error)
+	switch {
+	case mode == agent.ApproveAll:
+		ask = answerAll(event.ApprovalApproved, "--approve all")
+	case mode == agent.ApproveDeny:
+		ask = answerAll(event.ApprovalRejected, "--approve deny")
+	case screenOf(s.app.in, os.Getenv).terminal && p.screen.terminal:
+		p.asks = true
+		ask = inTurn((&asker{
+			keys: s.app.typed(), p: p, by: itsUser(), check: s.controller.CheckArgs, workspace: s.workspaceOf,
+			editor: cmp.Or(os.Getenv("VISUAL"), os.Getenv("EDITOR")),
+		}).ask)
+	default:
+		p.cannotAsk = true
+	}
+	return func(env *engine.Env) { env.Ask, env.AskInTurn = ask, true }
+}
+
+// inTurn puts one question after the other.
+func inTurn(
+	ask func(context.Context, event.Question) (event.Resolution, error),
+) func(context.Context, event.Question) (event.Resolution, error) {
+	turn := make(chan struct{}, 1)
+	return func(ctx context.Context, p event.Question) (event.Resolution, error) {
+		select {
+		case turn <- struct{}{}:
+		case <-ctx.Done():
+			return event.Resolution{}, ctx.Err()
+		}
+		defer func() { <-turn }()
+		return ask(ctx, p)
+	}
+}
+
+func answerAll(kind event.ApprovalKind, by string) func(context.Context, event.Question) (event.Resolution, error) {
+	return func(context.Context, event.Question) (event.Resolution, error) {
+		return event.Resolution{Kind: kind, Approver: by, Reason: "decided by the flag " + by}, nil
+	}
+}
+
+func (q *asker) ask(ctx context.Context, pending event.Question) (event.Resolution, error) {
+	if err := q.pause(ctx); err != nil {
+		return event.Resolution{}, err
+	}
+	q.catchUp(ctx, pending.ID)
+	q.keys.begin()
+	defer q.keys.end()
+	q.shows(ctx, pending)
+	if why := askedBy(pending); why != "" {
+		q.p.ask(faint, "  "+why+"\n")
+	}
+	d, err := q.decide(ctx, pending)
+	if ctx.Err() != nil {
+		q.withdrawn = time.Now()
+		q.p.withdraw(" (no answer is needed any more)")
+		return d, ctx.Err()
+	}
+	q.withdrawn = time.Time{}
+	if err != nil {
+		q.p.withdraw(" (no answer)")
+		return d, err
+	}
+	q.p.answered()
+	d.Approver, d.Principal = q.by.Name, q.by
+	return d, err
+}
+
+// shows puts the question: what is asked about, or the difference that a call would
+// make to a file.
+func (q *asker) shows(ctx context.Context, pending event.Question) {
+	about, diff := askedAbout(pending), ""
+	if call, is := pending.Asked.(event.ToolPendingApproval); is {
+		about = terminal.Marked(string(call.Args))
+		if path, changed := q.change(ctx, call); path != "" {
+			about, diff = oneLine(path), changed
+		}
+	}
+	q.p.ask(yellow, fmt.Sprintf("approve %s: %s %s?\n", pending.ID, pending.Subject, about))
+	if diff != "" {
+		q.p.ask(plain, diff)
+	}
+	for _, line := range runsFiles(pending) {
+		q.p.ask(faint, "  "+line+"\n")
+	}
+}
+
+// runsFiles say which files a call runs: it is approved with their content.
+func runsFiles(q event.Question) []string {
+	asked, _ := q.What.(event.CallAsked)
+	var lines []string
+	for _, f := range asked.Runs {
+		if f.Digest == "" {
+			lines = append(lines, "runs "+oneLine(f.Path)+", whose content could not be read")
+		} else {
+			lines = append(lines, "runs "+oneLine(f.Path)+" as it is now (sha256 "+f.Digest[:min(16, len(f.Digest))]+"…)")
+		}
+	}
+	return lines
+}
+
+// askedAbout is what a question is about, as JSON.
+func askedAbout(q event.Question) string {
+	b, err := json.Marshal(q.What)
+	if err != nil {
+		return ""
+	}
+	return terminal.Marked(string(b))
+}
+
+// workspaceOf is where a run's files are, "" where that is not known.
+func (s *session) workspaceOf(ctx context.Context, run string) string {
+	row, err := s.store.Run(ctx, run)
+	if err != nil {
+		return ""
+	}
+	started, err := s.launchedAs(ctx, row)
+	if err != nil {
+		return ""
+	}
+	return started.Workspace
+}
+
+// askedBy says which setting of the agent file, or which rule of Pawl, makes a
+// call wait for a decision, and why.
+func askedBy(d event.Question) string {
+	var parts []string
+	if d.Rule != "" {
+		parts = append(parts, "asked by "+d.Rule)
+	}
+	if d.Reason != "" {
+		parts = append(parts, "because "+d.Reason)
+	}
+	return oneLine(strings.Join(parts, ", "))
+}
+
+// pause waits after a question that was taken back.
+func (q *asker) pause(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+	case <-time.After(time.Until(q.withdrawn.Add(misfire))):
+	}
+	return ctx.Err()
+}
+
+// catchUp waits until the person has been shown what the model said before the
+// call and what came of earlier ones, which are reasons to decide by.
+func (q *asker) catchUp(ctx context.Context, call string) {
+	told := q.p.toldOf(call)
+	if told == nil {
+		return
+	}
+	select {
+	case <-told:
+	case <-ctx.Done():
+	case <-time.After(patient):
+	}
+}
+
+// decide asks until there is an answer.
+func (q *asker) decide(ctx context.Context, pending event.Question) (d event.Resolution, err error) {
+	answers, edits := "  [y]es, [n]o, n and a reason: ", slices.Contains(pending.Takes, event.ApprovalEdited)
+	if edits {
+		answers = "  [y]es, [n]o, n and a reason, [e]dit: "
+	}
+	if pending.Offer != nil {
+		answers = "  [y]es, [n]o, n and a reason, [a]llow, [e]dit: "
+		q.p.ask(faint, "  a approves this call and allows for this run: "+oneLine(pending.Offer.String())+"\n")
+	}
+	for d.Kind == "" {
+		line, err := q.line(ctx, answers)
+		if err != nil {
+			return d, err
+		}
+		d = decision(line)
+		if d.Remember && pending.Offer == nil || d.Kind == event.ApprovalEdited && !edits {
+			d = event.Resolution{}
+		}
+		switch d.Kind {
+		case "":
+			q.p.ask(faint, howToAnswer(pending.Offer != nil, edits))
+		case event.ApprovalEdited:
+			if d.Args, err = q.edit(ctx, pending); err != nil {
+				return d, err
+			}
+			if d.Args == nil {
+				d.Kind = ""
+			}
+		}
+	}
+	return d, nil
+}
+
+func howToAnswer(offered, edits bool) string {
+	switch {
+	case !edits:
+		return "  answer y to approve, n to reject, or \"n REASON\" to say why\n"
+	case offered:
+		return "  answer y to approve, n to reject, \"n REASON\" to tell the model why, a to approve it and to allow what is said above, or e to change the arguments\n"
+	}
+	return "  answer y to approve, n to reject, \"n REASON\" to tell the model why, or e to change the arguments\n"
+}
+
+// line asks for one line of text, until what is typed is some.
+func (q *asker) line(ctx context.Context, question string) (string, error) {
+	for {
+		q.p.ask(bold, question)
+		line, err := q.keys.line(ctx)
+		if err != nil || utf8.ValidString(line) {
+			return line, err
+		}
+		q.p.ask(red, "  the answer is not UTF-8: set this terminal to UTF-8, or keep to ASCII\n")
+	}
+}
+
+// decision reads an answer. Only a clear word decides; anything else is no
+// answer, because a slip must neither let a call through nor turn it down.
+func decision(line string) event.Resolution {
+	word, why, _ := strings.Cut(strings.TrimSpace(line), " ")
+	why = strings.TrimSpace(why)
+	switch word = strings.ToLower(strings.TrimRight(word, ",:")); {
+	case word == "n", word == "no":
+		if why == "" {
+			why = "declined"
+		}
+		return event.Resolution{Kind: event.ApprovalRejected, Reason: why}
+	case why != "":
+		return event.Resolution{}
+	case word == "y", word == "yes":
+		return event.Resolution{Kind: event.ApprovalApproved}
+	case word == "a", word == "allow":
+		return event.Resolution{Kind: event.ApprovalApproved, Remember: true}
+	case word == "e", word == "edit":
+		return event.Resolution{Kind: event.ApprovalEdited}
+	}
+	return event.Resolution{}
+}
+
+// itsUser is the principal of this command line: who can open the journal's file
+// may do all with it.
+func itsUser() event.Principal {
+	return event.Principal{Name: whoAmI(), Role: string(access.Admin), Proof: event.ProofUser}
+}
+
+// whoAmI names the person in what is recorded.
+func whoAmI() string {
+	if u, err := user.Current(); err == nil && u.Username != "" {
+		return u.Username
+	}
+	return fmt.Sprintf("uid %d", os.Getuid())
+}

@@ -1,0 +1,75 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/models"
+)
+
+// barWidth is how many characters the largest cycle's bar has.
+const barWidth = 20
+
+// ink is what the segments of a bar are drawn with.
+type ink struct{ cached, fresh, output string }
+
+// inkFor keeps to ASCII where no terminal shows more, and where the owner does
+// not want it.
+func inkFor(s screen) ink {
+	if s.colour {
+		return ink{cached: "░", fresh: "▓", output: "█"}
+	}
+	return ink{cached: ".", fresh: "=", output: "#"}
+}
+
+// bar draws where a cycle's tokens went, to the scale of the largest cycle:
+// input from the cache, fresh input, output. What is there is seen.
+func (k ink) bar(u llm.Usage, largest int64) string {
+	var b strings.Builder
+	left := barWidth
+	for _, segment := range []struct {
+		ink    string
+		tokens int64
+	}{{k.cached, u.CacheRead}, {k.fresh, max(u.Input-u.CacheRead, 0)}, {k.output, u.Output}} {
+		n := 0
+		if segment.tokens > 0 && largest > 0 {
+			n = min(max(int(segment.tokens*barWidth/largest), 1), left)
+		}
+		b.WriteString(strings.Repeat(segment.ink, n))
+		left -= n
+	}
+	return b.String() + strings.Repeat(" ", left)
+}
+
+// legend says how to read the bars.
+func (k ink) legend() string {
+	return fmt.Sprintf("tokens    %s cached input  %s fresh input  %s output", k.cached, k.fresh, k.output)
+}
+
+// share is how much of the model's window the cycle's last request filled.
+func (c cycleLine) share() string {
+	if c.Window <= 0 {
+		return ""
+	}
+	return fmt.Sprintf("%3.0f %% of window", 100*c.WindowShare)
+}
+
+// fill completes what a cycle's last request says of the model's window; known
+// looks the window up.
+func (c *cycleLine) fill(u llm.Usage, known func(string) (models.Info, bool)) {
+	c.Context = u.Input
+	if info, ok := known(c.Model); ok && info.ContextWindow > 0 {
+		c.Window = int64(info.ContextWindow)
+		c.WindowShare = float64(u.Input) / float64(info.ContextWindow)
+	}
+}
+
+// largest is the number of tokens of the dearest cycle, which scales the bars.
+func (p *page) largest() int64 {
+	most := int64(0)
+	for _, c := range p.PerCycle {
+		most = max(most, c.Usage.Input+c.Usage.Output)
+	}
+	return most
+}

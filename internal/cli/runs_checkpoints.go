@@ -1,0 +1,45 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/pawlrun/pawl/event"
+)
+
+// checkpointLines are the checkpoints of a goal: what was asked there, what was answered,
+// and the plan.
+func (p *page) checkpointLines(b *strings.Builder) {
+	for _, d := range p.Checkpoints {
+		fmt.Fprintf(b, "\n%s\n", checkpointHead(d))
+		for _, q := range d.Questions {
+			fmt.Fprintf(b, "  %s\n    %s\n", q.Question, firstLine(q.Answer, 400))
+		}
+		for i, step := range planOfGoal(d) {
+			if i == 0 {
+				b.WriteString("  Plan\n")
+			}
+			fmt.Fprintf(b, "    %d. %s\n", i+1, firstLine(step, 200))
+		}
+	}
+}
+
+// checkpointHead is a checkpoint in one line.
+func checkpointHead(d event.Checkpoint) string {
+	head := d.Label
+	if d.Number > 0 {
+		head += fmt.Sprintf(" after iteration %d", d.Number)
+	}
+	if d.Verdict != "" {
+		head += ": " + string(d.Verdict)
+	}
+	return firstLine(head, 200)
+}
+
+func planOfGoal(d event.Checkpoint) (steps []string) {
+	if json.Unmarshal(d.Plan, &steps) != nil {
+		return nil
+	}
+	return steps
+}

@@ -1,0 +1,76 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/engine/control"
+	"github.com/pawlrun/pawl/journal"
+	"github.com/pawlrun/pawl/llm"
+)
+
+// Only its program goes on with such a run, but whoever has the journal may give it
+// what it waits for.
+func TestThePageOfAProgramsRunSaysWhatItWaitsFor(t *testing.T) {
+	for want, parked := range map[string]event.RunParked{
+		"continue  pawl runs budget r1 max_tool_calls 4, then in the program ": {Reason: event.ParkInput, Limit: "max_tool_calls", AtLeast: 4},
+		"continue  pawl runs input r1 -, then in the program ":                 {Reason: event.ParkInput},
+		"continue  in the program ":                                            {Reason: event.ParkInterrupted},
+	} {
+		p := page{RunStatus: control.RunStatus{Run: journal.Run{ID: "r1"}}, origin: origin{ofProgram: true}, Parked: &parked}
+		var b strings.Builder
+		if p.head(&b, "pawl"); !strings.Contains(b.String(), want) {
+			t.Errorf("no %q in\n%s", want, b.String())
+		}
+	}
+}
+
+func TestThePageOfARunNamesItsChildren(t *testing.T) {
+	var p page
+	usage := &llm.Usage{Input: 100, Output: 10}
+	play := func(data ...event.Data) {
+		for _, d := range data {
+			p.add(&event.Event{Data: d})
+		}
+	}
+	play(
+		event.RunStarted{}, event.CycleStart{Cycle: 1},
+		event.ModelResponse{Usage: llm.Usage{Input: 7, Output: 1}, Cost: llm.Cost{USD: 1, Priced: true}},
+		event.ChildStarted{Child: "r2", Name: "research", CallID: "r1-1-1"}, event.ChildStarted{Child: "r3", Name: "check"},
+		event.BudgetReserved{ID: "1.1/1", Run: "r2"}, event.BudgetCommitted{ID: "1.1/1", Run: "r2", USD: 0.25, Usage: usage, Priced: true},
+		event.BudgetCommitted{ID: "1.1/1", Run: "r3"},
+		event.ChildFinished{Child: "r2", Outcome: event.Outcome{Status: event.StatusCompleted, Reason: event.ReasonFinalAnswer}},
+		event.ChildParked{Child: "r3", Reason: event.ParkApproval},
+	)
+	var b strings.Builder
+	p.head(&b, "pawl")
+	for _, want := range []string{
+		"child     r2  research  completed, final_answer  USD 0.2500\n", "child     r3  check  parked: approval_required  no model call\n",
+		"107 tokens in (0 cached), 11 out, USD 1.2500\n",
+	} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %q in\n%s", want, b.String())
+		}
+	}
+	for _, takenUp := range []event.Data{event.ChildWaiting{Child: "r3"}, event.RunResumed{}} {
+		play(event.ChildParked{Child: "r3", Reason: event.ParkApproval}, takenUp)
+		if got := p.Children[1].said(); !strings.Contains(got, "resumes with this run") {
+			t.Errorf("after %T: %s", takenUp, got)
+		}
+	}
+}
+
+// A run may have answers by the hundred, and the table of models is long.
+func TestThePageOfARunLooksUpAModelOnce(t *testing.T) {
+	var p page
+	answer := &event.Event{Data: event.ModelResponse{Model: "openai/gpt-5"}}
+	p.add(&event.Event{Data: event.RunStarted{}})
+	p.add(&event.Event{Data: event.CycleStart{Cycle: 1}})
+	if p.add(answer); p.PerCycle[0].Window == 0 {
+		t.Error("the model's window is not known")
+	}
+	if n := testing.AllocsPerRun(10, func() { p.add(answer) }); n > 10 {
+		t.Errorf("%.0f allocations for one more answer", n)
+	}
+}

@@ -1,0 +1,178 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/control"
+	"github.com/pawlrun/pawl/journal"
+)
+
+func (a *app) approveCommand() *cobra.Command {
+	var args string
+	c := a.decisionCommand(journal.Approve, &args)
+	c.Use, c.Short = "approve RUN CALL", "Approve a call that waits for a decision"
+	c.Long += `
+With --args the call runs with other arguments than the model gave. They are validated and judged like the
+model's own; where a rule asks about them that did not ask before, the call waits for another decision. The
+model is told what ran.`
+	c.Example = `  pawl runs approve k7x2 3-1
+  pawl runs approve k7x2 3-1 --reason "reviewed" --resume
+  pawl runs approve k7x2 3-1 --args '{"command": "git push origin review"}' --resume`
+	c.Flags().StringVar(&args, "args", "", "run the call with these arguments instead: a JSON object, or a file with one")
+	return c
+}
+
+func (a *app) rejectCommand() *cobra.Command {
+	c := a.decisionCommand(journal.Reject, new(string))
+	c.Use, c.Short = "reject RUN CALL", "Reject a call that waits for a decision; the model is told why"
+	c.Example = "  pawl runs reject k7x2 3-1 --reason \"not on a Friday\" --resume"
+	return c
+}
+
+// decisionCommand is approve or reject; edited are the arguments with which an
+// approved call is to run, where the user gives any.
+func (a *app) decisionCommand(kind journal.CommandKind, edited *string) *cobra.Command {
+	var f verbFlags
+	c := &cobra.Command{
+		Long: `CALL is the id of the call, or the end of it: "3-1" is a call of RUN itself, "k7x2-3-1" one of RUN or of a
+run below it whose id begins with k7x2. A review is named by its loop's id. 'pawl runs show' lists what waits.
+`,
+		Args: cobra.ExactArgs(2),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := f.check(); err != nil {
+				return err
+			}
+			if c.Flags().Changed("args") && strings.TrimSpace(*edited) == "" {
+				return usagef("--args is empty: give a JSON object, or a file that holds one, or leave it out to approve the call as it is")
+			}
+			if kind == journal.Reject && strings.TrimSpace(f.reason) == "" {
+				return usagef("a rejection needs a --reason: it is what the model is told")
+			}
+			return a.withOpenRun(c.Context(), args[0], func(s *session, r journal.Run) error {
+				if err := s.decidedByPerson(c.Context()); err != nil {
+					return err
+				}
+				p, err := s.pendingQuestion(c.Context(), r, args[1])
+				if err != nil {
+					return err
+				}
+				command := journal.Command{Kind: kind, CallID: p.ID, Text: f.reason}
+				if command.Args, err = s.editedArgs(c.Context(), p, *edited); err != nil {
+					return err
+				}
+				return s.deliverAndResume(c.Context(), r, command, f)
+			})
+		},
+	}
+	c.Flags().StringVar(&f.reason, "reason", "", "why, for the record and for the model")
+	f.resumable(c, &a.recordPath)
+	return c
+}
+
+// decidedByPerson refuses a decision that a run's own tool or hook would make:
+// what a run starts can decide about no call, its own or another run's.
+func (s *session) decidedByPerson(ctx context.Context) error {
+	return s.notOfRun(ctx, "a run cannot decide about calls; a person must")
+}
+
+// saidByPerson refuses what a run's own tool or hook would say to a run: a model
+// takes it for the words of its user, and a limit is its owner's.
+func (s *session) saidByPerson(ctx context.Context) error {
+	return s.notOfRun(ctx, "a run cannot send messages in a person's place or raise a limit; a person must")
+}
+
+func (s *session) notOfRun(ctx context.Context, because string) error {
+	run, err := s.controller.StartedByRun(ctx)
+	switch {
+	case errors.Is(err, control.ErrCannotTell):
+		return usagef("%w: %s, from outside of it", err, because)
+	case err == nil && run != "":
+		return usagef("this command was started by run %s, and %s", run, because)
+	}
+	return err
+}
+
+// pendingQuestion finds what waits for a decision and a user named.
+func (s *session) pendingQuestion(ctx context.Context, r journal.Run, name string) (control.Pending, error) {
+	pending, err := s.controller.Pending(ctx, r.ID)
+	if err != nil {
+		return control.Pending{}, err
+	}
+	name = strings.TrimPrefix(name, r.ID+"/") // a review as clients of loops know it
+	if p, err := theOne(r, pending, name); p.ID != "" || err != nil {
+		return p, err
+	}
+	below, err := s.controller.Below(ctx, r.ID)
+	if err != nil {
+		return control.Pending{}, err
+	}
+	id, err := wholeCall(r.ID, below, name)
+	if err != nil {
+		return control.Pending{}, err
+	}
+	var waiting []string
+	for _, p := range pending {
+		if p.ID == id {
+			return p, nil
+		}
+		waiting = append(waiting, p.ID)
+	}
+	these := strings.Join(waiting, ", ")
+	d, err := s.controller.Decided(ctx, journal.Command{Kind: journal.Approve, Run: r.ID, CallID: id})
+	if err == nil && d == nil { // the id of a review begins with no run's
+		d, err = s.controller.Decided(ctx, journal.Command{Kind: journal.Approve, Run: r.ID, CallID: name})
+	}
+	switch decided := err == nil && d != nil; {
+	case decided && these != "":
+		return control.Pending{}, usagef("%w; these wait: %s", &engine.DecidedError{Decision: d}, these)
+	case decided:
+		return control.Pending{}, usageError(&engine.DecidedError{Decision: d})
+	case these == "":
+		return control.Pending{}, usagef("run %s waits for no decision", r.ID)
+	}
+	return control.Pending{}, usagef("call %q of run %s waits for no decision; these do: %s", name, r.ID, these)
+}
+
+// theOne is the question of an id, the zero value where there is none.
+func theOne(r journal.Run, pending []control.Pending, id string) (one control.Pending, err error) {
+	var asked []string
+	for _, p := range pending {
+		if p.ID == id {
+			one, asked = p, append(asked, p.Run)
+		}
+	}
+	if len(asked) > 1 {
+		return control.Pending{}, usageError(&engine.AmbiguousError{Run: r.ID, ID: id, Asked: asked})
+	}
+	return one, nil
+}
+
+// editedArgs reads the arguments that a user gives a call, and refuses what the
+// tool would refuse: a slip must not use the question up.
+func (s *session) editedArgs(ctx context.Context, p control.Pending, text string) (json.RawMessage, error) {
+	if text == "" {
+		return nil, nil
+	}
+	if !strings.HasPrefix(strings.TrimSpace(text), "{") {
+		content, err := readFileBounded(text)
+		if err != nil {
+			return nil, usagef("--args is neither a JSON object nor a file: %w", err)
+		}
+		text = string(content)
+	}
+	if err := textual("--args", text); err != nil {
+		return nil, err
+	}
+	args := json.RawMessage(text)
+	err := s.controller.CheckArgs(ctx, p, args)
+	if wrong, ok := errors.AsType[*control.ArgsError](err); ok {
+		return nil, usagef("--args: %s", wrong.Message)
+	}
+	return args, err
+}

@@ -1,0 +1,420 @@
+package cli
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawlrun/pawl/budget"
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/engine/drive"
+	"github.com/pawlrun/pawl/internal/machine/agent"
+	"github.com/pawlrun/pawl/internal/machine/flow"
+	"github.com/pawlrun/pawl/journal"
+	"github.com/pawlrun/pawl/llm"
+)
+
+func (a *app) diffCommand() *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "diff RUN RUN",
+		Short: "Compare two runs",
+		Long: `Compares two runs. It names the first event that differs and shows the cycles of both runs from there,
+side by side. Not compared: ids, times, positions, limits and budget reservations, pauses, failed
+attempts, and the order in which the calls of one answer, or steps that go at once, finished.
+
+Runs that the two started are compared as well: those of a workflow or a team by their steps with
+iteration and attempt, agents that were called as tools in the order of the calls.`,
+		Example: "  pawl runs diff k7x2 p4c9\n  pawl runs diff k7x2 p4c9 --json",
+		Args:    cobra.ExactArgs(2),
+		RunE: func(c *cobra.Command, args []string) error {
+			return a.withRun(c.Context(), toRead, args[0], func(s *session, left journal.Run) error {
+				right, err := s.find(c.Context(), args[1])
+				if err != nil {
+					return err
+				}
+				d, err := s.diff(c.Context(), left, right, nil, nil)
+				if err != nil {
+					return err
+				}
+				return a.show(asJSON, d, func() error { return a.printDiff(d) })
+			})
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return c
+}
+
+// diff is what two runs have in common and where they part.
+type diff struct {
+	spot
+	Left  string `json:"left"`
+	Right string `json:"right"`
+	// Same is how many of the events that are compared are alike, PartAt the first
+	// that is not.
+	Same   int64       `json:"same"`
+	PartAt *parting    `json:"partAt,omitempty"`
+	Cycles []cyclePair `json:"cycles"`
+	// Below are the runs that both started, OnlyLeft and OnlyRight those that one of
+	// the two did.
+	Below     []diff  `json:"below,omitempty"`
+	OnlyLeft  []below `json:"onlyLeft,omitempty"`
+	OnlyRight []below `json:"onlyRight,omitempty"`
+	// left and right are the first that is not alike, in words.
+	left, right string
+}
+
+// parting is the first event that differs, as each run has it; one that has
+// ended by then has none.
+type parting struct {
+	Left  json.RawMessage `json:"left,omitempty"`
+	Right json.RawMessage `json:"right,omitempty"`
+}
+
+// cyclePair is what two runs did in one cycle.
+type cyclePair struct {
+	Cycle int        `json:"cycle"`
+	Same  bool       `json:"same"`
+	Left  *cycleSide `json:"left,omitempty"`
+	Right *cycleSide `json:"right,omitempty"`
+}
+
+type cycleSide struct {
+	Text    string       `json:"text,omitempty"`
+	Calls   []string     `json:"calls,omitempty"`
+	Results []string     `json:"results,omitempty"`
+	Cost    float64      `json:"usd"`
+	Usage   llm.Usage    `json:"usage"`
+	Outcome event.Reason `json:"outcome,omitempty"`
+	// called are the calls by their ids: Results stand in the order of Calls,
+	// whichever was done first.
+	called map[string]int
+}
+
+// side is a run as the diff reads it: what it did, and in which cycle.
+type side struct {
+	told   []telling
+	cycles []cycleSide
+	// calls are about the calls of the answer that is read, inputs are what came in
+	// its cycle.
+	calls, inputs []telling
+	// below are the runs that it started, places where those of steps stand there.
+	below  []below
+	places map[string]int
+	// words are those that stand for the run and the marks of those above it.
+	words []string
+}
+
+// telling is an event and how it is compared: as it was decided, with one word in
+// the place of the run's ids.
+type telling struct {
+	event *event.Event
+	plain []byte
+}
+
+// data is what is compared of the event but its cycle.
+func (t telling) data() []byte {
+	_, data, _ := bytes.Cut(t.plain, []byte(`"data":`))
+	return bytes.TrimSuffix(data, []byte("}"))
+}
+
+// readSide reads a run below runs of which each has words of its own.
+func (s *session) readSide(ctx context.Context, r journal.Run, above []string) (*side, error) {
+	out := &side{places: map[string]int{}, words: slices.Clone(above)}
+	line, err := journal.Lineage(ctx, s.store, r.ID)
+	if err != nil {
+		return nil, err
+	}
+	for _, stretch := range line {
+		out.words = append(out.words, regexp.QuoteMeta(stretch.Run))
+	}
+	var own *regexp.Regexp
+	for e, err := range drive.AsStored(ctx, s.store, r.ID) {
+		if err != nil {
+			return nil, err
+		}
+		switch d := e.Data.(type) {
+		case event.RunStarted:
+			if d.Fence != nil && d.Fence.Nonce != "" {
+				out.words = append(out.words, regexp.QuoteMeta(d.Fence.Nonce))
+			}
+			own = regexp.MustCompile(`\b(` + strings.Join(out.words, "|") + `)\b`)
+		case event.ChildStarted:
+			out.start(d)
+		}
+		out.add(e)
+		out.pass(e.Data)
+		data, err := compared(e.Data)
+		if err != nil {
+			return nil, err
+		}
+		if data == nil {
+			continue
+		}
+		body, err := encoded(e.Cycle, data)
+		if err != nil {
+			return nil, err
+		}
+		out.tell(telling{e, own.ReplaceAll(body, []byte("RUN"))})
+	}
+	out.settle()
+	out.told = append(out.told, out.inputs...)
+	out.numberCalls()
+	return out, nil
+}
+
+// compared is an event as it was decided. Limits, and whom to ask, only show in
+// what follows from them.
+func compared(d event.Data) (event.Data, error) {
+	d = event.Decided(d)
+	started, ok := d.(event.RunStarted)
+	if !ok {
+		return d, nil
+	}
+	var err error
+	switch started.Machine {
+	case flow.Version:
+		var cfg flow.Config
+		if json.Unmarshal(started.Config, &cfg) == nil {
+			cfg.Limits = budget.Limits{}
+			started.Config, err = json.Marshal(cfg)
+		}
+	case agent.Version:
+		var cfg agent.Config
+		if json.Unmarshal(started.Config, &cfg) == nil {
+			cfg.Limits, cfg.DefaultCap, cfg.Approve = budget.Limits{}, false, ""
+			started.Config, err = json.Marshal(cfg)
+		}
+	}
+	return started, err
+}
+
+// encoded is an event as it was decided, without the members that are always empty
+// in one: what is shown of it would tell of an attempt 0, or of the year 1.
+func encoded(cycle int, d event.Data) ([]byte, error) {
+	body, err := event.Encode(&event.Event{Cycle: cycle, Data: d})
+	switch d.(type) {
+	case event.ModelResponse:
+		body = bytes.Replace(body, []byte(`"attempt":0,`), nil, 1)
+	case event.Resolving:
+		body = bytes.Replace(body, []byte(`"at":"0001-01-01T00:00:00Z",`), nil, 1)
+	}
+	return body, err
+}
+
+// tell adds what the run did. What it did about a call stands with that call,
+// whichever of an answer was done first, and what the run was told stands where the
+// cycle ends in which it came.
+func (s *side) tell(t telling) {
+	switch _, input := t.event.Data.(event.InputReceived); {
+	case input:
+		s.inputs = append(s.inputs, t)
+	case event.CallOf(t.event.Data) != "":
+		s.calls = append(s.calls, t)
+	default:
+		s.settle()
+		s.told = append(s.told, t)
+	}
+}
+
+// pass ends what the run was told in a cycle where an event ends the cycle.
+func (s *side) pass(d event.Data) {
+	switch d.(type) {
+	case event.CycleStart, event.RunTerminatedBy:
+		s.settle()
+		s.told, s.inputs = append(s.told, s.inputs...), nil
+	}
+}
+
+// settle adds what was done about the calls of an answer.
+func (s *side) settle() {
+	slices.SortStableFunc(s.calls, func(a, b telling) int { return cmp.Compare(event.CallOf(a.event.Data), event.CallOf(b.event.Data)) })
+	s.told, s.calls = append(s.told, s.calls...), nil
+}
+
+func (s *side) add(e *event.Event) {
+	if _, ok := e.Data.(event.CycleStart); ok {
+		s.cycles = append(s.cycles, cycleSide{})
+	}
+	if len(s.cycles) == 0 {
+		return
+	}
+	c := &s.cycles[len(s.cycles)-1]
+	switch d := e.Data.(type) {
+	case event.ModelResponse:
+		c.Text, c.Usage, c.Cost = llm.Parts(d.Parts).Text(), c.Usage.Add(d.Usage), c.Cost+d.Cost.USD
+	case event.ModelAttemptFailed:
+		c.Usage, c.Cost = c.Usage.Add(d.Usage), c.Cost+d.Cost.USD
+	case event.ToolCall:
+		c.call(d)
+	case event.ToolResult:
+		if _, made := c.called[d.CallID]; !made { // the end of its run cut it short
+			c.call(event.ToolCall{CallID: d.CallID, Tool: d.Tool})
+		}
+		c.Results[c.called[d.CallID]] = d.Output
+	case event.RunTerminatedBy:
+		c.Outcome = d.Reason
+	}
+}
+
+// call adds a call, or what a person made of it.
+func (c *cycleSide) call(d event.ToolCall) {
+	if at, edited := c.called[d.CallID]; edited {
+		c.Calls[at] = label(d)
+		return
+	}
+	if c.called == nil {
+		c.called = map[string]int{}
+	}
+	c.called[d.CallID] = len(c.Calls)
+	c.Calls, c.Results = append(c.Calls, label(d)), append(c.Results, "")
+}
+
+// diff compares two runs, and what they started, below runs of which each has words
+// of its own.
+func (s *session) diff(ctx context.Context, left, right journal.Run, aboveLeft, aboveRight []string) (diff, error) {
+	d := diff{Left: left.ID, Right: right.ID, Cycles: []cyclePair{}}
+	l, err := s.readSide(ctx, left, aboveLeft)
+	if err != nil {
+		return d, err
+	}
+	r, err := s.readSide(ctx, right, aboveRight)
+	if err != nil {
+		return d, err
+	}
+	ranks := map[string]int{}
+	l.bySteps(ranks)
+	r.bySteps(ranks)
+	if err := d.compare(l, r); err != nil {
+		return d, err
+	}
+	return d, s.diffBelow(ctx, &d, l, r)
+}
+
+// compare compares what two runs did themselves.
+func (d *diff) compare(l, r *side) (err error) {
+	n := 0
+	for n < len(l.told) && n < len(r.told) && bytes.Equal(l.told[n].plain, r.told[n].plain) {
+		n++
+	}
+	d.Same = int64(n)
+	if n < len(l.told) || n < len(r.told) {
+		d.PartAt = &parting{}
+		d.left, d.right = l.says(n, r), r.says(n, l)
+		if d.PartAt.Left, err = l.at(n); err != nil {
+			return err
+		}
+		if d.PartAt.Right, err = r.at(n); err != nil {
+			return err
+		}
+	}
+	for i := range max(len(l.cycles), len(r.cycles)) {
+		pair := cyclePair{Cycle: i + 1}
+		if i < len(l.cycles) {
+			pair.Left = &l.cycles[i]
+		}
+		if i < len(r.cycles) {
+			pair.Right = &r.cycles[i]
+		}
+		pair.Same = pair.Left != nil && pair.Right != nil && alike(*pair.Left, *pair.Right)
+		d.Cycles = append(d.Cycles, pair)
+	}
+	return nil
+}
+
+func (s *side) at(n int) (json.RawMessage, error) {
+	if n >= len(s.told) {
+		return nil, nil
+	}
+	return s.told[n].event.MarshalJSON()
+}
+
+// says is an event from shortly before the place at which it is another than
+// the other side's.
+func (s *side) says(n int, other *side) string {
+	if n >= len(s.told) {
+		return "nothing more"
+	}
+	data := s.told[n].data()
+	from := 0
+	if n < len(other.told) {
+		theirs := other.told[n].data()
+		for from < len(data) && from < len(theirs) && data[from] == theirs[from] {
+			from++
+		}
+	}
+	const before, shown = 60, 300
+	from = max(from-before, 0)
+	for from > 0 && !utf8.RuneStart(data[from]) {
+		from--
+	}
+	text := string(data[from:])
+	if from > 0 {
+		text = "…" + text
+	}
+	return fmt.Sprintf("event %d, %s: %s", s.told[n].event.Seq, s.told[n].event.Type(), firstLine(text, shown))
+}
+
+func alike(a, b cycleSide) bool {
+	left, err := json.Marshal(a)
+	right, errRight := json.Marshal(b)
+	return err == nil && errRight == nil && string(left) == string(right)
+}
+
+func (a *app) printDiff(d diff) error {
+	var b strings.Builder
+	same, all := d.alike()
+	switch {
+	case d.PartAt == nil && all && same == 0:
+		fmt.Fprintf(&b, "%s and %s are the same: %s\n", d.Left, d.Right, plural(int(d.Same), "event"))
+	case d.PartAt == nil && all:
+		fmt.Fprintf(&b, "%s and %s are the same: %s, and %s below\n", d.Left, d.Right, plural(int(d.Same), "event"), plural(same, "run"))
+	default:
+		d.printOwn(&b)
+		d.printBelow(&b, "")
+		if same > 0 {
+			fmt.Fprintf(&b, "\n%s below: the same in both\n", plural(same, "run"))
+		}
+	}
+	return a.printf("%s", b.String())
+}
+
+// printOwn prints what is different in what two runs did themselves.
+func (d *diff) printOwn(b *strings.Builder) {
+	if d.PartAt == nil {
+		fmt.Fprintf(b, "%s and %s have all their %s in common, and part below\n", d.Left, d.Right, plural(int(d.Same), "event"))
+		return
+	}
+	fmt.Fprintf(b, "%s and %s have %s in common and part here:\n", d.Left, d.Right, plural(int(d.Same), "event"))
+	fmt.Fprintf(b, "  %s  %s\n  %s  %s\n", d.Left, d.left, d.Right, d.right)
+	for _, c := range d.Cycles {
+		if c.Same {
+			continue
+		}
+		fmt.Fprintf(b, "\ncycle %d\n", c.Cycle)
+		c.Left.print(b, d.Left)
+		c.Right.print(b, d.Right)
+	}
+}
+
+func (c *cycleSide) print(b *strings.Builder, run string) {
+	if c == nil {
+		fmt.Fprintf(b, "  %s  had ended\n", run)
+		return
+	}
+	fmt.Fprintf(b, "  %s  %d in, %d out, %s  %s\n", run, c.Usage.Input, c.Usage.Output, usd(c.Cost, c.Usage), firstLine(c.Text, 100))
+	for i, call := range c.Calls {
+		fmt.Fprintf(b, "    → %s\n      %s\n", firstLine(call, 100), firstLine(c.Results[i], 100))
+	}
+	if c.Outcome != "" {
+		fmt.Fprintf(b, "    ends: %s\n", c.Outcome)
+	}
+}

@@ -1,0 +1,179 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/journal"
+)
+
+// spot is what a run that another one started is to that one. Two trees are compared
+// spot by spot.
+type spot struct {
+	// Step is the step with its attempt, or what else of a workflow the run is.
+	Step string `json:"step,omitempty"`
+	// Call says, for an agent that was called as a tool, the how manyth such call it was.
+	Call int `json:"call,omitempty"`
+}
+
+func (p spot) String() string {
+	if p.Call > 0 {
+		return fmt.Sprintf("call %d of an agent", p.Call)
+	}
+	return "step " + p.Step
+}
+
+// below is a run in its spot below another one.
+type below struct {
+	spot
+	Run  string `json:"run"`
+	Name string `json:"name,omitempty"`
+	// call is the call that it answers.
+	call string
+}
+
+// start takes in a run that the run started. One that takes the place of another, as
+// in a fork, is compared instead of that.
+func (s *side) start(d event.ChildStarted) {
+	b := below{spot{Step: d.ID}, d.Child, d.Name, d.CallID}
+	if at, again := s.places[d.ID]; again {
+		s.below[at] = b
+		return
+	}
+	if d.ID != "" {
+		s.places[d.ID] = len(s.below)
+	}
+	s.below = append(s.below, b)
+}
+
+var callPlace = regexp.MustCompile(`-(\d+)-(\d+)$`)
+
+// numberCalls gives agents that were called as tools their spots: in the order of the
+// calls, not in that in which they began.
+func (s *side) numberCalls() {
+	order := func(b below) (cycle, n int) {
+		if at := callPlace.FindStringSubmatch(b.call); at != nil {
+			cycle, _ = strconv.Atoi(at[1])
+			n, _ = strconv.Atoi(at[2])
+		}
+		return cycle, n
+	}
+	slices.SortStableFunc(s.below, func(a, b below) int {
+		cycleA, a1 := order(a)
+		cycleB, b1 := order(b)
+		return cmp.Or(cmp.Compare(cycleA, cycleB), cmp.Compare(a1, b1))
+	})
+	calls := 0
+	for i := range s.below {
+		if s.below[i].Step == "" {
+			calls++
+			s.below[i].Call = calls
+		}
+	}
+}
+
+// bySteps puts what a workflow tells of a step where it first tells of that step, in
+// the order of the ranks: which of the steps under way is done first is luck.
+func (s *side) bySteps(ranks map[string]int) {
+	rank := func(t telling) int {
+		of, about := t.event.Data.(event.Stepped)
+		if !about || of.OfStep() == "" {
+			return -1
+		}
+		id := of.OfStep()
+		if pass, is := of.(event.Iteration); is {
+			id = fmt.Sprintf("%s[%d]", id, pass.Index)
+		}
+		if _, known := ranks[id]; !known {
+			ranks[id] = len(ranks)
+		}
+		return ranks[id]
+	}
+	first := slices.IndexFunc(s.told, func(t telling) bool { return rank(t) >= 0 })
+	if first < 0 {
+		return
+	}
+	keys := map[*event.Event]int{}
+	for _, t := range s.told[first:] {
+		if keys[t.event] = rank(t); keys[t.event] < 0 {
+			keys[t.event] = math.MaxInt // the run's end
+		}
+	}
+	slices.SortStableFunc(s.told[first:], func(a, b telling) int { return cmp.Compare(keys[a.event], keys[b.event]) })
+}
+
+// diffBelow compares what two runs started: each with what has its spot below the
+// other run.
+func (s *session) diffBelow(ctx context.Context, d *diff, l, r *side) error {
+	there := map[spot]below{}
+	for _, b := range r.below {
+		there[b.spot] = b
+	}
+	for _, b := range l.below {
+		other, both := there[b.spot]
+		if !both {
+			d.OnlyLeft = append(d.OnlyLeft, b)
+			continue
+		}
+		delete(there, b.spot)
+		left, err := s.store.Run(ctx, b.Run)
+		right, errRight := s.store.Run(ctx, other.Run)
+		switch err := cmp.Or(err, errRight); {
+		case errors.Is(err, journal.ErrNotFound): // it was not made, or is a function
+			continue
+		case err != nil:
+			return err
+		}
+		pair, err := s.diff(ctx, left, right, l.words, r.words)
+		if err != nil {
+			return err
+		}
+		if pair.spot = b.spot; pair.PartAt == nil {
+			pair.Cycles = []cyclePair{}
+		}
+		d.Below = append(d.Below, pair)
+	}
+	d.OnlyRight = slices.DeleteFunc(r.below, func(b below) bool { _, left := there[b.spot]; return !left })
+	return nil
+}
+
+// alike are how many runs below are the same on both sides, and whether all are.
+func (d *diff) alike() (same int, all bool) {
+	all = len(d.OnlyLeft)+len(d.OnlyRight) == 0
+	for i := range d.Below {
+		n, allOf := d.Below[i].alike()
+		if same += n; d.Below[i].PartAt == nil {
+			same++
+		}
+		all = all && allOf && d.Below[i].PartAt == nil
+	}
+	return same, all
+}
+
+// printBelow prints what is different below two runs, each behind the steps on the way.
+func (d *diff) printBelow(b *strings.Builder, way string) {
+	for _, pair := range d.Below {
+		at := way + pair.spot.String()
+		if pair.PartAt != nil {
+			fmt.Fprintf(b, "\n%s: ", at)
+			pair.printOwn(b)
+		}
+		pair.printBelow(b, at+", ")
+	}
+	for _, only := range []struct {
+		in  string
+		all []below
+	}{{d.Left, d.OnlyLeft}, {d.Right, d.OnlyRight}} {
+		for _, x := range only.all {
+			fmt.Fprintf(b, "\n%s%s: only in %s, run %s %s\n", way, x.spot, only.in, x.Run, firstLine(x.Name, 60))
+		}
+	}
+}

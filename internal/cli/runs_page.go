@@ -1,0 +1,204 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/control"
+	"github.com/pawlrun/pawl/journal"
+)
+
+// printPage prints a run for a person.
+func (a *app) printPage(p page) error {
+	var b strings.Builder
+	p.head(&b, a.invocation())
+	p.stepLines(&b)
+	p.checkpointLines(&b)
+	p.cycles(&b, inkFor(screenOf(a.out, os.Getenv)))
+	p.compactions(&b, a.invocation())
+	if err := p.outcome(&b); err != nil {
+		return err
+	}
+	_, err := io.WriteString(a.out, b.String())
+	return err
+}
+
+func (p *page) head(b *strings.Builder, pawl string) {
+	row := func(name, value string) {
+		if value != "" {
+			fmt.Fprintf(b, "%-10s%s\n", name, value)
+		}
+	}
+	row("run", p.ID)
+	row("name", firstLine(p.Name, 80))
+	row("state", standing(p.Run)+toGoOn(p.RunStatus))
+	if p.State == journal.Running || p.State == journal.Waiting {
+		row("driver", p.driver(time.Now(), pawl))
+	}
+	row("parent", p.Parent)
+	row("from", p.From)
+	row("file", onOneLine(p.Source))
+	row("workspace", onOneLine(p.Workspace))
+	row("input", firstLine(p.Input, 100))
+	row("created", clock(p.Created))
+	row("updated", clock(p.Updated))
+	did := plural(p.Cycles, "cycle")
+	if len(p.Steps) > 0 {
+		did = plural(len(p.Steps), "step")
+	} else if l := p.steps.ledger; l != nil {
+		did = plural(l.ended(), "iteration")
+	}
+	row("usage", fmt.Sprintf("%s, %d tokens in (%d cached), %d out, %s",
+		did, p.Usage.Input, p.Usage.CacheRead, p.Usage.Output, money(p.Cost, p.Usage)))
+	row("limits", p.used())
+	if in := p.Inherited; in != nil {
+		row("fork of", fmt.Sprintf("%s at event %d", p.ForkOf, p.ForkSeq))
+		row("changed", strings.Join(in.Changed, ", "))
+		row("inherited", fmt.Sprintf("%d tokens in, %d out, %s, not counted here", in.Usage.Input, in.Usage.Output, money(in.Cost, in.Usage)))
+	}
+	for _, c := range p.Children {
+		// A workflow has its steps, which may be thousands of runs, and a loop its iterations.
+		if len(p.Steps)+len(p.Iterations) == 0 || c.Parked != nil {
+			row("child", c.said())
+		}
+	}
+	row("untrusted", tookIn(p.Taint.Untrusted))
+	row("private", tookIn(p.Taint.Private))
+	if p.Taint.Untrusted != nil && p.Taint.Private != nil {
+		row("taint", "the run has untrusted text and private data: calls that can send need an approval and the provider's own tools are withheld, unless tools.rule_of_two or tools.may_send says otherwise")
+	}
+	row("hidden", hiddenText(p.Hidden))
+	for _, d := range p.Allowed {
+		row("allowed", fmt.Sprintf("%s (by %s, with call %s)", firstLine(d.Permission.String(), 200), firstLine(d.By, 60), d.CallID))
+	}
+	row("checksum", p.Head)
+	for _, h := range p.Hooks {
+		row("hook", firstLine(h.said(), 200))
+	}
+	if d := p.Parked; d != nil && len(p.questions) == 0 {
+		row("because", firstLine(d.Detail, 200))
+		if p.Answered || p.Expired {
+			d = &event.RunParked{}
+		}
+		row("continue", p.goingOn(*d, pawl))
+	}
+	p.waiting(row)
+	for _, q := range p.questions {
+		questionRows(q, p.Run, time.Now(), pawl, row)
+	}
+}
+
+// goingOn is the command that takes the run up again.
+func (p *page) goingOn(d event.RunParked, pawl string) string {
+	if p.Parent != "" && d.Limit == "" && !p.ofProgram && p.replays == "" {
+		return pawl + " runs resume " + toResume(p.Run)
+	}
+	return (&nextStep{pawl: pawl, account: p.account, origin: p.origin}).takeUp(p.ID, d)
+}
+
+func (p *page) driver(now time.Time, pawl string) string {
+	goOn := "continue with '" + pawl + " runs resume " + toResume(p.Run) + "'"
+	switch {
+	case p.replays != "":
+		goOn = notGoingOn(p.replays, pawl)
+	case p.ofProgram:
+		goOn = "it continues " + inProgram
+	}
+	switch {
+	case control.Driven(p.Run, now) && engine.OwnerGone(p.Owner):
+		return control.Driver(p.Owner) + ", which has died; " + goOn
+	case control.Driven(p.Run, now):
+		return control.Driver(p.Owner)
+	}
+	return "none; " + goOn
+}
+
+// stepLines are the steps of a workflow, one a line, or the iterations of a loop.
+func (p *page) stepLines(b *strings.Builder) {
+	for i, it := range p.Iterations {
+		if i == 0 {
+			b.WriteString("\n")
+		}
+		b.WriteString(strings.Join(it.said(fmt.Sprintf("%3d", it.Iteration)), "\n") + "\n")
+	}
+	for i, l := range p.Steps {
+		if i == 0 {
+			b.WriteString("\n")
+		}
+		b.WriteString(l.said() + "\n")
+	}
+}
+
+func (p *page) cycles(b *strings.Builder, k ink) {
+	if len(p.PerCycle) == 0 {
+		return
+	}
+	largest := p.largest()
+	fmt.Fprintf(b, "\n%s\n", k.legend())
+	for _, c := range p.PerCycle {
+		fmt.Fprintf(b, "cycle %-3d %s %7d in (%6d cached) %6d out  %s  %s  %s\n",
+			c.Cycle, k.bar(c.Usage, largest), c.Usage.Input, c.Usage.CacheRead, c.Usage.Output, usd(c.USD, c.Usage), c.share(), c.what())
+		for _, h := range c.Hooks {
+			fmt.Fprintf(b, "          %s\n", firstLine(h.said(), 200))
+		}
+		for _, d := range c.CacheBreaks {
+			fmt.Fprintf(b, "          %s\n", cacheBreak(d))
+		}
+	}
+}
+
+// said is what a hook did, also where that was nothing.
+func (h hookRef) said() string {
+	if h.line != "" {
+		return h.line
+	}
+	return strings.TrimSpace(h.CallID + " hook " + h.Hook + " ran")
+}
+
+// what says in one line what a cycle did.
+func (c cycleLine) what() string {
+	var parts []string
+	if c.Text != "" {
+		parts = append(parts, firstLine(c.Text, 60))
+	}
+	for _, call := range c.Calls {
+		parts = append(parts, "→ "+firstLine(call, 40))
+	}
+	if c.Errors > 0 {
+		parts = append(parts, plural(c.Errors, "failed call"))
+	}
+	if c.Retries > 0 {
+		parts = append(parts, plural(c.Retries, "further attempt"))
+	}
+	return strings.Join(parts, "  ")
+}
+
+func (p *page) outcome(b *strings.Builder) error {
+	if p.Outcome == nil {
+		return nil
+	}
+	var o event.Outcome
+	if err := json.Unmarshal(p.Outcome, &o); err != nil {
+		return fmt.Errorf("read the outcome of %s: %w", p.ID, err)
+	}
+	fmt.Fprintf(b, "\noutcome   %s, %s, ok %t, completed %t\n", o.Status, reason(o), o.OK, o.Completed)
+	if p.Because != "" {
+		fmt.Fprintf(b, "because   %s\n", firstLine(p.Because, 300))
+	}
+	if o.Error != nil {
+		fmt.Fprintf(b, "error     %s\n", harmless(o.Error.Message)+request(o.Error.RequestID))
+	}
+	if o.NextSafeAction != "" {
+		fmt.Fprintf(b, "next      %s\n", o.NextSafeAction)
+	}
+	if o.FinalOutput != "" {
+		fmt.Fprintf(b, "\n%s\n", harmless(o.FinalOutput))
+	}
+	return nil
+}

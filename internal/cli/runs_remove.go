@@ -1,0 +1,230 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/control"
+	"github.com/pawlrun/pawl/journal"
+)
+
+// removed is what rm and prune print as JSON.
+type removed struct {
+	Removed []string `json:"removed"`
+}
+
+// spared is what a dry run prints as JSON: what it would have removed.
+type spared struct {
+	removed
+	WouldRemove []string `json:"wouldRemove"`
+}
+
+func (a *app) removeCommand() *cobra.Command {
+	var asJSON, force bool
+	c := &cobra.Command{
+		Use:        "rm RUN",
+		SuggestFor: []string{"delete", "remove"},
+		Short:      "Remove an ended run and its children",
+		Example:    "  pawl runs rm k7x2",
+		Args:       cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			ctx, stop := interruptible(c.Context())
+			defer stop()
+			return a.withRun(ctx, toWrite, args[0], func(s *session, r journal.Run) error {
+				if r.State != journal.Ended && !force {
+					return usagef("run %s has not ended (%s); cancel it first%s", r.ID, standing(r), orForce(r))
+				}
+				n, err := s.tree(ctx, r)
+				if err == nil {
+					err = n.unshared()
+				}
+				if err != nil {
+					return err
+				}
+				gone, err := s.remove(ctx, r)
+				if err != nil {
+					return a.cutShort(ctx, err, gone, asJSON)
+				}
+				return a.printRemoved(gone, asJSON)
+			})
+		},
+	}
+	c.Flags().BoolVar(&force, "force", false, "also a run that is parked")
+	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return c
+}
+
+// orForce is the other way to remove a run that has not ended, where it is one.
+func orForce(r journal.Run) string {
+	if control.Alive(r, time.Now()) {
+		return ""
+	}
+	return ", or remove it all the same with --force"
+}
+
+// unshared refuses a run that has forks, or one below it that has.
+func (n *node) unshared() error {
+	if len(n.Forks) > 0 {
+		ids := make([]string, len(n.Forks))
+		for i, f := range n.Forks {
+			ids[i] = f.ID
+		}
+		return usageError(&journal.ForkedError{Run: n.ID, Forks: ids})
+	}
+	for _, child := range n.Children {
+		if err := child.unshared(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// remove deletes a run after everything below it, with its log if it has one.
+// It looks for children once more behind that: somebody may have gone on with
+// the run until it was deleted, and nobody can since.
+func (s *session) remove(ctx context.Context, r journal.Run) ([]string, error) {
+	gone, err := s.removeChildren(ctx, r)
+	if err != nil {
+		return gone, err
+	}
+	if err := s.store.Delete(ctx, r.ID); err != nil {
+		return gone, err
+	}
+	gone = append(gone, r.ID)
+	if err := s.app.removeLog(r.ID); err != nil {
+		return gone, err
+	}
+	late, err := s.removeChildren(ctx, r)
+	return append(gone, late...), err
+}
+
+func (s *session) removeChildren(ctx context.Context, r journal.Run) ([]string, error) {
+	children, err := s.store.Runs(ctx, journal.Filter{Parent: r.ID})
+	if err != nil {
+		return nil, err
+	}
+	var gone []string
+	for _, child := range children {
+		ids, err := s.remove(ctx, child)
+		if gone = append(gone, ids...); err != nil {
+			return gone, err
+		}
+	}
+	return gone, nil
+}
+
+// removeLog removes what a run wrote while it was detached.
+func (a *app) removeLog(run string) error {
+	if err := os.Remove(logOf(a.journalPath, run)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove the log of run %s: %w", run, err)
+	}
+	return nil
+}
+
+func (a *app) printRemoved(ids []string, asJSON bool) error {
+	if asJSON {
+		return a.printJSON(removed{Removed: append([]string{}, ids...)})
+	}
+	return a.printLines("removed", ids)
+}
+
+// printLines prints a line for each run.
+func (a *app) printLines(what string, ids []string) error {
+	for _, id := range ids {
+		if err := a.printf("%s %s\n", what, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cutShort is a removal's error, after what it had removed by then.
+func (a *app) cutShort(ctx context.Context, err error, gone []string, asJSON bool) error {
+	if errors.Is(err, context.Canceled) && errors.Is(context.Cause(ctx), engine.ErrInterrupted) {
+		err = &exitError{code: exitCancelled, err: errors.New("interrupted; the remaining runs were not removed")}
+	}
+	if len(gone) > 0 {
+		err = errors.Join(err, a.printRemoved(gone, asJSON))
+	}
+	return err
+}
+
+type pruneFlags struct {
+	olderThan string
+	states    []string
+	dryRun    bool
+	json      bool
+}
+
+func (a *app) pruneCommand() *cobra.Command {
+	var f pruneFlags
+	c := &cobra.Command{
+		Use:   "prune --older-than AGE",
+		Short: "Remove old runs",
+		Long: `Removes runs that have not changed for the given time, with the runs they started. Only ended runs are
+removed, unless --state says otherwise. A running run is never removed, nor one whose child or fork stays.`,
+		Example: "  pawl runs prune --older-than 30d\n  pawl runs prune --older-than 12h --dry-run",
+		Args:    cobra.NoArgs,
+		RunE:    func(c *cobra.Command, _ []string) error { return a.prune(c.Context(), f) },
+	}
+	c.Flags().StringVar(&f.olderThan, "older-than", "", "how long ago the run changed last: 30d, 12h, 90m")
+	c.Flags().StringSliceVar(&f.states, "state", []string{string(journal.Ended)}, "runs in this state: ended, parked, paused, queued (a fork that never ran)")
+	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "only print the runs that would be removed")
+	c.Flags().BoolVar(&f.json, "json", false, "print one JSON object")
+	return c
+}
+
+func (a *app) prune(ctx context.Context, f pruneFlags) error {
+	if f.olderThan == "" {
+		return usagef("--older-than is missing; write it like 30d, 12h or 90m")
+	}
+	age, err := parseAge(f.olderThan)
+	if err != nil {
+		return err
+	}
+	selected, err := parseStates(f.states)
+	if err != nil {
+		return err
+	}
+	ctx, stop := interruptible(ctx)
+	defer stop()
+	s, err := a.open(ctx, toWrite)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	rows, err := journal.Prune(ctx, s.store, journal.PruneOptions{
+		Before: time.Now().Add(-age), States: selected, DryRun: f.dryRun,
+	})
+	gone := make([]string, len(rows))
+	for i, r := range rows {
+		gone[i] = r.ID
+		if !f.dryRun {
+			err = errors.Join(err, a.removeLog(r.ID))
+		}
+	}
+	switch {
+	case err != nil && f.dryRun:
+		return a.cutShort(ctx, err, nil, f.json)
+	case err != nil:
+		return a.cutShort(ctx, err, gone, f.json)
+	case len(gone) == 0:
+		fmt.Fprintf(a.err, "nothing to remove: each run that is %s changed within %s, is being driven, or has a child or a fork that stays\n",
+			strings.Join(f.states, " or "), f.olderThan)
+	}
+	switch {
+	case f.dryRun && f.json:
+		return a.printJSON(spared{removed{[]string{}}, gone})
+	case f.dryRun:
+		return a.printLines("would remove", gone)
+	}
+	return a.printRemoved(gone, f.json)
+}

@@ -1,0 +1,114 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/files/kinds"
+	"github.com/pawlrun/pawl/internal/files/launch"
+	"github.com/pawlrun/pawl/internal/machine/agent"
+	"github.com/pawlrun/pawl/journal"
+)
+
+func (a *app) resumeCommand() *cobra.Command {
+	var o output
+	var approve string
+	c := &cobra.Command{
+		Use:        "resume RUN",
+		SuggestFor: []string{"continue"},
+		Short:      "Resume a paused run",
+		Long: `Resumes a run that is parked, paused, or whose process has died. Finished calls are not repeated. A call
+that was running when the process died runs again only if that is safe. --record continues a recording.
+--json and --view print the run from its first event.`,
+		Example: "  pawl runs resume k7x2\n  pawl runs resume k7x2 --approve deny --json",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := o.check(); err != nil {
+				return err
+			}
+			return a.withOpenRun(c.Context(), args[0], func(s *session, r journal.Run) error {
+				if approve == string(agent.ApproveAll) {
+					if err := s.decidedByPerson(c.Context()); err != nil {
+						return err
+					}
+				}
+				return s.resume(c.Context(), r, o, approving{approve, c.Flags().Changed("approve")})
+			})
+		},
+	}
+	approveFlag(c, &approve)
+	recordFlag(c, &a.recordPath)
+	o.flagsUnless(c, "")
+	return c
+}
+
+// approving is who decides gated calls from here on.
+type approving struct {
+	mode string
+	// said is true when the user said so, instead of leaving the default.
+	said bool
+}
+
+// fits refuses a flag that would have no effect: a run that was started with
+// an answer to every approval keeps it.
+func (a approving) fits(run string, config json.RawMessage) error {
+	var pinned agent.Config
+	if err := json.Unmarshal(config, &pinned); err != nil {
+		return fmt.Errorf("read the settings of run %s: %w", run, err)
+	}
+	switch {
+	case !a.said || string(pinned.Approve) == a.mode:
+		return nil
+	case pinned.Approve == agent.ApproveAll, pinned.Approve == agent.ApproveDeny:
+		return usagef("run %s was started with --approve %s and keeps it; start a new run from it with --continue to change that", run, pinned.Approve)
+	case pinned.Approve == agent.ApprovePark, pinned.Approve == agent.ApproveBypass:
+		return usagef("run %s has approvals.mode: %s and keeps it; decide with 'pawl runs approve' or 'reject'", run, pinned.Approve)
+	}
+	return nil
+}
+
+// resume drives a run from where it stands and shows what comes.
+func (s *session) resume(ctx context.Context, row journal.Run, o output, who approving) error {
+	mode, err := approveMode(who.mode)
+	if err != nil {
+		return err
+	}
+	host, replayed, err := s.app.host(ctx)
+	if err != nil {
+		return err
+	}
+	ctx, stop := interruptible(ctx)
+	defer stop()
+	p := newPrinter(s.app.err, screenOf(s.app.err, os.Getenv))
+	o.after = row.Seq
+	v := s.app.view(o, p)
+	host.Dress = s.asking(mode, p)
+	r, err := s.engine.Resume(ctx, row.ID, func(started event.RunStarted) (engine.Env, error) {
+		if err := who.fits(row.ID, started.Config); err != nil {
+			return engine.Env{}, err
+		}
+		env, err := kinds.Resume(started, launch.Options{Host: host})
+		if err != nil { // nothing has been done, as when a run does not start
+			return env, usageError(err)
+		}
+		host.Dress(&env)
+		return recording(env, s.app.recordPath, host.Config), nil
+	})
+	if child, ok := errors.AsType[*engine.ChildError](err); ok {
+		return usageError(child)
+	}
+	if errors.Is(err, engine.ErrReplay) {
+		return usageError(err)
+	}
+	if err != nil {
+		return err
+	}
+	return replayed.verdict(s.app.follow(r, v, o))
+}

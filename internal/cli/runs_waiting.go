@@ -1,0 +1,113 @@
+package cli
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pawlrun/pawl/budget"
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/engine/control"
+	"github.com/pawlrun/pawl/journal"
+	"github.com/pawlrun/pawl/llm"
+)
+
+// waitingRef is something that somebody told the run and that nothing has
+// followed from yet: the run is parked, or its driver has not looked.
+type waitingRef struct {
+	// Kind is the verb that it was said with.
+	Kind string    `json:"kind"`
+	By   string    `json:"by,omitempty"`
+	At   time.Time `json:"at"`
+	Text string    `json:"text,omitempty"`
+	// Files are those of a message, as people know them.
+	Files  []string `json:"files,omitempty"`
+	CallID string   `json:"callId,omitempty"`
+	Edited bool     `json:"edited,omitempty"`
+	// Sealed says that only the process that drives the run can read the rest.
+	Sealed  bool    `json:"sealed,omitempty"`
+	Setting string  `json:"setting,omitempty"`
+	Value   float64 `json:"value,omitempty"`
+}
+
+// told notes what a parked run was told. Going on takes it up.
+func (p *page) told(e *event.Event) {
+	if p.Parked == nil {
+		p.said = nil
+		return
+	}
+	w := waitingRef{At: e.Time}
+	switch d := e.Data.(type) {
+	case event.Resolving:
+		r := d.Resolution()
+		w.Kind, w.By, w.Text, w.CallID, w.Edited = control.Verb(journal.Approve), r.Approver, r.Reason, r.ID, r.Kind == event.ApprovalEdited
+		if r.Kind == event.ApprovalRejected || r.Kind == event.ApprovalExpired {
+			w.Kind = control.Verb(journal.Reject)
+		}
+	case event.InputReceived:
+		w.Kind, w.By, w.Text, w.Files = control.Verb(journal.Input), d.By, d.Text, namesOf(d.Media)
+	case event.BudgetRaised:
+		w.Kind, w.By, w.Setting, w.Value = control.Verb(journal.Raise), d.By, d.Setting, d.Value
+	default:
+		return
+	}
+	p.said = append(p.said, w)
+}
+
+// sent adds what is still in the run's inbox.
+func (p *page) sent(commands []journal.Command) {
+	for _, c := range commands {
+		p.said = append(p.said, waitingRef{
+			Kind: control.Verb(c.Kind), By: c.By, At: c.At, Text: c.Text, Files: namesOf(c.Media),
+			CallID: c.CallID, Edited: len(c.Args) > 0, Sealed: len(c.Sealed) > 0, Setting: c.Setting, Value: c.Value,
+		})
+	}
+}
+
+func namesOf(files []llm.Media) []string {
+	var names []string
+	for _, f := range files {
+		names = append(names, strings.TrimSpace(f.MediaType+" "+f.Name))
+	}
+	return names
+}
+
+// says tells it in one line.
+func (w waitingRef) says() string {
+	text := w.Kind
+	switch {
+	case w.CallID != "":
+		text += " " + w.CallID
+		if w.Edited {
+			text += " with other arguments"
+		}
+	case w.Setting != "":
+		value := none
+		if w.Value != budget.None {
+			value = strconv.FormatFloat(w.Value, 'f', -1, 64)
+		}
+		text += " " + w.Setting + " " + value
+	}
+	if w.By != "" {
+		text += " by " + w.By
+	}
+	words := w.Text
+	for _, f := range w.Files {
+		words = strings.TrimSpace(words + " [" + f + "]")
+	}
+	if w.Sealed {
+		words = "(only the process that drives the run can read it)"
+	}
+	if words != "" {
+		text += ": " + words
+	}
+	return firstLine(text, 200)
+}
+
+// waiting are the rows about what the run was told.
+func (p *page) waiting(row func(name, value string)) {
+	for _, w := range p.said {
+		row("waiting", fmt.Sprintf("not read yet: %s (%s)", w.says(), clock(w.At)))
+	}
+}

@@ -1,0 +1,349 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/term"
+)
+
+// screen is what a stream can show.
+type screen struct {
+	// terminal says that a person may be looking.
+	terminal bool
+	// live says that a line can be drawn again, colour that it can be painted.
+	live, colour bool
+	// reflows says that a line which is longer than a window has become goes on
+	// in the next row, as nearly everywhere.
+	reflows       bool
+	width, height func() int
+}
+
+// screenOf looks at a stream and at the customary variables.
+func screenOf(w any, getenv func(string) string) screen {
+	s := screen{width: func() int { return 80 }, height: func() int { return 24 }}
+	f, ok := w.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return s
+	}
+	s.terminal = true
+	s.live = getenv("TERM") != "dumb"
+	s.colour = s.live && getenv("NO_COLOR") == ""
+	s.reflows = getenv("XTERM_VERSION") == "" && getenv("STY") == "" && getenv("TERM") != "linux"
+	s.width = func() int {
+		if w, _, err := term.GetSize(int(f.Fd())); err == nil && w > 0 {
+			return w
+		}
+		return 80
+	}
+	s.height = func() int {
+		if _, h, err := term.GetSize(int(f.Fd())); err == nil && h > 0 {
+			return h
+		}
+		return 24
+	}
+	return s
+}
+
+// style is how a line of progress stands out.
+type style string
+
+// The styles, as the parameters of a terminal's SGR sequence.
+const (
+	plain  style = ""
+	bold   style = "1"
+	faint  style = "2"
+	red    style = "31"
+	green  style = "32"
+	yellow style = "33"
+)
+
+func (s screen) paint(st style, text string) string {
+	if !s.colour || st == plain {
+		return text
+	}
+	return "\x1b[" + string(st) + "m" + text + "\x1b[0m"
+}
+
+// printer writes progress: lines that stay, and below them, on a terminal, those
+// that are drawn again and again. It is safe for concurrent use.
+type printer struct {
+	w      io.Writer
+	screen screen
+	now    func() time.Time
+
+	mu     sync.Mutex
+	fixed  string
+	moving string
+	// partial is the line of an answer that is still being written.
+	partial string
+	// below are more live lines, above that one; nil where there are none.
+	below func() []note
+	// shown is how many columns each live line takes, none where there are none.
+	shown   []int
+	painted time.Time
+	// later draws what is below again.
+	later *time.Timer
+	// silence is drawn above the last live line.
+	silence silence
+	asking  bool
+	// asks says that somebody is asked about calls here.
+	asks bool
+	// cannotAsk says that calls are to be asked about, and that nobody can be
+	// asked here.
+	cannotAsk bool
+	// held are the lines that came while a question was open.
+	held []string
+	// told has each call whose question what led to it was written for, and
+	// those that wait for that; nil where no lines of a run are written.
+	told map[string]chan struct{}
+}
+
+// repaint is how often the live line is drawn at most: more is flicker.
+const repaint = 50 * time.Millisecond
+
+func newPrinter(w io.Writer, s screen) *printer {
+	return &printer{w: w, screen: s, now: time.Now}
+}
+
+// line writes a line that stays, after the question that is open. Progress is a courtesy: that it cannot be
+// written is no reason to stop a run.
+func (p *printer) line(st style, text string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	text = p.screen.paint(st, text)
+	if p.asking {
+		p.held = append(p.held, text)
+		return
+	}
+	p.clear()
+	fmt.Fprintln(p.w, text)
+	p.draw()
+}
+
+// live replaces the line at the bottom by a fixed text and as much of the end
+// of a moving one as fits; two empty ones remove it.
+func (p *printer) live(fixed, moving string) {
+	if !p.screen.live {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.fixed, p.moving, p.partial = fixed, moving, ""
+	if fixed+moving != "" && len(p.shown) > 0 && p.now().Sub(p.painted) < repaint {
+		return
+	}
+	p.clear()
+	p.draw()
+}
+
+// says writes lines of an answer that stay, and makes the one that is still being
+// written the live line.
+func (p *printer) says(lines []string, partial string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.fixed, p.moving, p.partial = "", "", partial
+	if p.asking {
+		p.held = append(p.held, lines...)
+		return
+	}
+	p.clear()
+	for _, line := range lines {
+		fmt.Fprintln(p.w, line)
+	}
+	p.draw()
+}
+
+// shows has more live lines.
+func (p *printer) shows(below func() []note) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.below = below
+}
+
+// changes makes a change to what is shown below, which is drawn soon.
+func (p *printer) changes(change func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	change()
+	if p.below == nil || p.asking {
+		return
+	}
+	if wait := repaint - p.now().Sub(p.painted); wait > 0 && p.later != nil {
+		p.later.Reset(wait)
+		return
+	}
+	p.clear()
+	p.draw()
+}
+
+// settle makes lines that stay of those below.
+func (p *printer) settle() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.below == nil {
+		return
+	}
+	lines := p.below()
+	p.below = nil
+	p.clear()
+	if p.later != nil {
+		p.later.Stop()
+	}
+	for _, l := range lines {
+		fmt.Fprintln(p.w, p.screen.paint(l.style, l.text))
+	}
+}
+
+// again draws what is below once more, because time has passed.
+func (p *printer) again() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.below == nil:
+	case p.asking:
+		p.later.Reset(time.Second)
+	default:
+		p.clear()
+		p.draw()
+	}
+}
+
+func (p *printer) draw() {
+	if p.asking || !p.screen.live {
+		return
+	}
+	width := p.screen.width() - 1
+	var rows []string
+	if p.below != nil {
+		for _, l := range p.below() {
+			rows = append(rows, p.screen.paint(l.style, clip(l.text, width)))
+		}
+		if p.later == nil {
+			p.later = time.AfterFunc(time.Second, p.again)
+		}
+		p.later.Reset(time.Second)
+	}
+	if text := p.silence.text(p.now()); text != "" {
+		rows = append(rows, p.screen.paint(yellow, clip(text, width)))
+	}
+	if text := p.lastLine(width); text != "" {
+		rows = append(rows, text)
+	}
+	if len(rows) == 0 {
+		return
+	}
+	fmt.Fprint(p.w, strings.Join(rows, "\n"))
+	for _, row := range rows {
+		p.shown = append(p.shown, columns(sgr.ReplaceAllString(row, "")))
+	}
+	p.painted = p.now()
+}
+
+// lastLine is the last of the live lines, "" where there is none.
+func (p *printer) lastLine(width int) string {
+	text := p.partial
+	if plainText := sgr.ReplaceAllString(text, ""); text != "" && columns(plainText) > width {
+		text = tail(plainText, width)
+	}
+	if text != "" {
+		return text
+	}
+	text = clip(p.fixed, width)
+	if room := width - columns(text); room > 0 {
+		text += tail(p.moving, room)
+	}
+	if text == "" {
+		return ""
+	}
+	return p.screen.paint(faint, text)
+}
+
+// sgr are the sequences by which text is painted.
+var sgr = regexp.MustCompile("\x1b\\[[0-9;]*m")
+
+// ask writes a question, or a part of it, and leaves the cursor behind it. Until it is answered or
+// withdrawn nothing else is written.
+func (p *printer) ask(st style, question string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.clear()
+	p.asking = true
+	fmt.Fprint(p.w, p.screen.paint(st, question))
+}
+
+// answered goes on after a question.
+func (p *printer) answered() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.asking = false
+	for _, line := range p.held {
+		fmt.Fprintln(p.w, line)
+	}
+	p.held = nil
+}
+
+// withdraw ends the line of a question that nobody needs to answer any more, and
+// goes on.
+func (p *printer) withdraw(why string) {
+	p.mu.Lock()
+	fmt.Fprintln(p.w, p.screen.paint(faint, why))
+	p.mu.Unlock()
+	p.answered()
+}
+
+// clear takes the live lines away, all rows of them where the window has become
+// narrower than a line is.
+func (p *printer) clear() {
+	if len(p.shown) == 0 {
+		return
+	}
+	above := len(p.shown) - 1
+	for _, columns := range p.shown {
+		if p.screen.reflows && columns > 0 {
+			above += (columns - 1) / max(p.screen.width(), 1)
+		}
+	}
+	if above > 0 {
+		fmt.Fprintf(p.w, "\x1b[%dA\r\x1b[J", above)
+	} else {
+		fmt.Fprint(p.w, "\r\x1b[K")
+	}
+	p.shown = nil
+}
+
+// tells says that lines of a run are written here.
+func (p *printer) tells() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.told = map[string]chan struct{}{}
+}
+
+// toldOf is closed once everything that came before the question about a call
+// is written; nil where no lines are.
+func (p *printer) toldOf(call string) chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.told != nil && p.told[call] == nil {
+		p.told[call] = make(chan struct{})
+	}
+	return p.told[call]
+}
+
+// toldUpTo says that everything is written that came before the question about a
+// call.
+func (p *printer) toldUpTo(call string) {
+	told := p.toldOf(call)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	select {
+	case <-told:
+	default:
+		close(told)
+	}
+}

@@ -1,0 +1,232 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/control"
+	"github.com/pawlrun/pawl/internal/files/kinds"
+	"github.com/pawlrun/pawl/internal/files/launch"
+	"github.com/pawlrun/pawl/internal/host/secret"
+	"github.com/pawlrun/pawl/internal/machine/versions"
+	"github.com/pawlrun/pawl/internal/signals"
+	"github.com/pawlrun/pawl/journal"
+	"github.com/pawlrun/pawl/journal/sqlite"
+	"github.com/pawlrun/pawl/models"
+)
+
+// mode is what a command wants of the journal.
+type mode int
+
+const (
+	// toRead opens an existing journal, also one that cannot be written.
+	toRead mode = iota
+	// toWrite opens an existing journal.
+	toWrite
+	// toCreate makes the journal when it is not there.
+	toCreate
+	// toServe is toCreate for a server.
+	toServe
+)
+
+// checkPatience is how long a journal is checked before it is written to.
+const checkPatience = 250 * time.Millisecond
+
+// errNoJournal is wrapped where a journal is to be read that is not there.
+var errNoJournal = errors.New("there is no journal")
+
+// newest is the word for the newest run in the place of an id.
+const newest = "last"
+
+// session is an open journal with an engine on it.
+type session struct {
+	app        *app
+	store      journal.Store
+	engine     *engine.Engine
+	controller *control.Controller
+	// exporter tells OpenTelemetry what runs do; nil where nobody wants to know.
+	exporter *signals.Exporter
+	// unread is what is wrong with the config file; nil where its credentials
+	// are known, so that they are taken out of what runs are told.
+	unread error
+}
+
+// open opens the journal that the command line names.
+func (a *app) open(ctx context.Context, m mode) (*session, error) {
+	if err := sqlite.CheckPath(a.journalPath); err != nil {
+		return nil, usagef("%w; name another one with --journal or $PAWL_JOURNAL", err)
+	}
+	nothingRan := usagef("%w at %s, so nothing has run here yet; another one is named with --journal or $PAWL_JOURNAL", errNoJournal, a.journalPath)
+	if m < toCreate {
+		if _, err := os.Stat(a.journalPath); errors.Is(err, fs.ErrNotExist) {
+			return nil, nothingRan
+		}
+	}
+	if m >= toCreate {
+		if err := a.point(); err != nil {
+			return nil, err
+		}
+		makeHome(a.journalPath)
+	}
+	store, err := sqlite.Open(ctx, a.journalPath, sqlite.Options{ReadOnly: m == toRead})
+	if m == toRead && errors.Is(err, fs.ErrNotExist) {
+		return nil, nothingRan
+	}
+	if errors.Is(err, journal.ErrNewer) || errors.Is(err, journal.ErrForeign) {
+		// The file that was named is the wrong one.
+		return nil, usageError(err)
+	}
+	if wrong, ok := errors.AsType[*fs.PathError](err); ok && noPlace(wrong.Err) {
+		return nil, usagef("the journal %s cannot be opened: %w; name another one with --journal", a.journalPath, wrong)
+	}
+	if err == nil && m != toRead {
+		if err = store.CheckPages(ctx, checkPatience); err != nil {
+			_ = store.Close()
+		}
+	}
+	if err != nil {
+		return nil, failure(err)
+	}
+	config, unread := a.config()
+	o := engine.Options{Secrets: credentials(config), Served: m == toServe}
+	var exporter *signals.Exporter
+	if m != toRead {
+		if exporter, err = signals.Open(signals.FromEnvironment(os.Getenv)); err != nil {
+			fmt.Fprintf(a.err, "pawl: runs go on without telemetry: %v\n", err)
+		}
+		if exporter != nil {
+			o.Observers = append(o.Observers, exporter.Observer())
+		}
+	}
+	if a.metrics != nil {
+		o.Observers = append(o.Observers, a.metrics.Observer())
+	}
+	e := engine.New(store, versions.Make, o)
+	s := &session{app: a, exporter: exporter, store: store, engine: e, controller: control.New(store, e), unread: unread}
+	a.pending = func(run string) []string { return s.pendingIDs(ctx, run) }
+	return s, nil
+}
+
+// makeHome makes the directory .pawl of a journal that is not there yet, and keeps
+// what comes into it out of the repository that the working tree may be: a journal
+// holds what files and people said. A config file is for everybody. It does so
+// before there is a journal, so that whoever is killed meanwhile leaves none that
+// is kept by nothing. What is said there already stands. Where it fails nothing
+// but tidiness is lost.
+func makeHome(journal string) {
+	dir := filepath.Dir(journal)
+	if filepath.Base(dir) != ".pawl" || sqlite.MakeDir(dir) != nil {
+		return
+	}
+	if _, err := os.Lstat(journal); !errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	f, err := os.OpenFile(filepath.Join(dir, ".gitignore"), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return
+	}
+	_, _ = f.WriteString("*\n!config.yaml\n")
+	_ = f.Close()
+}
+
+// noPlace reports whether a path can never be a file's.
+func noPlace(err error) bool {
+	for _, why := range []error{syscall.ENOTDIR, syscall.ENAMETOOLONG, syscall.ELOOP, syscall.EINVAL, fs.ErrNotExist} {
+		if errors.Is(err, why) {
+			return true
+		}
+	}
+	return false
+}
+
+// credentials are those among this process's variables: what looks like one, and
+// what the config file names.
+func credentials(config models.Config) *secret.Redactor {
+	return secret.NewRedactor(secret.FromEnvironment(os.Environ(), config.Credentials()...)...)
+}
+
+// close gives the journal up. Nothing that was acknowledged depends on it.
+func (s *session) close() {
+	_ = s.engine.Close()
+	_ = s.store.Close()
+	if s.exporter != nil {
+		if err := s.exporter.Close(); err != nil {
+			fmt.Fprintf(s.app.err, "pawl: %v\n", err)
+		}
+	}
+}
+
+// find returns the run that a unique prefix names.
+// find returns the run with an id of that beginning, or the newest one that no other
+// run started for [newest].
+func (s *session) find(ctx context.Context, prefix string) (journal.Run, error) {
+	if prefix == newest {
+		runs, err := s.store.Runs(ctx, journal.Filter{Roots: true, Limit: 1})
+		if err == nil && len(runs) == 0 {
+			err = usagef("there are no runs in %s", s.app.journalPath)
+		}
+		if err != nil {
+			return journal.Run{}, failure(err)
+		}
+		return runs[0], nil
+	}
+	r, err := s.store.Find(ctx, prefix)
+	switch {
+	case errors.Is(err, journal.ErrNotFound):
+		return r, usagef("there is no run %q in %s; '%s runs' lists them", prefix, s.app.journalPath, s.app.invocation())
+	case errors.Is(err, journal.ErrAmbiguous):
+		return r, usagef("%q fits several runs of %s; write more of the id", prefix, s.app.journalPath)
+	}
+	return r, failure(err)
+}
+
+// endedError names the step that is left, with what it cannot be without: a higher
+// limit where one ended the run, and a new message, which it can be without where
+// the last word was not the model's.
+func (s *session) endedError(r journal.Run) error {
+	if slices.ContainsFunc(kinds.All(), func(k launch.Kind) bool { return k.Name == r.Kind && k.Continue == nil }) {
+		return fmt.Errorf("run %s has ended (%s) and is not continued, because it is a %s: start another with '%s run', or go on from one of its events with '%s runs fork %s --seq N'",
+			r.ID, r.Detail, r.Kind, s.app.invocation(), s.app.invocation(), r.ID)
+	}
+	with := `"…"`
+	if r.Detail == string(event.ReasonMaxCycles) {
+		with = `--max-cycles N "…"`
+	} else if setting, ok := strings.CutPrefix(r.Detail, string(event.BudgetReason(""))); ok {
+		with = "--limit " + setting + `=… "…"`
+	}
+	return fmt.Errorf("run %s has ended (%s); start a new one from it with '%s run --continue %s %s'", r.ID, r.Detail, s.app.invocation(), r.ID, with)
+}
+
+// withRun opens the journal, finds a run, and closes the journal afterwards.
+func (a *app) withRun(ctx context.Context, m mode, prefix string, do func(*session, journal.Run) error) error {
+	s, err := a.open(ctx, m)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	r, err := s.find(ctx, prefix)
+	if err != nil {
+		return err
+	}
+	return do(s, r)
+}
+
+// withOpenRun is withRun for a run that has not ended.
+func (a *app) withOpenRun(ctx context.Context, prefix string, do func(*session, journal.Run) error) error {
+	return a.withRun(ctx, toWrite, prefix, func(s *session, r journal.Run) error {
+		if r.State == journal.Ended {
+			return usageError(s.endedError(r))
+		}
+		return do(s, r)
+	})
+}

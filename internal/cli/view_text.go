@@ -1,0 +1,240 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/cli/markdown"
+	"github.com/pawlrun/pawl/llm"
+)
+
+// textView prints progress to stderr and the answer to stdout. On a terminal the text
+// of the model is part of the progress; where both are the same terminal, that is
+// the answer.
+type textView struct {
+	out    io.Writer
+	answer screen
+	// text shows what the model says, nil where nobody looks on. both says that the
+	// answer goes to the same terminal.
+	text  *liveText
+	both  bool
+	p     *printer
+	after int64
+	next  nextStep
+	// waits: calls that nobody can be asked about here wait all the same.
+	waits bool
+
+	// open are the calls that a question comes about once what is shown is written.
+	open []string
+
+	position string
+	// steps are those of a workflow.
+	steps steps
+}
+
+func newTextView(out io.Writer, p *printer, answer screen, after int64, pawl string) *textView {
+	p.tells()
+	v := &textView{out: out, p: p, answer: answer, after: after, next: nextStep{pawl: pawl}}
+	v.next.steps, v.steps.show = &v.steps, pawl
+	if p.screen.terminal {
+		v.text, v.both = newLiveText(p), answer.terminal && sameStream(out, p.w)
+	}
+	return v
+}
+
+// sameStream reports whether two streams are the same one.
+func sameStream(a, b io.Writer) bool {
+	f, is := a.(*os.File)
+	g, too := b.(*os.File)
+	if !is || !too {
+		return false
+	}
+	one, err := f.Stat()
+	if err != nil {
+		return false
+	}
+	other, err := g.Stat()
+	return err == nil && os.SameFile(one, other)
+}
+
+func (v *textView) show(e event.Event) error {
+	v.follow(e)
+	asking, gated := e.Data.(event.Asking)
+	if gated {
+		v.open = append(v.open, asking.Question().ID)
+	}
+	if e.Seq != 0 && e.Seq <= v.after {
+		return nil
+	}
+	defer v.toldOfOpen()
+	v.listen(e)
+	if what, changed := v.status(e); changed {
+		v.live(what)
+	}
+	v.stepNotes(e)
+	if gated && v.p.asks {
+		return nil // the question says it
+	}
+	for _, l := range append(skipped(e), v.notes(e)...) {
+		v.p.line(l.style, l.text)
+	}
+	if gated && v.waits {
+		v.p.line(plain, waitingNote(e.Run, asking.Question(), v.next.pawl))
+	}
+	if d, ok := e.Data.(event.RunCompleted); ok {
+		return v.printAnswer(d.Outcome.FinalOutput)
+	}
+	return nil
+}
+
+// notes are the lines about an event. On a terminal the model's text has its own way
+// there, and a failed command shows more of what it wrote.
+func (v *textView) notes(e event.Event) []note {
+	if v.text == nil {
+		return progress(e, &v.next)
+	}
+	switch d := e.Data.(type) {
+	case event.Text:
+		v.text.piece(d.Text)
+	case event.TextReset:
+		v.text.reset()
+	case event.ModelResponse:
+		if d.Purpose != "" {
+			return nil
+		}
+		v.text.whole(llm.Parts(d.Parts).Text())
+		return hosted(llm.Parts(d.Parts))
+	case event.ToolResult:
+		return append(progress(e, &v.next), excerpt(d, v.p.screen.width())...)
+	}
+	return progress(e, &v.next)
+}
+
+// stepNotes tell of the steps of a workflow: in a tree that is drawn again and again
+// where that can be, else in a line for each that begins or ends.
+func (v *textView) stepNotes(e event.Event) {
+	if v.p.screen.live {
+		switch d := e.Data.(type) {
+		case event.RunStarted:
+			if len(v.steps.lines) > 0 {
+				v.p.shows(v.tree)
+			}
+			return
+		case event.RunParked, event.RunCompleted:
+			v.p.settle()
+			return
+		case event.StepFinished:
+			if v.steps.byID[d.Step] == nil && d.Status == event.StepStatusFailed {
+				break
+			}
+			for i, l := range v.steps.output(e.Run, d) {
+				if i == 0 { // its line stands in the tree below
+					v.p.line(faint, d.Step+" printed:")
+				}
+				v.p.line(l.style, l.text)
+			}
+			return
+		default:
+			return
+		}
+	}
+	for _, l := range v.steps.notes(e) {
+		v.p.line(l.style, l.text)
+	}
+}
+
+// mostSteps is how many lines the live tree of a workflow has at most.
+const mostSteps = 20
+
+func (v *textView) tree() []note {
+	if now := v.p.now(); now.After(v.steps.now) {
+		v.steps.now = now
+	}
+	return v.steps.tree(min(mostSteps, v.p.screen.height()-3))
+}
+
+// toldOfOpen lets the questions come of which all that led to them is written.
+// Those from before a run went on come after the line that says so.
+func (v *textView) toldOfOpen() {
+	for _, call := range v.open {
+		v.p.toldUpTo(call)
+	}
+	v.open = nil
+}
+
+func (v *textView) end() error {
+	v.p.stopSilence()
+	v.p.live("", "")
+	v.p.settle()
+	return nil
+}
+
+func (v *textView) live(what string) {
+	if what == "" {
+		v.p.live("", "")
+		return
+	}
+	v.p.live(v.position+" · ", what)
+}
+
+// printAnswer prints what the run was for, unless it was the last that stood on the
+// same screen. Only a terminal needs protection from it; a pipe gets every byte.
+func (v *textView) printAnswer(answer string) error {
+	switch {
+	case answer == "", v.both && strings.TrimSpace(answer) == strings.TrimSpace(v.text.last):
+		return nil
+	case v.answer.terminal:
+		answer = strings.Join(markdown.Lines(answer, v.answer.wrapAt(), v.answer.colour), "\n")
+	}
+	_, err := fmt.Fprintln(v.out, answer)
+	return err
+}
+
+// listen follows how long a model says nothing. A summary is never live text, so nothing
+// is known of its silence.
+func (v *textView) listen(e event.Event) {
+	switch d := e.Data.(type) {
+	case event.ModelRequested:
+		if d.Purpose == "" {
+			v.p.startSilence()
+		}
+	case event.Text, event.Reasoning, event.ToolCallDelta:
+		v.p.restartSilence()
+	case event.ModelResponse, event.ModelAttemptFailed, event.RunParked, event.RunCompleted:
+		v.p.stopSilence()
+	}
+}
+
+// follow keeps what the live line shows beside what goes on: where the run is.
+func (v *textView) follow(e event.Event) {
+	v.next.add(e.Data)
+	v.p.changes(func() { v.steps.add(&e) })
+	switch d := e.Data.(type) {
+	case event.RunStarted:
+		v.waits = v.p.cannotAsk && waits(d.Config)
+	case event.CycleStart:
+		v.position = position(d)
+	}
+}
+
+// status is what goes on after an event, where that changes it; "" for nothing.
+func (v *textView) status(e event.Event) (what string, changed bool) {
+	switch d := e.Data.(type) {
+	case event.CycleStart, event.ModelRequested:
+		return "waiting for the model", true
+	case event.Reasoning:
+		return "thinking", true
+	case event.ToolCallDelta:
+		return "preparing " + d.Tool, true
+	case event.ToolStarted:
+		return "running a tool", true
+	case event.ToolRetrying, event.ModelRetrying:
+		return "waiting to try again", true
+	case event.ModelResponse, event.Asking, event.RunParked, event.RunCompleted:
+		return "", true
+	}
+	return "", false
+}

@@ -1,0 +1,372 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"sync"
+
+	"github.com/pawlrun/pawl/budget"
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/machine"
+	"github.com/pawlrun/pawl/internal/machine/tree"
+	"github.com/pawlrun/pawl/journal"
+	"github.com/pawlrun/pawl/llm"
+)
+
+// childBudget is what the children of a run draw from its budget.
+type childBudget struct {
+	*core
+	children *children
+	mail     *mail
+	above    *parentRun
+	// requests are what children say, nil for a run that offers no agents; waiting are
+	// those that wait for room, and granted gives answers after the next commit.
+	requests *childRequests
+	waiting  []*childRequest
+	granted  []func()
+}
+
+// childRequests is where the children of a run draw from its budget. Nobody waits while
+// putting something in, and whoever has the run's lock answers when it comes by:
+// so neither a child nor its parent can hold the other up.
+type childRequests struct {
+	mu       sync.Mutex
+	requests []*childRequest
+	came     chan struct{}
+}
+
+func newChildRequests() *childRequests { return &childRequests{came: make(chan struct{}, 1)} }
+
+// childRequest is what a child says to its parent: it asks for a reservation, or takes
+// that back, or tells what one was used for, or whether it waits for a person. A
+// child tells before it asks again. It is also what the run above the parent
+// answers, where the parent asks that in its turn.
+type childRequest struct {
+	child   string
+	waiting *bool
+	used    *event.BudgetCommitted
+	// last says that the child has ended with this: it is journalled with that end.
+	last bool
+
+	ask *machine.Reserve
+	// answer takes the answer to an ask, and does not wait.
+	answer func(event.Data)
+	// passed says that the run above is being asked in its turn, for what asked
+	// says, and said is its answer.
+	passed bool
+	asked  budget.Amount
+	said   event.Data
+	// withdrawn names the ask that is taken back, and answered is the one that the
+	// run above has answered.
+	withdrawn string
+	answered  *childRequest
+	// post is a message for others, and read names one that the child has taken in.
+	post *posted
+	read string
+}
+
+func (f *childRequests) put(x *childRequest) {
+	f.mu.Lock()
+	f.requests = append(f.requests, x)
+	f.mu.Unlock()
+	if x.last {
+		return
+	}
+	select {
+	case f.came <- struct{}{}:
+	default:
+	}
+}
+
+// take takes out all but what others than the child that has left end with. Of a run
+// that offers no agents any more childRequests is nil.
+func (f *childRequests) take(left string) (taken []*childRequest) {
+	if f == nil {
+		return nil
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var kept []*childRequest
+	for _, x := range f.requests {
+		if x.last && x.child != left {
+			kept = append(kept, x)
+		} else {
+			taken = append(taken, x)
+		}
+	}
+	f.requests = kept
+	return taken
+}
+
+// drawn is the channel that wakes a driver for its children's requests, nil for a
+// run that has none.
+func (b *childBudget) drawn() <-chan struct{} {
+	if b.requests == nil {
+		return nil
+	}
+	return b.requests.came
+}
+
+// answer journals what the children used, and what they are given. What
+// they are given reaches them after the commit. A child for whose call there is
+// room once its siblings' calls have ended waits, and what one asks for that has
+// left is passed over.
+func (b *childBudget) answer(left string) (progress bool, err error) {
+	if b.requests == nil {
+		return false, nil
+	}
+	// What was used comes first, so that whoever has waited longest for the room
+	// is the first to have it.
+	for _, x := range b.requests.take(left) {
+		staged, err := b.take(x)
+		if err != nil {
+			return false, err
+		}
+		progress = progress || staged
+	}
+	waiting := b.waiting[:0]
+	for _, x := range b.waiting {
+		if x.child == left {
+			b.above.withdraw(x)
+			continue
+		}
+		staged, done, err := b.grant(x)
+		if err != nil {
+			return false, err
+		}
+		if !done {
+			waiting = append(waiting, x)
+		}
+		progress = progress || staged
+	}
+	clear(b.waiting[len(waiting):])
+	b.waiting = waiting
+	return progress, nil
+}
+
+// take takes in what a child, or the run above, has said.
+func (b *childBudget) take(x *childRequest) (staged bool, err error) {
+	switch {
+	case x.ask != nil:
+		b.waiting = append(b.waiting, x)
+	case x.withdrawn != "":
+		i := slices.IndexFunc(b.waiting, func(y *childRequest) bool { return y.child == x.child && y.ask.ID == x.withdrawn })
+		if i >= 0 {
+			b.above.withdraw(b.waiting[i])
+			b.waiting = slices.Delete(b.waiting, i, i+1)
+		}
+	case x.post != nil:
+		told, carried, err := b.mail.carry(x.child, x.post.Post)
+		if carried {
+			b.granted = append(b.granted, func() { x.post.answer(told) })
+		}
+		return carried, err
+	case x.read != "":
+		return b.mail.noteDelivered(x.child, x.read)
+	case x.answered != nil:
+		if slices.Contains(b.waiting, x.answered) {
+			x.answered.said = x.said
+		} else {
+			b.above.giveBack(x.said)
+		}
+	default:
+		return b.note(x)
+	}
+	return false, nil
+}
+
+// note journals what a child tells. That one waits is of interest as long as its
+// call is open.
+func (b *childBudget) note(x *childRequest) (staged bool, err error) {
+	if x.waiting == nil {
+		return true, b.stage(*x.used)
+	}
+	if b.machine.State().Phase != machine.Running {
+		return false, nil
+	}
+	c, open := b.log.children.of(x.child)
+	if !open {
+		return false, nil
+	}
+	return true, b.stage(event.ChildWaiting{Child: x.child, CallID: c.call, Waiting: *x.waiting})
+}
+
+// grant answers a child that asks, once the runs above have set the call aside,
+// too. Of a run that is on its way out nobody gets anything: its children are, too.
+func (b *childBudget) grant(x *childRequest) (progress, done bool, err error) {
+	funder, ok := b.machine.(machine.Funder)
+	if !ok || b.life.leaving() || b.machine.State().Phase != machine.Running || x.passed && x.said == nil {
+		return false, false, nil
+	}
+	open := slices.ContainsFunc(funder.Drawn(x.child), func(r event.BudgetReserved) bool { return r.ID == x.ask.ID })
+	if open { // it was granted to who has left since, and is about to come back
+		return false, false, nil
+	}
+	call := x.ask.Call
+	switch said := x.said.(type) {
+	case event.BudgetRefused:
+		b.refuse(x, event.BudgetRefused{
+			ID: x.ask.ID, Setting: said.Setting, Detail: said.Detail, Ask: said.Ask, AtLeast: said.AtLeast, Run: cmp.Or(said.Run, b.above.budget.run.id),
+		})
+		return false, true, nil
+	case event.BudgetReserved:
+		call.Output = said.Output
+	}
+	g := funder.Admit(call, b.askedAbove(x))
+	switch {
+	case g.Refusal.Setting != "":
+		b.above.withdraw(x)
+		if g.Refusal.Wait {
+			return false, false, nil
+		}
+		b.refuse(x, event.BudgetRefused{ID: x.ask.ID, Setting: g.Refusal.Setting, Detail: g.Refusal.Detail(), Ask: g.Ask, AtLeast: g.AtLeast})
+		return false, true, nil
+	case b.above.budget != nil && x.said == nil:
+		b.askFor(x, g.Amount)
+		return false, false, nil
+	case x.passed && g.Amount.Output != call.Output: // there is less room here by now
+		b.above.withdraw(x)
+		return true, false, nil
+	}
+	r := event.BudgetReserved{ID: x.ask.ID, USD: g.Amount.USD, Input: g.Amount.Input, Output: g.Amount.Output, Run: x.child}
+	if err := b.stage(r); err != nil {
+		return false, false, err
+	}
+	r.Run = ""
+	b.granted = append(b.granted, func() { x.answer(r) })
+	return true, true, nil
+}
+
+// askFor asks the run above for what this one has room for. What it answers comes
+// back through childRequests, as what children say does.
+func (b *childBudget) askFor(x *childRequest, a budget.Amount) {
+	ask := *x.ask
+	ask.ID, ask.Call.Output = tree.ReservationID(x.child, ask.ID), a.Output
+	x.passed, x.asked = true, a
+	b.above.put(&childRequest{child: b.run.id, ask: &ask, answer: func(said event.Data) {
+		b.requests.put(&childRequest{answered: x, said: said})
+	}})
+}
+
+// askedAbove is what the run above is being asked for on behalf of others: it is
+// as good as set aside here.
+func (b *childBudget) askedAbove(but *childRequest) budget.Amount {
+	var sum budget.Amount
+	for _, x := range b.waiting {
+		if x != but {
+			sum = sum.Add(x.asked)
+		}
+	}
+	return sum
+}
+
+func (b *childBudget) refuse(x *childRequest, r event.BudgetRefused) {
+	for _, f := range b.children.active {
+		if f.run == x.child {
+			f.raised = false
+		}
+	}
+	x.answer(r)
+}
+
+// deliver gives the children the answers that say what is on disk by now.
+func (b *childBudget) deliver() {
+	for _, answer := range b.granted {
+		answer()
+	}
+	clear(b.granted)
+	b.granted = b.granted[:0]
+}
+
+// reconcile makes the run's account say of a child what the child's own journal
+// says, and of one that has ended which messages it has.
+func (b *childBudget) reconcile(ctx context.Context, child string, ended bool) error {
+	committed, err := b.unsettled(ctx, child, ended)
+	if err != nil {
+		return b.log.failed(err)
+	}
+	for _, c := range committed {
+		if err := b.stage(c); err != nil {
+			return err
+		}
+	}
+	if !ended {
+		return nil
+	}
+	return b.mail.reconcile(ctx, child)
+}
+
+// unsettled are what the run's account lacks of a child: what was reserved
+// here and never there is given back, and what was used there is committed here.
+// A reservation that is open in both, or of which the child's journal cannot
+// tell, stays as long as the child goes on; else it counts as used.
+func (b *childBudget) unsettled(ctx context.Context, child string, ended bool) ([]event.BudgetCommitted, error) {
+	funder, ok := b.machine.(machine.Funder)
+	if !ok {
+		return nil, nil
+	}
+	open := funder.Drawn(child)
+	if len(open) == 0 {
+		return nil, nil
+	}
+	used, err := b.engine.usedBy(ctx, child)
+	if err != nil && !isUnreadable(err) {
+		return nil, err
+	}
+	var committed []event.BudgetCommitted
+	for _, r := range open {
+		c, had := used[r.ID]
+		had = had || err != nil
+		switch {
+		case !had:
+			c = &event.BudgetCommitted{ID: r.ID}
+		case c == nil && ended:
+			c = completeOf(r)
+		case c == nil:
+			continue
+		}
+		c.Run = child
+		committed = append(committed, *c)
+	}
+	return committed, nil
+}
+
+// completeOf counts a reservation as used of which nobody knows what was used.
+func completeOf(r event.BudgetReserved) *event.BudgetCommitted {
+	return &event.BudgetCommitted{
+		ID: r.ID, USD: r.USD, Input: r.Input, Output: r.Output, Estimated: true,
+		Usage: &llm.Usage{Input: r.Input, Output: r.Output, Estimated: true}, Priced: r.USD > 0,
+	}
+}
+
+// usedBy is what a run's journal says of its reservations: what each was used
+// for, nil for one that is open. Of a run that was never made it says nothing.
+func (e *Engine) usedBy(ctx context.Context, run string) (map[string]*event.BudgetCommitted, error) {
+	records, err := e.store.Records(ctx, run, 0, 0)
+	if errors.Is(err, journal.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	used := map[string]*event.BudgetCommitted{}
+	for _, r := range records {
+		if r.Type != string(event.TypeBudgetReserved) && r.Type != string(event.TypeBudgetCommitted) {
+			continue
+		}
+		ev, err := event.Decode(r.Body)
+		if err != nil {
+			return nil, &unreadableError{err}
+		}
+		switch x := ev.Data.(type) {
+		case event.BudgetReserved:
+			used[tree.ReservationID(x.Run, x.ID)] = nil
+		case event.BudgetCommitted:
+			x.ID, x.Run = tree.ReservationID(x.Run, x.ID), ""
+			used[x.ID] = &x
+		}
+	}
+	return used, nil
+}

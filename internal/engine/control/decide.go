@@ -1,0 +1,103 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/files/kinds"
+	"github.com/pawlrun/pawl/journal"
+	"github.com/pawlrun/pawl/llm"
+)
+
+// ArgsError is the error with which a tool refuses the arguments of a decision.
+type ArgsError struct{ Message string }
+
+// Error is the tool's own sentence.
+func (e *ArgsError) Error() string { return e.Message }
+
+// CheckArgs refuses arguments for a pending call that its tool would refuse, so
+// that a mistake does not use up the decision. The error is then an
+// [*ArgsError].
+func (d *Controller) CheckArgs(ctx context.Context, p Pending, args json.RawMessage) error {
+	call, is := p.Call()
+	if !is {
+		return &ArgsError{Message: fmt.Sprintf("%s %s takes no arguments", p.Kind, p.ID)}
+	}
+	var object map[string]json.RawMessage
+	if err := json.Unmarshal(args, &object); err != nil {
+		return &ArgsError{Message: "no JSON object: " + err.Error()}
+	}
+	if object == nil {
+		return &ArgsError{Message: "no JSON object"}
+	}
+	started, err := d.started(ctx, p.Run)
+	if err != nil || started.Spec == "" {
+		return err
+	}
+	// What the run's tools need may be missing here; the run checks again.
+	problem, err := kinds.CheckCall(started, llm.ToolCall{CallID: call.CallID, Name: call.Tool, Args: args})
+	if err == nil && problem != nil {
+		return &ArgsError{Message: problem.Message}
+	}
+	return nil
+}
+
+// OfProgram reports whether a run was started by a program that embeds Pawl, so
+// that only that program can resume it.
+func (d *Controller) OfProgram(ctx context.Context, run string) (bool, error) {
+	started, err := d.started(ctx, run)
+	return err == nil && started.Spec == "", err
+}
+
+// Decided is the newest decision about a command's question, which the run may ask
+// that the command names or one below it. It is nil when there is none.
+func (d *Controller) Decided(ctx context.Context, c journal.Command) (event.Resolving, error) {
+	made, err := d.decisions(ctx, c)
+	if err != nil || len(made) == 0 {
+		return nil, err
+	}
+	return made[0], nil
+}
+
+// decisions are those about a command's question, the newest first.
+func (d *Controller) decisions(ctx context.Context, c journal.Command) ([]event.Resolving, error) {
+	run, err := d.engine.Addressee(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	return d.engine.Decisions(ctx, run, c.CallID)
+}
+
+// Overtaken returns the error for a decision that was sent at a time and lost
+// to another one: a run's driver takes the first decision and ignores the
+// others. The error is an [*engine.DecidedError]. It is nil if c is not a
+// decision or if there is no other. Equal decisions are told apart by c.ID;
+// decisions made at a terminal, or recorded by an older version, have no
+// number.
+func (d *Controller) Overtaken(ctx context.Context, c journal.Command, sent time.Time) error {
+	if c.Kind != journal.Approve && c.Kind != journal.Reject {
+		return nil
+	}
+	all, err := d.decisions(ctx, c)
+	if err != nil || len(all) == 0 {
+		return err
+	}
+	made, numbered := all[0].Resolution(), false
+	for _, each := range all {
+		one := each.Resolution()
+		if c.ID != 0 && one.Command == c.ID && one.Kind != event.ApprovalExpired {
+			return nil
+		}
+		numbered = numbered || one.Command != 0
+	}
+	switch {
+	case c.ID != 0 && numbered,
+		made.At.Before(sent), made.Approver != c.By, (made.Kind == event.ApprovalRejected) != (c.Kind == journal.Reject):
+		return &engine.DecidedError{Decision: all[0]}
+	}
+	return nil
+}

@@ -1,0 +1,124 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/machine"
+)
+
+// mostStaged bounds what a machine may decide without an effect: one that never
+// stops deciding is broken, and must not fill the memory. Each call of an answer
+// takes a few decisions, however many a model makes, and so does each child
+// and each effect that has ended.
+func (d *driver) mostStaged() int {
+	return 20_000 + 20*(len(d.log.calls.calls)+len(d.children.active)+d.effects.ended)
+}
+
+// decide performs the actions that are due now and says whether more may be
+// due because of them.
+func (d *driver) decide(work context.Context) (bool, error) {
+	if len(d.log.staged) > d.mostStaged() {
+		return false, fmt.Errorf("engine: run %s: the machine decided %d times without an effect", d.run.id, len(d.log.staged))
+	}
+	d.alarm = alarm{}
+	if d.life.interrupted && !d.life.cancelled {
+		if progress, err := d.keepAnswer(); progress || err != nil {
+			return progress, err
+		}
+		return false, d.parkInterrupted()
+	}
+	progress := false
+	var ask *machine.Ask
+	for _, a := range d.machine.Next() {
+		var err error
+		changed := true
+		switch a := a.(type) {
+		case machine.Record:
+			err = d.stage(a.Data)
+		case machine.Resolve:
+			err = d.stage(d.env.resolve(a))
+		case machine.CheckAnswer:
+			err = d.stage(checkAnswer(a))
+		case machine.CallModel:
+			changed, err = d.calls.beginModel(&a)
+		case machine.RunTool:
+			changed, err = d.calls.beginTool(a)
+		case machine.RunCommand:
+			changed, err = d.calls.beginCommand(a)
+		case machine.StartChild:
+			changed, err = d.children.begin(work, a)
+		case machine.Deliver:
+			d.mail.handOver(a)
+			changed = false
+		case machine.CancelChild:
+			d.children.cancelChild(a)
+			changed = false
+		case machine.Reserve:
+			err = d.above.reserve(a)
+			changed = false
+		case machine.Wait:
+			changed, err = d.calls.wait(a)
+		case machine.Evaluate:
+			err = d.stage(d.env.evaluate(d.life.work, a))
+		case machine.Observe:
+			err = d.stage(d.env.observe(d.life.work, a))
+		case machine.RunHook:
+			d.calls.beginHook(a)
+			changed = false
+		case machine.Ask:
+			ask = &a
+			changed = false
+		default:
+			err = fmt.Errorf("engine: run %s: the machine asks for %T, which this driver cannot do", d.run.id, a)
+		}
+		if err != nil {
+			return false, err
+		}
+		progress = progress || changed
+	}
+	if ask != nil {
+		asked, err := d.questions.begin(*ask)
+		return progress || asked, err
+	}
+	return progress, nil
+}
+
+// keepAnswer journals the calls of an answer that came while the run is stopped: only a
+// call's own event has its arguments, so without it they would be lost.
+func (d *driver) keepAnswer() (progress bool, err error) {
+	for _, a := range d.machine.Next() {
+		var keep event.Data
+		switch a := a.(type) {
+		case machine.Resolve:
+			keep = d.env.resolve(a)
+		case machine.Record:
+			switch a.Data.(type) {
+			case event.BudgetCommitted, event.ToolCall:
+				keep = a.Data
+			}
+		}
+		if keep == nil {
+			continue
+		}
+		if err := d.stage(keep); err != nil {
+			return progress, err
+		}
+		progress = true
+	}
+	return progress, nil
+}
+
+// parkInterrupted parks once every effect has been stopped.
+func (d *driver) parkInterrupted() error {
+	if len(d.effects.pending) > 0 || d.machine.State().Phase != machine.Running {
+		return nil
+	}
+	return d.stage(event.RunParked{Reason: event.ParkInterrupted, Served: d.engine.opts.Served})
+}
+
+// moveDeadlines has the effects follow the machine's deadline.
+func (c *core) moveDeadlines() {
+	c.effects.deadlines.move(c.machine.State().Deadline, c.env.clock.counted)
+}

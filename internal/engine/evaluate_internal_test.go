@@ -1,0 +1,23 @@
+package engine
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/pawlrun/pawl/internal/files/expr"
+	"github.com/pawlrun/pawl/internal/machine"
+)
+
+// What a machine branches on is in the record, not in the words of an error.
+func TestTheKindOfAnExpressionsErrorIsRecorded(t *testing.T) {
+	env := &environment{Env: Env{Evaluate: expr.New().Evaluate}}
+	for expression, want := range map[string]string{
+		"steps.plan-it.result.ready": "true", "steps.plan-it.result.late": "missing_key", "steps.other.status": "missing_key",
+		"steps.plan-it + 1": "wrong_type", "nobody": "unknown_name",
+	} {
+		variables := json.RawMessage(`{"steps": {"plan-it": {"result": {"ready": true}}}}`)
+		if got := env.evaluate(t.Context(), machine.Evaluate{Expression: expression, Variables: variables}); string(got.Value)+got.ErrorType != want {
+			t.Errorf("%s: got %+v, want %s", expression, got, want)
+		}
+	}
+}

@@ -1,0 +1,235 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/engine/follow"
+	"github.com/pawlrun/pawl/journal"
+)
+
+// eventLog is the journal of a run as its driver writes it: each event gets its place
+// in the chain, waits for the next commit, and is published after that.
+type eventLog struct {
+	store    journal.Store
+	env      *environment
+	follower *follow.Follower
+	lease    lease
+	fold
+	// applied is what the machine was shown last, staged what waits for the next commit,
+	// and consumed are the commands that this takes out of the inbox.
+	applied  event.Event
+	staged   []staged
+	consumed []int64
+	// taking is what an effect brought, until it is staged.
+	taking event.Data
+	// watched says that an observer wants the run's events, and watching is what those
+	// do with them, once they were asked.
+	watched  bool
+	watching []func(*event.Event)
+}
+
+// staged is an event that is applied and not yet on disk.
+type staged struct {
+	event event.Event
+	body  []byte
+}
+
+// storeError is a failure of the journal. It leaves the run as the journal has
+// it, to be resumed; any other error is a defect that ends the run.
+type storeError struct {
+	run string
+	err error
+}
+
+func (e *storeError) Error() string { return fmt.Sprintf("engine: run %s: %v", e.run, e.err) }
+func (e *storeError) Unwrap() error { return e.err }
+
+// failed is the error of a run whose store failed.
+func (l *eventLog) failed(err error) error { return &storeError{run: l.env.run.id, err: err} }
+
+// seal gives data its place in the run's chain.
+func (l *eventLog) seal(data event.Data) (staged, error) {
+	switch x := data.(type) {
+	case event.CycleStart:
+		l.cycle = x.Cycle
+	case event.RunTerminatedBy, event.RunCompleted:
+		l.cycle = 0
+	}
+	at, skipped := l.env.clock.stamp()
+	s := staged{event: event.Event{
+		Seq: l.seq + 1, Run: l.env.run.id, Parent: l.env.run.parent, Time: at.UTC().Truncate(time.Microsecond), SkippedMs: skipped.Milliseconds(),
+		Cycle: l.cycle, Step: l.stepOf(data), Data: data, Prev: l.head,
+	}}
+	var err error
+	if s.body, err = l.env.record.Seal(&s.event); err != nil {
+		return s, fmt.Errorf("engine: run %s: %w", l.env.run.id, err)
+	}
+	return s, nil
+}
+
+// stepOf is the step that an event belongs to: that which it tells of, or whose
+// child it is about, or which the run is.
+func (l *eventLog) stepOf(data event.Data) string {
+	var child string
+	switch x := data.(type) {
+	case event.Stepped:
+		return cmp.Or(x.OfStep(), l.env.run.step)
+	case event.ChildParked:
+		child = x.Child
+	case event.ChildWaiting:
+		child = x.Child
+	case event.ChildFinished:
+		child = x.Child
+	case event.BudgetReserved:
+		child = x.Run
+	case event.BudgetCommitted:
+		child = x.Run
+	}
+	if child == "" {
+		return l.env.run.step
+	}
+	c, _ := l.children.of(child)
+	return cmp.Or(c.step, l.env.run.step)
+}
+
+// push queues an event that has been applied.
+func (l *eventLog) push(s staged) {
+	l.staged = append(l.staged, s)
+	l.note(&s.event, event.Hash(s.body))
+	l.env.record.Blobs.Note(s.event.Data)
+}
+
+// pushAll queues events that the machine is not asked about.
+func (l *eventLog) pushAll(all []event.Data) error {
+	for _, data := range all {
+		s, err := l.seal(data)
+		if err != nil {
+			return err
+		}
+		l.push(s)
+	}
+	return nil
+}
+
+// startOver drops what is staged where it does not follow on the last event on disk.
+func (l *eventLog) startOver(row journal.Run) {
+	if len(l.staged) == 0 || l.staged[0].event.Seq != row.Seq+1 {
+		l.staged, l.seq, l.head = l.staged[:0], row.Seq, row.Head
+	}
+}
+
+// empty reports whether there is nothing to commit.
+func (l *eventLog) empty() bool { return len(l.staged) == 0 && len(l.consumed) == 0 }
+
+// stages reports whether an event of a type waits for the next commit.
+func (l *eventLog) stages(t event.Type) bool {
+	return slices.ContainsFunc(l.staged, func(s staged) bool { return s.event.Type() == t })
+}
+
+// sayOnce takes out of what is staged the texts that stand there more than once.
+func (l *eventLog) sayOnce() error {
+	if !slices.ContainsFunc(l.staged, func(s staged) bool { _, ends := s.event.Data.(event.StepFinished); return ends }) {
+		return nil
+	}
+	events := make([]*event.Event, len(l.staged))
+	for i := range l.staged {
+		events[i] = &l.staged[i].event
+	}
+	first := event.Once(events)
+	if first < 0 {
+		return nil
+	}
+	head := l.staged[first].event.Prev
+	for i := range l.staged[first:] {
+		s := &l.staged[first+i]
+		s.event.Prev = head
+		body, err := event.Encode(&s.event)
+		if err != nil {
+			return fmt.Errorf("engine: run %s: %w", l.env.run.id, err)
+		}
+		s.body, head = body, event.Hash(body)
+	}
+	l.head = head
+	return nil
+}
+
+// batch is what is staged, for a commit after which lists show that progress.
+func (l *eventLog) batch(progress journal.Progress) journal.Batch {
+	b := journal.Batch{Lease: l.lease.held, Head: l.head, Consumed: l.consumed, Status: progress, Time: l.last}
+	b.Blobs = l.env.record.Blobs.Take(func(yield func(event.Data) bool) {
+		for i := range l.staged {
+			if !yield(l.staged[i].event.Data) {
+				return
+			}
+		}
+	})
+	b.Records = make([]journal.Record, len(l.staged))
+	for i := range l.staged {
+		s := &l.staged[i]
+		b.Records[i] = journal.Record{Run: l.env.run.id, Seq: s.event.Seq, Type: string(s.event.Type()), Body: s.body}
+	}
+	return b
+}
+
+// write appends a batch, or makes the run with it.
+func (l *eventLog) write(ctx context.Context, b journal.Batch) (pos int64, err error) {
+	if !l.lease.unmade {
+		pos, err = l.store.Append(ctx, b)
+	} else {
+		pos, err = l.make(ctx, b)
+	}
+	if err != nil {
+		return 0, l.failed(err)
+	}
+	l.lease.released = b.Release
+	return pos, nil
+}
+
+// make makes the run with its first batch.
+func (l *eventLog) make(ctx context.Context, b journal.Batch) (pos int64, err error) {
+	asked, run := time.Now(), l.env.run
+	b.Lease = l.lease.fresh(run.id, l.lease.held.Owner)
+	held, pos, err := l.store.Create(ctx, journal.Run{
+		ID: run.id, Parent: run.parent, Root: run.root, Depth: run.depth, Kind: run.kind, Name: run.name, Created: l.last,
+	}, b)
+	if err != nil {
+		return 0, fmt.Errorf("create it: %w", err)
+	}
+	l.lease.take(held, asked)
+	return pos, nil
+}
+
+// publish hands out what is on disk now.
+func (l *eventLog) publish(pos int64) {
+	for i := range l.staged {
+		e := &l.staged[i].event
+		e.Pos = pos + int64(i)
+		l.env.live.commit(e.Seq, e.Pos)
+		l.observe(e)
+	}
+	l.follower.Publish(l.env.run.root, pos, len(l.staged), func(i int) follow.Event {
+		return follow.Durable(l.staged[i].event, len(l.staged[i].body))
+	})
+	clear(l.staged)
+	l.staged, l.consumed = l.staged[:0], nil
+}
+
+// observe tells the observers of an event that is on disk.
+func (l *eventLog) observe(ev *event.Event) {
+	if l.watching == nil && l.watched {
+		info := l.env.run.info()
+		for _, o := range l.env.observers {
+			if o.Run != nil {
+				l.watching = append(l.watching, o.Run(info))
+			}
+		}
+	}
+	for _, watch := range l.watching {
+		watch(ev)
+	}
+}

@@ -1,0 +1,159 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/machine"
+	"github.com/pawlrun/pawl/journal"
+	"github.com/pawlrun/pawl/tool"
+)
+
+// endInternal ends a run whose machine cannot go on: it panicked, or refused
+// an event, which is a defect of ours, or code of others ended the goroutine that
+// drove it, which is one of theirs. The run must still keep what was paid for,
+// settle its calls and have its one terminal event. The machine is not asked any
+// more. late is what the effects brought that were under way.
+func (d *driver) endInternal(ctx context.Context, cause error, late []event.Data) error {
+	ctx = context.WithoutCancel(ctx)
+	row, err := d.log.store.Run(ctx, d.run.id)
+	if err != nil && !d.log.lease.unmade {
+		return errors.Join(cause, err)
+	}
+	d.log.startOver(row)
+	results := d.lateResults(late) // which ends the children
+	closing := append(d.log.lateModel(cause, late), d.budget.late(ctx)...)
+	closing = append(append(closing, d.log.lateCalls()...), results...)
+	closing = append(closing, d.log.lateCommands(late)...)
+	if err := d.log.pushAll(closing); err != nil {
+		return errors.Join(cause, err)
+	}
+	outcome := d.internalOutcome(cause, row)
+	if err := d.log.pushAll([]event.Data{event.RunTerminatedBy{Reason: event.ReasonInternal, Error: outcome.Error}, event.RunCompleted{Outcome: outcome}}); err != nil {
+		return errors.Join(cause, err)
+	}
+	status := journal.Progress{State: journal.Ended, Detail: string(event.ReasonInternal), Cycles: outcome.Cycles}
+	if status.Outcome, err = json.Marshal(outcome); err != nil {
+		return errors.Join(cause, err)
+	}
+	status.Outcome, _ = d.env.record.Secrets.JSON(status.Outcome)
+	b := d.log.batch(status)
+	b.Release = !d.log.lease.unmade
+	pos, err := d.log.write(ctx, b)
+	if err != nil {
+		return errors.Join(cause, err)
+	}
+	d.log.publish(pos)
+	d.result.final = machine.State{
+		Phase: machine.Ended, Outcome: &outcome, Cycle: outcome.Cycles, Usage: outcome.Usage,
+	}
+	if outcome.Cost != nil {
+		d.result.final.Cost = *outcome.Cost
+	}
+	return cause
+}
+
+// internalOutcome says how the run ended, once all that it paid for is in its
+// events.
+func (d *driver) internalOutcome(cause error, row journal.Run) event.Outcome {
+	o := event.Outcome{
+		Status: event.StatusFailed, Reason: event.ReasonInternal, Cycles: row.Cycles,
+		Error:          &event.Failure{Class: "internal", Message: cause.Error()},
+		NextSafeAction: "This is a bug in Pawl. The run's events up to here are kept. Please report it.",
+		Usage:          d.log.bill.sums.Usage(),
+	}
+	if d.log.bill.sums.Calls() > 0 {
+		cost := d.log.bill.sums.Cost()
+		o.Cost = &cost
+	}
+	if errors.Is(cause, errEnded) {
+		o.NextSafeAction = "Fix the tool or the model adapter so that it returns, then continue the run; finished work is kept."
+	}
+	// The machine may be broken, and even its state not readable.
+	s, err := guard(func() (machine.State, error) { return d.machine.State(), nil },
+		func(message string) error { return errors.New(message) })
+	if err == nil {
+		o.Cycles = s.Cycle
+	}
+	return o
+}
+
+// late settles what is set aside for the calls of children.
+func (b *childBudget) late(ctx context.Context) []event.Data {
+	var closing []event.Data
+	for _, c := range b.log.children.all() {
+		committed, err := guard(func() ([]event.BudgetCommitted, error) { return b.unsettled(ctx, c.run, true) },
+			func(message string) error { return errors.New(message) })
+		if err != nil {
+			continue // the child's own journal says it
+		}
+		for _, used := range committed {
+			closing = append(closing, used)
+		}
+	}
+	return closing
+}
+
+// lateCalls are the calls of an answer that nobody came to look at, so that what
+// the model asked for is kept.
+func (l *eventLog) lateCalls() []event.Data {
+	var closing []event.Data
+	for _, c := range l.calls.unnoted() {
+		kept := unresolved(machine.Resolve{CallID: c.CallID, Call: c})
+		kept.Problem = &event.Problem{Type: event.ErrorCancelled, Message: beforeItRan}
+		closing = append(closing, kept)
+	}
+	return closing
+}
+
+const beforeItRan = "the run ended before this call ran"
+
+// lateResults settles the calls that are open: with what their tools brought,
+// or with why there is nothing.
+func (d *driver) lateResults(late []event.Data) []event.Data {
+	var closing []event.Data
+	brought := map[string]event.Data{}
+	for _, data := range late {
+		switch r := data.(type) {
+		case event.ToolResult:
+			brought[r.CallID] = r
+		case event.ToolAttemptFailed:
+			brought[r.CallID] = r.Result
+		}
+	}
+	answered := map[string]bool{}
+	for _, c := range d.log.children.all() {
+		closing = append(closing, d.children.late(c, late)...)
+		answered[c.call] = true
+	}
+	for c := range d.log.calls.all() {
+		switch {
+		case answered[c.id] && slices.ContainsFunc(closing, func(data event.Data) bool { return settles(data, c.id) }):
+		case answered[c.id]:
+			closing = append(closing, unsettled(c, event.ErrorCancelled, "the run ended while this agent was at work"))
+		case brought[c.id] != nil:
+			closing = append(closing, brought[c.id])
+		case c.started:
+			closing = append(closing, unsettled(c, event.ErrorInDoubt, "the run ended while this call was running, "+
+				"so it is not known whether it took effect"))
+		default:
+			closing = append(closing, unsettled(c, event.ErrorCancelled, beforeItRan))
+		}
+	}
+	return closing
+}
+
+func settles(data event.Data, call string) bool {
+	r, ok := data.(event.ToolResult)
+	return ok && r.CallID == call
+}
+
+func unsettled(c openCall, kind event.ErrorType, message string) event.ToolResult {
+	return event.ToolResult{
+		CallID: c.id, Tool: c.tool, IsError: true, ErrorType: kind,
+		Output: tool.ErrorOutput(kind, message, ""),
+	}
+}

@@ -1,0 +1,65 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/machine"
+)
+
+// RecordedDecisions answers in the place of people ([Env.Ask]): of a call what
+// was decided about the same call in a run, the first time the first decision.
+// What nobody decided there is approved, because a replay has no effects. It is
+// meant for [Env.AskInTurn].
+func (e *Engine) RecordedDecisions(ctx context.Context, run string) (func(context.Context, event.Question) (event.Resolution, error), error) {
+	var asked []*event.Resolution // in the order of the questions
+	err := e.past().Refold(ctx, run, func(_ machine.Machine, ev *event.Event) error {
+		switch d := ev.Data.(type) {
+		case event.Asking:
+			q := d.Question()
+			asked = append(asked, &event.Resolution{ID: q.ID, Digest: q.Digest})
+		case event.Resolving:
+			// Of what was asked again the last question is meant.
+			r := d.Resolution()
+			for _, q := range slices.Backward(asked) {
+				if q.ID == r.ID {
+					*q = r
+					break
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("engine: recorded decisions of run %s: %w", run, err)
+	}
+	said := &recordedDecisions{run: run, byDigest: map[string][]event.Resolution{}}
+	for _, d := range asked {
+		if d.Kind != "" {
+			said.byDigest[d.Digest] = append(said.byDigest[d.Digest], *d)
+		}
+	}
+	return said.answer, nil
+}
+
+// recordedDecisions are safe for concurrent use.
+type recordedDecisions struct {
+	run      string
+	mu       sync.Mutex
+	byDigest map[string][]event.Resolution
+}
+
+func (r *recordedDecisions) answer(_ context.Context, q event.Question) (event.Resolution, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	left := r.byDigest[q.Digest]
+	if len(left) == 0 {
+		by := "replay of " + r.run
+		return event.Resolution{Kind: event.ApprovalApproved, Approver: by, Reason: "decided by the " + by}, nil
+	}
+	r.byDigest[q.Digest] = left[1:]
+	return left[0], nil
+}

@@ -1,0 +1,76 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/hook"
+	"github.com/pawlrun/pawl/internal/machine"
+	"github.com/pawlrun/pawl/tool"
+)
+
+// RecordedHooks are hooks without their effects: a gate says what it said of
+// the same call in a run, the first time the first answer, and lets go on what
+// the run did not record. An observer does not run, because it decides nothing.
+func (e *Engine) RecordedHooks(ctx context.Context, run string, hooks []hook.Hook) ([]hook.Hook, error) {
+	said := &recordedAnswers{byMoment: map[moment][]event.HookResult{}}
+	digests := map[string]string{}
+	err := e.past().Refold(ctx, run, func(_ machine.Machine, ev *event.Event) error {
+		switch d := ev.Data.(type) {
+		case event.ToolCall:
+			digests[d.CallID] = d.Digest
+		case event.HookResult:
+			at := moment{d.Stage, d.Hook, digests[d.CallID]}
+			said.byMoment[at] = append(said.byMoment[at], d)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("engine: recorded hooks of run %s: %w", run, err)
+	}
+	var recorded []hook.Hook
+	for _, h := range hooks {
+		h.Run = said.answer
+		recorded = append(recorded, h)
+	}
+	return recorded, nil
+}
+
+// moment is what a hook was asked about: its stage, its name, and the digest of
+// the call as it was shown.
+type moment struct {
+	stage        event.HookStage
+	hook, digest string
+}
+
+// recordedAnswers are safe for concurrent use.
+type recordedAnswers struct {
+	mu       sync.Mutex
+	byMoment map[moment][]event.HookResult
+}
+
+func (r *recordedAnswers) answer(_ context.Context, c hook.Call) (hook.Answer, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	at := moment{stage: c.Stage, hook: c.Hook}
+	if c.CallID != "" {
+		at.digest = tool.Digest(c.Tool, c.Args, "")
+	}
+	left := r.byMoment[at]
+	if len(left) == 0 || left[0].Observer {
+		return hook.Answer{}, nil
+	}
+	r.byMoment[at] = left[1:]
+	d := left[0]
+	if d.Failed {
+		return hook.Answer{}, errors.New(d.Reason)
+	}
+	a := hook.Answer{Decision: d.Decision, Reason: d.Reason, Args: d.Args}
+	if d.Decision == event.HookRewrite && d.Stage == event.HookAfterTool {
+		a.Output = &d.Output
+	}
+	return a, nil
+}

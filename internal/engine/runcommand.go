@@ -1,0 +1,278 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/machine"
+	"github.com/pawlrun/pawl/internal/rules/policy"
+	"github.com/pawlrun/pawl/tool"
+)
+
+// beginCommand journals the intent of a command and queues its start. Of one that
+// nobody has judged it journals what policy says, which the machine goes by.
+func (cs *calls) beginCommand(a machine.RunCommand) (changed bool, err error) {
+	switch {
+	case cs.env.Commands == nil:
+		return true, cs.stage(unavailable(a, errors.New("nothing here runs commands")))
+	case a.Verdict == nil && a.Worktree:
+		cs.judgeApart(a)
+		return false, nil
+	case a.Verdict == nil:
+		return true, cs.stage(judgeCommand(a, place{commands: cs.env.Commands, rules: cs.env.Rules}, cs.machine.State().Taint))
+	}
+	if !a.Worktree && ranOtherwise(cs.env.Commands, a) {
+		return true, cs.stage(judgeCommand(a, place{commands: cs.env.Commands, rules: cs.env.Rules}, cs.machine.State().Taint))
+	}
+	intent := event.CommandStarted{ID: a.ID, Argv: a.Argv, Dir: ".", Attempt: a.Attempt, Effect: a.Effect, Step: a.Step}
+	if err := cs.stage(intent); err != nil {
+		return true, err
+	}
+	cs.effects.add(func(work context.Context) { cs.runCommand(work, a) })
+	return true, nil
+}
+
+func unavailable(a machine.RunCommand, why error) event.CommandFinished {
+	return event.CommandFinished{ID: a.ID, ErrorType: event.ErrorUnavailable, Error: why.Error(), Step: a.Step}
+}
+
+// judgeApart judges a command in its worktree, which takes time to make.
+func (cs *calls) judgeApart(a machine.RunCommand) {
+	id := "judge " + a.ID
+	if cs.effects.underWay[id] {
+		return
+	}
+	cs.effects.mark(id)
+	taint := cs.machine.State().Taint
+	cs.effects.add(func(work context.Context) {
+		ctx, release := cs.effects.until(work, 0)
+		cs.effects.launch(ctx, release, effect{
+			id: id, unhurried: true,
+			do: func(ctx context.Context) []event.Data {
+				v, err := guard(func() (event.PolicyDecision, error) {
+					p, err := cs.env.placeOf(ctx, a)
+					if err != nil {
+						return event.PolicyDecision{}, err
+					}
+					return judgeCommand(a, p, taint), p.close()
+				}, commandPanic)
+				switch late, ok := errors.AsType[outOfTime](context.Cause(ctx)); {
+				case ok && !late.asks:
+					return []event.Data{cs.env.commandFinished(ctx, a, tool.Ended{}, late)}
+				case context.Cause(ctx) != nil:
+					return nil // it is judged again where the run goes on
+				case err != nil:
+					return []event.Data{unavailable(a, err)}
+				}
+				return []event.Data{v}
+			},
+			giveUp: func(_ context.Context, why error) []event.Data { return []event.Data{unavailable(a, why)} },
+		})
+	})
+}
+
+// judgeCommand is what the rules of its place say of a command.
+func judgeCommand(a machine.RunCommand, p place, taint event.Taint) event.PolicyDecision {
+	args, _ := json.Marshal(struct {
+		Argv  []string `json:"argv"`
+		Stdin []byte   `json:"stdin,omitempty"`
+	}{a.Argv, a.Stdin})
+	call := event.ToolCall{CallID: a.ID, Tool: machine.CommandTool, Args: args, Effect: a.Effect, Digest: tool.Digest(machine.CommandTool, args, "")}
+	facts, err := guard(func() (event.Facts, error) {
+		facts, labels := p.commands.Facts(toRun(a))
+		call.Labels = labels
+		return facts, nil
+	}, func(message string) error { return errors.New(message) })
+	if err != nil {
+		call.Labels = event.Labels{Untrusted: true, Private: true, Outgoing: true}
+		facts = event.Facts{Risk: event.RiskUnknown, Unclear: []string{"what it does: " + err.Error()}, Unsandboxed: true}
+	}
+	call.Facts = &facts
+	rules := p.rules
+	rules.Taint = taint
+	v := rules.Decide(&call)
+	if a.Permission != "" && v.Decision != event.DecisionDeny {
+		v = policy.Verdict{Decision: event.DecisionAllow, Rule: a.Permission}
+	}
+	return event.PolicyDecision{
+		CallID: a.ID, Decision: v.Decision, Rule: v.Rule, Reason: v.Reason, Sandbox: v.Sandbox, Digest: call.Digest, Facts: &facts, Step: a.Step,
+	}
+}
+
+// ranOtherwise reports whether a person approved a command with another content of the
+// files that it runs.
+func ranOtherwise(commands tool.Commands, a machine.RunCommand) bool {
+	if a.Verdict.Decision != event.DecisionAsk || a.Verdict.Facts == nil || len(a.Verdict.Facts.Runs) == 0 {
+		return false
+	}
+	now, err := guard(func() (event.Facts, error) {
+		facts, _ := commands.Facts(toRun(a))
+		return facts, nil
+	}, func(message string) error { return errors.New(message) })
+	return err != nil || !slices.Equal(now.Runs, a.Verdict.Facts.Runs)
+}
+
+func toRun(a machine.RunCommand) tool.Command {
+	return tool.Command{Argv: slices.Clone(a.Argv), Env: slices.Clone(a.Env), Stdin: slices.Clone(a.Stdin)}
+}
+
+// errIdle is the cause when a command has printed nothing for too long.
+var errIdle = errors.New("idle")
+
+func (cs *calls) runCommand(work context.Context, a machine.RunCommand) {
+	timed, release := cs.effects.until(work, a.WallLimit)
+	ctx, stop := context.WithCancelCause(timed)
+	idle := newIdleLimit(a.IdleLimit, func() { stop(errIdle) })
+	start := cs.env.clock.awake()
+	settle := func(ctx context.Context, r tool.Ended, err error) []event.Data {
+		e := cs.env.commandFinished(ctx, a, r, err)
+		e.DurationMs = cs.env.clock.awake().Sub(start).Milliseconds()
+		if a.Worktree {
+			e.Worktree = cs.env.leftTree(ctx, a.Step)
+		}
+		return []event.Data{e}
+	}
+	cs.effects.launch(ctx, func() { idle.end(); stop(nil); release() }, effect{
+		id: "command " + a.ID,
+		do: func(ctx context.Context) []event.Data {
+			c := toRun(a)
+			c.Facts, c.Sandbox, c.Printed, c.Redact = a.Verdict.Facts, a.Verdict.Sandbox, idle.reset, cs.env.record.Secrets.Text
+			r, err := guard(func() (tool.Ended, error) { return cs.env.runIn(ctx, a, c) }, commandPanic)
+			return settle(ctx, r, err)
+		},
+		giveUp: func(ctx context.Context, why error) []event.Data {
+			return settle(ctx, tool.Ended{}, commandPanic("was given up: "+why.Error()))
+		},
+	})
+}
+
+// runIn runs a command in its place.
+func (env *environment) runIn(ctx context.Context, a machine.RunCommand, c tool.Command) (tool.Ended, error) {
+	p, err := env.placeOf(ctx, a)
+	if err != nil {
+		return tool.Ended{}, err
+	}
+	if ranOtherwise(p.commands, a) {
+		return tool.Ended{}, errors.Join(&tool.Error{Type: event.ErrorConflict, Message: "a file that the command runs has changed since it was approved"}, p.close())
+	}
+	r, err := p.commands.Run(ctx, c)
+	return r, errors.Join(err, p.close())
+}
+
+func commandPanic(message string) error {
+	return &tool.Error{Type: event.ErrorPanic, Message: "the command " + message}
+}
+
+// idleLimit ends a command that has printed nothing for a while. It is safe for
+// concurrent use; the zero value bounds nothing.
+type idleLimit struct {
+	lasts time.Duration
+
+	mu    sync.Mutex
+	timer *time.Timer
+}
+
+func newIdleLimit(lasts time.Duration, over func()) *idleLimit {
+	if lasts <= 0 {
+		return &idleLimit{}
+	}
+	return &idleLimit{lasts: lasts, timer: time.AfterFunc(lasts, over)}
+}
+
+// reset measures the silence anew. What has ended stays so.
+func (l *idleLimit) reset() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.timer != nil && l.timer.Stop() {
+		l.timer.Reset(l.lasts)
+	}
+}
+
+func (l *idleLimit) end() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.timer != nil {
+		l.timer.Stop()
+	}
+}
+
+// commandFinished turns what became of a command into its settlement.
+func (env *environment) commandFinished(ctx context.Context, a machine.RunCommand, r tool.Ended, err error) event.CommandFinished {
+	e := event.CommandFinished{
+		ID: a.ID, ExitCode: r.ExitCode, Signal: r.Signal, Untrusted: r.Untrusted, Private: r.Private, Reached: r.Reached, Changed: r.Changed,
+		Step: a.Step, Stderr: r.Stderr, Report: r.Report,
+	}
+	if err != nil {
+		e.ErrorType, e.Limit, e.Error = commandFailure(ctx, a, err)
+		e.Error = env.record.Secrets.Text(e.Error)
+	} else if len(r.Changed) > 0 {
+		e.ErrorType, e.Error = event.ErrorProtected, "the command changed what is protected"
+	}
+	output, most := env.record.Secrets.Text(r.Output), a.MaxOutputChars // before anything is cut, or half of a secret could be left
+	if a.WholeJSON && len(output) <= machine.MostJSON && json.Valid([]byte(output)) {
+		most = 0
+	}
+	x := env.record.Excerpt(output, most, r.Truncated)
+	e.Output, e.Blob, e.Truncated = x.Text, x.Blob, r.Truncated || x.Blob != ""
+	return e
+}
+
+// commandFailure is why a command did not run to its end.
+func commandFailure(ctx context.Context, a machine.RunCommand, err error) (kind event.ErrorType, limit, message string) {
+	typed, ok := errors.AsType[*tool.Error](err)
+	time, late := errors.AsType[outOfTime](context.Cause(ctx))
+	switch cause := context.Cause(ctx); {
+	case errors.Is(cause, errIdle):
+		return event.ErrorTimeout, event.LimitIdle, fmt.Sprintf("the command was stopped because it had printed nothing for %s", a.IdleLimit)
+	case errors.Is(cause, errTimeout):
+		return event.ErrorTimeout, event.LimitWall, fmt.Sprintf("the command was stopped after its limit of %s", a.WallLimit)
+	case late:
+		return event.ErrorTimeout, time.setting, "the command was stopped because " + time.Error()
+	case cause != nil:
+		return event.ErrorCancelled, "", "the command was stopped before it finished"
+	case ok:
+		return typed.Type, "", typed.Error()
+	}
+	return event.ErrorNotStarted, "", err.Error()
+}
+
+// openCommands are the commands that are under way.
+type openCommands []event.CommandStarted
+
+func (o *openCommands) note(data event.Data) {
+	switch x := data.(type) {
+	case event.CommandStarted:
+		o.drop(x.ID)
+		*o = append(*o, x)
+	case event.CommandFinished:
+		o.drop(x.ID)
+	}
+}
+
+func (o *openCommands) drop(id string) {
+	*o = slices.DeleteFunc(*o, func(c event.CommandStarted) bool { return c.ID == id })
+}
+
+// lateCommands settles the commands that are open where the machine broke: with
+// what they brought, or with why there is nothing.
+func (l *eventLog) lateCommands(late []event.Data) []event.Data {
+	var closing []event.Data
+	for _, c := range l.commands {
+		var finished event.Data = event.CommandFinished{
+			ID: c.ID, Step: c.Step, ErrorType: event.ErrorInDoubt, Error: "the run ended while this command was running, so it is not known whether it took effect",
+		}
+		for _, data := range late {
+			if x, ok := data.(event.CommandFinished); ok && x.ID == c.ID {
+				finished = x
+			}
+		}
+		closing = append(closing, finished)
+	}
+	return closing
+}

@@ -1,0 +1,179 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/engine/drive"
+	"github.com/pawlrun/pawl/internal/machine"
+	"github.com/pawlrun/pawl/journal"
+	"github.com/pawlrun/pawl/tool"
+)
+
+// resolve establishes the facts about a call. A declaration that panics over
+// the call's arguments makes the call a problem, not the run.
+func (env *environment) resolve(a machine.Resolve) event.ToolCall {
+	resolved, err := guard(func() (event.ToolCall, error) {
+		return env.Tools.Resolve(a.CallID, a.Call), nil
+	}, func(message string) error { return errors.New(message) })
+	if err != nil {
+		resolved = unresolved(a)
+		resolved.Problem = &event.Problem{
+			Type: event.ErrorPanic, Message: "the declaration of " + a.Call.Name + " " + err.Error(),
+		}
+	}
+	resolved.EditedBy = a.EditedBy
+	return resolved
+}
+
+// unresolved is the record of a call about which nothing is known.
+func unresolved(a machine.Resolve) event.ToolCall {
+	c := a.Call
+	return event.ToolCall{
+		CallID: a.CallID, ProviderID: c.ProviderID, Tool: c.Name, Args: c.Args, ArgsText: c.ArgsText,
+		Effect: event.EffectAtMostOnce, Digest: tool.Digest(c.Name, c.Args, c.ArgsText), EditedBy: a.EditedBy,
+	}
+}
+
+// beginTool journals the intent of a tool call and queues the call. A call
+// whose time has not come sets the alarm instead.
+func (cs *calls) beginTool(a machine.RunTool) (bool, error) {
+	if a.NotBefore.After(cs.env.clock.now()) {
+		cs.alarm.set(a.NotBefore)
+		if len(cs.effects.pending) == 0 {
+			cs.alarm.waiting = journal.WaitRetry
+		}
+		return false, nil
+	}
+	if now, changed := cs.changedSince(a); changed {
+		return true, cs.stage(now)
+	}
+	if err := cs.stage(event.ToolStarted{CallID: a.CallID, Attempt: a.Attempt, Key: a.Key}); err != nil {
+		return false, err
+	}
+	cs.effects.add(func(work context.Context) { cs.runTool(work, a) })
+	return true, nil
+}
+
+// changedSince gives the facts about an approved call where a file that it runs is
+// another than the one that was approved.
+func (cs *calls) changedSince(a machine.RunTool) (now event.ToolCall, changed bool) {
+	if a.Again == nil {
+		return now, false
+	}
+	now = cs.env.resolve(*a.Again)
+	return now, now.Facts == nil || !slices.Equal(now.Facts.Runs, a.Facts.Runs)
+}
+
+func (cs *calls) runTool(work context.Context, a machine.RunTool) {
+	t, known := cs.env.Tools.Lookup(a.Tool)
+	timeout, err := guard(func() (time.Duration, error) { return t.AttemptTimeout(a.Args), nil },
+		func(message string) error { return errors.New(message) })
+	if err != nil {
+		timeout = tool.DefaultTimeout
+	}
+	ctx, cancel := cs.effects.until(work, timeout)
+	args := bytes.Clone(a.Args) // a tool may write into them; the conversation has its own
+	start, post := cs.env.clock.awake(), cs.above.poster(a.CallID)
+	settle := func(ctx context.Context, r tool.Result, err error) []event.Data {
+		e := cs.env.toolResult(ctx, a, r, err, timeout)
+		e.DurationMs = cs.env.clock.awake().Sub(start).Milliseconds()
+		return []event.Data{cs.env.record.Blobs.Detach(settledAttempt(ctx, a, e, err))}
+	}
+	cs.effects.launch(ctx, cancel, effect{
+		id: a.CallID,
+		do: func(ctx context.Context) []event.Data {
+			if !known {
+				return settle(ctx, tool.Result{}, &tool.Error{
+					Type: event.ErrorUnavailable, Message: "the tool " + a.Tool + " is not available any more", NothingCame: true,
+				})
+			}
+			if a.Sandbox && !t.Sandboxed {
+				return settle(ctx, tool.Result{}, &tool.Error{
+					Type: event.ErrorDenied, Message: "not permitted: a rule puts the call into the sandbox, and " + a.Tool + " does not run in one",
+					NothingCame: true,
+				})
+			}
+			r, err := guard(func() (tool.Result, error) {
+				return cs.env.observeTool(ctx, a, func(ctx context.Context) (tool.Result, error) {
+					return t.Run(ctx, tool.Call{
+						ID: a.CallID, Key: a.Key, Attempt: a.Attempt, Spent: a.Spent, Args: args, Facts: a.Facts,
+						MaxResultChars: max(a.MaxResultChars, 0), Results: cs.env.record.Blobs, Sandbox: a.Sandbox,
+						Redact: cs.env.record.Secrets.Text, Seen: cs.log.files.digest, Post: post,
+					})
+				})
+			}, toolPanic)
+			return cs.env.withTree(ctx, &t, a, settle(ctx, r, err))
+		},
+		giveUp: func(ctx context.Context, why error) []event.Data {
+			return settle(ctx, tool.Result{}, toolPanic("was given up: "+why.Error()))
+		},
+	})
+}
+
+func toolPanic(message string) error {
+	return &tool.Error{Type: event.ErrorPanic, Message: "the tool " + message}
+}
+
+// toolResult turns what a tool gave into the call's settlement.
+func (env *environment) toolResult(ctx context.Context, a machine.RunTool, r tool.Result, err error, timeout time.Duration) event.ToolResult {
+	media, left := drive.Carried(r.Media)
+	e := event.ToolResult{
+		CallID: a.CallID, Tool: a.Tool, IsError: r.IsError, ErrorType: r.ErrorType, ExitCode: r.ExitCode,
+		Media: media, Tools: r.Tools, Untrusted: r.Untrusted, Private: r.Private, EndsRun: r.EndsRun, Truncated: r.Truncated, Pin: r.Pin, Reached: r.Reached, Changed: r.Changed, Files: r.Files,
+	}
+	// Before anything is cut, or half of a secret could be left.
+	r.Output = env.record.Secrets.Text(r.Output)
+	if r.Raw != "" {
+		e.Raw = env.record.Blobs.Keep([]byte(env.record.Secrets.Text(r.Raw)))
+		r.Output += env.record.Overwritten(e.Raw, r.Overwritten)
+	}
+	came := !errors.Is(err, errRecorded)
+	if !came {
+		err = nil
+	}
+	if left != "" {
+		r.Output = strings.TrimLeft(r.Output+"\n\n"+left, "\n")
+		e.Truncated = true
+	}
+	var x drive.Excerpt
+	if err != nil {
+		e.IsError = true
+		kind, message, own := failure(ctx, err, timeout)
+		message = env.record.Secrets.Text(message)
+		e.ErrorType, came = kind, !own || r.Output != "" || len(r.Media) > 0
+		x = env.record.ExcerptOfError(kind, message, r, a.MaxResultChars)
+	} else {
+		x = env.record.Excerpt(r.Output, a.MaxResultChars, r.Truncated)
+	}
+	e.Output, e.Blob, e.Truncated = x.Text, x.Blob, e.Truncated || x.Blob != ""
+	e.Contains = x.Contains(a.Sought)
+	if came {
+		e.Untrusted, e.Private = e.Untrusted || a.Labels.Untrusted, e.Private || a.Labels.Private
+	}
+	return e
+}
+
+// failure is why a call failed: what stopped it, if anything did, else what
+// the tool says. Own says that nothing of what the call was to bring in is in
+// the message.
+func failure(ctx context.Context, err error, timeout time.Duration) (kind event.ErrorType, message string, own bool) {
+	typed, ok := errors.AsType[*tool.Error](err)
+	switch cause := context.Cause(ctx); {
+	case errors.Is(cause, errTimeout):
+		return event.ErrorTimeout, fmt.Sprintf("the call was stopped after its timeout of %s", timeout), true
+	case errors.As(cause, new(outOfTime)):
+		return event.ErrorTimeout, "the call was stopped because " + cause.Error(), true
+	case cause != nil:
+		return event.ErrorCancelled, "the call was stopped before it finished", true
+	case ok:
+		return typed.Type, err.Error(), typed.NothingCame
+	}
+	return event.ErrorTool, err.Error(), false
+}

@@ -1,0 +1,273 @@
+// Package assembly makes a run of an agent's definition: its first event and the
+// environment of its effects. The definition comes from an agent file (package
+// launch) or from a program (package pawl); what a run is made of does not differ.
+package assembly
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/pawlrun/pawl/budget"
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/hook"
+	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/host/secret"
+	"github.com/pawlrun/pawl/internal/machine/agent"
+	"github.com/pawlrun/pawl/internal/rules/policy"
+	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/tool"
+	"github.com/pawlrun/pawl/tool/result"
+)
+
+// Definition is an agent as its owner describes it, with what its names stand for.
+type Definition struct {
+	// Name is shown in lists of runs.
+	Name string
+	// Config is what the owner says of the loop. What it leaves open has its default,
+	// and what the other fields say is filled in.
+	Config agent.Config
+	// Change replaces what the owner says by what the caller of this run does; nil
+	// changes nothing.
+	Change func(*agent.Config) error
+	// Child says that another run starts this one, whose limits in money and time
+	// hold for the tree: those that nobody set are not filled in.
+	Child bool
+	// Host is what the run finds where it is driven: models, who is asked, what the
+	// workspace holds and what is to be closed.
+	Host engine.Env
+	// Tools are those that the model may call but the agents, Secrets what only they
+	// see. The tools of Variables have theirs in their programs' environment.
+	Tools     []tool.Tool
+	Secrets   []secret.Secret
+	Variables []string
+	// Below are the secrets of the runs that it may start, which its own may come
+	// upon.
+	Below  []secret.Secret
+	Hooks  []hook.Hook
+	Agents []Agent
+	// Compiled is a set whose schemas are those of Tools, where there is one.
+	Compiled *tool.Set
+}
+
+// Agent is an agent that a run may start.
+type Agent struct {
+	// Tool stands for it, see [tool.ForAgent].
+	Tool tool.Tool
+	// MaxDepth is how many levels of runs there may be below the run that offers it,
+	// 0 for as many as the tree has room for.
+	MaxDepth int
+	// Apart says that each run works in a git worktree of its own.
+	Apart bool
+	// Secrets are those of its runs and of all below them.
+	Secrets []secret.Secret
+	// Begin gives the first event and the environment of a run that has a task. dir is
+	// the workspace of one that has another than its agent, empty for none.
+	Begin func(dir string, input event.InputReceived) (event.RunStarted, engine.Env, error)
+	// Resume gives the environment of one that goes on.
+	Resume func(run string, started event.RunStarted) (engine.Env, error)
+}
+
+// Prepared is a definition that is ready to run. It is not changed by its runs, so
+// that any number of them may share it.
+type Prepared struct {
+	// Config is what a run pins.
+	Config agent.Config
+	name   string
+	child  bool
+	env    engine.Env
+}
+
+// Prepare puts a definition together: its tools are compiled, what it leaves open
+// is filled in, and what it offers is linked to the runs that it starts. The error
+// is that of [tool.NewSet], of Change, or a [*budget.UnpricedError].
+func (d Definition) Prepare() (*Prepared, error) {
+	env, err := d.Environment()
+	if err != nil {
+		return nil, err
+	}
+	cfg := d.Config
+	cfg.Tools, cfg.Hidden = offered(cfg.Policy, env.Tools)
+	cfg.Hooks = Declared(d.Hooks)
+	cfg = withDefaults(cfg, d.Child)
+	if d.Change != nil {
+		if err := d.Change(&cfg); err != nil {
+			return nil, err
+		}
+	}
+	if err := Affordable(cfg); err != nil {
+		return nil, err
+	}
+	return &Prepared{Config: cfg, name: d.Name, child: d.Child, env: env}, nil
+}
+
+// Environment is what the effects of the definition's runs need.
+func (d Definition) Environment() (engine.Env, error) {
+	env := d.Host
+	tools := slices.Clip(secret.Broker(d.Tools, d.Secrets, d.Variables...))
+	for _, a := range d.Agents {
+		tools = append(tools, a.Tool)
+		if env.Children == nil {
+			env.Children = map[string]engine.Child{}
+		}
+		env.Children[a.Tool.Name] = a.Child()
+	}
+	env.Hooks, env.Secrets = d.Hooks, secret.NewRedactor(slices.Concat(d.Secrets, d.Below)...)
+	var err error
+	env.Tools, err = d.Compiled.Again(tools...)
+	return env, err
+}
+
+// Child is the agent as the engine starts it.
+func (a Agent) Child() engine.Child {
+	begin := func(dir string, args json.RawMessage) (event.RunStarted, engine.Env, error) {
+		var t struct {
+			tool.Task
+			Media []llm.Media `json:"media"`
+		}
+		if err := json.Unmarshal(args, &t); err != nil {
+			return event.RunStarted{}, engine.Env{}, fmt.Errorf("the task: %w", err)
+		}
+		return a.Begin(dir, event.InputReceived{Text: t.Task.Task, Media: t.Media})
+	}
+	return engine.Child{
+		MaxDepth: a.MaxDepth, Apart: a.Apart, Secrets: secret.NewRedactor(a.Secrets...), Resume: a.Resume, BeginIn: begin,
+		Begin: func(args json.RawMessage) (event.RunStarted, engine.Env, error) { return begin("", args) },
+	}
+}
+
+// Env is the environment of a run, which may be changed.
+func (p *Prepared) Env() engine.Env {
+	env := p.env
+	env.Children = maps.Clone(env.Children)
+	return env
+}
+
+// Start is the first event of a run with an input. fence is that of the run that it
+// continues, nil where there is none.
+func (p *Prepared) Start(input event.InputReceived, fence *event.Fence) (event.RunStarted, error) {
+	started, err := Start(p.Config, p.env, input, fence)
+	started.Name, started.Warnings = p.name, append(Removed(p.Config.Limits.Lacks(), p.child), Warnings(p.Config)...)
+	return started, err
+}
+
+// Start is [Prepared.Start] for a run of another configuration, whose environment
+// there is already.
+func Start(cfg agent.Config, env engine.Env, input event.InputReceived, fence *event.Fence) (event.RunStarted, error) {
+	if fence == nil && env.Tools.Fences() {
+		fence = &event.Fence{}
+	}
+	return agent.StartFenced(cfg, input.Message(), fence)
+}
+
+// withDefaults fills in what nobody said, but for the limits of a child that hold
+// for its whole tree.
+func withDefaults(cfg agent.Config, child bool) agent.Config {
+	if !child {
+		return cfg.WithDefaultCap().WithDefaults()
+	}
+	wall := max(cfg.Limits.MaxWallSeconds, 0)
+	cfg = cfg.WithDefaults()
+	cfg.Limits.MaxWallSeconds = wall
+	return cfg
+}
+
+// OfTree fills in what nobody said of a run that starts others and is no agent: the
+// limits in money and time, which hold for its tree. All others are each agent's own.
+func OfTree(cfg agent.Config) agent.Config {
+	cfg = cfg.WithDefaultCap()
+	whole := cfg.WithDefaults().Limits
+	for _, s := range budget.Table() {
+		if v, number := s.Value(whole); number && v > 0 && s.Kind == budget.Time {
+			_ = cfg.SetLimit(s.Name, v) // a default is a value that it may have
+		}
+	}
+	return cfg
+}
+
+// Affordable refuses a cap in money that somebody set and that could not be kept,
+// with a [*budget.UnpricedError]. Under the default one a model without
+// a known price runs.
+func Affordable(cfg agent.Config) error {
+	limit, _ := cfg.Limits.CostCap()
+	if names := cfg.Unpriced(); len(names) > 0 && limit > 0 && !cfg.DefaultCap {
+		return &budget.UnpricedError{Models: names, USD: limit}
+	}
+	return nil
+}
+
+// Warnings are what the owner should know of the money that a run may cost: which
+// models, its own and those of the agents that draw from its budget, no cap stops.
+func Warnings(cfg agent.Config) []string {
+	if w := cfg.Limits.Uncounted(cfg.Unpriced()); w != "" {
+		return []string{w}
+	}
+	return nil
+}
+
+// Removed tells of the limits of these names, which the owner took away, so that the
+// run's first event says it. What bounds the tree of a child is in the root's.
+func Removed(limits []string, child bool) []string {
+	if len(limits) == 0 || child {
+		return nil
+	}
+	return []string{strings.Join(limits, ", ") + ": removed, as requested; nothing of this kind stops the run"}
+}
+
+// WithResults adds result.read to tools that may give long results. It needs no
+// permission, because it reads only what the run was given before.
+func WithResults(tools []tool.Tool) []tool.Tool {
+	if slices.ContainsFunc(tools, func(t tool.Tool) bool { return t.Name == result.Name }) {
+		return tools
+	}
+	return append(slices.Clip(tools), result.New())
+}
+
+// Declared are hooks as the machine knows them.
+func Declared(hooks []hook.Hook) []agent.Hook {
+	var out []agent.Hook
+	for _, h := range hooks {
+		out = append(out, agent.Hook{Stage: h.Stage, Name: h.Name, Observer: h.Kind == hook.Observer, Tools: h.About(result.Name)})
+	}
+	return out
+}
+
+// offered are the tools that the model is told of, and those that it is not,
+// because every call of theirs would be denied. Both are pinned when the run
+// begins: the prefix of its requests never changes.
+func offered(r policy.Rules, tools *tool.Set) ([]llm.ToolDef, []agent.HiddenTool) {
+	shown := tools.Defs()
+	var hidden []agent.HiddenTool
+	return slices.DeleteFunc(shown, func(def llm.ToolDef) bool {
+		rule, hides := Hides(r, tools, def.Name)
+		if hides {
+			hidden = append(hidden, agent.HiddenTool{Tool: def.Name, Rule: rule})
+		}
+		return hides
+	}), hidden
+}
+
+// Hides reports whether every call of a tool would be denied, and by which rule.
+func Hides(r policy.Rules, tools *tool.Set, name string) (rule string, hides bool) {
+	t, known := tools.Lookup(name)
+	if !known {
+		return "", false
+	}
+	return r.Hides(Visible(t))
+}
+
+// Visible is what decides whether a tool is hidden.
+func Visible(t tool.Tool) policy.Tool {
+	return policy.Tool{Name: t.Name, ReadOnly: t.ReadOnly, Risk: t.Risk, Judged: t.Facts != nil, Outgoing: t.Labels != nil && t.Labels.Outgoing}
+}
+
+// Closing closes an environment that no run will use.
+func Closing(env engine.Env, err error) error {
+	if env.Close != nil {
+		err = errors.Join(err, env.Close())
+	}
+	return err
+}

@@ -1,0 +1,83 @@
+package assembly
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/engine/drive"
+	"github.com/pawlrun/pawl/internal/machine"
+	"github.com/pawlrun/pawl/internal/machine/agent"
+	"github.com/pawlrun/pawl/internal/machine/versions"
+	"github.com/pawlrun/pawl/journal"
+	"github.com/pawlrun/pawl/llm"
+)
+
+// ErrNotEnded is returned for a run that can still go on by itself.
+var ErrNotEnded = errors.New("pawl: the run has not ended; resume it instead")
+
+// Ended is an ended run as its journal tells it, which another one may continue.
+type Ended struct {
+	// Started is its first event, with what its fork changed.
+	Started event.RunStarted
+	Machine agent.Configured
+	// From is what the run that continues it pins of it.
+	From event.ContinuedFrom
+}
+
+// Load reads an ended run. The error wraps [ErrNotEnded] for another one.
+func Load(ctx context.Context, store journal.Store, run string) (*Ended, error) {
+	fail := func(err error) (*Ended, error) { return nil, fmt.Errorf("pawl: load run %s: %w", run, err) }
+	old := &Ended{From: event.ContinuedFrom{Run: run}}
+	for e, err := range drive.AsStored(ctx, store, run) {
+		if err == nil {
+			err = old.apply(e)
+		}
+		if err != nil {
+			return fail(err)
+		}
+		old.From.Seq = e.Seq
+	}
+	if old.Machine == nil {
+		return fail(journal.ErrNotFound)
+	}
+	state := old.Machine.State()
+	if state.Phase != machine.Ended {
+		return nil, fmt.Errorf("%w: %s", ErrNotEnded, run)
+	}
+	var err error
+	if old.From.History, err = old.Machine.Conversation(); err != nil {
+		return fail(err)
+	}
+	old.From.Root, old.From.Taint = old.Machine.Workload(), state.Taint
+	return old, nil
+}
+
+func (e *Ended) apply(ev *event.Event) error {
+	switch d := ev.Data.(type) {
+	case event.RunStarted:
+		m, err := versions.Make(d.Machine)
+		if err != nil {
+			return err
+		}
+		conversing, ok := m.(agent.Configured)
+		if !ok {
+			return fmt.Errorf("machine %s is no agent's", d.Machine)
+		}
+		e.Started, e.Machine = d, conversing
+	case event.RunForked:
+		e.Started = e.Started.Forked(d)
+	}
+	if e.Machine == nil {
+		return fmt.Errorf("its journal begins with %s", ev.Type())
+	}
+	return e.Machine.Apply(ev)
+}
+
+// Answered reports whether the conversation ends with a message of the model's,
+// which no provider answers: only a new one gives another run something to do.
+func (e *Ended) Answered() bool {
+	last := len(e.From.History) - 1
+	return last >= 0 && e.From.History[last].Role == llm.RoleAssistant
+}

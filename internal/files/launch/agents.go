@@ -1,0 +1,399 @@
+package launch
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/files/assembly"
+	"github.com/pawlrun/pawl/internal/files/spec"
+	"github.com/pawlrun/pawl/internal/host/egress"
+	"github.com/pawlrun/pawl/internal/host/sandbox"
+	"github.com/pawlrun/pawl/internal/host/secret"
+	"github.com/pawlrun/pawl/internal/rules/policy"
+	"github.com/pawlrun/pawl/models"
+	"github.com/pawlrun/pawl/tool"
+	"github.com/pawlrun/pawl/tool/web"
+)
+
+// maxAgentFiles bounds the files of agents that one run may offer, itself and
+// through others: each is pinned in its first event.
+const maxAgentFiles = 100
+
+// gather reads the files of the agents that a run may start, itself and through
+// others, with all that they take from other files. They are pinned: whatever
+// becomes of the files, the run starts what was there when it began.
+func (o *Options) gather(a *spec.Agent) error {
+	files := map[string]string{}
+	if err := o.gatherFrom(a, files); err != nil {
+		return err
+	}
+	o.tree.files = files
+	return nil
+}
+
+func (o *Options) gatherFrom(a *spec.Agent, files map[string]string) error {
+	for _, t := range a.Offers() {
+		source, err := t.Source(a.Dir)
+		if err != nil {
+			return fmt.Errorf("launch: %w", err)
+		}
+		if _, known := files[source]; known {
+			continue
+		}
+		offered := t.Derived
+		if offered == nil {
+			if offered, err = o.offered(source); err != nil {
+				return err
+			}
+		}
+		text, err := offered.Text()
+		if err != nil {
+			return err
+		}
+		if files[source] = string(text); len(files) > maxAgentFiles {
+			return fmt.Errorf("launch: the agent offers more than %d agent files, itself and through others", maxAgentFiles)
+		}
+		if err := o.gatherFrom(offered, files); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// offered is the agent of a file as it is now, in a run that begins. What it offers
+// itself is looked at by whoever asks.
+func (o Options) offered(source string) (*spec.Agent, error) {
+	rules := o.checks()
+	rules.CheckAgent = nil
+	a, _, err := spec.ReadAgent(source, rules)
+	if err == nil && !o.checking {
+		a.System, err = a.Expand(o.Vars)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("launch: the agent file %s: %w", source, err)
+	}
+	return a, nil
+}
+
+// pinnedAgent is the agent of a file as it was pinned.
+func (o Options) pinnedAgent(source string) (*spec.Agent, error) {
+	return o.tree.agents.of(source, func() (*spec.Agent, error) {
+		a, err := spec.ParseAgent(source, []byte(o.tree.files[source]), o.checks())
+		if err == nil && a.Identity.Name == "" {
+			a.Identity.Name = nameOf(source)
+		}
+		return a, err
+	})
+}
+
+// checkOffered says what is wrong with an agent file that is offered, and with
+// those that it offers.
+func (o Options) checkOffered(looked map[string]bool) func(source string) error {
+	return func(source string) error {
+		if o.tree.pinned(source) || looked[source] {
+			return nil
+		}
+		looked[source] = true
+		rules := o.checks()
+		rules.CheckAgent = o.checkOffered(looked)
+		_, _, err := spec.ReadAgent(source, rules)
+		if problems, ok := errors.AsType[spec.Errors](err); ok && len(problems) > 0 {
+			return errors.New(problems[0].String())
+		}
+		return err
+	}
+}
+
+// pinAgents puts the files that were gathered into a run's first event.
+func (o Options) pinAgents(started *event.RunStarted) {
+	for _, source := range slices.Sorted(maps.Keys(o.tree.files)) {
+		started.Agents = append(started.Agents, event.AgentFile{Source: source, Spec: o.tree.files[source]})
+	}
+}
+
+// pinnedAgents are those of a run's first event.
+func pinnedAgents(started event.RunStarted) map[string]string {
+	files := map[string]string{}
+	for _, f := range started.Agents {
+		files[f.Source] = f.Spec
+	}
+	return files
+}
+
+// offers are the agents that a run may start.
+func (o Options) offers(a *spec.Agent) ([]assembly.Agent, error) {
+	var agents []assembly.Agent
+	for _, t := range a.Offers() {
+		source, err := t.Source(a.Dir)
+		if err != nil {
+			return nil, fmt.Errorf("launch: %w", err)
+		}
+		offered := o.below(t).child(source)
+		offered.Secrets, err = o.tree.below.of(source, func() ([]secret.Secret, error) { return o.secretsBelow(source, map[string]bool{}) })
+		if err != nil {
+			return nil, err
+		}
+		own, err := o.declaredOf(source)
+		if err != nil {
+			return nil, err
+		}
+		offered.Tool, offered.MaxDepth, offered.Apart = tool.ForAgent(t.Name, t.Description, own), value(t.MaxDepth), t.Apart()
+		if offered.Tool.Concurrent, err = o.besideOthers(t, source); err != nil {
+			return nil, err
+		}
+		agents = append(agents, offered)
+	}
+	return agents, nil
+}
+
+// besideOthers reports whether calls of an agent run beside others: where the file says
+// so, and without its word where the agent can change no file that others see.
+func (o Options) besideOthers(t spec.AgentTool, source string) (bool, error) {
+	if t.Concurrent != nil || t.Apart() {
+		return t.Concurrent == nil || *t.Concurrent, nil
+	}
+	writes, err := o.writes(source, map[string]bool{})
+	return !writes, err
+}
+
+// below are the options of a run that this one starts: its limits are those of its
+// own file, and what bounds the tree in money and time is the root's.
+func (o Options) below(t spec.AgentTool) Options {
+	o.BudgetUSD, o.NoBudget, o.MaxDepth, o.Limits, o.forAgents = nil, false, 0, o.forAgents, nil
+	o.Attachments, o.Vars, o.hookPins, o.started = nil, nil, nil, true
+	return o
+}
+
+func (o Options) child(source string) assembly.Agent {
+	o.source = source
+	return assembly.Agent{
+		Begin: func(dir string, input event.InputReceived) (event.RunStarted, engine.Env, error) {
+			a, err := o.pinnedAgent(source)
+			if err != nil {
+				return event.RunStarted{}, engine.Env{}, err
+			}
+			o := o
+			o.Attachments, o.Workspace = input.Media, cmp.Or(dir, o.Workspace)
+			started, env, err := prepare(a, source, []byte(o.tree.files[source]), input.Text, o)
+			if err != nil {
+				return started, env, err
+			}
+			return started, o.dressed(env), nil
+		},
+		Resume: func(_ string, started event.RunStarted) (engine.Env, error) {
+			env, _, err := restored(started, o.seams())
+			if err != nil {
+				return env, err
+			}
+			return o.dressed(env), nil
+		},
+	}
+}
+
+// dressed is the environment of a run that another one starts.
+func (o Options) dressed(env engine.Env) engine.Env {
+	if o.Dress != nil {
+		o.Dress(&env)
+	}
+	return env
+}
+
+// pinnedFile reads a file that was pinned, without holding it to anything.
+func (o Options) pinnedFile(source string) (*spec.Agent, error) {
+	return o.tree.read.of(source, func() (*spec.Agent, error) {
+		a, err := spec.Restore(source, []byte(o.tree.files[source]))
+		if err != nil {
+			return nil, fmt.Errorf("launch: the agent file %s: %w", source, err)
+		}
+		return a, nil
+	})
+}
+
+// declaredOf is [Options.declared] of an agent that is offered.
+func (o Options) declaredOf(source string) (*tool.Set, error) {
+	return o.tree.tools.of(source, func() (*tool.Set, error) { return o.declared(source, map[string]bool{}) })
+}
+
+// declared are the tools of an agent as they are declared, of no workspace, but for
+// those that its own file hides from it.
+func (o Options) declared(source string, on map[string]bool) (*tool.Set, error) {
+	a, err := o.pinnedFile(source)
+	if err != nil {
+		return nil, err
+	}
+	all := slices.DeleteFunc(slices.Clone(o.tree.builtin()), func(t tool.Tool) bool { return a.StartsOthers() || !allowed(a, t.Name) })
+	if a.External() != nil {
+		all = []tool.Tool{unknownTool("runner")}
+	}
+	if len(a.Tools.Provider) > 0 {
+		all = append(all, unknownTool("provider"))
+	}
+	declare(all, a.Tools)
+	all = o.usable(a, all)
+	on[source] = true
+	defer delete(on, source)
+	for _, t := range a.Offers() {
+		below, err := t.Source(a.Dir)
+		if err != nil {
+			return nil, fmt.Errorf("launch: %w", err)
+		}
+		if on[below] { // what that one can do is counted where it was begun with
+			all = append(all, tool.ForAgent(t.Name, t.Description, &tool.Set{}))
+			continue
+		}
+		own, err := o.declared(below, on)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, tool.ForAgent(t.Name, t.Description, own))
+	}
+	return tool.NewSet(all...)
+}
+
+// usable are tools as the file of their agent lets it use them: not those that are
+// hidden from it, and without a way out where the file has no network.
+func (o Options) usable(a *spec.Agent, all []tool.Tool) []tool.Tool {
+	r := rules(a, o)
+	all = slices.DeleteFunc(all, func(t tool.Tool) bool {
+		_, hidden := r.Hides(assembly.Visible(t))
+		return hidden || t.Name == web.Name && a.Tools.Permissions.Egress().Network == egress.NetworkNone
+	})
+	c := confinement{tier: sandbox.None, policy: o.sandboxPolicy(a), onDemand: a.Tools.Permissions.OnDemand()}
+	if o.Sandbox != nil {
+		c.tier = o.Sandbox.Tier()
+	}
+	for i := range all {
+		if _, declared := a.Tools.Labels.Of(all[i].Name); !declared && all[i].Name == shellTool && c.offline() {
+			all[i].Labels, all[i].LabelsFor = &event.Labels{Private: true}, nil
+		}
+	}
+	return all
+}
+
+// writes reports whether an agent that was pinned, or one that it offers, can change a
+// file.
+func (o Options) writes(source string, on map[string]bool) (bool, error) {
+	a, err := o.pinnedFile(source)
+	if err != nil || on[source] {
+		return false, err
+	}
+	on[source] = true
+	p := a.Tools.Permissions
+	reads := a.Tools.Mode == string(policy.ModePlan) ||
+		p != nil && (p.Filesystem == string(policy.FilesystemNone) || p.Filesystem == string(policy.FilesystemReadOnly))
+	if a.External() != nil || !reads && !a.StartsOthers() && slices.ContainsFunc(o.tree.builtin(), func(t tool.Tool) bool {
+		return !t.ReadOnly && allowed(a, t.Name)
+	}) {
+		return true, nil
+	}
+	for _, t := range a.Offers() {
+		below, err := t.Source(a.Dir)
+		if err != nil {
+			return false, fmt.Errorf("launch: %w", err)
+		}
+		if found, err := o.writes(below, on); found || err != nil {
+			return found, err
+		}
+	}
+	return false, nil
+}
+
+// unknownTool stands for what may bring in and carry out anything.
+func unknownTool(name string) tool.Tool {
+	t := tool.ForAgent(name, name, nil)
+	t.ReadOnly, t.Concurrent = false, false
+	t.Labels = &event.Labels{Untrusted: true, Private: true, Outgoing: true}
+	return t
+}
+
+// secretsBelow are those of a file and of all that it offers. A tool of one agent
+// may come upon what another one keeps secret.
+func (o Options) secretsBelow(source string, seen map[string]bool) ([]secret.Secret, error) {
+	if seen[source] {
+		return nil, nil
+	}
+	seen[source] = true
+	a, err := o.pinnedFile(source)
+	if err != nil {
+		return nil, err
+	}
+	all, err := o.secretsOf(source, a)
+	if err != nil {
+		return nil, fmt.Errorf("launch: the agent file %s: %w", source, err)
+	}
+	all = slices.Clip(all)
+	more, err := o.secretsOffered(a, seen)
+	return append(all, more...), err
+}
+
+func (o Options) secretsOffered(a *spec.Agent, seen map[string]bool) ([]secret.Secret, error) {
+	var all []secret.Secret
+	for _, t := range a.Offers() {
+		source, err := t.Source(a.Dir)
+		if err != nil {
+			return nil, fmt.Errorf("launch: %w", err)
+		}
+		more, err := o.secretsBelow(source, seen)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, more...)
+	}
+	return all, nil
+}
+
+// secretsOf are those of a file, whose source is empty for the first of the tree.
+func (o Options) secretsOf(source string, a *spec.Agent) ([]secret.Secret, error) {
+	return o.tree.secrets.of(source, func() ([]secret.Secret, error) { return secrets(a, o) })
+}
+
+// targetsOf are its models.
+func (o Options) targetsOf(source string, a *spec.Agent, resolver *models.Resolver) ([]target, error) {
+	return o.tree.targets.of(source, func() ([]target, error) { return targets(a, o, resolver) })
+}
+
+func nameOf(source string) string {
+	base := filepath.Base(source)
+	return base[:len(base)-len(filepath.Ext(base))]
+}
+
+// unpricedBelow are the models without a known price of all agents that an agent
+// offers, itself and through others.
+func (o Options) unpricedBelow(a *spec.Agent, seen map[string]bool) ([]string, error) {
+	var names []string
+	for _, t := range a.Offers() {
+		source, err := t.Source(a.Dir)
+		if err != nil {
+			return nil, fmt.Errorf("launch: %w", err)
+		}
+		if seen[source] {
+			continue
+		}
+		seen[source] = true
+		offered, err := o.pinnedAgent(source)
+		if err != nil {
+			return nil, err
+		}
+		found, err := o.targetsOf(source, offered, o.resolver(offered.Dir))
+		if err != nil {
+			return nil, fmt.Errorf("the agent file %s: %w", source, err)
+		}
+		for _, target := range found {
+			if target.Price == nil {
+				names = append(names, target.Model)
+			}
+		}
+		more, err := o.unpricedBelow(offered, seen)
+		if err != nil {
+			return nil, err
+		}
+		names = append(names, more...)
+	}
+	return names, nil
+}

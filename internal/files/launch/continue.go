@@ -1,0 +1,172 @@
+package launch
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/files/assembly"
+	"github.com/pawlrun/pawl/internal/files/spec"
+	"github.com/pawlrun/pawl/internal/machine/agent"
+	"github.com/pawlrun/pawl/journal"
+)
+
+// Errors of [Continue].
+var (
+	// ErrNothingNew is returned when neither a message nor a raised limit
+	// gives the new run anything to do.
+	ErrNothingNew = errors.New("launch: nothing to continue with: give a new message, or raise a limit")
+	// ErrMessageNeeded is an ErrNothingNew where a limit was raised and the last
+	// word is the model's.
+	ErrMessageNeeded = fmt.Errorf("%w: the last message is the model's, so a new message is needed", ErrNothingNew)
+)
+
+// Continue prepares a new run that starts from an ended one: the same prompt,
+// tools and models, its conversation, and a new message or other limits. An
+// ended run itself never goes on. Of the options, those that were not set keep
+// the ended run's values. What is known of the models, what the workspace holds
+// and what the owner is warned of are as they are now.
+func Continue(ctx context.Context, store journal.Store, run, input string, o Options) (event.RunStarted, engine.Env, error) {
+	fail := func(err error) (event.RunStarted, engine.Env, error) { return event.RunStarted{}, engine.Env{}, err }
+	old, err := assembly.Load(ctx, store, run)
+	if err != nil {
+		return fail(err)
+	}
+	started := old.Started
+	a, err := restore(started)
+	if err != nil {
+		return fail(err)
+	}
+	if err := recordable(o.Workspace); err != nil {
+		return fail(err)
+	}
+	if err := o.moves(old, input); err != nil {
+		return fail(err)
+	}
+	started.Workspace = cmp.Or(o.Workspace, started.Workspace)
+	cfg := old.Machine.Config()
+	targets, hosted, err := o.change(a, &cfg, &started)
+	if err != nil {
+		return fail(err)
+	}
+	o = o.pinned(started)
+	resolver := o.resolver(a.Dir)
+	if err := taken(modelsOf(cfg.Targets), filesOf(old.From.History), o.Attachments, resolver); err != nil {
+		return fail(err)
+	}
+	// What is protected, and what hooks run, are files of the workspace as it is now.
+	o.nested = nestedFor(a, started.Workspace, o.tree.builtin())
+	cfg.Policy = o.permissions(a)
+	if started.HookFiles, err = pinHooks(a, started.Workspace); err != nil {
+		return fail(err)
+	}
+	if started.Config, err = json.Marshal(cfg); err != nil {
+		return fail(fmt.Errorf("launch: encode config: %w", err))
+	}
+	started.Sandbox = ""
+	env, confined, err := restored(started, o)
+	if err != nil {
+		return fail(err)
+	}
+	o.confined = confined
+	if err := affordable(cfg); err != nil {
+		return fail(assembly.Closing(env, err))
+	}
+	next, err := assembly.Start(cfg, env, event.InputReceived{Text: input, Media: o.Attachments}, started.Fence)
+	if err != nil {
+		return fail(assembly.Closing(env, err))
+	}
+	next.Name, next.Source, next.Spec, next.Workspace = started.Name, started.Source, started.Spec, started.Workspace
+	next.Options, next.HookFiles = started.Options, started.HookFiles
+	next.Agents, next.MaxDepth = started.Agents, started.MaxDepth
+	next.From = &old.From
+	confined.pin(&next)
+	// Where the file cannot be read any more, what was said of it still is.
+	next.Warnings = slices.Concat(started.Warnings, hosted)
+	if again, err := spec.ParseAgent(started.Source, []byte(started.Spec), o.checks()); err == nil {
+		a.Warnings, next.Warnings = again.Warnings, nil
+		for i := range a.Warnings {
+			a.Warnings[i].File, a.Warnings[i].Line = "", 0 // the file may be another one now
+		}
+	}
+	for _, w := range o.warnings(a, cfg, targets, env.Tools) {
+		if !slices.Contains(next.Warnings, w) {
+			next.Warnings = append(next.Warnings, w)
+		}
+	}
+	return next, env, nil
+}
+
+// moves says what is missing to give a run that continues old something to do.
+func (o Options) moves(old *assembly.Ended, input string) error {
+	switch {
+	case input != "" || len(o.Attachments) > 0:
+	case !o.raises():
+		return ErrNothingNew
+	case old.Answered():
+		return ErrMessageNeeded
+	}
+	return nil
+}
+
+func modelsOf(targets []agent.Target) []string {
+	names := make([]string, len(targets))
+	for i, t := range targets {
+		names[i] = t.Model
+	}
+	return names
+}
+
+// change puts the flags in the place of what the ended run had, and what is known
+// of its models now in the place of what was. a is nil for a run without a file.
+// The warnings are about tools of the models' providers.
+func (o Options) change(a *spec.Agent, cfg *agent.Config, started *event.RunStarted) (found []target, warnings []string, err error) {
+	cfg.DefaultCap = cappedByDefault(cfg, started)
+	if err := o.replace(cfg); err != nil {
+		return nil, nil, err
+	}
+	cfg.Approve = cmp.Or(o.Approve, cfg.Approve)
+	cfg.NoStream = cfg.NoStream || o.NoStream
+	changed, names := map[string]string{}, modelsOf(cfg.Targets)
+	if o.Approve != "" {
+		changed["approve"] = string(o.Approve)
+	}
+	if o.Model != "" {
+		if err := recordable(absolute(o.Dir)); err != nil {
+			return nil, nil, err
+		}
+		changed["dir"], changed["model"], names = absolute(o.Dir), o.Model, []string{o.Model}
+	}
+	*started = started.Forked(event.RunForked{Options: changed})
+	resolver := o.pinned(*started).resolver(started.Options["files"])
+	if o.Model != "" {
+		if err := checkName(o.Model, resolver); err != nil {
+			return nil, nil, fmt.Errorf("launch: %w", err)
+		}
+	}
+	if found, err = targetsOf(names, resolver); err != nil {
+		return nil, nil, err
+	}
+	if o.Model != "" {
+		if warnings, err = runsHosted(cfg.ProviderTools, o.Model, resolver); err != nil {
+			return nil, nil, err
+		}
+	}
+	before := cfg.Targets
+	cfg.Targets = nil
+	for _, t := range found {
+		if i := slices.IndexFunc(before, func(b agent.Target) bool { return b.Model == t.Model }); i >= 0 {
+			t.Price, t.ContextWindow = cmp.Or(t.Price, before[i].Price), cmp.Or(t.ContextWindow, before[i].ContextWindow)
+		}
+		cfg.Targets = append(cfg.Targets, t.Target)
+	}
+	if a != nil {
+		cfg.MaxTokens = maxTokens(a, found)
+	}
+	return found, warnings, nil
+}

@@ -1,0 +1,296 @@
+// Package launch turns an agent file and the flags of a command into a run
+// that an engine can start, an ended run into one that continues it, and a run
+// whose process is gone back into one that can be resumed.
+package launch
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/files/assembly"
+	"github.com/pawlrun/pawl/internal/files/spec"
+	"github.com/pawlrun/pawl/internal/machine/agent"
+	"github.com/pawlrun/pawl/internal/rules/plan"
+	"github.com/pawlrun/pawl/models"
+	"github.com/pawlrun/pawl/tool"
+)
+
+// Agent prepares a run of an agent file.
+func Agent(f File, input string, o Options) (event.RunStarted, engine.Env, error) {
+	if f.Sent {
+		return sent(f, input, o)
+	}
+	source, err := filepath.Abs(f.Path)
+	if err != nil {
+		return event.RunStarted{}, engine.Env{}, fmt.Errorf("launch: %w", err)
+	}
+	a, err := spec.ParseAgent(f.Path, f.Text, o.checks())
+	if err != nil {
+		return event.RunStarted{}, engine.Env{}, err
+	}
+	if a.Identity.Name == "" {
+		a.Identity.Name = nameOf(f.Path)
+	}
+	return prepare(a, source, f.Text, input, o)
+}
+
+func prepare(a *spec.Agent, source string, text []byte, input string, o Options) (event.RunStarted, engine.Env, error) {
+	fail := func(err error) (event.RunStarted, engine.Env, error) { return event.RunStarted{}, engine.Env{}, err }
+	if err := recordable(source, a.Dir, o.Dir, o.Workspace); err != nil {
+		return fail(err)
+	}
+	if a.StartsOthers() {
+		return ofPlan(a, source, text, input, o)
+	}
+	if a.External() != nil {
+		return byRunner(a, source, text, input, o)
+	}
+	if o.tree == nil {
+		o.tree = newTree(nil)
+	}
+	resolver := o.resolver(a.Dir)
+	targets, err := o.targetsOf(o.source, a, resolver)
+	if err != nil {
+		return fail(err)
+	}
+	for _, t := range targets {
+		if err := taken([]string{t.Model}, nil, o.Attachments, resolver); err != nil {
+			return fail(err)
+		}
+	}
+	if !o.started {
+		if err := o.beginTree(a); err != nil {
+			return fail(err)
+		}
+		if input, err = o.input(a, input); err != nil {
+			return fail(err)
+		}
+	}
+	if o.hookPins, err = pinHooks(a, o.Workspace); err != nil {
+		return fail(err)
+	}
+	o.nested = nestedFor(a, o.Workspace, o.tree.builtin())
+	if o.confined, err = o.confine(a, ""); err != nil {
+		return fail(err)
+	}
+	d, err := o.definition(a, resolver)
+	if err != nil {
+		return fail(err)
+	}
+	env := d.Host
+	if d.Config, err = o.config(a, targets); err != nil {
+		return fail(assembly.Closing(env, err))
+	}
+	p, err := d.Prepare()
+	if err != nil {
+		return fail(assembly.Closing(env, unaffordable(err)))
+	}
+	env = p.Env()
+	warnings := o.warnings(a, p.Config, targets, env.Tools)
+	started, err := p.Start(event.InputReceived{Text: input, Media: o.Attachments}, nil)
+	if err != nil {
+		return fail(assembly.Closing(env, err))
+	}
+	started.Source, started.Spec, started.Workspace = source, string(text), o.Workspace
+	started.Options, started.HookFiles = o.record(a), o.hookPins
+	if o.pinAgents(&started); !o.started {
+		started.MaxDepth = o.MaxDepth
+	}
+	o.confined.pin(&started)
+	started.Warnings = warnings
+	return started, env, nil
+}
+
+// beginTree prepares what the root of a tree pins for all runs below it.
+func (o *Options) beginTree(a *spec.Agent) (err error) {
+	if a.System, err = a.Expand(o.Vars); err != nil {
+		return err
+	}
+	return o.gather(a)
+}
+
+// warnings are what the owner should know of a run that begins.
+func (o Options) warnings(a *spec.Agent, cfg agent.Config, targets []target, tools *tool.Set) []string {
+	var all []string
+	for _, w := range a.Warnings {
+		if w.Path == "approvals.mode" && o.Approve != "" {
+			continue // the flag holds in its place
+		}
+		all = append(all, w.String())
+	}
+	return slices.Concat(all, o.tooDeep(a, plan.Plan{}), capable(a, targets, o.resolver(a.Dir)), o.confined.undecided(cfg.Policy, tools), o.unsupervised(tools),
+		o.confined.besideLinks(tools), o.confined.belowHidden(tools), o.nested.unsearched(tools), assembly.Removed(cfg.Limits.Lacks(), o.started), money(cfg))
+}
+
+// ErrNoInput is returned for a run that would have nothing to do: no input, no
+// attachment, and no task in its file.
+var ErrNoInput = errors.New("launch: there is no input, and the file has no prompt.task")
+
+// input is what a run is told that nobody else started: the task of its file where
+// it is given nothing.
+func (o Options) input(a *spec.Agent, given string) (string, error) {
+	if given == "" {
+		var err error
+		if given, err = a.ExpandTask(o.Vars); err != nil {
+			return "", err
+		}
+	}
+	if strings.TrimSpace(given) == "" && len(o.Attachments) == 0 {
+		return "", ErrNoInput
+	}
+	return given, nil
+}
+
+// Environment builds the environment of a run that is resumed from its first
+// event. A model that cannot be called any more is an error here, so that the
+// run stays as it is instead of failing.
+//
+// Of the options only the config, the limiter, the replay, the sandbox and the
+// journal count: what the flags said was pinned when the run began. A run goes
+// on in no weaker sandbox than it began in; the error is then [ErrSandbox].
+func Environment(started event.RunStarted, o Options) (engine.Env, error) {
+	env, _, err := restored(started, o.seams())
+	return env, err
+}
+
+// ErrNoFile is returned for a run that a program started which embeds Pawl: what
+// it is made of is in that program, not in an agent file.
+var ErrNoFile = errors.New("launch: the run was started by a program that embeds Pawl, not from an agent file, so only that program can resume it")
+
+// restored is [Environment] with all the seams of o, and says in which sandbox.
+func restored(started event.RunStarted, o Options) (engine.Env, confinement, error) {
+	a, err := restore(started)
+	if err != nil {
+		return engine.Env{}, confinement{}, err
+	}
+	o = o.pinned(started)
+	if err := checkWorkspace(o.Workspace); err != nil {
+		return engine.Env{}, confinement{}, err
+	}
+	if a.StartsOthers() {
+		if a.Loops() {
+			a = a.LoopRoot()
+		}
+		env, err := o.resumePlan(a, started)
+		return env, confinement{}, err
+	}
+	if started.Governance == event.GovernanceExternal {
+		env, err := o.resumeProcess(a, started)
+		return env, confinement{}, err
+	}
+	var cfg agent.Config
+	if err := json.Unmarshal(started.Config, &cfg); err != nil {
+		return engine.Env{}, confinement{}, fmt.Errorf("launch: the run's configuration: %w", err)
+	}
+	if err := o.guarded(cfg.Policy); err != nil {
+		return engine.Env{}, confinement{}, err
+	}
+	resolver := o.resolver(a.Dir)
+	for _, t := range cfg.Targets {
+		if err := resolver.Check(t.Model); err != nil {
+			return engine.Env{}, confinement{}, fmt.Errorf("launch: %w", err)
+		}
+	}
+	if o.hookPins = started.HookFiles; o.hookPins == nil {
+		if o.hookPins, err = pinHooks(a, o.Workspace); err != nil {
+			return engine.Env{}, confinement{}, err
+		}
+	}
+	if o.opensConfig(a, cfg.Policy) {
+		return engine.Env{}, confinement{}, fmt.Errorf("launch: the rules that the run began with let its tools write the config file (%s); "+
+			"keep it outside of the run's workspace, or in its .pawl", o.Config.File)
+	}
+	o.nested.patterns, o.protected = cfg.Policy.Nested, cfg.Policy.Protected
+	if o.confined, err = o.confine(a, started.Sandbox); err != nil {
+		return engine.Env{}, confinement{}, err
+	}
+	env, err := o.environment(a, resolver)
+	return env, o.confined, err
+}
+
+// pinned are the options with what a run's first event has in their place.
+func (o Options) pinned(started event.RunStarted) Options {
+	o.Workspace = started.Workspace
+	o.Dir = cmp.Or(started.Options["dir"], o.Dir)
+	o.Model = cmp.Or(o.Model, started.Options["model"])
+	o.Approve = cmp.Or(o.Approve, agent.ApproveMode(started.Options["approve"]))
+	o.started = started.Parent != ""
+	if files := pinnedAgents(started); o.tree == nil || !maps.Equal(files, o.tree.files) {
+		o.tree = newTree(files)
+	}
+	return o
+}
+
+// checkWorkspace returns an error unless a run's workspace is where it was.
+func checkWorkspace(workspace string) error {
+	info, err := os.Stat(workspace)
+	switch {
+	case errors.Is(err, fs.ErrNotExist), err == nil && !info.IsDir():
+		return fmt.Errorf("launch: the run's workspace %s is gone; put the directory back, then resume the run", workspace)
+	case err != nil:
+		return fmt.Errorf("launch: the run's workspace: %w", err)
+	}
+	return nil
+}
+
+// restore reads the agent file that a run was started with, which finds its
+// own files where they were then.
+func restore(started event.RunStarted) (*spec.Agent, error) {
+	if started.Spec == "" {
+		return nil, ErrNoFile
+	}
+	a, err := spec.Restore(started.Source, []byte(started.Spec))
+	if err != nil {
+		return nil, fmt.Errorf("launch: the run's agent file: %w", err)
+	}
+	if dir := started.Options["files"]; dir != "" {
+		a.Dir = dir
+	}
+	return a, nil
+}
+
+// recordable refuses a path that a journal, which holds text alone, would have
+// as another one: the run would go on with other files, or with none.
+func recordable(paths ...string) error {
+	for _, path := range paths {
+		if !utf8.ValidString(path) {
+			return fmt.Errorf("launch: the path %s is not valid UTF-8, so it cannot be in a journal; rename it", path)
+		}
+	}
+	return nil
+}
+
+// record names the options that a resumed run needs again, whatever directory
+// it is resumed from.
+func (o Options) record(a *spec.Agent) map[string]string {
+	m := map[string]string{"dir": absolute(o.Dir), "files": absolute(a.Dir), "model": o.Model, "approve": string(o.Approve)}
+	maps.DeleteFunc(m, func(_, v string) bool { return v == "" })
+	return m
+}
+
+func absolute(dir string) string {
+	if abs, err := filepath.Abs(dir); err == nil {
+		return abs
+	}
+	return dir
+}
+
+// resolver opens the models of a file in dir.
+func (o Options) resolver(dir string) *models.Resolver {
+	r := &models.Resolver{Dirs: []string{dir, o.Dir}, Getenv: o.Getenv, Config: o.Config, Limiter: o.Limiter, Replay: o.Replay}
+	if o.tree != nil {
+		r.Known = o.tree.prices
+	}
+	return r
+}

@@ -1,0 +1,156 @@
+package launch
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/files/spec"
+	"github.com/pawlrun/pawl/internal/rules/plan"
+	"github.com/pawlrun/pawl/tool/fs"
+)
+
+// ErrLoopHeld is returned for a refinement loop in a workspace where another one is at
+// work.
+var ErrLoopHeld = errors.New("launch: another refinement loop is at work in this workspace")
+
+// forLoop adds to an environment what the run of a refinement loop needs: a way to see
+// whether its iterations change anything and, for one that nobody else started, the
+// workspace for itself.
+func (o Options) forLoop(env *engine.Env, source string) error {
+	closes := []func() error{env.Close}
+	if env.Close == nil {
+		closes = nil
+	}
+	if !o.started {
+		release, err := holdWorkspace(o.Workspace, source)
+		if err != nil {
+			return err
+		}
+		closes = append(closes, release)
+	}
+	ws, err := fs.Open(o.Workspace, fs.Options{Own: o.writtenByPawl()})
+	if err != nil {
+		err = fmt.Errorf("launch: %w", err)
+	} else {
+		env.Tree, closes = ws.State, append(closes, ws.Close)
+	}
+	env.Close = func() (err error) {
+		for _, each := range closes {
+			err = errors.Join(err, each())
+		}
+		return err
+	}
+	return err
+}
+
+// writtenByPawl returns what reports whether a file of the workspace is one that Pawl
+// writes while a run is at work: its journal, its state, and the files that it prints to.
+// None of them is progress of the run.
+func (o Options) writtenByPawl() func(path string, info os.FileInfo) bool {
+	journal, _ := o.journalInside()
+	state := ""
+	if dir, err := StateDir(); err == nil {
+		state, _ = inside(o.Workspace, real(dir))
+	}
+	var printed []os.FileInfo
+	for _, f := range []*os.File{os.Stdout, os.Stderr} {
+		if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
+			printed = append(printed, info)
+		}
+	}
+	return func(path string, info os.FileInfo) bool {
+		switch rest, ok := strings.CutPrefix(path, journal); {
+		case journal != "" && ok && slices.Contains([]string{"", "-wal", "-shm"}, rest), strings.HasPrefix(path, state+"/"):
+			return true
+		}
+		return slices.ContainsFunc(printed, func(other os.FileInfo) bool { return os.SameFile(info, other) })
+	}
+}
+
+// onlyAnswers notes of a refinement loop whether its agent can change no file.
+func (o Options) onlyAnswers(p *plan.Plan, root *spec.Agent) error {
+	l := p.Steps[0].Loop
+	if l.StuckAfter == 0 {
+		return nil
+	}
+	for _, t := range root.Offers() {
+		if t.Name != spec.LoopBody {
+			continue
+		}
+		source, err := t.Source(root.Dir)
+		if err != nil {
+			return fmt.Errorf("launch: %w", err)
+		}
+		writes, err := o.writes(source, map[string]bool{})
+		if err != nil {
+			return err
+		}
+		l.OnlyAnswers = !writes
+	}
+	return nil
+}
+
+// treeAtStart is what the workspace of a loop holds before its first iteration, empty
+// where that cannot be said.
+func treeAtStart(env engine.Env) string {
+	if env.Tree == nil {
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	state, err := env.Tree(ctx)
+	if err != nil {
+		return ""
+	}
+	return state
+}
+
+// holdWorkspace takes a workspace for one loop, by a lock on its directory that ends
+// with the process. What says who holds it is a file beside Pawl's other state, because
+// a directory has no place for it; without that file only the fact is told.
+func holdWorkspace(workspace, source string) (release func() error, err error) {
+	dir, err := os.Open(workspace)
+	if err != nil {
+		return nil, fmt.Errorf("launch: the run's workspace: %w", err)
+	}
+	who := holderFile(workspace)
+	switch err := syscall.Flock(int(dir.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); {
+	case errors.Is(err, syscall.EWOULDBLOCK):
+		err := fmt.Errorf("%w (%s); wait for it or stop it, or give this one a workspace of its own with --workspace", ErrLoopHeld, holder(who))
+		return nil, errors.Join(err, dir.Close())
+	case errors.Is(err, errors.ErrUnsupported): // some network file systems: there is no lock to be had
+		return dir.Close, nil
+	case err != nil:
+		return nil, errors.Join(fmt.Errorf("launch: lock %s: %w", workspace, err), dir.Close())
+	}
+	if who != "" && os.MkdirAll(filepath.Dir(who), 0o700) == nil {
+		_ = os.WriteFile(who, fmt.Appendf(nil, "process %d, %s, since %s", os.Getpid(), source, time.Now().UTC().Format(time.DateTime)), 0o600)
+	}
+	return dir.Close, nil
+}
+
+func holderFile(workspace string) string {
+	state, err := StateDir()
+	if err != nil {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(workspace))
+	return filepath.Join(state, "loops", fmt.Sprintf("%x", sum[:8]))
+}
+
+func holder(file string) string {
+	text, err := os.ReadFile(file)
+	if err != nil || len(text) == 0 {
+		return "another process"
+	}
+	return string(text)
+}

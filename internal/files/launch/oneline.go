@@ -1,0 +1,232 @@
+package launch
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/files/spec"
+	"github.com/pawlrun/pawl/internal/machine"
+	"github.com/pawlrun/pawl/tool"
+	"github.com/pawlrun/pawl/tool/shell"
+)
+
+// Line is a refinement loop that a command line describes.
+type Line struct {
+	// Test is a command and Pattern a regular expression that end the loop; empty
+	// are none.
+	Test, Pattern string
+	// Max is how many iterations there may be; 0 leaves that to the file or the default.
+	Max int
+	// Agent is the file of the agent that does the work; empty is the built-in one.
+	Agent string
+	// Command is another agent's program with its arguments, which does the work in the
+	// agent's place; empty is none.
+	Command string
+	// Keep says to write the loop to [KeptLoop], beside the agent's file or in the
+	// directory of the flags.
+	Keep bool
+}
+
+// DefaultClass is the class of the config file whose model does the work where nobody
+// names another.
+const DefaultClass = "default"
+
+// KeptLoop is the name of the file that a loop is kept in.
+const KeptLoop = "loop.yaml"
+
+// builtinPrompt is what the built-in agent is told.
+const builtinPrompt = `You change the code in the current directory until the task is done.
+
+Read the files that matter before you change them, and keep to how they are written. Make the smallest change that does the task, and never
+weaken or delete a test to make it pass. Run the tests when you are done. End with a few sentences: what you changed, what the tests say
+now, and what the next attempt should try if it is not done yet.
+`
+
+// Launch prepares a run of the loop, which pins it as the text of an agent file.
+func (l Line) Launch(input string, o Options) (event.RunStarted, engine.Env, error) {
+	fail := func(err error) (event.RunStarted, engine.Env, error) { return event.RunStarted{}, engine.Env{}, err }
+	a, source, err := l.agent(o)
+	if err != nil {
+		return fail(err)
+	}
+	if err := l.apply(a); err != nil {
+		return fail(err)
+	}
+	if err := l.programs(a, o); err != nil {
+		return fail(err)
+	}
+	if err := a.Validate(o.checks()); err != nil {
+		return fail(err)
+	}
+	text, err := a.Text()
+	if err != nil {
+		return fail(err)
+	}
+	if l.Keep {
+		a.File, source = KeptLoop, absolute(filepath.Join(a.Dir, KeptLoop))
+	}
+	if l.Keep { // before the run looks at what its workspace holds
+		if err := keep(source, text); err != nil {
+			return fail(err)
+		}
+	}
+	started, env, err := prepare(a, source, text, input, o)
+	if err != nil && l.Keep {
+		err = errors.Join(err, os.Remove(source))
+	}
+	return started, env, err
+}
+
+// keep writes a file that is not there yet.
+func keep(path string, text []byte) error {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	if err != nil {
+		return fmt.Errorf("launch: keep the loop: %w", err)
+	}
+	_, err = file.Write(text)
+	if err := errors.Join(err, file.Close()); err != nil {
+		return fmt.Errorf("launch: keep the loop: %w", err)
+	}
+	return nil
+}
+
+// agent is the one that does the work, and the file that it is from.
+func (l Line) agent(o Options) (a *spec.Agent, source string, err error) {
+	switch {
+	case l.Agent != "" && l.Command != "":
+		return nil, "", errors.New("launch: an agent and a command are given, and one of them does the work; leave one out")
+	case l.Command != "":
+		argv, err := words("--command", l.Command)
+		return &spec.Agent{
+			APIVersion: "pawl/v1", Kind: "Agent", Identity: spec.Identity{Name: "loop"}, Dir: o.Dir,
+			Loop: &spec.Loop{Runner: &spec.Runner{Command: argv}},
+		}, "", err
+	case l.Agent == "":
+		a, err = o.coder()
+		return a, "", err
+	}
+	if source, err = filepath.Abs(l.Agent); err != nil {
+		return nil, "", fmt.Errorf("launch: %w", err)
+	}
+	if a, _, err = spec.ReadAgent(l.Agent, o.checks()); err != nil {
+		return nil, "", err
+	}
+	return a, source, nil
+}
+
+// coder is the coding agent that there is without a file. It names its tools, so that
+// nothing within the workspace asks.
+func (o Options) coder() (*spec.Agent, error) {
+	model := o.Config.Classes[DefaultClass]
+	if cmp.Or(o.Model, model) == "" {
+		return nil, errors.New("launch: no model: give --model provider/model, or set classes." + DefaultClass + " in the config file")
+	}
+	names := spec.Names{}
+	for _, t := range anyBuiltin() {
+		if strings.HasPrefix(t.Name, "fs.") || t.Name == machine.CommandTool {
+			names = append(names, t.Name)
+		}
+	}
+	return &spec.Agent{
+		APIVersion: "pawl/v1", Kind: "Agent", Identity: spec.Identity{Name: "loop"}, Dir: o.Dir,
+		ModelPolicy: spec.ModelPolicy{Primary: spec.Model{Model: cmp.Or(model, o.Model)}},
+		Prompt:      spec.Prompt{System: builtinPrompt},
+		Tools:       spec.Tools{Allow: names, Permissions: &spec.Permissions{Network: "none"}},
+	}, nil
+}
+
+// apply makes the agent the body of the loop. Conditions of the command line replace
+// those of the file. A loop that has any and never met one was no success.
+func (l Line) apply(a *spec.Agent) error {
+	given, err := l.conditions()
+	if err != nil {
+		return err
+	}
+	if a.Loop == nil {
+		a.Loop = &spec.Loop{}
+	}
+	a.Loop.Enabled = true
+	if len(given) > 0 {
+		a.Loop.Criteria, a.Loop.StopWhen, a.LoopSettings.StopWhen = nil, given, nil
+	}
+	if l.Max != 0 {
+		a.Loop.MaxIterations = &l.Max
+	}
+	if ends := a.Loop.Criteria; ends != nil && ends.Type != "max_iterations" || len(a.Loop.StopWhen)+len(a.LoopSettings.StopWhen) > 0 {
+		a.Loop.OnLimit = cmp.Or(a.Loop.OnLimit, "stopped")
+	}
+	return nil
+}
+
+// conditions are those of the command line, in their order.
+func (l Line) conditions() (all []spec.RefineStop, err error) {
+	if l.Test != "" {
+		argv, err := words("--until-test", l.Test)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, spec.RefineStop{Command: &spec.StopCommand{Argv: argv}})
+	}
+	if l.Pattern != "" {
+		if _, err := regexp.Compile("(?i)" + l.Pattern); err != nil {
+			return nil, fmt.Errorf("launch: the pattern that is to match: %w", err)
+		}
+		all = append(all, spec.RefineStop{Regex: l.Pattern})
+	}
+	return all, nil
+}
+
+// shellSyntax finds what a shell reads otherwise than as it is. A regular expression
+// or a pattern may be meant as it is.
+var shellSyntax = regexp.MustCompile("[|&;<>\"'`]+|\\$[A-Za-z_{(]")
+
+// scripted is a command line that is left to a shell: sh -c '…', as one is told to
+// write what needs a shell.
+var scripted = regexp.MustCompile(`^\s*(/bin/sh|/bin/bash|sh|bash)\s+(-[a-z]*c)\s+'([^']*(?:'\\''[^']*)*)'\s*$`)
+
+// words are those of a command, which no shell reads (RON-17). A line that needs a
+// shell is refused, with the command by which a shell reads it.
+func words(flag, line string) ([]string, error) {
+	if m := scripted.FindStringSubmatch(line); m != nil {
+		return []string{m[1], m[2], strings.ReplaceAll(m[3], `'\''`, "'")}, nil
+	}
+	argv := strings.Fields(line)
+	if len(argv) == 0 {
+		return nil, errors.New("launch: a command has no words")
+	}
+	if word := shellSyntax.FindString(line); word != "" {
+		quoted := "sh -c '" + strings.ReplaceAll(strings.TrimSpace(line), "'", `'\''`) + "'"
+		return nil, fmt.Errorf("launch: %s is split at spaces and runs without a shell, and only a shell reads its %s; write %s %s", flag, word, flag, strconv.Quote(quoted))
+	}
+	return argv, nil
+}
+
+// programs fails for a command of the line whose program is not there.
+func (l Line) programs(a *spec.Agent, o Options) error {
+	host := shell.Options{Dir: o.Workspace, Env: shell.Environment(os.Environ())}
+	find := func(flag string, argv []string) error {
+		if _, err := host.Program(tool.Command{Argv: argv}); err != nil {
+			return fmt.Errorf("launch: %s: %w", flag, err)
+		}
+		return nil
+	}
+	for _, c := range a.Loop.StopWhen {
+		if l.Test != "" && c.Command != nil {
+			if err := find("--until-test", c.Command.Argv); err != nil {
+				return err
+			}
+		}
+	}
+	if l.Command != "" {
+		return find("--command", a.Loop.Runner.Command)
+	}
+	return nil
+}

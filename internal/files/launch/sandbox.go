@@ -1,0 +1,211 @@
+package launch
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/files/spec"
+	"github.com/pawlrun/pawl/internal/host/egress"
+	"github.com/pawlrun/pawl/internal/host/sandbox"
+	"github.com/pawlrun/pawl/internal/rules/policy"
+)
+
+// ErrSandbox is returned for a run that may not go without a sandbox, or
+// without a stronger one than this machine has.
+var ErrSandbox = errors.New("launch: sandbox")
+
+// confinement is the sandbox of one run.
+type confinement struct {
+	tier sandbox.Tier
+	// why says why there is no stronger tier.
+	why    string
+	policy sandbox.Policy
+	box    *sandbox.Box
+	// onDemand: only calls that a rule puts there run in the box.
+	onDemand bool
+}
+
+// confine opens the strongest sandbox there is for the commands of a run, and
+// refuses where the file, or the tier that the run began in, demands more.
+func (o Options) confine(a *spec.Agent, pinned string) (confinement, error) {
+	c, err := o.confinement(a, pinned)
+	if err != nil || c.tier == sandbox.None {
+		return c, err
+	}
+	// What is made while a command runs is not hidden from it.
+	if state, err := StateDir(); err == nil {
+		if _, within := inside(o.Workspace, real(state)); !within {
+			_ = os.MkdirAll(state, 0o700)
+		}
+	}
+	if c.box, err = o.Sandbox.Open(c.tier, c.policy); err != nil {
+		if errors.Is(err, sandbox.ErrUnavailable) {
+			return c, refusedf("%w", err)
+		}
+		return c, fmt.Errorf("launch: %w", err)
+	}
+	c.policy = c.box.Policy()
+	return c, nil
+}
+
+// confinement is the sandbox that a run would have, before it is opened. Where
+// the run would be refused, the error says why and the confinement what there
+// is.
+func (o Options) confinement(a *spec.Agent, pinned string) (confinement, error) {
+	c := confinement{tier: sandbox.None, policy: o.sandboxPolicy(a), onDemand: a.Tools.Permissions.OnDemand()}
+	c.why = "this program has not checked for one"
+	if o.Sandbox != nil {
+		c.tier, c.why = o.Sandbox.Tier(), o.Sandbox.Why()
+	}
+	if pinned != "" && !c.tier.AtLeast(sandbox.Tier(pinned)) {
+		return c, refusedf("the run began in the sandbox tier %s, and here is only %s (%s)", pinned, c.tier, c.why)
+	}
+	if err := demanded(a, c.tier, c.why); err != nil || c.tier == sandbox.None {
+		return c, err
+	}
+	c.policy.Protected, c.policy.Hidden = protect(o.permissions(a)), o.hidden(c.tier)
+	if a.Tools.Permissions.GitOf() == string(policy.GitAllow) {
+		c.policy.Open = o.repositoryGrants()
+	}
+	if err := o.journalApart(a, c.tier); err != nil {
+		return c, err
+	}
+	err := c.tier.Holds(c.policy)
+	switch {
+	case err == nil:
+		return c, nil
+	case !allowed(a, shellTool):
+		// No command runs in the box; web.fetch holds itself to the list.
+		c.policy.Egress = egress.Rules{Network: egress.NetworkNone}
+		return c, nil
+	}
+	return c, refusedf("tools.permissions.network is %s, which this machine does not hold for commands (%w; %s); say network: none or network: host, "+
+		"take shell.exec out of tools.allow, because web.fetch alone needs no sandbox, or get a stronger tier", c.policy.Egress.Network, err, c.why)
+}
+
+// inside reports whether every command runs in a sandbox.
+func (c confinement) inside() bool { return c.tier != sandbox.None && !c.onDemand }
+
+// offline reports whether every command runs in a sandbox without a network.
+func (c confinement) offline() bool {
+	return c.inside() && c.policy.Egress.Network == egress.NetworkNone
+}
+
+// demanded refuses a tier that is weaker than what the file demands, and
+// permissions that nothing would hold.
+func demanded(a *spec.Agent, tier sandbox.Tier, why string) error {
+	if a.Tools.Boxes() && tier == sandbox.None {
+		return refusedf("tools.rules puts calls into the sandbox, and this machine has none (%s)", why)
+	}
+	p := a.Tools.Permissions
+	if p == nil {
+		return nil
+	}
+	switch demand := p.Sandbox; {
+	case demand == "required" && tier == sandbox.None:
+		return refusedf("tools.permissions.sandbox is required, and this machine has none (%s)", why)
+	case demand != "" && demand != "required" && !p.OnDemand() && !tier.AtLeast(sandbox.Tier(demand)):
+		return refusedf("tools.permissions.sandbox is %s, and this machine has only %s (%s)", demand, tier, why)
+	}
+	if tier != sandbox.None && !p.OnDemand() || !runsPrograms(a) {
+		return nil
+	}
+	mend := "get a sandbox that works, such as bubblewrap"
+	if p.OnDemand() {
+		why, mend = "tools.permissions.sandbox is on-demand", "take that out"
+	}
+	for _, held := range []struct{ key, value, unbound string }{{"network", p.Network, "host"}, {"filesystem", p.Filesystem, "full"}} {
+		if held.value != "" && held.value != held.unbound {
+			return refusedf("tools.permissions.%s is %s, which nothing holds for the programs that shell.exec runs without a sandbox (%s); "+
+				"say %s: %s to let them do what you can, or %s", held.key, held.value, why, held.key, held.unbound, mend)
+		}
+	}
+	return nil
+}
+
+// runsPrograms reports whether a program may run of which it is not known what it
+// does. Under the tighter bounds policy denies those.
+func runsPrograms(a *spec.Agent) bool {
+	if fs := a.Tools.Permissions.Filesystem; fs == string(policy.FilesystemNone) || fs == string(policy.FilesystemReadOnly) {
+		return false
+	}
+	return a.Tools.Allow == nil || slices.Contains(a.Tools.Allow, shellTool)
+}
+
+func refusedf(format string, args ...any) error {
+	return fmt.Errorf("%w: "+format+"; 'pawl doctor' says what this machine can do", append([]any{ErrSandbox}, args...)...)
+}
+
+// sandboxPolicy is what the file says, in the words of the sandbox. What it
+// does not say is the workspace, and no network.
+func (o Options) sandboxPolicy(a *spec.Agent) sandbox.Policy {
+	p := sandbox.Policy{Workspace: o.Workspace, Egress: a.Tools.Permissions.Egress()}
+	p.Readable = o.repositoryReads()
+	p.Limits.MemoryBytes, p.Limits.Processes = a.Tools.Permissions.Limits()
+	switch given := a.Tools.Permissions; {
+	case given == nil:
+	case given.Filesystem == string(policy.FilesystemNone):
+		p.Filesystem = sandbox.FilesystemReadOnly
+	default:
+		p.Filesystem = sandbox.Filesystem(given.Filesystem)
+	}
+	if p.Egress.Network == "" {
+		p.Egress.Network = egress.NetworkNone
+	}
+	return p
+}
+
+// protection is what policy protects, as the sandbox asks about it. That asks about
+// every file of a workspace.
+type protection struct {
+	policy.Guard
+	patterns []policy.Pattern
+}
+
+var _ sandbox.Protection = protection{}
+
+func protect(r policy.Rules) protection {
+	own := slices.Concat(r.Protected, policy.Builtin())
+	return protection{policy.NewGuard(slices.Concat(own, r.Nested)...), own}
+}
+
+// Named implements [sandbox.Protection]. A nested repository that was taken away
+// leaves nothing to hold.
+func (p protection) Named() []string {
+	var names []string
+	for _, pattern := range p.patterns {
+		name, tree, ok := spelledOut(pattern)
+		switch {
+		case ok && tree:
+			names = append(names, name+"/")
+		case ok:
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// pin says in a run's first event which sandbox it has.
+func (c confinement) pin(started *event.RunStarted) {
+	started.Sandbox, started.Confinement = string(c.tier), c.held()
+}
+
+// held is what the sandbox holds, nil where there is none.
+func (c confinement) held() *event.Confinement {
+	if c.tier == sandbox.None {
+		return nil
+	}
+	held := &event.Confinement{
+		OnDemand: c.onDemand,
+		Network:  string(c.policy.Egress.Network), Filesystem: string(cmp.Or(c.policy.Filesystem, sandbox.FilesystemReadWrite)),
+		MemoryBytes: c.policy.Limits.MemoryBytes, Processes: c.policy.Limits.Processes,
+	}
+	for _, h := range c.policy.Egress.Hosts {
+		held.Hosts = append(held.Hosts, string(h))
+	}
+	return held
+}

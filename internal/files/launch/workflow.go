@@ -1,0 +1,376 @@
+package launch
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/pawlrun/pawl/budget"
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/files/assembly"
+	"github.com/pawlrun/pawl/internal/files/expr"
+	"github.com/pawlrun/pawl/internal/files/spec"
+	"github.com/pawlrun/pawl/internal/host/secret"
+	"github.com/pawlrun/pawl/internal/machine/agent"
+	"github.com/pawlrun/pawl/internal/machine/flow"
+	"github.com/pawlrun/pawl/internal/rules/plan"
+	"github.com/pawlrun/pawl/models"
+	"github.com/pawlrun/pawl/tool"
+)
+
+// childrenAtWork is how many runs of one tree may be at work at once.
+const childrenAtWork = 64
+
+// WorkflowFiles is the kind of files that describe a graph of steps.
+func WorkflowFiles() Kind {
+	return Kind{
+		Name: flow.Kind, Recognises: spec.Heading.Workflow,
+		Check: CheckWorkflow, Launch: Workflow, Resume: resumeWorkflow, Redactor: workflowRedactor, Plan: planOf, Fork: forkAsIs, Limits: limitsOfWorkflow,
+		Templates: []Template{{
+			Name: "develop", About: "a workflow: changes code until its tests pass, then reviews it", Task: "Make the tests pass.",
+			File: "workflow.yaml", Workspace: "demo",
+		}},
+	}
+}
+
+// parseWorkflow reads a workflow as it is checked and launched. What it asks for and
+// nothing does yet is an error: it would guard nothing, or run something else.
+func parseWorkflow(f File, o Options) (*spec.Workflow, error) {
+	w, err := parseAnyWorkflow(f, o)
+	if err == nil && len(w.Unbuilt) > 0 {
+		return nil, w.Unbuilt
+	}
+	return w, err
+}
+
+func parseAnyWorkflow(f File, o Options) (*spec.Workflow, error) {
+	rules := o.checksOf(f)
+	rules.FindModel = findModel
+	return spec.ParseWorkflow(f.Path, f.Text, rules)
+}
+
+func limitsOfWorkflow(path string, text []byte) (*spec.Agent, error) {
+	w, err := spec.RestoreWorkflow(path, text)
+	if err != nil {
+		return nil, err
+	}
+	return w.Limits(), nil
+}
+
+// findModel gives the name of a model its provider.
+func findModel(name string) (string, bool) {
+	table, err := models.Known()
+	if err != nil {
+		return "", false
+	}
+	return table.Find(name)
+}
+
+// CheckWorkflow validates a workflow file as a run would, without a workspace, a
+// key or a call. The error is [spec.Errors] when the file is there and wrong.
+func CheckWorkflow(f File, o Options) ([]spec.Problem, error) {
+	o.checking = true
+	w, err := parseWorkflow(f, o)
+	if err != nil {
+		return nil, err
+	}
+	o.MaxDepth = cmp.Or(o.MaxDepth, value(w.MaxDepth))
+	if root := w.Limits(); o.gatherUses(root, w.Uses) == nil {
+		w.Warnings = append(w.Warnings, ofFile(f.Path, o.tooDeep(root, w.Plan))...)
+	}
+	return append(w.Warnings, w.Unseen...), nil
+}
+
+// planOf is what a workflow file says is to be done, whether it can be run or not.
+func planOf(f File, o Options) (plan.Plan, error) {
+	w, err := parseAnyWorkflow(f, o)
+	if err != nil {
+		return plan.Plan{}, err
+	}
+	return w.Plan, nil
+}
+
+// Workflow prepares a run of a workflow file.
+func Workflow(f File, input string, o Options) (started event.RunStarted, env engine.Env, err error) {
+	switch {
+	case len(o.Attachments) > 0:
+		return started, env, errors.New("launch: a workflow takes no attachments; its steps have contextFiles")
+	case len(o.Vars) > 0:
+		return started, env, errors.New("launch: a workflow has no variables; what is to be said to it is its input")
+	}
+	w, err := parseWorkflow(f, o)
+	if err != nil {
+		return started, env, err
+	}
+	o.MaxDepth = cmp.Or(o.MaxDepth, value(w.MaxDepth))
+	if started, env, err = o.startFile(f, w.Plan, w.Limits(), w.Uses, input); err != nil {
+		return started, env, err
+	}
+	if strings.TrimSpace(input) != "" {
+		w.Warnings = append(w.Warnings, w.Unseen...)
+	}
+	started.Warnings = slices.Concat(said(w.Warnings), inWorkflow(started.Warnings))
+	return started, env, nil
+}
+
+// startFile prepares the run of a file whose plan names the agents that root offers.
+func (o Options) startFile(f File, p plan.Plan, root *spec.Agent, uses map[string]*spec.Agent, input string) (started event.RunStarted, env engine.Env, err error) {
+	source := ""
+	if !f.Sent {
+		if source, err = filepath.Abs(f.Path); err != nil {
+			return started, env, fmt.Errorf("launch: %w", err)
+		}
+	}
+	if err := recordable(source, o.Dir, o.Workspace); err != nil {
+		return started, env, err
+	}
+	o.forAgents = o.limitsOfAgents()
+	if err := o.gatherUses(root, uses); err != nil {
+		return started, env, err
+	}
+	if strings.TrimSpace(input) == "" && idle(&p) {
+		return started, env, ErrNoInput
+	}
+	started, env, err = o.startPlan(p, root, input)
+	started.Source, started.Spec = source, string(f.Text)
+	return started, env, err
+}
+
+// startPlan prepares the run of a plan, whose agents root offers.
+func (o Options) startPlan(p plan.Plan, root *spec.Agent, input string) (event.RunStarted, engine.Env, error) {
+	fail := func(err error) (event.RunStarted, engine.Env, error) { return event.RunStarted{}, engine.Env{}, err }
+	cfg, err := o.workflowLimits(root)
+	if err != nil {
+		return fail(err)
+	}
+	env, err := o.workflowEnv(root)
+	if err != nil {
+		return fail(err)
+	}
+	task := event.InputReceived{Text: input, Media: o.Attachments}.Message()
+	atWork := childrenAtWork
+	if o.MaxConcurrency > 0 {
+		atWork = min(atWork, o.MaxConcurrency)
+	}
+	o.nest(&env, &p)
+	env.Worktrees = apart{o, root, ""}
+	rules, err := o.runCommands(&env, &p, root)
+	if err != nil {
+		return fail(err)
+	}
+	if p.Refine {
+		if err := errors.Join(o.forLoop(&env, root.File), o.onlyAnswers(&p, root)); err != nil {
+			return fail(assembly.Closing(env, err))
+		}
+	}
+	started, err := flow.Start(flow.Config{Plan: p, Tree: treeAtStart(env), Limits: cfg.Limits, OnBudget: actions(root.Budgets), Concurrency: atWork, Policy: rules}, task)
+	if err != nil {
+		return fail(assembly.Closing(env, err))
+	}
+	if rules != nil {
+		o.confined.pin(&started)
+	}
+	started.Workspace, started.Options, started.MaxDepth = o.Workspace, o.record(root), o.MaxDepth
+	o.pinAgents(&started)
+	started.Warnings = slices.Concat(o.tooDeep(root, p), assembly.Removed(slices.DeleteFunc(cfg.Limits.Lacks(), func(name string) bool { return !ofTree(name) }), o.started), money(cfg))
+	return started, env, nil
+}
+
+// said are problems as they are told.
+func said(problems []spec.Problem) []string {
+	texts := make([]string, len(problems))
+	for i, p := range problems {
+		texts[i] = p.String()
+	}
+	return texts
+}
+
+// idle reports whether a step at the top would have nothing to do without an input.
+func idle(p *plan.Plan) bool {
+	return slices.ContainsFunc(p.Steps, func(s plan.Step) bool {
+		return s.Agent != nil && s.Agent.Instructions == "" && len(s.Agent.Files) == 0 && len(s.DependsOn) == 0
+	})
+}
+
+// agentOf separates the path of a workflow from the name of an agent of it.
+const agentOf = "#agents."
+
+// byTool reports whether a run gives its result by a tool, as the agents of
+// workflows do.
+func (o Options) byTool(a *spec.Agent) bool {
+	_, name, ours := strings.Cut(o.source, agentOf)
+	return a.ResultSchema != nil && ours && !strings.HasSuffix(name, spec.LoopBody)
+}
+
+// messages are the tools by which an agent of a workflow speaks to others, where the
+// workflow has a coordinator. A judge speaks to nobody.
+func (o Options) messages(a *spec.Agent) []tool.Tool {
+	_, name, ours := strings.Cut(o.source, agentOf)
+	switch {
+	case !ours || a.Judges():
+		return nil
+	case name == spec.CoordinatorBeside(name):
+		return tool.ForCoordinator()
+	}
+	for source := range o.tree.files {
+		if strings.HasSuffix(source, agentOf+spec.CoordinatorBeside(name)) {
+			return tool.ForSteps()
+		}
+	}
+	return nil
+}
+
+// gatherUses pins the agents of a plan, with all that they offer. The root stands for
+// its run: an agent that offers them all and has no tools itself.
+func (o *Options) gatherUses(root *spec.Agent, uses map[string]*spec.Agent) error {
+	files := map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(uses)) {
+		a := uses[name]
+		dir, err := filepath.Abs(a.Dir)
+		if err != nil {
+			return fmt.Errorf("launch: %w", err)
+		}
+		text, err := a.Text()
+		if err != nil {
+			return err
+		}
+		source := filepath.Join(dir, a.File) + agentOf + name
+		files[source] = string(text)
+		within := *a
+		within.File = a.File + agentOf + name
+		if err := o.gatherFrom(&within, files); err != nil {
+			return err
+		}
+	}
+	o.tree = newTree(files)
+	o.offerUses(root)
+	return nil
+}
+
+// offerUses lets an agent offer the agents of a workflow that are pinned.
+func (o *Options) offerUses(root *spec.Agent) {
+	root.Tools.Allow = spec.Names{}
+	for _, source := range slices.Sorted(maps.Keys(o.tree.files)) {
+		if _, name, ours := strings.Cut(source, agentOf); ours && !strings.Contains(name, agentOf) {
+			root.Tools.Agents = append(root.Tools.Agents, spec.AgentTool{Name: name, Description: name, File: source})
+		}
+	}
+}
+
+// workflowLimits are the limits of a workflow's tree: those of the file and the
+// flags, and the defaults in money and time. All other defaults are each agent's.
+func (o Options) workflowLimits(root *spec.Agent) (agent.Config, error) {
+	cfg := agent.Config{Limits: limits(root)}
+	if !o.started {
+		cfg = assembly.OfTree(cfg)
+	}
+	for _, t := range root.Offers() {
+		source, err := t.Source(root.Dir)
+		if err != nil {
+			return cfg, fmt.Errorf("launch: %w", err)
+		}
+		a, err := o.pinnedAgent(source)
+		if err != nil {
+			return cfg, fmt.Errorf("launch: %w", err)
+		}
+		targets, err := o.targetsOf(source, a, o.resolver(a.Dir))
+		if err != nil {
+			return cfg, fmt.Errorf("the agent %s: %w", t.Name, err)
+		}
+		for _, target := range targets {
+			if !slices.ContainsFunc(cfg.Targets, func(known agent.Target) bool { return known.Model == target.Model }) {
+				cfg.Targets = append(cfg.Targets, target.Target)
+			}
+		}
+	}
+	var err error
+	if cfg.UnpricedBelow, err = o.unpricedBelow(root, map[string]bool{}); err != nil {
+		return cfg, err
+	}
+	o.Limits = slices.DeleteFunc(slices.Clone(o.Limits), perAgent)
+	if err := o.replace(&cfg); err != nil {
+		return cfg, err
+	}
+	return cfg, affordable(cfg)
+}
+
+// inWorkflow names the keys of a workflow in the place of an agent file's.
+func inWorkflow(warnings []string) []string {
+	for i, w := range warnings {
+		warnings[i] = strings.ReplaceAll(w, "model_policy.budget.", "budget.")
+	}
+	return warnings
+}
+
+// ofTree reports whether a limit holds for a workflow's tree where nobody has
+// set it.
+func ofTree(name string) bool {
+	s, _ := budget.Find(name)
+	return s.Kind == budget.Money || s.Kind == budget.Time
+}
+
+// limitsOfAgents are the flags that replace limits of each agent.
+func (o Options) limitsOfAgents() []Limit {
+	return slices.DeleteFunc(slices.Clone(o.Limits), func(l Limit) bool { return !perAgent(l) })
+}
+
+// perAgent reports whether a limit is each agent's own, and not the workflow's.
+func perAgent(l Limit) bool { return l.Setting == budget.CycleCap }
+
+// workflowEnv is what the effects of a workflow need.
+func (o Options) workflowEnv(root *spec.Agent) (engine.Env, error) {
+	agents, err := o.offers(root)
+	if err != nil {
+		return engine.Env{}, err
+	}
+	below, err := o.secretsOffered(root, map[string]bool{})
+	if err != nil {
+		return engine.Env{}, err
+	}
+	env := engine.Env{Children: map[string]engine.Child{}, Evaluate: expr.New().Evaluate, Secrets: secret.NewRedactor(below...)}
+	for _, a := range agents {
+		env.Children[a.Tool.Name] = a.Child()
+	}
+	return env, nil
+}
+
+// resumeWorkflow gives the environment of a workflow that goes on.
+func resumeWorkflow(started event.RunStarted, o Options) (engine.Env, error) {
+	w, err := spec.RestoreWorkflow(started.Source, []byte(started.Spec))
+	if err != nil {
+		return engine.Env{}, fmt.Errorf("launch: the run's workflow file: %w", err)
+	}
+	return resumeUses(started, w.Limits(), o)
+}
+
+// resumeUses gives the environment of a run that goes on, whose agents are all pinned
+// in its first event.
+func resumeUses(started event.RunStarted, root *spec.Agent, o Options) (engine.Env, error) {
+	o = o.seams().pinned(started)
+	if err := checkWorkspace(o.Workspace); err != nil {
+		return engine.Env{}, err
+	}
+	root.Dir = started.Options["files"]
+	o.offerUses(root)
+	return o.resumePlan(root, started)
+}
+
+// workflowRedactor is [Redactor] of a workflow: a step may come upon what the agent
+// of another one keeps secret.
+func workflowRedactor(started event.RunStarted) (r *secret.Redactor, missing []string, err error) {
+	var all []secret.Secret
+	for _, f := range started.Agents {
+		a, err := spec.Restore(f.Source, []byte(f.Spec))
+		if err != nil {
+			return nil, nil, fmt.Errorf("launch: the agent file %s: %w", f.Source, err)
+		}
+		found, lost := known(a)
+		all, missing = append(all, found...), append(missing, lost...)
+	}
+	return secret.NewRedactor(all...), missing, nil
+}

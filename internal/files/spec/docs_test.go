@@ -1,0 +1,48 @@
+package spec_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/pawlrun/pawl/internal/files/spec"
+)
+
+// Whoever copies from the documentation has a file that is read.
+func TestTheFilesOfTheDocumentationAreValid(t *testing.T) {
+	pages, err := filepath.Glob("../../../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	block := regexp.MustCompile("(?s)```yaml\n(.*?)```")
+	checked := 0
+	for _, page := range append(pages, "../../../README.md") {
+		if filepath.Base(page) == "config.md" {
+			continue // the config file is no agent; launch reads its example
+		}
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range block.FindAllStringSubmatch(string(text), -1) {
+			file := m[1]
+			if checked++; strings.Contains(file, "\nsteps:") {
+				if _, err := spec.ParseWorkflow("example.yaml", []byte(file), spec.Options{}); err != nil {
+					t.Errorf("%s: %v\n%s", page, err, file)
+				}
+				continue
+			}
+			if !strings.Contains(file, "identity:") {
+				file = "identity: {name: example}\n" + file
+			}
+			if _, err := spec.ParseAgent("example.yaml", []byte(file), spec.Options{}); err != nil {
+				t.Errorf("%s: %v\n%s", page, err, file)
+			}
+		}
+	}
+	if checked < 5 {
+		t.Errorf("only %d files were found", checked)
+	}
+}

@@ -1,0 +1,218 @@
+package spec
+
+import (
+	"path/filepath"
+	"reflect"
+	"time"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/pawlrun/pawl/budget"
+	"github.com/pawlrun/pawl/internal/rules/plan"
+)
+
+// Goal is a goal file: one objective, what shows that it is done, and the agent that
+// works on it.
+type Goal struct {
+	APIVersion string    `yaml:"apiVersion,omitempty" oneof:"pawl/v1"`
+	Kind       string    `yaml:"kind,omitempty" oneof:"Goal"`
+	Identity   Identity  `yaml:"identity,omitempty"`
+	Objective  Objective `yaml:"objective,omitempty"`
+	Done       *Done     `yaml:"done,omitempty"`
+	// Validation is looked at after each iteration, as evidence.
+	Validation []Evidence `yaml:"validation,omitempty"`
+	// Agent is the path of the agent file that does the work; else the goal says it
+	// itself, as an agent file would.
+	Agent       string      `yaml:"agent,omitempty"`
+	ModelPolicy ModelPolicy `yaml:"model_policy,omitempty"`
+	Prompt      Prompt      `yaml:"prompt,omitempty"`
+	Tools       Tools       `yaml:"tools,omitempty"`
+
+	Plan        *GoalPlan    `yaml:"plan,omitempty"`
+	Checkpoints *Checkpoints `yaml:"checkpoints,omitempty"`
+	Budgets     Budgets      `yaml:"budgets,omitempty"`
+	Stop        []GoalStop   `yaml:"stop,omitempty"`
+	// ReviewTimeout is how long a person has to answer, whatever the goal asks.
+	ReviewTimeout *Seconds `yaml:"review_timeout,omitempty"`
+
+	// Dir is the directory of the file, File its name there.
+	Dir  string `yaml:"-"`
+	File string `yaml:"-"`
+	// Steps is what is to be done, and Uses are the agents that do it, each as an agent
+	// file says it.
+	Steps plan.Plan         `yaml:"-"`
+	Uses  map[string]*Agent `yaml:"-"`
+	// Warnings are what the owner should know and what stops nothing.
+	Warnings []Problem `yaml:"-"`
+}
+
+// Objective is what a goal is to reach.
+type Objective string
+
+func (*Objective) expected() string { return "one objective, as one sentence" }
+
+// Done is what must hold for the goal to be done: all of When, then the word of the
+// judge, then that of a person.
+type Done struct {
+	When  []Evidence `yaml:"when,omitempty"`
+	Judge *LoopJudge `yaml:"judge,omitempty"`
+	Human bool       `yaml:"human,omitempty"`
+}
+
+// Evidence is something that can be checked without asking anybody.
+type Evidence struct {
+	Command *EvidenceCommand `yaml:"command,omitempty"`
+	CEL     string           `yaml:"cel,omitempty"`
+}
+
+// EvidenceCommand is a program that shows something by its exit code. In a file it
+// may be the list of its arguments alone.
+type EvidenceCommand struct {
+	Argv    []string  `yaml:"argv,omitempty" short:"yes"`
+	Timeout *Duration `yaml:"timeout,omitempty"`
+}
+
+func (*EvidenceCommand) expected() string {
+	return "a list of arguments, or {argv: [...], timeout: 2m}"
+}
+
+// GoalPlan are the steps to the objective, or auto: a model makes them first.
+type GoalPlan struct {
+	Auto  bool
+	Steps []string
+}
+
+func (p *GoalPlan) decodeNode(d *decoder, n *yaml.Node, path string) {
+	switch {
+	case n.Kind == yaml.ScalarNode && n.Value == "auto":
+		p.Auto = true
+	case n.Kind == yaml.SequenceNode:
+		d.list(n, path, reflect.ValueOf(&p.Steps).Elem())
+	default:
+		d.fail(n, path, p.expected(), "is %s", describe(n))
+	}
+}
+
+func (*GoalPlan) expected() string { return "auto, or a list of steps" }
+
+// JSONSchema is either form.
+func (*GoalPlan) JSONSchema() map[string]any {
+	return map[string]any{"anyOf": []any{map[string]any{"const": "auto"}, map[string]any{"type": "array", "items": map[string]any{"type": "string"}}}}
+}
+
+// Checkpoints say when a goal looks at how it stands.
+type Checkpoints struct {
+	Every Every `yaml:"every,omitempty"`
+}
+
+// Every is a number of iterations, or a time.
+type Every struct {
+	Iterations int
+	Time       time.Duration
+}
+
+func (e *Every) decodeNode(d *decoder, n *yaml.Node, path string) {
+	var lasts Duration
+	if i, whole := wholeNumber(n); n.Kind == yaml.ScalarNode && whole {
+		if i < 1 || i > mostIterations {
+			d.fail(n, path, e.expected(), "is %s", describe(n))
+			return
+		}
+		e.Iterations = int(i)
+		return
+	}
+	if n.Kind != yaml.ScalarNode {
+		d.fail(n, path, e.expected(), "is %s", describe(n))
+		return
+	}
+	lasts.decodeNode(d, n, path)
+	if e.Time = time.Duration(lasts); e.Time == 0 && !d.reported(path) {
+		d.fail(n, path, e.expected(), "is no time")
+	}
+}
+
+func (*Every) expected() string { return "a number of iterations, or a time such as 15m" }
+
+// JSONSchema is either form.
+func (*Every) JSONSchema() map[string]any {
+	return map[string]any{"anyOf": []any{map[string]any{"type": "integer"}, map[string]any{"type": "string"}}}
+}
+
+// GoalStop is one rule that ends a goal before it is done.
+type GoalStop struct {
+	MaxIterations *int `yaml:"max_iterations,omitempty"`
+	Failures      *int `yaml:"failures,omitempty"`
+	FinalAnswer   bool `yaml:"final_answer,omitempty"`
+}
+
+// ParseGoal validates a goal file's content. Files that it names are read relative to
+// path. The error is [Errors].
+func ParseGoal(path string, data []byte, o Options) (*Goal, error) {
+	g, r := decodeGoal(path, data)
+	if g != nil {
+		g.validate(r, o)
+		g.Warnings = r.warnings.sorted()
+	}
+	if len(r.problems) > 0 {
+		return nil, r.problems.sorted()
+	}
+	g.Steps = g.plan()
+	return g, nil
+}
+
+// RestoreGoal reads a goal file that was checked when a run of it began; see
+// [RestoreWorkflow].
+func RestoreGoal(path string, data []byte) (*Goal, error) {
+	g, r := decodeGoal(path, data)
+	if g == nil || len(r.problems) > 0 {
+		return nil, r.problems
+	}
+	return g, nil
+}
+
+// decodeGoal returns nil when the text is no goal file at all.
+func decodeGoal(path string, data []byte) (*Goal, *report) {
+	r, g := newReport(path), &Goal{Dir: filepath.Dir(path)}
+	if path != "" {
+		g.File = filepath.Base(path)
+	}
+	if !r.fill(g, data, "a goal: objective, done, validation", 0) {
+		return nil, r
+	}
+	return g, r
+}
+
+// Limits are the limits of the goal with all its runs, and what its commands may do,
+// as those of an agent.
+func (g *Goal) Limits() *Agent {
+	root := &Agent{
+		Identity: g.Identity, ModelPolicy: ModelPolicy{Budget: g.ModelPolicy.Budget}, Tools: (&Agent{Tools: g.Tools}).CommandTools(), Dir: g.Dir, File: g.File,
+	}
+	root.Budgets, _ = g.budgets()
+	return root
+}
+
+// budgets parts the limits that bind all runs of the goal together, and what reaching
+// them means, from those that bind each.
+func (g *Goal) budgets() (ofAll, ofEach Budgets) {
+	ofAll.Limits, ofEach.Limits = g.Budgets.SplitSums()
+	for setting, action := range g.Budgets.Actions {
+		var l budget.Limits
+		of := &ofEach
+		if err := l.Set(setting, 1); err == nil {
+			if sums, _ := l.SplitSums(); sums != (budget.Limits{}) {
+				of = &ofAll
+			}
+		}
+		if of.Actions == nil {
+			of.Actions = BudgetActions{}
+		}
+		of.Actions[setting] = action
+	}
+	return ofAll, ofEach
+}
+
+// CommandTools are what an agent file says of commands that no model asks for.
+func (a *Agent) CommandTools() Tools {
+	return Tools{Permissions: a.Tools.Permissions, ProtectedPaths: a.Tools.ProtectedPaths}
+}

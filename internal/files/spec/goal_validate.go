@@ -1,0 +1,244 @@
+package spec
+
+import (
+	"fmt"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/pawlrun/pawl/budget"
+	"github.com/pawlrun/pawl/internal/files/expr"
+)
+
+// mostIterations bounds what a goal may say of its iterations.
+const mostIterations = 1_000_000
+
+// mostOfObjective bounds an objective, in characters.
+const mostOfObjective = 300
+
+func (g *Goal) validate(r *report, o Options) {
+	r.choices(reflect.ValueOf(g), "")
+	if g.Identity.Name == "" {
+		missing(r, "identity.name", "the goal's name")
+	}
+	g.validateObjective(r)
+	g.validateDone(r)
+	validateEvidence(r, "validation", g.Validation, "how the work is validated: [{command: [argv…]} or {cel: EXPRESSION}]")
+	g.validateStop(r)
+	if p := g.Plan; p != nil && !p.Auto && len(p.Steps) == 0 && !r.reported("plan") {
+		r.at("plan", p.expected(), "is an empty list")
+	}
+	if g.Plan != nil {
+		for i, s := range g.Plan.Steps {
+			notEmpty(r, fmt.Sprintf("plan[%d]", i), s)
+		}
+	}
+	if g.Checkpoints != nil && g.Checkpoints.Every == (Every{}) && !r.reported("checkpoints.every") && !r.reported("checkpoints") {
+		missing(r, "checkpoints.every", g.Checkpoints.Every.expected())
+	}
+	if t := g.ReviewTimeout; t != nil && *t <= 0 && !r.reported("review_timeout") {
+		r.at("review_timeout", "a time above 0", "is %v", float64(*t))
+	}
+	g.uses(r, o)
+}
+
+// validateObjective holds the objective to what a goal is: one thing to be reached
+// (HAR-76).
+func (g *Goal) validateObjective(r *report) {
+	const path = "objective"
+	expected := g.Objective.expected()
+	text := strings.TrimSpace(string(g.Objective))
+	switch n := utf8.RuneCountInString(text); {
+	case r.reported(path):
+	case text == "" && !r.has(path):
+		missing(r, path, expected)
+	case text == "":
+		r.at(path, expected, "is empty")
+	case isList(text):
+		r.at(path, expected, "is a list; a goal has one objective, and its plan has steps")
+	case n > mostOfObjective:
+		r.at(path, fmt.Sprintf("at most %d characters", mostOfObjective), "has %d characters", n)
+	case sentences(text) > 1:
+		r.at(path, expected, "has %d sentences", sentences(text))
+	}
+}
+
+// isList reports whether lines of a text begin as the items of a list do.
+func isList(text string) bool {
+	item := regexp.MustCompile(`(?m)^\s*([-*•+]|\d+[.)])\s`)
+	return len(item.FindAllString(text, 2)) > 1 || item.FindStringIndex(text) != nil && item.FindStringIndex(text)[0] == 0
+}
+
+// sentences counts the sentences of a text: a mark that ends one, before white space.
+// That behind an abbreviation or a single letter ends none.
+func sentences(text string) int {
+	n, words := 0, strings.Fields(text)
+	for i, word := range words {
+		bare := strings.TrimRight(word, `"')]}»”’`)
+		last, _ := utf8.DecodeLastRuneInString(bare)
+		inner := strings.Count(bare, "。") + strings.Count(bare, "！") + strings.Count(bare, "？")
+		if strings.ContainsRune("。！？", last) {
+			inner--
+		}
+		n += max(inner, 0)
+		if i == len(words)-1 || strings.ContainsRune("!?。！？", last) || last == '.' && !abbreviates(strings.TrimLeft(bare, `"'([{«“‘`)) {
+			n++
+		}
+	}
+	return n
+}
+
+func abbreviates(word string) bool {
+	word = strings.ToLower(strings.TrimSuffix(word, "."))
+	known := []string{"e.g", "i.e", "etc", "vs", "cf", "approx", "incl", "resp", "no", "mr", "mrs", "ms", "dr", "st", "v"}
+	first, size := utf8.DecodeRuneInString(word)
+	return slices.Contains(known, word) || size == len(word) && unicode.IsLetter(first)
+}
+
+func (g *Goal) validateDone(r *report) {
+	const expected = "what shows that it is done: {when: [{command: [argv…]} or {cel: EXPRESSION}]}"
+	d := g.Done
+	if d == nil {
+		if !r.reported("done") {
+			missing(r, "done", expected)
+		}
+		return
+	}
+	validateEvidence(r, "done.when", d.When, expected)
+	notEmpty(r, "done.judge.prompt", value(d.Judge).Prompt)
+}
+
+func validateEvidence(r *report, path string, all []Evidence, expected string) {
+	switch {
+	case len(all) > 0 || r.reported(path):
+	case r.has(path):
+		r.at(path, expected, "is an empty list")
+	default:
+		missing(r, path, expected)
+	}
+	for i, e := range all {
+		at := fmt.Sprintf("%s[%d]", path, i)
+		if r.reported(at) || r.reported(at+".command") || r.reported(at+".cel") {
+			continue
+		}
+		switch {
+		case (e.Command != nil) == (strings.TrimSpace(e.CEL) != ""):
+			r.at(at, "command or cel, one of the two", "says %s", map[bool]string{true: "both", false: "neither"}[e.Command != nil])
+		case e.Command != nil && (len(e.Command.Argv) == 0 || e.Command.Argv[0] == ""):
+			r.at(at+".command", e.Command.expected(), "names no program")
+		case e.Command == nil:
+			checkExpression(r, at+".cel", e.CEL, expr.Scope{Place: expr.Until, Single: true})
+		}
+	}
+}
+
+func (g *Goal) validateStop(r *report) {
+	seen := map[string]bool{}
+	for i, s := range g.Stop {
+		at := fmt.Sprintf("stop[%d]", i)
+		within(r, at+".max_iterations", s.MaxIterations, 1, mostIterations)
+		within(r, at+".failures", s.Failures, 1, mostIterations)
+		given := map[string]bool{"max_iterations": s.MaxIterations != nil, "failures": s.Failures != nil, "final_answer": s.FinalAnswer}
+		for _, name := range sortedKeys(given) {
+			if given[name] && seen[name] {
+				r.at(at, "each rule once", "%s is given twice", name)
+			}
+			seen[name] = seen[name] || given[name]
+		}
+		single(r, at, "one of max_iterations, failures, final_answer: true", given["max_iterations"], given["failures"], given["final_answer"])
+	}
+}
+
+// The agents of a goal, as its plan names them.
+const (
+	GoalWorker   = "worker"
+	goalJudge    = "judge"
+	goalPlanner  = "planner"
+	goalReviewer = "reviewer"
+)
+
+// uses are the agents of the goal.
+func (g *Goal) uses(r *report, o Options) {
+	worker := g.worker(r, o)
+	if worker == nil {
+		return
+	}
+	g.Uses = map[string]*Agent{GoalWorker: worker, goalReviewer: g.asks(worker, goalReviewer, "answers the questions at a checkpoint")}
+	if g.Plan != nil && g.Plan.Auto {
+		g.Uses[goalPlanner] = g.asks(worker, goalPlanner, "plans the way to the objective")
+	}
+	if g.Done == nil || g.Done.Judge == nil {
+		return
+	}
+	j := g.Done.Judge
+	judge := g.asks(worker, goalJudge, "says whether the objective is reached")
+	judge.Prompt.System = strings.TrimSpace(judge.Prompt.System + "\n\n" + j.Prompt)
+	judge.System = judge.Prompt.System
+	if j.Model != "" {
+		judge.ModelPolicy, judge.Dir = ModelPolicy{Primary: Model{Model: j.Model}}, g.Dir
+		held := &report{}
+		judge.ModelPolicy.validate(held, judge, o)
+		for _, p := range held.problems {
+			r.at("done.judge.model", p.Expected, "%s", p.Message)
+		}
+	}
+	g.Uses[goalJudge] = judge
+}
+
+// worker is the agent that does the work, nil where the file does not say it right.
+func (g *Goal) worker(r *report, o Options) *Agent {
+	if g.Agent == "" && !r.has("agent") {
+		a := &Agent{
+			APIVersion: Version, Kind: "Agent", Identity: g.Identity, ModelPolicy: g.ModelPolicy, Prompt: g.Prompt, Tools: g.Tools, Budgets: g.Budgets, Dir: g.Dir, File: g.File,
+		}
+		a.validate(r, o)
+		a.ModelPolicy.Budget = Money{} // is the goal's
+		_, a.Budgets = g.budgets()
+		return a
+	}
+	for _, key := range []string{"model_policy", "prompt", "tools"} {
+		if r.has(key) {
+			r.at(key, "agent, or model_policy, prompt and tools", "the file in agent says that")
+		}
+	}
+	if notEmpty(r, "agent", g.Agent); g.Agent == "" {
+		return nil
+	}
+	path := pathIn(g.Dir, g.Agent)
+	g.Budgets.validate(r, g.Limits())
+	if _, each := g.budgets(); each.Limits != (budget.Limits{}) || len(each.Actions) > 0 {
+		r.at("budgets", "limits of the whole goal: in money, in time and in tokens", "the file in agent says the limits of each run")
+	}
+	a, _, err := ReadAgent(path, o)
+	if err != nil {
+		r.at("agent", "the path of an agent file, relative to this one", "%s", firstLine(err))
+		return nil
+	}
+	if g.Tools = a.CommandTools(); a.Identity.Name == "" {
+		a.Identity.Name = agentName(path)
+	}
+	return a
+}
+
+// asks is an agent that is asked one thing about the goal and does nothing else. It
+// has the model of the architect where the worker's models have roles.
+func (g *Goal) asks(worker *Agent, name, does string) *Agent {
+	p := worker.ModelPolicy
+	a := &Agent{
+		Identity:    Identity{Name: name, Description: does},
+		ModelPolicy: ModelPolicy{Primary: p.Primary, Fallbacks: p.Fallbacks, Roles: p.Roles, Role: p.Role}, Role: worker.Role,
+		Dir: worker.Dir, File: worker.File, ResultSchema: &ResultSchema{JSON: goalSchema(name)},
+	}
+	if architect := p.Roles.Architect; architect != (Model{}) {
+		a.ModelPolicy = ModelPolicy{Primary: architect, Fallbacks: slices.Concat(slices.DeleteFunc([]Model{p.Primary}, func(m Model) bool { return m == Model{} }), p.Fallbacks)}
+		a.Role = ""
+	}
+	a.Tools.Allow = Names{}
+	a.Prompt.System = "You are part of a goal: an agent works on one objective, in iterations that begin afresh. You do none of its work. " +
+		"Go by evidence before what the agent says of itself; what is claimed and not shown is not done. Answer by submit_result."
+	a.System = a.Prompt.System
+	return a
+}

@@ -1,0 +1,91 @@
+package spec_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pawlrun/pawl/budget"
+	"github.com/pawlrun/pawl/internal/files/spec"
+)
+
+const withoutLimits = `
+identity: {name: free}
+model_policy: {primary: scripted/s.yaml, budget: {usd_per_run: none}}
+budgets:
+  max_model_turns: none
+  max_tool_calls: &no none
+  max_parallel_tool_calls: *no
+  max_wall_time_seconds: none
+  max_input_tokens: none
+  max_output_tokens: none
+  max_total_cost: none
+  max_tool_result_chars: none
+  max_no_progress_seconds: none
+  max_context_tokens_per_request: none
+max_cycles: none
+max_nudges: none
+`
+
+func TestNoneTakesALimitAway(t *testing.T) {
+	a, err := spec.ParseAgent("a.yaml", []byte(withoutLimits), spec.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range budget.Table() {
+		n, number := s.Value(a.Budgets.Limits)
+		switch named := strings.Contains(withoutLimits, "  "+s.Name+":"); {
+		case named != (n == spec.None):
+			t.Errorf("%s is %v", s.Name, n)
+		case number && !named && s.Name != budget.CycleCap && s.Name != budget.CostPerRun:
+			t.Errorf("%s cannot be none in a file", s.Name)
+		}
+	}
+	if *a.MaxCycles != spec.None || *a.MaxNudges != spec.None || *a.ModelPolicy.Budget.USDPerRun != spec.None {
+		t.Errorf("%v cycles, %v nudges, USD %v", *a.MaxCycles, *a.MaxNudges, *a.ModelPolicy.Budget.USDPerRun)
+	}
+	if err := compiled(t, "agent").Validate(instance(t, []byte(withoutLimits))); err != nil {
+		t.Errorf("the schema refuses it: %v", err)
+	}
+	text, err := a.Text()
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := spec.Restore("a.yaml", text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(a.Budgets, again.Budgets); diff != "" {
+		t.Errorf("written and read again: %s", diff)
+	}
+	if err := again.Validate(spec.Options{}); err != nil {
+		t.Errorf("as a value of code: %v", err)
+	}
+}
+
+func TestOnlyLimitsCanBeNone(t *testing.T) {
+	for _, text := range []string{
+		"budgets: {max_retries_per_tool_call: none}", "budgets: {max_retries_per_model_call: none}",
+		"budgets: {max_tool_calls: None}", "budgets: {max_tool_calls: -1}", "max_cycles: -1", "max_cycles: unlimited",
+		"context_window: none", "model_policy: {decoding: {max_tokens: none}}",
+	} {
+		_, err := spec.ParseAgent("a.yaml", []byte("identity: {name: x}\n"+text), spec.Options{})
+		var problems spec.Errors
+		if !errors.As(err, &problems) {
+			t.Errorf("%s is accepted", text)
+		}
+	}
+}
+
+func TestOfTwoCycleCapsTheSmallerHolds(t *testing.T) {
+	for _, tt := range []struct{ top, inner, want int }{
+		{3, 5, 3}, {5, 3, 3}, {spec.None, 5, 5}, {5, spec.None, 5}, {spec.None, spec.None, spec.None},
+	} {
+		a := spec.Agent{Settings: spec.Settings{MaxCycles: &tt.top}, Iteration: &spec.Iteration{Settings: spec.Settings{MaxCycles: &tt.inner}}}
+		if got := *a.Effective().MaxCycles; got != tt.want {
+			t.Errorf("%d and %d: %d, want %d", tt.top, tt.inner, got, tt.want)
+		}
+	}
+}

@@ -1,0 +1,375 @@
+package spec
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/pawlrun/pawl/internal/files/expr"
+	"github.com/pawlrun/pawl/internal/rules/eval"
+	"github.com/pawlrun/pawl/internal/rules/fence"
+	"github.com/pawlrun/pawl/internal/rules/plan"
+)
+
+// Loop makes an agent file a refinement loop: its agent does the same task again and
+// again, each time in a fresh run that is told the log of those before.
+type Loop struct {
+	Enabled       bool          `yaml:"loopEnabled,omitempty"`
+	Criteria      *LoopCriteria `yaml:"loopCriteria,omitempty"`
+	MaxIterations *int          `yaml:"maxIterations,omitempty"`
+
+	OnLimit          string `yaml:"on_limit,omitempty" oneof:"ok stopped fail ask"`
+	FailureThreshold *int   `yaml:"failure_threshold,omitempty" none:"yes"`
+	// Runner does the work of each iteration in the agent's place.
+	Runner       *Runner `yaml:"runner,omitempty"`
+	LoopSettings `yaml:",inline"`
+}
+
+// LoopSettings are how a refinement loop behaves. They stand in its loop block or at the
+// top level of the file.
+type LoopSettings struct {
+	StopWhen         []RefineStop `yaml:"stop_when,omitempty"`
+	Carry            *Carry       `yaml:"carry,omitempty"`
+	OnIterationError string       `yaml:"on_iteration_error,omitempty" oneof:"fail continue"`
+	OnApprove        string       `yaml:"on_approve,omitempty" oneof:"complete continue"`
+	OnReject         string       `yaml:"on_reject,omitempty" oneof:"fail continue_with_feedback"`
+	ReviewTimeout    *Seconds     `yaml:"review_timeout,omitempty"`
+	USDPerIteration  *float64     `yaml:"usd_per_iteration,omitempty" none:"yes"`
+	StuckAfter       *int         `yaml:"stuck_after,omitempty" none:"yes"`
+}
+
+// LoopCriteria says when a refinement loop is done.
+type LoopCriteria struct {
+	Type  string `yaml:"type,omitempty" oneof:"max_iterations regex test_pass manual"`
+	Value string `yaml:"value,omitempty"`
+}
+
+// RefineStop is one more reason to end a refinement loop.
+type RefineStop struct {
+	CEL     string       `yaml:"cel,omitempty"`
+	Regex   string       `yaml:"regex,omitempty"`
+	Command *StopCommand `yaml:"command,omitempty"`
+	Judge   *LoopJudge   `yaml:"judge,omitempty"`
+	Human   *HumanReview `yaml:"human,omitempty"`
+
+	Contains string      `yaml:"contains,omitempty"`
+	Rubric   *LoopRubric `yaml:"rubric,omitempty"`
+	LLMJudge *LoopJudge  `yaml:"llm_judge,omitempty"`
+}
+
+// LoopRubric is a list of criteria of which a model says whether an iteration meets
+// each.
+type LoopRubric struct {
+	Criteria []RubricCriterion `yaml:"criteria,omitempty"`
+	PassAt   float64           `yaml:"pass_at,omitempty"`
+	Model    string            `yaml:"model,omitempty"`
+}
+
+// RubricCriterion is one thing that a rubric asks for.
+type RubricCriterion struct {
+	Text   string  `yaml:"text,omitempty"`
+	Weight float64 `yaml:"weight,omitempty"`
+}
+
+// evaluator is the one that the reason to stop is, nil for none, and the model that it
+// asks, empty for the agent's own.
+func (s *RefineStop) evaluator() (e *eval.Evaluator, model string) {
+	switch {
+	case s.Contains != "":
+		return &eval.Evaluator{Kind: eval.Contains, Value: s.Contains}, ""
+	case s.Rubric != nil:
+		e = &eval.Evaluator{Kind: eval.Rubric, PassAt: s.Rubric.PassAt}
+		for _, c := range s.Rubric.Criteria {
+			e.Criteria = append(e.Criteria, eval.Criterion{Text: c.Text, Weight: c.Weight})
+		}
+		return e, s.Rubric.Model
+	case s.LLMJudge != nil:
+		return &eval.Evaluator{Kind: eval.LLMJudge, Value: s.LLMJudge.Prompt}, s.LLMJudge.Model
+	}
+	return nil, ""
+}
+
+// LoopJudge is a model that says of each iteration whether the work is done.
+type LoopJudge struct {
+	Model  string `yaml:"model,omitempty"`
+	Prompt string `yaml:"prompt,omitempty"`
+}
+
+// HumanReview is what a person is asked about each iteration.
+type HumanReview struct {
+	Prompt string `yaml:"prompt,omitempty"`
+}
+
+// Carry is what one iteration leaves for the next.
+type Carry struct {
+	Log      *CarryLog `yaml:"log,omitempty"`
+	Feedback *bool     `yaml:"feedback,omitempty"`
+}
+
+// CarryLog is how the log of a loop is kept.
+type CarryLog struct {
+	Extract    string `yaml:"extract,omitempty" oneof:"head tail summary"`
+	Chars      *int   `yaml:"chars,omitempty"`
+	MaxEntries *int   `yaml:"max_entries,omitempty"`
+}
+
+// The bounds of a refinement loop.
+const (
+	defaultIterations = 10
+	maxIterations     = 100
+	maxPattern        = 64 << 10
+)
+
+// Loops reports whether the file is a refinement loop that is switched on.
+func (a *Agent) Loops() bool { return a.Loop != nil && a.Loop.Enabled }
+
+// StartsOthers reports whether a run of the file calls no model itself, but starts
+// runs that do: a team, or a refinement loop.
+func (a *Agent) StartsOthers() bool { return a.Composite != nil || a.Loops() }
+
+// loopSettings are those of the loop, wherever they stand, and the path that each of
+// them has.
+func (a *Agent) loopSettings() (s LoopSettings, at func(key string) string) {
+	var block LoopSettings
+	if a.Loop != nil {
+		block = a.Loop.LoopSettings
+	}
+	return laidOver(a.LoopSettings, block), func(key string) string {
+		first, _, _ := strings.Cut(key, ".")
+		first, _, _ = strings.Cut(first, "[")
+		if slices.Contains(given(block), first) {
+			return "loop." + key
+		}
+		return key
+	}
+}
+
+// validateLoop holds what a file says of a refinement loop to the rules.
+func (a *Agent) validateLoop(r *report, o Options) {
+	l := a.Loop
+	if l == nil {
+		for _, key := range given(a.LoopSettings) {
+			r.warn(key, "has no effect without loop")
+		}
+		return
+	}
+	onlyOnce(r, "loop", a.LoopSettings, l.LoopSettings, "")
+	within(r, "loop.maxIterations", l.MaxIterations, 1, maxIterations)
+	a.validateRunner(r, o)
+	limit(r, "loop.failure_threshold", l.FailureThreshold, 1, maxIterations)
+	if l.Criteria != nil {
+		l.Criteria.validate(r)
+	}
+	s, at := a.loopSettings()
+	money(r, at("usd_per_iteration"), s.USDPerIteration)
+	limit(r, at("stuck_after"), s.StuckAfter, 1, maxIterations)
+	if s.ReviewTimeout != nil && *s.ReviewTimeout <= 0 && !r.reported(at("review_timeout")) {
+		r.at(at("review_timeout"), "a time above 0", "is %v", float64(*s.ReviewTimeout))
+	}
+	if s.Carry != nil && s.Carry.Log != nil {
+		within(r, at("carry.log.chars"), s.Carry.Log.Chars, 1, 10_000)
+		within(r, at("carry.log.max_entries"), s.Carry.Log.MaxEntries, 1, maxIterations)
+	}
+	if s.summarizes() && l.Runner != nil && len(a.Chain()) == 0 && o.Model == "" {
+		missing(r, "model_policy.primary", "a model for "+at("carry.log.extract")+": summary, because loop.runner has none")
+	}
+	for i := range s.StopWhen {
+		a.validateRefineStop(r, at(fmt.Sprintf("stop_when[%d]", i)), &s.StopWhen[i], o)
+	}
+}
+
+func (c *LoopCriteria) validate(r *report) {
+	const path = "loop.loopCriteria.value"
+	switch c.Type {
+	case "":
+		missing(r, "loop.loopCriteria.type", "one of max_iterations, regex, test_pass, manual")
+	case "regex", "test_pass":
+		if strings.TrimSpace(c.Value) == "" {
+			missing(r, path, "a pattern or a command")
+		}
+		if c.Type == "regex" {
+			if len(c.Value) > maxPattern {
+				r.at(path, fmt.Sprintf("at most %d bytes", maxPattern), "has %d bytes", len(c.Value))
+			} else if err := compilePattern(c.Value); err != nil {
+				r.warn(path, "is no regular expression, so it never matches and only the cap ends the loop: %v", err)
+			}
+		}
+	case "max_iterations", "manual":
+		if c.Value != "" {
+			r.at(path, "no such key", "a %s criterion takes no value", c.Type)
+		}
+	}
+}
+
+func compilePattern(pattern string) error {
+	_, err := regexp.Compile("(?i)" + pattern)
+	return err
+}
+
+func (a *Agent) validateRefineStop(r *report, path string, s *RefineStop, o Options) {
+	single(r, path, "one of cel, regex, command, judge, human, contains, rubric, llm_judge",
+		s.CEL != "", s.Regex != "", s.Command != nil, s.Judge != nil, s.Human != nil, s.Contains != "", s.Rubric != nil, s.LLMJudge != nil)
+	switch {
+	case s.CEL != "":
+		checkExpression(r, path+".cel", s.CEL, expr.Scope{Place: expr.Until, Single: true, Self: expr.Step{Result: a.resultJSON()}})
+	case len(s.Regex) > maxPattern:
+		r.at(path+".regex", fmt.Sprintf("at most %d bytes", maxPattern), "has %d bytes", len(s.Regex))
+	case s.Regex != "":
+		if err := compilePattern(s.Regex); err != nil {
+			r.at(path+".regex", "a regular expression", "%v", err)
+		}
+	case s.Command != nil && (len(s.Command.Argv) == 0 || s.Command.Argv[0] == "") && !r.reported(path+".command.argv"):
+		missing(r, path+".command.argv", "a program and its arguments")
+	case s.Judge != nil:
+		a.checkLoopModel(r, path+".judge.model", s.Judge.Model, o)
+	default:
+		a.validateEvaluator(r, path, s, o)
+	}
+}
+
+func (a *Agent) validateEvaluator(r *report, path string, s *RefineStop, o Options) {
+	e, model := s.evaluator()
+	if e == nil || r.reported(path) {
+		return
+	}
+	path = join(path, string(e.Kind))
+	if err := e.Check(); err != nil {
+		r.at(path, "", "%s", strings.TrimPrefix(err.Error(), "eval: "+string(e.Kind)+": "))
+	}
+	if e.Kind == eval.Contains {
+		return
+	}
+	a.checkLoopModel(r, path+".model", model, o)
+	if model == "" && a.Loop.Runner != nil && len(a.Chain()) == 0 && o.Model == "" {
+		missing(r, path+".model", "a model as provider/name, because the file names none")
+	}
+}
+
+func (a *Agent) checkLoopModel(r *report, path, model string, o Options) {
+	if model == "" || !o.confined(r, path, model) || o.CheckModel == nil {
+		return
+	}
+	if err := o.CheckModel(a.Dir, model); err != nil {
+		r.at(path, "a model as provider/name", "%v", err)
+	}
+}
+
+func (a *Agent) resultJSON() json.RawMessage {
+	if a.ResultSchema == nil {
+		return nil
+	}
+	return a.ResultSchema.JSON
+}
+
+// checkExpression reports what is wrong with an expression of an agent file.
+func checkExpression(r *report, path, text string, scope expr.Scope) {
+	checker, err := expr.NewChecker()
+	if err == nil {
+		err = checker.Check(text, scope)
+	}
+	if r.expression(path, text, err); err == nil {
+		r.never(path, checker.Never(text, scope))
+	}
+}
+
+// never warns of comparisons that always give the same.
+func (r *report) never(path string, found expr.Errors) {
+	for _, one := range found {
+		r.warn(path, "%s", one.Message)
+	}
+}
+
+// expression reports what a checker says of an expression.
+func (r *report) expression(path, text string, err error) {
+	if wrong, ok := errors.AsType[expr.Errors](err); ok {
+		for _, one := range wrong {
+			r.at(path, "", "%s (character %d of the expression)", one.Message, one.Offset(text)+1)
+		}
+	} else if err != nil {
+		r.at(path, "", "%v", err)
+	}
+}
+
+// LoopBody is the name of the agent that a loop repeats, as the loop knows it.
+const LoopBody = "iteration"
+
+// loopAgents are the agents that a loop starts: its own without the loop, and its
+// judges.
+func (a *Agent) loopAgents() []AgentTool {
+	s, _ := a.loopSettings()
+	body := *a
+	body.Loop, body.LoopSettings, body.Prompt.Task = nil, LoopSettings{}, ""
+	if a.Loop.Runner != nil {
+		body.Loop = &Loop{Runner: a.Loop.Runner}
+	}
+	body.ModelPolicy.Budget = Money{USDPerRun: s.USDPerIteration}
+	_, body.Budgets.Limits = a.Budgets.Split()
+	all := []AgentTool{a.derived(LoopBody, &body)}
+	if s.summarizes() {
+		all = append(all, a.derived(loopSummarizer, a.withoutTools("summary of ", "You sum up what an attempt at a task came to.")))
+	}
+	for i, stop := range s.StopWhen {
+		if stop.Judge != nil {
+			all = append(all, a.derived(judgeName(i), a.loopJudge(stop.Judge)))
+		} else if e, model := stop.evaluator(); e != nil && e.Kind != eval.Contains {
+			q, _ := e.Ask(eval.Extract{}, fence.Fence{})
+			judge := a.loopJudge(&LoopJudge{Model: model})
+			judge.ResultSchema = &ResultSchema{JSON: q.Schema}
+			all = append(all, a.derived(judgeName(i), judge))
+		}
+	}
+	return all
+}
+
+// loopSummarizer is the agent that says what an iteration came to.
+const loopSummarizer = "summary"
+
+func (s *LoopSettings) summarizes() bool {
+	return s.Carry != nil && s.Carry.Log != nil && s.Carry.Log.Extract == string(plan.ExtractSummary)
+}
+
+func judgeName(i int) string { return fmt.Sprintf("judge-%d", i+1) }
+
+// derived is an agent that the file defines within itself.
+func (a *Agent) derived(name string, of *Agent) AgentTool {
+	return AgentTool{Name: name, Description: name, File: a.File + withinWorkflow + name, Derived: of}
+}
+
+// loopJudge is the agent that judges iterations: it has nothing but its verdict.
+func (a *Agent) loopJudge(j *LoopJudge) *Agent {
+	judge := a.withoutTools("judge of ", cmp.Or(j.Prompt, "You judge whether the work of an iteration is done."))
+	judge.ResultSchema = &ResultSchema{JSON: json.RawMessage(verdictSchema)}
+	if j.Model != "" {
+		judge.ModelPolicy, judge.Role, judge.byRole = ModelPolicy{Primary: Model{Model: j.Model}}, "", ""
+	}
+	return judge
+}
+
+// withoutTools is an agent that has the model of this one, and only words.
+func (a *Agent) withoutTools(role, system string) *Agent {
+	of := &Agent{
+		APIVersion: a.APIVersion, Identity: Identity{Name: role + a.Identity.Name}, ModelPolicy: a.ModelPolicy, Role: a.Role, Dir: a.Dir,
+		Tools: Tools{Allow: Names{}}, System: system, byClass: a.byClass, byRole: a.byRole,
+	}
+	of.ModelPolicy.Budget = Money{}
+	return of
+}
+
+const verdictSchema = `{"type":"object","properties":{"verdict":{"type":"string","enum":["done","not_done","impossible","blocked_on_human"]},` +
+	`"reason":{"type":"string"}},"required":["verdict","reason"]}`
+
+// LoopRoot is the file as that of the loop itself: what bounds all of its iterations,
+// and the permissions of its commands.
+func (a *Agent) LoopRoot() *Agent {
+	root := &Agent{
+		APIVersion: a.APIVersion, Identity: a.Identity, ModelPolicy: ModelPolicy{Budget: a.ModelPolicy.Budget}, Loop: a.Loop, LoopSettings: a.LoopSettings,
+		Tools: Tools{Permissions: a.Tools.Permissions, ProtectedPaths: a.Tools.ProtectedPaths}, Dir: a.Dir, File: a.File, agents: a.loopAgents(),
+	}
+	root.Budgets.Limits, _ = a.Budgets.Split()
+	root.Budgets.Actions = a.Budgets.Actions
+	return root
+}

@@ -1,0 +1,98 @@
+package spec
+
+import (
+	"cmp"
+	"strings"
+	"time"
+
+	"github.com/pawlrun/pawl/internal/machine/refine"
+	"github.com/pawlrun/pawl/internal/rules/eval"
+	"github.com/pawlrun/pawl/internal/rules/plan"
+)
+
+// loopID is the step that holds the iterations of a refinement loop.
+const loopID = "loop"
+
+// testTimeout is how long the command of a test_pass criterion may take (RON-16).
+const testTimeout = 60 * time.Second
+
+// loopPlan is what a refinement loop is to do.
+func (a *Agent) loopPlan() plan.Plan {
+	s, _ := a.loopSettings()
+	l := &plan.Loop{
+		Body:   plan.Plan{Steps: []plan.Step{{Agent: &plan.Agent{Name: LoopBody}}}},
+		Single: true, Max: cmp.Or(value(a.Loop.MaxIterations), defaultIterations), OnLimit: plan.OnLimit(cmp.Or(a.Loop.OnLimit, "ok")),
+		ErrorsMax: max(value(a.Loop.FailureThreshold), 0), Carry: s.carry(), StuckAfter: max(value(s.StuckAfter), 0),
+	}
+	if l.OnLimit == "fail" {
+		l.OnLimit = plan.LimitFails
+	}
+	if s.OnIterationError == "continue" {
+		l.OnError = plan.IterationContinues
+	}
+	if c := a.Loop.Criteria; c != nil {
+		l.StopWhen = c.stop(s)
+	}
+	for i, stop := range s.StopWhen {
+		l.StopWhen = append(l.StopWhen, stop.plan(i, s))
+	}
+	return plan.Plan{Name: a.Identity.Name, Refine: true, Steps: []plan.Step{{ID: loopID, Loop: l}}}
+}
+
+func (c *LoopCriteria) stop(s LoopSettings) []plan.Stop {
+	switch {
+	case c.Type == "regex" && compilePattern(c.Value) == nil:
+		return []plan.Stop{{Regex: c.Value}}
+	case c.Type == "test_pass":
+		return []plan.Stop{{Command: &plan.Command{Argv: strings.Fields(c.Value), Timeout: testTimeout}}}
+	case c.Type == "manual":
+		return []plan.Stop{{Human: s.human(nil)}}
+	}
+	return nil
+}
+
+func (stop RefineStop) plan(i int, s LoopSettings) plan.Stop {
+	p := plan.Stop{Expression: stop.CEL, Regex: stop.Regex}
+	p.Eval, _ = stop.evaluator()
+	switch {
+	case p.Eval != nil && p.Eval.Kind != eval.Contains:
+		p.Judge = judgeName(i)
+	case stop.Command != nil:
+		p.Command = &plan.Command{Argv: stop.Command.Argv, Timeout: cmp.Or(stop.Command.Timeout.length(), testTimeout)}
+	case stop.Judge != nil:
+		p.Judge = judgeName(i)
+	case stop.Human != nil:
+		p.Human = s.human(stop.Human)
+	}
+	return p
+}
+
+func (s LoopSettings) human(h *HumanReview) *plan.Human {
+	p := &plan.Human{GoesOn: s.OnApprove == "continue", Feedback: s.OnReject == "continue_with_feedback"}
+	if h != nil {
+		p.Prompt = h.Prompt
+	}
+	if s.ReviewTimeout != nil {
+		p.Timeout = s.ReviewTimeout.Duration()
+	}
+	return p
+}
+
+func (s LoopSettings) carry() plan.Carry {
+	log := &plan.Log{Chars: refine.Chars, MaxEntries: refine.MaxEntries}
+	c := plan.Carry{Log: log}
+	if s.Carry == nil {
+		return c
+	}
+	c.NoFeedback = s.Carry.Feedback != nil && !*s.Carry.Feedback
+	if given := s.Carry.Log; given != nil {
+		log.Chars, log.MaxEntries = cmp.Or(value(given.Chars), log.Chars), cmp.Or(value(given.MaxEntries), log.MaxEntries)
+		if given.Extract != "head" {
+			log.Extract = plan.Extract(given.Extract)
+		}
+		if log.Extract == plan.ExtractSummary {
+			log.Summarizer = loopSummarizer
+		}
+	}
+	return c
+}

@@ -1,0 +1,111 @@
+package spec
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/host/secret"
+)
+
+// Runner is another agent's command line that does the work of an iteration, in a
+// process of its own.
+type Runner struct {
+	// Command is the program and its arguments; no shell reads them.
+	Command []string `yaml:"command,omitempty"`
+	// Prompt is how the program is given its task.
+	Prompt string `yaml:"prompt,omitempty" oneof:"argument stdin file"`
+	// Env names variables that it gets beside those that commands get, keys too.
+	Env []string `yaml:"env,omitempty"`
+	// Events is auto where its output may be a stream of events, none where it is a
+	// text.
+	Events string `yaml:"events,omitempty" oneof:"auto none"`
+	// IdleTimeout bounds how long it may print nothing, MaxTime how long it may run.
+	IdleTimeout *Seconds `yaml:"idle_timeout,omitempty"`
+	MaxTime     *Seconds `yaml:"max_time,omitempty"`
+	// Effect is what running it twice would do.
+	Effect string `yaml:"effect,omitempty" oneof:"pure idempotent at_most_once"`
+}
+
+// idleTimeout is how long a runner may print nothing where its file does not say.
+const idleTimeout = 300 * time.Second
+
+// Idle is how long the program may print nothing, 0 for as long as it likes.
+func (c *Runner) Idle() time.Duration {
+	if c.IdleTimeout == nil {
+		return idleTimeout
+	}
+	return c.IdleTimeout.Duration()
+}
+
+// Longest is how long the program may run, 0 for as long as the limits let it.
+func (c *Runner) Longest() time.Duration { return value(c.MaxTime).Duration() }
+
+// Class is what running the program twice would do.
+func (c *Runner) Class() event.Effect {
+	return cmp.Or(event.Effect(c.Effect), event.EffectAtMostOnce)
+}
+
+// Streams reports whether the program's output may be a stream of events.
+func (c *Runner) Streams() bool { return c.Events != "none" }
+
+// validate holds a runner to the rules. path is where it stands.
+func (c *Runner) validate(r *report, path string) {
+	at := join(path, "command")
+	switch {
+	case len(c.Command) == 0 || strings.TrimSpace(c.Command[0]) == "":
+		missing(r, at, "a program and its arguments, such as [claude, -p]")
+	case slices.ContainsFunc(c.Command, func(word string) bool { return strings.ContainsRune(word, 0) }):
+		r.at(at, "a program and its arguments", "has a NUL byte in it")
+	}
+	for i, name := range c.Env {
+		if !secret.ValidName(name) {
+			r.at(fmt.Sprintf("%s.env[%d]", path, i), "the name of a variable", "is %q; values stand in no file", name)
+		}
+	}
+	for key, t := range map[string]*Seconds{"idle_timeout": c.IdleTimeout, "max_time": c.MaxTime} { // problems are sorted
+		if t != nil && *t < 0 {
+			r.at(join(path, key), "0 for none, or a time", "is %g", *t)
+		}
+	}
+}
+
+// External returns the runner that does the work of a run of the file, nil where its
+// agent does it, or the runs that it starts.
+func (a *Agent) External() *Runner {
+	if a.StartsOthers() || a.Loop == nil {
+		return nil
+	}
+	return a.Loop.Runner
+}
+
+// validateRunner holds the runner of a loop to the rules, with what stands beside it:
+// what would guard nothing, or be told to nobody, is refused.
+func (a *Agent) validateRunner(r *report, o Options) {
+	c := a.Loop.Runner
+	if c == nil {
+		return
+	}
+	c.validate(r, "loop.runner")
+	for key, given := range map[string]bool{
+		"prompt.system": a.Prompt.System != "", "prompt.system_file": a.Prompt.SystemFile != "", "iteration": a.Iteration != nil,
+		"resultSchema": a.ResultSchema != nil, "hooks": a.Hooks != nil, "tools.allow": a.Tools.Allow != nil,
+		"tools.approvals": len(a.Tools.Approvals) > 0, "tools.agents": len(a.Tools.Agents) > 0,
+	} {
+		if given || r.has(key) && !r.reported(key) {
+			r.at(key, "a file without it", "means nothing to the program of loop.runner, which does the work in the agent's place")
+		}
+	}
+	if len(a.Chain()) > 0 || o.Model != "" {
+		return
+	}
+	s, at := a.loopSettings()
+	for i, stop := range s.StopWhen {
+		if stop.Judge != nil && stop.Judge.Model == "" {
+			missing(r, at(fmt.Sprintf("stop_when[%d]", i))+".judge.model", "a model as provider/name, because the file names none")
+		}
+	}
+}

@@ -1,0 +1,64 @@
+package spec
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/pawlrun/pawl/internal/host/egress"
+	"github.com/pawlrun/pawl/internal/host/secret"
+	"github.com/pawlrun/pawl/internal/machine"
+)
+
+// Secrets are the values that calls may name and nobody may see, by name.
+type Secrets map[string]Secret
+
+func (*Secrets) expected() string {
+	return "a mapping from a name to where the secret is and who may have it"
+}
+
+// Secret says where a secret is and which tools may have it. The value itself
+// never stands in a file.
+type Secret struct {
+	// Env is the variable, File the file that holds it; a relative path is
+	// relative to the agent file, and a line end at its end is left out.
+	Env  string `yaml:"env,omitempty"`
+	File string `yaml:"file,omitempty"`
+	// Tools may have it. A command of shell.exec has it as a variable.
+	Tools []string `yaml:"tools,omitempty"`
+	// Hosts are the only ones that a call with it may reach.
+	Hosts []string `yaml:"hosts,omitempty"`
+}
+
+func (t *Tools) validateSecrets(r *report, o Options) {
+	for _, name := range sortedKeys(t.Secrets) {
+		path := join("tools.secrets", name)
+		s := t.Secrets[name]
+		if !secret.ValidName(name) {
+			r.at(path, "letters, digits and _", "%q is not a name of a variable", name)
+		}
+		switch {
+		case s.Env == "" && s.File == "":
+			r.at(path, "one of env and file", "does not say where the secret is")
+		case s.Env != "" && s.File != "":
+			r.at(path, "one of env and file", "says twice where the secret is")
+		}
+		if len(s.Tools) == 0 {
+			missing(r, path+".tools", "the tools that may have it")
+		}
+		for i, tool := range s.Tools {
+			t.usable(r, fmt.Sprintf("%s.tools[%d]", path, i), tool, o)
+		}
+		for i, host := range s.Hosts {
+			at := fmt.Sprintf("%s.hosts[%d]", path, i)
+			switch pattern := egress.Pattern(host); {
+			case !pattern.Valid():
+				r.at(at, "a host such as api.example.com", "%q is not a host", host)
+			case pattern.HasPort():
+				r.at(at, "a host without a port", "%q would not hold, because a secret is for every port of a host", host)
+			}
+		}
+		if len(s.Hosts) > 0 && slices.Contains(s.Tools, machine.CommandTool) {
+			r.at(path+".hosts", "no hosts, or tools without "+machine.CommandTool, "would not hold, because a command may send it anywhere")
+		}
+	}
+}

@@ -1,0 +1,105 @@
+package spec
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/pawlrun/pawl/internal/rules/policy"
+)
+
+func (t *Tools) validate(r *report, o Options) {
+	if o.Tools != nil {
+		o.Tools = append(slices.Clone(o.Tools), t.AgentNames()...)
+	}
+	t.validateNames(r, o)
+	for i, pattern := range t.ProtectedPaths {
+		policy.Pattern(pattern).Check(reporting(r, fmt.Sprintf("tools.protected_paths[%d]", i)))
+	}
+	if t.Mode == "bypass" {
+		r.warn("tools.mode", "calls that would ask run unasked, but for what approvals, rules and protected paths say")
+	}
+	t.validateTaint(r, o)
+	t.validateDeclarations(r, o)
+	for i, rule := range t.Rules {
+		rule.validate(r, fmt.Sprintf("tools.rules[%d]", i), t, o)
+	}
+	t.validateSecrets(r, o)
+	if t.Permissions != nil {
+		t.Permissions.validate(r, t)
+	}
+}
+
+// validateNames reports what is said of tools that there are not.
+func (t *Tools) validateNames(r *report, o Options) {
+	for i, name := range t.Allow {
+		path := fmt.Sprintf("tools.allow[%d]", i)
+		if slices.Contains(t.Allow[:i], name) {
+			r.at(path, "each tool once", "%q is given twice", name)
+		} else {
+			t.known(r, path, name, o)
+		}
+	}
+	for _, name := range sortedKeys(t.Approvals) {
+		t.usable(r, join("tools.approvals", name), name, o)
+	}
+	for _, name := range sortedKeys(t.Timeouts) {
+		path := join("tools.timeouts", name)
+		t.usable(r, path, name, o)
+		seconds := float64(t.Timeouts[name])
+		within(r, path, &seconds, 0.001, 86_400)
+	}
+}
+
+// validateHosted holds the tools that a provider shall run against every model
+// that may be asked for them.
+func (a *Agent) validateHosted(r *report, o Options) {
+	models := a.Chain()
+	if o.Model != "" {
+		models = []string{o.Model}
+	}
+	for i, name := range a.Tools.Provider {
+		path := fmt.Sprintf("tools.provider[%d]", i)
+		if name == "" {
+			r.at(path, "the provider's name of the tool", "is empty")
+			continue
+		}
+		for _, model := range models {
+			if o.CheckHosted == nil {
+				break
+			}
+			ignored, err := o.CheckHosted(a.Dir, model, name)
+			if err != nil {
+				r.at(path, "a tool that the providers of all models of the file run", "%v", err)
+				break
+			}
+			if ignored != "" {
+				r.warn(path, "%s", ignored)
+			}
+		}
+	}
+}
+
+// known reports a tool that does not exist.
+func (t *Tools) known(r *report, path, name string, o Options) bool {
+	if o.Tools == nil || slices.Contains(o.Tools, name) {
+		return true
+	}
+	if name == "" && r.reported(path) { // as a value of another type
+		return false
+	}
+	message := strconv.Quote(name) + " is not a tool"
+	if meant := closest(name, o.Tools); meant != "" {
+		message += "; did you mean " + meant + "?"
+	}
+	r.at(path, "one of "+strings.Join(o.Tools, ", "), "%s", message)
+	return false
+}
+
+// usable reports a tool that does not exist or that the file does not allow.
+func (t *Tools) usable(r *report, path, name string, o Options) {
+	if t.known(r, path, name, o) && t.Allow != nil && !slices.Contains(t.Allow, name) && !slices.Contains(t.AgentNames(), name) {
+		r.at(path, "a tool of tools.allow", "%q is not in tools.allow", name)
+	}
+}

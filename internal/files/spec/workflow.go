@@ -1,0 +1,222 @@
+package spec
+
+import (
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/pawlrun/pawl/internal/files/expr"
+	"github.com/pawlrun/pawl/internal/rules/plan"
+)
+
+// Workflow is a workflow file: the specification's keys, and with apiVersion those
+// of this program, which have the tag "ours". Optional numbers are nil when the file
+// does not give them.
+type Workflow struct {
+	APIVersion  string                    `yaml:"apiVersion,omitempty" oneof:"pawl/v1"`
+	Kind        string                    `yaml:"kind,omitempty" oneof:"Workflow"`
+	Name        string                    `yaml:"name,omitempty"`
+	Description string                    `yaml:"description,omitempty"`
+	Version     *int                      `yaml:"version,omitempty"`
+	Agents      map[string]*WorkflowAgent `yaml:"agents,omitempty"`
+	Includes    map[string]string         `yaml:"includes,omitempty"`
+	Steps       []WorkflowStep            `yaml:"steps,omitempty"`
+	Options     WorkflowOptions           `yaml:"options,omitempty"`
+
+	Budget      Money        `yaml:"budget,omitempty" ours:"yes"`
+	Budgets     Budgets      `yaml:"budgets,omitempty" ours:"yes"`
+	Permissions *Permissions `yaml:"permissions,omitempty" ours:"yes"`
+	MaxDepth    *int         `yaml:"max_depth,omitempty" ours:"yes"`
+	Coordinator *Coordinator `yaml:"coordinator,omitempty" ours:"yes"`
+	Hooks       *Hooks       `yaml:"hooks,omitempty" ours:"yes"`
+
+	// Dir is the directory of the file, File its name there.
+	Dir  string `yaml:"-"`
+	File string `yaml:"-"`
+	// Plan is what the file says is to be done.
+	Plan plan.Plan `yaml:"-"`
+	// Uses are the agents that steps and judges of the plan name, each as an agent
+	// file says it.
+	Uses map[string]*Agent `yaml:"-"`
+	// Unbuilt is what the file asks for and cannot get: it is right, and is not run.
+	Unbuilt Errors `yaml:"-"`
+	// Warnings are what the owner should know and what stops nothing.
+	Warnings []Problem `yaml:"-"`
+	// Unseen is a warning that matters where the run has an INPUT: later steps are not
+	// told it.
+	Unseen []Problem `yaml:"-"`
+}
+
+// workflowExample is what a file has to have that is empty.
+const workflowExample = "a workflow: name, steps"
+
+// WorkflowOptions are how a workflow is carried out.
+type WorkflowOptions struct {
+	MaxConcurrency *int      `yaml:"maxConcurrency,omitempty"`
+	OnStepFailure  string    `yaml:"onStepFailure,omitempty" oneof:"cascade skip-dependents abort"`
+	Timeout        *Duration `yaml:"timeout,omitempty"`
+	StepTimeout    *Duration `yaml:"stepTimeout,omitempty"`
+	Isolation      string    `yaml:"isolation,omitempty"`
+	Scheduler      string    `yaml:"scheduler,omitempty" oneof:"dependency-first round-robin least-busy"`
+	MaxRetries     *int      `yaml:"maxRetries,omitempty"`
+}
+
+// WorkflowAgent is an agent of a workflow.
+type WorkflowAgent struct {
+	Description     string        `yaml:"description,omitempty"`
+	Prompt          string        `yaml:"prompt,omitempty"`
+	Model           string        `yaml:"model,omitempty"`
+	Tools           Names         `yaml:"tools,omitempty"`
+	DisallowedTools []string      `yaml:"disallowedTools,omitempty"`
+	MaxTurns        *int          `yaml:"maxTurns,omitempty"`
+	Temperature     *float64      `yaml:"temperature,omitempty"`
+	TopP            *float64      `yaml:"topP,omitempty"`
+	ResultSchema    *ResultSchema `yaml:"resultSchema,omitempty"`
+
+	AgentFile   string            `yaml:"file,omitempty" ours:"yes"`
+	ModelPolicy *ModelPolicy      `yaml:"model_policy,omitempty" ours:"yes"`
+	Approvals   map[string]string `yaml:"approvals,omitempty" oneof:"always never protected_paths" ours:"yes"`
+}
+
+// WorkflowStep is a step of a workflow or of a loop.
+type WorkflowStep struct {
+	ID           string        `yaml:"id,omitempty"`
+	Agent        string        `yaml:"agent,omitempty"`
+	Instructions string        `yaml:"instructions,omitempty"`
+	DependsOn    []string      `yaml:"dependsOn,omitempty"`
+	ContextFiles []string      `yaml:"contextFiles,omitempty"`
+	Model        string        `yaml:"model,omitempty"`
+	Timeout      *Duration     `yaml:"timeout,omitempty"`
+	Retries      *int          `yaml:"retries,omitempty"`
+	MaxRetries   *int          `yaml:"maxRetries,omitempty"`
+	Condition    string        `yaml:"condition,omitempty"`
+	Include      string        `yaml:"include,omitempty"`
+	Loop         *WorkflowLoop `yaml:"loop,omitempty"`
+
+	Workflow string   `yaml:"workflow,omitempty" ours:"yes"`
+	Input    string   `yaml:"input,omitempty" ours:"yes"`
+	Command  []string `yaml:"command,omitempty" ours:"yes"`
+
+	// text are the instructions, read from their file where they have one, and files
+	// what the context files hold.
+	text  string
+	files []plan.File
+}
+
+// Coordinator is the agent that receives what steps send, or false for none.
+type Coordinator struct {
+	Off      bool   `yaml:"-"`
+	Model    string `yaml:"model,omitempty"`
+	Prompt   string `yaml:"prompt,omitempty"`
+	MaxTurns *int   `yaml:"maxTurns,omitempty"`
+}
+
+func (c *Coordinator) decodeNode(d *decoder, n *yaml.Node, path string) {
+	if n.Kind == yaml.ScalarNode && n.Tag == "!!bool" && n.Value == "false" {
+		c.Off = true
+		return
+	}
+	d.object(n, path, reflect.ValueOf(c).Elem())
+}
+
+func (*Coordinator) expected() string { return "{model: …, prompt: …, maxTurns: …}, or false" }
+
+// JSONSchema is the short form: none.
+func (*Coordinator) JSONSchema() map[string]any { return map[string]any{"const": false} }
+
+// ParseWorkflow validates a workflow file's content. Files that it names are read
+// relative to path. The error is [Errors].
+func ParseWorkflow(path string, data []byte, o Options) (*Workflow, error) {
+	checker, err := expr.NewChecker()
+	if err != nil {
+		return nil, err
+	}
+	shared := &workflowFiles{
+		options: o, checker: checker, uses: map[string]*Agent{}, root: filepath.Dir(absolutePath(path)), runs: map[string]*workflowFile{},
+	}
+	f := shared.parse(path, data)
+	if len(shared.found) > 0 {
+		return nil, shared.found
+	}
+	w := f.w
+	w.Plan, w.Uses, w.Unbuilt, w.Warnings = f.whole(), shared.uses, shared.unbuilt, shared.noted
+	w.Unseen = f.unseenInput(&w.Plan)
+	without := slices.DeleteFunc(sortedKeys(w.Uses), func(name string) bool { return o.Model != "" || len(w.Uses[name].Chain()) > 0 })
+	if len(without) > 0 {
+		w.Warnings = append(w.Warnings, Problem{File: path, Message: "no model is named for " + strings.Join(without, ", ") +
+			", so a run needs --model, or the class default in the config file"})
+	}
+	return w, nil
+}
+
+// workflowFiles are a workflow file and those that it includes.
+type workflowFiles struct {
+	options Options
+	checker *expr.Checker
+	// open are the absolute paths of the files that are being read, the first one
+	// outermost.
+	open []string
+	uses map[string]*Agent
+	// root is the directory of the file that the outermost run is of. runs are the files
+	// that steps run, by the names of the runs; above are the absolute paths of those
+	// that run these, and of the name that the agents of these add to their own.
+	root  string
+	runs  map[string]*workflowFile
+	above []string
+	of    string
+
+	// found is what is wrong, noted what the owner should know, unbuilt what is right
+	// and cannot be run.
+	found, noted, unbuilt Errors
+}
+
+// workflowFile is one of them.
+type workflowFile struct {
+	*report
+	*workflowFiles
+	w *Workflow
+	// data is the text of the file.
+	data []byte
+	// included are the files of steps, by the paths of the steps.
+	included map[string]*workflowFile
+	// imported are the agents of those, by their names, and where they are defined.
+	imported map[string]*workflowFile
+}
+
+// fail and what follows from it are those of the report.
+func (f *workflowFile) fail(path, expected, format string, args ...any) {
+	f.at(path, expected, format, args...)
+}
+
+// parse reads one file and all that it includes.
+func (s *workflowFiles) parse(path string, data []byte) *workflowFile {
+	abs := absolutePath(path)
+	s.open = append(s.open, abs)
+	defer func() { s.open = s.open[:len(s.open)-1] }()
+	f := &workflowFile{
+		report: newReport(path), workflowFiles: s, data: data,
+		w: &Workflow{Dir: filepath.Dir(path)}, included: map[string]*workflowFile{}, imported: map[string]*workflowFile{},
+	}
+	if s.options.Sent {
+		f.w.Dir = s.options.Dir
+	}
+	if path != "" {
+		f.w.File = filepath.Base(path)
+	}
+	if f.fill(f.w, data, workflowExample, maxWorkflowValues) {
+		f.validate()
+	}
+	s.found = slices.Concat(s.found, f.report.problems.sorted())
+	s.noted = slices.Concat(s.noted, f.report.warnings.sorted())
+	return f
+}
+
+func absolutePath(path string) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		return abs
+	}
+	return path
+}

@@ -1,0 +1,270 @@
+package spec
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/pawlrun/pawl/internal/files/expr"
+)
+
+// WorkflowLoop is what repeats a step, or steps of its own.
+type WorkflowLoop struct {
+	MaxIterations  *int           `yaml:"maxIterations,omitempty"`
+	Until          string         `yaml:"until,omitempty"`
+	UntilAgent     string         `yaml:"untilAgent,omitempty"`
+	ForEach        *ForEach       `yaml:"forEach,omitempty"`
+	MaxConcurrency *int           `yaml:"maxConcurrency,omitempty"`
+	Delay          *Duration      `yaml:"delay,omitempty"`
+	Steps          []WorkflowStep `yaml:"steps,omitempty"`
+	OutputMode     *string        `yaml:"outputMode,omitempty"`
+
+	StopWhen         []LoopStop  `yaml:"stop_when,omitempty" ours:"yes"`
+	Carry            string      `yaml:"carry,omitempty" oneof:"previous none" ours:"yes"`
+	OnLimit          string      `yaml:"on_limit,omitempty" oneof:"fail ok stopped ask" ours:"yes"`
+	OnIterationError string      `yaml:"on_iteration_error,omitempty" oneof:"fail continue" ours:"yes"`
+	OnItemError      string      `yaml:"on_item_error,omitempty" oneof:"fail_fast collect continue" ours:"yes"`
+	MinSuccess       *MinSuccess `yaml:"min_success,omitempty" ours:"yes"`
+	MaxItems         *int        `yaml:"max_items,omitempty" ours:"yes"`
+	JudgeFailuresMax *int        `yaml:"judge_failures_max,omitempty" ours:"yes"`
+}
+
+// LoopStop is one reason to end a loop.
+type LoopStop struct {
+	CEL     string       `yaml:"cel,omitempty"`
+	Regex   string       `yaml:"regex,omitempty"`
+	Judge   string       `yaml:"judge,omitempty"`
+	Command *StopCommand `yaml:"command,omitempty"`
+	Human   *HumanReview `yaml:"human,omitempty"`
+}
+
+// StopCommand is a program that says by its exit code whether a loop is done.
+type StopCommand struct {
+	Argv    []string  `yaml:"argv,omitempty"`
+	Timeout *Duration `yaml:"timeout,omitempty"`
+}
+
+// maxItems is how many items a loop may go over.
+const maxItems = 100_000
+
+// maxWorkflowValues bounds what the aliases of a workflow file may expand to.
+const maxWorkflowValues = 1 << 20
+
+// ForEach are the items of a loop: a list, or an expression that gives one.
+type ForEach struct {
+	Expression string
+	Items      []json.RawMessage
+}
+
+func (f *ForEach) decodeNode(d *decoder, n *yaml.Node, path string) {
+	switch {
+	case n.Kind == yaml.ScalarNode && n.Tag == "!!str":
+		f.Expression = n.Value
+	case n.Kind == yaml.SequenceNode && len(n.Content) > maxItems:
+		d.fail(n, path, fmt.Sprintf("at most %d items", maxItems), "has %d items", len(n.Content))
+	case n.Kind == yaml.SequenceNode:
+		f.Items = make([]json.RawMessage, len(n.Content))
+		for i, item := range n.Content {
+			f.Items[i] = d.json(nil, item, fmt.Sprintf("%s[%d]", path, i), 0)
+		}
+	default:
+		d.fail(n, path, f.expected(), "is %s", describe(n))
+	}
+}
+
+func (*ForEach) expected() string { return "a list of items, or an expression that gives one" }
+
+// JSONSchema is a list or an expression.
+func (*ForEach) JSONSchema() map[string]any {
+	return map[string]any{"anyOf": []any{map[string]any{"type": "string"}, map[string]any{"type": "array"}}}
+}
+
+// MinSuccess is how many items must succeed: a number, or a percentage of them.
+type MinSuccess struct {
+	Items   int
+	Percent float64
+}
+
+func (m *MinSuccess) decodeNode(d *decoder, n *yaml.Node, path string) {
+	text, percent := strings.CutSuffix(n.Value, "%")
+	f, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+	switch i, whole := wholeNumber(n); {
+	case n.Kind == yaml.ScalarNode && whole && i > 0 && i <= maxItems:
+		m.Items = int(i)
+	case n.Kind == yaml.ScalarNode && percent && err == nil && f > 0 && f <= 100:
+		m.Percent = f
+	default:
+		d.fail(n, path, m.expected(), "is %s", describe(n))
+	}
+}
+
+func (*MinSuccess) expected() string { return "a number of items, or a percentage such as 80%" }
+
+// JSONSchema is a number or a percentage.
+func (*MinSuccess) JSONSchema() map[string]any {
+	return map[string]any{"anyOf": []any{map[string]any{"type": "integer"}, map[string]any{"type": "string"}}}
+}
+
+// Duration is a length of time as the workflow specification writes it: hours,
+// minutes and seconds in whole numbers.
+type Duration time.Duration
+
+func (*Duration) expected() string { return "a duration such as 30m, 1h30m or 45s" }
+
+func (t *Duration) decodeNode(d *decoder, n *yaml.Node, path string) {
+	pattern := regexp.MustCompile(`^(\d+h)?(\d+m)?(\d+s)?$`)
+	length, err := time.ParseDuration(n.Value)
+	if n.Kind != yaml.ScalarNode || n.Tag != "!!str" || !pattern.MatchString(n.Value) || err != nil {
+		d.fail(n, path, t.expected(), "is %s", describe(n))
+		return
+	}
+	*t = Duration(length)
+}
+
+// JSONSchema is a text of that form.
+func (*Duration) JSONSchema() map[string]any {
+	return map[string]any{"type": "string", "pattern": `^(\d+h)?(\d+m)?(\d+s)?$`, "minLength": 2}
+}
+
+// length is the duration, 0 for none.
+func (t *Duration) length() time.Duration {
+	if t == nil {
+		return 0
+	}
+	return time.Duration(*t)
+}
+
+// validateLoop holds a step's loop to the rules.
+func (f *workflowFile) validateLoop(path string, s *WorkflowStep, above scopeOf) {
+	l := s.Loop
+	if reflect.DeepEqual(*l, WorkflowLoop{}) && !f.reported(path) {
+		f.fail(path, "forEach or maxIterations", "is empty")
+		return
+	}
+	within(f.report, path+".maxIterations", l.MaxIterations, 1, 1_000_000)
+	within(f.report, path+".maxConcurrency", l.MaxConcurrency, 0, 1_000_000)
+	within(f.report, path+".max_items", l.MaxItems, 1, maxItems)
+	within(f.report, path+".judge_failures_max", l.JudgeFailuresMax, 1, 1_000_000)
+	if l.OutputMode != nil && *l.OutputMode != "" {
+		oneOf(f.report, path+".outputMode", *l.OutputMode, "last", "cumulative")
+	}
+	if l.ForEach != nil || f.has(path+".forEach") {
+		f.validateForEach(path, l, above)
+	} else {
+		f.validateRepeat(path, s, l, above)
+	}
+	if f.has(path+".steps") && len(l.Steps) == 0 && !f.reported(path+".steps") {
+		f.fail(path+".steps", "at least one step", "is an empty list")
+	}
+	if len(l.Steps) > 0 {
+		for _, key := range []string{"agent", "instructions", "contextFiles", "model"} {
+			if at := join(strings.TrimSuffix(path, ".loop"), key); f.has(at) {
+				f.warn(at, "has no effect beside loop.steps, whose steps have their own")
+			}
+		}
+		f.validateSteps(path+".steps", l.Steps, scopeOf{loop: loopKind(l), of: l, outer: &above})
+	}
+}
+
+func (f *workflowFile) validateForEach(path string, l *WorkflowLoop, above scopeOf) {
+	for _, key := range []string{"maxIterations", "until", "untilAgent", "delay", "stop_when", "on_limit", "on_iteration_error", "judge_failures_max", "carry"} {
+		if f.has(join(path, key)) {
+			f.fail(join(path, key), "forEach, or maxIterations with what ends the loop", "a loop over items does not have it")
+		}
+	}
+	at := path + ".forEach"
+	switch {
+	case l.ForEach == nil || f.reported(at):
+	case l.ForEach.Items == nil && strings.TrimSpace(l.ForEach.Expression) == "":
+		f.fail(at, l.ForEach.expected(), "is empty")
+	case l.ForEach.Items == nil:
+		f.check(at, l.ForEach.Expression, expr.Scope{Place: expr.Items, Steps: f.results(above.steps)}, &above)
+	case len(l.ForEach.Items) == 0:
+		f.fail(at, "at least one item", "is an empty list")
+	case l.MaxItems != nil && len(l.ForEach.Items) > *l.MaxItems:
+		f.fail(at, fmt.Sprintf("at most %d items, as max_items says", *l.MaxItems), "has %d items", len(l.ForEach.Items))
+	}
+}
+
+func (f *workflowFile) validateRepeat(path string, s *WorkflowStep, l *WorkflowLoop, above scopeOf) {
+	if l.MaxIterations == nil {
+		missing(f.report, path+".maxIterations", "how often the loop may go round, or forEach")
+	}
+	for _, key := range []string{"maxConcurrency", "on_item_error", "min_success", "max_items"} {
+		if f.has(join(path, key)) && key != "maxConcurrency" {
+			f.fail(join(path, key), "forEach beside it", "is about loops over items")
+		}
+	}
+	notEmpty(f.report, path+".until", l.Until)
+	if l.Until != "" {
+		f.checkUntil(path+".until", l.Until, s)
+	}
+	if f.has(path + ".untilAgent") {
+		f.validateJudge(path+".untilAgent", l.UntilAgent)
+	}
+	for i := range l.StopWhen {
+		f.validateStop(fmt.Sprintf("%s.stop_when[%d]", path, i), &l.StopWhen[i], s, above)
+	}
+}
+
+func (f *workflowFile) validateStop(path string, stop *LoopStop, s *WorkflowStep, above scopeOf) {
+	single(f.report, path, "one of cel, regex, judge, command, human", stop.CEL != "", stop.Regex != "", stop.Judge != "", stop.Command != nil, stop.Human != nil)
+	if stop.CEL != "" {
+		f.checkUntil(path+".cel", stop.CEL, s)
+	}
+	if stop.Regex != "" {
+		if _, err := regexp.Compile("(?i)" + stop.Regex); err != nil {
+			f.fail(path+".regex", "a regular expression", "%v", err)
+		}
+	}
+	if stop.Judge != "" {
+		f.validateJudge(path+".judge", stop.Judge)
+	}
+	if stop.Command != nil {
+		f.validateArgv(path+".command.argv", stop.Command.Argv)
+		stop.Command.Argv = f.arguments(path+".command.argv", stop.Command.Argv, above)
+	}
+}
+
+// validateJudge holds an agent that ends a loop to what a judge is.
+func (f *workflowFile) validateJudge(path, name string) {
+	if !f.knownAgent(path, name) {
+		return
+	}
+	const expected = "an agent whose resultSchema has a required property done of type boolean"
+	if wrong := unfitToJudge(f.schemaOf(name)); wrong != "" {
+		f.fail(path, expected, wrong, name)
+	}
+}
+
+// unfitToJudge says why an agent cannot be a judge, by the schema of its result, and
+// nothing where it can.
+func unfitToJudge(schema json.RawMessage) string {
+	var of struct {
+		Properties map[string]json.RawMessage
+		Required   []string
+	}
+	var done struct{ Type any }
+	switch err := json.Unmarshal(schema, &of); {
+	case len(schema) == 0:
+		return "the agent %s has no resultSchema"
+	case err != nil: // is reported where the schema stands
+	case json.Unmarshal(of.Properties["done"], &done) != nil || done.Type != "boolean":
+		return "done of the agent %s is no boolean"
+	case !slices.Contains(of.Required, "done"):
+		return "done of the agent %s is not required"
+	}
+	return ""
+}
+
+// Judges reports whether the agent can end a loop by its result.
+func (a *Agent) Judges() bool {
+	return a.ResultSchema != nil && unfitToJudge(a.ResultSchema.JSON) == ""
+}

@@ -1,0 +1,236 @@
+package spec
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"github.com/pawlrun/pawl/internal/rules/plan"
+)
+
+// DefaultAgent is the name of the agent of steps that name none.
+const DefaultAgent = "default agent"
+
+// width is how many top-level steps go at once where nobody says.
+const width = 5
+
+// worktreePerStep is the isolation of steps that each have a git worktree.
+const worktreePerStep = "worktree-per-step"
+
+// plan is what the file says is to be done. The files that its steps name are read
+// now, and are part of it.
+func (f *workflowFile) plan() plan.Plan {
+	o := f.w.Options
+	p := plan.Plan{
+		Name: f.w.Name, OnFailure: o.onFailure(), Scheduler: o.scheduler(),
+		Timeout: o.Timeout.length(), Concurrency: value(o.MaxConcurrency), Worktrees: o.Isolation == worktreePerStep, Templates: true,
+	}
+	if p.Concurrency == 0 {
+		p.Width = width
+	}
+	p.Steps = f.planSteps("steps", f.w.Steps)
+	return p
+}
+
+func (o WorkflowOptions) onFailure() plan.OnFailure {
+	if o.OnStepFailure == "cascade" {
+		return plan.Cascade
+	}
+	return plan.OnFailure(o.OnStepFailure)
+}
+
+func (o WorkflowOptions) scheduler() plan.Scheduler {
+	if o.Scheduler == "dependency-first" {
+		return plan.DependencyFirst
+	}
+	return plan.Scheduler(o.Scheduler)
+}
+
+func value[T any](v *T) (zero T) {
+	if v == nil {
+		return zero
+	}
+	return *v
+}
+
+func (f *workflowFile) planSteps(path string, steps []WorkflowStep) []plan.Step {
+	out := make([]plan.Step, len(steps))
+	for i := range steps {
+		out[i] = f.planStep(fmt.Sprintf("%s[%d]", path, i), &steps[i])
+	}
+	return out
+}
+
+func (f *workflowFile) planStep(path string, s *WorkflowStep) plan.Step {
+	p := plan.Step{
+		ID: s.ID, DependsOn: s.DependsOn, Condition: s.Condition, Retries: value(s.Retries),
+		Timeout: s.Timeout.length(),
+	}
+	if s.Loop != nil {
+		p.Loop = f.planLoop(path, s)
+		return p
+	}
+	p.Timeout = cmp.Or(p.Timeout, f.w.Options.StepTimeout.length())
+	switch included := f.included[path]; {
+	case included != nil:
+		inner := included.plan()
+		p.Plan = &inner
+	case len(s.Command) > 0:
+		p.Command = &plan.Command{Argv: s.Command}
+	case s.Workflow != "":
+		p.Run = &plan.Run{Kind: "Workflow", Name: f.runName(s.Workflow), Instructions: s.text}
+	default:
+		p.Agent = f.planAgent(s)
+	}
+	return p
+}
+
+// planAgent is what an agent is to do: where nobody says, what it is for.
+func (f *workflowFile) planAgent(s *WorkflowStep) *plan.Agent {
+	name := f.use(s)
+	return &plan.Agent{
+		Name: name, Instructions: cmp.Or(s.text, f.uses[name].Identity.Description), Files: s.files, Result: f.uses[name].ResultSchema != nil,
+	}
+}
+
+func (f *workflowFile) planLoop(path string, s *WorkflowStep) *plan.Loop {
+	l := s.Loop
+	p := &plan.Loop{
+		Max: value(l.MaxIterations), Delay: l.Delay.length(), JudgeFailuresMax: value(l.JudgeFailuresMax), Carry: plan.Carry{None: l.Carry == "none"},
+	}
+	if value(l.OutputMode) == string(plan.Cumulative) {
+		p.Output = plan.Cumulative
+	}
+	if l.OnLimit != "fail" {
+		p.OnLimit = plan.OnLimit(l.OnLimit)
+	}
+	if l.OnIterationError == "continue" {
+		p.OnError = plan.IterationContinues
+	}
+	if l.Until != "" {
+		p.StopWhen = append(p.StopWhen, plan.Stop{Expression: l.Until})
+	}
+	if l.UntilAgent != "" {
+		p.StopWhen = append(p.StopWhen, plan.Stop{Judge: f.judge(l.UntilAgent)})
+	}
+	for _, stop := range l.StopWhen {
+		p.StopWhen = append(p.StopWhen, f.planStop(stop))
+	}
+	if l.ForEach != nil {
+		p.Items = planItems(l)
+	}
+	if p.Single = len(l.Steps) == 0; p.Single {
+		inner := *s
+		inner.ID, inner.DependsOn, inner.Condition, inner.Retries, inner.Timeout, inner.Loop = "", nil, "", nil, nil, nil
+		p.Body.Steps = []plan.Step{f.planStep(path, &inner)}
+		return p
+	}
+	p.Body.Steps = f.planSteps(path+".loop.steps", l.Steps)
+	p.Body.OnFailure, p.Body.Scheduler = f.w.Options.onFailure(), f.w.Options.scheduler()
+	return p
+}
+
+func (f *workflowFile) planStop(stop LoopStop) plan.Stop {
+	p := plan.Stop{Expression: stop.CEL, Regex: stop.Regex}
+	if stop.Judge != "" {
+		p.Judge = f.judge(stop.Judge)
+	}
+	if stop.Command != nil {
+		p.Command = &plan.Command{Argv: stop.Command.Argv, Timeout: stop.Command.Timeout.length()}
+	}
+	if stop.Human != nil {
+		p.Human = &plan.Human{Prompt: stop.Human.Prompt}
+	}
+	return p
+}
+
+func planItems(l *WorkflowLoop) *plan.Items {
+	p := &plan.Items{
+		Static: l.ForEach.Items, Expression: strings.TrimSpace(l.ForEach.Expression), Max: maxItems, Concurrency: value(l.MaxConcurrency),
+	}
+	if l.MaxItems != nil {
+		p.Max = *l.MaxItems
+	}
+	if l.OnItemError != "fail_fast" {
+		p.OnError = plan.OnItemError(l.OnItemError)
+	}
+	if m := l.MinSuccess; m != nil {
+		p.MinSuccess, p.MinSuccessPercent = m.Items, m.Percent
+	}
+	return p
+}
+
+// useName is the name under which the plan knows the agent of a step: that of the
+// agent itself, and more where the step changes it.
+func (f *workflowFile) useName(s *WorkflowStep) string {
+	name := cmp.Or(s.Agent, DefaultAgent)
+	if s.Model != "" {
+		name += " with " + s.Model
+	}
+	if retries := f.retries(s); retries > 0 {
+		name += fmt.Sprintf(" with %d retries", retries)
+	}
+	return f.named(name)
+}
+
+func (f *workflowFile) retries(s *WorkflowStep) int {
+	return cmp.Or(value(s.MaxRetries), value(f.w.Options.MaxRetries))
+}
+
+// use adds the agent of a step to those of the plan.
+func (f *workflowFile) use(s *WorkflowStep) string {
+	name, retries := f.useName(s), f.retries(s)
+	if f.uses[name] != nil {
+		return name
+	}
+	a := f.agent(s.Agent)
+	if s.Model != "" {
+		a.ModelPolicy.Primary = Model{Model: f.bare(s.Model)}
+		a.ModelPolicy.Fallbacks, a.ModelPolicy.Roles, a.ModelPolicy.Role, a.Role = nil, Roles{}, "", ""
+	}
+	if retries > 0 {
+		a.Budgets.MaxToolRetries = &retries
+	}
+	f.uses[name] = a
+	return name
+}
+
+// judge is the name under which the plan knows an agent that ends loops. It gives its
+// verdict and does nothing else, so one that has tools as a step has none here.
+func (f *workflowFile) judge(agent string) string {
+	s := &WorkflowStep{Agent: agent}
+	_, before := f.uses[f.useName(s)]
+	name := f.use(s)
+	a := *f.uses[name]
+	if a.Tools.Allow != nil && len(a.Tools.Allow)+len(a.Tools.Agents)+len(a.Tools.Provider) == 0 {
+		return name
+	}
+	if !before {
+		delete(f.uses, name)
+	}
+	a.Tools = Tools{Allow: Names{}}
+	name += " without tools"
+	f.uses[name] = &a
+	return name
+}
+
+// agent is an agent of the plan, the default one for "".
+func (f *workflowFile) agent(name string) *Agent {
+	o := f.owner(name)
+	w := o.w.Agents[name]
+	switch {
+	case w == nil:
+		a := &Agent{Identity: Identity{Name: DefaultAgent}, Dir: f.w.Dir, File: f.w.File}
+		a.ModelPolicy.Primary.Model = f.options.Classes["default"]
+		a.Tools.Permissions = f.w.Permissions
+		return a
+	case w.AgentFile != "":
+		a, err := o.agentFile(w)
+		if err != nil { // reported where the file is named
+			return &Agent{}
+		}
+		a.Identity.Name = cmp.Or(a.Identity.Name, name)
+		return a
+	}
+	return o.built(name, w)
+}

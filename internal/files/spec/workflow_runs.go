@@ -1,0 +1,97 @@
+package spec
+
+import (
+	"cmp"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/pawlrun/pawl/internal/rules/plan"
+)
+
+// nest reads the file that a step runs, and all that its steps run. It has agents,
+// expressions and limits of its own.
+func (f *workflowFile) nest(at, name string) {
+	const expected = "the path of a workflow file, relative to this one"
+	if f.reported(at) || f.refusedFile(at, "workflow") {
+		return
+	}
+	path := f.path(name)
+	abs, above := absolutePath(path), slices.Concat(f.above, f.open)
+	switch {
+	case slices.Contains(above, abs):
+		f.fail(at, "another file", "%s runs itself", filepath.Base(abs))
+		return
+	case f.runs[f.runName(name)] != nil:
+		return
+	case len(f.above) > maxLevels:
+		f.fail(at, fmt.Sprintf("runs of at most %d levels", maxLevels+1), "is one too many")
+		return
+	}
+	data, err := readFile(path)
+	switch {
+	case err != nil:
+		f.fail(at, expected, "cannot be read: %v", err)
+		return
+	case !ParseHeading(data).Workflow():
+		f.fail(at, expected, "%s is no workflow", name)
+		return
+	}
+	inner := &workflowFiles{
+		options: f.options, checker: f.checker, uses: f.uses, root: f.root, runs: map[string]*workflowFile{}, above: above, of: f.runName(name),
+	}
+	file := inner.parse(path, data)
+	f.found, f.noted, f.unbuilt = slices.Concat(f.found, inner.found), slices.Concat(f.noted, inner.noted), slices.Concat(f.unbuilt, inner.unbuilt)
+	f.runs[f.runName(name)] = file
+}
+
+// runName is the name under which a plan knows the run of a file: the path from the
+// file that the outermost run is of. No agent has such a name.
+func (f *workflowFile) runName(name string) string {
+	abs := absolutePath(f.path(name))
+	if rel, err := filepath.Rel(f.root, abs); err == nil {
+		name = filepath.ToSlash(rel)
+	}
+	if !strings.ContainsAny(name, "./") {
+		name = "./" + name
+	}
+	return name
+}
+
+// whole is the plan of the file of a run, with those that its steps run.
+func (f *workflowFile) whole() plan.Plan {
+	p := f.plan()
+	f.coordinate(&p)
+	f.hook()
+	for _, name := range sortedKeys(f.runs) {
+		if p.Runs == nil {
+			p.Runs = map[string]plan.Inner{}
+		}
+		inner := f.runs[name]
+		inner.w.Options.Isolation = cmp.Or(inner.w.Options.Isolation, f.w.Options.Isolation)
+		p.Runs[name] = plan.Inner{Plan: inner.whole(), File: plan.File{Path: absolutePath(inner.file), Text: string(inner.data)}}
+	}
+	return p
+}
+
+// innerOf stands between the name of an agent and that of the run, where a step of
+// another run is that run.
+const innerOf = " of "
+
+// named is the name of an agent that no other run of the tree has.
+func (f *workflowFile) named(name string) string {
+	if f.of != "" {
+		name += innerOf + f.of
+	}
+	return name
+}
+
+// CoordinatorBeside is the name of the coordinator that an agent speaks to, by the
+// agent's own name, where its workflow has one. An agent of that name is it.
+func CoordinatorBeside(name string) string {
+	if _, of, inner := strings.Cut(name, innerOf); inner {
+		return CoordinatorAgent + innerOf + of
+	}
+	return CoordinatorAgent
+}

@@ -1,0 +1,189 @@
+package spec
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/pawlrun/pawl/internal/files/expr"
+	"github.com/pawlrun/pawl/internal/rules/plan"
+)
+
+// valuesThere are the values that a text of a step may name.
+const valuesThere = "{{input}}, {{item}} and {{index}} within forEach, {{steps.ID.content}}, .status, .result or .result.KEY, and .results of a forEach"
+
+// valuesIn holds the values that a text of a step names to what the step can see. In a file of
+// the plain specification, which has no such names, a name of nothing stays as it is.
+func (f *workflowFile) valuesIn(at, text string, in scopeOf) string {
+	if f.reported(at) {
+		return text
+	}
+	ours := f.w.APIVersion != ""
+	if ours {
+		for _, name := range plan.Unknown(text) {
+			f.warn(at, "{{%s}} names no value and stays as it is; there are %s; a backslash before it, \\{{%s}}, says that it is meant", name, valuesThere, name)
+		}
+	}
+	return plan.Keep(text, func(path []string) bool {
+		wrong := f.unseen(path, in)
+		switch name := strings.Join(path, "."); {
+		case wrong == "":
+			return false
+		case ours:
+			f.fail(at, valuesThere, "{{%s}} %s; a backslash before it, \\{{%s}}, leaves it as it is", name, wrong, name)
+		default:
+			f.warn(at, "{{%s}} %s, and stays as it is", name, wrong)
+		}
+		return true
+	})
+}
+
+// unseen says why a step cannot see a value, and nothing where it can.
+func (f *workflowFile) unseen(path []string, in scopeOf) string {
+	switch root := path[0]; {
+	case root == "input" && len(path) == 1:
+	case root == "index" && len(path) == 1, root == "item":
+		if !in.forEach() {
+			return "is known within forEach alone"
+		}
+	case root == "steps" && len(path) > 2:
+		return f.unseenStep(path[1], path[2:], in)
+	default:
+		return "names no value"
+	}
+	return ""
+}
+
+func (f *workflowFile) unseenStep(id string, path []string, in scopeOf) string {
+	known := false
+	for at := &in; at != nil; at = at.outer {
+		i := slices.IndexFunc(at.steps, func(s WorkflowStep) bool { return s.ID == id })
+		if known = known || i >= 0; i < 0 || !at.above[i] {
+			continue
+		}
+		of := f.known(&at.steps[i])
+		switch field := path[0]; {
+		case (field == "content" || field == "status") && len(path) == 1, field == "result":
+			return ""
+		case field == "results" && of.ForEach:
+			return ""
+		case field == "results":
+			return "names the results of " + id + ", which is no forEach"
+		}
+		return "names no value of a step"
+	}
+	if known {
+		return "names the step " + id + ", on which this step does not depend"
+	}
+	return "names the step " + id + ", which there is not here"
+}
+
+// forEach reports whether steps are in a loop over items.
+func (in *scopeOf) forEach() bool {
+	for at := in; at != nil; at = at.outer {
+		if at.loop == expr.ForEach {
+			return true
+		}
+	}
+	return false
+}
+
+// items are those of the loop that steps are in, nil where they are not known before.
+func (in *scopeOf) items() []json.RawMessage {
+	if in.of == nil || in.of.ForEach == nil {
+		return nil
+	}
+	return in.of.ForEach.Items
+}
+
+// texts holds the texts of a step to what it can see.
+func (f *workflowFile) texts(path string, s *WorkflowStep, in scopeOf) {
+	if s.Loop != nil && len(s.Loop.Steps) == 0 { // what the loop repeats is the step itself
+		outer := in
+		in = scopeOf{loop: loopKind(s.Loop), of: s.Loop, outer: &outer}
+	}
+	at := path + ".instructions"
+	if s.Workflow != "" {
+		at = path + ".input"
+	}
+	s.text = f.valuesIn(at, s.text, in)
+	s.Command = f.arguments(path+".command", s.Command, in)
+}
+
+// arguments holds those of a command to what its step can see, and to what no value may be
+// put into.
+func (f *workflowFile) arguments(path string, argv []string, in scopeOf) []string {
+	filled := slices.Clone(argv)
+	for i, arg := range argv {
+		at := fmt.Sprintf("%s[%d]", path, i)
+		switch names := len(plan.Named(arg)) > 0; {
+		case names && i == 0:
+			f.fail(at, "the program itself", "is the program, which no value may name")
+		case names && isScript(argv[:i]):
+			f.fail(at, `the value as an argument of its own, as in [sh, -c, 'echo "$1"', sh, "{{item}}"], or $PAWL_ITEM and $PAWL_INPUT in the script`,
+				"is a script, which would run what the value holds")
+		default:
+			filled[i] = f.valuesIn(at, arg, in)
+		}
+	}
+	return filled
+}
+
+// interpreters are the programs that run an argument, by the option that is before it.
+var interpreters = []struct{ program, option *regexp.Regexp }{
+	{regexp.MustCompile(`^(ba|da|z|k|a|fi|c|tc)?sh$`), regexp.MustCompile(`^-[a-zA-Z]*c$`)},
+	{regexp.MustCompile(`^(python|pypy)[0-9.]*$`), regexp.MustCompile(`^-[a-zA-Z]*c$`)},
+	{regexp.MustCompile(`^(perl|ruby|lua|osascript)[0-9.]*$`), regexp.MustCompile(`^-[a-zA-Z]*[eE]$`)},
+	{regexp.MustCompile(`^(node|bun|deno)$`), regexp.MustCompile(`^(-[a-z]*[ep]|--eval|--print|eval)$`)},
+	{regexp.MustCompile(`^php$`), regexp.MustCompile(`^-[rBRE]$`)},
+	{regexp.MustCompile(`^(pwsh|powershell)(\.exe)?$`), regexp.MustCompile(`(?i)^-c(ommand)?$`)},
+	{regexp.MustCompile(`^(su|runuser|script)$`), regexp.MustCompile(`^(-[a-zA-Z]*c|--command)$`)},
+}
+
+// isScript reports whether what follows the beginning of a command line is a script.
+func isScript(before []string) bool {
+	last := before[len(before)-1]
+	return slices.ContainsFunc(before[:len(before)-1], func(word string) bool {
+		for _, known := range interpreters {
+			if known.program.MatchString(filepath.Base(word)) && known.option.MatchString(last) {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// unseenInput is a warning about a workflow whose later steps are not told its INPUT,
+// although none of its steps asks for it.
+func (f *workflowFile) unseenInput(p *plan.Plan) []Problem {
+	var told, blind []string
+	first := 0
+	for i := range p.Steps {
+		switch s := &p.Steps[i]; {
+		case !s.Tells():
+		case len(s.DependsOn) == 0:
+			told = append(told, s.ID)
+		default:
+			if len(blind) == 0 {
+				first = i
+			}
+			blind = append(blind, s.ID)
+		}
+	}
+	if len(blind) == 0 || p.AsksForInput() {
+		return nil
+	}
+	const most = 3
+	if more := len(blind) - most; more > 1 {
+		blind = append(blind[:most:most], fmt.Sprintf("%d more", more))
+	}
+	who := "INPUT is told to no step, because the first ones run programs"
+	if len(told) > 0 {
+		who = "INPUT is told only to the steps without dependsOn (" + strings.Join(told, ", ") + ")"
+	}
+	at := fmt.Sprintf("steps[%d]", first)
+	return []Problem{f.problem(f.place(at), at, "", "%s; %s would see it where instructions say {{input}}", who, strings.Join(blind, ", "))}
+}

@@ -1,0 +1,135 @@
+package sandbox
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/pawlrun/pawl/internal/host/egress"
+)
+
+// Machine is what this machine can do for a program. It is safe for concurrent
+// use.
+type Machine struct {
+	shim     Shim
+	findings []Finding
+	// supervises: this program can start itself as a supervisor.
+	supervises bool
+	// swept: what killed processes left behind is looked for once.
+	swept sync.Once
+}
+
+// Finding says whether a tier works here.
+type Finding struct {
+	Tier  Tier `json:"tier"`
+	Works bool `json:"works"`
+	// Why is what went wrong, Help how to get the tier. Where no tier is, Why
+	// says why commands have no supervisor either.
+	Why  string `json:"why,omitempty"`
+	Help string `json:"help,omitempty"`
+	// StartMs is how long the trial took, from before the start of a command
+	// to after its end, in milliseconds.
+	StartMs int64 `json:"startMs,omitempty"`
+}
+
+// probeTimeout bounds the trial of one tier.
+const probeTimeout = 10 * time.Second
+
+// Detect tries each tier by running a command in it, see [Main] for the shim.
+// It writes nothing but temporary files.
+func Detect(ctx context.Context, shim Shim) *Machine {
+	m := &Machine{shim: shim}
+	for _, t := range Tiers() {
+		m.findings = append(m.findings, m.try(ctx, t))
+	}
+	return m
+}
+
+// Strongest tries the tiers that are no stronger than most, until one works,
+// and says so only of that one and of those that failed before it. It is what
+// a run needs to know; [Detect] is for people. Empty means all tiers.
+func Strongest(ctx context.Context, shim Shim, most Tier) *Machine {
+	m := &Machine{shim: shim}
+	for _, t := range Tiers() {
+		if most != "" && !most.AtLeast(t) {
+			m.findings = append(m.findings, Finding{Tier: t, Why: "the owner allows no tier above " + string(most)})
+			continue
+		}
+		f := m.try(ctx, t)
+		m.findings = append(m.findings, f)
+		if f.Works {
+			break
+		}
+	}
+	return m
+}
+
+// Findings are what was found, the strongest tier first.
+func (m *Machine) Findings() []Finding { return slices.Clone(m.findings) }
+
+// Tier is the strongest tier that works.
+func (m *Machine) Tier() Tier {
+	for _, f := range m.findings {
+		if f.Works {
+			return f.Tier
+		}
+	}
+	return None
+}
+
+// Why says why there is no stronger tier, in one sentence.
+func (m *Machine) Why() string {
+	var why []string
+	for _, f := range m.findings {
+		if f.Works {
+			break
+		}
+		why = append(why, string(f.Tier)+": "+f.Why)
+	}
+	return strings.Join(why, "; ")
+}
+
+// Holds says whether a tier holds a policy; the error, which wraps
+// [ErrUnavailable], says what it does not hold.
+func (t Tier) Holds(p Policy) error {
+	p = p.withDefaults()
+	switch {
+	case t == None && (p.Egress.Network != egress.NetworkHost || p.Filesystem != FilesystemFull):
+		return fmt.Errorf("%w: without a sandbox, nothing holds network: %s and filesystem: %s", ErrUnavailable, p.Egress.Network, p.Filesystem)
+	case t == Landlock && p.Egress.Network == egress.NetworkAllowlist:
+		return fmt.Errorf("%w: network: allowlist needs the bubblewrap or the namespaces tier, because only there is a network of the command's own", ErrUnavailable)
+	}
+	return nil
+}
+
+func (m *Machine) try(ctx context.Context, t Tier) Finding {
+	f := Finding{Tier: t}
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	if t == None {
+		f.Works = true
+		if !m.supervises {
+			f.Why = plainly(m.probe(ctx, None))
+		}
+		m.supervises = f.Why == ""
+		return f
+	}
+	start := time.Now()
+	if err := m.probe(ctx, t); err != nil {
+		f.Why, f.Help = plainly(err), helpFor(t, err)
+		return f
+	}
+	m.supervises = true
+	f.Works, f.StartMs = true, max(1, time.Since(start).Milliseconds())
+	return f
+}
+
+func plainly(err error) string {
+	if err == nil {
+		return ""
+	}
+	return strings.TrimPrefix(err.Error(), "sandbox: ")
+}

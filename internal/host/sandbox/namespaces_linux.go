@@ -1,0 +1,303 @@
+//go:build amd64 || arm64
+
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/pawlrun/pawl/internal/host/egress"
+)
+
+// unshare starts a process in namespaces of its own, with the capabilities that
+// building them needs.
+func unshare(attr *syscall.SysProcAttr, network egress.Network) {
+	attr.Cloneflags = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWIPC
+	if network != egress.NetworkHost {
+		attr.Cloneflags |= unix.CLONE_NEWNET
+	}
+	attr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN}
+	// Root keeps every user that there is, because workspaces belong to others.
+	// Only the one outside may say so. Anybody else is mapped alone, and does it
+	// inside: a process that hides itself cannot open the files of its child.
+	if os.Getuid() == 0 {
+		attr.UidMappings, attr.GidMappings = everybody("/proc/self/uid_map"), everybody("/proc/self/gid_map")
+	}
+}
+
+// everybody maps those that exist here to themselves.
+func everybody(file string) []syscall.SysProcIDMap {
+	b, _ := os.ReadFile(file)
+	var all []syscall.SysProcIDMap
+	for line := range strings.Lines(string(b)) {
+		if f := strings.Fields(line); len(f) == 3 {
+			first, _ := strconv.Atoi(f[0])
+			count, _ := strconv.Atoi(f[2])
+			all = append(all, syscall.SysProcIDMap{ContainerID: first, HostID: first, Size: count})
+		}
+	}
+	return all
+}
+
+// build does what is needed before a command can start in new namespaces.
+func (u *unshared) build() error {
+	if u.User != nil {
+		if err := mapMyself(*u.User, *u.Group); err != nil {
+			return fmt.Errorf("map the user: %w", err)
+		}
+	}
+	if err := mountAll(u.Mounts); err != nil {
+		return err
+	}
+	if u.Loopback {
+		if err := raiseLoopback(); err != nil {
+			return fmt.Errorf("start the loopback: %w", err)
+		}
+	}
+	return nil
+}
+
+// mapMyself makes this process the user that it was outside. Groups cannot be
+// left any more, because some files are closed to their members alone.
+func mapMyself(user, group int) error {
+	for _, m := range []struct{ file, text string }{
+		{"setgroups", "deny"}, {"uid_map", fmt.Sprintf("%d %d 1", user, user)}, {"gid_map", fmt.Sprintf("%d %d 1", group, group)},
+	} {
+		if err := os.WriteFile("/proc/self/"+m.file, []byte(m.text), 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// raiseLoopback makes 127.0.0.1 answer in a new network.
+func raiseLoopback() error {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	lo, err := unix.NewIfreq("lo")
+	if err != nil {
+		return err
+	}
+	lo.SetUint16(unix.IFF_UP)
+	return unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, lo)
+}
+
+// mountAll builds a file system of steps. What they show is held before the first
+// of them lies over any of it.
+func mountAll(mounts []mount) error {
+	steps, err := prepared(mounts)
+	defer func() {
+		for _, s := range steps {
+			_ = unix.Close(s.tree)
+		}
+	}()
+	if err != nil {
+		return err
+	}
+	for _, s := range steps {
+		if err := s.put(); err != nil && !(s.Optional && errors.Is(err, unix.ELOOP)) {
+			return fmt.Errorf("mount %s: %w", s.At, err)
+		}
+	}
+	return nil
+}
+
+// step is a mount that is made, and not yet where it belongs.
+type step struct {
+	mount
+	tree int
+}
+
+func prepared(mounts []mount) ([]step, error) {
+	var steps []step
+	for _, m := range mounts {
+		for _, m := range m.parts() {
+			tree, err := m.tree()
+			switch {
+			case m.Optional && errors.Is(err, fs.ErrNotExist):
+			case err != nil:
+				return steps, fmt.Errorf("mount %s: %w", m.At, err)
+			default:
+				steps = append(steps, step{m, tree})
+			}
+		}
+	}
+	return steps, nil
+}
+
+const (
+	// The kinds of mount that a directory of devices consists of.
+	mountDevice    mountKind = "device"
+	mountTerminals mountKind = "terminals"
+	mountLink      mountKind = "link"
+	mountSeal      mountKind = "seal"
+)
+
+// parts are the steps that a step consists of.
+func (m mount) parts() []mount {
+	parts := []mount{m}
+	switch m.Kind {
+	case mountProcesses:
+		for _, name := range []string{"bus", "irq", "sys", "sysrq-trigger"} { // which are of the machine
+			path := m.At + "/" + name
+			parts = append(parts, mount{Kind: mountBind, From: path, At: path, ReadOnly: true, Optional: true})
+		}
+		return parts
+	case mountDevices:
+		return m.devices()
+	}
+	return parts
+}
+
+// devices are the steps that a directory of devices consists of.
+func (m mount) devices() []mount {
+	parts := []mount{{Kind: mountMemory, At: m.At, Size: 1 << 20}}
+	for _, name := range []string{"null", "zero", "full", "random", "urandom", "tty"} {
+		parts = append(parts, mount{Kind: mountDevice, From: "/dev/" + name, At: m.At + "/" + name, Optional: true})
+	}
+	for _, l := range [][2]string{{"fd", "/proc/self/fd"}, {"stdin", "/proc/self/fd/0"}, {"stdout", "/proc/self/fd/1"}, {"stderr", "/proc/self/fd/2"}, {"ptmx", "pts/ptmx"}} {
+		parts = append(parts, mount{Kind: mountLink, From: l[1], At: m.At + "/" + l[0]})
+	}
+	return append(parts,
+		mount{Kind: mountTerminals, At: m.At + "/pts"},
+		mount{Kind: mountMemory, At: m.At + "/shm", Size: m.Size, Mode: 0o1777},
+		mount{Kind: mountSeal, At: m.At})
+}
+
+// tree makes what a step mounts, nowhere yet. What needs none has -1.
+func (m mount) tree() (int, error) {
+	switch m.Kind {
+	case mountBind, mountDevice:
+		if m.At == "/" {
+			return -1, nil
+		}
+		return m.clone()
+	case mountMemory:
+		options := [][2]string{{"mode", fmt.Sprintf("%o", m.permissions())}}
+		if m.Size > 0 {
+			options = append(options, [2]string{"size", fmt.Sprint(m.Size)})
+		}
+		return newFileSystem("tmpfs", m.attributes(), options...)
+	case mountProcesses:
+		return newFileSystem("proc", m.attributes()|unix.MOUNT_ATTR_NOEXEC)
+	case mountTerminals:
+		return newFileSystem("devpts", unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NOEXEC, [2]string{"ptmxmode", "0666"}, [2]string{"mode", "0620"})
+	}
+	return -1, nil
+}
+
+func (m mount) permissions() uint32 {
+	if m.Mode == 0 {
+		return 0o755
+	}
+	return m.Mode
+}
+
+func (m mount) attributes() int {
+	attributes := unix.MOUNT_ATTR_NOSUID
+	if m.Kind != mountDevice {
+		attributes |= unix.MOUNT_ATTR_NODEV
+	}
+	if m.ReadOnly {
+		attributes |= unix.MOUNT_ATTR_RDONLY
+	}
+	return attributes
+}
+
+// clone is what a bind shows. A command that runs beside this one may put a link
+// where a directory was: no link is followed.
+func (m mount) clone() (int, error) {
+	from, err := openPath(m.From)
+	if err != nil {
+		return -1, err
+	}
+	defer unix.Close(from)
+	tree, err := unix.OpenTree(from, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE|unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
+	if err != nil {
+		return -1, err
+	}
+	return tree, m.restrict(tree, "", unix.AT_EMPTY_PATH)
+}
+
+// restrict gives a tree of mounts the attributes of a step.
+func (m mount) restrict(dir int, path string, flags uint) error {
+	attr := unix.MountAttr{Attr_set: uint64(m.attributes()), Propagation: unix.MS_PRIVATE}
+	return unix.MountSetattr(dir, path, flags|unix.AT_RECURSIVE, &attr)
+}
+
+func newFileSystem(name string, attributes int, options ...[2]string) (int, error) {
+	fd, err := unix.Fsopen(name, unix.FSOPEN_CLOEXEC)
+	if err != nil {
+		return -1, err
+	}
+	defer unix.Close(fd)
+	for _, o := range options {
+		if err := unix.FsconfigSetString(fd, o[0], o[1]); err != nil {
+			return -1, fmt.Errorf("%s: %w", o[0], err)
+		}
+	}
+	if err := unix.FsconfigCreate(fd); err != nil {
+		return -1, err
+	}
+	return unix.Fsmount(fd, unix.FSMOUNT_CLOEXEC, attributes)
+}
+
+// put does a step.
+func (s step) put() error {
+	switch {
+	case s.Kind == mountLink:
+		return os.Symlink(s.From, s.At)
+	case s.Kind == mountSeal:
+		return unix.MountSetattr(unix.AT_FDCWD, s.At, 0, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
+	case s.At == "/": // which is a mount of these namespaces already
+		return s.restrict(unix.AT_FDCWD, s.At, 0)
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(s.tree, &st); err != nil {
+		return err
+	}
+	at, err := place(s.At, st.Mode&unix.S_IFMT == unix.S_IFDIR)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(at)
+	return unix.MoveMount(s.tree, "", at, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
+}
+
+// place opens what is mounted on, and makes it where it is not there.
+func place(path string, dir bool) (int, error) {
+	at, err := openPath(path)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return at, err
+	}
+	in, err := place(filepath.Dir(path), true)
+	if err != nil {
+		return -1, err
+	}
+	defer unix.Close(in)
+	if name := filepath.Base(path); dir {
+		err = unix.Mkdirat(in, name, 0o755)
+	} else {
+		err = unix.Mknodat(in, name, unix.S_IFREG|0o644, 0)
+	}
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return -1, err
+	}
+	return openPath(path)
+}
+
+// openPath opens a file or directory by its own name, without reading it.
+func openPath(path string) (int, error) {
+	return unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS})
+}

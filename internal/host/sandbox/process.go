@@ -1,0 +1,326 @@
+package sandbox
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/pawlrun/pawl/internal/host/egress"
+)
+
+// Command is what a box shall run.
+type Command struct {
+	// Args are the program, by its path, and its arguments.
+	Args []string
+	Dir  string
+	Env  []string
+	// Input is what the command reads; nil is nothing. Output takes what it prints.
+	Input, Output *os.File
+	// Grants are what it may write besides.
+	Grants []Grant
+}
+
+// End is how a command ended.
+type End struct {
+	Code int
+	// Signal is what killed it; 0 where nothing did, and Code counts.
+	Signal syscall.Signal
+	// Limit is the limit for which it was killed: memory or processes.
+	Limit string
+	// Reached are the machines that it asked for, where a list bounds them.
+	Reached []Reach
+	// Changed are the protected paths that it changed.
+	Changed []Change
+}
+
+// Process is a command that runs in a box, with all that it started.
+type Process struct {
+	supervisor *exec.Cmd
+	control    *os.File
+	ended      chan struct{}
+	trouble    *trouble
+	// proxy is nil where nothing may be reached, or everything.
+	proxy *proxy
+	// before are what was there of what the tier does not keep the command from.
+	before []*snapshot
+
+	end    End
+	lost   error
+	kill   sync.Once
+	waited sync.Once
+	// adopts: what the supervisor leaves falls to this process.
+	adopts   bool
+	statuses *json.Decoder
+	status   *os.File
+}
+
+const (
+	// startTimeout bounds the start of a command.
+	startTimeout = 20 * time.Second
+	// killGrace is how long a supervisor has to kill what it watches.
+	killGrace = 5 * time.Second
+)
+
+// Start starts a command and returns when it runs. An error of the command
+// itself (no such program, arguments that are too long) wraps the system's.
+func (b *Box) Start(c Command) (*Process, error) {
+	p := &Process{ended: make(chan struct{}), trouble: &trouble{}, adopts: b.shim.adopts}
+	if b.tier == None {
+		return p, p.start(b, view{}, c)
+	}
+	v, err := b.view(c.Grants)
+	if err != nil {
+		return nil, err
+	}
+	if p.before, err = b.snapshots(v, b.granted(c.Grants)); err != nil {
+		return nil, err
+	}
+	if err := p.start(b, v, c); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+func (p *Process) start(b *Box, v view, c Command) error {
+	controlOut, control, err := os.Pipe()
+	if err != nil {
+		return fmt.Errorf("sandbox: %w", err)
+	}
+	defer controlOut.Close()
+	status, statusIn, err := os.Pipe()
+	if err != nil {
+		control.Close()
+		return fmt.Errorf("sandbox: %w", err)
+	}
+	defer statusIn.Close()
+	p.control, p.status, p.statuses = control, status, json.NewDecoder(status)
+	todo := b.plan(v, c)
+	p.supervisor = b.command(v)
+	p.supervisor.Stderr = p.trouble
+	if todo.Input = c.Input != nil; todo.Input {
+		p.supervisor.Stdin = c.Input
+	}
+	p.supervisor.ExtraFiles = []*os.File{controlOut, statusIn, c.Output, b.shim.exe}
+	var listener *os.File
+	if len(todo.Listen) > 0 {
+		ours, theirs, err := channel()
+		if err != nil {
+			control.Close()
+			status.Close()
+			return err
+		}
+		defer theirs.Close()
+		defer ours.Close()
+		p.supervisor.ExtraFiles, listener = append(p.supervisor.ExtraFiles, theirs), ours
+	}
+	if err := p.supervisor.Start(); err != nil {
+		control.Close()
+		status.Close()
+		return b.refused(err)
+	}
+	statusIn.Close()
+	controlOut.Close()
+	err = p.begin(todo)
+	if err == nil && listener != nil {
+		err = p.connect(listener, b.policy.Egress, todo.Listen[1:])
+	}
+	if err != nil {
+		p.Kill()
+		p.await()
+		status.Close()
+		return p.explain(err)
+	}
+	go p.listen()
+	return nil
+}
+
+// command is the supervisor's.
+func (b *Box) command(v view) *exec.Cmd {
+	cmd := &exec.Cmd{Path: programPath, Args: []string{"pawl", supervisorArg}, Dir: "/", Env: []string{}, SysProcAttr: &syscall.SysProcAttr{Setsid: true}}
+	switch b.tier {
+	case Bubblewrap:
+		cmd.Path, _ = findBubblewrap()
+		cmd.Args = append([]string{"bwrap"}, v.wrap(b.policy.Egress.Network, b.policy.Limits.MemoryBytes, b.temp, b.home)...)
+	case Namespaces:
+		unshare(cmd.SysProcAttr, b.policy.Egress.Network)
+	}
+	return cmd
+}
+
+// refused says what a supervisor that does not start was refused.
+func (b *Box) refused(err error) error {
+	if refusal, ok := errors.AsType[*fs.PathError](err); ok && b.tier == Namespaces {
+		return fmt.Errorf("sandbox: new namespaces are refused: %w", refusal.Err)
+	}
+	return fmt.Errorf("sandbox: start: %w", err)
+}
+
+// plan is what the supervisor is told.
+func (b *Box) plan(v view, c Command) plan {
+	if b.tier == None {
+		return barePlan(c)
+	}
+	todo := plan{Args: c.Args, Env: c.Env, Dir: c.Dir, Limits: b.policy.Limits, Families: ownNetwork}
+	if b.tier.mounts() {
+		todo.Namespace = true
+		if b.tier == Namespaces {
+			todo.Unshared, todo.Landlock = b.unshared(v), v.within()
+		} else {
+			todo.OwnSockets = b.policy.Egress.Network == egress.NetworkHost
+		}
+		if !v.full {
+			todo.Env = with(cached(todo.Env, v), "TMPDIR=/tmp")
+		}
+		if b.policy.Egress.Network == egress.NetworkAllowlist {
+			todo.Listen = append([]uint16{proxyPort}, lentPorts(b.policy.Egress)...)
+			todo.Env = with(todo.Env, proxyVariables(b.policy.Egress)...)
+		}
+		return todo
+	}
+	if b.policy.Egress.Network == egress.NetworkNone {
+		todo.Families = []int{}
+	}
+	todo.Landlock = v.rules(b.temp, b.home)
+	todo.Env = lookingOnly(todo.Env)
+	if !v.full {
+		todo.Env = moved(cached(todo.Env, v), v, b.temp, b.home)
+	}
+	return todo
+}
+
+// begin tells the supervisor what to do and waits until it is done.
+func (p *Process) begin(todo plan) error {
+	line, err := json.Marshal(todo)
+	if err != nil {
+		return err
+	}
+	if err := p.status.SetReadDeadline(time.Now().Add(startTimeout)); err != nil {
+		return err
+	}
+	// A supervisor that is gone reads nothing; why, its report says, or bwrap's.
+	if _, err := p.control.Write(append(line, '\n')); err != nil && !errors.Is(err, syscall.EPIPE) {
+		return err
+	}
+	var r report
+	if err := p.statuses.Decode(&r); err != nil {
+		return err
+	}
+	switch {
+	case r.Started:
+		return p.status.SetReadDeadline(time.Time{})
+	case r.Errno != 0:
+		return fmt.Errorf("%s: %w", strings.TrimSuffix(r.Error, ": "+r.Errno.Error()), r.Errno)
+	}
+	return errors.New(r.Error)
+}
+
+// connect serves the proxy of the command, and the machine's own ports, on the
+// sockets that the supervisor made.
+func (p *Process) connect(from *os.File, rules egress.Rules, ports []uint16) error {
+	l, err := takeListener(from)
+	if err != nil {
+		return fmt.Errorf("take the socket of the proxy: %w", err)
+	}
+	serving := newProxy(rules)
+	serving.serve(l)
+	for _, port := range ports {
+		l, err := takeListener(from)
+		if err != nil {
+			serving.close()
+			return fmt.Errorf("take the socket of port %d: %w", port, err)
+		}
+		serving.lend(l, port)
+	}
+	p.proxy = serving
+	return nil
+}
+
+// explain adds what bwrap said about a start that failed.
+func (p *Process) explain(err error) error {
+	if said := p.trouble.String(); said != "" && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)) {
+		return fmt.Errorf("sandbox: start: %s", said)
+	}
+	return fmt.Errorf("sandbox: start: %w", err)
+}
+
+// listen waits for the end of the command.
+func (p *Process) listen() {
+	defer p.status.Close()
+	defer close(p.ended)
+	var r report
+	if err := p.statuses.Decode(&r); err != nil {
+		p.lost = fmt.Errorf("sandbox: the supervisor of the command is gone: %w", err)
+		p.end = End{Signal: syscall.SIGKILL}
+		return
+	}
+	p.end = End{Code: r.Exit, Signal: r.Signal, Limit: r.Limit}
+}
+
+// Terminate asks the command and its process group to end.
+func (p *Process) Terminate() { _, _ = p.control.Write([]byte{orderTerminate}) }
+
+// Kill ends the command and all that it started.
+func (p *Process) Kill() { p.kill.Do(func() { p.control.Close() }) }
+
+// Ended is closed when the command has ended. What it left in the background
+// runs until [Process.Wait] or [Process.Kill].
+func (p *Process) Ended() <-chan struct{} { return p.ended }
+
+// Wait kills what still runs, and returns when nothing does any more.
+func (p *Process) Wait() (End, error) {
+	p.Kill()
+	p.await()
+	<-p.ended
+	for _, s := range p.before {
+		p.end.Changed = append(p.end.Changed, s.settle()...)
+	}
+	p.before = nil
+	if p.proxy != nil {
+		p.proxy.close()
+		p.end.Reached = p.proxy.reaches()
+	}
+	return p.end, p.lost
+}
+
+// await waits for the supervisor, and kills it when it cannot end.
+func (p *Process) await() {
+	p.waited.Do(func() {
+		late := time.AfterFunc(killGrace, func() { _ = syscall.Kill(-p.supervisor.Process.Pid, syscall.SIGKILL) })
+		defer late.Stop()
+		// How it ended says nothing of the command, but one that was killed has
+		// not ended what it watched.
+		if err := p.supervisor.Wait(); err != nil && p.adopts {
+			killOrphans()
+		}
+	})
+}
+
+// trouble keeps the first words of what a supervisor or bwrap complains about.
+type trouble struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+const maxTrouble = 4 << 10
+
+// Write never fails.
+func (t *trouble) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.text = append(t.text, p[:min(len(p), maxTrouble-len(t.text))]...)
+	return len(p), nil
+}
+
+func (t *trouble) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return strings.TrimSpace(string(t.text))
+}

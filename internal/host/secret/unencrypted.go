@@ -1,0 +1,73 @@
+package secret
+
+import (
+	"encoding/json"
+	"net"
+	"net/netip"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/pawlrun/pawl/internal/host/egress"
+)
+
+// plainAddress is an address of which everything on the way can be read by who
+// carries it.
+var plainAddress = regexp.MustCompile(`(?i)\b(?:http|ws|ftp|telnet)://([^/?#\s\\]*)`)
+
+// inPlainSight finds a machine that a call names with an address without
+// encryption, among those that it reaches. This machine's own is none: nobody
+// carries what is sent to it.
+func inPlainSight(args json.RawMessage, reached []string) (host string, found bool) {
+	var doc any
+	if json.Unmarshal(args, &doc) != nil {
+		return "", false
+	}
+	eachText(doc, func(text string) {
+		for _, m := range plainAddress.FindAllStringSubmatch(text, -1) {
+			name := hostIn(m[1])
+			if !loopback(name) && (name == "" || slices.Contains(reached, name)) {
+				host, found = name, true
+			}
+		}
+	})
+	return host, found
+}
+
+// eachText visits every text of a document.
+func eachText(doc any, visit func(string)) {
+	switch v := doc.(type) {
+	case string:
+		visit(v)
+	case []any:
+		for _, e := range v {
+			eachText(e, visit)
+		}
+	case map[string]any:
+		for name, e := range v {
+			visit(name)
+			eachText(e, visit)
+		}
+	}
+}
+
+// hostIn is the machine of what stands between the slashes of an address; empty
+// where that is no plain name of one.
+func hostIn(authority string) string {
+	host := authority[strings.LastIndexByte(authority, '@')+1:]
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	name, err := egress.CanonicalHost(host)
+	if err != nil {
+		return ""
+	}
+	return name
+}
+
+func loopback(host string) bool {
+	if a, err := netip.ParseAddr(host); err == nil {
+		return a.IsLoopback()
+	}
+	return host == "localhost" || strings.HasSuffix(host, ".localhost")
+}

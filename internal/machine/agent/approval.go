@@ -1,0 +1,205 @@
+package agent
+
+import (
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/machine"
+	"github.com/pawlrun/pawl/internal/rules/policy"
+)
+
+// resolve asks for the facts about the call as it is to run.
+func (c *call) resolve() machine.Resolve {
+	r := machine.Resolve{CallID: c.ref.CallID, Call: c.ref}
+	if c.given != nil {
+		r.Call.Args, r.Call.ArgsText, r.EditedBy = c.given.args, "", c.given.by
+	}
+	return r
+}
+
+// key is the call's idempotency key. Other arguments are another action.
+func (c *call) key(run string) string {
+	key := run + ":" + c.ref.CallID
+	if c.edit != nil {
+		key += ":" + c.resolved.Digest
+	}
+	return key
+}
+
+// undecided reports whether a step may be before a call, as [Machine.nextStep] finds
+// it, whatever holds for all calls.
+func (p *permissions) undecided(r *run, c *call) bool {
+	switch {
+	case !c.idle():
+		return false
+	case c.resolved == nil || c.resolved.Problem != nil || c.orphan || c.retry.due() || c.repeats.blocked != nil,
+		c.verdict == nil || !permits(c.verdict.Decision):
+		return true
+	case unasked(c.verdict.Decision):
+		return p.rules(r).Met(c.resolved)
+	}
+	return c.pending == nil || p.nextApproval(r, c) != nil
+}
+
+// nextApproval brings a call that needs an approval one step further.
+func (p *permissions) nextApproval(r *run, c *call) machine.Action {
+	if c.pending == nil {
+		return record(p.question(r, c))
+	}
+	decided := c.approval()
+	if decided == nil {
+		return p.answer(r, c)
+	}
+	switch decided.Kind {
+	case event.ApprovalApproved:
+		return nil
+	case event.ApprovalExpired:
+		return record(c.rejected(event.ErrorExpired, nobodyDecided))
+	}
+	return record(c.rejected(event.ErrorRejected, decided.Reason))
+}
+
+// answer decides about a question that nobody need be asked any more, nil where
+// somebody must be.
+func (p *permissions) answer(r *run, c *call) machine.Action {
+	switch by := p.since(r, c); {
+	case p.editorApproves(r, c):
+		return record(c.pending.Resolve(event.Resolution{
+			Kind: event.ApprovalApproved, Approver: c.edit.Approver, Reason: c.edit.Reason, At: c.edit.At, Principal: c.edit.Principal,
+		}))
+	case r.cfg.answeredBy() != "":
+		return record(r.answerBeforehand(c))
+	case c.pending.Late(r.Now):
+		return record(c.resolution(event.ApprovalExpired, "", nobodyDecided, later(*c.pending.ExpiresAt, r.TakenUp)))
+	case by != nil:
+		return record(c.pending.Resolve(event.Resolution{
+			Kind: event.ApprovalApproved, Approver: by.By, Reason: "allowed for this run: " + by.Permission.String(), At: later(c.since, r.TakenUp), Principal: by.Principal,
+		}))
+	}
+	return nil
+}
+
+// since is what a person allowed after a call was asked about, and by which
+// nobody would ask about it now; nil for nothing.
+func (p *permissions) since(r *run, c *call) *event.PermissionAdded {
+	if c.pending.Offer == nil || c.attempt > 0 || len(p.added) == 0 || !unasked(p.judge(r, c).Decision) {
+		return nil
+	}
+	for i := range p.added {
+		if p.added[i].Permission == *c.pending.Offer {
+			return &p.added[i]
+		}
+	}
+	return nil
+}
+
+const nobodyDecided = "nobody decided in time"
+
+// question opens an approval: what is asked about, by which rule, and until
+// when.
+func (p *permissions) question(r *run, c *call) event.ToolPendingApproval {
+	q := event.ToolPendingApproval{
+		CallID: c.ref.CallID, Tool: c.ref.Name, Args: c.resolved.Args, Digest: c.resolved.Digest,
+		Reason: c.verdict.Reason, Rule: c.verdict.Rule, Policy: p.policy,
+	}
+	if c.resolved.Facts != nil {
+		q.Risk, q.Runs = c.resolved.Facts.Risk, c.resolved.Facts.Runs
+		q.Digest = event.AskedDigest(q.Digest, q.Runs)
+	}
+	if c.hooks.asked == nil {
+		q.Offer = p.rules(r).Permission(c.resolved)
+	}
+	if s := r.cfg.Approvals.Seconds; s > 0 {
+		at := later(c.since, r.TakenUp).Add(time.Duration(s * float64(time.Second)))
+		q.ExpiresAt, q.OnExpiry = &at, r.cfg.Approvals.OnTimeout
+	}
+	return q
+}
+
+// later is the time that counts for what is decided about a call. It depends on
+// the call alone and not on which others were decided at the same moment, so
+// that a replay finds the same.
+func later(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
+}
+
+func (c *call) resolution(kind event.ApprovalKind, by, why string, at time.Time) event.Resolving {
+	return c.pending.Resolve(event.Resolution{Kind: kind, Approver: by, Reason: why, At: at})
+}
+
+// answeredBy names the setting that answers every question beforehand, or is
+// empty.
+func (c *Config) answeredBy() string {
+	switch c.Approve {
+	case ApproveAll, ApproveDeny:
+		return "--approve " + string(c.Approve)
+	case ApproveBypass:
+		return "approvals.mode: bypass"
+	}
+	return ""
+}
+
+func (r *run) answerBeforehand(c *call) event.Resolving {
+	kind := event.ApprovalApproved
+	if r.cfg.Approve == ApproveDeny {
+		kind = event.ApprovalRejected
+	}
+	by := r.cfg.answeredBy()
+	return c.resolution(kind, by, "decided by the run's setting "+by, later(c.since, r.TakenUp))
+}
+
+// editorApproves reports whether whoever edited the call has approved what it
+// became: they wrote these arguments, and no rule asks about them that did not
+// ask about the ones that they saw.
+func (p *permissions) editorApproves(r *run, c *call) bool {
+	if c.edit == nil || c.edit.spent || c.edit.Policy != c.pending.Policy || c.hooks.added(c.edit.asked) {
+		return false
+	}
+	rules := p.rules(r)
+	_, before := rules.Explain(c.edit.before)
+	_, now := rules.Explain(c.resolved)
+	return !slices.ContainsFunc(now, func(v policy.Verdict) bool {
+		return v.Decision == event.DecisionAsk && !slices.Contains(before, v)
+	})
+}
+
+// judgeBy goes on under another reading of the rules. What was asked under the
+// one before is judged again, whether or not it has been approved meanwhile.
+func (p *permissions) judgeBy(reading string, calls []*call) {
+	if reading == "" {
+		return
+	}
+	_, rules, _ := strings.Cut(p.policy, "/")
+	p.policy = reading + "/" + rules
+	for _, c := range calls {
+		if c.result == nil && c.pending != nil && c.pending.Policy != p.policy {
+			c.judged(nil)
+		}
+	}
+}
+
+// maxTold bounds how much of edited arguments the model is told.
+const maxTold = 4000
+
+// told is a call's result as the model sees it. The conversation keeps what the
+// model said, so a call that ran with other arguments says so.
+func (c *call) told(output string) string {
+	if c.given == nil || c.resolved == nil {
+		return output
+	}
+	args := string(c.resolved.Args)
+	if utf8.RuneCountInString(args) > maxTold {
+		args = string([]rune(args)[:maxTold]) + "… (cut)"
+	}
+	note := "[" + c.given.by + " changed the arguments of this call to " + args
+	if c.given.reason != "" {
+		note += ". Reason: " + c.given.reason
+	}
+	return output + "\n" + note + "]"
+}

@@ -1,0 +1,220 @@
+package agent
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/machine/tree"
+	"github.com/pawlrun/pawl/internal/rules/question"
+	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/stop"
+)
+
+func (c *call) count() counts {
+	return counts{
+		open:       one(!c.done()),
+		unresolved: one(c.resolved == nil),
+		granted:    one(c.granted()),
+		running:    one(c.running),
+		busy:       one(c.running && !c.childWaits() || c.retry.due()),
+		waiting:    one(c.waits() || c.childWaits()),
+		children:   one(c.openChild()),
+		hooks:      one(c.hooks.after.due != nil),
+		undecided:  one(c.undecided),
+		behind:     one(c.undecided && c.behindHook()),
+	}
+}
+
+// calls are the tool calls of a cycle's answer, with what is known of them without a
+// look at each.
+type calls struct {
+	list []*call
+	// byID finds calls by their ids, nil where they are few.
+	byID map[string]*call
+	// pending are the questions that nobody has answered, in call order, and until when
+	// the next of them expires. Others have the slice as well, so it is never changed.
+	pending []*event.Question
+	until   *time.Time
+	// stopBudget is the setting that refused a call of this cycle.
+	stopBudget string
+	// shown are the calls as the watch for repetition is shown them, where it is.
+	shown []stop.Asked
+
+	total counts
+	// first is the first call that is open, and next the first that is undecided.
+	first, next int
+	// touched are the calls that the event which is being applied changes.
+	touched []*call
+}
+
+// begin forgets the calls of the cycle before.
+func (s *calls) begin() {
+	*s = calls{list: s.list[:0], touched: s.touched[:0], shown: s.shown, stopBudget: s.stopBudget}
+}
+
+// asked takes in the calls of an answer, which are n.
+func (s *calls) asked(parts llm.Parts, n int) {
+	all := make([]call, n)
+	for _, p := range parts {
+		if ref, ok := p.(llm.ToolCall); ok {
+			c := &all[len(s.list)]
+			c.index, c.ref = len(s.list), ref
+			s.list = append(s.list, c)
+		}
+	}
+	if n > few {
+		s.byID = make(map[string]*call, n)
+		for _, c := range slices.Backward(s.list) { // the first of an id is meant
+			s.byID[c.ref.CallID] = c
+		}
+	}
+}
+
+// few calls are found without an index.
+const few = 8
+
+// ask takes in a question about a call. One that was asked before is void.
+func (s *calls) ask(c *call, d event.ToolPendingApproval) {
+	c.unask()
+	c.pending = &question.Asked{Question: d.Question()}
+	s.until = tree.Sooner(s.until, d.ExpiresAt)
+}
+
+// asking reports whether there is nothing to do but wait for a person, whose time
+// is not the run's.
+func (s *calls) asking() bool { return s.total.busy == 0 && s.total.waiting > 0 }
+
+// askingBelow reports whether the run waits for a person, and a child of it does.
+func (s *calls) askingBelow() bool {
+	return s.asking() && slices.ContainsFunc(s.unsettled(), (*call).childWaits)
+}
+
+// touch is the call of that id, about to be changed; nil when there is none. The
+// counts follow what becomes of it.
+func (s *calls) touch(id string) *call {
+	c := s.find(id)
+	if c != nil {
+		s.touched = append(s.touched, c)
+	}
+	return c
+}
+
+// find is the first call of that id.
+func (s *calls) find(id string) *call {
+	if s.byID != nil {
+		return s.byID[id]
+	}
+	for _, c := range s.list {
+		if c.ref.CallID == id {
+			return c
+		}
+	}
+	return nil
+}
+
+// unsettled are the calls from the first one on that is not done.
+func (s *calls) unsettled() []*call { return s.list[s.first:] }
+
+// follow takes in what an event changed; tainted says that the run took something in
+// with it. So what is due is found without a look at each call.
+func (s *calls) follow(r *run, p *permissions, d event.Data, tainted bool) {
+	late := s.until != nil && !r.Now.Before(*s.until)
+	if late || tainted || concernsAll(d) {
+		s.touched = append(s.touched[:0], s.list...)
+	}
+	for _, c := range s.touched {
+		c.undecided, c.due = p.undecided(r, c), nil
+		if c.openChild() && c.running {
+			c.due = c.startChild(r)
+		}
+		now := c.count()
+		s.total.add(c.counted, -1)
+		s.total.add(now, 1)
+		c.counted = now
+		if c.undecided {
+			s.next = min(s.next, c.index)
+		}
+		s.listQuestion(c)
+	}
+	s.touched = s.touched[:0]
+	for s.first < len(s.list) && s.list[s.first].done() {
+		s.first++
+	}
+	for s.next < len(s.list) && !s.list[s.next].undecided {
+		s.next++
+	}
+	if late {
+		s.until = question.NextExpiry(s.pending, r.Now)
+	}
+}
+
+// concernsAll reports whether an event may mean something for any call.
+func concernsAll(d event.Data) bool {
+	switch d.(type) {
+	case event.ModelResponse, event.RunResumed, event.RunForked, event.RunTerminatedBy, event.PermissionAdded, event.BudgetRaised:
+		return true
+	}
+	return false
+}
+
+// listQuestion lists the question about a call while it waits for a decision.
+func (s *calls) listQuestion(c *call) {
+	var q *event.Question
+	if c.waits() {
+		q = &c.pending.Question
+	}
+	if q == c.listed {
+		return
+	}
+	at, found := slices.BinarySearchFunc(s.pending, c.index, func(q *event.Question, index int) int { return s.find(q.ID).index - index })
+	before, after := s.pending[:at], s.pending[at:]
+	if found {
+		after = after[1:]
+	}
+	switch c.listed = q; {
+	case q == nil && at == 0:
+		s.pending = after
+	case q == nil:
+		s.pending = slices.Concat(before, after)
+	case at == len(s.pending):
+		s.pending = append(s.pending, q) // behind what others have of it
+	default:
+		s.pending = slices.Concat(before, []*event.Question{q}, after)
+	}
+	if len(s.pending) == 0 {
+		s.pending = nil
+	}
+}
+
+// behindHook reports whether the call waits for a hook before anything else is decided
+// about it.
+func (c *call) behindHook() bool {
+	return c.resolved != nil && c.resolved.Problem == nil && c.verdict == nil && c.hooks.before.due != nil &&
+		c.attempt == 0 && c.repeats.blocked == nil
+}
+
+// onOpen changes a call that has no result yet: a second result, and anything after
+// the first, has no place.
+func (s *calls) onOpen(r *run, e *event.Event, id string, change func(*call)) error {
+	c := s.touch(id)
+	switch {
+	case r.phase != phaseTools || c == nil:
+		return fmt.Errorf("%w: %s of %s, which is no call of cycle %d", ErrMisfit, e.Type(), id, r.cycle)
+	case c.result != nil:
+		return fmt.Errorf("%w: %s of %s, which is settled", ErrMisfit, e.Type(), id)
+	}
+	c.since = e.Time
+	change(c)
+	return nil
+}
+
+func (s *calls) applyStarted(r *run, e *event.Event, d event.ToolStarted) error {
+	return s.onOpen(r, e, d.CallID, func(c *call) {
+		if c.attempt == 0 {
+			r.Spent.ToolCalls++
+		}
+		c.start(d.Attempt)
+	})
+}

@@ -1,0 +1,284 @@
+package agent
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pawlrun/pawl/budget"
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/machine"
+	"github.com/pawlrun/pawl/internal/rules/compact"
+	"github.com/pawlrun/pawl/llm"
+)
+
+// compaction is what a run remembers about the room in its context.
+type compaction struct {
+	meter compact.Meter
+	// sizes are those of the messages, and total their sum.
+	sizes []int
+	total int
+	// overhead is the size of system text and tools, 0 before it is measured.
+	overhead int
+	// reported is the input that the provider counted for the first known
+	// messages of the conversation; 0 when it counted none.
+	reported, known int
+
+	summary summaryCall
+
+	// overflow is what was done about a request that did not fit, overflows
+	// how many in a row did not.
+	overflow  relief
+	overflows int
+	decisions []string
+	hooks     compactionHooks
+}
+
+// relief is the way out of a request that the provider found too long.
+type relief uint8
+
+const (
+	reliefNone relief = iota
+	// reliefDue: the history must become shorter before anything else.
+	reliefDue
+	// reliefGiven: it has become shorter, and the request may be made again.
+	reliefGiven
+)
+
+// begin forgets what was measured and what was under way, for a fork whose
+// prompt, window or results are others. What was decided stays decided.
+func (c *compaction) begin() {
+	*c = compaction{decisions: c.decisions, summary: summaryCall{used: c.summary.used}}
+}
+
+// measure takes in the messages that are new.
+func (c *compaction) measure(cfg *Config, said *messages) {
+	if cfg.Compact.Off {
+		return
+	}
+	if c.overhead == 0 {
+		c.overhead = compact.Overhead(said.system, cfg.Tools)
+	}
+	c.sizes, c.total = c.meter.Measure(said.history.All())
+}
+
+// contextSize estimates the next request: system text, tools, conversation,
+// and the messages that will join it; more of them than the run knows of.
+func (c *compaction) contextSize(cfg *Config, unread, more []*llm.Message) int {
+	total := c.overhead + c.total
+	if cfg.Compact.Measure == compact.MeasureProvider && c.reported > 0 && c.known <= len(c.sizes) {
+		total = c.reported + sum(c.sizes[c.known:])
+	}
+	return total + compact.Messages(unread) + compact.Messages(more)
+}
+
+// nextCompaction makes the conversation shorter when that is due, between a
+// settled cycle and the next call, which waits for it. more is what will be said
+// before that call.
+func (m *Machine) nextCompaction(more ...*llm.Message) machine.Action {
+	c := &m.compaction
+	if m.run.cfg.Compact.Off {
+		return nil
+	}
+	messages, err := m.messages.history.Messages()
+	if err != nil {
+		return internal(err)
+	}
+	used := c.contextSize(&m.run.cfg, m.messages.unread, more)
+	window, known := m.run.window(m.target())
+	forced := c.overflow == reliefDue
+	measured := used
+	if m.run.cfg.Compact.Measure == compact.MeasureMessages {
+		measured -= c.overhead
+	}
+	// What a summary was due for may be gone when it comes: it is paid for.
+	must := forced || known && used > window
+	if !must && c.summary.answer == nil && !m.run.cfg.Compact.Due(measured, window) {
+		return nil
+	}
+	in := compact.Situation{
+		Messages: messages, Sizes: c.sizes, Overhead: c.overhead, Window: window,
+		Summaries: c.summary.used, NoSummary: c.summary.none(),
+		Must: must, Trigger: event.CompressThreshold, Decisions: c.decisions,
+		Untrusted: m.run.Taint.Untrusted != nil, Fence: m.messages.fence,
+	}
+	if forced {
+		// The provider counts more than the estimate does, or has less room.
+		in.Trigger = event.CompressOverflow
+		in.Window = min(window, (c.overhead+sum(c.sizes))*4/5)
+	}
+	if c.summary.asked {
+		a, missing := c.summary.next(&m.run, &in, m.lowersSummary)
+		if a != nil {
+			return a
+		}
+		in.NoSummary = in.NoSummary || missing
+	}
+	plan := m.run.cfg.Compact.Next(in)
+	if plan.Summary != nil && !m.affordSummary(plan.Summary) {
+		in.NoSummary = true
+		plan = m.run.cfg.Compact.Next(in)
+	}
+	switch {
+	case (plan.Change == nil || c.hooks.vetoed()) && forced:
+		return nil
+	case plan.Change == nil || c.hooks.vetoed():
+		return c.endedByWindow(&m.run, m.target(), used)
+	}
+	if !c.summary.asked {
+		if a := c.hooks.nextBefore(&m.run, &in, used); a != nil {
+			return a
+		}
+	}
+	if plan.Summary != nil {
+		return m.callSummary(plan.Summary)
+	}
+	return record(*plan.Change)
+}
+
+// endedByWindow ends the run when the next request would not fit and nothing
+// more can be left out: what would be sent would only be refused.
+func (c *compaction) endedByWindow(r *run, of Target, used int) machine.Action {
+	window, known := r.contextWindow(of)
+	if !known || used <= window {
+		return nil
+	}
+	return fail(event.ReasonModelError, string(llm.ClassContextOverflow),
+		fmt.Sprintf("the next request would take about %d tokens and the context window is %d (system text and tools take %d); "+
+			"nothing more can be left out. Raise context_window, use a model with a larger one, or lower max_tool_result_chars",
+			used, window, c.overhead))
+}
+
+func sum(sizes []int) int {
+	n := 0
+	for _, size := range sizes {
+		n += size
+	}
+	return n
+}
+
+func (m *Machine) applyCompressed(d event.HistoryCompressed) error {
+	if m.run.phase != phaseReady && m.run.phase != phaseSettled && m.run.phase != phaseModel || m.model.inFlight {
+		return fmt.Errorf("%w: the history is compressed within cycle %d", ErrMisfit, m.run.cycle)
+	}
+	messages, err := m.messages.history.Messages()
+	if err == nil {
+		messages, err = compact.Apply(messages, d)
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrMisfit, err)
+	}
+	m.messages.history.Become(messages)
+	m.messages.size = size{fixed: m.messages.fixedSize(&m.run.cfg)}
+	c := &m.compaction
+	c.meter.Reset()
+	c.reported, c.known = 0, 0
+	if d.Usage != nil {
+		c.summary.used++
+		c.summary.answer = nil
+	}
+	c.summary.forget()
+	c.hooks.compacted(&m.run.cfg, &d)
+	if c.overflow == reliefDue {
+		c.overflow = reliefGiven
+	}
+	return nil
+}
+
+// tooLong notes that the provider found a request too long. The first time the
+// history becomes shorter; a second time in a row nothing helps.
+func (c *compaction) tooLong(off bool) {
+	c.overflows++
+	c.overflow = reliefNone
+	if c.overflows == 1 && !off {
+		c.overflow = reliefDue
+	}
+}
+
+// fitted notes what the provider counted for a request that it answered.
+func (c *compaction) fitted(u llm.Usage, known int) {
+	c.overflow, c.overflows = reliefNone, 0
+	c.reported, c.known = 0, 0
+	if u.Input > 0 && !u.Estimated {
+		c.reported, c.known = int(u.Input), known
+	}
+}
+
+// nextRelief makes the history shorter for a request that was too long. Once it is,
+// the request may be made again.
+func (m *Machine) nextRelief() machine.Action {
+	if m.compaction.overflow != reliefDue {
+		return nil
+	}
+	if setting := m.run.cfg.Limits.BeforeModelCall(m.run.Spent); setting != "" {
+		return m.account.exhausted(&m.run, budget.Refusal{Setting: setting})
+	}
+	return m.nextCompaction()
+}
+
+// decided keeps a line about what people and policy said of a call, which
+// stays in the conversation when the call itself leaves it.
+func (m *Machine) decided(c *call, what, reason string) {
+	if c.resolved == nil {
+		return
+	}
+	args := string(c.resolved.Args)
+	if len(args) > 200 {
+		args = strings.ToValidUTF8(args[:200], "") + "…"
+	}
+	text := c.ref.Name + " " + m.messages.quoted(m.run.Taint, c.ref.Name, args) + " " + sentence(what, reason)
+	kept := m.compaction.decisions
+	if slices.Contains(kept, text) {
+		return
+	}
+	if len(kept) == compact.MaxDecisions {
+		kept = kept[1:]
+	}
+	// A plan that is under way keeps the list that it was made with.
+	m.compaction.decisions = append(slices.Clone(kept), text)
+}
+
+// curedByCompaction reports whether nothing stands against another call, or nothing
+// that a shorter conversation would not put right.
+func curedByCompaction(r budget.Refusal) bool {
+	return r.Setting == "" || r.Setting == budget.RequestTokens
+}
+
+// affordSummary reports whether the run's budget has room for a summary. Without it
+// the run goes on unsummarised, for as long as its budget lasts.
+func (m *Machine) affordSummary(s *compact.SummaryRequest) bool {
+	r, summary := &m.run, &m.compaction.summary
+	if r.outlasts(summary.call.notBefore) != "" {
+		return false
+	}
+	if m.account.id != "" {
+		return true
+	}
+	_, refusal := r.admit(m.messages.pricedSummary(r, m.target(), s, summary.least))
+	return refusal.Setting == "" && m.account.declined(summary.id(r.answered)) == nil
+}
+
+// callSummary asks for a summary: of the model in use, within the run's own
+// limits, and never as live text. Its worst case is set aside first.
+func (m *Machine) callSummary(s *compact.SummaryRequest) machine.Action {
+	t, r, a := m.target(), &m.run, &m.compaction.summary.call
+	if m.account.id == "" {
+		call := m.messages.pricedSummary(r, t, s, m.compaction.summary.least)
+		amount, _ := r.admit(call)
+		return m.account.setAside(r, m.compaction.summary.id(r.answered), call, amount, a.notBefore)
+	}
+	req := llm.Request{
+		System: s.System, Messages: s.Messages, MaxTokens: m.account.maxTokens,
+		CacheKey: m.messages.workload, Cache: r.cfg.Cache, Ordinal: r.answered, StallTimeout: r.cfg.StallTimeout,
+	}
+	var withheld *event.Withheld
+	if s.SamePrefix {
+		req.System, req.Tools, req.Temperature = m.messages.system, r.cfg.Tools, r.cfg.Temperature
+		req.ProviderTools, withheld = m.permissions.providerTools(r)
+	}
+	return machine.CallModel{
+		Cycle: r.cycle, Attempt: max(a.number, 1), Target: t.Model, Price: t.Price, Purpose: event.PurposeSummary,
+		Request: req, NotBefore: a.notBefore,
+		Admission: r.Ledger.Admission(m.account.id), Withheld: withheld,
+	}
+}

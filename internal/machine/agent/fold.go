@@ -1,0 +1,268 @@
+package agent
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/rules/fence"
+	"github.com/pawlrun/pawl/internal/rules/history"
+)
+
+func (m *Machine) applyStarted(e *event.Event, d event.RunStarted) error {
+	if d.Vocabulary > event.Version || d.Machine != Version || d.Projection != history.Version {
+		return fmt.Errorf("%w: run %s was written by machine %s, projection %s, vocabulary %d",
+			ErrUnsupported, e.Run, d.Machine, d.Projection, d.Vocabulary)
+	}
+	if err := json.Unmarshal(d.Config, &m.run.cfg); err != nil {
+		return fmt.Errorf("agent: decode config of run %s: %w", e.Run, err)
+	}
+	if len(m.run.cfg.Targets) == 0 {
+		return fmt.Errorf("agent: run %s names no model", e.Run)
+	}
+	m.messages.workload = e.Run
+	if d.From != nil {
+		m.messages.workload = cmp.Or(d.From.Root, d.From.Run)
+		if err := history.Lint(d.From.History); err != nil {
+			return fmt.Errorf("agent: history of run %s, which run %s continues: %w", d.From.Run, e.Run, err)
+		}
+		m.messages.history.Append(d.From.History...)
+		m.run.Taint = d.From.Taint
+	}
+	if d.Input != nil && spoken(d.Input.Parts) {
+		m.messages.history.Append(d.Input)
+	}
+	if d.Fence != nil {
+		m.messages.fence = fence.New(d.Fence.Nonce)
+	}
+	m.messages.system = prompt(m.run.cfg.System, m.messages.fence.Active())
+	m.messages.size.fixed = m.messages.fixedSize(&m.run.cfg)
+	m.run.phase, m.permissions.policy = phaseReady, d.Policy
+	m.hooks.before.due = m.run.cfg.hookAfter(nil, event.HookBeforeRun, "")
+	return nil
+}
+
+func (m *Machine) applyCycleStart(d event.CycleStart) error {
+	if m.run.phase != phaseReady && m.run.phase != phaseSettled || d.Cycle != m.run.cycle+1 {
+		return fmt.Errorf("%w: cycle %d starts during cycle %d", ErrMisfit, d.Cycle, m.run.cycle)
+	}
+	m.run.cycle, m.run.Spent.Cycles, m.run.phase = d.Cycle, d.Cycle, phaseModel
+	m.model.response, m.progress.stuck, m.turn.checked = nil, nil, nil
+	m.calls.begin()
+	m.compaction.summary.forget()
+	m.compaction.hooks = compactionHooks{}
+	m.model.begin()
+	m.hooks.before = hooks{} // forks of older versions did not run them all
+	m.messages.read()
+	return nil
+}
+
+func (m *Machine) applyToolCall(d *event.ToolCall) error {
+	c := m.calls.touch(d.CallID)
+	if m.run.phase == phaseTools && c != nil && c.approved() {
+		c.changed(d)
+		return nil
+	}
+	if m.run.phase != phaseTools || c == nil || c.resolved != nil {
+		return fmt.Errorf("%w: tool_call %s is not due in cycle %d", ErrMisfit, d.CallID, m.run.cycle)
+	}
+	c.resolved = d
+	if c.given != nil {
+		return nil // the conversation keeps what the model said
+	}
+	c.repeats.own = d.Digest
+	c.hooks.before.due = m.run.cfg.hookAfter(nil, event.HookBeforeTool, c.ref.Name)
+	return m.messages.history.Call(c.index, *d)
+}
+
+func (m *Machine) settle(c *call, d *event.ToolResult) {
+	c.result = d
+	c.stop()
+	c.pending.Void()
+	c.news = m.progress.note(&m.run, d.Tool, d.Output)
+	m.run.tainted(d)
+	if c.attempt > 0 {
+		c.hooks.after.due = m.run.cfg.hookAfter(nil, event.HookAfterTool, c.ref.Name)
+	}
+	if d.Limit != "" {
+		m.calls.stopBudget = d.Limit
+	}
+}
+
+func (m *Machine) applyResults() error {
+	truncated := false
+	for _, c := range m.calls.list {
+		if m.run.phase != phaseTools || !c.done() {
+			return fmt.Errorf("%w: tool.results of cycle %d while %s is open", ErrMisfit, m.run.cycle, c.ref.CallID)
+		}
+		truncated = truncated || c.result.ErrorType == event.ErrorTruncated
+	}
+	m.run.phase = phaseSettled
+	m.progress.observe(m.calls.list)
+	m.turn.settled(m.model.response, len(m.calls.list), truncated)
+	m.progress.failureCounts.settled(m.calls.list)
+	return m.messages.history.Results(m.messages.toldResults(m.calls.list))
+}
+
+func (m *Machine) applyNudge(d event.Nudge) error {
+	if m.run.phase != phaseSettled {
+		return fmt.Errorf("%w: a nudge within cycle %d", ErrMisfit, m.run.cycle)
+	}
+	if d.Kind == event.NudgeWithheld {
+		m.messages.history.BreakOff()
+		m.compaction.meter.Reset()
+	}
+	m.messages.history.Loop(d.Text)
+	switch d.Kind {
+	case event.NudgeNoToolCall:
+		m.turn.nudges++
+	case event.NudgeResult:
+		m.turn.resultAsked = true
+	}
+	m.run.phase = phaseReady
+	return nil
+}
+
+// applyResumed turns what was in flight into orphans: their outcome is
+// unknown, and Next decides by effect class.
+func (m *Machine) applyResumed(d event.RunResumed) {
+	m.run.pause = false
+	m.permissions.judgeBy(d.Policy, m.calls.list)
+	m.model.resume()
+	m.account.refused = nil
+	m.compaction.summary.call.resume()
+	for _, c := range m.calls.list {
+		c.resume(d)
+	}
+}
+
+func (m *Machine) applyTerminatedBy() error {
+	if m.run.phase == phaseTools {
+		if err := m.calls.cutShort(&m.run, &m.messages); err != nil {
+			return err
+		}
+	}
+	m.run.phase = phaseEnding
+	m.hooks.after.due = m.run.cfg.hookAfter(nil, event.HookAfterRun, "")
+	return nil
+}
+
+// applyCompleted ends the run. Messages that nobody read stay in the history,
+// where a run that continues this one finds them.
+func (m *Machine) applyCompleted() error {
+	if m.run.phase != phaseEnding {
+		return fmt.Errorf("%w: run.completed without run.terminated_by", ErrMisfit)
+	}
+	m.messages.read()
+	m.run.phase = phaseEnded
+	return nil
+}
+
+// measure takes in the messages that are new, so that the size of the next request is
+// known. While calls are open there is none.
+func (m *Machine) measure() {
+	switch m.run.phase {
+	case phaseReady, phaseModel, phaseSettled:
+		m.messages.measure(m.run.cfg.Tools)
+		m.compaction.measure(&m.run.cfg, &m.messages)
+	}
+}
+
+// applyBudget takes in an event about the budget: in the run's ledger, which its
+// children draw from too, and in the account of its own calls.
+func (m *Machine) applyBudget(data event.Data) error {
+	switch d := data.(type) {
+	case event.BudgetRefused:
+		return m.account.applyRefused(&m.run, d)
+	case event.BudgetReserved:
+		if err := m.run.Reserve(d); err != nil || d.Run != "" {
+			return err
+		}
+		m.account.reserved(d, m.run.capsOutput(m.target(), d.Output))
+	case event.BudgetCommitted:
+		exceeded, err := m.run.Commit(d, m.run.cfg.Limits)
+		m.account.committed(d, exceeded)
+		return err
+	case event.BudgetWarning:
+		m.account.warned = m.account.warned.Warned(d.Setting, d.Percent)
+	case event.BudgetOverrun:
+		m.run.Overrun = d.Setting
+	case event.BudgetRaised:
+		m.applyRaised(d)
+	}
+	return nil
+}
+
+// applyRaised changes a limit. A setting or a value that there is not changes
+// nothing: whoever sends it is told, and a running run does not fail by it.
+func (m *Machine) applyRaised(d event.BudgetRaised) {
+	if err := m.run.cfg.SetLimit(d.Setting, d.Value); err != nil {
+		return
+	}
+	if d.Setting == m.calls.stopBudget {
+		m.calls.stopBudget = ""
+	}
+	m.account.warned = m.run.cfg.Limits.Raised(m.run.Spent, m.account.warned)
+	m.run.Overrun = "" // said again where it still holds, or another does
+	m.account.outdated = m.account.id != "" && !m.account.settled && !m.model.inFlight && !m.compaction.summary.call.inFlight
+}
+
+// applyApproval folds a decision. One that does not count changes nothing.
+func (m *Machine) applyApproval(d event.Resolution) {
+	c := m.calls.touch(d.ID)
+	if c == nil || c.result != nil || !c.pending.Take(d) {
+		return
+	}
+	m.decided(c, "was "+string(d.Kind)+" by "+d.Approver, d.Reason)
+	if d.Kind != event.ApprovalEdited {
+		return
+	}
+	c.edit = &edit{Resolution: &d, before: c.resolved, asked: c.hooks.asked}
+	c.given = &given{args: d.Args, by: d.Approver, reason: d.Reason}
+	c.resolved = nil
+	c.judged(nil)
+	c.hooks.again(&m.run.cfg, c.ref.Name)
+}
+
+// applyHook folds what followed from a hook. What comes too late, or a second
+// time, changes nothing.
+func (m *Machine) applyHook(e *event.Event, d *event.HookResult) {
+	c, cfg := m.calls.touch(d.CallID), &m.run.cfg
+	if c != nil {
+		c.since = e.Time
+	}
+	switch d.Stage {
+	case event.HookBeforeTool:
+		m.applyBeforeTool(c, d)
+	case event.HookAfterTool:
+		if c != nil {
+			c.applyAfterTool(cfg, d)
+		}
+	case event.HookBeforeCompaction, event.HookAfterCompaction:
+		m.compaction.hooks.answered(cfg, d)
+	case event.HookBeforeRun:
+		m.hooks.before.answered(cfg, d, "")
+	case event.HookAfterRun:
+		m.hooks.after.answered(cfg, d, "")
+	}
+}
+
+// applyBeforeTool folds what a hook says of a call before it runs. Arguments that
+// it rewrote are resolved and judged like the model's own.
+func (m *Machine) applyBeforeTool(c *call, d *event.HookResult) {
+	if c == nil || c.result != nil || c.resolved == nil || !c.hooks.before.answered(&m.run.cfg, d, c.ref.Name) {
+		return
+	}
+	switch d.Decision {
+	case event.HookBlock:
+		m.decided(c, "was blocked by the hook "+d.Hook, d.Reason)
+	case event.HookAsk:
+		if c.hooks.asked == nil {
+			c.hooks.asked = d
+		}
+	case event.HookRewrite:
+		c.given, c.hooks.rewritten = &given{args: d.Args, by: "the hook " + d.Hook, reason: d.Reason}, true
+		c.resolved = nil
+	}
+}

@@ -1,0 +1,173 @@
+package agent
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/machine"
+	"github.com/pawlrun/pawl/internal/rules/policy"
+)
+
+func (h *Hook) about(tool string) bool {
+	return len(h.Tools) == 0 || slices.ContainsFunc(h.Tools, func(pattern string) bool { return policy.MatchTool(pattern, tool) })
+}
+
+// HooksBefore are the hooks that would run before a call of a tool.
+func (c *Config) HooksBefore(tool string) []Hook {
+	var hooks []Hook
+	for h := c.hookAfter(nil, event.HookBeforeTool, tool); h != nil; h = c.hookAfter(h, event.HookBeforeTool, tool) {
+		hooks = append(hooks, *h)
+	}
+	return hooks
+}
+
+// hookAfter is the next hook of a stage behind last, or the first where last is
+// nil; nil when there is none.
+func (c *Config) hookAfter(last *Hook, stage event.HookStage, tool string) *Hook {
+	passed := last == nil
+	for i := range c.Hooks {
+		h := &c.Hooks[i]
+		if passed && h.Stage == stage && h.about(tool) {
+			return h
+		}
+		passed = passed || h == last
+	}
+	return nil
+}
+
+// hooks is how far the hooks of a run, or of a compaction, have come: the next
+// to run, nil for none, and the one that refused.
+type hooks struct {
+	due     *Hook
+	refusal *event.HookResult
+}
+
+// runHooks are the hooks about the run as a whole.
+type runHooks struct{ before, after hooks }
+
+// answered folds the result of the hook that is due, and says whether anything may
+// follow from it: of an observer nothing does, and the result of another hook
+// comes too late, or a second time.
+func (h *hooks) answered(c *Config, d *event.HookResult, tool string) bool {
+	if h.due == nil || h.due.Name != d.Hook {
+		return false
+	}
+	observer := h.due.Observer
+	h.due = c.hookAfter(h.due, d.Stage, tool)
+	if observer {
+		return false
+	}
+	if d.Decision == event.HookBlock {
+		h.due, h.refusal = nil, d
+	}
+	return true
+}
+
+// runHook asks for a hook to run. What it is about is filled by change.
+func (r *run) runHook(h *Hook, change func(*machine.RunHook)) machine.Action {
+	a := machine.RunHook{
+		ID: string(h.Stage) + "/" + h.Name, Stage: h.Stage, Hook: h.Name, Observer: h.Observer,
+		Cycle: r.cycle, MaxResultChars: r.cfg.Limits.MaxResultChars,
+	}
+	change(&a)
+	if a.CallID == "" {
+		a.ID += "/" + strconv.Itoa(r.cycle)
+	} else {
+		a.ID += "/" + a.CallID
+	}
+	return a
+}
+
+// hookTurns is how many more hooks may run beside those that are due, negative where
+// nothing bounds them.
+func (r *run) hookTurns(due actions) int {
+	if r.cfg.Limits.MaxParallelTools <= 0 {
+		return -1
+	}
+	return max(r.cfg.Limits.MaxParallelTools-due.hooks(), 0)
+}
+
+// kindHook begins the kind of an end that a hook brought about; its name follows.
+const kindHook = "hook:"
+
+// nextBefore asks for the next hook before the run begins.
+func (h *runHooks) nextBefore(r *run) machine.Action {
+	if h.before.due == nil {
+		return nil
+	}
+	return r.runHook(h.before.due, func(*machine.RunHook) {})
+}
+
+// nextAfter asks for the next hook that is told how the run will end.
+func (h *runHooks) nextAfter(r *run, end *event.Outcome) machine.Action {
+	if h.after.due == nil {
+		return nil
+	}
+	return r.runHook(h.after.due, func(a *machine.RunHook) { a.Outcome = end })
+}
+
+// refused ends a run that a hook would not let begin.
+func (h *runHooks) refused() machine.Action {
+	d := h.before.refusal
+	if d == nil {
+		return nil
+	}
+	return record(event.RunTerminatedBy{
+		Reason: event.ReasonPolicyDenied, Kind: kindHook + d.Hook, Detail: d.Reason,
+		Error: &event.Failure{Class: string(refusalType(d)), Message: hookSays(d, "did not let the run begin")},
+	})
+}
+
+// hookSays tells what a hook did, and why.
+func hookSays(d *event.HookResult, did string) string {
+	if d.Failed {
+		did += ", because it failed and a gate that fails is closed"
+	}
+	return sentence("the hook "+d.Hook+" "+did, d.Reason)
+}
+
+func refusalType(d *event.HookResult) event.ErrorType {
+	if d.Failed {
+		return event.ErrorHookFailed
+	}
+	return event.ErrorHookBlocked
+}
+
+// skipped is the record of a hook that is not run any more, because the run
+// was cancelled, or ended. As a gate it is closed.
+func (r *run) skipped(h *Hook, callID string) event.HookResult {
+	happened := "ended"
+	if r.Cancel != nil {
+		happened = "was cancelled"
+	}
+	d := event.HookResult{
+		CallID: callID, Hook: h.Name, Stage: h.Stage, Decision: event.HookBlock, Failed: true, Observer: h.Observer,
+		Reason: "the run " + happened + " before this hook was heard",
+	}
+	if h.Observer {
+		d.Decision = event.HookContinue
+	}
+	return d
+}
+
+// callHooks is how far the hooks about a call have come.
+type callHooks struct {
+	before, after hooks
+	// asked is the first hook that wants a person to decide.
+	asked *event.HookResult
+	// rewritten: what runs is not what a person wrote last, but a hook's.
+	rewritten bool
+}
+
+// again has the hooks run again, because a person gave the call other
+// arguments: what a gate must not let through it does not let them, either.
+func (h *callHooks) again(c *Config, tool string) {
+	*h = callHooks{before: hooks{due: c.hookAfter(nil, event.HookBeforeTool, tool)}}
+}
+
+// added reports whether the hooks did more with a person's arguments than ask what
+// they had asked before, so that who wrote them has not approved what will run.
+func (h *callHooks) added(asked *event.HookResult) bool {
+	return h.rewritten || h.asked != nil && (asked == nil || asked.Hook != h.asked.Hook)
+}

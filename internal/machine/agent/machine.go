@@ -1,0 +1,228 @@
+package agent
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/pawlrun/pawl/budget"
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/machine"
+	"github.com/pawlrun/pawl/llm"
+)
+
+// Machine is the state of one agent run. It is built by applying the run's
+// events in order, and is not safe for concurrent use.
+type Machine struct {
+	run run
+
+	messages    messages
+	model       modelCall
+	calls       calls
+	turn        turn
+	compaction  compaction
+	account     account
+	permissions permissions
+	hooks       runHooks
+	progress    progress
+}
+
+// Configured is the machine of an agent's run, whatever its version.
+type Configured interface {
+	machine.Conversing
+	// Config is the configuration that the run has now.
+	Config() Config
+}
+
+// New returns a machine that expects run.started.
+func New() *Machine { return &Machine{} }
+
+var _ machine.Funder = (*Machine)(nil)
+
+// State says where the run stands.
+func (m *Machine) State() machine.State {
+	s := m.run.State(m.calls.asking())
+	s.Cycle, s.Pending = m.run.cycle, m.calls.pending
+	if !m.calls.askingBelow() { // a child is not bounded while it and the run wait for a person
+		s.Deadline = m.run.deadline()
+	}
+	return s
+}
+
+// Config is the run's configuration, as its first event pinned it and as
+// raised budgets changed it.
+func (m *Machine) Config() Config { return m.run.cfg }
+
+// Spent is what the run has used, and how long it has been going up to its last
+// event.
+func (m *Machine) Spent() budget.Spent { return m.run.Spent }
+
+// Workload is the id under which providers know the conversation: that of the
+// first of the runs that continue one another.
+func (m *Machine) Workload() string { return m.messages.workload }
+
+// Conversation is the history so far, for a run that continues this one. Once
+// the run has ended it includes the messages that came too late to be read.
+func (m *Machine) Conversation() ([]*llm.Message, error) { return m.messages.history.Messages() }
+
+// Transcript is the conversation as it stands, for showing: it may end with
+// calls that have no result yet.
+func (m *Machine) Transcript() []*llm.Message { return m.messages.history.All() }
+
+// Unread are messages that came while the run went and join the conversation
+// with its next cycle. They must not be changed.
+func (m *Machine) Unread() []*llm.Message { return slices.Clip(m.messages.unread) }
+
+// Admit sets the call of a run that this one started against what is left
+// here; see [machine.Funder].
+func (m *Machine) Admit(c budget.Call, asked budget.Amount) machine.Grant {
+	return m.run.Admit(c, m.run.cfg.Limits, asked, m.run.cfg.asksAt)
+}
+
+// Drawn are the reservations of a child that are open.
+func (m *Machine) Drawn(child string) []event.BudgetReserved { return m.run.Drawn(child) }
+
+// CanKeep implements [machine.Capped]: a cap in money needs the price of every
+// model that the run may call. The cap that the run has parked for counts what
+// has a price, and may be raised.
+func (m *Machine) CanKeep(setting string, value float64) error {
+	if !budget.IsMoney(setting) || value <= 0 || m.run.Parked != nil && budget.IsMoney(m.run.Parked.Limit) {
+		return nil
+	}
+	names := m.run.cfg.Unpriced()
+	if len(names) == 0 {
+		return nil
+	}
+	return &budget.UnpricedError{Models: names, USD: value}
+}
+
+// Fence is what marks untrusted text in the run's conversation, nil where
+// nothing does. A run that goes on from this one marks with the same, so that
+// the beginning of its requests stays what it was.
+func (m *Machine) Fence() *event.Fence {
+	if !m.messages.fence.Active() {
+		return nil
+	}
+	return &event.Fence{Nonce: m.messages.fence.Nonce()}
+}
+
+// Model is the one that the run stands on: the first of its chain, or the fallback
+// that took over.
+func (m *Machine) Model() string { return m.target().Model }
+
+func (m *Machine) target() Target { return m.run.cfg.Targets[m.model.target] }
+
+// Apply folds one event. It returns [ErrUnsupported] for a journal of a newer
+// version and [ErrMisfit] for an event that has no place; an event of a kind
+// that this version does not know is passed over.
+func (m *Machine) Apply(e *event.Event) error {
+	before := m.run.Taint
+	err := m.apply(e)
+	m.calls.follow(&m.run, &m.permissions, e.Data, before != m.run.Taint)
+	if _, resolved := e.Data.(event.ToolCall); resolved && m.calls.total.unresolved == 0 && m.progress.repetition.Warned() {
+		m.calls.listAsked()
+	}
+	m.measure()
+	return err
+}
+
+func (m *Machine) apply(e *event.Event) error {
+	if m.run.phase == phaseEnded {
+		return fmt.Errorf("%w: %s after the run has ended", ErrMisfit, e.Type())
+	}
+	m.run.Fold(e, m.calls.asking())
+	started, first := e.Data.(event.RunStarted)
+	switch {
+	case m.run.phase != phaseNew && first:
+		return fmt.Errorf("%w: the run has started already", ErrMisfit)
+	case m.run.phase != phaseNew:
+		return m.fold(e)
+	case !first:
+		return fmt.Errorf("%w: the journal begins with %s", ErrMisfit, e.Type())
+	}
+	return m.applyStarted(e, started)
+}
+
+// fold takes in an event of a run that has started. What follows from it is with
+// the part of the machine that it is about.
+func (m *Machine) fold(e *event.Event) error {
+	switch d := e.Data.(type) {
+	case event.CycleStart:
+		return m.applyCycleStart(d)
+	case event.ModelRequested:
+		return m.applyRequested(d)
+	case event.ModelResponse:
+		return m.applyResponse(&d)
+	case event.ModelAttemptFailed:
+		return m.applyAttemptFailed(&d)
+	case event.ModelRetrying:
+		return m.applyRetrying(e, d)
+	case event.AnswerChecked:
+		return m.turn.check(&m.run, d)
+	case event.ToolResults:
+		return m.applyResults()
+	case event.Nudge:
+		return m.applyNudge(d)
+	case event.Stuck:
+		return m.progress.applyStuck(&m.run, &m.calls, &d)
+	case event.HistoryCompressed:
+		return m.applyCompressed(d)
+	case event.HookResult:
+		m.applyHook(e, &d)
+	case event.InputReceived:
+		m.run.Taint = m.run.Taint.With(d.Taint)
+		m.messages.received(d)
+	case event.PermissionAdded:
+		m.permissions.added = append(m.permissions.added, d)
+	case event.BudgetRefused, event.BudgetReserved, event.BudgetCommitted, event.BudgetWarning, event.BudgetOverrun, event.BudgetRaised:
+		return m.applyBudget(d)
+	case event.PauseRequested:
+		m.run.pause = true
+	case event.RunResumed:
+		m.applyResumed(d)
+	case event.RunForked:
+		return m.applyForked(e, d)
+	case event.RunTerminatedBy:
+		return m.applyTerminatedBy()
+	case event.RunCompleted:
+		return m.applyCompleted()
+	default:
+		return m.foldCall(e)
+	}
+	return nil
+}
+
+// foldCall takes in an event about one call of the answer.
+func (m *Machine) foldCall(e *event.Event) error {
+	switch d := e.Data.(type) {
+	case event.ToolCall:
+		return m.applyToolCall(&d)
+	case event.PolicyDecision:
+		return m.calls.onOpen(&m.run, e, d.CallID, func(c *call) {
+			c.judged(&d)
+			if !permits(d.Decision) {
+				m.decided(c, "was not permitted", m.messages.quoted(m.run.Taint, c.ref.Name, d.Reason))
+			}
+		})
+	case event.ToolPendingApproval:
+		return m.calls.onOpen(&m.run, e, d.CallID, func(c *call) { m.calls.ask(c, d) })
+	case event.ToolApprovalResolved:
+		m.applyApproval(d.Resolution())
+	case event.ToolStarted:
+		return m.calls.applyStarted(&m.run, e, d)
+	case event.ToolAttemptFailed:
+		return m.calls.applyAttemptFailed(&m.run, e, &d)
+	case event.ToolRetrying:
+		return m.calls.applyRetrying(&m.run, e, d)
+	case event.ToolResult:
+		return m.calls.onOpen(&m.run, e, d.CallID, func(c *call) { m.settle(c, &d) })
+	case event.ChildStarted:
+		return m.calls.applyChildStarted(&m.run, e, d)
+	case event.ChildParked:
+		return m.calls.onChild(&m.run, e, d.CallID, d.Child)
+	case event.ChildWaiting:
+		return m.calls.onChild(&m.run, e, d.CallID, d.Child)
+	case event.ChildFinished:
+		return m.calls.onChild(&m.run, e, d.CallID, d.Child)
+	}
+	return nil
+}

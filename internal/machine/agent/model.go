@@ -1,0 +1,226 @@
+package agent
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/pawlrun/pawl/budget"
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/machine"
+	"github.com/pawlrun/pawl/llm"
+)
+
+func (m *Machine) callModel() machine.Action {
+	messages, err := m.messages.history.Messages()
+	if err != nil {
+		return internal(err)
+	}
+	t := m.target()
+	hosted, withheld := m.permissions.providerTools(&m.run)
+	return machine.CallModel{
+		Cycle: m.run.cycle, Attempt: m.model.number, Target: t.Model, Price: t.Price,
+		Request: llm.Request{
+			System: m.messages.system, Messages: messages, Tools: m.turn.offered(&m.run.cfg),
+			MaxTokens: m.account.maxTokens, Temperature: m.run.cfg.Temperature, Schema: m.run.cfg.Schema, SchemaInPrompt: t.NoSchema,
+			ProviderTools: hosted, CacheKey: m.messages.workload, Cache: m.run.cfg.Cache, Ordinal: m.run.answered,
+			StallTimeout: m.run.cfg.StallTimeout,
+		},
+		Stream: !m.run.cfg.NoStream, NotBefore: m.model.notBefore,
+		Admission: m.run.Ledger.Admission(m.account.id), Withheld: withheld,
+	}
+}
+
+// lost settles a call whose process is gone.
+func (a *account) lost(r *run, x *attempt, of Target, purpose event.Purpose) machine.Action {
+	if !x.orphan {
+		return nil
+	}
+	used := budget.Unreported(r.Ledger.Admission(a.id).Usage(), llm.Usage{}, 0)
+	return record(event.ModelAttemptFailed{
+		Attempt: x.number, Model: of.Model, Class: llm.ClassInterrupted, Purpose: purpose,
+		Message: "the process stopped while the call was in flight",
+		Usage:   used, Cost: of.cost(used),
+	})
+}
+
+// nextRetry decides about a failed attempt. A budget that is used up, or that
+// would be before the wait is over, comes first.
+func (m *Machine) nextRetry() machine.Action {
+	f := m.model.failure
+	if f == nil {
+		return nil
+	}
+	lowered := m.lowersCap(f)
+	if !lowered {
+		if a := m.nextRelief(); a != nil {
+			return a
+		}
+	}
+	seed := m.run.ID + "/" + strconv.Itoa(m.run.cycle) + "/" + strconv.Itoa(f.Attempt)
+	v := judge(&m.model.attempt, len(m.run.cfg.Targets), m.run.cfg.Limits.ModelCalls(), seed)
+	if m.compaction.overflow == reliefGiven || lowered {
+		v = verdict{retry: true, target: m.model.target}
+	}
+	refusal := m.refused(m.run.cfg.Targets[v.target])
+	if setting := m.run.noTimeFor(v.delay); v.retry && setting != "" {
+		refusal = tooLateToWait(setting, v.delay)
+	}
+	switch {
+	case v.retry && refusal.Setting != "":
+		return m.account.exhausted(&m.run, refusal)
+	case v.retry:
+		return record(event.ModelRetrying{
+			Attempt: f.Attempt + 1, DelayMs: v.delay.Milliseconds(),
+			Reason:    sentence(string(f.Class), f.Message),
+			FromModel: f.Model, ToModel: m.run.cfg.Targets[v.target].Model,
+		})
+	case v.park:
+		until := m.run.Now.Add(v.delay)
+		return record(event.RunParked{
+			Reason: event.ParkPaused, Until: &until,
+			Detail: fmt.Sprintf("%s asks for a wait of %s, longer than a run waits by itself", f.Model, v.delay.Round(time.Second)),
+		})
+	}
+	reason := event.ReasonModelError
+	if f.Class == llm.ClassRefused {
+		reason = event.ReasonRefused
+	}
+	return record(event.RunTerminatedBy{Reason: reason, Error: &event.Failure{
+		Class: string(f.Class), Message: f.Message, Status: f.Status, RequestID: f.RequestID,
+	}})
+}
+
+// attempt is that at a call for a purpose, and says what the call is.
+func (m *Machine) attempt(p event.Purpose) (a *attempt, what string) {
+	if p == event.PurposeSummary {
+		return &m.compaction.summary.call, "a summary"
+	}
+	return &m.model.attempt, "a model call"
+}
+
+func (m *Machine) applyRequested(d event.ModelRequested) error {
+	a, what := m.attempt(d.Purpose)
+	phase, summary := m.run.phase, a != &m.model.attempt
+	between := phase == phaseReady || phase == phaseSettled || phase == phaseModel && m.compaction.overflow == reliefDue && !m.model.inFlight
+	if summary && !between || !summary && phase != phaseModel || a.inFlight || a.failure != nil {
+		return fmt.Errorf("%w: attempt %d at %s, which is not due", ErrMisfit, d.Attempt, what)
+	}
+	a.requested(d)
+	m.run.Spent.ModelCalls++
+	if summary {
+		m.compaction.summary.asked = true
+	} else {
+		m.run.gotOn()
+	}
+	return nil
+}
+
+func (m *Machine) applyAttemptFailed(d *event.ModelAttemptFailed) error {
+	a, what := m.attempt(d.Purpose)
+	if !a.inFlight {
+		return fmt.Errorf("%w: attempt %d at %s failed without being in flight", ErrMisfit, d.Attempt, what)
+	}
+	m.account.spend(&m.run, d.Usage, d.Cost)
+	if d.Class != llm.ClassInterrupted {
+		m.run.answered++
+	}
+	a.failed(d)
+	if d.Room != nil {
+		m.learn(d)
+	}
+	if d.Class == llm.ClassContextOverflow && a == &m.model.attempt {
+		m.compaction.tooLong(m.run.cfg.Compact.Off)
+	}
+	return nil
+}
+
+func (m *Machine) applyRetrying(e *event.Event, d event.ModelRetrying) error {
+	a, what := m.attempt(d.Purpose)
+	if a.failure == nil {
+		return fmt.Errorf("%w: attempt %d at %s follows no failure", ErrMisfit, d.Attempt, what)
+	}
+	if a != &m.model.attempt {
+		a.retrying(d, e.Time, nil)
+		return nil
+	}
+	a.retrying(d, e.Time, m.run.cfg.Targets)
+	if m.compaction.overflow == reliefDue {
+		m.compaction.overflows-- // the cap was lowered in place of the history
+	}
+	m.compaction.overflow = reliefNone
+	return nil
+}
+
+func (m *Machine) applyResponse(d *event.ModelResponse) error {
+	a, what := m.attempt(d.Purpose)
+	parts, calls := llm.Parts(d.Parts), 0
+	for _, p := range parts {
+		if _, ok := p.(llm.ToolCall); ok {
+			calls++
+		}
+	}
+	switch {
+	case !a.inFlight:
+		return fmt.Errorf("%w: in cycle %d nobody waits for an answer to %s", ErrMisfit, m.run.cycle, what)
+	case a == &m.model.attempt && calls != len(d.ToolCalls):
+		return fmt.Errorf("%w: response of cycle %d names %d calls and holds %d", ErrMisfit, d.Cycle, len(d.ToolCalls), calls)
+	}
+	m.account.spend(&m.run, d.Usage, d.Cost)
+	m.run.answered++
+	a.inFlight, a.orphan = false, false
+	if a != &m.model.attempt {
+		m.compaction.summary.answered(d)
+		return nil
+	}
+	m.run.Spent.Turns++
+	m.model.response = d
+	if d.FinishReason == llm.FinishContext {
+		m.compaction.tooLong(m.run.cfg.Compact.Off)
+	} else {
+		m.compaction.fitted(d.Usage, m.messages.history.Len())
+	}
+	m.messages.history.Assistant(parts, d.Model)
+	m.messages.size.answered(d, m.messages.history.Len())
+	m.progress.note(&m.run, "text", parts.Text())
+	m.turn.answered(d, calls, len(m.run.cfg.Schema) > 0, m.run.cfg.AllText)
+	m.progress.repetition.Answered(parts.Text(), calls > 0)
+	m.run.tookIn(parts)
+	if calls == 0 {
+		m.run.phase = phaseSettled
+		m.turn.settled(d, 0, d.FinishReason == llm.FinishLength)
+		return nil
+	}
+	m.run.phase = phaseTools
+	m.calls.asked(parts, calls)
+	return nil
+}
+
+// refused says which limit has no room for a call of a target.
+func (m *Machine) refused(t Target) budget.Refusal {
+	if m.account.id != "" {
+		// What was set aside is used or given back before anything else is
+		// asked for.
+		return budget.Refusal{Setting: m.run.cfg.Limits.BeforeModelCall(m.run.Spent)}
+	}
+	_, refusal := m.run.admit(m.messages.pricedCall(&m.run, t))
+	return refusal
+}
+
+// reserve sets the next call's worst case aside, or ends the run: a call that
+// cannot be paid for is not made (HAR-22).
+func (m *Machine) reserve() machine.Action {
+	if m.account.id != "" {
+		return nil
+	}
+	call := m.messages.pricedCall(&m.run, m.target())
+	a, refusal := m.run.admit(call)
+	id := strconv.Itoa(m.run.cycle) + "." + strconv.Itoa(m.model.number)
+	switch above := m.account.declined(id); {
+	case refusal.Setting != "":
+		return m.account.exhausted(&m.run, refusal)
+	case above != nil:
+		return m.run.exhaustedAbove(above)
+	}
+	return m.account.setAside(&m.run, id, call, a, m.model.notBefore)
+}

@@ -1,0 +1,189 @@
+package agent
+
+import (
+	"github.com/pawlrun/pawl/budget"
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/machine"
+	"github.com/pawlrun/pawl/llm"
+)
+
+// account is the run's side of its ledger: what is set aside for the call that
+// is due or under way, and what its owner has been told.
+type account struct {
+	// id names the open reservation, "" for none.
+	id string
+	// outdated says that a limit was changed before the call began, so that it
+	// is to be asked for anew.
+	outdated bool
+	// settled says that charged is what the call really used, and used the
+	// whole of it.
+	settled bool
+	charged budget.Amount
+	used    llm.Usage
+	priced  bool
+	// exceeded says that a call used more than was set aside for it.
+	exceeded bool
+	// maxTokens is the output cap that the last call was made with, 0 for none.
+	maxTokens int
+	warned    budget.Levels
+	// draws counts the run's own reservations. refused is the newest answer of
+	// the run above that has no room, nil for none.
+	draws   int
+	refused *event.BudgetRefused
+}
+
+// defaultOutput is set aside for the answer where no cap is known.
+const defaultOutput = 8192
+
+// mostOutput is what an answer may take.
+func (c *Config) mostOutput() int64 {
+	if c.MaxTokens > 0 {
+		return int64(c.MaxTokens)
+	}
+	return defaultOutput
+}
+
+// pricedCall is the next call of a target at its worst.
+func (m *messages) pricedCall(r *run, t Target) budget.Call {
+	worst, likely := m.size.tokens(t.Model, m.unreadSize())
+	return budget.Call{Input: worst, Likely: likely, Output: r.mostOutput(t, likely), Price: t.Price, KeptLong: r.cfg.Cache == llm.CacheLong}
+}
+
+// admit is the one place where a call of the run is set against the run's own
+// share, whatever it is for. The shares above it are asked by [machine.Reserve].
+func (r *run) admit(c budget.Call) (budget.Amount, budget.Refusal) {
+	a, refusal := budget.Line{r.Share(r.cfg.Limits)}.Admit(c)
+	if refusal.Setting != "" {
+		refusal.Call = c
+	}
+	return a, refusal
+}
+
+// capsOutput reports whether a request carries the cap on its answer that was set
+// aside: the owner's, or one that a budget depends on, which may be that of the run
+// above, or one for which there is not more room. Else the length is left to the
+// adapter.
+func (r *run) capsOutput(t Target, most int64) bool {
+	l := r.cfg.Limits
+	money, _ := l.CostCap()
+	_, refused := r.rooms[t.Model]
+	return r.cfg.MaxTokens > 0 || refused || most < r.cfg.mostOutput() || l.MaxOutputTokens > 0 || money > 0 && t.Price != nil || r.Parent != ""
+}
+
+// reserved takes in what was set aside for a call; capped says that the call
+// carries a cap on its output.
+func (a *account) reserved(d event.BudgetReserved, capped bool) {
+	a.id, a.draws, a.refused = d.ID, a.draws+1, nil
+	a.exceeded, a.maxTokens = false, 0
+	if capped {
+		a.maxTokens = int(d.Output)
+	}
+}
+
+// committed takes in what a call used, the run's own or a child's.
+func (a *account) committed(d event.BudgetCommitted, exceeded bool) {
+	a.exceeded = a.exceeded || exceeded
+	if d.Run == "" {
+		a.id, a.settled, a.outdated = "", false, false
+	}
+}
+
+// spend adds what a settled call cost.
+func (a *account) spend(r *run, u llm.Usage, c llm.Cost) {
+	r.Use(u, c)
+	if a.id != "" {
+		reserved, _ := r.Ledger.Reserved(a.id)
+		a.settled, a.used, a.priced = true, u, c.Priced
+		a.charged = budget.Amount{USD: c.USD, Input: u.Input, Output: u.Output}
+		a.exceeded = a.charged.Exceeds(reserved)
+	}
+}
+
+// commitment is what a call that was made really used. A run above adds the
+// whole usage to its own sums.
+func (a *account) commitment(below bool) event.BudgetCommitted {
+	d := event.BudgetCommitted{
+		ID: a.id, USD: a.charged.USD, Input: a.charged.Input, Output: a.charged.Output, Estimated: a.used.Estimated,
+	}
+	if below {
+		used := a.used
+		d.Usage, d.Priced = &used, a.priced
+	}
+	return d
+}
+
+// settlement records what follows from a call that was paid for: the real usage in
+// the place of the reservation, and what its owner must know of it.
+func (a *account) settlement(r *run) machine.Action {
+	if r.phase >= phaseEnding {
+		return nil
+	}
+	return together(a.commit(r), a.overrun(r), a.warn(r, budget.OfCalls))
+}
+
+// commit records what the call that was answered used, or that none will be made by
+// what was set aside.
+func (a *account) commit(r *run) machine.Action {
+	switch {
+	case a.settled:
+		return record(a.commitment(r.Parent != ""))
+	case a.outdated:
+		return a.giveBack()
+	}
+	return nil
+}
+
+// giveBack returns what is set aside for a call that is not made.
+func (a *account) giveBack() machine.Action { return record(event.BudgetCommitted{ID: a.id}) }
+
+// beforeEnd gives back what is set aside for a call that will not be made, where the
+// run is about to end.
+func (a *account) beforeEnd(next machine.Action) machine.Action {
+	if r, ok := next.(machine.Record); ok && a.id != "" {
+		if _, ends := r.Data.(event.RunTerminatedBy); ends {
+			return a.giveBack()
+		}
+	}
+	return next
+}
+
+// paused parks the run where somebody wants that. A run that another one started
+// gives back first what it has set aside: its siblings may wait for it, for who
+// knows how long.
+func (a *account) paused(r *run) machine.Action {
+	switch {
+	case !r.pause:
+		return nil
+	case r.Parent != "" && a.id != "":
+		return a.giveBack()
+	}
+	return record(event.RunParked{Reason: event.ParkPaused})
+}
+
+func (a *account) overrun(r *run) machine.Action {
+	if !a.exceeded || r.Overrun != "" {
+		return nil
+	}
+	w, over := r.cfg.Limits.Overrun(r.Spent)
+	if !over {
+		return nil
+	}
+	return record(event.BudgetOverrun{Setting: w.Setting, Used: w.Used, Limit: w.Limit})
+}
+
+// warn records the warnings that are due.
+func (a *account) warn(r *run, g budget.Group) machine.Action {
+	var due []machine.Action
+	r.cfg.Limits.Warn(r.Spent, &a.warned, g, func(w budget.Warning) {
+		due = append(due, record(event.BudgetWarning{Setting: w.Setting, Used: w.Used, Limit: w.Limit, Percent: w.Percent}))
+	})
+	return together(due...)
+}
+
+func (t Target) cost(u llm.Usage) llm.Cost {
+	p := t.Price
+	if p == nil {
+		return llm.Cost{}
+	}
+	return llm.Cost{USD: p.Of(u), Priced: true}
+}

@@ -1,0 +1,100 @@
+package agent
+
+import (
+	"fmt"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/machine"
+	"github.com/pawlrun/pawl/stop"
+)
+
+// progress is what shows that a run gets on, or does not.
+type progress struct {
+	novelty       novelty
+	repetition    stop.Repetition
+	failureCounts failureCounts
+	// stuck is what was decided about repetition in this cycle.
+	stuck *event.Stuck
+}
+
+// observe shows the calls of a settled cycle to the watch for repetition. What
+// kept a call from running for reasons of the run's own says nothing about the
+// model.
+func (p *progress) observe(calls []*call) {
+	var work stop.Work
+	for _, c := range calls {
+		switch c.result.ErrorType {
+		case event.ErrorTruncated, event.ErrorCancelled, event.ErrorBudget, event.ErrorInDoubt:
+			continue
+		}
+		work.Add(c.resolved.Facts, c.result, c.news)
+		if !c.resolved.Polling {
+			seen := stop.Call{Tool: c.ref.Name, Digest: c.repeats.own, Result: c.result}
+			if c.repeats.blocked != nil {
+				seen.Blocked = stop.Pattern(c.repeats.blocked.Pattern)
+			}
+			p.repetition.Called(seen)
+		}
+	}
+	p.repetition.Worked(work)
+}
+
+// circling says that a call goes on with what the model was told of. Calls before
+// it in the answer count: a new one among them breaks a circle.
+func (p *progress) circling(c *call, among *calls) (event.Stuck, bool) {
+	if c.repeats.blocked != nil && c.result == nil {
+		return *c.repeats.blocked, true
+	}
+	if !p.repetition.Warned() || c.result != nil || c.attempt > 0 || c.verdict != nil || c.resolved.Polling || c.repeats.shown == 0 {
+		return event.Stuck{}, false
+	}
+	d, ok := p.repetition.Blocked(among.shown[:c.repeats.shown])
+	d.CallID = c.ref.CallID
+	return d, ok
+}
+
+// listAsked lists the calls of the answer for the watch for repetition.
+func (s *calls) listAsked() {
+	s.shown = s.shown[:0]
+	for _, c := range s.list {
+		if !c.resolved.Polling {
+			s.shown = append(s.shown, stop.Asked{Tool: c.ref.Name, Digest: c.repeats.own, Works: stop.Works(c.resolved.Facts)})
+		}
+		c.repeats.shown = len(s.shown)
+	}
+}
+
+// block keeps a call from running: the decision first, then its result.
+func (c *call) block(d event.Stuck) machine.Action {
+	if c.repeats.blocked == nil {
+		return record(d)
+	}
+	return record(c.failed(event.ErrorBlocked, stop.Message(d)))
+}
+
+func (p *progress) applyStuck(r *run, among *calls, d *event.Stuck) error {
+	switch d.Action {
+	case event.StuckBlock:
+		c := among.touch(d.CallID)
+		if r.phase != phaseTools || c == nil || c.result != nil {
+			return fmt.Errorf("%w: %s is blocked, which is no open call of cycle %d", ErrMisfit, d.CallID, r.cycle)
+		}
+		c.repeats.blocked = d
+		return nil
+	case event.StuckNudge:
+		p.repetition.Nudged(stop.Pattern(d.Pattern))
+	}
+	if r.phase != phaseSettled {
+		return fmt.Errorf("%w: repetition is judged within cycle %d", ErrMisfit, r.cycle)
+	}
+	p.stuck = d
+	return nil
+}
+
+// note takes in what came. What is new is progress.
+func (p *progress) note(r *run, kind, content string) (news bool) {
+	if news = p.novelty.add(kind, content); news {
+		r.Progress(r.cfg.Limits)
+	}
+	return news
+}

@@ -1,0 +1,93 @@
+package flow
+
+import (
+	"iter"
+	"math/big"
+	"slices"
+
+	"github.com/pawlrun/pawl/internal/rules/plan"
+)
+
+// graph is a plan with what follows from its edges. All iterations of a loop share
+// that of its body.
+type graph struct {
+	plan  *plan.Plan
+	steps []vertex
+}
+
+// vertex is a step in its graph; the numbers are places in it.
+type vertex struct {
+	step             *plan.Step
+	deps, dependents []int
+	// above are the steps that it waits for, directly or not, as bits.
+	above big.Int
+	// below is how many steps wait for it, directly or not.
+	below int
+	// body is the graph of the step's own plan, or of its loop's.
+	body *graph
+}
+
+// waitsFor are the steps that it waits for, directly or not.
+func (v *vertex) waitsFor() iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for d := range v.above.BitLen() {
+			if v.above.Bit(d) == 1 && !yield(d) {
+				return
+			}
+		}
+	}
+}
+
+// newGraph builds the graph of a plan that was checked.
+func newGraph(p *plan.Plan) *graph {
+	g := &graph{plan: p, steps: make([]vertex, len(p.Steps))}
+	places := make(map[string]int, len(p.Steps))
+	for i := range p.Steps {
+		places[p.Steps[i].ID] = i
+	}
+	for i := range p.Steps {
+		v := &g.steps[i]
+		switch v.step = &p.Steps[i]; {
+		case v.step.Plan != nil:
+			v.body = newGraph(v.step.Plan)
+		case v.step.Loop != nil:
+			v.body = newGraph(&v.step.Loop.Body)
+		}
+		for _, id := range v.step.DependsOn {
+			if d := places[id]; !slices.Contains(v.deps, d) {
+				v.deps = append(v.deps, d)
+				g.steps[d].dependents = append(g.steps[d].dependents, i)
+			}
+		}
+	}
+	for _, i := range g.sorted() {
+		v := &g.steps[i]
+		for _, d := range v.deps {
+			v.above.SetBit(&v.above, d, 1)
+			v.above.Or(&v.above, &g.steps[d].above)
+		}
+		for d := range v.waitsFor() {
+			g.steps[d].below++
+		}
+	}
+	return g
+}
+
+// sorted are the places of the steps, each behind those that it waits for.
+func (g *graph) sorted() []int {
+	var order []int
+	left := make([]int, len(g.steps))
+	for i := range g.steps {
+		if left[i] = len(g.steps[i].deps); left[i] == 0 {
+			order = append(order, i)
+		}
+	}
+	for at := 0; at < len(order); at++ {
+		for _, d := range g.steps[order[at]].dependents {
+			if left[d]--; left[d] == 0 {
+				order = append(order, d)
+			}
+		}
+	}
+	return order
+}

@@ -1,0 +1,172 @@
+package flow
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/machine"
+	"github.com/pawlrun/pawl/internal/rules/eval"
+	"github.com/pawlrun/pawl/internal/rules/plan"
+)
+
+// consultation is what an agent is asked about a loop, under the name of its child.
+type consultation struct {
+	name, agent string
+	task        func() string
+	done        func(*event.ChildFinished)
+}
+
+// consult asks an agent about a loop once there is room.
+func (m *Machine) consult(l *loop, c consultation) {
+	l.consulting = &c
+	m.hunger(l.of)
+	m.wake(l.of.in)
+}
+
+// beginConsulting starts the agent that is to be asked.
+func (m *Machine) beginConsulting(l *loop) {
+	c := *l.consulting
+	l.consulting, l.judge, l.judgeOf = nil, c.name, c.agent
+	m.busy(l.of.in, c.agent, 1)
+	ask := func() machine.StartChild {
+		return machine.StartChild{ID: c.name, Kind: KindAgent, Name: c.agent, Step: l.of.id, Taint: m.takesIn(l.of).With(l.taint), Input: task(c.task(), nil)}
+	}
+	var begin func()
+	begin = func() {
+		m.agenda.add("child "+c.name, func() []machine.Action { return []machine.Action{ask()} }, func(d event.Data) {
+			m.under[d.(event.ChildStarted).Child] = underWay{ask, begin, func(d event.ChildFinished) {
+				m.Forget(c.name)
+				m.judgeLeft(l)
+				l.taint = l.taint.With(d.Taint)
+				if l.of.stop != nil {
+					m.endStopped(l)
+					return
+				}
+				c.done(&d)
+			}}
+		})
+	}
+	begin()
+}
+
+// judgeName is the name of the judge that is asked next about a pass: each that a loop
+// has is a child of its own.
+func (l *loop) judgeName(s *scope) string {
+	name := s.key + "/judge"
+	if slices.ContainsFunc(l.plan.Checks()[:l.asked], func(stop plan.Stop) bool { return stop.Judge != "" }) {
+		name = fmt.Sprint(name, "/", l.asked)
+	}
+	return name
+}
+
+// judgeLeft is for an agent that is asked no more.
+func (m *Machine) judgeLeft(l *loop) {
+	m.busy(l.of.in, l.judgeOf, -1)
+	l.judge, l.judgeOf = "", ""
+}
+
+// askJudge has a judge look at the pass that has just ended.
+func (m *Machine) askJudge(l *loop, agent string) {
+	s := l.finished
+	m.consult(l, consultation{
+		name: l.judgeName(s), agent: agent, task: func() string { return m.judgeTask(l, s) },
+		done: func(d *event.ChildFinished) { m.judgeDone(l, s, d) },
+	})
+}
+
+// judgeTask is what the judge is told that is asked about a pass.
+func (m *Machine) judgeTask(l *loop, s *scope) string {
+	if e := l.plan.Checks()[l.asked].Eval; e != nil {
+		q, _ := e.Ask(m.extract(s), m.fence)
+		return q.Task
+	}
+	return JudgePrompt(m.evidence(l, s))
+}
+
+// extract is what an evaluator sees of a pass that has ended.
+func (m *Machine) extract(s *scope) eval.Extract {
+	x := s.steps[0].extract
+	x.Text = s.pass.of.passes[s.pass.index].content
+	return x
+}
+
+// score is the verdict that an evaluator makes of what its judge answered.
+func score(e *eval.Evaluator, x eval.Extract, answer json.RawMessage) event.JudgeVerdict {
+	v := event.JudgeVerdict{Verdict: event.VerdictNotDone, Result: answer}
+	r, err := e.Read(x, answer)
+	switch {
+	case err != nil:
+		v.Failed, v.Result = true, nil
+	case r.Verdict != "":
+		v.Verdict, v.Reason = r.Verdict, r.Reason
+	case r.Pass:
+		v.Verdict, v.Reason = event.VerdictDone, r.Reason
+	default:
+		v.Reason = r.Reason
+	}
+	return v
+}
+
+func (m *Machine) judgeDone(l *loop, s *scope, d *event.ChildFinished) {
+	n := l.of
+	v := verdict(d.Outcome.Result)
+	if e := l.plan.Checks()[l.asked].Eval; e != nil {
+		v = score(e, m.extract(s), d.Outcome.Result)
+	}
+	v.Step, v.Number, v.Child = n.id, s.pass.index+1, d.Child
+	said := &judged{content: d.Outcome.FinalOutput, reason: v.Reason, result: v.Result}
+	n.errand = fmt.Sprint("verdict ", v.Number, " ", n.id)
+	m.record(n.errand, v, func(e event.Data) {
+		n.errand = ""
+		l.last().judged = said
+		m.judgement(l, s, e.(event.JudgeVerdict))
+	})
+}
+
+// judgement follows a verdict. A judge that gives none stops nothing by that, until
+// it has given none too often.
+func (m *Machine) judgement(l *loop, s *scope, v event.JudgeVerdict) {
+	if v.Failed {
+		l.strikes++
+	} else {
+		l.strikes = 0
+	}
+	switch most := l.plan.JudgeFailuresMax; {
+	case v.Failed && most > 0 && l.strikes >= most:
+		m.endLoop(l, &event.Failure{Class: string(event.ReasonJudgeUnavailable), Message: fmt.Sprintf("the judge gave no verdict %d times in a row", l.strikes)})
+	case v.Verdict == event.VerdictBlockedOnHuman && l.goal != nil:
+		m.block(l, v.Reason)
+	case v.Verdict == event.VerdictImpossible:
+		m.endLoop(l, &event.Failure{Class: string(event.ReasonImpossible), Message: v.Reason})
+	default:
+		m.looked(l, s, l.asked, v.Verdict == event.VerdictDone && !v.Failed, v.Reason)
+	}
+}
+
+// verdict reads a judge's result: a verdict, or whether it is done.
+func verdict(result json.RawMessage) event.JudgeVerdict {
+	var said struct {
+		Done    *bool         `json:"done"`
+		Verdict event.Verdict `json:"verdict"`
+		Reason  string        `json:"reason"`
+	}
+	v := event.JudgeVerdict{Verdict: event.VerdictNotDone, Failed: true}
+	if len(result) == 0 || json.Unmarshal(result, &said) != nil {
+		return v
+	}
+	v.Result, v.Reason = result, said.Reason
+	switch said.Verdict {
+	case event.VerdictDone, event.VerdictNotDone, event.VerdictImpossible, event.VerdictBlockedOnHuman:
+		v.Verdict, v.Failed = said.Verdict, false
+		return v
+	}
+	if said.Done != nil {
+		v.Failed = false
+		if *said.Done {
+			v.Verdict = event.VerdictDone
+		}
+	}
+	return v
+}

@@ -1,0 +1,519 @@
+package flow
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/machine"
+	"github.com/pawlrun/pawl/internal/machine/refine"
+	"github.com/pawlrun/pawl/internal/rules/plan"
+)
+
+// SafetyCap is how many iterations a loop has that has no cap.
+const SafetyCap = 100
+
+// loop is a loop that is being carried out, as the work of one attempt at a step.
+type loop struct {
+	of   *node
+	plan *plan.Loop
+	// items are what there is one pass for; next is the index of the next pass.
+	items []json.RawMessage
+	next  int
+	// active are the passes under way, hungry those in which something may begin.
+	active map[int]*scope
+	hungry queue[*scope]
+	// passes are how those ended that have, by their indexes.
+	passes []passEnd
+	// failed says that no new pass begins, and why.
+	failed *event.Failure
+	taint  event.Taint
+	look
+	tally
+	work
+	record
+	// goal is what a loop that works towards one keeps, nil for other loops.
+	goal *towards
+	// mail is what is said to the steps of the next pass, by their names.
+	mail map[string]*mailbox
+}
+
+// tally is what a loop counts.
+type tally struct {
+	// strikes are the verdicts that were missing in a row, and errors the passes that
+	// failed.
+	strikes, errors int
+	// more are the passes that a person allowed beyond the cap.
+	more int
+}
+
+// record is the log of a loop.
+type record struct {
+	log refine.Log
+	// unlogged is a pass that has ended and is not in the log yet.
+	unlogged *passEnd
+}
+
+// look is how a pass that has ended is looked at.
+type look struct {
+	finished *scope
+	// asked is the place of the reason to stop that is looked at.
+	asked int
+	// running is the command that is to run, and consulting what an agent is to be asked.
+	running    *plan.Stop
+	consulting *consultation
+	// judge is the name of the child that was asked, and judgeOf that of its agent;
+	// command is that of the command that runs, and review the id of what a person is
+	// asked.
+	judge, judgeOf, command, review string
+}
+
+// loopEnd is how a loop ended.
+type loopEnd struct {
+	passes int
+	// why says which reason to stop held, or that the loop came to its cap; nil for a
+	// loop that had no such end.
+	why *event.RunTerminatedBy
+}
+
+// pass is one pass of a loop.
+type pass struct {
+	of     *loop
+	index  int
+	item   json.RawMessage
+	hungry bool
+}
+
+// passEnd is how a pass ended.
+type passEnd struct {
+	status  event.StepStatus
+	content string
+	result  json.RawMessage
+	error   *event.Failure
+	judged  *judged
+	// checks are what the commands printed that looked at the pass.
+	checks []Said
+	// said is what each of a team said, of the last pass.
+	said []Said
+	// plain says that the result adds nothing to the content.
+	plain bool
+}
+
+// judged is what a judge said of a pass.
+type judged struct {
+	content, reason string
+	result          json.RawMessage
+}
+
+func (m *Machine) startLoop(n *node) {
+	l := &loop{of: n, plan: n.step().Loop, active: map[int]*scope{}, work: work{tree: m.cfg.Tree}}
+	n.loop = l
+	switch items := l.plan.Items; {
+	case l.plan.Goal != nil:
+		m.startGoal(l)
+	case items == nil:
+		m.nextPass(l)
+	case items.Expression != "":
+		m.evaluate(n, n.name()+"/items", items.Expression, n.variables, func(d event.ConditionEvaluated) {
+			var list []json.RawMessage
+			if d.Error == "" && (json.Unmarshal(d.Value, &list) != nil || list == nil) {
+				d.Error = "it gave no array"
+			}
+			if d.Error != "" {
+				m.endLoop(l, conditionError(d.Expression, d.Error))
+				return
+			}
+			m.setItems(l, list)
+		})
+	default:
+		m.setItems(l, items.Static)
+	}
+}
+
+func (m *Machine) setItems(l *loop, items []json.RawMessage) {
+	if most := l.plan.Items.Max; most > 0 && len(items) > most {
+		m.endLoop(l, &event.Failure{Class: "max_items", Message: fmt.Sprintf("there are %d items, and at most %d may be", len(items), most)})
+		return
+	}
+	l.items, l.passes = items, make([]passEnd, len(items))
+	m.hunger(l.of)
+	m.wake(l.of.in)
+	m.endItems(l)
+}
+
+// takeFromLoop says how what comes next in a loop is begun: what is under way comes
+// before another item.
+func (m *Machine) takeFromLoop(l *loop) (begin func()) {
+	switch {
+	case l.consulting != nil:
+		return func() { m.beginConsulting(l) }
+	case l.running != nil:
+		return func() { m.runStop(l) }
+	}
+	for {
+		for !l.hungry.empty() {
+			s := l.hungry.first()
+			if begin := m.takeFrom(s); begin != nil {
+				return begin
+			}
+			l.hungry.pop()
+			s.pass.hungry = false
+		}
+		if l.plan.Items == nil || l.next == len(l.items) || l.failed != nil {
+			return nil
+		}
+		if most := l.plan.Items.Concurrency; most > 0 && len(l.active) >= most {
+			return nil
+		}
+		m.nextPass(l)
+	}
+}
+
+// nextPass begins a pass.
+func (m *Machine) nextPass(l *loop) {
+	n, p := l.of, &pass{of: l, index: l.next}
+	format := "%s.%d"
+	if l.plan.Items != nil {
+		format, p.item = "%s[%d]", l.items[l.next]
+	}
+	l.next++
+	s := m.open(n.vertex.body, n, fmt.Sprintf(format, n.id, p.index), fmt.Sprintf(format, n.name(), p.index), p)
+	l.active[p.index] = s
+	m.takeOver(l, s)
+	m.settleEmpty(s)
+	m.wake(s)
+}
+
+// passDone is for a pass whose steps have all ended.
+func (m *Machine) passDone(s *scope) {
+	p, l := s.pass, s.pass.of
+	n, end := l.of, s.end()
+	l.taint = l.taint.With(s.taint())
+	if n.stop != nil {
+		delete(l.active, p.index)
+		m.endStopped(l)
+		return
+	}
+	d := event.Iteration{Step: n.id, Index: p.index, Number: p.index + 1, Item: p.item, Output: end.Content}
+	if l.plan.Items == nil {
+		d.MaxIterations = l.most()
+	}
+	if only := s.steps[0]; l.plan.Single && only.run != "" {
+		d.Child = only.run
+	}
+	key, record := fmt.Sprint("iteration ", p.index, " ", n.id), m.record
+	if m.cfg.Plan.Refine {
+		d.Exit, record = s.steps[0].exit, m.observe
+	}
+	record(key, d, func(e event.Data) {
+		delete(l.active, p.index)
+		l.compare(e.(event.Iteration).Tree)
+		l.answered(end.Content)
+		pass := passEnd{status: end.Status, content: end.Content, result: end.Result, error: end.Error}
+		if l.plan.Items != nil {
+			pass.ofItem(s, m.cfg.Edition)
+		}
+		if m.cfg.Plan.Refine {
+			pass.error = s.steps[0].error // the iteration is the step
+		}
+		if l.plan.Carry.Log != nil {
+			m.keepLog(l, s, pass)
+			return
+		}
+		m.passed(l, s, pass)
+	})
+}
+
+func (m *Machine) passed(l *loop, s *scope, end passEnd) {
+	l.unlogged = nil
+	failed := end.status != event.StepStatusCompleted && end.status != event.StepStatusSkipped
+	if failed && end.error == nil {
+		end.error = &event.Failure{Class: string(event.StepStatusCancelled), Message: "it was cancelled"}
+	}
+	if l.plan.Items != nil {
+		l.passes[s.pass.index] = end
+		if failed && l.plan.Items.OnError == plan.FailFast && l.failed == nil {
+			l.failed = end.error
+		}
+		m.hunger(l.of)
+		m.wake(l.of.in)
+		m.endItems(l)
+		return
+	}
+	if n := len(l.passes); n > 0 {
+		l.passes[n-1].said = nil
+	}
+	if m.cfg.Plan.Team {
+		end.said = s.said()
+	}
+	l.passes = append(l.passes, end)
+	switch {
+	case l.of.stop != nil:
+		m.endStopped(l)
+	case l.goal != nil:
+		m.ofGoal(l, s, end.error)
+	case failed:
+		m.afterError(l, end.error)
+	default:
+		l.errors = 0
+		m.consider(l, s, 0)
+	}
+}
+
+// afterError follows a failed pass.
+func (m *Machine) afterError(l *loop, failure *event.Failure) {
+	l.errors++
+	over := m.cfg.Plan.Refine && failure.Limit != "" // no other iteration has more
+	switch most := l.plan.ErrorsMax; {
+	case over || l.plan.OnError == plan.IterationFails:
+		if f := *failure; m.cfg.Plan.Refine {
+			f.Message, failure = fmt.Sprintf("iteration %d: %s", len(l.passes), f.Message), &f
+			l.of.end.why = &event.RunTerminatedBy{Reason: event.ReasonIterationFailed, AtIteration: len(l.passes)}
+		}
+		m.endLoop(l, failure)
+	case most > 0 && l.errors >= most:
+		m.endLoop(l, &event.Failure{Class: string(event.ReasonRepeatedFailure), Message: fmt.Sprintf(
+			"%d iterations failed in a row, the last with: %s", l.errors, failure.Message)})
+	default:
+		m.another(l)
+	}
+}
+
+// endItems ends a loop over items once all that were begun have ended and no other
+// begins.
+func (m *Machine) endItems(l *loop) {
+	switch {
+	case len(l.active) > 0 || l.next < len(l.items) && l.failed == nil && l.of.stop == nil:
+		return
+	case l.of.stop != nil:
+		m.endStopped(l)
+		return
+	}
+	succeeded, skipped, failure := 0, 0, l.failed
+	for i, end := range l.passes {
+		switch {
+		case end.status == event.StepStatusCompleted:
+			succeeded++
+		case end.status == event.StepStatusSkipped:
+			succeeded, skipped = succeeded+1, skipped+1
+		case end.error != nil && failure == nil && l.plan.Items.OnError == plan.Collect:
+			of := *end.error
+			of.Message = fmt.Sprintf("item %d: %s", i, of.Message)
+			failure = &of
+		}
+	}
+	if skipped > 0 && skipped == len(l.items) {
+		m.finish(l.of, event.StepFinished{Status: event.StepStatusSkipped, Result: l.result()})
+		return
+	}
+	if least := l.plan.Items.Least(len(l.items)); failure == nil && succeeded < least {
+		failure = &event.Failure{Class: "min_success", Message: fmt.Sprintf("%d of %d items succeeded, and at least %d must", succeeded, len(l.items), least)}
+	}
+	m.endLoop(l, failure)
+}
+
+// consider looks at the reasons to stop after a pass, from the one at i on.
+func (m *Machine) consider(l *loop, s *scope, i int) {
+	n, checks := l.of, l.plan.Checks()
+	switch {
+	case i == len(checks):
+		m.another(l)
+		return
+	case m.known(l, s, i):
+		return
+	}
+	id := fmt.Sprintf("%s/%d", s.key, i)
+	next := func(d event.ConditionEvaluated) {
+		switch holds, err := truth(d); {
+		case err != "":
+			m.endLoop(l, conditionError(d.Expression, err))
+		default:
+			m.looked(l, s, i, holds, "")
+		}
+	}
+	switch stop := &checks[i]; {
+	case stop.Expression != "":
+		m.evaluate(n, id, stop.Expression, func() json.RawMessage { return m.variables(s) }, next)
+	case stop.Regex != "":
+		d := event.ConditionEvaluated{ID: id, Step: n.id, Expression: stop.Regex}
+		if re, err := regexp.Compile("(?i)" + stop.Regex); err != nil {
+			d.Error = err.Error()
+		} else {
+			d.Value, _ = json.Marshal(re.MatchString(l.last().content))
+		}
+		n.errand = "evaluate " + id
+		m.record(n.errand, d, func(d event.Data) { next(d.(event.ConditionEvaluated)) })
+	case stop.Eval != nil && stop.Judge == "":
+		d := event.ConditionEvaluated{ID: id, Step: n.id, Expression: stop.Eval.String()}
+		if r, err := stop.Eval.Read(m.extract(s), nil); err != nil {
+			d.Error = err.Error()
+		} else {
+			d.Value, _ = json.Marshal(r.Pass)
+		}
+		n.errand = "evaluate " + id
+		m.record(n.errand, d, func(d event.Data) { next(d.(event.ConditionEvaluated)) })
+	case stop.Judge != "":
+		l.asked, l.finished = i, s
+		m.askJudge(l, stop.Judge)
+	case stop.Human != nil:
+		m.review(l, s, i)
+	default:
+		l.running, l.asked, l.finished = stop, i, s
+		m.hunger(n)
+		m.wake(n.in)
+	}
+}
+
+// met ends a loop because the reason to stop at i holds.
+func (m *Machine) met(l *loop, i int) {
+	l.of.end.why = &event.RunTerminatedBy{Reason: event.ReasonConditionMet, Index: &i, Kind: l.plan.StopWhen[i].Kind()}
+	m.endLoop(l, nil)
+}
+
+func (l *loop) last() *passEnd { return &l.passes[len(l.passes)-1] }
+
+// most is how many passes there may be.
+func (l *loop) most() int {
+	if l.plan.Max > 0 {
+		return l.plan.Max + l.more
+	}
+	return SafetyCap
+}
+
+// atLimit ends a loop that came to its cap, which is no failure of its step.
+func (m *Machine) atLimit(l *loop) {
+	l.of.end.why = &event.RunTerminatedBy{Reason: event.ReasonMaxIterations, Limit: string(event.ReasonMaxIterations), Output: l.log.Last()}
+	m.endLoop(l, nil)
+}
+
+// another begins the next pass, or ends a loop that has had all it may have.
+func (m *Machine) another(l *loop) {
+	switch {
+	case l.stuck():
+		m.endLoop(l, &event.Failure{Class: string(event.ReasonStuck), Message: fmt.Sprintf(
+			"%d iterations in a row changed no file and no number of passing tests", l.unchanged)})
+	case l.next < l.most() && l.plan.Delay > 0:
+		id := fmt.Sprintf("%s/delay/%d", l.of.name(), l.next)
+		until := m.Now.Add(l.plan.Delay)
+		l.of.errand = "wait " + id
+		m.agenda.add(l.of.errand, func() []machine.Action { return m.Until(id, until) }, func(event.Data) { m.nextPass(l) })
+	case l.next < l.most():
+		m.nextPass(l)
+	case l.plan.Max == 0 || len(l.plan.StopWhen) == 0 && l.last().error == nil && !m.cfg.Plan.Refine:
+		m.endLoop(l, nil)
+	case len(l.plan.StopWhen) == 0 && l.last().error != nil && l.plan.OnLimit != plan.LimitIsOK && !m.cfg.Plan.Refine:
+		m.endLoop(l, l.last().error)
+	case l.plan.OnLimit == plan.LimitAsks:
+		m.askForMore(l)
+	case l.plan.OnLimit == plan.LimitIsOK, l.plan.OnLimit == plan.LimitStopped:
+		m.atLimit(l)
+	default:
+		m.endLoop(l, &event.Failure{Class: string(event.ReasonMaxIterations), Message: fmt.Sprintf(
+			"nothing that ends the loop held within %d iterations", l.most())})
+	}
+}
+
+// endLoop ends a loop's step, as failed where there is a failure.
+func (m *Machine) endLoop(l *loop, failure *event.Failure) {
+	d := event.StepFinished{Status: event.StepStatusCompleted, Error: failure}
+	if failure != nil {
+		d.Status = event.StepStatusFailed
+	}
+	l.of.whole, l.of.end.passes = l.plan.Output == plan.Cumulative, len(l.passes)
+	d.Content, d.Result = l.content(), l.result()
+	m.finish(l.of, d)
+}
+
+// content is what the passes said, as the plan wants it.
+func (l *loop) content() string {
+	var texts []string
+	for i, end := range l.passes {
+		if l.plan.Output == plan.Last && i < len(l.passes)-1 || end.status == "" || l.plan.Items != nil && end.status != event.StepStatusCompleted {
+			continue
+		}
+		text := end.content
+		if j := end.judged; j != nil && l.plan.Output == plan.Cumulative {
+			text += "\n\n### Judge\n\n" + strings.TrimSpace(j.content+"\n\n"+j.reason)
+		}
+		texts = append(texts, text)
+	}
+	return strings.Join(texts, "\n\n---\n\n")
+}
+
+// result is that of the last pass; of a loop over items it is those of all, in their
+// order.
+func (l *loop) result() json.RawMessage {
+	if len(l.passes) == 0 {
+		return nil
+	}
+	if l.plan.Items == nil {
+		return l.last().result
+	}
+	var b bytes.Buffer
+	b.WriteString(`{"items":[`)
+	for i, end := range l.passes {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		item := map[string]any{"status": end.status}
+		if len(end.result) > 0 {
+			item["result"] = end.result
+		}
+		if end.error != nil {
+			item["error"] = end.error.Message
+		}
+		raw, _ := json.Marshal(item)
+		b.Write(raw)
+	}
+	b.WriteString("]}")
+	return b.Bytes()
+}
+
+// stopLoop ends what is under way of a loop.
+func (m *Machine) stopLoop(l *loop) {
+	n := l.of
+	m.agenda.drop(n.errand)
+	m.agenda.drop(fmt.Sprint("progress ", l.next, " ", n.id))
+	for i := range l.next {
+		s := l.active[i]
+		if s == nil {
+			continue
+		}
+		if _, had := m.agenda.drop(fmt.Sprint("iteration ", i, " ", n.id)); had {
+			delete(l.active, i)
+			continue
+		}
+		m.stopScope(s)
+	}
+	if l.judge != "" {
+		if _, had := m.agenda.drop("child " + l.judge); had {
+			m.judgeLeft(l)
+		} else {
+			m.Stop(l.judge, "the workflow does not want this verdict any more")
+		}
+	}
+	m.dropReview(l)
+	m.unblock(l)
+	if l.command != "" && m.dropCommand(l.command) {
+		l.command = ""
+		m.busy(n.in, "", -1)
+	}
+	m.endStopped(l)
+}
+
+// endStopped ends a loop that was stopped, once nothing of it is under way.
+func (m *Machine) endStopped(l *loop) {
+	if len(l.active) > 0 || l.judge != "" || l.command != "" || l.of.phase != working {
+		return
+	}
+	if l.unlogged != nil {
+		l.passes, l.unlogged = append(l.passes, *l.unlogged), nil
+	}
+	l.of.end.passes = len(l.passes)
+	d := *l.of.stop
+	d.Content, d.Result = l.content(), l.result()
+	m.finish(l.of, d)
+}

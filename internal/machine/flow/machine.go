@@ -1,0 +1,361 @@
+// Package flow is the machine of a workflow: a graph of steps, which are runs of
+// others, and of loops around such graphs. One scheduler carries out all of them: the
+// body of a loop and a plan in a plan are graphs as the workflow itself is.
+package flow
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/machine"
+	"github.com/pawlrun/pawl/internal/machine/tree"
+	"github.com/pawlrun/pawl/internal/rules/fence"
+	"github.com/pawlrun/pawl/llm"
+)
+
+// Machine is the state of one workflow. It is built by applying the run's events in
+// order, and is not safe for concurrent use.
+type Machine struct {
+	tree.Run
+	cfg Config
+	assignment
+	root *scope
+	// steps are those of the graphs under way, by their ids in the run.
+	steps map[string]*node
+	// under are the children under way, by their runs' ids.
+	under map[string]underWay
+	// running are the commands that were started and have not ended.
+	running map[string]bool
+	// aim is the loop that works towards the run's goal, nil for none.
+	aim *loop
+	// reviews are the loops that wait for a person, by the ids of the questions.
+	reviews map[string]*loop
+	agenda  agenda
+	post
+	timers
+	workload
+	progress
+}
+
+// assignment is what the run was started with.
+type assignment struct {
+	fence fence.Fence
+	given event.Taint
+	task  string
+	// media are the images and files beside the task of a loop.
+	media []llm.Media
+}
+
+// timers are the ends of the times that the plan and its steps may take.
+type timers struct {
+	// deadlines are the times at which steps end that are not done; timed are those
+	// for which somebody waits, by the ids of the waits.
+	deadlines queue[*node]
+	timed     map[string]*node
+	// timeout is the wait for the end of the plan's time, and parkedAt when the run
+	// parked last, zero while it goes.
+	timeout            string
+	deadline, parkedAt time.Time
+}
+
+// workload is how much was begun: turns counts it, and atWork by agent how much of it
+// goes on.
+type workload struct {
+	turns  int64
+	atWork map[string]int
+}
+
+// progress is how far the run is.
+type progress struct {
+	// counts are how the top-level steps ended; done says that all did, and late that
+	// the plan's time was over before.
+	counts     counts
+	done, late bool
+	// paused says that nothing begins until the run was parked and resumed.
+	paused bool
+	// over says that nothing is left to do, messages to be delivered included.
+	over bool
+}
+
+// underWay is a child that was begun: how it was, and who takes in how it ended.
+type underWay struct {
+	again func() machine.StartChild
+	// anew wants another in its place.
+	anew func()
+	done func(event.ChildFinished)
+}
+
+var (
+	_ machine.Funder    = (*Machine)(nil)
+	_ machine.Messenger = (*Machine)(nil)
+	_ machine.Repeater  = (*Machine)(nil)
+)
+
+// New returns a machine that expects run.started.
+func New() *Machine { return &Machine{} }
+
+// Apply folds one event.
+func (m *Machine) Apply(e *event.Event) error {
+	if _, forks := e.Data.(event.RunForked); forks && m.parkedAt.IsZero() {
+		m.parkedAt = m.Now // what lies between is no time of the fork's
+	}
+	if err := m.Run.Apply(e); err != nil {
+		return err
+	}
+	err := m.apply(e)
+	if err == nil {
+		m.fill()
+		m.attend()
+	}
+	return err
+}
+
+func (m *Machine) apply(e *event.Event) error {
+	if key, is := settledBy(e.Data); is {
+		return m.agenda.settle(key, e.Data)
+	}
+	switch d := e.Data.(type) {
+	case event.RunStarted:
+		return m.begin(&d)
+	case event.PauseRequested:
+		m.paused = true
+	case event.RunParked:
+		m.parkedAt = e.Time
+	case event.RunResumed:
+		m.paused = false
+		m.shift(e.Time)
+	case event.RunForked:
+		m.shift(e.Time)
+		m.beginAnew()
+	case event.RunTerminatedBy:
+		m.agenda.drop("end")
+		m.closeMail(event.DropWorkflowCancelled)
+		if !m.done {
+			m.stopScope(m.root)
+		}
+	case event.WaitFinished:
+		return m.waited(d)
+	case event.ReviewResolved:
+		return m.reviewed(&d)
+	case event.ToolApprovalResolved:
+		m.agenda.drop("withdraw " + d.CallID)
+	case event.BudgetWarning:
+		m.agenda.drop("warning " + d.Setting)
+	case event.GoalUnanswered:
+		m.agenda.drop("goal " + d.ID)
+	case event.MessageSent, event.MessageDelivered, event.MessageDropped, event.InputReceived:
+		m.applyMail(d)
+	default:
+		return m.applyWork(d)
+	}
+	return nil
+}
+
+// settledBy is the key of the errand that an event settles, for those events which do
+// nothing else.
+func settledBy(data event.Data) (key string, is bool) {
+	switch d := data.(type) {
+	case event.ChildStarted:
+		return "child " + d.ID, true
+	case event.StepFinished:
+		return "settle " + d.Step, true
+	case event.StepSkipped:
+		return "settle " + d.Step, true
+	case event.ConditionEvaluated:
+		return "evaluate " + d.ID, true
+	case event.Iteration:
+		return fmt.Sprint("iteration ", d.Index, " ", d.Step), true
+	case event.Checkpoint:
+		return "checkpoint " + d.Label, true
+	case event.JudgeVerdict:
+		return fmt.Sprint("verdict ", d.Number, " ", d.Step), true
+	case event.Progress:
+		return fmt.Sprint("progress ", d.Number, " ", d.Step), true
+	}
+	return "", false
+}
+
+// applyWork folds what became of the children, the commands and the steps.
+func (m *Machine) applyWork(data event.Data) error {
+	switch d := data.(type) {
+	case event.ChildFinished:
+		then := m.under[d.Child].done
+		delete(m.under, d.Child)
+		then(d)
+	case event.CommandStarted:
+		m.running[d.ID] = true
+	case event.CommandFinished:
+		if m.Ran(d.ID) == nil {
+			return nil
+		}
+		begun := m.running[d.ID]
+		delete(m.running, d.ID)
+		m.Forget(d.ID)
+		if _, due := m.agenda.byKey["command "+d.ID]; due || begun {
+			return m.agenda.settle("command "+d.ID, d)
+		}
+	case event.StepStarted:
+		if _, due := m.agenda.byKey["start "+d.Step]; !due && d.Child != "" {
+			return nil // a journal of before says it beside child.started
+		}
+		m.coordinator.note(d.Step)
+		return m.agenda.settle("start "+d.Step, d)
+	}
+	return nil
+}
+
+// applyMail folds what is said in the run.
+func (m *Machine) applyMail(data event.Data) {
+	switch d := data.(type) {
+	case event.MessageSent:
+		m.sent(&d)
+	case event.MessageDelivered:
+		m.agenda.drop("message " + d.ID)
+		m.delivered(d.ID)
+	case event.MessageDropped:
+		m.agenda.drop("message " + d.ID)
+		m.dropped(&d)
+	case event.InputReceived:
+		m.told(&d)
+	}
+}
+
+// waited takes in that a time has come.
+func (m *Machine) waited(d event.WaitFinished) error {
+	switch n := m.timed[d.ID]; {
+	case d.ID == m.timeout:
+		m.closeMail(event.DropWorkflowCancelled)
+		if m.late = !m.done; m.late {
+			m.stopScope(m.root)
+		}
+	case n != nil:
+		m.timeUp(n)
+	default:
+		return m.agenda.settle("wait "+d.ID, d)
+	}
+	return nil
+}
+
+// beginAnew begins the children again that had not ended where a fork begins: they
+// are those of the run that it is a fork of.
+func (m *Machine) beginAnew() {
+	open := slices.SortedFunc(maps.Values(m.under), func(a, b underWay) int { return cmp.Compare(a.again().ID, b.again().ID) })
+	m.under = map[string]underWay{}
+	for _, u := range open {
+		u.anew()
+	}
+}
+
+func (m *Machine) begin(d *event.RunStarted) error {
+	if err := json.Unmarshal(d.Config, &m.cfg); err != nil {
+		return fmt.Errorf("flow: config: %w", err)
+	}
+	m.Limits, m.OnBudget, m.given = m.cfg.Limits, m.cfg.OnBudget, d.Taint
+	if d.Fence != nil {
+		m.fence = fence.New(d.Fence.Nonce)
+	}
+	if d.Input != nil {
+		m.task = d.Input.Text()
+		for _, p := range d.Input.Parts {
+			if f, is := p.(llm.Media); is && m.cfg.Plan.Refine {
+				m.media = append(m.media, f)
+			}
+		}
+	}
+	m.running, m.reviews = map[string]bool{}, map[string]*loop{}
+	m.steps, m.under = map[string]*node{}, map[string]underWay{}
+	m.mail, m.unread = map[string]reader{}, map[string]*mailbox{}
+	if m.coordinator.agent = m.cfg.Plan.Coordinator; m.coordinator.agent == "" {
+		m.coordinator.closed = event.DropUnknownStep
+	}
+	m.timed, m.atWork = map[string]*node{}, map[string]int{}
+	m.root = m.open(newGraph(&m.cfg.Plan), nil, "", "", nil)
+	m.root.limit = least(m.root.limit, m.cfg.Concurrency)
+	if t := m.cfg.Plan.Timeout; t > 0 {
+		m.timeout, m.deadline = planTimeout, m.Now.Add(t)
+	}
+	m.settleEmpty(m.root)
+	return nil
+}
+
+// least is the smaller of two bounds, of which 0 is none.
+func least(a, b int) int {
+	if a == 0 || b > 0 && b < a {
+		return b
+	}
+	return a
+}
+
+// Next returns what is due.
+func (m *Machine) Next() []machine.Action {
+	if m.Terminated != nil && m.Open() == 0 && m.State().Phase == machine.Running {
+		if rest := m.agenda.actions(nil); len(rest) > 0 {
+			return rest
+		}
+		return []machine.Action{machine.Record{Data: event.RunCompleted{Outcome: m.outcome()}}}
+	}
+	due, more := m.Due()
+	if !more {
+		return due
+	}
+	switch due = m.agenda.actions(due); {
+	case len(due) == 0 && m.AllParked():
+		return m.OrPark(nil)
+	case m.paused && m.Open() == 0 && !slices.ContainsFunc(due, pressing):
+		return []machine.Action{machine.Record{Data: event.RunParked{Reason: event.ParkPaused}}}
+	}
+	return m.deliveries(append(m.OrPark(due), m.nextDeadline()...))
+}
+
+// pressing reports whether an action comes before a pause: a wait goes on meanwhile.
+func pressing(a machine.Action) bool {
+	_, wait := a.(machine.Wait)
+	return !wait
+}
+
+// planTimeout is the wait for the end of the time that the whole plan may take.
+const planTimeout = "timeout"
+
+// shift moves the ends of the plan and of its steps by the time that the run was
+// parked, which is nobody's. A wait that was begun keeps its end, so there are others.
+func (t *timers) shift(now time.Time) {
+	if t.parkedAt.IsZero() {
+		return
+	}
+	by := now.Sub(t.parkedAt)
+	t.parkedAt = time.Time{}
+	if !t.deadline.IsZero() {
+		t.timeout, t.deadline = t.timeout+"+", t.deadline.Add(by)
+	}
+	before := t.timed
+	t.timed, t.deadlines = map[string]*node{}, queue[*node]{}
+	for _, id := range slices.Sorted(maps.Keys(before)) {
+		n := before[id]
+		n.timeout, n.deadline = id+"+", n.deadline.Add(by)
+		t.timed[n.timeout] = n
+		t.deadlines.push(n.deadline.UnixNano(), 0, n)
+	}
+}
+
+// nextDeadline waits for the times at which the plan and the first of its steps are
+// to end.
+func (m *Machine) nextDeadline() (due []machine.Action) {
+	if !m.deadline.IsZero() && !m.over {
+		due = m.Until(m.timeout, m.deadline)
+	}
+	for !m.deadlines.empty() {
+		switch n := m.deadlines.first(); {
+		case n.phase == ending: // its end comes first
+			return due
+		case n.phase != settled && n.stop == nil:
+			return append(due, m.Until(n.timeout, n.deadline)...)
+		}
+		m.deadlines.pop()
+	}
+	return due
+}

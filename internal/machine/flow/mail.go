@@ -1,0 +1,168 @@
+package flow
+
+import (
+	"slices"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/machine"
+)
+
+// MostUnread is how many messages may wait for one reader.
+const MostUnread = 10_000
+
+// post is all that is on its way.
+type post struct {
+	// mail are the mailboxes of the runs under way, by run, and unread those of the
+	// messages that nobody has, by message; in toDeliver something waits for a run
+	// under way.
+	mail      map[string]reader
+	unread    map[string]*mailbox
+	toDeliver []*mailbox
+	// sender is that of the message that was sent last.
+	sender *mailbox
+	// coordinator receives what steps send.
+	coordinator coordinator
+}
+
+// mailbox is what others said to a step, or to the coordinator.
+type mailbox struct {
+	// unread are the messages that nobody has yet, oldest first.
+	unread []event.InputReceived
+	// run is the run that reads them, empty while none is under way, and given what it
+	// was started with.
+	run   string
+	given []event.InputReceived
+	// came are the messages that the run was given since.
+	came []event.InputReceived
+	// told is what that run was told of its messages, by their ids.
+	told map[string]string
+}
+
+// started are the messages that its reader is started with, or would be now.
+func (b *mailbox) started() []event.InputReceived {
+	if b.run != "" {
+		return b.given
+	}
+	return b.unread
+}
+
+// beginMail has a run started with all that is unread.
+func (m *Machine) beginMail(b *mailbox, run, to string) {
+	b.run, b.given, b.unread = run, b.unread, nil
+	m.mail[run] = reader{b, to}
+	for _, said := range b.given {
+		delete(m.unread, said.MessageID)
+		m.record("message "+said.MessageID, event.MessageDelivered{ID: said.MessageID, To: to}, nil)
+	}
+}
+
+// readAgain gives what a run was told to the one that takes its place.
+func (m *Machine) readAgain(b *mailbox) {
+	for _, said := range b.given {
+		m.agenda.drop("message " + said.MessageID)
+	}
+	unread := slices.Concat(b.given, b.came, b.unread)
+	m.endMail(b)
+	b.unread = unread
+	for _, said := range unread {
+		m.unread[said.MessageID] = b
+	}
+}
+
+// endMail is for a run that reads no more.
+func (m *Machine) endMail(b *mailbox) {
+	delete(m.mail, b.run)
+	m.undue(b)
+	b.run, b.given, b.came, b.told = "", nil, nil, nil
+}
+
+// reader is who reads a mailbox.
+type reader struct {
+	*mailbox
+	// step is the reader's id.
+	step string
+}
+
+// add puts a message into a mailbox.
+func (m *Machine) add(b *mailbox, said event.InputReceived) {
+	b.unread = append(b.unread, said)
+	m.unread[said.MessageID] = b
+	if b.run != "" && len(b.unread) == 1 {
+		m.toDeliver = append(m.toDeliver, b)
+	}
+}
+
+// delivered takes a message out that the run under way has.
+func (m *Machine) delivered(id string) {
+	if b := m.unread[id]; b != nil && b.run != "" {
+		at := slices.IndexFunc(b.unread, func(said event.InputReceived) bool { return said.MessageID == id })
+		b.came = append(b.came, b.unread[at])
+	}
+	m.remove(id)
+}
+
+// remove takes a message out that somebody has, or nobody will: the newest, which has
+// just been dropped, or one of the oldest.
+func (m *Machine) remove(id string) {
+	b := m.unread[id]
+	if b == nil {
+		return
+	}
+	delete(m.unread, id)
+	is := func(said event.InputReceived) bool { return said.MessageID == id }
+	if n := len(b.unread); n > 0 && is(b.unread[n-1]) {
+		b.unread = b.unread[:n-1]
+	} else if i := slices.IndexFunc(b.unread, is); i == 0 {
+		b.unread = b.unread[1:]
+	} else if i > 0 {
+		b.unread = slices.Delete(b.unread, i, i+1)
+	}
+	if len(b.unread) == 0 && b.run != "" {
+		m.undue(b)
+	}
+}
+
+// undue takes a mailbox off those in which something waits for a run under way.
+func (m *Machine) undue(b *mailbox) {
+	m.toDeliver = slices.DeleteFunc(m.toDeliver, func(r *mailbox) bool { return r == b })
+}
+
+// drop says of all that is unread in a mailbox why nobody will have it.
+func (m *Machine) drop(b *mailbox, to string, reason event.DropReason) {
+	unread := b.unread
+	if b.unread = nil; b.run != "" {
+		m.undue(b)
+	}
+	for _, said := range unread {
+		delete(m.unread, said.MessageID)
+		m.record("message "+said.MessageID, event.MessageDropped{ID: said.MessageID, To: to, Reason: reason}, nil)
+	}
+}
+
+// deliveries hand messages to runs that are under way.
+func (m *Machine) deliveries(due []machine.Action) []machine.Action {
+	for _, b := range m.toDeliver {
+		due = append(due, machine.Deliver{Child: b.run, Messages: b.unread})
+	}
+	return due
+}
+
+// Undelivered implements [machine.Messenger].
+func (m *Machine) Undelivered(child string) []event.InputReceived {
+	if r, known := m.mail[child]; known {
+		return r.unread
+	}
+	return nil
+}
+
+// Deliverable implements [machine.Messenger].
+func (m *Machine) Deliverable(child, id string) (to string, ok bool) {
+	r, known := m.mail[child]
+	if !known {
+		return "", false
+	}
+	return r.step, slices.ContainsFunc(r.unread, func(said event.InputReceived) bool { return said.MessageID == id })
+}
+
+// Again implements [machine.Repeater].
+func (m *Machine) Again(child string) machine.StartChild { return m.under[child].again() }

@@ -1,0 +1,159 @@
+package flow
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/machine/refine"
+	"github.com/pawlrun/pawl/internal/machine/tree"
+	"github.com/pawlrun/pawl/internal/rules/plan"
+)
+
+// logged reports whether the steps of a scope are told the log of the loop around them.
+func (s *scope) logged() bool { return s.pass != nil && s.pass.of.plan.Carry.Log != nil }
+
+// keepLog adds to the log of a loop what a pass came to, before anything looks at it
+// (RON-8, RON-10).
+func (m *Machine) keepLog(l *loop, s *scope, end passEnd) {
+	l.unlogged = &end
+	log := l.plan.Carry.Log
+	if log.Summarizer == "" || strings.TrimSpace(end.content) == "" || l.of.stop != nil {
+		m.logLearning(l, s, end, "")
+		return
+	}
+	m.consult(l, consultation{
+		name: s.key + "/summary", agent: log.Summarizer,
+		task: func() string { return refine.SummaryTask(m.fence, m.task, s.pass.index+1, end.content, log.Chars) },
+		done: func(d *event.ChildFinished) {
+			summary := ""
+			if d.Outcome.OK {
+				summary = d.Outcome.FinalOutput
+			}
+			m.logLearning(l, s, end, summary)
+		},
+	})
+}
+
+// logLearning adds to the log the summary of a pass, or a part of its output where
+// there is none.
+func (m *Machine) logLearning(l *loop, s *scope, end passEnd, summary string) {
+	log, output := *l.plan.Carry.Log, end.content
+	if strings.TrimSpace(summary) != "" {
+		log.Extract, output = plan.ExtractHead, summary
+	} else if end.error != nil {
+		output = cmp.Or(output, "It failed: "+end.error.Message)
+	}
+	d := event.Progress{
+		Step: l.of.id, Number: s.pass.index + 1, Learning: refine.Learning(output, log), Patterns: refine.Patterns(end.content),
+	}
+	m.record(fmt.Sprint("progress ", d.Number, " ", d.Step), d, func(e event.Data) {
+		kept := e.(event.Progress)
+		l.log.Add(kept.Number, kept.Learning, kept.Patterns)
+		m.passed(l, s, end)
+	})
+}
+
+// message is what the agent of an iteration is told.
+func (m *Machine) message(n *node) string {
+	p := n.in.pass
+	l := p.of
+	it := refine.Iteration{
+		Fence: m.fence, Input: m.task, Number: p.index + 1, Of: l.most(), Log: &l.log, MaxEntries: l.plan.Carry.Log.MaxEntries,
+	}
+	if l.goal != nil {
+		it.Input = l.goal.Brief(m.fence)
+	}
+	if p.index > 0 && !l.plan.Carry.NoFeedback {
+		it.Feedback = feedback(l)
+	}
+	return it.Message()
+}
+
+// feedback is what was said of the last pass.
+func feedback(l *loop) (all []refine.Feedback) {
+	end := l.last()
+	for _, said := range end.checks {
+		title := said.Title
+		if said.Reason != "" {
+			title += ": " + said.Reason
+		}
+		all = append(all, refine.Feedback{Title: title, From: said.From, Text: said.Content})
+	}
+	if j := end.judged; j != nil {
+		all = append(all, refine.Feedback{Title: "The judge of the last iteration", From: l.of.id + ".judge", Text: cmp.Or(j.reason, j.content)})
+	}
+	return all
+}
+
+// kindUnchanged says of a stuck loop how it was stuck.
+const kindUnchanged = "unchanged"
+
+// refined is why a run ends that is one loop.
+func (n *node) refined() event.RunTerminatedBy {
+	why := event.RunTerminatedBy{Reason: event.ReasonFinalAnswer}
+	switch {
+	case n.end.why != nil:
+		why = *n.end.why
+	case n.error != nil: // a failure of the loop itself says the reason
+		why = event.RunTerminatedBy{Reason: event.Reason(n.error.Class)}
+	}
+	if why.Reason == event.ReasonStuck { // the loop was stopped, and nothing in it failed
+		why.Kind, why.Detail = kindUnchanged, n.error.Message
+		return why
+	}
+	if why.Error = n.error; n.error != nil && n.error.Limit != "" {
+		why.Reason, why.Limit, why.LimitRun = event.BudgetReason(n.error.Limit), n.error.Limit, n.error.LimitRun
+		if why.LimitRun != "" {
+			why.Kind = tree.KindAbove
+		}
+	}
+	return why
+}
+
+// refinedOutcome is that of a run that is one loop. At the cap it is fine where the
+// plan says so, and its result is the last entry of the log (RON-41).
+func (m *Machine) refinedOutcome(o event.Outcome) event.Outcome {
+	n := m.root.steps[0]
+	o.Iterations, o.LastOutput, o.Result = n.end.passes, n.content, n.result
+	if o.FinalOutput == "" {
+		o.FinalOutput = n.content
+	}
+	if !o.Completed {
+		o.NextSafeAction = nextOfLoop(m.Terminated)
+		if n.step().Loop.Goal != nil {
+			o.NextSafeAction = nextOfGoal(m.Terminated)
+		}
+	}
+	if o.Reason == event.ReasonMaxIterations && o.Error == nil {
+		o.OK = n.step().Loop.OnLimit == plan.LimitIsOK
+	}
+	return o
+}
+
+// nextOfLoop says what a person can safely do about a loop that did not end well.
+func nextOfLoop(end *event.RunTerminatedBy) string {
+	const again = ", and start the loop again."
+	switch r := end.Reason; {
+	case strings.HasPrefix(string(r), string(event.BudgetReason(""))):
+		return "Check what the iterations used; if it was worth it, raise " + end.Limit + again
+	case r == event.ReasonMaxIterations:
+		return "Read what the last iteration said; raise loop.maxIterations or change what ends the loop" + again
+	case r == event.ReasonStuck:
+		return "Read what the last iterations said; change the task or the prompt, or raise stuck_after if they did get on" + again
+	case r == event.ReasonCancelled:
+		return "Nothing is running; start the loop again if it is still wanted."
+	case r == event.ReasonRejected:
+		return "Change the task by what the reviewer said" + again
+	case r == event.ReasonToolUnavailable:
+		return "Install what is missing, or change the command that ends the loop" + again
+	case r == event.ReasonConditionError:
+		return "Correct the expression in stop_when" + again
+	case r == event.ReasonJudgeUnavailable:
+		return "Read why the judge gave no verdict; fix that" + again
+	case r == event.ReasonImpossible:
+		return "Read why the judge calls the task impossible; change the task" + again
+	}
+	return "Read why the last iteration failed; fix the cause" + again
+}

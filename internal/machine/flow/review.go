@@ -1,0 +1,111 @@
+package flow
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"time"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/machine"
+	"github.com/pawlrun/pawl/internal/rules/plan"
+)
+
+// Rejected is why a loop failed of which a person rejected an iteration (RON-22).
+const Rejected = "Manual approval was rejected by user"
+
+// review asks a person about the pass that has just ended, for the reason to stop at i.
+func (m *Machine) review(l *loop, s *scope, i int) {
+	checks := l.plan.Checks()
+	h := checks[i].Human
+	id := fmt.Sprintf("review-%d", s.pass.index+1)
+	if !m.cfg.Plan.Refine {
+		id = s.key + "/" + id
+	}
+	if humans(checks[:i]) {
+		id = fmt.Sprintf("%s/%d", id, i)
+	}
+	l.asked, l.finished = i, s
+	m.ask(l, event.ReviewRequested{LoopID: id, Number: s.pass.index + 1, Output: l.last().content, Reason: h.Prompt}, h.Timeout)
+}
+
+func humans(stops []plan.Stop) bool {
+	for _, s := range stops {
+		if s.Human != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// askForMore asks a person whether a loop may go on that came to its cap.
+func (m *Machine) askForMore(l *loop) {
+	id := fmt.Sprintf("limit-%d", l.next)
+	if !m.cfg.Plan.Refine {
+		id = l.of.name() + "/" + id
+	}
+	l.finished = nil
+	m.ask(l, event.ReviewRequested{LoopID: id, Number: l.next, Output: l.last().content, Limit: l.most(), Reason: fmt.Sprintf(
+		"the loop has had its %d iterations, and nothing that ends it held; approved, it may have %d more", l.most(), l.plan.Max)}, 0)
+}
+
+func (m *Machine) ask(l *loop, d event.ReviewRequested, lasts time.Duration) {
+	d.Step, d.Digest = l.of.id, fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(d.LoopID+"\n"+d.Output)))
+	if lasts > 0 {
+		until := m.Now.Add(lasts)
+		d.ExpiresAt, d.OnExpiry = &until, event.ExpiryStops
+	}
+	l.review = d.LoopID
+	m.reviews[d.LoopID] = l
+	m.agenda.add("review "+d.LoopID, func() []machine.Action { return m.Ask(d) }, nil)
+}
+
+// reviewed takes in what a person said.
+func (m *Machine) reviewed(d *event.ReviewResolved) error {
+	l, by := m.reviews[d.LoopID], m.Answer(d.LoopID)
+	if l == nil || by == nil || by.Kind == event.ApprovalExpired || by.Kind == event.ApprovalCancelled {
+		m.agenda.drop("review " + d.LoopID)
+		return nil // the run ends, or the loop does not wait for it any more
+	}
+	delete(m.reviews, d.LoopID)
+	m.agenda.drop("review " + d.LoopID)
+	s, rejected := l.finished, by.Kind == event.ApprovalRejected
+	l.review = ""
+	if by.Reason != "" {
+		end := l.last()
+		end.checks = append(end.checks, Said{Title: "Review by " + by.Approver, From: l.of.id + ".review", Content: by.Reason})
+	}
+	switch {
+	case s == nil && rejected:
+		m.atLimit(l)
+	case s == nil:
+		l.more += l.plan.Max
+		m.nextPass(l)
+	default:
+		m.judgedByPerson(l, s, by.Kind)
+	}
+	return nil
+}
+
+// judgedByPerson goes on as the loop says that a decision means.
+func (m *Machine) judgedByPerson(l *loop, s *scope, kind event.ApprovalKind) {
+	switch h := l.plan.Checks()[l.asked].Human; {
+	case kind == event.ApprovalRejected && !h.Feedback:
+		m.endLoop(l, &event.Failure{Class: string(event.ReasonRejected), Message: Rejected})
+	default:
+		m.looked(l, s, l.asked, kind == event.ApprovalApproved && !h.GoesOn, "")
+	}
+}
+
+// dropReview takes back what a person is asked about a loop that ends.
+func (m *Machine) dropReview(l *loop) {
+	id := l.review
+	if id == "" {
+		return
+	}
+	l.review = ""
+	delete(m.reviews, id)
+	m.agenda.drop("review " + id)
+	if asked := m.Withdraw(id, notWanted); len(asked) > 0 {
+		m.agenda.add("review "+id, func() []machine.Action { return asked }, nil)
+	}
+}

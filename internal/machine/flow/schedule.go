@@ -1,0 +1,202 @@
+package flow
+
+import (
+	"time"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/rules/plan"
+)
+
+// ready are the steps of a scope that lack nothing but room, in the order of the
+// scope's scheduler. The orders that look at agents keep one queue for each.
+type ready struct {
+	of     plan.Scheduler
+	groups []*group
+}
+
+type group struct {
+	agent string
+	steps queue[*node]
+	// turn is when one of them was last begun.
+	turn int64
+}
+
+func (r *ready) push(n *node) {
+	agent, key := "", int64(n.place)
+	switch r.of {
+	case plan.RoundRobin, plan.LeastBusy:
+		agent = n.agent()
+	default:
+		key = -int64(n.vertex.below)
+	}
+	r.group(agent).steps.push(key, int64(n.place), n)
+}
+
+func (r *ready) group(agent string) *group {
+	for _, g := range r.groups {
+		if g.agent == agent {
+			return g
+		}
+	}
+	g := &group{agent: agent}
+	r.groups = append(r.groups, g)
+	return g
+}
+
+// pop takes out the step that begins next, nil for none. Those that were stopped
+// meanwhile are passed over.
+func (r *ready) pop(atWork map[string]int, turn int64) *node {
+	for {
+		var best *group
+		for _, g := range r.groups {
+			if g.steps.empty() {
+				continue
+			}
+			if best == nil || r.before(g, best, atWork) {
+				best = g
+			}
+		}
+		if best == nil {
+			return nil
+		}
+		if n := best.steps.pop(); n.phase == queued {
+			best.turn = turn
+			return n
+		}
+	}
+}
+
+func (r *ready) before(a, b *group, atWork map[string]int) bool {
+	if r.of == plan.LeastBusy && atWork[a.agent] != atWork[b.agent] {
+		return atWork[a.agent] < atWork[b.agent]
+	}
+	return a.turn < b.turn || a.turn == b.turn && a.steps.first().place < b.steps.first().place
+}
+
+// agent is what schedulers tell steps apart by.
+func (n *node) agent() string {
+	switch s := n.step(); {
+	case s.Agent != nil:
+		return s.Agent.Name
+	case s.Func != nil:
+		return s.Func.Name
+	case s.Run != nil:
+		return s.Run.Name
+	}
+	return ""
+}
+
+// leaf reports whether a step is one child.
+func (n *node) leaf() bool { return n.vertex.body == nil }
+
+// queue lets a step begin once there is room.
+func (m *Machine) queue(n *node) {
+	n.phase = queued
+	n.in.ready.push(n)
+	m.wake(n.in)
+}
+
+// wake says of a scope, and of those around it, that something may begin in it.
+func (m *Machine) wake(s *scope) {
+	for ; s.in != nil; s = s.in.in {
+		if s.pass != nil && !s.pass.hungry {
+			s.pass.hungry = true
+			s.pass.of.hungry.push(int64(s.pass.index), 0, s)
+		}
+		m.hunger(s.in)
+	}
+}
+
+// hunger says of a step that something may begin below it.
+func (m *Machine) hunger(n *node) {
+	if !n.hungry {
+		n.hungry = true
+		n.in.hungry.push(int64(n.place), 0, n)
+	}
+}
+
+// fill begins all that there is room for.
+func (m *Machine) fill() {
+	if m.root == nil || m.paused || m.Cancel != nil || m.Terminated != nil {
+		return
+	}
+	for {
+		begin := m.takeFrom(m.root)
+		if begin == nil {
+			return
+		}
+		m.turns++
+		begin()
+	}
+}
+
+// takeFrom says how what comes next in a scope is begun, nil for nothing. Steps
+// come before what is below those that are under way: they were waited for longer.
+func (m *Machine) takeFrom(s *scope) (begin func()) {
+	if s.stopped || s.limit > 0 && s.busy >= s.limit {
+		return nil
+	}
+	if w := s.graph.plan.Width; w == 0 || s.under < w {
+		if n := s.ready.pop(m.atWork, m.turns+1); n != nil {
+			return func() { m.start(n) }
+		}
+	}
+	for !s.hungry.empty() {
+		n := s.hungry.first()
+		if begin := m.takeBelow(n); begin != nil {
+			return begin
+		}
+		s.hungry.pop()
+		n.hungry = false
+	}
+	return nil
+}
+
+func (m *Machine) takeBelow(n *node) (begin func()) {
+	switch {
+	case n.phase != working || n.stop != nil:
+		return nil
+	case n.sub != nil:
+		return m.takeFrom(n.sub)
+	case n.loop != nil:
+		return m.takeFromLoop(n.loop)
+	}
+	return nil
+}
+
+// busy counts a child at work, or one less, in all scopes around it.
+func (m *Machine) busy(s *scope, agent string, by int) {
+	m.atWork[agent] += by
+	for at := s; ; at = at.in.in {
+		if at.busy += by; at.in == nil {
+			break
+		}
+	}
+	if by < 0 {
+		m.wake(s)
+	}
+}
+
+// start begins an attempt at a step.
+func (m *Machine) start(n *node) {
+	n.phase = working
+	n.attempt++
+	n.count(1)
+	if missing := m.missing(n); missing != nil {
+		m.finish(n, event.StepFinished{Status: event.StepStatusFailed, Error: missing})
+		return
+	}
+	if n.leaf() {
+		m.startChild(n)
+		return
+	}
+	m.startBelow(n)
+}
+
+// lasts is how long a step may take with all that is in it, 0 for no bound.
+func lasts(s *plan.Step) time.Duration {
+	if s.Plan != nil && s.Plan.Timeout > 0 && (s.Timeout == 0 || s.Plan.Timeout < s.Timeout) {
+		return s.Plan.Timeout
+	}
+	return s.Timeout
+}

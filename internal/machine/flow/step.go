@@ -1,0 +1,241 @@
+package flow
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/machine"
+	"github.com/pawlrun/pawl/internal/machine/tree"
+	"github.com/pawlrun/pawl/internal/rules/eval"
+	"github.com/pawlrun/pawl/llm"
+)
+
+// The kinds of children that are no runs of a kind that a plan names.
+const (
+	KindAgent = "Agent"
+	KindFunc  = "Func"
+)
+
+// startChild begins an attempt at a step that is one child.
+func (m *Machine) startChild(n *node) {
+	n.child = n.name()
+	n.atWork = true
+	m.busy(n.in, n.agent(), 1)
+	if n.step().Command != nil {
+		m.startCommand(n)
+		return
+	}
+	m.beginChild(n)
+}
+
+// beginChild wants the child that the attempt is, or another in its place.
+func (m *Machine) beginChild(n *node) {
+	m.agenda.add("child "+n.child, func() []machine.Action { return []machine.Action{m.child(n)} }, func(d event.Data) {
+		child := d.(event.ChildStarted).Child
+		n.run = child
+		if n.reachable() {
+			m.beginMail(&n.mail, child, n.id)
+		}
+		m.under[child] = underWay{
+			again: func() machine.StartChild { return m.child(n) },
+			anew: func() {
+				m.agenda.drop("start " + n.id)
+				m.readAgain(&n.mail)
+				m.beginChild(n)
+			},
+			done: func(d event.ChildFinished) { m.childDone(n, &d) },
+		}
+		if n.child == n.id { // child.started says it
+			m.coordinator.note(n.id)
+			m.began(n)
+			return
+		}
+		started := event.StepStarted{Step: n.id, Attempt: n.attempt, Child: child, Index: n.in.item()}
+		m.record("start "+n.id, started, func(event.Data) { m.began(n) })
+	})
+}
+
+// item is the element that a scope is for, nil where it is for none.
+func (s *scope) item() *int {
+	if s.pass == nil || s.pass.of.plan.Items == nil {
+		return nil
+	}
+	return &s.pass.index
+}
+
+func (m *Machine) child(n *node) machine.StartChild {
+	a := machine.StartChild{ID: n.child, Kind: KindAgent, Step: n.id, Taint: m.takesIn(n), Worktree: n.step().Agent != nil && n.isolated()}
+	for _, said := range n.mail.started() {
+		a.Taint = a.Taint.With(said.Taint)
+	}
+	switch s := n.step(); {
+	case s.Agent != nil && n.in.logged():
+		a.Name, a.Input = s.Agent.Name, task(m.message(n), m.media)
+	case s.Agent != nil:
+		a.Name = s.Agent.Name
+		a.Input = task(Prompt(m.material(n)), n.media())
+	case s.Func != nil:
+		a.Kind, a.Name, a.Input = KindFunc, s.Func.Name, m.argument(n)
+	case s.Run != nil:
+		a.Kind, a.Name, a.Input = s.Run.Kind, s.Run.Name, s.Run.Input
+		if len(a.Input) == 0 {
+			a.Input = task(Prompt(m.material(n)), n.media())
+		}
+	}
+	return a
+}
+
+// task is what an agent is given to do, with the files that are no text.
+func task(text string, media []llm.Media) json.RawMessage {
+	raw, _ := json.Marshal(struct {
+		Task  string      `json:"task"`
+		Media []llm.Media `json:"media,omitempty"`
+	}{text, media})
+	return raw
+}
+
+func (n *node) media() (all []llm.Media) {
+	if a := n.step().Agent; a != nil {
+		for _, f := range a.Files {
+			if f.Media != nil {
+				all = append(all, *f.Media)
+			}
+		}
+	}
+	return all
+}
+
+// began is for an attempt whose beginning is journalled. The first one's is that of
+// the step's time.
+func (m *Machine) began(n *node) {
+	most := lasts(n.step())
+	if most == 0 || n.timeout != "" {
+		return
+	}
+	n.timeout, n.deadline = "timeout "+n.name(), m.Now.Add(most)
+	m.timed[n.timeout] = n
+	m.deadlines.push(n.deadline.UnixNano(), 0, n)
+}
+
+// timeUp ends a step that has taken as long as it may.
+func (m *Machine) timeUp(n *node) {
+	delete(m.timed, n.timeout)
+	m.stop(n, event.StepFinished{Status: event.StepStatusFailed, Error: &event.Failure{
+		Class: classTimeout, Message: fmt.Sprintf("it was not done after %s", lasts(n.step()))}})
+}
+
+func (m *Machine) childDone(n *node, d *event.ChildFinished) {
+	m.Forget(n.child)
+	m.endMail(&n.mail)
+	n.exit, n.extract = d.Outcome.Reason, eval.OfOutcome(d.Outcome)
+	s := n.step()
+	if n.taint = n.taint.With(d.Taint); s.Func != nil {
+		n.taint = n.taint.With(m.takesIn(n)) // no journal says what a function made of it
+	}
+	end := ended(&d.Outcome, s.Agent != nil && s.Agent.Result)
+	if o := d.Outcome; end.Error != nil && o.Kind == tree.KindAbove {
+		end.Error.Limit, end.Error.LimitRun = o.Limit, o.LimitRun
+		if o.LimitRun == m.ID {
+			end.Error.LimitRun = ""
+		}
+	}
+	if n.stop != nil && end.Status != event.StepStatusCompleted {
+		end.Status, end.Error = n.stop.Status, n.stop.Error
+	}
+	end.Worktree = d.Worktree
+	m.finish(n, end)
+}
+
+// isolated reports whether a step works in a git worktree of its own.
+func (n *node) isolated() bool {
+	for at := n; at != nil; at = at.in.in {
+		if at.in.graph.plan.Worktrees {
+			return true
+		}
+	}
+	return false
+}
+
+// NoResult is why a step failed whose agent has a schema for its result and gave none.
+const NoResult = "resultSchema defined but submit_result never called"
+
+// ended is a child's end as that of its step.
+func ended(o *event.Outcome, result bool) event.StepFinished {
+	d := event.StepFinished{Status: event.StepStatusFailed, Content: o.FinalOutput, Result: o.Result}
+	switch {
+	case result && len(o.Result) == 0 && (o.OK || o.Error == nil && o.Status != event.StatusCancelled):
+		d.Error = &event.Failure{Class: classNoResult, Message: NoResult}
+	case o.OK:
+		d.Status = event.StepStatusCompleted
+	case o.Status == event.StatusCancelled:
+		d.Status = event.StepStatusCancelled
+	case o.Error != nil:
+		d.Error = &event.Failure{Class: string(o.Reason), Message: o.Error.Message}
+	default:
+		d.Error = &event.Failure{Class: string(o.Reason), Message: "it ended as " + string(o.Reason)}
+	}
+	return d
+}
+
+// stopScope ends all steps of a scope as cancelled.
+func (m *Machine) stopScope(s *scope) {
+	s.stopped = true
+	for _, n := range s.steps {
+		m.stop(n, event.StepFinished{Status: event.StepStatusCancelled})
+	}
+}
+
+// stop ends a step with all that is below it.
+func (m *Machine) stop(n *node, how event.StepFinished) {
+	switch {
+	case n.stop != nil || n.phase == ending || n.phase == settled:
+		return
+	case n.phase != working:
+		m.agenda.drop(n.errand)
+		n.stop = &how // there is no other attempt
+		m.finish(n, how)
+		return
+	}
+	n.stop = &how
+	switch {
+	case n.leaf():
+		if m.dropUnbegun(n) {
+			m.finish(n, how)
+			return
+		}
+		m.Stop(n.child, notWanted)
+	case n.sub != nil:
+		m.stopScope(n.sub)
+	case n.loop != nil:
+		m.stopLoop(n.loop)
+	default:
+		m.agenda.drop("start " + n.id)
+		m.finish(n, how)
+	}
+}
+
+// dropUnbegun takes off what is wanted of a step that is one child, where that was
+// not begun.
+func (m *Machine) dropUnbegun(n *node) (had bool) {
+	if n.step().Command == nil {
+		_, had = m.agenda.drop("child " + n.child)
+	} else if _, had = m.agenda.drop("start " + n.id); !had {
+		had = m.dropCommand(n.child)
+	}
+	return had
+}
+
+// startBelow begins an attempt at a step that is a plan or a loop.
+func (m *Machine) startBelow(n *node) {
+	m.record("start "+n.id, event.StepStarted{Step: n.id, Attempt: n.attempt, Index: n.in.item()}, func(event.Data) {
+		m.began(n)
+		if n.step().Loop != nil {
+			m.startLoop(n)
+			return
+		}
+		n.sub = m.open(n.vertex.body, n, n.id, n.name(), nil)
+		m.settleEmpty(n.sub)
+		m.wake(n.sub)
+	})
+}

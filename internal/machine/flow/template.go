@@ -1,0 +1,249 @@
+package flow
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/rules/plan"
+)
+
+// classMissing is the class of the failure of a step whose text names a value that is
+// not there.
+const classMissing = "missing_value"
+
+// named is a value that a text of a step names.
+type named struct {
+	text string
+	// from is what gave it, empty for what the plan or the run's input says; whole is
+	// as in [stepEnd].
+	from  string
+	whole bool
+	// of is the step whose content or result it is.
+	of      *node
+	content bool
+}
+
+// filled is a text of a step with the values in the place of their names, each as shown
+// gives it. What a value holds is never read as a name.
+func (m *Machine) filled(n *node, text string, shown func(named) string) (string, error) {
+	if !m.cfg.Plan.Templates {
+		return text, nil
+	}
+	var b strings.Builder
+	for _, p := range plan.Pieces(text) {
+		b.WriteString(p.Text)
+		if len(p.Path) == 0 {
+			continue
+		}
+		v, ok := m.named(n, p.Path)
+		if !ok {
+			return "", fmt.Errorf("there is no value {{%s}}", strings.Join(p.Path, "."))
+		}
+		b.WriteString(shown(v))
+	}
+	return b.String(), nil
+}
+
+// named is the value of a path as a step sees it.
+func (m *Machine) named(n *node, path []string) (v named, ok bool) {
+	switch p := n.in.element(); {
+	case path[0] == "input" && len(path) == 1:
+		return named{text: m.task}, true
+	case path[0] == "index" && len(path) == 1 && p != nil:
+		return named{text: strconv.Itoa(p.index)}, true
+	case path[0] == "item" && p != nil:
+		if p.of.plan.Items.Expression != "" {
+			v.from = "item"
+		}
+		v.text, ok = textAt(p.item, path[1:])
+		return v, ok
+	case path[0] == "steps" && len(path) > 2:
+		return n.awaited(path[1]).named(path[2], path[3:])
+	}
+	return v, false
+}
+
+// named is the value of a step that has ended.
+func (n *node) named(field string, path []string) (v named, ok bool) {
+	if n == nil {
+		return v, false
+	}
+	switch v = (named{from: n.id, whole: n.whole, of: n}); field {
+	case "content":
+		v.text, v.content, ok = n.content, true, len(path) == 0
+	case "status":
+		v.text, v.from, ok = string(n.status), "", len(path) == 0
+	case "result":
+		v.from += ".result"
+		v.text, ok = textAt(n.result, path)
+	case "results":
+		v.from, v.whole = v.from+".results", true
+		v.text, ok = textAt(n.results, path)
+	}
+	return v, ok
+}
+
+// awaited is the step of an id that a step waits for, or that one around it waits for.
+func (n *node) awaited(id string) *node {
+	for at := n; at != nil; at = at.in.in {
+		for i := range at.vertex.waitsFor() {
+			if s := at.in.steps[i]; s.step().ID == id {
+				return s
+			}
+		}
+	}
+	return nil
+}
+
+// element is the pass over an item that a scope is in, nil for none.
+func (s *scope) element() *pass {
+	for at := s; at.in != nil; at = at.in.in {
+		if at.pass != nil && at.pass.of.plan.Items != nil {
+			return at.pass
+		}
+	}
+	return nil
+}
+
+// textAt is what stands at a path in a JSON value: a string as it is, anything else as
+// JSON.
+func textAt(raw json.RawMessage, path []string) (text string, ok bool) {
+	for _, key := range path {
+		var object map[string]json.RawMessage
+		var list []json.RawMessage
+		if json.Unmarshal(raw, &object) == nil && object != nil {
+			raw = object[key]
+		} else if i, err := strconv.Atoi(key); err == nil && json.Unmarshal(raw, &list) == nil && i >= 0 && i < len(list) {
+			raw = list[i]
+		} else {
+			return "", false
+		}
+	}
+	if len(raw) == 0 {
+		return "", false
+	}
+	if raw[0] == '"' && json.Unmarshal(raw, &text) == nil {
+		return text, true
+	}
+	var b bytes.Buffer
+	if json.Compact(&b, raw) != nil {
+		return "", false
+	}
+	return b.String(), true
+}
+
+// missing is why a step cannot begin whose texts name a value that is not there, nil
+// where it can.
+func (m *Machine) missing(n *node) *event.Failure {
+	for _, text := range n.step().Texts() {
+		if _, err := m.filled(n, text, func(named) string { return "" }); err != nil {
+			return &event.Failure{Class: classMissing, Message: err.Error()}
+		}
+	}
+	return nil
+}
+
+// instruct fills in the instructions of a step. What other steps gave stands behind the
+// run's fence there, and is left out of what is told of them besides.
+func (m *Machine) instruct(t *Material, n *node, text string) {
+	left, inlined := MostOfAll, map[string]bool{}
+	filled, err := m.filled(n, text, func(v named) string {
+		if v.from == "" {
+			return v.text
+		}
+		most := min(MostOfOne, left)
+		if v.whole {
+			most = left
+		}
+		kept, note := newest(v.text, most)
+		left -= len(kept)
+		if v.content {
+			inlined[v.of.id] = true
+		}
+		t.Fenced = true
+		return note + t.Fence.Wrap(v.from, kept)
+	})
+	if err != nil { // a step of which a value is missing does not begin
+		filled = text
+	}
+	t.Instructions, t.Used = filled, MostOfAll-left
+	for i := range t.Said {
+		if s := &t.Said[i]; inlined[s.From] && s.Content != "" {
+			s.Content, s.Note = "", "What it said stands in the instructions."
+		}
+	}
+}
+
+// argv are the arguments of a command, each with the values that it names: one argument
+// stays one.
+func (m *Machine) argv(n *node, argv []string) ([]string, error) {
+	filled := make([]string, len(argv))
+	for i, arg := range argv {
+		if filled[i] = arg; i == 0 {
+			continue
+		}
+		var err error
+		if filled[i], err = m.filled(n, arg, func(v named) string { return v.text }); err != nil {
+			return nil, err
+		}
+	}
+	return filled, nil
+}
+
+// The variables by which a command is given the run's input and the item that it is for.
+const (
+	InputVariable = "PAWL_INPUT"
+	ItemVariable  = "PAWL_ITEM"
+)
+
+// mostVariable is how many bytes a variable may have: a system starts no program whose
+// environment has a longer one.
+const mostVariable = 100_000
+
+// environment are the variables of a step's commands beside the usual ones.
+func (m *Machine) environment(n *node) (env []string) {
+	if m.cfg.Edition == 0 {
+		return nil
+	}
+	set := func(name, text string) {
+		if len(text) <= mostVariable && !strings.ContainsRune(text, 0) {
+			env = append(env, name+"="+text)
+		}
+	}
+	set(InputVariable, m.task)
+	if p := n.in.element(); p != nil {
+		text, _ := textAt(p.item, nil)
+		set(ItemVariable, text)
+	}
+	return env
+}
+
+// handed is the taint of what a command is given: the run's input, its item and the values
+// that its arguments name.
+func (m *Machine) handed(n *node, argv []string) event.Taint {
+	if m.cfg.Edition == 0 {
+		return event.Taint{}
+	}
+	taint := m.given
+	if p := n.in.element(); p != nil && p.of.plan.Items.Expression != "" {
+		taint = taint.With(m.takesIn(p.of.of))
+	}
+	if !m.cfg.Plan.Templates {
+		return taint
+	}
+	for _, arg := range argv {
+		for _, path := range plan.Named(arg) {
+			if path[0] != "steps" || len(path) < 2 {
+				continue
+			}
+			if of := n.awaited(path[1]); of != nil {
+				taint = taint.With(of.taint)
+			}
+		}
+	}
+	return taint
+}

@@ -1,0 +1,137 @@
+package tree
+
+import (
+	"cmp"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/machine"
+)
+
+// children are the runs that a run started. What one event takes does not grow
+// with how many there are.
+type children struct {
+	// open are those without an outcome, by their runs' ids, and order the same in
+	// the order of their starts, with some that have ended.
+	open  map[string]*child
+	order []*child
+	// byID are all by the ids that their run gave them.
+	byID map[string]*child
+	// due are those that somebody has to do something about, with some that have
+	// ended: a child that was begun is under way until it says otherwise.
+	due             []*child
+	parked, waiting int
+}
+
+type child struct {
+	Child
+	// due says that it is among those; stop is why it is to end, empty for one that
+	// may go on.
+	due  bool
+	stop string
+}
+
+func (c *children) add(d event.ChildStarted) {
+	if c.open == nil {
+		c.open, c.byID = map[string]*child{}, map[string]*child{}
+	}
+	x := &child{Child: Child{ChildStarted: d}}
+	c.open[d.Child], c.byID[d.Action()] = x, x
+	c.order = append(compacted(c.order, len(c.open)), x)
+}
+
+// compacted drops those that have ended once they are the most of a list.
+func compacted(list []*child, open int) []*child {
+	if len(list) < 64 || len(list) < 2*open {
+		return list
+	}
+	kept := make([]*child, 0, 2*open)
+	for _, c := range list {
+		if c.Outcome == nil {
+			kept = append(kept, c)
+		}
+	}
+	return kept
+}
+
+// change folds an event about a child.
+func (c *children) change(x *child, d event.Data) {
+	c.count(x, -1)
+	x.Apply(d)
+	c.count(x, 1)
+}
+
+// count adds a child that is open to those that are parked or wait.
+func (c *children) count(x *child, times int) {
+	switch {
+	case x.Outcome != nil:
+	case x.Parked != nil:
+		c.parked += times
+	case x.Waiting:
+		c.waiting += times
+	}
+}
+
+// wants puts a child among those that are due.
+func (c *children) wants(x *child) {
+	if !x.due {
+		x.due = true
+		c.due = append(c.due, x)
+	}
+}
+
+// resume takes all up again: no process drives them any more.
+func (c *children) resume() {
+	for _, x := range c.order {
+		if x.Outcome == nil {
+			c.change(x, event.RunResumed{})
+			c.wants(x)
+		}
+	}
+}
+
+// forget drops those that have not ended.
+func (c *children) forget() {
+	for _, x := range c.open {
+		delete(c.byID, x.Action())
+	}
+	if c.open != nil {
+		*c = children{open: map[string]*child{}, byID: c.byID}
+	}
+}
+
+// actions are what is due about the children.
+func (c *children) actions() (actions []machine.Action) {
+	kept := c.due[:0]
+	for _, x := range c.due {
+		if x.Outcome != nil {
+			continue
+		}
+		kept = append(kept, x)
+		switch {
+		case x.stop != "":
+			actions = append(actions, x.cancel())
+		case x.Parked == nil:
+			actions = append(actions, machine.StartChild{ID: x.Action(), Child: x.ChildStarted.Child, Kind: x.Kind, Name: x.Name, Step: x.Step})
+		}
+	}
+	clear(c.due[len(kept):])
+	c.due = kept
+	return actions
+}
+
+func (x *child) cancel() machine.CancelChild {
+	return machine.CancelChild{ID: x.Action(), Child: x.ChildStarted.Child, Reason: cmp.Or(x.stop, "the run that started this one was cancelled")}
+}
+
+// halted are the children that wait for somebody, where all that are open do.
+func (c *children) halted() (halted []Parked) {
+	if c.parked == 0 || c.parked < len(c.open) {
+		return nil
+	}
+	for _, x := range c.order {
+		if x.Outcome == nil {
+			halted = append(halted, Parked{Name: x.Name, ChildParked: x.Parked})
+		}
+	}
+	return halted
+}

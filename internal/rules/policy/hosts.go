@@ -1,0 +1,32 @@
+package policy
+
+import (
+	"errors"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/host/egress"
+)
+
+// hosts holds a call that does nothing but reach other machines to the bound on
+// the network. What a program reaches is held by the sandbox that it runs in,
+// and the address that a name leads to by whoever dials it.
+func (r Rules) hosts(c *event.ToolCall) []Verdict {
+	if !reaches(c) {
+		return nil
+	}
+	var said []Verdict
+	for i, host := range c.Facts.Hosts {
+		_, err := r.Network.Host(host, c.Facts.Port(i))
+		if refusal, ok := errors.AsType[*egress.Refusal](err); ok {
+			said = append(said, Verdict{Decision: event.DecisionDeny, Rule: refusal.Rule, Reason: c.Facts.HostPort(i) + " may not be reached: " + refusal.Why})
+		}
+	}
+	return said
+}
+
+// reaches reports whether a call is known to reach other machines and to do nothing
+// else.
+func reaches(c *event.ToolCall) bool {
+	return c.ReadOnly && c.Labels.Outgoing && c.Facts != nil && c.Facts.Risk == event.RiskSend &&
+		len(c.Facts.Paths) == 0 && len(c.Facts.Commands) == 0
+}

@@ -1,0 +1,207 @@
+package server_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/control"
+	"github.com/pawlrun/pawl/internal/files/launch"
+	"github.com/pawlrun/pawl/internal/host/tokens"
+	"github.com/pawlrun/pawl/internal/machine/versions"
+	"github.com/pawlrun/pawl/internal/rules/access"
+	"github.com/pawlrun/pawl/internal/server"
+	"github.com/pawlrun/pawl/journal/memory"
+)
+
+// shownFiles are the files of the runs that a browser is shown. Some of their models
+// are held: see heldModel.
+var shownFiles = map[string]string{
+	"writer.yaml": "identity: {name: writer}\nmodel_policy: {primary: {model: openai-chat/writes}}\ntools: {allow: [fs.write], approvals: {fs.write: always}}\n",
+	"asks.yaml":   "identity: {name: asks}\nmodel_policy: {primary: {model: scripted/asks.script.yaml}}\ntools: {allow: [fs.write], approvals: {fs.write: always}}\n",
+	"works.yaml":  "identity: {name: works}\nmodel_policy: {primary: {model: openai-chat/writes}}\ntools: {allow: [fs.write]}\n",
+	"talks.yaml":  "identity: {name: talks}\nmodel_policy: {primary: {model: openai-chat/talks}}\n",
+	"loops.yaml":  "identity: {name: loops}\nmodel_policy: {primary: {model: openai-chat/talks}}\nloop: {loopEnabled: true, maxIterations: 3, loopCriteria: {type: regex, value: never}}\non_limit: stopped\n",
+	"forgets.yaml": "identity: {name: forgets}\nmodel_policy: {primary: {model: scripted/forgets.script.yaml}}\ntools: {allow: [fs.glob]}\n" +
+		"iteration:\n  max_cycles: 9\n  context_window: 3000\n  summary_strategy: rolling-window\n  termination_conditions: [{kind: text-includes, text: <task-complete>}]\n",
+	"forgets.script.yaml": strings.Repeat("- {text: \"the "+strings.Repeat("word ", 500)+"\", tool_calls: [{name: fs.glob, arguments: {pattern: \"*.txt\"}}]}\n", 3) +
+		"- {text: \"the " + strings.Repeat("word ", 500) + "\", tool_calls: [{name: fs.glob, arguments: {pattern: \"*.yaml\"}}]}\n- {text: <task-complete> it is all done}\n",
+	"evil.yaml": "identity: {name: evil}\nmodel_policy: {primary: {model: scripted/evil.script.yaml}}\n",
+	"release.yaml": "apiVersion: pawl/v1\nname: release\nagents:\n  dev: {description: develops, model: openai-chat/talks, tools: []}\n  quick: {description: is quick, model: scripted/quick.script.yaml, tools: []}\n" +
+		"steps:\n  - {id: build, agent: dev, instructions: Build it.}\n  - {id: note, command: [echo, hello from a command], dependsOn: [build]}\n" +
+		"  - {id: each, agent: quick, instructions: Deploy it., dependsOn: [build], loop: {forEach: [a, b]}}\n",
+	"asks.script.yaml":  "- {text: I write., tool_calls: [{name: fs.write, arguments: {path: asked.txt, content: x}}]}\n- {text: That is all.}\n",
+	"quick.script.yaml": "- {text: done}\n",
+	"evil.script.yaml":  `- {text: "<img src=x onerror=\"window.pwned=1\">\n<script>window.pwned=1</script>\n` + "```" + `\n</pre><iframe src=\"javascript:parent.pwned=1\"></iframe>\n` + "```" + `"}` + "\n",
+}
+
+// heldModel speaks Chat Completions: it says nothing, then half an answer and then the
+// rest, each when it is released. The model "writes" calls a tool first.
+type heldModel struct{ releases chan struct{} }
+
+func (m heldModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var asked struct {
+		Model    string
+		Messages []struct{ Role string }
+	}
+	if err := json.NewDecoder(r.Body).Decode(&asked); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	say := func(delta, finish string) {
+		fmt.Fprintf(w, `data: {"id": "c1", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [{"index": 0, "delta": %s, "finish_reason": %s}]}`+"\n\n", delta, finish)
+		w.(http.Flusher).Flush()
+	}
+	for _, first := range []string{`{"role": "assistant", "content": ""}`, `{"content": "The first half of an answer"}`} {
+		say(first, "null")
+		select {
+		case <-m.releases:
+		case <-r.Context().Done():
+			return
+		}
+	}
+	say(`{"content": ", and the second half."}`, "null")
+	if asked.Model == "writes" && asked.Messages[len(asked.Messages)-1].Role == "user" {
+		say(`{"tool_calls": [{"index": 0, "id": "call_1", "type": "function", "function": {"name": "fs_write", "arguments": "{\"path\": \"note.txt\", \"content\": \"hello\"}"}}]}`, "null")
+		say(`{}`, `"tool_calls"`)
+	} else {
+		say(`{}`, `"stop"`)
+	}
+	fmt.Fprint(w, "data: [DONE]\n\n")
+}
+
+// rows: ALDO-64, RON-32..34
+func TestThePageInABrowser(t *testing.T) {
+	if os.Getenv("PAWL_LONG") == "" {
+		t.Skip("part of the long suite: PAWL_LONG=1")
+	}
+	browser := ""
+	for _, name := range []string{"chromium-headless-shell", "chromium", "google-chrome"} {
+		if path, err := exec.LookPath(name); err == nil && browser == "" {
+			browser = path
+		}
+	}
+	if _, err := exec.LookPath("npm"); err != nil || browser == "" {
+		t.Skip("there is no npm, or no Chromium")
+	}
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	held := heldModel{make(chan struct{})}
+	model := httptest.NewServer(held)
+	t.Cleanup(model.Close)
+	t.Setenv("OPENAI_BASE_URL", model.URL+"/v1")
+
+	s, _ := newServer(t, shownFiles)
+	open := httptest.NewServer(conforming(t, s))
+	t.Cleanup(open.Close)
+	gated, viewer := needingTokens(t)
+	// What the scenes let go on.
+	steps := http.NewServeMux()
+	steps.HandleFunc("POST /release", func(_ http.ResponseWriter, r *http.Request) {
+		select {
+		case held.releases <- struct{}{}:
+		case <-r.Context().Done():
+		}
+	})
+	steps.HandleFunc("POST /cut", func(http.ResponseWriter, *http.Request) { open.CloseClientConnections() })
+	control := httptest.NewServer(steps)
+	t.Cleanup(control.Close)
+
+	dir := t.TempDir()
+	script, err := os.ReadFile(filepath.Join("testdata", "page", "page.cjs"))
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "page.cjs"), script, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	install := exec.CommandContext(t.Context(), "npm", "install", "--silent", "--no-audit", "--no-fund", "--ignore-scripts", "playwright-core@1.65.1", "axe-core@4.14.1")
+	install.Dir = dir
+	if out, err := install.CombinedOutput(); err != nil {
+		t.Skipf("playwright-core and axe-core cannot be installed: %v\n%s", err, out)
+	}
+	play := exec.CommandContext(t.Context(), "node", "page.cjs", open.URL, gated, control.URL, viewer, os.Getenv("PAWL_SHOTS"))
+	play.Dir, play.Env = dir, append(os.Environ(), "CHROMIUM="+browser)
+	out, err := play.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	scenes := 0
+	for lines := bufio.NewScanner(strings.NewReader(string(out))); lines.Scan(); {
+		name, failed := strings.CutPrefix(lines.Text(), "not ok ")
+		if !failed {
+			name, _ = strings.CutPrefix(lines.Text(), "ok ")
+		}
+		name, why, _ := strings.Cut(name, "\t")
+		scenes++
+		t.Run(name, func(t *testing.T) {
+			if failed {
+				var text string
+				if json.Unmarshal([]byte(why), &text) != nil {
+					text = why
+				}
+				t.Error(text)
+			}
+		})
+	}
+	if scenes != 12 {
+		t.Errorf("%d scenes were played:\n%s", scenes, out)
+	}
+}
+
+// needingTokens is a server with a run that asks, and the token of a viewer.
+func needingTokens(t *testing.T) (url, viewer string) {
+	t.Helper()
+	dir, file, given := t.TempDir(), filepath.Join(t.TempDir(), "tokens.yaml"), map[access.Role]string{}
+	for name, content := range shownFiles {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, role := range access.Roles() {
+		token, err := tokens.Create(file, tokens.Entry{Name: "the-" + string(role), Role: role})
+		if err != nil {
+			t.Fatal(err)
+		}
+		given[role] = token
+	}
+	store := memory.New(nil)
+	e := engine.New(store, versions.Make, engine.Options{})
+	s, err := server.New(server.Options{
+		Store: store, Engine: e, Controller: control.New(store, e), Agents: dir, Tokens: file,
+		Launch: launch.Options{Flags: launch.Flags{Workspace: dir}}, User: "somebody",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	web := httptest.NewServer(conforming(t, s))
+	t.Cleanup(func() {
+		web.Close()
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, web.URL+"/v1/runs", strings.NewReader(`{"agent": "asks", "input": "go"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Authorization", "Bearer "+given[access.Editor])
+	answer, err := web.Client().Do(r)
+	if err != nil || answer.StatusCode != http.StatusCreated {
+		t.Fatal(answer, err)
+	}
+	answer.Body.Close()
+	return web.URL, given[access.Viewer]
+}

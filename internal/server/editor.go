@@ -1,0 +1,80 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"math"
+	"reflect"
+	"strconv"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/files/kinds"
+	"github.com/pawlrun/pawl/internal/files/launch"
+	"github.com/pawlrun/pawl/internal/machine/agent"
+	"github.com/pawlrun/pawl/internal/machine/tree"
+	"github.com/pawlrun/pawl/internal/rules/access"
+)
+
+// maySpend refuses an amount in USD that is more than an editor may set: what the
+// server's --max-budget says, or what the file of the run says where that is more.
+// An admin may set any.
+func (s *Server) maySpend(ctx context.Context, usd, file float64, pointer string) error {
+	most := max(s.maxBudget, file)
+	if usd <= most || access.Authorise(principalOf(ctx), access.Admin) == nil {
+		return nil
+	}
+	p := principalOf(ctx)
+	return kindForbidden.problem("stay within that, ask an admin, or start the server with a larger --max-budget",
+		"%s has the role %s, which may set at most USD %s for this run; %s is more", p.Name, p.Role, dollars(most), dollars(usd)).at(pointer)
+}
+
+func dollars(usd float64) string {
+	if math.IsInf(usd, 1) {
+		return "no limit"
+	}
+	return strconv.FormatFloat(usd, 'f', -1, 64)
+}
+
+// saidCap is what the file of a run says that the run may cost. A run without a file
+// is a program's, and its limits are that program's matter.
+func saidCap(started event.RunStarted) (float64, error) {
+	kind, err := kinds.OfRun(started)
+	if errors.Is(err, launch.ErrNoFile) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	return kind.CapUSD(started.Source, []byte(started.Spec))
+}
+
+// mayBranch refuses an editor a fork that would have a larger limit than the editor
+// may set: the run may have got it from an admin.
+func (s *Server) mayBranch(ctx context.Context, b *engine.Branch) error {
+	file, err := saidCap(b.Started)
+	if err != nil {
+		return err
+	}
+	usd := file
+	switch m := b.Machine.(type) {
+	case agent.Configured:
+		usd = launch.CapUSD(m.Config().Limits)
+	case tree.Bounded:
+		usd = launch.CapUSD(m.Bounds())
+	}
+	return s.maySpend(ctx, usd, file, "/seq")
+}
+
+// mayChange refuses an editor a fork that changes anything but where it begins, how
+// much of the conversation it sends and whether it is run: the system prompt, the model and results decide
+// what a run does, as its file does, which only an admin brings.
+func (f forking) mayChange(ctx context.Context) error {
+	if reflect.DeepEqual(f, forking{Seq: f.Seq, Window: f.Window, Run: f.Run}) {
+		return nil
+	}
+	if err := access.Authorise(principalOf(ctx), access.Admin); err != nil {
+		return kindForbidden.problem("fork the run as it is, or ask an admin", "a fork that replaces the model, the system prompt or a result is an admin's: %v", err)
+	}
+	return nil
+}

@@ -1,0 +1,221 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"mime"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/engine/follow"
+	"github.com/pawlrun/pawl/internal/server/agui"
+	"github.com/pawlrun/pawl/journal"
+)
+
+// hearing is which events of a run are wanted, and how.
+type hearing struct {
+	paging
+	After string `json:"after,omitempty" jsonschema:"the pos of the event behind which to begin"`
+	watching
+	// Snapshot is for the first request: a reader that comes back gives its place.
+	Snapshot bool `json:"snapshot,omitempty" jsonschema:"begin a stream with the state of the run, as event snapshot, and go on behind it, unless a place is given"`
+}
+
+// watching is what a stream of a run's events has.
+type watching struct {
+	Tree   bool   `json:"tree,omitempty" jsonschema:"also the events of all runs below it, in the order of pos"`
+	Deltas bool   `json:"deltas,omitempty" jsonschema:"in a stream, also live events, which have no pos, of runs that this server drives"`
+	Format string `json:"format,omitempty" jsonschema:"the words of a stream: pawl, unless this says ag-ui"`
+}
+
+// check refuses a format that no stream has.
+func (w watching) check() error {
+	if w.Format == "" || w.Format == formatPawl || w.Format == formatAGUI {
+		return nil
+	}
+	return kindQuery.problem("give pawl or ag-ui, the latter without snapshot", "format is %q", w.Format)
+}
+
+// The words of a stream.
+const (
+	formatPawl = "pawl"
+	formatAGUI = "ag-ui"
+)
+
+// streamOf is the stream of a run's events behind a place.
+func (s *Server) streamOf(row journal.Run, after int64, w watching) *stream {
+	t := &stream{server: s, row: row, query: follow.Query{Run: row.ID, After: after, Tree: w.Tree, Deltas: w.Deltas}}
+	if w.Format == formatAGUI {
+		t.speak(agui.New(row.ID))
+	}
+	return t
+}
+
+// events gives a run's events, as a page or, to who asks for text/event-stream,
+// as a stream. The place of an event is its pos in both.
+func (s *Server) events(a *asked[hearing, none]) (list[eventJSON], error) {
+	r, page, from := a.Request, list[eventJSON]{}, cmp.Or(a.query.Cursor, a.query.After)
+	row, err := s.find(r)
+	if err != nil {
+		return page, err
+	}
+	streams := wantsStream(r)
+	if streams {
+		from = cmp.Or(r.Header.Get("Last-Event-ID"), from)
+	}
+	after, err := placeOf(from)
+	if err != nil {
+		return page, err
+	}
+	if err := s.happened(r.Context(), after); err != nil {
+		return page, err
+	}
+	if streams {
+		err := a.query.check()
+		if a.query.Snapshot && a.query.Format == formatAGUI {
+			err = kindQuery.problem("give pawl or ag-ui, the latter without snapshot", "format is %q", a.query.Format)
+		}
+		if err != nil {
+			return page, err
+		}
+		t := s.streamOf(row, after, a.query.watching)
+		if a.query.Snapshot && from == "" {
+			if err := t.begin(r.Context()); err != nil {
+				return page, err
+			}
+		}
+		return page, cmp.Or(t.serve(a.w, r), errAnswered)
+	}
+	if name := a.query.ofStreams(); name != "" {
+		return page, kindQuery.problem("send the header Accept: text/event-stream, or leave it out", "%s is for streams, and this asks for a page", name)
+	}
+	if a.query.Tree {
+		return s.treePage(r.Context(), row, after, a.query.limit())
+	}
+	return s.eventPage(r.Context(), row, after, a.query.limit())
+}
+
+// ofStreams is the first parameter that only a stream has; empty for none.
+func (h hearing) ofStreams() string {
+	switch {
+	case h.Deltas:
+		return "deltas"
+	case h.Snapshot:
+		return "snapshot"
+	case h.Format != "" && h.Format != formatPawl:
+		return "format"
+	}
+	return ""
+}
+
+// treePage gives the events of a run and of all runs below it, as a stream of the
+// tree does.
+func (s *Server) treePage(ctx context.Context, row journal.Run, after int64, limit int) (list[eventJSON], error) {
+	page := list[eventJSON]{Items: []eventJSON{}}
+	sub, err := s.follower.Subscribe(ctx, follow.Query{Run: row.ID, After: after, Tree: true})
+	if err != nil {
+		return page, err
+	}
+	defer sub.Close()
+	for last := int64(0); ; {
+		events, err := sub.Poll(ctx)
+		if err != nil || len(events) == 0 && !sub.More() {
+			return page, err
+		}
+		for i := range events {
+			if len(page.Items) == limit {
+				page.Next = strconv.FormatInt(last, 10)
+				return page, nil
+			}
+			body, err := events[i].JSON()
+			if err != nil {
+				return page, err
+			}
+			page.Items, last = append(page.Items, eventJSON(body)), events[i].Pos
+		}
+	}
+}
+
+// eventJSON is an event as clients see it.
+type eventJSON json.RawMessage
+
+// liveJSON is a live event as clients see it.
+type liveJSON json.RawMessage
+
+// MarshalJSON implements [json.Marshaler].
+func (e eventJSON) MarshalJSON() ([]byte, error) { return e, nil }
+
+func wantsStream(r *http.Request) bool {
+	for _, accept := range r.Header.Values("Accept") {
+		for media := range strings.SplitSeq(accept, ",") {
+			if name, _, err := mime.ParseMediaType(media); err == nil && name == "text/event-stream" {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// placeOf reads a pos, 0 for none.
+func placeOf(pos string) (int64, error) {
+	if pos == "" {
+		return 0, nil
+	}
+	after, err := strconv.ParseInt(pos, 10, 64)
+	if err != nil || after < 0 {
+		return 0, kindQuery.problem("give the pos of an event, or the next of a page", "the place %q is no pos", pos)
+	}
+	return after, nil
+}
+
+// happened refuses a place behind all events: who waits there, with an id of another
+// journal, would hear nothing of what comes first.
+func (s *Server) happened(ctx context.Context, after int64) error {
+	if after == 0 {
+		return nil
+	}
+	last, err := s.store.Last(ctx)
+	if err == nil && after > last {
+		return kindQuery.problem("leave the place out to read from the beginning", "there is no event at %d yet; the newest of this journal is at %d", after, last)
+	}
+	return err
+}
+
+// eventPage gives events as they are stored, with their pos.
+func (s *Server) eventPage(ctx context.Context, row journal.Run, after int64, limit int) (list[eventJSON], error) {
+	page := list[eventJSON]{Items: []eventJSON{}}
+	seq, err := journal.SeqAfter(ctx, s.store, row, after)
+	if err != nil {
+		return page, err
+	}
+	records, err := s.store.Records(ctx, row.ID, seq, limit+1)
+	if err != nil {
+		return page, err
+	}
+	for i, rec := range records[:min(len(records), limit)] {
+		body, err := shownEvent(rec)
+		if err != nil {
+			return page, err
+		}
+		page.Items = append(page.Items, eventJSON(body))
+		if i == limit-1 && len(records) > limit {
+			page.Next = strconv.FormatInt(rec.Pos, 10)
+		}
+	}
+	return page, nil
+}
+
+// shownEvent is an event as clients see it: with its pos, which is not among
+// the bytes that are stored.
+func shownEvent(rec journal.Record) (json.RawMessage, error) {
+	e, err := event.Decode(rec.Body)
+	if err != nil {
+		return nil, fmt.Errorf("server: run %s, event %d: %w", rec.Run, rec.Seq, err)
+	}
+	e.Pos = rec.Pos
+	return json.Marshal(e)
+}

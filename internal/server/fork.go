@@ -1,0 +1,91 @@
+package server
+
+import (
+	"context"
+	"errors"
+
+	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/control"
+	"github.com/pawlrun/pawl/internal/files/kinds"
+	"github.com/pawlrun/pawl/internal/files/launch"
+	"github.com/pawlrun/pawl/journal"
+)
+
+// forking is the body of a fork.
+type forking struct {
+	Seq    int64  `json:"seq" jsonschema:"the number of the event that the fork shares last, as a number"`
+	Model  string `json:"model,omitempty" jsonschema:"provider/model, as a text"`
+	Prompt string `json:"prompt,omitempty" jsonschema:"another system prompt, as a text"`
+	Window int    `json:"contextWindow,omitempty" jsonschema:"another context window in tokens, as a number"`
+	Run    *bool  `json:"run,omitempty" jsonschema:"whether the fork is run, true or false; true where it is left out"`
+}
+
+// forked is a fork.
+type forked struct {
+	journal.Run
+	// Problem says why it does not run, although it was made.
+	Problem *Problem `json:"problem,omitempty"`
+}
+
+// fork makes a run that shares a run's events up to one of them, and drives it unless
+// the body says otherwise.
+func (s *Server) fork(a *asked[none, forking]) (forked, error) {
+	row, err := s.makeFork(a)
+	answer := forked{Run: row}
+	if err != nil {
+		return answer, err
+	}
+	a.w.Header().Set("Location", "/v1/runs/"+row.ID)
+	if a.body.Run != nil && !*a.body.Run {
+		return answer, nil
+	}
+	if err := s.takeUp(row.ID); err != nil {
+		s.log.Error("fork does not run", "run", row.ID, "error", err)
+		answer.Problem = problemOf(err).about(row.ID, "")
+		return answer, nil
+	}
+	answer.Run, err = s.moved(context.WithoutCancel(a.Context()), row.ID, row.Seq)
+	return answer, err
+}
+
+// makeFork makes the fork that a body asks for, without driving it.
+func (s *Server) makeFork(a *asked[none, forking]) (journal.Run, error) {
+	row, err := s.find(a.Request)
+	if err != nil {
+		return row, err
+	}
+	if a.body.Seq == 0 {
+		return row, missing("seq", "name an event of /v1/runs/"+row.ID+"/events")
+	}
+	if err := a.body.mayChange(a.Context()); err != nil {
+		return row, err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(a.Context()), patience)
+	defer cancel()
+	branch, err := s.engine.Branch(ctx, row.ID, a.body.Seq)
+	if errors.Is(err, engine.ErrNoSuchEvent) {
+		return row, kindFork.problem("give the seq of an event of /v1/runs/"+row.ID+"/events", "run %s has the events 1 to %d", row.ID, row.Seq).about(row.ID, "").at("/seq")
+	}
+	if err != nil {
+		return row, problemOf(err).about(row.ID, "")
+	}
+	if err := s.mayBranch(ctx, branch); err != nil {
+		return row, err
+	}
+	if err := launch.ConfineScript(s.launch.Dir, a.body.Model); err != nil {
+		return row, kindFork.problem("name a file of the agents directory", "%v", err).at("/model")
+	}
+	if err := s.controller.Redact(ctx, row.ID, &a.body.Prompt); err != nil {
+		return row, problemOf(err).about(row.ID, "")
+	}
+	change, _, err := kinds.Fork(branch, launch.ForkChanges{Model: a.body.Model, Prompt: a.body.Prompt, Window: a.body.Window}, s.launch)
+	if err != nil {
+		return row, kindFork.problem("change something else, or fork at another event", "%s", control.Plain(err)).about(row.ID, "")
+	}
+	change.Principal = principalOf(ctx)
+	id, err := s.engine.Fork(ctx, branch, change)
+	if err != nil {
+		return row, problemOf(err).about(row.ID, "")
+	}
+	return s.store.Run(ctx, id)
+}

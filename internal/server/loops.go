@@ -1,0 +1,389 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/control"
+	"github.com/pawlrun/pawl/internal/engine/drive"
+	"github.com/pawlrun/pawl/internal/files/assembly"
+	"github.com/pawlrun/pawl/internal/files/kinds"
+	"github.com/pawlrun/pawl/internal/files/launch"
+	"github.com/pawlrun/pawl/internal/files/spec"
+	"github.com/pawlrun/pawl/internal/machine/flow"
+	"github.com/pawlrun/pawl/internal/rules/access"
+	"github.com/pawlrun/pawl/internal/rules/plan"
+	"github.com/pawlrun/pawl/journal"
+)
+
+// rondoPaths begin the paths of RondoFlow's API.
+const rondoPaths = "/api/agents/"
+
+// rondo is the envelope of that API's answers.
+type rondo struct {
+	Success bool    `json:"success"`
+	Data    loopNow `json:"data"`
+	// Meta is what became of what the loop was told.
+	Meta *said `json:"meta,omitempty"`
+}
+
+// refusal is a problem in that envelope.
+type refusal struct {
+	Success bool      `json:"success"`
+	Error   rondoFail `json:"error"`
+	Problem
+}
+
+type rondoFail struct {
+	Type    string `json:"type"`
+	Message string `json:"message"`
+}
+
+// refusalOf names a problem as RondoFlow does where it has a name for it (RON-56).
+func refusalOf(p Problem, err error) refusal {
+	fail := rondoFail{strings.ToUpper(strings.ReplaceAll(strings.TrimPrefix(p.Type, problemType), "-", "_")), p.Detail}
+	if denied, ok := errors.AsType[*access.DeniedError](err); ok && denied.Role != "" {
+		fail = rondoFail{"POLICY_ERROR", denied.Policy()}
+	}
+	return refusal{Error: fail, Problem: p}
+}
+
+// problem is the type of what an operation answers that failed.
+func (o operation) problem() reflect.Type {
+	if strings.HasPrefix(o.path, rondoPaths) {
+		return reflect.TypeFor[refusal]()
+	}
+	return reflect.TypeFor[Problem]()
+}
+
+// loopNow is whether a loop runs on an agent, and how that one, or the last one that
+// did, stands.
+type loopNow struct {
+	Active bool       `json:"active"`
+	Run    string     `json:"run,omitempty"`
+	State  *loopState `json:"state,omitempty"`
+	// Review is what the loop asks.
+	Review *loopReview `json:"review,omitempty"`
+
+	// step is that of the loop in its plan.
+	step string
+}
+
+// loopState is RondoFlow's state of a loop (RON-64 to 66).
+type loopState struct {
+	Iteration     int          `json:"iteration"`
+	MaxIterations int          `json:"maxIterations"`
+	Criteria      loopCriteria `json:"criteria"`
+	Status        string       `json:"status"`
+	ProgressLog   []string     `json:"progressLog"`
+	// SessionID is always empty: an iteration's session is nobody else's.
+	SessionID string `json:"sessionId"`
+}
+
+type loopCriteria struct {
+	Type  string `json:"type"`
+	Value string `json:"value,omitempty"`
+}
+
+// loopReview is what a person is asked about an iteration. LoopID names the run, too:
+// a decision that comes late is none about the next loop.
+type loopReview struct {
+	LoopID    string `json:"loopId"`
+	Iteration int    `json:"iteration"`
+	Output    string `json:"output"`
+}
+
+// agentFile is the file of the agent that a path names.
+func (s *Server) agentFile(r *http.Request) (kinds.File, error) {
+	agents, _ := families()
+	f, err := s.files.find(agents, r.PathValue("id"))
+	if p, is := errors.AsType[*Problem](err); is && p.Status == http.StatusUnprocessableEntity {
+		return f, kindNotFound.problem(p.Next, "%s", p.Detail)
+	}
+	return f, err
+}
+
+// lastLoop is the loop that runs on an agent, or else the last one that did: it is the
+// journal that knows, whoever started it. An agent of the same name whose file is
+// another one, and says something else, is another. Neither loop is there where the id
+// is "".
+func (s *Server) lastLoop(ctx context.Context, f kinds.File) (journal.Run, error) {
+	wanted := journal.Filter{Kind: launch.KindLoop, Name: spec.ParseHeading(f.Text).Name, Roots: true, Limit: 50}
+	for _, wanted.States = range [][]journal.State{open(), nil} {
+		for wanted.Before = ""; ; {
+			rows, err := s.store.Runs(ctx, wanted)
+			if err != nil {
+				return journal.Run{}, err
+			}
+			for _, row := range rows {
+				if is, err := s.startedFrom(ctx, row.ID, f); err != nil || is {
+					return row, err
+				}
+			}
+			if len(rows) < wanted.Limit {
+				break
+			}
+			wanted.Before = rows[len(rows)-1].ID
+		}
+	}
+	return journal.Run{}, nil
+}
+
+// startedFrom reports whether a run was started from a file, as it is or was, or from a
+// copy of it.
+func (s *Server) startedFrom(ctx context.Context, run string, f kinds.File) (bool, error) {
+	first, err := s.startOf(ctx, run)
+	return err == nil && (first.Data.Source == f.Path || first.Data.Spec == string(f.Text)), err
+}
+
+// open are the states of runs that have not ended.
+func open() []journal.State {
+	return slices.DeleteFunc(journal.States(), func(s journal.State) bool { return s == journal.Ended })
+}
+
+// openLoop is the loop that runs on the agent that a path names.
+func (s *Server) openLoop(r *http.Request) (journal.Run, error) {
+	f, err := s.agentFile(r)
+	if err != nil {
+		return journal.Run{}, err
+	}
+	row, err := s.lastLoop(r.Context(), f)
+	if err == nil && (row.ID == "" || row.State == journal.Ended) {
+		err = kindNoLoop.problem("POST "+rondoPaths+r.PathValue("id")+"/loop/start starts one", "no loop runs on the agent %q", r.PathValue("id")).about(row.ID, "")
+	}
+	return row, err
+}
+
+// task is the body of a start.
+type task struct {
+	Message string `json:"message" jsonschema:"what the loop is to do, as a text"`
+}
+
+// startLoop starts the loop of an agent, if none runs on it (RON-58, 62, 63).
+func (s *Server) startLoop(a *asked[none, task]) (rondo, error) {
+	f, err := s.agentFile(a.Request)
+	if err != nil {
+		return rondo{}, err
+	}
+	id := reserved(a.Context())
+	if made, err := s.store.Run(a.Context(), id); id != "" && err == nil { // the same request made it
+		return s.loopAnswer(a.Context(), made, nil)
+	}
+	switch {
+	case strings.TrimSpace(a.body.Message) == "":
+		return rondo{}, missing("message", "say what the loop is to do")
+	case f.Kind.Name != launch.KindLoop:
+		return rondo{}, kindLoopOff.problem("set loop.loopEnabled to true in its file", "the loop of the agent %q is not enabled", a.PathValue("id"))
+	}
+	// A launch holds the workspace, so of two requests at once the second fails there, or
+	// sees the run of the first.
+	started, env, launchErr := f.Launch(a.body.Message, s.launch)
+	held := errors.Is(launchErr, launch.ErrLoopHeld)
+	if launchErr != nil && !held {
+		return rondo{}, cannotStart(launchErr)
+	}
+	if err := s.free(a.Context(), f); err != nil {
+		return rondo{}, assembly.Closing(env, err)
+	}
+	if held {
+		return rondo{}, kindLoopRuns.problem("wait until it has ended", "%s", control.Plain(launchErr))
+	}
+	s.owners.own(a.Context(), &started)
+	id = cmp.Or(id, engine.NewID())
+	if _, err := s.start(id, started, env); err != nil && !errors.Is(err, journal.ErrExists) {
+		return rondo{}, err
+	}
+	return s.loopAgain(a.Context(), id, nil)
+}
+
+// free is nil where no loop runs on an agent.
+func (s *Server) free(ctx context.Context, f kinds.File) error {
+	row, err := s.lastLoop(ctx, f)
+	if err != nil || row.ID == "" || row.State == journal.Ended {
+		return err
+	}
+	return kindLoopRuns.problem("stop it, or wait until it has ended", "the loop %s, which is %s, runs on the agent %q", row.ID, row.State, row.Name).about(row.ID, "")
+}
+
+// loopStatus shows how the loop of an agent stands.
+func (s *Server) loopStatus(a *asked[none, none]) (rondo, error) {
+	f, err := s.agentFile(a.Request)
+	if err != nil {
+		return rondo{}, err
+	}
+	row, err := s.lastLoop(a.Context(), f)
+	if err != nil || row.ID == "" {
+		return rondo{Success: err == nil}, err
+	}
+	return s.loopAnswer(a.Context(), row, nil)
+}
+
+// stopLoop ends a loop. What it asks is closed, and is no rejection.
+func (s *Server) stopLoop(a *asked[none, none]) (rondo, error) {
+	return tellLoop(s, a, func(ctx context.Context, row journal.Run) (said, error) {
+		answer, err := s.send(ctx, row, journal.Command{Kind: journal.Cancel})
+		if err == nil && answer.Taken {
+			answer.State, err = s.ended(ctx, row)
+		}
+		return answer, err
+	})
+}
+
+// ended waits a moment until a run has ended that was told to, and, where it is driven
+// here, has given its workspace free.
+func (s *Server) ended(ctx context.Context, row journal.Run) (_ journal.State, err error) {
+	ctx, cancel := context.WithTimeout(ctx, takenUp)
+	defer cancel()
+	for row.State != journal.Ended && ctx.Err() == nil && err == nil {
+		row, err = s.moved(ctx, row.ID, row.Seq)
+	}
+	if r, ok := s.attended.Load(row.ID); ok && err == nil && row.State == journal.Ended {
+		_, _ = r.(drive.Run).Wait(ctx) // its own error is told by who attends it
+	}
+	return row.State, err
+}
+
+// judgement is the body of an approve.
+type judgement struct {
+	LoopID   string `json:"loopId" jsonschema:"the id of what a loop asks, as a text"`
+	Approved *bool  `json:"approved" jsonschema:"whether it is approved, true or false"`
+}
+
+// approveLoop decides what a loop asks (RON-61).
+func (s *Server) approveLoop(a *asked[none, judgement]) (rondo, error) {
+	return tellLoop(s, a, func(ctx context.Context, row journal.Run) (said, error) {
+		switch {
+		case a.body.LoopID == "":
+			return said{}, missing("loopId", "GET "+rondoPaths+a.PathValue("id")+"/loop/status says what the loop asks")
+		case a.body.Approved == nil:
+			return said{}, missing("approved", "say true or false")
+		}
+		c := journal.Command{Kind: journal.Reject, CallID: strings.TrimPrefix(a.body.LoopID, row.ID+"/")}
+		if *a.body.Approved {
+			c.Kind = journal.Approve
+		}
+		return s.decided(ctx, row, c)
+	})
+}
+
+// pauseLoop parks a loop before its next iteration.
+func (s *Server) pauseLoop(a *asked[none, none]) (rondo, error) {
+	return tellLoop(s, a, func(ctx context.Context, row journal.Run) (said, error) {
+		if row.State == journal.Parked || row.State == journal.Paused {
+			return said{}, kindStands.problem("POST "+rondoPaths+a.PathValue("id")+"/loop/resume resumes it", "the loop %s is %s: %s", row.ID, row.State, row.Detail).about(row.ID, "")
+		}
+		return s.send(ctx, row, journal.Command{Kind: journal.Pause})
+	})
+}
+
+// resumeLoop drives a loop on that has parked, or that its process left.
+func (s *Server) resumeLoop(a *asked[none, none]) (rondo, error) {
+	row, err := s.openLoop(a.Request)
+	if err != nil {
+		return rondo{}, err
+	}
+	if err := s.takeUp(row.ID); err != nil {
+		return rondo{}, problemOf(err).about(row.ID, "")
+	}
+	if row, err = s.moved(context.WithoutCancel(a.Context()), row.ID, row.Seq); err != nil {
+		return rondo{}, err
+	}
+	return s.loopAnswer(a.Context(), row, nil)
+}
+
+// tellLoop tells the loop of an agent something, and answers with how it stands then.
+func tellLoop[B any](s *Server, a *asked[none, B], do func(context.Context, journal.Run) (said, error)) (rondo, error) {
+	answer, err := tell(a, s.openLoop, do)
+	if err != nil {
+		return rondo{}, err
+	}
+	return s.loopAgain(context.WithoutCancel(a.Context()), answer.Run, &answer)
+}
+
+// loopAgain is [Server.loopAnswer] about a loop whose row has changed.
+func (s *Server) loopAgain(ctx context.Context, run string, told *said) (rondo, error) {
+	row, err := s.store.Run(context.WithoutCancel(ctx), run)
+	if err != nil {
+		return rondo{}, err
+	}
+	return s.loopAnswer(ctx, row, told)
+}
+
+// loopAnswer says how a loop stands, from its journal alone.
+func (s *Server) loopAnswer(ctx context.Context, row journal.Run, told *said) (rondo, error) {
+	now := loopNow{Active: row.State != journal.Ended, Run: row.ID, State: &loopState{ProgressLog: []string{}}}
+	for e, err := range drive.AsStored(ctx, s.store, row.ID) {
+		if err != nil {
+			return rondo{}, fmt.Errorf("server: %w", err)
+		}
+		if err := now.take(e); err != nil {
+			return rondo{}, err
+		}
+	}
+	if now.State.Status == "" {
+		now.State.Status = "running"
+		if now.Review != nil || !control.Alive(row, time.Now()) {
+			now.State.Status = "paused"
+		}
+	}
+	return rondo{Success: true, Data: now, Meta: told}, nil
+}
+
+// take folds one event of a loop in.
+func (n *loopNow) take(e *event.Event) error {
+	switch d := e.Data.(type) {
+	case event.RunStarted:
+		var c flow.Config
+		if err := json.Unmarshal(d.Config, &c); err != nil || len(c.Plan.Steps) == 0 || c.Plan.Steps[0].Loop == nil {
+			return fmt.Errorf("server: run %s has no loop: %w", n.Run, cmp.Or(err, journal.ErrNotFound))
+		}
+		l := c.Plan.Steps[0].Loop
+		n.step, n.State.MaxIterations, n.State.Criteria = c.Plan.Steps[0].ID, l.Max, criteriaOf(l.StopWhen)
+	case event.ChildStarted:
+		if d.Step == fmt.Sprintf("%s.%d", n.step, n.State.Iteration) { // the first attempt at the next iteration
+			n.State.Iteration++
+		}
+	case event.Iteration:
+		n.State.Iteration, n.State.MaxIterations = d.Number, cmp.Or(d.MaxIterations, n.State.MaxIterations)
+	case event.Progress:
+		n.State.ProgressLog = append(n.State.ProgressLog, d.Learning)
+	case event.ReviewRequested:
+		n.Review = &loopReview{n.Run + "/" + d.LoopID, d.Number, d.Output}
+	case event.ReviewResolved:
+		n.Review = nil
+	case event.RunCompleted:
+		n.Review = nil
+		n.State.Status = "failed"
+		if event.LoopCompleted(d.Outcome) {
+			n.State.Status = "completed"
+		}
+	}
+	return nil
+}
+
+// criteriaOf says the first reason to stop in RondoFlow's words, where it has some.
+func criteriaOf(stops []plan.Stop) loopCriteria {
+	if len(stops) == 0 {
+		return loopCriteria{Type: "max_iterations"}
+	}
+	switch s := stops[0]; {
+	case s.Regex != "":
+		return loopCriteria{"regex", s.Regex}
+	case s.Command != nil:
+		return loopCriteria{"test_pass", strings.Join(s.Command.Argv, " ")}
+	case s.Human != nil:
+		return loopCriteria{Type: "manual"}
+	default:
+		return loopCriteria{Type: s.Kind()}
+	}
+}

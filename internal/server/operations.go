@@ -1,0 +1,85 @@
+package server
+
+import (
+	"net/http"
+	"slices"
+
+	"github.com/pawlrun/pawl/internal/rules/access"
+	"github.com/pawlrun/pawl/internal/web"
+)
+
+// operations are all that the server can be asked.
+func operations() []operation {
+	const get, post = http.MethodGet, http.MethodPost
+	const ok, created, accepted = http.StatusOK, http.StatusCreated, http.StatusAccepted
+	const viewer, editor, admin = access.Viewer, access.Editor, access.Admin
+	goes := []kind{kindEnded, kindDriven, kindStands, kindCannotGo, kindSecrets}
+	decides := slices.Concat(goes, []kind{kindNotPending, kindDecided})
+	loops := append([]kind{kindNoLoop}, goes...)
+	said, unchanged := []int{accepted}, []int{http.StatusNotModified}
+	return []operation{
+		{method: get, path: "/healthz", summary: "Says that the server is alive", may: access.Anyone, status: ok, service: serves((*Server).health)},
+		{method: get, path: "/readyz", summary: "Says that runs can be started and read", may: access.Anyone, status: ok, service: serves((*Server).ready)},
+		{method: get, path: "/", summary: "Is the page, which shows runs to people", may: access.Anyone, status: ok, also: unchanged, service: serves((*Server).showPage)},
+		{
+			method: get, path: web.Assets + "{name}", summary: "Gives one of the files of the page", may: access.Anyone, status: ok, also: unchanged,
+			problems: []kind{kindNotFound}, service: serves((*Server).showAsset),
+		},
+		{method: get, path: "/v1/principal", summary: "Says who the server takes the client for, and the role", may: viewer, status: ok, service: serves((*Server).whoAsks)},
+		{method: get, path: "/openapi.json", summary: "Is this document", may: viewer, status: ok, service: serves((*Server).openAPI)},
+		{method: get, path: "/metrics", summary: "Gives what was counted since the server began, in Prometheus' text form", may: viewer, status: ok, service: serves((*Server).showMetrics)},
+		{method: get, path: "/v1/audit", summary: "Lists who was refused what, and who changed what, the newest first", may: admin, status: ok, service: serves((*Server).listAudit)},
+		{method: get, path: "/v1/agents", summary: "Lists the agents that can be run by name, also teams and loops", may: viewer, status: ok, service: serves((*Server).listAgents)},
+		{method: get, path: "/v1/workflows", summary: "Lists the workflows, goals and other files that can be run by name", may: viewer, status: ok, service: serves((*Server).listWorkflows)},
+		{method: get, path: "/v1/approvals", summary: "Lists the calls of all runs that wait for a decision, those of the newest runs first", may: viewer, status: ok, service: serves((*Server).listApprovals)},
+		{method: get, path: "/v1/runs", summary: "Lists the runs, the newest first", may: viewer, status: ok, service: serves((*Server).listRuns)},
+		{
+			method: post, path: "/v1/runs", summary: "Starts a run of a file that the server has or, for an admin, of one in the body", may: editor, status: created, service: serves((*Server).startRun),
+			problems: []kind{kindAgent}, streams: true, also: said,
+		},
+		{method: get, path: "/v1/runs/{id}", summary: "Shows a run: its state, its cost, and what it waits for", may: viewer, status: ok, service: serves((*Server).showRun)},
+		{
+			method: get, path: "/v1/runs/{id}/events", summary: "Gives the events of a run, as pages or as a stream", may: viewer, status: ok, service: serves((*Server).events),
+			streams: true, also: []int{http.StatusNoContent},
+		},
+		{method: get, path: "/v1/runs/{id}/approvals", summary: "Lists the calls of a run, and of the runs below it, that wait for a decision", may: viewer, status: ok, service: serves((*Server).showApprovals)},
+		{method: get, path: "/v1/runs/{id}/tree", summary: "Lists a run and the runs below it, each before those that it started", may: viewer, status: ok, service: serves((*Server).tree)},
+		{method: get, path: "/v1/questions", summary: "Lists what all runs ask people: about calls, reviews and goals, those of the newest runs first", may: viewer, status: ok, service: serves((*Server).listQuestions)},
+		{method: get, path: "/v1/runs/{id}/questions", summary: "Lists what a run, and with tree=true also the runs below it, ask people", may: viewer, status: ok, service: serves((*Server).showQuestions)},
+		{
+			method: post, path: "/v1/runs/{id}/fork", summary: "Makes a run that shares events of this one, and runs it unless run is false; with another model or prompt it is for an admin", may: editor, status: created,
+			times: notTwice, problems: slices.Concat(goes, []kind{kindFork}), service: serves((*Server).fork),
+		},
+		{
+			method: post, path: "/v1/runs/{id}/budget", summary: "Changes a limit of a run; one that has parked at it continues", may: editor, status: ok, also: said,
+			problems: slices.Concat(goes, []kind{kindLimit}), service: serves((*Server).raise),
+		},
+		{
+			method: post, path: "/v1/runs/{id}/approve", summary: "Lets what a run asks for happen; the run continues", may: editor, status: ok, also: said,
+			problems: slices.Concat(decides, []kind{kindArgs}), service: serves((*Server).approve),
+		},
+		{
+			method: post, path: "/v1/runs/{id}/reject", summary: "Refuses what a run asks for; the run continues", may: editor, status: ok, also: said,
+			problems: decides, service: serves((*Server).reject),
+		},
+		{method: post, path: "/v1/runs/{id}/cancel", summary: "Ends a run", may: editor, status: ok, also: said, problems: goes, service: serves((*Server).cancel)},
+		{method: post, path: "/v1/runs/{id}/pause", summary: "Parks a run when its calls in progress have ended", may: editor, status: ok, also: said, problems: goes, service: serves((*Server).pause)},
+		{method: post, path: "/v1/runs/{id}/resume", summary: "Continues a run that has parked, or that its process left", may: editor, status: ok, problems: goes, service: serves((*Server).resume)},
+		{
+			method: post, path: rondoPaths + "{id}/loop/start", event: "loop:start", summary: "Starts the loop of an agent", may: editor, status: accepted,
+			problems: []kind{kindLoopOff, kindLoopRuns, kindAgent}, service: serves((*Server).startLoop),
+		},
+		{method: get, path: rondoPaths + "{id}/loop/status", summary: "Shows the loop that runs on an agent, or the last one that did", may: viewer, status: ok, service: serves((*Server).loopStatus)},
+		{method: post, path: rondoPaths + "{id}/loop/stop", event: "loop:stop", summary: "Ends the loop that runs on an agent", may: editor, status: ok, also: said, problems: loops, service: serves((*Server).stopLoop)},
+		{
+			method: post, path: rondoPaths + "{id}/loop/approve", event: "loop:approve", summary: "Decides what an agent's loop asks; the loop continues", may: editor, status: ok, also: said,
+			problems: slices.Concat(loops, decides), service: serves((*Server).approveLoop),
+		},
+		{
+			method: post, path: rondoPaths + "{id}/loop/pause", summary: "Parks an agent's loop before its next iteration", may: editor, status: ok, also: said,
+			problems: loops, service: serves((*Server).pauseLoop),
+		},
+		{method: post, path: rondoPaths + "{id}/loop/resume", summary: "Continues an agent's loop that has parked", may: editor, status: ok, problems: loops, service: serves((*Server).resumeLoop)},
+		{method: post, path: "/v1/runs/{id}/input", summary: "Adds a message to a run", may: editor, status: ok, also: said, problems: goes, times: notTwice, service: serves((*Server).input)},
+	}
+}

@@ -1,0 +1,176 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/engine/control"
+	"github.com/pawlrun/pawl/journal"
+	"github.com/pawlrun/pawl/llm"
+)
+
+// runsQuery is what the list of runs is asked for.
+type runsQuery struct {
+	paging
+	State    []journal.State `json:"state,omitempty" jsonschema:"the states of the runs; all when left out"`
+	Children bool            `json:"children,omitempty" jsonschema:"whether runs are listed that other runs started"`
+}
+
+// listed is a run with what it is about.
+type listed struct {
+	control.RunStatus
+	// Input is the beginning of what the run was given.
+	Input string `json:"input,omitempty"`
+}
+
+// listRuns gives the newest runs first, without those that others started unless
+// children=true. The cursor is the last run of the page before.
+func (s *Server) listRuns(a *asked[runsQuery, none]) (list[listed], error) {
+	q := a.query
+	none := list[listed]{}
+	if err := knownStates(q.State); err != nil {
+		return none, err
+	}
+	last, err := s.lastRun(a.Context(), "runs", q.paging)
+	if err != nil {
+		return none, err
+	}
+	rows, err := s.store.Runs(a.Context(), journal.Filter{States: q.State, Before: last, Limit: q.limit() + 1, Roots: !q.Children})
+	if err != nil {
+		return none, err
+	}
+	page := pageOf("runs", rows, q.limit(), func(row journal.Run) string { return row.ID })
+	statuses, err := s.controller.RunStatuses(a.Context(), page.Items)
+	if err != nil {
+		return none, err
+	}
+	items := make([]listed, len(statuses))
+	for i, standing := range statuses {
+		first, err := s.startOf(a.Context(), standing.ID)
+		if err != nil {
+			return none, err
+		}
+		items[i] = listed{standing, first.beginning()}
+	}
+	return list[listed]{Items: items, Next: page.Next}, nil
+}
+
+// start is what is read of a run's first event for many runs at once.
+type start struct {
+	Step string `json:"step"`
+	Data struct {
+		Step   string `json:"step"`
+		Source string `json:"source"`
+		Spec   string `json:"spec"`
+		Input  struct {
+			Parts []struct {
+				Text string `json:"text"`
+			} `json:"parts"`
+		} `json:"input"`
+	} `json:"data"`
+}
+
+// startOf reads a run's first event.
+func (s *Server) startOf(ctx context.Context, run string) (first start, err error) {
+	records, err := s.store.Records(ctx, run, 0, 1)
+	if err != nil || len(records) == 0 {
+		return first, err
+	}
+	return first, json.Unmarshal(records[0].Body, &first)
+}
+
+// beginning is the beginning of what the run was given, on one line.
+func (s start) beginning() string {
+	const most = 200
+	var b strings.Builder
+	for _, part := range s.Data.Input.Parts {
+		for word := range strings.FieldsSeq(part.Text) {
+			if b.Len() > 0 {
+				b.WriteByte(' ')
+			}
+			if b.WriteString(word); b.Len() > most {
+				return strings.ToValidUTF8(b.String()[:most], "") + "…"
+			}
+		}
+	}
+	return b.String()
+}
+
+// knownStates refuses a state that no run can have.
+func knownStates(states []journal.State) error {
+	for _, state := range states {
+		if !slices.Contains(journal.States(), state) {
+			return kindQuery.problem("state can be queued, running, waiting, parked, paused or ended", "there is no state %q", string(state))
+		}
+	}
+	return nil
+}
+
+// lastRun is the run that a cursor stands for. One that is no run would give an empty
+// page, like the end of the list.
+func (s *Server) lastRun(ctx context.Context, list string, p paging) (string, error) {
+	run, err := p.after(list)
+	if err != nil || run == "" {
+		return "", err
+	}
+	_, err = s.store.Run(ctx, run)
+	if errors.Is(err, journal.ErrNotFound) {
+		return "", noSuchPlace("run", p.Cursor)
+	}
+	return run, err
+}
+
+// shown is a run as it stands, from its row and from a fold of its journal.
+type shown struct {
+	control.RunStatus
+	Usage   llm.Usage         `json:"usage"`
+	Cost    llm.Cost          `json:"cost"`
+	Pending []control.Call    `json:"pending"`
+	Waiting []control.Pending `json:"waiting"`
+	Taint   event.Taint       `json:"taint,omitzero"`
+}
+
+func (s *Server) showRun(a *asked[none, none]) (shown, error) {
+	row, err := s.find(a.Request)
+	if err != nil {
+		return shown{}, err
+	}
+	return s.stands(a.Context(), row)
+}
+
+func (s *Server) stands(ctx context.Context, row journal.Run) (shown, error) {
+	m, err := s.engine.Inspect(ctx, row.ID)
+	if err != nil {
+		return shown{}, err
+	}
+	pending, err := s.controller.Pending(ctx, row.ID)
+	if err != nil {
+		return shown{}, err
+	}
+	standing, err := s.controller.RunStatus(ctx, row)
+	if err != nil {
+		return shown{}, err
+	}
+	state := m.State()
+	return shown{
+		RunStatus: standing, Usage: state.Usage, Cost: state.Cost, Taint: state.Taint, Pending: control.Calls(pending), Waiting: append([]control.Pending{}, pending...),
+	}, nil
+}
+
+// find returns the row of the run that a path names.
+func (s *Server) find(r *http.Request) (journal.Run, error) {
+	id := r.PathValue("id")
+	row, err := s.store.Run(r.Context(), id)
+	if errors.Is(err, journal.ErrNotFound) {
+		return row, kindNotFound.problem("list the runs at /v1/runs", "there is no run %q", id).about(id, "")
+	}
+	if err != nil {
+		return row, problemOf(err).about(id, "")
+	}
+	return row, nil
+}

@@ -1,0 +1,108 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/pawlrun/pawl/internal/server/socketio/session"
+)
+
+// agentError is what a client is told whose event was refused (RON-56).
+type agentError struct {
+	AgentID   string `json:"agentId"`
+	SessionID string `json:"sessionId"`
+	Error     string `json:"error"`
+	Type      string `json:"type"`
+}
+
+// Event implements [session.Handler]: an event is a request for its operation, with the
+// same role, audit and answer. agentId is in the path there, and the rest is the body.
+func (c *client) Event(ctx context.Context, e session.Incoming) {
+	s := c.sockets.server
+	agent, r, err := c.request(ctx, e)
+	heard := &overheard{header: http.Header{}, status: http.StatusOK}
+	if err != nil {
+		p := problemOf(err)
+		heard.body.Reset()
+		_ = json.NewEncoder(&heard.body).Encode(refusalOf(*p, err))
+	} else {
+		s.recovered(s.router).ServeHTTP(heard, r)
+	}
+	var answer struct {
+		Success bool      `json:"success"`
+		Error   rondoFail `json:"error"`
+	}
+	if err := json.Unmarshal(heard.body.Bytes(), &answer); err != nil {
+		answer.Error = rondoFail{"INTERNAL", "the server gave no answer"}
+		s.log.Error("an event has no answer", "event", e.Name, "error", err)
+	}
+	if !answer.Success {
+		err = c.socket.Emit("agent:error", agentError{agent, "", answer.Error.Message, answer.Error.Type})
+	}
+	if ackErr := e.Ack(nil, json.RawMessage(bytes.TrimSpace(heard.body.Bytes()))); err != nil || ackErr != nil {
+		s.log.Debug("an event is not answered", "event", e.Name, "error", err, "ack", ackErr)
+	}
+}
+
+// request is the request that an event is, and the agent that it is about.
+func (c *client) request(ctx context.Context, e session.Incoming) (agent string, _ *http.Request, err error) {
+	o, known := c.sockets.operations[e.Name]
+	var body map[string]json.RawMessage
+	if len(e.Args) > 0 && json.Unmarshal(e.Args[0], &body) == nil {
+		_ = json.Unmarshal(body["agentId"], &agent) // what is no text is none
+	}
+	switch {
+	case !known:
+		return agent, nil, kindNotFound.problem("the events are those of /openapi.json that x-pawl-event names", "there is no event %q", e.Name)
+	case len(e.Args) != 1 || len(e.Attachments) > 0 || body == nil:
+		return agent, nil, kindBody.problem("send one object", "the event %s comes without an object, or with more than that", e.Name)
+	case agent == "":
+		return agent, nil, missing("agentId", "GET /v1/agents lists the agents")
+	}
+	if err := c.limited(); err != nil {
+		return agent, nil, err
+	}
+	delete(body, "agentId")
+	text, err := json.Marshal(body)
+	if err != nil {
+		return agent, nil, err
+	}
+	ctx = context.WithValue(context.WithValue(ctx, principalKey{}, c.principal), socketKey{}, true)
+	r, err := http.NewRequestWithContext(ctx, o.method, strings.ReplaceAll(o.path, "{id}", url.PathEscape(agent)), bytes.NewReader(text))
+	if err != nil {
+		return agent, nil, err
+	}
+	r.RemoteAddr = c.remote
+	if len(body) > 0 {
+		r.Header.Set("Content-Type", "application/json")
+	} else {
+		r.ContentLength, r.Body = 0, http.NoBody
+	}
+	return agent, r, nil
+}
+
+// socketKey is the key of whether a request is an event, in its context.
+type socketKey struct{}
+
+// overheard keeps an answer.
+type overheard struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+// Header implements [http.ResponseWriter].
+func (o *overheard) Header() http.Header { return o.header }
+
+// WriteHeader implements [http.ResponseWriter].
+func (o *overheard) WriteHeader(status int) { o.status = status }
+
+// Write implements [http.ResponseWriter].
+func (o *overheard) Write(b []byte) (int, error) { return o.body.Write(b) }
+
+// FlushError is for [http.ResponseController].
+func (o *overheard) FlushError() error { return nil }

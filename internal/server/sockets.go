@@ -1,0 +1,280 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/rules/access"
+	"github.com/pawlrun/pawl/internal/server/socketio"
+	"github.com/pawlrun/pawl/internal/server/socketio/session"
+)
+
+// socketPath is where Socket.IO is spoken.
+const socketPath = "/socket.io/"
+
+const (
+	// maxMessage bounds what a client sends at once, and maxUnread what waits for it.
+	maxMessage = 1_000_000
+	maxUnread  = 1 << 20
+	// anonymous is how long a client may take to say who it is.
+	anonymous = 10 * time.Second
+	// maxSessions bounds the sessions of all, and of each who is known, and of each
+	// address of those who are not.
+	maxSessions, maxSessionsEach, maxSessionsUnknown = 10_000, 1_000, 50
+)
+
+// sockets are the clients that speak Socket.IO. What they ask are operations of the
+// table, and what they hear are the events of loops in RondoFlow's words.
+type sockets struct {
+	server   *Server
+	sessions *session.Server
+	// operations are those that have an event, by its name.
+	operations map[string]operation
+
+	mu sync.Mutex
+	// clients are all, by their sessions, and held how many sessions each has who
+	// speaks.
+	clients map[*session.Session]*client
+	held    map[string]int
+	// hearing are the clients that are told of loops, until silence ends that.
+	hearing map[*client]bool
+	silence context.CancelFunc
+	// stands is how the open loops stand, by their runs.
+	stands map[string]*standing
+}
+
+func newSockets(s *Server) *sockets {
+	k := &sockets{
+		server: s, operations: map[string]operation{}, clients: map[*session.Session]*client{}, held: map[string]int{}, hearing: map[*client]bool{},
+		stands: map[string]*standing{},
+	}
+	for _, o := range operations() {
+		if o.event != "" {
+			k.operations[o.event] = o
+		}
+	}
+	k.sessions = session.New(session.Options{
+		PingInterval: 25 * time.Second, PingTimeout: 20 * time.Second, MaxPayload: maxMessage,
+		MaxQueue: maxUnread, MaxFrames: 4096, WriteTimeout: slowest,
+		Open: k.open, Refuse: s.refuse,
+	})
+	return k
+}
+
+// ServeHTTP implements [http.Handler]. A session is nobody's but its client's.
+func (k *sockets) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if c := k.of(r); c != nil && k.principal(r) != principalOf(r.Context()) {
+		k.server.refuse(w, r, kindForbidden.problem("begin a session of your own", "the session is that of somebody else"))
+		return
+	}
+	k.sessions.ServeHTTP(w, r)
+}
+
+// of is the client whose session a request is of, nil for none.
+func (k *sockets) of(r *http.Request) *client {
+	if r.URL.Path != socketPath {
+		return nil
+	}
+	found := k.sessions.Session(r.URL.Query().Get("sid"))
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.clients[found]
+}
+
+// principal is who the session of a request is with, nobody where that is not known.
+func (k *sockets) principal(r *http.Request) event.Principal {
+	c := k.of(r)
+	if c == nil {
+		return event.Principal{}
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return c.principal
+}
+
+// open begins a session.
+func (k *sockets) open(s *session.Session, r *http.Request) (session.Receiver, error) {
+	c := &client{sockets: k, session: s, remote: r.RemoteAddr, done: func() {}}
+	p, given := principalOf(r.Context()), r.Header["Authorization"]
+	if p.Proof == event.ProofToken && len(given) > 0 {
+		if err := c.prove(func() (event.Principal, context.Context, func(), error) {
+			return k.server.bearer(context.WithoutCancel(r.Context()), given)
+		}); err != nil {
+			return nil, err
+		}
+	} else if err := k.hold(c, p); err != nil {
+		return nil, err
+	}
+	return session.Namespaces(s, c, anonymous), nil
+}
+
+// hold counts a session as that of somebody, whoever it was before.
+func (k *sockets) hold(c *client, p event.Principal) error {
+	who, _ := limitedAs(p, hostOf(c.remote))
+	most := maxSessionsEach
+	if p.Name == "" {
+		most = maxSessionsUnknown
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.held[who] >= most || k.clients[c.session] == nil && len(k.clients) >= maxSessions {
+		p := kindBusy.problem("close some connections, or use those that there are", "there are %d open sessions of the %s, and %d in all", k.held[who], who, len(k.clients))
+		p.retryAfter = anonymous
+		return p
+	}
+	k.release(c)
+	k.held[who]++
+	c.principal, c.who = p, who
+	k.clients[c.session] = c
+	return nil
+}
+
+// release takes a session from who holds it.
+func (k *sockets) release(c *client) {
+	if c.who == "" {
+		return
+	}
+	if k.held[c.who]--; k.held[c.who] == 0 {
+		delete(k.held, c.who)
+	}
+}
+
+// join has a client told of loops: how they stand, and what they do from now on.
+func (k *sockets) join(c *client) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.hearing[c] = true
+	for _, stands := range k.stands {
+		c.session.Send(k.framesOf(stands.all())...)
+	}
+	if k.silence == nil {
+		var ctx context.Context
+		ctx, k.silence = context.WithCancel(k.server.running)
+		k.server.going.Go(func() { k.announce(ctx) })
+	}
+}
+
+func (k *sockets) leave(c *client) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.hearing, c)
+	if len(k.hearing) == 0 && k.silence != nil {
+		k.silence()
+		k.silence = nil
+	}
+}
+
+// saying is an event to clients.
+type saying struct {
+	event string
+	data  any
+}
+
+// client is who one session is with.
+type client struct {
+	sockets *sockets
+	session *session.Session
+	socket  *session.Socket
+	remote  string
+
+	// principal is who it is, and who as whom it is limited; the sockets' lock is
+	// theirs. done gives the token back.
+	principal event.Principal
+	who       string
+	done      func()
+	// left says that the client has left the namespace.
+	left func()
+}
+
+// prove has the session be that of who a token names, until the token counts no more.
+func (c *client) prove(admit func() (event.Principal, context.Context, func(), error)) error {
+	p, within, done, err := admit()
+	if err != nil {
+		return err
+	}
+	if err := c.sockets.hold(c, p); err != nil {
+		done()
+		return err
+	}
+	c.done()
+	revoked := context.AfterFunc(within, func() { c.session.Close(context.Cause(within)) })
+	c.done = func() {
+		revoked()
+		done()
+	}
+	return nil
+}
+
+// Connect implements [session.Client]: who speaks is proven by the session, or by the
+// token that comes now.
+func (c *client) Connect(ctx context.Context, socket *session.Socket, auth json.RawMessage) (session.Handler, error) {
+	if socket.Namespace() != socketio.MainNamespace {
+		return nil, session.InvalidNamespace()
+	}
+	s := c.sockets.server
+	var given struct{ Token string }
+	if auth != nil {
+		_ = json.Unmarshal(auth, &given) // what has no token in it proves nothing
+	}
+	err := error(nil)
+	if s.keys != nil && given.Token != "" {
+		if wait := c.limited(); wait != nil {
+			return nil, refusedBy(wait)
+		}
+		err = c.prove(func() (event.Principal, context.Context, func(), error) {
+			return s.bearer(context.WithoutCancel(ctx), []string{"Bearer " + given.Token})
+		})
+	}
+	if err == nil {
+		err = access.Authorise(c.principal, access.Viewer)
+	}
+	if err != nil {
+		s.log.Warn("socket refused", "remote", c.remote, "reason", err)
+		return nil, refusedBy(err)
+	}
+	c.socket = socket
+	return c, nil
+}
+
+// refusedBy tells a client why it is not let in.
+func refusedBy(err error) error {
+	p := problemOf(err)
+	return &session.Refusal{Message: p.Detail, Data: p}
+}
+
+// limited is the problem of a client that asks too much.
+func (c *client) limited() error {
+	who, allowed := limitedAs(c.principal, hostOf(c.remote))
+	if wait := c.sockets.server.limiter.take(who, allowed, time.Now()); wait > 0 {
+		return tooMany(wait)
+	}
+	return nil
+}
+
+// Connected implements [session.Handler].
+func (c *client) Connected() {
+	c.left = c.sockets.server.owners.enter(c.principal)
+	c.sockets.join(c)
+}
+
+// Disconnected implements [session.Handler].
+func (c *client) Disconnected() {
+	c.sockets.leave(c)
+	c.left()
+}
+
+// Closed implements [session.Client].
+func (c *client) Closed(why error) {
+	k := c.sockets
+	k.server.log.Debug("socket closed", "principal", c.principal.Name, "remote", c.remote, "reason", cmp.Or(why, context.Canceled))
+	k.mu.Lock()
+	k.release(c)
+	delete(k.clients, c.session)
+	k.mu.Unlock()
+	c.done()
+}

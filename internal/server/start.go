@@ -1,0 +1,220 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/control"
+	"github.com/pawlrun/pawl/internal/files/kinds"
+	"github.com/pawlrun/pawl/internal/files/launch"
+	"github.com/pawlrun/pawl/internal/files/spec"
+	"github.com/pawlrun/pawl/internal/rules/access"
+	"github.com/pawlrun/pawl/journal"
+)
+
+// order is what a client wants run.
+type order struct {
+	Agent    string          `json:"agent,omitempty" jsonschema:"the name of an agent, a team or a loop, as a text"`
+	Workflow string          `json:"workflow,omitempty" jsonschema:"the name of a workflow or a goal, as a text"`
+	Spec     json.RawMessage `json:"spec,omitempty" jsonschema:"a file of any kind, as an object or as a text in YAML"`
+	Input    *string         `json:"input,omitempty" jsonschema:"a text"`
+	Model    string          `json:"model,omitempty" jsonschema:"provider/model, as a text"`
+	Budget   *float64        `json:"budget,omitempty" jsonschema:"an amount in USD, as a number"`
+	Vars     texts           `json:"vars,omitempty" jsonschema:"an object of texts"`
+}
+
+// starting is how a client learns of the run that it starts.
+type starting struct {
+	watching
+	Wait seconds `json:"wait,omitempty" jsonschema:"how many seconds to wait for the outcome at most; the answer comes sooner where the run waits for a person"`
+}
+
+// check refuses what the answer to a start cannot have. A stream begins at once, and
+// only it has live events, those of the runs below, and a format.
+func (q starting) check(streams bool) error {
+	if streams && q.Wait > 0 {
+		return kindQuery.problem("leave one of the two out", "wait is for an answer in JSON, and this asks for a stream")
+	}
+	if !streams && q.watching != (watching{}) {
+		return kindQuery.problem("send the header Accept: text/event-stream, or leave them out", "tree, deltas and format are for streams, and this asks for an answer in JSON")
+	}
+	return q.watching.check()
+}
+
+// startRun makes a run of a file of the directory, or of one that the body
+// brings, and drives it. It answers at once, with the run's outcome, or with a stream
+// of its events.
+func (s *Server) startRun(a *asked[starting, order]) (journal.Run, error) {
+	streams := wantsStream(a.Request)
+	if err := a.query.check(streams); err != nil {
+		return journal.Run{}, err
+	}
+	row, err := s.makeRun(a.Context(), a.body)
+	if err != nil {
+		return journal.Run{}, err
+	}
+	a.w.Header().Set("Location", "/v1/runs/"+row.ID)
+	if streams {
+		t := s.streamOf(row, 0, a.query.watching)
+		t.status = a.status
+		return journal.Run{}, cmp.Or(t.serve(a.w, a.Request), errAnswered)
+	}
+	if a.query.Wait == 0 {
+		return row, nil
+	}
+	return s.waited(a, row)
+}
+
+// makeRun makes the run that a body orders, once for each Idempotency-Key.
+func (s *Server) makeRun(ctx context.Context, o order) (journal.Run, error) {
+	if err := o.check(); err != nil {
+		return journal.Run{}, err
+	}
+	if o.Spec != nil { // what a file allows its run, whoever brings it allows
+		if err := access.Authorise(principalOf(ctx), access.Admin); err != nil {
+			return journal.Run{}, err
+		}
+	}
+	id := reserved(ctx)
+	if made, err := s.store.Run(ctx, id); id != "" && err == nil { // the same request made it
+		return made, nil
+	}
+	id = cmp.Or(id, engine.NewID())
+	started, env, err := s.prepare(ctx, o)
+	if err != nil {
+		return journal.Run{}, err
+	}
+	s.owners.own(ctx, &started)
+	if _, err := s.start(id, started, env); err != nil && !errors.Is(err, journal.ErrExists) {
+		return journal.Run{}, err
+	}
+	return s.store.Run(context.WithoutCancel(ctx), id)
+}
+
+// waited is a run that has ended, which has its outcome, or as it stands when the time is over, the server
+// closes, or it has parked and goes on only when it is told something.
+func (s *Server) waited(a *asked[starting, order], row journal.Run) (journal.Run, error) {
+	limit := time.Duration(a.query.Wait) * time.Second
+	control := http.NewResponseController(a.w)
+	// The whole request has come; a recorder of a test has no deadlines.
+	_ = control.SetReadDeadline(time.Time{})
+	_ = control.SetWriteDeadline(time.Now().Add(limit + wholeAnswer))
+	ctx, cancel := context.WithTimeout(a.Context(), limit)
+	defer cancel()
+	defer context.AfterFunc(s.running, cancel)()
+	row, err := s.until(ctx, row.ID, func(row journal.Run) bool {
+		return row.State == journal.Ended || row.State == journal.Parked || row.State == journal.Paused
+	})
+	if err == nil && row.State != journal.Ended {
+		a.status = http.StatusAccepted
+	}
+	return row, err
+}
+
+// check says what is wrong with an order before anything is read for it.
+func (o *order) check() error {
+	wrong := func(pointer, next, format string, args ...any) error {
+		return kindBody.problem(next, format, args...).at(pointer)
+	}
+	given := 0
+	for _, is := range []bool{o.Agent != "", o.Workflow != "", o.Spec != nil} {
+		if is {
+			given++
+		}
+	}
+	switch {
+	case given > 1:
+		return wrong(o.last(), "give one of agent, workflow and spec", "agent, workflow and spec exclude each other")
+	case given == 0:
+		return wrong("/agent", "name one of the agents at /v1/agents or of the workflows at /v1/workflows, or send a file as spec", "there is none of agent, workflow and spec")
+	case o.Model != "" && !strings.Contains(o.Model, "/"):
+		return wrong("/model", "write provider/model, for example anthropic/claude-sonnet-4-5", "the model is %q", o.Model)
+	case o.Input != nil && strings.TrimSpace(*o.Input) == "":
+		return wrong("/input", "say what to do, or leave it out where the agent has prompt.task", "the input is empty")
+	case o.Budget != nil && *o.Budget <= 0:
+		return wrong("/budget", "give more than 0, or leave it out for the default", "the budget is %g", *o.Budget)
+	}
+	return nil
+}
+
+// last is the place of the last of those keys that exclude each other.
+func (o *order) last() string {
+	if o.Spec != nil {
+		return "/spec"
+	}
+	return "/workflow"
+}
+
+// prepare makes what starts a run; nothing has begun when it fails.
+func (s *Server) prepare(ctx context.Context, o order) (started event.RunStarted, env engine.Env, err error) {
+	l := s.launch
+	l.Model, l.Vars, l.BudgetUSD = o.Model, o.Vars, o.Budget
+	input := ""
+	if o.Input != nil {
+		input = *o.Input
+	}
+	if err := launch.ConfineScript(l.Dir, o.Model); err != nil {
+		return started, env, kindAgent.problem("name a file of the agents directory", "%v", err).at("/model")
+	}
+	if o.Spec != nil {
+		name, text := sentFile(o.Spec)
+		started, env, err = kinds.Sent(name, text).Launch(input, l)
+		return started, env, cannotStart(err)
+	}
+	family, workflows := families()
+	if o.Workflow != "" {
+		family = workflows
+	}
+	f, err := s.files.find(family, cmp.Or(o.Agent, o.Workflow))
+	if err == nil {
+		err = s.mayBudget(ctx, f, o.Budget)
+	}
+	if err == nil {
+		started, env, err = f.Launch(input, l)
+	}
+	if problem, is := errors.AsType[*Problem](err); is {
+		return started, env, problem
+	}
+	return started, env, cannotStart(err)
+}
+
+// mayBudget refuses an editor a budget that is more than the editor may set.
+func (s *Server) mayBudget(ctx context.Context, f kinds.File, usd *float64) error {
+	if usd == nil {
+		return nil
+	}
+	file, err := f.Kind.CapUSD(f.Path, f.Text)
+	if err != nil {
+		return err
+	}
+	return s.maySpend(ctx, *usd, file, "/budget")
+}
+
+// cannotStart is the problem of a launch that failed: all that can be wrong there
+// is the file or what it names.
+func cannotStart(err error) error {
+	if _, ok := errors.AsType[spec.Errors](err); ok || err == nil {
+		return err
+	}
+	if errors.Is(err, launch.ErrNoInput) {
+		return missing("input", "say what to do, or give the agent prompt.task")
+	}
+	return kindAgent.problem("fix what is missing, or change the agent", "%s", control.Plain(err))
+}
+
+// sentFile is an agent file that stands in a body: an object is JSON, a text is
+// YAML.
+func sentFile(raw json.RawMessage) (name string, text []byte) {
+	var yaml string
+	if json.Unmarshal(raw, &yaml) == nil {
+		return "spec.yaml", []byte(yaml)
+	}
+	return "spec.json", raw
+}

@@ -1,0 +1,328 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/engine/follow"
+	"github.com/pawlrun/pawl/internal/server/agui"
+	"github.com/pawlrun/pawl/journal"
+)
+
+const (
+	// heartbeat is how often a stream says that it is alive when nothing else
+	// does: a little less than the ten seconds that readers are promised.
+	heartbeat = 9 * time.Second
+	// slowest is how long a reader may take for one write. One that takes
+	// longer is cut off, and reads on from its last event when it comes back.
+	slowest = 30 * time.Second
+	// lastWrite is how long it may take once the server closes.
+	lastWrite = time.Second
+	// gather is the least time between two writes of a stream that has come to the
+	// end: what comes meanwhile goes into one, so that a busy run does not cost a
+	// write for each event.
+	gather = 25 * time.Millisecond
+	// pieces are how many bytes are written at once.
+	pieces = 32 << 10
+)
+
+// stream sends a run's events as they come, whoever drives it, until the run
+// has ended or the reader has gone. It reads at the reader's pace, so that no run
+// waits for a reader.
+type stream struct {
+	server *Server
+	row    journal.Run
+	query  follow.Query
+	// first is what the stream begins with, nil for its events, and has are the
+	// numbers of the events of each run up to which that tells of them.
+	first *snapshot
+	has   map[string]int64
+	// agui says the events in the words of AG-UI, nil for their own. It begins with
+	// the first of all, and what the reader has, up to a pos, is not sent.
+	agui   *agui.Translator
+	behind int64
+	// status is that of the answer, 0 for 200.
+	status int
+	out    sse
+}
+
+// speak has the stream speak AG-UI.
+func (t *stream) speak(words *agui.Translator) {
+	t.agui, t.behind, t.query.After = words, t.query.After, 0
+}
+
+// snapshot is a run as it stands where its stream begins.
+type snapshot struct {
+	// Pos is the place behind which the events begin.
+	Pos int64 `json:"pos"`
+	Run shown `json:"run"`
+	// Tree are the run and all below it, where those are asked for.
+	Tree []journal.Run `json:"tree,omitempty"`
+}
+
+// begin has the stream begin with how the run stands. The place is read before that:
+// what has come in between is left out of the events.
+func (t *stream) begin(ctx context.Context) (err error) {
+	s, snap := t.server, snapshot{}
+	if snap.Pos, err = s.store.Last(ctx); err != nil {
+		return err
+	}
+	if t.row, err = s.store.Run(ctx, t.row.ID); err != nil {
+		return err
+	}
+	if t.query.Tree {
+		if snap.Tree, err = s.store.Runs(ctx, journal.Filter{Root: t.row.Placed().Root}); err != nil {
+			return err
+		}
+		slices.Reverse(snap.Tree) // those above come first
+		snap.Tree = journal.Below(snap.Tree, t.row.ID)
+	}
+	if snap.Run, err = s.stands(ctx, t.row); err != nil {
+		return err
+	}
+	t.has = map[string]int64{t.row.ID: t.row.Seq}
+	for _, row := range snap.Tree {
+		t.has[row.ID] = row.Seq
+	}
+	t.first, t.query.After = &snap, snap.Pos
+	return nil
+}
+
+// serve answers a request. A reader that has everything of an ended run is told not
+// to come back.
+func (t *stream) serve(w http.ResponseWriter, r *http.Request) error {
+	s := t.server
+	if after := max(t.behind, t.query.After); t.first == nil && t.row.State == journal.Ended && after > 0 {
+		if seq, err := journal.SeqAfter(r.Context(), s.store, t.row, after); err != nil || seq >= t.row.Seq {
+			w.WriteHeader(http.StatusNoContent)
+			return err
+		}
+	}
+	sub, err := s.follower.Subscribe(r.Context(), t.query)
+	if err != nil {
+		return err
+	}
+	defer sub.Close()
+	defer s.owners.enter(principalOf(r.Context()))()
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	t.out = sse{w: w, control: http.NewResponseController(w), ended: ctx.Err, status: cmp.Or(t.status, http.StatusOK)}
+	defer context.AfterFunc(s.running, func() {
+		cancel()
+		t.out.within(lastWrite)
+	})()
+	if err := t.out.begin(); err != nil || r.Method == http.MethodHead {
+		return nil // the reader has gone, or wants no more
+	}
+	t.row.Outcome = nil // it may be large, and the stream tells it
+	if err := t.send(ctx, sub); err != nil {
+		s.log.Debug("stream ended", "run", t.row.ID, "error", err)
+	}
+	return nil
+}
+
+// send writes what a subscription gives until the run has ended.
+func (t *stream) send(ctx context.Context, sub *follow.Subscription) error {
+	beat := time.NewTicker(heartbeat)
+	defer beat.Stop()
+	var written time.Time
+	over, err := t.sendFirst()
+	for !over && err == nil {
+		events, err := sub.Poll(ctx)
+		if err != nil {
+			return err
+		}
+		if over, err = t.sendAll(follow.Coalesce(events)); over || err != nil {
+			return err
+		}
+		if len(events) > 0 {
+			written = time.Now()
+		}
+		if sub.More() {
+			continue
+		}
+		select {
+		case <-sub.Wake():
+			if rest := gather - time.Since(written); rest > 0 && !sleep(ctx, rest) {
+				return ctx.Err()
+			}
+		case <-beat.C:
+			if err := t.out.comment("alive"); err != nil {
+				return err
+			}
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return err
+}
+
+// sendFirst writes what the stream begins with, and reports whether that is all.
+func (t *stream) sendFirst() (over bool, err error) {
+	if t.first == nil {
+		return false, nil
+	}
+	body, err := json.Marshal(t.first)
+	if err != nil {
+		return false, err
+	}
+	if err := t.out.add(t.first.Pos, "snapshot", body); err != nil {
+		return false, err
+	}
+	return t.row.State == journal.Ended, t.out.flush()
+}
+
+// sendAll writes events, and reports whether the run has ended with them.
+func (t *stream) sendAll(events []follow.Event) (over bool, err error) {
+	for i := range events {
+		e := &events[i]
+		if e.Seq > 0 && e.Seq <= t.has[e.Run] {
+			continue
+		}
+		over = e.Run == t.row.ID && e.Type() == event.TypeRunCompleted
+		if err := t.add(e); err != nil {
+			return false, err
+		}
+		if over {
+			break
+		}
+	}
+	if len(events) == 0 {
+		return over, nil
+	}
+	return over, t.out.flush()
+}
+
+// add adds an event to what is written. What is not needed any more is given up
+// before that: a reader that does not read keeps what it is written only.
+func (t *stream) add(e *follow.Event) error {
+	if t.agui == nil {
+		kind := string(e.Type())
+		body, err := e.JSON()
+		if err != nil {
+			return err
+		}
+		e.Data = nil
+		return t.out.add(e.Pos, kind, body)
+	}
+	events := t.agui.Translate(&e.Event)
+	e.Data = nil
+	if e.Pos > 0 && e.Pos <= t.behind {
+		return nil
+	}
+	for i := range events {
+		body, err := json.Marshal(events[i])
+		if err != nil {
+			return err
+		}
+		// Who comes back is told again all that the event is in AG-UI, or nothing.
+		pos := e.Pos
+		if i < len(events)-1 {
+			pos = 0
+		}
+		if err := t.out.add(pos, "", body); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sleep reports whether a time has passed before ctx ended.
+func sleep(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// sse writes server-sent events.
+type sse struct {
+	w       http.ResponseWriter
+	control *http.ResponseController
+	status  int
+	// ended is why nothing more is to be written.
+	ended func() error
+	// text is what is not written yet.
+	text []byte
+}
+
+// within bounds the write that is under way, and those after it. A recorder of a
+// test has no deadlines.
+func (o *sse) within(d time.Duration) { _ = o.control.SetWriteDeadline(time.Now().Add(d)) }
+
+// write writes what there is, in its time, unless there is to be no more. It looks
+// for the end after it has set the time, so that it cannot give back what the end took.
+func (o *sse) write() error {
+	err := o.writeAll(o.text)
+	o.text = o.text[:0]
+	return err
+}
+
+func (o *sse) writeAll(text []byte) error {
+	o.within(slowest)
+	if err := o.ended(); err != nil {
+		return err
+	}
+	_, err := o.w.Write(text)
+	return err
+}
+
+// flush has the reader get all of it.
+func (o *sse) flush() error {
+	if err := o.write(); err != nil {
+		return err
+	}
+	return o.control.Flush()
+}
+
+func (o *sse) begin() error {
+	h := o.w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("Cache-Control", "no-store, no-transform")
+	h.Set("X-Accel-Buffering", "no") // nginx would hold events back until it has some kilobytes
+	h.Set("X-Content-Type-Options", "nosniff")
+	o.w.WriteHeader(o.status)
+	err := o.comment("stream")
+	// The whole request has come; from now on its client's going is listened for.
+	_ = o.control.SetReadDeadline(time.Time{})
+	return err
+}
+
+// add adds an event, whose body has no line breaks. Only a durable one has an id, so
+// that a reader which comes back after a live one goes on behind the durable one
+// before it.
+func (o *sse) add(pos int64, kind string, body []byte) error {
+	if pos > 0 {
+		o.text = fmt.Appendf(o.text, "id: %d\n", pos)
+	}
+	if kind != "" {
+		o.text = fmt.Appendf(o.text, "event: %s\n", kind)
+	}
+	o.text = append(o.text, "data: "...)
+	if len(o.text)+len(body) >= pieces { // shared by the run's readers, and not copied for each
+		if err := o.write(); err != nil {
+			return err
+		}
+		if err := o.writeAll(body); err != nil {
+			return err
+		}
+	} else {
+		o.text = append(o.text, body...)
+	}
+	o.text = append(o.text, "\n\n"...)
+	return nil
+}
+
+// comment writes what readers pass over.
+func (o *sse) comment(text string) error {
+	o.text = fmt.Appendf(o.text, ": %s\n\n", text)
+	return o.flush()
+}

@@ -1,0 +1,216 @@
+package signals
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/engine"
+)
+
+const (
+	// queued is how many spans wait for the exporter at most; what comes beyond
+	// them is lost, because no run may wait.
+	queued = 8192
+	// batched is how many are sent at once, and linger how long the first waits.
+	batched = 512
+	linger  = time.Second
+	// reported is how often metrics are sent where nobody says.
+	reported = time.Minute
+	// farewell is how long the last are waited for.
+	farewell = 5 * time.Second
+)
+
+// Exporter sends what runs do to where its options say. Close it, so that the last is
+// sent as well.
+type Exporter struct {
+	options  Options
+	names    [terms]name
+	resource resource
+	// spans go to traces, what meter has to metrics; it is nil where nobody wants that.
+	spans           chan span
+	meter           *meter
+	traces, metrics []sink
+	file            *os.File
+	lost            atomic.Int64
+	// failed is why the last spans were lost that could not be sent, and unsent why the
+	// metrics were not sent last.
+	failed, unsent error
+
+	work   sync.WaitGroup
+	ending chan struct{}
+	once   sync.Once
+	ctx    context.Context
+	stop   context.CancelFunc
+}
+
+// sink takes in what is exported, as OTLP in JSON.
+type sink interface {
+	send(ctx context.Context, body []byte) error
+}
+
+// Open begins to export, or gives nil where nothing is to be.
+func Open(o Options) (*Exporter, error) {
+	traces, metrics := o.tells(o.Traces), o.tells(o.Metrics)
+	if !traces && !metrics {
+		return nil, nil
+	}
+	if err := cmp.Or(o.Traces.wrong(), o.Metrics.wrong()); err != nil {
+		return nil, err
+	}
+	x := &Exporter{options: o, names: names(), ending: make(chan struct{})}
+	for _, pair := range o.resource() {
+		x.resource.Attributes = append(x.resource.Attributes, attribute{pair[0], valueOf(pair[1])})
+	}
+	if o.File != "" {
+		f, err := os.OpenFile(o.File, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+		if err != nil {
+			return nil, fmt.Errorf("signals: open the file of OpenTelemetry: %w", err)
+		}
+		x.file = f
+	}
+	x.ctx, x.stop = context.WithCancel(context.Background())
+	if traces {
+		x.spans, x.traces = make(chan span, queued), x.sinks(o.Traces)
+		x.work.Go(x.sendSpans)
+	}
+	if metrics {
+		x.meter, x.metrics = newMeter(o.dialect()), x.sinks(o.Metrics)
+		x.work.Go(x.sendMetrics)
+	}
+	return x, nil
+}
+
+// sinks are where a signal goes.
+func (x *Exporter) sinks(t Target) (out []sink) {
+	if x.file != nil {
+		out = append(out, fileSink{x.file})
+	}
+	if t.Endpoint != "" {
+		out = append(out, newCollector(t.Endpoint, t.Headers))
+	}
+	return out
+}
+
+// Observer is what an engine tells the exporter by.
+func (x *Exporter) Observer() engine.Observer {
+	o := engine.Observer{Traces: x.spans != nil, Run: func(r engine.RunInfo) func(*event.Event) {
+		t := &teller{run: r, names: &x.names, dialect: x.options.dialect(), content: x.options.Content, put: x.put, meter: x.meter, calls: map[string]toolCallSpan{}}
+		return t.event
+	}}
+	if x.meter != nil {
+		o.Chunks = x.meter.chunks
+	}
+	return o
+}
+
+func (x *Exporter) put(s span) {
+	if x.spans == nil {
+		return
+	}
+	select {
+	case x.spans <- s:
+	default:
+		x.lost.Add(1)
+	}
+}
+
+// Close sends what is left, and says what could not be sent. No engine may use the
+// exporter any more.
+func (x *Exporter) Close() error {
+	x.once.Do(func() {
+		close(x.ending)
+		if x.spans != nil {
+			close(x.spans)
+		}
+	})
+	timer := time.AfterFunc(farewell, x.stop)
+	defer timer.Stop()
+	x.work.Wait()
+	x.stop()
+	if x.file != nil {
+		_ = x.file.Close()
+	}
+	var lost error
+	if n := x.lost.Load(); n > 0 {
+		lost = errors.Join(fmt.Errorf("signals: %d spans were lost", n), x.failed)
+	}
+	return errors.Join(lost, x.unsent)
+}
+
+func (x *Exporter) sendSpans() {
+	for open := true; open; {
+		s, ok := <-x.spans
+		if !ok {
+			break
+		}
+		batch := []span{s}
+		full := time.After(linger)
+	gather:
+		for len(batch) < batched {
+			select {
+			case s, open = <-x.spans:
+				if !open {
+					break gather
+				}
+				batch = append(batch, s)
+			case <-full:
+				break gather
+			}
+		}
+		x.export(batch)
+	}
+}
+
+// sendMetrics sends what was measured now and then, and in the end.
+func (x *Exporter) sendMetrics() {
+	tick := time.NewTicker(cmp.Or(x.options.Interval, reported))
+	defer tick.Stop()
+	for open := true; open; {
+		select {
+		case <-tick.C:
+		case <-x.ending:
+			open = false
+		}
+		told := x.meter.told(time.Now())
+		if len(told) == 0 {
+			continue
+		}
+		body, err := json.Marshal(metricsRequest{[]resourceMetrics{{x.resource, []scopeMetrics{{scope{"pawl"}, told}}}}})
+		for _, s := range x.metrics {
+			err = errors.Join(err, s.send(x.ctx, body))
+		}
+		if x.unsent = nil; err != nil {
+			x.unsent = fmt.Errorf("signals: the newest metrics were not sent: %w", err)
+		}
+	}
+}
+
+func (x *Exporter) export(batch []span) {
+	body, err := json.Marshal(traceRequest{[]resourceSpans{{x.resource, []scopeSpans{{scope{"pawl"}, batch}}}}})
+	for _, s := range x.traces {
+		if err == nil {
+			err = s.send(x.ctx, body)
+		}
+		if err != nil {
+			x.lost.Add(int64(len(batch)))
+			x.failed, err = err, nil
+		}
+	}
+}
+
+// fileSink writes a line for each batch.
+type fileSink struct{ *os.File }
+
+func (f fileSink) send(_ context.Context, body []byte) error {
+	_, err := f.Write(append(bytes.TrimSpace(body), '\n'))
+	return err
+}

@@ -1,0 +1,73 @@
+package signals
+
+import (
+	"time"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/engine"
+)
+
+// asker are the labels of a call at a model.
+func asker(called string) []label {
+	company, model := target(called)
+	return []label{{operation, "chat"}, {provider, company}, {requestModel, model}}
+}
+
+// measureCall takes in the model call under way, which has ended.
+func (t *teller) measureCall(ev *event.Event, model, failure string) {
+	if t.meter != nil && !t.asked.since.IsZero() {
+		t.meter.record(callDuration, ev.Time.Sub(t.asked.since).Seconds(), append(asker(t.asked.model), label{responseModel, model}, label{errorType, failure})...)
+	}
+}
+
+// measureTokens takes in what an answer used.
+func (t *teller) measureTokens(d event.ModelResponse) {
+	if t.meter == nil {
+		return
+	}
+	of := append(asker(t.asked.model), label{responseModel, d.Model})
+	t.meter.record(tokenUsage, float64(d.Usage.Input), append(of, label{tokenType, "input"})...)
+	t.meter.record(tokenUsage, float64(d.Usage.Output), append(of, label{tokenType, "output"})...)
+	for what, n := range map[measure]int64{
+		usedInput: d.Usage.Input, usedOutput: d.Usage.Output, usedCacheRead: d.Usage.CacheRead, usedCacheWrite: d.Usage.CacheWrite, usedReasoning: d.Usage.Reasoning,
+	} {
+		if n > 0 {
+			t.meter.record(what, float64(n), of...)
+		}
+	}
+}
+
+func (t *teller) measureTool(d event.ToolResult, took time.Duration) {
+	t.toolCalls++
+	failure := ""
+	if d.IsError {
+		failure = string(d.ErrorType)
+	}
+	t.meter.record(toolDuration, took.Seconds(), label{toolName, d.Tool}, label{errorType, failure})
+}
+
+// measureRun takes in the run, which has ended.
+func (t *teller) measureRun(ev *event.Event, o *event.Outcome, called string) {
+	what, who, failure := agentDuration, label{agentName, t.run.Name}, ""
+	if called == "invoke_workflow" {
+		what, who = workflowDuration, label{workflowName, t.run.Name}
+	}
+	if !o.OK {
+		failure = string(o.Reason)
+	}
+	t.meter.record(what, ev.Time.Sub(t.run.Began).Seconds(), who, label{errorType, failure})
+	if t.whole && what == agentDuration {
+		t.meter.record(agentModelCalls, float64(t.modelCalls), who)
+		t.meter.record(agentToolCalls, float64(t.toolCalls), who)
+	}
+}
+
+// chunks measures the pieces of a streamed answer, which it is told of.
+func (m *meter) chunks(c engine.ModelCall) func() {
+	what, last, of := firstChunk, time.Now(), asker(c.Target)
+	return func() {
+		now := time.Now()
+		m.record(what, now.Sub(last).Seconds(), of...)
+		what, last = nextChunk, now
+	}
+}
