@@ -10,29 +10,65 @@ import (
 	"github.com/pawlrun/pawl/tool"
 )
 
+type (
+	// A Rule is about the calls of a tool.
+	Rule = policy.Rule
+	// A Pattern names files of the workspace, such as "deploy/**".
+	Pattern = policy.Pattern
+	// A Mode says what happens to calls that no rule decides.
+	Mode = policy.Mode
+	// A Filesystem bounds what calls may do to files.
+	Filesystem = policy.Filesystem
+	// Git says what happens to commands that write the repository of the workspace.
+	Git = policy.Git
+	// RuleOfTwo says whether a call that sends asks once untrusted text and private
+	// data have met.
+	RuleOfTwo = policy.RuleOfTwo
+	// Network bounds the hosts that calls may reach.
+	Network = egress.Rules
+)
+
+// The values of [Permissions], which are those of tools.permissions in an agent file.
+const (
+	ModeDefault        = policy.ModeDefault
+	ModeAcceptEdits    = policy.ModeAcceptEdits
+	ModePlan           = policy.ModePlan
+	ModeBypass         = policy.ModeBypass
+	FilesystemNone     = policy.FilesystemNone
+	FilesystemReadOnly = policy.FilesystemReadOnly
+	GitAsk             = policy.GitAsk
+	GitAllow           = policy.GitAllow
+	GitDeny            = policy.GitDeny
+	RuleOfTwoAsk       = policy.RuleOfTwoAsk
+	RuleOfTwoOff       = policy.RuleOfTwoOff
+	NetworkNone        = egress.NetworkNone
+	NetworkAllowlist   = egress.NetworkAllowlist
+	NetworkHost        = egress.NetworkHost
+)
+
 // Permissions say which calls of the [Agent.Tools] are allowed, asked about or
 // denied, beside Approvals and NeverAsk. The zero value says nothing.
 type Permissions struct {
 	// Rules are about single tools, paths, hosts or commands. Of all that speak of a
 	// call the strictest decides.
-	Rules []policy.Rule
+	Rules []Rule
 	// Mode says what happens to calls that no rule decides.
-	Mode policy.Mode
+	Mode Mode
 	// ProtectedPaths are written with an approval only. AskToRead are the tools that
 	// ask before they read one.
-	ProtectedPaths []policy.Pattern
+	ProtectedPaths []Pattern
 	AskToRead      []string
 	// Filesystem bounds what a call may do to files, Network the hosts that it may
 	// reach. Both hold calls to what is known of them; a program that a tool starts is
 	// held by its sandbox.
-	Filesystem policy.Filesystem
-	Network    egress.Rules
+	Filesystem Filesystem
+	Network    Network
 	// Git says what happens to commands that write the git repository of the workspace;
-	// empty means [policy.GitAsk]. With [policy.GitAllow], name it in [sandbox.Policy.Open].
-	Git policy.Git
+	// empty means [GitAsk]. With [GitAllow], name it in the Open field of the sandbox's policy.
+	Git Git
 	// RuleOfTwo says whether a call that sends asks once untrusted text and private
 	// data have met; by default it does. MaySend of the agent are exceptions.
-	RuleOfTwo policy.RuleOfTwo
+	RuleOfTwo RuleOfTwo
 }
 
 // rules are what the agent's calls are judged by.

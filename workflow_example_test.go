@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/cel"
 	"github.com/pawlrun/pawl/event"
-	"github.com/pawlrun/pawl/internal/files/expr"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/llm/scripted"
 )
@@ -132,7 +132,7 @@ func ExampleLoop() {
 // that evaluates them.
 func ExampleWorkflow_expressions() {
 	w := pawl.Workflow{
-		Expressions: expr.New().Evaluate,
+		Expressions: cel.New().Evaluate,
 		Steps: []pawl.Step{
 			{ID: "count", Func: func(context.Context, pawl.Values) (pawl.Output, error) {
 				return pawl.Output{Text: "three", Result: json.RawMessage(`{"files":3}`)}, nil

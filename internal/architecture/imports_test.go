@@ -37,7 +37,7 @@ var layers = []layer{
 	{name: "edge contracts", packages: []string{"tool", "hook", "journal", "llm/internal/wire"}},
 	{name: "edges", packages: []string{
 		"llm/scripted", "llm/replay", "llm/anthropic", "llm/openai", "llm/openaichat", "llm/gemini", "llm/transport", "llm/conform", "llm/internal/lint", "journal/memory", "journal/sqlite", "journal/journaltest",
-		"internal/host/tokens", "internal/host/attach", "internal/host/sandbox", "tool/external", "tool/fs", "tool/internal/search", "tool/result", "tool/shell", "tool/web", "internal/host/resolve", "models", "internal/host/secret", "hook/command", "internal/files/expr", "internal/host/worktree",
+		"internal/host/tokens", "internal/host/attach", "internal/host/sandbox", "cel", "tool/external", "tool/fs", "tool/internal/search", "tool/result", "tool/shell", "tool/web", "internal/host/resolve", "models", "internal/host/secret", "hook/command", "internal/files/expr", "internal/host/worktree",
 	}, within: true},
 	{name: "what drivers share", packages: []string{"internal/engine/drive", "internal/engine/follow"}},
 	{name: "drivers", packages: []string{"internal/engine", "internal/files/spec"}},
@@ -197,5 +197,32 @@ func TestPurePackagesDoNoIO(t *testing.T) {
 				t.Errorf("%s imports %s; it must stay pure", pkg, imp)
 			}
 		}
+	}
+}
+
+// The top level is the drawing: its folders are few, and the page lists each.
+func TestTheTopLevelIsTheDrawing(t *testing.T) {
+	page, err := os.ReadFile("../../docs/architecture.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, drawing, _ := strings.Cut(string(page), "## The folders")
+	drawing, _, _ = strings.Cut(drawing, "\n## ")
+	out, err := exec.Command("git", "-C", "../..", "ls-tree", "--name-only", "HEAD").Output()
+	if err != nil {
+		t.Skip("this is no git checkout")
+	}
+	entries := 0
+	for name := range strings.FieldsSeq(string(out)) {
+		if strings.HasPrefix(name, ".") || strings.HasSuffix(name, ".go") || name == "testdata" {
+			continue // settings of tools, and package pawl, which is one room
+		}
+		entries++
+		if info, err := os.Stat("../../" + name); err == nil && info.IsDir() && !regexp.MustCompile(`(?m)^(.* )?`+name+`(/\S*)?( .*)?$`).MatchString(drawing) {
+			t.Errorf("docs/architecture.md does not draw %s", name)
+		}
+	}
+	if entries > 20 {
+		t.Errorf("the top level has %d entries", entries)
 	}
 }
