@@ -5,12 +5,14 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"math"
 	"net"
 	"os"
 	"path/filepath"
 	"strconv"
+	"syscall"
 	"time"
 	"unicode/utf8"
 
@@ -206,7 +208,17 @@ func (a *app) serverOptions(ctx context.Context, f serveFlags) (server.Options, 
 	if o.Launch.Host, _, err = a.host(ctx); err == nil {
 		o.Launch.Journal, err = filepath.Abs(a.journalPath)
 	}
+	o.Space = func() (uint64, error) { return freeSpace(filepath.Dir(o.Launch.Journal)) }
 	return o, err
+}
+
+// freeSpace is how many bytes this user can still write to the disk of a directory.
+func freeSpace(dir string) (uint64, error) {
+	var disk syscall.Statfs_t
+	if err := syscall.Statfs(dir, &disk); err != nil {
+		return 0, fmt.Errorf("free space: %w", &fs.PathError{Op: "statfs", Path: dir, Err: err})
+	}
+	return disk.Bavail * uint64(disk.Bsize), nil
 }
 
 // ownerGone is what the flag and RondoFlow's two variables say of runs whose owner is

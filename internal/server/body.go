@@ -46,14 +46,14 @@ func fieldsOf(into any) []field {
 
 // readBody reads the one JSON object of a request's body; none, or an empty one, is
 // an object without keys. An error is a [*Problem].
-func readBody(w http.ResponseWriter, r *http.Request, fields ...field) error {
+func readBody(r *http.Request, fields ...field) error {
 	if r.ContentLength == 0 && r.Header.Get("Content-Type") == "" {
 		return nil
 	}
 	if given := r.Header.Get("Content-Type"); !isJSON(given) {
 		return kindMediaType.problem("send the header Content-Type: application/json", "the Content-Type is %q", given)
 	}
-	body, err := wholeBody(w, r)
+	body, err := wholeBody(r)
 	if err != nil {
 		return err
 	}
@@ -63,14 +63,19 @@ func readBody(w http.ResponseWriter, r *http.Request, fields ...field) error {
 	return decodeObject(body, fields)
 }
 
+// maxDrain bounds what is read of a body that is too large. A connection that is closed
+// while its client still sends is reset, and the answer is lost.
+const maxDrain = 64 << 20
+
 // wholeBody reads a body that is not too large. An error is a [*Problem].
-func wholeBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
-	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return nil, kindTooLarge.problem("send less", "the body has more than %d bytes", tooLarge.Limit)
-	}
+func wholeBody(r *http.Request) ([]byte, error) {
+	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
 	if err != nil {
 		return nil, kindBody.problem("send the whole body", "the body could not be read: %v", err)
+	}
+	if len(body) > maxBody {
+		_, _ = io.CopyN(io.Discard, r.Body, maxDrain) // the answer is the same if it fails
+		return nil, kindTooLarge.problem("send less", "the body has more than %d bytes", maxBody)
 	}
 	return body, nil
 }

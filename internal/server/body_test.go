@@ -1,6 +1,10 @@
 package server_test
 
 import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -196,4 +200,50 @@ func FuzzBodies(f *testing.F) {
 			t.Errorf("%s %q: status %d: %s", path, body, w.Code, w.Body)
 		}
 	})
+}
+
+// A client that sends all of its body before it reads gets the answer, and not a reset
+// connection.
+func TestABodyThatIsTooLargeIsAnsweredAlsoWhereItIsSentFirst(t *testing.T) {
+	to := listening(t, thinking)
+	for _, keyed := range []string{"", "Idempotency-Key: k\r\n"} {
+		c, err := new(net.Dialer).DialContext(t.Context(), "tcp", to.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		answers := bufio.NewReader(c)
+		for range 2 { // the connection stays of use
+			body := strings.NewReader(strings.Repeat(" ", 24<<20))
+			head := fmt.Sprintf("POST /v1/runs HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\n%sContent-Length: %d\r\n\r\n", c.RemoteAddr(), keyed, body.Size())
+			if _, err := io.Copy(c, io.MultiReader(strings.NewReader(head), body)); err != nil {
+				t.Fatalf("the body cannot be sent: %v", err)
+			}
+			answer, err := http.ReadResponse(answers, nil)
+			if err != nil {
+				t.Fatalf("there is no answer: %v", err)
+			}
+			text, err := io.ReadAll(answer.Body)
+			if err != nil || answer.StatusCode != http.StatusRequestEntityTooLarge || !strings.Contains(string(text), "too-large") {
+				t.Errorf("%s: %s, %v", answer.Status, text, err)
+			}
+		}
+	}
+}
+
+func TestASpecWithTooManyKeysIsRefusedByTheirNumber(t *testing.T) {
+	to := listening(t, thinking)
+	var keys strings.Builder
+	for i := range 16_000 {
+		fmt.Fprintf(&keys, `, "unknown_%d": "x"`, i)
+	}
+	status, p := to.ask(http.MethodPost, "/v1/runs", `{"spec": {"kind": "Agent"`+keys.String()+`}}`, nil)
+	if status != http.StatusUnprocessableEntity || len(p.Errors) != 1 || !strings.Contains(p.Detail, "keys and items") {
+		t.Errorf("%d with %d errors: %.200s", status, len(p.Errors), p.Detail)
+	}
+	few := strings.Join(strings.Split(keys.String(), ",")[:1000], ",")
+	status, p = to.ask(http.MethodPost, "/v1/runs", `{"spec": {"kind": "Agent"`+few+`}}`, nil)
+	if last := p.Errors[len(p.Errors)-1]; status != http.StatusUnprocessableEntity || len(p.Errors) != 101 || last.Message != "and 899 more problems" {
+		t.Errorf("%d with %d errors, the last %q", status, len(p.Errors), last.Message)
+	}
 }

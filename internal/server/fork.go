@@ -62,6 +62,11 @@ func (s *Server) makeFork(a *asked[none, forking]) (journal.Run, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(a.Context()), patience)
 	defer cancel()
+	leave, err := s.admitStart(a.Context())
+	if err != nil {
+		return row, err
+	}
+	defer leave()
 	branch, err := s.engine.Branch(ctx, row.ID, a.body.Seq)
 	if errors.Is(err, engine.ErrNoSuchEvent) {
 		return row, kindFork.problem("give the seq of an event of /v1/runs/"+row.ID+"/events", "run %s has the events 1 to %d", row.ID, row.Seq).about(row.ID, "").at("/seq")

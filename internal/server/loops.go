@@ -185,6 +185,11 @@ func (s *Server) startLoop(a *asked[none, task]) (rondo, error) {
 	case f.Kind.Name != launch.KindLoop:
 		return rondo{}, kindLoopOff.problem("set loop.loopEnabled to true in its file", "the loop of the agent %q is not enabled", a.PathValue("id"))
 	}
+	leave, err := s.admitStart(a.Context())
+	if err != nil {
+		return rondo{}, err
+	}
+	defer leave()
 	// A launch holds the workspace, so of two requests at once the second fails there, or
 	// sees the run of the first.
 	started, env, launchErr := f.Launch(a.body.Message, s.launch)

@@ -53,7 +53,7 @@ func (s *Server) once(o operation, answer handler) handler {
 		if len(given) != 1 || !keyForm.MatchString(given[0]) {
 			return kindKey.problem("send one key of 1 to 255 visible characters", "the Idempotency-Key is %q", given)
 		}
-		body, err := wholeBody(w, r)
+		body, err := wholeBody(r)
 		if err != nil {
 			return err
 		}

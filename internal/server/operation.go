@@ -74,7 +74,7 @@ func serves[Q, B, A any](do func(*Server, *asked[Q, B]) (A, error)) service {
 					return err
 				}
 				if r.Method == http.MethodPost {
-					if err := readBody(w, r, fieldsOf(&a.body)...); err != nil {
+					if err := readBody(r, fieldsOf(&a.body)...); err != nil {
 						return err
 					}
 				}

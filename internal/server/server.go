@@ -65,6 +65,9 @@ type Options struct {
 	// Connections are how many there may be at once, 0 for half as many as the process
 	// may have descriptors.
 	Connections int
+	// Space returns how many bytes are free for the journal; nil for a journal that is on
+	// no disk.
+	Space func() (uint64, error)
 	// Log receives refused and failed requests and the runs that could not go
 	// on; nil drops that.
 	Log *slog.Logger
@@ -107,6 +110,9 @@ type Server struct {
 	// connections are how many there may be at once.
 	connections int64
 	going       sync.WaitGroup
+	// starts holds one element for each start that is under way.
+	starts chan struct{}
+	space  func() (uint64, error)
 	// attended are the runs that are driven here, by their ids.
 	attended sync.Map
 }
@@ -126,7 +132,7 @@ func New(o Options) (*Server, error) {
 		user: event.Principal{Name: o.User, Role: string(access.Admin), Proof: event.ProofUser}, wide: o.Tokens != "", log: o.Log,
 		follower: o.Engine.Follower(), metrics: cmp.Or(o.Metrics, signals.NewMetrics()),
 	}
-	s.maxBudget = o.MaxBudget
+	s.maxBudget, s.space, s.starts = o.MaxBudget, o.Space, make(chan struct{}, startsAtOnce)
 	s.launch.Dir, s.launch.Replay = o.Agents, s.replay
 	s.sockets, s.owners = newSockets(s), newOwners(s, o.OwnerGone)
 	var err error
@@ -224,8 +230,22 @@ func (s *Server) ready(a *asked[none, none]) (wellbeing, error) {
 	if err := s.store.Release(a.Context(), journal.Lease{}); err != nil {
 		return wellbeing{}, s.unready(err, "written")
 	}
+	if s.space == nil {
+		return wellbeing{"ready"}, nil
+	}
+	free, err := s.space()
+	if err != nil {
+		return wellbeing{}, s.unready(err, "measured")
+	}
+	if free < leastSpace {
+		return wellbeing{}, kindUnavailable.problem("free some space; nothing in the journal is lost", "the disk of the journal has %d MiB free, and runs need %d MiB", free>>20, leastSpace>>20)
+	}
 	return wellbeing{"ready"}, nil
 }
+
+// leastSpace is how many bytes must be free for the journal: runs that write at once
+// fill less than that between two looks at /readyz.
+const leastSpace = 64 << 20
 
 // unready is why the journal is of no use now.
 func (s *Server) unready(err error, how string) error {

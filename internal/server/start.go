@@ -86,6 +86,11 @@ func (s *Server) makeRun(ctx context.Context, o order) (journal.Run, error) {
 	if made, err := s.store.Run(ctx, id); id != "" && err == nil { // the same request made it
 		return made, nil
 	}
+	leave, err := s.admitStart(ctx)
+	if err != nil {
+		return journal.Run{}, err
+	}
+	defer leave()
 	id = cmp.Or(id, engine.NewID())
 	started, env, err := s.prepare(ctx, o)
 	if err != nil {
@@ -96,6 +101,39 @@ func (s *Server) makeRun(ctx context.Context, o order) (journal.Run, error) {
 		return journal.Run{}, err
 	}
 	return s.store.Run(context.WithoutCancel(ctx), id)
+}
+
+const (
+	// startsAtOnce bounds the starts that are prepared and journalled at the same time.
+	startsAtOnce = 16
+	// longestQueue is how long a start waits for the others, so that its client is still
+	// there when the run begins, and startAgain is when it may be repeated.
+	longestQueue = 5 * time.Second
+	startAgain   = 5 * time.Second
+)
+
+// admitStart waits until a run may be started, before anything of it is begun. A start
+// whose client has gone, or that waits too long, makes no run.
+func (s *Server) admitStart(ctx context.Context) (leave func(), err error) {
+	wait := time.NewTimer(longestQueue)
+	defer wait.Stop()
+	select {
+	case s.starts <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-s.running.Done():
+		return nil, context.Cause(s.running)
+	case <-wait.C:
+		p := kindUnavailable.problem("send it again after the seconds in the header Retry-After", "the server has too many starts at once; nothing was begun")
+		p.retryAfter = startAgain
+		return nil, p
+	}
+	leave = func() { <-s.starts }
+	if err := ctx.Err(); err != nil {
+		leave()
+		return nil, err
+	}
+	return leave, nil
 }
 
 // waited is a run that has ended, which has its outcome, or as it stands when the time is over, the server
@@ -165,6 +203,9 @@ func (s *Server) prepare(ctx context.Context, o order) (started event.RunStarted
 	}
 	if o.Spec != nil {
 		name, text := sentFile(o.Spec)
+		if err := spec.CheckSent(name, text); err != nil {
+			return started, env, err
+		}
 		started, env, err = kinds.Sent(name, text).Launch(input, l)
 		return started, env, cannotStart(err)
 	}

@@ -156,7 +156,7 @@ func ParseAgent(path string, data []byte, o Options) (*Agent, error) {
 		a.Warnings = r.warnings.sorted()
 	}
 	if len(r.problems) > 0 {
-		return nil, r.problems.sorted()
+		return nil, r.all()
 	}
 	return a, nil
 }

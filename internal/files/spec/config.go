@@ -82,7 +82,7 @@ func ParseConfig(path string, data []byte, o ConfigOptions) (*Config, error) {
 		c.validate(r, o)
 	}
 	if len(r.problems) > 0 {
-		return nil, r.problems.sorted()
+		return nil, r.all()
 	}
 	return c, nil
 }

@@ -110,7 +110,7 @@ func (d *decoder) object(n *yaml.Node, path string, v reflect.Value) {
 			d.field(p.value, sub, v, index)
 			continue
 		}
-		d.unknown(p.key, sub, builtKeys(v.Type()))
+		d.unknown(p.key, sub, v.Type())
 	}
 }
 
@@ -133,10 +133,12 @@ func (d *decoder) field(n *yaml.Node, path string, v reflect.Value, index []int)
 	}
 }
 
-func (d *decoder) unknown(key *yaml.Node, path string, known []string) {
-	if d.full() {
+func (d *decoder) unknown(key *yaml.Node, path string, in reflect.Type) {
+	if d.full() { // what was meant is not looked for
+		d.more++
 		return
 	}
+	known := builtKeys(in)
 	meant := closest(key.Value, known)
 	switch {
 	case meant != "":

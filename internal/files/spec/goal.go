@@ -154,7 +154,7 @@ func ParseGoal(path string, data []byte, o Options) (*Goal, error) {
 		g.Warnings = r.warnings.sorted()
 	}
 	if len(r.problems) > 0 {
-		return nil, r.problems.sorted()
+		return nil, r.all()
 	}
 	g.Steps = g.plan()
 	return g, nil

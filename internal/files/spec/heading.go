@@ -66,26 +66,48 @@ func ReadHeading(text []byte) (Heading, error) {
 	if len(doc.Content) == 0 || doc.Content[0].Kind != yaml.MappingNode {
 		return Heading{}, nil
 	}
-	var file struct {
-		Kind, Name, Version, Description string
-		Identity                         struct{ Name, Version, Description string }
-		Loop                             struct {
-			Enabled bool `yaml:"loopEnabled"`
-		}
-	}
-	var keys map[string]yaml.Node
-	if err := doc.Decode(&keys); err != nil {
-		return Heading{}, fmt.Errorf("spec: no YAML: %w", err)
-	}
-	// What is wrong in one place leaves the others.
-	_ = doc.Decode(&file)
-	i := file.Identity
+	file := doc.Content[0]
+	identity := valueOf(file, "identity")
 	h := Heading{
-		Kind: file.Kind, Keys: map[string]bool{}, Loops: file.Loop.Enabled, Name: cmp.Or(i.Name, file.Name), Version: cmp.Or(i.Version, file.Version),
-		Description: strings.TrimSpace(cmp.Or(i.Description, file.Description)),
+		Kind: textOf(file, "kind"), Keys: map[string]bool{}, Name: cmp.Or(textOf(identity, "name"), textOf(file, "name")),
+		Version:     cmp.Or(textOf(identity, "version"), textOf(file, "version")),
+		Description: strings.TrimSpace(cmp.Or(textOf(identity, "description"), textOf(file, "description"))),
 	}
-	for key := range keys {
-		h.Keys[key] = true
+	d := &decoder{report: newReport("")}
+	for _, p := range d.pairs(file, "") {
+		h.Keys[p.key.Value] = true
+	}
+	if enabled := valueOf(valueOf(file, "loop"), "loopEnabled"); enabled != nil {
+		// What is wrong in one place leaves the others.
+		_ = enabled.Decode(&h.Loops)
 	}
 	return h, nil
+}
+
+// valueOf is the value at a key of a mapping, nil for none. A file is not decoded for
+// its heading: that compares each of its keys with all others.
+func valueOf(n *yaml.Node, key string) *yaml.Node {
+	if n == nil || n.Kind != yaml.MappingNode {
+		return nil
+	}
+	d := &decoder{report: newReport("")}
+	for _, p := range d.pairs(n, "") {
+		if p.key.Value != key {
+			continue
+		}
+		if p.value.Kind == yaml.AliasNode {
+			return p.value.Alias
+		}
+		return p.value
+	}
+	return nil
+}
+
+// textOf is the text at a key of a mapping, "" for none.
+func textOf(n *yaml.Node, key string) string {
+	v := valueOf(n, key)
+	if v == nil || v.Kind != yaml.ScalarNode || isNull(v) {
+		return ""
+	}
+	return v.Value
 }

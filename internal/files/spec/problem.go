@@ -67,3 +67,11 @@ func (e Errors) sorted() Errors {
 	})
 	return slices.Compact(e)
 }
+
+// and adds how many more problems there are, where there are any.
+func (e Errors) and(more int) Errors {
+	if more == 0 {
+		return e
+	}
+	return append(e, Problem{File: e[0].File, Message: fmt.Sprintf("and %d more problems", more)})
+}

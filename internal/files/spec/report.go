@@ -16,13 +16,15 @@ type report struct {
 	places   map[string]*yaml.Node
 	problems Errors
 	warnings Errors
+	// more counts the problems beyond maxProblems.
+	more int
 	// wrong are the paths that have a problem, so that a rule does not
 	// complain about what decoding left there.
 	wrong map[string]bool
 }
 
-// maxProblems bounds what is told of one file.
-const maxProblems = 1000
+// maxProblems bounds the problems of one file that are reported; the rest is counted.
+const maxProblems = 100
 
 func newReport(file string) *report { return &report{file: file, places: map[string]*yaml.Node{}} }
 
@@ -52,13 +54,15 @@ func (r *report) fail(n *yaml.Node, path, expected, format string, args ...any) 
 		r.wrong = map[string]bool{}
 	}
 	r.wrong[path] = true
-	switch {
-	case len(r.problems) < maxProblems:
-		r.problems = append(r.problems, r.problem(n, path, expected, format, args...))
-	case len(r.problems) == maxProblems:
-		r.problems = append(r.problems, r.problem(n, "", "", "there are more problems than can be told at once"))
+	if r.full() {
+		r.more++
+		return
 	}
+	r.problems = append(r.problems, r.problem(n, path, expected, format, args...))
 }
+
+// all are the problems in the order of their places, and how many more there are.
+func (r *report) all() Errors { return r.problems.sorted().and(r.more) }
 
 // at reports a problem with the value at a path, or with the lack of one.
 func (r *report) at(path, expected, format string, args ...any) {
@@ -87,5 +91,5 @@ func (r *report) place(path string) *yaml.Node {
 // reported reports whether there is a problem with the value at a path.
 func (r *report) reported(path string) bool { return r.wrong[path] }
 
-// full reports whether further problems will not be told.
-func (r *report) full() bool { return len(r.problems) > maxProblems }
+// full reports whether further problems are only counted.
+func (r *report) full() bool { return len(r.problems) >= maxProblems }

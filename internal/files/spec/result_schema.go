@@ -70,6 +70,7 @@ func (s *ResultSchema) validate(r *report, a *Agent) {
 	}
 	if in != r {
 		r.problems = append(r.problems, in.problems...)
+		r.more += in.more
 	}
 	a.endsWithAnswer(r, path)
 }

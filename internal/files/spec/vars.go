@@ -38,17 +38,18 @@ func variablesOf(text string) []string {
 // name asks for, here or in the task, is an error: either is a misspelling; so is a
 // text of more than 4 MiB. The error is [Errors].
 func (a *Agent) Expand(values map[string]string) (string, error) {
-	return expand(a.System, a.systemAt, values, a.unasked(values))
+	problems, more := a.unasked(values)
+	return expand(a.System, a.systemAt, values, problems, more)
 }
 
 // ExpandTask is [Agent.Expand] of the task, "" where the file has none.
 func (a *Agent) ExpandTask(values map[string]string) (string, error) {
-	return expand(a.Prompt.Task, a.taskAt, values, nil)
+	return expand(a.Prompt.Task, a.taskAt, values, nil, 0)
 }
 
 // expand gives a text that stands at a place, or what is wrong with it beside the
-// problems that there are already.
-func expand(text string, where Problem, values map[string]string, problems Errors) (string, error) {
+// problems that there are already and the more that were only counted.
+func expand(text string, where Problem, values map[string]string, problems Errors, more int) (string, error) {
 	at := places{data: []byte(text), line: 1, column: 1}
 	var b strings.Builder
 	done := 0
@@ -65,7 +66,7 @@ func expand(text string, where Problem, values map[string]string, problems Error
 		case !ok && len(problems) < maxProblems:
 			problems = append(problems, where.unset(name, at.at(m[0])))
 		case !ok:
-			return "", append(problems, where.saying("there are more problems than can be told at once"))
+			more++
 		case b.Len()+len(value) > maxExpanded:
 			return "", append(problems, where.saying("with its values it has more than 4 MiB"))
 		}
@@ -73,22 +74,25 @@ func expand(text string, where Problem, values map[string]string, problems Error
 	}
 	b.WriteString(text[done:])
 	if len(problems) > 0 {
-		return "", problems
+		return "", problems.and(more)
 	}
 	return b.String(), nil
 }
 
-// unasked are the problems of values that no name asks for.
-func (a *Agent) unasked(values map[string]string) Errors {
+// unasked are the problems of values that no name asks for, and how many more there are.
+func (a *Agent) unasked(values map[string]string) (problems Errors, more int) {
 	const looked = 100 // more names are a text of another kind
-	var problems Errors
 	names := append(a.Variables(), a.TaskVariables()...)
 	asked := map[string]bool{}
 	for _, name := range names {
 		asked[name] = true
 	}
 	for _, given := range sortedKeys(values) {
-		if asked[given] || len(problems) == maxProblems {
+		if asked[given] {
+			continue
+		}
+		if len(problems) == maxProblems {
+			more++
 			continue
 		}
 		p := a.OfPrompt("the prompt has no ${" + given + "}")
@@ -97,7 +101,7 @@ func (a *Agent) unasked(values map[string]string) Errors {
 		}
 		problems = append(problems, p)
 	}
-	return problems
+	return problems, more
 }
 
 // OfPrompt is a problem with the system text as a whole.

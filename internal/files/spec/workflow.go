@@ -209,7 +209,7 @@ func (s *workflowFiles) parse(path string, data []byte) *workflowFile {
 	if f.fill(f.w, data, workflowExample, maxWorkflowValues) {
 		f.validate()
 	}
-	s.found = slices.Concat(s.found, f.report.problems.sorted())
+	s.found = slices.Concat(s.found, f.report.all())
 	s.noted = slices.Concat(s.noted, f.report.warnings.sorted())
 	return f
 }

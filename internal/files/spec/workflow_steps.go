@@ -65,6 +65,7 @@ func (f *workflowFile) validate() {
 	}
 	if len(w.Steps) > maxSteps && len(f.open) == 1 {
 		f.fail("steps", fmt.Sprintf("at most %d steps", maxSteps), "has %d steps", len(w.Steps))
+		return
 	}
 	for i := range w.Steps {
 		f.readIncludes(fmt.Sprintf("steps[%d]", i), &w.Steps[i])
