@@ -83,7 +83,7 @@ func (s *session) send(ctx context.Context, r journal.Run, c journal.Command) (c
 		if now, readErr := s.store.Run(ctx, r.ID); readErr == nil {
 			r = now
 		}
-		return d, usageError(s.endedError(r))
+		return d, usageError(s.endedError(ctx, r))
 	case errors.Is(err, engine.ErrNotPending) && !errors.As(err, new(*engine.MessageError)), errors.Is(err, engine.ErrUnread):
 		return d, usageError(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/files/kinds"
+	"github.com/pawlrun/pawl/internal/files/launch"
 )
 
 // nextStep knows the one command that goes on with a run that stopped.
@@ -33,6 +34,8 @@ type origin struct {
 	ofProgram bool
 	// atEnd says that a run of its kind is not continued once it has ended.
 	atEnd bool
+	// noRetry says that a run of its kind is forked and not retried.
+	noRetry bool
 	// replays is the run of which this one is a replay, if it is one.
 	replays string
 }
@@ -42,6 +45,7 @@ func (o *origin) add(data event.Data) {
 	case event.RunStarted:
 		k, err := kinds.OfRun(d)
 		o.ofProgram, o.replays, o.atEnd = d.Spec == "", d.Replays, err == nil && k.Continue == nil
+		o.noRetry = err == nil && k.Name == launch.GoalFiles().Name
 	case event.RunForked:
 		o.replays = "" // a fork has tools
 	}
@@ -127,9 +131,12 @@ const inProgram = "in the program that started it, which embeds Pawl"
 // ended says how a run is continued that ended before its task was done; ""
 // where it has nothing left to do.
 func (n *nextStep) ended(run string, o event.Outcome) string {
-	if n.steps != nil && o.Status == event.StatusFailed && n.replays == "" && !n.ofProgram {
-		if seq := n.steps.redo(o.Step); seq > 0 {
+	if n.steps != nil && (o.Status == event.StatusFailed || o.Status == event.StatusStopped) && n.replays == "" && !n.ofProgram {
+		switch seq := n.steps.redo(o.Step); {
+		case seq > 0 && n.noRetry:
 			return fmt.Sprintf("continue with: %s runs fork %s --seq %d", n.pawl, run, seq)
+		case seq > 0:
+			return fmt.Sprintf("continue with: %s runs retry %s", n.pawl, run)
 		}
 	}
 	if o.Completed && o.NextSafeAction == "" || n.replays != "" || n.ofProgram || n.atEnd {

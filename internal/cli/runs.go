@@ -54,7 +54,7 @@ A parked run is shown as answered when it has what it waited for and only has to
 		}
 	}
 	add(groupRead, a.listCommand(), a.showCommand(), a.logCommand(), a.eventsCommand(), a.treeCommand(), a.replayCommand(), a.diffCommand(), a.exportCommand())
-	add(groupDecide, a.resumeCommand(), a.forkCommand(), a.pauseCommand(), a.cancelCommand(), a.inputCommand(),
+	add(groupDecide, a.resumeCommand(), a.retryCommand(), a.forkCommand(), a.pauseCommand(), a.cancelCommand(), a.inputCommand(),
 		a.approveCommand(), a.rejectCommand(), a.budgetCommand())
 	add(groupKeep, a.verifyCommand(), a.removeCommand(), a.pruneCommand())
 	return c

@@ -193,10 +193,13 @@ func (s *session) find(ctx context.Context, prefix string) (journal.Run, error) 
 // endedError names the step that is left, with what it cannot be without: a higher
 // limit where one ended the run, and a new message, which it can be without where
 // the last word was not the model's.
-func (s *session) endedError(r journal.Run) error {
+func (s *session) endedError(ctx context.Context, r journal.Run) error {
 	if slices.ContainsFunc(kinds.All(), func(k launch.Kind) bool { return k.Name == r.Kind && k.Continue == nil }) {
-		return fmt.Errorf("run %s has ended (%s) and is not continued, because it is a %s: start another with '%s run', or go on from one of its events with '%s runs fork %s --seq N'",
-			r.ID, r.Detail, r.Kind, s.app.invocation(), s.app.invocation(), r.ID)
+		again := fmt.Sprintf("start its failed steps again with '%s runs retry %s'", s.app.invocation(), r.ID)
+		if _, _, err := launch.Retry(ctx, s.engine, s.store, r); err != nil {
+			again = fmt.Sprintf("start another with '%s run', or go on from one of its events with '%s runs fork %s --seq N'", s.app.invocation(), s.app.invocation(), r.ID)
+		}
+		return fmt.Errorf("run %s has ended (%s) and is not continued, because it is a %s: %s", r.ID, r.Detail, r.Kind, again)
 	}
 	with := `"…"`
 	if r.Detail == string(event.ReasonMaxCycles) {
@@ -225,7 +228,7 @@ func (a *app) withRun(ctx context.Context, m mode, prefix string, do func(*sessi
 func (a *app) withOpenRun(ctx context.Context, prefix string, do func(*session, journal.Run) error) error {
 	return a.withRun(ctx, toWrite, prefix, func(s *session, r journal.Run) error {
 		if r.State == journal.Ended {
-			return usageError(s.endedError(r))
+			return usageError(s.endedError(ctx, r))
 		}
 		return do(s, r)
 	})

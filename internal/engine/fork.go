@@ -44,6 +44,9 @@ type Branch struct {
 	Started event.RunStarted
 	// Machine is folded up to Seq.
 	Machine machine.Machine
+	// Keep returns what the fork takes over of the run from behind the branch: what the
+	// run journalled for an action, nil for nothing. The fork does what follows from it.
+	Keep func(machine.Action) []event.Data
 
 	events []*event.Event
 }
@@ -190,6 +193,9 @@ func (e *Engine) Fork(ctx context.Context, b *Branch, change event.RunForked) (s
 	if err := d.stage(change); err != nil {
 		return fail(err)
 	}
+	if err := errors.Join(d.takeOver(b.Keep), d.log.sayOnce()); err != nil {
+		return fail(err)
+	}
 	status := d.status()
 	status.State = journal.Queued
 	batch := d.log.batch(status)
@@ -201,4 +207,20 @@ func (e *Engine) Fork(ctx context.Context, b *Branch, change event.RunForked) (s
 		return fail(err)
 	}
 	return d.run.id, nil
+}
+
+// takeOver stages what a run keeps of the one that it is a fork of.
+func (d *driver) takeOver(keep func(machine.Action) []event.Data) error {
+	for progress := keep != nil; progress; {
+		progress = false
+		for _, a := range d.machine.Next() {
+			for _, data := range keep(a) {
+				if err := d.stage(data); err != nil {
+					return err
+				}
+				progress = true
+			}
+		}
+	}
+	return nil
 }

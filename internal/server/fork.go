@@ -3,7 +3,9 @@ package server
 import (
 	"context"
 	"errors"
+	"net/http"
 
+	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine"
 	"github.com/pawlrun/pawl/internal/engine/control"
 	"github.com/pawlrun/pawl/internal/files/kinds"
@@ -31,12 +33,17 @@ type forked struct {
 // the body says otherwise.
 func (s *Server) fork(a *asked[none, forking]) (forked, error) {
 	row, err := s.makeFork(a)
-	answer := forked{Run: row}
 	if err != nil {
-		return answer, err
+		return forked{Run: row}, err
 	}
-	a.w.Header().Set("Location", "/v1/runs/"+row.ID)
-	if a.body.Run != nil && !*a.body.Run {
+	return s.runFork(a.w, a.Request, row, a.body.Run)
+}
+
+// runFork drives a fork unless run is false.
+func (s *Server) runFork(w http.ResponseWriter, r *http.Request, row journal.Run, run *bool) (answer forked, err error) {
+	answer.Run = row
+	w.Header().Set("Location", "/v1/runs/"+row.ID)
+	if run != nil && !*run {
 		return answer, nil
 	}
 	if err := s.takeUp(row.ID); err != nil {
@@ -44,7 +51,7 @@ func (s *Server) fork(a *asked[none, forking]) (forked, error) {
 		answer.Problem = problemOf(err).about(row.ID, "")
 		return answer, nil
 	}
-	answer.Run, err = s.moved(context.WithoutCancel(a.Context()), row.ID, row.Seq)
+	answer.Run, err = s.moved(context.WithoutCancel(r.Context()), row.ID, row.Seq)
 	return answer, err
 }
 
@@ -93,4 +100,38 @@ func (s *Server) makeFork(a *asked[none, forking]) (journal.Run, error) {
 		return row, problemOf(err).about(row.ID, "")
 	}
 	return s.store.Run(ctx, id)
+}
+
+// retrying is the body of a retry.
+type retrying struct {
+	Run *bool `json:"run,omitempty" jsonschema:"whether the retry is run, true or false; true where it is left out"`
+}
+
+// retry makes a run that does the failed steps of an ended workflow again, and drives it
+// unless the body says otherwise.
+func (s *Server) retry(a *asked[none, retrying]) (forked, error) {
+	row, err := s.find(a.Request)
+	if err != nil {
+		return forked{Run: row}, err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(a.Context()), patience)
+	defer cancel()
+	branch, _, err := launch.Retry(ctx, s.engine, s.store, row)
+	if errors.Is(err, launch.ErrNoRetry) {
+		return forked{Run: row}, kindFork.problem("fork it, or start another run", "%s", control.Plain(err)).about(row.ID, "")
+	}
+	if err == nil {
+		err = s.mayBranch(ctx, branch)
+	}
+	if err != nil {
+		return forked{Run: row}, err
+	}
+	id, err := s.engine.Fork(ctx, branch, event.RunForked{Principal: principalOf(ctx)})
+	if err == nil {
+		row, err = s.store.Run(ctx, id)
+	}
+	if err != nil {
+		return forked{Run: row}, problemOf(err).about(row.ID, "")
+	}
+	return s.runFork(a.w, a.Request, row, a.body.Run)
 }

@@ -51,6 +51,10 @@ func operations() []operation {
 			times: notTwice, problems: slices.Concat(goes, []kind{kindFork}), service: serves((*Server).fork),
 		},
 		{
+			method: post, path: "/v1/runs/{id}/retry", summary: "Starts an ended workflow again from the steps that failed or were cancelled, as a run that keeps what completed; runs it unless run is false", may: editor,
+			status: created, times: notTwice, problems: slices.Concat(goes, []kind{kindFork}), service: serves((*Server).retry),
+		},
+		{
 			method: post, path: "/v1/runs/{id}/budget", summary: "Changes a limit of a run; one that has parked at it continues", may: editor, status: ok, also: said,
 			problems: slices.Concat(goes, []kind{kindLimit}), service: serves((*Server).raise),
 		},

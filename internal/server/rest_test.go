@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"fmt"
 	"maps"
 	"net/http"
 	"os"
@@ -197,6 +198,49 @@ func TestAForkSharesEventsAndStandsUntilItIsResumed(t *testing.T) {
 		for _, body := range []string{`{"seq": 4711}`, `{"seq": -1}`, `{"seq": 3, "model": "scripted/../x.yaml"}`, `{"seq": 3, "model": "none/x"}`} {
 			l.refuses(http.StatusUnprocessableEntity, "bad-fork", http.MethodPost, path+"/fork", body)
 		}
+	})
+}
+
+func TestARetryDoesTheFailedStepsOfAWorkflowAgain(t *testing.T) {
+	const twoSteps = "name: %s\nagents:\n  first: {description: Writes., model: scripted/ok.script.yaml, tools: []}\n  second: {description: Writes., model: scripted/%s.script.yaml, tools: []}\n" +
+		"steps:\n- {id: one, agent: first}\n- {id: two, agent: second, dependsOn: [one]}\n"
+	files := map[string]string{
+		"fails.yaml": fmt.Sprintf(twoSteps, "fails", "bad"), "works.yaml": fmt.Sprintf(twoSteps, "works", "ok"),
+		"ok.script.yaml": "- text: One.\n", "bad.script.yaml": "- error: {class: auth, status: 401}\n",
+	}
+	inBubble(t, files, func(l local, dir string) {
+		begin := func(name string) (journal.Run, string) {
+			run := gets[journal.Run](l, http.StatusCreated, http.MethodPost, "/v1/runs", `{"workflow": "`+name+`"}`)
+			return run, "/v1/runs/" + run.ID
+		}
+		run, path := begin("fails")
+		if ended := l.stands(path); ended.Detail != string(event.ReasonStepFailed) {
+			t.Fatalf("it is %s: %s", ended.State, ended.Detail)
+		}
+		stays := gets[journal.Run](l, http.StatusCreated, http.MethodPost, path+"/retry", `{"run": false}`)
+		if stays.ForkOf != run.ID || stays.State != journal.Queued {
+			t.Errorf("a retry that is not run is %+v", stays)
+		}
+		failed := gets[journal.Run](l, http.StatusCreated, http.MethodPost, path+"/retry", "")
+		synctest.Wait()
+		if ended := l.stands("/v1/runs/" + failed.ID); ended.Detail != string(event.ReasonStepFailed) {
+			t.Fatalf("what still fails is %s: %s", ended.State, ended.Detail)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "bad.script.yaml"), []byte("- text: Two.\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		again := gets[journal.Run](l, http.StatusCreated, http.MethodPost, "/v1/runs/"+failed.ID+"/retry", "{}")
+		synctest.Wait()
+		if ended := l.stands("/v1/runs/" + again.ID); ended.Detail != string(event.ReasonFinalAnswer) || again.ForkOf == "" {
+			t.Errorf("the retry of the retry is %+v", ended)
+		}
+		if rows := gets[struct{ Items []journal.Run }](l, http.StatusOK, http.MethodGet, "/v1/runs/"+again.ID+"/tree", "").Items; len(rows) != 2 {
+			t.Errorf("the step that completed was run again: %+v", rows)
+		}
+		_, works := begin("works")
+		synctest.Wait()
+		l.refuses(http.StatusUnprocessableEntity, "bad-fork", http.MethodPost, works+"/retry", "")
+		l.refuses(http.StatusBadRequest, "bad-body", http.MethodPost, path+"/retry", `{"seq": 3}`)
 	})
 }
 

@@ -36,6 +36,9 @@ They have the functions of CEL and those of its strings extension: ` + "`split`,
 a command is its output without the line ends behind it; its result is that output where it is JSON, else ` + "`{exitCode: N}`" + `. A loop over items is
 skipped where every item was.
 
+A workflow of which a step failed, or that was stopped, starts again from there with ` + "`pawl runs retry RUN`" + `: what completed is kept, also in other branches,
+items and iterations, and is not run again.
+
 ## Values in instructions and commands
 
 INPUT is told to the steps without ` + "`dependsOn`" + `, and stands wherever instructions say ` + "`{{input}}`" + `. These stand in ` + "`instructions`, in the `input` of a `workflow`" + `,

@@ -1,0 +1,278 @@
+package flow
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/machine"
+)
+
+// ErrNothingFailed is returned for a run of which no step failed or was cancelled.
+var ErrNothingFailed = errors.New("flow: no step of the run failed or was cancelled")
+
+// Retry is what a second try at a workflow keeps of its first one. It is built by adding
+// the events of a run that has ended, in order.
+type Retry struct {
+	steps map[string]*retried
+	// pass is the last pass of each loop that is not over items, by the loop's step.
+	pass      map[string]int
+	late      bool
+	again     []string
+	started   map[string]event.ChildStarted
+	finished  map[string]event.ChildFinished
+	commands  map[string]command
+	values    map[string]event.ConditionEvaluated
+	decisions map[string]event.ReviewResolved
+	waits     map[string]event.WaitStarted
+	// iterations are those of loops that are observed, by the loop's step and the index.
+	iterations map[string]map[int]event.Iteration
+}
+
+// retried is how a step stands at the end of the run, and the number of its first event.
+type retried struct {
+	seq   int64
+	open  bool
+	begun bool
+	end   event.StepStatus
+	class string
+}
+
+type command struct {
+	started  event.CommandStarted
+	finished *event.CommandFinished
+}
+
+// NewRetry returns a retry of which no event is known.
+func NewRetry() *Retry {
+	return &Retry{
+		steps: map[string]*retried{}, pass: map[string]int{}, started: map[string]event.ChildStarted{}, finished: map[string]event.ChildFinished{},
+		commands: map[string]command{}, values: map[string]event.ConditionEvaluated{}, decisions: map[string]event.ReviewResolved{}, waits: map[string]event.WaitStarted{},
+		iterations: map[string]map[int]event.Iteration{},
+	}
+}
+
+// Add takes in an event of the run. It does not keep e.
+func (r *Retry) Add(e *event.Event) {
+	s := r.of(e)
+	switch d := e.Data.(type) {
+	case event.ChildStarted:
+		r.started[d.Action()] = d
+		if d.BeginsStep() {
+			s.open, s.begun = true, true
+		}
+	case event.StepStarted:
+		s.open, s.begun = true, true
+	case event.StepFinished:
+		s.open, s.end, s.class = false, d.Status, ""
+		if d.Error != nil {
+			s.class = d.Error.Class
+		}
+	case event.StepSkipped:
+		s.open, s.end, s.class = false, event.StepStatusSkipped, ""
+	case event.ChildFinished:
+		r.finished[d.Child] = d
+	case event.CommandStarted:
+		r.commands[d.ID] = command{started: d}
+	case event.CommandFinished:
+		r.commands[d.ID] = command{r.commands[d.ID].started, &d}
+	case event.ConditionEvaluated:
+		r.values[d.ID] = d
+	case event.ReviewResolved:
+		r.decisions[d.LoopID] = d
+	case event.WaitStarted:
+		r.waits[d.ID] = d
+	case event.Iteration:
+		if r.iterations[d.Step] == nil {
+			r.iterations[d.Step] = map[int]event.Iteration{}
+		}
+		r.iterations[d.Step][d.Index], r.pass[d.Step] = d, max(r.pass[d.Step], d.Index)
+	case event.RunTerminatedBy:
+		r.late = d.Limit == planTimeout
+	}
+}
+
+// of is the step that an event is about, a new one at its first event.
+func (r *Retry) of(e *event.Event) *retried {
+	s := r.steps[e.Step]
+	if s == nil {
+		s = &retried{seq: e.Seq}
+		if e.Step != "" {
+			r.steps[e.Step] = s
+		}
+	}
+	return s
+}
+
+// Begin returns the last event that both tries share, and the steps that are done again.
+func (r *Retry) Begin() (seq int64, steps []string, err error) {
+	r.findPasses()
+	ids := slices.Sorted(maps.Keys(r.steps))
+	failed := slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !r.failed(id) })
+	for _, id := range failed {
+		around := slices.ContainsFunc(failed, func(other string) bool { return inside(other, id) })
+		if s := r.steps[id]; !around && s.class != classDependency {
+			r.again = append(r.again, id)
+			if s.begun || s.end == event.StepStatusFailed {
+				steps = append(steps, id)
+			}
+		}
+	}
+	if len(r.again) == 0 {
+		return 0, nil, ErrNothingFailed
+	}
+	if r.late { // the time of the plan begins anew
+		return 1, steps, nil
+	}
+	for _, id := range r.again {
+		// The step around it begins anew too, with its time; what is done in it is kept.
+		if first := r.outermost(id).seq; seq == 0 || first < seq {
+			seq = first
+		}
+	}
+	return max(seq-1, 1), steps, nil
+}
+
+// findPasses finds the last pass of each loop, also of one whose last pass did not end.
+func (r *Retry) findPasses() {
+	for id := range r.steps {
+		for of, index := range passesOf(id) {
+			if last, loops := r.pass[of]; loops {
+				r.pass[of] = max(last, index)
+			}
+		}
+	}
+}
+
+// passesOf are the steps around one whose ids are followed by a number, with that.
+func passesOf(id string) map[string]int {
+	passes := map[string]int{}
+	for i, c := range id {
+		if c != '.' {
+			continue
+		}
+		word, _, _ := strings.Cut(id[i+1:], ".")
+		word, _, _ = strings.Cut(word, "[")
+		if n, err := strconv.Atoi(word); err == nil {
+			passes[id[:i]] = n
+		}
+	}
+	return passes
+}
+
+// failed reports whether the run failed because of a step: neither the loop around it
+// went on to another pass, nor a step around it completed.
+func (r *Retry) failed(id string) bool {
+	bad := func(s *retried) bool {
+		return s.open || s.end == event.StepStatusFailed || s.end == event.StepStatusCancelled
+	}
+	if !bad(r.steps[id]) {
+		return false
+	}
+	for of, index := range passesOf(id) {
+		if last, loops := r.pass[of]; loops && index < last {
+			return false
+		}
+	}
+	for around := range r.around(id) {
+		if !bad(around) {
+			return false
+		}
+	}
+	return true
+}
+
+// around yields the steps that a step is in, from the outermost on.
+func (r *Retry) around(id string) func(yield func(*retried) bool) {
+	return func(yield func(*retried) bool) {
+		for i, c := range id {
+			if c != '.' && c != '[' {
+				continue
+			}
+			if s := r.steps[id[:i]]; s != nil && !yield(s) {
+				return
+			}
+		}
+	}
+}
+
+func (r *Retry) outermost(id string) *retried {
+	for s := range r.around(id) {
+		return s
+	}
+	return r.steps[id]
+}
+
+// inside reports whether a step is in another one.
+func inside(id, of string) bool {
+	return strings.HasPrefix(id, of+".") || strings.HasPrefix(id, of+"[")
+}
+
+// repeats reports whether a step is done again, by its id or its name.
+func (r *Retry) repeats(id string) bool {
+	return slices.ContainsFunc(r.again, func(again string) bool {
+		return id == again || inside(id, again) || strings.HasPrefix(id, again+"~")
+	})
+}
+
+// Kept returns what the first try journalled for an action, nil where it did not, or
+// where that is of a step which is done again.
+func (r *Retry) Kept(a machine.Action) []event.Data {
+	switch a := a.(type) {
+	case machine.Record:
+		return kept(a.Data)
+	case machine.StartChild:
+		started, known := r.started[a.ID]
+		finished, ended := r.finished[started.Child]
+		if !known || !ended || r.repeats(a.Step) {
+			return nil
+		}
+		finished.Func = started.Kind == KindFunc
+		return []event.Data{started, finished}
+	case machine.RunCommand:
+		c := r.commands[a.ID]
+		switch {
+		case c.finished == nil || r.repeats(a.Step):
+			return nil
+		case c.started.ID == "":
+			return []event.Data{*c.finished}
+		}
+		return []event.Data{c.started, *c.finished}
+	case machine.Evaluate:
+		if v, known := r.values[a.ID]; known && !r.repeats(a.Step) {
+			return []event.Data{v}
+		}
+	case machine.Observe:
+		i := a.Iteration
+		before, known := r.iterations[i.Step][i.Index]
+		if id := fmt.Sprint(i.Step, ".", i.Index); known && !r.repeats(i.Step) && !slices.ContainsFunc(r.again, func(again string) bool { return again == id || inside(again, id) }) {
+			return []event.Data{before}
+		}
+	case machine.Wait:
+		w, known := r.waits[a.ID]
+		if of, _, delay := strings.Cut(a.ID, "/delay/"); !known || !delay || r.repeats(of) {
+			return nil
+		}
+		return []event.Data{w, event.WaitFinished{ID: w.ID}}
+	case machine.Ask:
+		for _, q := range a.Questions {
+			if d, known := r.decisions[q.ID]; known && d.Digest == q.Digest && !r.repeats(d.Step) {
+				return []event.Data{d}
+			}
+		}
+	}
+	return nil
+}
+
+// kept is what a machine decides by itself, but for the end of the run.
+func kept(d event.Data) []event.Data {
+	switch d.(type) {
+	case event.RunParked, event.RunTerminatedBy, event.RunCompleted:
+		return nil
+	}
+	return []event.Data{d}
+}
