@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -66,7 +65,12 @@ func appendCanonical(b []byte, v any) []byte {
 	switch v := v.(type) {
 	case map[string]any:
 		b = append(b, '{')
-		for i, name := range slices.Sorted(maps.Keys(v)) {
+		names := make([]string, 0, 16)
+		for name := range v {
+			names = append(names, name)
+		}
+		slices.Sort(names)
+		for i, name := range names {
 			if i > 0 {
 				b = append(b, ',')
 			}
@@ -114,17 +118,19 @@ func Digest(name string, args json.RawMessage, text string) string {
 	if v, err := parse(args); err == nil {
 		return digest(name, v)
 	}
-	return sum(name, 't', append(append(slices.Clip([]byte(args)), 0), text...))
+	return sum(append(append(append(beginning(nil, name, 't'), args...), 0), text...))
 }
 
 func digest(name string, v any) string {
-	return sum(name, 'v', appendCanonical(nil, v))
+	return sum(appendCanonical(beginning(make([]byte, 0, 512), name, 'v'), v))
 }
 
-func sum(name string, form byte, content []byte) string {
-	h := sha256.New()
-	h.Write([]byte(name))
-	h.Write([]byte{0, form})
-	h.Write(content)
-	return hex.EncodeToString(h.Sum(nil)[:16])
+// beginning is what stands before the arguments in what a digest is made of.
+func beginning(b []byte, name string, form byte) []byte { return append(append(b, name...), 0, form) }
+
+func sum(content []byte) string {
+	h := sha256.Sum256(content)
+	var text [32]byte
+	hex.Encode(text[:], h[:16])
+	return string(text[:])
 }

@@ -15,6 +15,7 @@ import (
 // draft. It is safe for concurrent use.
 type Schema struct {
 	compiled *jsonschema.Schema
+	plain    *plain
 	// mu lets one validation go on at a time, and effort is its count.
 	mu     sync.Mutex
 	effort effort
@@ -79,7 +80,7 @@ func compile(raw json.RawMessage, loader jsonschema.URLLoader) (s *Schema, err e
 	if err != nil {
 		return nil, fmt.Errorf("not valid JSON: %w", err)
 	}
-	s = new(Schema)
+	s = &Schema{plain: plainOf(doc)}
 	// The keyword that counts would have less of the schema checked, so that is
 	// done without it.
 	for _, counted := range []bool{false, true} {
@@ -117,6 +118,9 @@ func (s *Schema) validate(v any, size int) error { return s.explain(s.check(v, s
 
 // check is [Schema.validate] with the validator's own error.
 func (s *Schema) check(v any, size int) (err error) {
+	if s.plain.fits(v) {
+		return nil
+	}
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("cannot be validated: %v", p)
