@@ -57,7 +57,7 @@ func (p *Prepared) start(ctx context.Context, message string, from *event.Contin
 	}
 	started.From = from
 	if o.Journal == nil {
-		o.Journal = memory.New(nil)
+		o.Journal = memory.NewValues(nil)
 	}
 	if err := p.agent.keepsOff(o.Journal, p.agent.rules()); err != nil {
 		return nil, fmt.Errorf("pawl: start: %w", err)

@@ -239,7 +239,7 @@ func (w Workflow) Start(ctx context.Context, input string, o Options) (*Run, err
 		return nil, errors.New("pawl: start: a workflow takes no attachments; its steps have Files")
 	}
 	if o.Journal == nil {
-		o.Journal = memory.New(nil)
+		o.Journal = memory.NewValues(nil)
 	}
 	if err := p.keepsOff(o.Journal); err != nil {
 		return nil, fmt.Errorf("pawl: start: %w", err)

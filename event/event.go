@@ -1,7 +1,6 @@
 package event
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -73,12 +72,15 @@ type envelope struct {
 
 // Encode returns the stored form: one JSON object without pos, which the store
 // knows only at the commit and keeps beside it.
-func Encode(e *Event) ([]byte, error) { return encode(e, false) }
+func Encode(e *Event) ([]byte, error) { return encode(nil, e, false) }
+
+// Append appends the stored form of an event to b.
+func Append(b []byte, e *Event) ([]byte, error) { return encode(b, e, false) }
 
 // abridged is a payload that is stored without what can be told from the rest.
 type abridged interface{ stored(shown bool) any }
 
-func encode(e *Event, shown bool) ([]byte, error) {
+func encode(b []byte, e *Event, shown bool) ([]byte, error) {
 	if y := e.Time.UTC().Year(); y < 0 || y > 9999 {
 		return nil, fmt.Errorf("event: encode %s: the year %d has no form in JSON", e.Type(), y)
 	}
@@ -102,7 +104,7 @@ func encode(e *Event, shown bool) ([]byte, error) {
 	if enc.err != nil {
 		return nil, fmt.Errorf("event: encode %s: %w", e.Type(), enc.err)
 	}
-	return bytes.Clone(enc.b), nil
+	return append(b, enc.b...), nil
 }
 
 var encoders = sync.Pool{New: func() any { return new(encoder) }}
@@ -157,7 +159,7 @@ func WithPos(stored []byte, pos int64) []byte {
 // MarshalJSON gives the event as surfaces show it: pos first, and neither pos
 // nor seq for one that is live only.
 func (e *Event) MarshalJSON() ([]byte, error) {
-	whole, err := encode(e, true)
+	whole, err := encode(nil, e, true)
 	if err != nil || e.Pos == 0 {
 		return whole, err
 	}

@@ -105,6 +105,9 @@ type Record struct {
 	Type string
 	// Body is the event's stored form (event.Encode), without pos.
 	Body []byte
+	// Event stands for Body in a batch for a store that [KeepsValues]: it is the event
+	// without Prev. No store returns it.
+	Event *event.Event
 	// Root is that of the run's tree, where the record was read by Tail or Tree.
 	Root string
 }
@@ -192,6 +195,11 @@ type Filter struct {
 	// Limit is how many to return at most, 0 for all.
 	Limit int
 }
+
+// KeepsValues is implemented by stores that may keep the events of a batch as values.
+// They make the bytes of a run's events, with the hash that each carries of the one
+// before it, when a reader wants them. They are the bytes that another store would keep.
+type KeepsValues interface{ KeepsValues() bool }
 
 // Store keeps runs. Implementations are safe for concurrent use, by goroutines
 // and by processes.

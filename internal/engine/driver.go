@@ -66,6 +66,9 @@ func (e *Engine) newDriver(m machine.Machine, env Env, run, parent string) *driv
 	d.env.observers, d.env.secrets = e.opts.Observers, e.opts.Secrets
 	d.env.equip(env)
 	d.log.store, d.log.env, d.log.follower, d.log.watched = e.store, &d.env, e.follower, e.observed
+	if store, may := e.store.(journal.KeepsValues); may {
+		d.log.values = store.KeepsValues()
+	}
 	d.log.lease.store, d.log.lease.lasts, d.log.lease.now = e.store, e.opts.LeaseTTL, e.opts.Now
 	return d
 }

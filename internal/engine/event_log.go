@@ -15,7 +15,9 @@ import (
 // eventLog is the journal of a run as its driver writes it: each event gets its place
 // in the chain, waits for the next commit, and is published after that.
 type eventLog struct {
-	store    journal.Store
+	store journal.Store
+	// values says that the store keeps events as values, and makes their bytes and hashes.
+	values   bool
 	env      *environment
 	follower *follow.Follower
 	lease    lease
@@ -33,10 +35,12 @@ type eventLog struct {
 	watching []func(*event.Event)
 }
 
-// staged is an event that is applied and not yet on disk.
+// staged is an event that is applied and not yet on disk. It has no body where the
+// store keeps values; size is that of its stored form.
 type staged struct {
 	event event.Event
 	body  []byte
+	size  int
 }
 
 // storeError is a failure of the journal. It leaves the run as the journal has
@@ -66,7 +70,13 @@ func (l *eventLog) seal(data event.Data) (staged, error) {
 		Cycle: l.cycle, Step: l.stepOf(data), Data: data, Prev: l.head,
 	}}
 	var err error
-	if s.body, err = l.env.record.Seal(&s.event); err != nil {
+	if l.values {
+		s.size, err = l.env.record.Check(&s.event)
+	} else {
+		s.body, err = l.env.record.Seal(&s.event)
+		s.size = len(s.body)
+	}
+	if err != nil {
 		return s, fmt.Errorf("engine: run %s: %w", l.env.run.id, err)
 	}
 	return s, nil
@@ -100,7 +110,11 @@ func (l *eventLog) stepOf(data event.Data) string {
 // push queues an event that has been applied.
 func (l *eventLog) push(s staged) {
 	l.staged = append(l.staged, s)
-	l.note(&s.event, event.Hash(s.body))
+	head := ""
+	if !l.values {
+		head = event.Hash(s.body)
+	}
+	l.note(&s.event, head)
 	l.env.record.Blobs.Note(s.event.Data)
 }
 
@@ -141,7 +155,7 @@ func (l *eventLog) sayOnce() error {
 		events[i] = &l.staged[i].event
 	}
 	first := event.Once(events)
-	if first < 0 {
+	if first < 0 || l.values {
 		return nil
 	}
 	head := l.staged[first].event.Prev
@@ -169,9 +183,17 @@ func (l *eventLog) batch(progress journal.Progress) journal.Batch {
 		}
 	})
 	b.Records = make([]journal.Record, len(l.staged))
+	var values []event.Event
+	if l.values {
+		values = make([]event.Event, len(l.staged))
+	}
 	for i := range l.staged {
 		s := &l.staged[i]
 		b.Records[i] = journal.Record{Run: l.env.run.id, Seq: s.event.Seq, Type: string(s.event.Type()), Body: s.body}
+		if l.values {
+			values[i] = s.event
+			b.Records[i].Event = &values[i]
+		}
 	}
 	return b
 }
@@ -213,7 +235,7 @@ func (l *eventLog) publish(pos int64) {
 		l.observe(e)
 	}
 	l.follower.Publish(l.env.run.root, pos, len(l.staged), func(i int) follow.Event {
-		return follow.Durable(l.staged[i].event, len(l.staged[i].body))
+		return follow.Durable(l.staged[i].event, l.staged[i].size)
 	})
 	clear(l.staged)
 	l.staged, l.consumed = l.staged[:0], nil

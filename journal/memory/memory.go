@@ -10,13 +10,15 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
 )
 
 // Store implements [journal.Store]. The zero value is not usable; see [New].
 type Store struct {
 	journal.Shared
-	now func() time.Time
+	now    func() time.Time
+	values bool
 
 	mu       sync.RWMutex
 	runs     map[string]*run
@@ -37,7 +39,31 @@ type run struct {
 	base    *run
 	epoch   int64
 	records []journal.Record
+	// encoded is how many of the records have bytes; the head of the row is that of
+	// the last of them.
+	encoded int
 	inbox   []journal.Command
+}
+
+// encode makes the bytes of the records that are values yet. The store is locked.
+func (r *run) encode() error {
+	for ; r.encoded < len(r.records); r.encoded++ {
+		rec := &r.records[r.encoded]
+		rec.Event.Prev = r.row.Head
+		body, err := event.Encode(rec.Event)
+		if err != nil {
+			return fmt.Errorf("memory: run %s: %w", r.row.ID, err)
+		}
+		rec.Body, rec.Event = body, nil
+		r.row.Head = event.Hash(body)
+	}
+	return nil
+}
+
+// read returns the row with its head.
+func (r *run) read() (journal.Run, error) {
+	err := r.encode()
+	return r.row, err
 }
 
 // place is where a record of the log lies: the i-th of a run.
@@ -47,10 +73,11 @@ type place struct {
 	i   int
 }
 
-func (p place) record() journal.Record {
+func (p place) record() (journal.Record, error) {
+	err := p.run.encode()
 	r := p.run.records[p.i]
 	r.Root = p.run.row.Root
-	return r
+	return r, err
 }
 
 type blob struct {
@@ -70,7 +97,22 @@ func New(now func() time.Time) *Store {
 	}
 }
 
-var _ journal.Store = (*Store)(nil)
+// NewValues returns an empty store that makes the bytes of events, and the hashes in
+// them, when they are read. An event that is published as it is committed has no Prev
+// then. It costs less where events are seldom read.
+func NewValues(now func() time.Time) *Store {
+	s := New(now)
+	s.values = true
+	return s
+}
+
+var (
+	_ journal.Store       = (*Store)(nil)
+	_ journal.KeepsValues = (*Store)(nil)
+)
+
+// KeepsValues reports whether batches may hold events in place of bytes.
+func (s *Store) KeepsValues() bool { return s.values }
 
 // Files are none: the runs are in the process's memory.
 func (s *Store) Files() []string { return nil }
@@ -91,6 +133,13 @@ func (s *Store) Create(_ context.Context, row journal.Run, b journal.Batch) (jou
 		base, ok := s.runs[row.ForkOf]
 		if !ok || base.row.Seq < row.ForkSeq {
 			return journal.Lease{}, 0, fmt.Errorf("memory: create run %s: event %d of run %s: %w", row.ID, row.ForkSeq, row.ForkOf, journal.ErrNotFound)
+		}
+		shared, err := base.after(row.ForkSeq-1, 1)
+		if err != nil {
+			return journal.Lease{}, 0, err
+		}
+		for i := range shared {
+			r.row.Head = event.Hash(shared[i].Body)
 		}
 		r.base = base
 	}
@@ -167,12 +216,18 @@ func (s *Store) append(r *run, b journal.Batch) (int64, error) {
 			return 0, fmt.Errorf("memory: append seq %d to %s where %d is next: %w", rec.Seq, r.row.ID, want, journal.ErrStale)
 		}
 	}
+	if len(b.Records) > 0 && b.Records[0].Event == nil {
+		if err := r.encode(); err != nil {
+			return 0, err
+		}
+		r.encoded, r.row.Head = r.encoded+len(b.Records), b.Head
+	}
 	for _, rec := range b.Records {
 		s.pos++
 		rec.Pos, rec.Run = s.pos, r.row.ID
 		s.log = append(s.log, place{pos: s.pos, run: r, i: len(r.records)})
 		r.records = append(r.records, rec)
-		r.row.Seq, r.row.Head = rec.Seq, b.Head
+		r.row.Seq = rec.Seq
 	}
 	for _, b := range b.Blobs {
 		if _, ok := s.blobs[b.Digest]; !ok {

@@ -12,21 +12,21 @@ import (
 
 // Run returns a run's row.
 func (s *Store) Run(_ context.Context, id string) (journal.Run, error) {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	r, err := s.find(id)
 	if err != nil {
 		return journal.Run{}, err
 	}
-	return r.row, nil
+	return r.read()
 }
 
 // Find returns the run whose id begins with prefix.
 func (s *Store) Find(_ context.Context, prefix string) (journal.Run, error) {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if r, ok := s.runs[prefix]; ok {
-		return r.row, nil
+		return r.read()
 	}
 	var hits []string
 	for id := range s.runs {
@@ -38,7 +38,8 @@ func (s *Store) Find(_ context.Context, prefix string) (journal.Run, error) {
 	case 0:
 		return journal.Run{}, fmt.Errorf("memory: run %q: %w", prefix, journal.ErrNotFound)
 	case 1:
-		return s.runs[hits[0]].row, nil
+		r := s.runs[hits[0]]
+		return r.read()
 	}
 	slices.Sort(hits)
 	return journal.Run{}, fmt.Errorf("memory: %q fits %s: %w", prefix, strings.Join(hits, ", "), journal.ErrAmbiguous)
@@ -46,8 +47,8 @@ func (s *Store) Find(_ context.Context, prefix string) (journal.Run, error) {
 
 // Runs lists runs, newest first.
 func (s *Store) Runs(_ context.Context, f journal.Filter) ([]journal.Run, error) {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	var rows []journal.Run
 	skip := f.Before != ""
 	for _, id := range slices.Backward(s.order) {
@@ -63,7 +64,11 @@ func (s *Store) Runs(_ context.Context, f journal.Filter) ([]journal.Run, error)
 			!f.UpdatedBefore.IsZero() && !r.row.Updated.Before(f.UpdatedBefore) {
 			continue
 		}
-		rows = append(rows, r.row)
+		row, err := r.read()
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, row)
 		if f.Limit > 0 && len(rows) == f.Limit {
 			break
 		}
@@ -73,58 +78,69 @@ func (s *Store) Runs(_ context.Context, f journal.Filter) ([]journal.Run, error)
 
 // Records returns records of a run after a seq.
 func (s *Store) Records(_ context.Context, id string, after int64, limit int) ([]journal.Record, error) {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	r, err := s.find(id)
 	if err != nil {
 		return nil, err
 	}
-	return r.after(after, limit), nil
+	return r.after(after, limit)
 }
 
 // after returns records of a run, those that it shares first.
-func (r *run) after(after int64, limit int) []journal.Record {
+func (r *run) after(after int64, limit int) ([]journal.Record, error) {
+	if err := r.encode(); err != nil {
+		return nil, err
+	}
 	shared := r.row.ForkSeq - max(after, 0)
 	if r.base == nil || shared <= 0 {
-		return page(r.records, after-r.row.ForkSeq, limit)
+		return page(r.records, after-r.row.ForkSeq, limit), nil
 	}
 	want := shared
 	if limit > 0 {
 		want = min(want, int64(limit))
 	}
-	records := slices.Clone(r.base.after(after, int(want)))
+	records, err := r.base.after(after, int(want))
+	if err != nil {
+		return nil, err
+	}
+	records = slices.Clone(records)
 	if limit > 0 {
 		if limit -= len(records); limit == 0 {
-			return records
+			return records, nil
 		}
 	}
-	return append(records, page(r.records, 0, limit)...)
+	return append(records, page(r.records, 0, limit)...), nil
 }
 
 // Tail returns records of any run after a pos.
 func (s *Store) Tail(_ context.Context, after int64, limit int) ([]journal.Record, error) {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	from, _ := slices.BinarySearchFunc(s.log, after+1, func(p place, pos int64) int { return cmp.Compare(p.pos, pos) })
 	places := page(s.log, int64(from), limit)
 	records := make([]journal.Record, len(places))
 	for i, p := range places {
-		records[i] = p.record()
+		r, err := p.record()
+		if err != nil {
+			return nil, err
+		}
+		records[i] = r
 	}
 	return records, nil
 }
 
 // Last is the newest pos that a record was given.
 func (s *Store) Last(context.Context) (int64, error) {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	return s.pos, nil
 }
 
 // Tree returns records of a root and of all runs below it after a pos.
 func (s *Store) Tree(_ context.Context, root string, after int64, limit int) ([]journal.Record, error) {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if _, err := s.find(root); err != nil {
 		return nil, err
 	}
@@ -134,9 +150,14 @@ func (s *Store) Tree(_ context.Context, root string, after int64, limit int) ([]
 		if limit > 0 && len(records) == limit {
 			break
 		}
-		if p.run.row.Root == root {
-			records = append(records, p.record())
+		if p.run.row.Root != root {
+			continue
 		}
+		r, err := p.record()
+		if err != nil {
+			return nil, err
+		}
+		records = append(records, r)
 	}
 	return records, nil
 }
@@ -153,8 +174,8 @@ func page[T any](list []T, after int64, limit int) []T {
 
 // Blob returns stored content.
 func (s *Store) Blob(_ context.Context, digest string) ([]byte, error) {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	b, ok := s.blobs[digest]
 	if !ok {
 		return nil, fmt.Errorf("memory: blob %s: %w", digest, journal.ErrNotFound)

@@ -3,6 +3,7 @@ package drive
 import (
 	"bytes"
 	"fmt"
+	"sync"
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/llm"
@@ -15,8 +16,28 @@ const maxNesting = 9_000
 // Seal gives an event the form that the journal keeps it in, before anything
 // follows from it, and returns its bytes: what the machine applies, the store keeps
 // and subscribers see is the same.
-func (r *Recorder) Seal(e *event.Event) ([]byte, error) {
-	body, err := event.Encode(e)
+func (r *Recorder) Seal(e *event.Event) ([]byte, error) { return r.seal(nil, e) }
+
+// Check is [Recorder.Seal] for a store that keeps values: it returns the size of the
+// bytes.
+func (r *Recorder) Check(e *event.Event) (size int, err error) {
+	b := scratch.Get().(*[]byte)
+	defer scratch.Put(b)
+	body, err := r.seal((*b)[:0], e)
+	if cap(body) <= maxScratch {
+		*b = body[:0]
+	}
+	return len(body), err
+}
+
+// maxScratch bounds the bytes of a buffer that is kept for the next event.
+const maxScratch = 1 << 20
+
+var scratch = sync.Pool{New: func() any { return new([]byte) }}
+
+// seal writes the bytes behind those of b, which are none.
+func (r *Recorder) seal(b []byte, e *event.Event) ([]byte, error) {
+	body, err := event.Append(b, e)
 	if err != nil {
 		return nil, err
 	}
