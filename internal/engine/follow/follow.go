@@ -208,9 +208,27 @@ func (f *Follower) follow(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		if !sleep(ctx, pace) {
+		if !f.settle(ctx) {
 			return
 		}
+	}
+}
+
+// settle waits until what this process commits does not move on for the length of a
+// pace: either all of it was published, or what comes next is of another process and
+// has to be read. It reports false when ctx ended.
+func (f *Follower) settle(ctx context.Context) bool {
+	for before := int64(unknown); ; {
+		if !sleep(ctx, pace) {
+			return false
+		}
+		f.mu.Lock()
+		pos := f.pos
+		f.mu.Unlock()
+		if pos == before || pos == unknown {
+			return true
+		}
+		before = pos
 	}
 }
 

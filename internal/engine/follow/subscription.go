@@ -222,6 +222,7 @@ func (s *Subscription) records(ctx context.Context) (records []journal.Record, m
 func (s *Subscription) durable(e Event) {
 	shared := s.seq < s.row.ForkSeq
 	if e.Pos <= s.pos {
+		s.overtake(&e)
 		return
 	}
 	s.pos = e.Pos
@@ -293,6 +294,24 @@ func (s *Subscription) pass(e *Event) {
 	s.told[e.Run] = &told{last: e.Seq}
 }
 
+// overtake takes back what was given of an attempt behind which a durable event stands
+// that the reader had before it came.
+func (s *Subscription) overtake(e *Event) {
+	of := s.told[e.Run]
+	if of == nil || of.spoken == 0 || e.Seq <= of.last {
+		return
+	}
+	s.out = append(s.out, of.reset())
+	*of = told{last: e.Seq}
+}
+
+// reset is the event that takes back what was given of an attempt.
+func (of *told) reset() Event {
+	e := of.said
+	e.Pos, e.Seq, e.Prev, e.Data = 0, 0, "", event.TextReset{Attempt: of.spoken}
+	return e
+}
+
 // givesLive reports whether a live event is to be given, and notes it.
 func (s *Subscription) givesLive(e *Event) bool {
 	switch {
@@ -335,10 +354,8 @@ func (s *Subscription) lose() {
 	for _, of := range s.told {
 		of.torn = true
 		if of.spoken > 0 {
-			e := of.said
-			e.Pos, e.Seq, e.Prev, e.Data = 0, 0, "", event.TextReset{Attempt: of.spoken}
+			s.out = append(s.out, of.reset())
 			of.spoken = 0
-			s.out = append(s.out, e)
 		}
 	}
 }
