@@ -19,6 +19,7 @@ type conversation struct {
 	screen screen
 	next   nextStep
 	steps  steps
+	work   activity
 	// indent stands before every line, for a run that another one started.
 	indent string
 	// calls are the calls as people know them, by their ids.
@@ -45,6 +46,7 @@ func (c *conversation) below() shownRun {
 func (c *conversation) show(e event.Event) error {
 	c.next.add(e.Data)
 	c.steps.add(&e)
+	c.work.add(&e)
 	c.step = ""
 	notes := append(append(skipped(e), c.steps.notes(e)...), c.notes(e)...)
 	if d, ok := e.Data.(event.RunParked); ok && c.indent == "" {
@@ -205,6 +207,9 @@ func (c *conversation) result(d event.ToolResult) []note {
 	}
 	for _, line := range headAndTail(output, resultHead, resultTail) {
 		notes = append(notes, note{faint, "    " + clip(strings.ReplaceAll(harmless(line), "\t", "    "), width)})
+	}
+	if c.work.edit != nil {
+		notes = append(notes, c.work.edit.shown(width+len("    "))...)
 	}
 	return notes
 }

@@ -197,8 +197,11 @@ func reviewSaid(d event.ReviewResolved) string {
 }
 
 // live is the line of a loop that is drawn again and again.
-func (l *ledger) live(all stepLine) note {
+func (l *ledger) live(all stepLine, k ink) note {
 	parts := []string{l.ring()}
+	if bar := k.part(l.ended(), l.of); bar != "" && all.State == stepRunning {
+		parts = append(parts, bar)
+	}
 	if all.State == stepParked {
 		parts = append(parts, string(all.State))
 	}

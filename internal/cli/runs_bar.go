@@ -42,6 +42,18 @@ func (k ink) bar(u llm.Usage, largest int64) string {
 	return b.String() + strings.Repeat(" ", left)
 }
 
+// partWidth is how many characters the bar of a part has.
+const partWidth = 10
+
+// part draws how much of a whole is used; "" where nothing says how much that is.
+func (k ink) part(n, of int) string {
+	if k.output == "" || of <= 0 {
+		return ""
+	}
+	full := min(n*partWidth/of, partWidth)
+	return strings.Repeat(k.output, full) + strings.Repeat(k.cached, partWidth-full)
+}
+
 // legend says how to read the bars.
 func (k ink) legend() string {
 	return fmt.Sprintf("tokens    %s cached input  %s fresh input  %s output", k.cached, k.fresh, k.output)

@@ -17,7 +17,7 @@ import (
 func aTerminal(width int) (*printer, *bytes.Buffer, *time.Time) {
 	var out bytes.Buffer
 	now := time.Unix(1000, 0)
-	p := newPrinter(&out, screen{terminal: true, live: true, width: func() int { return width }})
+	p := newPrinter(&out, screen{terminal: true, live: true, width: func() int { return width }, height: func() int { return 24 }})
 	p.now = func() time.Time { return now }
 	return p, &out, &now
 }

@@ -458,11 +458,15 @@ func (s *steps) output(run string, d event.StepFinished) []note {
 	return notes
 }
 
-// tree are the lines of a live tree that has at most so many: where the steps do not
+// tree are the lines of a live tree that has at most so many, with what the runs of the
+// steps do now: where the steps do not
 // fit, those under way and those that failed are shown, and the others counted.
-func (s *steps) tree(most int) []note {
-	if s.ledger != nil {
-		return []note{s.ledger.live(s.lines[0].at(s.now))}
+func (s *steps) tree(most int, k ink, work *activity) []note {
+	switch {
+	case s.ledger != nil:
+		return bounded(append([]note{s.ledger.live(s.lines[0].at(s.now), k)}, work.below(work.root, k, "  ", everyRun)...), most)
+	case len(s.lines) == 0:
+		return bounded(work.below(work.root, k, "", everyRun), most)
 	}
 	all, rest := s.all(), map[stepState]int{}
 	if over := len(all) - max(most, 2) + 1; len(all) > most {
@@ -480,8 +484,26 @@ func (s *steps) tree(most int) []note {
 		}
 	}
 	var notes []note
+	more := 0
 	for _, l := range all {
-		notes = append(notes, note{l.style(), l.said()})
+		text, below := l.said(), work.of(s, l.Step)
+		if bar := k.part(l.Iterations, l.Of); bar != "" && l.State == stepRunning {
+			text += "  " + bar
+		}
+		indent := strings.Repeat("  ", l.depth+1)
+		var under []note
+		if len(below) == 1 && below[0].step == l.Step {
+			text += "  " + below[0].said(k, l.Cost == nil)
+			under = work.below(below[0], k, indent, everyRun)
+		} else {
+			under = work.below(work.root, k, indent, func(w *working) bool { return slices.Contains(below, w) })
+		}
+		notes = append(notes, note{l.style(), strings.TrimRight(text, " ")})
+		if room := most - len(all) - 1 - more; room > 0 && len(under) > 0 {
+			under = bounded(under, room)
+			more += len(under)
+			notes = append(notes, under...)
+		}
 	}
 	var counted []string
 	for _, state := range []stepState{stepCompleted, stepRunning, stepParked, stepWaiting, stepFailed, stepSkipped, stepCancelled} {
@@ -493,4 +515,14 @@ func (s *steps) tree(most int) []note {
 		notes = append(notes, note{faint, "  and " + strings.Join(counted, ", ")})
 	}
 	return notes
+}
+
+// bounded are at most so many lines, the last of which counts those left out.
+func bounded(notes []note, most int) []note {
+	most = max(most, 1)
+	if len(notes) <= most {
+		return notes
+	}
+	left := len(notes) - most + 1
+	return append(notes[:most-1:most-1], note{faint, fmt.Sprintf("  and %d more at work", left)})
 }

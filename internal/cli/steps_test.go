@@ -59,11 +59,11 @@ func TestTheTreeOfALoopOverManyItemsIsOneLine(t *testing.T) {
 		}
 		hear(event.StepFinished{Step: step, Attempt: 1, Status: status})
 		hear(event.Iteration{Step: "each", Index: i, Number: i + 1})
-		if got := len(s.tree(20)); got != 2 {
-			t.Fatalf("item %d: the tree has %d lines: %s", i, got, told(s.tree(20)))
+		if got := len(s.tree(20, ink{}, new(activity))); got != 2 {
+			t.Fatalf("item %d: the tree has %d lines: %s", i, got, told(s.tree(20, ink{}, new(activity))))
 		}
 	}
-	if got, want := told(s.tree(20)), "▸ each  running  10000/10000 items, 1 failed  40s\n· after  waiting"; got != want {
+	if got, want := told(s.tree(20, ink{}, new(activity))), "▸ each  running  10000/10000 items, 1 failed  40s\n· after  waiting"; got != want {
 		t.Errorf("the tree is\n%s\nwant\n%s", got, want)
 	}
 	if lines > 13 { // the beginning, each tenth part, and the failure
@@ -86,7 +86,7 @@ func TestATreeOfManyStepsShowsThoseUnderWayAndCountsTheOthers(t *testing.T) {
 			s.add(&event.Event{Data: event.StepFinished{Step: fmt.Sprint("s", i), Status: event.StepStatusCompleted}})
 		}
 	}
-	tree := s.tree(5)
+	tree := s.tree(5, ink{}, new(activity))
 	if got := told(tree); len(tree) > 5 || !strings.Contains(got, "▸ s3 ") || !strings.Contains(got, "▸ s400 ") ||
 		!regexp.MustCompile(`  and 498 completed, 49\d waiting$`).MatchString(got) {
 		t.Errorf("the tree is\n%s", got)
@@ -107,7 +107,7 @@ func TestATerminalShowsTheStepsOfAWorkflowAsALiveTree(t *testing.T) {
 	<-y.done
 	seen := y.plain()
 	for _, want := range []string{
-		"▸ one  running\r\n· two  waiting\x1b[1A\r\x1b[J", // drawn, and taken away
+		"▸ one  running  cycle 1/50 ░░░░░░░░░░  waiting for the model\r\n· two  waiting\x1b[1A\r\x1b[J", // drawn, and taken away
 		"✓ one  done  USD 0.0000\r\n▸ two  running",
 		"✓ one  done  USD 0.0000\r\n✓ two  done  USD 0.0000\r\ncompleted: ",
 	} {

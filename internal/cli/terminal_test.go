@@ -236,7 +236,7 @@ func TestATerminalShowsALiveLineAndTheAnswerOnce(t *testing.T) {
 		t.Errorf("no colour: %q", seen)
 	}
 	plain := escape.ReplaceAllString(seen, "")
-	if !strings.Contains(plain, "cycle 1/50 · waiting for the model") || !strings.Contains(plain, "\r\x1b[K") {
+	if !strings.Contains(plain, "cycle 1/50 ░░░░░░░░░░ · waiting for the model") || !strings.Contains(plain, "\r\x1b[K") {
 		t.Errorf("no live line: %q", plain)
 	}
 	if n := strings.Count(plain, "the answer\r\n"); n != 1 {

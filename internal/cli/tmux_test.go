@@ -63,7 +63,7 @@ func TestNothingOfTheLiveLineStaysInTheScrollback(t *testing.T) {
 	})
 	n := p.inTmux(44, 12, "run", "agent.yaml", "go")
 	p.eventually("the call runs", p.exists("waits"))
-	p.eventually("the live line says so", func() bool { return strings.Contains(n.all(), "running a tool") })
+	p.eventually("the live line says so", func() bool { return strings.Contains(n.all(), "· → run") })
 	tty := strings.TrimSpace(n.tmux("display-message", "-p", "#{pane_tty}"))
 	for _, width := range []string{"20", "14"} {
 		n.tmux("resize-window", "-x", width)
@@ -79,7 +79,7 @@ func TestNothingOfTheLiveLineStaysInTheScrollback(t *testing.T) {
 	if !strings.Contains(words(all), words(want.String())) {
 		t.Errorf("the answer is not there as it was written:\n%s", all)
 	}
-	for _, moving := range []string{"waiting for the model", "running a tool", "thinking", "cycle 1/50 ·"} {
+	for _, moving := range []string{"waiting for the model", "· → run", "thinking", "cycle 1/50 ░"} {
 		if strings.Contains(all, moving) {
 			t.Errorf("%q stays:\n%s", moving, all)
 		}

@@ -71,12 +71,13 @@ func (o *output) idle(why string) error {
 	return nil
 }
 
-// events are what the view shows of a run: JSON lines are of its whole tree.
+// events are what the view shows of a run: those of its whole tree, but for another
+// system's words.
 func (o *output) events(r drive.Run) iter.Seq2[event.Event, error] {
-	if o.json {
-		return r.Tree(context.Background(), o.deltas)
+	if o.words != "" {
+		return r.Events(context.Background(), true)
 	}
-	return r.Events(context.Background(), true)
+	return r.Tree(context.Background(), o.deltas || !o.json)
 }
 
 // view makes the view that the flags ask for. Progress goes through p.

@@ -30,9 +30,9 @@ type textView struct {
 	// open are the calls that a question comes about once what is shown is written.
 	open []string
 
-	position string
-	// steps are those of a workflow.
+	// steps are those of a workflow, and work is what all runs do now.
 	steps steps
+	work  activity
 }
 
 func newTextView(out io.Writer, p *printer, answer screen, after int64, pawl string) *textView {
@@ -62,6 +62,10 @@ func sameStream(a, b io.Writer) bool {
 
 func (v *textView) show(e event.Event) error {
 	v.follow(e)
+	if !v.ofRoot(e) {
+		v.ofChild(e)
+		return nil
+	}
 	asking, gated := e.Data.(event.Asking)
 	if gated {
 		v.open = append(v.open, asking.Question().ID)
@@ -71,8 +75,8 @@ func (v *textView) show(e event.Event) error {
 	}
 	defer v.toldOfOpen()
 	v.listen(e)
-	if what, changed := v.status(e); changed {
-		v.live(what)
+	if _, text := e.Data.(event.Text); v.work.told && !text { // a text is the live line itself
+		v.live(v.work.root.doing)
 	}
 	v.stepNotes(e)
 	if gated && v.p.asks {
@@ -93,6 +97,10 @@ func (v *textView) show(e event.Event) error {
 // notes are the lines about an event. On a terminal the model's text has its own way
 // there, and a failed command shows more of what it wrote.
 func (v *textView) notes(e event.Event) []note {
+	switch e.Data.(type) {
+	case event.RunParked, event.RunCompleted:
+		return append(v.work.files(), progress(e, &v.next)...)
+	}
 	if v.text == nil {
 		return progress(e, &v.next)
 	}
@@ -108,21 +116,39 @@ func (v *textView) notes(e event.Event) []note {
 		v.text.whole(llm.Parts(d.Parts).Text())
 		return hosted(llm.Parts(d.Parts))
 	case event.ToolResult:
-		return append(progress(e, &v.next), excerpt(d, v.p.screen.width())...)
+		return append(append(progress(e, &v.next), excerpt(d, v.p.screen.width())...), v.unasked()...)
 	}
 	return progress(e, &v.next)
+}
+
+// unasked is the change of a file by the call that just ended, where no person has seen
+// it in a question.
+func (v *textView) unasked() []note {
+	if v.work.edit == nil || v.work.edit.asked {
+		return nil
+	}
+	return v.work.edit.shown(v.p.screen.width() - 1)
+}
+
+// ofChild shows of an event of a run below the one shown what it changed.
+func (v *textView) ofChild(e event.Event) {
+	if v.text == nil || v.work.edit == nil || v.work.edit.asked {
+		return
+	}
+	v.p.line(green, "  ✓ "+firstLine(v.work.called(v.work.edit.by), 40)+" changed "+onOneLine(v.work.edit.Path))
+	for _, l := range v.unasked() {
+		v.p.line(l.style, l.text)
+	}
 }
 
 // stepNotes tell of the steps of a workflow: in a tree that is drawn again and again
 // where that can be, else in a line for each that begins or ends.
 func (v *textView) stepNotes(e event.Event) {
 	if v.p.screen.live {
+		if len(v.steps.lines)+len(v.work.order) > 0 {
+			v.p.shows(v.tree)
+		}
 		switch d := e.Data.(type) {
-		case event.RunStarted:
-			if len(v.steps.lines) > 0 {
-				v.p.shows(v.tree)
-			}
-			return
 		case event.RunParked, event.RunCompleted:
 			v.p.settle()
 			return
@@ -153,7 +179,7 @@ func (v *textView) tree() []note {
 	if now := v.p.now(); now.After(v.steps.now) {
 		v.steps.now = now
 	}
-	return v.steps.tree(min(mostSteps, v.p.screen.height()-3))
+	return v.steps.tree(min(mostSteps, v.p.screen.height()-3), inkFor(v.p.screen), &v.work)
 }
 
 // toldOfOpen lets the questions come of which all that led to them is written.
@@ -172,12 +198,15 @@ func (v *textView) end() error {
 	return nil
 }
 
+// live shows what the run does, and before it where it is and what it has cost.
 func (v *textView) live(what string) {
 	if what == "" {
 		v.p.live("", "")
 		return
 	}
-	v.p.live(v.position+" · ", what)
+	w := *v.work.root
+	w.doing = ""
+	v.p.live(w.said(inkFor(v.p.screen), true)+" · "+what, "")
 }
 
 // printAnswer prints what the run was for, unless it was the last that stood on the
@@ -208,33 +237,22 @@ func (v *textView) listen(e event.Event) {
 	}
 }
 
-// follow keeps what the live line shows beside what goes on: where the run is.
-func (v *textView) follow(e event.Event) {
-	v.next.add(e.Data)
-	v.p.changes(func() { v.steps.add(&e) })
-	switch d := e.Data.(type) {
-	case event.RunStarted:
-		v.waits = v.p.cannotAsk && waits(d.Config)
-	case event.CycleStart:
-		v.position = position(d)
-	}
-}
+// ofRoot reports whether an event is of the run shown, and not of one below it.
+func (v *textView) ofRoot(e event.Event) bool { return v.work.at(e.Run) == v.work.root }
 
-// status is what goes on after an event, where that changes it; "" for nothing.
-func (v *textView) status(e event.Event) (what string, changed bool) {
-	switch d := e.Data.(type) {
-	case event.CycleStart, event.ModelRequested:
-		return "waiting for the model", true
-	case event.Reasoning:
-		return "thinking", true
-	case event.ToolCallDelta:
-		return "preparing " + d.Tool, true
-	case event.ToolStarted:
-		return "running a tool", true
-	case event.ToolRetrying, event.ModelRetrying:
-		return "waiting to try again", true
-	case event.ModelResponse, event.Asking, event.RunParked, event.RunCompleted:
-		return "", true
+// follow keeps what the live lines show.
+func (v *textView) follow(e event.Event) {
+	v.p.changes(func() {
+		v.work.add(&e)
+		if v.ofRoot(e) {
+			v.steps.add(&e)
+			v.work.byName = v.steps.ledger != nil
+		}
+	})
+	if v.ofRoot(e) {
+		v.next.add(e.Data)
 	}
-	return "", false
+	if d, ok := e.Data.(event.RunStarted); ok && v.ofRoot(e) {
+		v.waits = v.p.cannotAsk && waits(d.Config)
+	}
 }
