@@ -27,9 +27,8 @@ type live struct {
 type deltaSource struct {
 	deltaRedactor *deltaRedactor
 	closed        bool
-	// begun says that there was a delta, whether anybody listened, and told that somebody
-	// was told of one.
-	begun, told bool
+	// begun says that there was a delta.
+	begun bool
 	// streamed counts the bytes of all its deltas, whether anybody listened.
 	streamed atomic.Int64
 }
@@ -41,18 +40,16 @@ func (l *live) commit(seq, pos int64) {
 	l.seq, l.pos = seq, pos
 }
 
-// say hands out a delta of a model call that is under way, if anybody wants it: it
-// is not even made where nobody listens.
-func (l *live) say(v *deltaSource, cycle int, data func() event.Data) {
+// say hands out a delta of a model call that is under way.
+func (l *live) say(v *deltaSource, cycle int, data event.Data) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	first := !v.begun
-	v.begun = true
-	if v.closed || !l.source.Wanted() {
+	if v.closed {
 		return
 	}
-	v.told = true
-	l.send(cycle, data(), first)
+	first := !v.begun
+	v.begun = true
+	l.send(cycle, data, first)
 }
 
 func (l *live) send(cycle int, data event.Data, first bool) {
@@ -65,6 +62,7 @@ func (l *live) end(v *deltaSource) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	v.closed = true
+	l.source.Forget()
 }
 
 // recall takes back what a source told so far. It goes on anew.
@@ -74,10 +72,10 @@ func (l *live) recall(v *deltaSource, cycle, attempt int) {
 	if v.closed {
 		return
 	}
-	if v.told {
+	if v.begun {
 		l.send(cycle, event.TextReset{Attempt: attempt}, false)
 	}
-	v.begun, v.told = false, false
+	v.begun = false
 }
 
 // retract ends a source and, where it told something, says that this is void.
@@ -85,7 +83,7 @@ func (l *live) retract(v *deltaSource, cycle, attempt int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	v.closed = true
-	if v.told {
+	if v.begun {
 		l.send(cycle, event.TextReset{Attempt: attempt}, false)
 	}
 }

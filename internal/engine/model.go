@@ -158,11 +158,10 @@ func (env *environment) publishResponse(resp *llm.Response, attempt, cycle int, 
 	}
 }
 
-// teller publishes deltas of one attempt, which are not even built where nobody
-// listens.
+// teller publishes deltas of one attempt.
 func (env *environment) teller(v *deltaSource, cycle, attempt int) func(llm.Delta) {
 	return func(delta llm.Delta) {
-		env.live.say(v, cycle, func() event.Data { return liveData(delta, attempt) })
+		env.live.say(v, cycle, liveData(delta, attempt))
 	}
 }
 

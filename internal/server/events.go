@@ -28,7 +28,7 @@ type hearing struct {
 // watching is what a stream of a run's events has.
 type watching struct {
 	Tree   bool   `json:"tree,omitempty" jsonschema:"also the events of all runs below it, in the order of pos"`
-	Deltas bool   `json:"deltas,omitempty" jsonschema:"in a stream, also live events, which have no pos, of runs that this server drives"`
+	Deltas bool   `json:"deltas,omitempty" jsonschema:"in a stream, also live events, which have no pos, of runs that this server drives; in the middle of an answer they begin with its text so far"`
 	Format string `json:"format,omitempty" jsonschema:"the words of a stream: pawl, unless this says ag-ui"`
 }
 

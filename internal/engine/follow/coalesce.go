@@ -1,7 +1,5 @@
 package follow
 
-import "github.com/pawlrun/pawl/event"
-
 // Coalesce joins live events of which each goes on where the one before it ended, so
 // that what comes at once is told at once. It changes the events that it is given.
 func Coalesce(events []Event) []Event {
@@ -17,28 +15,9 @@ func Coalesce(events []Event) []Event {
 
 // joined adds a live event to the one before it, where it goes on with that.
 func joined(before, e *Event) bool {
-	if before.Run != e.Run || before.Seq > 0 {
+	if before.Run != e.Run || before.Seq > 0 || !continues(before.Data, e.Data) {
 		return false
 	}
-	switch d := e.Data.(type) {
-	case event.Text:
-		if b, ok := before.Data.(event.Text); ok && b.Attempt == d.Attempt && b.Index == d.Index {
-			b.Text += d.Text
-			before.Data = b
-			return true
-		}
-	case event.Reasoning:
-		if b, ok := before.Data.(event.Reasoning); ok && b.Attempt == d.Attempt && b.Index == d.Index {
-			b.Text += d.Text
-			before.Data = b
-			return true
-		}
-	case event.ToolCallDelta:
-		if b, ok := before.Data.(event.ToolCallDelta); ok && b.Attempt == d.Attempt && b.Index == d.Index && d.Tool == "" {
-			b.Text += d.Text
-			before.Data = b
-			return true
-		}
-	}
-	return false
+	before.Data = withText(before.Data, textOf(before.Data)+textOf(e.Data))
+	return true
 }

@@ -82,6 +82,8 @@ type Event struct {
 	// the pos of that. mid says that it is not the first of its attempt.
 	after, behind int64
 	mid           bool
+	// nth counts the live events of a tree.
+	nth int64
 	// size is how many bytes a durable one has as it is stored.
 	size int
 	// encoded is shared by all who were handed the event; nil where it was read for

@@ -6,6 +6,8 @@ import "github.com/pawlrun/pawl/event"
 type Source struct {
 	follower *Follower
 	topic    *topic
+	// said is the topic's.
+	said soFar
 }
 
 // Place is where a live event stands: behind which durable event of its run, and
@@ -19,19 +21,25 @@ type Place struct {
 func (f *Follower) Source(root string) *Source {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return &Source{follower: f, topic: f.take(root)}
+	s := &Source{follower: f, topic: f.take(root)}
+	s.topic.enter(s)
+	return s
 }
 
-// Wanted reports whether anybody wants live events of the tree.
-func (s *Source) Wanted() bool { return s.topic.liveSubs.Load() > 0 }
-
-// Say hands out a live event. It never waits for a reader.
+// Say hands out a live event, and keeps what an answer says so far for those who come in
+// the middle of it. It never waits for a reader.
 func (s *Source) Say(e event.Event, at Place) {
-	s.topic.say(Event{Event: e, after: at.Seq, behind: at.Pos, mid: !at.First})
+	s.topic.say(s, Event{Event: e, after: at.Seq, behind: at.Pos, mid: !at.First})
 }
+
+// Forget gives up what was kept of an answer, because it is whole.
+func (s *Source) Forget() { s.topic.forget(s) }
 
 // Close ends the source.
-func (s *Source) Close() { s.follower.drop(s.topic) }
+func (s *Source) Close() {
+	s.topic.exit(s)
+	s.follower.drop(s.topic)
+}
 
 // Durable is an event that this process has committed, with how many bytes it has as
 // it is stored.

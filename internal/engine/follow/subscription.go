@@ -47,6 +47,9 @@ type Subscription struct {
 	more bool
 	most int
 
+	// soFar is what the answers under way say up to the place of the subscription.
+	soFar []Event
+
 	// The rest is the topic's. next is the number of the event to read next.
 	next   int64
 	asleep bool
@@ -186,6 +189,7 @@ func (s *Subscription) readOn(ctx context.Context) error {
 	if s.lost {
 		s.lose()
 	}
+	s.catchUpLive()
 	s.topic.settle(s)
 	return nil
 }
@@ -272,10 +276,11 @@ type told struct {
 	last int64
 	// spoken is the attempt of which something was given since then, 0 for none, and
 	// said the last of that. torn says that something of it is missing, so that the
-	// rest would only mislead.
+	// rest would only mislead. nth is the number of the last live event that was given.
 	spoken int
 	said   Event
 	torn   bool
+	nth    int64
 }
 
 // pass notes a durable event, behind which nothing of an attempt before it counts.
@@ -288,7 +293,7 @@ func (s *Subscription) pass(e *Event) {
 		return
 	}
 	if of := s.told[e.Run]; of != nil {
-		*of = told{last: e.Seq}
+		*of = told{last: e.Seq, nth: of.nth}
 		return
 	}
 	s.told[e.Run] = &told{last: e.Seq}
@@ -302,7 +307,7 @@ func (s *Subscription) overtake(e *Event) {
 		return
 	}
 	s.out = append(s.out, of.reset())
-	*of = told{last: e.Seq}
+	*of = told{last: e.Seq, nth: of.nth}
 }
 
 // reset is the event that takes back what was given of an attempt.
@@ -312,39 +317,68 @@ func (of *told) reset() Event {
 	return e
 }
 
-// givesLive reports whether a live event is to be given, and notes it.
-func (s *Subscription) givesLive(e *Event) bool {
+// toldOf is what was given of the run of a live event, nil where its live events are
+// not wanted.
+func (s *Subscription) toldOf(e *Event) *told {
 	switch {
 	case !s.query.Deltas, !s.query.Tree && e.Run != s.row.ID, s.below != nil && !s.below[e.Run]:
-		return false
+		return nil
 	}
 	of := s.told[e.Run]
 	if of == nil {
 		of = &told{last: e.after}
 		s.told[e.Run] = of
 	}
-	if e.after < of.last || of.torn {
+	return of
+}
+
+// givesLive reports whether a live event is to be given, and notes it.
+func (s *Subscription) givesLive(e *Event) bool {
+	of := s.toldOf(e)
+	if of == nil || e.after < of.last || e.nth <= of.nth || of.torn {
 		return false
 	}
-	attempt := 0
-	switch d := e.Data.(type) {
-	case event.Text:
-		attempt = d.Attempt
-	case event.Reasoning:
-		attempt = d.Attempt
-	case event.ToolCallDelta:
-		attempt = d.Attempt
-	case event.TextReset:
+	if _, reset := e.Data.(event.TextReset); reset {
 		spoke := of.spoken > 0
 		of.spoken = 0
 		return spoke
 	}
+	attempt := attemptOf(e.Data)
 	if e.mid && of.spoken != attempt {
 		of.torn = true
 		return false
 	}
-	of.spoken, of.said = attempt, *e
+	of.spoken, of.said, of.nth = attempt, *e, e.nth
 	return true
+}
+
+// catchUpLive gives what the answers under way say so far, as far as no durable event
+// has replaced it.
+func (s *Subscription) catchUpLive() {
+	for i := range s.soFar {
+		e := &s.soFar[i]
+		of := s.toldOf(e)
+		if of == nil || e.after < of.last {
+			continue
+		}
+		of.torn, of.spoken, of.said, of.nth = false, attemptOf(e.Data), *e, e.nth
+		of.said.Data = nil
+		s.out = append(s.out, *e)
+	}
+	s.soFar = nil
+}
+
+// attemptOf is the attempt of a delta.
+func attemptOf(d event.Data) int {
+	switch d := d.(type) {
+	case event.Text:
+		return d.Attempt
+	case event.Reasoning:
+		return d.Attempt
+	case event.ToolCallDelta:
+		return d.Attempt
+	}
+	return 0
 }
 
 // lose has the reader drop what has a hole. The whole is in the durable event that

@@ -3,7 +3,6 @@ package follow
 import (
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -28,16 +27,19 @@ type topic struct {
 	root string
 	// users counts subscriptions and sources; it is the follower's.
 	users int
-	// liveSubs counts the subscriptions that want live events, so that nobody makes
-	// them for none.
-	liveSubs atomic.Int32
 
-	mu    sync.Mutex
-	subs  []*Subscription
-	buf   []Event
-	first int64 // number of buf[0]
-	bytes int   // of the durable events in buf
-	limit int
+	mu   sync.Mutex
+	subs []*Subscription
+	// liveSubs counts the subscriptions that want live events, and lives are how many of
+	// those there were.
+	liveSubs int
+	lives    int64
+	// sources are the runs that this process drives.
+	sources []*Source
+	buf     []Event
+	first   int64 // number of buf[0]
+	bytes   int   // of the durable events in buf
+	limit   int
 	// pos is that of the last event that was handed out here, and held are live
 	// events that wait for the durable one which they follow.
 	pos  int64
@@ -65,7 +67,7 @@ func (t *topic) subscribe(s *Subscription, pos int64) {
 	}
 	t.subs = append(t.subs, s)
 	if s.query.Deltas {
-		t.liveSubs.Add(1)
+		t.liveSubs++
 	}
 }
 
@@ -74,11 +76,29 @@ func (t *topic) unsubscribe(s *Subscription) {
 	defer t.mu.Unlock()
 	t.subs = slices.DeleteFunc(t.subs, func(other *Subscription) bool { return other == s })
 	if s.query.Deltas {
-		t.liveSubs.Add(-1)
+		t.liveSubs--
 	}
 	if len(t.subs) == 0 {
 		t.first, t.buf, t.held, t.bytes = t.end(), nil, nil, 0
 	}
+}
+
+func (t *topic) enter(s *Source) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.sources = append(t.sources, s)
+}
+
+func (t *topic) exit(s *Source) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.sources = slices.DeleteFunc(t.sources, func(other *Source) bool { return other == s })
+}
+
+func (t *topic) forget(s *Source) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s.said = soFar{}
 }
 
 // hand adds durable events up to a pos. One that is empty could not be decoded, or
@@ -114,11 +134,14 @@ func (t *topic) release(pos int64) {
 
 // say adds a live event. One that follows a durable event which was not handed out
 // yet waits for that.
-func (t *topic) say(e Event) {
+func (t *topic) say(from *Source, e Event) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.lives++
+	e.nth = t.lives
+	from.said.add(&e)
 	switch {
-	case len(t.subs) == 0:
+	case t.liveSubs == 0:
 		return
 	case e.behind <= t.pos && len(t.held) == 0:
 		t.add(e)
@@ -240,12 +263,18 @@ func (t *topic) settle(s *Subscription) {
 	t.rest(s)
 }
 
-// place sets from where a subscription reads.
+// place sets from where a subscription reads, and what was said so far before that.
 func (t *topic) place(s *Subscription, live bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	s.next = away
-	if live {
-		s.next = t.end()
+	s.next, s.soFar = away, nil
+	if !live {
+		return
+	}
+	s.next = t.end()
+	if s.query.Deltas {
+		for _, from := range t.sources {
+			s.soFar = from.said.events(s.soFar)
+		}
 	}
 }

@@ -1,0 +1,111 @@
+package follow
+
+import (
+	"strings"
+
+	"github.com/pawlrun/pawl/event"
+)
+
+const (
+	// soFarLimit is how many bytes of an answer under way are kept for readers that come
+	// in the middle of it, and pieceSize what a piece takes beside its text. A reader
+	// that comes in the middle of a longer answer gets the whole one with its event.
+	soFarLimit = 512 << 10
+	pieceSize  = 256
+)
+
+// soFar is what a run has said since the beginning of an attempt, joined as [Coalesce]
+// joins it. The zero value is that of no attempt.
+type soFar struct {
+	pieces []*piece
+	last   Event
+	size   int
+}
+
+// piece is a run of deltas of which each continues the one before it.
+type piece struct {
+	first Event
+	text  strings.Builder
+}
+
+// add adds a delta, or forgets all of it at a reset.
+func (f *soFar) add(e *Event) {
+	if _, reset := e.Data.(event.TextReset); reset || !e.mid {
+		*f = soFar{}
+		if reset {
+			return
+		}
+	} else if len(f.pieces) == 0 {
+		return // its beginning is not kept any more
+	}
+	text := textOf(e.Data)
+	if n := len(f.pieces); n == 0 || !continues(f.pieces[n-1].first.Data, e.Data) {
+		p := &piece{first: *e}
+		p.first.Data = withText(e.Data, "")
+		f.pieces = append(f.pieces, p)
+		f.size += pieceSize
+	}
+	f.pieces[len(f.pieces)-1].text.WriteString(text)
+	f.last = *e
+	f.last.Data = nil
+	if f.size += len(text); f.size > soFarLimit {
+		*f = soFar{}
+	}
+}
+
+// events are the pieces as live events, all at the place of the newest delta. They
+// share their text.
+func (f *soFar) events(to []Event) []Event {
+	for _, p := range f.pieces {
+		e := p.first
+		e.after, e.behind, e.nth = f.last.after, f.last.behind, f.last.nth
+		e.Data = withText(e.Data, p.text.String())
+		to = append(to, e)
+	}
+	return to
+}
+
+// textOf is the text of a delta.
+func textOf(d event.Data) string {
+	switch d := d.(type) {
+	case event.Text:
+		return d.Text
+	case event.Reasoning:
+		return d.Text
+	case event.ToolCallDelta:
+		return d.Text
+	}
+	return ""
+}
+
+// withText is a delta with another text.
+func withText(d event.Data, text string) event.Data {
+	switch d := d.(type) {
+	case event.Text:
+		d.Text = text
+		return d
+	case event.Reasoning:
+		d.Text = text
+		return d
+	case event.ToolCallDelta:
+		d.Text = text
+		return d
+	}
+	return d
+}
+
+// continues reports whether a delta goes on where the one before it ended.
+func continues(before, d event.Data) bool {
+	switch d := d.(type) {
+	case event.Text:
+		b, ok := before.(event.Text)
+		return ok && b.Attempt == d.Attempt && b.Index == d.Index
+	case event.Reasoning:
+		b, ok := before.(event.Reasoning)
+		return ok && b.Attempt == d.Attempt && b.Index == d.Index
+	case event.ToolCallDelta:
+		b, ok := before.(event.ToolCallDelta)
+		return ok && b.Attempt == d.Attempt && b.Index == d.Index && d.Tool == ""
+	}
+	return false
+}
