@@ -117,6 +117,9 @@ func bothSay() []same {
 func limits() []same {
 	elsewhere := map[string]string{"max_cycles": "max_cycles", "usd_per_run": "model_policy.budget.usd_per_run"}
 	var all []same
+	for _, key := range keysOf(reflect.TypeFor[spec.CommandTool](), "yaml", "tools.commands[].") {
+		all = append(all, same{key, "Tools", "", "", nil})
+	}
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[pawl.Limits]()) {
 		setting, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		key, file := "budgets."+setting, "budgets: {"+setting+": 9}"

@@ -46,6 +46,8 @@ type RunStarted struct {
 	// were when it began; a hook of which one has changed fails. Absent where a
 	// version wrote the event that pinned none.
 	HookFiles []HookFile `json:"hookFiles,omitempty"`
+	// Commands are the programs that the run offers as tools.
+	Commands []CommandTool `json:"commands,omitempty"`
 	// Confinement is what the sandbox holds, where there is one.
 	Confinement *Confinement `json:"confinement,omitempty"`
 	// Governance is [GovernanceExternal] of a run whose work another program does.

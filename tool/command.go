@@ -1,58 +1,38 @@
 package tool
 
 import (
-	"context"
+	"encoding/json"
+	"time"
 
 	"github.com/pawlrun/pawl/event"
 )
 
-// Command is a program that is to be run.
+// Command describes a program that is a tool. Package shell makes the [Tool] of
+// it, see its function ForCommand.
+//
+// The program reads the arguments of a call as JSON from its stdin, and what it
+// prints to stdout is the result. Exit code 0 says that the call succeeded, 2
+// that the program refuses it, and any other code that it failed; stderr is shown
+// with a refusal and with a failure. The variables PAWL_CALL_ID and
+// PAWL_IDEMPOTENCY_KEY hold the ID and the Key of the [Call].
 type Command struct {
+	Name        string
+	Description string
+	// Schema is as in [Tool].
+	Schema json.RawMessage
 	// Argv is the program and its arguments. No shell reads them.
 	Argv []string
-	// Env are variables of its environment beside the usual ones, as NAME=value.
+	// Effect is what running the same call twice would do; empty means
+	// [event.EffectAtMostOnce].
+	Effect event.Effect
+	// Risk and Labels are as in [Tool]. Without Labels the result is as trusted as that
+	// of a shell command.
+	Risk   event.Risk
+	Labels *event.Labels
+	// Timeout limits one attempt; 0 means [DefaultTimeout].
+	Timeout time.Duration
+	// Env are variables of the program's environment beside the usual ones, as
+	// NAME=value. The run takes a value out of the journal if the agent has it among
+	// its secrets.
 	Env []string
-	// Stdin is the program's input, nil for none.
-	Stdin []byte
-	// Facts are what the command was judged by, as in [Call].
-	Facts *event.Facts
-	// Sandbox says that the program may run only in the sandbox.
-	Sandbox bool
-	// Printed is called whenever the program has printed something; may be nil. It
-	// must return at once.
-	Printed func()
-	// Redact is as in [Call].
-	Redact func(text string) string
-}
-
-// Ended is how a command ended.
-type Ended struct {
-	// ExitCode is nil for a program that a signal ended, which Signal then names,
-	// and for one that was not started.
-	ExitCode *int
-	Signal   string
-	// Output is what it printed. Truncated says that some of it was dropped.
-	Output    string
-	Truncated bool
-	// Untrusted and Private are what the output is.
-	Untrusted bool
-	Private   bool
-	// Reached and Changed are as in [Result].
-	Reached []event.Reach
-	Changed []event.Change
-	// Stderr and Report are as in [event.CommandFinished].
-	Stderr string
-	Report *event.CommandReport
-}
-
-// Commands runs the commands that a run's machine asks for. It is safe for
-// concurrent use.
-type Commands interface {
-	// Facts returns what a command touches, and what its output is and can send,
-	// for policy. It may read the outside world and must not change it.
-	Facts(Command) (event.Facts, event.Labels)
-	// Run runs a command to its end. If ctx ends first, the program is stopped with
-	// everything that it started; the error is ctx's, and the result holds what is
-	// known. An [*Error] says why a command was not started.
-	Run(ctx context.Context, c Command) (Ended, error)
 }

@@ -100,6 +100,9 @@ func (c Command) environment() []string {
 	return append(shell.Environment(env), "PAWL_AGENT_DIR="+c.FileDir)
 }
 
+// Argv are the program and its arguments, with the paths of the file resolved.
+func (c Command) Argv() []string { return c.words() }
+
 func (c Command) words() []string {
 	if c.Line != "" {
 		return []string{"/bin/sh", "-c", c.Line}

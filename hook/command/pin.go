@@ -55,27 +55,29 @@ func (c Command) Pins() ([]Pin, error) {
 // and after it: one that was changed in between may have been heard in the other
 // one's place. Then it fails, so that a gate is closed. It is safe for concurrent use.
 func (c Command) Pinned(pins []Pin) func(context.Context, hook.Call) (hook.Answer, error) {
-	unchanged := func() error {
-		for _, p := range pins {
-			if err := p.check(); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
 	return func(ctx context.Context, told hook.Call) (hook.Answer, error) {
-		if err := unchanged(); err != nil {
+		if err := Unchanged(pins); err != nil {
 			return hook.Answer{}, err
 		}
 		said, err := c.Run(ctx, told)
 		if err == nil {
-			err = unchanged()
+			err = Unchanged(pins)
 		}
 		if err != nil {
 			return hook.Answer{}, err
 		}
 		return said, nil
 	}
+}
+
+// Unchanged returns an error if one of the files is not what it was.
+func Unchanged(pins []Pin) error {
+	for _, p := range pins {
+		if err := p.check(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // programs are the files that the command runs, by absolute names, and the

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -11,36 +12,79 @@ import (
 	"github.com/pawlrun/pawl/internal/files/kinds"
 	"github.com/pawlrun/pawl/internal/files/launch"
 	"github.com/pawlrun/pawl/internal/files/spec"
+	"github.com/pawlrun/pawl/tool"
 )
 
 // explain says what a file's policy would do with one call. The file and the
 // call may come in either order, because the flag reads well before both.
 func (a *app) explain(files []string, call string, o launch.Options, asJSON bool) error {
+	f, call, err := fileAndCall("--explain", files, call)
+	if err != nil {
+		return err
+	}
+	e, err := f.Explain(call, o)
+	switch {
+	case err != nil:
+		return a.cannotCall(f, err, asJSON)
+	case asJSON:
+		return a.printJSON(e)
+	}
+	_, err = io.WriteString(a.out, explanation(e))
+	return err
+}
+
+// fileAndCall reads the file of a flag that takes a file and a call.
+func fileAndCall(flag string, files []string, call string) (kinds.File, string, error) {
 	if len(files) != 1 {
-		return usagef("--explain takes one file and one call")
+		return kinds.File{}, "", usagef("%s takes one file and one call", flag)
 	}
 	file := files[0]
 	if isFile(call) && !isFile(file) {
 		file, call = call, file
 	}
 	if err := textual("CALL", call); err != nil {
-		return err
+		return kinds.File{}, "", err
 	}
 	f, err := kinds.Read(file)
 	if err != nil {
-		return usagef("%v", err)
+		return kinds.File{}, "", usagef("%v", err)
 	}
-	e, err := f.Explain(call, o)
-	var problems spec.Errors
-	switch {
-	case errors.As(err, &problems):
-		return a.reportChecked([]checked{{File: file, Errors: problems, Warnings: []spec.Problem{}}}, asJSON)
-	case err != nil:
-		return usagef("%v", err)
-	case asJSON:
-		return a.printJSON(e)
+	return f, call, nil
+}
+
+// cannotCall reports why a file or a call is wrong.
+func (a *app) cannotCall(f kinds.File, err error, asJSON bool) error {
+	if problems, ok := errors.AsType[spec.Errors](err); ok {
+		return a.reportChecked([]checked{{File: f.Path, Errors: problems, Warnings: []spec.Problem{}}}, asJSON)
 	}
-	_, err = io.WriteString(a.out, explanation(e))
+	return usagef("%v", err)
+}
+
+// callProgram runs one call of a file's program, outside a run.
+func (a *app) callProgram(ctx context.Context, files []string, call string, o launch.Options, asJSON bool) error {
+	f, call, err := fileAndCall("--call", files, call)
+	if err != nil {
+		return err
+	}
+	r, err := f.Call(ctx, call, o)
+	if refused, ok := errors.AsType[*tool.Error](err); ok {
+		r.IsError, r.ErrorType, r.Output = true, refused.Type, tool.ErrorOutput(refused.Type, refused.Message, r.Output)
+	} else if err != nil {
+		return a.cannotCall(f, err, asJSON)
+	}
+	if asJSON {
+		err = a.printJSON(struct {
+			OK        bool            `json:"ok"`
+			Output    string          `json:"output"`
+			ErrorType event.ErrorType `json:"errorType,omitempty"`
+			ExitCode  *int            `json:"exitCode,omitempty"`
+		}{!r.IsError, r.Output, r.ErrorType, r.ExitCode})
+	} else {
+		err = a.printf("%s\n", harmless(strings.TrimSuffix(r.Output, "\n")))
+	}
+	if err == nil && r.IsError {
+		err = withCode(exitFailed)
+	}
 	return err
 }
 

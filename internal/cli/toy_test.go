@@ -84,11 +84,11 @@ func toyAgent() engine.Env {
 // toyMake runs the toy's program.
 type toyMake struct{}
 
-func (toyMake) Facts(tool.Command) (event.Facts, event.Labels) {
+func (toyMake) Facts(tool.Invocation) (event.Facts, event.Labels) {
 	return event.Facts{Risk: event.RiskRead}, event.Labels{}
 }
 
-func (toyMake) Run(context.Context, tool.Command) (tool.Ended, error) {
+func (toyMake) Run(context.Context, tool.Invocation) (tool.Ended, error) {
 	return tool.Ended{ExitCode: new(int)}, nil
 }
 

@@ -118,8 +118,8 @@ func ranOtherwise(commands tool.Commands, a machine.RunCommand) bool {
 	return err != nil || !slices.Equal(now.Runs, a.Verdict.Facts.Runs)
 }
 
-func toRun(a machine.RunCommand) tool.Command {
-	return tool.Command{Argv: slices.Clone(a.Argv), Env: slices.Clone(a.Env), Stdin: slices.Clone(a.Stdin)}
+func toRun(a machine.RunCommand) tool.Invocation {
+	return tool.Invocation{Argv: slices.Clone(a.Argv), Env: slices.Clone(a.Env), Stdin: slices.Clone(a.Stdin)}
 }
 
 // errIdle is the cause when a command has printed nothing for too long.
@@ -153,7 +153,7 @@ func (cs *calls) runCommand(work context.Context, a machine.RunCommand) {
 }
 
 // runIn runs a command in its place.
-func (env *environment) runIn(ctx context.Context, a machine.RunCommand, c tool.Command) (tool.Ended, error) {
+func (env *environment) runIn(ctx context.Context, a machine.RunCommand, c tool.Invocation) (tool.Ended, error) {
 	p, err := env.placeOf(ctx, a)
 	if err != nil {
 		return tool.Ended{}, err

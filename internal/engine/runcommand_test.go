@@ -51,16 +51,16 @@ func (c *commander) due() []machine.Action {
 
 // program plays all commands of a run, about which it is known that they change
 // nothing.
-type program func(ctx context.Context, c tool.Command) (tool.Ended, error)
+type program func(ctx context.Context, c tool.Invocation) (tool.Ended, error)
 
-func (p program) Facts(tool.Command) (event.Facts, event.Labels) {
+func (p program) Facts(tool.Invocation) (event.Facts, event.Labels) {
 	return event.Facts{Risk: event.RiskRead}, event.Labels{Private: true}
 }
 
-func (p program) Run(ctx context.Context, c tool.Command) (tool.Ended, error) { return p(ctx, c) }
+func (p program) Run(ctx context.Context, c tool.Invocation) (tool.Ended, error) { return p(ctx, c) }
 
 func exits(code int, output string) program {
-	return func(context.Context, tool.Command) (tool.Ended, error) {
+	return func(context.Context, tool.Invocation) (tool.Ended, error) {
 		return tool.Ended{ExitCode: &code, Output: output}, nil
 	}
 }
@@ -112,7 +112,7 @@ type intended struct {
 	r *commanded
 }
 
-func (i intended) Run(ctx context.Context, c tool.Command) (tool.Ended, error) {
+func (i intended) Run(ctx context.Context, c tool.Invocation) (tool.Ended, error) {
 	rows, err := i.r.store.Runs(ctx, journal.Filter{})
 	if err == nil && ctx.Err() == nil {
 		records, _ := i.r.store.Records(ctx, rows[0].ID, rows[0].Seq-1, 1)
@@ -157,11 +157,11 @@ func (r *commanded) settled(run *engine.Run) (started []event.CommandStarted, fi
 
 // What a command gives, and what keeps it from running to its end, is told apart.
 func TestHowACommandEndsIsItsSettlement(t *testing.T) {
-	waits := func(ctx context.Context, c tool.Command) (tool.Ended, error) {
+	waits := func(ctx context.Context, c tool.Invocation) (tool.Ended, error) {
 		<-ctx.Done()
 		return tool.Ended{Signal: "terminated", Output: "so far"}, ctx.Err()
 	}
-	ticks := func(ctx context.Context, c tool.Command) (tool.Ended, error) {
+	ticks := func(ctx context.Context, c tool.Invocation) (tool.Ended, error) {
 		for range 3 {
 			select {
 			case <-time.After(time.Minute):
@@ -181,15 +181,15 @@ func TestHowACommandEndsIsItsSettlement(t *testing.T) {
 		unstarted bool
 	}{
 		"an exit code":    {run: exits(3, "no"), want: event.CommandFinished{ExitCode: new(3), Output: "no"}},
-		"a signal":        {run: program(func(context.Context, tool.Command) (tool.Ended, error) { return tool.Ended{Signal: "killed"}, nil }), want: event.CommandFinished{Signal: "killed"}},
+		"a signal":        {run: program(func(context.Context, tool.Invocation) (tool.Ended, error) { return tool.Ended{Signal: "killed"}, nil }), want: event.CommandFinished{Signal: "killed"}},
 		"silence":         {run: program(ticks), command: machine.RunCommand{IdleLimit: 2 * time.Minute, WallLimit: time.Hour}, want: event.CommandFinished{Signal: "terminated", ErrorType: event.ErrorTimeout, Limit: event.LimitIdle, Output: "so far", DurationMs: 300_000}},
 		"its time is up":  {run: program(ticks), command: machine.RunCommand{IdleLimit: 2 * time.Minute, WallLimit: 150 * time.Second}, want: event.CommandFinished{Signal: "terminated", ErrorType: event.ErrorTimeout, Limit: event.LimitWall, Output: "so far", DurationMs: 150_000}},
 		"the run's is up": {run: program(waits), limits: budget.Limits{MaxWallSeconds: 90}, want: event.CommandFinished{Signal: "terminated", ErrorType: event.ErrorTimeout, Limit: "max_wall_time_seconds", Output: "so far", DurationMs: 90_000}},
-		"no program": {run: program(func(context.Context, tool.Command) (tool.Ended, error) {
+		"no program": {run: program(func(context.Context, tool.Invocation) (tool.Ended, error) {
 			return tool.Ended{}, errors.New("fork: no memory")
 		}), want: event.CommandFinished{ErrorType: event.ErrorNotStarted}},
-		"a panic": {run: program(func(context.Context, tool.Command) (tool.Ended, error) { panic("no") }), want: event.CommandFinished{ErrorType: event.ErrorPanic}},
-		"protected paths": {run: program(func(context.Context, tool.Command) (tool.Ended, error) {
+		"a panic": {run: program(func(context.Context, tool.Invocation) (tool.Ended, error) { panic("no") }), want: event.CommandFinished{ErrorType: event.ErrorPanic}},
+		"protected paths": {run: program(func(context.Context, tool.Invocation) (tool.Ended, error) {
 			return tool.Ended{ExitCode: new(0), Changed: []event.Change{{Path: ".git"}}}, nil
 		}), want: event.CommandFinished{ExitCode: new(0), ErrorType: event.ErrorProtected}},
 		"nobody to run it": {want: event.CommandFinished{ErrorType: event.ErrorUnavailable}, unstarted: true},
@@ -245,7 +245,7 @@ func TestTheOutputOfACommandIsBoundedAndRedacted(t *testing.T) {
 // A cancel ends the command first, and then the run.
 func TestACancelEndsTheCommand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newCommanded(t, machine.RunCommand{Argv: []string{"sleep"}, Effect: event.EffectIdempotent}, program(func(ctx context.Context, _ tool.Command) (tool.Ended, error) {
+		r := newCommanded(t, machine.RunCommand{Argv: []string{"sleep"}, Effect: event.EffectIdempotent}, program(func(ctx context.Context, _ tool.Invocation) (tool.Ended, error) {
 			<-ctx.Done()
 			return tool.Ended{Signal: "terminated"}, ctx.Err()
 		}))
@@ -280,12 +280,12 @@ func TestACommandThatWasCutOffRunsAgainWhereItMay(t *testing.T) {
 			t.Run(fmt.Sprint(cut, " ", effect), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					runs := 0
-					r := newCommanded(t, machine.RunCommand{Argv: []string{"make"}, Effect: effect}, program(func(ctx context.Context, _ tool.Command) (tool.Ended, error) {
+					r := newCommanded(t, machine.RunCommand{Argv: []string{"make"}, Effect: effect}, program(func(ctx context.Context, _ tool.Invocation) (tool.Ended, error) {
 						if runs++; runs == 1 {
 							<-ctx.Done()
 							return tool.Ended{Signal: "terminated"}, ctx.Err()
 						}
-						return exits(0, "done")(ctx, tool.Command{})
+						return exits(0, "done")(ctx, tool.Invocation{})
 					}))
 					run := r.start()
 					synctest.Wait()
@@ -317,7 +317,7 @@ func TestACommandThatWasCutOffRunsAgainWhereItMay(t *testing.T) {
 // one.
 func TestACancelSettlesACommandThatNobodyRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newCommanded(t, machine.RunCommand{Argv: []string{"make"}, Effect: event.EffectIdempotent}, program(func(ctx context.Context, _ tool.Command) (tool.Ended, error) {
+		r := newCommanded(t, machine.RunCommand{Argv: []string{"make"}, Effect: event.EffectIdempotent}, program(func(ctx context.Context, _ tool.Invocation) (tool.Ended, error) {
 			<-ctx.Done()
 			return tool.Ended{}, ctx.Err()
 		}))
@@ -471,7 +471,7 @@ func TestACommandThatPolicyAsksAboutIsAQuestion(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ran := 0
-				r := newCommanded(t, machine.RunCommand{Argv: []string{"make"}, Effect: event.EffectIdempotent, Step: "build"}, program(func(ctx context.Context, c tool.Command) (tool.Ended, error) {
+				r := newCommanded(t, machine.RunCommand{Argv: []string{"make"}, Effect: event.EffectIdempotent, Step: "build"}, program(func(ctx context.Context, c tool.Invocation) (tool.Ended, error) {
 					if ran++; ran == 1 && test.dies {
 						<-ctx.Done()
 						return tool.Ended{}, ctx.Err()
@@ -550,7 +550,7 @@ func (f *fragile) Next() []machine.Action {
 // A machine that breaks leaves no command unsettled.
 func TestAMachineThatBreaksLeavesNoCommandOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newCommanded(t, machine.RunCommand{Argv: []string{"make"}}, program(func(ctx context.Context, _ tool.Command) (tool.Ended, error) {
+		r := newCommanded(t, machine.RunCommand{Argv: []string{"make"}}, program(func(ctx context.Context, _ tool.Invocation) (tool.Ended, error) {
 			<-ctx.Done()
 			return tool.Ended{Signal: "terminated"}, ctx.Err()
 		}))

@@ -30,7 +30,10 @@ func TestAToyMachineStartsWaitsRunsEvaluatesAndGoesOnAfterEachCrash(t *testing.T
 				e := engine.New(store, toy.Machines, engine.Options{})
 				t.Cleanup(func() { _ = e.Close() })
 				ran := 0
-				check := program(func(ctx context.Context, c tool.Command) (tool.Ended, error) { ran++; return exits(0, "done")(ctx, c) })
+				check := program(func(ctx context.Context, c tool.Invocation) (tool.Ended, error) {
+					ran++
+					return exits(0, "done")(ctx, c)
+				})
 				env := engine.Env{Evaluate: toy.Evaluate, Commands: check, Children: map[string]engine.Child{toy.Helper: {
 					Begin: func(json.RawMessage) (event.RunStarted, engine.Env, error) {
 						fresh := newRig(t, store).turns(scripted.Turn{Text: "yes"}).priced(1, 1)

@@ -48,7 +48,7 @@ func (x *trees) Find(_ context.Context, name string) (*event.Worktree, error) {
 }
 
 func (x *trees) Commands(dir string) (tool.Commands, policy.Rules, func() error, error) {
-	run := program(func(context.Context, tool.Command) (tool.Ended, error) {
+	run := program(func(context.Context, tool.Invocation) (tool.Ended, error) {
 		x.mu.Lock()
 		defer x.mu.Unlock()
 		x.runs = append(x.runs, dir)

@@ -373,9 +373,11 @@ type programs struct {
 	process *process
 }
 
-func (programs) Facts(tool.Command) (event.Facts, event.Labels) { return event.Facts{}, event.Labels{} }
+func (programs) Facts(tool.Invocation) (event.Facts, event.Labels) {
+	return event.Facts{}, event.Labels{}
+}
 
-func (c programs) Run(ctx context.Context, cmd tool.Command) (tool.Ended, error) {
+func (c programs) Run(ctx context.Context, cmd tool.Invocation) (tool.Ended, error) {
 	if c.process.dead.Load() {
 		<-ctx.Done()
 		return tool.Ended{}, ctx.Err()

@@ -94,7 +94,7 @@ func (d *draft) byLuck(l *plan.Loop) {
 }
 
 // ran is how a program that does an iteration ends.
-func (c programs) ran(cmd tool.Command) tool.Ended {
+func (c programs) ran(cmd tool.Invocation) tool.Ended {
 	c.seen("program")
 	code := c.draw(6) / 5
 	e := tool.Ended{ExitCode: &code, Output: fmt.Sprint("text ", c.draw(10))}

@@ -80,11 +80,11 @@ type commands struct {
 }
 
 // Run implements [tool.Commands]. The task is the command's input.
-func (o commands) Run(ctx context.Context, c tool.Command) (tool.Ended, error) {
+func (o commands) Run(ctx context.Context, c tool.Invocation) (tool.Ended, error) {
 	if len(c.Stdin) == 0 {
 		return tool.Ended{}, &tool.Error{Type: event.ErrorInvalidArgs, Message: "there is no task for the program"}
 	}
-	p, err := o.Shell.Program(tool.Command{Argv: c.Argv})
+	p, err := o.Shell.Program(tool.Invocation{Argv: c.Argv})
 	if err != nil {
 		return tool.Ended{}, err
 	}

@@ -40,7 +40,7 @@ func run(t *testing.T, o external.Options, task string, argv ...string) (tool.En
 	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
-	return external.Commands(o).Run(ctx, tool.Command{Argv: argv, Stdin: []byte(task)})
+	return external.Commands(o).Run(ctx, tool.Invocation{Argv: argv, Stdin: []byte(task)})
 }
 
 func ends(t *testing.T, o external.Options, task string, argv ...string) tool.Ended {
@@ -130,7 +130,7 @@ echo '{"type":"result","subtype":"success","is_error":false,"result":"all of it"
 func TestWhatIsCutIsLookedThroughForSecretsBefore(t *testing.T) {
 	const secret = "sesame-open-the-door"
 	o := options(t)
-	c := tool.Command{Argv: []string{script(t, "printf '%s\\n' "+strings.Repeat("x", 100)+secret+strings.Repeat("y", 2038)+" >&2; exit 1")}, Stdin: []byte("x")}
+	c := tool.Invocation{Argv: []string{script(t, "printf '%s\\n' "+strings.Repeat("x", 100)+secret+strings.Repeat("y", 2038)+" >&2; exit 1")}, Stdin: []byte("x")}
 	c.Redact = func(text string) string { return strings.ReplaceAll(text, secret, "[a secret]") }
 	end, err := external.Commands(o).Run(t.Context(), c)
 	if err != nil || !strings.Contains(end.Stderr, "secret]yyy") || strings.Contains(end.Stderr, "door") {
@@ -189,7 +189,7 @@ func TestAProgramThatClosesItsOutputAndLivesOnIsStopped(t *testing.T) {
 	o.Variables = []string{"MARK=" + mark}
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	c := tool.Command{Argv: []string{script(t, `trap '' TERM; echo $$ > "$MARK"; echo said; exec >/dev/null 2>&1; while :; do sleep 1; done`)}, Stdin: []byte("x")}
+	c := tool.Invocation{Argv: []string{script(t, `trap '' TERM; echo $$ > "$MARK"; echo said; exec >/dev/null 2>&1; while :; do sleep 1; done`)}, Stdin: []byte("x")}
 	c.Printed = stop
 	end, err := external.Commands(o).Run(ctx, c)
 	if !errors.Is(err, context.Canceled) || end.Output != "said\n" || end.Signal != "killed" {
@@ -239,7 +239,7 @@ func TestAProgramThatIsBeingRunIsLeftAlone(t *testing.T) {
 	o := options(t)
 	mark := filepath.Join(t.TempDir(), "mark")
 	o.Variables = []string{"MARK=" + mark}
-	c := tool.Command{Argv: []string{script(t, `echo begun; while ! test -e "$MARK"; do sleep 0.01; done; echo done`)}, Stdin: []byte("x")}
+	c := tool.Invocation{Argv: []string{script(t, `echo begun; while ! test -e "$MARK"; do sleep 0.01; done; echo done`)}, Stdin: []byte("x")}
 	c.Printed = func() {
 		external.Commands(o)
 		if err := os.WriteFile(mark, nil, 0o600); err != nil {

@@ -19,13 +19,13 @@ func Commands(o Options) tool.Commands { return commands{o.withDefaults()} }
 type commands struct{ Options }
 
 // Facts implements [tool.Commands]: those of the argv as a command line.
-func (o commands) Facts(c tool.Command) (event.Facts, event.Labels) {
+func (o commands) Facts(c tool.Invocation) (event.Facts, event.Labels) {
 	facts := o.facts(line(c))
 	return facts, o.labels(nil, &facts)
 }
 
 // Run implements [tool.Commands].
-func (o commands) Run(ctx context.Context, c tool.Command) (tool.Ended, error) {
+func (o commands) Run(ctx context.Context, c tool.Invocation) (tool.Ended, error) {
 	now, labels := o.Facts(c)
 	if c.Facts != nil {
 		if err := asJudged(c.Facts, now); err != nil {
@@ -54,7 +54,7 @@ func (o commands) Run(ctx context.Context, c tool.Command) (tool.Ended, error) {
 }
 
 // line is a command as a shell would be told to run it.
-func line(c tool.Command) string {
+func line(c tool.Invocation) string {
 	words := make([]string, len(c.Argv))
 	for i, w := range c.Argv {
 		words[i] = quoted(w)
@@ -65,7 +65,7 @@ func line(c tool.Command) string {
 func quoted(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
 
 // process is what a command comes to here. An error says why it cannot be started.
-func (o Options) process(c tool.Command) (process, error) {
+func (o Options) process(c tool.Invocation) (process, error) {
 	refused := func(kind event.ErrorType, format string, args ...any) (process, error) {
 		return process{}, &tool.Error{Type: kind, Message: fmt.Sprintf(format, args...)}
 	}

@@ -48,16 +48,16 @@ func TestACommandIsItsWordsItsDirectoryItsInputAndItsEnd(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, c := range []struct {
-			command tool.Command
+			command tool.Invocation
 			want    tool.Ended
 		}{
-			{tool.Command{Argv: []string{"printf", "%s|", "a  b", "$HOME", "'", ";"}}, tool.Ended{ExitCode: new(0), Output: "a  b|$HOME|'|;|"}},
-			{tool.Command{Argv: []string{"sh", "-c", "echo out; echo err >&2; exit 3"}}, tool.Ended{ExitCode: new(3), Output: "out\nerr\n"}},
-			{tool.Command{Argv: []string{"sh", "-c", "kill -9 $$"}}, tool.Ended{Signal: "killed"}},
-			{tool.Command{Argv: []string{"below/say", "more"}}, tool.Ended{ExitCode: new(0), Output: "said more\n"}},
-			{tool.Command{Argv: []string{"cat"}}, tool.Ended{ExitCode: new(0)}},
-			{tool.Command{Argv: []string{"cat"}, Stdin: []byte("one\ntwo\n")}, tool.Ended{ExitCode: new(0), Output: "one\ntwo\n"}},
-			{tool.Command{Argv: []string{"true"}, Stdin: make([]byte, 1<<20)}, tool.Ended{ExitCode: new(0)}}, // nobody reads it
+			{tool.Invocation{Argv: []string{"printf", "%s|", "a  b", "$HOME", "'", ";"}}, tool.Ended{ExitCode: new(0), Output: "a  b|$HOME|'|;|"}},
+			{tool.Invocation{Argv: []string{"sh", "-c", "echo out; echo err >&2; exit 3"}}, tool.Ended{ExitCode: new(3), Output: "out\nerr\n"}},
+			{tool.Invocation{Argv: []string{"sh", "-c", "kill -9 $$"}}, tool.Ended{Signal: "killed"}},
+			{tool.Invocation{Argv: []string{"below/say", "more"}}, tool.Ended{ExitCode: new(0), Output: "said more\n"}},
+			{tool.Invocation{Argv: []string{"cat"}}, tool.Ended{ExitCode: new(0)}},
+			{tool.Invocation{Argv: []string{"cat"}, Stdin: []byte("one\ntwo\n")}, tool.Ended{ExitCode: new(0), Output: "one\ntwo\n"}},
+			{tool.Invocation{Argv: []string{"true"}, Stdin: make([]byte, 1<<20)}, tool.Ended{ExitCode: new(0)}}, // nobody reads it
 		} {
 			got, err := run.Run(t.Context(), c.command)
 			if err != nil {
@@ -77,14 +77,14 @@ func TestACommandThatCannotBeStartedSaysWhy(t *testing.T) {
 			t.Fatal(err)
 		}
 		for name, c := range map[string]struct {
-			command tool.Command
+			command tool.Invocation
 			kind    event.ErrorType
 		}{
-			"nothing":              {tool.Command{}, event.ErrorInvalidArgs},
-			"a NUL byte":           {tool.Command{Argv: []string{"echo", "a\x00b"}}, event.ErrorInvalidArgs},
-			"no such program":      {tool.Command{Argv: []string{"no-such-program"}}, event.ErrorNotStarted},
-			"no program":           {tool.Command{Argv: []string{"./text"}}, event.ErrorNotStarted},
-			"one judged otherwise": {tool.Command{Argv: []string{"touch", "x"}, Facts: &event.Facts{Commands: []event.Command{{ReadOnly: true}}}}, event.ErrorConflict},
+			"nothing":              {tool.Invocation{}, event.ErrorInvalidArgs},
+			"a NUL byte":           {tool.Invocation{Argv: []string{"echo", "a\x00b"}}, event.ErrorInvalidArgs},
+			"no such program":      {tool.Invocation{Argv: []string{"no-such-program"}}, event.ErrorNotStarted},
+			"no program":           {tool.Invocation{Argv: []string{"./text"}}, event.ErrorNotStarted},
+			"one judged otherwise": {tool.Invocation{Argv: []string{"touch", "x"}, Facts: &event.Facts{Commands: []event.Command{{ReadOnly: true}}}}, event.ErrorConflict},
 		} {
 			_, err := run.Run(t.Context(), c.command)
 			if failed, ok := errors.AsType[*tool.Error](err); !ok || failed.Type != c.kind {
@@ -100,7 +100,7 @@ func TestACommandIsStoppedWithAllThatItStarted(t *testing.T) {
 		_, gone := fifo(t, dir)
 		ctx, stop := context.WithCancel(t.Context())
 		printed := make(chan struct{}, 100)
-		c := tool.Command{Argv: []string{"sh", "-c", "sleep 300 3>fifo & exec 3>fifo; echo up; sleep 300"}, Printed: func() { printed <- struct{}{} }}
+		c := tool.Invocation{Argv: []string{"sh", "-c", "sleep 300 3>fifo & exec 3>fifo; echo up; sleep 300"}, Printed: func() { printed <- struct{}{} }}
 		go func() {
 			<-printed
 			stop()
@@ -121,12 +121,12 @@ func TestACommandIsJudgedByItsWordsAsACommandLine(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(dir, "below"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	facts, labels := run.Facts(tool.Command{Argv: []string{"rm", "-r", "a; echo"}})
+	facts, labels := run.Facts(tool.Invocation{Argv: []string{"rm", "-r", "a; echo"}})
 	want := []event.PathUse{{Path: "a; echo", Write: true, Tree: true}}
 	if diff := gocmp.Diff(want, facts.Paths); diff != "" || facts.Risk != event.RiskDelete || !facts.Unsandboxed || !labels.Private {
 		t.Errorf("%+v, %+v\n%s", facts, labels, diff)
 	}
-	if facts, _ := run.Facts(tool.Command{Argv: []string{"sh"}, Stdin: []byte("rm -r .")}); len(facts.Unclear) == 0 && facts.Risk == event.RiskRead {
+	if facts, _ := run.Facts(tool.Invocation{Argv: []string{"sh"}, Stdin: []byte("rm -r .")}); len(facts.Unclear) == 0 && facts.Risk == event.RiskRead {
 		t.Errorf("a script that nobody looks at is taken for %+v", facts)
 	}
 }
@@ -139,7 +139,7 @@ func TestACommandThatChangesWhatIsProtectedIsUndone(t *testing.T) {
 		t.Fatal(err)
 	}
 	run := shell.Commands(shell.Options{Dir: dir, Sandbox: boxOf(t, sandbox.Landlock, sandbox.Policy{Workspace: dir, Protected: gitAlone{}})})
-	got, err := run.Run(t.Context(), tool.Command{Argv: []string{"touch", ".git/hook"}})
+	got, err := run.Run(t.Context(), tool.Invocation{Argv: []string{"touch", ".git/hook"}})
 	if err != nil || len(got.Changed) != 1 || !got.Changed[0].Undone {
 		t.Errorf("it ended as %+v, %v", got, err)
 	}
@@ -151,7 +151,7 @@ func TestACommandThatChangesWhatIsProtectedIsUndone(t *testing.T) {
 // The system bounds how long a word may be.
 func TestACommandThatIsTooLongSaysSo(t *testing.T) {
 	commandsInEveryTier(t, func(t *testing.T, dir string, run tool.Commands) {
-		_, err := run.Run(t.Context(), tool.Command{Argv: []string{"true", strings.Repeat("x", 4<<20)}})
+		_, err := run.Run(t.Context(), tool.Invocation{Argv: []string{"true", strings.Repeat("x", 4<<20)}})
 		if failed, ok := errors.AsType[*tool.Error](err); !ok || failed.Type != event.ErrorInvalidArgs {
 			t.Error(err)
 		}

@@ -13,8 +13,8 @@ import (
 )
 
 // confine runs a program in a box.
-func confine(ctx context.Context, box *sandbox.Box, p process, grants []sandbox.Grant, out *outlet) (ended, error) {
-	got, stopped, err := spawnIn(ctx, box, p, grants, out)
+func confine(ctx context.Context, box *sandbox.Box, p process, grants []sandbox.Grant, out, errs *outlet) (ended, error) {
+	got, stopped, err := spawnIn(ctx, box, p, grants, out, errs)
 	end := ended{code: got.Code, signal: got.Signal, stopped: stopped, note: limitNote(got.Limit, box.Policy().Limits) + changeNote(got.Changed)}
 	for _, r := range got.Reached {
 		end.reached = append(end.reached, event.Reach{Host: r.Host, Port: int(r.Port), Denied: r.Denied, Count: r.Count})

@@ -15,8 +15,9 @@ type ended struct {
 	signal syscall.Signal
 	// stopped says that it was told to end.
 	stopped bool
-	// out is what it printed.
-	out *headTail
+	// out is what it printed, errs what it printed to its stderr: the same where that
+	// is not kept apart.
+	out, errs *headTail
 	// note is what the model is told besides.
 	note string
 	// reached are the machines that it asked for.

@@ -31,7 +31,7 @@ type Program struct {
 }
 
 // Program is a command as a program that runs outside of every sandbox.
-func (o Options) Program(c tool.Command) (Program, error) {
+func (o Options) Program(c tool.Invocation) (Program, error) {
 	p, err := o.withDefaults().process(c)
 	return Program{Words: p.argv, Dir: p.dir, Env: p.env, Input: p.input}, err
 }

@@ -18,6 +18,8 @@ const (
 	// is whole, beyond it head and tail are, so that a command which
 	// prints gigabytes costs no more memory and no more room in the journal.
 	MaxOutput = 16 << 20
+	// maxErrors bounds what is kept of a stderr that is kept apart.
+	maxErrors = 64 << 10
 	// termGrace is how long a command that is stopped may clean up.
 	termGrace = 2 * time.Second
 	// drainGrace is how long the output of what a command left in the
@@ -30,7 +32,7 @@ func (o Options) run(ctx context.Context, c tool.Call, a args) (tool.Result, err
 	if err := o.check(a); err != nil {
 		return tool.Result{}, err
 	}
-	end, err := o.execute(ctx, tool.Command{Argv: []string{"/bin/sh", "-c", a.Command}, Facts: c.Facts, Sandbox: c.Sandbox})
+	end, err := o.execute(ctx, tool.Invocation{Argv: []string{"/bin/sh", "-c", a.Command}, Facts: c.Facts, Sandbox: c.Sandbox})
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -100,7 +102,7 @@ func (o Options) startError(err error) error {
 
 // execute runs a command to its end, or until ctx ends. All that this package
 // starts for a run comes through here.
-func (o Options) execute(ctx context.Context, c tool.Command) (end ended, err error) {
+func (o Options) execute(ctx context.Context, c tool.Invocation) (end ended, err error) {
 	if err := ctx.Err(); err != nil {
 		return ended{}, err
 	}
@@ -118,18 +120,27 @@ func (o Options) execute(ctx context.Context, c tool.Command) (end ended, err er
 		return ended{}, err
 	}
 	defer out.close()
+	errs, complaints := out, printed
+	if c.Apart {
+		complaints = newHeadTail(maxErrors)
+		complaints.written = c.Printed
+		if errs, err = newOutlet(complaints, drainGrace); err != nil {
+			return ended{}, err
+		}
+		defer errs.close()
+	}
 	switch {
 	case o.boxed(c.Sandbox):
-		end, err = confine(ctx, o.Sandbox, p, o.grants(c.Facts), out)
+		end, err = confine(ctx, o.Sandbox, p, o.grants(c.Facts), out, errs)
 	case o.Bare != nil:
-		end, err = confine(ctx, o.Bare, p, nil, out)
+		end, err = confine(ctx, o.Bare, p, nil, out, errs)
 	default:
-		end, err = spawn(ctx, p, out, out)
+		end, err = spawn(ctx, p, out, errs)
 	}
 	if err != nil {
 		return ended{}, o.startError(err)
 	}
-	end.out = printed
+	end.out, end.errs = printed, complaints
 	return end, nil
 }
 

@@ -55,8 +55,12 @@ func spawn(ctx context.Context, p process, stdout, stderr *outlet) (ended, error
 
 // spawnIn is [spawn] in a box. What the program leaves behind is killed with it,
 // wherever it went.
-func spawnIn(ctx context.Context, box *sandbox.Box, p process, grants []sandbox.Grant, out *outlet) (end sandbox.End, stopped bool, err error) {
+func spawnIn(ctx context.Context, box *sandbox.Box, p process, grants []sandbox.Grant, out, errs *outlet) (end sandbox.End, stopped bool, err error) {
 	c := sandbox.Command{Args: p.argv, Dir: p.dir, Env: p.env, Output: out.w, Grants: grants}
+	outs := []*outlet{out}
+	if errs != out {
+		c.Errors, outs = errs.w, append(outs, errs)
+	}
 	if p.input != nil {
 		r, w, err := os.Pipe()
 		if err != nil {
@@ -68,16 +72,22 @@ func spawnIn(ctx context.Context, box *sandbox.Box, p process, grants []sandbox.
 		feed(w, p.input)
 	}
 	started, err := box.Start(c)
-	out.start()
+	for _, o := range outs {
+		o.start()
+	}
 	if err != nil {
 		return sandbox.End{}, false, err
 	}
 	stopped = await(ctx, started)
-	out.settle()
+	for _, o := range outs {
+		o.settle()
+	}
 	end, err = started.Wait()
 	// Without a sandbox a command may kill its supervisor, and what it left then
 	// keeps the other end.
-	out.finish(termGrace)
+	for _, o := range outs {
+		o.finish(termGrace)
+	}
 	return end, stopped, err
 }
 

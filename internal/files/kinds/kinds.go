@@ -24,6 +24,7 @@ import (
 	"github.com/pawlrun/pawl/internal/rules/plan"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/tool"
 )
 
 // All are the kinds. A file is of the one that recognises it; what none does the
@@ -102,6 +103,14 @@ func (f File) Explain(call string, o launch.Options) (launch.Explanation, error)
 		return launch.Explanation{}, cannot(f.Kind, "makes no calls that could be explained")
 	}
 	return f.Kind.Explain(f.File, call, o)
+}
+
+// Call is that of the file's kind, see [launch.Kind].
+func (f File) Call(ctx context.Context, call string, o launch.Options) (tool.Result, error) {
+	if f.Kind.Call == nil {
+		return tool.Result{}, cannot(f.Kind, "has no programs of its own; call those of its agents' files")
+	}
+	return f.Kind.Call(ctx, f.File, call, o)
 }
 
 // ErrCannot is returned for what runs of a kind cannot do.

@@ -18,6 +18,7 @@ import (
 	"github.com/pawlrun/pawl/internal/rules/policy"
 	"github.com/pawlrun/pawl/models"
 	"github.com/pawlrun/pawl/tool"
+	"github.com/pawlrun/pawl/tool/shell"
 	"github.com/pawlrun/pawl/tool/web"
 )
 
@@ -166,7 +167,7 @@ func (o Options) besideOthers(t spec.AgentTool, source string) (bool, error) {
 // own file, and what bounds the tree in money and time is the root's.
 func (o Options) below(t spec.AgentTool) Options {
 	o.BudgetUSD, o.NoBudget, o.MaxDepth, o.Limits, o.forAgents = nil, false, 0, o.forAgents, nil
-	o.Attachments, o.Vars, o.hookPins, o.started = nil, nil, nil, true
+	o.Attachments, o.Vars, o.hookPins, o.commandPins, o.started = nil, nil, nil, nil, true
 	return o
 }
 
@@ -234,6 +235,7 @@ func (o Options) declared(source string, on map[string]bool) (*tool.Set, error) 
 	if len(a.Tools.Provider) > 0 {
 		all = append(all, unknownTool("provider"))
 	}
+	all = append(all, o.commandTools(a, shell.Options{Dir: o.Workspace}, nil)...)
 	declare(all, a.Tools)
 	all = o.usable(a, all)
 	on[source] = true
@@ -269,7 +271,7 @@ func (o Options) usable(a *spec.Agent, all []tool.Tool) []tool.Tool {
 		c.tier = o.Sandbox.Tier()
 	}
 	for i := range all {
-		if _, declared := a.Tools.Labels.Of(all[i].Name); !declared && all[i].Name == shellTool && c.offline() {
+		if _, declared := a.Tools.Labels.Of(all[i].Name); !declared && all[i].Sandboxed && all[i].Labels == nil && o.offlineTool(a, c, all[i].Name) {
 			all[i].Labels, all[i].LabelsFor = &event.Labels{Private: true}, nil
 		}
 	}
@@ -287,9 +289,9 @@ func (o Options) writes(source string, on map[string]bool) (bool, error) {
 	p := a.Tools.Permissions
 	reads := a.Tools.Mode == string(policy.ModePlan) ||
 		p != nil && (p.Filesystem == string(policy.FilesystemNone) || p.Filesystem == string(policy.FilesystemReadOnly))
-	if a.External() != nil || !reads && !a.StartsOthers() && slices.ContainsFunc(o.tree.builtin(), func(t tool.Tool) bool {
+	if a.External() != nil || !reads && !a.StartsOthers() && (len(a.Tools.Commands) > 0 || slices.ContainsFunc(o.tree.builtin(), func(t tool.Tool) bool {
 		return !t.ReadOnly && allowed(a, t.Name)
-	}) {
+	})) {
 		return true, nil
 	}
 	for _, t := range a.Offers() {

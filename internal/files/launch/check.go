@@ -77,7 +77,7 @@ func (o Options) checksOf(f File) spec.Options {
 func (o Options) checks() spec.Options {
 	return spec.Options{
 		Tools: toolNames(), Aliases: aliases(), Model: o.Model, Classes: o.Config.Classes, Roles: o.Config.Roles,
-		CheckWorktrees: o.checkWorktrees, Offers: offeredBy, CheckCommand: checkCommand, CheckAgent: o.checkOffered(map[string]bool{}), Unmet: unmet,
+		CheckWorktrees: o.checkWorktrees, Offers: offeredBy, CheckCommand: checkCommand, CheckProgram: o.checkProgram, CheckAgent: o.checkOffered(map[string]bool{}), Unmet: unmet,
 		CheckHosted: func(dir, model, tool string) (ignored string, err error) {
 			return hosted(tool, model, o.keyless().resolver(dir))
 		},

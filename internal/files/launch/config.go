@@ -97,10 +97,21 @@ func compaction(s spec.Settings) compact.Settings {
 	return c
 }
 
+// risksOf are the risks that a file gives its tools, and its programs.
+func risksOf(t spec.Tools) map[string]string {
+	risks := map[string]string{}
+	for _, c := range t.Commands {
+		risks[c.Name] = c.Risk
+	}
+	maps.Copy(risks, t.Risks)
+	return risks
+}
+
 // rules are the file's permissions. Tools are listed in the order of their
 // names, so that the same file always gives the same bytes.
 func rules(a *spec.Agent, o Options) policy.Rules {
 	r := policy.Rules{Declared: a.Tools.Allow != nil, Nested: o.nested.patterns, Git: policy.Git(a.Tools.Permissions.GitOf()), Repositories: o.repositories()}
+	r.Named = a.Tools.CommandNames()
 	agents := a.Tools.AgentNames()
 	named := slices.Sorted(maps.Keys(a.Tools.Approvals))
 	named = slices.DeleteFunc(named, func(name string) bool { return slices.Contains(agents, name) })
@@ -118,7 +129,7 @@ func rules(a *spec.Agent, o Options) policy.Rules {
 			r.GateProtected = append(r.GateProtected, name)
 		}
 	}
-	for name, risk := range a.Tools.Risks {
+	for name, risk := range risksOf(a.Tools) {
 		if policy.High(event.Risk(risk)) && a.Tools.Approvals[name] != "never" {
 			if r.HighRisk == nil {
 				r.HighRisk = map[string]event.Risk{}

@@ -65,6 +65,9 @@ func Continue(ctx context.Context, store journal.Store, run, input string, o Opt
 	if started.HookFiles, err = pinHooks(a, started.Workspace); err != nil {
 		return fail(err)
 	}
+	if started.Commands, err = pinCommands(a, started.Workspace); err != nil {
+		return fail(err)
+	}
 	if started.Config, err = json.Marshal(cfg); err != nil {
 		return fail(fmt.Errorf("launch: encode config: %w", err))
 	}
@@ -82,7 +85,7 @@ func Continue(ctx context.Context, store journal.Store, run, input string, o Opt
 		return fail(assembly.Closing(env, err))
 	}
 	next.Name, next.Source, next.Spec, next.Workspace = started.Name, started.Source, started.Spec, started.Workspace
-	next.Options, next.HookFiles = started.Options, started.HookFiles
+	next.Options, next.HookFiles, next.Commands = started.Options, started.HookFiles, started.Commands
 	next.Agents, next.MaxDepth = started.Agents, started.MaxDepth
 	next.From = &old.From
 	confined.pin(&next)

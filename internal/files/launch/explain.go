@@ -44,15 +44,22 @@ type Explanation struct {
 // without running it or opening a sandbox; of a loop it is the agent that is
 // repeated. The call is "fs.write {...}" with arguments in JSON, or "shell.exec COMMAND" with the one argument that the tool needs as it is.
 func Explain(f File, call string, o Options) (Explanation, error) {
-	a, err := spec.ParseAgent(f.Path, f.Text, o.checksOf(f))
+	a, err := parseWorker(f, o)
 	if err != nil {
 		return Explanation{}, err
 	}
-	if a.Loops() {
-		root := a.LoopRoot().Offers()
-		a = root[slices.IndexFunc(root, func(t spec.AgentTool) bool { return t.Name == spec.LoopBody })].Derived
-	}
 	return o.explain(a, call)
+}
+
+// parseWorker reads the agent of a file that does the work; of a loop it is the one
+// that is repeated.
+func parseWorker(f File, o Options) (*spec.Agent, error) {
+	a, err := spec.ParseAgent(f.Path, f.Text, o.checksOf(f))
+	if err != nil || !a.Loops() {
+		return a, err
+	}
+	root := a.LoopRoot().Offers()
+	return root[slices.IndexFunc(root, func(t spec.AgentTool) bool { return t.Name == spec.LoopBody })].Derived, nil
 }
 
 // explainGoal is [Explain] of the agent that works on a goal.

@@ -20,7 +20,7 @@ const KindGoal = "Goal"
 func GoalFiles() Kind {
 	return Kind{
 		Name: KindGoal, Recognises: spec.Heading.Goal,
-		Check: checkGoal, Launch: Goal, Resume: resumeGoal, Redactor: workflowRedactor, Plan: planOfGoal, Explain: explainGoal, Fork: forkAsIs, Limits: limitsOfGoal,
+		Check: checkGoal, Launch: Goal, Resume: resumeGoal, Redactor: workflowRedactor, Plan: planOfGoal, Explain: explainGoal, Call: callOfGoal, Fork: forkAsIs, Limits: limitsOfGoal,
 		Templates: []Template{{
 			Name: "goal", About: "a goal: one objective, and what shows that it is reached", File: "goal.yaml", Workspace: "demo",
 		}},

@@ -33,14 +33,17 @@ func commandOf(h spec.HookAt, dir, workspace string) command.Command {
 	return command.Command{Words: h.Command.Words, Line: h.Command.Line, FileDir: absolute(h.From(dir)), Workspace: absolute(workspace)}
 }
 
-// hookFiles are patterns for the files in the workspace that the hooks are made
-// of. They are protected: a model that may write its own guard has none.
+// hookFiles are patterns for the files in the workspace that the hooks, and the
+// programs of tools.commands, are made of. They are protected: a model that may write its own guard has none.
 func hookFiles(a *spec.Agent, workspace string) []policy.Pattern {
 	var names literals
 	for _, h := range a.Hooks.All() {
 		for _, file := range commandOf(h, a.Dir, workspace).Files() {
 			names.add(workspace, file)
 		}
+	}
+	for _, file := range commandFiles(a, workspace) {
+		names.add(workspace, file)
 	}
 	return names
 }

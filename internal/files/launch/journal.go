@@ -43,7 +43,7 @@ func (e *JournalError) Unwrap() error { return ErrSandbox }
 
 // journalApart fails where commands in a tier could write the journal.
 func (o Options) journalApart(a *spec.Agent, tier sandbox.Tier) error {
-	if tier != sandbox.Landlock || !allowed(a, shellTool) {
+	if tier != sandbox.Landlock || !runsCommands(a) {
 		return nil
 	}
 	if _, in := o.journalInside(); !in {

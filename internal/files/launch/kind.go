@@ -11,6 +11,7 @@ import (
 	"github.com/pawlrun/pawl/internal/rules/plan"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/tool"
 )
 
 // File is the text of a file that says what is to be run.
@@ -47,6 +48,8 @@ type Kind struct {
 	Plan func(File, Options) (plan.Plan, error)
 	// Explain says what a run of a file would do with one call of a tool.
 	Explain func(f File, call string, o Options) (Explanation, error)
+	// Call runs one call of a program of tools.commands outside a run; see [CallProgram].
+	Call func(ctx context.Context, f File, call string, o Options) (tool.Result, error)
 	// Resume gives the environment of a run that goes on, by its first event; see
 	// [Environment].
 	Resume func(event.RunStarted, Options) (engine.Env, error)
@@ -76,13 +79,14 @@ type Template struct {
 func AgentFiles() Kind {
 	return Kind{
 		Name: agent.Kind, Recognises: spec.Heading.Agent,
-		Check: Check, Launch: Agent, Explain: Explain,
+		Check: Check, Launch: Agent, Explain: Explain, Call: CallProgram,
 		Resume: Environment, Continue: Continue, Fork: Fork, Redactor: Redactor, CheckCall: CheckCall,
 		Templates: []Template{
 			{Name: "minimal", About: "reads files and answers questions about them", Task: "What is in this directory?", File: "agent.yaml"},
 			{Name: "fix-tests", About: "changes code until its tests pass", Task: "Make the tests pass.", File: "agent.yaml", Workspace: "demo"},
 			{Name: "ask-first", About: "asks a person before it writes a file", Task: "Write an announcement to announcement.md.", File: "agent.yaml"},
 			{Name: "report", About: "answers in JSON that matches a schema", Task: "Which files are here?", File: "agent.yaml"},
+			{Name: "tool", About: "calls two programs of yours, in Python and in sh", Task: "What is ticket 1 about, and how long is its title?", File: "agent.yaml"},
 			{Name: "loop", About: "repeats one task in fresh runs until its tests pass", Task: "Make the tests pass.", File: "agent.yaml", Workspace: "demo"},
 		},
 	}

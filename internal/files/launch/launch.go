@@ -80,6 +80,9 @@ func prepare(a *spec.Agent, source string, text []byte, input string, o Options)
 	if o.hookPins, err = pinHooks(a, o.Workspace); err != nil {
 		return fail(err)
 	}
+	if o.commandPins, err = pinCommands(a, o.Workspace); err != nil {
+		return fail(err)
+	}
 	o.nested = nestedFor(a, o.Workspace, o.tree.builtin())
 	if o.confined, err = o.confine(a, ""); err != nil {
 		return fail(err)
@@ -103,7 +106,7 @@ func prepare(a *spec.Agent, source string, text []byte, input string, o Options)
 		return fail(assembly.Closing(env, err))
 	}
 	started.Source, started.Spec, started.Workspace = source, string(text), o.Workspace
-	started.Options, started.HookFiles = o.record(a), o.hookPins
+	started.Options, started.HookFiles, started.Commands = o.record(a), o.hookPins, o.commandPins
 	if o.pinAgents(&started); !o.started {
 		started.MaxDepth = o.MaxDepth
 	}
@@ -207,6 +210,7 @@ func restored(started event.RunStarted, o Options) (engine.Env, confinement, err
 			return engine.Env{}, confinement{}, err
 		}
 	}
+	o.commandPins = started.Commands
 	if o.opensConfig(a, cfg.Policy) {
 		return engine.Env{}, confinement{}, fmt.Errorf("launch: the rules that the run began with let its tools write the config file (%s); "+
 			"keep it outside of the run's workspace, or in its .pawl", o.Config.File)
@@ -257,6 +261,7 @@ func restore(started event.RunStarted) (*spec.Agent, error) {
 	if dir := started.Options["files"]; dir != "" {
 		a.Dir = dir
 	}
+	withSchemas(a, started.Commands)
 	return a, nil
 }
 

@@ -83,7 +83,7 @@ func onTheWay(workspace string, patterns ...policy.Pattern) []policy.Pattern {
 // besideLinks warns of directories in which commands can do less than their owner
 // may expect, because a protected link stands there.
 func (c confinement) besideLinks(tools *tool.Set) []string {
-	if _, runs := tools.Lookup(shellTool); !runs || c.box == nil {
+	if c.box == nil || !runsPrograms(tools) {
 		return nil
 	}
 	links, err := c.box.ProtectedLinks()
@@ -97,7 +97,7 @@ func (c confinement) besideLinks(tools *tool.Set) []string {
 // belowHidden warns of the same where something hidden lies in the workspace, as in
 // a home directory.
 func (c confinement) belowHidden(tools *tool.Set) []string {
-	if _, runs := tools.Lookup(shellTool); !runs || c.box == nil {
+	if c.box == nil || !runsPrograms(tools) {
 		return nil
 	}
 	hidden, err := c.box.HiddenWithin()

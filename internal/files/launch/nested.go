@@ -90,7 +90,7 @@ func listed(dir string, most int) []os.DirEntry {
 
 // unsearched warns of a workspace in which repositories may have been missed.
 func (n nested) unsearched(tools *tool.Set) []string {
-	if _, runs := tools.Lookup(shellTool); !runs || !n.missed {
+	if !runsPrograms(tools) || !n.missed {
 		return nil
 	}
 	return []string{fmt.Sprintf("the workspace has more than %d repositories within it, or is too large to be looked through for them, "+

@@ -213,7 +213,7 @@ func words(flag, line string) ([]string, error) {
 func (l Line) programs(a *spec.Agent, o Options) error {
 	host := shell.Options{Dir: o.Workspace, Env: shell.Environment(os.Environ())}
 	find := func(flag string, argv []string) error {
-		if _, err := host.Program(tool.Command{Argv: argv}); err != nil {
+		if _, err := host.Program(tool.Invocation{Argv: argv}); err != nil {
 			return fmt.Errorf("launch: %s: %w", flag, err)
 		}
 		return nil

@@ -86,7 +86,9 @@ type prepared struct {
 	// within its workspace then.
 	confined confinement
 	hookPins []event.HookFile
-	nested   nested
+	// commandPins are the programs of tools.commands as they were then.
+	commandPins []event.CommandTool
+	nested      nested
 	// tree is what the run shares with those that it starts. started says that another run
 	// starts it, and source is then its file.
 	tree *tree

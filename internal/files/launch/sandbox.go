@@ -25,6 +25,8 @@ type confinement struct {
 	why    string
 	policy sandbox.Policy
 	box    *sandbox.Box
+	// boxes are those of programs with another network than policy has.
+	boxes map[egress.Network]*sandbox.Box
 	// onDemand: only calls that a rule puts there run in the box.
 	onDemand bool
 }
@@ -49,6 +51,13 @@ func (o Options) confine(a *spec.Agent, pinned string) (confinement, error) {
 		return c, fmt.Errorf("launch: %w", err)
 	}
 	c.policy = c.box.Policy()
+	if err := o.openBoxes(a, &c); err != nil {
+		c.box.Close()
+		for _, box := range c.boxes {
+			box.Close()
+		}
+		return c, err
+	}
 	return c, nil
 }
 
@@ -78,7 +87,7 @@ func (o Options) confinement(a *spec.Agent, pinned string) (confinement, error) 
 	switch {
 	case err == nil:
 		return c, nil
-	case !allowed(a, shellTool):
+	case !runsCommands(a):
 		// No command runs in the box; web.fetch holds itself to the list.
 		c.policy.Egress = egress.Rules{Network: egress.NetworkNone}
 		return c, nil
@@ -102,6 +111,14 @@ func demanded(a *spec.Agent, tier sandbox.Tier, why string) error {
 		return refusedf("tools.rules puts calls into the sandbox, and this machine has none (%s)", why)
 	}
 	p := a.Tools.Permissions
+	if tier == sandbox.None || p.OnDemand() {
+		for _, c := range a.Tools.Commands {
+			if c.Network != "" && c.Network != string(egress.NetworkHost) {
+				return refusedf("the network of %s is %s, which nothing holds for programs that run without a sandbox (%s); say network: host, or get a sandbox that works",
+					c.Name, c.Network, why)
+			}
+		}
+	}
 	if p == nil {
 		return nil
 	}
@@ -111,7 +128,7 @@ func demanded(a *spec.Agent, tier sandbox.Tier, why string) error {
 	case demand != "" && demand != "required" && !p.OnDemand() && !tier.AtLeast(sandbox.Tier(demand)):
 		return refusedf("tools.permissions.sandbox is %s, and this machine has only %s (%s)", demand, tier, why)
 	}
-	if tier != sandbox.None && !p.OnDemand() || !runsPrograms(a) {
+	if tier != sandbox.None && !p.OnDemand() || !runsFreely(a) {
 		return nil
 	}
 	mend := "get a sandbox that works, such as bubblewrap"
@@ -127,13 +144,13 @@ func demanded(a *spec.Agent, tier sandbox.Tier, why string) error {
 	return nil
 }
 
-// runsPrograms reports whether a program may run of which it is not known what it
+// runsFreely reports whether a program may run of which it is not known what it
 // does. Under the tighter bounds policy denies those.
-func runsPrograms(a *spec.Agent) bool {
+func runsFreely(a *spec.Agent) bool {
 	if fs := a.Tools.Permissions.Filesystem; fs == string(policy.FilesystemNone) || fs == string(policy.FilesystemReadOnly) {
 		return false
 	}
-	return a.Tools.Allow == nil || slices.Contains(a.Tools.Allow, shellTool)
+	return runsCommands(a)
 }
 
 func refusedf(format string, args ...any) error {
@@ -144,7 +161,7 @@ func refusedf(format string, args ...any) error {
 // does not say is the workspace, and no network.
 func (o Options) sandboxPolicy(a *spec.Agent) sandbox.Policy {
 	p := sandbox.Policy{Workspace: o.Workspace, Egress: a.Tools.Permissions.Egress()}
-	p.Readable = o.repositoryReads()
+	p.Readable = append(o.repositoryReads(), o.commandReads(a)...)
 	p.Limits.MemoryBytes, p.Limits.Processes = a.Tools.Permissions.Limits()
 	switch given := a.Tools.Permissions; {
 	case given == nil:

@@ -32,7 +32,7 @@ func TeamFiles() Kind {
 func LoopFiles() Kind {
 	return Kind{
 		Name: KindLoop, Recognises: spec.Heading.Loop,
-		Check: Check, Launch: Agent, Resume: Environment, Redactor: workflowRedactor, Plan: planOfAgent, Explain: Explain, Fork: forkAsIs,
+		Check: Check, Launch: Agent, Resume: Environment, Redactor: workflowRedactor, Plan: planOfAgent, Explain: Explain, Call: CallProgram, Fork: forkAsIs,
 	}
 }
 

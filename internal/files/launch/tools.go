@@ -72,8 +72,9 @@ func (o Options) definition(a *spec.Agent, resolver *models.Resolver) (d assembl
 		return fail(err)
 	}
 	programs := o.programs(a, r)
+	plain := programs
 	programs.Env = withVariables(programs.Env, d.Secrets)
-	d.Tools = o.tools(a, ws, programs)
+	d.Tools = o.tools(a, ws, programs, o.commandTools(a, plain, d.Secrets))
 	if o.byTool(a) {
 		d.Tools = append(d.Tools, tool.ForResult(a.ResultSchema.JSON))
 	}
@@ -100,8 +101,8 @@ func (o Options) programs(a *spec.Agent, r policy.Rules) shell.Options {
 // tools are those of a file as it declares them. One without tools.allow has every
 // tool that there is (ALF-81), but for the one that reaches other machines: that has
 // to be named.
-func (o Options) tools(a *spec.Agent, ws *fs.Workspace, s shell.Options) []tool.Tool {
-	all := offering(a, builtin(ws, web.Options{Egress: a.Tools.Permissions.Egress(), PageLimit: o.Pages}, s))
+func (o Options) tools(a *spec.Agent, ws *fs.Workspace, s shell.Options, commands []tool.Tool) []tool.Tool {
+	all := offering(a, append(builtin(ws, web.Options{Egress: a.Tools.Permissions.Egress(), PageLimit: o.Pages}, s), commands...))
 	for i, t := range all {
 		if limit, ok := a.Tools.Timeouts[t.Name]; ok {
 			all[i] = bounded(t, limit.Duration())
@@ -125,10 +126,17 @@ func (o Options) closeBox() error {
 	if o.confined.box == nil {
 		return nil
 	}
-	return o.confined.box.Close()
+	err := o.confined.box.Close()
+	for _, box := range o.confined.boxes {
+		err = errors.Join(err, box.Close())
+	}
+	return err
 }
 
 func allowed(a *spec.Agent, name string) bool {
+	if slices.Contains(a.Tools.CommandNames(), name) {
+		return true
+	}
 	if a.Tools.Allow == nil {
 		return name != web.Name
 	}
@@ -142,7 +150,7 @@ func builtin(ws *fs.Workspace, w web.Options, s shell.Options) []tool.Tool {
 
 // offeredBy are the names of the tools that a model is offered by what a file says.
 func offeredBy(t *spec.Tools) []string {
-	names := t.AgentNames()
+	names := append(t.AgentNames(), t.CommandNames()...)
 	for _, each := range offering(&spec.Agent{Tools: *t}, anyBuiltin()) {
 		names = append(names, each.Name)
 	}

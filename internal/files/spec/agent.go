@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v4"
@@ -190,6 +191,10 @@ func (a *Agent) Validate(o Options) error {
 func (a *Agent) Text() ([]byte, error) {
 	whole := *a
 	whole.Prompt = Prompt{System: a.System, Task: a.Prompt.Task}
+	whole.Tools.Commands = slices.Clone(a.Tools.Commands)
+	for i := range whole.Tools.Commands {
+		whole.Tools.Commands[i].ArgsFile = ""
+	}
 	text, err := yaml.Marshal(&whole)
 	if err != nil {
 		return nil, fmt.Errorf("spec: write the agent: %w", err)

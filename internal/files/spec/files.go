@@ -8,6 +8,9 @@ func (a *Agent) Files() []string {
 	if a.ResultSchema != nil {
 		named = append(named, a.ResultSchema.File)
 	}
+	for _, c := range a.Tools.Commands {
+		named = append(named, c.ArgsFile)
+	}
 	for _, name := range sortedKeys(a.Tools.Secrets) {
 		named = append(named, a.Tools.Secrets[name].File)
 	}

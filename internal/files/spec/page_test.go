@@ -154,14 +154,19 @@ func TestEveryKeyOfASchemaHasADescription(t *testing.T) {
 // parser and for editors.
 func TestEveryKeyOfAnAgentFileHasAnExampleThatIsAccepted(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "prompt.md"), []byte("You help."), 0o600); err != nil {
-		t.Fatal(err)
+	for name, text := range map[string]string{"prompt.md": "You help.", "lookup.schema.json": `{"type": "object"}`} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 	s, checked := compiled(t, "agent"), 0
 	for _, section := range sections(t, "agent") {
 		for _, key := range section.keys() {
 			whole := section.file(t, key)
 			whole["identity"] = merged(map[string]any{"name": "example"}, whole["identity"])
+			if tools, ok := whole["tools"].(map[string]any); ok && section.name == "CommandTool" && key == "secrets" {
+				tools["secrets"] = map[string]any{"TICKET_TOKEN": map[string]any{"env": "TICKET_TOKEN"}}
+			}
 			text, err := yaml.Marshal(whole)
 			if err != nil {
 				t.Fatal(err)

@@ -54,6 +54,14 @@ func (s ResultSchema) MarshalYAML() (any, error) {
 // file are told as such.
 func (s *ResultSchema) validate(r *report, a *Agent) {
 	const path = "resultSchema"
+	s.check(r, a, path)
+	if len(s.JSON) > 0 {
+		a.endsWithAnswer(r, path)
+	}
+}
+
+// check is validate for the schema alone, which stands at a path.
+func (s *ResultSchema) check(r *report, a *Agent, path string) {
 	in := r
 	if s.File != "" {
 		if in = s.read(r, a, path); in == nil {
@@ -72,7 +80,6 @@ func (s *ResultSchema) validate(r *report, a *Agent) {
 		r.problems = append(r.problems, in.problems...)
 		r.more += in.more
 	}
-	a.endsWithAnswer(r, path)
 }
 
 // read fills JSON from the file, and returns the report about it; nil when it

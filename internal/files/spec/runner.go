@@ -94,6 +94,7 @@ func (a *Agent) validateRunner(r *report, o Options) {
 		"prompt.system": a.Prompt.System != "", "prompt.system_file": a.Prompt.SystemFile != "", "iteration": a.Iteration != nil,
 		"resultSchema": a.ResultSchema != nil, "hooks": a.Hooks != nil, "tools.allow": a.Tools.Allow != nil,
 		"tools.approvals": len(a.Tools.Approvals) > 0, "tools.agents": len(a.Tools.Agents) > 0,
+		"tools.commands": len(a.Tools.Commands) > 0,
 	} {
 		if given || r.has(key) && !r.reported(key) {
 			r.at(key, "a file without it", "means nothing to the program of loop.runner, which does the work in the agent's place")

@@ -20,6 +20,10 @@ func (a *Agent) refuseFiles(r *report) {
 		refuse(fmt.Sprintf("tools.agents[%d].file", i), "a file without it, or an agent of the agents directory")
 	}
 	a.Tools.Agents = nil
+	for i := range a.Tools.Commands {
+		r.at(fmt.Sprintf("tools.commands[%d]", i), "a file without it, or an agent of the agents directory", "starts a program of this machine, which a file that was sent may not")
+	}
+	a.Tools.Commands = nil
 	if a.Composite != nil {
 		refuse("composite", "a file without it, or an agent of the agents directory")
 	}

@@ -72,6 +72,8 @@ type Tools struct {
 
 	// Agents are agent files that the model may call like tools.
 	Agents []AgentTool `yaml:"agents,omitempty"`
+	// Commands are programs that the model may call like tools.
+	Commands []CommandTool `yaml:"commands,omitempty"`
 
 	// ProtectedPaths are globs, relative to the workspace.
 	ProtectedPaths []string     `yaml:"protected_paths,omitempty"`

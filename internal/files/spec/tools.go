@@ -11,7 +11,7 @@ import (
 
 func (t *Tools) validate(r *report, o Options) {
 	if o.Tools != nil {
-		o.Tools = append(slices.Clone(o.Tools), t.AgentNames()...)
+		o.Tools = append(slices.Clone(o.Tools), t.offered()...)
 	}
 	t.validateNames(r, o)
 	for i, pattern := range t.ProtectedPaths {
@@ -99,7 +99,7 @@ func (t *Tools) known(r *report, path, name string, o Options) bool {
 
 // usable reports a tool that does not exist or that the file does not allow.
 func (t *Tools) usable(r *report, path, name string, o Options) {
-	if t.known(r, path, name, o) && t.Allow != nil && !slices.Contains(t.Allow, name) && !slices.Contains(t.AgentNames(), name) {
+	if t.known(r, path, name, o) && t.Allow != nil && !slices.Contains(t.Allow, name) && !slices.Contains(t.offered(), name) {
 		r.at(path, "a tool of tools.allow", "%q is not in tools.allow", name)
 	}
 }

@@ -41,6 +41,8 @@ type Options struct {
 	// CheckCommand says what keeps a program from being run; nil leaves
 	// programs unchecked. dir is the directory of the file.
 	CheckCommand func(dir string, c Command) error
+	// CheckProgram says the same of a program of tools.commands.
+	CheckProgram func(dir string, argv []string) error
 	// CheckWorktrees says why runs can have no git worktrees of their own: refused where
 	// the file is right and a run in this workspace would be refused. nil leaves that
 	// unchecked.
@@ -80,6 +82,7 @@ func (a *Agent) validate(r *report, o Options) {
 		a.Iteration.validate(r, a, o)
 	}
 	a.validateAgents(r, o)
+	a.validateCommands(r, o)
 	a.validateTeam(r, o)
 	a.validateLoop(r, o)
 	a.Tools.validate(r, o)

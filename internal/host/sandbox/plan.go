@@ -9,6 +9,7 @@ const programPath = "/proc/self/fd/6"
 // The files that a supervisor is started with, after the standard ones. It
 // keeps all of them to itself.
 const (
+	firstExtra = 3
 	// fdControl brings the plan as a line of JSON, and then orders of one byte
 	// each. Its end is the order to end everything.
 	fdControl = 3
@@ -30,6 +31,8 @@ type plan struct {
 	Dir  string   `json:"dir"`
 	// Input says that the command reads what the supervisor itself could read.
 	Input bool `json:"input,omitempty"`
+	// Errors is the descriptor of the command's stderr; 0 is that of its output.
+	Errors int `json:"errors,omitempty"`
 	// Namespace says that the supervisor is the first process of a process
 	// namespace: with its end, everything in there ends.
 	Namespace bool `json:"namespace,omitempty"`

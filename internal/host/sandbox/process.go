@@ -22,8 +22,9 @@ type Command struct {
 	Args []string
 	Dir  string
 	Env  []string
-	// Input is what the command reads; nil is nothing. Output takes what it prints.
-	Input, Output *os.File
+	// Input is what the command reads; nil is nothing. Output takes what it prints,
+	// Errors what it prints to its stderr; nil gives that to Output.
+	Input, Output, Errors *os.File
 	// Grants are what it may write besides.
 	Grants []Grant
 }
@@ -120,6 +121,10 @@ func (p *Process) start(b *Box, v view, c Command) error {
 		defer theirs.Close()
 		defer ours.Close()
 		p.supervisor.ExtraFiles, listener = append(p.supervisor.ExtraFiles, theirs), ours
+	}
+	if c.Errors != nil {
+		todo.Errors = firstExtra + len(p.supervisor.ExtraFiles)
+		p.supervisor.ExtraFiles = append(p.supervisor.ExtraFiles, c.Errors)
 	}
 	if err := p.supervisor.Start(); err != nil {
 		control.Close()

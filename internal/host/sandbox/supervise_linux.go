@@ -4,6 +4,7 @@ package sandbox
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -139,15 +140,19 @@ func (s *supervisor) exec() (int, error) {
 		}
 	}
 	defer input.Close() // who writes to it hears that nobody reads it any more
+	errs := cmp.Or(s.plan.Errors, fdOutput)
 	attr := &syscall.ProcAttr{
-		Dir: s.plan.Dir, Env: s.plan.Env, Files: []uintptr{input.Fd(), fdOutput, fdOutput},
+		Dir: s.plan.Dir, Env: s.plan.Env, Files: []uintptr{input.Fd(), fdOutput, uintptr(errs)},
 		Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
 	}
 	pid, err := syscall.ForkExec(s.plan.Args[0], s.plan.Args, attr)
 	if err != nil {
 		return 0, fmt.Errorf("start the command: %w", err)
 	}
-	return pid, syscall.Close(fdOutput)
+	if errs != fdOutput {
+		err = syscall.Close(errs)
+	}
+	return pid, errors.Join(err, syscall.Close(fdOutput))
 }
 
 // obey does what it is told until the end.

@@ -18,6 +18,9 @@ type Rules struct {
 	// Declared is true if the owner named the tools that may be used. Other tools
 	// ask before any side effect.
 	Declared bool `json:"declared,omitempty"`
+	// Named are tools that the owner named in another place than the list of those that
+	// may be used; their calls are permitted as if they stood in it.
+	Named []string `json:"named,omitempty"`
 	// Gates are the tools of which every call needs an approval.
 	Gates []string `json:"gates,omitempty"`
 	// HighRisk are the tools that are declared to do something that cannot be
@@ -189,6 +192,8 @@ func (r Rules) permits(c *event.ToolCall) []Verdict {
 		said = append(said, Verdict{Decision: event.DecisionAllow, Rule: "tools.approvals." + c.Tool + ": never"})
 	case r.Declared:
 		said = append(said, Verdict{Decision: event.DecisionAllow, Rule: "tools.allow"})
+	case slices.Contains(r.Named, c.Tool):
+		said = append(said, Verdict{Decision: event.DecisionAllow, Rule: "tools.commands"})
 	}
 	switch {
 	case r.Mode == ModeAcceptEdits && edits(c):
