@@ -126,8 +126,14 @@ func (p *page) render() []byte {
 	b.WriteString(`# The events
 
 Every durable record of a run has this envelope; what the event says is in ` + "`data`" + `. The vocabulary only grows: a reader
-passes over fields and kinds that it does not know. This page is generated from the Go types; ` + "`go test ./event -update`" + `
-writes it anew.
+passes over fields and kinds that it does not know.
+
+Keys are camelCase, here, in what ` + "`--json`" + ` prints and in the HTTP API. Two kinds of keys are snake_case, because they are
+ALDO's and programs read them by these names: settings, also those in ` + "`config`" + `, have the key of the file that sets them
+(` + "`max_cycles`, `usd_per_run`" + `), and the texts of an outcome are ` + "`final_output`, `last_output` and `next_safe_action`" + `.
+What a tool, a model or a schema gives keeps its own keys.
+
+This page is generated from the Go types; ` + "`go test ./event -update`" + ` writes it anew.
 
 `)
 	p.table(&b, p.types["event.Event"], map[string]string{
