@@ -120,6 +120,9 @@ type Env struct {
 	// the cycle that is under way, 0 before the first: those of a recorded run
 	// ([Engine.RecordedInputs]). A run that is resumed is given none.
 	Inputs map[int][]event.InputReceived
+	// Began is called with the run's id once the run is in the journal and is driven
+	// with this environment; may be nil.
+	Began func(run string)
 	// Close releases what the environment holds; may be nil. It is called
 	// once, when the run is not driven any more and no effect uses the
 	// environment, also when the run could not be started.
@@ -388,6 +391,9 @@ func (e *Engine) ready(ctx context.Context, d *driver) *Run {
 	}
 	d.life.ctx, d.env.live.source = ctx, e.follower.Source(d.run.root)
 	e.register(d)
+	if d.env.Began != nil {
+		d.env.Began(d.run.id)
+	}
 	return &Run{ID: d.run.id, engine: e, driver: d, begun: d.log.seq}
 }
 

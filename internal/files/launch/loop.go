@@ -31,11 +31,11 @@ func (o Options) forLoop(env *engine.Env, source string) error {
 		closes = nil
 	}
 	if !o.started {
-		release, err := holdWorkspace(o.Workspace, source)
+		h, err := holdWorkspace(o.Workspace, source)
 		if err != nil {
 			return err
 		}
-		closes = append(closes, release)
+		env.Began, closes = h.name, append(closes, h.release)
 	}
 	ws, err := fs.Open(o.Workspace, fs.Options{Own: o.writtenByPawl()})
 	if err != nil {
@@ -114,28 +114,57 @@ func treeAtStart(env engine.Env) string {
 	return state
 }
 
-// holdWorkspace takes a workspace for one loop, by a lock on its directory that ends
-// with the process. What says who holds it is a file beside Pawl's other state, because
-// a directory has no place for it; without that file only the fact is told.
-func holdWorkspace(workspace, source string) (release func() error, err error) {
+// hold is a workspace that one loop has for itself, by a lock on its directory that ends
+// with the process.
+type hold struct {
+	dir *os.File
+	// file says what holds the workspace, beside Pawl's other state because a directory
+	// has no place for it; text is what it says without the run.
+	file, text string
+}
+
+// holdWorkspace takes a workspace for one loop. Without the file only the fact is known to
+// others.
+func holdWorkspace(workspace, source string) (*hold, error) {
 	dir, err := os.Open(workspace)
 	if err != nil {
 		return nil, fmt.Errorf("launch: the run's workspace: %w", err)
 	}
-	who := holderFile(workspace)
+	h := &hold{dir: dir, file: holderFile(workspace)}
 	switch err := syscall.Flock(int(dir.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); {
 	case errors.Is(err, syscall.EWOULDBLOCK):
-		err := fmt.Errorf("%w (%s); wait for it or stop it, or give this one a workspace of its own with --workspace", ErrLoopHeld, holder(who))
+		err := fmt.Errorf("%w (%s); wait for it or stop it, or give this one a workspace of its own with --workspace", ErrLoopHeld, holder(h.file))
 		return nil, errors.Join(err, dir.Close())
 	case errors.Is(err, errors.ErrUnsupported): // some network file systems: there is no lock to be had
-		return dir.Close, nil
+		h.file = ""
+		return h, nil
 	case err != nil:
 		return nil, errors.Join(fmt.Errorf("launch: lock %s: %w", workspace, err), dir.Close())
 	}
-	if who != "" && os.MkdirAll(filepath.Dir(who), 0o700) == nil {
-		_ = os.WriteFile(who, fmt.Appendf(nil, "process %d, %s, since %s", os.Getpid(), source, time.Now().UTC().Format(time.DateTime)), 0o600)
+	h.text = fmt.Sprintf("process %d, %s, since %s", os.Getpid(), source, time.Now().UTC().Format(time.DateTime))
+	h.write(h.text)
+	return h, nil
+}
+
+// name adds the run to what the file says.
+func (h *hold) name(run string) { h.write("run " + run + ", " + h.text) }
+
+func (h *hold) write(text string) {
+	if h.file == "" {
+		return
 	}
-	return dir.Close, nil
+	_ = os.Remove(h.file) // what an earlier holder wrote is not true any more
+	if os.MkdirAll(filepath.Dir(h.file), 0o700) == nil {
+		_ = os.WriteFile(h.file, []byte(text), 0o600)
+	}
+}
+
+// release gives the workspace back, the file first: behind the lock it is another's.
+func (h *hold) release() error {
+	if h.file != "" {
+		_ = os.Remove(h.file)
+	}
+	return h.dir.Close()
 }
 
 func holderFile(workspace string) string {
