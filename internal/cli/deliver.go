@@ -11,6 +11,7 @@ import (
 	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/internal/engine"
 	"github.com/pawlrun/pawl/internal/engine/control"
+	"github.com/pawlrun/pawl/internal/engine/holder"
 	"github.com/pawlrun/pawl/internal/files/launch"
 	"github.com/pawlrun/pawl/internal/machine/agent"
 	"github.com/pawlrun/pawl/journal"
@@ -84,7 +85,7 @@ func (s *session) send(ctx context.Context, r journal.Run, c journal.Command) (c
 			r = now
 		}
 		return d, usageError(s.endedError(ctx, r))
-	case errors.Is(err, engine.ErrNotPending) && !errors.As(err, new(*engine.MessageError)), errors.Is(err, engine.ErrUnread):
+	case errors.Is(err, engine.ErrNotPending) && !errors.As(err, new(*engine.MessageError)), errors.Is(err, holder.ErrUnread):
 		return d, usageError(err)
 	}
 	if asked, ok := errors.AsType[*engine.MessageError](err); ok {

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/event"
-	"github.com/pawlrun/pawl/internal/engine"
 	"github.com/pawlrun/pawl/internal/engine/control"
+	"github.com/pawlrun/pawl/internal/engine/holder"
 	"github.com/pawlrun/pawl/journal"
 )
 
@@ -111,7 +111,7 @@ func (p *page) driver(now time.Time, pawl string) string {
 		goOn = "it continues " + inProgram
 	}
 	switch {
-	case control.Driven(p.Run, now) && engine.OwnerGone(p.Owner):
+	case control.Driven(p.Run, now) && holder.Gone(p.Owner):
 		return control.Driver(p.Owner) + ", which has died; " + goOn
 	case control.Driven(p.Run, now):
 		return control.Driver(p.Owner)

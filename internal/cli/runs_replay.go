@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawlrun/pawl/event"
-	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/replay"
 	"github.com/pawlrun/pawl/internal/files/kinds"
 	"github.com/pawlrun/pawl/internal/files/launch"
 	"github.com/pawlrun/pawl/internal/machine/agent"
@@ -113,8 +113,8 @@ func (s *session) replay(ctx context.Context, r journal.Run, asJSON bool) error 
 
 // replayedTree is what a replay of a run found, and of those below it.
 type replayedTree struct {
-	engine.Replayed
-	Below []engine.Replayed `json:"below,omitempty"`
+	replay.Replayed
+	Below []replay.Replayed `json:"below,omitempty"`
 }
 
 func (t *replayedTree) diverges() int {
@@ -125,12 +125,12 @@ func (t *replayedTree) diverges() int {
 	return n
 }
 
-func (s *session) replayOne(ctx context.Context, r journal.Run, config models.Config) (engine.Replayed, error) {
+func (s *session) replayOne(ctx context.Context, r journal.Run, config models.Config) (replay.Replayed, error) {
 	started, err := s.launchedAs(ctx, r)
 	if err != nil {
-		return engine.Replayed{}, err
+		return replay.Replayed{}, err
 	}
-	return s.engine.Replay(ctx, r.ID, launch.Wires(started, launch.Options{Host: launch.Host{Config: config, Replay: (&replays{app: s.app}).open}}))
+	return replay.Run(ctx, s.engine.Past(), r.ID, launch.Wires(started, launch.Options{Host: launch.Host{Config: config, Replay: (&replays{app: s.app}).open}}))
 }
 
 func (a *app) printReplayed(found replayedTree) error {
@@ -148,7 +148,7 @@ func (a *app) printReplayed(found replayedTree) error {
 		plural(int(sum.Events), "event"), plural(sum.Decisions, "decision"), plural(sum.Requests, "request"), sum.Compared, alsoBelow(len(found.Below))); err != nil {
 		return err
 	}
-	for i, run := range append([]engine.Replayed{found.Replayed}, found.Below...) {
+	for i, run := range append([]replay.Replayed{found.Replayed}, found.Below...) {
 		of := ""
 		if i > 0 {
 			of = run.Run + ": "
@@ -203,16 +203,16 @@ func (s *session) replayLive(ctx context.Context, r journal.Run, f replayFlags) 
 	if err != nil {
 		return err
 	}
-	if env.Tools, err = s.engine.RecordedTools(ctx, r.ID, env.Tools); err != nil {
+	if env.Tools, err = replay.Tools(ctx, s.engine.Past(), r.ID, env.Tools); err != nil {
 		return errors.Join(err, closeEnv(env))
 	}
-	if env.Hooks, err = s.engine.RecordedHooks(ctx, r.ID, env.Hooks); err != nil {
+	if env.Hooks, err = replay.Hooks(ctx, s.engine.Past(), r.ID, env.Hooks); err != nil {
 		return errors.Join(err, closeEnv(env))
 	}
-	if env.Inputs, err = s.engine.RecordedInputs(ctx, r.ID); err != nil {
+	if env.Inputs, err = replay.Inputs(ctx, s.engine.Past(), r.ID); err != nil {
 		return errors.Join(err, closeEnv(env))
 	}
-	if env.Ask, err = s.engine.RecordedDecisions(ctx, r.ID); err != nil {
+	if env.Ask, err = replay.Decisions(ctx, s.engine.Past(), r.ID); err != nil {
 		return errors.Join(err, closeEnv(env))
 	}
 	env.AskInTurn = true

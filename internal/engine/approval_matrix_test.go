@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/engine/replay"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/llm/scripted"
@@ -85,7 +86,7 @@ func approvalCase(t *testing.T, approve, whole, thinks, reused bool) {
 			}
 		}
 	}
-	found, err := r.Replay(t.Context(), run.ID, func(string) (llm.Model, string, error) { return scripted.New("none"), "model", nil })
+	found, err := replay.Run(t.Context(), r.Past(), run.ID, func(string) (llm.Model, string, error) { return scripted.New("none"), "model", nil })
 	if err != nil || len(found.Divergences) > 0 || found.Decisions == 0 {
 		t.Errorf("replayed %+v, %v", found, err)
 	}

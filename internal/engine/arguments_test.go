@@ -11,6 +11,7 @@ import (
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/hook"
 	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/replay"
 	"github.com/pawlrun/pawl/internal/machine"
 	"github.com/pawlrun/pawl/internal/machine/agent"
 	"github.com/pawlrun/pawl/llm"
@@ -189,7 +190,7 @@ func TestTheJournalKeepsWhatAModelSentAndWhatRan(t *testing.T) {
 		if !slices.Equal(ran, want) || !slices.Equal(kept, want) || !slices.Equal(came, sent) {
 			t.Errorf("ran with %q; the journal has %q, sent as %q", ran, kept, came)
 		}
-		found, err := r.Replay(t.Context(), run.ID, func(string) (llm.Model, string, error) { return scripted.New("none"), "model", nil })
+		found, err := replay.Run(t.Context(), r.Past(), run.ID, func(string) (llm.Model, string, error) { return scripted.New("none"), "model", nil })
 		if err != nil || len(found.Divergences) > 0 {
 			t.Errorf("a replay differs: %+v, %v", found, err)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/replay"
 	"github.com/pawlrun/pawl/internal/machine/agent"
 	"github.com/pawlrun/pawl/internal/rules/compact"
 	"github.com/pawlrun/pawl/journal"
@@ -43,7 +44,7 @@ func TestATreeIsReplayedRunByRun(t *testing.T) {
 func TestARecordedAgentIsNotStartedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, _, run := grown(t)
-		recorded, err := r.RecordedTools(t.Context(), run, r.env.Tools)
+		recorded, err := replay.Tools(t.Context(), r.Past(), run, r.env.Tools)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/internal/engine/drive"
+	"github.com/pawlrun/pawl/internal/engine/holder"
 	"github.com/pawlrun/pawl/internal/machine"
 	"github.com/pawlrun/pawl/journal"
 )
@@ -66,7 +67,7 @@ type Receipt struct {
 
 // Tell is [Engine.Send] for a sender that may have secrets of the run. The error
 // is a *[SecretsError] where no process with a key
-// drives the run, and [ErrUnread] where the one that did was found to have left;
+// drives the run, and [holder.ErrUnread] where the one that did was found to have left;
 // what is sent just before it dies is counted in the run.resumed of whoever takes
 // the run up.
 func (e *Engine) Tell(ctx context.Context, c journal.Command, k Knowledge) (Receipt, error) {
@@ -163,7 +164,7 @@ func (e *Engine) deliver(ctx context.Context, c journal.Command, seq int64, know
 	switch {
 	case err != nil:
 	case a.refused[c.ID] && c.Sealed != nil:
-		err = ErrUnread
+		err = holder.ErrUnread
 	case a.refused[c.ID] && c.Kind == journal.Raise:
 		err = &RaiseError{Run: c.Run, Setting: c.Setting, AtLeast: a.atLeast}
 	case a.refused[c.ID]:
@@ -186,4 +187,23 @@ func (e *Engine) endedUntaken(ctx context.Context, c journal.Command, seq int64)
 		err = fmt.Errorf("engine: send %s: run %s: %w", c.Kind, c.Run, journal.ErrEnded)
 	}
 	return err
+}
+
+// confide seals a command to whoever drives a run. The error is [holder.ErrNoKey] where
+// nobody does who could read it.
+func (e *Engine) confide(row journal.Run, c journal.Command) (journal.Command, error) {
+	if row.Owner == "" || !row.Expiry.After(e.opts.Now()) || holder.Gone(row.Owner) {
+		return c, holder.ErrNoKey
+	}
+	return holder.Seal(row.Owner, c)
+}
+
+// unreadable counts the commands that were sealed to somebody who is gone.
+func (e *Engine) unreadable(sent []journal.Command) (n int) {
+	for _, c := range sent {
+		if _, readable := e.letters.Open(c); !readable {
+			n++
+		}
+	}
+	return n
 }

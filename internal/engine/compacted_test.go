@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/engine/replay"
 	"github.com/pawlrun/pawl/internal/machine/agent"
 	"github.com/pawlrun/pawl/internal/rules/compact"
 	"github.com/pawlrun/pawl/internal/rules/history"
@@ -259,7 +260,7 @@ func TestWhatAToolPinsIsJournalled(t *testing.T) {
 		r := newRig(t).tools(todo).turns(scripted.Turn{ToolCalls: calls("todo", "{}")}, scripted.Turn{Text: "done"})
 		run := r.start(t.Context())
 		outcome(t, run)
-		recorded, err := r.RecordedTools(t.Context(), run.ID, r.env.Tools)
+		recorded, err := replay.Tools(t.Context(), r.Past(), run.ID, r.env.Tools)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/engine/drive"
 	"github.com/pawlrun/pawl/internal/machine"
 )
 
@@ -40,7 +41,7 @@ func (d *driver) decide(work context.Context) (bool, error) {
 		case machine.Resolve:
 			err = d.stage(d.env.resolve(a))
 		case machine.CheckAnswer:
-			err = d.stage(checkAnswer(a))
+			err = d.stage(drive.CheckAnswer(a))
 		case machine.CallModel:
 			changed, err = d.calls.beginModel(&a)
 		case machine.RunTool:

@@ -24,6 +24,7 @@ import (
 	"github.com/pawlrun/pawl/hook"
 	"github.com/pawlrun/pawl/internal/engine/drive"
 	"github.com/pawlrun/pawl/internal/engine/follow"
+	"github.com/pawlrun/pawl/internal/engine/holder"
 	"github.com/pawlrun/pawl/internal/host/secret"
 	"github.com/pawlrun/pawl/internal/machine"
 	"github.com/pawlrun/pawl/internal/rules/policy"
@@ -41,7 +42,7 @@ type Options struct {
 	NewID func() string
 	// NewNonce makes the nonces of fences; nil means random ones.
 	NewNonce func() string
-	// Owner names this process in leases; empty means [ProcessOwner], with a key
+	// Owner names this process in leases; empty means [holder.Process], with a key
 	// to which others can seal commands ([Engine.Tell]).
 	Owner string
 	// Common is what the engine shares with the others of this process on the same
@@ -69,7 +70,7 @@ type Engine struct {
 	opts     Options
 	// observed says that an observer wants the events of runs.
 	observed bool
-	letters  ownerKey
+	letters  holder.Key
 
 	mu sync.Mutex
 	// claims are the runs whose lease this engine holds or is about to take;
@@ -118,7 +119,7 @@ type Env struct {
 	Worktrees Worktrees
 	// Inputs are messages that a run which is started is given while it goes, by
 	// the cycle that is under way, 0 before the first: those of a recorded run
-	// ([Engine.RecordedInputs]). A run that is resumed is given none.
+	// (package replay). A run that is resumed is given none.
 	Inputs map[int][]event.InputReceived
 	// Began is called with the run's id once the run is in the journal and is driven
 	// with this environment; may be nil.
@@ -143,7 +144,7 @@ func (v *Env) close() error {
 // is safe for concurrent use.
 type Common struct {
 	owner    string
-	key      ownerKey
+	key      holder.Key
 	follower *follow.Follower
 }
 
@@ -152,9 +153,9 @@ type Common struct {
 func NewCommon(store journal.Store, inMemory bool) *Common {
 	c := &Common{follower: follow.New(store)}
 	if inMemory {
-		c.owner, c.key = ownOwner()
+		c.owner, c.key = holder.Own()
 	} else {
-		c.owner, c.key = newOwner()
+		c.owner, c.key = holder.New()
 	}
 	return c
 }
@@ -367,12 +368,13 @@ func (e *Engine) resume(ctx context.Context, run string, build func(event.RunSta
 }
 
 // past reads what the runs of the store did.
-func (e *Engine) past() drive.Past { return drive.Past{Store: e.store, Machines: e.machines} }
+// Past reads what runs of the store did.
+func (e *Engine) Past() drive.Past { return drive.Past{Store: e.store, Machines: e.machines} }
 
 // Recording reads what a run asked its models and what they answered. A call
 // that was interrupted has no outcome and is left out.
 func (e *Engine) Recording(ctx context.Context, run string) ([]replay.Call, error) {
-	return e.past().Recording(ctx, run)
+	return e.Past().Recording(ctx, run)
 }
 
 // Inspect folds a run's journal without taking it, for display.

@@ -3,14 +3,15 @@ package engine
 import (
 	"context"
 
+	"github.com/pawlrun/pawl/internal/engine/holder"
 	"github.com/pawlrun/pawl/journal"
 )
 
 // SendSealed sends a command to the owner of a lease, whoever drives the run by
 // now.
-func (e *Engine) SendSealed(ctx context.Context, owner string, c journal.Command) error {
+func (e *Engine) SendSealed(ctx context.Context, name string, c journal.Command) error {
 	c.At = e.opts.Now().UTC()
-	c, err := sealTo(owner, c)
+	c, err := holder.Seal(name, c)
 	if err != nil {
 		return err
 	}

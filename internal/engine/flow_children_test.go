@@ -10,6 +10,7 @@ import (
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/replay"
 	"github.com/pawlrun/pawl/internal/machine/flow"
 	"github.com/pawlrun/pawl/internal/machine/versions"
 	"github.com/pawlrun/pawl/internal/rules/plan"
@@ -105,7 +106,7 @@ func TestAJudgeOnTheDriver(t *testing.T) {
 	if taints["cycle.0.implement"].Untrusted != nil || taints["cycle.0/judge"].Untrusted == nil || taints["cycle.1.implement"].Untrusted == nil {
 		t.Errorf("%+v", taints)
 	}
-	replayed, err := e.Replay(t.Context(), run.ID, nil)
+	replayed, err := replay.Run(t.Context(), e.Past(), run.ID, nil)
 	if err != nil || len(replayed.Divergences) > 0 || replayed.Decisions == 0 {
 		t.Errorf("%+v, %v", replayed, err)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/hook"
 	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/replay"
 	"github.com/pawlrun/pawl/internal/machine/agent"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/journal/memory"
@@ -464,13 +465,13 @@ func TestRecordedHooksSayWhatTheySaidAndDoNothing(t *testing.T) {
 	first := r.start(t.Context())
 	outcome(t, first)
 	want, n := heard(r.whole(first.ID)), heardLive.Load()
-	tools, err := r.RecordedTools(t.Context(), first.ID, r.env.Tools)
+	tools, err := replay.Tools(t.Context(), r.Past(), first.ID, r.env.Tools)
 	if err != nil {
 		t.Fatal(err)
 	}
 	again := r.other()
 	again.env.Tools = tools
-	if again.env.Hooks, err = r.RecordedHooks(t.Context(), first.ID, r.env.Hooks); err != nil {
+	if again.env.Hooks, err = replay.Hooks(t.Context(), r.Past(), first.ID, r.env.Hooks); err != nil {
 		t.Fatal(err)
 	}
 	again.turns(scripted.Turn{ToolCalls: calls("say", `{"text":"hi"}`, "say", `{"text":"key"}`)}, scripted.Turn{Text: "done"})

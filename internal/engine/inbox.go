@@ -83,7 +83,7 @@ func (b *inbox) takeCommands(ctx context.Context) error {
 
 // takeCommand journals what a command becomes.
 func (b *inbox) takeCommand(c journal.Command, known knownSecrets) error {
-	c, readable := b.engine.letters.open(c)
+	c, readable := b.engine.letters.Open(c)
 	if !readable {
 		return nil
 	}

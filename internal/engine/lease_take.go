@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/engine/holder"
 	"github.com/pawlrun/pawl/journal"
 )
 
@@ -17,7 +18,7 @@ import (
 func (e *Engine) acquire(ctx context.Context, run string) (journal.Lease, error) {
 	lease, err := e.store.Acquire(ctx, run, e.opts.Owner, "", e.opts.LeaseTTL)
 	held, ok := errors.AsType[*journal.HeldError](err)
-	if ok && (held.Owner == e.opts.Owner || OwnerGone(held.Owner) || e.watchSilence(held)) {
+	if ok && (held.Owner == e.opts.Owner || holder.Gone(held.Owner) || e.watchSilence(held)) {
 		lease, err = e.store.Acquire(ctx, run, e.opts.Owner, held.Owner, e.opts.LeaseTTL)
 	}
 	if err != nil {

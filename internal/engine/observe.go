@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/engine/drive"
 	"github.com/pawlrun/pawl/internal/machine"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/tool"
@@ -111,7 +112,7 @@ func (env *environment) observeTool(ctx context.Context, a machine.RunTool, call
 	var recorded atomic.Bool // which is no failure to observers
 	call = once(func(ctx context.Context) (tool.Result, error) {
 		r, err := made(ctx)
-		if errors.Is(err, errRecorded) {
+		if errors.Is(err, drive.ErrRecorded) {
 			recorded.Store(true)
 			err = nil
 		}
@@ -125,7 +126,7 @@ func (env *environment) observeTool(ctx context.Context, a machine.RunTool, call
 	}
 	r, err := call(ctx)
 	if err == nil && recorded.Load() {
-		err = errRecorded
+		err = drive.ErrRecorded
 	}
 	return r, err
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/engine/replay"
 	"github.com/pawlrun/pawl/internal/machine/agent"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/llm/scripted"
@@ -43,7 +44,7 @@ func TestAReplayIsDecidedAboutAsItsRunWas(t *testing.T) {
 		first := results(r.whole(run.ID))
 
 		var err error
-		if r.env.Ask, err = r.RecordedDecisions(t.Context(), run.ID); err != nil {
+		if r.env.Ask, err = replay.Decisions(t.Context(), r.Past(), run.ID); err != nil {
 			t.Fatal(err)
 		}
 		r.env.AskInTurn = true

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/engine/replay"
 	"github.com/pawlrun/pawl/internal/machine/agent"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/llm"
@@ -58,7 +59,7 @@ func TestTheMessagesOfARunAreGivenAgainWhereTheyCame(t *testing.T) {
 
 		asked = nil
 		var err error
-		if r.env.Inputs, err = r.RecordedInputs(t.Context(), run.ID); err != nil {
+		if r.env.Inputs, err = replay.Inputs(t.Context(), r.Past(), run.ID); err != nil {
 			t.Fatal(err)
 		}
 		again := r.start(t.Context())

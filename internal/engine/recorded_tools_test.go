@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/replay"
 	"github.com/pawlrun/pawl/llm/scripted"
 	"github.com/pawlrun/pawl/tool"
 )
@@ -39,7 +40,7 @@ func TestARecordedResultIsAsTrustedAsItWas(t *testing.T) {
 		if o := outcome(t, run); !o.OK {
 			t.Fatalf("outcome %+v", o)
 		}
-		tools, err := r.RecordedTools(t.Context(), run.ID, r.env.Tools)
+		tools, err := replay.Tools(t.Context(), r.Past(), run.ID, r.env.Tools)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,12 +14,13 @@ import (
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/replay"
 	"github.com/pawlrun/pawl/internal/machine/agent"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/llm/anthropic"
 	"github.com/pawlrun/pawl/llm/openai"
-	"github.com/pawlrun/pawl/llm/replay"
+	llmreplay "github.com/pawlrun/pawl/llm/replay"
 	"github.com/pawlrun/pawl/llm/scripted"
 	"github.com/pawlrun/pawl/tool"
 )
@@ -35,9 +36,9 @@ func onWire(turns ...scripted.Turn) wired {
 }
 
 // replayed replays a run and fails the test when it diverges.
-func (r *rig) replayed(run string) engine.Replayed {
+func (r *rig) replayed(run string) replay.Replayed {
 	r.t.Helper()
-	got, err := r.Replay(r.t.Context(), run, r.env.Model)
+	got, err := replay.Run(r.t.Context(), r.Past(), run, r.env.Model)
 	if err != nil {
 		r.t.Fatalf("replay run %s: %v", run, err)
 	}
@@ -179,7 +180,7 @@ func TestAReplayNamesWhatWouldBeOtherwise(t *testing.T) {
 		run := r.start(t.Context())
 		outcome(t, run)
 		other := anthropic.New(anthropic.Options{APIKey: "none"})
-		got, err := r.Replay(t.Context(), run.ID, func(string) (llm.Model, string, error) { return wired{nil, other}, "another-name", nil })
+		got, err := replay.Run(t.Context(), r.Past(), run.ID, func(string) (llm.Model, string, error) { return wired{nil, other}, "another-name", nil })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -210,7 +211,7 @@ func TestAReplayNamesWhatWouldBeOtherwise(t *testing.T) {
 
 // rewritten copies events of a run behind its fork, up to the first of a type,
 // which is replaced, and replays that.
-func (r *rig) rewritten(fork string, records []journal.Record, of event.Type, data event.Data) []engine.Divergence {
+func (r *rig) rewritten(fork string, records []journal.Record, of event.Type, data event.Data) []replay.Divergence {
 	r.t.Helper()
 	r.forged = true
 	row, err := r.store.Run(r.t.Context(), fork)
@@ -244,19 +245,19 @@ func (r *rig) rewritten(fork string, records []journal.Record, of event.Type, da
 	if _, err := r.store.Append(r.t.Context(), b); err != nil {
 		r.t.Fatal(err)
 	}
-	got, err := r.Replay(r.t.Context(), fork, r.env.Model)
+	got, err := replay.Run(r.t.Context(), r.Past(), fork, r.env.Model)
 	if len(got.Divergences) == 0 && err != nil {
 		r.t.Fatal(err)
 	}
 	// The keys of calls name the run that started them.
-	return slices.DeleteFunc(got.Divergences, func(d engine.Divergence) bool { return d.Type == event.TypeToolStarted })
+	return slices.DeleteFunc(got.Divergences, func(d replay.Divergence) bool { return d.Type == event.TypeToolStarted })
 }
 
 // answering is a recorded run in the place of a model, and what it was asked
 // otherwise.
 type answering struct {
 	calls   int
-	differs []replay.Difference
+	differs []llmreplay.Difference
 }
 
 // onRecord has a run's record answer the rig's next runs.
@@ -267,7 +268,7 @@ func (r *rig) onRecord(run string) *answering {
 		r.t.Fatal(err)
 	}
 	rec := &answering{calls: len(calls)}
-	r.model(replay.New(run, calls, func(d replay.Difference) { rec.differs = append(rec.differs, d) }))
+	r.model(llmreplay.New(run, calls, func(d llmreplay.Difference) { rec.differs = append(rec.differs, d) }))
 	return rec
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/replay"
 	"github.com/pawlrun/pawl/internal/host/secret"
 	"github.com/pawlrun/pawl/internal/machine"
 	"github.com/pawlrun/pawl/internal/machine/tree"
@@ -149,7 +150,7 @@ func (r *commanded) settled(run *engine.Run) (started []event.CommandStarted, fi
 	if _, err := journal.Verify(r.t.Context(), r.store, run.ID, ""); err != nil {
 		r.t.Error(err)
 	}
-	if found, err := r.Replay(r.t.Context(), run.ID, nil); err != nil || len(found.Divergences) > 0 {
+	if found, err := replay.Run(r.t.Context(), r.Past(), run.ID, nil); err != nil || len(found.Divergences) > 0 {
 		r.t.Errorf("a replay finds %v, %v", found.Divergences, err)
 	}
 	return started, finished

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/holder"
 	"github.com/pawlrun/pawl/internal/host/secret"
 	"github.com/pawlrun/pawl/internal/machine/agent"
 	"github.com/pawlrun/pawl/journal"
@@ -143,7 +144,7 @@ func TestWhatWasSealedToADriverThatDiedIsSentAgain(t *testing.T) {
 			{Kind: journal.Approve, CallID: run.ID + "-1-1", Text: "with " + doorWord},
 		} {
 			c.Run = run.ID
-			if err := heir.SendSealed(t.Context(), owner, c); !errors.Is(err, engine.ErrUnread) {
+			if err := heir.SendSealed(t.Context(), owner, c); !errors.Is(err, holder.ErrUnread) {
 				t.Errorf("%s: %v", c.Kind, err)
 			}
 		}
@@ -205,7 +206,7 @@ func TestASealedDecisionIsForItsCallAlone(t *testing.T) {
 func TestAnOwnerWithoutAKeyIsSentNothingSealed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, run, store := confidential(t)
-		for _, owner := range []string{"", "somebody", engine.ProcessOwner(), "host/1/2/" + strings.Repeat("A", 42), "host/1/2/" + strings.Repeat("A", 43)} {
+		for _, owner := range []string{"", "somebody", holder.Process(), "host/1/2/" + strings.Repeat("A", 42), "host/1/2/" + strings.Repeat("A", 43)} {
 			err := r.other().SendSealed(t.Context(), owner, journal.Command{Run: run.ID, Kind: journal.Input, Text: doorWord})
 			if err == nil || strings.Contains(err.Error(), doorWord) {
 				t.Errorf("owner %q: %v", owner, err)

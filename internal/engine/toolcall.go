@@ -134,7 +134,7 @@ func (env *environment) toolResult(ctx context.Context, a machine.RunTool, r too
 		e.Raw = env.record.Blobs.Keep([]byte(env.record.Secrets.Text(r.Raw)))
 		r.Output += env.record.Overwritten(e.Raw, r.Overwritten)
 	}
-	came := !errors.Is(err, errRecorded)
+	came := !errors.Is(err, drive.ErrRecorded)
 	if !came {
 		err = nil
 	}

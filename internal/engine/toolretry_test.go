@@ -18,6 +18,7 @@ import (
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/replay"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/journal/memory"
 	"github.com/pawlrun/pawl/llm/scripted"
@@ -199,7 +200,7 @@ func TestEveryAttemptOfACallHasTheSameKeyAndOnlyTheLastOneIsItsResult(t *testing
 		if got := results(events); len(got) != 1 || got[0].Output != "at last" {
 			t.Errorf("results %+v", got)
 		}
-		replayed, err := r.Replay(t.Context(), run.ID, r.env.Model)
+		replayed, err := replay.Run(t.Context(), r.Past(), run.ID, r.env.Model)
 		if err != nil || len(replayed.Divergences) > 0 {
 			t.Errorf("replay: %+v, %v", replayed.Divergences, err)
 		}

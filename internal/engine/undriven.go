@@ -86,7 +86,7 @@ func (d *driver) answerAll(ctx context.Context, cmds []journal.Command, a *answe
 		a.seen[c.ID] = true
 		switch {
 		case c.Kind == journal.Cancel:
-			c, _ = d.engine.letters.open(c)
+			c, _ = d.engine.letters.Open(c)
 			clean := false
 			if c, clean = a.secrets.clean(c); !clean {
 				c.Text = "" // it counts without its reason
@@ -96,7 +96,7 @@ func (d *driver) answerAll(ctx context.Context, cmds []journal.Command, a *answe
 		case old || !parked:
 			continue
 		}
-		c, readable := d.engine.letters.open(c)
+		c, readable := d.engine.letters.Open(c)
 		c, clean := a.secrets.clean(c)
 		if readable && !clean {
 			continue

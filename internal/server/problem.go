@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawlrun/pawl/internal/engine"
 	"github.com/pawlrun/pawl/internal/engine/control"
+	"github.com/pawlrun/pawl/internal/engine/holder"
 	"github.com/pawlrun/pawl/internal/files/launch"
 	"github.com/pawlrun/pawl/internal/files/spec"
 	"github.com/pawlrun/pawl/internal/machine/agent"
@@ -170,7 +171,7 @@ var knownErrors = []struct {
 }{
 	{engine.ErrNotPending, kindNotPending, "no call of that id waits for a decision", "read the run's approvals for the calls that wait"},
 	{engine.ErrReplay, kindCannotGo, "", "start a new replay with 'pawl runs replay --live-model'"},
-	{engine.ErrUnread, kindUnavailable, "only the process that drove the run could have read this, and it no longer does", "send it again"},
+	{holder.ErrUnread, kindUnavailable, "only the process that drove the run could have read this, and it no longer does", "send it again"},
 	{journal.ErrNotFound, kindNotFound, "it is not in the journal", "list the runs at /v1/runs"},
 	{journal.ErrEnded, kindEnded, "the run has ended and accepts no more commands", "start a new run; 'pawl run --continue' starts one from it"},
 	{launch.ErrNoFile, kindCannotGo, "", "resume it in that program; decisions and messages are taken here, and count there"},

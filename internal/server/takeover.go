@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/event"
-	"github.com/pawlrun/pawl/internal/engine"
 	"github.com/pawlrun/pawl/internal/engine/control"
+	"github.com/pawlrun/pawl/internal/engine/holder"
 	"github.com/pawlrun/pawl/journal"
 )
 
@@ -60,7 +60,7 @@ func (s *Server) takeOverOnce(ctx context.Context, before map[string]looked) err
 		there[r.ID] = true
 		if control.Driven(r, time.Now()) {
 			if _, known := gone[r.Owner]; !known {
-				gone[r.Owner] = engine.OwnerGone(r.Owner)
+				gone[r.Owner] = holder.Gone(r.Owner)
 			}
 			if !gone[r.Owner] {
 				continue

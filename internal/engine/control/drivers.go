@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/holder"
 	"github.com/pawlrun/pawl/journal"
 )
 
@@ -16,7 +16,7 @@ func Driven(r journal.Run, now time.Time) bool { return r.Owner != "" && r.Expir
 
 // Alive reports whether a process drives the run: it holds the lease and is not
 // known to have ended.
-func Alive(r journal.Run, now time.Time) bool { return Driven(r, now) && !engine.OwnerGone(r.Owner) }
+func Alive(r journal.Run, now time.Time) bool { return Driven(r, now) && !holder.Gone(r.Owner) }
 
 // Driver is the readable part of a lease's owner: process and host.
 func Driver(owner string) string {
@@ -41,11 +41,11 @@ func (d *Controller) StartedByRun(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	for owner, run := range drivers {
-		if engine.StartedBy(owner) {
+	for name, run := range drivers {
+		if holder.StartedBy(name) {
 			return run, nil
 		}
-		if engine.CannotTell(owner) {
+		if holder.CannotTell(name) {
 			return "", fmt.Errorf("%w of run %s", ErrCannotTell, run)
 		}
 	}

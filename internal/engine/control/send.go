@@ -12,6 +12,7 @@ import (
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine"
 	"github.com/pawlrun/pawl/internal/engine/drive"
+	"github.com/pawlrun/pawl/internal/engine/holder"
 	"github.com/pawlrun/pawl/internal/files/kinds"
 	"github.com/pawlrun/pawl/internal/rules/access"
 	"github.com/pawlrun/pawl/journal"
@@ -54,7 +55,7 @@ const takeUp = 2 * time.Second
 // the run's driver to receive it. The error is an [*access.DeniedError] for who may
 // not tell a run anything. It wraps [journal.ErrEnded] for a run
 // that has ended, [engine.ErrNotPending] for a decision that no call waits for,
-// also if another decision came first, and [engine.ErrUnread] if the run's
+// also if another decision came first, and [holder.ErrUnread] if the run's
 // driver changed before it could read a sealed command. It is an
 // [*engine.SecretsError] for text that may contain a secret, and an
 // [*engine.RaiseError] for a limit at which the run would park again.
@@ -94,7 +95,7 @@ func (d *Controller) Send(ctx context.Context, r journal.Run, c journal.Command)
 	}
 	now, err := d.store.Run(ctx, r.ID)
 	if err == nil && receipt.Sealed && taken && now.Owner != "" && now.Owner != r.Owner {
-		return Delivery{}, engine.ErrUnread // whoever drives the run now took it out unread
+		return Delivery{}, holder.ErrUnread // whoever drives the run now took it out unread
 	}
 	if err == nil && taken && now.State == journal.Ended {
 		if taken, err := d.engine.HasTaken(ctx, c, r.Seq); err != nil || !taken {

@@ -1,4 +1,4 @@
-package engine
+package holder
 
 import (
 	"crypto/ecdh"
@@ -16,34 +16,36 @@ import (
 
 // ErrUnread is returned for what only the process that drove a run could have
 // read, when it drives the run no more.
-var ErrUnread = errors.New("engine: only the process that drove the run could have read this, and it no longer does; send it again")
+var ErrUnread = errors.New("holder: only the process that drove the run could have read this, and it no longer does; send it again")
 
 // ErrNoKey is why something that the process which drives a run alone may read
 // cannot be sent: no process drives it, or that has no key.
-var ErrNoKey = errors.New("engine: no process that drives the run has a key to seal a command to")
+var ErrNoKey = errors.New("holder: no process that drives the run has a key to seal a command to")
 
-// ownerKey opens what was sealed to this process. The key is in no file, so
+// Key opens what was sealed to this process. The key is in no file, so
 // that nothing on a disk opens a command that rests there.
-type ownerKey struct{ key hpke.PrivateKey }
+type Key struct{ key hpke.PrivateKey }
 
 func kem() hpke.KEM { return hpke.DHKEM(ecdh.X25519()) }
 
-// newOwner is [ProcessOwner] with the public key of the process as its random
-// part: who finds the owner of a lease can seal to it.
-func newOwner() (string, ownerKey) {
-	owner := ProcessOwner()
+// New returns a name as [Process] does, with the public key of this process as its
+// random part: a process that finds the name in a lease can seal to it.
+func New() (string, Key) {
+	owner := Process()
 	key, err := kem().GenerateKey()
 	if err != nil {
-		return owner, ownerKey{} // such a process is sent nothing sealed
+		return owner, Key{} // such a process is sent nothing sealed
 	}
 	parts := strings.Split(owner, "/")
 	parts[len(parts)-1] = base64.RawURLEncoding.EncodeToString(key.PublicKey().Bytes())
-	return strings.Join(parts, "/"), ownerKey{key: key}
+	return strings.Join(parts, "/"), Key{key: key}
 }
 
-// ownOwner is the owner of what no other process can read, made once: such stores come
-// with each run that needs none to last.
-var ownOwner = sync.OnceValues(newOwner)
+var own = sync.OnceValues(New)
+
+// Own returns the name of this process for leases that no other process can read, made
+// once: such stores come with each run that needs none to last.
+func Own() (string, Key) { return own() }
 
 func keyOf(owner string) (hpke.PublicKey, error) {
 	text := owner[strings.LastIndexByte(owner, '/')+1:]
@@ -71,18 +73,18 @@ func binding(c journal.Command) []byte {
 	return about
 }
 
-// sealTo returns a command whose content only an owner can read.
-func sealTo(owner string, c journal.Command) (journal.Command, error) {
+// Seal returns a command whose content only an owner can read.
+func Seal(owner string, c journal.Command) (journal.Command, error) {
 	key, err := keyOf(owner)
 	if err != nil {
 		return c, err
 	}
 	content, err := json.Marshal(sealed{c.Text, c.Media, c.Args})
 	if err != nil {
-		return c, fmt.Errorf("engine: seal %s: %w", c.Kind, err)
+		return c, fmt.Errorf("holder: seal %s: %w", c.Kind, err)
 	}
 	if c.Sealed, err = hpke.Seal(key, hpke.HKDFSHA256(), hpke.AES256GCM(), binding(c), content); err != nil {
-		return c, fmt.Errorf("engine: seal %s: %w", c.Kind, err)
+		return c, fmt.Errorf("holder: seal %s: %w", c.Kind, err)
 	}
 	c.Text, c.Media, c.Args = "", nil, nil
 	return c, nil
@@ -90,7 +92,7 @@ func sealTo(owner string, c journal.Command) (journal.Command, error) {
 
 // open returns a command as it was before it was sealed, and whether this
 // process can read it.
-func (l ownerKey) open(c journal.Command) (journal.Command, bool) {
+func (l Key) Open(c journal.Command) (journal.Command, bool) {
 	if c.Sealed == nil {
 		return c, true
 	}
@@ -104,23 +106,4 @@ func (l ownerKey) open(c journal.Command) (journal.Command, bool) {
 	// A cancel counts without its reason.
 	c.Sealed = nil
 	return c, c.Kind == journal.Cancel
-}
-
-// confide seals a command to whoever drives a run. The error is [ErrNoKey] where
-// nobody does who could read it.
-func (e *Engine) confide(row journal.Run, c journal.Command) (journal.Command, error) {
-	if row.Owner == "" || !row.Expiry.After(e.opts.Now()) || OwnerGone(row.Owner) {
-		return c, ErrNoKey
-	}
-	return sealTo(row.Owner, c)
-}
-
-// unreadable counts the commands that were sealed to somebody who is gone.
-func (e *Engine) unreadable(sent []journal.Command) (n int) {
-	for _, c := range sent {
-		if _, readable := e.letters.open(c); !readable {
-			n++
-		}
-	}
-	return n
 }

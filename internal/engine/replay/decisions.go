@@ -1,4 +1,4 @@
-package engine
+package replay
 
 import (
 	"context"
@@ -7,16 +7,17 @@ import (
 	"sync"
 
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/engine/drive"
 	"github.com/pawlrun/pawl/internal/machine"
 )
 
-// RecordedDecisions answers in the place of people ([Env.Ask]): of a call what
+// Decisions answers in the place of people ([Env.Ask]): of a call what
 // was decided about the same call in a run, the first time the first decision.
 // What nobody decided there is approved, because a replay has no effects. It is
 // meant for [Env.AskInTurn].
-func (e *Engine) RecordedDecisions(ctx context.Context, run string) (func(context.Context, event.Question) (event.Resolution, error), error) {
+func Decisions(ctx context.Context, past drive.Past, run string) (func(context.Context, event.Question) (event.Resolution, error), error) {
 	var asked []*event.Resolution // in the order of the questions
-	err := e.past().Refold(ctx, run, func(_ machine.Machine, ev *event.Event) error {
+	err := past.Refold(ctx, run, func(_ machine.Machine, ev *event.Event) error {
 		switch d := ev.Data.(type) {
 		case event.Asking:
 			q := d.Question()
@@ -34,7 +35,7 @@ func (e *Engine) RecordedDecisions(ctx context.Context, run string) (func(contex
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("engine: recorded decisions of run %s: %w", run, err)
+		return nil, fmt.Errorf("replay: recorded decisions of run %s: %w", run, err)
 	}
 	said := &recordedDecisions{run: run, byDigest: map[string][]event.Resolution{}}
 	for _, d := range asked {

@@ -1,4 +1,4 @@
-package engine
+package replay
 
 import (
 	"context"
@@ -8,17 +8,18 @@ import (
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/hook"
+	"github.com/pawlrun/pawl/internal/engine/drive"
 	"github.com/pawlrun/pawl/internal/machine"
 	"github.com/pawlrun/pawl/tool"
 )
 
-// RecordedHooks are hooks without their effects: a gate says what it said of
+// Hooks are hooks without their effects: a gate says what it said of
 // the same call in a run, the first time the first answer, and lets go on what
 // the run did not record. An observer does not run, because it decides nothing.
-func (e *Engine) RecordedHooks(ctx context.Context, run string, hooks []hook.Hook) ([]hook.Hook, error) {
+func Hooks(ctx context.Context, past drive.Past, run string, hooks []hook.Hook) ([]hook.Hook, error) {
 	said := &recordedAnswers{byMoment: map[moment][]event.HookResult{}}
 	digests := map[string]string{}
-	err := e.past().Refold(ctx, run, func(_ machine.Machine, ev *event.Event) error {
+	err := past.Refold(ctx, run, func(_ machine.Machine, ev *event.Event) error {
 		switch d := ev.Data.(type) {
 		case event.ToolCall:
 			digests[d.CallID] = d.Digest
@@ -29,7 +30,7 @@ func (e *Engine) RecordedHooks(ctx context.Context, run string, hooks []hook.Hoo
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("engine: recorded hooks of run %s: %w", run, err)
+		return nil, fmt.Errorf("replay: recorded hooks of run %s: %w", run, err)
 	}
 	var recorded []hook.Hook
 	for _, h := range hooks {

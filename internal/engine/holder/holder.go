@@ -1,4 +1,7 @@
-package engine
+// Package holder knows the process that drives a run: by a name that stands in the
+// run's lease, whether it still lives, whether it started this process, and how to
+// send it what only it can read.
+package holder
 
 import (
 	"bytes"
@@ -10,10 +13,10 @@ import (
 	"syscall"
 )
 
-// ProcessOwner names this process so that another one on the same machine can
+// Process names this process so that another one on the same machine can
 // tell whether it still lives: host, boot, process namespace, pid, and the
 // moment it started, with a random part for what else may coincide.
-func ProcessOwner() string {
+func Process() string {
 	return strings.Join([]string{machineID(), strconv.Itoa(os.Getpid()), startTime(os.Getpid()), rand.Text()[:8]}, "/")
 }
 
@@ -66,9 +69,9 @@ func isZombie(pid int) bool {
 	return state == "Z" || state == "X"
 }
 
-// OwnerGone reports whether an owner was a process of this machine and is gone,
+// Gone reports whether an owner was a process of this machine and is gone,
 // while its leases may still hold. When in doubt it is alive.
-func OwnerGone(owner string) bool {
+func Gone(owner string) bool {
 	parts := strings.Split(owner, "/")
 	if len(parts) != 4 || parts[0] != machineID() {
 		return false

@@ -1,4 +1,4 @@
-package engine
+package holder
 
 import (
 	"os"
@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// owner is what ProcessOwner gives in another process.
+// owner is what Process gives in another process.
 func owner(pid int, start string) string {
 	return strings.Join([]string{machineID(), strconv.Itoa(pid), start, "random"}, "/")
 }
@@ -28,7 +28,7 @@ func TestAnOwnerIsDeadOnlyWhenItsProcessCertainlyIs(t *testing.T) {
 		owner string
 		dead  bool
 	}{
-		"this process":              {ProcessOwner(), false},
+		"this process":              {Process(), false},
 		"a process that ended":      {owner(gone.Process.Pid, "1"), true},
 		"its pid is another's now":  {owner(me, "1"), true},
 		"start time was not known":  {owner(me, ""), false},
@@ -38,7 +38,7 @@ func TestAnOwnerIsDeadOnlyWhenItsProcessCertainlyIs(t *testing.T) {
 		"a name somebody else gave": {"worker-7", false},
 		"nobody":                    {"", false},
 	} {
-		if got := OwnerGone(c.owner); got != c.dead {
+		if got := Gone(c.owner); got != c.dead {
 			t.Errorf("%s (%s): dead %t, want %t", name, c.owner, got, c.dead)
 		}
 	}
@@ -64,11 +64,11 @@ func TestAZombieOwnerIsDead(t *testing.T) {
 	defer func() { _ = cmd.Wait() }()
 	pid := cmd.Process.Pid
 	name := owner(pid, startTime(pid))
-	if OwnerGone(name) {
+	if Gone(name) {
 		t.Errorf("%s is dead while it lives", name)
 	}
 	in.Close()
-	for deadline := time.Now().Add(2 * time.Minute); !OwnerGone(name); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); !Gone(name); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("a process that ended counts as alive until somebody waits for it")
 		}

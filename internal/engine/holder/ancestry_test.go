@@ -1,4 +1,4 @@
-package engine_test
+package holder_test
 
 import (
 	"fmt"
@@ -6,14 +6,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/holder"
 )
 
 func TestWhoStartedThisProcess(t *testing.T) {
 	if _, err := os.Stat("/proc/self/stat"); err != nil {
 		t.Skip("needs /proc")
 	}
-	own := engine.ProcessOwner()
+	own := holder.Process()
 	parts := strings.Split(own, "/")
 	named := func(machine string, pid int, start string) string {
 		return fmt.Sprintf("%s/%d/%s/x", machine, pid, start)
@@ -30,7 +30,7 @@ func TestWhoStartedThisProcess(t *testing.T) {
 		"no owner":                      {"", false},
 		"a number that is none":         {parts[0] + "/x//y", false},
 	} {
-		if got := engine.StartedBy(c.owner); got != c.want {
+		if got := holder.StartedBy(c.owner); got != c.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}

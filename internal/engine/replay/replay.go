@@ -1,4 +1,6 @@
-package engine
+// Package replay runs the loop of a run again with what its models, its tools and people
+// gave, and without any effect: to hold it against the journal, or under other settings.
+package replay
 
 import (
 	"bytes"
@@ -50,14 +52,14 @@ type Replayed struct {
 	Divergences []Divergence `json:"divergences"`
 }
 
-// Replay runs a run's loop again with what its models, its tools and people
+// Run runs a run's loop again with what its models, its tools and people
 // gave, and without any effect. Every decision of the machine, and every
 // request as the wire that open finds would send it, is held against the
 // journal. open may fail for a model, whose requests are then not compared.
-func (e *Engine) Replay(ctx context.Context, run string, open func(target string) (llm.Model, string, error)) (Replayed, error) {
+func Run(ctx context.Context, past drive.Past, run string, open func(target string) (llm.Model, string, error)) (Replayed, error) {
 	r := replayer{open: open, memo: new(llm.Memo), found: Replayed{Run: run, Divergences: []Divergence{}}}
-	if err := e.past().Refold(ctx, run, r.step); err != nil {
-		return r.found, fmt.Errorf("engine: replay run %s: %w", run, err)
+	if err := past.Refold(ctx, run, r.step); err != nil {
+		return r.found, fmt.Errorf("replay: replay run %s: %w", run, err)
 	}
 	return r.found, nil
 }
@@ -199,7 +201,7 @@ func (r *replayer) answer(m machine.Machine, ev *event.Event, d event.AnswerChec
 		return
 	}
 	r.found.Decisions++
-	if now := checkAnswer(a); now.Problem != d.Problem {
+	if now := drive.CheckAnswer(a); now.Problem != d.Problem {
 		r.diverges(ev, "the answer is judged otherwise", d.Problem, now.Problem)
 	}
 }
@@ -219,7 +221,7 @@ func (r *replayer) request(m machine.Machine, ev *event.Event, d event.ModelRequ
 	if d.RequestDigest == "" {
 		return nil
 	}
-	encoded, err := guard(func() (*llm.Encoded, error) { return r.encode(a) }, adapterPanic)
+	encoded, err := r.encode(a)
 	if err != nil || encoded == nil {
 		return nil // the wire is not there; the count of compared requests says so
 	}
@@ -230,7 +232,13 @@ func (r *replayer) request(m machine.Machine, ev *event.Event, d event.ModelRequ
 	return nil
 }
 
-func (r *replayer) encode(a machine.CallModel) (*llm.Encoded, error) {
+// encode makes a request's bytes. An adapter that panics makes none.
+func (r *replayer) encode(a machine.CallModel) (encoded *llm.Encoded, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the model adapter panicked: %v", p)
+		}
+	}()
 	model, name, err := r.open(a.Target)
 	if err != nil {
 		return nil, err

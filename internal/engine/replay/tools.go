@@ -1,8 +1,7 @@
-package engine
+package replay
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 
@@ -12,15 +11,15 @@ import (
 	"github.com/pawlrun/pawl/tool"
 )
 
-// RecordedTools are the tools of a set without their effects: a call returns
+// Tools are the tools of a set without their effects: a call returns
 // what a run's call of the same tool with the same arguments returned, the
 // first such call the first result. A call that was not recorded fails and
 // says so.
-func (e *Engine) RecordedTools(ctx context.Context, run string, tools *tool.Set) (*tool.Set, error) {
+func Tools(ctx context.Context, past drive.Past, run string, tools *tool.Set) (*tool.Set, error) {
 	recorded := &recordedResults{byDigest: map[string][]tool.Result{}}
-	content := drive.NewBlobs(e.store)
+	content := drive.NewBlobs(past.Store)
 	digests, started := map[string]string{}, map[string]bool{}
-	err := e.past().Refold(ctx, run, func(_ machine.Machine, ev *event.Event) error {
+	err := past.Refold(ctx, run, func(_ machine.Machine, ev *event.Event) error {
 		switch d := ev.Data.(type) {
 		case event.ToolCall:
 			digests[d.CallID] = d.Digest
@@ -42,7 +41,7 @@ func (e *Engine) RecordedTools(ctx context.Context, run string, tools *tool.Set)
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("engine: recorded tools of run %s: %w", run, err)
+		return nil, fmt.Errorf("replay: recorded tools of run %s: %w", run, err)
 	}
 	var all []tool.Tool
 	for _, def := range tools.Defs() {
@@ -53,10 +52,6 @@ func (e *Engine) RecordedTools(ctx context.Context, run string, tools *tool.Set)
 	}
 	return tool.NewSet(all...)
 }
-
-// errRecorded goes with a result that was recorded, as far as the driver: the
-// result says itself what came in, and the labels of its tool add nothing.
-var errRecorded = errors.New("engine: the result of a record")
 
 // recordedResults are safe for concurrent use.
 type recordedResults struct {
@@ -82,5 +77,5 @@ func (r *recordedResults) next(run, name string, c tool.Call) (tool.Result, erro
 		}
 	}
 	r.byDigest[digest] = left[1:]
-	return left[0], errRecorded
+	return left[0], drive.ErrRecorded
 }

@@ -1,16 +1,17 @@
-package engine
+package drive
 
 import (
 	"encoding/json"
+	"errors"
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/machine"
 	"github.com/pawlrun/pawl/tool"
 )
 
-// checkAnswer holds an answer against the run's schema. What it finds is
+// CheckAnswer holds an answer against the run's schema. What it finds is
 // journalled, so that no later version of the validator changes a run.
-func checkAnswer(a machine.CheckAnswer) event.AnswerChecked {
+func CheckAnswer(a machine.CheckAnswer) event.AnswerChecked {
 	checked := event.AnswerChecked{Cycle: a.Cycle}
 	schema, err := tool.CompileSchema(a.Schema)
 	if err == nil {
@@ -21,3 +22,7 @@ func checkAnswer(a machine.CheckAnswer) event.AnswerChecked {
 	}
 	return checked
 }
+
+// ErrRecorded goes with a result of a tool that was recorded, as far as the driver: the
+// result says itself what came in, and the labels of its tool add nothing.
+var ErrRecorded = errors.New("drive: the result of a record")
