@@ -64,6 +64,9 @@ func (s *Server) events(a *asked[hearing, none]) (list[eventJSON], error) {
 		return page, err
 	}
 	streams := wantsStream(r)
+	if err := a.query.fits(streams, r.Header.Get("Last-Event-ID") != ""); err != nil {
+		return page, err
+	}
 	if streams {
 		from = cmp.Or(r.Header.Get("Last-Event-ID"), from)
 	}
@@ -90,26 +93,34 @@ func (s *Server) events(a *asked[hearing, none]) (list[eventJSON], error) {
 		}
 		return page, cmp.Or(t.serve(a.w, r), errAnswered)
 	}
-	if name := a.query.ofStreams(); name != "" {
-		return page, kindQuery.problem("send the header Accept: text/event-stream, or leave it out", "%s is for streams, and this asks for a page", name)
-	}
 	if a.query.Tree {
 		return s.treePage(r.Context(), row, after, a.query.limit())
 	}
 	return s.eventPage(r.Context(), row, after, a.query.limit())
 }
 
-// ofStreams is the first parameter that only a stream has; empty for none.
-func (h hearing) ofStreams() string {
-	switch {
-	case h.Deltas:
-		return "deltas"
-	case h.Snapshot:
-		return "snapshot"
-	case h.Format != "" && h.Format != formatPawl:
-		return "format"
+// fits refuses the parameters that the answer cannot honour: those of streams for a
+// page, that of pages for a stream, and two places. A stream that is resumed has its
+// place in a header, and the parameters of the first request.
+func (h hearing) fits(streams, resumed bool) error {
+	for _, p := range []struct {
+		name           string
+		given, streams bool
+	}{{"deltas", h.Deltas, true}, {"snapshot", h.Snapshot, true}, {"format", h.Format != "", true}, {"limit", h.Limit != 0, false}} {
+		switch {
+		case p.given && p.streams && !streams:
+			return kindQuery.problem("send the header Accept: text/event-stream, or leave it out", "%s is for streams, and this asks for a page", p.name)
+		case p.given && !p.streams && streams:
+			return kindQuery.problem("leave it out, or ask for a page", "%s is for pages, and this asks for a stream", p.name)
+		}
 	}
-	return ""
+	switch place := cmp.Or(h.Cursor, h.After) != ""; {
+	case h.Cursor != "" && h.After != "":
+		return kindQuery.problem("give one of the two", "cursor and after are both places to begin behind")
+	case h.Snapshot && place && !resumed:
+		return kindQuery.problem("give one of the two", "snapshot begins with the run as it stands, and cursor or after with a place")
+	}
+	return nil
 }
 
 // treePage gives the events of a run and of all runs below it, as a stream of the
