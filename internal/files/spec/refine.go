@@ -48,7 +48,7 @@ type LoopCriteria struct {
 	Value string `yaml:"value,omitempty"`
 }
 
-// RefineStop is one more reason to end a refinement loop.
+// RefineStop is one more reason to end a loop, of an agent or of a step.
 type RefineStop struct {
 	CEL     string       `yaml:"cel,omitempty"`
 	Regex   string       `yaml:"regex,omitempty"`
@@ -93,8 +93,10 @@ func (s *RefineStop) evaluator() (e *eval.Evaluator, model string) {
 	return nil, ""
 }
 
-// LoopJudge is a model that says of each iteration whether the work is done.
+// LoopJudge says of each iteration whether the work is done: an agent of the workflow, or
+// a model that is told what to look at.
 type LoopJudge struct {
+	Agent  string `yaml:"agent,omitempty" short:"yes"`
 	Model  string `yaml:"model,omitempty"`
 	Prompt string `yaml:"prompt,omitempty"`
 }
@@ -104,10 +106,32 @@ type HumanReview struct {
 	Prompt string `yaml:"prompt,omitempty"`
 }
 
-// Carry is what one iteration leaves for the next.
+// Carry is what one iteration leaves for the next: what the one before came to or
+// nothing, or the log of all.
 type Carry struct {
+	Iteration string `yaml:"iteration,omitempty" oneof:"previous none" short:"yes"`
+
 	Log      *CarryLog `yaml:"log,omitempty"`
 	Feedback *bool     `yaml:"feedback,omitempty"`
+}
+
+func (*LoopJudge) expected() string {
+	return "{prompt: …, model: …}, or the name of an agent of a workflow"
+}
+
+func (*Carry) expected() string { return "previous, none, or {log: …, feedback: …}" }
+
+func (c *Carry) validate(r *report, path string) {
+	if c == nil {
+		return
+	}
+	if c.Iteration != "" && (c.Log != nil || c.Feedback != nil) {
+		r.at(path, "one of the two", "has iteration beside log or feedback")
+	}
+	if c.Log != nil {
+		within(r, path+".log.chars", c.Log.Chars, 1, 10_000)
+		within(r, path+".log.max_entries", c.Log.MaxEntries, 1, maxIterations)
+	}
 }
 
 // CarryLog is how the log of a loop is kept.
@@ -170,10 +194,7 @@ func (a *Agent) validateLoop(r *report, o Options) {
 	if s.ReviewTimeout != nil && *s.ReviewTimeout <= 0 && !r.reported(at("review_timeout")) {
 		r.at(at("review_timeout"), "a time above 0", "is %v", float64(*s.ReviewTimeout))
 	}
-	if s.Carry != nil && s.Carry.Log != nil {
-		within(r, at("carry.log.chars"), s.Carry.Log.Chars, 1, 10_000)
-		within(r, at("carry.log.max_entries"), s.Carry.Log.MaxEntries, 1, maxIterations)
-	}
+	s.Carry.validate(r, at("carry"))
 	if s.summarizes() && l.Runner != nil && len(a.Chain()) == 0 && o.Model == "" {
 		missing(r, "model_policy.primary", "a model for "+at("carry.log.extract")+": summary, because loop.runner has none")
 	}
@@ -210,20 +231,36 @@ func compilePattern(pattern string) error {
 	return err
 }
 
-func (a *Agent) validateRefineStop(r *report, path string, s *RefineStop, o Options) {
+// validate holds a reason to what is the same wherever it stands.
+func (s *RefineStop) validate(r *report, path string) {
 	single(r, path, "one of cel, regex, command, judge, human, contains, rubric, llm_judge",
 		s.CEL != "", s.Regex != "", s.Command != nil, s.Judge != nil, s.Human != nil, s.Contains != "", s.Rubric != nil, s.LLMJudge != nil)
 	switch {
-	case s.CEL != "":
-		checkExpression(r, path+".cel", s.CEL, expr.Scope{Place: expr.Until, Single: true, Self: expr.Step{Result: a.resultJSON()}})
 	case len(s.Regex) > maxPattern:
 		r.at(path+".regex", fmt.Sprintf("at most %d bytes", maxPattern), "has %d bytes", len(s.Regex))
 	case s.Regex != "":
 		if err := compilePattern(s.Regex); err != nil {
 			r.at(path+".regex", "a regular expression", "%v", err)
 		}
+	case s.LLMJudge != nil && s.LLMJudge.Agent != "":
+		r.at(path+".llm_judge", "{prompt: …, model: …}", "names the agent %s; judge takes one", s.LLMJudge.Agent)
+	}
+	if e, _ := s.evaluator(); e != nil && !r.reported(path) {
+		if err := e.Check(); err != nil {
+			r.at(join(path, string(e.Kind)), "", "%s", strings.TrimPrefix(err.Error(), "eval: "+string(e.Kind)+": "))
+		}
+	}
+}
+
+func (a *Agent) validateRefineStop(r *report, path string, s *RefineStop, o Options) {
+	s.validate(r, path)
+	switch {
+	case s.CEL != "":
+		checkExpression(r, path+".cel", s.CEL, expr.Scope{Place: expr.Until, Single: true, Self: expr.Step{Result: a.resultJSON()}})
 	case s.Command != nil && (len(s.Command.Argv) == 0 || s.Command.Argv[0] == "") && !r.reported(path+".command.argv"):
 		missing(r, path+".command.argv", "a program and its arguments")
+	case s.Judge != nil && s.Judge.Agent != "":
+		r.at(path+".judge", "{prompt: …, model: …}", "an agent's loop names no other agent")
 	case s.Judge != nil:
 		a.checkLoopModel(r, path+".judge.model", s.Judge.Model, o)
 	default:
@@ -237,9 +274,6 @@ func (a *Agent) validateEvaluator(r *report, path string, s *RefineStop, o Optio
 		return
 	}
 	path = join(path, string(e.Kind))
-	if err := e.Check(); err != nil {
-		r.at(path, "", "%s", strings.TrimPrefix(err.Error(), "eval: "+string(e.Kind)+": "))
-	}
 	if e.Kind == eval.Contains {
 		return
 	}
@@ -310,26 +344,46 @@ func (a *Agent) loopAgents() []AgentTool {
 	_, body.Budgets.Limits = a.Budgets.Split()
 	all := []AgentTool{a.derived(LoopBody, &body)}
 	if s.summarizes() {
-		all = append(all, a.derived(loopSummarizer, a.withoutTools("summary of ", "You sum up what an attempt at a task came to.")))
+		all = append(all, a.derived(loopSummarizer, a.summarizer()))
 	}
 	for i, stop := range s.StopWhen {
-		if stop.Judge != nil {
-			all = append(all, a.derived(judgeName(i), a.loopJudge(stop.Judge)))
-		} else if e, model := stop.evaluator(); e != nil && e.Kind != eval.Contains {
-			q, _ := e.Ask(eval.Extract{}, fence.Fence{})
-			judge := a.loopJudge(&LoopJudge{Model: model})
-			judge.ResultSchema = &ResultSchema{JSON: q.Schema}
+		if judge := a.judgeOf(&stop); judge != nil {
 			all = append(all, a.derived(judgeName(i), judge))
 		}
 	}
 	return all
 }
 
+// judgeOf is the agent that is asked whether a reason to stop holds, nil where none is
+// derived from a.
+func (a *Agent) judgeOf(s *RefineStop) *Agent {
+	if s.Judge != nil {
+		return a.loopJudge(s.Judge)
+	}
+	e, model := s.evaluator()
+	if e == nil || e.Kind == eval.Contains {
+		return nil
+	}
+	q, _ := e.Ask(eval.Extract{}, fence.Fence{})
+	judge := a.loopJudge(&LoopJudge{Model: model})
+	judge.ResultSchema = &ResultSchema{JSON: q.Schema}
+	return judge
+}
+
+// summarizer is the agent that sums up the iterations of a loop.
+func (a *Agent) summarizer() *Agent {
+	return a.withoutTools("summary of ", "You sum up what an attempt at a task came to.")
+}
+
 // loopSummarizer is the agent that says what an iteration came to.
 const loopSummarizer = "summary"
 
 func (s *LoopSettings) summarizes() bool {
-	return s.Carry != nil && s.Carry.Log != nil && s.Carry.Log.Extract == string(plan.ExtractSummary)
+	return s.Carry.summarizes()
+}
+
+func (c *Carry) summarizes() bool {
+	return c != nil && c.Log != nil && c.Log.Extract == string(plan.ExtractSummary)
 }
 
 func judgeName(i int) string { return fmt.Sprintf("judge-%d", i+1) }

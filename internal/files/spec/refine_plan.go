@@ -22,7 +22,7 @@ func (a *Agent) loopPlan() plan.Plan {
 	l := &plan.Loop{
 		Body:   plan.Plan{Steps: []plan.Step{{Agent: &plan.Agent{Name: LoopBody}}}},
 		Single: true, Max: cmp.Or(value(a.Loop.MaxIterations), defaultIterations), OnLimit: plan.OnLimit(cmp.Or(a.Loop.OnLimit, "ok")),
-		ErrorsMax: max(value(a.Loop.FailureThreshold), 0), Carry: s.carry(), StuckAfter: max(value(s.StuckAfter), 0),
+		ErrorsMax: max(value(a.Loop.FailureThreshold), 0), Carry: s.Carry.plan(loopSummarizer), StuckAfter: max(value(s.StuckAfter), 0),
 	}
 	if l.OnLimit == "fail" {
 		l.OnLimit = plan.LimitFails
@@ -78,20 +78,25 @@ func (s LoopSettings) human(h *HumanReview) *plan.Human {
 	return p
 }
 
-func (s LoopSettings) carry() plan.Carry {
+// plan is what a loop carries, a log unless it says otherwise; summarizer is the name of the agent that sums
+// iterations up.
+func (carry *Carry) plan(summarizer string) plan.Carry {
 	log := &plan.Log{Chars: refine.Chars, MaxEntries: refine.MaxEntries}
 	c := plan.Carry{Log: log}
-	if s.Carry == nil {
+	switch {
+	case carry == nil:
 		return c
+	case carry.Iteration != "":
+		return plan.Carry{None: carry.Iteration == "none"}
 	}
-	c.NoFeedback = s.Carry.Feedback != nil && !*s.Carry.Feedback
-	if given := s.Carry.Log; given != nil {
+	c.NoFeedback = carry.Feedback != nil && !*carry.Feedback
+	if given := carry.Log; given != nil {
 		log.Chars, log.MaxEntries = cmp.Or(value(given.Chars), log.Chars), cmp.Or(value(given.MaxEntries), log.MaxEntries)
 		if given.Extract != "head" {
 			log.Extract = plan.Extract(given.Extract)
 		}
 		if log.Extract == plan.ExtractSummary {
-			log.Summarizer = loopSummarizer
+			log.Summarizer = summarizer
 		}
 	}
 	return c

@@ -26,23 +26,14 @@ type WorkflowLoop struct {
 	Steps          []WorkflowStep `yaml:"steps,omitempty"`
 	OutputMode     *string        `yaml:"outputMode,omitempty"`
 
-	StopWhen         []LoopStop  `yaml:"stop_when,omitempty" ours:"yes"`
-	Carry            string      `yaml:"carry,omitempty" oneof:"previous none" ours:"yes"`
-	OnLimit          string      `yaml:"on_limit,omitempty" oneof:"fail ok stopped ask" ours:"yes"`
-	OnIterationError string      `yaml:"on_iteration_error,omitempty" oneof:"fail continue" ours:"yes"`
-	OnItemError      string      `yaml:"on_item_error,omitempty" oneof:"fail_fast collect continue" ours:"yes"`
-	MinSuccess       *MinSuccess `yaml:"min_success,omitempty" ours:"yes"`
-	MaxItems         *int        `yaml:"max_items,omitempty" ours:"yes"`
-	JudgeFailuresMax *int        `yaml:"judge_failures_max,omitempty" ours:"yes"`
-}
-
-// LoopStop is one reason to end a loop.
-type LoopStop struct {
-	CEL     string       `yaml:"cel,omitempty"`
-	Regex   string       `yaml:"regex,omitempty"`
-	Judge   string       `yaml:"judge,omitempty"`
-	Command *StopCommand `yaml:"command,omitempty"`
-	Human   *HumanReview `yaml:"human,omitempty"`
+	StopWhen         []RefineStop `yaml:"stop_when,omitempty" ours:"yes"`
+	Carry            *Carry       `yaml:"carry,omitempty" ours:"yes"`
+	OnLimit          string       `yaml:"on_limit,omitempty" oneof:"fail ok stopped ask" ours:"yes"`
+	OnIterationError string       `yaml:"on_iteration_error,omitempty" oneof:"fail continue" ours:"yes"`
+	OnItemError      string       `yaml:"on_item_error,omitempty" oneof:"fail_fast collect continue" ours:"yes"`
+	MinSuccess       *MinSuccess  `yaml:"min_success,omitempty" ours:"yes"`
+	MaxItems         *int         `yaml:"max_items,omitempty" ours:"yes"`
+	JudgeFailuresMax *int         `yaml:"judge_failures_max,omitempty" ours:"yes"`
 }
 
 // StopCommand is a program that says by its exit code whether a loop is done.
@@ -209,23 +200,21 @@ func (f *workflowFile) validateRepeat(path string, s *WorkflowStep, l *WorkflowL
 	if f.has(path + ".untilAgent") {
 		f.validateJudge(path+".untilAgent", l.UntilAgent)
 	}
+	l.Carry.validate(f.report, path+".carry")
 	for i := range l.StopWhen {
 		f.validateStop(fmt.Sprintf("%s.stop_when[%d]", path, i), &l.StopWhen[i], s, above)
 	}
 }
 
-func (f *workflowFile) validateStop(path string, stop *LoopStop, s *WorkflowStep, above scopeOf) {
-	single(f.report, path, "one of cel, regex, judge, command, human", stop.CEL != "", stop.Regex != "", stop.Judge != "", stop.Command != nil, stop.Human != nil)
+func (f *workflowFile) validateStop(path string, stop *RefineStop, s *WorkflowStep, above scopeOf) {
+	stop.validate(f.report, path)
 	if stop.CEL != "" {
 		f.checkUntil(path+".cel", stop.CEL, s)
 	}
-	if stop.Regex != "" {
-		if _, err := regexp.Compile("(?i)" + stop.Regex); err != nil {
-			f.fail(path+".regex", "a regular expression", "%v", err)
+	if j := stop.Judge; j != nil && j.Agent != "" {
+		if f.validateJudge(path+".judge", j.Agent); j.Model != "" || j.Prompt != "" {
+			f.fail(path+".judge", "an agent, or a prompt and a model", "has both")
 		}
-	}
-	if stop.Judge != "" {
-		f.validateJudge(path+".judge", stop.Judge)
 	}
 	if stop.Command != nil {
 		f.validateArgv(path+".command.argv", stop.Command.Argv)

@@ -96,7 +96,14 @@ func (f *workflowFile) planAgent(s *WorkflowStep) *plan.Agent {
 func (f *workflowFile) planLoop(path string, s *WorkflowStep) *plan.Loop {
 	l := s.Loop
 	p := &plan.Loop{
-		Max: value(l.MaxIterations), Delay: l.Delay.length(), JudgeFailuresMax: value(l.JudgeFailuresMax), Carry: plan.Carry{None: l.Carry == "none"},
+		Max: value(l.MaxIterations), Delay: l.Delay.length(), JudgeFailuresMax: value(l.JudgeFailuresMax),
+	}
+	if l.Carry != nil {
+		summarizer := f.named("summary of " + path)
+		p.Carry = l.Carry.plan(summarizer)
+		if l.Carry.summarizes() {
+			f.uses[summarizer] = f.agent(s.Agent).summarizer()
+		}
 	}
 	if value(l.OutputMode) == string(plan.Cumulative) {
 		p.Output = plan.Cumulative
@@ -113,8 +120,8 @@ func (f *workflowFile) planLoop(path string, s *WorkflowStep) *plan.Loop {
 	if l.UntilAgent != "" {
 		p.StopWhen = append(p.StopWhen, plan.Stop{Judge: f.judge(l.UntilAgent)})
 	}
-	for _, stop := range l.StopWhen {
-		p.StopWhen = append(p.StopWhen, f.planStop(stop))
+	for i := range l.StopWhen {
+		p.StopWhen = append(p.StopWhen, f.planStop(fmt.Sprintf("%s of %s", judgeName(i), path), s, &l.StopWhen[i]))
 	}
 	if l.ForEach != nil {
 		p.Items = planItems(l)
@@ -130,10 +137,14 @@ func (f *workflowFile) planLoop(path string, s *WorkflowStep) *plan.Loop {
 	return p
 }
 
-func (f *workflowFile) planStop(stop LoopStop) plan.Stop {
+func (f *workflowFile) planStop(judge string, s *WorkflowStep, stop *RefineStop) plan.Stop {
 	p := plan.Stop{Expression: stop.CEL, Regex: stop.Regex}
-	if stop.Judge != "" {
-		p.Judge = f.judge(stop.Judge)
+	p.Eval, _ = stop.evaluator()
+	if j := stop.Judge; j != nil && j.Agent != "" {
+		p.Judge = f.judge(j.Agent)
+	} else if of := f.agent(s.Agent).judgeOf(stop); of != nil {
+		p.Judge = f.named(judge)
+		f.uses[p.Judge] = of
 	}
 	if stop.Command != nil {
 		p.Command = &plan.Command{Argv: stop.Command.Argv, Timeout: stop.Command.Timeout.length()}

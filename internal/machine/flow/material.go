@@ -35,7 +35,9 @@ func (m *Machine) around(n *node) Material {
 		if p == nil {
 			continue
 		}
-		passes = append(p.before(), passes...)
+		if at != n || !n.in.logged() { // the log says what was before
+			passes = append(p.before(), passes...)
+		}
 		switch {
 		case p.of.plan.Items != nil && t.Item == nil:
 			t.Item, t.Index = p.item, p.index

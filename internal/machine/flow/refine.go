@@ -62,8 +62,15 @@ func (m *Machine) message(n *node) string {
 	it := refine.Iteration{
 		Fence: m.fence, Input: m.task, Number: p.index + 1, Of: l.most(), Log: &l.log, MaxEntries: l.plan.Carry.Log.MaxEntries,
 	}
-	if l.goal != nil {
+	switch {
+	case l.goal != nil:
 		it.Input = l.goal.Brief(m.fence)
+	case !m.cfg.Plan.Refine:
+		t := m.material(n)
+		if p.index > 0 {
+			t.Iteration = 0 // stands at the end
+		}
+		it.Input = Prompt(t)
 	}
 	if p.index > 0 && !l.plan.Carry.NoFeedback {
 		it.Feedback = feedback(l)

@@ -226,43 +226,74 @@ func (r *Retry) Kept(a machine.Action) []event.Data {
 	case machine.Record:
 		return kept(a.Data)
 	case machine.StartChild:
-		started, known := r.started[a.ID]
-		finished, ended := r.finished[started.Child]
-		if !known || !ended || r.repeats(a.Step) {
-			return nil
-		}
-		finished.Func = started.Kind == KindFunc
-		return []event.Data{started, finished}
+		return r.child(&a)
 	case machine.RunCommand:
-		c := r.commands[a.ID]
-		switch {
-		case c.finished == nil || r.repeats(a.Step):
-			return nil
-		case c.started.ID == "":
-			return []event.Data{*c.finished}
-		}
-		return []event.Data{c.started, *c.finished}
+		return r.command(&a)
 	case machine.Evaluate:
-		if v, known := r.values[a.ID]; known && !r.repeats(a.Step) {
-			return []event.Data{v}
-		}
+		return r.value(&a)
 	case machine.Observe:
-		i := a.Iteration
-		before, known := r.iterations[i.Step][i.Index]
-		if id := fmt.Sprint(i.Step, ".", i.Index); known && !r.repeats(i.Step) && !slices.ContainsFunc(r.again, func(again string) bool { return again == id || inside(again, id) }) {
-			return []event.Data{before}
-		}
+		return r.iteration(&a.Iteration)
 	case machine.Wait:
-		w, known := r.waits[a.ID]
-		if of, _, delay := strings.Cut(a.ID, "/delay/"); !known || !delay || r.repeats(of) {
-			return nil
-		}
-		return []event.Data{w, event.WaitFinished{ID: w.ID}}
+		return r.delay(&a)
 	case machine.Ask:
-		for _, q := range a.Questions {
-			if d, known := r.decisions[q.ID]; known && d.Digest == q.Digest && !r.repeats(d.Step) {
-				return []event.Data{d}
-			}
+		return r.answer(&a)
+	}
+	return nil
+}
+
+func (r *Retry) child(a *machine.StartChild) []event.Data {
+	started, known := r.started[a.ID]
+	finished, ended := r.finished[started.Child]
+	if !known || !ended || r.repeats(a.Step) {
+		return nil
+	}
+	finished.Func = started.Kind == KindFunc
+	return []event.Data{started, finished}
+}
+
+func (r *Retry) command(a *machine.RunCommand) []event.Data {
+	c := r.commands[a.ID]
+	switch {
+	case c.finished == nil || r.repeats(a.Step):
+		return nil
+	case c.started.ID == "":
+		return []event.Data{*c.finished}
+	}
+	return []event.Data{c.started, *c.finished}
+}
+
+func (r *Retry) value(a *machine.Evaluate) []event.Data {
+	if v, known := r.values[a.ID]; known && !r.repeats(a.Step) {
+		return []event.Data{v}
+	}
+	return nil
+}
+
+func (r *Retry) iteration(i *event.Iteration) []event.Data {
+	before, known := r.iterations[i.Step][i.Index]
+	if !known || r.repeats(i.Step) || r.repeatsPass(fmt.Sprint(i.Step, ".", i.Index)) {
+		return nil
+	}
+	return []event.Data{before}
+}
+
+// repeatsPass reports whether a step of a pass is done again.
+func (r *Retry) repeatsPass(id string) bool {
+	return slices.ContainsFunc(r.again, func(again string) bool { return again == id || inside(again, id) })
+}
+
+func (r *Retry) delay(a *machine.Wait) []event.Data {
+	w, known := r.waits[a.ID]
+	if of, _, delay := strings.Cut(a.ID, "/delay/"); !known || !delay || r.repeats(of) {
+		return nil
+	}
+	return []event.Data{w, event.WaitFinished{ID: w.ID}}
+}
+
+func (r *Retry) answer(a *machine.Ask) []event.Data {
+	for _, q := range a.Questions {
+		if d, known := r.decisions[q.ID]; known && d.Digest == q.Digest && !r.repeats(d.Step) {
+			return []event.Data{d}
 		}
 	}
 	return nil

@@ -71,10 +71,10 @@ func (m *Machine) child(n *node) machine.StartChild {
 	}
 	switch s := n.step(); {
 	case s.Agent != nil && n.in.logged():
-		a.Name, a.Input = s.Agent.Name, task(m.message(n), m.media)
+		a.Name, a.Input = s.Agent.Name, task(m.message(n), append(n.media(), m.media...))
 	case s.Agent != nil:
 		a.Name = s.Agent.Name
-		a.Input = task(Prompt(m.material(n)), n.media())
+		a.Input = task(Prompt(m.material(n)), append(n.media(), m.media...))
 	case s.Func != nil:
 		a.Kind, a.Name, a.Input = KindFunc, s.Func.Name, m.argument(n)
 	case s.Run != nil:
