@@ -11,6 +11,7 @@ import (
 	textdiff "github.com/rogpeppe/go-internal/diff"
 
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/view"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/tool/fs"
 )
@@ -87,9 +88,9 @@ func (a *activity) add(e *event.Event) {
 	case event.CycleStart:
 		w.cycle, w.of = d.Cycle, d.MaxCycles
 	case event.ModelAttemptFailed:
-		w.spend(d.Usage, d.Cost)
+		w.Spend(d.Usage, d.Cost)
 	case event.ModelResponse:
-		w.spend(d.Usage, d.Cost)
+		w.Spend(d.Usage, d.Cost)
 	case event.ToolCall:
 		a.calls[d.CallID] = d
 	case event.Asking:
@@ -199,7 +200,7 @@ func lastLine(text string) string {
 func (w *working) said(k ink, costs bool) string {
 	where, costing := w.place(k), ""
 	if costs && w.Cost != nil {
-		costing = money(w.Cost, w.used)
+		costing = money(w.Cost, w.Used)
 	}
 	return strings.Join(slices.DeleteFunc([]string{where, costing, w.doing}, func(s string) bool { return s == "" }), "  ")
 }
@@ -209,7 +210,7 @@ func (w *working) place(k ink) string {
 	if w.cycle == 0 {
 		return ""
 	}
-	return strings.TrimSpace(position(event.CycleStart{Cycle: w.cycle, MaxCycles: w.of}) + " " + k.part(w.cycle, w.of))
+	return strings.TrimSpace(view.Position(event.CycleStart{Cycle: w.cycle, MaxCycles: w.of}) + " " + k.part(w.cycle, w.of))
 }
 
 // called is the step that a run is, or its name.
@@ -246,7 +247,7 @@ func (a *activity) of(s *steps, step string) []*working {
 	}
 	var runs []*working
 	for _, w := range a.order {
-		if l := s.of(w.step); w.above == a.root && l != nil && l.Step == step {
+		if l := s.Of(w.step); w.above == a.root && l != nil && l.Step == step {
 			runs = append(runs, w)
 		}
 	}

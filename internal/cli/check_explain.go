@@ -12,6 +12,7 @@ import (
 	"github.com/pawlrun/pawl/internal/files/kinds"
 	"github.com/pawlrun/pawl/internal/files/launch"
 	"github.com/pawlrun/pawl/internal/files/spec"
+	"github.com/pawlrun/pawl/internal/view"
 	"github.com/pawlrun/pawl/tool"
 )
 
@@ -138,7 +139,7 @@ func writeBoundary(w *strings.Builder, b launch.Boundary) {
 			inside := *holds
 			inside.OnDemand, holds = false, &inside
 		}
-		text := boundary(event.RunStarted{Sandbox: string(b.Tier), Confinement: holds})
+		text := view.Boundary(event.RunStarted{Sandbox: string(b.Tier), Confinement: holds})
 		fmt.Fprintf(w, "sandbox   %s\n", strings.TrimPrefix(text, "sandbox: "))
 	}
 	for _, what := range b.Closed {

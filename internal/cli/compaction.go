@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -10,6 +9,7 @@ import (
 	"github.com/pawlrun/pawl/internal/engine/drive"
 	"github.com/pawlrun/pawl/internal/machine"
 	"github.com/pawlrun/pawl/internal/rules/compact"
+	"github.com/pawlrun/pawl/internal/view"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/llm"
 )
@@ -24,44 +24,6 @@ type compaction struct {
 	event.HistoryCompressed
 }
 
-// leaving says in one line what a compaction took away, and what stayed.
-func leaving(d event.HistoryCompressed) string {
-	var parts []string
-	if d.Dropped > 0 {
-		parts = append(parts, plural(d.Dropped, "message")+" left ("+places(d.Removed)+")")
-	}
-	for _, of := range []struct {
-		n    int
-		what string
-	}{{len(d.Cleared), "cleared"}, {len(d.Clamped), "shortened"}, {len(d.Repeated), "dropped as repeated"}} {
-		if of.n > 0 {
-			parts = append(parts, plural(of.n, "result")+" "+of.what)
-		}
-	}
-	kept := fmt.Sprintf("%d kept", d.Kept)
-	if d.Summary != "" {
-		kept += " with the summary"
-		if d.Usage != nil {
-			kept += fmt.Sprintf(", which took %d tokens in, %d out", d.Usage.Input, d.Usage.Output)
-		}
-		if d.Cost != nil {
-			kept += ", " + money(d.Cost, *cmp.Or(d.Usage, &llm.Usage{}))
-		}
-	}
-	return strings.Join(append(parts, kept), ", ")
-}
-
-// places names ranges of messages as people count, from 1.
-func places(ranges []event.MessageRange) string {
-	parts := make([]string, len(ranges))
-	for i, r := range ranges {
-		if parts[i] = fmt.Sprint(r.From + 1); r.To > r.From+1 {
-			parts[i] += fmt.Sprintf(" to %d", r.To)
-		}
-	}
-	return strings.Join(parts, ", ")
-}
-
 // compactions prints what became of the conversation, and how it is had back.
 func (p *page) compactions(b *strings.Builder, pawl string) {
 	if len(p.Compactions) == 0 {
@@ -70,7 +32,7 @@ func (p *page) compactions(b *strings.Builder, pawl string) {
 	b.WriteString("\nhistory compressed\n")
 	for _, c := range p.Compactions {
 		fmt.Fprintf(b, "event %-4d after cycle %-3d %d -> %d tokens (%s, %s): %s\n",
-			c.Seq, c.Cycle, c.TokensBefore, c.TokensAfter, c.Strategy, c.Trigger, leaving(c.HistoryCompressed))
+			c.Seq, c.Cycle, c.TokensBefore, c.TokensAfter, c.Strategy, c.Trigger, view.Leaving(c.HistoryCompressed))
 	}
 	last := p.Compactions[len(p.Compactions)-1]
 	fmt.Fprintf(b, "what left: %s runs show %s --compression %d\nundo:      %s runs fork %s --seq %d --context-window N\n",
@@ -134,7 +96,7 @@ func (s *session) compression(ctx context.Context, r journal.Run, seq int64) (sh
 func (a *app) printCompression(c shownCompaction) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "event %d of run %s, after cycle %d: %d -> %d tokens (%s, %s)\n%s\n\n", c.Seq, c.Run, c.Cycle,
-		c.TokensBefore, c.TokensAfter, c.Strategy, c.Trigger, leaving(c.HistoryCompressed))
+		c.TokensBefore, c.TokensAfter, c.Strategy, c.Trigger, view.Leaving(c.HistoryCompressed))
 	for _, m := range c.Messages {
 		fmt.Fprintf(&b, "%-9s %4d %-9s %s\n", m.Fate, m.Place, m.Message.Role, gist(m.Message))
 	}

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/view"
 )
 
 // firstShown and lastShown are how many lines of a failed command's output are shown.
@@ -20,7 +21,7 @@ func excerpt(d event.ToolResult, width int) []note {
 	}
 	_, output, _ := strings.Cut(d.Output, "\n") // the exit code stands on the first line
 	var notes []note
-	for _, line := range headAndTail(output, firstShown, lastShown) {
+	for _, line := range view.HeadAndTail(output, firstShown, lastShown) {
 		text := strings.ReplaceAll(harmless(strings.TrimRight(line, "\r")), "\t", "    ")
 		notes = append(notes, note{faint, "    " + clip(text, max(width-5, 20))})
 	}

@@ -11,7 +11,7 @@ import (
 
 // follow shows a run that this process drives until it has ended or parked,
 // and gives its exit code as an error.
-func (a *app) follow(r drive.Run, v view, o output) error {
+func (a *app) follow(r drive.Run, v display, o output) error {
 	shown := show(o.events(r), v)
 	if shown != nil {
 		// Nobody hears the run any more, so it must not go on spending.
@@ -32,7 +32,7 @@ func (a *app) follow(r drive.Run, v view, o output) error {
 
 // show gives every event to the view until there are no more. An engine's
 // failure ends the view too, and is what Wait returns.
-func show(events iter.Seq2[event.Event, error], v view) error {
+func show(events iter.Seq2[event.Event, error], v display) error {
 	for e, err := range events {
 		if err != nil {
 			break

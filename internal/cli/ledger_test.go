@@ -15,7 +15,7 @@ func TestTheRingOfALoopFillsAsItsIterationsEnd(t *testing.T) {
 	seq := int64(1)
 	hear := func(d event.Data) {
 		seq++
-		s.add(&event.Event{Seq: seq, Data: d})
+		s.Add(&event.Event{Seq: seq, Data: d})
 	}
 	hear(event.StepStarted{Step: "loop", Attempt: 1})
 	for n, want := range []string{"○ 0/10", "◔ 1/10", "◔ 2/10", "◔ 3/10", "◔ 4/10", "◑ 5/10", "◑ 6/10", "◑ 7/10", "◕ 8/10", "◕ 9/10", "● 10/10"} {
@@ -27,12 +27,12 @@ func TestTheRingOfALoopFillsAsItsIterationsEnd(t *testing.T) {
 			hear(event.Progress{Step: "loop", Number: n, Learning: fmt.Sprintf("learned %d\nand more", n)})
 			want += fmt.Sprintf("  learned %d", n)
 		}
-		if got := told(s.tree(20, ink{}, new(activity))); got != want {
+		if got := told(liveSteps(s, 20, ink{}, new(activity))); got != want {
 			t.Errorf("after %d iterations the line is %q, want %q", n, got, want)
 		}
 	}
 	hear(event.Progress{Step: "loop", Number: 10, Learning: strings.Repeat("long ", 100)})
-	if got := told(s.tree(20, ink{}, new(activity))); columns(got) > 120 {
+	if got := told(liveSteps(s, 20, ink{}, new(activity))); columns(got) > 120 {
 		t.Errorf("a learning is not cut: %q", got)
 	}
 }

@@ -195,12 +195,4 @@ func thousands(n int) string {
 	return trimZeros(fmt.Sprintf("%.2f", float64(n)/1_000_000)) + "M"
 }
 
-// dollars writes a price with cents, and with more where it is less than one.
-func dollars(usd float64) string {
-	if text := trimZeros(fmt.Sprintf("%.4f", usd)); len(text)-strings.IndexByte(text+".", '.') > 3 {
-		return text
-	}
-	return fmt.Sprintf("%.2f", usd)
-}
-
 func trimZeros(s string) string { return strings.TrimRight(strings.TrimRight(s, "0"), ".") }

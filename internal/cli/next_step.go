@@ -132,7 +132,7 @@ const inProgram = "in the program that started it, which embeds Pawl"
 // where it has nothing left to do.
 func (n *nextStep) ended(run string, o event.Outcome) string {
 	if n.steps != nil && (o.Status == event.StatusFailed || o.Status == event.StatusStopped) && n.replays == "" && !n.ofProgram {
-		switch seq := n.steps.redo(o.Step); {
+		switch seq := n.steps.Redo(o.Step); {
 		case seq > 0 && n.noRetry:
 			return fmt.Sprintf("continue with: %s runs fork %s --seq %d", n.pawl, run, seq)
 		case seq > 0:

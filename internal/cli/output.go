@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/pawlrun/pawl/internal/cli/terminal"
+	"github.com/pawlrun/pawl/internal/view/terminal"
 )
 
 // printJSON prints one object on one line.
@@ -35,11 +35,11 @@ func harmless(s string) string { return terminal.Harmless(s) }
 // columns is [terminal.Columns].
 func columns(s string) int { return terminal.Columns(s) }
 
-// firstLine is the first line of a text, cut to a width for progress lines.
-func firstLine(s string, width int) string {
-	s, _, _ = strings.Cut(strings.TrimSpace(s), "\n")
-	return clip(strings.ReplaceAll(harmless(s), "\t", " "), width)
-}
+// firstLine is [terminal.FirstLine].
+func firstLine(s string, width int) string { return terminal.FirstLine(s, width) }
+
+// clip is [terminal.Clip].
+func clip(s string, width int) string { return terminal.Clip(s, width) }
 
 // onOneLine is a path as it is, or quoted where its name would break the line.
 func onOneLine(path string) string {
@@ -47,20 +47,6 @@ func onOneLine(path string) string {
 		return path
 	}
 	return strconv.Quote(path)
-}
-
-// clip cuts a text to a number of columns and marks the cut.
-func clip(s string, width int) string {
-	if width < 1 || columns(s) <= width {
-		return s
-	}
-	room := width - columns("…")
-	for i, r := range s {
-		if room -= terminal.ColumnsOf(r); room < 0 {
-			return s[:i] + "…"
-		}
-	}
-	return s
 }
 
 // tail is the end of a text on one line, for a live line.

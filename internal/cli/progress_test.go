@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/view"
 	"github.com/pawlrun/pawl/llm"
 )
 
@@ -36,11 +37,11 @@ func TestAFailureIsToldInItsOwnWords(t *testing.T) {
 
 func TestWhatNobodyReportedIsCalledTheMostThatItCanBe(t *testing.T) {
 	o := event.Outcome{Usage: llm.Usage{Input: 7, Output: 5}, Cost: &llm.Cost{USD: 0.5, Priced: true}}
-	if got := summary(o); !strings.HasSuffix(got, ", 7 tokens in, 5 out, USD 0.5000") {
+	if got := view.Summary(o); !strings.HasSuffix(got, ", 7 tokens in, 5 out, USD 0.5000") {
 		t.Errorf("reported: %s", got)
 	}
 	o.Usage.Estimated = true
-	if got := summary(o); !strings.HasSuffix(got, ", at most 7 tokens in, 5 out, at most USD 0.5000") {
+	if got := view.Summary(o); !strings.HasSuffix(got, ", at most 7 tokens in, 5 out, at most USD 0.5000") {
 		t.Errorf("not reported: %s", got)
 	}
 	for _, c := range []struct {

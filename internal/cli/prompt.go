@@ -13,11 +13,12 @@ import (
 	"unicode/utf8"
 
 	"github.com/pawlrun/pawl/event"
-	"github.com/pawlrun/pawl/internal/cli/terminal"
 	"github.com/pawlrun/pawl/internal/engine"
 	"github.com/pawlrun/pawl/internal/engine/control"
 	"github.com/pawlrun/pawl/internal/machine/agent"
 	"github.com/pawlrun/pawl/internal/rules/access"
+	"github.com/pawlrun/pawl/internal/view"
+	"github.com/pawlrun/pawl/internal/view/terminal"
 )
 
 // asker puts questions to the person at the terminal, one after another
@@ -98,7 +99,7 @@ func (q *asker) ask(ctx context.Context, pending event.Question) (event.Resoluti
 	q.keys.begin()
 	defer q.keys.end()
 	q.shows(ctx, pending)
-	if why := askedBy(pending); why != "" {
+	if why := view.AskedBy(pending); why != "" {
 		q.p.ask(faint, "  "+why+"\n")
 	}
 	d, err := q.decide(ctx, pending)
@@ -170,19 +171,6 @@ func (s *session) workspaceOf(ctx context.Context, run string) string {
 		return ""
 	}
 	return started.Workspace
-}
-
-// askedBy says which setting of the agent file, or which rule of Pawl, makes a
-// call wait for a decision, and why.
-func askedBy(d event.Question) string {
-	var parts []string
-	if d.Rule != "" {
-		parts = append(parts, "asked by "+d.Rule)
-	}
-	if d.Reason != "" {
-		parts = append(parts, "because "+d.Reason)
-	}
-	return oneLine(strings.Join(parts, ", "))
 }
 
 // pause waits after a question that was taken back.

@@ -11,6 +11,7 @@ import (
 	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/machine/agent"
+	"github.com/pawlrun/pawl/internal/view"
 	"github.com/pawlrun/pawl/models"
 )
 
@@ -108,7 +109,7 @@ func (p *page) used() string {
 		switch used := s.Used(spent); {
 		case limit <= 0 || s.Kind == budget.Money:
 		case s.Kind == budget.Each:
-			parts = append(parts, bound(s, limit)...)
+			parts = append(parts, view.Bound(s, limit)...)
 		case s.Kind == budget.Time || s.Kind == budget.Idle:
 			parts = append(parts, lasting(used)+" of "+strings.TrimSpace(lasting(limit)+" "+s.Unit))
 		default:
@@ -119,16 +120,3 @@ func (p *page) used() string {
 }
 
 func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }
-
-// lasting is a time as people read it: to a tenth of a second below a minute, to
-// a second above.
-func lasting(seconds float64) string {
-	d := time.Duration(seconds * float64(time.Second))
-	switch {
-	case d >= time.Minute:
-		return d.Round(time.Second).String()
-	case d >= time.Second:
-		return d.Round(time.Second / 10).String()
-	}
-	return d.Round(time.Millisecond).String()
-}

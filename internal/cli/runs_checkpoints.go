@@ -6,13 +6,14 @@ import (
 	"strings"
 
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/view"
 )
 
 // checkpointLines are the checkpoints of a goal: what was asked there, what was answered,
 // and the plan.
 func (p *page) checkpointLines(b *strings.Builder) {
 	for _, d := range p.Checkpoints {
-		fmt.Fprintf(b, "\n%s\n", checkpointHead(d))
+		fmt.Fprintf(b, "\n%s\n", view.CheckpointHead(d))
 		for _, q := range d.Questions {
 			fmt.Fprintf(b, "  %s\n    %s\n", q.Question, firstLine(q.Answer, 400))
 		}
@@ -23,18 +24,6 @@ func (p *page) checkpointLines(b *strings.Builder) {
 			fmt.Fprintf(b, "    %d. %s\n", i+1, firstLine(step, 200))
 		}
 	}
-}
-
-// checkpointHead is a checkpoint in one line.
-func checkpointHead(d event.Checkpoint) string {
-	head := d.Label
-	if d.Number > 0 {
-		head += fmt.Sprintf(" after iteration %d", d.Number)
-	}
-	if d.Verdict != "" {
-		head += ": " + string(d.Verdict)
-	}
-	return firstLine(head, 200)
 }
 
 func planOfGoal(d event.Checkpoint) (steps []string) {

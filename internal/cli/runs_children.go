@@ -81,7 +81,7 @@ func (p *page) child(data event.Data) {
 		}
 		cost := llm.Cost{USD: d.USD, Priced: d.Priced}
 		p.spend(*d.Usage, cost)
-		p.childOf(d.Run, func(c *childRef) { c.spend(*d.Usage, cost) })
+		p.childOf(d.Run, func(c *childRef) { c.Spend(*d.Usage, cost) })
 	}
 }
 
@@ -138,5 +138,5 @@ func (c childRef) said() string {
 	case c.Parked != nil:
 		stands = "parked: " + string(c.Parked.Reason)
 	}
-	return firstLine(fmt.Sprintf("%s  %s  %s  %s", c.Run, c.Name, stands, money(c.Cost, c.used)), 200)
+	return firstLine(fmt.Sprintf("%s  %s  %s  %s", c.Run, c.Name, stands, money(c.Cost, c.Used)), 200)
 }

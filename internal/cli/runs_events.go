@@ -94,7 +94,7 @@ func (s *session) tail(ctx context.Context, q follow.Query) (tailer, error) {
 }
 
 // print gives the events that are there to the view.
-func (t *tailer) print(ctx context.Context, v view) error {
+func (t *tailer) print(ctx context.Context, v display) error {
 	if err := t.drain(ctx, v); err != nil {
 		return err
 	}
@@ -110,7 +110,7 @@ func (t *tailer) print(ctx context.Context, v view) error {
 
 // end ends the view of a run that has left. How it ended is in its last event,
 // which a reader who asks for what came later does not hear again.
-func end(v view, r journal.Run) error {
+func end(v display, r journal.Run) error {
 	if r.State == journal.Ended {
 		return nil
 	}
@@ -119,7 +119,7 @@ func end(v view, r journal.Run) error {
 
 // watch drains the run whenever something may have come, until it is done or
 // nobody drives it any more.
-func (t *tailer) watch(ctx context.Context, drain func() error, v view, done func(journal.Run) bool) error {
+func (t *tailer) watch(ctx context.Context, drain func() error, v display, done func(journal.Run) bool) error {
 	for {
 		if err := drain(); err != nil {
 			return err
@@ -152,7 +152,7 @@ func (t *tailer) watch(ctx context.Context, drain func() error, v view, done fun
 }
 
 // drain gives what there is beyond what was given.
-func (t *tailer) drain(ctx context.Context, v view) error {
+func (t *tailer) drain(ctx context.Context, v display) error {
 	for {
 		events, err := t.sub.Poll(ctx)
 		if err != nil {

@@ -6,7 +6,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/files/launch"
 	"github.com/pawlrun/pawl/internal/host/attach"
 	"github.com/pawlrun/pawl/journal"
@@ -67,19 +66,6 @@ func (a *app) message(text, files []string) (journal.Command, error) {
 		return c, usagef("there is no message: give TEXT, or a file with --attach")
 	}
 	return c, nil
-}
-
-// said is a message that came while the run went, for people: its text and the
-// names of its files.
-func said(d event.InputReceived) string {
-	words := make([]string, 0, 1+len(d.Media))
-	if d.Text != "" {
-		words = append(words, d.Text)
-	}
-	for _, f := range d.Media {
-		words = append(words, "["+strings.TrimSpace(f.MediaType+" "+f.Name)+"]")
-	}
-	return strings.Join(words, " ")
 }
 
 // readable refuses files that the run's models do not take.

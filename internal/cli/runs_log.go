@@ -65,7 +65,7 @@ func (s *session) undriven(ctx context.Context, r journal.Run, asJSON bool) erro
 
 // shownRun is a view that has another one for each run that its own starts.
 type shownRun interface {
-	view
+	display
 	below() shownRun
 }
 

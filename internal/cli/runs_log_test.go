@@ -155,8 +155,8 @@ func TestTheLogTellsWhatWasDecidedAndCompressed(t *testing.T) {
 	} {
 		var out strings.Builder
 		c := newConversation(&out, screen{}, "pawl")
-		c.calls[call.CallID] = label(call)
-		if err := c.show(event.Event{Data: tt.data}); err != nil {
+		c.view.Add(&event.Event{Seq: 1, Data: call})
+		if err := c.show(event.Event{Seq: 2, Data: tt.data}); err != nil {
 			t.Fatal(err)
 		}
 		if out.String() != tt.want {

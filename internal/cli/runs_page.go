@@ -11,6 +11,7 @@ import (
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine/control"
 	"github.com/pawlrun/pawl/internal/engine/holder"
+	"github.com/pawlrun/pawl/internal/view"
 	"github.com/pawlrun/pawl/journal"
 )
 
@@ -51,8 +52,8 @@ func (p *page) head(b *strings.Builder, pawl string) {
 	did := plural(p.Cycles, "cycle")
 	if len(p.Steps) > 0 {
 		did = plural(len(p.Steps), "step")
-	} else if l := p.steps.ledger; l != nil {
-		did = plural(l.ended(), "iteration")
+	} else if l := p.steps.Ledger; l != nil {
+		did = plural(l.Ended(), "iteration")
 	}
 	row("usage", fmt.Sprintf("%s, %d tokens in (%d cached), %d out, %s",
 		did, p.Usage.Input, p.Usage.CacheRead, p.Usage.Output, money(p.Cost, p.Usage)))
@@ -73,7 +74,7 @@ func (p *page) head(b *strings.Builder, pawl string) {
 	if p.Taint.Untrusted != nil && p.Taint.Private != nil {
 		row("taint", "the run has untrusted text and private data: calls that can send need an approval and the provider's own tools are withheld, unless tools.rule_of_two or tools.may_send says otherwise")
 	}
-	row("hidden", hiddenText(p.Hidden))
+	row("hidden", view.HiddenText(p.Hidden))
 	for _, d := range p.Allowed {
 		row("allowed", fmt.Sprintf("%s (by %s, with call %s)", firstLine(d.Permission.String(), 200), firstLine(d.By, 60), d.CallID))
 	}
@@ -125,13 +126,13 @@ func (p *page) stepLines(b *strings.Builder) {
 		if i == 0 {
 			b.WriteString("\n")
 		}
-		b.WriteString(strings.Join(it.said(fmt.Sprintf("%3d", it.Iteration)), "\n") + "\n")
+		b.WriteString(strings.Join(it.Text(fmt.Sprintf("%3d", it.Iteration)), "\n") + "\n")
 	}
 	for i, l := range p.Steps {
 		if i == 0 {
 			b.WriteString("\n")
 		}
-		b.WriteString(l.said() + "\n")
+		b.WriteString(l.Text() + "\n")
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/pawlrun/pawl/internal/engine/control"
 	"github.com/pawlrun/pawl/internal/engine/drive"
 	"github.com/pawlrun/pawl/internal/machine/agent"
+	"github.com/pawlrun/pawl/internal/view"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/llm"
 )
@@ -65,10 +66,10 @@ With --step it shows one step of a workflow: how it ended, its command or run, a
 					return err
 				}
 				p.sent(inbox)
-				if l := p.steps.ledger; l != nil {
-					p.Iterations = l.lines
+				if l := p.steps.Ledger; l != nil {
+					p.Iterations = l.Lines
 				} else {
-					p.Steps = p.steps.all()
+					p.Steps = p.steps.All()
 				}
 				if err := s.asks(c.Context(), &p); err != nil {
 					return err
@@ -168,7 +169,7 @@ func (p *page) add(e *event.Event) {
 	p.account.add(e.Data)
 	p.origin.add(e.Data)
 	p.child(e.Data)
-	p.steps.add(e)
+	p.steps.Add(e)
 	switch d := e.Data.(type) {
 	case event.RunStarted:
 		p.started(d)
@@ -225,7 +226,7 @@ type hookRef struct {
 }
 
 func (p *page) hook(d event.HookResult) {
-	ref := hookRef{d, hookLine(d)}
+	ref := hookRef{d, view.HookLine(d)}
 	if c := p.cycle(); c != nil && d.Stage != event.HookAfterRun {
 		c.Hooks = append(c.Hooks, ref)
 		return
@@ -234,7 +235,7 @@ func (p *page) hook(d event.HookResult) {
 }
 
 func (p *page) started(d event.RunStarted) {
-	p.Source, p.Workspace, p.Hidden = d.Source, d.Workspace, hiddenOf(d.Config)
+	p.Source, p.Workspace, p.Hidden = d.Source, d.Workspace, view.HiddenOf(d.Config)
 	if d.Input != nil {
 		p.Input = d.Input.Parts.Text()
 	}

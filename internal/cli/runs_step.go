@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine/drive"
+	"github.com/pawlrun/pawl/internal/view"
 	"github.com/pawlrun/pawl/journal"
 )
 
@@ -71,18 +72,18 @@ func (s *shownStep) add(data event.Data) {
 	switch d := data.(type) {
 	case event.ChildStarted:
 		if d.Step == s.Step && !strings.Contains(d.ID, "/") { // and no judge of it
-			s.State, s.Run, s.Attempt = stepRunning, d.Child, max(s.Attempt, 1)
+			s.State, s.Run, s.Attempt = view.StepRunning, d.Child, max(s.Attempt, 1)
 		}
 	case event.StepStarted:
 		if d.Step == s.Step {
-			*s = shownStep{Step: s.Step, State: stepRunning, Attempt: d.Attempt, Run: cmp.Or(d.Child, s.Run)}
+			*s = shownStep{Step: s.Step, State: view.StepRunning, Attempt: d.Attempt, Run: cmp.Or(d.Child, s.Run)}
 		}
 	case event.CommandStarted:
-		if d.Step == s.Step && doesStep(d.ID) {
-			s.State, s.Argv = stepRunning, d.Argv
+		if d.Step == s.Step && view.DoesStep(d.ID) {
+			s.State, s.Argv = view.StepRunning, d.Argv
 		}
 	case event.CommandFinished:
-		if d.Step == s.Step && doesStep(d.ID) {
+		if d.Step == s.Step && view.DoesStep(d.ID) {
 			s.Output, s.blob, s.ExitCode, s.Truncated = d.Output, d.Blob, d.ExitCode, d.Truncated && d.Blob == ""
 		}
 	case event.StepFinished:
@@ -98,7 +99,7 @@ func (s *shownStep) add(data event.Data) {
 		}
 	case event.StepSkipped:
 		if d.Step == s.Step {
-			s.State, s.Reason = stepSkipped, d.Reason
+			s.State, s.Reason = view.StepSkipped, d.Reason
 		}
 	}
 }

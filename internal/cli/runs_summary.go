@@ -59,16 +59,16 @@ func (s *session) startOf(ctx context.Context, r journal.Run) (event.RunStarted,
 // ended.
 func (s *session) counted(ctx context.Context, run string, started event.RunStarted) (planned, ended int) {
 	var of steps
-	if of.begin(started); of.ledger == nil {
-		return len(of.lines), 0
+	if of.Begin(started); of.Ledger == nil {
+		return len(of.Lines), 0
 	}
 	for e, err := range drive.AsStored(ctx, s.store, run, event.TypeChildStarted, event.TypeChildFinished, event.Iteration{}.EventType()) {
 		if err != nil {
 			break
 		}
-		of.ledger.add(e.Data)
+		of.Ledger.Add(e.Data)
 	}
-	return 0, of.ledger.ended()
+	return 0, of.Ledger.Ended()
 }
 
 // did is how far a run came, in the unit that it has.
@@ -110,20 +110,6 @@ func (s *session) spentBy(ctx context.Context, r journal.Run) (llm.Usage, *llm.C
 		p.add(e)
 	}
 	return p.Usage, p.Cost, nil
-}
-
-// spent is what models cost: Cost is nil where none was called.
-type spent struct {
-	Cost *llm.Cost `json:"cost,omitempty"`
-	used llm.Usage
-}
-
-func (s *spent) spend(u llm.Usage, c llm.Cost) {
-	if s.Cost == nil {
-		s.Cost = &llm.Cost{Priced: true}
-	}
-	s.used = s.used.Add(u)
-	s.Cost.USD, s.Cost.Priced = s.Cost.USD+c.USD, s.Cost.Priced && c.Priced
 }
 
 // cost is what a run has cost, in few words.

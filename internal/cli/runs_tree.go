@@ -114,7 +114,7 @@ func (s *session) grow(ctx context.Context, n node, started map[string][]control
 
 // as takes in what the run that started this one tells of it.
 func (n *node) as(c childRef) {
-	n.Step, n.Usage, n.Cost = c.Step, c.used, c.Cost
+	n.Step, n.Usage, n.Cost = c.Step, c.Used, c.Cost
 	if f := c.Finished; f != nil {
 		n.Status = string(f.Status)
 		if f.Error != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine/control"
+	"github.com/pawlrun/pawl/internal/view"
 	"github.com/pawlrun/pawl/journal"
-	"github.com/pawlrun/pawl/llm"
 )
 
 // waitingRef is something that somebody told the run and that nothing has
@@ -46,7 +46,7 @@ func (p *page) told(e *event.Event) {
 			w.Kind = control.Verb(journal.Reject)
 		}
 	case event.InputReceived:
-		w.Kind, w.By, w.Text, w.Files = control.Verb(journal.Input), d.By, d.Text, namesOf(d.Media)
+		w.Kind, w.By, w.Text, w.Files = control.Verb(journal.Input), d.By, d.Text, view.NamesOf(d.Media)
 	case event.BudgetRaised:
 		w.Kind, w.By, w.Setting, w.Value = control.Verb(journal.Raise), d.By, d.Setting, d.Value
 	default:
@@ -59,18 +59,10 @@ func (p *page) told(e *event.Event) {
 func (p *page) sent(commands []journal.Command) {
 	for _, c := range commands {
 		p.said = append(p.said, waitingRef{
-			Kind: control.Verb(c.Kind), By: c.By, At: c.At, Text: c.Text, Files: namesOf(c.Media),
+			Kind: control.Verb(c.Kind), By: c.By, At: c.At, Text: c.Text, Files: view.NamesOf(c.Media),
 			CallID: c.CallID, Edited: len(c.Args) > 0, Sealed: len(c.Sealed) > 0, Setting: c.Setting, Value: c.Value,
 		})
 	}
-}
-
-func namesOf(files []llm.Media) []string {
-	var names []string
-	for _, f := range files {
-		names = append(names, strings.TrimSpace(f.MediaType+" "+f.Name))
-	}
-	return names
 }
 
 // says tells it in one line.

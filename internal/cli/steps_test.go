@@ -21,7 +21,7 @@ func stepsOf(t *testing.T, p plan.Plan) *steps {
 		t.Fatal(err)
 	}
 	var s steps
-	s.add(&event.Event{Seq: 1, Time: time.Unix(0, 0), Data: started})
+	s.Add(&event.Event{Seq: 1, Time: time.Unix(0, 0), Data: started})
 	return &s
 }
 
@@ -43,8 +43,8 @@ func TestTheTreeOfALoopOverManyItemsIsOneLine(t *testing.T) {
 	hear := func(d event.Data) {
 		seq++
 		e := event.Event{Seq: seq, Time: time.Unix(seq/1000, 0), Data: d}
-		s.add(&e)
-		lines += len(s.notes(e))
+		s.Add(&e)
+		lines += len(s.Told(&e))
 	}
 	const items = 10_000
 	hear(event.StepStarted{Step: "each", Attempt: 1})
@@ -59,18 +59,15 @@ func TestTheTreeOfALoopOverManyItemsIsOneLine(t *testing.T) {
 		}
 		hear(event.StepFinished{Step: step, Attempt: 1, Status: status})
 		hear(event.Iteration{Step: "each", Index: i, Number: i + 1})
-		if got := len(s.tree(20, ink{}, new(activity))); got != 2 {
-			t.Fatalf("item %d: the tree has %d lines: %s", i, got, told(s.tree(20, ink{}, new(activity))))
+		if got := len(liveSteps(s, 20, ink{}, new(activity))); got != 2 {
+			t.Fatalf("item %d: the tree has %d lines: %s", i, got, told(liveSteps(s, 20, ink{}, new(activity))))
 		}
 	}
-	if got, want := told(s.tree(20, ink{}, new(activity))), "▸ each  running  10000/10000 items, 1 failed  40s\n· after  waiting"; got != want {
+	if got, want := told(liveSteps(s, 20, ink{}, new(activity))), "▸ each  running  10000/10000 items, 1 failed  40s\n· after  waiting"; got != want {
 		t.Errorf("the tree is\n%s\nwant\n%s", got, want)
 	}
 	if lines > 13 { // the beginning, each tenth part, and the failure
 		t.Errorf("%d lines tell of %d items", lines, items)
-	}
-	if n := len(s.begun) + len(s.failing); n > 1 {
-		t.Errorf("%d steps are kept that have ended", n)
 	}
 }
 
@@ -81,12 +78,12 @@ func TestATreeOfManyStepsShowsThoseUnderWayAndCountsTheOthers(t *testing.T) {
 	}
 	s := stepsOf(t, p)
 	for i := range 500 {
-		s.add(&event.Event{Data: event.StepStarted{Step: fmt.Sprint("s", i), Attempt: 1}})
+		s.Add(&event.Event{Data: event.StepStarted{Step: fmt.Sprint("s", i), Attempt: 1}})
 		if i != 3 && i != 400 {
-			s.add(&event.Event{Data: event.StepFinished{Step: fmt.Sprint("s", i), Status: event.StepStatusCompleted}})
+			s.Add(&event.Event{Data: event.StepFinished{Step: fmt.Sprint("s", i), Status: event.StepStatusCompleted}})
 		}
 	}
-	tree := s.tree(5, ink{}, new(activity))
+	tree := liveSteps(s, 5, ink{}, new(activity))
 	if got := told(tree); len(tree) > 5 || !strings.Contains(got, "▸ s3 ") || !strings.Contains(got, "▸ s400 ") ||
 		!regexp.MustCompile(`  and 498 completed, 49\d waiting$`).MatchString(got) {
 		t.Errorf("the tree is\n%s", got)

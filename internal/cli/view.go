@@ -18,8 +18,8 @@ import (
 	"github.com/pawlrun/pawl/internal/engine/drive"
 )
 
-// view shows the events of one run, in order.
-type view interface {
+// display shows the events of one run, in order.
+type display interface {
 	// show takes the next event, durable or live.
 	show(event.Event) error
 	// end is called once, when no more events come: the run ended or parked.
@@ -81,7 +81,7 @@ func (o *output) events(r drive.Run) iter.Seq2[event.Event, error] {
 }
 
 // view makes the view that the flags ask for. Progress goes through p.
-func (a *app) view(o output, p *printer) view {
+func (a *app) view(o output, p *printer) display {
 	switch {
 	case o.json:
 		return &jsonView{out: a.jsonOut()}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/view"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/stop"
 )
@@ -55,7 +56,7 @@ func (aldoWords) say(e event.Event) []object {
 		return []object{{head, "role", "user", "text", d.Text}}
 	case event.InputReceived:
 		head.Type = "message"
-		return []object{{head, "role", "user", "text", said(d)}}
+		return []object{{head, "role", "user", "text", view.InputText(d)}}
 	case event.RunTerminatedBy:
 		return []object{{head, "reason", aldoReason(d.Reason, d.Kind), "index?", d.Index}}
 	case event.RunCompleted:

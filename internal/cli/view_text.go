@@ -38,7 +38,7 @@ type textView struct {
 func newTextView(out io.Writer, p *printer, answer screen, after int64, pawl string) *textView {
 	p.tells()
 	v := &textView{out: out, p: p, answer: answer, after: after, next: nextStep{pawl: pawl}}
-	v.next.steps, v.steps.show = &v.steps, pawl
+	v.next.steps, v.steps.Show = &v.steps, pawl
 	if p.screen.terminal {
 		v.text, v.both = newLiveText(p), answer.terminal && sameStream(out, p.w)
 	}
@@ -145,7 +145,7 @@ func (v *textView) ofChild(e event.Event) {
 // where that can be, else in a line for each that begins or ends.
 func (v *textView) stepNotes(e event.Event) {
 	if v.p.screen.live {
-		if len(v.steps.lines)+len(v.work.order) > 0 {
+		if len(v.steps.Lines)+len(v.work.order) > 0 {
 			v.p.shows(v.tree)
 		}
 		switch d := e.Data.(type) {
@@ -153,10 +153,10 @@ func (v *textView) stepNotes(e event.Event) {
 			v.p.settle()
 			return
 		case event.StepFinished:
-			if v.steps.byID[d.Step] == nil && d.Status == event.StepStatusFailed {
+			if v.steps.Line(d.Step) == nil && d.Status == event.StepStatusFailed {
 				break
 			}
-			for i, l := range v.steps.output(e.Run, d) {
+			for i, l := range notesOf(v.steps.Printed(e.Run, d)) {
 				if i == 0 { // its line stands in the tree below
 					v.p.line(faint, d.Step+" printed:")
 				}
@@ -167,7 +167,7 @@ func (v *textView) stepNotes(e event.Event) {
 			return
 		}
 	}
-	for _, l := range v.steps.notes(e) {
+	for _, l := range notesOf(v.steps.Told(&e)) {
 		v.p.line(l.style, l.text)
 	}
 }
@@ -176,10 +176,10 @@ func (v *textView) stepNotes(e event.Event) {
 const mostSteps = 20
 
 func (v *textView) tree() []note {
-	if now := v.p.now(); now.After(v.steps.now) {
-		v.steps.now = now
+	if now := v.p.now(); now.After(v.steps.Now) {
+		v.steps.Now = now
 	}
-	return v.steps.tree(min(mostSteps, v.p.screen.height()-3), inkFor(v.p.screen), &v.work)
+	return liveSteps(&v.steps, min(mostSteps, v.p.screen.height()-3), inkFor(v.p.screen), &v.work)
 }
 
 // toldOfOpen lets the questions come of which all that led to them is written.
@@ -245,8 +245,8 @@ func (v *textView) follow(e event.Event) {
 	v.p.changes(func() {
 		v.work.add(&e)
 		if v.ofRoot(e) {
-			v.steps.add(&e)
-			v.work.byName = v.steps.ledger != nil
+			v.steps.Add(&e)
+			v.work.byName = v.steps.Ledger != nil
 		}
 	})
 	if v.ofRoot(e) {

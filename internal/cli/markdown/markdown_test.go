@@ -10,8 +10,8 @@ import (
 	"unicode"
 
 	"github.com/pawlrun/pawl/internal/cli/markdown"
-	"github.com/pawlrun/pawl/internal/cli/terminal"
 	"github.com/pawlrun/pawl/internal/golden"
+	"github.com/pawlrun/pawl/internal/view/terminal"
 )
 
 var update = flag.Bool("update", false, "write the golden files")

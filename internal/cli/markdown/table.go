@@ -5,7 +5,7 @@ import (
 
 	east "github.com/yuin/goldmark/extension/ast"
 
-	"github.com/pawlrun/pawl/internal/cli/terminal"
+	"github.com/pawlrun/pawl/internal/view/terminal"
 )
 
 // between stands between two cells.

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/pawlrun/pawl/internal/cli/terminal"
+	"github.com/pawlrun/pawl/internal/view/terminal"
 )
 
 // prose adds text in lines that fit.

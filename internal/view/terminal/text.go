@@ -107,3 +107,23 @@ func ColumnsOf(r rune) int {
 	}
 	return 1
 }
+
+// FirstLine is the first line of a text, cut to a width for progress lines.
+func FirstLine(s string, width int) string {
+	s, _, _ = strings.Cut(strings.TrimSpace(s), "\n")
+	return Clip(strings.ReplaceAll(Harmless(s), "\t", " "), width)
+}
+
+// Clip cuts a text to a number of columns and marks the cut.
+func Clip(s string, width int) string {
+	if width < 1 || Columns(s) <= width {
+		return s
+	}
+	room := width - Columns("…")
+	for i, r := range s {
+		if room -= ColumnsOf(r); room < 0 {
+			return s[:i] + "…"
+		}
+	}
+	return s
+}

@@ -1,9 +1,8 @@
-package cli
+package view
 
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -12,22 +11,22 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// ledger holds the iterations of a run that is one refinement loop, in their order.
-type ledger struct {
-	lines []*iterationLine
-	byRun map[string]*iterationLine
+// Ledger holds the iterations of a run that is one refinement loop, in their order.
+type Ledger struct {
+	Lines []*IterationLine
+	byRun map[string]*IterationLine
 	// commands are the commands under way that look at an iteration, by their ids.
 	commands map[string][]string
-	// of is how many iterations there may be.
-	of int
+	// Of is how many iterations there may be.
+	Of int
 }
 
-func newLedger(of *plan.Loop) *ledger {
-	return &ledger{byRun: map[string]*iterationLine{}, commands: map[string][]string{}, of: of.Max}
+func newLedger(of *plan.Loop) *Ledger {
+	return &Ledger{byRun: map[string]*IterationLine{}, commands: map[string][]string{}, Of: of.Max}
 }
 
-// iterationLine is one of them.
-type iterationLine struct {
+// IterationLine is one of them.
+type IterationLine struct {
 	Iteration int `json:"iteration"`
 	// Run is the run that did it, and Exit why that ended, empty while it goes.
 	Run    string       `json:"run,omitempty"`
@@ -39,11 +38,11 @@ type iterationLine struct {
 	Learning string `json:"learning,omitempty"`
 	// Judged is what commands, expressions, judges and people said of it.
 	Judged []string `json:"judged,omitempty"`
-	spent
+	Spent
 }
 
-// add takes in an event of the loop's own run.
-func (l *ledger) add(data event.Data) {
+// Add takes in an event of the loop's own run.
+func (l *Ledger) Add(data event.Data) {
 	switch d := data.(type) {
 	case event.ChildStarted:
 		if _, index, found := strings.Cut(d.Step, "."); found && d.BeginsStep() {
@@ -58,11 +57,11 @@ func (l *ledger) add(data event.Data) {
 		}
 	case event.BudgetCommitted:
 		if i := l.byRun[d.Run]; i != nil && d.Usage != nil {
-			i.spend(*d.Usage, llm.Cost{USD: d.USD, Priced: d.Priced})
+			i.Spend(*d.Usage, llm.Cost{USD: d.USD, Priced: d.Priced})
 		}
 	case event.Iteration:
 		i := l.at(d.Number)
-		l.of, i.Tree = d.MaxIterations, d.Tree
+		l.Of, i.Tree = d.MaxIterations, d.Tree
 		if d.Exit != "" {
 			i.Exit = d.Exit
 		}
@@ -83,23 +82,23 @@ func (l *ledger) add(data event.Data) {
 }
 
 // at is an iteration by its number, from 1.
-func (l *ledger) at(number int) *iterationLine {
-	for len(l.lines) < number {
-		l.lines = append(l.lines, &iterationLine{Iteration: len(l.lines) + 1})
+func (l *Ledger) at(number int) *IterationLine {
+	for len(l.Lines) < number {
+		l.Lines = append(l.Lines, &IterationLine{Iteration: len(l.Lines) + 1})
 	}
-	return l.lines[max(number, 1)-1]
+	return l.Lines[max(number, 1)-1]
 }
 
 // judged adds what was said of the last iteration.
-func (l *ledger) judged(said string) {
-	if n := len(l.lines); n > 0 && said != "" {
-		l.lines[n-1].Judged = append(l.lines[n-1].Judged, said)
+func (l *Ledger) judged(said string) {
+	if n := len(l.Lines); n > 0 && said != "" {
+		l.Lines[n-1].Judged = append(l.Lines[n-1].Judged, said)
 	}
 }
 
-// ended are the iterations that have.
-func (l *ledger) ended() (n int) {
-	for _, i := range l.lines {
+// Ended are the iterations that have.
+func (l *Ledger) Ended() (n int) {
+	for _, i := range l.Lines {
 		if i.Exit != "" {
 			n++
 		}
@@ -107,43 +106,22 @@ func (l *ledger) ended() (n int) {
 	return n
 }
 
-// count is how far a loop is.
-func (l *ledger) count(number int) string {
-	if l.of == 0 {
+// Count is how far a loop is.
+func (l *Ledger) Count(number int) string {
+	if l.Of == 0 {
 		return strconv.Itoa(number)
 	}
-	return fmt.Sprintf("%d/%d", number, l.of)
-}
-
-// ring is how far the loop is at a glance (RON-32): full is one that had all of its
-// iterations.
-func (l *ledger) ring() string {
-	const rings = "○◔◑◕●"
-	n, quarters := l.ended(), 0
-	if n > 0 && l.of > 0 {
-		quarters = min(max(4*n/l.of, 1), 4)
-	}
-	return string([]rune(rings)[quarters]) + " " + l.count(n)
-}
-
-// learned is the last thing that the log was told.
-func (l *ledger) learned() string {
-	for _, i := range slices.Backward(l.lines) {
-		if i.Learning != "" {
-			return firstLine(i.Learning, 100)
-		}
-	}
-	return ""
+	return fmt.Sprintf("%d/%d", number, l.Of)
 }
 
 // short is as much of a tree's hash as tells two of them apart.
-func (i *iterationLine) short() string {
+func (i *IterationLine) short() string {
 	hash := i.Tree[strings.LastIndexByte(i.Tree, ':')+1:]
 	return hash[:min(len(hash), 10)]
 }
 
-// said is the iteration in one line, and below it one for each that judged it.
-func (i *iterationLine) said(number string) (lines []string) {
+// Text is the iteration in one line, and below it one for each that judged it.
+func (i *IterationLine) Text(number string) (lines []string) {
 	parts := []string{number}
 	if i.Exit != "" {
 		parts = append(parts, string(i.Exit))
@@ -154,7 +132,7 @@ func (i *iterationLine) said(number string) (lines []string) {
 		}
 	}
 	if i.Cost != nil {
-		parts = append(parts, money(i.Cost, i.used))
+		parts = append(parts, Money(i.Cost, i.Used))
 	}
 	if i.Learning != "" {
 		parts = append(parts, firstLine(i.Learning, 80))
@@ -196,47 +174,26 @@ func reviewSaid(d event.ReviewResolved) string {
 	return strings.TrimSuffix(text+": "+d.Reason, ": ")
 }
 
-// live is the line of a loop that is drawn again and again.
-func (l *ledger) live(all stepLine, k ink) note {
-	parts := []string{l.ring()}
-	if bar := k.part(l.ended(), l.of); bar != "" && all.State == stepRunning {
-		parts = append(parts, bar)
-	}
-	if all.State == stepParked {
-		parts = append(parts, string(all.State))
-	}
-	if all.Cost != nil {
-		parts = append(parts, money(all.Cost, all.used))
-	}
-	if all.Seconds >= 1 {
-		parts = append(parts, lasting(float64(int(all.Seconds))))
-	}
-	if learned := l.learned(); learned != "" {
-		parts = append(parts, learned)
-	}
-	return note{all.style(), strings.Join(parts, "  ")}
-}
-
-// notes are the lines about an event where nothing is drawn again: an iteration that
+// Told are the lines about an event where nothing is drawn again: an iteration that
 // begins, what it came to, and who judged it how.
-func (l *ledger) notes(data event.Data) []note {
+func (l *Ledger) Told(data event.Data) []Part {
 	switch d := data.(type) {
 	case event.ChildStarted:
 		if i := l.byRun[d.Child]; i != nil {
-			return []note{{plain, "▸ iteration " + l.count(i.Iteration)}}
+			return []Part{line(Plain, "▸ iteration "+l.Count(i.Iteration))}
 		}
 	case event.Progress:
 		i := l.at(d.Number)
-		st, mark := green, "✓"
+		tone, mark := Good, "✓"
 		if i.Failed {
-			st, mark = red, "✗"
+			tone, mark = Bad, "✗"
 		}
-		return []note{{st, i.said(fmt.Sprintf("%s iteration %s", mark, l.count(i.Iteration)))[0]}}
+		return []Part{line(tone, i.Text(fmt.Sprintf("%s iteration %s", mark, l.Count(i.Iteration)))[0])}
 	case event.Checkpoint:
-		return []note{{faint, "  " + d.Step + " " + checkpointHead(d)}}
+		return []Part{line(Quiet, "  "+d.Step+" "+CheckpointHead(d))}
 	case event.CommandFinished, event.ConditionEvaluated, event.JudgeVerdict:
-		if n := len(l.lines); n > 0 && len(l.lines[n-1].Judged) > 0 {
-			return []note{{faint, "  " + firstLine(l.lines[n-1].Judged[len(l.lines[n-1].Judged)-1], 160)}}
+		if n := len(l.Lines); n > 0 && len(l.Lines[n-1].Judged) > 0 {
+			return []Part{line(Quiet, "  "+firstLine(l.Lines[n-1].Judged[len(l.Lines[n-1].Judged)-1], 160))}
 		}
 	}
 	return nil

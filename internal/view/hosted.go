@@ -1,4 +1,4 @@
-package cli
+package view
 
 import (
 	"bytes"
@@ -8,26 +8,26 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// hosted says what a provider did on its side while it answered, a line for
+// Hosted says what a provider did on its side while it answered, a line for
 // each tool that it ran. What such a tool gave is between the two of them.
-func hosted(parts llm.Parts) []note {
-	var notes []note
-	for _, p := range parts {
+func Hosted(answer llm.Parts) []Part {
+	var parts []Part
+	for _, p := range answer {
 		item, ok := p.(llm.Item)
 		if !ok {
 			continue
 		}
 		if text := ran(item); text != "" {
-			notes = append(notes, note{plain, "  ⇢ " + firstLine(text, 100) + " (run by the provider)"})
+			parts = append(parts, line(Plain, "  ⇢ "+firstLine(text, 100)+" (run by the provider)"))
 		}
-		notes = append(notes, beside(item)...)
+		parts = append(parts, beside(item)...)
 	}
-	return notes
+	return parts
 }
 
 // beside says what a service of the chat completions told of the tools that it
 // ran: the calls, and the pages that the answer stands on.
-func beside(item llm.Item) []note {
+func beside(item llm.Item) []Part {
 	var told struct {
 		Executed []struct {
 			Type      string          `json:"type"`
@@ -42,16 +42,16 @@ func beside(item llm.Item) []note {
 	if json.Unmarshal(item.Raw, &told) != nil {
 		return nil
 	}
-	var notes []note
+	var parts []Part
 	for _, call := range told.Executed {
-		notes = append(notes, note{plain, "  ⇢ " + firstLine(call.Type+" "+spoken(call.Arguments), 100) + " (run by the provider)"})
+		parts = append(parts, line(Plain, "  ⇢ "+firstLine(call.Type+" "+spoken(call.Arguments), 100)+" (run by the provider)"))
 	}
 	for _, a := range told.Annotations {
 		if url := a.Citation.URL; url != "" {
-			notes = append(notes, note{plain, "  ⇢ cites " + firstLine(url, 100)})
+			parts = append(parts, line(Plain, "  ⇢ cites "+firstLine(url, 100)))
 		}
 	}
-	return notes
+	return parts
 }
 
 // ran names the tool of an item and what it was given, "" for an item that is

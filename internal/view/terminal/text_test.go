@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pawlrun/pawl/internal/cli/terminal"
+	"github.com/pawlrun/pawl/internal/view/terminal"
 )
 
 func TestHiddenCharactersAreShown(t *testing.T) {

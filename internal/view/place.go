@@ -1,0 +1,412 @@
+package view
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/llm"
+)
+
+// place finds or begins the entry that an event is about and changes its state. It is
+// nil for what no entry but a note tells.
+func (v *View) place(e *event.Event) *Entry {
+	switch d := e.Data.(type) {
+	case event.CycleStart:
+		v.end(v.cycle, e, Done)
+		clear(v.waiting)
+		v.cycle = v.begin(e, Cycle, nil, Position(d))
+		return v.cycle
+	case event.ModelRequested, event.ModelRetrying:
+		return v.cycle
+	case event.ModelResponse:
+		return v.answer(e, d)
+	case event.ModelAttemptFailed:
+		v.spend(v.cycle, e, d.Usage, d.Cost)
+		return v.cycle
+	case event.ToolResults:
+		v.end(v.cycle, e, Done)
+		return nil
+	case event.ToolCall:
+		return v.call(e, d)
+	case event.PolicyDecision:
+		return v.calls[d.CallID]
+	case event.HookResult:
+		return v.calls[d.CallID]
+	case event.PermissionAdded:
+		return v.calls[d.CallID]
+	case event.ToolStarted:
+		return v.calls[d.CallID]
+	case event.ToolAttemptFailed:
+		return v.calls[d.CallID]
+	case event.ToolRetrying:
+		return v.calls[d.CallID]
+	case event.ToolResult:
+		return v.settle(e, d)
+	case event.Asking:
+		return v.ask(e, d.Question())
+	case event.Resolving:
+		return v.resolve(e, d.Resolution())
+	}
+	if n, is := v.placeChild(e); is {
+		return n
+	}
+	return v.placeStep(e)
+}
+
+// answer is for an answer of the model: one without calls ends its cycle.
+func (v *View) answer(e *event.Event, d event.ModelResponse) *Entry {
+	v.spend(v.cycle, e, d.Usage, d.Cost)
+	if v.cycle == nil || d.Purpose != "" {
+		return v.cycle
+	}
+	if text := llm.Parts(d.Parts).Text(); strings.TrimSpace(text) != "" {
+		v.cycle.Line = firstLine(text, lineWidth)
+	}
+	if len(d.ToolCalls) == 0 {
+		v.end(v.cycle, e, Done)
+	}
+	return v.cycle
+}
+
+// call is for a call of the cycle, or for one whose arguments a person changed.
+func (v *View) call(e *event.Event, d event.ToolCall) *Entry {
+	n := v.calls[d.CallID]
+	if n == nil {
+		n = v.begin(e, Call, v.cycle, "")
+		n.Ref, v.calls[d.CallID] = d.CallID, n
+		if v.cycle != nil && v.cycle.Line == "" {
+			v.cycle.Line = firstLine(Label(d), lineWidth)
+		}
+	}
+	n.Name = firstLine(Label(d), 100)
+	return n
+}
+
+// settle is for the result of a call.
+func (v *View) settle(e *event.Event, d event.ToolResult) *Entry {
+	n := v.calls[d.CallID]
+	if n == nil {
+		return nil
+	}
+	state, line := Done, d.Output
+	if d.IsError {
+		state, line = Failed, Complaint(d.Output)
+	}
+	switch d.ErrorType {
+	case event.ErrorRejected, event.ErrorExpired:
+		state = Rejected
+	case event.ErrorDenied:
+		state = Denied
+	case event.ErrorCancelled, event.ErrorNotStarted:
+		state = Cancelled
+	}
+	n.Line = firstLine(line, lineWidth)
+	v.end(n, e, state)
+	return n
+}
+
+// ask is for a question, which keeps its call and its cycle waiting.
+func (v *View) ask(e *event.Event, q event.Question) *Entry {
+	call := v.calls[q.ID]
+	above := call
+	if call == nil {
+		above = v.at(q.Step)
+	}
+	n := v.begin(e, Question, above, firstLine(q.Subject, 100))
+	n.State, n.Ref, n.Line = Waiting, q.ID, firstLine(AskedBy(q), lineWidth)
+	v.asked[q.ID] = n
+	if above != nil && above.State == Running {
+		above.State = Waiting
+	}
+	if call != nil && v.cycle != nil && v.cycle.open() {
+		v.waiting[q.ID], v.cycle.State = true, Waiting
+		v.touch(v.cycle, e)
+	}
+	return n
+}
+
+// resolve is for the answer to a question.
+func (v *View) resolve(e *event.Event, r event.Resolution) *Entry {
+	n := v.asked[r.ID]
+	if n == nil {
+		return nil
+	}
+	state := Done
+	switch r.Kind {
+	case event.ApprovalRejected, event.ApprovalExpired:
+		state = Rejected
+	case event.ApprovalCancelled:
+		state = Cancelled
+	}
+	n.Line = strings.TrimSuffix(string(r.Kind)+" by "+firstLine(r.Approver, 60), " by ")
+	if n.open() { // the answer is no failure of what is above it
+		n.State, n.Seconds = state, e.Time.Sub(n.Start).Seconds()
+	}
+	if above := v.byID[n.Parent]; above != nil && above.State == Waiting {
+		above.State = Running
+		v.touch(above, e)
+	}
+	if delete(v.waiting, r.ID); len(v.waiting) == 0 && v.cycle != nil && v.cycle.State == Waiting {
+		v.cycle.State = Running
+		v.touch(v.cycle, e)
+	}
+	return n
+}
+
+// placeChild is [View.place] for what runs below the run tell, and reports whether the
+// event is one of those.
+func (v *View) placeChild(e *event.Event) (n *Entry, is bool) {
+	switch d := e.Data.(type) {
+	case event.ChildStarted:
+		return v.child(e, d), true
+	case event.ChildParked:
+		n = v.runs[d.Child]
+		v.waits(n, e, true)
+	case event.ChildWaiting:
+		n = v.runs[d.Child]
+		v.waits(n, e, d.Waiting)
+	case event.ChildFinished:
+		if n = v.runs[d.Child]; n == nil {
+			return nil, true
+		}
+		n.Line = firstLine(cmp.Or(errorOf(d.Outcome.Error), d.Outcome.FinalOutput, n.Line, string(d.Outcome.Reason)), lineWidth)
+		v.end(n, e, stateOf(d.Outcome))
+	case event.RunResumed:
+		for _, c := range v.parked {
+			v.waits(c, e, false)
+		}
+		v.parked = nil
+		return nil, true
+	case event.BudgetCommitted:
+		if d.Usage != nil {
+			v.spend(v.runs[d.Run], e, *d.Usage, llm.Cost{USD: d.USD, Priced: d.Priced})
+		}
+		return nil, true
+	case event.JudgeVerdict:
+		if n = v.runs[d.Child]; n == nil {
+			return nil, false
+		}
+		n.Line = firstLine(strings.TrimSuffix(string(d.Verdict)+", "+d.Reason, ", "), lineWidth)
+		if d.Failed && n.State == Done {
+			v.again(n, e)
+			n.Line = firstLine(d.Reason, lineWidth)
+			v.end(n, e, Failed)
+		}
+	default:
+		return nil, false
+	}
+	return n, true
+}
+
+func (v *View) waits(n *Entry, e *event.Event, waits bool) {
+	switch {
+	case n == nil:
+		return
+	case waits && n.State == Running:
+		n.State = Waiting
+		v.parked = append(v.parked, n)
+	case !waits && n.State == Waiting:
+		n.State = Running
+	}
+	v.touch(n, e)
+}
+
+func errorOf(f *event.Failure) string {
+	if f == nil {
+		return ""
+	}
+	return f.Message
+}
+
+func stateOf(o event.Outcome) State {
+	switch {
+	case o.OK:
+		return Done
+	case o.Status == event.StatusCancelled:
+		return Cancelled
+	}
+	return Failed
+}
+
+// child is for a run that begins: that of a step or a pass is the step or the pass.
+func (v *View) child(e *event.Event, d event.ChildStarted) *Entry {
+	if d.BeginsStep() {
+		n := v.step(e, d.Step)
+		n.Run, v.runs[d.Child] = d.Child, n
+		return n
+	}
+	above, name := v.calls[d.CallID], cmp.Or(d.Name, d.Kind)
+	if d.CallID == "" && d.Step != "" {
+		above = v.at(d.Step)
+		if strings.Contains(d.ID, "/") && above != nil {
+			name = "judge of " + above.Name
+		}
+	}
+	n := v.begin(e, Child, above, firstLine(name, 100))
+	n.Run, v.runs[d.Child] = d.Child, n
+	return n
+}
+
+// placeStep is [View.place] for what a workflow tells of its steps.
+func (v *View) placeStep(e *event.Event) *Entry {
+	switch d := e.Data.(type) {
+	case event.StepStarted:
+		return v.started(e, d)
+	case event.CommandStarted:
+		if DoesStep(d.ID) {
+			n := v.step(e, d.Step)
+			v.name(n, strings.Join(d.Argv, " "))
+			return n
+		}
+	case event.CommandFinished:
+		if DoesStep(d.ID) {
+			return v.step(e, d.Step)
+		}
+	case event.StepSkipped:
+		n := v.step(e, d.Step)
+		v.name(n, d.Reason)
+		v.end(n, e, Skip)
+		return n
+	case event.StepFinished:
+		return v.finished(e, d)
+	case event.Iteration:
+		return v.passed(e, d)
+	case event.Progress:
+		if n := v.steps[v.passOf(d.Step, d.Number-1)]; n != nil {
+			v.name(n, d.Learning)
+			return n
+		}
+	}
+	return nil
+}
+
+// name sets the first line of an entry where there is one.
+func (v *View) name(n *Entry, text string) {
+	if n != nil && text != "" {
+		n.Line = firstLine(text, lineWidth)
+	}
+}
+
+// step is the entry of a step or a pass, which begins with the first event about it. That
+// of a run which is one loop is the run itself, so it has none.
+func (v *View) step(e *event.Event, id string) *Entry {
+	if n := v.steps[id]; n != nil || id == "" {
+		return n
+	}
+	loop, index := v.pass(id)
+	if loop == nil {
+		if v.Steps.Ledger != nil && above(id) == "" {
+			return nil
+		}
+		n := v.begin(e, Step, v.step(e, v.below(id)), firstLine(id, 100))
+		n.Ref, v.steps[id] = id, n
+		return n
+	}
+	n := v.begin(e, Iteration, v.step(e, loop.Step), v.numbered(loop, index))
+	n.Ref, v.steps[id], v.steps[loop.Step+passes] = id, n, n
+	return n
+}
+
+// below is the step or the pass that a step stands in, "" for one of the run's own plan.
+func (v *View) below(id string) string {
+	for id = above(id); id != ""; id = above(id) {
+		if loop, _ := v.pass(id); loop != nil || v.Steps.byID[id] != nil || v.steps[id] != nil {
+			return id
+		}
+	}
+	return ""
+}
+
+// pass is the loop of which an id names a pass, and the index of that, nil for an id that
+// names none.
+func (v *View) pass(id string) (loop *StepLine, index int) {
+	of := above(id)
+	n, err := strconv.Atoi(strings.TrimSuffix(strings.TrimLeft(id[len(of):], ".["), "]"))
+	if err != nil || of == "" {
+		return nil, 0
+	}
+	if l := v.Steps.byID[of]; l != nil && l.loop != nil {
+		return l, n
+	}
+	// A loop within a loop is no line of the steps: its pass has a number all the same.
+	return &StepLine{Step: of}, n
+}
+
+// passOf is the id of a pass by its index.
+func (v *View) passOf(loop string, index int) string {
+	if id := fmt.Sprintf("%s[%d]", loop, index); v.steps[id] != nil {
+		return id
+	}
+	return fmt.Sprintf("%s.%d", loop, index)
+}
+
+// numbered is the name of a pass.
+func (v *View) numbered(loop *StepLine, index int) string {
+	what, of := "iteration", loop.Of
+	if loop.loop != nil && loop.loop.Items != nil {
+		what = "item"
+	} else if of == 0 && loop.loop != nil {
+		of = loop.loop.Max
+	}
+	if of == 0 {
+		return fmt.Sprintf("%s %d", what, index+1)
+	}
+	return fmt.Sprintf("%s %d/%d", what, index+1, of)
+}
+
+// started is for an attempt at a step.
+func (v *View) started(e *event.Event, d event.StepStarted) *Entry {
+	n := v.step(e, d.Step)
+	if n == nil {
+		return nil
+	}
+	if d.Attempt > 1 {
+		v.again(n, e)
+		n.Name = fmt.Sprintf("%s, attempt %d", firstLine(d.Step, 100), d.Attempt)
+	}
+	if d.Child != "" {
+		n.Run, v.runs[d.Child] = d.Child, n
+	}
+	return n
+}
+
+// finished is for the end of an attempt at a step. A run that is a step may have ended
+// well and its step badly.
+func (v *View) finished(e *event.Event, d event.StepFinished) *Entry {
+	n := v.step(e, d.Step)
+	if n == nil {
+		return nil
+	}
+	v.name(n, cmp.Or(errorOf(d.Error), d.Content))
+	state := map[event.StepStatus]State{
+		event.StepStatusCompleted: Done, event.StepStatusFailed: Failed, event.StepStatusSkipped: Skip, event.StepStatusCancelled: Cancelled,
+	}[d.Status]
+	if !n.open() && n.State != state {
+		line := n.Line
+		v.again(n, e)
+		n.Line = line
+	}
+	v.end(n, e, state)
+	return n
+}
+
+// passed is for a pass that has ended.
+func (v *View) passed(e *event.Event, d event.Iteration) *Entry {
+	n := v.step(e, v.passOf(d.Step, d.Index))
+	if n == nil {
+		return nil
+	}
+	v.name(n, d.Output)
+	if l := v.Steps.byID[d.Step]; l != nil {
+		n.Name = v.numbered(l, d.Index)
+	}
+	state := Done
+	if n.Failures > 0 {
+		state = Failed
+	}
+	v.end(n, e, state)
+	return n
+}

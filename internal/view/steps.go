@@ -1,0 +1,462 @@
+package view
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/machine/flow"
+	"github.com/pawlrun/pawl/internal/rules/plan"
+	"github.com/pawlrun/pawl/internal/view/terminal"
+	"github.com/pawlrun/pawl/llm"
+)
+
+// StepState is where a step of a workflow stands.
+type StepState string
+
+// The states of a step. One that waits has not begun, one that is parked has
+// begun and waits for somebody.
+const (
+	StepWaiting   StepState = "waiting"
+	StepRunning   StepState = "running"
+	StepParked    StepState = "parked"
+	StepCompleted           = StepState(event.StepStatusCompleted)
+	StepFailed              = StepState(event.StepStatusFailed)
+	StepSkipped             = StepState(event.StepStatusSkipped)
+	StepCancelled           = StepState(event.StepStatusCancelled)
+)
+
+// StepLine is a step of a workflow at a glance. A loop is one, however many steps
+// its passes have.
+type StepLine struct {
+	Step    string    `json:"step"`
+	State   StepState `json:"state"`
+	Reason  string    `json:"reason,omitempty"`
+	Attempt int       `json:"attempt,omitempty"`
+	// Iterations are the passes of the step's loop that have ended, FailedItems those
+	// of them in which a step failed; Of is how many there are, or may be.
+	Iterations  int `json:"iterations,omitempty"`
+	FailedItems int `json:"failedItems,omitempty"`
+	Of          int `json:"of,omitempty"`
+	Spent
+	// Seconds is how long the step took, or how long it has been going.
+	Seconds float64 `json:"seconds,omitempty"`
+
+	Depth   int `json:"-"`
+	loop    *plan.Loop
+	started time.Time
+	// parked are its children that wait for somebody.
+	parked map[string]bool
+	// redo is the event before what failed of the step began, 0 where nothing did.
+	redo int64
+}
+
+// Steps are those of a workflow, as the events of its run tell of them. Their number
+// is that of the steps in the plan: what loops do is counted.
+type Steps struct {
+	Lines []*StepLine
+	byID  map[string]*StepLine
+	// runs are the steps of the children.
+	runs map[string]*StepLine
+	// begun is the event before that which began a step under way, and failing are
+	// those that failed in passes under way.
+	begun   map[string]int64
+	failing map[string]bool
+	Now     time.Time
+	// Ledger is that of a run which is one refinement loop, nil for others.
+	Ledger *Ledger
+	// printed is what commands printed whose steps have not ended, and Show how the
+	// command line is called that shows all of it.
+	printed map[string]string
+	Show    string
+}
+
+// Add takes in an event of the workflow's own run.
+func (s *Steps) Add(e *event.Event) {
+	s.Now = e.Time
+	if s.Ledger != nil {
+		s.Ledger.Add(e.Data)
+	}
+	switch d := e.Data.(type) {
+	case event.RunStarted:
+		s.Begin(d)
+	case event.RunResumed:
+		for _, l := range s.Lines {
+			l.parked = nil
+		}
+	case event.ChildStarted:
+		s.start(d.Step, e.Seq)
+		if l := s.Of(d.Step); l != nil {
+			s.runs[d.Child] = l
+		}
+		if d.BeginsStep() {
+			s.opened(d.Step, 1, e.Time)
+		}
+	case event.CommandStarted:
+		s.start(d.Step, e.Seq)
+	case event.CommandFinished:
+		if s.printed != nil && DoesStep(d.ID) {
+			s.printed[d.Step] = d.Output
+		}
+	case event.ChildParked:
+		s.waits(d.Child, true)
+	case event.ChildWaiting:
+		s.waits(d.Child, d.Waiting)
+	case event.ChildFinished:
+		s.waits(d.Child, false)
+	case event.BudgetCommitted:
+		if l := s.runs[d.Run]; l != nil && d.Usage != nil {
+			l.Spend(*d.Usage, llm.Cost{USD: d.USD, Priced: d.Priced})
+		}
+	case event.ConditionEvaluated:
+		if l := s.byID[d.Step]; l != nil && l.loop != nil && l.loop.Items != nil && strings.HasSuffix(d.ID, "/items") {
+			var items []json.RawMessage
+			if json.Unmarshal(d.Value, &items) == nil {
+				l.Of = len(items)
+			}
+		}
+	case event.Iteration:
+		s.passed(d)
+	case event.StepStarted:
+		s.opened(d.Step, d.Attempt, e.Time)
+	case event.StepFinished:
+		s.finished(d)
+	case event.StepSkipped:
+		if l := s.byID[d.Step]; l != nil {
+			l.State, l.Reason = StepSkipped, d.Reason
+		}
+	}
+}
+
+// Begin reads the plan that the run's first event pins.
+func (s *Steps) Begin(d event.RunStarted) {
+	*s = Steps{
+		byID: map[string]*StepLine{}, runs: map[string]*StepLine{}, begun: map[string]int64{}, failing: map[string]bool{}, printed: map[string]string{},
+		Show: s.Show,
+	}
+	var c flow.Config
+	if d.Machine == flow.Version && json.Unmarshal(d.Config, &c) == nil {
+		s.addPlan(&c.Plan, "", 0)
+		if c.Plan.Refine {
+			s.Ledger = newLedger(c.Plan.Steps[0].Loop)
+		}
+	}
+}
+
+func (s *Steps) addPlan(p *plan.Plan, prefix string, depth int) {
+	for i := range p.Steps {
+		step := &p.Steps[i]
+		l := &StepLine{Step: prefix + step.ID, State: StepWaiting, Depth: depth, loop: step.Loop}
+		if step.Loop != nil && step.Loop.Items != nil {
+			l.Of = len(step.Loop.Items.Static)
+		}
+		s.Lines = append(s.Lines, l)
+		s.byID[l.Step] = l
+		if step.Plan != nil {
+			s.addPlan(step.Plan, l.Step+".", depth+1)
+		}
+	}
+}
+
+// Line is the line of a step of the plan, nil for none.
+func (s *Steps) Line(id string) *StepLine { return s.byID[id] }
+
+// Of is the line of a step, which for one within a loop is the loop's.
+func (s *Steps) Of(id string) *StepLine {
+	for id != "" {
+		if l := s.byID[id]; l != nil {
+			return l
+		}
+		id = id[:max(strings.LastIndexAny(id, ".["), 0)]
+	}
+	return nil
+}
+
+func (s *Steps) start(id string, seq int64) {
+	if _, again := s.begun[id]; !again && s.byID != nil {
+		s.begun[id] = seq - 1
+	}
+}
+
+func (s *Steps) waits(child string, waiting bool) {
+	l := s.runs[child]
+	switch {
+	case l == nil:
+	case !waiting:
+		delete(l.parked, child)
+	case l.parked == nil:
+		l.parked = map[string]bool{child: true}
+	default:
+		l.parked[child] = true
+	}
+}
+
+func (s *Steps) passed(d event.Iteration) {
+	pass := fmt.Sprintf("%s.%d", d.Step, d.Index)
+	l := s.byID[d.Step]
+	if l == nil {
+		return
+	}
+	l.Iterations++
+	if d.MaxIterations > 0 {
+		l.Of = d.MaxIterations
+	} else {
+		pass = fmt.Sprintf("%s[%d]", d.Step, d.Index)
+	}
+	failed := false
+	for id := range s.failing {
+		if rest, within := strings.CutPrefix(id, pass); within && (rest == "" || rest[0] == '.') {
+			delete(s.failing, id)
+			failed = true
+		}
+	}
+	if failed {
+		l.FailedItems++
+	}
+}
+
+func (s *Steps) finished(d event.StepFinished) {
+	began, leaf := s.begun[d.Step]
+	l := s.Of(d.Step)
+	if l == nil {
+		return
+	}
+	if d.Status == event.StepStatusFailed && leaf && (l.redo == 0 || began < l.redo) {
+		l.redo = began
+	}
+	if d.Status != event.StepStatusFailed {
+		delete(s.begun, d.Step)
+	}
+	if l.Step != d.Step {
+		if d.Status == event.StepStatusFailed {
+			s.failing[d.Step] = true
+		}
+		return
+	}
+	l.State, l.Reason = StepState(d.Status), ""
+	if !l.started.IsZero() { // a step may fail before it begins
+		l.Seconds = s.Now.Sub(l.started).Seconds()
+	}
+	if d.Error != nil {
+		l.Reason = d.Error.Message
+	}
+}
+
+// Redo is the event up to which a run is kept whose step failed and shall be done
+// again; 0 where doing it again would not change anything.
+func (s *Steps) Redo(step string) int64 {
+	for _, l := range s.Lines {
+		if (l.Step == step || strings.HasPrefix(l.Step, step+".")) && l.State == StepFailed && l.redo > 0 {
+			return l.redo
+		}
+	}
+	return 0
+}
+
+// opened is for an attempt at a step that begins.
+func (s *Steps) opened(step string, attempt int, at time.Time) {
+	delete(s.failing, step)
+	if l := s.byID[step]; l != nil {
+		l.State, l.Reason, l.Attempt, l.Iterations, l.FailedItems, l.redo = StepRunning, "", attempt, 0, 0, 0
+		if attempt == 1 {
+			l.started = at
+		}
+	}
+}
+
+// At is the line as it is shown: a step under way is parked where a child of it is,
+// and has been going until now.
+func (l *StepLine) At(now time.Time) StepLine {
+	shown := *l
+	if l.State == StepRunning {
+		shown.Seconds = now.Sub(l.started).Seconds()
+		if len(l.parked) > 0 {
+			shown.State = StepParked
+		}
+	}
+	return shown
+}
+
+// All are the lines as they stand.
+func (s *Steps) All() []StepLine {
+	var all []StepLine
+	for _, l := range s.Lines {
+		all = append(all, l.At(s.Now))
+	}
+	return all
+}
+
+// Text is the step in words: how it stands, its passes, what it cost and took.
+func (l StepLine) Text() string {
+	word := string(l.State)
+	if l.State == StepCompleted {
+		word = "done"
+	}
+	parts := []string{strings.Repeat("  ", l.Depth) + l.mark() + " " + l.Step, word}
+	if count := l.count(); count != "" {
+		parts = append(parts, count)
+	}
+	if l.Attempt > 1 {
+		parts = append(parts, fmt.Sprintf("attempt %d", l.Attempt))
+	}
+	if l.Cost != nil {
+		parts = append(parts, Money(l.Cost, l.Used))
+	}
+	if l.Seconds >= 1 {
+		parts = append(parts, Lasting(float64(int(l.Seconds))))
+	}
+	if l.Reason != "" {
+		parts = append(parts, firstLine(l.Reason, 200))
+	}
+	return strings.Join(parts, "  ")
+}
+
+func (l StepLine) count() string {
+	if l.loop == nil || l.State == StepWaiting || l.State == StepSkipped {
+		return ""
+	}
+	what := "iterations"
+	if l.loop.Items != nil {
+		what = "items"
+	}
+	text := fmt.Sprintf("%d/%d %s", l.Iterations, l.Of, what)
+	if l.Of == 0 && l.loop.Items == nil {
+		text = Plural(l.Iterations, "iteration")
+	}
+	if l.FailedItems > 0 {
+		text += fmt.Sprintf(", %d failed", l.FailedItems)
+	}
+	return text
+}
+
+func (l StepLine) mark() string {
+	switch l.State {
+	case StepRunning:
+		return "▸"
+	case StepParked:
+		return "?"
+	case StepCompleted:
+		return "✓"
+	case StepFailed, StepCancelled:
+		return "✗"
+	case StepSkipped:
+		return "-"
+	}
+	return "·"
+}
+
+// Tone is that of the step's line.
+func (l StepLine) Tone() Tone {
+	return map[StepState]Tone{StepWaiting: Quiet, StepSkipped: Quiet, StepParked: Wait, StepCancelled: Wait, StepCompleted: Good, StepFailed: Bad}[l.State]
+}
+
+// tenth reports whether a pass is one that is told of where passes are items: of many
+// only each tenth part is.
+func (l *StepLine) tenth() bool {
+	return l.Iterations == l.Of || l.Iterations%max(l.Of/10, 1) == 0
+}
+
+// begins is the line about an attempt at a step that begins.
+func (s *Steps) begins(step string, attempt int) []Part {
+	if l := s.Of(step); l != nil && (l.Step == step || l.loop.Items == nil) {
+		return []Part{line(Plain, "▸ "+step+again(attempt))}
+	}
+	return nil
+}
+
+// Told are the lines about an event of a workflow where nothing is drawn again: the
+// steps, of a loop over items the failures and how far it is.
+func (s *Steps) Told(e *event.Event) []Part {
+	if s.Ledger != nil {
+		return s.Ledger.Told(e.Data)
+	}
+	switch d := e.Data.(type) {
+	case event.ChildStarted:
+		if d.BeginsStep() {
+			return s.begins(d.Step, 1)
+		}
+	case event.StepStarted:
+		return s.begins(d.Step, d.Attempt)
+	case event.StepSkipped:
+		if l := s.Of(d.Step); l != nil && (l.Step == d.Step || l.loop.Items == nil) {
+			return []Part{line(Quiet, "- "+d.Step+" skipped: "+firstLine(d.Reason, 300))}
+		}
+	case event.StepFinished:
+		return append(s.ended(d), s.Printed(e.Run, d)...)
+	case event.Iteration:
+		if l := s.byID[d.Step]; l != nil && (l.loop.Items == nil || l.tenth()) {
+			return []Part{line(Quiet, "  "+d.Step+" "+l.count())}
+		}
+	case event.Checkpoint:
+		return []Part{line(Quiet, "  "+d.Step+" "+CheckpointHead(d))}
+	case event.JudgeVerdict:
+		text := fmt.Sprintf("  %s judged: %s", d.Step, d.Verdict)
+		if d.Failed {
+			text = fmt.Sprintf("  %s: the judge gave no verdict", d.Step)
+		}
+		return []Part{line(Quiet, strings.TrimSuffix(text+", "+firstLine(d.Reason, 200), ", "))}
+	}
+	return nil
+}
+
+func again(attempt int) string {
+	if attempt < 2 {
+		return ""
+	}
+	return fmt.Sprintf("  attempt %d", attempt)
+}
+
+func (s *Steps) ended(d event.StepFinished) []Part {
+	l := s.Of(d.Step)
+	switch {
+	case l == nil:
+		return nil
+	case l.Step == d.Step:
+		return []Part{line(l.Tone(), strings.TrimSpace(l.At(s.Now).Text()))}
+	case d.Status == event.StepStatusFailed:
+		why := ""
+		if d.Error != nil {
+			why = ": " + firstLine(d.Error.Message, 300)
+		}
+		return []Part{line(Bad, "✗ "+d.Step+" failed"+why)}
+	case l.loop.Items == nil:
+		return []Part{line(Good, "✓ "+d.Step+" "+string(d.Status))}
+	}
+	return nil
+}
+
+// DoesStep reports whether a command is a step, by its id, and not what ends a loop.
+func DoesStep(id string) bool { return !strings.Contains(id, "/") }
+
+// How many lines of what a command printed are shown under its step.
+const (
+	printedHead  = 4
+	printedTail  = 4
+	printedWidth = 200
+)
+
+// Printed is the beginning and the end of what the command of a step printed. In a
+// loop it is shown for failed items only.
+func (s *Steps) Printed(run string, d event.StepFinished) []Part {
+	text := s.printed[d.Step]
+	delete(s.printed, d.Step)
+	l := s.Of(d.Step)
+	if l == nil || l.Step != d.Step && l.loop.Items != nil && d.Status != event.StepStatusFailed {
+		return nil
+	}
+	lines := HeadAndTail(text, printedHead, printedTail)
+	cut := len(lines) > 0 && len(lines) <= strings.Count(strings.Trim(text, "\r\n"), "\n")
+	var parts []Part
+	for _, text := range lines {
+		text = strings.ReplaceAll(harmless(strings.TrimRight(text, " \r")), "\t", "    ")
+		short := terminal.Clip(text, printedWidth)
+		cut = cut || short != text
+		parts = append(parts, line(Quiet, strings.TrimRight("    "+short, " ")))
+	}
+	if cut && s.Show != "" {
+		parts = append(parts, line(Quiet, fmt.Sprintf("    all of it: %s runs show %s --step %s", s.Show, run, d.Step)))
+	}
+	return parts
+}

@@ -1,0 +1,289 @@
+// Package view folds the events of a run to what people read of it: entries, such as a
+// cycle, a call or a step, and what each event tells of them. The command line and the
+// page are made from it, so that they say the same.
+//
+// A view keeps no text of models or tools: the body of an entry is made when a reader
+// wants it, from the events that [View.Events] names. It does no I/O, and events that are
+// folded one by one give the view that all of them give at once.
+package view
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/llm"
+)
+
+// Kind is what an entry is about.
+type Kind string
+
+// The kinds of entries.
+const (
+	Cycle     Kind = "cycle"
+	Call      Kind = "call"
+	Child     Kind = "child"
+	Iteration Kind = "iteration"
+	Step      Kind = "step"
+	Question  Kind = "question"
+	Note      Kind = "note"
+)
+
+// State is where an entry stands; a note has none.
+type State string
+
+// The states of entries.
+const (
+	Running   State = "running"
+	Waiting   State = "waiting"
+	Done      State = "done"
+	Failed    State = "failed"
+	Denied    State = "denied"
+	Rejected  State = "rejected"
+	Skip      State = "skipped"
+	Cancelled State = "cancelled"
+)
+
+// Entry is one thing that a run did, at a glance.
+type Entry struct {
+	// ID is the number of the event that began the entry; the second of one event has
+	// ".2" behind it.
+	ID     string `json:"id"`
+	Kind   Kind   `json:"kind"`
+	Parent string `json:"parent,omitempty"`
+	// Below counts the entries whose parent this is, and Failures those of them that failed.
+	Below    int    `json:"below,omitempty"`
+	Failures int    `json:"failures,omitempty"`
+	Name     string `json:"name,omitempty"`
+	State    State  `json:"state,omitempty"`
+	// Line is the first line of what the entry tells.
+	Line string `json:"line,omitempty"`
+	// Run is the run that it is, and Ref the id of its call, question or step.
+	Run string `json:"run,omitempty"`
+	Ref string `json:"ref,omitempty"`
+	// Seconds is how long it took, 0 until it has ended.
+	Start   time.Time `json:"start"`
+	Seconds float64   `json:"seconds,omitempty"`
+	// Usage and Cost are those of the model calls of the entry and of all below it.
+	Usage llm.Usage `json:"usage,omitzero"`
+	Cost  *llm.Cost `json:"cost,omitempty"`
+	// Seq is the number of the last event that changed it.
+	Seq int64 `json:"seq"`
+}
+
+// open reports whether the entry has not ended.
+func (n *Entry) open() bool { return n.State == Running || n.State == Waiting }
+
+// Told is what one event adds to a view.
+type Told struct {
+	// Entry is the one that the event is about, nil where the event tells a reader
+	// nothing, and Parts is what it tells of it.
+	Entry *Entry
+	Parts []Part
+	// Changed are the entries that are not as they were before it.
+	Changed []*Entry
+}
+
+// View is a fold of the events of one run. The zero value is ready to use.
+type View struct {
+	// Refused names the settings that this machine cannot hold, nil for none. Below says
+	// that the run is read below the one that started it.
+	Refused func(tier string) []string
+	Below   bool
+	// Steps are those of a workflow.
+	Steps Steps
+
+	entries []*Entry
+	byID    map[string]*Entry
+	events  map[string][]int64
+	// kept is what events tell of steps, which later events change the wording of.
+	kept map[int64][]Part
+	// calls, asked, runs and steps are entries by the ids of their calls, questions, runs
+	// and steps; those of passes are the step's with the pass behind it.
+	calls, asked, runs, steps map[string]*Entry
+	cycle                     *Entry
+	// waiting are the questions that keep the cycle waiting, and parked the runs that wait.
+	waiting map[string]bool
+	parked  []*Entry
+	// last is the last text of the model.
+	last    string
+	changed []*Entry
+}
+
+// Seq is the number of the last event that changed an entry of the view, 0 for none.
+func (v *View) Seq() (seq int64) {
+	for _, n := range v.entries {
+		seq = max(seq, n.Seq)
+	}
+	return seq
+}
+
+// Entries are all entries, in the order in which they began. They are the view's own.
+func (v *View) Entries() []*Entry { return v.entries }
+
+// Entry is an entry by its id, nil for none.
+func (v *View) Entry(id string) *Entry { return v.byID[id] }
+
+// Events are the numbers of the events from which the body of an entry is made.
+func (v *View) Events(id string) []int64 { return v.events[id] }
+
+// Add folds the run's next event. Live events change nothing.
+func (v *View) Add(e *event.Event) Told {
+	if v.byID == nil {
+		v.byID, v.events, v.kept = map[string]*Entry{}, map[string][]int64{}, map[int64][]Part{}
+		v.calls, v.asked, v.runs, v.steps = map[string]*Entry{}, map[string]*Entry{}, map[string]*Entry{}, map[string]*Entry{}
+		v.waiting = map[string]bool{}
+	}
+	v.changed = nil
+	v.Steps.Add(e)
+	at := v.place(e)
+	steps := v.Steps.Told(e)
+	if len(steps) > 0 {
+		v.kept[e.Seq] = steps
+	}
+	parts := append(append(Skipped(e), steps...), v.tell(e)...)
+	if d, ok := e.Data.(event.ModelResponse); ok && d.Purpose == "" {
+		v.last = llm.Parts(d.Parts).Text()
+	}
+	if at == nil && len(parts) > 0 {
+		at = v.note(e, parts)
+	}
+	if at != nil {
+		v.events[at.ID] = append(v.events[at.ID], e.Seq)
+		v.touch(at, e)
+	}
+	if _, ended := e.Data.(event.RunCompleted); ended {
+		v.close(e)
+	}
+	return Told{Entry: at, Parts: parts, Changed: v.changed}
+}
+
+// begin adds an entry.
+func (v *View) begin(e *event.Event, kind Kind, above *Entry, name string) *Entry {
+	id := strconv.FormatInt(e.Seq, 10)
+	for n := 2; v.byID[id] != nil; n++ {
+		id = fmt.Sprintf("%d.%d", e.Seq, n)
+	}
+	entry := &Entry{ID: id, Kind: kind, Name: name, Start: e.Time}
+	if kind != Note {
+		entry.State = Running
+	}
+	if above != nil {
+		entry.Parent = above.ID
+		above.Below++
+		v.touch(above, e)
+	}
+	v.byID[id] = entry
+	v.entries = append(v.entries, entry)
+	v.touch(entry, e)
+	return entry
+}
+
+// touch notes that an event changed an entry.
+func (v *View) touch(n *Entry, e *event.Event) {
+	if n.Seq != e.Seq {
+		n.Seq = e.Seq
+		v.changed = append(v.changed, n)
+	}
+}
+
+// end closes an entry, and counts a failure where it is listed.
+func (v *View) end(n *Entry, e *event.Event, state State) {
+	if n == nil || !n.open() {
+		return
+	}
+	n.State, n.Seconds = state, e.Time.Sub(n.Start).Seconds()
+	v.touch(n, e)
+	if above := v.byID[n.Parent]; above != nil && (state == Failed || state == Denied || state == Rejected) {
+		above.Failures++
+		v.touch(above, e)
+	}
+}
+
+// again opens an entry that has ended, for another attempt.
+func (v *View) again(n *Entry, e *event.Event) {
+	if above := v.byID[n.Parent]; above != nil && n.State == Failed {
+		above.Failures--
+		v.touch(above, e)
+	}
+	n.State, n.Line, n.Seconds = Running, "", 0
+}
+
+// spend adds what a model call cost to an entry and to those above it.
+func (v *View) spend(n *Entry, e *event.Event, u llm.Usage, c llm.Cost) {
+	for ; n != nil; n = v.byID[n.Parent] {
+		s := Spent{Used: n.Usage, Cost: n.Cost}
+		s.Spend(u, c)
+		n.Usage, n.Cost = s.Used, s.Cost
+		v.touch(n, e)
+	}
+}
+
+// close ends what is open when the run ends: nothing of an ended run goes on.
+func (v *View) close(e *event.Event) {
+	for _, n := range v.entries {
+		if n.open() {
+			v.end(n, e, Cancelled)
+		}
+	}
+}
+
+// note adds an entry for what no other entry tells.
+func (v *View) note(e *event.Event, parts []Part) *Entry {
+	n := v.begin(e, Note, v.above(e), "")
+	for _, p := range parts {
+		if text := strings.TrimSpace(p.Line); text != "" {
+			n.Name = text
+			break
+		}
+	}
+	for _, p := range parts {
+		switch {
+		case n.Line == "" && p.Text != "":
+			n.Line = firstLine(p.Text, lineWidth)
+		case p.Tone == Bad:
+			n.State = Failed
+		}
+	}
+	return n
+}
+
+// lineWidth is how many columns of a first line are kept.
+const lineWidth = 160
+
+// above is the entry that a note of an event stands below, nil for none.
+func (v *View) above(e *event.Event) *Entry {
+	switch e.Data.(type) {
+	case event.RunStarted, event.RunParked, event.RunResumed, event.RunTerminatedBy, event.RunCompleted, event.InputReceived, event.BudgetRaised, event.CancelRequested:
+		return nil
+	}
+	if d, ok := e.Data.(event.Stepped); ok && d.OfStep() != "" {
+		return v.at(d.OfStep())
+	}
+	if v.cycle != nil && e.Cycle > 0 && v.cycle.open() {
+		return v.cycle
+	}
+	return nil
+}
+
+// at is the entry of a step, of a loop that of its last pass, or the next above it.
+func (v *View) at(step string) *Entry {
+	for step != "" {
+		if n := v.steps[step+passes]; n != nil {
+			return n
+		}
+		if n := v.steps[step]; n != nil {
+			return n
+		}
+		step = above(step)
+	}
+	return nil
+}
+
+// passes marks the last pass of a loop among the steps.
+const passes = "/pass"
+
+// above is the step or the pass that a step or a pass is in, "" for none.
+func above(step string) string { return step[:max(strings.LastIndexAny(step, ".["), 0)] }
