@@ -29,9 +29,10 @@ func (v *View) Body(e *event.Event) []Part {
 	case event.CommandStarted:
 		parts = append(parts, Part{Tone: Quiet, Line: "command", Text: strings.Join(d.Argv, " "), Form: Output})
 	case event.CommandFinished:
-		parts = append(parts, Part{Tone: Quiet, Line: commandSaid(nil, d), Text: d.Output, Form: Output})
+		parts = append(parts, Part{Tone: Quiet, Line: strings.TrimPrefix(commandSaid(nil, d), ": "), Text: d.Output, Form: Output})
 	case event.StepFinished:
-		if d.Content != "" {
+		// A command has printed it, and of a pass the event behind this one has it.
+		if n := v.steps[d.Step]; d.Content != "" && n != nil && n.Kind == Step && n.Run != "" {
 			parts = append(parts, prose("content", d.Content))
 		}
 	case event.Iteration:

@@ -189,12 +189,11 @@ func (v *View) placeChild(e *event.Event) (n *Entry, is bool) {
 		if n = v.runs[d.Child]; n == nil {
 			return nil, false
 		}
-		n.Line = firstLine(strings.TrimSuffix(string(d.Verdict)+", "+d.Reason, ", "), lineWidth)
 		if d.Failed && n.State == Done {
 			v.again(n, e)
-			n.Line = firstLine(d.Reason, lineWidth)
 			v.end(n, e, Failed)
 		}
+		n.Line = firstLine(judgeSaid(d), lineWidth)
 	default:
 		return nil, false
 	}
@@ -242,7 +241,7 @@ func (v *View) child(e *event.Event, d event.ChildStarted) *Entry {
 	if d.CallID == "" && d.Step != "" {
 		above = v.at(d.Step)
 		if strings.Contains(d.ID, "/") && above != nil {
-			name = "judge of " + above.Name
+			name, _, _ = strings.Cut("judge of "+above.Name, "/")
 		}
 	}
 	n := v.begin(e, Child, above, firstLine(name, 100))

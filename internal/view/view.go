@@ -232,19 +232,17 @@ func (v *View) close(e *event.Event) {
 
 // note adds an entry for what no other entry tells.
 func (v *View) note(e *event.Event, parts []Part) *Entry {
-	n := v.begin(e, Note, v.above(e), "")
+	n, headed := v.begin(e, Note, v.above(e), ""), false
 	for _, p := range parts {
-		if text := strings.TrimSpace(p.Line); text != "" {
-			n.Name = text
-			break
-		}
-	}
-	for _, p := range parts {
+		name := strings.TrimSuffix(strings.TrimSpace(p.Line), ":")
 		switch {
-		case n.Line == "" && p.Text != "":
-			n.Line = firstLine(p.Text, lineWidth)
 		case p.Tone == Bad:
 			n.State = Failed
+		case n.Line == "" && p.Text != "":
+			n.Line = firstLine(p.Text, lineWidth)
+		}
+		if name != "" && (n.Name == "" || headed && p.Form == "") { // a line says more than a heading
+			n.Name, headed = name, p.Form != ""
 		}
 	}
 	return n

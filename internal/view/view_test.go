@@ -1,0 +1,326 @@
+package view_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/golden"
+	"github.com/pawlrun/pawl/internal/view"
+	"github.com/pawlrun/pawl/llm"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// recorded are the journals of recorded runs by name, each with the events of the run
+// first named and of those below it, by run.
+func recorded(t *testing.T) map[string]journal {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join("testdata", "*.jsonl"))
+	if err != nil || len(paths) == 0 {
+		t.Fatal("no journals are recorded", err)
+	}
+	all := map[string]journal{}
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var j journal
+		for line := range bytes.Lines(text) {
+			e, err := event.Decode(line)
+			if err != nil {
+				t.Fatalf("%s: %v", path, err)
+			}
+			j.add(e)
+		}
+		all[strings.TrimSuffix(filepath.Base(path), ".jsonl")] = j
+	}
+	return all
+}
+
+// journal holds the events of the runs of a tree; of a fork those that it shares are its
+// own.
+type journal struct {
+	runs   []string
+	events map[string][]*event.Event
+}
+
+func (j *journal) add(e *event.Event) {
+	if j.events == nil {
+		j.events = map[string][]*event.Event{}
+	}
+	run := e.Run
+	if d, forked := e.Data.(event.RunForked); forked {
+		j.events[run], j.runs = j.events[d.From], []string{run}
+	}
+	if j.events[run] == nil {
+		j.runs = append(j.runs, run)
+	}
+	j.events[run] = append(j.events[run], e)
+}
+
+// page is what the page shows of a run when every entry is open: its entries with their
+// bodies.
+func page(v *view.View, events []*event.Event) string {
+	var b strings.Builder
+	bySeq := map[int64]*event.Event{}
+	for _, e := range events {
+		bySeq[e.Seq] = e
+	}
+	depth := map[string]int{}
+	for _, n := range v.Entries() {
+		if n.Parent != "" {
+			depth[n.ID] = depth[n.Parent] + 1
+		}
+		room := strings.Repeat("    ", depth[n.ID])
+		fmt.Fprintf(&b, "%s[%s] %s: %s", room, n.ID, n.Kind, n.Name)
+		for _, part := range []string{string(n.State), n.Ref, n.Run, n.Line} {
+			if part != "" {
+				fmt.Fprintf(&b, " | %s", part)
+			}
+		}
+		if n.Below > 0 {
+			fmt.Fprintf(&b, " | %d below, %d failed", n.Below, n.Failures)
+		}
+		if n.Cost != nil {
+			fmt.Fprintf(&b, " | %d in, %d out", n.Usage.Input, n.Usage.Output)
+		}
+		b.WriteString("\n")
+		for _, seq := range v.Events(n.ID) {
+			for _, p := range v.Body(bySeq[seq]) {
+				for line := range strings.SplitSeq(strings.TrimSpace(p.Line+"\n"+p.Text), "\n") {
+					fmt.Fprintf(&b, "%s  %s\n", room, line)
+				}
+			}
+		}
+	}
+	return b.String()
+}
+
+// A journal of each kind of run gives the entries of its golden file.
+func TestRecordedRunsHaveTheirEntries(t *testing.T) {
+	for name, j := range recorded(t) {
+		t.Run(name, func(t *testing.T) {
+			var b strings.Builder
+			for _, run := range j.runs {
+				var v view.View
+				for _, e := range j.events[run] {
+					v.Add(e)
+				}
+				fmt.Fprintf(&b, "run %s\n%s", run, page(&v, j.events[run]))
+			}
+			golden.File(t, filepath.Join("testdata", name+".golden"), b.String(), *update)
+		})
+	}
+}
+
+// A reader that keeps the entries that changed has at every event what a new view of all
+// events up to it has.
+func TestEntriesThatChangedGiveTheWholeView(t *testing.T) {
+	for name, j := range recorded(t) {
+		for run, events := range j.events {
+			var v view.View
+			kept := map[string]view.Entry{}
+			for i, e := range events {
+				for _, n := range v.Add(e).Changed {
+					kept[n.ID] = *n
+				}
+				var whole view.View
+				for _, e := range events[:i+1] {
+					whole.Add(e)
+				}
+				all := map[string]view.Entry{}
+				for _, n := range whole.Entries() {
+					all[n.ID] = *n
+				}
+				if diff := cmp.Diff(all, kept); diff != "" {
+					t.Fatalf("%s: run %s after event %d (-whole +kept):\n%s", name, run, e.Seq, diff)
+				}
+			}
+		}
+	}
+}
+
+// What the log of a run prints of an event stands in the body of the event's entry.
+func TestBodiesHaveWhatTheLogPrints(t *testing.T) {
+	for name, j := range recorded(t) {
+		for run, events := range j.events {
+			var v view.View
+			told := map[int64]view.Told{}
+			for _, e := range events {
+				told[e.Seq] = v.Add(e)
+			}
+			lines := 0
+			for _, e := range events {
+				body := page(&v, events)
+				entry := told[e.Seq].Entry
+				for _, p := range told[e.Seq].Parts {
+					for line := range strings.SplitSeq(p.Line+"\n"+p.Text, "\n") {
+						if line = strings.TrimSpace(line); line == "" {
+							continue
+						}
+						if lines++; entry == nil || !slices.Contains(v.Events(entry.ID), e.Seq) || !strings.Contains(body, line) {
+							t.Errorf("%s: run %s, event %d: %q stands in no body", name, run, e.Seq, line)
+						}
+					}
+				}
+			}
+			if lines == 0 {
+				t.Errorf("%s: the log of run %s is empty", name, run)
+			}
+		}
+	}
+}
+
+// Nothing of a run that has ended goes on.
+func TestNoEntryOfAnEndedRunIsOpen(t *testing.T) {
+	ended := 0
+	for name, j := range recorded(t) {
+		for run, events := range j.events {
+			if _, is := events[len(events)-1].Data.(event.RunCompleted); !is {
+				continue
+			}
+			ended++
+			var v view.View
+			for _, e := range events {
+				v.Add(e)
+			}
+			for _, n := range v.Entries() {
+				if n.State == view.Running || n.State == view.Waiting {
+					t.Errorf("%s: run %s: %+v", name, run, n)
+				}
+			}
+		}
+	}
+	if ended < 10 {
+		t.Errorf("only %d runs have ended", ended)
+	}
+}
+
+// fold feeds events of one run to a view, numbered from 1.
+func fold(events ...event.Data) (*view.View, []view.Told) {
+	v, told := &view.View{}, []view.Told(nil)
+	cycle := 0
+	for i, d := range events {
+		if c, is := d.(event.CycleStart); is {
+			cycle = c.Cycle
+		}
+		told = append(told, v.Add(&event.Event{Run: "r", Seq: int64(i) + 1, Time: time.Unix(int64(i), 0), Cycle: cycle, Data: d}))
+	}
+	return v, told
+}
+
+func TestACallStandsAsItsEventsSay(t *testing.T) {
+	call, cycle := event.ToolCall{CallID: "r-1-1", Tool: "pay", Args: json.RawMessage(`{}`)}, event.CycleStart{Cycle: 1}
+	asked := event.ToolPendingApproval{CallID: "r-1-1", Tool: "pay", Rule: "always"}
+	for _, tt := range []struct {
+		name                  string
+		events                []event.Data
+		call, cycle, question view.State
+		failures              int
+	}{
+		{name: "called", call: view.Running, cycle: view.Running},
+		{name: "done", events: []event.Data{event.ToolResult{CallID: "r-1-1"}}, call: view.Done, cycle: view.Running},
+		{name: "failed", events: []event.Data{event.ToolResult{CallID: "r-1-1", IsError: true}, event.ToolResults{Cycle: 1}}, call: view.Failed, cycle: view.Done, failures: 1},
+		{name: "denied", events: []event.Data{event.ToolResult{CallID: "r-1-1", IsError: true, ErrorType: event.ErrorDenied}}, call: view.Denied, cycle: view.Running, failures: 1},
+		{name: "asked", events: []event.Data{asked}, call: view.Waiting, cycle: view.Waiting, question: view.Waiting},
+		{name: "approved", events: []event.Data{asked, event.ToolApprovalResolved{CallID: "r-1-1", Kind: event.ApprovalApproved}}, call: view.Running, cycle: view.Running, question: view.Done},
+		{
+			name: "rejected", call: view.Rejected, cycle: view.Running, question: view.Rejected, failures: 1,
+			events: []event.Data{asked, event.ToolApprovalResolved{CallID: "r-1-1", Kind: event.ApprovalRejected}, event.ToolResult{CallID: "r-1-1", IsError: true, ErrorType: event.ErrorRejected}},
+		},
+		{
+			name: "asked again after a rejection of another", call: view.Waiting, cycle: view.Waiting, question: view.Waiting,
+			events: []event.Data{asked, event.ToolPendingApproval{CallID: "r-1-2", Tool: "other"}, event.ToolApprovalResolved{CallID: "r-1-2", Kind: event.ApprovalRejected}},
+		},
+		{name: "cut short", events: []event.Data{event.RunCompleted{}}, call: view.Cancelled, cycle: view.Cancelled},
+	} {
+		v, _ := fold(append([]event.Data{cycle, call}, tt.events...)...)
+		if got := v.Entry("2").State; got != tt.call {
+			t.Errorf("%s: the call is %s, want %s", tt.name, got, tt.call)
+		}
+		if got := v.Entry("1"); got.State != tt.cycle || got.Failures != tt.failures {
+			t.Errorf("%s: the cycle is %s with %d failures, want %s with %d", tt.name, got.State, got.Failures, tt.cycle, tt.failures)
+		}
+		if q := v.Entry("3"); tt.question != "" && (q.Kind != view.Question || q.State != tt.question || q.Parent != "2") {
+			t.Errorf("%s: the question is %+v, want %s", tt.name, q, tt.question)
+		}
+	}
+}
+
+func TestARunBelowIsPaidByAllAboveIt(t *testing.T) {
+	u := llm.Usage{Input: 10, Output: 5}
+	v, _ := fold(event.CycleStart{Cycle: 1}, event.ToolCall{CallID: "r-1-1", Tool: "ask"}, event.ChildStarted{Child: "c", Name: "helper", CallID: "r-1-1"},
+		event.BudgetCommitted{Run: "c", USD: 0.5, Priced: true, Usage: &u}, event.BudgetCommitted{Run: "c", USD: 0.25, Priced: true, Usage: &u},
+		event.ChildParked{Child: "c", Reason: event.ParkApproval})
+	for id, kind := range map[string]view.Kind{"1": view.Cycle, "2": view.Call, "3": view.Child} {
+		if n := v.Entry(id); n.Kind != kind || n.Cost == nil || n.Cost.USD != 0.75 || n.Usage.Input != 20 {
+			t.Errorf("entry %s is %+v", id, n)
+		}
+	}
+	if n := v.Entry("3"); n.State != view.Waiting || n.Parent != "2" || n.Run != "c" {
+		t.Errorf("the child is %+v", n)
+	}
+}
+
+// A cycle of thousands of calls has an entry for each, and an event changes those that it
+// is about alone.
+func TestAnEventChangesFewEntries(t *testing.T) {
+	const calls = 2000
+	events := []event.Data{event.CycleStart{Cycle: 1}}
+	for i := range calls {
+		events = append(events, event.ToolCall{CallID: fmt.Sprint("r-1-", i), Tool: "t"})
+	}
+	for i := range calls {
+		events = append(events, event.ToolStarted{CallID: fmt.Sprint("r-1-", i)}, event.ToolResult{CallID: fmt.Sprint("r-1-", i), Output: "x"})
+	}
+	v, told := fold(events...)
+	if n := len(v.Entries()); n != calls+1 || v.Entry("1").Below != calls {
+		t.Errorf("%d entries, %d below the cycle", n, v.Entry("1").Below)
+	}
+	numbers := 0
+	for _, n := range v.Entries() {
+		numbers += len(v.Events(n.ID))
+	}
+	if numbers > len(events) {
+		t.Errorf("%d numbers of %d events are kept", numbers, len(events))
+	}
+	for i, x := range told {
+		if len(x.Changed) > 2 {
+			t.Fatalf("event %d changes %d entries", i+1, len(x.Changed))
+		}
+	}
+}
+
+// The kinds of entries are all in the recorded runs.
+func TestTheRecordedRunsHaveEveryKindOfEntry(t *testing.T) {
+	kinds := map[view.Kind]int{}
+	for _, j := range recorded(t) {
+		for _, events := range j.events {
+			var v view.View
+			for _, e := range events {
+				v.Add(e)
+			}
+			for _, n := range v.Entries() {
+				kinds[n.Kind]++
+			}
+		}
+	}
+	for _, k := range []view.Kind{view.Cycle, view.Call, view.Child, view.Iteration, view.Step, view.Question, view.Note} {
+		if kinds[k] < 2 {
+			t.Errorf("%d entries of kind %s, of %v", kinds[k], k, slices.Sorted(maps.Keys(kinds)))
+		}
+	}
+}
