@@ -11,6 +11,7 @@ import (
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine"
 	"github.com/pawlrun/pawl/internal/files/launch"
+	"github.com/pawlrun/pawl/internal/rules/policy"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/tool"
 )
@@ -160,6 +161,9 @@ func TestCommandToolsAreOffered(t *testing.T) {
 		got := string(e.Decision.Decision)
 		if e.Hidden != "" {
 			got = "hidden"
+		}
+		if tools == "" && !slices.ContainsFunc(e.Rules, func(v policy.Verdict) bool { return v.Rule == "tools.commands" && v.Decision == event.DecisionAllow }) {
+			t.Errorf("without tools.allow nothing but the mode allows it: %+v", e.Rules)
 		}
 		if got != want {
 			t.Errorf("%q: %s by %s, want %s", tools, got, e.Decision.Rule, want)
