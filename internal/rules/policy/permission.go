@@ -10,7 +10,8 @@ import (
 )
 
 // personal adds what a person allowed for the rest of the run. It answers the
-// questions that are asked of every call of a tool. One for a whole command line also
+// questions that are asked of every call of a tool, and that about the repository that a
+// command of git writes. One for a whole command line also
 // answers what that line is asked about for what it writes. A denial, a declared risk,
 // the rule of two and the owner's own rules hold.
 func (r Rules) personal(c *event.ToolCall, said []Verdict) []Verdict {
@@ -111,7 +112,8 @@ func beginning(commands []event.Command) string {
 		if c.Program != "" {
 			words[0] = calledBy(c.Program)
 		}
-		if c.Computed || len(words) == 0 || slices.ContainsFunc(words, special) {
+		if c.Computed || len(words) == 0 || slices.ContainsFunc(words, special) ||
+			len(words) == 2 && path.Base(words[0]) == "git" && strings.HasPrefix(words[1], "-") { // an option before git's own command
 			return ""
 		}
 		p := strings.Join(words, " ")

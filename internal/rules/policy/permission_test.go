@@ -1,6 +1,7 @@
 package policy_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -12,6 +13,38 @@ import (
 func unsandboxed(c *event.ToolCall) *event.ToolCall {
 	c.Facts.Unsandboxed, c.Facts.Risk = true, event.RiskExecute
 	return c
+}
+
+// writesGit is a command of git's that writes the repository of the workspace.
+func writesGit(words ...string) *event.ToolCall {
+	c := line(command(words...))
+	c.Args = []byte(`{"command":"` + strings.Join(words, " ") + `"}`)
+	c.Facts.Paths = []event.PathUse{{Path: ".git", Write: true, Tree: true, Repository: true}}
+	return c
+}
+
+// What a person allowed of git holds for the same command of git's with other words, and
+// for no other command of git's.
+func TestAPermissionForACommandOfGitIsForThatCommand(t *testing.T) {
+	rules := policy.Rules{Declared: true, Permissions: []event.Permission{{Tool: "shell.exec", Command: "git commit *"}}}
+	config := writesGit("git", "commit", "-m", "y")
+	config.Facts.Paths = append(config.Facts.Paths, event.PathUse{Path: ".git/config", Write: true})
+	two := writesGit("git", "commit", "-m", "y")
+	two.Facts.Commands = append(two.Facts.Commands, command("git", "reset", "--hard"))
+	for _, c := range []struct {
+		name string
+		call *event.ToolCall
+		want event.Decision
+	}{
+		{"with another message", writesGit("git", "commit", "-m", "y"), event.DecisionAllow},
+		{"another command", writesGit("git", "reset", "--hard"), event.DecisionAsk},
+		{"another command behind it", two, event.DecisionAsk},
+		{"one that writes the settings too", config, event.DecisionAsk},
+	} {
+		if got := rules.Decide(c.call); got.Decision != c.want {
+			t.Errorf("%s: %s by %q, want %s", c.name, got.Decision, got.Rule, c.want)
+		}
+	}
 }
 
 // rows: HAR-68
@@ -52,6 +85,9 @@ func TestWhatAPersonMayAllowForTheRestOfARun(t *testing.T) {
 		{"a tool without facts", policy.Rules{Gates: []string{"x"}}, &event.ToolCall{Tool: "x"}, ""},
 		{"by default", policy.Rules{}, line(command("go", "test", "x")), "shell.exec, command go test *"},
 		{"without a sandbox", policy.Rules{Declared: true}, unsandboxed(line(command("go", "test", "x"))), "shell.exec, command go test *"},
+		{"what writes the repository", policy.Rules{Declared: true}, writesGit("git", "commit", "-m", "x"), "shell.exec, command git commit *"},
+		{"with an option before its command", policy.Rules{Declared: true}, writesGit("git", "-C", ".", "commit"), "shell.exec, exactly the line git -C . commit"},
+		{"what writes the repository and is denied", policy.Rules{Declared: true, Git: policy.GitDeny}, writesGit("git", "commit", "-m", "x"), ""},
 		{"what is protected", gate, edit(event.PathUse{Path: ".git/config"}), ""},
 		{"what the owner protects", policy.Rules{Gates: []string{"fs.write"}, Protected: []policy.Pattern{"keys/**"}}, edit(event.PathUse{Path: "keys/x"}), ""},
 		{"what a rule of the owner's denies", policy.Rules{Rules: []policy.Rule{{Decision: event.DecisionDeny, Tool: "*", Command: "go test"}}}, line(command("go", "test")), ""},

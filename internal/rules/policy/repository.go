@@ -27,7 +27,11 @@ func (r Rules) repository(c *event.ToolCall, p event.PathUse) []Verdict {
 		return []Verdict{{Decision: event.DecisionDeny, Rule: ruleOfGit, Reason: "the command writes the git repository " + p.Path}}
 	case !p.Outside && protected && r.named(p):
 		return r.protected(c.Tool, p, pattern)
-	case r.Git == GitAllow, slices.ContainsFunc(r.Rules, func(rule Rule) bool { return rule.allowsGit(c) }):
+	case r.Git == GitAllow, slices.ContainsFunc(r.Rules, func(rule Rule) bool { return rule.allowsGit(c) }),
+		slices.ContainsFunc(r.Permissions, func(p event.Permission) bool {
+			rule := permissionRule(p)
+			return p.Line == "" && rule.allowsGit(c) && rule.permits(c)
+		}):
 		return nil
 	}
 	return []Verdict{{
