@@ -14,6 +14,7 @@ export function QuestionCard({ question, linked, done }: { question: Question; l
   const [edited, setEdited] = useState<string | null>(null);
   const decide = (verb: string, body: object) => post(`/v1/runs/${question.run}/${verb}`, { callId: question.id, ...body }).then(done);
   const subject = typeof what.tool === "string" ? what.tool : "";
+  const runs = (Array.isArray(what.runs) ? what.runs : []) as { path: string; digest?: string }[];
   const args = "args" in what ? pretty(what.args) : "";
   return (
     <section class="question" aria-label={`Question: ${subject || question.kind}`}>
@@ -28,6 +29,11 @@ export function QuestionCard({ question, linked, done }: { question: Question; l
           ? <Text label="Arguments">{args}</Text>
           : <label><span>Arguments, as JSON</span><textarea class="code" rows={8} value={edited} onInput={e => setEdited(e.currentTarget.value)} /></label>
         : <About what={what} />}
+      {runs.map(f => (
+        <p key={f.path} class="why">
+          {f.digest ? <>runs <code>{visible(f.path)}</code> as it is now (sha256 <code>{f.digest.slice(0, 16)}…</code>)</> : <>runs <code>{visible(f.path)}</code>, whose content could not be read</>}
+        </p>
+      ))}
       {question.expiresAt && <p class="why">until {new Date(question.expiresAt).toLocaleString()}</p>}
       {decides()
         ? (
