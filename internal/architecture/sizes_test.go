@@ -91,3 +91,14 @@ func fields(s *ast.StructType) int {
 	}
 	return n
 }
+
+// mostFiles bounds the files of a package, tests left out: one idea a file, and few ideas.
+var mostFiles = map[string]int{"internal/engine": 30, "internal/machine/agent": 18}
+
+func TestAPackageHasFewFiles(t *testing.T) {
+	for pkg, most := range mostFiles {
+		if files := filesOf(t, pkg); len(files) == 0 || len(files) > most {
+			t.Errorf("%s has %d files, more than %d", pkg, len(files), most)
+		}
+	}
+}

@@ -115,7 +115,7 @@ func TestALimitStandsInTwoFiles(t *testing.T) {
 			"internal/cli/runs_budget.go":            "an example in a command's help",
 			"journal/journaltest/inbox.go":           "a command to store",
 			"llm/openai/request.go":                  "a provider's own name",
-			"internal/machine/agent/advice.go":       "advice to people",
+			"internal/machine/agent/outcome.go":      "advice to people",
 			"internal/machine/agent/compact.go":      "advice to people",
 			"internal/files/launch/limits.go":        "advice to people",
 			"internal/files/spec/agent.go":           "the key of the cost, which is none of budgets",

@@ -2,11 +2,15 @@ package engine
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine/drive"
 	"github.com/pawlrun/pawl/internal/machine"
+	"github.com/pawlrun/pawl/journal"
+	"github.com/pawlrun/pawl/llm"
 )
 
 // mostStaged bounds what a machine may decide without an effect: one that never
@@ -123,3 +127,94 @@ func (d *driver) parkInterrupted() error {
 func (c *core) moveDeadlines() {
 	c.effects.deadlines.move(c.machine.State().Deadline, c.env.clock.counted)
 }
+
+// errNoExpressions is why nothing is evaluated in an environment that cannot.
+var errNoExpressions = errors.New("nothing here evaluates expressions")
+
+// typedError is an error that says of what kind it is.
+type typedError interface {
+	error
+	ErrorType() string
+}
+
+// evaluate gives what an expression comes to. What it panics with is its error.
+func (env *environment) evaluate(ctx context.Context, a machine.Evaluate) event.ConditionEvaluated {
+	evaluated := event.ConditionEvaluated{ID: a.ID, Step: a.Step, Expression: a.Expression}
+	value, err := guard(func() (json.RawMessage, error) {
+		if env.Evaluate == nil {
+			return nil, errNoExpressions
+		}
+		return env.Evaluate(ctx, a.Expression, a.Variables)
+	}, func(message string) error { return errors.New("the expression " + message) })
+	switch {
+	case err != nil:
+		evaluated.Error = err.Error()
+		if typed, ok := errors.AsType[typedError](err); ok {
+			evaluated.ErrorType = typed.ErrorType()
+		}
+	case !json.Valid(value):
+		evaluated.Error = "it gave no JSON"
+	default:
+		evaluated.Value = value
+	}
+	return evaluated
+}
+
+// wait journals the intent of a wait, and its end once that has come. Until then
+// it sets the alarm.
+func (cs *calls) wait(a machine.Wait) (bool, error) {
+	switch {
+	case !a.Begun:
+		return true, cs.stage(event.WaitStarted{ID: a.ID, Until: a.Until})
+	case !a.Until.After(cs.env.clock.now()):
+		return true, cs.stage(event.WaitFinished{ID: a.ID})
+	}
+	cs.alarm.set(a.Until)
+	if len(cs.effects.pending) == 0 {
+		cs.alarm.waiting = journal.WaitTime
+	}
+	return false, nil
+}
+
+// maxNesting is how deep the JSON of a call or an answer may be nested. Who reads the
+// journal reads no more than 10,000 levels, of which what an answer holds is some
+// below the first; no tool takes more than 256.
+const maxNesting = 1000
+
+// maxCalls is how many calls an answer may make. No model makes as many, and what
+// each of them takes to be settled grows with their number.
+const maxCalls = 10_000
+
+// unfit says why an answer cannot be kept as its adapter gave it: no conversation
+// holds such a part, or no journal, or it makes more calls than a run can settle.
+func unfit(parts llm.Parts) error {
+	calls := 0
+	for i, p := range parts {
+		var raw json.RawMessage
+		switch p := p.(type) {
+		case llm.Text:
+			raw = p.Raw
+		case llm.Reasoning:
+			raw = p.Raw
+		case llm.ToolCall:
+			if calls++; calls > maxCalls {
+				return adapterPanic(fmt.Sprintf("gave an answer of more than %d calls", maxCalls))
+			}
+			raw = p.Raw
+		case llm.Item:
+			raw = p.Raw
+		case llm.Media:
+		case llm.ToolResult:
+			return adapterPanic(fmt.Sprintf("gave an answer whose part %d is the result of a call", i+1))
+		default:
+			return adapterPanic(fmt.Sprintf("gave an answer whose part %d is %T", i+1, p))
+		}
+		if len(raw) > 0 && (!json.Valid(raw) || nestedTooDeep(raw)) {
+			return adapterPanic(fmt.Sprintf("gave an answer whose part %d has a raw form that is no JSON, or is nested deeper than %d levels", i+1, maxNesting))
+		}
+	}
+	return nil
+}
+
+// nestedTooDeep reports whether a valid JSON text is nested deeper than maxNesting.
+func nestedTooDeep(text []byte) bool { return drive.NestedDeeper(text, maxNesting) }

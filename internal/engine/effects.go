@@ -3,6 +3,8 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -270,3 +272,79 @@ func (s *effects) report(of settlement) {
 	s.lock.push(of)
 	s.lock.notify()
 }
+
+// job is an effect, which returns what is to be done next on its goroutine, nil
+// for nothing.
+type job func() (next job)
+
+// workers are the goroutines on which a run's effects are done. One that has
+// returned waits for the next effect, because a new one would have to grow its
+// stack again: a model call goes deep, and comes once a cycle.
+type workers struct {
+	work chan job
+	over chan struct{}
+}
+
+func newWorkers() workers { return workers{work: make(chan job), over: make(chan struct{})} }
+
+// do does an effect on a goroutine that is free, or else on a new one. An
+// effect that ends its goroutine takes nobody else with it.
+func (c *workers) do(work job) {
+	select {
+	case c.work <- work:
+	default:
+		go c.serve(work)
+	}
+}
+
+func (c *workers) serve(work job) {
+	for {
+		for work != nil {
+			work = work()
+		}
+		select {
+		case work = <-c.work:
+		case <-c.over:
+			return
+		}
+	}
+}
+
+// stop lets go of those who are free, and of the others once they are.
+func (c *workers) stop() { close(c.over) }
+
+// guard calls code of others and turns a panic into the error that failed
+// makes of it. An error that the code gives is read here as well, because its
+// methods are code of others, too: a nil pointer of an error type is one whose
+// message panics.
+func guard[T any](call func() (T, error), failed func(message string) error) (v T, err error) {
+	deed := "panicked: "
+	defer func() {
+		if p := recover(); p != nil {
+			err = failed(fmt.Sprint(deed, p))
+		}
+	}()
+	if v, err = call(); err != nil {
+		deed = fmt.Sprintf("gave an error of type %T that panicked when it was read: ", err)
+		read(err)
+	}
+	return v, err
+}
+
+// read does to an error what is done to errors later on.
+func read(err error) {
+	_ = err.Error()
+	_ = errors.Is(err, context.Canceled)
+}
+
+// PanicError is a defect: a machine or the engine itself panicked. The run has
+// ended with reason internal.
+type PanicError struct {
+	Value any
+	Stack []byte
+}
+
+// Error names what was panicked with; the stack is for who reports the defect.
+func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
+
+func newPanicError(p any) *PanicError { return &PanicError{Value: p, Stack: debug.Stack()} }

@@ -3,12 +3,16 @@ package engine
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/engine/drive"
 	"github.com/pawlrun/pawl/internal/engine/follow"
+	"github.com/pawlrun/pawl/internal/machine"
 	"github.com/pawlrun/pawl/journal"
 )
 
@@ -254,4 +258,94 @@ func (l *eventLog) observe(ev *event.Event) {
 	for _, watch := range l.watching {
 		watch(ev)
 	}
+}
+
+// fold is what follows from a run's events for its driver itself, and does not depend
+// on a machine, which may be broken.
+type fold struct {
+	// seq, head and last are the number, the hash and the time of the last event, and
+	// cycle is the cycle that it is of.
+	seq   int64
+	head  string
+	last  time.Time
+	cycle int
+	// What is open: calls of the last answer, children and commands.
+	calls    openCalls
+	children openChildren
+	commands openCommands
+	cache    drive.Continuity
+	bill     bill
+	// secrets are the names of secrets that the journal gives, and messages the ids of
+	// the messages that the run has taken in.
+	secrets  declaredSecrets
+	messages map[string]bool
+	files    seenFiles
+}
+
+// note follows an event whose body has that hash.
+func (f *fold) note(ev *event.Event, hash string) {
+	f.seq, f.head, f.last = ev.Seq, hash, ev.Time
+	f.calls.note(ev.Data)
+	f.children.note(ev.Data)
+	f.commands.note(ev.Data)
+	f.bill.note(ev.Data)
+	f.cache.Note(ev)
+	f.secrets.note(ev.Data)
+	f.files.note(ev.Data)
+	if said, ok := ev.Data.(event.InputReceived); ok && said.MessageID != "" {
+		if f.messages == nil {
+			f.messages = map[string]bool{}
+		}
+		f.messages[said.MessageID] = true
+	}
+}
+
+// seenFiles is the content of files that a run has read or written, as its journal
+// has it: a run that is resumed, forked or driven by another process knows the same.
+// It is safe for concurrent use.
+type seenFiles struct {
+	mu      sync.Mutex
+	digests map[string]string
+}
+
+func (s *seenFiles) note(data event.Data) {
+	r, ok := data.(event.ToolResult)
+	if !ok || len(r.Files) == 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.digests == nil {
+		s.digests = map[string]string{}
+	}
+	for _, f := range r.Files {
+		s.digests[f.Path] = f.Digest
+	}
+}
+
+// digest returns the digest of the content of a file that the run has seen last.
+func (s *seenFiles) digest(path string) (string, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	d, ok := s.digests[path]
+	return d, ok
+}
+
+func (d *driver) status() journal.Progress {
+	s := d.machine.State()
+	st := journal.Progress{State: journal.Running, Cycles: s.Cycle}
+	switch {
+	case s.Phase == machine.Ended:
+		st.State, st.Detail = journal.Ended, string(s.Outcome.Reason)
+		st.Outcome, _ = json.Marshal(s.Outcome)
+	case s.Parked != nil && s.Parked.Reason == event.ParkPaused:
+		st.State, st.Detail = journal.Paused, string(s.Parked.Reason)
+	case s.Parked != nil:
+		st.State, st.Detail = journal.Parked, string(s.Parked.Reason)
+	case d.alarm.waiting != "":
+		st.State, st.Detail = journal.Waiting, d.alarm.waiting
+	case s.Asking:
+		st.State, st.Detail = journal.Waiting, string(event.ParkApproval)
+	}
+	return st
 }

@@ -2,12 +2,18 @@ package engine
 
 import (
 	"cmp"
+	"context"
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/machine"
+	"github.com/pawlrun/pawl/journal"
+	"github.com/pawlrun/pawl/llm"
 )
 
 // identity says which run it is and where it stands in the tree of runs. It does not
@@ -98,4 +104,146 @@ func (r *identity) treeName(step string) string {
 		}
 	}
 	return r.root + "/" + strings.NewReplacer("[", ".", "]", "").Replace(step)
+}
+
+// turns counts the model calls of a tree by who made them, for scripts that go on from
+// one run to the next. It reads the tree's journal when it is first asked.
+type turns struct {
+	store journal.Store
+	root  string
+
+	mu sync.Mutex
+	// calls are those that were answered before, nil while the journal is not read.
+	calls []madeCall
+	// asked are the calls of this process that were counted, by name.
+	asked map[askedAs]int
+}
+
+// madeCall is a call that a run of some names made to a model.
+type madeCall struct {
+	model string
+	names []string
+}
+
+type askedAs struct{ model, name string }
+
+// caller returns who makes a call to a model, and takes the count of a call back that was
+// interrupted: it is made again.
+func (t *turns) caller(r *identity, model string) (c llm.Caller, interrupted func()) {
+	var as *askedAs
+	c = llm.Caller{Names: r.names, Turn: func(ctx context.Context, name string) (int, error) {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if err := t.read(ctx); err != nil {
+			return 0, err
+		}
+		as = &askedAs{model, name}
+		n := t.asked[*as]
+		t.asked[*as]++
+		for _, c := range t.calls {
+			if c.model == model && slices.Contains(c.names, name) {
+				n++
+			}
+		}
+		return n, nil
+	}}
+	return c, func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if as != nil {
+			t.asked[*as]--
+		}
+	}
+}
+
+// read counts the calls of the tree whose outcome is journalled, and those of the runs
+// that it was forked from.
+func (t *turns) read(ctx context.Context) error {
+	if t.asked != nil {
+		return nil
+	}
+	var calls []madeCall
+	for root := t.root; root != ""; {
+		from, err := t.readTree(ctx, root, &calls)
+		if err != nil {
+			return fmt.Errorf("engine: count the model calls of run %s: %w", root, err)
+		}
+		root = from
+	}
+	t.calls, t.asked = calls, map[askedAs]int{}
+	return nil
+}
+
+// readTree adds the calls of one tree, and returns the run that its root was forked from.
+func (t *turns) readTree(ctx context.Context, root string, calls *[]madeCall) (from string, err error) {
+	const page = 1000
+	runs := map[string]*identity{}
+	of := func(run string) *identity {
+		if runs[run] == nil {
+			runs[run] = &identity{}
+		}
+		return runs[run]
+	}
+	for pos := int64(0); ; {
+		records, err := t.store.Tree(ctx, root, pos, page)
+		if err != nil {
+			return "", err
+		}
+		for _, r := range records {
+			pos = r.Pos
+			e, err := event.Decode(r.Body)
+			if err != nil {
+				return "", err
+			}
+			switch d := e.Data.(type) {
+			case event.RunStarted:
+				of(r.Run).name = d.Name
+			case event.RunForked:
+				from = d.From
+			case event.ChildStarted:
+				of(d.Child).as = startedAs{d.Action(), d.Name, d.Step}
+			case event.ModelResponse:
+				*calls = append(*calls, madeCall{d.Model, of(r.Run).names()})
+			case event.ModelAttemptFailed:
+				if d.Class != llm.ClassInterrupted {
+					*calls = append(*calls, madeCall{d.Model, of(r.Run).names()})
+				}
+			}
+		}
+		if len(records) < page {
+			return from, nil
+		}
+	}
+}
+
+// startedAs is how a run knows one that it starts.
+type startedAs struct{ id, agent, step string }
+
+func asStarted(a *machine.StartChild) startedAs { return startedAs{a.ID, a.Name, a.Step} }
+
+// names are those that the run is known by, the narrowest first: its step as it is shown,
+// the step as its file names it, the part that it has in a loop ("judge"), what its parent
+// calls its agent, and its own name.
+func (r *identity) names() []string {
+	var names []string
+	if _, part, within := strings.Cut(r.as.id, "/"); within { // it looks at a step, and is none
+		part, _, _ = strings.Cut(part, "/")
+		names = append(names, part)
+	} else if r.as.step != "" {
+		names = append(names, r.as.step, bareStep(r.as.step))
+	}
+	return append(names, r.as.agent, r.name)
+}
+
+// bareStep is the id of a step without the loops around it and without its own pass.
+func bareStep(id string) string {
+	parts := strings.Split(id, ".")
+	for len(parts) > 1 {
+		if _, err := strconv.Atoi(parts[len(parts)-1]); err != nil {
+			break
+		}
+		parts = parts[:len(parts)-1]
+	}
+	name, _, _ := strings.Cut(parts[len(parts)-1], "[")
+	return name
 }

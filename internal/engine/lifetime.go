@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/pawlrun/pawl/event"
@@ -117,4 +118,130 @@ func (c *core) cancel(request event.CancelRequested) error {
 	c.life.cancelled = true
 	c.effects.cancelPending()
 	return c.stage(request)
+}
+
+// driverLock is what a driver's state belongs to: whoever has it does what is due, and
+// nobody else touches the run meanwhile.
+//
+// The driver's own goroutine has it from the start, and gives it up only while
+// it waits for what comes from outside. An effect that has ended takes the lock,
+// if nobody has it, and goes on with what follows on the goroutine that did the
+// effect. To hand each answer to the driver's goroutine, and each effect to
+// another one, is four wake-ups a cycle, and as many caches that are cold.
+type driverLock struct {
+	free chan struct{}
+	// over says that the driver leaves, failure why, if it does not leave
+	// because nothing is left to do. From then on the lock stays with the
+	// driver's own goroutine.
+	over    bool
+	failure error
+
+	// settlements are the effects that have ended and whose settlement is not
+	// journalled yet, behind as many as were taken up already. news wakes the driver's goroutine: for them, for
+	// commands, because it is over, or because there is another moment to wait for.
+	mu          sync.Mutex
+	settlements []settlement
+	taken       int
+	wake        chan struct{}
+}
+
+func newDriverLock() driverLock {
+	return driverLock{free: make(chan struct{}, 1), wake: make(chan struct{}, 1)}
+}
+
+func (t *driverLock) unlock() { t.free <- struct{}{} }
+func (t *driverLock) lock()   { <-t.free }
+
+func (t *driverLock) tryLock() bool {
+	select {
+	case <-t.free:
+		return true
+	default:
+		return false
+	}
+}
+
+// notify wakes the driver's goroutine, now or when it next waits.
+func (t *driverLock) notify() {
+	select {
+	case t.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (t *driverLock) push(s settlement) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.settlements = append(t.settlements, s)
+}
+
+// next takes the first of what was brought.
+func (t *driverLock) next() (s settlement, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.taken == len(t.settlements) {
+		t.settlements, t.taken = t.settlements[:0], 0
+		return settlement{}, false
+	}
+	s, t.settlements[t.taken] = t.settlements[t.taken], settlement{}
+	t.taken++
+	return s, true
+}
+
+// leave settles what is under way and gives the run up.
+func (d *driver) leave(work context.Context) error {
+	err := d.lock.failure
+	_, store := errors.AsType[*storeError](err)
+	d.life.broken = err != nil && !store
+	late := d.effects.finish()
+	if d.life.broken {
+		err = d.endInternal(work, err, late)
+	} else {
+		d.result.final = d.machine.State()
+	}
+	d.log.lease.release(work)
+	return err
+}
+
+// finish is what is done when a driver leaves, with the engine's own failure.
+func (d *driver) finish(err error) {
+	defer close(d.result.done) // whatever ends the goroutine here
+	defer d.env.live.source.Close()
+	d.result.err = err
+	d.engine.unregister(d)
+	ctx := context.WithoutCancel(d.life.ctx)
+	_, broken := errors.AsType[*storeError](err)
+	switch {
+	case err == nil && d.result.final.Phase == machine.Parked:
+		d.result.err = d.engine.lookOnceMore(ctx, d)
+	case broken && d.log.lease.released: // the store has come back
+		clear(d.inbox.seen) // what was taken up is not in the journal
+		_ = d.engine.lookOnceMore(ctx, d)
+	}
+	left := d.result.err
+	d.result.err = errors.Join(left, errEndedClosing) // what stays if closing ends the goroutine
+	d.result.err = errors.Join(left, d.closeEnv())
+}
+
+// lookOnceMore answers the commands that came while a driver was leaving.
+func (e *Engine) lookOnceMore(ctx context.Context, d *driver) error {
+	a := answers{seen: d.inbox.seen, refused: map[int64]bool{}, secrets: d.env.knownSecrets()}
+	if news, err := e.unseen(ctx, d.run.id, &a); err != nil || !news {
+		return err
+	}
+	err := e.answer(ctx, d.run.id, &a)
+	if a.machine != nil {
+		d.machine, d.result.final, d.result.overtook = a.machine, a.machine.State(), true
+	}
+	return err
+}
+
+var errEndedClosing = errors.New("engine: what closes the run's environment ended its goroutine (runtime.Goexit)")
+
+// closeEnv releases the run's environment once no effect uses it any more.
+func (d *driver) closeEnv() error {
+	if d.env.Close == nil {
+		return nil
+	}
+	return d.effects.closing(d.env.close)
 }

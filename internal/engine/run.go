@@ -3,8 +3,11 @@ package engine
 import (
 	"context"
 	"fmt"
+	"iter"
 
+	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine/drive"
+	"github.com/pawlrun/pawl/internal/engine/follow"
 	"github.com/pawlrun/pawl/internal/machine"
 	"github.com/pawlrun/pawl/journal"
 )
@@ -50,3 +53,136 @@ func (r *Run) Interrupt() { r.driver.life.interruptOnce() }
 
 // Machine is the run's machine. It may be read once Wait has returned.
 func (r *Run) Machine() machine.Machine { return r.driver.machine }
+
+// Follower has the events of all runs of the store for those who listen in this
+// process.
+func (e *Engine) Follower() *follow.Follower { return e.follower }
+
+// Events yields the run's events from the first on: the durable ones in order
+// and without gaps, and, where deltas is true, the live ones that happen while
+// the caller is listening. It ends when the run is not driven any more.
+//
+// Any number of callers may range at once, each at its own pace; one that lags
+// far behind loses deltas, which a text.reset tells it, and never a durable
+// event. Breaking out of the range detaches and leaves the run going, and so
+// does the end of ctx, which yields its error. The error is an engine's
+// failure; a failed run is an event. An event's data is shared: it must not be
+// changed.
+func (r *Run) Events(ctx context.Context, deltas bool) iter.Seq2[event.Event, error] {
+	return r.listen(ctx, follow.Query{Run: r.ID, Deltas: deltas})
+}
+
+// Tree yields the events of the run and of all runs below it, from the first on:
+// the durable ones in the order of pos, each once and whoever drives its run, and,
+// where deltas is true, the live ones of the runs that this process drives. A delta
+// names its run, and comes before the durable event that overtakes it or not at
+// all. The last event is the run's own. All else is as with [Run.Events].
+func (r *Run) Tree(ctx context.Context, deltas bool) iter.Seq2[event.Event, error] {
+	return r.listen(ctx, follow.Query{Run: r.ID, Deltas: deltas, Tree: true})
+}
+
+func (r *Run) listen(ctx context.Context, q follow.Query) iter.Seq2[event.Event, error] {
+	return func(yield func(event.Event, error) bool) {
+		sub, err := r.engine.follower.Subscribe(ctx, q)
+		if err != nil {
+			yield(event.Event{}, fmt.Errorf("engine: %w", err))
+			return
+		}
+		defer sub.Close()
+		l := listener{run: r, sub: sub, yield: yield}
+		if err := l.listen(ctx); err != nil {
+			yield(event.Event{}, err)
+		}
+	}
+}
+
+// listener gives the events of a subscription to one caller until the run's last.
+type listener struct {
+	run   *Run
+	sub   *follow.Subscription
+	yield func(event.Event, error) bool
+	// last is the number of the run's last event once that is known, else 0, and
+	// over says that the caller has had it, or enough.
+	last int64
+	over bool
+}
+
+// listen returns why the run is not driven any more, where that is a failure.
+func (l *listener) listen(ctx context.Context) error {
+	for looked := false; ; {
+		left := l.left()
+		events, err := l.sub.Poll(ctx)
+		if err != nil {
+			return fmt.Errorf("engine: %w", err)
+		}
+		for i := range events {
+			if err := l.give(ctx, &events[i].Event); err != nil {
+				return err
+			}
+			if l.over {
+				return nil
+			}
+		}
+		switch {
+		case l.sub.More():
+		case left && len(events) == 0 && looked:
+			return l.run.driver.result.err
+		case left:
+			// Not all that is in the journal was told of.
+			l.sub.CatchUp()
+			looked = true
+		default:
+			select {
+			case <-l.sub.Wake():
+			case <-l.run.driver.result.done:
+			case <-ctx.Done():
+			}
+		}
+	}
+}
+
+// left reports whether the run is not driven any more.
+func (l *listener) left() bool {
+	select {
+	case <-l.run.driver.result.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// give yields an event. What comes behind the run's last one in runs below is
+// somebody else's doing, as is a decision about a call of one that parked.
+func (l *listener) give(ctx context.Context, e *event.Event) error {
+	if l.over = !l.yield(*e, nil); l.over || e.Run != l.run.ID || e.Seq <= l.run.begun {
+		return nil
+	}
+	switch e.Data.(type) {
+	case event.RunCompleted, event.RunParked:
+		if err := l.end(ctx, e.Seq); err != nil {
+			return fmt.Errorf("engine: events of run %s: %w", l.run.ID, err)
+		}
+	}
+	l.over = l.last > 0 && e.Seq >= l.last
+	if l.over {
+		return l.run.driver.result.err
+	}
+	return nil
+}
+
+// end finds the run's last event, which is that of its driver unless commands were
+// answered behind it.
+func (l *listener) end(ctx context.Context, seq int64) error {
+	select {
+	case <-l.run.driver.result.done:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	l.last = seq
+	if !l.run.driver.result.overtook {
+		return nil
+	}
+	row, err := l.run.engine.store.Run(ctx, l.run.ID)
+	l.last = row.Seq
+	return err
+}

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -176,4 +178,108 @@ func failure(ctx context.Context, err error, timeout time.Duration) (kind event.
 		return typed.Type, err.Error(), typed.NothingCame
 	}
 	return event.ErrorTool, err.Error(), false
+}
+
+// settledAttempt is what is journalled of an attempt at a tool call: the call's
+// result, or a failure about which the machine decides first.
+func settledAttempt(ctx context.Context, a machine.RunTool, r event.ToolResult, err error) event.Data {
+	after, transient := transience(ctx, err)
+	r.Retryable = transient
+	if !transient || !a.Retries {
+		return r
+	}
+	f := event.ToolAttemptFailed{CallID: a.CallID, Attempt: a.Attempt, Result: r}
+	if after != nil {
+		f.RetryAfterMs = new(after.Milliseconds())
+	}
+	return f
+}
+
+// transience says that another attempt may cure a failure, and when it should
+// be made at the earliest, where that is known: the tool said so, or the network
+// took too long (HAR-53). A call that the run itself stopped did not fail.
+func transience(ctx context.Context, err error) (after *time.Duration, ok bool) {
+	if cause := context.Cause(ctx); err == nil || cause != nil && !errors.Is(cause, errTimeout) {
+		return nil, false
+	}
+	if t, declared := errors.AsType[*tool.TransientError](err); declared {
+		return t.RetryAfter, true
+	}
+	return nil, networkTimeout(err)
+}
+
+// networkTimeout reports whether the network did not answer in time. That a
+// tool as a whole took too long says nothing of the kind.
+func networkTimeout(err error) bool {
+	if e, ok := errors.AsType[*url.Error](err); ok {
+		return e.Timeout()
+	}
+	if e, ok := errors.AsType[*net.OpError](err); ok {
+		return e.Timeout()
+	}
+	e, ok := errors.AsType[*net.DNSError](err)
+	return ok && e.Timeout()
+}
+
+// calls starts the effects that a machine asks for: calls of models, tools, hooks and
+// commands, each behind its intent.
+type calls struct {
+	*core
+	above    *parentRun
+	requests drive.Requests
+	// given is the first cycle whose messages of the environment ([Env.Inputs])
+	// have not been journalled.
+	given int
+}
+
+// giveInputs journals the messages of the environment up to a cycle whose answer
+// is on the way, as if they had come meanwhile: they are there when it is decided
+// what follows on the answer.
+func (cs *calls) giveInputs(cycle int) error {
+	for ; cs.given <= cycle; cs.given++ {
+		for _, said := range cs.env.Inputs[cs.given] {
+			if err := cs.stage(cs.env.record.Blobs.Detach(said)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// treePatience bounds the look at the workspace after a call: what takes longer
+// is not worth knowing.
+const treePatience = time.Second
+
+// withTree adds to a call's settlement what the workspace holds now, where the
+// call may have changed it and somebody can tell.
+func (env *environment) withTree(ctx context.Context, t *tool.Tool, a machine.RunTool, settled []event.Data) []event.Data {
+	e, ok := settled[0].(event.ToolResult)
+	if !ok || env.Tree == nil || t.ReadOnly || a.Facts == nil || a.Facts.Risk == event.RiskRead || ctx.Err() != nil {
+		return settled
+	}
+	if e.Tree = env.tree(ctx, treePatience); e.Tree == "" {
+		return settled
+	}
+	return []event.Data{e}
+}
+
+// observe completes an iteration by what the workspace holds now. It may take longer:
+// what an iteration changed decides whether the loop is stuck.
+func (env *environment) observe(ctx context.Context, a machine.Observe) event.Data {
+	a.Iteration.Tree = env.tree(ctx, 10*treePatience)
+	return a.Iteration
+}
+
+// tree identifies what the workspace holds, empty where that cannot be said in time.
+func (env *environment) tree(ctx context.Context, patience time.Duration) string {
+	if env.Tree == nil {
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	state, err := guard(func() (string, error) { return env.Tree(ctx) }, adapterPanic)
+	if err != nil {
+		return ""
+	}
+	return state
 }

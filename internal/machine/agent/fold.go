@@ -3,11 +3,16 @@ package agent
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"time"
 
+	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/machine"
 	"github.com/pawlrun/pawl/internal/rules/fence"
 	"github.com/pawlrun/pawl/internal/rules/history"
+	"github.com/pawlrun/pawl/llm"
 )
 
 func (m *Machine) applyStarted(e *event.Event, d event.RunStarted) error {
@@ -265,4 +270,93 @@ func (m *Machine) applyBeforeTool(c *call, d *event.HookResult) {
 		c.given, c.hooks.rewritten = &given{args: d.Args, by: "the hook " + d.Hook, reason: d.Reason}, true
 		c.resolved = nil
 	}
+}
+
+// counts are how the calls of a cycle stand. They follow the calls that an event
+// changes, because to look at all of them after each event takes the square of
+// their number.
+type counts struct {
+	open, unresolved, granted, running, busy, waiting, children, hooks, undecided, behind int
+}
+
+func (t *counts) add(o counts, times int) {
+	t.open += times * o.open
+	t.unresolved += times * o.unresolved
+	t.granted += times * o.granted
+	t.running += times * o.running
+	t.busy += times * o.busy
+	t.waiting += times * o.waiting
+	t.children += times * o.children
+	t.hooks += times * o.hooks
+	t.undecided += times * o.undecided
+	t.behind += times * o.behind
+}
+
+func one(is bool) int {
+	if is {
+		return 1
+	}
+	return 0
+}
+
+// ErrInput is returned for a task that is no message of a user's.
+var ErrInput = errors.New("agent: not a user's message")
+
+// said is a message as a user may say it: texts and files, and nothing that
+// claims to be the owner's, the model's, a tool's or the loop's: what a client
+// supplies carries no system text, no approval and no compaction boundary.
+func said(m *llm.Message) (*llm.Message, error) {
+	if m == nil {
+		return nil, nil
+	}
+	if m.Role != llm.RoleUser {
+		return nil, fmt.Errorf("%w: its role is %q", ErrInput, m.Role)
+	}
+	for _, p := range m.Parts {
+		switch p.(type) {
+		case llm.Text, llm.Media:
+		default:
+			return nil, fmt.Errorf("%w: it holds a %T", ErrInput, p)
+		}
+	}
+	if m.Origin == "" {
+		return m, nil
+	}
+	own := *m
+	own.Origin = ""
+	return &own, nil
+}
+
+// outOfTime is the limit on time that is used up, or "".
+func (r *run) outOfTime() string { return r.cfg.Limits.OutOfTime(r.Spent) }
+
+// tooLateToWait refuses a wait that a limit on time has no room for.
+func tooLateToWait(setting string, wait time.Duration) budget.Refusal {
+	return budget.Refusal{
+		Setting: setting, After: wait, Because: "the wait before the next attempt is longer than the remaining time",
+	}
+}
+
+// outlasts names the limit on time that is used up before a wait is over, as
+// when somebody has lowered it meanwhile, or "".
+func (r *run) outlasts(wait time.Time) (setting string) {
+	if end := r.deadline(); end.Setting != "" && !wait.IsZero() && !wait.Before(end.At) {
+		return end.Setting
+	}
+	return ""
+}
+
+// noTimeFor names the limit on time that has no room for a delay, or "".
+func (r *run) noTimeFor(delay time.Duration) (setting string) {
+	if left, setting := r.cfg.Limits.Remaining(r.Spent); setting != "" && delay >= left {
+		return setting
+	}
+	return ""
+}
+
+// deadline is as in [tree.Base.Deadline].
+func (r *run) deadline() machine.Deadline {
+	d := r.Deadline(r.cfg.Limits)
+	d.Asks = d.Setting != "" && r.cfg.asksAt(d.Setting)
+	return d
 }

@@ -6,7 +6,9 @@ import (
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/machine"
+	"github.com/pawlrun/pawl/internal/rules/compact"
 	"github.com/pawlrun/pawl/internal/rules/policy"
+	"github.com/pawlrun/pawl/stop"
 )
 
 func (h *Hook) about(tool string) bool {
@@ -170,4 +172,128 @@ func (h *callHooks) again(c *Config, tool string) {
 // they had asked before, so that who wrote them has not approved what will run.
 func (h *callHooks) added(asked *event.HookResult) bool {
 	return h.rewritten || h.asked != nil && (asked == nil || asked.Hook != h.asked.Hook)
+}
+
+// compactionHooks is how far the hooks about a compaction have come.
+type compactionHooks struct {
+	before, after hooks
+	// begun says that the hooks before the compaction have been asked for.
+	begun bool
+	// done is the compaction that the hooks behind it are told of.
+	done *event.HistoryCompressed
+}
+
+// vetoed reports whether a hook will not have the conversation shortened here.
+// It is asked again after the next cycle.
+func (h *compactionHooks) vetoed() bool { return h.before.refusal != nil }
+
+// nextBefore asks for the next hook before a compaction.
+func (h *compactionHooks) nextBefore(r *run, in *compact.Situation, used int) machine.Action {
+	due := h.before.due
+	if !h.begun {
+		due = r.cfg.hookAfter(nil, event.HookBeforeCompaction, "")
+	}
+	if due == nil {
+		return nil
+	}
+	return r.runHook(due, func(a *machine.RunHook) {
+		a.Compaction = &event.HistoryCompressed{
+			Strategy: string(r.cfg.Compact.Strategy), Trigger: in.Trigger,
+			Kept: len(in.Messages), TokensBefore: int64(used),
+		}
+	})
+}
+
+// nextAfter asks for the next hook behind a compaction. The run goes on when all
+// have run.
+func (h *compactionHooks) nextAfter(r *run) machine.Action {
+	switch due := h.after.due; {
+	case due == nil || r.phase >= phaseEnding:
+		return nil
+	case r.Cancel != nil:
+		return record(r.skipped(due, ""))
+	default:
+		return r.runHook(due, func(a *machine.RunHook) { a.Compaction = h.done })
+	}
+}
+
+func (h *compactionHooks) answered(c *Config, d *event.HookResult) {
+	if d.Stage == event.HookAfterCompaction {
+		h.after.answered(c, d, "")
+		return
+	}
+	if !h.begun {
+		h.begun, h.before.due = true, c.hookAfter(nil, event.HookBeforeCompaction, "")
+	}
+	h.before.answered(c, d, "")
+}
+
+// compacted begins the hooks behind a compaction.
+func (h *compactionHooks) compacted(c *Config, d *event.HistoryCompressed) {
+	*h = compactionHooks{}
+	if h.after.due = c.hookAfter(nil, event.HookAfterCompaction, ""); h.after.due != nil {
+		h.done = d
+	}
+}
+
+// problem says why the call cannot run, and whose arguments it has.
+func (c *call) problem() string {
+	if c.resolved.EditedBy == "" {
+		return c.resolved.Problem.Message
+	}
+	return c.resolved.EditedBy + " gave this call other arguments, so it was not run: " + c.resolved.Problem.Message
+}
+
+// judge is what policy says of a call, and a hook's question where policy would
+// have let it run: a hook never softens a verdict.
+func (p *permissions) judge(r *run, c *call) policy.Verdict {
+	v := p.rules(r).Decide(c.resolved)
+	if d := c.hooks.asked; d != nil && v.Decision != event.DecisionAsk && permits(v.Decision) {
+		v = policy.Verdict{Decision: event.DecisionAsk, Rule: "hooks.before_tool: " + d.Hook, Reason: d.Reason, Sandbox: v.Sandbox}
+	}
+	return v
+}
+
+// hooksAfter asks for the hooks about the calls that have their results. What
+// depends on a call waits for them: they may change what it left behind. No more
+// hooks run at once than calls may run at once: an answer of a hundred calls must
+// not start a hundred programs.
+func (s *calls) hooksAfter(r *run, due *actions) {
+	if s.total.hooks == 0 {
+		return
+	}
+	turns := r.hookTurns(*due)
+	for _, c := range s.unsettled() {
+		h := c.hooks.after.due
+		switch {
+		case h == nil:
+		case r.Cancel != nil:
+			due.add(record(r.skipped(h, c.ref.CallID)))
+		case turns != 0:
+			turns--
+			due.add(r.runHook(h, func(a *machine.RunHook) {
+				a.CallID, a.Tool, a.Args, a.Result = c.ref.CallID, c.ref.Name, c.resolved.Args, c.result
+				a.Sought = stop.Sought(r.cfg.Conditions, c.ref.Name)
+			}))
+		}
+	}
+}
+
+// applyAfterTool folds what a hook says of a result: the model sees what the hook
+// leaves of it, the call's settlement stays as it is.
+func (c *call) applyAfterTool(cfg *Config, d *event.HookResult) {
+	if !c.hooks.after.answered(cfg, d, c.ref.Name) {
+		return
+	}
+	seen := *c.result
+	switch d.Decision {
+	case event.HookRewrite:
+		seen.Output, seen.Blob, seen.Contains, seen.Media = d.Output, "", d.Contains, nil
+	case event.HookBlock:
+		seen = c.failed(refusalType(d), hookSays(d, "withheld what this call gave; the call itself has run"))
+		seen.Untrusted = c.result.Untrusted // why may quote it
+	default:
+		return
+	}
+	c.result = &seen
 }

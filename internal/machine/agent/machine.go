@@ -7,6 +7,7 @@ import (
 	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/machine"
+	"github.com/pawlrun/pawl/internal/machine/tree"
 	"github.com/pawlrun/pawl/llm"
 )
 
@@ -225,4 +226,134 @@ func (m *Machine) foldCall(e *event.Event) error {
 		return m.calls.onChild(&m.run, e, d.CallID, d.Child)
 	}
 	return nil
+}
+
+// ErrUnsupported is returned for a journal that another version wrote in a way
+// that this one does not understand.
+var ErrUnsupported = machine.ErrUnsupported
+
+// ErrMisfit is returned for an event that cannot follow on those before it,
+// such as a second result of a call or anything after run.completed. A driver
+// that meets it must not journal the event.
+var ErrMisfit = tree.ErrMisfit
+
+// run is what every part of a machine knows: how the run is configured, where it
+// stands, and what it and those that it started have used.
+type run struct {
+	tree.Base
+	cfg   Config
+	phase phase
+	cycle int
+	// pause says that somebody wants the run to park between two effects.
+	pause bool
+	// rooms are what providers said of the room for requests, by target.
+	rooms map[string]llm.Room
+	// answered counts the model calls whose outcome is known.
+	answered int
+}
+
+// phase is the position within a cycle.
+type phase uint8
+
+const (
+	phaseNew phase = iota
+	// phaseReady: between cycles, history whole.
+	phaseReady
+	// phaseModel: the cycle has begun and its answer is not there yet.
+	phaseModel
+	// phaseTools: the answer is journalled, its calls are not all settled.
+	phaseTools
+	// phaseSettled: the cycle is whole; what follows is not decided.
+	phaseSettled
+	// phaseEnding: terminated_by is journalled, run.completed is due.
+	phaseEnding
+	phaseEnded
+)
+
+func (r *run) cancelled() machine.Action {
+	if r.Cancel == nil {
+		return nil
+	}
+	return record(event.RunTerminatedBy{Reason: event.ReasonCancelled, Detail: r.Cancel.Reason})
+}
+
+// atCeiling reports whether the last cycle that the run may have has begun.
+func (r *run) atCeiling() bool {
+	return r.cfg.Limits.MaxCycles > 0 && r.cycle >= r.cfg.Limits.MaxCycles
+}
+
+// outOfCycles ends the run where it may have no other cycle.
+func (r *run) outOfCycles() machine.Action {
+	if !r.atCeiling() {
+		return nil
+	}
+	return record(event.RunTerminatedBy{Reason: event.ReasonMaxCycles, Limit: budget.CycleCap})
+}
+
+// step is what a run may have to do next: an action, or nil where it has not. A step
+// changes nothing; what follows from its action comes back as an event.
+type step func() machine.Action
+
+// first is the action of the first step that has one, nil where none has.
+func first(steps ...step) machine.Action {
+	for _, s := range steps {
+		if a := s(); a != nil {
+			return a
+		}
+	}
+	return nil
+}
+
+func record(d event.Data) machine.Action { return machine.Record{Data: d} }
+
+func fail(reason event.Reason, class, message string) machine.Action {
+	return record(event.RunTerminatedBy{Reason: reason, Error: &event.Failure{Class: class, Message: message}})
+}
+
+func internal(err error) machine.Action { return fail(event.ReasonInternal, "internal", err.Error()) }
+
+// several are the actions of one step, which are due at once.
+type several struct {
+	machine.Action
+	all []machine.Action
+}
+
+// together makes one of those actions that are not nil.
+func together(actions ...machine.Action) (one machine.Action) {
+	n := 0
+	for _, a := range actions {
+		if a != nil {
+			one, n = a, n+1
+		}
+	}
+	if n > 1 {
+		return several{all: slices.Clone(actions)}
+	}
+	return one
+}
+
+// actions are those that are due.
+type actions []machine.Action
+
+// add takes in an action, or several, or none.
+func (due *actions) add(a machine.Action) {
+	switch a := a.(type) {
+	case nil:
+	case several:
+		for _, one := range a.all {
+			due.add(one)
+		}
+	default:
+		*due = append(*due, a)
+	}
+}
+
+// hooks counts the hooks that are asked for.
+func (due actions) hooks() (n int) {
+	for _, a := range due {
+		if _, ok := a.(machine.RunHook); ok {
+			n++
+		}
+	}
+	return n
 }

@@ -1,14 +1,127 @@
 package agent
 
 import (
+	"encoding/json"
+	"fmt"
 	"strings"
 
+	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/machine"
+	"github.com/pawlrun/pawl/internal/machine/tree"
 	"github.com/pawlrun/pawl/internal/rules/fence"
 	"github.com/pawlrun/pawl/internal/rules/history"
 	"github.com/pawlrun/pawl/llm"
 )
+
+// turn is what is remembered of answers beyond their cycle: the text that the
+// run would end with, and how often in a row something odd has happened.
+type turn struct {
+	// answer is the text of the last answer with what it went on from, said
+	// the last one that is not blank.
+	answer string
+	said   string
+	// all is the text of all answers, where the run's output is that.
+	all string
+	// resultAsked says that the model was told to give its result.
+	resultAsked bool
+	// unfinished: the next answer goes on where this one stopped.
+	unfinished bool
+
+	nudges      int
+	empties     int
+	truncations int
+	malformed   int
+	pauses      int
+
+	// checked is what became of this cycle's answer when it was held against the
+	// run's schema, nil before that; invalid counts those that did not fit.
+	checked *event.AnswerChecked
+	invalid int
+}
+
+// answered takes in an answer's text. An answer that was cut off or paused is one
+// text with what follows it; a JSON value that was cut off is given again, whole.
+func (t *turn) answered(d *event.ModelResponse, calls int, value, all bool) {
+	text := llm.Parts(d.Parts).Text()
+	t.appendAll(text, all)
+	if t.unfinished {
+		text = t.answer + text
+	}
+	t.answer = text
+	if strings.TrimSpace(text) != "" {
+		t.said = text
+	}
+	t.unfinished = calls == 0 && (d.FinishReason == llm.FinishLength && !value || d.FinishReason == llm.FinishPause)
+}
+
+func (t *turn) appendAll(text string, all bool) {
+	if !all || strings.TrimSpace(text) == "" {
+		return
+	}
+	if t.all != "" && !t.unfinished {
+		t.all += "\n\n"
+	}
+	t.all += text
+}
+
+// settled counts the answers in a row that were odd, once their cycle is over.
+func (t *turn) settled(d *event.ModelResponse, calls int, truncated bool) {
+	count := func(n *int, hit bool) {
+		if hit {
+			*n++
+		} else {
+			*n = 0
+		}
+	}
+	f := d.FinishReason
+	count(&t.empties, f == llm.FinishEnd && calls == 0 && !spoken(llm.Parts(d.Parts)))
+	count(&t.truncations, truncated)
+	count(&t.pauses, f == llm.FinishPause)
+	count(&t.malformed, malformed(f, calls))
+	if calls > 0 {
+		t.nudges = 0
+	}
+}
+
+// malformed reports whether the model meant to call a tool and did not manage to. A
+// finish "tool" without a call is that, too: it is no final answer (ALF-13).
+func malformed(f llm.Finish, calls int) bool {
+	return f == llm.FinishMalformed || f == llm.FinishTool && calls == 0
+}
+
+// runnable reports whether the calls of an answer with this finish may run: what
+// counts is that they are there, not what the provider called it.
+func runnable(f llm.Finish) bool {
+	return f == llm.FinishTool || f == llm.FinishEnd || f == llm.FinishPause
+}
+
+// spoken reports whether an answer holds something: text, a call, or an item.
+func spoken(parts llm.Parts) bool {
+	for _, p := range parts {
+		switch p := p.(type) {
+		case llm.Text:
+			if strings.TrimSpace(p.Text) != "" {
+				return true
+			}
+		case llm.Reasoning:
+		default:
+			return true
+		}
+	}
+	return false
+}
+
+// sentence joins what a reason or a message is made of, skipping what is empty.
+func sentence(parts ...string) string {
+	kept := parts[:0]
+	for _, p := range parts {
+		if p != "" {
+			kept = append(kept, p)
+		}
+	}
+	return strings.Join(kept, ": ")
+}
 
 // messages are the conversation, as requests hold it.
 type messages struct {
@@ -124,4 +237,46 @@ func (m *messages) instead(output string) func(before llm.ToolResult) string {
 		}
 		return output
 	}
+}
+
+// applyForked goes on from another run's events as a run of its own. What that
+// run spent is not this one's, and what somebody asked of it neither; the
+// count of cycles and the prefix of the requests go on.
+func (m *Machine) applyForked(e *event.Event, d event.RunForked) error {
+	if m.run.phase == phaseTools || m.run.phase == phaseEnding || m.model.inFlight {
+		return fmt.Errorf("%w: run %s forks amid an open call of cycle %d", ErrMisfit, e.Run, m.run.cycle)
+	}
+	target := m.model.target
+	if len(d.Config) > 0 {
+		m.run.cfg, target = Config{}, 0
+		if err := json.Unmarshal(d.Config, &m.run.cfg); err != nil {
+			return fmt.Errorf("agent: decode config of fork %s: %w", e.Run, err)
+		}
+		m.permissions.policy = m.run.cfg.Policy.Version()
+		if len(m.run.cfg.Targets) == 0 {
+			return fmt.Errorf("agent: fork %s names no model", e.Run)
+		}
+		if m.run.cycle == 0 {
+			m.hooks.before = hooks{due: m.run.cfg.hookAfter(nil, event.HookBeforeRun, "")}
+		}
+	}
+	m.messages.system = prompt(m.run.cfg.System, m.messages.fence.Active())
+	for _, r := range d.Results {
+		if !m.messages.history.Replace(r.CallID, m.messages.instead(r.Output)) {
+			return fmt.Errorf("%w: fork %s changes the result of %s, which has none", ErrMisfit, e.Run, r.CallID)
+		}
+		if c := m.calls.touch(r.CallID); c != nil && c.result != nil {
+			c.result = &event.ToolResult{CallID: c.result.CallID, Tool: c.result.Tool, Output: r.Output, Untrusted: c.result.Untrusted, Private: c.result.Private}
+		}
+	}
+	m.run.Account = tree.Account{Spent: budget.Spent{Cycles: m.run.cycle}}
+	m.account, m.permissions.added = account{}, nil
+	if len(d.Config) > 0 || len(d.Results) > 0 {
+		// What was reported of another prompt bounds nothing.
+		m.messages.size = size{fixed: m.messages.fixedSize(&m.run.cfg)}
+		m.compaction.begin()
+	}
+	m.model.attempt = attempt{number: 1, target: target}
+	m.run.Parked, m.run.Cancel, m.run.pause, m.calls.stopBudget = nil, nil, false, ""
+	return nil
 }

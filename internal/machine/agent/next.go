@@ -1,10 +1,15 @@
 package agent
 
 import (
+	"cmp"
+	"fmt"
+	"strings"
+
 	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/machine"
 	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/stop"
 )
 
 // Next returns what is due. All actions but those about the calls of an answer come
@@ -148,4 +153,201 @@ func (m *Machine) withheld() machine.Action {
 		return m.nudge(event.NudgeWithheld, withheldNudge(w))
 	}
 	return nil
+}
+
+// endedByCondition ends the run by the first of the owner's conditions that is met.
+func (s *calls) endedByCondition(r *run, answer *event.ModelResponse) machine.Action {
+	if len(r.cfg.Conditions) == 0 {
+		return nil
+	}
+	cycle := stop.Cycle{SpentUSD: r.Spent.USD}
+	if answer.FinishReason != llm.FinishMalformed { // a call that could not be read is no answer
+		cycle.Text = llm.Parts(answer.Parts).Text()
+	}
+	cycle.LimitUSD, _ = r.cfg.Limits.CostCap()
+	for _, c := range s.list {
+		cycle.Results = append(cycle.Results, c.result)
+	}
+	i := stop.First(r.cfg.Conditions, cycle)
+	if i < 0 {
+		return nil
+	}
+	d := r.cfg.met(i)
+	if seen := r.cfg.Conditions[i].Evidence(cycle); seen != nil {
+		d.CallID = seen.CallID
+	}
+	return record(d)
+}
+
+// met is the end by one of the conditions.
+func (c *Config) met(i int) event.RunTerminatedBy {
+	kind := c.Conditions[i].Kind
+	d := event.RunTerminatedBy{Reason: event.ReasonConditionMet, Index: &i, Kind: string(kind)}
+	if kind.OfMoney() {
+		_, d.Limit = c.Limits.CostCap()
+	}
+	return d
+}
+
+func (m *Machine) endedByTool() machine.Action {
+	for _, c := range m.calls.list {
+		if c.isResult(&m.run.cfg) {
+			return record(event.RunTerminatedBy{Reason: event.ReasonFinalAnswer, Kind: "tool:" + c.ref.Name, CallID: c.ref.CallID})
+		}
+		if c.result.EndsRun && !c.result.IsError {
+			return m.finish(event.RunTerminatedBy{
+				Reason: event.ReasonFinalAnswer, Kind: "tool:" + c.ref.Name, CallID: c.ref.CallID, Output: c.result.Output,
+			})
+		}
+	}
+	return nil
+}
+
+// endedByVoid ends the run on an answer that is none: declined, without room,
+// or broken. Sending the same again would end the same.
+func (m *Machine) endedByVoid() machine.Action {
+	switch f := m.model.response.FinishReason; f {
+	case llm.FinishRefusal:
+		return fail(event.ReasonRefused, string(llm.ClassRefused),
+			sentence("the model declined to answer", llm.Parts(m.model.response.Parts).Text(), m.model.response.FinishDetail))
+	case llm.FinishContext:
+		if m.compaction.overflow == reliefGiven {
+			return nil
+		}
+		if a := m.nextRelief(); a != nil {
+			return a
+		}
+		return fail(event.ReasonModelError, string(llm.ClassContextOverflow),
+			"the conversation no longer fits the model's context window")
+	case llm.FinishEnd, llm.FinishTool, llm.FinishLength, llm.FinishPause, llm.FinishMalformed:
+		return nil
+	default:
+		return fail(event.ReasonModelError, string(llm.ClassOverloaded),
+			sentence("the provider reported that the answer failed", m.model.response.RawFinish))
+	}
+}
+
+// endedByRepetition stops what may happen a few times but not for ever.
+func (t *turn) endedByRepetition() machine.Action {
+	switch {
+	case t.truncations >= maxTruncations:
+		return fail(event.ReasonTruncated, "length", "the answer was cut off at the output limit four times in a row")
+	case t.pauses > maxPauses:
+		return fail(event.ReasonModelError, "pause", "the provider paused the turn more than five times in a row")
+	case t.malformed > 1:
+		return fail(event.ReasonModelError, "malformed", "the model's tool call could not be read twice in a row")
+	case t.empties > 1:
+		return fail(event.ReasonEmptyResponse, "empty", "the model gave an empty answer twice in a row")
+	}
+	return nil
+}
+
+// withoutCalls handles a cycle in which the model asked for no tool.
+func (m *Machine) withoutCalls() machine.Action {
+	f := m.model.response.FinishReason
+	switch {
+	case m.turn.empties > 0:
+		return m.nudge(event.NudgeEmpty, emptyNudge)
+	case f == llm.FinishLength || f == llm.FinishContext:
+		return m.nudge(event.NudgeTruncated, m.run.cfg.truncatedNudge())
+	case malformed(f, 0):
+		return m.nudge(event.NudgeMalformed, malformedNudge)
+	case m.run.cfg.Result != "":
+		return m.withoutResult()
+	case m.run.cfg.OnNoToolCall == NoToolCallStop:
+		return record(event.RunTerminatedBy{Reason: event.ReasonNoAnswerOrCall})
+	case m.run.cfg.OnNoToolCall == NoToolCallNudge && m.run.cfg.MaxNudges > 0 && m.turn.nudges >= m.run.cfg.MaxNudges:
+		return record(event.RunTerminatedBy{Reason: event.ReasonNoAnswerOrCall, Limit: "max_nudges"})
+	case m.run.cfg.OnNoToolCall == NoToolCallNudge:
+		return m.nudge(event.NudgeNoToolCall, m.run.cfg.NudgeText)
+	}
+	return m.finish(event.RunTerminatedBy{Reason: event.ReasonFinalAnswer})
+}
+
+// nudge adds a user message, unless no cycle is left to answer it. It comes behind
+// what compaction leaves (ALDO-47, ALDO-48), but for the one that takes away what
+// no provider would read again, not even for a summary.
+func (m *Machine) nudge(kind event.NudgeKind, text string) machine.Action {
+	goesOn := !m.run.pause && curedByCompaction(m.refused(m.target()))
+	if m.run.atCeiling() || m.compaction.summary.asked && !goesOn { // parks, and then goes on with the summary
+		return m.nextCycle()
+	}
+	if kind != event.NudgeWithheld && goesOn {
+		if a := m.nextCompaction(llm.UserText(text)); a != nil {
+			return a
+		}
+	}
+	return record(event.Nudge{Kind: kind, Text: text})
+}
+
+// finish ends the run with an answer. Where the run has a schema, the answer
+// must fit it: one that does not goes back to the model, a bounded number of
+// times.
+func (m *Machine) finish(d event.RunTerminatedBy) machine.Action {
+	checked := m.turn.checked
+	switch {
+	case len(m.run.cfg.Schema) == 0:
+		return record(d)
+	case checked == nil:
+		return machine.CheckAnswer{
+			Cycle: m.run.cycle, Schema: m.run.cfg.Schema, Answer: strings.TrimSpace(cmp.Or(d.Output, m.turn.answer)),
+		}
+	case checked.Problem == "":
+		return record(d)
+	case m.turn.invalid >= maxInvalidAnswers:
+		return record(event.RunTerminatedBy{
+			Reason: event.ReasonRepeatedFailure, Kind: kindInvalidAnswer,
+			Error: &event.Failure{Class: kindInvalidAnswer, Message: fmt.Sprintf(
+				"%d answers did not match the schema; the last one: %s", m.turn.invalid, checked.Problem)},
+		})
+	}
+	return m.nudge(event.NudgeInvalid, invalidNudge(m.quoted(checked.Problem)))
+}
+
+// withoutResult is for an answer without a call. Its text is the result where that may be
+// and it fits; otherwise the model is asked for its result once.
+func (m *Machine) withoutResult() machine.Action {
+	wrong := ""
+	if schema, object := m.run.cfg.textSchema(), m.turn.object(); schema != nil && object != nil {
+		switch checked := m.turn.checked; {
+		case checked == nil:
+			return machine.CheckAnswer{Cycle: m.run.cycle, Schema: schema, Answer: string(object)}
+		case checked.Problem == "":
+			return record(event.RunTerminatedBy{Reason: event.ReasonFinalAnswer})
+		default:
+			wrong = " What you wrote does not match its schema: " + m.quoted(checked.Problem)
+		}
+	}
+	if m.turn.resultAsked {
+		return fail(event.ReasonNoAnswerOrCall, "no_result", NoResult)
+	}
+	return m.nudge(event.NudgeResult, "You have not given the result of your task. Call "+m.run.cfg.Result+" with it now; your text alone is no result."+wrong)
+}
+
+// quoted is what is wrong with an answer, which names what the answer has, such as a
+// property: behind the fence where the run has taken in untrusted text.
+func (m *Machine) quoted(problem string) string {
+	if m.run.Taint.Untrusted != nil {
+		return m.messages.fence.Wrap("answer", problem)
+	}
+	return problem
+}
+
+// nextStuck acts on repetition once a cycle has settled: it nudges, or ends the
+// run.
+func (m *Machine) nextStuck() machine.Action {
+	if m.progress.stuck == nil {
+		if d, ok := m.progress.repetition.Due(); ok {
+			return record(d)
+		}
+		return nil
+	}
+	d := *m.progress.stuck
+	if d.Action != event.StuckStop {
+		return m.nudge(event.NudgeStuck, stop.Message(d))
+	}
+	return record(event.RunTerminatedBy{
+		Reason: event.ReasonStuck, Kind: d.Pattern,
+		Detail: fmt.Sprintf("%s, %d times in a row", sentence(d.Pattern, d.Tool), d.Count),
+	})
 }

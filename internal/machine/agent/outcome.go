@@ -1,11 +1,15 @@
 package agent
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/machine/tree"
+	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/stop"
 )
 
@@ -85,4 +89,160 @@ func (c *Config) grade(end *event.RunTerminatedBy) (status event.Status, ok, com
 		return event.StatusCancelled, false, false
 	}
 	return event.StatusFailed, false, false
+}
+
+// nextSafeAction is the sentence that tells an owner how to go on (HAR-51). It
+// speaks of nothing that the run has not had: a run that was refused its first
+// call has spent nothing that could be looked at.
+func nextSafeAction(end *event.RunTerminatedBy, spent budget.Spent) string {
+	switch r := end.Reason; {
+	case isBudget(r) && end.Kind == tree.KindAbove:
+		return "The limit is that of the run which started this one: raise " + end.Limit + " there, or give this agent less to do."
+	case isBudget(r), stop.Kind(end.Kind).OfMoney():
+		return afterLimit(end.Limit, spent)
+	case end.Kind == kindInvalidAnswer:
+		return "Read what was wrong with the answers; simplify the schema or say in the prompt how to fill it, and continue the run."
+	case end.Limit == "approvals.timeout":
+		return "Decide sooner or raise approvals.timeout, and continue the run."
+	case end.Limit == "max_nudges":
+		return "Read the last output; tell the agent in a new message what is missing, or raise max_nudges."
+	case r == event.ReasonStuck:
+		return afterCircle(stop.Pattern(end.Kind))
+	case r == event.ReasonPolicyDenied && strings.HasPrefix(end.Kind, kindHook):
+		return "Read why the hook did not let the run begin; change the task or what the hook asks for, and start again."
+	case r == event.ReasonModelError && end.Error != nil:
+		return afterModelError(llm.Class(end.Error.Class), spent)
+	default:
+		return advice(r)
+	}
+}
+
+// afterLimit says what to look at before a limit is raised.
+func afterLimit(setting string, spent budget.Spent) string {
+	raise := "; if it was worth it, continue the run with a higher " + setting + "."
+	switch {
+	case setting == budget.RequestTokens && spent.ToolCalls == 0:
+		return "Allow larger requests, or shorten the prompt, the task or the list of tools, and continue the run."
+	case setting == budget.RequestTokens:
+		return "Allow larger requests, or shorter results with max_tool_result_chars, and continue the run."
+	case setting == budget.WallTime:
+		return "Check what took the time" + raise
+	case setting == budget.IdleTime && spent.Turns == 0:
+		return "No answer came for as long as " + setting + " allows: read why the model calls failed; fix the cause, use another model or raise the limit, and continue the run."
+	case setting == budget.IdleTime:
+		return "Nothing new came for as long as " + setting + " allows: read the last answers and results. Suggest another way, or raise the limit if a call needs longer, and continue the run."
+	case spent.ModelCalls == 0 && budget.IsMoney(setting):
+		return "Nothing was spent: the first call could already cost more than " + setting + " allows. " +
+			"Raise it, lower max_tokens or choose a cheaper model, and continue the run."
+	case spent.ModelCalls == 0:
+		return "Nothing was used: the first call could already take more than " + setting + " allows. " +
+			"Raise it or shorten the prompt and the task, and continue the run."
+	case budget.IsMoney(setting):
+		return "Check what the money was spent on" + raise
+	}
+	return "Check what was used" + raise
+}
+
+// afterCircle says where to look for what kept the run from getting on.
+func afterCircle(p stop.Pattern) string {
+	switch p {
+	case stop.SameError:
+		return "Read why the last calls failed; fix the cause or suggest another way, and continue the run."
+	case stop.Monologue:
+		return "Read the last output; tell the agent in a message what its next step is or what to say when the task is done, and continue the run."
+	case stop.UnchangedTree:
+		return "The last edits and commands left the files unchanged. Suggest another way, and continue the run."
+	}
+	return "Read the repeated calls and their results; fix the cause or suggest another way, and continue the run."
+}
+
+func afterModelError(class llm.Class, spent budget.Spent) string {
+	const kept = "continue the run; finished work is kept."
+	switch class {
+	case llm.ClassAuth:
+		return "Check the API key and its permissions, and " + kept
+	case llm.ClassQuota:
+		return "Raise the quota at the provider or choose another model, and " + kept
+	case llm.ClassContextOverflow:
+		if spent.ToolCalls == 0 {
+			return "Use a model with a larger window, or shorten the prompt, the task or the list of tools, and " + kept
+		}
+		return "Use a model with a larger window, or shorten the results with max_tool_result_chars, and " + kept
+	case llm.ClassInvalid:
+		return "Fix what the provider reports: the same request would be refused again. Then " + kept
+	case llm.ClassThrottled, llm.ClassOverloaded, llm.ClassNetwork:
+		return "Wait until the provider answers again or name a fallback, and " + kept
+	}
+	return advice(event.ReasonModelError)
+}
+
+func advice(r event.Reason) string {
+	switch r {
+	case event.ReasonMaxCycles:
+		return "Check what the last cycles did; if they made progress, continue the run with a higher cycle limit."
+	case event.ReasonNoAnswerOrCall:
+		return "Read the last output; tell the agent in a new message what is missing."
+	case event.ReasonRejected:
+		return "Read why it was rejected; continue the run with a message that says what to do differently."
+	case event.ReasonRepeatedFailure:
+		return "Read why the last calls failed; fix the cause or suggest another way, and continue the run with a message."
+	case event.ReasonPolicyDenied:
+		return "Read which rule denied the call; change the permissions or the task, and start again."
+	case event.ReasonToolUnavailable:
+		return "Make the missing tool available again, and continue the run with a message."
+	case event.ReasonModelError:
+		return "Read the error and fix its cause, then continue the run; finished work is kept."
+	case event.ReasonTruncated:
+		return "Raise the output limit of the model, or ask for the work in smaller pieces, and continue the run."
+	case event.ReasonEmptyResponse:
+		return "Try another model, or rephrase the task."
+	case event.ReasonRefused:
+		return "Read why the model declined; change the task or choose another model."
+	case event.ReasonJudgeUnavailable:
+		return "Fix the judge, and continue the run."
+	case event.ReasonCancelled:
+		return "Nothing is running; continue the run if it should go on."
+	case event.ReasonInternal:
+		return "This is a bug in Pawl. The run's events up to here are kept. Please report it."
+	}
+	return "Read the run's events to see what happened, then continue the run or start a new one."
+}
+
+func isBudget(r event.Reason) bool {
+	return strings.HasPrefix(string(r), string(event.BudgetReason("")))
+}
+
+// maxInvalidAnswers is how many answers of a run may fail its schema. Each but
+// the last is fed back with what is wrong with it.
+const maxInvalidAnswers = 3
+
+// kindInvalidAnswer is the class of the failure, and the kind of the end, of a
+// run whose answers did not fit its schema.
+const kindInvalidAnswer = "invalid_answer"
+
+func invalidNudge(problem string) string {
+	return "Your answer does not match the JSON schema of this task: " + problem +
+		". Answer again with the whole JSON value and nothing else: no other words, no code fence."
+}
+
+// truncatedNudge asks for the rest of a text, or for a value that fits: no
+// model goes on in the middle of one when it is held to a schema.
+func (c *Config) truncatedNudge() string {
+	if len(c.Schema) == 0 {
+		return cutNudge
+	}
+	return "Your last answer was cut off at the output limit, so it is no whole JSON value. " +
+		"Answer again with a shorter one that matches the schema."
+}
+
+// check takes in what became of the cycle's answer when it was held against the schema.
+func (t *turn) check(r *run, d event.AnswerChecked) error {
+	if r.phase != phaseSettled || len(r.cfg.Schema) == 0 && r.cfg.textSchema() == nil || d.Cycle != r.cycle || t.checked != nil {
+		return fmt.Errorf("%w: the answer of cycle %d is checked in cycle %d", ErrMisfit, d.Cycle, r.cycle)
+	}
+	t.checked = &d
+	if d.Problem != "" {
+		t.invalid++
+	}
+	return nil
 }
