@@ -38,6 +38,8 @@ type RunStarted struct {
 	// Agents are the files of the agents that the run offers as tools, and of those
 	// that these offer, as they were when it began.
 	Agents []AgentFile `json:"agents,omitempty"`
+	// Servers are the MCP servers whose tools the run may offer.
+	Servers []ToolServer `json:"servers,omitempty"`
 	// Options are the flags that changed the file's values, by name.
 	Options map[string]string `json:"options,omitempty"`
 	// Sandbox is the active tier ("none" when there is no OS boundary).

@@ -25,6 +25,10 @@ type Command struct {
 	// Input is what the command reads; nil is nothing. Output takes what it prints,
 	// Errors what it prints to its stderr; nil gives that to Output.
 	Input, Output, Errors *os.File
+	// Lasting says that the command runs beside others, for as long as a run. What
+	// others do meanwhile is not compared and undone at its end; where the tier
+	// does not hold protected paths otherwise, the workspace is read-only to it.
+	Lasting bool
 	// Grants are what it may write besides.
 	Grants []Grant
 }
@@ -81,8 +85,13 @@ func (b *Box) Start(c Command) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	if p.before, err = b.snapshots(v, b.granted(c.Grants)); err != nil {
-		return nil, err
+	switch {
+	case !c.Lasting:
+		if p.before, err = b.snapshots(v, b.granted(c.Grants)); err != nil {
+			return nil, err
+		}
+	case b.tier == Landlock && b.policy.Protected != nil:
+		v.full, v.write = false, nil
 	}
 	if err := p.start(b, v, c); err != nil {
 		return nil, err

@@ -1,0 +1,28 @@
+package event
+
+import "encoding/json"
+
+// ToolServer is an MCP server of a run as it was when the run began.
+type ToolServer struct {
+	// Server is the name that the run's owner gave it, with which the names of its
+	// tools begin. Name, Version and Protocol are what the server said.
+	Server   string `json:"server"`
+	Name     string `json:"name,omitempty"`
+	Version  string `json:"version,omitempty"`
+	Protocol string `json:"protocol,omitempty"`
+	// Argv is the program of a server that the run starts, URL the address of any
+	// other.
+	Argv []string `json:"argv,omitempty"`
+	URL  string   `json:"url,omitempty"`
+	// Tools are all that the server listed, by name.
+	Tools []ServerTool `json:"tools"`
+}
+
+// ServerTool is a tool of a [ToolServer].
+type ServerTool struct {
+	Name string `json:"name"`
+	// Digest is the SHA-256 of Definition, which is canonical JSON: the name, the
+	// description, the schemas of input and output, and the hints.
+	Digest     string          `json:"digest"`
+	Definition json.RawMessage `json:"definition"`
+}

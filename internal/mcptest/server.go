@@ -1,0 +1,283 @@
+// Package mcptest is an MCP server for tests. It writes each call into a ledger
+// before it does anything else, and fails in the ways in which servers fail.
+package mcptest
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// The variables of a server that is a program.
+const (
+	// LedgerVariable names the file that has a line for each call.
+	LedgerVariable = "MCPTEST_LEDGER"
+	// ToolsVariable names the file with the pages of tools, as JSON; each page is the
+	// result of a tools/list. Without it the server lists [Tools].
+	ToolsVariable = "MCPTEST_TOOLS"
+	// StartVariable is what a server does instead of starting: exit, hang or list
+	// without end (cursor).
+	StartVariable = "MCPTEST_START"
+)
+
+// Tools is the page of tools that a server lists by default. What a tool does is in
+// its name.
+var Tools = page("echo", "exit", "chatty", "silent", "progress", "big", "structured", "media", "error", "grandchild", "environment", "write", "refuse", "changed")
+
+func page(names ...string) string {
+	var tools []string
+	for _, name := range names {
+		tools = append(tools, fmt.Sprintf(`{"name":%q,"description":"Does %s.","inputSchema":{"type":"object","properties":{"text":{"type":"string"}}}}`, name, name))
+	}
+	return `{"tools":[` + strings.Join(tools, ",") + `]}`
+}
+
+// Server is one session of a server.
+type Server struct {
+	// Ledger is the file of calls, and ToolsFile has the pages of tools.
+	Ledger, ToolsFile string
+	// Endless repeats a cursor.
+	Endless bool
+
+	mu  sync.Mutex
+	out io.Writer
+}
+
+// message is a request, a notification or an answer.
+type message struct {
+	ID     json.RawMessage `json:"id,omitempty"`
+	Method string          `json:"method"`
+	Params struct {
+		Name      string          `json:"name"`
+		Cursor    string          `json:"cursor"`
+		Arguments json.RawMessage `json:"arguments"`
+		Meta      map[string]any  `json:"_meta"`
+	} `json:"params"`
+}
+
+// Main is a server over stdin and stdout, by the variables of its environment.
+func Main() {
+	s := &Server{Ledger: os.Getenv(LedgerVariable), ToolsFile: os.Getenv(ToolsVariable), out: os.Stdout}
+	switch os.Getenv(StartVariable) {
+	case "exit":
+		for i := range 30 {
+			fmt.Fprintln(os.Stderr, "cannot start, reason", i)
+		}
+		os.Exit(1)
+	case "hang":
+		time.Sleep(time.Hour)
+	case "cursor":
+		s.Endless = true
+	}
+	fmt.Fprintln(os.Stderr, "the server is up")
+	in := bufio.NewReader(os.Stdin)
+	for {
+		line, err := in.ReadBytes('\n')
+		if err != nil {
+			return
+		}
+		var m message
+		if json.Unmarshal(line, &m) == nil {
+			s.serve(m)
+		}
+	}
+}
+
+// serve answers a message on stdout.
+func (s *Server) serve(m message) {
+	if m.Method == "tools/call" {
+		s.Note("call", m)
+		s.fault(m)
+		return
+	}
+	if m.Method == "notifications/cancelled" {
+		s.Note("cancelled", m)
+	}
+	if m.ID != nil {
+		s.print(s.Answer(m))
+	}
+}
+
+func (s *Server) print(line string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	fmt.Fprintln(s.out, line)
+}
+
+// Note writes a line into the ledger.
+func (s *Server) Note(what string, m message) {
+	f, err := os.OpenFile(s.Ledger, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return
+	}
+	defer f.Close()
+	fmt.Fprintf(f, "%s %s %v %s\n", what, m.Params.Name, m.Params.Meta["io.github.pawlrun/idempotencyKey"], m.Params.Arguments)
+}
+
+// fault answers a call as the name of its tool says.
+func (s *Server) fault(m message) {
+	switch m.Params.Name {
+	case "exit":
+		os.Exit(3)
+	case "silent":
+		return
+	case "chatty":
+		s.print("Listening for requests …")
+	case "progress":
+		go func() {
+			for i := range 300 {
+				s.print(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%q,"progress":%d}}`, m.Params.Meta["progressToken"], i))
+				time.Sleep(20 * time.Millisecond)
+			}
+			s.print(s.Answer(m))
+		}()
+		return
+	case "changed":
+		s.print(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
+	}
+	s.print(s.Answer(m))
+}
+
+// Answer is the answer to a request.
+func (s *Server) Answer(m message) string {
+	switch m.Method {
+	case "initialize":
+		return answer(m, `{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"ledger","version":"1.2"}}`)
+	case "tools/list":
+		return answer(m, s.list(m.Params.Cursor))
+	case "tools/call":
+		return answer(m, s.call(m))
+	case "ping":
+		return answer(m, `{}`)
+	}
+	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no such method"}}`, m.ID)
+}
+
+func answer(m message, result string) string {
+	if strings.HasPrefix(result, "!") {
+		return fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32602,"message":%q}}`, m.ID, result[1:])
+	}
+	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, result)
+}
+
+// list is a page: the file has them in a list, and each cursor is the number of the
+// next.
+func (s *Server) list(cursor string) string {
+	if s.Endless {
+		return `{"tools":[],"nextCursor":"again"}`
+	}
+	text, err := os.ReadFile(s.ToolsFile)
+	if err != nil {
+		return Tools
+	}
+	var pages []json.RawMessage
+	if err := json.Unmarshal(text, &pages); err != nil {
+		return "!" + err.Error()
+	}
+	n := 0
+	_, _ = fmt.Sscan(cursor, &n)
+	if n >= len(pages) {
+		return `{"tools":[]}`
+	}
+	return string(pages[n])
+}
+
+func (s *Server) call(m message) string {
+	text := func(text string) string {
+		quoted, _ := json.Marshal(text)
+		return fmt.Sprintf(`{"content":[{"type":"text","text":%s}]}`, quoted)
+	}
+	switch m.Params.Name {
+	case "big":
+		return text(strings.Repeat("x", 17<<20))
+	case "structured":
+		return `{"content":[{"type":"text","text":"see below"}],"structuredContent":{"temperature":21}}`
+	case "media":
+		return `{"content":[{"type":"text","text":"a dot"},{"type":"image","mimeType":"image/png","data":"iVBORw0KGgo="},` +
+			`{"type":"resource_link","name":"page","uri":"https://example.com/p"},{"type":"resource","resource":{"uri":"file:///a/b.pdf","mimeType":"application/pdf","blob":"JVBERg=="}}]}`
+	case "error":
+		return `{"content":[{"type":"text","text":"it is broken"}],"isError":true}`
+	case "refuse":
+		return "!such a call is not taken"
+	case "environment":
+		return text(strings.Join(os.Environ(), "\n"))
+	case "grandchild":
+		c := exec.Command("sleep", "1000")
+		c.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+		if err := c.Start(); err != nil {
+			return "!" + err.Error()
+		}
+		return text(fmt.Sprint(c.Process.Pid))
+	case "write":
+		var args struct{ Text string }
+		_ = json.Unmarshal(m.Params.Arguments, &args)
+		if err := os.WriteFile(args.Text, []byte("written"), 0o600); err != nil {
+			return text(err.Error())
+		}
+		return text("written")
+	}
+	return text(string(m.Params.Arguments))
+}
+
+// ServeHTTP answers over HTTP, with a session, and fails as the name of a tool says:
+// reset, cut (an event stream without the answer), gateway (502), gone (404), bad (400).
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodPost {
+		w.WriteHeader(http.StatusMethodNotAllowed)
+		return
+	}
+	var m message
+	if err := json.NewDecoder(r.Body).Decode(&m); err != nil {
+		w.WriteHeader(http.StatusBadRequest)
+		return
+	}
+	switch m.Method {
+	case "initialize":
+		w.Header().Set("Mcp-Session-Id", "s1")
+		s.Note("session", m)
+	case "tools/call":
+		s.Note("call", m)
+		if s.faultHTTP(w, m) {
+			return
+		}
+	}
+	if m.ID == nil {
+		w.WriteHeader(http.StatusAccepted)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	fmt.Fprintln(w, s.Answer(m))
+}
+
+func (s *Server) faultHTTP(w http.ResponseWriter, m message) bool {
+	switch m.Params.Name {
+	case "reset":
+		panic(http.ErrAbortHandler)
+	case "cut":
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprint(w, ": the answer will follow\n\n")
+		_ = http.NewResponseController(w).Flush()
+		panic(http.ErrAbortHandler)
+	case "gateway":
+		w.WriteHeader(http.StatusBadGateway)
+	case "gone":
+		w.WriteHeader(http.StatusNotFound)
+	case "bad":
+		w.WriteHeader(http.StatusBadRequest)
+	case "moved":
+		w.Header().Set("Location", "/elsewhere")
+		w.WriteHeader(http.StatusTemporaryRedirect)
+	default:
+		return false
+	}
+	return true
+}

@@ -1,0 +1,130 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/tool"
+)
+
+// remote is a tool of a server.
+type remote struct {
+	server *Server
+	name   string
+	// output is what structured results fit, nil for anything.
+	output *tool.Schema
+}
+
+// run makes one attempt at a call: at most one tools/call is sent.
+func (r remote) run(ctx context.Context, c tool.Call) (tool.Result, error) {
+	for again := false; ; again = true {
+		res, sent, err := r.attempt(ctx, c)
+		if err == nil {
+			return r.result(res)
+		}
+		if sent || again || ctx.Err() != nil || errors.As(err, new(*StartError)) || errors.As(err, new(*tool.Error)) {
+			return tool.Result{}, r.failure(err, sent)
+		}
+		// No byte of the request was written, so a new session may send it.
+	}
+}
+
+func (r remote) attempt(ctx context.Context, c tool.Call) (res *sdk.CallToolResult, sent bool, err error) {
+	s := r.server
+	open, err := s.ready(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	if why := s.unavailable(r.name); why != "" {
+		return nil, false, s.changedError(r.name, why)
+	}
+	ctx, wrote := withSent(ctx)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	silence := time.AfterFunc(s.o.Timeout, func() { cancel(errSilent) })
+	defer silence.Stop()
+	token := fmt.Sprintf("%s/%d", c.ID, c.Attempt)
+	defer s.onProgress(token, func() { silence.Reset(s.o.Timeout) })()
+	params := &sdk.CallToolParams{Name: r.name, Arguments: c.Args, Meta: sdk.Meta{KeyMeta: c.Key}}
+	params.SetProgressToken(token)
+
+	type answer struct {
+		res *sdk.CallToolResult
+		err error
+	}
+	answers := make(chan answer, 1)
+	go func() {
+		res, err := open.client.CallTool(ctx, params)
+		answers <- answer{res, err}
+	}()
+	select {
+	case a := <-answers:
+		if a.err != nil && ctx.Err() != nil {
+			a.err = context.Cause(ctx)
+		}
+		if errors.Is(a.err, sdk.ErrConnectionClosed) || errors.Is(a.err, sdk.ErrSessionMissing) {
+			open.broken.Store(true)
+		}
+		if a.err != nil && !wrote.Load() && open.program != nil {
+			select {
+			case <-open.ended: // what cannot be written to ends
+			case <-ctx.Done():
+			}
+		}
+		return a.res, wrote.Load(), a.err
+	case <-ctx.Done():
+		// The notification that cancels the call leaves beside this.
+		return nil, true, context.Cause(ctx)
+	}
+}
+
+var errSilent = errors.New("no answer and no progress")
+
+// The codes that the library gives to errors of its own, in the form of a server's.
+const (
+	codeClientClosing = -32003
+	codeServerClosing = -32004
+	codeRejected      = -32005
+)
+
+// failure is why a call has no result, in words for the model.
+func (r remote) failure(err error, sent bool) error {
+	name := r.server.o.Server
+	if answered, ok := errors.AsType[*jsonrpc.Error](err); ok && sent {
+		switch answered.Code {
+		case codeClientClosing, codeServerClosing, codeRejected:
+		default:
+			return &tool.Error{Type: event.ErrorTool, Message: fmt.Sprintf("the MCP server %s refused the call: %s", name, answered.Message), Err: err}
+		}
+	}
+	var own *tool.Error
+	switch {
+	case errors.As(err, &own):
+		return own
+	case errors.Is(err, errSilent):
+		return &tool.Error{
+			Type: event.ErrorTimeout, NothingCame: true, Err: err,
+			Message: fmt.Sprintf("the MCP server %s sent no answer and no progress for %s, so the call was cancelled; it is not known whether it took effect", name, r.server.o.Timeout),
+		}
+	case errors.Is(err, sdk.ErrSessionMissing):
+		return tool.Transient(&tool.Error{
+			Type: event.ErrorTool, Err: err, NothingCame: true,
+			Message: fmt.Sprintf("the MCP server %s did not run the call, because it had ended the session; the next call begins a new one", name),
+		})
+	case !sent:
+		return tool.Transient(&tool.Error{
+			Type: event.ErrorUnavailable, Err: err, NothingCame: true,
+			Message: fmt.Sprintf("the call was not sent: the MCP server %s cannot be reached: %v", name, err),
+		})
+	}
+	return tool.Transient(&tool.Error{
+		Type: event.ErrorInDoubt, Err: err, NothingCame: true,
+		Message: fmt.Sprintf("the MCP server %s did not answer (%v), so it is not known whether the call took effect; it was not repeated", name, err),
+	})
+}

@@ -1,0 +1,71 @@
+package mcp
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptrace"
+	"strings"
+	"sync/atomic"
+)
+
+// carrier carries the requests of a session.
+type carrier struct {
+	base    http.RoundTripper
+	headers map[string]string
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (c carrier) RoundTrip(r *http.Request) (*http.Response, error) {
+	base := c.base
+	if base == nil {
+		base = http.DefaultTransport
+	}
+	ctx := r.Context()
+	r = r.Clone(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: func() { noteSent(ctx) }}))
+	for name, value := range c.headers {
+		r.Header.Set(name, value)
+	}
+	// A transport repeats a request with such a header.
+	r.Header.Del("Idempotency-Key")
+	r.Header.Del("X-Idempotency-Key")
+	answer, err := base.RoundTrip(r)
+	if err == nil && !strings.HasPrefix(answer.Header.Get("Content-Type"), "text/event-stream") {
+		answer.Body = &bounded{ReadCloser: answer.Body, left: maxFrame}
+	}
+	return answer, err
+}
+
+// bounded is the body of one message.
+type bounded struct {
+	io.ReadCloser
+	left int
+}
+
+func (b *bounded) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		if n, err := b.ReadCloser.Read(make([]byte, 1)); n == 0 {
+			return 0, err
+		}
+		return 0, fmt.Errorf("the answer has more than %d MiB", maxFrame>>20)
+	}
+	n, err := b.ReadCloser.Read(p[:min(len(p), b.left)])
+	b.left -= n
+	return n, err
+}
+
+type sentKey struct{}
+
+// withSent gives a context whose request notes in the returned value that a byte of
+// it was written.
+func withSent(ctx context.Context) (context.Context, *atomic.Bool) {
+	sent := new(atomic.Bool)
+	return context.WithValue(ctx, sentKey{}, sent), sent
+}
+
+func noteSent(ctx context.Context) {
+	if sent, ok := ctx.Value(sentKey{}).(*atomic.Bool); ok {
+		sent.Store(true)
+	}
+}

@@ -1,0 +1,244 @@
+package mcp
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/tool"
+)
+
+// What a server may list.
+const (
+	maxPages       = 100
+	maxTools       = 1_000
+	maxDefinitions = 1 << 20
+)
+
+// list reads all pages of a server's tools.
+func list(ctx context.Context, client *sdk.ClientSession) ([]*sdk.Tool, error) {
+	if c := client.InitializeResult().Capabilities; c == nil || c.Tools == nil {
+		return nil, nil
+	}
+	var tools []*sdk.Tool
+	seen := map[string]bool{}
+	cursor := ""
+	for range maxPages {
+		page, err := client.ListTools(ctx, &sdk.ListToolsParams{Cursor: cursor})
+		if err != nil {
+			return nil, err
+		}
+		if tools = append(tools, page.Tools...); len(tools) > maxTools {
+			return nil, fmt.Errorf("it lists more than %d tools", maxTools)
+		}
+		switch cursor = page.NextCursor; {
+		case cursor == "":
+			return tools, nil
+		case seen[cursor]:
+			return nil, fmt.Errorf("its list of tools does not end: the cursor %q is repeated", clean(cursor, maxShownLine))
+		}
+		seen[cursor] = true
+	}
+	return nil, fmt.Errorf("its list of tools has more than %d pages", maxPages)
+}
+
+// definition is what a server says of a tool.
+type definition struct {
+	Annotations  *hints          `json:"annotations,omitempty"`
+	Description  string          `json:"description,omitempty"`
+	InputSchema  json.RawMessage `json:"inputSchema"`
+	Name         string          `json:"name"`
+	OutputSchema json.RawMessage `json:"outputSchema,omitempty"`
+}
+
+// hints are what a server says of a tool's effects; nil is not said.
+type hints struct {
+	Destructive *bool `json:"destructiveHint,omitempty"`
+	Idempotent  *bool `json:"idempotentHint,omitempty"`
+	OpenWorld   *bool `json:"openWorldHint,omitempty"`
+	ReadOnly    *bool `json:"readOnlyHint,omitempty"`
+}
+
+// pinned is a server with its tools, as a run pins it.
+func pinned(o Options, open *session, tools []*sdk.Tool) (event.ToolServer, error) {
+	about := open.client.InitializeResult()
+	pin := event.ToolServer{Server: o.Server, Protocol: about.ProtocolVersion, Argv: o.Command, URL: o.URL, Tools: []event.ServerTool{}}
+	if about.ServerInfo != nil {
+		pin.Name, pin.Version = clean(about.ServerInfo.Name, maxShownLine), clean(about.ServerInfo.Version, maxShownLine)
+	}
+	size := 0
+	for _, t := range tools {
+		d, err := definitionOf(t)
+		if err != nil {
+			return pin, fmt.Errorf("the tool %q: %w", clean(t.Name, maxShownLine), err)
+		}
+		if slices.ContainsFunc(pin.Tools, func(other event.ServerTool) bool { return other.Name == t.Name }) {
+			return pin, fmt.Errorf("it lists the tool %q twice", clean(t.Name, maxShownLine))
+		}
+		if size += len(d); size > maxDefinitions {
+			return pin, fmt.Errorf("the definitions of its tools have more than %d MiB", maxDefinitions>>20)
+		}
+		sum := sha256.Sum256(d)
+		pin.Tools = append(pin.Tools, event.ServerTool{Name: t.Name, Digest: hex.EncodeToString(sum[:]), Definition: d})
+	}
+	slices.SortFunc(pin.Tools, func(a, b event.ServerTool) int { return strings.Compare(a.Name, b.Name) })
+	return pin, nil
+}
+
+// definitionOf is a tool in canonical JSON: members are in order at every level.
+func definitionOf(t *sdk.Tool) (json.RawMessage, error) {
+	d := definition{Name: t.Name, Description: t.Description}
+	if a := t.Annotations; a != nil {
+		d.Annotations = &hints{Destructive: a.DestructiveHint, OpenWorld: a.OpenWorldHint}
+		if a.ReadOnlyHint {
+			d.Annotations.ReadOnly = &a.ReadOnlyHint
+		}
+		if a.IdempotentHint {
+			d.Annotations.Idempotent = &a.IdempotentHint
+		}
+	}
+	for _, s := range []struct {
+		from any
+		into *json.RawMessage
+	}{{t.InputSchema, &d.InputSchema}, {t.OutputSchema, &d.OutputSchema}} {
+		if s.from == nil {
+			continue
+		}
+		text, err := json.Marshal(s.from)
+		if err != nil {
+			return nil, err
+		}
+		*s.into = text
+	}
+	if d.InputSchema == nil {
+		return nil, errors.New("it has no inputSchema")
+	}
+	return json.Marshal(d)
+}
+
+// differences says which parts of a definition changed.
+func differences(before, after json.RawMessage) string {
+	var a, b map[string]json.RawMessage
+	if json.Unmarshal(before, &a) != nil || json.Unmarshal(after, &b) != nil {
+		return "its definition changed"
+	}
+	var parts []string
+	for _, name := range []string{"description", "inputSchema", "outputSchema", "annotations"} {
+		if string(a[name]) != string(b[name]) {
+			parts = append(parts, fmt.Sprintf("%s was %s and is now %s", name, excerpt(a[name]), excerpt(b[name])))
+		}
+	}
+	return strings.Join(parts, "; ")
+}
+
+func excerpt(text json.RawMessage) string {
+	if text == nil {
+		return "absent"
+	}
+	return clean(string(text), maxShownLine)
+}
+
+// maxDescription bounds each text of a server, in characters.
+const maxDescription = 2_048
+
+// clean removes what is not seen on a screen from a text of a server, and cuts it.
+func clean(text string, most int) string {
+	text = strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t':
+			return r
+		case unicode.Is(unicode.Cf, r) || !unicode.IsPrint(r) && !unicode.IsSpace(r):
+			return -1
+		}
+		return r
+	}, text)
+	if runes := []rune(text); len(runes) > most {
+		return string(runes[:most-1]) + "…"
+	}
+	return text
+}
+
+// cleanSchema is a schema whose descriptions and titles are cleaned.
+func cleanSchema(raw json.RawMessage) (json.RawMessage, error) {
+	var v any
+	if err := json.Unmarshal(raw, &v); err != nil {
+		return nil, err
+	}
+	return json.Marshal(cleanWords(v))
+}
+
+func cleanWords(v any) any {
+	switch v := v.(type) {
+	case []any:
+		for i := range v {
+			v[i] = cleanWords(v[i])
+		}
+	case map[string]any:
+		for name, each := range v {
+			if text, ok := each.(string); ok && (name == "description" || name == "title") {
+				v[name] = clean(text, maxDescription)
+				continue
+			}
+			v[name] = cleanWords(each)
+		}
+	}
+	return v
+}
+
+// toolOf is a tool of the server as a run offers it.
+func (s *Server) toolOf(p event.ServerTool) (tool.Tool, error) {
+	var d definition
+	if err := json.Unmarshal(p.Definition, &d); err != nil {
+		return tool.Tool{}, err
+	}
+	schema, err := cleanSchema(d.InputSchema)
+	if err != nil {
+		return tool.Tool{}, err
+	}
+	t := tool.Tool{
+		Name: s.o.Server + "." + p.Name, Description: clean(d.Description, maxDescription), Schema: schema,
+		Effect: event.EffectAtMostOnce, Risk: event.RiskUnknown, Timeout: s.o.MaxTime,
+		Labels: &event.Labels{Untrusted: true, Private: true, Outgoing: true},
+		Check: func(json.RawMessage) error {
+			if why := s.unavailable(p.Name); why != "" {
+				return s.changedError(p.Name, why)
+			}
+			return nil
+		},
+	}
+	r := remote{server: s, name: p.Name}
+	if d.OutputSchema != nil {
+		if r.output, err = tool.CompileSchema(d.OutputSchema); err != nil {
+			return tool.Tool{}, fmt.Errorf("its outputSchema: %w", err)
+		}
+	}
+	t.Run = r.run
+	if h := d.Annotations; s.o.TrustHints && h != nil {
+		switch {
+		case h.ReadOnly != nil && *h.ReadOnly:
+			t.ReadOnly, t.Effect, t.Risk = true, event.EffectIdempotent, event.RiskRead
+		case h.Destructive != nil && *h.Destructive:
+			t.Risk = event.RiskDelete
+		}
+	}
+	if _, err := tool.NewSet(t); err != nil {
+		return tool.Tool{}, err
+	}
+	return t, nil
+}
+
+func (s *Server) changedError(name, why string) error {
+	return &tool.Error{
+		Type: event.ErrorUnavailable, NothingCame: true,
+		Message: fmt.Sprintf("the tool %s.%s is not what it was when the run began, so it is not called: %s. A new run offers it as it is now", s.o.Server, name, why),
+	}
+}

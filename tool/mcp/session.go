@@ -1,0 +1,237 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/tool"
+	"github.com/pawlrun/pawl/tool/shell"
+)
+
+// maxRestarts is how often a program that ended is started again in a run.
+const maxRestarts = 3
+
+// restartWait is the wait before the first restart, and doubles with each further one.
+const restartWait = 250 * time.Millisecond
+
+// session is a connection to the server.
+type session struct {
+	client *sdk.ClientSession
+	// program is nil for a server that is reached over HTTP.
+	program *shell.Service
+	// ended is closed when no further call can be made.
+	ended chan struct{}
+	// stale says that the server announced other tools since they were listed.
+	stale atomic.Bool
+	// broken says that a call found the session closed.
+	broken atomic.Bool
+	once   sync.Once
+}
+
+func (s *session) close() (err error) {
+	s.once.Do(func() {
+		// The program first: a session that closes waits for what is under way.
+		if s.program != nil {
+			err = s.program.Close()
+		}
+		if s.client != nil {
+			_ = s.client.Close()
+		}
+	})
+	return err
+}
+
+func (s *session) over() bool {
+	select {
+	case <-s.ended:
+		return true
+	default:
+		return s.broken.Load()
+	}
+}
+
+// open begins a session and lists the tools.
+func (s *Server) open(ctx context.Context) (*session, []*sdk.Tool, error) {
+	open := &session{ended: make(chan struct{})}
+	transport, err := s.transport(open)
+	if err != nil {
+		return nil, nil, err
+	}
+	client := sdk.NewClient(&sdk.Implementation{Name: "pawl", Version: "1"}, &sdk.ClientOptions{
+		Capabilities:   &sdk.ClientCapabilities{},
+		MultiRoundTrip: &sdk.MultiRoundTripOptions{Disabled: true},
+		Logger:         slog.New(slog.DiscardHandler),
+		ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) {
+			open.stale.Store(true)
+		},
+		ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) {
+			if token, ok := r.Params.ProgressToken.(string); ok {
+				s.progressed(token)
+			}
+		},
+	})
+	if open.client, err = client.Connect(ctx, transport, nil); err != nil {
+		return nil, nil, errors.Join(err, open.close())
+	}
+	go func() {
+		_ = open.client.Wait()
+		close(open.ended)
+	}()
+	tools, err := list(ctx, open.client)
+	if err != nil {
+		return nil, nil, errors.Join(err, open.close())
+	}
+	return open, tools, nil
+}
+
+func (s *Server) transport(open *session) (sdk.Transport, error) {
+	if s.o.URL != "" {
+		return &sdk.StreamableClientTransport{
+			Endpoint: s.o.URL, MaxEventSize: maxFrame,
+			HTTPClient: &http.Client{
+				Transport: carrier{base: s.o.HTTP, headers: s.o.Headers},
+				// A redirect would send a call a second time, to another machine.
+				CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+			},
+		}, nil
+	}
+	program, err := s.o.Shell.Serve(tool.Invocation{Argv: s.o.Command, Env: s.o.Env}, s.errs)
+	if err != nil {
+		return nil, err
+	}
+	open.program = program
+	return newStdio(program, func(text string) { s.o.Warn("the MCP server " + s.o.Server + " " + text) }), nil
+}
+
+// ready returns a session on which a call can be made, a new one if the last has
+// ended, and compares the tools where they may have changed.
+func (s *Server) ready(ctx context.Context) (*session, error) {
+	s.connecting.Lock()
+	defer s.connecting.Unlock()
+	s.mu.Lock()
+	open, closed, starts := s.session, s.closed, s.starts
+	s.mu.Unlock()
+	switch {
+	case closed:
+		return nil, errors.New("the run has ended")
+	case open != nil && !open.over():
+		if open.stale.Swap(false) {
+			tools, err := list(ctx, open.client)
+			if err != nil {
+				open.stale.Store(true)
+				return nil, err
+			}
+			return open, s.compare(open, tools)
+		}
+		return open, nil
+	}
+	if open != nil {
+		_ = open.close()
+	}
+	if err := s.pause(ctx, starts); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, s.o.StartTimeout, fmt.Errorf("it was not ready after %s", s.o.StartTimeout))
+	defer cancel()
+	s.mu.Lock()
+	s.starts++
+	s.mu.Unlock()
+	open, tools, err := s.open(ctx)
+	if err != nil {
+		return nil, s.startError(ctx, err)
+	}
+	s.mu.Lock()
+	if closed = s.closed; !closed {
+		s.session = open
+	}
+	s.mu.Unlock()
+	if closed {
+		return nil, errors.Join(errors.New("the run has ended"), open.close())
+	}
+	return open, s.compare(open, tools)
+}
+
+// pause waits before a program is started again, and refuses after too many starts.
+func (s *Server) pause(ctx context.Context, starts int) error {
+	switch {
+	case len(s.o.Command) == 0 || starts == 0:
+		return nil
+	case starts > maxRestarts:
+		return fmt.Errorf("its program has ended %d times in this run and is not started again", starts)
+	}
+	select {
+	case <-time.After(restartWait << (starts - 1)):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// compare notes which tools differ from those that the run pinned.
+func (s *Server) compare(open *session, tools []*sdk.Tool) error {
+	now, err := pinned(s.o, open, tools)
+	if err != nil {
+		return err
+	}
+	changed := Diff(s.pin, now)
+	s.mu.Lock()
+	s.changed = changed
+	s.mu.Unlock()
+	return nil
+}
+
+// Diff says what differs between two listings of a server, by the server's name of
+// each tool that changed or is gone. New tools are no difference.
+func Diff(before, after event.ToolServer) map[string]string {
+	now := map[string]event.ServerTool{}
+	for _, t := range after.Tools {
+		now[t.Name] = t
+	}
+	changed := map[string]string{}
+	for _, t := range before.Tools {
+		switch other, there := now[t.Name]; {
+		case !there:
+			changed[t.Name] = "the server does not list it any more"
+		case other.Digest != t.Digest:
+			changed[t.Name] = differences(t.Definition, other.Definition)
+		}
+	}
+	return changed
+}
+
+// unavailable says why a tool may not be called, empty where it may.
+func (s *Server) unavailable(name string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.changed[name]
+}
+
+func (s *Server) progressed(token string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if f := s.progress[token]; f != nil {
+		f()
+	}
+}
+
+// onProgress has f called for progress of a call until the returned function is
+// called.
+func (s *Server) onProgress(token string, f func()) (forget func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.progress[token] = f
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.progress, token)
+	}
+}
