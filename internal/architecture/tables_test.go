@@ -117,7 +117,7 @@ func TestALimitStandsInTwoFiles(t *testing.T) {
 			"llm/openai/request.go":                  "a provider's own name",
 			"internal/machine/agent/outcome.go":      "advice to people",
 			"internal/machine/agent/compact.go":      "advice to people",
-			"internal/files/launch/limits.go":        "advice to people",
+			"internal/files/launch/options.go":       "advice to people",
 			"internal/files/spec/agent.go":           "the key of the cost, which is none of budgets",
 			"internal/files/spec/settings.go":        "the key of the cycle cap, which is none of budgets",
 			"internal/files/spec/validate.go":        "the same",
@@ -133,7 +133,7 @@ func TestALimitStandsInTwoFiles(t *testing.T) {
 			"internal/files/spec/models.go":        "which cap in money a file sets",
 			"internal/files/spec/workflow_plan.go": "what the workflow specification calls maxRetries",
 			"internal/files/launch/agents.go":      "an agent that another one offers has no wall time of its own",
-			"internal/files/launch/limits.go":      "which of the two caps in money --budget replaces",
+			"internal/files/launch/options.go":     "which of the two caps in money --budget replaces",
 		}) {
 			if within(in, []string{"internal/files/spec", "internal/files/launch", "internal/engine/control", "internal/server", "internal/cli"}) {
 				t.Errorf("%s names %s", in, s.Field())

@@ -2,16 +2,22 @@ package launch
 
 import (
 	"cmp"
+	"errors"
+	"fmt"
 	"maps"
 	"slices"
 
 	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/hook"
+	"github.com/pawlrun/pawl/hook/command"
 	"github.com/pawlrun/pawl/internal/files/spec"
 	"github.com/pawlrun/pawl/internal/machine/agent"
 	"github.com/pawlrun/pawl/internal/rules/compact"
 	"github.com/pawlrun/pawl/internal/rules/policy"
 	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/llm/openaichat"
+	"github.com/pawlrun/pawl/models"
 	"github.com/pawlrun/pawl/tool"
 )
 
@@ -163,4 +169,197 @@ func rules(a *spec.Agent, o Options) policy.Rules {
 	r.Protected = slices.Concat(r.Protected, linkedWithin(o.Workspace, policy.Builtin()), own)
 	r.Protected = append(r.Protected, onTheWay(o.Workspace, append(policy.Builtin(), r.Protected...)...)...)
 	return r
+}
+
+// ReadConfig reads a config file. The error is [spec.Errors] when the file is
+// there and wrong.
+func ReadConfig(path string) (models.Config, error) {
+	file, err := spec.ReadConfig(path, spec.ConfigOptions{
+		Providers: models.KnownProviders(), Profiles: openaichat.ProfileNames(), Abilities: models.Abilities(),
+	})
+	if err != nil {
+		return models.Config{}, err
+	}
+	c := models.Config{
+		File:    absolute(path),
+		Classes: file.Classes, Roles: map[string]string{},
+		Providers: map[string]models.Provider{}, Models: map[string]models.Override{},
+	}
+	for name, p := range file.Providers {
+		c.Providers[name] = models.Provider(p)
+	}
+	for name, m := range file.Models {
+		c.Models[name] = models.Override{
+			ContextWindow: value(m.ContextWindow), MaxOutput: value(m.MaxOutput), Price: price(m.Price), Can: m.Can,
+		}
+	}
+	for role, model := range map[string]string{
+		"architect": file.Roles.Architect, "editor": file.Roles.Editor, "subagent": file.Roles.Subagent,
+	} {
+		if model != "" {
+			c.Roles[role] = model
+		}
+	}
+	return c, nil
+}
+
+func price(p *spec.ConfigPrice) *llm.Price {
+	if p == nil {
+		return nil
+	}
+	full := llm.Price{Input: *p.Input, Output: *p.Output, CacheRead: *p.Input, CacheWrite: *p.Input}
+	if p.CacheRead != nil {
+		full.CacheRead = *p.CacheRead
+	}
+	if p.CacheWrite != nil {
+		full.CacheWrite = *p.CacheWrite
+	}
+	return &full
+}
+
+// defaultMaxTokens caps an answer where the file does not say (and the model
+// cannot give more than its own limit).
+const defaultMaxTokens = 8192
+
+// ErrNoModel is returned when neither the file nor a flag names a model.
+var ErrNoModel = errors.New("launch: no model: give model_policy.primary.model in the file, or --model provider/model")
+
+// target is one model of the chain with its output limit, 0 for unknown.
+type target struct {
+	agent.Target
+	maxOutput int
+}
+
+// targets lists the models of the run in the order in which they are tried.
+// Each of them must be callable as far as that shows without a call.
+func targets(a *spec.Agent, o Options, resolver *models.Resolver) ([]target, error) {
+	if a.StartsOthers() || a.External() != nil {
+		return nil, nil // those have some, or need none
+	}
+	names := a.Chain()
+	if o.Model != "" {
+		if err := checkName(o.Model, resolver); err != nil {
+			return nil, fmt.Errorf("launch: %w", err)
+		}
+		names = []string{o.Model}
+	}
+	if len(names) == 0 {
+		return nil, ErrNoModel
+	}
+	return targetsOf(names, resolver)
+}
+
+// checkName is [models.Resolver.CheckName], and says how to go on where the name is
+// meant.
+func checkName(name string, resolver *models.Resolver) error {
+	err := resolver.CheckName(name)
+	if err != nil {
+		err = fmt.Errorf("%w If the name is right, list it in the config file: models: {%s: {}}", err, name)
+	}
+	return err
+}
+
+func targetsOf(names []string, resolver *models.Resolver) ([]target, error) {
+	var out []target
+	for _, name := range names {
+		if err := resolver.Check(name); err != nil {
+			return nil, fmt.Errorf("launch: %w", err)
+		}
+		t, info := targetOf(name, resolver)
+		out = append(out, target{Target: t, maxOutput: info.MaxOutput})
+	}
+	return out, nil
+}
+
+// targetOf is a model with what is known of it.
+func targetOf(name string, resolver *models.Resolver) (agent.Target, models.Info) {
+	info, _ := resolver.Lookup(name)
+	schemas, known := resolver.Can(name, models.CanSchema)
+	return agent.Target{
+		Model: name, Price: resolver.Price(name), ContextWindow: info.ContextWindow, NoSchema: known && !schemas,
+	}, info
+}
+
+// maxTokens is the output cap of every call: one for the whole chain, so that
+// a fallback does not change what was asked for.
+func maxTokens(a *spec.Agent, targets []target) int {
+	if v := a.ModelPolicy.Decoding.MaxTokens; v != nil {
+		return *v
+	}
+	limit := defaultMaxTokens
+	for _, t := range targets {
+		if t.maxOutput > 0 {
+			limit = min(limit, t.maxOutput)
+		}
+	}
+	return limit
+}
+
+// hooks are the file's, as programs that run in the workspace and have to be
+// what they were when the run began.
+func hooks(a *spec.Agent, o Options) []hook.Hook {
+	var all []hook.Hook
+	for _, h := range a.Hooks.All() {
+		c := commandOf(h, a.Dir, o.Workspace)
+		entry := hook.Hook{Stage: h.Stage, Name: h.Name, Kind: hook.Kind(h.Kind), Tools: h.About()}
+		if h.TimeoutSeconds != nil {
+			entry.Timeout = h.TimeoutSeconds.Duration()
+		}
+		all = append(all, entry)
+		last := &all[len(all)-1]
+		// What the program says is read only where the hook is a gate.
+		c.Observer = hook.Named([]hook.Hook{*last})[0].Kind == hook.Observer
+		last.Run = c.Pinned(pinsOf(o.hookPins, h.Path))
+	}
+	return hook.Named(all)
+}
+
+func commandOf(h spec.HookAt, dir, workspace string) command.Command {
+	return command.Command{Words: h.Command.Words, Line: h.Command.Line, FileDir: absolute(h.From(dir)), Workspace: absolute(workspace)}
+}
+
+// hookFiles are patterns for the files in the workspace that the hooks, and the
+// programs of tools.commands, are made of. They are protected: a model that may write its own guard has none.
+func hookFiles(a *spec.Agent, workspace string) []policy.Pattern {
+	var names literals
+	for _, h := range a.Hooks.All() {
+		for _, file := range commandOf(h, a.Dir, workspace).Files() {
+			names.add(workspace, file)
+		}
+	}
+	for _, file := range commandFiles(a, workspace) {
+		names.add(workspace, file)
+	}
+	return names
+}
+
+// pinHooks are the programs and scripts of the hooks as they are now.
+func pinHooks(a *spec.Agent, workspace string) ([]event.HookFile, error) {
+	var files []event.HookFile
+	for _, h := range a.Hooks.All() {
+		pins, err := commandOf(h, a.Dir, workspace).Pins()
+		if err != nil {
+			return nil, fmt.Errorf("launch: %s: %w", h.Path, err)
+		}
+		for _, p := range pins {
+			files = append(files, event.HookFile{Hook: h.Path, Path: p.Path, Digest: p.Digest})
+		}
+	}
+	return files, nil
+}
+
+// pinsOf are those of one hook.
+func pinsOf(files []event.HookFile, at string) []command.Pin {
+	var pins []command.Pin
+	for _, f := range files {
+		if f.Hook == at {
+			pins = append(pins, command.Pin{Path: f.Path, Digest: f.Digest})
+		}
+	}
+	return pins
+}
+
+// checkCommand says what keeps a hook's program from being run.
+func checkCommand(dir string, c spec.Command) error {
+	return commandOf(spec.HookAt{Hook: spec.Hook{Command: c}}, dir, "").Check()
 }

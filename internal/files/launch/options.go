@@ -1,14 +1,26 @@
 package launch
 
 import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/files/assembly"
+	"github.com/pawlrun/pawl/internal/files/spec"
 	"github.com/pawlrun/pawl/internal/host/sandbox"
 	"github.com/pawlrun/pawl/internal/machine/agent"
 	"github.com/pawlrun/pawl/internal/rules/policy"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/llm/transport"
 	"github.com/pawlrun/pawl/models"
+	"github.com/pawlrun/pawl/tool"
 	"github.com/pawlrun/pawl/tool/web"
 )
 
@@ -106,4 +118,195 @@ type prepared struct {
 // seams are the options that count where a run is resumed.
 func (o Options) seams() Options {
 	return Options{Host: o.Host, prepared: prepared{tree: o.tree, source: o.source}}
+}
+
+// limits are the file's budgets, the smaller one where two of them limit the
+// same thing. What nobody set is left to the defaults.
+func limits(a *spec.Agent) budget.Limits {
+	l := a.Budgets.Limits
+	l.MaxCycles, l.USDPerRun = value(a.Effective().MaxCycles), value(a.CapUSD())
+	return l
+}
+
+// CapUSD is the most that a run of a file may cost by what the file says, the default
+// where it does not say, and infinite where it says that there is no limit.
+func (k Kind) CapUSD(path string, text []byte) (float64, error) {
+	read := k.Limits
+	if read == nil {
+		read = spec.Restore
+	}
+	a, err := read(path, text)
+	if err != nil {
+		return 0, err
+	}
+	return CapUSD(agent.Config{Limits: limits(a)}.WithDefaultCap().Limits), nil
+}
+
+// CapUSD is the limit in money that limits come to, infinite where there is none.
+func CapUSD(l budget.Limits) float64 {
+	if usd, setting := l.CostCap(); setting != "" {
+		return usd
+	}
+	return math.Inf(1)
+}
+
+// replace puts the flags in the place of the limits that they are about.
+func (o Options) replace(cfg *agent.Config) error {
+	switch l := &cfg.Limits; {
+	case o.BudgetUSD != nil && *o.BudgetUSD <= 0:
+		return fmt.Errorf("launch: the budget of USD %g must be above 0", *o.BudgetUSD)
+	case o.NoBudget:
+		l.USDPerRun, l.MaxTotalCost, cfg.DefaultCap = 0, 0, false
+	case o.BudgetUSD != nil:
+		l.USDPerRun, l.MaxTotalCost, cfg.DefaultCap = *o.BudgetUSD, 0, false
+	}
+	var problems []error
+	for _, limit := range o.Limits {
+		if err := cfg.SetLimit(limit.Setting, limit.Value); err != nil {
+			problems = append(problems, fmt.Errorf("launch: %w", err))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// raises reports whether a flag sets a limit.
+func (o Options) raises() bool {
+	return len(o.Limits) > 0 || o.NoBudget || o.BudgetUSD != nil
+}
+
+// money says what the owner should know about what the run may cost.
+func money(cfg agent.Config) (warnings []string) {
+	priceKnown := func(t agent.Target) bool { return t.Price != nil }
+	if limit, _ := cfg.Limits.CostCap(); cfg.DefaultCap && slices.ContainsFunc(cfg.Targets, priceKnown) {
+		warnings = append(warnings, stopsByDefault(limit))
+	}
+	return append(warnings, assembly.Warnings(cfg)...)
+}
+
+func stopsByDefault(limit float64) string {
+	return fmt.Sprintf("the run stops at USD %.2f, the default cost limit; "+
+		"--budget, --no-budget or model_policy.budget.usd_per_run change it", limit)
+}
+
+// cappedByDefault reports whether nobody has set the cap in money of an earlier
+// run. Those of older versions say it in their warnings alone.
+func cappedByDefault(cfg *agent.Config, started *event.RunStarted) bool {
+	l := cfg.Limits
+	return cfg.DefaultCap || l.USDPerRun == budget.DefaultUSDPerRun && l.MaxTotalCost <= 0 &&
+		slices.ContainsFunc(started.Warnings, func(w string) bool {
+			return strings.HasPrefix(w, fmt.Sprintf("the run stops at USD %.2f, the default c", l.USDPerRun)) // "cap" or "cost limit"
+		})
+}
+
+// affordable is [assembly.Affordable], and says what a command line can do about it.
+func affordable(cfg agent.Config) error { return unaffordable(assembly.Affordable(cfg)) }
+
+func unaffordable(err error) error {
+	if _, ok := errors.AsType[*budget.UnpricedError](err); ok {
+		return fmt.Errorf("launch: %w; use a model with a known price, name its price in the config file, or run it with --no-budget", err)
+	}
+	return err
+}
+
+func value[T any](p *T) T {
+	if p == nil {
+		var zero T
+		return zero
+	}
+	return *p
+}
+
+// approvals is what the file says of gated calls. A flag that says who answers
+// them holds in its place.
+func approvals(s *spec.ApprovalSettings, cfg *agent.Config) {
+	if s == nil {
+		return
+	}
+	cfg.Approve = cmp.Or(cfg.Approve, agent.ApproveMode(s.Mode))
+	cfg.Approvals = agent.Approvals{Seconds: float64(value(s.Timeout)), OnTimeout: agent.OnTimeout(s.OnTimeout)}
+}
+
+// CheckCall says what stands against a call of a run's tool before policy would
+// judge it: no such tool, or arguments that do not fit its schema. It runs
+// nothing.
+func CheckCall(started event.RunStarted, c llm.ToolCall) (*event.Problem, error) {
+	a, err := restore(started)
+	if err != nil {
+		return nil, err
+	}
+	o := Options{Flags: Flags{Workspace: started.Workspace}}
+	env, err := o.environment(a, o.resolver(a.Dir))
+	if err != nil {
+		return nil, err
+	}
+	return env.Tools.Resolve(c.CallID, c).Problem, assembly.Closing(env, nil)
+}
+
+// Wires opens the models of a run for what their wires would send, without
+// anything being sent: a key that is not set is no hindrance.
+func Wires(started event.RunStarted, o Options) func(target string) (llm.Model, string, error) {
+	o = o.keyless()
+	o.Dir = cmp.Or(started.Options["dir"], o.Dir)
+	return o.resolver(started.Options["files"]).Open
+}
+
+// keyless are the options with which models are opened for their wires alone.
+func (o Options) keyless() Options {
+	getenv := o.Getenv
+	if getenv == nil {
+		getenv = os.Getenv
+	}
+	o.Getenv = func(name string) string {
+		if v := getenv(name); v != "" || !strings.HasSuffix(name, "_KEY") {
+			return v
+		}
+		return "none"
+	}
+	return o
+}
+
+// unsupervised warns of commands that run outside a sandbox with nothing beside
+// them that ends what they leave behind.
+func (o Options) unsupervised(tools *tool.Set) []string {
+	if !o.confined.exposes(tools) || o.Sandbox == nil || o.Sandbox.Unsupervised() == "" {
+		return nil
+	}
+	return []string{fmt.Sprintf("commands run outside a sandbox and without a supervisor (%s): what one of them starts in a session of its own may outlive its call",
+		o.Sandbox.Unsupervised())}
+}
+
+// unmet says of those conditions of a valid file that no result can meet, by their
+// places, why: a run that waits for one ends by a limit, and pays for all the cycles
+// before.
+func unmet(a *spec.Agent) map[int]string {
+	all := offering(a, anyBuiltin())
+	declare(all, a.Tools)
+	tools, err := tool.NewSet(all...)
+	if err != nil {
+		return nil
+	}
+	said := policy.Rules{Mode: policy.Mode(a.Tools.Mode)}
+	if p := a.Tools.Permissions; p != nil {
+		said.Filesystem = policy.Filesystem(p.Filesystem)
+	}
+	for _, rule := range a.Tools.Rules {
+		said.Rules = append(said.Rules, rule.Policy())
+	}
+	why := map[int]string{}
+	for i, c := range a.Iteration.TerminationConditions {
+		if c.Tool == "" {
+			continue
+		}
+		_, has := tools.Lookup(c.Tool)
+		rule, hidden := assembly.Hides(said, tools, c.Tool)
+		switch {
+		case !has:
+			why[i] = "the agent has no " + c.Tool + ", because tools.allow does not name it"
+		case hidden:
+			why[i] = "every call of " + c.Tool + " is denied by " + rule
+		case c.Match.ExitCode != nil && c.Tool != shellTool:
+			why[i] = c.Tool + " gives no exit code"
+		}
+	}
+	return why
 }

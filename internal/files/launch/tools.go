@@ -4,8 +4,13 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
+	"maps"
 	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -13,7 +18,9 @@ import (
 	"github.com/pawlrun/pawl/internal/engine"
 	"github.com/pawlrun/pawl/internal/files/assembly"
 	"github.com/pawlrun/pawl/internal/files/spec"
+	"github.com/pawlrun/pawl/internal/host/egress"
 	"github.com/pawlrun/pawl/internal/host/sandbox"
+	"github.com/pawlrun/pawl/internal/host/secret"
 	"github.com/pawlrun/pawl/internal/rules/policy"
 	"github.com/pawlrun/pawl/models"
 	"github.com/pawlrun/pawl/tool"
@@ -204,4 +211,164 @@ func bounded(t tool.Tool, limit time.Duration) tool.Tool {
 		t.TimeoutFor = func(args json.RawMessage) time.Duration { return min(asked(args), limit) }
 	}
 	return t
+}
+
+// tree is what the runs of a tree in one workspace share: the files of its agents,
+// and what was prepared for each of them. An agent that is offered in several
+// places, or started many times, is prepared once.
+type tree struct {
+	// files are the texts of the agent files as they were pinned, by their absolute
+	// paths.
+	files map[string]string
+
+	agents, read   once[*spec.Agent]
+	targets        once[[]target]
+	secrets, below once[[]secret.Secret]
+	tools          once[*tool.Set]
+	unpriced       once[[]string]
+
+	// builtin are the tools of [anyBuiltin], which nobody changes, and prices the table
+	// of [models.Known].
+	builtin func() []tool.Tool
+	prices  func() (models.Table, error)
+}
+
+func newTree(files map[string]string) *tree {
+	return &tree{files: files, builtin: anyBuiltin, prices: models.Known}
+}
+
+// pinned reports whether a file is one of the tree's.
+func (t *tree) pinned(source string) bool {
+	if t == nil {
+		return false
+	}
+	_, there := t.files[source]
+	return there
+}
+
+// once keeps what was made for each file. What could not be made is tried again.
+type once[T any] struct {
+	mu   sync.Mutex
+	made map[string]T
+}
+
+// of returns what there is for a file, and makes it where there is nothing yet. A
+// file of none of the tree's agents, whose source is empty, has nothing kept.
+func (o *once[T]) of(source string, prepare func() (T, error)) (T, error) {
+	if source == "" {
+		return prepare()
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if kept, there := o.made[source]; there {
+		return kept, nil
+	}
+	fresh, err := prepare()
+	if err != nil {
+		return fresh, err
+	}
+	if o.made == nil {
+		o.made = map[string]T{}
+	}
+	o.made[source] = fresh
+	return fresh, nil
+}
+
+// secrets fetches the values that the file names, from where it says. One that
+// is not there is an error before anything has begun.
+func secrets(a *spec.Agent, o Options) ([]secret.Secret, error) {
+	getenv := o.getenv()
+	var found []secret.Secret
+	for _, name := range slices.Sorted(maps.Keys(a.Tools.Secrets)) {
+		from := a.Tools.Secrets[name]
+		s := secret.Secret{Name: name, Tools: from.Tools}
+		for _, h := range from.Hosts {
+			s.Hosts = append(s.Hosts, egress.Pattern(h))
+		}
+		var err error
+		if s.Value, err = valueOf(from, a.Dir, getenv); err != nil {
+			return nil, fmt.Errorf("tools.secrets.%s: %w", name, err)
+		}
+		if err := s.Validate(); err != nil {
+			return nil, fmt.Errorf("tools.secrets.%s: %w", name, err)
+		}
+		found = append(found, s)
+	}
+	return found, nil
+}
+
+// Redactor takes out of a text what a run's file declares as secrets. What
+// somebody tells a run that nobody drives has to go through it, because no
+// driver does that then. Those whose values cannot be had here, so that they
+// cannot be looked for, are missing. It is nil where the run has no secrets.
+func Redactor(started event.RunStarted) (r *secret.Redactor, missing []string, err error) {
+	if started.Spec == "" {
+		return nil, nil, nil
+	}
+	a, err := restore(started)
+	if err != nil {
+		return nil, nil, err
+	}
+	known, missing := known(a)
+	return secret.NewRedactor(known...), missing, nil
+}
+
+// known are the secrets of a file that can be had here, and the names of the others.
+func known(a *spec.Agent) (found []secret.Secret, missing []string) {
+	for _, name := range slices.Sorted(maps.Keys(a.Tools.Secrets)) {
+		value, err := valueOf(a.Tools.Secrets[name], a.Dir, os.Getenv)
+		if err != nil {
+			missing = append(missing, name)
+			continue
+		}
+		found = append(found, secret.Secret{Name: name, Value: value})
+	}
+	return found, missing
+}
+
+func (o Options) getenv() func(string) string {
+	if o.Getenv != nil {
+		return o.Getenv
+	}
+	return os.Getenv
+}
+
+// maxSecret bounds the file of a secret: keys and certificates are shorter.
+const maxSecret = 64 << 10
+
+func valueOf(from spec.Secret, dir string, getenv func(string) string) (string, error) {
+	if from.Env != "" {
+		value := getenv(from.Env)
+		if value == "" {
+			return "", fmt.Errorf("the variable %s is not set", from.Env)
+		}
+		return value, nil
+	}
+	path := from.File
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(dir, path)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	content, err := io.ReadAll(io.LimitReader(f, maxSecret+1))
+	switch {
+	case err != nil:
+		return "", err
+	case len(content) > maxSecret:
+		return "", fmt.Errorf("%s has more than %d KiB", path, maxSecret>>10)
+	}
+	return strings.TrimRight(string(content), "\r\n"), nil
+}
+
+// withVariables adds the secrets that commands may have to their environment.
+func withVariables(env []string, secrets []secret.Secret) []string {
+	for _, s := range secrets {
+		if slices.Contains(s.Tools, shellTool) {
+			env = append(env, s.Name+"="+s.Value)
+		}
+	}
+	return env
 }

@@ -1,0 +1,316 @@
+package launch
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/pawlrun/pawl/internal/files/spec"
+	"github.com/pawlrun/pawl/internal/host/resolve"
+	"github.com/pawlrun/pawl/internal/host/sandbox"
+	"github.com/pawlrun/pawl/internal/host/worktree"
+	"github.com/pawlrun/pawl/internal/rules/policy"
+	"github.com/pawlrun/pawl/tool"
+)
+
+// behindLinks are patterns for what names lead to where they are symbolic links,
+// and for the names between: the same files have names there that the patterns do
+// not know.
+func behindLinks(workspace string, patterns ...policy.Pattern) []policy.Pattern {
+	ws, err := resolve.At(workspace)
+	if err != nil {
+		return nil
+	}
+	var behind []policy.Pattern
+	for _, p := range patterns {
+		name, tree, ok := spelledOut(p)
+		if !ok {
+			continue
+		}
+		for _, use := range append(ws.Aliases(name), ws.Path(name)) {
+			if use.Path == "." || p.Guards(use.Path) {
+				continue
+			}
+			found := literally(use.Path)
+			if tree {
+				found += "/**"
+			}
+			behind = append(behind, found)
+		}
+	}
+	return behind
+}
+
+// inWorkspace are the patterns of absolute paths as they are about the
+// workspace's own, which a call's facts name from there.
+func inWorkspace(workspace string, patterns ...policy.Pattern) []policy.Pattern {
+	var within []policy.Pattern
+	for _, p := range patterns {
+		for _, dir := range []string{absolute(workspace), real(workspace)} {
+			for _, own := range p.Within(dir) {
+				if !slices.Contains(within, own) {
+					within = append(within, own)
+				}
+			}
+		}
+	}
+	return within
+}
+
+// linkedWithin is [behindLinks] for what nobody named: it protects nothing outside
+// the workspace, where a write asks anyway.
+func linkedWithin(workspace string, patterns []policy.Pattern) []policy.Pattern {
+	return slices.DeleteFunc(behindLinks(workspace, patterns...), func(p policy.Pattern) bool { return strings.HasPrefix(string(p), "/") })
+}
+
+// onTheWay are the links by which one gets to what patterns name: whoever changes
+// one of them decides what is found there.
+func onTheWay(workspace string, patterns ...policy.Pattern) []policy.Pattern {
+	ws, err := resolve.At(workspace)
+	if err != nil {
+		return nil
+	}
+	var names literals
+	root := real(workspace)
+	for _, p := range patterns {
+		if name, _, ok := spelledOut(p); ok {
+			names.addNames(ws, root+"/"+name)
+		}
+	}
+	return slices.DeleteFunc(names, func(name policy.Pattern) bool {
+		return name == "." || slices.ContainsFunc(patterns, func(p policy.Pattern) bool { return p.Guards(string(name)) })
+	})
+}
+
+// besideLinks warns of directories in which commands can do less than their owner
+// may expect, because a protected link stands there.
+func (c confinement) besideLinks(tools *tool.Set) []string {
+	if c.box == nil || !runsPrograms(tools) {
+		return nil
+	}
+	links, err := c.box.ProtectedLinks()
+	if err != nil || len(links) == 0 {
+		return nil // what is wrong with the workspace, each command says
+	}
+	return []string{"in the directory of a symbolic link that is protected, commands can make, rename and remove nothing; such links are " +
+		c.named(links) + "; with the file itself in its place they can"}
+}
+
+// belowHidden warns of the same where something hidden lies in the workspace, as in
+// a home directory.
+func (c confinement) belowHidden(tools *tool.Set) []string {
+	if c.box == nil || !runsPrograms(tools) {
+		return nil
+	}
+	hidden, err := c.box.HiddenWithin()
+	if err != nil || len(hidden) == 0 {
+		return nil
+	}
+	return []string{"the workspace has files that commands may not read (" + c.named(hidden) + "), so in this sandbox tier they can list, make, rename and " +
+		"remove nothing in the directories above those; name a directory of the project's own with --workspace"}
+}
+
+// named are some paths of the workspace, a few of them by name.
+func (c confinement) named(paths []string) string {
+	const most = 5
+	more := ""
+	if n := len(paths) - most; n > 0 {
+		paths, more = paths[:most], fmt.Sprintf(" and %d more", n)
+	}
+	names := make([]string, len(paths))
+	for i, path := range paths {
+		names[i] = path
+		if rel, err := filepath.Rel(c.policy.Workspace, path); err == nil {
+			names[i] = rel
+		}
+	}
+	return strings.Join(names, ", ") + more
+}
+
+// spelledOut is the name that a pattern gives to a file, or to a tree of them,
+// and false for a pattern that leaves some of it open.
+func spelledOut(p policy.Pattern) (name string, tree, ok bool) {
+	name, tree = strings.CutSuffix(string(p), "/**")
+	return name, tree, name != "" && !strings.ContainsAny(name, `*?[\`) && !filepath.IsAbs(name)
+}
+
+// repositories are the directories outside the workspace that belong to the repository
+// which it is in.
+func (o Options) repositories() (outside []string) {
+	found, _ := resolve.FindRepository(real(o.Workspace))
+	for _, dir := range found.Dirs {
+		if _, in := inside(o.Workspace, dir); !in {
+			outside = append(outside, dir)
+		}
+	}
+	return outside
+}
+
+// repositoryReads are what git reads outside a workspace that is below the top of its
+// repository, or in a worktree of one: the top with all that is below it, but not
+// where somebody's home directory is.
+func (o Options) repositoryReads() []string {
+	workspace := real(o.Workspace)
+	found, ok := resolve.FindRepository(workspace)
+	if !ok {
+		return nil
+	}
+	paths := append(o.repositories(), found.Git())
+	if home, err := os.UserHomeDir(); found.Top != workspace && (err != nil || !within(real(home), found.Top)) {
+		paths = append(paths, found.Top)
+	}
+	return paths
+}
+
+func within(path, dir string) bool {
+	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
+}
+
+// repositoryGrants open the repositories of the workspace to every command.
+func (o Options) repositoryGrants() []sandbox.Grant {
+	open := func(dir string) sandbox.Grant { return sandbox.Grant{Path: dir, Tree: true, Repository: true} }
+	workspace := real(o.Workspace)
+	found, ok := resolve.FindRepository(workspace)
+	if !ok {
+		found.Dirs = []string{filepath.Join(workspace, ".git")} // which may be made
+	}
+	var grants []sandbox.Grant
+	for _, dir := range found.Dirs {
+		grants = append(grants, open(dir))
+	}
+	for _, pattern := range o.nested.patterns {
+		name, _, ok := spelledOut(pattern)
+		if info, err := os.Lstat(filepath.Join(workspace, name)); ok && err == nil && info.IsDir() {
+			grants = append(grants, open(filepath.Join(workspace, name)))
+		}
+	}
+	return grants
+}
+
+// ownFiles are patterns for the agent file, the files that it names, and the
+// config file, where they lie in the workspace. A run holds what they said when
+// it began; the next one begins with what they say then.
+func (o Options) ownFiles(a *spec.Agent) []policy.Pattern {
+	var names literals
+	for _, file := range a.Files() {
+		names.add(o.Workspace, file)
+	}
+	o.addScripts(&names, a.Dir, o.modelNames(a)...)
+	o.addConfig(&names)
+	return names
+}
+
+// addScripts adds those of models that answer from one, as they are found from a
+// file's directory.
+func (o Options) addScripts(names *literals, dir string, models ...string) {
+	resolver := o.resolver(dir)
+	for _, model := range models {
+		if script, ok := resolver.Script(model); ok {
+			names.add(o.Workspace, script)
+		}
+	}
+}
+
+func (o Options) addConfig(names *literals) {
+	if o.Config.File != "" {
+		names.add(o.Workspace, o.Config.File)
+	}
+}
+
+// opensConfig reports whether tools of the file may write the config file as it
+// lies now, by rules that were made when it lay elsewhere.
+func (o Options) opensConfig(a *spec.Agent, r policy.Rules) bool {
+	if !slices.ContainsFunc(anyBuiltin(), func(t tool.Tool) bool { return t.Writing != nil && allowed(a, t.Name) }) {
+		return false
+	}
+	var names literals
+	o.addConfig(&names)
+	held := protect(r)
+	return slices.ContainsFunc(names, func(name policy.Pattern) bool { return !held.Protects(string(name)) })
+}
+
+// modelNames are the models that a run of the file may call. A file that is read
+// for a run that goes on does not know what its classes and its role stand for,
+// so those of the config file are all here.
+func (o Options) modelNames(a *spec.Agent) []string {
+	return slices.Concat([]string{o.Model}, a.Chain(),
+		slices.Sorted(maps.Values(o.Config.Classes)), slices.Sorted(maps.Values(o.Config.Roles)))
+}
+
+// StateDir is the directory of what Pawl keeps for a user outside of workspaces:
+// $XDG_STATE_HOME/pawl. No command of a sandbox reads it.
+func StateDir() (string, error) {
+	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "pawl"), nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", fmt.Errorf("find a place for what Pawl keeps: %w", err)
+	}
+	return filepath.Join(home, ".local", "state", "pawl"), nil
+}
+
+// JournalError is returned for a run whose commands could write its journal: in
+// the landlock tier they may write the whole workspace. It is an [ErrSandbox].
+type JournalError struct {
+	// Journal is the journal's path, and Workspace the directory that it lies in.
+	Journal, Workspace string
+}
+
+// Error says what to do.
+func (e *JournalError) Error() string {
+	return fmt.Sprintf("the journal %s lies in the workspace %s, and in the sandbox tier %s commands may write all of that, "+
+		"so that they could approve their own calls; keep the journal outside of it", e.Journal, cmp.Or(e.Workspace, "."), sandbox.Landlock)
+}
+
+// Unwrap returns [ErrSandbox].
+func (e *JournalError) Unwrap() error { return ErrSandbox }
+
+// journalApart fails where commands in a tier could write the journal.
+func (o Options) journalApart(a *spec.Agent, tier sandbox.Tier) error {
+	if tier != sandbox.Landlock || !runsCommands(a) {
+		return nil
+	}
+	if _, in := o.journalInside(); !in {
+		return nil
+	}
+	if state, err := StateDir(); err == nil {
+		// It is hidden, also in a workspace that the whole home directory is.
+		if _, kept := inside(state, real(o.Journal)); kept {
+			return nil
+		}
+	}
+	return &JournalError{Journal: o.Journal, Workspace: o.Workspace}
+}
+
+// hidden are files and directories that commands cannot read. In the landlock tier
+// a directory with something hidden in it could not be listed, so there the
+// workspace has nothing hidden, and the journal lies outside of it.
+func (o Options) hidden(tier sandbox.Tier) []string {
+	var paths []string
+	if tier != sandbox.Landlock {
+		paths = append(paths, filepath.Join(o.Workspace, ".pawl"))
+		paths = append(paths, beside(real(o.Workspace))...)
+	}
+	if found, ok := resolve.FindRepository(real(o.Workspace)); ok && found.Top != real(o.Workspace) && worktree.Above(real(o.Workspace)) == "" {
+		paths = append(paths, filepath.Join(found.Top, ".pawl"))
+	}
+	if _, in := o.journalInside(); o.Journal != "" && (tier != sandbox.Landlock || !in) {
+		journal := absolute(o.Journal)
+		if _, within := inside(filepath.Dir(journal), real(o.Workspace)); filepath.Base(filepath.Dir(journal)) == ".pawl" && !within {
+			paths = append(paths, filepath.Dir(journal))
+		}
+		paths = append(paths, journal, journal+"-wal", journal+"-shm")
+	}
+	if dir, err := os.UserConfigDir(); err == nil {
+		paths = append(paths, filepath.Join(dir, "pawl"))
+	}
+	if dir, err := StateDir(); err == nil {
+		paths = append(paths, dir)
+	}
+	return paths
+}

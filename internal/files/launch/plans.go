@@ -1,0 +1,285 @@
+package launch
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/files/assembly"
+	"github.com/pawlrun/pawl/internal/files/spec"
+	"github.com/pawlrun/pawl/internal/machine/flow"
+	"github.com/pawlrun/pawl/internal/rules/plan"
+	"github.com/pawlrun/pawl/internal/rules/policy"
+	"github.com/pawlrun/pawl/tool/shell"
+)
+
+// KindGoal is the kind of the runs of goal files.
+const KindGoal = "Goal"
+
+// GoalFiles is the kind of files that describe a goal: a loop around one agent, until
+// what shows that the objective is reached holds.
+func GoalFiles() Kind {
+	return Kind{
+		Name: KindGoal, Recognises: spec.Heading.Goal,
+		Check: checkGoal, Launch: Goal, Resume: resumeGoal, Redactor: workflowRedactor, Plan: planOfGoal, Explain: explainGoal, Call: callOfGoal, Fork: forkAsIs, Limits: limitsOfGoal,
+		Templates: []Template{{
+			Name: "goal", About: "a goal: one objective, and what shows that it is reached", File: "goal.yaml", Workspace: "demo",
+		}},
+	}
+}
+
+func limitsOfGoal(path string, text []byte) (*spec.Agent, error) {
+	g, err := spec.RestoreGoal(path, text)
+	if err != nil {
+		return nil, err
+	}
+	return g.Limits(), nil
+}
+
+func parseGoal(f File, o Options) (*spec.Goal, error) {
+	if f.Sent {
+		return nil, errors.New("launch: a goal names programs of this machine, so it cannot be sent as a text; put its file into the agents directory")
+	}
+	return spec.ParseGoal(f.Path, f.Text, o.checks())
+}
+
+func checkGoal(f File, o Options) ([]spec.Problem, error) {
+	o.checking = true
+	g, err := parseGoal(f, o)
+	if err != nil {
+		return nil, err
+	}
+	return g.Warnings, nil
+}
+
+func planOfGoal(f File, o Options) (plan.Plan, error) {
+	g, err := parseGoal(f, o)
+	if err != nil {
+		return plan.Plan{}, err
+	}
+	return g.Steps, nil
+}
+
+// Goal prepares a run of a goal file. It needs no input: the objective is in the file.
+func Goal(f File, input string, o Options) (started event.RunStarted, env engine.Env, err error) {
+	switch {
+	case len(o.Attachments) > 0:
+		return started, env, errors.New("launch: a goal takes no attachments")
+	case len(o.Vars) > 0:
+		return started, env, errors.New("launch: a goal has no variables; what is to be said to it is its input")
+	}
+	g, err := parseGoal(f, o)
+	if err != nil {
+		return started, env, err
+	}
+	if started, env, err = o.startFile(f, g.Steps, g.Limits(), g.Uses, input); err != nil {
+		return started, env, err
+	}
+	started.Kind, started.Warnings = KindGoal, slices.Concat(said(g.Warnings), started.Warnings)
+	return started, env, nil
+}
+
+// resumeGoal gives the environment of a goal that goes on. What its commands may do
+// is in the agent file where that says it.
+func resumeGoal(started event.RunStarted, o Options) (engine.Env, error) {
+	g, err := spec.RestoreGoal(started.Source, []byte(started.Spec))
+	if err != nil {
+		return engine.Env{}, fmt.Errorf("launch: the run's goal file: %w", err)
+	}
+	root := g.Limits()
+	for _, f := range started.Agents {
+		if g.Agent == "" || !strings.HasSuffix(f.Source, agentOf+spec.GoalWorker) {
+			continue
+		}
+		worker, err := spec.Restore(f.Source, []byte(f.Spec))
+		if err != nil {
+			return engine.Env{}, fmt.Errorf("launch: the agent file %s: %w", f.Source, err)
+		}
+		root.Tools = worker.CommandTools()
+	}
+	return resumeUses(started, root, o)
+}
+
+// The kinds of the runs of agent files that start others: teams have composite, and
+// refinement loops have loop.
+const (
+	KindTeam = "Team"
+	KindLoop = "Loop"
+)
+
+// TeamFiles is the kind of agent files that describe a team.
+func TeamFiles() Kind {
+	return Kind{
+		Name: KindTeam, Recognises: spec.Heading.Team,
+		Check: Check, Launch: Agent, Resume: Environment, Redactor: workflowRedactor, Plan: planOfAgent,
+	}
+}
+
+// LoopFiles is the kind of agent files with a refinement loop.
+func LoopFiles() Kind {
+	return Kind{
+		Name: KindLoop, Recognises: spec.Heading.Loop,
+		Check: Check, Launch: Agent, Resume: Environment, Redactor: workflowRedactor, Plan: planOfAgent, Explain: Explain, Call: CallProgram, Fork: forkAsIs,
+	}
+}
+
+// planOfAgent is what such a file is to do.
+func planOfAgent(f File, o Options) (plan.Plan, error) {
+	a, err := spec.ParseAgent(f.Path, f.Text, o.checksOf(f))
+	if err != nil {
+		return plan.Plan{}, err
+	}
+	return a.Plan(), nil
+}
+
+// ofPlan prepares a run of an agent file that starts other runs: a team, or a
+// refinement loop.
+func ofPlan(a *spec.Agent, source string, text []byte, input string, o Options) (event.RunStarted, engine.Env, error) {
+	fail := func(err error) (event.RunStarted, engine.Env, error) { return event.RunStarted{}, engine.Env{}, err }
+	if a.Composite != nil && len(o.Attachments) > 0 {
+		return fail(errors.New("launch: a team takes no attachments"))
+	}
+	if o.tree == nil {
+		o.tree = newTree(nil)
+	}
+	o.forAgents = o.limitsOfAgents()
+	if !o.started {
+		if err := o.beginTree(a); err != nil {
+			return fail(err)
+		}
+		var err error
+		if input, err = o.input(a, input); err != nil {
+			return fail(err)
+		}
+	}
+	kind, root := KindTeam, a
+	if a.Loops() {
+		kind, root = KindLoop, a.LoopRoot()
+	}
+	started, env, err := o.startPlan(a.Plan(), root, input)
+	if err != nil {
+		return fail(err)
+	}
+	started.Kind, started.Source, started.Spec = kind, source, string(text)
+	started.Warnings = append(said(a.Warnings), started.Warnings...)
+	if a.Loops() {
+		started.Warnings = append(started.Warnings, ungoverned(a.Loop.Runner)...)
+	}
+	return started, env, nil
+}
+
+// resumePlan gives the environment of a run that goes on with its plan, whose agents
+// root offers.
+func (o Options) resumePlan(root *spec.Agent, started event.RunStarted) (engine.Env, error) {
+	env, err := o.workflowEnv(root)
+	if err != nil {
+		return engine.Env{}, err
+	}
+	var cfg flow.Config
+	if err := json.Unmarshal(started.Config, &cfg); err != nil {
+		return engine.Env{}, fmt.Errorf("launch: the run's configuration: %w", err)
+	}
+	o.nest(&env, &cfg.Plan)
+	env.Worktrees = apart{o, root, started.Sandbox}
+	if err := o.resumeCommands(&env, cfg.Policy, started.Sandbox, root); err != nil || !cfg.Plan.Refine {
+		return env, err
+	}
+	if err := o.forLoop(&env, started.Source); err != nil {
+		return engine.Env{}, assembly.Closing(env, err)
+	}
+	return env, nil
+}
+
+// nest lets an environment start the runs of the workflows that steps of a plan are.
+func (o Options) nest(env *engine.Env, p *plan.Plan) {
+	for name, inner := range p.Runs {
+		child := o.inner(inner).Child()
+		child.Secrets = env.Secrets
+		env.Children[name] = child
+	}
+}
+
+// inner is a workflow as a run that another one starts. Whatever becomes of its file,
+// it does what that said when the outermost run began.
+func (o Options) inner(p plan.Inner) assembly.Agent {
+	depth := 0
+	w, wrong := spec.RestoreWorkflow(p.File.Path, []byte(p.File.Text))
+	if wrong == nil {
+		o, depth = o.below(spec.AgentTool{MaxDepth: w.MaxDepth}), value(w.MaxDepth)
+	}
+	return assembly.Agent{
+		MaxDepth: depth,
+		Begin: func(_ string, input event.InputReceived) (event.RunStarted, engine.Env, error) {
+			fail := func(err error) (event.RunStarted, engine.Env, error) { return event.RunStarted{}, engine.Env{}, err }
+			if wrong != nil {
+				return fail(wrong)
+			}
+			o := o
+			o.forAgents = o.limitsOfAgents()
+			root := w.Limits()
+			o.offerUses(root)
+			if strings.TrimSpace(input.Text) == "" && idle(&p.Plan) {
+				return fail(ErrNoInput)
+			}
+			started, env, err := o.startPlan(p.Plan, root, input.Text)
+			if err != nil {
+				return fail(err)
+			}
+			started.Source, started.Spec, started.MaxDepth = p.File.Path, p.File.Text, 0
+			started.Warnings = inWorkflow(started.Warnings)
+			return started, o.dressed(env), nil
+		},
+		Resume: func(_ string, started event.RunStarted) (engine.Env, error) {
+			env, err := resumeWorkflow(started, o)
+			if err != nil {
+				return env, err
+			}
+			return o.dressed(env), nil
+		},
+	}
+}
+
+// runner is what the commands of a plan are to policy and to the sandbox: calls of an
+// agent that has shell.exec alone, under the permissions of the workflow.
+func runner(root *spec.Agent) *spec.Agent {
+	a := *root
+	a.Tools = spec.Tools{Allow: spec.Names{shellTool}, Permissions: root.Tools.Permissions}
+	return &a
+}
+
+// runCommands lets an environment run the commands of a plan, in a sandbox of their
+// own. The rules that judge them are nil where the plan has none.
+func (o *Options) runCommands(env *engine.Env, p *plan.Plan, root *spec.Agent) (*policy.Rules, error) {
+	if !p.HasCommands() {
+		return nil, nil
+	}
+	a := runner(root)
+	o.nested = nestedFor(a, o.Workspace, o.tree.builtin())
+	rules := o.permissions(a)
+	return &rules, o.confineCommands(env, a, rules, "")
+}
+
+// resumeCommands is the same for a run that goes on, by the rules and in no weaker
+// sandbox than it began with.
+func (o *Options) resumeCommands(env *engine.Env, rules *policy.Rules, tier string, root *spec.Agent) error {
+	if rules == nil {
+		return nil
+	}
+	if err := o.guarded(*rules); err != nil {
+		return err
+	}
+	o.nested.patterns, o.protected = rules.Nested, rules.Protected
+	return o.confineCommands(env, runner(root), *rules, tier)
+}
+
+func (o *Options) confineCommands(env *engine.Env, a *spec.Agent, rules policy.Rules, tier string) (err error) {
+	if o.confined, err = o.confine(a, tier); err != nil {
+		return err
+	}
+	env.Commands, env.Rules, env.Close = shell.Commands(o.programs(a, rules)), rules, o.closeBox
+	return nil
+}
