@@ -4,6 +4,7 @@ GO ?= go
 TOOL := $(GO) tool -modfile=internal/buildtools/go.mod
 EXAMPLE := examples/fix-the-test
 FUZZTIME ?= 15s
+WITHIN ?= 9m
 RUNS ?= 5
 VERSION ?= $(shell git describe --tags --always --dirty)
 SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct)
@@ -48,7 +49,7 @@ test-commands:
 # Kills of the real process, thousands of simulated crashes, races, fuzzing.
 test-long: cross fuzz
 	$(call tests,PAWL_LONG=1 $(GO) test -json -timeout 20m ./...,-rows docs/requirements.md)
-	$(call tests,$(GO) test -json -race -timeout 20m ./internal/engine/... ./journal/... ./internal/machine/... ./tool/... ./llm/... ./internal/simulate)
+	$(call tests,PAWL_ONE_TIER=1 $(GO) test -json -race -timeout 20m ./internal/engine/... ./journal/... ./internal/machine/... ./tool/... ./llm/... ./internal/simulate)
 
 # Before Go 1.27 the end of -fuzztime is at times reported as a failure (go.dev/issue/75804);
 # a real one names the input that it wrote.
@@ -90,10 +91,10 @@ mutate: bin/gremlins
 	$(GO) build -o bin/mutate ./internal/mutate
 	nice bin/mutate $(PKG)
 
-# The same for the lines that a change touches, in at most nine minutes. See docs/mutation.md.
+# The same for the lines that a change touches, in at most WITHIN. See docs/mutation.md.
 mutate-changes: bin/gremlins
 	$(GO) build -o bin/mutate ./internal/mutate
-	nice bin/mutate -changes -within 9m $(if $(SINCE),-since $(SINCE))
+	nice bin/mutate -changes -within $(WITHIN) $(if $(SINCE),-since $(SINCE))
 
 bin/gremlins: internal/buildtools/go.mod
 	@mkdir -p bin

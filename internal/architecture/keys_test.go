@@ -27,14 +27,12 @@ var jsonPackages = []string{
 var otherKeys = map[string]string{
 	"final_output": outcomeKey, "last_output": outcomeKey, "next_safe_action": outcomeKey,
 	"x-pawl-role": extension, "x-pawl-event": extension, "x-pawl-problems": extension,
-	"executed_tools": providerKey, "url_citation": providerKey,
 }
 
 const (
-	outcomeKey  = "of the outcome, as ALDO has it"
-	extension   = "of an OpenAPI document, where extensions begin with x-"
-	providerKey = "of an answer that a provider gives"
-	setting     = "of a file, as ALDO has it"
+	outcomeKey = "of the outcome, as ALDO has it"
+	extension  = "of an OpenAPI document, where extensions begin with x-"
+	setting    = "of a file, as ALDO has it"
 )
 
 var camelCase = regexp.MustCompile(`^[a-z][a-zA-Z0-9]*$`)

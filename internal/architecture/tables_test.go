@@ -109,6 +109,7 @@ func TestALimitStandsInTwoFiles(t *testing.T) {
 	for _, s := range budget.Table() {
 		if in := standsIn(files, `\b`+s.Name+`\b`, map[string]string{
 			"internal/architecture/testdata/api.txt": "the pinned surface",
+			"docs/events.md":                         "what its head says of keys",
 			"internal/files/spec/properties.yaml":    "an example of budgets and actions",
 			"internal/cli/run_flags.go":              "an example in a flag's help",
 			"internal/cli/run.go":                    "an example in a command's help",
