@@ -54,6 +54,7 @@ var layers = []layer{
 	{name: "signals", packages: []string{"internal/signals"}},
 	{name: "page", packages: []string{"internal/web"}},
 	{name: "server", packages: []string{"internal/server"}},
+	{name: "tools for others", packages: []string{"internal/mcpserver"}},
 	{name: "terminal", packages: []string{"internal/cli/markdown"}},
 	{name: "surfaces", packages: []string{"internal/cli", "telemetry", "examples/support-desk"}},
 	{name: "program", packages: []string{"cmd/pawl"}},

@@ -98,7 +98,7 @@ func meant(root *cobra.Command, err error) error {
 // unbuilt reports whether a word is a command that there is to be: who has read
 // of it shall not look for a mistake of their own.
 func unbuilt(word string) bool {
-	return slices.Contains([]string{"code", "eval", "mcp", "token", "worker"}, word)
+	return slices.Contains([]string{"code", "eval", "token", "worker"}, word)
 }
 
 // report prints an error and gives its exit code. Whatever does not come out
@@ -178,7 +178,7 @@ a decision or an input; 130 cancelled or interrupted.`,
 	)
 	root.SetHelpCommandGroupID(groupOther)
 	for group, commands := range map[string][]*cobra.Command{
-		groupRun:   {a.runCommand(), a.loopCommand(), a.checkCommand(), a.serveCommand()},
+		groupRun:   {a.runCommand(), a.loopCommand(), a.checkCommand(), a.serveCommand(), a.mcpCommand()},
 		groupLook:  {a.runsCommand()},
 		groupOther: {a.initCommand(), a.modelsCommand(), a.schemaCommand(), a.tokenCommand(), a.doctorCommand(), a.completionCommand(), a.versionCommand()},
 	} {

@@ -21,6 +21,7 @@ import (
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine/control"
 	"github.com/pawlrun/pawl/internal/host/tokens"
+	"github.com/pawlrun/pawl/internal/mcpserver"
 	"github.com/pawlrun/pawl/internal/server"
 	"github.com/pawlrun/pawl/internal/signals"
 )
@@ -31,6 +32,10 @@ type serveFlags struct {
 	hosts                           []string
 	certificate, key, onShutdown    string
 	open, noAuth                    bool
+	// mcp speaks MCP beside the paths of the server; a call that is cancelled leaves its
+	// run as onCancel says.
+	mcp      bool
+	onCancel string
 	onOwnerDisconnect               string
 	maxBudget                       float64
 }
@@ -91,6 +96,8 @@ for a decision, or that 'pawl run' drove.
 	c.MarkFlagsRequiredTogether("tls-cert", "tls-key")
 	c.Flags().StringVar(&f.onShutdown, "on-shutdown", "park", "what the runs do when the server stops: park, or teardown, which cancels them")
 	c.Flags().StringVar(&f.onOwnerDisconnect, "on-owner-disconnect", "", "what a run does when the last socket and stream of who started it has been closed for RONDOFLOW_TEARDOWN_GRACE_MS (60000):\ndetach, park or teardown, which cancels it (default detach; for loops started over Socket.IO teardown, unless RONDOFLOW_TEARDOWN_ON_DISCONNECT=0)")
+	c.Flags().BoolVar(&f.mcp, "mcp", false, "offer the agent files as tools of MCP at /mcp too; 'pawl mcp --help' describes them")
+	f.onCancelFlag(c)
 	c.Flags().BoolVar(&f.open, "open", false, "open the page in the browser")
 	c.Flags().StringVar(&f.workspace, "workspace", ".", "directory that the tools of all runs work in")
 	return c
@@ -138,9 +145,16 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 	if err != nil {
 		return err
 	}
+	if f.mcp {
+		tools, err := a.mcpServer(session, s, o, f.onCancel)
+		if err != nil {
+			return errors.Join(err, s.Close())
+		}
+		s.Mount(mcpserver.Path, tools.Handler())
+	}
 	ctx, stop := interruptible(ctx)
 	defer stop()
-	forget, err := a.announce(ctx, o, scheme, l.Addr(), f.open)
+	forget, err := a.announce(ctx, o, scheme, l.Addr(), f)
 	if err != nil {
 		return err
 	}
@@ -152,7 +166,7 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 }
 
 // announce says where the server is, and opens its page where that is wanted.
-func (a *app) announce(ctx context.Context, o server.Options, scheme string, at net.Addr, open bool) (forget func(), err error) {
+func (a *app) announce(ctx context.Context, o server.Options, scheme string, at net.Addr, f serveFlags) (forget func(), err error) {
 	address, page := fmt.Sprintf("%s://%s", scheme, at), pageOf(scheme, at)
 	if o.Token != "" {
 		page += "#" + o.Token
@@ -164,12 +178,15 @@ func (a *app) announce(ctx context.Context, o server.Options, scheme string, at 
 	if err := a.printf("%s\n", address); err != nil {
 		return nil, err
 	}
+	if f.mcp {
+		fmt.Fprintf(a.err, "clients of MCP connect to %s://%s%s\n", scheme, at, mcpserver.Path)
+	}
 	if o.Token != "" {
 		fmt.Fprintf(a.err, "other clients send the token: curl -H \"Authorization: Bearer $(%s token show)\" %s://%s/v1/runs\n", a.invocation(), scheme, at)
 	}
 	forget = func() {}
 	switch {
-	case !open:
+	case !f.open:
 	case o.Token != "":
 		if forget, err = a.openPage(ctx, page); err != nil {
 			forget = func() {}

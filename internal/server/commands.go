@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -84,7 +85,8 @@ func tell[B any](a *asked[none, B], find func(*http.Request) (journal.Run, error
 // send delivers a command in the name of who asks.
 func (s *Server) send(ctx context.Context, row journal.Run, c journal.Command) (said, error) {
 	c.Principal = principalOf(ctx)
-	c.By = "http:" + c.Principal.Name
+	surface, _ := ctx.Value(surfaceKey{}).(string)
+	c.By = Caller{c.Principal, cmp.Or(surface, "http")}.By()
 	d, err := s.controller.Send(ctx, row, c)
 	if errors.Is(err, journal.ErrEnded) && c.CallID != "" {
 		// That it was decided before says more than that the run is over.

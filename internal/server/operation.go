@@ -134,7 +134,7 @@ func (o operation) all() []kind {
 
 // routes are the operations by their paths. A path that there is says which methods
 // it takes, any other where they are listed.
-func (s *Server) routes(table []operation) (http.Handler, error) {
+func (s *Server) routes(table []operation) (*http.ServeMux, error) {
 	mux := http.NewServeMux()
 	allowed := map[string][]string{}
 	for _, o := range table {

@@ -93,7 +93,7 @@ type Server struct {
 	scheme   string
 	log      *slog.Logger
 	// router answers what the guard lets through; document says what there is.
-	router   http.Handler
+	router   *http.ServeMux
 	document func() (document, error)
 	page     *web.Page
 	// follower has the events of all runs for those who listen here.

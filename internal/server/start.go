@@ -56,7 +56,8 @@ func (s *Server) startRun(a *asked[starting, order]) (journal.Run, error) {
 	if err := a.query.check(streams); err != nil {
 		return journal.Run{}, err
 	}
-	row, err := s.makeRun(a.Context(), a.body)
+	trace, _ := event.ParseTraceparent(a.Header.Get("Traceparent"))
+	row, err := s.makeRun(a.Context(), a.body, trace)
 	if err != nil {
 		return journal.Run{}, err
 	}
@@ -72,8 +73,9 @@ func (s *Server) startRun(a *asked[starting, order]) (journal.Run, error) {
 	return s.waited(a, row)
 }
 
-// makeRun makes the run that a body orders, once for each Idempotency-Key.
-func (s *Server) makeRun(ctx context.Context, o order) (journal.Run, error) {
+// makeRun makes the run that a body orders, once for each Idempotency-Key, in the
+// trace of the request.
+func (s *Server) makeRun(ctx context.Context, o order, trace event.Trace) (journal.Run, error) {
 	if err := o.check(); err != nil {
 		return journal.Run{}, err
 	}
@@ -97,6 +99,7 @@ func (s *Server) makeRun(ctx context.Context, o order) (journal.Run, error) {
 		return journal.Run{}, err
 	}
 	s.owners.own(ctx, &started)
+	started.Trace = trace
 	if _, err := s.start(id, started, env); err != nil && !errors.Is(err, journal.ErrExists) {
 		return journal.Run{}, err
 	}

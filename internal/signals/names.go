@@ -59,6 +59,11 @@ const (
 	runReason
 	costUSD
 	attempts
+	mcpMethod
+	mcpResource
+	mcpProtocol
+	mcpSession
+	transport
 	terms
 )
 
@@ -92,5 +97,10 @@ func names() [terms]name {
 		runReason:      same("pawl.run.reason"),
 		costUSD:        same("pawl.cost.usd"),
 		attempts:       same("pawl.attempts"),
+		mcpMethod:      same("mcp.method.name"),
+		mcpResource:    same("mcp.resource.uri"),
+		mcpProtocol:    same("mcp.protocol.version"),
+		mcpSession:     same("mcp.session.id"),
+		transport:      same("network.transport"),
 	}
 }

@@ -32,6 +32,7 @@ type scope struct {
 // The kinds of spans that are used.
 const (
 	kindInternal = 1
+	kindServer   = 2
 	kindClient   = 3
 )
 

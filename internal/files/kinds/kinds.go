@@ -89,6 +89,14 @@ func (f File) Launch(input string, o launch.Options) (event.RunStarted, engine.E
 	return f.Kind.Launch(f.File, input, o)
 }
 
+// Signature is that of the file's kind, see [launch.Kind].
+func (f File) Signature(o launch.Options) (launch.Signature, error) {
+	if f.Kind.Signature == nil {
+		return launch.Signature{}, cannot(f.Kind, "is started by no file")
+	}
+	return f.Kind.Signature(f.File, o)
+}
+
 // Plan is that of the file's kind, see [launch.Kind].
 func (f File) Plan(o launch.Options) (plan.Plan, error) {
 	if f.Kind.Plan == nil {

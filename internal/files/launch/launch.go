@@ -336,6 +336,8 @@ type Kind struct {
 	Limits func(path string, text []byte) (*spec.Agent, error)
 	// Plan is what a file says is to be done, to be drawn.
 	Plan func(File, Options) (plan.Plan, error)
+	// Signature is what a run of a file takes and gives.
+	Signature func(File, Options) (Signature, error)
 	// Explain says what a run of a file would do with one call of a tool.
 	Explain func(f File, call string, o Options) (Explanation, error)
 	// Call runs one call of a program of tools.commands outside a run; see [CallProgram].
@@ -369,7 +371,7 @@ type Template struct {
 func AgentFiles() Kind {
 	return Kind{
 		Name: agent.Kind, Recognises: spec.Heading.Agent,
-		Check: Check, Launch: Agent, Explain: Explain, Call: CallProgram,
+		Check: Check, Launch: Agent, Signature: signature, Explain: Explain, Call: CallProgram,
 		Resume: Environment, Continue: Continue, Fork: Fork, Redactor: Redactor, CheckCall: CheckCall,
 		Templates: []Template{
 			{Name: "minimal", About: "reads files and answers questions about them", Task: "What is in this directory?", File: "agent.yaml"},

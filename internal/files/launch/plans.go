@@ -25,7 +25,7 @@ const KindGoal = "Goal"
 func GoalFiles() Kind {
 	return Kind{
 		Name: KindGoal, Recognises: spec.Heading.Goal,
-		Check: checkGoal, Launch: Goal, Resume: resumeGoal, Redactor: workflowRedactor, Plan: planOfGoal, Explain: explainGoal, Call: callOfGoal, Fork: forkAsIs, Limits: limitsOfGoal,
+		Check: checkGoal, Signature: goalSignature, Launch: Goal, Resume: resumeGoal, Redactor: workflowRedactor, Plan: planOfGoal, Explain: explainGoal, Call: callOfGoal, Fork: forkAsIs, Limits: limitsOfGoal,
 		Templates: []Template{{
 			Name: "goal", About: "a goal: one objective, and what shows that it is reached", File: "goal.yaml", Workspace: "demo",
 		}},
@@ -115,7 +115,7 @@ const (
 func TeamFiles() Kind {
 	return Kind{
 		Name: KindTeam, Recognises: spec.Heading.Team,
-		Check: Check, Launch: Agent, Resume: Environment, Redactor: workflowRedactor, Plan: planOfAgent,
+		Check: Check, Signature: signature, Launch: Agent, Resume: Environment, Redactor: workflowRedactor, Plan: planOfAgent,
 	}
 }
 
@@ -123,7 +123,7 @@ func TeamFiles() Kind {
 func LoopFiles() Kind {
 	return Kind{
 		Name: KindLoop, Recognises: spec.Heading.Loop,
-		Check: Check, Launch: Agent, Resume: Environment, Redactor: workflowRedactor, Plan: planOfAgent, Explain: Explain, Call: CallProgram, Fork: forkAsIs,
+		Check: Check, Signature: signature, Launch: Agent, Resume: Environment, Redactor: workflowRedactor, Plan: planOfAgent, Explain: Explain, Call: CallProgram, Fork: forkAsIs,
 	}
 }
 

@@ -30,7 +30,7 @@ const childrenAtWork = 64
 func WorkflowFiles() Kind {
 	return Kind{
 		Name: flow.Kind, Recognises: spec.Heading.Workflow,
-		Check: CheckWorkflow, Launch: Workflow, Resume: resumeWorkflow, Redactor: workflowRedactor, Plan: planOf, Fork: forkAsIs, Limits: limitsOfWorkflow,
+		Check: CheckWorkflow, Signature: workflowSignature, Launch: Workflow, Resume: resumeWorkflow, Redactor: workflowRedactor, Plan: planOf, Fork: forkAsIs, Limits: limitsOfWorkflow,
 		Templates: []Template{{
 			Name: "develop", About: "a workflow: changes code until its tests pass, then reviews it", Task: "Make the tests pass.",
 			File: "workflow.yaml", Workspace: "demo",

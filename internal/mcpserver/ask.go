@@ -1,0 +1,178 @@
+package mcpserver
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/server"
+	"github.com/pawlrun/pawl/journal"
+)
+
+// asked is a question of a run or of a run below it.
+type asked struct {
+	ID     string             `json:"id"`
+	Kind   event.QuestionKind `json:"kind"`
+	Run    string             `json:"run"`
+	Reason string             `json:"reason"`
+	What   json.RawMessage    `json:"what"`
+}
+
+// message reports whether a message to the run answers the question.
+func (q asked) message() bool { return q.Kind == event.QuestionGoal }
+
+// key names the question among all of the tree.
+func (q asked) key() string { return q.Run + "/" + q.ID }
+
+// text is what is asked, for a person.
+func (q asked) text() string {
+	var call struct {
+		Tool string          `json:"tool"`
+		Args json.RawMessage `json:"args"`
+	}
+	about := string(q.What)
+	if q.Kind == event.QuestionCall && json.Unmarshal(q.What, &call) == nil && call.Tool != "" {
+		about = call.Tool + " " + string(call.Args)
+	}
+	const most = 4000
+	if len(about) > most {
+		about = strings.ToValidUTF8(about[:most], "") + "…"
+	}
+	if q.Reason != "" {
+		about += " (" + q.Reason + ")"
+	}
+	return about
+}
+
+// questions are what a run that stands still asks people.
+func (s *Server) questions(ctx context.Context, row journal.Run) ([]asked, error) {
+	var page struct{ Items []asked }
+	err := s.ask(ctx, server.Request{Method: http.MethodGet, Path: "/v1/runs/" + row.ID + "/questions?tree=true"}, &page)
+	return page.Items, err
+}
+
+// elicits reports whether a question can be put to the user of the client.
+func (s *Server) elicits(ctx context.Context, req *mcp.CallToolRequest) bool {
+	return s.mayElicit(ctx, req.ClientCapabilities())
+}
+
+func (s *Server) mayElicit(ctx context.Context, c *mcp.ClientCapabilities) bool {
+	if c == nil || c.Elicitation == nil || c.Elicitation.Form == nil && c.Elicitation.URL != nil {
+		return false
+	}
+	if s.MayDecide == nil {
+		return true
+	}
+	err := s.MayDecide(ctx)
+	if err != nil {
+		s.Log.Warn("a question is not put to the client's user", "reason", err)
+	}
+	return err == nil
+}
+
+// manyRoundTrips reports whether the client answers questions by calling again.
+func manyRoundTrips(req *mcp.CallToolRequest) bool { return req.ProtocolVersion() >= statelessVersion }
+
+// form is what a question asks a person to fill in.
+func (q asked) form() *mcp.ElicitParams {
+	type field struct {
+		Type        string   `json:"type"`
+		Title       string   `json:"title,omitempty"`
+		Description string   `json:"description,omitempty"`
+		Enum        []string `json:"enum,omitempty"`
+	}
+	fields, required := map[string]field{
+		"decision": {Type: "string", Title: "Decision", Enum: []string{"approve", "reject"}},
+		"reason":   {Type: "string", Title: "Reason", Description: "Why; the model reads the reason of a rejection."},
+	}, "decision"
+	if q.message() {
+		fields, required = map[string]field{"text": {Type: "string", Title: "Answer"}}, "text"
+	}
+	return &mcp.ElicitParams{
+		Mode: "form", Message: fmt.Sprintf("Run %s asks: %s", q.Run, q.text()),
+		RequestedSchema: map[string]any{"type": "object", "properties": fields, "required": []string{required}},
+	}
+}
+
+// requests are questions as a client of many round trips takes them.
+func requests(questions []asked) mcp.InputRequestMap {
+	m := mcp.InputRequestMap{}
+	for _, q := range questions {
+		m[q.key()] = q.form()
+	}
+	return m
+}
+
+// elicit puts questions to the client's user, one after the other, and sends what they
+// decide. It reports whether all were decided.
+func (w *wait) elicit(questions []asked) (bool, error) {
+	for _, q := range questions {
+		answer, err := w.req.Session.Elicit(w.ctx, q.form())
+		if err != nil {
+			return false, err
+		}
+		if decided, err := w.decide(w.ctx, w.run, q, answer); !decided || err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// answer sends the decisions that a client brings with a call that it makes again, or
+// for a task. Answers to what is not asked any more are left out. It reports whether
+// the user dismissed a question.
+func (s *Server) answer(ctx context.Context, row journal.Run, responses mcp.InputResponseMap) (dismissed bool, err error) {
+	if s.MayDecide != nil && len(responses) > 0 {
+		if err := s.MayDecide(ctx); err != nil {
+			return false, err
+		}
+	}
+	questions, err := s.questions(ctx, row)
+	if err != nil {
+		return false, err
+	}
+	for _, q := range questions {
+		if answer, is := responses[q.key()].(*mcp.ElicitResult); is {
+			decided, err := s.decide(ctx, row.ID, q, answer)
+			if err != nil {
+				return false, err
+			}
+			dismissed = dismissed || !decided
+		}
+	}
+	return dismissed, nil
+}
+
+// decide sends what the user answered to a question. A user who dismissed it has
+// decided nothing; one who declined it has rejected what was asked.
+func (s *Server) decide(ctx context.Context, run string, q asked, answer *mcp.ElicitResult) (decided bool, err error) {
+	field := func(name string) string {
+		text, _ := answer.Content[name].(string)
+		return text
+	}
+	verb, body := "reject", map[string]string{"callId": q.ID, "reason": cmp.Or(field("reason"), "rejected by the user of the MCP client")}
+	switch {
+	case answer.Action == "accept" && q.message():
+		verb, body = "input", map[string]string{"text": field("text")}
+	case answer.Action == "accept" && field("decision") == "approve":
+		verb, body["reason"] = "approve", field("reason")
+	case answer.Action == "accept" && field("decision") == "reject":
+	case answer.Action == "decline" && !q.message():
+	default:
+		return false, nil
+	}
+	err = s.ask(ctx, server.Request{Method: http.MethodPost, Path: "/v1/runs/" + run + "/" + verb, Body: body}, nil)
+	if isProblem(err, "not-pending") && q.Run != run { // several runs of the tree ask under that id
+		err = s.ask(ctx, server.Request{Method: http.MethodPost, Path: "/v1/runs/" + q.Run + "/" + verb, Body: body}, nil)
+	}
+	if isProblem(err, "already-decided") {
+		err = nil
+	}
+	return err == nil, err
+}

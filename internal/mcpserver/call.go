@@ -1,0 +1,402 @@
+package mcpserver
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/engine/follow"
+	"github.com/pawlrun/pawl/internal/server"
+	"github.com/pawlrun/pawl/journal"
+)
+
+// The members of _meta that Pawl reads and writes.
+const (
+	// KeyMeta is the member of a call's _meta that names the call: two calls with the
+	// same value are one run.
+	KeyMeta = "io.github.pawlrun/idempotencyKey"
+	// RunMeta is the member of a result's _meta that names the run.
+	RunMeta = "io.github.pawlrun/run"
+	// traceMeta is the trace of a request, as in the header of that name.
+	traceMeta = "traceparent"
+)
+
+// call answers a tool call: it starts the run, or finds the run that the same call
+// started before, and waits for the run.
+func (s *Server) call(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	w := wait{Server: s, ctx: ctx, req: req, stood: -1}
+	if run := req.Params.RequestState; run != "" {
+		return w.again(run), nil
+	}
+	row, after, err := s.begin(ctx, req)
+	if err != nil {
+		return failed(err), nil
+	}
+	return w.result(row.ID, after), nil
+}
+
+// again answers a call that its client makes again with answers to what the run asked.
+func (w *wait) again(run string) *mcp.CallToolResult {
+	row, err := w.Options.Server.Standing(w.ctx, run)
+	if err != nil || row.Parent != "" {
+		return failed(fmt.Errorf("the call continues run %q, which is not in the journal", run))
+	}
+	dismissed, err := w.answer(w.ctx, row, w.req.Params.InputResponses)
+	if err != nil {
+		return failed(err)
+	}
+	if dismissed {
+		questions, err := w.questions(w.ctx, row)
+		if err != nil {
+			return failed(err)
+		}
+		return w.parked(row, questions)
+	}
+	return w.result(run, row.Seq)
+}
+
+// begin starts the run of a call, or returns the one that it has already. What the run
+// did up to the event of the number after is no answer to the call.
+func (s *Server) begin(ctx context.Context, req *mcp.CallToolRequest) (row journal.Run, after int64, err error) {
+	o := s.offerOf(req.Params.Name)
+	if o == nil {
+		return row, 0, fmt.Errorf("there is no tool %s any more", req.Params.Name)
+	}
+	body, err := o.order(req.Params.Arguments)
+	if err != nil {
+		return row, 0, err
+	}
+	header := http.Header{}
+	if key, given := req.Params.Meta[KeyMeta]; given {
+		text, isText := key.(string)
+		if !isText || text == "" {
+			return row, 0, fmt.Errorf("%s is %v; give a text of 1 to 250 visible characters", KeyMeta, key)
+		}
+		header.Set("Idempotency-Key", "mcp:"+text)
+	}
+	if parent := traceOf(ctx); parent != "" {
+		header.Set("Traceparent", parent)
+	}
+	for {
+		err = s.ask(ctx, server.Request{Method: http.MethodPost, Path: "/v1/runs", Body: body, Header: header}, &row)
+		if !isProblem(err, "not-answered-yet") {
+			break
+		}
+		select { // the same call is about to start its run
+		case <-time.After(10 * time.Millisecond):
+		case <-ctx.Done():
+			return row, 0, ctx.Err()
+		}
+	}
+	if err != nil {
+		return row, 0, err
+	}
+	// The answer to a repeated request is the first one's.
+	if row, err = s.Options.Server.Standing(ctx, row.ID); err != nil {
+		return row, 0, err
+	}
+	after, err = s.goOn(ctx, row)
+	return row, after, err
+}
+
+// goOn continues a run that the same call left before: one that its cancellation
+// parked, or the end of its server. It returns the number of the last event before it.
+func (s *Server) goOn(ctx context.Context, row journal.Run) (after int64, err error) {
+	switch {
+	case row.State == journal.Parked && row.Detail == string(event.ParkInterrupted):
+	case row.State == journal.Paused:
+		by, err := s.Options.Server.PausedBy(ctx, row)
+		if err != nil || by != callerOf(ctx).By() {
+			return -1, err
+		}
+	default:
+		return -1, nil
+	}
+	err = s.ask(ctx, server.Request{Method: http.MethodPost, Path: "/v1/runs/" + row.ID + "/resume"}, nil)
+	if isProblem(err, "run-driven") || isProblem(err, "run-ended") {
+		err = nil
+	}
+	return row.Seq, err
+}
+
+// order is the body of the request that starts the run of a call.
+func (o *offer) order(arguments json.RawMessage) (map[string]any, error) {
+	given := map[string]string{}
+	if len(arguments) > 0 {
+		dec := json.NewDecoder(bytes.NewReader(arguments))
+		if err := dec.Decode(&given); err != nil {
+			return nil, fmt.Errorf("the arguments of %s are no object of texts: %w", o.Name, err)
+		}
+	}
+	body := map[string]any{o.Key: o.Name}
+	if task, is := given[o.task]; is {
+		body["input"] = task
+		delete(given, o.task)
+	}
+	known := slices.Concat(o.Vars, o.TaskVars)
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		if !slices.Contains(known, name) {
+			return nil, fmt.Errorf("%s has no argument %q; it has %s", o.Name, name, strings.Join(append([]string{o.task}, known...), ", "))
+		}
+	}
+	if len(given) > 0 {
+		body["vars"] = given
+	}
+	return body, nil
+}
+
+// ask makes a request in the name of the caller and decodes the answer.
+func (s *Server) ask(ctx context.Context, q server.Request, into any) error {
+	answer, err := s.Options.Server.Ask(ctx, callerOf(ctx), q)
+	if err != nil || into == nil {
+		return err
+	}
+	return json.Unmarshal(answer, into)
+}
+
+// isProblem reports whether a request failed with a problem of a kind.
+func isProblem(err error, kind string) bool {
+	p, is := errors.AsType[*server.Problem](err)
+	return is && strings.HasSuffix(p.Type, ":"+kind)
+}
+
+// failed is the result of a call that no run answers.
+func failed(err error) *mcp.CallToolResult {
+	text := err.Error()
+	if p, is := errors.AsType[*server.Problem](err); is {
+		text = p.Detail + ": " + p.Next
+	}
+	return textResult(text, true)
+}
+
+func textResult(text string, isError bool) *mcp.CallToolResult {
+	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}, IsError: isError}
+}
+
+// wait waits for the run of a call.
+type wait struct {
+	*Server
+	ctx context.Context
+	req *mcp.CallToolRequest
+	run string
+	// seen counts the events of the run and of the runs below it.
+	seen float64
+	// stood is the number of the event by which the run parked or ended last, -1 for
+	// none.
+	stood int64
+}
+
+// result waits until the run has an answer, or cannot go on, after an event, and gives
+// that.
+func (w *wait) result(run string, after int64) *mcp.CallToolResult {
+	w.run = run
+	sub, err := w.Options.Server.Follow(w.ctx, follow.Query{Run: w.run, Tree: true})
+	if err != nil {
+		return failed(err)
+	}
+	defer sub.Close()
+	for {
+		row, err := w.stands(sub, after)
+		if w.ctx.Err() != nil {
+			return w.left()
+		}
+		if err != nil {
+			return failed(err)
+		}
+		if row.State == journal.Ended {
+			return w.ended(w.ctx, row)
+		}
+		questions, err := w.questions(w.ctx, row)
+		if err != nil {
+			return failed(err)
+		}
+		if len(questions) == 0 || !w.elicits(w.ctx, w.req) {
+			return w.parked(row, questions)
+		}
+		if manyRoundTrips(w.req) {
+			return &mcp.CallToolResult{InputRequests: requests(questions), RequestState: w.run}
+		}
+		decided, err := w.elicit(questions)
+		if w.ctx.Err() != nil {
+			return w.left()
+		}
+		if err != nil {
+			return failed(err)
+		}
+		if !decided {
+			return w.parked(row, questions)
+		}
+		after = w.stood
+	}
+}
+
+// stands waits until a run has ended or stands still since an event after a number, or
+// ctx ends. It reports the progress of the run to the client.
+func (w *wait) stands(sub *follow.Subscription, after int64) (journal.Run, error) {
+	for {
+		events, err := sub.Poll(w.ctx)
+		if err != nil {
+			return journal.Run{}, err
+		}
+		for i := range events {
+			w.take(&events[i])
+		}
+		if sub.More() {
+			continue
+		}
+		row, err := w.Options.Server.Standing(w.ctx, w.run)
+		if err != nil || w.stood > after && slices.Contains([]journal.State{journal.Parked, journal.Paused, journal.Ended}, row.State) {
+			return row, err
+		}
+		select {
+		case <-sub.Wake():
+		case <-w.ctx.Done():
+			return row, w.ctx.Err()
+		}
+	}
+}
+
+// take notes where the run stands after an event, and reports the event to a client
+// that asks for progress.
+func (w *wait) take(e *follow.Event) {
+	switch e.Data.(type) {
+	case event.RunParked, event.RunCompleted:
+		if e.Run == w.run {
+			w.stood = e.Seq
+		}
+	}
+	w.seen++
+	text := says(e.Data)
+	if token := w.req.Params.GetProgressToken(); token != nil && text != "" {
+		// A client that is gone ends the context as well.
+		_ = w.req.Session.NotifyProgress(w.ctx, &mcp.ProgressNotificationParams{ProgressToken: token, Progress: w.seen, Message: text})
+	}
+}
+
+// says is an event in a few words, empty for one that is no progress.
+func says(d event.Data) string {
+	switch d := d.(type) {
+	case event.ModelRequested:
+		return "asks " + d.Model
+	case event.ToolCall:
+		return "calls " + d.Tool
+	case event.ToolResult:
+		return d.Tool + " has ended"
+	case event.ToolPendingApproval:
+		return d.Tool + " waits for a decision"
+	case event.StepStarted:
+		return "begins the step " + d.Step
+	case event.ChildStarted:
+		return "starts run " + d.Child
+	}
+	return ""
+}
+
+// ended is the result of a run that has ended.
+func (s *Server) ended(ctx context.Context, row journal.Run) *mcp.CallToolResult {
+	var o event.Outcome
+	if err := json.Unmarshal(row.Outcome, &o); err != nil {
+		return failed(err)
+	}
+	r := textResult(o.FinalOutput, !o.OK)
+	if !o.OK {
+		text := fmt.Sprintf("Run %s has %s (%s).", row.ID, o.Status, o.Reason)
+		if o.Error != nil {
+			text += " " + o.Error.Message + "."
+		}
+		if o.LastOutput != "" {
+			text += "\n\nIts last words:\n" + o.LastOutput
+		}
+		r = textResult(text, true)
+	} else if value := s.structured(ctx, row, o); value != nil {
+		r.StructuredContent = value
+	}
+	r.Meta = s.meta(ctx, row.ID)
+	return r
+}
+
+// structured is the result of a run whose file has a schema for it, nil of others.
+func (s *Server) structured(ctx context.Context, row journal.Run, o event.Outcome) any {
+	offer := s.offerOf(row.Name)
+	if offer == nil || offer.tool.OutputSchema == nil {
+		return nil
+	}
+	var value map[string]any
+	for _, text := range [][]byte{o.Result, []byte(o.FinalOutput)} {
+		if json.Unmarshal(text, &value) == nil && value != nil {
+			return value
+		}
+	}
+	return nil
+}
+
+// parked is the result of a run that waits for a person.
+func (s *Server) parked(row journal.Run, questions []asked) *mcp.CallToolResult {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Run %s has not ended: it is %s (%s).\n", row.ID, row.State, row.Detail)
+	for _, q := range questions {
+		fmt.Fprintf(&b, "It asks: %s\n", q.text())
+		if q.message() {
+			fmt.Fprintf(&b, "Answer: %s runs input %s TEXT --resume\n", s.Command, row.ID)
+			continue
+		}
+		fmt.Fprintf(&b, "Approve: %s runs approve %s %s --resume\nReject: %s runs reject %s %s --reason WHY --resume\n", s.Command, row.ID, q.ID, s.Command, row.ID, q.ID)
+	}
+	if len(questions) == 0 {
+		fmt.Fprintf(&b, "%s runs show %s says what it waits for; %s runs resume %s continues it.\n", s.Command, row.ID, s.Command, row.ID)
+	}
+	fmt.Fprintf(&b, "The same call with the same %s in _meta gives the result of the run, and so does the resource pawl://runs/%s.", KeyMeta, row.ID)
+	r := textResult(b.String(), true)
+	r.Meta = s.meta(context.Background(), row.ID)
+	return r
+}
+
+// left is the result of a call that its client does not wait for any more. A client that
+// has cancelled the call parks or cancels the run; one that has gone leaves it.
+func (w *wait) left() *mcp.CallToolResult {
+	ctx := context.WithoutCancel(w.ctx)
+	if context.Cause(w.ctx) != context.Canceled { // the connection was lost
+		return textResult("The connection was lost. Run "+w.run+" goes on.", true)
+	}
+	r, err := w.stop(ctx, w.run)
+	if err != nil {
+		return failed(fmt.Errorf("the call was cancelled, and run %s goes on: %w", w.run, err))
+	}
+	return r
+}
+
+// stop parks or cancels a run whose call was cancelled.
+func (s *Server) stop(ctx context.Context, run string) (*mcp.CallToolResult, error) {
+	q := server.Request{Method: http.MethodPost, Path: "/v1/runs/" + run + "/pause"}
+	text := fmt.Sprintf("The call was cancelled. Run %s parks; '%s runs resume %s' or the same call with the same %s continues it.", run, s.Command, run, KeyMeta)
+	if s.OnCancel == Cancel {
+		q.Path, q.Body = "/v1/runs/"+run+"/cancel", map[string]string{"reason": "its MCP client cancelled the call"}
+		text = "The call was cancelled, and so is run " + run + "."
+	}
+	err := s.ask(ctx, q, nil)
+	if err != nil && !isProblem(err, "run-ended") && !isProblem(err, "run-stands-still") {
+		return nil, err
+	}
+	r := textResult(text, true)
+	r.Meta = s.meta(ctx, run)
+	return r, nil
+}
+
+// meta names a run, and its place in its trace.
+func (s *Server) meta(ctx context.Context, run string) mcp.Meta {
+	m := mcp.Meta{RunMeta: run}
+	if started, err := s.Options.Server.Started(ctx, run); err == nil && started.Trace.ID != "" {
+		m[traceMeta] = traceparent(started.Trace.ID, started.Trace.Span(run, ""))
+	}
+	return m
+}
