@@ -34,10 +34,10 @@ type serveFlags struct {
 	open, noAuth                    bool
 	// mcp speaks MCP beside the paths of the server; a call that is cancelled leaves its
 	// run as onCancel says.
-	mcp      bool
-	onCancel string
-	onOwnerDisconnect               string
-	maxBudget                       float64
+	mcp               bool
+	onCancel          string
+	onOwnerDisconnect string
+	maxBudget         float64
 }
 
 func (a *app) serveCommand() *cobra.Command {
