@@ -33,7 +33,7 @@ func newConversation(out io.Writer, s screen, pawl string) *conversation {
 // below is the conversation of a run that this one started.
 func (c *conversation) below() shownRun {
 	child := newConversation(c.out, c.screen, "")
-	child.indent, child.view.Below = c.indent+"    ", true
+	child.indent, child.view.Nested = c.indent+"    ", true
 	return child
 }
 

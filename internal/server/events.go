@@ -4,13 +4,11 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"fmt"
 	"mime"
 	"net/http"
 	"strconv"
 	"strings"
 
-	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine/follow"
 	"github.com/pawlrun/pawl/internal/server/agui"
 	"github.com/pawlrun/pawl/journal"
@@ -223,10 +221,9 @@ func (s *Server) eventPage(ctx context.Context, row journal.Run, after int64, li
 // shownEvent is an event as clients see it: with its pos, which is not among
 // the bytes that are stored.
 func shownEvent(rec journal.Record) (json.RawMessage, error) {
-	e, err := event.Decode(rec.Body)
+	e, err := decoded(rec)
 	if err != nil {
-		return nil, fmt.Errorf("server: run %s, event %d: %w", rec.Run, rec.Seq, err)
+		return nil, err
 	}
-	e.Pos = rec.Pos
 	return json.Marshal(e)
 }

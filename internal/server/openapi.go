@@ -16,6 +16,7 @@ import (
 	"github.com/pawlrun/pawl/internal/engine/control"
 	"github.com/pawlrun/pawl/internal/rules/access"
 	"github.com/pawlrun/pawl/internal/server/agui"
+	"github.com/pawlrun/pawl/internal/view"
 	"github.com/pawlrun/pawl/journal"
 )
 
@@ -121,7 +122,7 @@ func components() []component {
 		{reflect.TypeFor[refusal](), "Refusal"}, {reflect.TypeFor[journal.Run](), "Run"}, {reflect.TypeFor[listed](), "RunInList"},
 		{reflect.TypeFor[runnable](), "File"}, {reflect.TypeFor[said](), "Delivery"}, {reflect.TypeFor[shown](), "RunInFull"},
 		{reflect.TypeFor[branch](), "RunInTree"}, {reflect.TypeFor[liveJSON](), "LiveEvent"}, {reflect.TypeFor[snapshot](), "Snapshot"},
-		{reflect.TypeFor[agui.Event](), "AGUIEvent"},
+		{reflect.TypeFor[agui.Event](), "AGUIEvent"}, {reflect.TypeFor[view.Entry](), "Entry"}, {reflect.TypeFor[changedEntry](), "ChangedEntry"},
 	}
 }
 
@@ -269,7 +270,7 @@ func (w schemaWriter) describeAnswers(o operation, d *described) error {
 			}
 			if o.streams {
 				c.Content["text/event-stream"] = mediaType{&jsonschema.Schema{AnyOf: []*jsonschema.Schema{
-					w.known[reflect.TypeFor[eventJSON]()], w.known[reflect.TypeFor[liveJSON]()], w.known[reflect.TypeFor[snapshot]()], w.known[reflect.TypeFor[agui.Event]()],
+					w.known[reflect.TypeFor[eventJSON]()], w.known[reflect.TypeFor[liveJSON]()], w.known[reflect.TypeFor[snapshot]()], w.known[reflect.TypeFor[agui.Event]()], w.known[reflect.TypeFor[changedEntry]()],
 				}}}
 			}
 		}

@@ -42,6 +42,11 @@ func operations() []operation {
 			method: get, path: "/v1/runs/{id}/events", summary: "Gives the events of a run, as pages or as a stream", may: viewer, status: ok, service: serves((*Server).events),
 			streams: true, also: []int{http.StatusNoContent},
 		},
+		{
+			method: get, path: "/v1/runs/{id}/view", summary: "Gives what a run did, as pages of entries from the end or as a stream of those that change", may: viewer, status: ok,
+			service: serves((*Server).showView), streams: true, also: []int{http.StatusNoContent},
+		},
+		{method: get, path: "/v1/runs/{id}/view/{entry}", summary: "Gives one entry of a run with all that it tells", may: viewer, status: ok, service: serves((*Server).showEntry)},
 		{method: get, path: "/v1/runs/{id}/approvals", summary: "Lists the calls of a run, and of the runs below it, that wait for a decision", may: viewer, status: ok, service: serves((*Server).showApprovals)},
 		{method: get, path: "/v1/runs/{id}/tree", summary: "Lists a run and the runs below it, each before those that it started", may: viewer, status: ok, service: serves((*Server).tree)},
 		{method: get, path: "/v1/questions", summary: "Lists what all runs ask people: about calls, reviews and goals, those of the newest runs first", may: viewer, status: ok, service: serves((*Server).listQuestions)},

@@ -98,6 +98,7 @@ type Server struct {
 	page     *web.Page
 	// follower has the events of all runs for those who listen here.
 	follower *follow.Follower
+	views    views
 	sockets  *sockets
 	owners   *owners
 	metrics  *signals.Metrics

@@ -47,6 +47,9 @@ type stream struct {
 	// the first of all, and what the reader has, up to a pos, is not sent.
 	agui   *agui.Translator
 	behind int64
+	// entries sends the entries that events change in the place of the events, nil for
+	// the events.
+	entries *entryStream
 	// status is that of the answer, 0 for 200.
 	status int
 	out    sse
@@ -98,7 +101,7 @@ func (t *stream) begin(ctx context.Context) (err error) {
 // to come back.
 func (t *stream) serve(w http.ResponseWriter, r *http.Request) error {
 	s := t.server
-	if after := max(t.behind, t.query.After); t.first == nil && t.row.State == journal.Ended && after > 0 {
+	if after := max(t.behind, t.query.After); t.first == nil && (t.entries == nil || t.entries.whole == 0) && t.row.State == journal.Ended && after > 0 {
 		if seq, err := journal.SeqAfter(r.Context(), s.store, t.row, after); err != nil || seq >= t.row.Seq {
 			w.WriteHeader(http.StatusNoContent)
 			return err
@@ -132,13 +135,13 @@ func (t *stream) send(ctx context.Context, sub *follow.Subscription) error {
 	beat := time.NewTicker(heartbeat)
 	defer beat.Stop()
 	var written time.Time
-	over, err := t.sendFirst()
+	over, err := t.sendFirst(ctx)
 	for !over && err == nil {
 		events, err := sub.Poll(ctx)
 		if err != nil {
 			return err
 		}
-		if over, err = t.sendAll(follow.Coalesce(events)); over || err != nil {
+		if over, err = t.sendAll(ctx, follow.Coalesce(events)); over || err != nil {
 			return err
 		}
 		if len(events) > 0 {
@@ -164,7 +167,13 @@ func (t *stream) send(ctx context.Context, sub *follow.Subscription) error {
 }
 
 // sendFirst writes what the stream begins with, and reports whether that is all.
-func (t *stream) sendFirst() (over bool, err error) {
+func (t *stream) sendFirst(ctx context.Context) (over bool, err error) {
+	if t.entries != nil && t.entries.whole > 0 {
+		if err := t.entries.flush(ctx, &t.out, []string{t.row.ID}, t.entries.whole); err != nil {
+			return false, err
+		}
+		return t.entries.over, t.out.flush()
+	}
 	if t.first == nil {
 		return false, nil
 	}
@@ -179,13 +188,19 @@ func (t *stream) sendFirst() (over bool, err error) {
 }
 
 // sendAll writes events, and reports whether the run has ended with them.
-func (t *stream) sendAll(events []follow.Event) (over bool, err error) {
+func (t *stream) sendAll(ctx context.Context, events []follow.Event) (over bool, err error) {
+	if t.entries != nil && len(events) > 0 {
+		if err := t.entries.add(ctx, &t.out, events); err != nil {
+			return false, err
+		}
+		return slices.ContainsFunc(events, t.isLast), t.out.flush()
+	}
 	for i := range events {
 		e := &events[i]
 		if e.Seq > 0 && e.Seq <= t.has[e.Run] {
 			continue
 		}
-		over = e.Run == t.row.ID && e.Type() == event.TypeRunCompleted
+		over = t.isLast(*e)
 		if err := t.add(e); err != nil {
 			return false, err
 		}
@@ -197,6 +212,11 @@ func (t *stream) sendAll(events []follow.Event) (over bool, err error) {
 		return over, nil
 	}
 	return over, t.out.flush()
+}
+
+// isLast reports whether an event is the last of the run.
+func (t *stream) isLast(e follow.Event) bool {
+	return e.Run == t.row.ID && e.Type() == event.TypeRunCompleted
 }
 
 // add adds an event to what is written. What is not needed any more is given up

@@ -300,7 +300,7 @@ func (v *View) step(e *event.Event, id string) *Entry {
 		if v.Steps.Ledger != nil && above(id) == "" {
 			return nil
 		}
-		n := v.begin(e, Step, v.step(e, v.below(id)), firstLine(id, 100))
+		n := v.begin(e, Step, v.step(e, v.within(id)), firstLine(id, 100))
 		n.Ref, v.steps[id] = id, n
 		return n
 	}
@@ -309,8 +309,8 @@ func (v *View) step(e *event.Event, id string) *Entry {
 	return n
 }
 
-// below is the step or the pass that a step stands in, "" for one of the run's own plan.
-func (v *View) below(id string) string {
+// within is the step or the pass that a step stands in, "" for one of the run's own plan.
+func (v *View) within(id string) string {
 	for id = above(id); id != ""; id = above(id) {
 		if loop, _ := v.pass(id); loop != nil || v.Steps.byID[id] != nil || v.steps[id] != nil {
 			return id

@@ -122,7 +122,7 @@ func (v *View) ended(o event.Outcome) []Part {
 		parts = append(parts, prose("answer:", o.FinalOutput))
 	}
 	end := Ended(o)
-	if v.Below {
+	if v.Nested {
 		end = end[:1]
 	}
 	return append(parts, end...)

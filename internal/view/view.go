@@ -8,7 +8,9 @@
 package view
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -88,40 +90,72 @@ type Told struct {
 
 // View is a fold of the events of one run. The zero value is ready to use.
 type View struct {
-	// Refused names the settings that this machine cannot hold, nil for none. Below says
+	// Refused names the settings that this machine cannot hold, nil for none. Nested says
 	// that the run is read below the one that started it.
 	Refused func(tier string) []string
-	Below   bool
+	Nested  bool
 	// Steps are those of a workflow.
 	Steps Steps
 
 	entries []*Entry
 	byID    map[string]*Entry
+	below   map[string][]*Entry
 	events  map[string][]int64
 	// kept is what events tell of steps, which later events change the wording of.
 	kept map[int64][]Part
-	// calls, asked, runs and steps are entries by the ids of their calls, questions, runs
-	// and steps; those of passes are the step's with the pass behind it.
-	calls, asked, runs, steps map[string]*Entry
-	cycle                     *Entry
+	index
+	cycle *Entry
+	// atLimit is the limit that the run has parked at.
+	atLimit *Limit
 	// waiting are the questions that keep the cycle waiting, and parked the runs that wait.
 	waiting map[string]bool
 	parked  []*Entry
 	// last is the last text of the model.
-	last    string
-	changed []*Entry
-}
-
-// Seq is the number of the last event that changed an entry of the view, 0 for none.
-func (v *View) Seq() (seq int64) {
-	for _, n := range v.entries {
-		seq = max(seq, n.Seq)
-	}
-	return seq
+	last string
+	// changes are all changes of entries, in the order of the events.
+	changes []change
 }
 
 // Entries are all entries, in the order in which they began. They are the view's own.
 func (v *View) Entries() []*Entry { return v.entries }
+
+// Below are the entries whose parent is that one, in the order in which they began; of ""
+// those that have none.
+func (v *View) Below(parent string) []*Entry { return v.below[parent] }
+
+// Since are the entries that events after that number changed, in the order of their last
+// change.
+func (v *View) Since(seq int64) []*Entry {
+	i, _ := slices.BinarySearchFunc(v.changes, seq+1, func(c change, seq int64) int { return cmp.Compare(c.seq, seq) })
+	var changed []*Entry
+	for _, c := range v.changes[i:] {
+		if c.entry.Seq == c.seq { // a later event has not changed it again
+			changed = append(changed, c.entry)
+		}
+	}
+	return changed
+}
+
+// index has entries by the ids of their calls, questions, runs and steps; those of passes
+// are the step's with the pass behind it.
+type index struct{ calls, asked, runs, steps map[string]*Entry }
+
+// Limit is a limit at which a run has parked, with the run whose limit it is and the value
+// that lets the run go on.
+type Limit struct {
+	Run     string  `json:"run"`
+	Setting string  `json:"setting"`
+	AtLeast float64 `json:"atLeast,omitempty"`
+}
+
+// AtLimit is the limit at which the run has parked, nil for none.
+func (v *View) AtLimit() *Limit { return v.atLimit }
+
+// change says that an event changed an entry.
+type change struct {
+	seq   int64
+	entry *Entry
+}
 
 // Entry is an entry by its id, nil for none.
 func (v *View) Entry(id string) *Entry { return v.byID[id] }
@@ -132,13 +166,14 @@ func (v *View) Events(id string) []int64 { return v.events[id] }
 // Add folds the run's next event. Live events change nothing.
 func (v *View) Add(e *event.Event) Told {
 	if v.byID == nil {
-		v.byID, v.events, v.kept = map[string]*Entry{}, map[string][]int64{}, map[int64][]Part{}
-		v.calls, v.asked, v.runs, v.steps = map[string]*Entry{}, map[string]*Entry{}, map[string]*Entry{}, map[string]*Entry{}
+		v.byID, v.below, v.events, v.kept = map[string]*Entry{}, map[string][]*Entry{}, map[string][]int64{}, map[int64][]Part{}
+		v.index = index{map[string]*Entry{}, map[string]*Entry{}, map[string]*Entry{}, map[string]*Entry{}}
 		v.waiting = map[string]bool{}
 	}
-	v.changed = nil
+	before := len(v.changes)
 	v.Steps.Add(e)
 	at := v.place(e)
+	v.limit(e)
 	steps := v.Steps.Told(e)
 	if len(steps) > 0 {
 		v.kept[e.Seq] = steps
@@ -157,7 +192,26 @@ func (v *View) Add(e *event.Event) Told {
 	if _, ended := e.Data.(event.RunCompleted); ended {
 		v.close(e)
 	}
-	return Told{Entry: at, Parts: parts, Changed: v.changed}
+	told := Told{Entry: at, Parts: parts}
+	for _, c := range v.changes[before:] {
+		told.Changed = append(told.Changed, c.entry)
+	}
+	return told
+}
+
+// limit follows the limit that the run has parked at.
+func (v *View) limit(e *event.Event) {
+	switch d := e.Data.(type) {
+	case event.RunParked:
+		switch {
+		case d.ParentLimit != "":
+			v.atLimit = &Limit{cmp.Or(d.LimitRun, e.Parent, e.Run), d.ParentLimit, d.AtLeast}
+		case d.Limit != "":
+			v.atLimit = &Limit{e.Run, d.Limit, d.AtLeast}
+		}
+	case event.RunResumed, event.BudgetRaised, event.RunCompleted:
+		v.atLimit = nil
+	}
 }
 
 // begin adds an entry.
@@ -177,6 +231,7 @@ func (v *View) begin(e *event.Event, kind Kind, above *Entry, name string) *Entr
 	}
 	v.byID[id] = entry
 	v.entries = append(v.entries, entry)
+	v.below[entry.Parent] = append(v.below[entry.Parent], entry)
 	v.touch(entry, e)
 	return entry
 }
@@ -185,7 +240,7 @@ func (v *View) begin(e *event.Event, kind Kind, above *Entry, name string) *Entr
 func (v *View) touch(n *Entry, e *event.Event) {
 	if n.Seq != e.Seq {
 		n.Seq = e.Seq
-		v.changed = append(v.changed, n)
+		v.changes = append(v.changes, change{e.Seq, n})
 	}
 }
 

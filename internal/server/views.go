@@ -1,0 +1,306 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/engine/follow"
+	"github.com/pawlrun/pawl/internal/view"
+	"github.com/pawlrun/pawl/journal"
+)
+
+// views holds the views of the runs that were read last, so that a reader who comes back
+// costs the events that are new.
+type views struct {
+	mu   sync.Mutex
+	last []*foldedRun
+}
+
+// keptViews is how many there are. A view takes memory for its events and not for texts.
+const keptViews = 32
+
+// foldedRun is the view of one run, up to an event.
+type foldedRun struct {
+	run string
+	mu  sync.Mutex
+	view.View
+	// seq is the number and pos the place of the last event that was added, and ended says
+	// that it is the last of the run.
+	seq, pos int64
+	ended    bool
+}
+
+// of is the view of a run, which the caller locks.
+func (v *views) of(run string) *foldedRun {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	i := slices.IndexFunc(v.last, func(f *foldedRun) bool { return f.run == run })
+	f := &foldedRun{run: run}
+	if i >= 0 {
+		f = v.last[i]
+		v.last = slices.Delete(v.last, i, i+1)
+	}
+	v.last = append(v.last, f)
+	if over := len(v.last) - keptViews; over > 0 {
+		v.last = slices.Delete(v.last, 0, over)
+	}
+	return f
+}
+
+// read adds what the journal has beyond what was added.
+func (f *foldedRun) read(ctx context.Context, store journal.Store) error {
+	const atOnce = 500
+	for {
+		records, err := store.Records(ctx, f.run, f.seq, atOnce)
+		if err != nil {
+			return err
+		}
+		for _, rec := range records {
+			e, err := decoded(rec)
+			if err != nil {
+				return err
+			}
+			f.Add(e)
+			f.seq, f.pos, f.ended = rec.Seq, rec.Pos, e.Type() == event.TypeRunCompleted
+		}
+		if len(records) < atOnce {
+			return nil
+		}
+	}
+}
+
+func decoded(rec journal.Record) (*event.Event, error) {
+	e, err := event.Decode(rec.Body)
+	if err != nil {
+		return nil, fmt.Errorf("server: run %s, event %d: %w", rec.Run, rec.Seq, err)
+	}
+	e.Pos = rec.Pos
+	return e, nil
+}
+
+// viewQuery is which entries of a run are wanted.
+type viewQuery struct {
+	Limit  size   `json:"limit,omitempty" jsonschema:"how many entries a page has at most"`
+	Before string `json:"before,omitempty" jsonschema:"the entry before which the page ends, which is the before of the page behind it; without it the page has the last entries"`
+	Parent string `json:"parent,omitempty" jsonschema:"the entry below which they stand; without it they are those that stand below none"`
+	Tree   bool   `json:"tree,omitempty" jsonschema:"in a stream, also the entries of all runs below it"`
+	Deltas bool   `json:"deltas,omitempty" jsonschema:"in a stream, also live events, of runs that this server drives"`
+}
+
+// entriesPage is a page of entries, read from the end.
+type entriesPage struct {
+	Items []view.Entry `json:"items"`
+	// Before is for the page before this one, empty where it is the first.
+	Before string `json:"before,omitempty"`
+	// Earlier counts the entries before this page.
+	Earlier int `json:"earlier,omitempty"`
+	// Pos is the place behind which a stream tells what changes.
+	Pos int64 `json:"pos"`
+	// Limit is what the run has parked at, nil for nothing.
+	Limit *view.Limit `json:"limit,omitempty"`
+}
+
+// changedEntry is an entry that is not as it was, of a run of the tree.
+type changedEntry struct {
+	Run   string     `json:"run"`
+	Entry view.Entry `json:"entry"`
+}
+
+// showView gives the entries of a run, as pages from the end or, for
+// text/event-stream, as a stream of those that change.
+func (s *Server) showView(a *asked[viewQuery, none]) (entriesPage, error) {
+	row, err := s.find(a.Request)
+	if err != nil {
+		return entriesPage{}, err
+	}
+	if wantsStream(a.Request) {
+		return entriesPage{}, s.streamView(a, row)
+	}
+	if a.query.Tree || a.query.Deltas {
+		return entriesPage{}, kindQuery.problem("send the header Accept: text/event-stream, or leave it out", "tree and deltas are for streams, and this asks for a page")
+	}
+	f := s.views.of(row.ID)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.read(a.Context(), s.store); err != nil {
+		return entriesPage{}, err
+	}
+	if p := a.query.Parent; p != "" && f.Entry(p) == nil {
+		return entriesPage{}, noSuchEntry(p)
+	}
+	all := f.Below(a.query.Parent)
+	end := len(all)
+	if b := a.query.Before; b != "" {
+		if end = slices.IndexFunc(all, func(n *view.Entry) bool { return n.ID == b }); end < 0 {
+			return entriesPage{}, noSuchEntry(b)
+		}
+	}
+	begin := max(end-paging{Limit: a.query.Limit}.limit(), 0)
+	page := entriesPage{Items: []view.Entry{}, Pos: f.pos, Limit: f.AtLimit(), Earlier: begin}
+	for _, n := range all[begin:end] {
+		page.Items = append(page.Items, *n)
+	}
+	if begin > 0 {
+		page.Before = all[begin].ID
+	}
+	return page, nil
+}
+
+func noSuchEntry(id string) *Problem {
+	return kindNotFound.problem("list the entries at /v1/runs/{id}/view", "the run has no entry %q there", id)
+}
+
+// entryBody is an entry with all that it tells.
+type entryBody struct {
+	Entry view.Entry  `json:"entry"`
+	Parts []view.Part `json:"parts"`
+}
+
+// showEntry gives one entry of a run with its body.
+func (s *Server) showEntry(a *asked[none, none]) (entryBody, error) {
+	row, err := s.find(a.Request)
+	if err != nil {
+		return entryBody{}, err
+	}
+	f := s.views.of(row.ID)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.read(a.Context(), s.store); err != nil {
+		return entryBody{}, err
+	}
+	n := f.Entry(a.PathValue("entry"))
+	if n == nil {
+		return entryBody{}, noSuchEntry(a.PathValue("entry"))
+	}
+	body := entryBody{Entry: *n, Parts: []view.Part{}}
+	for _, seq := range f.Events(n.ID) {
+		records, err := s.store.Records(a.Context(), row.ID, seq-1, 1)
+		if err != nil || len(records) == 0 {
+			return entryBody{}, err
+		}
+		e, err := decoded(records[0])
+		if err != nil {
+			return entryBody{}, err
+		}
+		body.Parts = append(body.Parts, f.Body(e)...)
+	}
+	return body, nil
+}
+
+// streamView sends the entries that change, until the run has ended or the reader has
+// gone: all of the run where no place is given, else those that events behind it change.
+func (s *Server) streamView(a *asked[viewQuery, none], row journal.Run) error {
+	after, err := placeOf(a.Header.Get("Last-Event-ID"))
+	if err == nil {
+		err = s.happened(a.Context(), after)
+	}
+	if err != nil {
+		return err
+	}
+	t := s.streamOf(row, after, watching{Tree: a.query.Tree, Deltas: a.query.Deltas})
+	t.entries = &entryStream{server: s, root: row.ID, sent: map[string]int64{}}
+	if err := t.entries.begin(a.Context(), t, after); err != nil {
+		return err
+	}
+	if err := t.serve(a.w, a.Request); err != nil {
+		return err
+	}
+	return errAnswered
+}
+
+// entryStream turns the events of a stream into the entries that they change.
+type entryStream struct {
+	server *Server
+	root   string
+	// sent is the number of the event of each run up to which the reader has entries.
+	sent map[string]int64
+	// whole is the place of the entries that the stream begins with, 0 where it goes on
+	// behind a place, and over says that nothing comes after them.
+	whole int64
+	over  bool
+}
+
+// begin has the stream begin behind a place of the run, or with the whole of it.
+func (w *entryStream) begin(ctx context.Context, t *stream, after int64) (err error) {
+	if after > 0 {
+		w.sent[w.root], err = journal.SeqAfter(ctx, w.server.store, t.row, after)
+		return err
+	}
+	f := w.server.views.of(w.root)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.read(ctx, w.server.store); err != nil {
+		return err
+	}
+	t.query.After, w.whole, w.over = f.pos, f.pos, f.ended
+	return nil
+}
+
+// add writes what events change. The last of it has the place of the last event.
+func (w *entryStream) add(ctx context.Context, out *sse, events []follow.Event) error {
+	changed := map[string]bool{}
+	var runs []string
+	pos := int64(0)
+	for i := range events {
+		e := &events[i]
+		switch kind := e.Type(); {
+		case e.Seq > 0:
+			pos = e.Pos
+			if !changed[e.Run] {
+				changed[e.Run], runs = true, append(runs, e.Run)
+				if _, known := w.sent[e.Run]; !known {
+					w.sent[e.Run] = e.Seq - 1
+				}
+			}
+		case kind == event.TypeText, kind == event.TypeReasoning, kind == event.TypeTextReset:
+			if err := w.flush(ctx, out, runs, pos); err != nil {
+				return err
+			}
+			runs, pos = nil, 0
+			clear(changed)
+			body, err := e.JSON()
+			if err != nil {
+				return err
+			}
+			if err := out.add(0, string(kind), body); err != nil {
+				return err
+			}
+		}
+	}
+	return w.flush(ctx, out, runs, pos)
+}
+
+func (w *entryStream) flush(ctx context.Context, out *sse, runs []string, pos int64) error {
+	var changed []changedEntry
+	for _, run := range runs {
+		f := w.server.views.of(run)
+		f.mu.Lock()
+		err := f.read(ctx, w.server.store)
+		for _, n := range f.Since(w.sent[run]) {
+			changed = append(changed, changedEntry{run, *n})
+		}
+		w.sent[run] = f.seq
+		f.mu.Unlock()
+		if err != nil {
+			return err
+		}
+	}
+	for i, c := range changed {
+		body, err := json.Marshal(c)
+		if err != nil {
+			return err
+		}
+		at := int64(0)
+		if i == len(changed)-1 {
+			at = pos
+		}
+		if err := out.add(at, "entry", body); err != nil {
+			return err
+		}
+	}
+	return nil
+}
