@@ -1,0 +1,229 @@
+package architecture
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// bannedWords make a sentence hard to read: they hide the subject, or use a verb of
+// speech for data.
+var bannedWords = regexp.MustCompile(`(?i)\b(nobody|somebody|whoever|(?:is|are|was) told|is heard|is said|is brought|taken out)\b`)
+
+// notYetClean lists the directories whose Go files still contain banned words. It may
+// only shrink: the test fails when a directory in it is clean.
+var notYetClean = []string{
+	"",
+	"budget",
+	"event",
+	"examples/support-desk",
+	"hook",
+	"hook/command",
+	"internal/cli",
+	"internal/engine",
+	"internal/engine/control",
+	"internal/engine/drive",
+	"internal/engine/follow",
+	"internal/engine/replay",
+	"internal/figures",
+	"internal/files/assembly",
+	"internal/files/kinds",
+	"internal/files/launch",
+	"internal/files/spec",
+	"internal/host/attach",
+	"internal/host/egress",
+	"internal/host/resolve",
+	"internal/host/sandbox",
+	"internal/host/secret",
+	"internal/host/tokens",
+	"internal/host/worktree",
+	"internal/loopbench/lean",
+	"internal/machine",
+	"internal/machine/agent",
+	"internal/machine/flow",
+	"internal/machine/goal",
+	"internal/machine/process",
+	"internal/machine/refine",
+	"internal/machine/tree",
+	"internal/mutate",
+	"internal/rules/access",
+	"internal/rules/compact",
+	"internal/rules/eval",
+	"internal/rules/fence",
+	"internal/rules/history",
+	"internal/rules/plan",
+	"internal/rules/policy",
+	"internal/rules/question",
+	"internal/server",
+	"internal/server/agui",
+	"internal/server/socketio/session",
+	"internal/signals",
+	"internal/view",
+	"journal",
+	"journal/journaltest",
+	"journal/memory",
+	"journal/sqlite",
+	"llm",
+	"llm/anthropic",
+	"llm/conform",
+	"llm/gemini",
+	"llm/internal/wire",
+	"llm/openai",
+	"llm/openaichat",
+	"llm/replay",
+	"llm/scripted",
+	"llm/transport",
+	"models",
+	"stop",
+	"tool",
+	"tool/external",
+	"tool/fs",
+	"tool/shell",
+	"tool/web",
+}
+
+// keptTexts are string literals that contain banned words and cannot change, each with
+// the reason. A text that no clean directory contains must be deleted from the table.
+var keptTexts = map[string]string{}
+
+const (
+	inJournals = "journals of earlier versions contain it, and a replay compares the text"
+	inPrompts  = "it is part of a prompt, and a changed prompt invalidates the providers' caches of runs that continue"
+)
+
+func TestTheCodeUsesPlainWords(t *testing.T) {
+	found, kept := map[string][]string{}, map[string]bool{}
+	files := 0
+	err := filepath.WalkDir("../..", func(path string, e fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case e.IsDir() && (e.Name() == "testdata" || e.Name() == "vendor" || e.Name() == "node_modules"):
+			return filepath.SkipDir
+		case !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go"):
+			return nil
+		}
+		files++
+		src, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		dir, err := filepath.Rel("../..", filepath.Dir(path))
+		if err != nil {
+			return err
+		}
+		dir = strings.TrimPrefix(filepath.ToSlash(dir), ".")
+		words, err := bannedIn(path, src, func(text string) bool {
+			kept[text] = kept[text] || keptTexts[text] != "" && !slices.Contains(notYetClean, dir)
+			return keptTexts[text] != ""
+		})
+		found[dir] = append(found[dir], words...)
+		return err
+	})
+	if err != nil || files < 500 {
+		t.Fatalf("read %d files: %v", files, err)
+	}
+	for dir, words := range found {
+		if !slices.Contains(notYetClean, dir) && len(words) > 0 {
+			t.Errorf("use plain words (docs/glossary.md):\n%s", strings.Join(words, "\n"))
+		}
+	}
+	for _, dir := range notYetClean {
+		if len(found[dir]) == 0 {
+			t.Errorf("%q contains no banned word: delete it from notYetClean", dir)
+		}
+	}
+	for text := range keptTexts {
+		if !kept[text] {
+			t.Errorf("no clean directory contains the text %q: delete it from keptTexts", text)
+		}
+	}
+}
+
+// bannedIn returns the position and text of each comment, string literal and identifier
+// of a file that contains a banned word. It skips the string literals that keep accepts.
+func bannedIn(path string, src []byte, keep func(text string) bool) ([]string, error) {
+	set := token.NewFileSet()
+	file, err := parser.ParseFile(set, path, src, parser.ParseComments|parser.SkipObjectResolution)
+	if err != nil {
+		return nil, err
+	}
+	var found []string
+	check := func(pos token.Pos, text string) {
+		if words := bannedWords.FindAllString(text, -1); words != nil {
+			found = append(found, set.Position(pos).String()+": "+strings.Join(words, ", "))
+		}
+	}
+	for _, group := range file.Comments {
+		// A phrase may be broken over two lines of a comment.
+		check(group.Pos(), strings.Join(strings.Fields(group.Text()), " "))
+	}
+	ast.Inspect(file, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.Ident:
+			check(n.Pos(), camelWord.ReplaceAllString(n.Name, " $0"))
+		case *ast.BasicLit:
+			if text, err := strconv.Unquote(n.Value); n.Kind == token.STRING && err == nil && !keep(text) {
+				check(n.Pos(), text)
+			}
+		}
+		return true
+	})
+	return found, nil
+}
+
+// camelWord matches each word of an identifier after the first.
+var camelWord = regexp.MustCompile(`[A-Z]+[a-z0-9]*`)
+
+func TestBannedWordsAreFoundInEachPlace(t *testing.T) {
+	for _, tt := range []struct {
+		name, src string
+		want      int
+	}{
+		{"comment", "// It is\n// told.\npackage p", 1},
+		{"second comment", "package p\n\n// A.\nvar a int // Nobody reads a.", 1},
+		{"string", "package p\nvar a = \"ask somebody\"", 1},
+		{"kept string", "package p\nvar a = \"nobody decided\"", 0},
+		{"identifier", "package p\nfunc refusalHarmsNobody() {}", 1},
+		{"two places", "package p\n\n// Whoever asks.\nfunc isTold() {}", 2},
+		{"parts of words", "package p\n\n// The antibody is saidly.\nvar island, itold int", 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			found, err := bannedIn("p.go", []byte(tt.src), func(text string) bool { return text == "nobody decided" })
+			if err != nil || len(found) != tt.want {
+				t.Errorf("found %v, %v; want %d", found, err, tt.want)
+			}
+		})
+	}
+}
+
+// TestTheGlossaryHasOneLineForEachWord keeps the glossary sorted, free of duplicates and
+// short.
+func TestTheGlossaryHasOneLineForEachWord(t *testing.T) {
+	page, err := os.ReadFile("../../docs/glossary.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if words := bannedWords.FindAllString(string(page), -1); words != nil {
+		t.Errorf("docs/glossary.md contains %v", words)
+	}
+	var words []string
+	for _, row := range regexp.MustCompile(`(?m)^\| \*\*(.+?)\*\* \| \S.* \|$`).FindAllStringSubmatch(string(page), -1) {
+		words = append(words, row[1])
+	}
+	rows := strings.Count(string(page), "\n|") - 2 // the head and the line below it
+	if len(words) < 40 || len(words) != rows {
+		t.Errorf("docs/glossary.md has %d words in %d rows", len(words), rows)
+	}
+	if !slices.IsSorted(words) || len(slices.Compact(slices.Clone(words))) != len(words) {
+		t.Errorf("the words of docs/glossary.md are not in order: %v", words)
+	}
+}
