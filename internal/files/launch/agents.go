@@ -22,13 +22,13 @@ import (
 	"github.com/pawlrun/pawl/tool/web"
 )
 
-// maxAgentFiles bounds the files of agents that one run may offer, itself and
-// through others: each is pinned in its first event.
+// maxAgentFiles bounds the agent files that one run may offer, directly and through
+// other agents. Each file is pinned in the run's first event.
 const maxAgentFiles = 100
 
-// gather reads the files of the agents that a run may start, itself and through
-// others, with all that they take from other files. They are pinned: whatever
-// becomes of the files, the run starts what was there when it began.
+// gather reads the files of the agents that a run may start, directly and through
+// other agents, with everything they include. The texts are pinned, so later
+// changes to the files do not affect the run.
 func (o *Options) gather(a *spec.Agent) error {
 	files := map[string]string{}
 	if err := o.gatherFrom(a, files); err != nil {
@@ -67,8 +67,8 @@ func (o *Options) gatherFrom(a *spec.Agent, files map[string]string) error {
 	return nil
 }
 
-// offered is the agent of a file as it is now, in a run that begins. What it offers
-// itself is looked at by whoever asks.
+// offered reads the current file of an agent for a run that is starting. The caller
+// checks the agents that it offers in turn.
 func (o Options) offered(source string) (*spec.Agent, error) {
 	rules := o.checks()
 	rules.CheckAgent = nil
@@ -82,7 +82,7 @@ func (o Options) offered(source string) (*spec.Agent, error) {
 	return a, nil
 }
 
-// pinnedAgent is the agent of a file as it was pinned.
+// pinnedAgent returns the agent of a file as the run's first event pinned it.
 func (o Options) pinnedAgent(source string) (*spec.Agent, error) {
 	return o.tree.agents.of(source, func() (*spec.Agent, error) {
 		a, err := spec.ParseAgent(source, []byte(o.tree.files[source]), o.checks())
@@ -93,16 +93,16 @@ func (o Options) pinnedAgent(source string) (*spec.Agent, error) {
 	})
 }
 
-// checkOffered says what is wrong with an agent file that is offered, and with
-// those that it offers.
-func (o Options) checkOffered(looked map[string]bool) func(source string) error {
+// checkOffered returns a function that reports the problems of an offered agent
+// file and of the files that it offers.
+func (o Options) checkOffered(checked map[string]bool) func(source string) error {
 	return func(source string) error {
-		if o.tree.pinned(source) || looked[source] {
+		if o.tree.pinned(source) || checked[source] {
 			return nil
 		}
-		looked[source] = true
+		checked[source] = true
 		rules := o.checks()
-		rules.CheckAgent = o.checkOffered(looked)
+		rules.CheckAgent = o.checkOffered(checked)
 		_, _, err := spec.ReadAgent(source, rules)
 		if problems, ok := errors.AsType[spec.Errors](err); ok && len(problems) > 0 {
 			return errors.New(problems[0].String())
@@ -111,14 +111,14 @@ func (o Options) checkOffered(looked map[string]bool) func(source string) error 
 	}
 }
 
-// pinAgents puts the files that were gathered into a run's first event.
+// pinAgents records the gathered files in a run's first event.
 func (o Options) pinAgents(started *event.RunStarted) {
 	for _, source := range slices.Sorted(maps.Keys(o.tree.files)) {
 		started.Agents = append(started.Agents, event.AgentFile{Source: source, Spec: o.tree.files[source]})
 	}
 }
 
-// pinnedAgents are those of a run's first event.
+// pinnedAgents returns the agent files that a run's first event pinned.
 func pinnedAgents(started event.RunStarted) map[string]string {
 	files := map[string]string{}
 	for _, f := range started.Agents {
@@ -127,7 +127,7 @@ func pinnedAgents(started event.RunStarted) map[string]string {
 	return files
 }
 
-// offers are the agents that a run may start.
+// offers returns the agents that a run may start.
 func (o Options) offers(a *spec.Agent) ([]assembly.Agent, error) {
 	var agents []assembly.Agent
 	for _, t := range a.Offers() {
@@ -153,8 +153,8 @@ func (o Options) offers(a *spec.Agent) ([]assembly.Agent, error) {
 	return agents, nil
 }
 
-// besideOthers reports whether calls of an agent run beside others: where the file says
-// so, and without its word where the agent can change no file that others see.
+// besideOthers reports whether calls of an agent run in parallel. The file decides;
+// without a setting they do if the agent cannot change files that other runs see.
 func (o Options) besideOthers(t spec.AgentTool, source string) (bool, error) {
 	if t.Concurrent != nil || t.Apart() {
 		return t.Concurrent == nil || *t.Concurrent, nil
@@ -163,8 +163,8 @@ func (o Options) besideOthers(t spec.AgentTool, source string) (bool, error) {
 	return !writes, err
 }
 
-// below are the options of a run that this one starts: its limits are those of its
-// own file, and what bounds the tree in money and time is the root's.
+// below returns the options of a child run. Its limits come from its own file; the
+// limits in money and time are the root's.
 func (o Options) below(t spec.AgentTool) Options {
 	o.BudgetUSD, o.NoBudget, o.MaxDepth, o.Limits, o.forAgents = nil, false, 0, o.forAgents, nil
 	o.Attachments, o.Vars, o.hookPins, o.commandPins, o.started = nil, nil, nil, nil, true
@@ -197,7 +197,7 @@ func (o Options) child(source string) assembly.Agent {
 	}
 }
 
-// dressed is the environment of a run that another one starts.
+// dressed applies Options.Dress to the environment of a child run.
 func (o Options) dressed(env engine.Env) engine.Env {
 	if o.Dress != nil {
 		o.Dress(&env)
@@ -205,7 +205,7 @@ func (o Options) dressed(env engine.Env) engine.Env {
 	return env
 }
 
-// pinnedFile reads a file that was pinned, without holding it to anything.
+// pinnedFile parses a pinned file without checking it.
 func (o Options) pinnedFile(source string) (*spec.Agent, error) {
 	return o.tree.read.of(source, func() (*spec.Agent, error) {
 		a, err := spec.Restore(source, []byte(o.tree.files[source]))
@@ -216,13 +216,13 @@ func (o Options) pinnedFile(source string) (*spec.Agent, error) {
 	})
 }
 
-// declaredOf is [Options.declared] of an agent that is offered.
+// declaredOf is [Options.declared] for an offered agent.
 func (o Options) declaredOf(source string) (*tool.Set, error) {
 	return o.tree.tools.of(source, func() (*tool.Set, error) { return o.declared(source, map[string]bool{}) })
 }
 
-// declared are the tools of an agent as they are declared, of no workspace, but for
-// those that its own file hides from it.
+// declared returns an agent's tools as declared, without a workspace and without
+// the tools that its own file hides.
 func (o Options) declared(source string, on map[string]bool) (*tool.Set, error) {
 	a, err := o.pinnedFile(source)
 	if err != nil {
@@ -245,7 +245,7 @@ func (o Options) declared(source string, on map[string]bool) (*tool.Set, error) 
 		if err != nil {
 			return nil, fmt.Errorf("launch: %w", err)
 		}
-		if on[below] { // what that one can do is counted where it was begun with
+		if on[below] { // the chain already counts this agent
 			all = append(all, tool.ForAgent(t.Name, t.Description, &tool.Set{}))
 			continue
 		}
@@ -258,8 +258,8 @@ func (o Options) declared(source string, on map[string]bool) (*tool.Set, error) 
 	return tool.NewSet(all...)
 }
 
-// usable are tools as the file of their agent lets it use them: not those that are
-// hidden from it, and without a way out where the file has no network.
+// usable returns the tools that an agent's file lets it use: without hidden tools,
+// and without tools that reach the network if the file allows no network.
 func (o Options) usable(a *spec.Agent, all []tool.Tool) []tool.Tool {
 	r := rules(a, o)
 	all = slices.DeleteFunc(all, func(t tool.Tool) bool {
@@ -278,8 +278,7 @@ func (o Options) usable(a *spec.Agent, all []tool.Tool) []tool.Tool {
 	return all
 }
 
-// writes reports whether an agent that was pinned, or one that it offers, can change a
-// file.
+// writes reports whether a pinned agent, or one that it offers, can change a file.
 func (o Options) writes(source string, on map[string]bool) (bool, error) {
 	a, err := o.pinnedFile(source)
 	if err != nil || on[source] {
@@ -306,7 +305,7 @@ func (o Options) writes(source string, on map[string]bool) (bool, error) {
 	return false, nil
 }
 
-// unknownTool stands for what may bring in and carry out anything.
+// unknownTool returns a tool that is assumed to bring in and send out anything.
 func unknownTool(name string) tool.Tool {
 	t := tool.ForAgent(name, name, nil)
 	t.ReadOnly, t.Concurrent = false, false
@@ -314,8 +313,8 @@ func unknownTool(name string) tool.Tool {
 	return t
 }
 
-// secretsBelow are those of a file and of all that it offers. A tool of one agent
-// may come upon what another one keeps secret.
+// secretsBelow returns the secrets of a file and of every agent that it offers,
+// because a tool of one agent may find a secret of another.
 func (o Options) secretsBelow(source string, seen map[string]bool) ([]secret.Secret, error) {
 	if seen[source] {
 		return nil, nil
@@ -350,12 +349,13 @@ func (o Options) secretsOffered(a *spec.Agent, seen map[string]bool) ([]secret.S
 	return all, nil
 }
 
-// secretsOf are those of a file, whose source is empty for the first of the tree.
+// secretsOf returns the secrets of a file. The source of the tree's first file is
+// empty.
 func (o Options) secretsOf(source string, a *spec.Agent) ([]secret.Secret, error) {
 	return o.tree.secrets.of(source, func() ([]secret.Secret, error) { return secrets(a, o) })
 }
 
-// targetsOf are its models.
+// targetsOf returns the models of a file.
 func (o Options) targetsOf(source string, a *spec.Agent, resolver *models.Resolver) ([]target, error) {
 	return o.tree.targets.of(source, func() ([]target, error) { return targets(a, o, resolver) })
 }
@@ -365,8 +365,8 @@ func nameOf(source string) string {
 	return base[:len(base)-len(filepath.Ext(base))]
 }
 
-// unpricedBelow are the models without a known price of all agents that an agent
-// offers, itself and through others.
+// unpricedBelow returns the models without a known price among all agents that an
+// agent offers, directly and through others.
 func (o Options) unpricedBelow(a *spec.Agent, seen map[string]bool) ([]string, error) {
 	var names []string
 	for _, t := range a.Offers() {

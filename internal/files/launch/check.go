@@ -39,7 +39,7 @@ func Check(f File, o Options) (warnings []spec.Problem, err error) {
 		warnings = append(warnings, a.OfTask("a run without INPUT needs --var "+strings.Join(names, "=… and --var ")+"=…"))
 	}
 	o.tree = newTree(nil)
-	if o.gather(a) == nil { // what keeps a file from being read is said of it already
+	if o.gather(a) == nil { // a file that cannot be read is reported already
 		root := a
 		if a.Loops() {
 			root = a.LoopRoot()
@@ -49,7 +49,7 @@ func Check(f File, o Options) (warnings []spec.Problem, err error) {
 	return append(warnings, o.refusals(f.Path, a)...), nil
 }
 
-// ofFile are warnings about a file as a whole.
+// ofFile returns warnings that concern a whole file.
 func ofFile(path string, texts []string) []spec.Problem {
 	var all []spec.Problem
 	for _, text := range texts {
@@ -58,8 +58,8 @@ func ofFile(path string, texts []string) []spec.Problem {
 	return all
 }
 
-// refusals say why this machine would not run the file. They are no fault of the
-// file's, which may be meant for another machine.
+// refusals explain why this machine would not run the file. They are not errors of
+// the file, which may be meant for another machine.
 func (o Options) refusals(path string, a *spec.Agent) []spec.Problem {
 	if o.Sandbox == nil || a.Composite != nil {
 		return nil
@@ -71,8 +71,8 @@ func (o Options) refusals(path string, a *spec.Agent) []spec.Problem {
 	return []spec.Problem{{File: path, Message: "'pawl run' refuses this on this machine: " + strings.TrimPrefix(err.Error(), ErrSandbox.Error()+": ")}}
 }
 
-// checksOf are the checks of one file, which reads and starts nothing of this machine
-// where it was sent as a text.
+// checksOf returns the checks for one file. A file that was sent as text may not
+// read or start anything on this machine.
 func (o Options) checksOf(f File) spec.Options {
 	rules := o.checks()
 	if f.Sent {
@@ -82,8 +82,8 @@ func (o Options) checksOf(f File) spec.Options {
 	return rules
 }
 
-// checks are what a file is held to: the tools and models of this
-// version. That a key is not set is no fault of the file's.
+// checks returns what a file is checked against: the tools and models of this
+// version. A missing API key is not an error of the file.
 func (o Options) checks() spec.Options {
 	return spec.Options{
 		Tools: toolNames(), Aliases: aliases(), Model: o.Model, Classes: o.Config.Classes, Roles: o.Config.Roles,
@@ -104,8 +104,8 @@ func (o Options) checks() spec.Options {
 	}
 }
 
-// checkWorktrees says what stands against worktrees of the workspace. A file that is
-// only checked may be meant for another one.
+// checkWorktrees reports why the workspace cannot have worktrees. A file that is
+// only checked may be meant for another workspace.
 func (o Options) checkWorktrees() (refused string, err error) {
 	if err = o.worktrees().Check(context.Background()); err != nil && o.checking {
 		return err.Error(), nil
@@ -113,8 +113,8 @@ func (o Options) checkWorktrees() (refused string, err error) {
 	return "", err
 }
 
-// plain leaves out what a place in a file says already, and through which
-// packages a mistake in a script came.
+// plain removes what the position in the file already shows, and the package
+// prefixes of an error in a script.
 func plain(err error) error {
 	text := err.Error()
 	for _, known := range []string{llm.ErrUnknownModel.Error(), "models", "scripted"} {
@@ -127,29 +127,28 @@ func plain(err error) error {
 type Explanation struct {
 	// Call is the call with the facts about it.
 	Call event.ToolCall `json:"call"`
-	// Hooks are those that would be heard first, in this order. They are not
-	// run here: one of them may block the call, or change it.
+	// Hooks lists the hooks that would run first, in order. Explain does not run
+	// them; one of them may block or change the call.
 	Hooks []agent.Hook `json:"hooks"`
-	// Decision is what policy would say; the first of Rules made it. Both are
-	// empty for a call that would not come before policy, because of its
-	// Problem.
+	// Decision is the verdict of policy; the first entry of Rules made it. Both are
+	// empty for a call that never reaches policy because of its Problem.
 	Decision policy.Verdict `json:"decision"`
-	// Hidden is the rule that keeps the tool from the model's view, because it
-	// denies every call of it; empty for a tool that is offered.
+	// Hidden is the rule that hides the tool from the model because it denies every
+	// call of it; empty for a tool that is offered.
 	Hidden string           `json:"hidden,omitempty"`
 	Rules  []policy.Verdict `json:"rules"`
-	// Tainted is what policy would say once untrusted text and private data
-	// have met in the run; nil where it would say the same.
+	// Tainted is the verdict once untrusted text and private data have met in the
+	// run; nil if it is the same.
 	Tainted *policy.Verdict `json:"tainted,omitempty"`
-	// Sandbox is where the call would run on this machine. A run begins in the
-	// strongest tier there is, and the labels of the call are those that it has
-	// in that.
+	// Sandbox is where the call would run on this machine. A run starts in the
+	// strongest tier available, and the labels of the call are those of that tier.
 	Sandbox Boundary `json:"sandbox"`
 }
 
-// Explain says what a run of an agent file would do with one call of a tool,
-// without running it or opening a sandbox; of a loop it is the agent that is
-// repeated. The call is "fs.write {...}" with arguments in JSON, or "shell.exec COMMAND" with the one argument that the tool needs as it is.
+// Explain reports what a run of an agent file would do with one call of a tool,
+// without running it or opening a sandbox. For a loop, it uses the agent that
+// repeats. The call is "fs.write {...}" with arguments in JSON, or "shell.exec
+// COMMAND" with the tool's one required argument as text.
 func Explain(f File, call string, o Options) (Explanation, error) {
 	a, err := parseWorker(f, o)
 	if err != nil {
@@ -158,8 +157,8 @@ func Explain(f File, call string, o Options) (Explanation, error) {
 	return o.explain(a, call)
 }
 
-// parseWorker reads the agent of a file that does the work; of a loop it is the one
-// that is repeated.
+// parseWorker reads the agent that does the work of a file. For a loop, that is the
+// agent that repeats.
 func parseWorker(f File, o Options) (*spec.Agent, error) {
 	a, err := spec.ParseAgent(f.Path, f.Text, o.checksOf(f))
 	if err != nil || !a.Loops() {
@@ -169,7 +168,7 @@ func parseWorker(f File, o Options) (*spec.Agent, error) {
 	return root[slices.IndexFunc(root, func(t spec.AgentTool) bool { return t.Name == spec.LoopBody })].Derived, nil
 }
 
-// explainGoal is [Explain] of the agent that works on a goal.
+// explainGoal is [Explain] for the agent that works on a goal.
 func explainGoal(f File, call string, o Options) (Explanation, error) {
 	g, err := parseGoal(f, o)
 	if err != nil {
@@ -178,7 +177,7 @@ func explainGoal(f File, call string, o Options) (Explanation, error) {
 	return o.explain(g.Uses[spec.GoalWorker], call)
 }
 
-// explain is [Explain] of an agent that was read.
+// explain is [Explain] for a parsed agent.
 func (o Options) explain(a *spec.Agent, call string) (Explanation, error) {
 	name, rest, _ := strings.Cut(strings.TrimSpace(call), " ")
 	if name == "" {
@@ -226,8 +225,8 @@ func (o Options) explain(a *spec.Agent, call string) (Explanation, error) {
 	return e, assembly.Closing(env, nil)
 }
 
-// readArgs reads what stands behind a tool's name: an object in JSON, or as it is
-// the one text that the tool needs.
+// readArgs reads the text after a tool's name: a JSON object, or the tool's one
+// required argument as plain text.
 func readArgs(t tool.Tool, text string) (json.RawMessage, error) {
 	if text == "" || text[0] == '{' && json.Valid([]byte(text)) {
 		return json.RawMessage(text), nil
@@ -253,8 +252,8 @@ func readArgs(t tool.Tool, text string) (json.RawMessage, error) {
 	return nil, fmt.Errorf("launch: not a call: the arguments of %s are no object in JSON; write '%s {%s}'", t.Name, t.Name, strings.Join(form, ", "))
 }
 
-// tooDeep names the first chain of agents and workflows that max_depth cuts off, of a run
-// that nothing else starts; empty where there is none. The agents are pinned.
+// tooDeep returns the first chain of agents and workflows that max_depth cuts off
+// in a root run, or nothing. The agents must be pinned.
 func (o Options) tooDeep(root *spec.Agent, p plan.Plan) []string {
 	if o.started {
 		return nil
@@ -268,14 +267,15 @@ func (o Options) tooDeep(root *spec.Agent, p plan.Plan) []string {
 		strings.Join(chain, " > "), deepest)}
 }
 
-// chainBelow returns the first chain that is longer than the levels that are left. on are
-// the files of the chain so far: an agent that offers itself again has no end.
+// chainBelow returns the first chain that is longer than the remaining levels. on
+// holds the files of the chain so far, because an agent that offers itself would
+// recurse forever.
 func (o Options) chainBelow(a *spec.Agent, runs map[string]plan.Inner, path []string, on map[string]bool, levels int) []string {
 	for _, t := range a.Offers() {
 		chain := append(slices.Clone(path), t.Name)
 		source, err := t.Source(a.Dir)
 		if err != nil {
-			continue // is said where the run begins
+			continue // reported when the run starts
 		}
 		switch {
 		case levels <= 0:

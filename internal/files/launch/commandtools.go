@@ -44,14 +44,14 @@ func (o Options) offlineTool(a *spec.Agent, c confinement, name string) bool {
 	return c.offline()
 }
 
-// programOf is a program of tools.commands, with its paths resolved.
+// programOf returns a program of tools.commands with its paths resolved.
 func programOf(c spec.CommandTool, dir, workspace string) command.Command {
 	return command.Command{Words: c.Command, FileDir: absolute(dir), Workspace: absolute(workspace)}
 }
 
-// commandTools are the programs that a file offers. What they were when the run
-// began is in o.commandPins; without a pin, as outside a run, they are not held
-// to it.
+// commandTools returns the programs that a file offers as tools. o.commandPins
+// holds what the programs were when the run began; without pins, as outside a run,
+// they are not checked.
 func (o Options) commandTools(a *spec.Agent, s shell.Options, secrets []secret.Secret) []tool.Tool {
 	var all []tool.Tool
 	for _, c := range a.Tools.Commands {
@@ -66,7 +66,7 @@ func (o Options) commandTools(a *spec.Agent, s shell.Options, secrets []secret.S
 	return all
 }
 
-// described is a program as package shell makes a tool of it.
+// described makes a program a tool, as package shell does.
 func described(c spec.CommandTool, p command.Command, env []string) tool.Command {
 	d := tool.Command{
 		Name: c.Name, Description: c.Description, Argv: p.Argv(), Effect: event.Effect(c.Effect), Risk: event.Risk(c.Risk), Labels: c.Declared(), Env: env,
@@ -80,7 +80,7 @@ func described(c spec.CommandTool, p command.Command, env []string) tool.Command
 	return d
 }
 
-// variables are the secrets of a program as variables of its environment.
+// variables returns the secrets of a program as environment variables.
 func variables(c spec.CommandTool, secrets []secret.Secret) []string {
 	var env []string
 	for _, s := range secrets {
@@ -91,8 +91,8 @@ func variables(c spec.CommandTool, secrets []secret.Secret) []string {
 	return env
 }
 
-// held is a tool that refuses a call when a file of its program is not what it
-// was when the run began, before anyone is asked about the call and when it runs.
+// held wraps a tool so that it refuses a call if a file of its program has changed
+// since the run began. It checks before the approval and again when the call runs.
 func held(t tool.Tool, pinned []event.CommandTool) tool.Tool {
 	at := slices.IndexFunc(pinned, func(p event.CommandTool) bool { return p.Name == t.Name })
 	if at < 0 {
@@ -119,7 +119,7 @@ func held(t tool.Tool, pinned []event.CommandTool) tool.Tool {
 	return t
 }
 
-// pinCommands are the programs of tools.commands as they are now.
+// pinCommands returns the programs of tools.commands as they are now.
 func pinCommands(a *spec.Agent, workspace string) ([]event.CommandTool, error) {
 	var all []event.CommandTool
 	for _, c := range a.Tools.Commands {
@@ -139,7 +139,7 @@ func pinCommands(a *spec.Agent, workspace string) ([]event.CommandTool, error) {
 	return all, nil
 }
 
-// withSchemas gives the programs of a restored file the schemas that were pinned.
+// withSchemas sets the pinned schemas on the programs of a restored file.
 func withSchemas(a *spec.Agent, pinned []event.CommandTool) {
 	for i := range a.Tools.Commands {
 		c := &a.Tools.Commands[i]
@@ -151,9 +151,9 @@ func withSchemas(a *spec.Agent, pinned []event.CommandTool) {
 	}
 }
 
-// commandFiles are the files of the programs of a file, which is protected like
-// its hooks: a model that may write a program of its own could give itself its
-// secrets in the next run.
+// commandFiles returns the files of a file's programs, which are protected like its
+// hooks: a model that could write such a program would receive its secrets in the
+// next run.
 func commandFiles(a *spec.Agent, workspace string) []string {
 	var files []string
 	for _, c := range a.Tools.Commands {
@@ -162,8 +162,8 @@ func commandFiles(a *spec.Agent, workspace string) []string {
 	return files
 }
 
-// readable are the directories outside the workspace of the programs, which the
-// sandbox shows to them.
+// commandReads returns the directories of the programs outside the workspace, which
+// the sandbox makes readable.
 func (o Options) commandReads(a *spec.Agent) []string {
 	var dirs []string
 	for _, file := range commandFiles(a, o.Workspace) {
@@ -174,8 +174,8 @@ func (o Options) commandReads(a *spec.Agent) []string {
 	return dirs
 }
 
-// checkProgram says what keeps a program from being run: the program is not there,
-// or a script among its arguments is not.
+// checkProgram reports why a program cannot run: the program, or a script among its
+// arguments, does not exist.
 func (o Options) checkProgram(dir string, words []string) error {
 	c := programOf(spec.CommandTool{Command: words}, dir, o.Workspace)
 	if err := c.Check(); err != nil {
@@ -196,10 +196,10 @@ func (o Options) checkProgram(dir string, words []string) error {
 	return nil
 }
 
-// scripts are the endings of files that an interpreter runs.
+// scripts lists the extensions of files that an interpreter runs.
 var scripts = []string{".py", ".sh", ".bash", ".js", ".mjs", ".cjs", ".ts", ".rb", ".pl", ".php", ".lua"}
 
-// boxFor is the sandbox of the programs with a network of their own.
+// boxFor returns the sandbox for programs with the network n.
 func (c confinement) boxFor(n egress.Network) *sandbox.Box {
 	if box := c.boxes[n]; box != nil {
 		return box
@@ -207,7 +207,7 @@ func (c confinement) boxFor(n egress.Network) *sandbox.Box {
 	return c.box
 }
 
-// openBoxes opens a sandbox for each network that a program has of its own.
+// openBoxes opens a sandbox for each network that differs from the policy's.
 func (o Options) openBoxes(a *spec.Agent, c *confinement) error {
 	for _, t := range a.Tools.Commands {
 		n := egress.Network(t.Network)
@@ -234,7 +234,8 @@ func (o Options) openBoxes(a *spec.Agent, c *confinement) error {
 
 // CallProgram runs one call of a program of tools.commands outside a run, in the
 // sandbox that a run of the file would have. The call is "ticket.lookup {...}". A
-// call that the file denies is not run; about one that asks nobody is asked.
+// call that the file denies does not run; a call that would need approval runs
+// without it.
 func CallProgram(ctx context.Context, f File, call string, o Options) (tool.Result, error) {
 	a, err := parseWorker(f, o)
 	if err != nil {
@@ -243,7 +244,7 @@ func CallProgram(ctx context.Context, f File, call string, o Options) (tool.Resu
 	return o.callProgram(ctx, a, call)
 }
 
-// callOfGoal is [CallProgram] of the agent that works on a goal.
+// callOfGoal is [CallProgram] for the agent that works on a goal.
 func callOfGoal(ctx context.Context, f File, call string, o Options) (tool.Result, error) {
 	g, err := parseGoal(f, o)
 	if err != nil {

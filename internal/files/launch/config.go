@@ -21,7 +21,7 @@ import (
 	"github.com/pawlrun/pawl/tool"
 )
 
-// config is what a file says of the loop.
+// config returns a file's settings of the loop.
 func (o Options) config(a *spec.Agent, targets []target) (cfg agent.Config, err error) {
 	s := a.Effective()
 	cfg = agent.Config{
@@ -54,14 +54,15 @@ func (o Options) config(a *spec.Agent, targets []target) (cfg agent.Config, err 
 	cfg.FailureThreshold = value(s.FailureThreshold)
 	if a.Iteration != nil {
 		iteration(a.Iteration, &cfg)
-		// ALDO's trigger is crossed when it is reached, not only when it is exceeded.
+		// ALDO compacts when the size reaches the trigger, not only when it exceeds
+		// it.
 		cfg.Compact.Inclusive = s.Compact == nil || s.Compact.Inclusive == nil || *s.Compact.Inclusive
 	}
 	cfg.UnpricedBelow, err = o.tree.unpriced.of(o.source, func() ([]string, error) { return o.unpricedBelow(a, map[string]bool{}) })
 	return cfg, err
 }
 
-// actions say what reaching a limit means, nil where nobody does.
+// actions returns what happens at each limit, or nil if the file sets none.
 func actions(b spec.Budgets) map[string]agent.OnBudget {
 	var all map[string]agent.OnBudget
 	for setting, action := range b.Actions {
@@ -73,20 +74,21 @@ func actions(b spec.Budgets) map[string]agent.OnBudget {
 	return all
 }
 
-// iteration applies ALDO's block, whose defaults differ from a plain agent's.
+// iteration applies ALDO's iteration block, whose defaults differ from a plain
+// agent's.
 func iteration(it *spec.Iteration, cfg *agent.Config) {
 	cfg.OnLimit = cmp.Or(cfg.OnLimit, agent.OnLimitOK)
 	cfg.OnNoToolCall = cmp.Or(cfg.OnNoToolCall, agent.NoToolCallNudge)
 	cfg.MaxNudges = cmp.Or(cfg.MaxNudges, budget.None)
-	// ALDO's loop goes on whatever fails.
+	// ALDO's loop continues after any failure.
 	cfg.FailureThreshold = cmp.Or(cfg.FailureThreshold, budget.None)
 	cfg.Dispatch = cmp.Or(cfg.Dispatch, agent.ParallelAll)
 	cfg.Compact.Strategy = cmp.Or(cfg.Compact.Strategy, compact.Strategy(it.SummaryStrategy), compact.RollingWindow)
 	cfg.Conditions = it.TerminationConditions
 }
 
-// compaction is what the file says of a conversation that grows too long. What
-// it leaves open is the strategy's own.
+// compaction returns the file's compaction settings. Unset values keep the
+// strategy's defaults.
 func compaction(s spec.Settings) compact.Settings {
 	c := compact.Settings{Window: value(s.ContextWindow)}
 	if s.Compact == nil {
@@ -103,7 +105,7 @@ func compaction(s spec.Settings) compact.Settings {
 	return c
 }
 
-// risksOf are the risks that a file gives its tools, and its programs.
+// risksOf returns the risks that a file assigns to its tools and programs.
 func risksOf(t spec.Tools) map[string]string {
 	risks := map[string]string{}
 	for _, c := range t.Commands {
@@ -113,8 +115,8 @@ func risksOf(t spec.Tools) map[string]string {
 	return risks
 }
 
-// rules are the file's permissions. Tools are listed in the order of their
-// names, so that the same file always gives the same bytes.
+// rules returns the file's permissions. Tools are sorted by name, so the same file
+// always gives the same bytes.
 func rules(a *spec.Agent, o Options) policy.Rules {
 	r := policy.Rules{Declared: a.Tools.Allow != nil, Nested: o.nested.patterns, Git: policy.Git(a.Tools.Permissions.GitOf()), Repositories: o.repositories()}
 	r.Named = a.Tools.CommandNames()
@@ -125,7 +127,7 @@ func rules(a *spec.Agent, o Options) policy.Rules {
 		switch a.Tools.Approvals[name] {
 		case "":
 			if slices.Contains(agents, name) {
-				r.Open = append(r.Open, name) // its own calls are judged by its own file
+				r.Open = append(r.Open, name) // the child's own file judges its calls
 			}
 		case "always":
 			r.Gates = append(r.Gates, name)
@@ -217,24 +219,24 @@ func price(p *spec.ConfigPrice) *llm.Price {
 	return &full
 }
 
-// defaultMaxTokens caps an answer where the file does not say (and the model
-// cannot give more than its own limit).
+// defaultMaxTokens caps an answer if the file sets no cap. A model's own lower
+// limit wins.
 const defaultMaxTokens = 8192
 
 // ErrNoModel is returned when neither the file nor a flag names a model.
 var ErrNoModel = errors.New("launch: no model: give model_policy.primary.model in the file, or --model provider/model")
 
-// target is one model of the chain with its output limit, 0 for unknown.
+// target is one model of the chain with its output limit, 0 if unknown.
 type target struct {
 	agent.Target
 	maxOutput int
 }
 
-// targets lists the models of the run in the order in which they are tried.
-// Each of them must be callable as far as that shows without a call.
+// targets lists the models of the run in the order of use. It returns an error for
+// a model that cannot be called, as far as that is known without a call.
 func targets(a *spec.Agent, o Options, resolver *models.Resolver) ([]target, error) {
 	if a.StartsOthers() || a.External() != nil {
-		return nil, nil // those have some, or need none
+		return nil, nil // the others have a model, or need none
 	}
 	names := a.Chain()
 	if o.Model != "" {
@@ -249,8 +251,7 @@ func targets(a *spec.Agent, o Options, resolver *models.Resolver) ([]target, err
 	return targetsOf(names, resolver)
 }
 
-// checkName is [models.Resolver.CheckName], and says how to go on where the name is
-// meant.
+// checkName is [models.Resolver.CheckName] with advice on how to name the model.
 func checkName(name string, resolver *models.Resolver) error {
 	err := resolver.CheckName(name)
 	if err != nil {
@@ -271,7 +272,7 @@ func targetsOf(names []string, resolver *models.Resolver) ([]target, error) {
 	return out, nil
 }
 
-// targetOf is a model with what is known of it.
+// targetOf returns a model with its known properties.
 func targetOf(name string, resolver *models.Resolver) (agent.Target, models.Info) {
 	info, _ := resolver.Lookup(name)
 	schemas, known := resolver.Can(name, models.CanSchema)
@@ -280,8 +281,8 @@ func targetOf(name string, resolver *models.Resolver) (agent.Target, models.Info
 	}, info
 }
 
-// maxTokens is the output cap of every call: one for the whole chain, so that
-// a fallback does not change what was asked for.
+// maxTokens returns the output cap of every call. It is one value for the whole
+// chain, so that a fallback does not change the request.
 func maxTokens(a *spec.Agent, targets []target) int {
 	if v := a.ModelPolicy.Decoding.MaxTokens; v != nil {
 		return *v
@@ -295,8 +296,8 @@ func maxTokens(a *spec.Agent, targets []target) int {
 	return limit
 }
 
-// hooks are the file's, as programs that run in the workspace and have to be
-// what they were when the run began.
+// hooks returns the file's hooks as programs that run in the workspace and must be
+// unchanged since the run began.
 func hooks(a *spec.Agent, o Options) []hook.Hook {
 	var all []hook.Hook
 	for _, h := range a.Hooks.All() {
@@ -307,7 +308,7 @@ func hooks(a *spec.Agent, o Options) []hook.Hook {
 		}
 		all = append(all, entry)
 		last := &all[len(all)-1]
-		// What the program says is read only where the hook is a gate.
+		// The output of a program matters only if the hook is a gate.
 		c.Observer = hook.Named([]hook.Hook{*last})[0].Kind == hook.Observer
 		last.Run = c.Pinned(pinsOf(o.hookPins, h.Path))
 	}
@@ -318,10 +319,11 @@ func commandOf(h spec.HookAt, dir, workspace string) command.Command {
 	return command.Command{Words: h.Command.Words, Line: h.Command.Line, FileDir: absolute(h.From(dir)), Workspace: absolute(workspace)}
 }
 
-// hookFiles are patterns for the files in the workspace that the hooks, and the
-// programs of tools.commands, are made of. They are protected: a model that may write its own guard has none.
+// hookFiles returns patterns for the workspace files that the hooks and the
+// programs of tools.commands consist of. They are protected, because a model that
+// could write its own guard would have none.
 func hookFiles(a *spec.Agent, workspace string) []policy.Pattern {
-	var names literals
+	var names filePatterns
 	for _, h := range a.Hooks.All() {
 		for _, file := range commandOf(h, a.Dir, workspace).Files() {
 			names.add(workspace, file)
@@ -333,7 +335,7 @@ func hookFiles(a *spec.Agent, workspace string) []policy.Pattern {
 	return names
 }
 
-// pinHooks are the programs and scripts of the hooks as they are now.
+// pinHooks returns the programs and scripts of the hooks as they are now.
 func pinHooks(a *spec.Agent, workspace string) ([]event.HookFile, error) {
 	var files []event.HookFile
 	for _, h := range a.Hooks.All() {
@@ -348,7 +350,7 @@ func pinHooks(a *spec.Agent, workspace string) ([]event.HookFile, error) {
 	return files, nil
 }
 
-// pinsOf are those of one hook.
+// pinsOf returns the pins of one hook.
 func pinsOf(files []event.HookFile, at string) []command.Pin {
 	var pins []command.Pin
 	for _, f := range files {
@@ -359,7 +361,7 @@ func pinsOf(files []event.HookFile, at string) []command.Pin {
 	return pins
 }
 
-// checkCommand says what keeps a hook's program from being run.
+// checkCommand reports why a hook's program cannot run.
 func checkCommand(dir string, c spec.Command) error {
 	return commandOf(spec.HookAt{Hook: spec.Hook{Command: c}}, dir, "").Check()
 }

@@ -24,16 +24,15 @@ var (
 	// ErrNothingNew is returned when neither a message nor a raised limit
 	// gives the new run anything to do.
 	ErrNothingNew = errors.New("launch: nothing to continue with: give a new message, or raise a limit")
-	// ErrMessageNeeded is an ErrNothingNew where a limit was raised and the last
-	// word is the model's.
+	// ErrMessageNeeded is an ErrNothingNew for a run with a raised limit whose last
+	// message is the model's.
 	ErrMessageNeeded = fmt.Errorf("%w: the last message is the model's, so a new message is needed", ErrNothingNew)
 )
 
-// Continue prepares a new run that starts from an ended one: the same prompt,
-// tools and models, its conversation, and a new message or other limits. An
-// ended run itself never goes on. Of the options, those that were not set keep
-// the ended run's values. What is known of the models, what the workspace holds
-// and what the owner is warned of are as they are now.
+// Continue prepares a new run that starts from an ended one: the same prompt, tools
+// and models, its conversation, and a new message or other limits. The ended run
+// itself never changes. Unset options keep the ended run's values. The properties
+// of the models, the content of the workspace and the warnings are current.
 func Continue(ctx context.Context, store journal.Store, run, input string, o Options) (event.RunStarted, engine.Env, error) {
 	fail := func(err error) (event.RunStarted, engine.Env, error) { return event.RunStarted{}, engine.Env{}, err }
 	old, err := assembly.Load(ctx, store, run)
@@ -62,7 +61,7 @@ func Continue(ctx context.Context, store journal.Store, run, input string, o Opt
 	if err := taken(modelsOf(cfg.Targets), filesOf(old.From.History), o.Attachments, resolver); err != nil {
 		return fail(err)
 	}
-	// What is protected, and what hooks run, are files of the workspace as it is now.
+	// The protected files and the hooks are those of the workspace now.
 	o.nested = nestedFor(a, started.Workspace, o.tree.builtin())
 	cfg.Policy = o.permissions(a)
 	if started.HookFiles, err = pinHooks(a, started.Workspace); err != nil {
@@ -92,12 +91,12 @@ func Continue(ctx context.Context, store journal.Store, run, input string, o Opt
 	next.Agents, next.MaxDepth = started.Agents, started.MaxDepth
 	next.From = &old.From
 	confined.pin(&next)
-	// Where the file cannot be read any more, what was said of it still is.
+	// If the file can no longer be read, the old warnings stay.
 	next.Warnings = slices.Concat(started.Warnings, hosted)
 	if again, err := spec.ParseAgent(started.Source, []byte(started.Spec), o.checks()); err == nil {
 		a.Warnings, next.Warnings = again.Warnings, nil
 		for i := range a.Warnings {
-			a.Warnings[i].File, a.Warnings[i].Line = "", 0 // the file may be another one now
+			a.Warnings[i].File, a.Warnings[i].Line = "", 0 // the file may have changed
 		}
 	}
 	for _, w := range o.warnings(a, cfg, targets, env.Tools) {
@@ -108,7 +107,7 @@ func Continue(ctx context.Context, store journal.Store, run, input string, o Opt
 	return next, env, nil
 }
 
-// moves says what is missing to give a run that continues old something to do.
+// moves reports what is missing before a run that continues old has anything to do.
 func (o Options) moves(old *assembly.Ended, input string) error {
 	switch {
 	case input != "" || len(o.Attachments) > 0:
@@ -128,9 +127,9 @@ func modelsOf(targets []agent.Target) []string {
 	return names
 }
 
-// change puts the flags in the place of what the ended run had, and what is known
-// of its models now in the place of what was. a is nil for a run without a file.
-// The warnings are about tools of the models' providers.
+// change replaces the ended run's values by the flags, and the old properties of
+// its models by the current ones. a is nil for a run without a file. The warnings
+// concern tools that the models' providers run.
 func (o Options) change(a *spec.Agent, cfg *agent.Config, started *event.RunStarted) (found []target, warnings []string, err error) {
 	cfg.DefaultCap = cappedByDefault(cfg, started)
 	if err := o.replace(cfg); err != nil {
@@ -177,21 +176,21 @@ func (o Options) change(a *spec.Agent, cfg *agent.Config, started *event.RunStar
 	return found, warnings, nil
 }
 
-// ForkChanges are what a fork does otherwise than the run that it shares.
+// ForkChanges lists how a fork differs from the run that it forks.
 type ForkChanges struct {
 	// Model replaces every model, Prompt the system prompt; "" keeps them.
 	Model  string
 	Prompt string
-	// Window replaces the context window, in tokens; 0 keeps it. It gives a
-	// conversation room that was compacted behind the point of the fork.
+	// Window replaces the context window, in tokens; 0 keeps it. It gives room to a
+	// conversation that was compacted after the point of the fork.
 	Window int
-	// Results replace what calls gave.
+	// Results replace the results of calls.
 	Results []event.ForkedResult
 }
 
-// Fork prepares what a fork changes. It is recorded whole, so that a fold of
-// the fork needs nothing but the journal. Of the options, those count
-// that say how models are found. The warnings are about what is new.
+// Fork prepares what a fork changes. The changes are recorded in full, so folding
+// the fork needs only the journal. The options are used only to find models. The
+// warnings concern the new values.
 func Fork(b *engine.Branch, c ForkChanges, o Options) (forked event.RunForked, warnings []string, err error) {
 	for _, r := range c.Results {
 		if err := b.CheckResult(r.CallID); err != nil {
@@ -238,8 +237,8 @@ func Fork(b *engine.Branch, c ForkChanges, o Options) (forked event.RunForked, w
 	return forked, warnings, nil
 }
 
-// forkAsIs is for runs that do in a fork what they were to do: their agents are
-// changed in their file.
+// forkAsIs is for kinds of runs whose forks change nothing; their agents are
+// changed in their files.
 func forkAsIs(_ *engine.Branch, c ForkChanges, _ Options) (event.RunForked, []string, error) {
 	if c.Model != "" || c.Prompt != "" || c.Window > 0 || len(c.Results) > 0 {
 		return event.RunForked{}, nil, errors.New("launch: fork: a workflow goes on as it was begun; run its changed file, or fork the run of a step")
@@ -247,8 +246,8 @@ func forkAsIs(_ *engine.Branch, c ForkChanges, _ Options) (event.RunForked, []st
 	return event.RunForked{}, nil, nil
 }
 
-// swap puts another model in the place of a run's, protects the script that it
-// answers from, and says what is to be known of it that was not said before.
+// swap replaces the model of a run, protects the script that it answers from, and
+// returns the warnings that are new.
 func (o Options) swap(cfg *agent.Config, started *event.RunStarted) (warnings []string, err error) {
 	var a *spec.Agent
 	if started.Spec != "" {
@@ -262,7 +261,7 @@ func (o Options) swap(cfg *agent.Config, started *event.RunStarted) (warnings []
 	}
 	if a != nil {
 		o.Workspace = started.Workspace
-		var scripts literals
+		var scripts filePatterns
 		o.addScripts(&scripts, a.Dir, o.Model)
 		cfg.Policy.Protected = slices.Concat(cfg.Policy.Protected, scripts)
 		warnings = append(warnings, capable(a, found, o.resolver(a.Dir))...)
@@ -276,9 +275,8 @@ func (o Options) swap(cfg *agent.Config, started *event.RunStarted) (warnings []
 // ErrNoRetry is returned for a run that cannot be retried.
 var ErrNoRetry = errors.New("it cannot be retried")
 
-// Retry finds the point of an ended workflow behind which a fork does again what failed
-// or was cancelled. The fork takes over what completed. steps are those that are done
-// again.
+// Retry finds the point of an ended workflow after which a fork repeats what failed
+// or was cancelled. The fork keeps what completed. steps are the ones that repeat.
 func Retry(ctx context.Context, e *engine.Engine, store journal.Store, row journal.Run) (b *engine.Branch, steps []string, err error) {
 	fail := func(format string, args ...any) (*engine.Branch, []string, error) {
 		return nil, nil, fmt.Errorf("run "+row.ID+": %w: "+format, append([]any{ErrNoRetry}, args...)...)

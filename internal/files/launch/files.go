@@ -17,9 +17,9 @@ import (
 	"github.com/pawlrun/pawl/tool"
 )
 
-// behindLinks are patterns for what names lead to where they are symbolic links,
-// and for the names between: the same files have names there that the patterns do
-// not know.
+// behindLinks returns patterns for the targets of names that are symbolic links,
+// and for the names in between: the same files have names there that the patterns
+// do not cover.
 func behindLinks(workspace string, patterns ...policy.Pattern) []policy.Pattern {
 	ws, err := resolve.At(workspace)
 	if err != nil {
@@ -45,8 +45,8 @@ func behindLinks(workspace string, patterns ...policy.Pattern) []policy.Pattern 
 	return behind
 }
 
-// inWorkspace are the patterns of absolute paths as they are about the
-// workspace's own, which a call's facts name from there.
+// inWorkspace converts patterns of absolute paths to paths relative to the
+// workspace, which the facts of a call use.
 func inWorkspace(workspace string, patterns ...policy.Pattern) []policy.Pattern {
 	var within []policy.Pattern
 	for _, p := range patterns {
@@ -61,20 +61,20 @@ func inWorkspace(workspace string, patterns ...policy.Pattern) []policy.Pattern 
 	return within
 }
 
-// linkedWithin is [behindLinks] for what nobody named: it protects nothing outside
-// the workspace, where a write asks anyway.
+// linkedWithin is [behindLinks] for names that no file lists. It protects nothing
+// outside the workspace, because a write there needs approval anyway.
 func linkedWithin(workspace string, patterns []policy.Pattern) []policy.Pattern {
 	return slices.DeleteFunc(behindLinks(workspace, patterns...), func(p policy.Pattern) bool { return strings.HasPrefix(string(p), "/") })
 }
 
-// onTheWay are the links by which one gets to what patterns name: whoever changes
-// one of them decides what is found there.
+// onTheWay returns the links on the path to what patterns name: changing such a
+// link changes what the name refers to.
 func onTheWay(workspace string, patterns ...policy.Pattern) []policy.Pattern {
 	ws, err := resolve.At(workspace)
 	if err != nil {
 		return nil
 	}
-	var names literals
+	var names filePatterns
 	root := real(workspace)
 	for _, p := range patterns {
 		if name, _, ok := spelledOut(p); ok {
@@ -86,22 +86,22 @@ func onTheWay(workspace string, patterns ...policy.Pattern) []policy.Pattern {
 	})
 }
 
-// besideLinks warns of directories in which commands can do less than their owner
-// may expect, because a protected link stands there.
+// besideLinks warns about directories in which commands can do less than the owner
+// may expect because they contain a protected link.
 func (c confinement) besideLinks(tools *tool.Set) []string {
 	if c.box == nil || !runsPrograms(tools) {
 		return nil
 	}
 	links, err := c.box.ProtectedLinks()
 	if err != nil || len(links) == 0 {
-		return nil // what is wrong with the workspace, each command says
+		return nil // every command reports a broken workspace
 	}
 	return []string{"in the directory of a symbolic link that is protected, commands can make, rename and remove nothing; such links are " +
 		c.named(links) + "; with the file itself in its place they can"}
 }
 
-// belowHidden warns of the same where something hidden lies in the workspace, as in
-// a home directory.
+// belowHidden gives the same warning for a workspace that contains a hidden file,
+// such as a home directory.
 func (c confinement) belowHidden(tools *tool.Set) []string {
 	if c.box == nil || !runsPrograms(tools) {
 		return nil
@@ -114,7 +114,7 @@ func (c confinement) belowHidden(tools *tool.Set) []string {
 		"remove nothing in the directories above those; name a directory of the project's own with --workspace"}
 }
 
-// named are some paths of the workspace, a few of them by name.
+// named describes some paths of the workspace and names a few of them.
 func (c confinement) named(paths []string) string {
 	const most = 5
 	more := ""
@@ -131,15 +131,15 @@ func (c confinement) named(paths []string) string {
 	return strings.Join(names, ", ") + more
 }
 
-// spelledOut is the name that a pattern gives to a file, or to a tree of them,
-// and false for a pattern that leaves some of it open.
+// spelledOut returns the file name or tree that a pattern stands for, and false for
+// a pattern with other wildcards.
 func spelledOut(p policy.Pattern) (name string, tree, ok bool) {
 	name, tree = strings.CutSuffix(string(p), "/**")
 	return name, tree, name != "" && !strings.ContainsAny(name, `*?[\`) && !filepath.IsAbs(name)
 }
 
-// repositories are the directories outside the workspace that belong to the repository
-// which it is in.
+// repositories returns the directories outside the workspace that belong to the
+// workspace's repository.
 func (o Options) repositories() (outside []string) {
 	found, _ := resolve.FindRepository(real(o.Workspace))
 	for _, dir := range found.Dirs {
@@ -150,9 +150,9 @@ func (o Options) repositories() (outside []string) {
 	return outside
 }
 
-// repositoryReads are what git reads outside a workspace that is below the top of its
-// repository, or in a worktree of one: the top with all that is below it, but not
-// where somebody's home directory is.
+// repositoryReads returns what git reads outside a workspace that is in a
+// subdirectory or a worktree of its repository: the top directory with everything
+// below it, unless that contains the user's home directory.
 func (o Options) repositoryReads() []string {
 	workspace := real(o.Workspace)
 	found, ok := resolve.FindRepository(workspace)
@@ -170,13 +170,13 @@ func within(path, dir string) bool {
 	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
 }
 
-// repositoryGrants open the repositories of the workspace to every command.
+// repositoryGrants makes the workspace's repositories readable to every command.
 func (o Options) repositoryGrants() []sandbox.Grant {
 	open := func(dir string) sandbox.Grant { return sandbox.Grant{Path: dir, Tree: true, Repository: true} }
 	workspace := real(o.Workspace)
 	found, ok := resolve.FindRepository(workspace)
 	if !ok {
-		found.Dirs = []string{filepath.Join(workspace, ".git")} // which may be made
+		found.Dirs = []string{filepath.Join(workspace, ".git")} // these may be created
 	}
 	var grants []sandbox.Grant
 	for _, dir := range found.Dirs {
@@ -191,11 +191,11 @@ func (o Options) repositoryGrants() []sandbox.Grant {
 	return grants
 }
 
-// ownFiles are patterns for the agent file, the files that it names, and the
-// config file, where they lie in the workspace. A run holds what they said when
-// it began; the next one begins with what they say then.
+// ownFiles returns patterns for the agent file, the files that it names, and the
+// config file, if they are in the workspace. A run keeps their content from its
+// start; the next run reads them again.
 func (o Options) ownFiles(a *spec.Agent) []policy.Pattern {
-	var names literals
+	var names filePatterns
 	for _, file := range a.Files() {
 		names.add(o.Workspace, file)
 	}
@@ -204,9 +204,8 @@ func (o Options) ownFiles(a *spec.Agent) []policy.Pattern {
 	return names
 }
 
-// addScripts adds those of models that answer from one, as they are found from a
-// file's directory.
-func (o Options) addScripts(names *literals, dir string, models ...string) {
+// addScripts adds the scripts of scripted models, resolved from a file's directory.
+func (o Options) addScripts(names *filePatterns, dir string, models ...string) {
 	resolver := o.resolver(dir)
 	for _, model := range models {
 		if script, ok := resolver.Script(model); ok {
@@ -215,34 +214,34 @@ func (o Options) addScripts(names *literals, dir string, models ...string) {
 	}
 }
 
-func (o Options) addConfig(names *literals) {
+func (o Options) addConfig(names *filePatterns) {
 	if o.Config.File != "" {
 		names.add(o.Workspace, o.Config.File)
 	}
 }
 
-// opensConfig reports whether tools of the file may write the config file as it
-// lies now, by rules that were made when it lay elsewhere.
+// opensConfig reports whether tools of the file may write the config file at its
+// current path, under rules that were made when it had another path.
 func (o Options) opensConfig(a *spec.Agent, r policy.Rules) bool {
 	if !slices.ContainsFunc(anyBuiltin(), func(t tool.Tool) bool { return t.Writing != nil && allowed(a, t.Name) }) {
 		return false
 	}
-	var names literals
+	var names filePatterns
 	o.addConfig(&names)
 	held := protect(r)
 	return slices.ContainsFunc(names, func(name policy.Pattern) bool { return !held.Protects(string(name)) })
 }
 
-// modelNames are the models that a run of the file may call. A file that is read
-// for a run that goes on does not know what its classes and its role stand for,
-// so those of the config file are all here.
+// modelNames returns the models that a run of the file may call. For a resumed run
+// the meaning of the file's classes and role is unknown, so it includes all models
+// of the config file.
 func (o Options) modelNames(a *spec.Agent) []string {
 	return slices.Concat([]string{o.Model}, a.Chain(),
 		slices.Sorted(maps.Values(o.Config.Classes)), slices.Sorted(maps.Values(o.Config.Roles)))
 }
 
-// StateDir is the directory of what Pawl keeps for a user outside of workspaces:
-// $XDG_STATE_HOME/pawl. No command of a sandbox reads it.
+// StateDir returns the directory where Pawl keeps a user's data outside of
+// workspaces: $XDG_STATE_HOME/pawl. Sandboxed commands cannot read it.
 func StateDir() (string, error) {
 	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "pawl"), nil
@@ -254,14 +253,15 @@ func StateDir() (string, error) {
 	return filepath.Join(home, ".local", "state", "pawl"), nil
 }
 
-// JournalError is returned for a run whose commands could write its journal: in
-// the landlock tier they may write the whole workspace. It is an [ErrSandbox].
+// JournalError is returned for a run whose commands could write its journal: in the
+// landlock tier commands may write the whole workspace. It is an [ErrSandbox].
 type JournalError struct {
-	// Journal is the journal's path, and Workspace the directory that it lies in.
+	// Journal is the path of the journal, and Workspace the directory that contains
+	// it.
 	Journal, Workspace string
 }
 
-// Error says what to do.
+// Error returns the reason and the remedy.
 func (e *JournalError) Error() string {
 	return fmt.Sprintf("the journal %s lies in the workspace %s, and in the sandbox tier %s commands may write all of that, "+
 		"so that they could approve their own calls; keep the journal outside of it", e.Journal, cmp.Or(e.Workspace, "."), sandbox.Landlock)
@@ -270,7 +270,7 @@ func (e *JournalError) Error() string {
 // Unwrap returns [ErrSandbox].
 func (e *JournalError) Unwrap() error { return ErrSandbox }
 
-// journalApart fails where commands in a tier could write the journal.
+// journalApart returns an error if commands in a tier could write the journal.
 func (o Options) journalApart(a *spec.Agent, tier sandbox.Tier) error {
 	if tier != sandbox.Landlock || !runsCommands(a) {
 		return nil
@@ -279,7 +279,7 @@ func (o Options) journalApart(a *spec.Agent, tier sandbox.Tier) error {
 		return nil
 	}
 	if state, err := StateDir(); err == nil {
-		// It is hidden, also in a workspace that the whole home directory is.
+		// It is hidden even if the workspace is the home directory.
 		if _, kept := inside(state, real(o.Journal)); kept {
 			return nil
 		}
@@ -287,9 +287,9 @@ func (o Options) journalApart(a *spec.Agent, tier sandbox.Tier) error {
 	return &JournalError{Journal: o.Journal, Workspace: o.Workspace}
 }
 
-// hidden are files and directories that commands cannot read. In the landlock tier
-// a directory with something hidden in it could not be listed, so there the
-// workspace has nothing hidden, and the journal lies outside of it.
+// hidden returns the files and directories that commands cannot read. In the
+// landlock tier a directory that contains a hidden file could not be listed, so
+// nothing in the workspace is hidden there and the journal must be outside.
 func (o Options) hidden(tier sandbox.Tier) []string {
 	var paths []string
 	if tier != sandbox.Landlock {

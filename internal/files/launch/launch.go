@@ -1,6 +1,7 @@
-// Package launch turns an agent file and the flags of a command into a run
-// that an engine can start, an ended run into one that continues it, and a run
-// whose process is gone back into one that can be resumed.
+// Package launch prepares runs from files and flags: it turns an agent file and the
+// flags of a command into a run that an engine can start, continues an ended run as
+// a new one, and rebuilds the environment of a run that resumes after its process
+// died.
 package launch
 
 import (
@@ -119,7 +120,7 @@ func prepare(a *spec.Agent, source string, text []byte, input string, o Options)
 	return started, env, nil
 }
 
-// beginTree prepares what the root of a tree pins for all runs below it.
+// beginTree prepares what the root of a tree pins for all of its descendants.
 func (o *Options) beginTree(a *spec.Agent) (err error) {
 	if a.System, err = a.Expand(o.Vars); err != nil {
 		return err
@@ -127,12 +128,12 @@ func (o *Options) beginTree(a *spec.Agent) (err error) {
 	return o.gather(a)
 }
 
-// warnings are what the owner should know of a run that begins.
+// warnings returns what the owner should know about a run that starts.
 func (o Options) warnings(a *spec.Agent, cfg agent.Config, targets []target, tools *tool.Set) []string {
 	var all []string
 	for _, w := range a.Warnings {
 		if w.Path == "approvals.mode" && o.Approve != "" {
-			continue // the flag holds in its place
+			continue // the flag replaces it
 		}
 		all = append(all, w.String())
 	}
@@ -140,12 +141,12 @@ func (o Options) warnings(a *spec.Agent, cfg agent.Config, targets []target, too
 		o.confined.besideLinks(tools), o.confined.belowHidden(tools), o.nested.unsearched(tools), assembly.Removed(cfg.Limits.Lacks(), o.started), money(cfg))
 }
 
-// ErrNoInput is returned for a run that would have nothing to do: no input, no
-// attachment, and no task in its file.
+// ErrNoInput is returned for a run without anything to do: no input, no attachment,
+// and no task in its file.
 var ErrNoInput = errors.New("launch: there is no input, and the file has no prompt.task")
 
-// input is what a run is told that nobody else started: the task of its file where
-// it is given nothing.
+// input returns the input of a root run: the text it was given, or else the task of
+// its file.
 func (o Options) input(a *spec.Agent, given string) (string, error) {
 	if given == "" {
 		var err error
@@ -159,23 +160,24 @@ func (o Options) input(a *spec.Agent, given string) (string, error) {
 	return given, nil
 }
 
-// Environment builds the environment of a run that is resumed from its first
-// event. A model that cannot be called any more is an error here, so that the
-// run stays as it is instead of failing.
+// Environment builds the environment of a resumed run from its first event. A model
+// that can no longer be called is an error, so the run stays as it is instead of
+// failing.
 //
-// Of the options only the config, the limiter, the replay, the sandbox and the
-// journal count: what the flags said was pinned when the run began. A run goes
-// on in no weaker sandbox than it began in; the error is then [ErrSandbox].
+// It uses only the config, limiter, replay, sandbox and journal of the options; the
+// flags were pinned when the run began. A run never resumes in a weaker sandbox
+// than it began in; the error is then [ErrSandbox].
 func Environment(started event.RunStarted, o Options) (engine.Env, error) {
 	env, _, err := restored(started, o.seams())
 	return env, err
 }
 
-// ErrNoFile is returned for a run that a program started which embeds Pawl: what
-// it is made of is in that program, not in an agent file.
+// ErrNoFile is returned for a run that was started by a program embedding Pawl: the
+// program defines the run, not an agent file.
 var ErrNoFile = errors.New("launch: the run was started by a program that embeds Pawl, not from an agent file, so only that program can resume it")
 
-// restored is [Environment] with all the seams of o, and says in which sandbox.
+// restored is [Environment] with all seams of o, and also returns the run's
+// sandbox.
 func restored(started event.RunStarted, o Options) (engine.Env, confinement, error) {
 	a, err := restore(started)
 	if err != nil {
@@ -227,7 +229,7 @@ func restored(started event.RunStarted, o Options) (engine.Env, confinement, err
 	return env, o.confined, err
 }
 
-// pinned are the options with what a run's first event has in their place.
+// pinned returns the options with the values of a run's first event.
 func (o Options) pinned(started event.RunStarted) Options {
 	o.Workspace = started.Workspace
 	o.Dir = cmp.Or(started.Options["dir"], o.Dir)
@@ -252,8 +254,8 @@ func checkWorkspace(workspace string) error {
 	return nil
 }
 
-// restore reads the agent file that a run was started with, which finds its
-// own files where they were then.
+// restore reads the agent file that a run was started with. The file resolves
+// relative paths as it did then.
 func restore(started event.RunStarted) (*spec.Agent, error) {
 	if started.Spec == "" {
 		return nil, ErrNoFile
@@ -269,8 +271,8 @@ func restore(started event.RunStarted) (*spec.Agent, error) {
 	return a, nil
 }
 
-// recordable refuses a path that a journal, which holds text alone, would have
-// as another one: the run would go on with other files, or with none.
+// recordable rejects a path that a journal cannot store, because journals hold
+// valid text only: the run would resume with other files, or none.
 func recordable(paths ...string) error {
 	for _, path := range paths {
 		if !utf8.ValidString(path) {
@@ -280,7 +282,7 @@ func recordable(paths ...string) error {
 	return nil
 }
 
-// record names the options that a resumed run needs again, whatever directory
+// record stores the options that a resumed run needs, independent of the directory
 // it is resumed from.
 func (o Options) record(a *spec.Agent) map[string]string {
 	m := map[string]string{"dir": absolute(o.Dir), "files": absolute(a.Dir), "model": o.Model, "approve": string(o.Approve)}
@@ -304,66 +306,66 @@ func (o Options) resolver(dir string) *models.Resolver {
 	return r
 }
 
-// File is the text of a file that says what is to be run.
+// File is the text of a file that describes a run.
 type File struct {
-	// Path is where the file is, or the name that a text has in problems which
-	// somebody sent.
+	// Path is where the file is. For a file that was sent as text it is the name
+	// used in problems.
 	Path string
 	Text []byte
-	// Sent says that somebody sent the text, so that it may name no file, secret or
-	// program of this machine.
+	// Sent marks a file that a client sent as text: it may not name files, secrets
+	// or programs of this machine.
 	Sent bool
 }
 
-// Kind is one kind of files that can be run. What has no function, such a run
-// cannot do. The table of them is package launch/kinds.
+// Kind is one kind of runnable files. A nil function means that runs of the kind do
+// not support the operation. Package launch/kinds has the table of kinds.
 type Kind struct {
-	// Name is what the first event of a run of the file says ([event.RunStarted.Kind]);
+	// Name is the kind in the first event of such a run ([event.RunStarted.Kind]);
 	// in lower case it names the file's schema, see [spec.Schema].
 	Name string
-	// Recognises says that a file is of this kind, right or wrong.
+	// Recognises reports whether a file is of this kind, valid or not.
 	Recognises func(spec.Heading) bool
-	// Check says what is wrong with a file, and what its owner should know of it,
-	// without a workspace, a key or a call. The error is [spec.Errors] when the file
-	// is wrong.
+	// Check validates a file and returns warnings for its owner, without a
+	// workspace, a key or a call. The error is [spec.Errors] if the file is
+	// invalid.
 	Check func(File, Options) (warnings []spec.Problem, err error)
-	// Launch prepares a run of a file. The error is [spec.Errors] when the file is
-	// wrong, and [ErrNoInput] where the run would have nothing to do; whatever it
-	// is, nothing has begun.
+	// Launch prepares a run of a file. The error is [spec.Errors] if the file is
+	// invalid, and [ErrNoInput] if the run would have nothing to do. After an error
+	// nothing has started.
 	Launch func(f File, input string, o Options) (event.RunStarted, engine.Env, error)
-	// Limits is a file as what its limits say of a whole run of it; nil is the file as
-	// an agent's.
+	// Limits returns an agent whose limits are those of a whole run of the file;
+	// nil means that the file is an agent file itself.
 	Limits func(path string, text []byte) (*spec.Agent, error)
-	// Plan is what a file says is to be done, to be drawn.
+	// Plan returns the plan of a file, for drawing it.
 	Plan func(File, Options) (plan.Plan, error)
-	// Signature is what a run of a file takes and gives.
+	// Signature returns what a run of a file takes and returns.
 	Signature func(File, Options) (Signature, error)
-	// Explain says what a run of a file would do with one call of a tool.
+	// Explain reports what a run of a file would do with one call of a tool.
 	Explain func(f File, call string, o Options) (Explanation, error)
 	// Call runs one call of a program of tools.commands outside a run; see [CallProgram].
 	Call func(ctx context.Context, f File, call string, o Options) (tool.Result, error)
-	// Resume gives the environment of a run that goes on, by its first event; see
+	// Resume returns the environment of a resumed run from its first event; see
 	// [Environment].
 	Resume func(event.RunStarted, Options) (engine.Env, error)
-	// Continue prepares a run that goes on where an ended one stopped; see [Continue].
+	// Continue prepares a run that continues an ended one; see [Continue].
 	Continue func(ctx context.Context, store journal.Store, run, input string, o Options) (event.RunStarted, engine.Env, error)
-	// Fork prepares what a fork does otherwise; see [Fork].
+	// Fork prepares the changes of a fork; see [Fork].
 	Fork func(*engine.Branch, ForkChanges, Options) (f event.RunForked, warnings []string, err error)
-	// Redactor takes a run's secrets out of what it is told; see [Redactor].
+	// Redactor removes a run's secrets from its input; see [Redactor].
 	Redactor func(event.RunStarted) (r *secret.Redactor, missing []string, err error)
-	// CheckCall says what stands against a call of a run's tool; see [CheckCall].
+	// CheckCall validates a call of a run's tool; see [CheckCall].
 	CheckCall func(event.RunStarted, llm.ToolCall) (*event.Problem, error)
-	// Templates are ways to begin with such a file.
+	// Templates are starting points for such a file.
 	Templates []Template
 }
 
-// Template is a way to begin with a file. Its files are in the directory of its
-// name, among the templates of 'pawl init'.
+// Template is a starting point for a file. Its files are in the directory of its name,
+// among the templates of 'pawl init'.
 type Template struct {
 	Name, About, Task string
-	// File is the one to run.
+	// File is the file to run.
 	File string
-	// Workspace is the directory of the template to try it on.
+	// Workspace is the directory of the template to try it in.
 	Workspace string
 }
 

@@ -25,20 +25,20 @@ import (
 	"github.com/pawlrun/pawl/tool/shell"
 )
 
-// ErrLoopHeld is returned for a refinement loop in a workspace where another one is at
-// work.
+// ErrLoopHeld is returned for a refinement loop whose workspace is in use by
+// another loop.
 var ErrLoopHeld = errors.New("launch: another refinement loop is at work in this workspace")
 
-// forLoop adds to an environment what the run of a refinement loop needs: a way to see
-// whether its iterations change anything and, for one that nobody else started, the
-// workspace for itself.
+// forLoop adds what a refinement loop needs to an environment: a way to detect
+// whether iterations change anything and, for a root run, exclusive use of the
+// workspace.
 func (o Options) forLoop(env *engine.Env, source string) error {
 	closes := []func() error{env.Close}
 	if env.Close == nil {
 		closes = nil
 	}
 	if !o.started {
-		h, err := holdWorkspace(o.Workspace, source)
+		h, err := lockWorkspace(o.Workspace, source)
 		if err != nil {
 			return err
 		}
@@ -59,9 +59,9 @@ func (o Options) forLoop(env *engine.Env, source string) error {
 	return err
 }
 
-// writtenByPawl returns what reports whether a file of the workspace is one that Pawl
-// writes while a run is at work: its journal, its state, and the files that it prints to.
-// None of them is progress of the run.
+// writtenByPawl returns a function that reports whether Pawl itself writes a
+// workspace file during a run: its journal, its state, or a file that it prints to.
+// Changes to them are not progress of the run.
 func (o Options) writtenByPawl() func(path string, info os.FileInfo) bool {
 	journal, _ := o.journalInside()
 	state := ""
@@ -83,7 +83,7 @@ func (o Options) writtenByPawl() func(path string, info os.FileInfo) bool {
 	}
 }
 
-// onlyAnswers notes of a refinement loop whether its agent can change no file.
+// onlyAnswers records whether the agent of a refinement loop can change files.
 func (o Options) onlyAnswers(p *plan.Plan, root *spec.Agent) error {
 	l := p.Steps[0].Loop
 	if l.StuckAfter == 0 {
@@ -106,8 +106,8 @@ func (o Options) onlyAnswers(p *plan.Plan, root *spec.Agent) error {
 	return nil
 }
 
-// treeAtStart is what the workspace of a loop holds before its first iteration, empty
-// where that cannot be said.
+// treeAtStart returns the state of a loop's workspace before the first iteration,
+// or "" if it is unknown.
 func treeAtStart(env engine.Env) string {
 	if env.Tree == nil {
 		return ""
@@ -121,28 +121,29 @@ func treeAtStart(env engine.Env) string {
 	return state
 }
 
-// hold is a workspace that one loop has for itself, by a lock on its directory that ends
-// with the process.
-type hold struct {
+// workspaceLock gives one loop exclusive use of a workspace. It locks the
+// directory, so the lock ends with the process.
+type workspaceLock struct {
 	dir *os.File
-	// file says what holds the workspace, beside Pawl's other state because a directory
-	// has no place for it; text is what it says without the run.
+	// file describes the holder of the workspace. It is among Pawl's other state
+	// because a directory lock cannot carry text; text is its content without the
+	// run.
 	file, text string
 }
 
-// holdWorkspace takes a workspace for one loop. Without the file only the fact is known to
-// others.
-func holdWorkspace(workspace, source string) (*hold, error) {
+// lockWorkspace locks a workspace for one loop. A missing file only means that
+// others cannot see which loop holds the lock.
+func lockWorkspace(workspace, source string) (*workspaceLock, error) {
 	dir, err := os.Open(workspace)
 	if err != nil {
 		return nil, fmt.Errorf("launch: the run's workspace: %w", err)
 	}
-	h := &hold{dir: dir, file: holderFile(workspace)}
+	h := &workspaceLock{dir: dir, file: holderFile(workspace)}
 	switch err := syscall.Flock(int(dir.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); {
 	case errors.Is(err, syscall.EWOULDBLOCK):
 		err := fmt.Errorf("%w (%s); wait for it or stop it, or give this one a workspace of its own with --workspace", ErrLoopHeld, holder(h.file))
 		return nil, errors.Join(err, dir.Close())
-	case errors.Is(err, errors.ErrUnsupported): // some network file systems: there is no lock to be had
+	case errors.Is(err, errors.ErrUnsupported): // some network file systems have no locks
 		h.file = ""
 		return h, nil
 	case err != nil:
@@ -153,21 +154,22 @@ func holdWorkspace(workspace, source string) (*hold, error) {
 	return h, nil
 }
 
-// name adds the run to what the file says.
-func (h *hold) name(run string) { h.write("run " + run + ", " + h.text) }
+// name adds the run to the file.
+func (h *workspaceLock) name(run string) { h.write("run " + run + ", " + h.text) }
 
-func (h *hold) write(text string) {
+func (h *workspaceLock) write(text string) {
 	if h.file == "" {
 		return
 	}
-	_ = os.Remove(h.file) // what an earlier holder wrote is not true any more
+	_ = os.Remove(h.file) // the file of an earlier holder is stale
 	if os.MkdirAll(filepath.Dir(h.file), 0o700) == nil {
 		_ = os.WriteFile(h.file, []byte(text), 0o600)
 	}
 }
 
-// release gives the workspace back, the file first: behind the lock it is another's.
-func (h *hold) release() error {
+// release unlocks the workspace. It removes the file first, because after the
+// unlock the file may be another loop's.
+func (h *workspaceLock) release() error {
 	if h.file != "" {
 		_ = os.Remove(h.file)
 	}
@@ -191,29 +193,29 @@ func holder(file string) string {
 	return string(text)
 }
 
-// worktrees are those of the repository that the workspace is in.
+// worktrees returns the worktrees of the workspace's repository.
 func (o Options) worktrees() worktree.Workspace {
 	return worktree.Workspace{Dir: absolute(o.Workspace), Env: shell.Environment(os.Environ())}
 }
 
-// apart gives the steps of a workflow worktrees, with its commands in them under its
-// permissions, in no weaker sandbox than the tier.
-type apart struct {
+// stepWorktrees gives the steps of a workflow worktrees. Commands run in them under
+// the workflow's permissions, in no weaker sandbox than tier.
+type stepWorktrees struct {
 	o    Options
 	root *spec.Agent
 	tier string
 }
 
-var _ engine.Worktrees = apart{}
+var _ engine.Worktrees = stepWorktrees{}
 
 // Make implements [engine.Worktrees].
-func (a apart) Make(ctx context.Context, name string) (dir string, err error) {
+func (a stepWorktrees) Make(ctx context.Context, name string) (dir string, err error) {
 	t, err := a.o.worktrees().Make(ctx, name)
 	return t.Dir, err
 }
 
 // Find implements [engine.Worktrees].
-func (a apart) Find(ctx context.Context, name string) (*event.Worktree, error) {
+func (a stepWorktrees) Find(ctx context.Context, name string) (*event.Worktree, error) {
 	t, err := a.o.worktrees().Find(ctx, name)
 	if t == nil || err != nil {
 		return nil, err
@@ -222,7 +224,7 @@ func (a apart) Find(ctx context.Context, name string) (*event.Worktree, error) {
 }
 
 // Commands implements [engine.Worktrees].
-func (a apart) Commands(dir string) (tool.Commands, policy.Rules, func() error, error) {
+func (a stepWorktrees) Commands(dir string) (tool.Commands, policy.Rules, func() error, error) {
 	o, as := a.o, runner(a.root)
 	o.Workspace, o.protected = dir, nil
 	o.nested = nestedFor(as, dir, o.tree.builtin())
@@ -231,8 +233,8 @@ func (a apart) Commands(dir string) (tool.Commands, policy.Rules, func() error, 
 	return env.Commands, env.Rules, env.Close, err
 }
 
-// beside are what is Pawl's of the workspace that has a worktree which a run works in,
-// but for the worktrees.
+// beside returns Pawl's own files beside a workspace that is a worktree, except the
+// worktrees.
 func beside(workspace string) []string {
 	above := worktree.Above(workspace)
 	if above == "" {
@@ -250,26 +252,26 @@ func beside(workspace string) []string {
 }
 
 const (
-	// maxNestedEntries bounds the search for nested repositories, which is made once
-	// when a run begins.
+	// maxNestedEntries bounds the search for nested repositories, which runs once
+	// when a run starts.
 	maxNestedEntries = 100_000
-	// maxNested is how many of them are protected: each costs every command two
-	// mounts, and with some thousands of those none could be started.
+	// maxNested bounds the protected repositories: each costs every command two
+	// mounts, and with some thousands no command could start.
 	maxNested = 100
 )
 
-// nested are the .git of the repositories within a workspace when a run begins.
-// One that the run itself makes later is its own to work in.
+// nested holds the .git directories of the repositories in a workspace when a run
+// begins. The run may change repositories that it creates itself.
 type nested struct {
 	patterns []policy.Pattern
-	// missed says that there may be more: the workspace is too large to look through
-	// whole, or has too many.
+	// missed reports that there may be more: the workspace is too large to search,
+	// or contains too many.
 	missed bool
 }
 
-// nestedFor are those of an agent's workspace. One whose tools only read, and ask
-// before nothing that they read, changes none: a large workspace, or one on a slow
-// disk, would hold its starts up for nothing.
+// nestedFor returns the nested repositories of an agent's workspace. An agent whose
+// tools only read, without approvals for protected paths, cannot change any, and
+// searching a large workspace or a slow disk would delay its start.
 func nestedFor(a *spec.Agent, workspace string, builtin []tool.Tool) nested {
 	asks := slices.Contains(slices.Collect(maps.Values(a.Tools.Approvals)), "protected_paths")
 	writes := slices.ContainsFunc(builtin, func(t tool.Tool) bool { return !t.ReadOnly && allowed(a, t.Name) })
@@ -279,13 +281,13 @@ func nestedFor(a *spec.Agent, workspace string, builtin []tool.Tool) nested {
 	return nestedIn(workspace)
 }
 
-// nestedIn looks through a workspace, what lies near its top first.
+// nestedIn searches a workspace breadth first.
 func nestedIn(workspace string) nested {
 	var found nested
 	held := policy.NewGuard(".git")
 	left := maxNestedEntries
 	for dirs := []string{"."}; len(dirs) > 0 && !found.missed; dirs = dirs[1:] {
-		entries := listed(filepath.Join(workspace, dirs[0]), left+1)
+		entries := readEntries(filepath.Join(workspace, dirs[0]), left+1)
 		if left -= len(entries); left < 0 {
 			found.missed = true
 			continue
@@ -293,7 +295,7 @@ func nestedIn(workspace string) nested {
 		for _, e := range entries {
 			name := path.Join(dirs[0], e.Name())
 			switch git := held.Protects(e.Name()); {
-			case dirs[0] == "." && e.Name() == ".pawl": // is protected whole
+			case dirs[0] == "." && e.Name() == ".pawl": // protected as a whole
 			case !git && e.IsDir():
 				dirs = append(dirs, name)
 			case !git, dirs[0] == ".":
@@ -309,21 +311,21 @@ func nestedIn(workspace string) nested {
 	return found
 }
 
-// listed are so many entries of a directory at most, by name: one may hold millions.
-// Of what this process cannot read there are none, because its commands cannot
-// read it either.
-func listed(dir string, most int) []os.DirEntry {
+// readEntries returns at most limit entries of a directory, sorted by name; a
+// directory may have millions. It returns none if this process cannot read the
+// directory, because then commands cannot read it either.
+func readEntries(dir string, limit int) []os.DirEntry {
 	f, err := os.Open(dir)
 	if err != nil {
 		return nil
 	}
 	defer f.Close()
-	entries, _ := f.ReadDir(most)
+	entries, _ := f.ReadDir(limit)
 	slices.SortFunc(entries, func(a, b os.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
 	return entries
 }
 
-// unsearched warns of a workspace in which repositories may have been missed.
+// unsearched warns about a workspace in which repositories may have been missed.
 func (n nested) unsearched(tools *tool.Set) []string {
 	if !runsPrograms(tools) || !n.missed {
 		return nil

@@ -16,7 +16,7 @@ func TestNoMoreOfADirectoryIsReadThanIsLookedThrough(t *testing.T) {
 		}
 	}
 	for most, want := range map[int]int{1: 1, 4: 4, 9: 9, 10: 9} {
-		entries := listed(dir, most)
+		entries := readEntries(dir, most)
 		if len(entries) != want {
 			t.Errorf("of at most %d there are %d", most, len(entries))
 		}
@@ -26,7 +26,7 @@ func TestNoMoreOfADirectoryIsReadThanIsLookedThrough(t *testing.T) {
 			}
 		}
 	}
-	if entries := listed(filepath.Join(dir, "nowhere"), 4); len(entries) != 0 {
+	if entries := readEntries(filepath.Join(dir, "nowhere"), 4); len(entries) != 0 {
 		t.Errorf("a directory that is not there has %v", entries)
 	}
 }

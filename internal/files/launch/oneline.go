@@ -20,29 +20,29 @@ import (
 
 // Line is a refinement loop that a command line describes.
 type Line struct {
-	// Test is a command and Pattern a regular expression that end the loop; empty
-	// are none.
+	// Test is a command and Pattern a regular expression that end the loop; both
+	// are optional.
 	Test, Pattern string
-	// Max is how many iterations there may be; 0 leaves that to the file or the default.
+	// Max bounds the iterations; 0 leaves the bound to the file or the default.
 	Max int
-	// Agent is the file of the agent that does the work; empty is the built-in one.
+	// Agent is the file of the agent that does the work; empty means the built-in
+	// agent.
 	Agent string
-	// Command is another agent's program with its arguments, which does the work in the
-	// agent's place; empty is none.
+	// Command is the program of another agent, with its arguments, that does the
+	// work instead; empty means none.
 	Command string
-	// Keep says to write the loop to [KeptLoop], beside the agent's file or in the
+	// Keep writes the loop to [KeptLoop], beside the agent's file or in the
 	// directory of the flags.
 	Keep bool
 }
 
-// DefaultClass is the class of the config file whose model does the work where nobody
-// names another.
+// DefaultClass is the class of the config file that names the default model.
 const DefaultClass = "default"
 
-// KeptLoop is the name of the file that a loop is kept in.
+// KeptLoop is the name of the file that a kept loop is written to.
 const KeptLoop = "loop.yaml"
 
-// builtinPrompt is what the built-in agent is told.
+// builtinPrompt is the system prompt of the built-in agent.
 const builtinPrompt = `You change the code in the current directory until the task is done.
 
 Read the files that matter before you change them, and keep to how they are written. Make the smallest change that does the task, and never
@@ -50,7 +50,7 @@ weaken or delete a test to make it pass. Run the tests when you are done. End wi
 now, and what the next attempt should try if it is not done yet.
 `
 
-// Launch prepares a run of the loop, which pins it as the text of an agent file.
+// Launch prepares a run of the loop and pins the loop as the text of an agent file.
 func (l Line) Launch(input string, o Options) (event.RunStarted, engine.Env, error) {
 	fail := func(err error) (event.RunStarted, engine.Env, error) { return event.RunStarted{}, engine.Env{}, err }
 	a, source, err := l.agent(o)
@@ -73,7 +73,7 @@ func (l Line) Launch(input string, o Options) (event.RunStarted, engine.Env, err
 	if l.Keep {
 		a.File, source = KeptLoop, absolute(filepath.Join(a.Dir, KeptLoop))
 	}
-	if l.Keep { // before the run looks at what its workspace holds
+	if l.Keep { // before the run reads its workspace
 		if err := keep(source, text); err != nil {
 			return fail(err)
 		}
@@ -85,7 +85,7 @@ func (l Line) Launch(input string, o Options) (event.RunStarted, engine.Env, err
 	return started, env, err
 }
 
-// keep writes a file that is not there yet.
+// keep writes a file that does not exist yet.
 func keep(path string, text []byte) error {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
 	if err != nil {
@@ -98,7 +98,7 @@ func keep(path string, text []byte) error {
 	return nil
 }
 
-// agent is the one that does the work, and the file that it is from.
+// agent returns the agent that does the work, and its file.
 func (l Line) agent(o Options) (a *spec.Agent, source string, err error) {
 	switch {
 	case l.Agent != "" && l.Command != "":
@@ -122,8 +122,8 @@ func (l Line) agent(o Options) (a *spec.Agent, source string, err error) {
 	return a, source, nil
 }
 
-// coder is the coding agent that there is without a file. It names its tools, so that
-// nothing within the workspace asks.
+// coder returns the built-in coding agent. It lists its tools, so that nothing
+// inside the workspace needs approval.
 func (o Options) coder() (*spec.Agent, error) {
 	model := o.Config.Classes[DefaultClass]
 	if cmp.Or(o.Model, model) == "" {
@@ -143,8 +143,8 @@ func (o Options) coder() (*spec.Agent, error) {
 	}, nil
 }
 
-// apply makes the agent the body of the loop. Conditions of the command line replace
-// those of the file. A loop that has any and never met one was no success.
+// apply makes the agent the body of the loop. Conditions of the command line
+// replace those of the file. A loop with conditions that never met one fails.
 func (l Line) apply(a *spec.Agent) error {
 	given, err := l.conditions()
 	if err != nil {
@@ -166,7 +166,7 @@ func (l Line) apply(a *spec.Agent) error {
 	return nil
 }
 
-// conditions are those of the command line, in their order.
+// conditions returns the conditions of the command line, in their order.
 func (l Line) conditions() (all []spec.RefineStop, err error) {
 	if l.Test != "" {
 		argv, err := words("--until-test", l.Test)
@@ -184,16 +184,16 @@ func (l Line) conditions() (all []spec.RefineStop, err error) {
 	return all, nil
 }
 
-// shellSyntax finds what a shell reads otherwise than as it is. A regular expression
-// or a pattern may be meant as it is.
+// shellSyntax matches characters that a shell interprets. In a regular expression
+// or a pattern they may be literal.
 var shellSyntax = regexp.MustCompile("[|&;<>\"'`]+|\\$[A-Za-z_{(]")
 
-// scripted is a command line that is left to a shell: sh -c '…', as one is told to
-// write what needs a shell.
+// scripted matches a command line that runs a shell: sh -c '…', which the error for
+// shell syntax recommends.
 var scripted = regexp.MustCompile(`^\s*(/bin/sh|/bin/bash|sh|bash)\s+(-[a-z]*c)\s+'([^']*(?:'\\''[^']*)*)'\s*$`)
 
-// words are those of a command, which no shell reads (RON-17). A line that needs a
-// shell is refused, with the command by which a shell reads it.
+// words splits a command without a shell (RON-17). A line that needs a shell is an
+// error that names the shell command to use.
 func words(flag, line string) ([]string, error) {
 	if m := scripted.FindStringSubmatch(line); m != nil {
 		return []string{m[1], m[2], strings.ReplaceAll(m[3], `'\''`, "'")}, nil
@@ -209,7 +209,7 @@ func words(flag, line string) ([]string, error) {
 	return argv, nil
 }
 
-// programs fails for a command of the line whose program is not there.
+// programs returns an error if a program of the command line does not exist.
 func (l Line) programs(a *spec.Agent, o Options) error {
 	host := shell.Options{Dir: o.Workspace, Env: shell.Environment(os.Environ())}
 	find := func(flag string, argv []string) error {

@@ -24,21 +24,21 @@ import (
 	"github.com/pawlrun/pawl/tool/web"
 )
 
-// Options are what a run is made of beside its file: what the user said, what the
-// host offers, and what was prepared from both.
+// Options holds what a run needs besides its file: the user's flags, the host's
+// services, and what was prepared from both.
 type Options struct {
 	Flags
 	Host
 	prepared
 }
 
-// Flags are what the user said, in the place of what the file says.
+// Flags holds the user's flags, which replace values of the file.
 type Flags struct {
 	// Model replaces every model of the file.
 	Model string
 	// Workspace is the directory that the tools work in.
 	Workspace string
-	// BudgetUSD replaces the file's caps in money, NoBudget removes them.
+	// BudgetUSD replaces the file's caps in money; NoBudget removes them.
 	BudgetUSD *float64
 	NoBudget  bool
 	// Limits replace single limits of the file, after all of the above.
@@ -46,17 +46,17 @@ type Flags struct {
 	Approve agent.ApproveMode
 	// NoStream asks the provider for whole answers instead of streams.
 	NoStream bool
-	// Attachments are images and files that go with the input.
+	// Attachments are images and files sent with the input.
 	Attachments []llm.Media
-	// Vars are the values of the prompt's ${name}.
+	// Vars are the values of ${name} in the prompt.
 	Vars map[string]string
-	// MaxDepth is how deep the tree of runs may be, the run itself counted; 0 leaves
-	// the default.
+	// MaxDepth bounds the depth of the tree of runs, including the run itself; 0
+	// means the default.
 	MaxDepth int
-	// MaxConcurrency is how many runs below it may be at work at once; 0 leaves that
-	// to the file and the default.
+	// MaxConcurrency bounds the descendants that work at once; 0 leaves it to the
+	// file and the default.
 	MaxConcurrency int
-	// Dir is the directory that relative paths of flags are relative to.
+	// Dir resolves relative paths of flags.
 	Dir string
 }
 
@@ -67,69 +67,69 @@ type Limit struct {
 	Value   float64
 }
 
-// Host is what the process offers in which a run is driven. It counts as well where
-// a run goes on, whose flags were pinned when it began.
+// Host holds the services of the process that drives the run. Unlike the flags,
+// which are pinned, it also applies to a resumed run.
 type Host struct {
-	// Dress changes the environment of each run that the run starts, as whoever
-	// starts that does with its own; nil changes nothing.
+	// Dress changes the environment of each child run, just as the caller does with
+	// the environment of the root; nil changes nothing.
 	Dress func(*engine.Env)
-	// Getenv looks keys and endpoints up; nil means os.Getenv.
+	// Getenv looks up keys and endpoints; nil means os.Getenv.
 	Getenv func(string) string
-	// Replay opens the model that answers from a recorded run; nil where there
+	// Replay opens the model that answers from a recorded run; nil means that there
 	// is no journal.
 	Replay func(run string) (llm.Model, error)
-	// Config is what the owner's config file says, see [ReadConfig].
+	// Config is the owner's config file, see [ReadConfig].
 	Config models.Config
-	// Limiter is shared by all runs of a process; nil limits nothing.
+	// Limiter is shared by all runs of a process; nil means no limit.
 	Limiter *transport.Limiter
-	// Pages are shared by all runs of a process; nil are each run's own.
+	// Pages is shared by all runs of a process; if nil, each run has its own.
 	Pages *web.PageLimit
-	// Sandbox is what this machine can do; nil runs commands without one.
+	// Sandbox is what this machine supports; nil runs commands without a sandbox.
 	Sandbox *sandbox.Machine
-	// Journal is the path of the journal, which no command may read and no tool
-	// may write: a call could otherwise approve itself.
+	// Journal is the path of the journal. No command may read it and no tool may
+	// write it, because a call could otherwise approve itself.
 	Journal string
 }
 
-// prepared is what was made ready for a run, and for the runs that it starts.
+// prepared holds what was prepared for a run and for the runs that it starts.
 type prepared struct {
-	// confined is where the commands of the run run, and hookPins what the programs
-	// of its hooks held when it began, and nested the repositories that were
-	// within its workspace then.
+	// confined is the sandbox of the run's commands. hookPins holds the programs of
+	// its hooks, and nested the repositories in its workspace, as they were when
+	// the run began.
 	confined confinement
 	hookPins []event.HookFile
-	// commandPins are the programs of tools.commands as they were then.
+	// commandPins holds the programs of tools.commands as they were then.
 	commandPins []event.CommandTool
 	nested      nested
-	// tree is what the run shares with those that it starts. started says that another run
-	// starts it, and source is then its file.
+	// tree is shared with the run's descendants. started marks a child run; source
+	// is then its file.
 	tree *tree
-	// forAgents are the limits that a workflow hands to its agents.
+	// forAgents holds the limits that a workflow passes to its agents.
 	forAgents []Limit
 	started   bool
-	// checking says that no run begins: what only its command line or its workspace
-	// could say is not asked for.
+	// checking means that no run starts, so what only a command line or a workspace
+	// can supply is not required.
 	checking bool
 	source   string
-	// protected is what the rules protect that a run began with.
+	// protected holds the protected patterns that a run began with.
 	protected []policy.Pattern
 }
 
-// seams are the options that count where a run is resumed.
+// seams returns the options that apply to a resumed run.
 func (o Options) seams() Options {
 	return Options{Host: o.Host, prepared: prepared{tree: o.tree, source: o.source}}
 }
 
-// limits are the file's budgets, the smaller one where two of them limit the
-// same thing. What nobody set is left to the defaults.
+// limits returns the file's budgets. If two of them limit the same thing, the
+// smaller one wins; unset limits stay unset.
 func limits(a *spec.Agent) budget.Limits {
 	l := a.Budgets.Limits
 	l.MaxCycles, l.USDPerRun = value(a.Effective().MaxCycles), value(a.CapUSD())
 	return l
 }
 
-// CapUSD is the most that a run of a file may cost by what the file says, the default
-// where it does not say, and infinite where it says that there is no limit.
+// CapUSD returns the most that a run of a file may cost: the file's cap, the
+// default if the file sets none, and infinity if the file removes the limit.
 func (k Kind) CapUSD(path string, text []byte) (float64, error) {
 	read := k.Limits
 	if read == nil {
@@ -142,7 +142,7 @@ func (k Kind) CapUSD(path string, text []byte) (float64, error) {
 	return CapUSD(agent.Config{Limits: limits(a)}.WithDefaultCap().Limits), nil
 }
 
-// CapUSD is the limit in money that limits come to, infinite where there is none.
+// CapUSD returns the smallest limit in money, or infinity if there is none.
 func CapUSD(l budget.Limits) float64 {
 	if usd, setting := l.CostCap(); setting != "" {
 		return usd
@@ -150,7 +150,7 @@ func CapUSD(l budget.Limits) float64 {
 	return math.Inf(1)
 }
 
-// replace puts the flags in the place of the limits that they are about.
+// replace replaces limits by the flags that set them.
 func (o Options) replace(cfg *agent.Config) error {
 	switch l := &cfg.Limits; {
 	case o.BudgetUSD != nil && *o.BudgetUSD <= 0:
@@ -174,7 +174,7 @@ func (o Options) raises() bool {
 	return len(o.Limits) > 0 || o.NoBudget || o.BudgetUSD != nil
 }
 
-// money says what the owner should know about what the run may cost.
+// money returns warnings about what the run may cost.
 func money(cfg agent.Config) (warnings []string) {
 	priceKnown := func(t agent.Target) bool { return t.Price != nil }
 	if limit, _ := cfg.Limits.CostCap(); cfg.DefaultCap && slices.ContainsFunc(cfg.Targets, priceKnown) {
@@ -188,8 +188,8 @@ func stopsByDefault(limit float64) string {
 		"--budget, --no-budget or model_policy.budget.usd_per_run change it", limit)
 }
 
-// cappedByDefault reports whether nobody has set the cap in money of an earlier
-// run. Those of older versions say it in their warnings alone.
+// cappedByDefault reports whether the cap in money of an earlier run is the
+// default. Older versions recorded that only in the warnings.
 func cappedByDefault(cfg *agent.Config, started *event.RunStarted) bool {
 	l := cfg.Limits
 	return cfg.DefaultCap || l.USDPerRun == budget.DefaultUSDPerRun && l.MaxTotalCost <= 0 &&
@@ -198,7 +198,7 @@ func cappedByDefault(cfg *agent.Config, started *event.RunStarted) bool {
 		})
 }
 
-// affordable is [assembly.Affordable], and says what a command line can do about it.
+// affordable is [assembly.Affordable] with advice for a command line.
 func affordable(cfg agent.Config) error { return unaffordable(assembly.Affordable(cfg)) }
 
 func unaffordable(err error) error {
@@ -216,8 +216,8 @@ func value[T any](p *T) T {
 	return *p
 }
 
-// approvals is what the file says of gated calls. A flag that says who answers
-// them holds in its place.
+// approvals returns the file's settings for gated calls. A flag that sets the
+// approver wins.
 func approvals(s *spec.ApprovalSettings, cfg *agent.Config) {
 	if s == nil {
 		return
@@ -226,9 +226,8 @@ func approvals(s *spec.ApprovalSettings, cfg *agent.Config) {
 	cfg.Approvals = agent.Approvals{Seconds: float64(value(s.Timeout)), OnTimeout: agent.OnTimeout(s.OnTimeout)}
 }
 
-// CheckCall says what stands against a call of a run's tool before policy would
-// judge it: no such tool, or arguments that do not fit its schema. It runs
-// nothing.
+// CheckCall validates a call of a run's tool before policy judges it: the tool must
+// exist, and the arguments must match its schema. It runs nothing.
 func CheckCall(started event.RunStarted, c llm.ToolCall) (*event.Problem, error) {
 	a, err := restore(started)
 	if err != nil {
@@ -242,15 +241,15 @@ func CheckCall(started event.RunStarted, c llm.ToolCall) (*event.Problem, error)
 	return env.Tools.Resolve(c.CallID, c).Problem, assembly.Closing(env, nil)
 }
 
-// Wires opens the models of a run for what their wires would send, without
-// anything being sent: a key that is not set is no hindrance.
+// Wires opens the models of a run to inspect their wire requests without sending
+// any, so API keys need not be set.
 func Wires(started event.RunStarted, o Options) func(target string) (llm.Model, string, error) {
 	o = o.keyless()
 	o.Dir = cmp.Or(started.Options["dir"], o.Dir)
 	return o.resolver(started.Options["files"]).Open
 }
 
-// keyless are the options with which models are opened for their wires alone.
+// keyless returns options that open models for inspection only.
 func (o Options) keyless() Options {
 	getenv := o.Getenv
 	if getenv == nil {
@@ -265,8 +264,8 @@ func (o Options) keyless() Options {
 	return o
 }
 
-// unsupervised warns of commands that run outside a sandbox with nothing beside
-// them that ends what they leave behind.
+// unsupervised warns about commands that run outside a sandbox with nothing that
+// ends the processes they leave behind.
 func (o Options) unsupervised(tools *tool.Set) []string {
 	if !o.confined.exposes(tools) || o.Sandbox == nil || o.Sandbox.Unsupervised() == "" {
 		return nil
@@ -275,9 +274,8 @@ func (o Options) unsupervised(tools *tool.Set) []string {
 		o.Sandbox.Unsupervised())}
 }
 
-// unmet says of those conditions of a valid file that no result can meet, by their
-// places, why: a run that waits for one ends by a limit, and pays for all the cycles
-// before.
+// unmet explains, by index, which conditions of a valid file no result can meet. A
+// run that waits for one would end by a limit, after paying for every cycle.
 func unmet(a *spec.Agent) map[int]string {
 	all := offering(a, anyBuiltin())
 	declare(all, a.Tools)

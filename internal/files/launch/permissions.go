@@ -19,9 +19,9 @@ import (
 	"github.com/pawlrun/pawl/models"
 )
 
-// permissions are the file's rules, and the protection of the file itself and of
-// the journal where these lie in the workspace: whoever writes to them could
-// permit or approve calls. What a run began with stays protected.
+// permissions returns the file's rules and protects the file itself and the journal
+// if they are in the workspace, because writing to them could permit or approve
+// calls. Whatever was protected when a run began stays protected.
 func (o Options) permissions(a *spec.Agent) policy.Rules {
 	r := rules(a, o)
 	r.Protected = slices.Concat(r.Protected, o.ownFiles(a), o.journalPatterns())
@@ -33,25 +33,25 @@ func (o Options) permissions(a *spec.Agent) policy.Rules {
 	return r
 }
 
-// journalPatterns match the journal, the files that belong to it, and the links
-// by which it is found. There is none for what lies outside the workspace or is
-// always protected.
+// journalPatterns returns patterns for the journal, its side files, and the links
+// on its path. It omits files outside the workspace and files that are always
+// protected.
 func (o Options) journalPatterns() []policy.Pattern {
 	if o.Journal == "" {
 		return nil
 	}
-	var names literals
+	var names filePatterns
 	names.add(o.Workspace, o.Journal)
 	if rel, ok := o.journalInside(); ok {
 		own := literally(rel)
-		names = append(literals{own + "*"}, slices.DeleteFunc(names, func(p policy.Pattern) bool { return p == own })...)
+		names = append(filePatterns{own + "*"}, slices.DeleteFunc(names, func(p policy.Pattern) bool { return p == own })...)
 	}
 	return slices.DeleteFunc(names, func(name policy.Pattern) bool {
 		return slices.ContainsFunc(policy.Builtin(), func(p policy.Pattern) bool { return p.Guards(string(name)) })
 	})
 }
 
-// journalInside is the name that the journal has in the workspace.
+// journalInside returns the journal's path relative to the workspace.
 func (o Options) journalInside() (rel string, ok bool) {
 	if o.Journal == "" {
 		return "", false
@@ -59,8 +59,8 @@ func (o Options) journalInside() (rel string, ok bool) {
 	return inside(o.Workspace, filepath.Join(real(filepath.Dir(o.Journal)), filepath.Base(o.Journal)))
 }
 
-// guarded refuses rules that do not protect the journal as it lies now. A run is
-// judged by the rules that it began with, and its journal may have been moved since.
+// guarded rejects rules that do not protect the journal at its current path. A run
+// keeps the rules that it began with, and its journal may have moved since.
 func (o Options) guarded(r policy.Rules) error {
 	rel, ok := o.journalInside()
 	if !ok || slices.ContainsFunc(slices.Concat(r.Protected, policy.Builtin()), func(p policy.Pattern) bool {
@@ -72,18 +72,18 @@ func (o Options) guarded(r policy.Rules) error {
 		"move it out of the run's workspace", o.Journal)
 }
 
-// literals are patterns that stand for one file each.
-type literals []policy.Pattern
+// filePatterns holds patterns that match one file each.
+type filePatterns []policy.Pattern
 
-// add adds the names by which one gets to a file, as far as they are of the
-// workspace: its own, and those of the links on the way.
-func (l *literals) add(workspace, file string) {
+// add adds the names of a file that are in the workspace: its own, and those of the
+// links on its path.
+func (l *filePatterns) add(workspace, file string) {
 	if ws, err := resolve.At(workspace); err == nil {
 		l.addNames(ws, absolute(file))
 	}
 }
 
-func (l *literals) addNames(ws resolve.Workspace, file string) {
+func (l *filePatterns) addNames(ws resolve.Workspace, file string) {
 	for _, name := range ws.Names(file) {
 		if p := literally(name.Path); !name.Outside && !slices.Contains(*l, p) {
 			*l = append(*l, p)
@@ -91,15 +91,15 @@ func (l *literals) addNames(ws resolve.Workspace, file string) {
 	}
 }
 
-// inside is the name that a file has in a workspace, and false for one that lies
-// elsewhere.
+// inside returns the path of a file relative to a workspace, and false for a file
+// outside.
 func inside(workspace, path string) (rel string, ok bool) {
 	rel, err := filepath.Rel(real(workspace), path)
 	return filepath.ToSlash(rel), err == nil && filepath.IsLocal(rel)
 }
 
-// literally is the pattern of one name: a character that would mean something
-// in a pattern gives way to one that stands for any.
+// literally returns the pattern of one name. Characters with a special meaning in
+// patterns become a wildcard for one character.
 func literally(name string) policy.Pattern {
 	return policy.Pattern(strings.Map(func(r rune) rune {
 		if strings.ContainsRune(`*[\`, r) {
@@ -109,8 +109,7 @@ func literally(name string) policy.Pattern {
 	}, name))
 }
 
-// real is the name of a file or directory behind all links, as far as it is
-// there.
+// real resolves the links of a path as far as the path exists.
 func real(path string) string {
 	if name, err := filepath.EvalSymlinks(absolute(path)); err == nil {
 		return name
@@ -118,8 +117,8 @@ func real(path string) string {
 	return absolute(path)
 }
 
-// capable holds what the file asks for against what the models can do, as far
-// as that is known before a call.
+// capable checks what the file needs against what the models support, as far as
+// that is known without a call.
 func capable(a *spec.Agent, targets []target, resolver *models.Resolver) (warnings []string) {
 	for _, t := range targets {
 		if asked := value(a.ModelPolicy.Decoding.MaxTokens); t.maxOutput > 0 && asked > t.maxOutput {
@@ -139,9 +138,9 @@ func capable(a *spec.Agent, targets []target, resolver *models.Resolver) (warnin
 	return warnings
 }
 
-// hosted holds a tool that a model's provider shall run against what that has.
-// What keeps the model from being called is said of the model, and a script may
-// stand for any provider.
+// hosted checks a tool that the model's provider runs against the model. It skips a
+// model that cannot be called, which has its own error, and a scripted model, which
+// may stand for any provider.
 func hosted(tool, model string, resolver *models.Resolver) (ignored string, err error) {
 	if provider, _, _ := strings.Cut(model, "/"); models.BuiltIn(provider) {
 		return "", nil
@@ -161,8 +160,8 @@ func hosted(tool, model string, resolver *models.Resolver) (ignored string, err 
 	return "", err
 }
 
-// runsHosted holds all tools that a run has of its provider against another
-// model, in the words of a file that is checked.
+// runsHosted checks all provider tools of a run against another model, with the
+// messages of a file check.
 func runsHosted(tools []string, model string, resolver *models.Resolver) (warnings []string, err error) {
 	for i, tool := range tools {
 		ignored, unknown := hosted(tool, model, resolver)
@@ -176,8 +175,8 @@ func runsHosted(tools []string, model string, resolver *models.Resolver) (warnin
 	return warnings, err
 }
 
-// Readable refuses files that a model of a run is known not to take, be it the
-// one in use or one that it may fall back on. Of the options the config counts.
+// Readable rejects files that a model of a run, in use or a fallback, is known not
+// to accept. It uses only the config of the options.
 func Readable(m machine.Machine, files []llm.Media, o Options) error {
 	a, ok := m.(agent.Configured)
 	if !ok {
@@ -186,16 +185,16 @@ func Readable(m machine.Machine, files []llm.Media, o Options) error {
 	return taken(modelsOf(a.Config().Targets), nil, files, o.resolver(""))
 }
 
-// taken refuses files that a model of the chain is known not to take: those that a
-// conversation has, and new ones.
+// taken rejects files, of the conversation or new, that a model of the chain is
+// known not to accept.
 func taken(names []string, had, given []llm.Media, resolver *models.Resolver) error {
 	if err := readable(names, slices.Concat(had, given), resolver); err != nil {
 		return err
 	}
-	return shown(names, given, resolver)
+	return checkImages(names, given, resolver)
 }
 
-// readable refuses files that a model of the chain is known not to take.
+// readable rejects files that a model of the chain is known not to accept.
 func readable(names []string, files []llm.Media, resolver *models.Resolver) error {
 	for _, f := range files {
 		ability, kind := models.CanFiles, "PDFs"
@@ -215,14 +214,14 @@ func readable(names []string, files []llm.Media, resolver *models.Resolver) erro
 	return nil
 }
 
-// shown refuses new images that a model of the chain is known not to be shown: of
-// one that a run has already its requests say so in words.
-func shown(names []string, files []llm.Media, resolver *models.Resolver) error {
+// checkImages rejects new images that a model of the chain cannot accept. For an
+// image that is already in the conversation, requests carry a text in its place.
+func checkImages(names []string, files []llm.Media, resolver *models.Resolver) error {
 	for _, name := range names {
 		client, _, err := resolver.Open(name)
 		viewer, ok := client.(llm.Viewer)
 		if err != nil || !ok {
-			continue // what keeps the model from being called is said of the model
+			continue // a model that cannot be called has its own error
 		}
 		for i := range files {
 			if err := viewer.Shows(&files[i]); err != nil {
@@ -233,7 +232,7 @@ func shown(names []string, files []llm.Media, resolver *models.Resolver) error {
 	return nil
 }
 
-// filesOf are the images and files of a conversation.
+// filesOf returns the images and files of a conversation.
 func filesOf(messages []*llm.Message) (files []llm.Media) {
 	for _, m := range messages {
 		files = slices.AppendSeq(files, m.Parts.Media())
@@ -241,8 +240,8 @@ func filesOf(messages []*llm.Message) (files []llm.Media) {
 	return files
 }
 
-// sent prepares a run of an agent file that somebody sent as a text, see
-// [spec.Options]. Scripts that it names are read from o.Dir and nowhere else.
+// sent prepares a run of an agent file that a client sent as text, see
+// [spec.Options]. Scripts that it names are read from o.Dir only.
 func sent(f File, input string, o Options) (event.RunStarted, engine.Env, error) {
 	a, err := spec.ParseAgent(f.Path, f.Text, o.checksOf(f))
 	if err != nil {
@@ -256,8 +255,8 @@ func sent(f File, input string, o Options) (event.RunStarted, engine.Env, error)
 	return prepare(a, "", pinned, input, o)
 }
 
-// ConfineScript refuses the model scripted/FILE whose file is not inside a
-// directory, also where a link in it leads outside.
+// ConfineScript rejects the model scripted/FILE if the file is outside a directory,
+// directly or through a link.
 func ConfineScript(dir, model string) error {
 	name, ok := strings.CutPrefix(model, "scripted/")
 	if !ok {

@@ -20,8 +20,8 @@ import (
 // KindGoal is the kind of the runs of goal files.
 const KindGoal = "Goal"
 
-// GoalFiles is the kind of files that describe a goal: a loop around one agent, until
-// what shows that the objective is reached holds.
+// GoalFiles is the kind of files that describe a goal: a loop around one agent that
+// ends when its checks show that the objective is reached.
 func GoalFiles() Kind {
 	return Kind{
 		Name: KindGoal, Recognises: spec.Heading.Goal,
@@ -79,12 +79,12 @@ func Goal(f File, input string, o Options) (started event.RunStarted, env engine
 	if started, env, err = o.startFile(f, g.Steps, g.Limits(), g.Uses, input); err != nil {
 		return started, env, err
 	}
-	started.Kind, started.Warnings = KindGoal, slices.Concat(said(g.Warnings), started.Warnings)
+	started.Kind, started.Warnings = KindGoal, slices.Concat(messagesOf(g.Warnings), started.Warnings)
 	return started, env, nil
 }
 
-// resumeGoal gives the environment of a goal that goes on. What its commands may do
-// is in the agent file where that says it.
+// resumeGoal returns the environment of a resumed goal. If the agent file has
+// permissions of commands, they apply to the goal's commands.
 func resumeGoal(started event.RunStarted, o Options) (engine.Env, error) {
 	g, err := spec.RestoreGoal(started.Source, []byte(started.Spec))
 	if err != nil {
@@ -104,7 +104,7 @@ func resumeGoal(started event.RunStarted, o Options) (engine.Env, error) {
 	return resumeUses(started, root, o)
 }
 
-// The kinds of the runs of agent files that start others: teams have composite, and
+// Kinds of runs of agent files that start other runs: teams have composite, and
 // refinement loops have loop.
 const (
 	KindTeam = "Team"
@@ -127,7 +127,7 @@ func LoopFiles() Kind {
 	}
 }
 
-// planOfAgent is what such a file is to do.
+// planOfAgent returns the plan of such a file.
 func planOfAgent(f File, o Options) (plan.Plan, error) {
 	a, err := spec.ParseAgent(f.Path, f.Text, o.checksOf(f))
 	if err != nil {
@@ -136,7 +136,7 @@ func planOfAgent(f File, o Options) (plan.Plan, error) {
 	return a.Plan(), nil
 }
 
-// ofPlan prepares a run of an agent file that starts other runs: a team, or a
+// ofPlan prepares a run of an agent file that starts other runs: a team or a
 // refinement loop.
 func ofPlan(a *spec.Agent, source string, text []byte, input string, o Options) (event.RunStarted, engine.Env, error) {
 	fail := func(err error) (event.RunStarted, engine.Env, error) { return event.RunStarted{}, engine.Env{}, err }
@@ -165,15 +165,14 @@ func ofPlan(a *spec.Agent, source string, text []byte, input string, o Options) 
 		return fail(err)
 	}
 	started.Kind, started.Source, started.Spec = kind, source, string(text)
-	started.Warnings = append(said(a.Warnings), started.Warnings...)
+	started.Warnings = append(messagesOf(a.Warnings), started.Warnings...)
 	if a.Loops() {
 		started.Warnings = append(started.Warnings, ungoverned(a.Loop.Runner)...)
 	}
 	return started, env, nil
 }
 
-// resumePlan gives the environment of a run that goes on with its plan, whose agents
-// root offers.
+// resumePlan returns the environment of a resumed plan, whose agents root offers.
 func (o Options) resumePlan(root *spec.Agent, started event.RunStarted) (engine.Env, error) {
 	env, err := o.workflowEnv(root)
 	if err != nil {
@@ -184,7 +183,7 @@ func (o Options) resumePlan(root *spec.Agent, started event.RunStarted) (engine.
 		return engine.Env{}, fmt.Errorf("launch: the run's configuration: %w", err)
 	}
 	o.nest(&env, &cfg.Plan)
-	env.Worktrees = apart{o, root, started.Sandbox}
+	env.Worktrees = stepWorktrees{o, root, started.Sandbox}
 	if err := o.resumeCommands(&env, cfg.Policy, started.Sandbox, root); err != nil || !cfg.Plan.Refine {
 		return env, err
 	}
@@ -194,7 +193,7 @@ func (o Options) resumePlan(root *spec.Agent, started event.RunStarted) (engine.
 	return env, nil
 }
 
-// nest lets an environment start the runs of the workflows that steps of a plan are.
+// nest lets an environment start the workflows that are steps of a plan.
 func (o Options) nest(env *engine.Env, p *plan.Plan) {
 	for name, inner := range p.Runs {
 		child := o.inner(inner).Child()
@@ -203,8 +202,8 @@ func (o Options) nest(env *engine.Env, p *plan.Plan) {
 	}
 }
 
-// inner is a workflow as a run that another one starts. Whatever becomes of its file,
-// it does what that said when the outermost run began.
+// inner returns a workflow as a child run. It uses the text that was pinned when
+// the root run began.
 func (o Options) inner(p plan.Inner) assembly.Agent {
 	depth := 0
 	w, wrong := spec.RestoreWorkflow(p.File.Path, []byte(p.File.Text))
@@ -243,16 +242,16 @@ func (o Options) inner(p plan.Inner) assembly.Agent {
 	}
 }
 
-// runner is what the commands of a plan are to policy and to the sandbox: calls of an
-// agent that has shell.exec alone, under the permissions of the workflow.
+// runner returns the agent that stands for a plan's commands in policy and sandbox:
+// it has only shell.exec, under the permissions of the workflow.
 func runner(root *spec.Agent) *spec.Agent {
 	a := *root
 	a.Tools = spec.Tools{Allow: spec.Names{shellTool}, Permissions: root.Tools.Permissions}
 	return &a
 }
 
-// runCommands lets an environment run the commands of a plan, in a sandbox of their
-// own. The rules that judge them are nil where the plan has none.
+// runCommands lets an environment run the commands of a plan, in their own sandbox.
+// The rules are nil if the plan has no commands.
 func (o *Options) runCommands(env *engine.Env, p *plan.Plan, root *spec.Agent) (*policy.Rules, error) {
 	if !p.HasCommands() {
 		return nil, nil
@@ -263,8 +262,8 @@ func (o *Options) runCommands(env *engine.Env, p *plan.Plan, root *spec.Agent) (
 	return &rules, o.confineCommands(env, a, rules, "")
 }
 
-// resumeCommands is the same for a run that goes on, by the rules and in no weaker
-// sandbox than it began with.
+// resumeCommands does the same for a resumed run, with the rules it began with and
+// in no weaker sandbox.
 func (o *Options) resumeCommands(env *engine.Env, rules *policy.Rules, tier string, root *spec.Agent) error {
 	if rules == nil {
 		return nil

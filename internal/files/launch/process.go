@@ -18,8 +18,8 @@ import (
 	"github.com/pawlrun/pawl/tool/shell"
 )
 
-// ProcessRuns is the kind of runs that another agent does, as a process of its own.
-// No file is of that kind: the file of such a run has a runner.
+// ProcessRuns is the kind of runs that another agent performs in its own process.
+// No file has this kind; the file of such a run has a runner.
 func ProcessRuns() Kind {
 	return Kind{
 		Name: process.Kind, Recognises: func(spec.Heading) bool { return false },
@@ -27,8 +27,8 @@ func ProcessRuns() Kind {
 	}
 }
 
-// byRunner prepares a run of a task by the runner of a file, whose permissions, limits
-// and secrets hold for it.
+// byRunner prepares a task for the runner of a file. The file's permissions, limits
+// and secrets apply to it.
 func byRunner(a *spec.Agent, source string, text []byte, task string, o Options) (event.RunStarted, engine.Env, error) {
 	r := a.External()
 	fail := func(err error) (event.RunStarted, engine.Env, error) { return event.RunStarted{}, engine.Env{}, err }
@@ -69,11 +69,11 @@ func byRunner(a *spec.Agent, source string, text []byte, task string, o Options)
 		return fail(err)
 	}
 	started.Source, started.Spec, started.Workspace, started.Options = source, string(text), o.Workspace, o.record(a)
-	started.Warnings = append(said(a.Warnings), ungoverned(r)...)
+	started.Warnings = append(messagesOf(a.Warnings), ungoverned(r)...)
 	return started, env, nil
 }
 
-// ungoverned is what the owner should know of a runner.
+// ungoverned returns warnings about what a runner does without Pawl's control.
 func ungoverned(r *spec.Runner) []string {
 	if r == nil {
 		return nil
@@ -82,8 +82,8 @@ func ungoverned(r *spec.Runner) []string {
 		"and a budget in money counts what it says that it cost, when it has ended", r.Command[0])}
 }
 
-// outside refuses a runner of which the file demands what nothing holds: its program
-// needs its own network and home directory.
+// outside rejects a runner whose file demands a sandbox: its program needs its own
+// network and home directory.
 func outside(a *spec.Agent) error {
 	p := a.Tools.Permissions
 	if p == nil {
@@ -102,7 +102,7 @@ func outside(a *spec.Agent) error {
 	return fmt.Errorf("%w: %s, and the program of a runner runs outside every sandbox; take that out", ErrSandbox, demands)
 }
 
-// processEnv is what such a run needs.
+// processEnv returns the environment of such a run.
 func (o Options) processEnv(a *spec.Agent, cfg process.Config) (engine.Env, error) {
 	declared, err := secrets(a, o)
 	if err != nil {
@@ -131,7 +131,7 @@ func (o Options) processEnv(a *spec.Agent, cfg process.Config) (engine.Env, erro
 	}, nil
 }
 
-// resumeProcess gives the environment of such a run that goes on.
+// resumeProcess returns the environment of such a run when it resumes.
 func (o Options) resumeProcess(a *spec.Agent, started event.RunStarted) (engine.Env, error) {
 	var cfg process.Config
 	if err := json.Unmarshal(started.Config, &cfg); err != nil {

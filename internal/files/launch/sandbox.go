@@ -17,31 +17,32 @@ import (
 	"github.com/pawlrun/pawl/tool"
 )
 
-// ErrSandbox is returned for a run that may not go without a sandbox, or
-// without a stronger one than this machine has.
+// ErrSandbox is returned for a run that needs a sandbox, or a stronger one than
+// this machine has.
 var ErrSandbox = errors.New("launch: sandbox")
 
 // confinement is the sandbox of one run.
 type confinement struct {
 	tier sandbox.Tier
-	// why says why there is no stronger tier.
+	// why explains why no stronger tier is available.
 	why    string
 	policy sandbox.Policy
 	box    *sandbox.Box
-	// boxes are those of programs with another network than policy has.
+	// boxes holds the sandboxes of programs whose network differs from the
+	// policy's.
 	boxes map[egress.Network]*sandbox.Box
-	// onDemand: only calls that a rule puts there run in the box.
+	// onDemand means that only calls selected by a rule run in the box.
 	onDemand bool
 }
 
-// confine opens the strongest sandbox there is for the commands of a run, and
-// refuses where the file, or the tier that the run began in, demands more.
+// confine opens the strongest available sandbox for the commands of a run. It
+// returns an error if the file, or the tier that the run began in, demands more.
 func (o Options) confine(a *spec.Agent, pinned string) (confinement, error) {
 	c, err := o.confinement(a, pinned)
 	if err != nil || c.tier == sandbox.None {
 		return c, err
 	}
-	// What is made while a command runs is not hidden from it.
+	// Files created while a command runs are not hidden from it.
 	if state, err := StateDir(); err == nil {
 		if _, within := inside(o.Workspace, real(state)); !within {
 			_ = os.MkdirAll(state, 0o700)
@@ -64,9 +65,9 @@ func (o Options) confine(a *spec.Agent, pinned string) (confinement, error) {
 	return c, nil
 }
 
-// confinement is the sandbox that a run would have, before it is opened. Where
-// the run would be refused, the error says why and the confinement what there
-// is.
+// confinement returns the sandbox that a run would have, without opening it. If the
+// run would be refused, the error is the reason and the confinement is still what
+// is available.
 func (o Options) confinement(a *spec.Agent, pinned string) (confinement, error) {
 	c := confinement{tier: sandbox.None, policy: o.sandboxPolicy(a), onDemand: a.Tools.Permissions.OnDemand()}
 	c.why = "this program has not checked for one"
@@ -91,7 +92,7 @@ func (o Options) confinement(a *spec.Agent, pinned string) (confinement, error) 
 	case err == nil:
 		return c, nil
 	case !runsCommands(a):
-		// No command runs in the box; web.fetch holds itself to the list.
+		// No command runs in the box; web.fetch applies the list itself.
 		c.policy.Egress = egress.Rules{Network: egress.NetworkNone}
 		return c, nil
 	}
@@ -107,8 +108,8 @@ func (c confinement) offline() bool {
 	return c.inside() && c.policy.Egress.Network == egress.NetworkNone
 }
 
-// demanded refuses a tier that is weaker than what the file demands, and
-// permissions that nothing would hold.
+// demanded returns an error for a tier weaker than the file demands, and for
+// permissions that no sandbox would enforce.
 func demanded(a *spec.Agent, tier sandbox.Tier, why string) error {
 	if a.Tools.Boxes() && tier == sandbox.None {
 		return refusedf("tools.rules puts calls into the sandbox, and this machine has none (%s)", why)
@@ -147,8 +148,8 @@ func demanded(a *spec.Agent, tier sandbox.Tier, why string) error {
 	return nil
 }
 
-// runsFreely reports whether a program may run of which it is not known what it
-// does. Under the tighter bounds policy denies those.
+// runsFreely reports whether programs with unknown effects may run. Under the
+// tighter bounds policy denies them.
 func runsFreely(a *spec.Agent) bool {
 	if fs := a.Tools.Permissions.Filesystem; fs == string(policy.FilesystemNone) || fs == string(policy.FilesystemReadOnly) {
 		return false
@@ -160,8 +161,8 @@ func refusedf(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format+"; 'pawl doctor' says what this machine can do", append([]any{ErrSandbox}, args...)...)
 }
 
-// sandboxPolicy is what the file says, in the words of the sandbox. What it
-// does not say is the workspace, and no network.
+// sandboxPolicy converts the file's settings to a sandbox policy. The default is
+// the workspace and no network.
 func (o Options) sandboxPolicy(a *spec.Agent) sandbox.Policy {
 	p := sandbox.Policy{Workspace: o.Workspace, Egress: a.Tools.Permissions.Egress()}
 	p.Readable = append(o.repositoryReads(), o.commandReads(a)...)
@@ -179,8 +180,8 @@ func (o Options) sandboxPolicy(a *spec.Agent) sandbox.Policy {
 	return p
 }
 
-// protection is what policy protects, as the sandbox asks about it. That asks about
-// every file of a workspace.
+// protection answers the sandbox's questions about what policy protects. The
+// sandbox checks every file of a workspace.
 type protection struct {
 	policy.Guard
 	patterns []policy.Pattern
@@ -193,8 +194,8 @@ func protect(r policy.Rules) protection {
 	return protection{policy.NewGuard(slices.Concat(own, r.Nested)...), own}
 }
 
-// Named implements [sandbox.Protection]. A nested repository that was taken away
-// leaves nothing to hold.
+// Named implements [sandbox.Protection]. It skips a nested repository that was
+// removed.
 func (p protection) Named() []string {
 	var names []string
 	for _, pattern := range p.patterns {
@@ -209,12 +210,12 @@ func (p protection) Named() []string {
 	return names
 }
 
-// pin says in a run's first event which sandbox it has.
+// pin records the run's sandbox in its first event.
 func (c confinement) pin(started *event.RunStarted) {
 	started.Sandbox, started.Confinement = string(c.tier), c.held()
 }
 
-// held is what the sandbox holds, nil where there is none.
+// held returns what the sandbox enforces, or nil without a sandbox.
 func (c confinement) held() *event.Confinement {
 	if c.tier == sandbox.None {
 		return nil
@@ -233,14 +234,14 @@ func (c confinement) held() *event.Confinement {
 // shellTool is the tool that runs commands.
 const shellTool = machine.CommandTool
 
-// exposes reports whether there are commands which run outside a sandbox.
+// exposes reports whether commands run outside a sandbox.
 func (c confinement) exposes(tools *tool.Set) bool {
 	_, runs := tools.Lookup(shellTool)
 	return runs && !c.inside()
 }
 
-// undecided warns of commands that run outside a sandbox without a question
-// because the file says so.
+// undecided warns about commands that run outside a sandbox without approval
+// because the file allows it.
 func (c confinement) undecided(r policy.Rules, tools *tool.Set) []string {
 	if !c.exposes(tools) {
 		return nil
@@ -259,27 +260,28 @@ func (c confinement) undecided(r policy.Rules, tools *tool.Set) []string {
 		key, cmp.Or(c.why, "on-demand"))}
 }
 
-// Boundary is the sandbox that a run would have on this machine, and what it
-// is to one call.
+// Boundary is the sandbox that a run would have on this machine, and its effect on
+// one call.
 type Boundary struct {
-	// Tier is that of the run's commands, Why why there is no stronger one.
+	// Tier is the tier of the run's commands; Why explains why no stronger one is
+	// available.
 	Tier sandbox.Tier `json:"tier"`
 	Why  string       `json:"why,omitempty"`
-	// Holds is what the sandbox holds; nil where there is none.
+	// Holds is what the sandbox enforces; nil without a sandbox.
 	Holds *event.Confinement `json:"holds,omitempty"`
-	// Refused is why a run would not start here; empty where it would.
+	// Refused is why a run would not start here; empty if it would.
 	Refused string `json:"refused,omitempty"`
-	// Programs says that the tool runs programs, which the sandbox is for;
-	// other tools run in Pawl itself. Inside says that this call would run in
-	// the sandbox.
+	// Programs reports that the tool runs programs, which the sandbox is for; other
+	// tools run inside Pawl. Inside reports that this call would run in the
+	// sandbox.
 	Programs bool `json:"programs"`
 	Inside   bool `json:"inside"`
-	// Closed is what the call names and would not get, because of the sandbox.
+	// Closed lists what the call names and the sandbox would deny.
 	Closed []string `json:"closed,omitempty"`
 }
 
-// boundary is what a confinement is to a call of t that policy gave a verdict
-// on; boxed says that a rule puts the call into the sandbox.
+// boundary describes the effect of a confinement on a call of t with the given
+// verdict. boxed reports that a rule puts the call into the sandbox.
 func (c confinement) boundary(refusal error, t tool.Tool, boxed bool, facts *event.Facts) Boundary {
 	b := Boundary{Tier: c.tier, Why: c.why, Holds: c.held(), Programs: t.Sandboxed}
 	if refusal != nil {

@@ -10,20 +10,20 @@ import (
 	"github.com/pawlrun/pawl/tool"
 )
 
-// Signature is what a run of a file takes and gives.
+// Signature describes the input and the result of a run of a file.
 type Signature struct {
 	// Vars are the variables that a run needs; TaskVars are those of the file's own
-	// task, which count only in a run without an input.
+	// task, which only a run without an input needs.
 	Vars, TaskVars []string
-	// InputOptional says that a run has something to do without an input.
+	// InputOptional reports that a run has something to do without an input.
 	InputOptional bool
-	// Result is the JSON Schema of the result; nil where it is a text.
+	// Result is the JSON Schema of the result; nil for a text.
 	Result json.RawMessage
-	// ReadOnly says that no tool, hook or command of a run can change anything.
+	// ReadOnly reports that no tool, hook or command of a run can change anything.
 	ReadOnly bool
 }
 
-// signature is the [Signature] of an agent file, also that of a team or a loop.
+// signature returns the [Signature] of an agent file, including a team or a loop.
 func signature(f File, o Options) (Signature, error) {
 	o.checking = true
 	a, err := spec.ParseAgent(f.Path, f.Text, o.checksOf(f))
@@ -42,7 +42,7 @@ func signature(f File, o Options) (Signature, error) {
 	return s, err
 }
 
-// workflowSignature is the [Signature] of a workflow file.
+// workflowSignature returns the [Signature] of a workflow file.
 func workflowSignature(f File, o Options) (Signature, error) {
 	o.checking = true
 	w, err := parseWorkflow(f, o)
@@ -55,7 +55,7 @@ func workflowSignature(f File, o Options) (Signature, error) {
 	return s, err
 }
 
-// goalSignature is the [Signature] of a goal file.
+// goalSignature returns the [Signature] of a goal file.
 func goalSignature(f File, o Options) (Signature, error) {
 	o.checking = true
 	g, err := parseGoal(f, o)
@@ -80,17 +80,17 @@ func (o Options) readOnlyPlan(p *plan.Plan, uses map[string]*spec.Agent) (bool, 
 	return true, nil
 }
 
-// acts reports whether a plan does something itself: runs a command, a function or a
-// run of another kind.
+// acts reports whether a plan does something itself: it runs a command, a function
+// or a run of another kind.
 func acts(p *plan.Plan) bool {
 	found := p.HasCommands()
 	p.Each(func(s *plan.Step) { found = found || s.Func != nil || s.Run != nil })
 	return found
 }
 
-// readOnly reports whether a run of an agent changes nothing: it has only tools that
-// are read-only, no hook and no program, and so have the agents that it offers. seen
-// are the files that were looked at.
+// readOnly reports whether a run of an agent changes nothing: the agent and the
+// agents that it offers have only read-only tools, no hooks and no programs. seen
+// holds the files that were checked.
 func (o Options) readOnly(a *spec.Agent, seen map[string]bool) (bool, error) {
 	changes := func(t tool.Tool) bool { return !t.ReadOnly && allowed(a, t.Name) }
 	if a.External() != nil || a.Hooks != nil || len(a.Tools.Commands) > 0 || len(a.Tools.MCP) > 0 || !a.StartsOthers() && slices.ContainsFunc(anyBuiltin(), changes) {

@@ -43,8 +43,8 @@ func (o Options) environment(a *spec.Agent, resolver *models.Resolver) (engine.E
 	return env, nil
 }
 
-// definition is what a file says, but for the configuration, which a run has from
-// its first event on. Its host is open.
+// definition returns the definition of a file without the configuration, which a
+// run takes from its first event. Its host is open.
 func (o Options) definition(a *spec.Agent, resolver *models.Resolver) (d assembly.Definition, err error) {
 	fail := func(err error) (assembly.Definition, error) {
 		return assembly.Definition{}, assembly.Closing(d.Host, err)
@@ -65,7 +65,7 @@ func (o Options) definition(a *spec.Agent, resolver *models.Resolver) (d assembl
 	}
 	d = assembly.Definition{
 		Name: a.Identity.Name, Change: o.replace, Child: o.started, Hooks: hooks(a, o), Variables: []string{shellTool},
-		Host: engine.Env{Model: resolver.Open, Tree: ws.State, Worktrees: apart{o, a, ""}, Close: func() error { return errors.Join(ws.Close(), o.closeBox()) }},
+		Host: engine.Env{Model: resolver.Open, Tree: ws.State, Worktrees: stepWorktrees{o, a, ""}, Close: func() error { return errors.Join(ws.Close(), o.closeBox()) }},
 	}
 	if o.tree.pinned(o.source) {
 		if d.Compiled, err = o.declaredOf(o.source); err != nil {
@@ -95,7 +95,7 @@ func (o Options) definition(a *spec.Agent, resolver *models.Resolver) (d assembl
 	return d, nil
 }
 
-// programs is how the commands of a run are run.
+// programs returns the options with which the run's commands run.
 func (o Options) programs(a *spec.Agent, r policy.Rules) shell.Options {
 	return shell.Options{
 		Dir: o.Workspace, Sandbox: o.confined.box, Bare: o.Sandbox.Bare(), OnDemand: a.Tools.Permissions.OnDemand(),
@@ -105,9 +105,8 @@ func (o Options) programs(a *spec.Agent, r policy.Rules) shell.Options {
 	}
 }
 
-// tools are those of a file as it declares them. One without tools.allow has every
-// tool that there is (ALF-81), but for the one that reaches other machines: that has
-// to be named.
+// tools returns a file's tools. Without tools.allow a file has every tool (ALF-81)
+// except the one that reaches other machines, which must be listed.
 func (o Options) tools(a *spec.Agent, ws *fs.Workspace, s shell.Options, commands []tool.Tool) []tool.Tool {
 	all := offering(a, append(builtin(ws, web.Options{Egress: a.Tools.Permissions.Egress(), PageLimit: o.Pages}, s), commands...))
 	for i, t := range all {
@@ -119,8 +118,8 @@ func (o Options) tools(a *spec.Agent, ws *fs.Workspace, s shell.Options, command
 	return all
 }
 
-// offering are those of the built-in tools that a file has, and what reads on in
-// their results.
+// offering returns the built-in tools that a file has, and the tools that page
+// through their results.
 func offering(a *spec.Agent, all []tool.Tool) []tool.Tool {
 	all = slices.DeleteFunc(all, func(t tool.Tool) bool { return !allowed(a, t.Name) })
 	if len(all) == 0 {
@@ -150,12 +149,12 @@ func allowed(a *spec.Agent, name string) bool {
 	return slices.Contains(a.Tools.Allow, name)
 }
 
-// builtin are the tools that Pawl brings and that a file can leave out.
+// builtin returns the built-in tools that a file can leave out.
 func builtin(ws *fs.Workspace, w web.Options, s shell.Options) []tool.Tool {
 	return append(ws.Tools(), web.New(w), shell.New(s))
 }
 
-// offeredBy are the names of the tools that a model is offered by what a file says.
+// offeredBy returns the names of the tools that a file offers to its model.
 func offeredBy(t *spec.Tools) []string {
 	names := append(t.AgentNames(), t.CommandNames()...)
 	for _, each := range offering(&spec.Agent{Tools: *t}, anyBuiltin()) {
@@ -164,12 +163,12 @@ func offeredBy(t *spec.Tools) []string {
 	return names
 }
 
-// anyBuiltin are those tools as they are declared, of no workspace.
+// anyBuiltin returns the built-in tools as declared, without a workspace.
 func anyBuiltin() []tool.Tool { return slices.Clone(declared()) }
 
 var declared = sync.OnceValue(func() []tool.Tool { return builtin(&fs.Workspace{}, web.Options{}, shell.Options{}) })
 
-// toolNames are the names that a file may use.
+// toolNames returns the names that a file may use.
 func toolNames() []string {
 	names := []string{result.Name}
 	for _, t := range anyBuiltin() {
@@ -179,7 +178,7 @@ func toolNames() []string {
 	return names
 }
 
-// aliases are the names of tools by what other programs call them.
+// aliases returns the names that other programs use for the same tools.
 func aliases() map[string]string {
 	names := map[string]string{}
 	for _, t := range anyBuiltin() {
@@ -190,8 +189,7 @@ func aliases() map[string]string {
 	return names
 }
 
-// declare puts what the file says of its tools in the place of what they say
-// themselves.
+// declare replaces the tools' own declarations by the file's.
 func declare(tools []tool.Tool, t spec.Tools) {
 	for i := range tools {
 		name := tools[i].Name
@@ -203,8 +201,8 @@ func declare(tools []tool.Tool, t spec.Tools) {
 	}
 }
 
-// bounded gives a tool the file's timeout: what a call gets that asks for
-// none, and the most that one can ask for.
+// bounded applies the file's timeout to a tool: the default of a call, and the most
+// that a call can request.
 func bounded(t tool.Tool, limit time.Duration) tool.Tool {
 	t.Timeout = limit
 	if asked := t.TimeoutFor; asked != nil {
@@ -213,22 +211,21 @@ func bounded(t tool.Tool, limit time.Duration) tool.Tool {
 	return t
 }
 
-// tree is what the runs of a tree in one workspace share: the files of its agents,
-// and what was prepared for each of them. An agent that is offered in several
-// places, or started many times, is prepared once.
+// tree is what the runs of a tree share in one workspace: the agent files, and what
+// was prepared for each. An agent that is offered in several places, or started
+// many times, is prepared once.
 type tree struct {
-	// files are the texts of the agent files as they were pinned, by their absolute
-	// paths.
+	// files holds the pinned texts of the agent files by absolute path.
 	files map[string]string
 
-	agents, read   once[*spec.Agent]
-	targets        once[[]target]
-	secrets, below once[[]secret.Secret]
-	tools          once[*tool.Set]
-	unpriced       once[[]string]
+	agents, read   perFile[*spec.Agent]
+	targets        perFile[[]target]
+	secrets, below perFile[[]secret.Secret]
+	tools          perFile[*tool.Set]
+	unpriced       perFile[[]string]
 
-	// builtin are the tools of [anyBuiltin], which nobody changes, and prices the table
-	// of [models.Known].
+	// builtin returns the tools of [anyBuiltin], which are never modified, and
+	// prices the table of [models.Known].
 	builtin func() []tool.Tool
 	prices  func() (models.Table, error)
 }
@@ -237,7 +234,7 @@ func newTree(files map[string]string) *tree {
 	return &tree{files: files, builtin: anyBuiltin, prices: models.Known}
 }
 
-// pinned reports whether a file is one of the tree's.
+// pinned reports whether a file belongs to the tree.
 func (t *tree) pinned(source string) bool {
 	if t == nil {
 		return false
@@ -246,15 +243,15 @@ func (t *tree) pinned(source string) bool {
 	return there
 }
 
-// once keeps what was made for each file. What could not be made is tried again.
-type once[T any] struct {
+// perFile caches one value for each file. Errors are not cached.
+type perFile[T any] struct {
 	mu   sync.Mutex
 	made map[string]T
 }
 
-// of returns what there is for a file, and makes it where there is nothing yet. A
-// file of none of the tree's agents, whose source is empty, has nothing kept.
-func (o *once[T]) of(source string, prepare func() (T, error)) (T, error) {
+// of returns the cached value for a file, and prepares it if it is missing. An
+// empty source, which is no file of the tree, is not cached.
+func (o *perFile[T]) of(source string, prepare func() (T, error)) (T, error) {
 	if source == "" {
 		return prepare()
 	}
@@ -274,8 +271,8 @@ func (o *once[T]) of(source string, prepare func() (T, error)) (T, error) {
 	return fresh, nil
 }
 
-// secrets fetches the values that the file names, from where it says. One that
-// is not there is an error before anything has begun.
+// secrets fetches the values that the file names from their sources. A missing
+// value is an error before the run starts.
 func secrets(a *spec.Agent, o Options) ([]secret.Secret, error) {
 	getenv := o.getenv()
 	var found []secret.Secret
@@ -297,10 +294,10 @@ func secrets(a *spec.Agent, o Options) ([]secret.Secret, error) {
 	return found, nil
 }
 
-// Redactor takes out of a text what a run's file declares as secrets. What
-// somebody tells a run that nobody drives has to go through it, because no
-// driver does that then. Those whose values cannot be had here, so that they
-// cannot be looked for, are missing. It is nil where the run has no secrets.
+// Redactor returns a redactor for the secrets that a run's file declares. Input for
+// a run without a driver must pass through it, because no driver redacts it then.
+// missing lists the secrets whose values are unavailable here and so cannot be
+// redacted. r is nil if the run has no secrets.
 func Redactor(started event.RunStarted) (r *secret.Redactor, missing []string, err error) {
 	if started.Spec == "" {
 		return nil, nil, nil
@@ -313,7 +310,8 @@ func Redactor(started event.RunStarted) (r *secret.Redactor, missing []string, e
 	return secret.NewRedactor(known...), missing, nil
 }
 
-// known are the secrets of a file that can be had here, and the names of the others.
+// known returns the secrets of a file that are available here, and the names of the
+// others.
 func known(a *spec.Agent) (found []secret.Secret, missing []string) {
 	for _, name := range slices.Sorted(maps.Keys(a.Tools.Secrets)) {
 		value, err := valueOf(a.Tools.Secrets[name], a.Dir, os.Getenv)
@@ -333,7 +331,7 @@ func (o Options) getenv() func(string) string {
 	return os.Getenv
 }
 
-// maxSecret bounds the file of a secret: keys and certificates are shorter.
+// maxSecret bounds the file of a secret; keys and certificates are shorter.
 const maxSecret = 64 << 10
 
 func valueOf(from spec.Secret, dir string, getenv func(string) string) (string, error) {
@@ -363,7 +361,7 @@ func valueOf(from spec.Secret, dir string, getenv func(string) string) (string, 
 	return strings.TrimRight(string(content), "\r\n"), nil
 }
 
-// withVariables adds the secrets that commands may have to their environment.
+// withVariables adds the secrets of commands to their environment.
 func withVariables(env []string, secrets []secret.Secret) []string {
 	for _, s := range secrets {
 		if slices.Contains(s.Tools, shellTool) {

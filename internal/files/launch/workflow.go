@@ -23,7 +23,7 @@ import (
 	"github.com/pawlrun/pawl/tool"
 )
 
-// childrenAtWork is how many runs of one tree may be at work at once.
+// childrenAtWork bounds the runs of one tree that work at once.
 const childrenAtWork = 64
 
 // WorkflowFiles is the kind of files that describe a graph of steps.
@@ -38,8 +38,9 @@ func WorkflowFiles() Kind {
 	}
 }
 
-// parseWorkflow reads a workflow as it is checked and launched. What it asks for and
-// nothing does yet is an error: it would guard nothing, or run something else.
+// parseWorkflow reads a workflow for checks and runs. A setting without an
+// implementation is an error, because the workflow would not do what its file
+// describes.
 func parseWorkflow(f File, o Options) (*spec.Workflow, error) {
 	w, err := parseAnyWorkflow(f, o)
 	if err == nil && len(w.Unbuilt) > 0 {
@@ -62,7 +63,7 @@ func limitsOfWorkflow(path string, text []byte) (*spec.Agent, error) {
 	return w.Limits(), nil
 }
 
-// findModel gives the name of a model its provider.
+// findModel adds the provider to the name of a model.
 func findModel(name string) (string, bool) {
 	table, err := models.Known()
 	if err != nil {
@@ -86,7 +87,7 @@ func CheckWorkflow(f File, o Options) ([]spec.Problem, error) {
 	return append(w.Warnings, w.Unseen...), nil
 }
 
-// planOf is what a workflow file says is to be done, whether it can be run or not.
+// planOf returns the plan of a workflow file, even if it cannot run.
 func planOf(f File, o Options) (plan.Plan, error) {
 	w, err := parseAnyWorkflow(f, o)
 	if err != nil {
@@ -114,11 +115,12 @@ func Workflow(f File, input string, o Options) (started event.RunStarted, env en
 	if strings.TrimSpace(input) != "" {
 		w.Warnings = append(w.Warnings, w.Unseen...)
 	}
-	started.Warnings = slices.Concat(said(w.Warnings), inWorkflow(started.Warnings))
+	started.Warnings = slices.Concat(messagesOf(w.Warnings), inWorkflow(started.Warnings))
 	return started, env, nil
 }
 
-// startFile prepares the run of a file whose plan names the agents that root offers.
+// startFile prepares the run of a file whose plan names the agents that root
+// offers.
 func (o Options) startFile(f File, p plan.Plan, root *spec.Agent, uses map[string]*spec.Agent, input string) (started event.RunStarted, env engine.Env, err error) {
 	source := ""
 	if !f.Sent {
@@ -158,7 +160,7 @@ func (o Options) startPlan(p plan.Plan, root *spec.Agent, input string) (event.R
 		atWork = min(atWork, o.MaxConcurrency)
 	}
 	o.nest(&env, &p)
-	env.Worktrees = apart{o, root, ""}
+	env.Worktrees = stepWorktrees{o, root, ""}
 	rules, err := o.runCommands(&env, &p, root)
 	if err != nil {
 		return fail(err)
@@ -181,8 +183,8 @@ func (o Options) startPlan(p plan.Plan, root *spec.Agent, input string) (event.R
 	return started, env, nil
 }
 
-// said are problems as they are told.
-func said(problems []spec.Problem) []string {
+// messagesOf returns the texts of problems.
+func messagesOf(problems []spec.Problem) []string {
 	texts := make([]string, len(problems))
 	for i, p := range problems {
 		texts[i] = p.String()
@@ -190,7 +192,7 @@ func said(problems []spec.Problem) []string {
 	return texts
 }
 
-// idle reports whether a step at the top would have nothing to do without an input.
+// idle reports whether a top-level step would have nothing to do without an input.
 func idle(p *plan.Plan) bool {
 	return slices.ContainsFunc(p.Steps, func(s plan.Step) bool {
 		return s.Agent != nil && s.Agent.Instructions == "" && len(s.Agent.Files) == 0 && len(s.DependsOn) == 0
@@ -200,15 +202,15 @@ func idle(p *plan.Plan) bool {
 // agentOf separates the path of a workflow from the name of an agent of it.
 const agentOf = "#agents."
 
-// byTool reports whether a run gives its result by a tool, as the agents of
+// byTool reports whether a run returns its result through a tool, as the agents of
 // workflows do.
 func (o Options) byTool(a *spec.Agent) bool {
 	_, name, ours := strings.Cut(o.source, agentOf)
 	return a.ResultSchema != nil && ours && !strings.HasSuffix(name, spec.LoopBody)
 }
 
-// messages are the tools by which an agent of a workflow speaks to others, where the
-// workflow has a coordinator. A judge speaks to nobody.
+// messages returns the tools with which an agent of a workflow sends messages, if
+// the workflow has a coordinator. A judge sends none.
 func (o Options) messages(a *spec.Agent) []tool.Tool {
 	_, name, ours := strings.Cut(o.source, agentOf)
 	switch {
@@ -225,8 +227,8 @@ func (o Options) messages(a *spec.Agent) []tool.Tool {
 	return nil
 }
 
-// gatherUses pins the agents of a plan, with all that they offer. The root stands for
-// its run: an agent that offers them all and has no tools itself.
+// gatherUses pins the agents of a plan and the agents that they offer. root stands
+// for the workflow's run: an agent that offers them all and has no tools itself.
 func (o *Options) gatherUses(root *spec.Agent, uses map[string]*spec.Agent) error {
 	files := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(uses)) {
@@ -252,7 +254,7 @@ func (o *Options) gatherUses(root *spec.Agent, uses map[string]*spec.Agent) erro
 	return nil
 }
 
-// offerUses lets an agent offer the agents of a workflow that are pinned.
+// offerUses lets an agent offer the pinned agents of a workflow.
 func (o *Options) offerUses(root *spec.Agent) {
 	root.Tools.Allow = spec.Names{}
 	for _, source := range slices.Sorted(maps.Keys(o.tree.files)) {
@@ -262,8 +264,9 @@ func (o *Options) offerUses(root *spec.Agent) {
 	}
 }
 
-// workflowLimits are the limits of a workflow's tree: those of the file and the
-// flags, and the defaults in money and time. All other defaults are each agent's.
+// workflowLimits returns the limits of a workflow's tree: those of the file and the
+// flags, and the defaults in money and time. All other defaults apply to each
+// agent.
 func (o Options) workflowLimits(root *spec.Agent) (agent.Config, error) {
 	cfg := agent.Config{Limits: limits(root)}
 	if !o.started {
@@ -299,7 +302,7 @@ func (o Options) workflowLimits(root *spec.Agent) (agent.Config, error) {
 	return cfg, affordable(cfg)
 }
 
-// inWorkflow names the keys of a workflow in the place of an agent file's.
+// inWorkflow replaces the keys of an agent file by those of a workflow.
 func inWorkflow(warnings []string) []string {
 	for i, w := range warnings {
 		warnings[i] = strings.ReplaceAll(w, "model_policy.budget.", "budget.")
@@ -307,22 +310,21 @@ func inWorkflow(warnings []string) []string {
 	return warnings
 }
 
-// ofTree reports whether a limit holds for a workflow's tree where nobody has
-// set it.
+// ofTree reports whether the default of a limit applies to a workflow's tree.
 func ofTree(name string) bool {
 	s, _ := budget.Find(name)
 	return s.Kind == budget.Money || s.Kind == budget.Time
 }
 
-// limitsOfAgents are the flags that replace limits of each agent.
+// limitsOfAgents returns the flags that replace limits of each agent.
 func (o Options) limitsOfAgents() []Limit {
 	return slices.DeleteFunc(slices.Clone(o.Limits), func(l Limit) bool { return !perAgent(l) })
 }
 
-// perAgent reports whether a limit is each agent's own, and not the workflow's.
+// perAgent reports whether a limit applies to each agent, not to the workflow.
 func perAgent(l Limit) bool { return l.Setting == budget.CycleCap }
 
-// workflowEnv is what the effects of a workflow need.
+// workflowEnv returns the environment of a workflow.
 func (o Options) workflowEnv(root *spec.Agent) (engine.Env, error) {
 	agents, err := o.offers(root)
 	if err != nil {
@@ -339,7 +341,7 @@ func (o Options) workflowEnv(root *spec.Agent) (engine.Env, error) {
 	return env, nil
 }
 
-// resumeWorkflow gives the environment of a workflow that goes on.
+// resumeWorkflow returns the environment of a resumed workflow.
 func resumeWorkflow(started event.RunStarted, o Options) (engine.Env, error) {
 	w, err := spec.RestoreWorkflow(started.Source, []byte(started.Spec))
 	if err != nil {
@@ -348,7 +350,7 @@ func resumeWorkflow(started event.RunStarted, o Options) (engine.Env, error) {
 	return resumeUses(started, w.Limits(), o)
 }
 
-// resumeUses gives the environment of a run that goes on, whose agents are all pinned
+// resumeUses returns the environment of a resumed run whose agents are all pinned
 // in its first event.
 func resumeUses(started event.RunStarted, root *spec.Agent, o Options) (engine.Env, error) {
 	o = o.seams().pinned(started)
@@ -360,8 +362,8 @@ func resumeUses(started event.RunStarted, root *spec.Agent, o Options) (engine.E
 	return o.resumePlan(root, started)
 }
 
-// workflowRedactor is [Redactor] of a workflow: a step may come upon what the agent
-// of another one keeps secret.
+// workflowRedactor is [Redactor] for a workflow: a step may find a secret of
+// another step's agent.
 func workflowRedactor(started event.RunStarted) (r *secret.Redactor, missing []string, err error) {
 	var all []secret.Secret
 	for _, f := range started.Agents {
