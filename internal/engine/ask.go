@@ -15,20 +15,20 @@ import (
 	"github.com/pawlrun/pawl/journal"
 )
 
-// askEffect is the effect that waits for a person's answer to a question.
+// askEffect is the id of the effect that waits for the answer to a question.
 func askEffect(id string) string { return "ask:" + id }
 
-// questions are those that are put to a person.
+// questions holds the questions that the run puts to a person.
 type questions struct {
 	*core
-	// asked are those that were, and how they may stay unanswered; asking is the effect
-	// of the last one that is still open.
+	// asked maps the questions that were asked to what happens without an answer;
+	// asking is the effect of the latest one that is still open.
 	asked  map[string]machine.Unanswered
 	asking string
 }
 
-// begin puts questions to a person. Where there is none, the machine says
-// whether they wait, are rejected, or park the run.
+// begin puts questions to a person. If there is none here, the machine's action
+// says whether the questions wait, are rejected, or park the run.
 func (qs *questions) begin(a machine.Ask) (bool, error) {
 	if expired, err := qs.expire(a.Questions); expired || err != nil {
 		return expired, err
@@ -57,7 +57,7 @@ func (qs *questions) begin(a machine.Ask) (bool, error) {
 	return false, nil
 }
 
-// awaitMessage parks a run that needs a message, where it has nothing else to do.
+// awaitMessage parks a run that needs a message, if it has nothing else to do.
 func (qs *questions) awaitMessage(a machine.Ask) (bool, error) {
 	if a.Unanswered == machine.UnansweredWait {
 		return false, nil
@@ -65,8 +65,8 @@ func (qs *questions) awaitMessage(a machine.Ask) (bool, error) {
 	return true, qs.stage(event.RunParked{Reason: event.ParkInput, Detail: a.Questions[0].Reason})
 }
 
-// askOnce queues the questions that are not being asked already, and those that
-// nobody answered while the run had something else to do.
+// askOnce queues the questions that are not under way, including those that got
+// no answer while the run had something else to do.
 func (qs *questions) askOnce(a machine.Ask) {
 	for _, q := range a.Questions {
 		if qs.env.AskInTurn && qs.asking != "" {
@@ -78,20 +78,20 @@ func (qs *questions) askOnce(a machine.Ask) {
 		}
 		qs.asked[id], qs.asking = a.Unanswered, askEffect(id)
 		qs.effects.add(func(work context.Context) {
-			if _, asked := qs.asked[id]; asked && qs.effects.pending[askEffect(id)] == nil { // it may have been decided in the commit that came between
+			if _, asked := qs.asked[id]; asked && qs.effects.pending[askEffect(id)] == nil { // the last commit may contain a decision
 				qs.ask(work, *q, a.Unanswered)
 			}
 		})
 	}
 }
 
-// rejection is what the engine answers in the place of somebody who cannot.
+// rejection is the engine's answer where no person can answer.
 func (env *environment) rejection(q *event.Question, why string) event.Data {
 	return q.Resolve(event.Resolution{Kind: event.ApprovalRejected, Approver: "nobody", Reason: why, At: env.clock.now().UTC()})
 }
 
 // expire settles the questions whose time is over and sets the alarm for the
-// next that will be: nobody waits for ever.
+// next one.
 func (qs *questions) expire(pending []*event.Question) (bool, error) {
 	expired := false
 	for _, q := range pending {
@@ -114,14 +114,14 @@ func (qs *questions) expire(pending []*event.Question) (bool, error) {
 
 func (qs *questions) ask(work context.Context, q event.Question, unanswered machine.Unanswered) {
 	ctx, cancel := context.WithCancel(work)
-	// over says that nobody waits for this answer any more. Who is asked often
-	// gives none because their time was up, and that is no rejection.
+	// over reports whether the answer no longer matters. A missing answer usually
+	// means that the question expired; that is not a rejection.
 	over := func(ctx context.Context) bool {
 		return ctx.Err() != nil || q.Late(qs.env.clock.now())
 	}
 	undecided := func(ctx context.Context, why string) []event.Data {
 		switch {
-		case over(ctx), unanswered == machine.UnansweredWait: // where it waits, somebody else's answer will do
+		case over(ctx), unanswered == machine.UnansweredWait: // the question waits for an answer from elsewhere
 			return nil
 		case unanswered == machine.UnansweredReject:
 			return []event.Data{qs.env.rejection(&q, why)}
@@ -144,8 +144,8 @@ func (qs *questions) ask(work context.Context, q event.Question, unanswered mach
 			case over(ctx):
 				return nil
 			}
-			answer.Args = bytes.Clone(answer.Args)                  // whoever was asked may keep what they gave
-			answer.At, answer.Command = qs.env.clock.now().UTC(), 0 // nobody sent it
+			answer.Args = bytes.Clone(answer.Args)                  // the callback may keep its slice
+			answer.At, answer.Command = qs.env.clock.now().UTC(), 0 // no command carried it
 			if answer.Remember = answer.Remember && answer.Kind == event.ApprovalApproved && q.Offer != nil; !answer.Remember {
 				return []event.Data{q.Resolve(answer)}
 			}
@@ -155,7 +155,7 @@ func (qs *questions) ask(work context.Context, q event.Question, unanswered mach
 	})
 }
 
-// decided says what keeps an answer from being a decision.
+// decided returns an error if an answer is not a decision.
 func decided(q *event.Question, a event.Resolution) error {
 	switch {
 	case a.Kind == event.ApprovalExpired:
@@ -169,7 +169,7 @@ func decided(q *event.Question, a event.Resolution) error {
 	return nil
 }
 
-// inWords lists the ways to decide as a sentence has them.
+// inWords joins the ways to decide to a list in a sentence.
 func inWords(kinds []event.ApprovalKind) string {
 	words := make([]string, len(kinds))
 	for i, k := range kinds {
@@ -179,8 +179,8 @@ func inWords(kinds []event.ApprovalKind) string {
 	return strings.Join(words[:last], ", ") + " and " + words[last]
 }
 
-// dismiss stops asking about what has been decided elsewhere, or when
-// the run has parked: the first answer from any side wins.
+// dismiss withdraws questions that were decided elsewhere, or all of them when
+// the run has parked: the first answer wins.
 func (qs *questions) dismiss() {
 	if len(qs.asked) == 0 {
 		return
@@ -196,14 +196,14 @@ func (qs *questions) dismiss() {
 	}
 }
 
-// forget lets the next question be put once the effect of a question was settled.
+// forget allows the next question after the effect of a question has settled.
 func (qs *questions) forget(effect string) {
 	if qs.asking == effect {
 		qs.asking = ""
 	}
 }
 
-// pending returns the question with an id that waits for a decision, or nil.
+// pending returns the open question with an id, or nil.
 func pending(s machine.State, id string) *event.Question {
 	for _, q := range s.Pending {
 		if q.ID == id {
@@ -213,17 +213,18 @@ func pending(s machine.State, id string) *event.Question {
 	return nil
 }
 
-// ErrNotPending is returned for a decision on what waits for none.
+// ErrNotPending is returned for a decision on something that does not wait for
+// one.
 var ErrNotPending = errors.New("engine: no such call waits for a decision")
 
-// DecidedError is returned for a decision that comes after another one, or
-// after the time for it was over. It is an [ErrNotPending].
+// DecidedError is returned for a decision that comes after another one or after
+// the question's expiry. It is an [ErrNotPending].
 type DecidedError struct {
 	// Decision is the one that counts.
 	Decision event.Resolving
 }
 
-// Error says what was decided, by whom and when.
+// Error describes the decision: what, by whom and when.
 func (e *DecidedError) Error() string {
 	d := e.Decision.Resolution()
 	at := d.At.Format(time.RFC3339)
@@ -236,22 +237,23 @@ func (e *DecidedError) Error() string {
 // Is reports whether nothing waits for a decision any more.
 func (e *DecidedError) Is(target error) bool { return target == ErrNotPending }
 
-// MessageError is returned for a decision on a question that a message answers.
+// MessageError is returned for a decision on a question that only a message
+// answers.
 type MessageError struct {
 	Run      string
 	Question event.Question
 }
 
-// Error says what answers it.
+// Error says what answers the question.
 func (e *MessageError) Error() string {
 	return fmt.Sprintf("engine: the %s question %s of run %s is neither approved nor rejected: an input to that run answers it", e.Question.Kind, e.Question.ID, e.Run)
 }
 
-// Is reports whether the question waits for no decision.
+// Is reports whether target is [ErrNotPending].
 func (e *MessageError) Is(target error) bool { return target == ErrNotPending }
 
-// decision is what a command says of a question: nil when it does not wait for
-// that, and its expiry when it comes too late, by the time at which it was sent.
+// decision is the event that a command becomes. It is nil if the question does
+// not wait for it, and the question's expiry if the command was sent too late.
 func decision(c journal.Command, s machine.State) event.Data {
 	q := pending(s, c.CallID)
 	if q == nil {
@@ -267,7 +269,7 @@ func decision(c journal.Command, s machine.State) event.Data {
 	return q.Resolve(r)
 }
 
-// resolution is what a command decides.
+// resolution is the decision in a command.
 func resolution(c journal.Command) event.Resolution {
 	r := event.Resolution{Kind: event.ApprovalApproved, Approver: c.By, Reason: c.Text, At: c.At, Command: c.ID, Principal: c.Principal}
 	switch {
@@ -281,8 +283,8 @@ func resolution(c journal.Command) event.Resolution {
 
 func isDecision(c journal.Command) bool { return c.Kind == journal.Approve || c.Kind == journal.Reject }
 
-// decidable says what stands against a decision before it is sent: a driver
-// passes over one that has no place without telling whoever sent it.
+// decidable returns an error for a decision that has no place, before it is
+// sent: a driver ignores such a decision without a reply to its sender.
 func (e *Engine) decidable(ctx context.Context, c journal.Command) error {
 	if !isDecision(c) {
 		return nil
@@ -307,16 +309,17 @@ func (e *Engine) decidable(ctx context.Context, c journal.Command) error {
 	case !slices.Contains(q.Takes, resolution(c).Kind):
 		return fmt.Errorf("engine: send %s: %s %s is decided by one of %s, not by %s", c.Kind, q.Kind, q.ID, inWords(q.Takes), resolution(c).Kind)
 	case s.Phase == machine.Parked:
-		return nil // it is decided at once, and whoever is too late is told then
+		return nil // the decision is applied at once, and a late one fails then
 	case q.Late(e.opts.Now()):
 		return &DecidedError{Decision: q.Resolve(event.Resolution{Kind: event.ApprovalExpired, At: q.ExpiresAt.UTC()})}
 	}
 	return e.undecided(ctx, c, q)
 }
 
-// undecided says that another decision on a question was not sent before: where a
-// run was left without having parked, the first one rests in its inbox until it goes on.
-// What is sealed may be lost with its reader.
+// undecided returns an error if the inbox already contains a decision on the
+// question. If a driver left without parking the run, the decision stays in the
+// inbox until the run resumes. Sealed commands do not count, because they may be
+// lost with the process that can read them.
 func (e *Engine) undecided(ctx context.Context, c journal.Command, q *event.Question) error {
 	sent, err := e.store.Inbox(ctx, c.Run)
 	if err != nil {
@@ -333,7 +336,7 @@ func (e *Engine) undecided(ctx context.Context, c journal.Command, q *event.Ques
 	return nil
 }
 
-// undecidable says why a decision has no place.
+// undecidable returns why a decision has no place.
 func (e *Engine) undecidable(ctx context.Context, c journal.Command) error {
 	if row, err := e.store.Run(ctx, c.Run); err == nil && row.State == journal.Ended {
 		return fmt.Errorf("engine: run %s: %w", c.Run, journal.ErrEnded)
@@ -348,7 +351,7 @@ func (e *Engine) undecidable(ctx context.Context, c journal.Command) error {
 	return &DecidedError{Decision: made[0]}
 }
 
-// Decisions returns the decisions of a run about a question, the newest first.
+// Decisions returns the decisions of a run about a question, newest first.
 func (e *Engine) Decisions(ctx context.Context, run, id string) (made []event.Resolving, err error) {
 	records, err := e.store.Records(ctx, run, 0, 0)
 	if err != nil {
@@ -369,7 +372,7 @@ func (e *Engine) Decisions(ctx context.Context, run, id string) (made []event.Re
 	return made, nil
 }
 
-// expires reports whether an event is a decision that came too late.
+// expires reports whether an event is an expiry.
 func expires(data event.Data) bool {
 	d, ok := data.(event.Resolving)
 	return ok && d.Resolution().Kind == event.ApprovalExpired

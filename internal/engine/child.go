@@ -16,44 +16,45 @@ import (
 	"github.com/pawlrun/pawl/tool"
 )
 
-// Child is what a run may start, behind the name of a tool or of a step: a run, or a
-// function of the program. Begin and Resume are called from the goroutine of a call, of several calls at once.
+// Child is what a tool or a step may start: a run, or a function of the program.
+// Begin and Resume are called on the goroutine of a call, possibly of several
+// calls at once.
 type Child struct {
-	// Begin gives the first event and the environment of a new child.
+	// Begin returns the first event and the environment of a new child.
 	Begin func(args json.RawMessage) (event.RunStarted, Env, error)
-	// BeginIn is Begin of one whose workspace is that directory; nil where it can have
-	// no other one than its own.
+	// BeginIn is Begin with another workspace; nil if the child can only have its
+	// own.
 	BeginIn func(dir string, args json.RawMessage) (event.RunStarted, Env, error)
-	// Resume gives the environment of a run that was begun before.
+	// Resume returns the environment of a run that was started before.
 	Resume func(run string, started event.RunStarted) (Env, error)
-	// Secrets are those of the environments that both give. They are taken out
-	// of what somebody tells the child, also while it is parked and nobody drives
-	// it; nil knows none.
+	// Secrets are those of both environments. They are removed from commands to the
+	// child, even while it is parked and no process drives it; nil means none.
 	Secrets *secret.Redactor
-	// Func does the work in the place of a run. It has no journal of its own: what it
-	// gave is in its parent's, and where a crash or an interruption came first it is
-	// called again. It must return soon after ctx ends, and is called from several
-	// goroutines at once.
+	// Func does the work instead of a run. It has no journal: its output is in the
+	// parent's journal, and after a crash or an interruption it is called again. It
+	// must return soon after ctx ends, and is called from several goroutines at
+	// once.
 	Func func(ctx context.Context, input json.RawMessage) (Output, error)
-	// MaxDepth is how many levels of runs there may be below the run that offers
-	// it, 0 for as many as the tree has room for.
+	// MaxDepth is how many levels of runs may be below the run that offers the
+	// child, 0 for as many as the tree allows.
 	MaxDepth int
-	// Apart says that each run works in a worktree of its own, see [Env.Worktrees].
+	// Apart reports whether each run works in a worktree of its own, see
+	// [Env.Worktrees].
 	Apart bool
 }
 
-// Output is what a function gave: a text, and a result as JSON, nil for none.
+// Output is a function's output: a text, and a result as JSON, nil for none.
 type Output struct {
 	Text   string
 	Result json.RawMessage
 }
 
-// ChildError is returned for a run that goes on under its parent alone: it
-// draws from its parent's budget.
+// ChildError is returned for a child that is resumed by itself: it continues
+// only under its parent, because it draws from the parent's budget.
 type ChildError struct {
 	Run    string
 	Parent string
-	// Root is the first of the runs above, which is the one to resume.
+	// Root is the root of the tree, which is the run to resume.
 	Root string
 }
 
@@ -62,18 +63,17 @@ func (e *ChildError) Error() string {
 	return fmt.Sprintf("run %s was started by run %s and requests from its budget, so it continues when run %s is resumed", e.Run, e.Parent, e.Root)
 }
 
-// errAbove is why a child ends whose parent was cancelled, and errAboveTime why
-// one does whose parent has no time left.
+// errAbove ends a child whose parent was cancelled, and errAboveTime one whose
+// parent has no time left.
 var (
 	errAbove     = errors.New("the run that started this one was cancelled")
 	errAboveTime = errors.New("the run that started this one has no time left")
 )
 
-// DepthError is why a run was not started: the tree that it is of is as deep as
-// it may be.
+// DepthError is returned for a run that would make its tree too deep.
 type DepthError struct {
-	// Most is the depth that the tree may have, Path the names of the runs from its
-	// root down to the one that was not started.
+	// Most is the allowed depth. Path holds the names of the runs from the root down
+	// to the one that did not start.
 	Most int
 	Path []string
 }
@@ -83,30 +83,30 @@ func (e *DepthError) Error() string {
 	return fmt.Sprintf("a tree of runs is at most %d deep here (max_depth): %s", e.Most, strings.Join(e.Path, " > "))
 }
 
-// stopped is why a child ends that its parent does not want any more.
+// stopped is the cause for which a parent ends a child.
 type stopped struct{ reason string }
 
 func (e stopped) Error() string { return e.reason }
 
-// childEnd is where a child stands that has left: it ended, it parked, or it
-// was stopped before it was there.
+// childEnd is how a child left: it ended, it parked, or it was stopped before it
+// started.
 type childEnd struct {
 	outcome *event.Outcome
 	parked  *event.RunParked
 	taint   event.Taint
-	// seq is the number of the last event of a child that parked.
+	// seq is the number of the last event of a parked child.
 	seq int64
-	// worktree is where it worked, nil where it had none of its own.
+	// worktree is the worktree of the child, nil for none.
 	worktree *event.Worktree
-	// failed is why the agent could not be started, and withheld what the
-	// observers answered instead of handing the call on.
+	// failed is why the agent could not start. withheld is the error of tool
+	// middleware that did not call next.
 	failed, withheld error
-	// fn says that the child is a function.
+	// fn reports whether the child is a function.
 	fn bool
 }
 
-// callFunc does what a child is that is a function. One that was stopped before it
-// was done is called again where its parent goes on.
+// callFunc calls a child that is a function. If it is stopped before it returns,
+// it is called again when its parent continues.
 func callFunc(ctx context.Context, offered Child, input json.RawMessage) (childEnd, error) {
 	out, err := guard(func() (Output, error) {
 		out, err := offered.Func(ctx, bytes.Clone(input))
@@ -131,14 +131,14 @@ func callFunc(ctx context.Context, offered Child, input json.RawMessage) (childE
 	return childEnd{outcome: &o, fn: true}, nil
 }
 
-// waitsForTime reports whether a run's children stop because it has no time
-// left, and its owner is asked for more: they park with it.
+// waitsForTime reports whether a run's children stop because the run reached a
+// limit on its time that can be raised. They park with it.
 func waitsForTime(ctx context.Context) bool {
 	late, ok := errors.AsType[outOfTime](context.Cause(ctx))
 	return ok && late.asks
 }
 
-// above is why a child is stopped, in words of its own; nil while it is not.
+// above returns why a child is stopped as an error of its own, nil if it is not.
 func above(ctx context.Context) error {
 	cause := context.Cause(ctx)
 	switch {
@@ -152,14 +152,14 @@ func above(ctx context.Context) error {
 	return errAbove
 }
 
-// notStarted is the outcome of a child that never was.
+// notStarted is the outcome of a child that did not start.
 func notStarted(reason event.Reason, err error) *event.Outcome {
 	return &event.Outcome{
 		Status: event.StatusFailed, Reason: reason, Error: &event.Failure{Class: "not_started", Message: err.Error()},
 	}
 }
 
-// left is where a child stands whose driver is done.
+// left returns how a child left whose driver has finished.
 func (r *Run) left() (childEnd, error) {
 	end, err := leftAs(&r.driver.result.final, r.driver.result.err)
 	if end.parked != nil {
@@ -168,8 +168,8 @@ func (r *Run) left() (childEnd, error) {
 	return end, err
 }
 
-// leftAs is where a child stands that is not driven any more. What its
-// environment or its last look at the inbox failed with changes nothing of that.
+// leftAs returns how a child left that is no longer driven. An error of its
+// environment or of its last look at the inbox changes nothing about that.
 func leftAs(s *machine.State, err error) (childEnd, error) {
 	switch {
 	case s.Outcome != nil:
@@ -182,7 +182,7 @@ func leftAs(s *machine.State, err error) (childEnd, error) {
 	return childEnd{}, err
 }
 
-// childSettled is what a child's effect brings.
+// childSettled returns the settlement of a child's effect.
 func (env *environment) childSettled(ctx context.Context, call *machine.RunTool, child string, end childEnd, start time.Time) []event.Data {
 	if p := end.parked; p != nil {
 		parked := event.ChildParked{
@@ -209,7 +209,7 @@ func (env *environment) childFinished(ctx context.Context, call *machine.RunTool
 		r.Output = strings.TrimLeft(r.Output+"\n\n", "\n") + "[the agent worked in the git worktree " + w.Path + "; what it changed is there]"
 	}
 	if end.outcome.Status != event.StatusCancelled {
-		ctx = context.WithoutCancel(ctx) // it ended by itself, whatever has come since
+		ctx = context.WithoutCancel(ctx) // it ended by itself; a later cancellation does not matter
 	}
 	result := env.toolResult(ctx, *call, r, err, 0)
 	result.DurationMs = env.clock.awake().Sub(start).Milliseconds()
@@ -218,8 +218,8 @@ func (env *environment) childFinished(ctx context.Context, call *machine.RunTool
 	return []event.Data{event.ChildFinished{Child: child, CallID: call.CallID, Outcome: outcome, Worktree: end.worktree}, env.record.Blobs.Detach(result)}
 }
 
-// childResult is how a child ended in the words of a tool: its final output, or
-// an error that says why there is none and what can be done.
+// childResult is a child's end as a tool result: its final output, or an error
+// that says why there is none and what to do.
 func childResult(name string, end childEnd) (tool.Result, error) {
 	o := end.outcome
 	r := tool.Result{Untrusted: true, Private: end.taint.Private != nil}
@@ -249,7 +249,7 @@ func childResult(name string, end childEnd) (tool.Result, error) {
 	return r, &tool.Error{Type: kind, Message: message}
 }
 
-// attach says which run has started this one, nil for none.
+// attach sets the run that started this one, nil for none.
 func (d *driver) attach(above *children) {
 	d.run.turns = &turns{store: d.log.store, root: d.run.id}
 	if above != nil {
@@ -258,19 +258,19 @@ func (d *driver) attach(above *children) {
 	}
 }
 
-// childPlay brings a child to where it leaves. It says nothing of one that an
-// interruption stopped before it was there.
+// childPlay drives a child until it leaves. The result is empty for a child that
+// was interrupted before it started.
 type childPlay func(context.Context) (childEnd, error)
 
-// childObserver plays a child inside the engine's observers, to which it is a
-// call like any other. What becomes of the child counts, whatever they make of
-// it.
+// childObserver plays a child inside the engine's observers, for which it is a
+// call like any other. What becomes of the child does not depend on their
+// result.
 type childObserver func(ctx context.Context, call machine.RunTool, child string, play childPlay) (childEnd, error)
 
 var errWithheld = errors.New("an observer did not hand the call on")
 
-// observeStart plays a child that is to go on. One that the observers did not
-// hand on ends, and what they answered is the call's result, as it is a tool's.
+// observeStart plays a child that continues. If an observer does not call next,
+// the child ends, and the observer's error is the call's result.
 func (cs *children) observeStart(ctx context.Context, call machine.RunTool, child string, play childPlay) (childEnd, error) {
 	end, handed, err := cs.env.handChild(ctx, call, play)
 	switch {
@@ -288,7 +288,7 @@ func (cs *children) observeStart(ctx context.Context, call machine.RunTool, chil
 	return end, err
 }
 
-// observeEnd ends a child, also where the observers did not hand that on.
+// observeEnd ends a child, even if an observer does not call next.
 func (cs *children) observeEnd(ctx context.Context, call machine.RunTool, _ string, play childPlay) (childEnd, error) {
 	end, handed, err := cs.env.handChild(ctx, call, play)
 	if !handed {
@@ -297,8 +297,9 @@ func (cs *children) observeEnd(ctx context.Context, call machine.RunTool, _ stri
 	return end, err
 }
 
-// handChild gives the observers a child's call to hand on, and says whether they
-// did. If not, the error is theirs, and nobody can hand it on any more.
+// handChild runs a child's call inside the observers and reports whether they
+// called next. If not, the error is theirs, and a later call of next does
+// nothing.
 func (env *environment) handChild(ctx context.Context, call machine.RunTool, play childPlay) (end childEnd, handed bool, failure error) {
 	var taken atomic.Bool
 	left := make(chan struct{})
@@ -321,7 +322,7 @@ func (env *environment) handChild(ctx context.Context, call machine.RunTool, pla
 	return end, true, failure
 }
 
-// withhold ends a child whose call was not handed on.
+// withhold ends a child whose call an observer withheld.
 func (cs *children) withhold(ctx context.Context, child string, why error) (childEnd, error) {
 	end, err := cs.end(ctx, child, "the call that started this run was not handed on")
 	end.withheld = why

@@ -13,7 +13,7 @@ import (
 	"github.com/pawlrun/pawl/journal"
 )
 
-// end ends a child that nobody drives, as soon as its lease is free.
+// end ends a child that is not driven, as soon as its lease is free.
 func (cs *children) end(ctx context.Context, child, reason string) (childEnd, error) {
 	ctx = context.WithoutCancel(ctx)
 	for {
@@ -25,15 +25,15 @@ func (cs *children) end(ctx context.Context, child, reason string) (childEnd, er
 	}
 }
 
-// leaseLook is how often somebody who waits for a lease looks at it.
+// leaseLook is how often a lease is polled that another process holds.
 const leaseLook = 100 * time.Millisecond
 
-// isHeld reports whether somebody else has the lease of a run.
+// isHeld reports whether another process holds the lease of a run.
 func isHeld(err error) bool { return errors.As(err, new(*journal.HeldError)) }
 
-// awaitLease waits for a moment, until the lease has expired that somebody holds, or
-// ctx ends. Whoever holds it is gone, as is whoever drove the child's parent, or about
-// to give it back: the parent's lease is ours.
+// awaitLease waits briefly for a lease that another process holds, or for the
+// end of ctx. Its holder also drove the child's parent, whose lease is ours now,
+// so it is gone or about to release the child's lease.
 func (cs *children) awaitLease(ctx context.Context, err error) {
 	held, ok := errors.AsType[*journal.HeldError](err)
 	if !ok {
@@ -47,8 +47,9 @@ func (cs *children) awaitLease(ctx context.Context, err error) {
 	}
 }
 
-// endChild ends a child that nobody drives, and says how it ended. One that was
-// never made has nothing to end, and one that cannot be read stays as it is.
+// endChild ends a child that is not driven, and returns how it ended. A child
+// without a journal has nothing to end, and one with an unreadable journal stays
+// as it is.
 func (e *Engine) endChild(ctx context.Context, child, reason string) (childEnd, error) {
 	row, err := e.store.Run(ctx, child)
 	switch {
@@ -81,8 +82,8 @@ func (e *Engine) endChild(ctx context.Context, child, reason string) (childEnd, 
 	return leftAs(&state, nil)
 }
 
-// endOf is how a run ended, by its journal. Of one that cannot be folded, as
-// when its machine broke, the row knows.
+// endOf returns how a run ended according to its journal, or to its row if the
+// journal cannot be folded, for example because its machine panicked.
 func (e *Engine) endOf(ctx context.Context, row journal.Run) (childEnd, error) {
 	if d, _, err := e.load(ctx, row.ID, false); err == nil {
 		if state := d.machine.State(); state.Outcome != nil {
@@ -97,9 +98,9 @@ func (e *Engine) endOf(ctx context.Context, row journal.Run) (childEnd, error) {
 	return childEnd{outcome: &o, taint: event.Taint{Untrusted: unknown, Private: unknown}}, nil
 }
 
-// endWithChild ends a child of a run that nobody drives, and settles its call. The
-// reason of the run itself may hold what is a secret of the child's, which nobody
-// here knows, so it stays out of the child's journal.
+// endWithChild ends a child of a run that is not driven, and settles its call.
+// The reason for the parent's end may contain a secret of the child's that is
+// unknown here, so it stays out of the child's journal.
 func (cs *children) endWithChild(ctx context.Context, a machine.CancelChild) error {
 	end, err := cs.engine.endChild(ctx, a.Child, errAbove.Error())
 	for held := err; isHeld(held); held = err {
@@ -112,7 +113,7 @@ func (cs *children) endWithChild(ctx context.Context, a machine.CancelChild) err
 			end, err = cs.engine.endChild(ctx, a.Child, errAbove.Error())
 		}
 		if err != nil && ctx.Err() != nil {
-			return held // whoever waited gave up, in the middle of a look
+			return held // ctx ended during the poll
 		}
 	}
 	if err != nil {
@@ -129,8 +130,8 @@ func (cs *children) endWithChild(ctx context.Context, a machine.CancelChild) err
 	return nil
 }
 
-// late settles the call of a child when its parent breaks: with what its
-// effect brought, or by ending it.
+// late settles the call of a child when the parent breaks: with the effect's
+// result, or by ending the child.
 func (cs *children) late(open openChild, late []event.Data) []event.Data {
 	var brought []event.Data
 	for _, data := range late {
@@ -158,23 +159,23 @@ func (cs *children) late(open openChild, late []event.Data) []event.Data {
 	return []event.Data{event.ChildFinished{Child: open.run, CallID: open.call, Outcome: *end.outcome}}
 }
 
-// parkedChild is a child that parked while its siblings go on. What is said to
-// it meanwhile is in its own journal, behind the event with the number seq.
+// parkedChild is a child that parked while its siblings continue. Later commands
+// to it are in its own journal, behind the event with the number seq.
 type parkedChild struct {
 	event.ChildParked
 	seq int64
-	// raised says that a limit of the run above was changed since it last refused
-	// the child something.
+	// raised reports whether a limit of the parent has changed since it last refused
+	// the child.
 	raised bool
-	// news says that somebody may have said something to the child since its
-	// journal was looked at.
+	// news reports whether the child may have received a command since its journal
+	// was last read.
 	news bool
-	// below are the children that it waits for, once they have been looked for.
+	// below holds the runs that the child waits for, once they are known.
 	below  []parkedChild
 	looked bool
 }
 
-// spokenTo are the children to which somebody has said something. They are safe for
+// spokenTo records which children have received a command. It is safe for
 // concurrent use.
 type spokenTo struct {
 	mu sync.Mutex
@@ -198,17 +199,17 @@ func (t *spokenTo) take() map[string]bool {
 	return of
 }
 
-// lookAgain has the journals of all parked children looked at: another
-// process tells this one nothing.
+// lookAgain marks the journals of all parked children as unread, because another
+// process may have written them.
 func (cs *children) lookAgain() {
 	for i := range cs.parked {
 		cs.parked[i].news = true
 	}
 }
 
-// wake takes up the children that parked for something that somebody
-// has said meanwhile, to them or to this run. Without it they would wait until
-// their siblings are done and somebody resumes the run.
+// wake resumes parked children that have received what they wait for, in their
+// own journal or in this run's. Otherwise they would wait until their siblings
+// finish and the run is resumed.
 func (cs *children) wake(ctx context.Context) error {
 	if len(cs.parked) == 0 || cs.life.leaving() || cs.machine.State().Phase != machine.Running {
 		return nil
@@ -236,8 +237,8 @@ func (cs *children) wake(ctx context.Context) error {
 	return nil
 }
 
-// limitChanged notes that the children which this run refused something may ask
-// again: those that have parked, and those that are about to.
+// limitChanged notes that refused children may request again: parked ones, and
+// those about to park.
 func (cs *children) limitChanged() {
 	for i := range cs.parked {
 		cs.parked[i].raised = true
@@ -248,7 +249,8 @@ func (cs *children) limitChanged() {
 	}
 }
 
-// tellRaised tells a driver of this engine that a run above may have more room.
+// tellRaised wakes a driver of this engine because a limit of a run above
+// changed.
 func (e *Engine) tellRaised(run string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -257,14 +259,14 @@ func (e *Engine) tellRaised(run string) {
 	}
 }
 
-// waitsAbove reports whether a child parked at a limit of the run that started it.
+// waitsAbove reports whether a child parked at a limit of its parent.
 func waitsAbove(p event.ChildParked) bool {
 	return p.Reason == event.ParkInput && p.Limit == "" || p.Reason == event.ParkInterrupted
 }
 
-// lookAt finds out whether a parked run has been told what it waits for, or has
-// ended without it; so has one that waits for runs below it where one of those has.
-// It keeps which runs those are.
+// lookAt reports whether a parked run has received what it waits for, or has
+// ended. For a run that waits for runs below, it checks those, and remembers
+// which they are.
 func (e *Engine) lookAt(ctx context.Context, p *parkedChild) (bool, error) {
 	row, err := e.store.Run(ctx, p.Child)
 	switch {
@@ -309,8 +311,8 @@ func (e *Engine) toldSince(ctx context.Context, p *parkedChild) (bool, error) {
 	return false, nil
 }
 
-// lookBelow finds the runs that a parked one waits for, once: none comes or goes
-// as long as it is parked.
+// lookBelow finds the runs that a parked run waits for. It does so once, because
+// they do not change while the run is parked.
 func (e *Engine) lookBelow(ctx context.Context, p *parkedChild) error {
 	if p.looked {
 		return nil
@@ -348,7 +350,7 @@ func (e *Engine) lookBelow(ctx context.Context, p *parkedChild) error {
 	return nil
 }
 
-// lastParked is the number of the event by which a run parked last.
+// lastParked returns the number of the event by which a run last parked.
 func (e *Engine) lastParked(ctx context.Context, run string) (seq int64, err error) {
 	records, err := e.store.Records(ctx, run, 0, 0)
 	if err != nil {

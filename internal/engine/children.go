@@ -11,12 +11,12 @@ import (
 	"github.com/pawlrun/pawl/journal"
 )
 
-// children are the runs below one.
+// children holds the runs that this run started.
 type children struct {
 	*core
 	budget *childBudget
-	// active are those that are driven, or end, by their effects; parked are those that
-	// parked while this run goes on, and spokenTo those to which somebody said something.
+	// active are those that effects drive or end; parked are those that parked while
+	// this run continues; spokenTo are those that received a command.
 	active   map[string]*pendingChild
 	parked   []parkedChild
 	spokenTo spokenTo
@@ -25,28 +25,28 @@ type children struct {
 // pendingChild is a child under way.
 type pendingChild struct {
 	run string
-	// stop ends it, for that cause.
+	// stop ends the child with a cause.
 	stop context.CancelCauseFunc
-	// err is why nobody knows what became of the child, and seq the number of its
-	// last event where it parked. They are read once the effect has been settled.
+	// err is why the child's end is unknown, and seq the number of its last event if
+	// it parked. Both may be read once the effect has settled.
 	err error
 	seq int64
-	// driven is the child's run where it is driven on the effect's own goroutine, and
-	// leave releases its context.
+	// driven is the child's run if the effect's own goroutine drives it, and leave
+	// releases its context.
 	driven *Run
 	leave  func()
-	// apart is the step in whose worktree the child works, empty for none.
+	// apart is the step whose worktree the child works in, empty for none.
 	apart string
-	// raised says that a limit of this run was changed since the child was last
-	// refused something.
+	// raised reports whether a limit of this run has changed since it last refused
+	// the child.
 	raised bool
 }
 
 // childID is the id of a child's effect.
 func childID(action string) string { return "child " + action }
 
-// begin journals the intent of a child and queues its start, or queues a
-// child that was begun before. One that is under way is left alone.
+// begin journals the intent of a child and queues its start, or queues a child
+// that was started before. A child under way is ignored.
 func (cs *children) begin(work context.Context, a machine.StartChild) (bool, error) {
 	if cs.active[childID(a.ID)] != nil {
 		return false, nil
@@ -63,7 +63,7 @@ func (cs *children) begin(work context.Context, a machine.StartChild) (bool, err
 	} else if err := cs.budget.reconcile(work, child, false); err != nil {
 		return false, err
 	}
-	begun := a // what is captured moves to the heap, also of a child that is under way
+	begun := a // a captured variable moves to the heap, even if the child is under way
 	cs.queue(a.ID, a.Call, child, cs.observeStart, func(ctx context.Context, f *pendingChild) (childEnd, error) {
 		f.apart = cs.env.apart(&begun)
 		return cs.play(ctx, &begun, f)
@@ -82,13 +82,14 @@ func (cs *children) intend(a machine.StartChild, child string) error {
 	return cs.stage(intent)
 }
 
-// cancelChild ends a child that is under way, or queues the end of one that is not.
+// cancelChild ends a child that is under way, or queues the end of one that is
+// not.
 func (cs *children) cancelChild(a machine.CancelChild) {
 	switch f := cs.active[childID(a.ID)]; {
 	case f != nil && f.stop != nil && !cs.life.cancelled:
 		f.stop(stopped{a.Reason})
 	case f == nil:
-		// What it parked for does not matter any more.
+		// The reason for which it parked does not matter any more.
 		cs.parked = slices.DeleteFunc(cs.parked, func(p parkedChild) bool { return p.Child == a.Child })
 		cs.queue(a.ID, a.Call, a.Child, cs.observeEnd, func(ctx context.Context, _ *pendingChild) (childEnd, error) {
 			return cs.end(ctx, a.Child, a.Reason)
@@ -96,8 +97,8 @@ func (cs *children) cancelChild(a machine.CancelChild) {
 	}
 }
 
-// queue queues the effect of a child. One that answers a call is played inside the
-// observers.
+// queue queues the effect of a child. A child that answers a call is played
+// inside the observers.
 func (cs *children) queue(id string, call *machine.RunTool, child string, observe childObserver, bring func(context.Context, *pendingChild) (childEnd, error)) {
 	f := &pendingChild{run: child}
 	play := func(ctx context.Context) (childEnd, error) { return bring(ctx, f) }
@@ -143,7 +144,7 @@ func (cs *children) queue(id string, call *machine.RunTool, child string, observ
 			},
 			giveUp: func(_ context.Context, why error) []event.Data {
 				if f.driven != nil {
-					return settle(f.driven.left()) // what ended the goroutine was code of the child's
+					return settle(f.driven.left()) // code of the child ended the goroutine
 				}
 				return settle(childEnd{}, why)
 			},
@@ -152,9 +153,10 @@ func (cs *children) queue(id string, call *machine.RunTool, child string, observ
 	})
 }
 
-// play has a child driven until it ends or parks. One that answers no call is
-// left to the effect to drive, so that no other goroutine waits for it; what ends the
-// goroutine of another must not end the observers of its call.
+// play drives a child until it ends or parks. A child that answers no call is
+// left for the effect's goroutine to drive, so that no other goroutine waits for
+// it. Code that ends the goroutine of a child must not end the observers of its
+// call.
 func (cs *children) play(ctx context.Context, a *machine.StartChild, f *pendingChild) (childEnd, error) {
 	inside, leave := context.WithCancelCause(context.WithoutCancel(ctx))
 	unwatch := context.AfterFunc(ctx, func() { leave(above(ctx)) })
@@ -173,9 +175,9 @@ func (cs *children) play(ctx context.Context, a *machine.StartChild, f *pendingC
 	return run.left()
 }
 
-// reach takes a child, once its lease is free. It has no run where the child has
-// ended or is not to go on, and where it was stopped before it was there. inside is
-// the context of the run.
+// reach takes a child once its lease is free. The returned run is nil if the
+// child has ended, must not continue, or was stopped before it started. inside
+// is the context of the run.
 func (cs *children) reach(ctx, inside context.Context, a *machine.StartChild, child string) (*Run, childEnd, error) {
 	for {
 		switch cause := above(ctx); {
@@ -203,10 +205,11 @@ func (cs *children) reach(ctx, inside context.Context, a *machine.StartChild, ch
 	}
 }
 
-// take makes a child or takes up one that was begun before, to be driven. One that has
-// ended already, or cannot go on, has no run. What keeps a child from going on
-// here may be mended, so that it parks; what it did is kept. What keeps one from
-// being made would do so again, and is the call's error.
+// take makes a child, or takes a child that was started before, in order to
+// drive it. The returned run is nil if the child has ended or cannot continue. A
+// child that cannot continue here parks, because the cause may be fixed and its
+// work is kept. An error while making a child would repeat, so it is the call's
+// error.
 func (cs *children) take(ctx context.Context, a *machine.StartChild, child string) (*Run, childEnd, error) {
 	e, kept := cs.engine, context.WithoutCancel(ctx)
 	row, err := e.store.Run(kept, child)
@@ -237,7 +240,7 @@ func (cs *children) take(ctx context.Context, a *machine.StartChild, child strin
 	return run, childEnd{}, err
 }
 
-// make starts a child that is not there yet.
+// make starts a new child.
 func (cs *children) make(ctx context.Context, a *machine.StartChild, child string, offered Child) (*Run, childEnd, error) {
 	if cs.run.depth >= cs.run.deepest() {
 		err := &DepthError{Most: cs.run.deepest(), Path: append(cs.run.path(), a.Name)}
@@ -269,9 +272,9 @@ func (cs *children) make(ctx context.Context, a *machine.StartChild, child strin
 	return nil, childEnd{outcome: notStarted(event.ReasonToolUnavailable, err), failed: err}, nil
 }
 
-// settle comes before what a child's effect brought is journalled: first the
-// account must say what the child used, and nothing may be kept for it that it
-// will not ask for again.
+// settle prepares the settlement of a child's effect: first the account must
+// contain what the child used, and must not reserve anything that the child does
+// not request again.
 func (cs *children) settle(work context.Context, s settlement) error {
 	f := cs.active[s.effect]
 	if f == nil {

@@ -9,23 +9,23 @@ import (
 	"github.com/pawlrun/pawl/internal/machine"
 )
 
-// clock is the time of one run as its driver reads it. It never goes back:
-// where the clock of the machine is set back, or the run was driven before by
-// one that was ahead, the run's time goes on from the latest that its journal
-// has, at the pace at which time passes, until the machine's clock has come up
-// with it. So what follows from journalled times, as waits, limits and
-// expiries do, comes as late as it was said to, and no later. A clock that is
-// set forward is followed, because after a machine's sleep it is right; but the
-// next event says how much was skipped, which uses up no limit on the run's time
-// (in a sleep the time of a process stands still, on Linux and macOS).
+// clock is the time of one run as its driver reads it. It never goes back. If
+// the machine's clock is set back, or an earlier driver's clock was ahead, the
+// run's time continues from the latest time in its journal, at the normal pace,
+// until the machine's clock has caught up. So waits, limits and expiries, which
+// follow from journalled times, take as long as intended. A clock that is set
+// forward is followed, because after a machine's sleep it is right; the next
+// event then records how much was skipped, and the skipped time counts towards
+// no limit (during a sleep the monotonic time of a process stands still on Linux
+// and macOS).
 //
 // It is safe for concurrent use.
 type clock struct {
 	machine func() time.Time
 
 	mu sync.Mutex
-	// last is what was read last, at when by the time of this process, which
-	// nobody sets.
+	// last is the latest reading, and when is its time on the process's monotonic
+	// clock, which cannot be set.
 	last, when time.Time
 	// skipped is what the clock has skipped since the last event.
 	skipped time.Duration
@@ -33,8 +33,8 @@ type clock struct {
 	slept time.Duration
 }
 
-// leap is how far the clock must run ahead of the time of this process to have
-// skipped what lies between. Where it ran ahead by less, it was corrected.
+// leap is how far the machine's clock must run ahead of the process's monotonic
+// clock to count as a skip. A smaller difference is a correction.
 const leap = 2 * time.Second
 
 func newClock(machine func() time.Time) *clock { return &clock{machine: machine} }
@@ -45,7 +45,8 @@ func (c *clock) now() time.Time {
 	return c.read()
 }
 
-// stamp is the time of an event, and what was skipped since the one before it.
+// stamp returns the time of a new event, and what was skipped since the previous
+// one.
 func (c *clock) stamp() (at time.Time, skipped time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -54,16 +55,16 @@ func (c *clock) stamp() (at time.Time, skipped time.Duration) {
 	return at, skipped
 }
 
-// counted is the time without what was skipped since the last event. It is by
-// this that a limit which is counted from that event is reached.
+// counted returns the time without what was skipped since the last event. Limits
+// that count from that event use it.
 func (c *clock) counted() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.read().Add(-c.skipped)
 }
 
-// awake is the time without all that was skipped. What lies between two of its
-// readings is how long something lasted.
+// awake returns the time without all that was skipped. The difference of two
+// readings is a duration.
 func (c *clock) awake() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -86,8 +87,8 @@ func (c *clock) read() time.Time {
 	return t
 }
 
-// goOnFrom has the clock show no time before t. What lies before, nobody drove
-// the run; the clock has not skipped it.
+// goOnFrom makes the clock show no time before t. The run was not driven in
+// between, so that time is not skipped.
 func (c *clock) goOnFrom(t time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -96,20 +97,20 @@ func (c *clock) goOnFrom(t time.Time) {
 	}
 }
 
-// wall is a time as clocks on the wall show it: two of them compare by what
-// they show, not by what passed between their readings.
+// wall strips the monotonic reading, so that two times compare by what they
+// show.
 func wall(t time.Time) time.Time { return t.Round(0) }
 
-// until bounds a context by the run's deadline, measured on the run's clock,
-// and by a timeout, 0 for none, whichever comes first. The deadline moves when
-// something new comes or a limit is changed, and may come to a run that had
-// none (see [deadlines]); the timeout does not move.
+// until bounds a context by the run's deadline, measured on the run's clock, and
+// by a timeout, 0 for none. The deadline moves with progress and with a changed
+// limit, and a run without one may get one (see [deadlines]); the timeout does
+// not move.
 func (s *effects) until(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
 	ctx, _, release := s.stoppable(ctx, timeout)
 	return ctx, release
 }
 
-// stoppable is until for what may also be stopped for a cause.
+// stoppable is until with a cancel function that takes a cause.
 func (s *effects) stoppable(ctx context.Context, timeout time.Duration) (_ context.Context, cancel context.CancelCauseFunc, release func()) {
 	stop := func() {}
 	if timeout > 0 {
@@ -127,7 +128,7 @@ func (s *effects) stoppable(ctx context.Context, timeout time.Duration) (_ conte
 // outOfTime is the cause for which effects end at a limit on the run's time.
 type outOfTime struct {
 	setting string
-	// asks says that the run parks there to ask for more.
+	// asks reports whether the run parks there so that the limit can be raised.
 	asks bool
 }
 
@@ -138,14 +139,15 @@ func (e outOfTime) Error() string {
 	return "the run's wall time is used up"
 }
 
-// deadlines end the effects under way when a limit on the run's time is used
-// up, which is one moment for all of them. It is safe for concurrent use.
+// deadlines ends the effects under way when a limit on the run's time is
+// reached, which is the same time for all of them. It is safe for concurrent
+// use.
 type deadlines struct {
 	mu      sync.Mutex
 	effects map[*context.CancelCauseFunc]struct{}
-	// deadline is zero for none, and timer what waits for it, nil once it has
-	// gone off. One that waited for another deadline ends nothing, even if it
-	// went off at the moment that the deadline moved.
+	// deadline is zero for none. timer waits for it and is nil after it has fired. A
+	// timer for an earlier deadline ends nothing, even if it fires while the
+	// deadline moves.
 	deadline machine.Deadline
 	timer    *time.Timer
 }
@@ -168,8 +170,8 @@ func (s *deadlines) release(end *context.CancelCauseFunc) {
 	delete(s.effects, end)
 }
 
-// move sets the deadline, zero for none, which effects under way follow. What
-// has ended already stays ended.
+// move sets the deadline of the effects under way, zero for none. An effect that
+// has ended stays ended.
 func (s *deadlines) move(to machine.Deadline, now func() time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -200,5 +202,5 @@ func (s *deadlines) passed(at time.Time) {
 	}
 }
 
-// stop lets no effect end at a deadline any more.
+// stop removes the deadline.
 func (s *deadlines) stop() { s.move(machine.Deadline{}, time.Now) }

@@ -13,15 +13,15 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// mostStaged bounds what a machine may decide without an effect: one that never
-// stops deciding is broken, and must not fill the memory. Each call of an answer
-// takes a few decisions, however many a model makes, and so does each child
-// and each effect that has ended.
+// mostStaged bounds how many decisions a machine may make without an effect: a
+// machine that never stops deciding is broken and must not fill the memory. Each
+// call of an answer takes a few decisions, and so does each child and each
+// settled effect.
 func (d *driver) mostStaged() int {
 	return 20_000 + 20*(len(d.log.calls.calls)+len(d.children.active)+d.effects.ended)
 }
 
-// decide performs the actions that are due now and says whether more may be
+// decide performs the actions that are due now and reports whether more may be
 // due because of them.
 func (d *driver) decide(work context.Context) (bool, error) {
 	if len(d.log.staged) > d.mostStaged() {
@@ -90,8 +90,9 @@ func (d *driver) decide(work context.Context) (bool, error) {
 	return progress, nil
 }
 
-// keepAnswer journals the calls of an answer that came while the run is stopped: only a
-// call's own event has its arguments, so without it they would be lost.
+// keepAnswer journals the calls of an answer that arrived while the run stops:
+// only a call's own event contains its arguments, so they would be lost
+// otherwise.
 func (d *driver) keepAnswer() (progress bool, err error) {
 	for _, a := range d.machine.Next() {
 		var keep event.Data
@@ -115,7 +116,7 @@ func (d *driver) keepAnswer() (progress bool, err error) {
 	return progress, nil
 }
 
-// parkInterrupted parks once every effect has been stopped.
+// parkInterrupted parks once every effect has stopped.
 func (d *driver) parkInterrupted() error {
 	if len(d.effects.pending) > 0 || d.machine.State().Phase != machine.Running {
 		return nil
@@ -123,21 +124,22 @@ func (d *driver) parkInterrupted() error {
 	return d.stage(event.RunParked{Reason: event.ParkInterrupted, Served: d.engine.opts.Served})
 }
 
-// moveDeadlines has the effects follow the machine's deadline.
+// moveDeadlines applies the machine's deadline to the effects.
 func (c *core) moveDeadlines() {
 	c.effects.deadlines.move(c.machine.State().Deadline, c.env.clock.counted)
 }
 
-// errNoExpressions is why nothing is evaluated in an environment that cannot.
+// errNoExpressions is the error of an environment that cannot evaluate
+// expressions.
 var errNoExpressions = errors.New("nothing here evaluates expressions")
 
-// typedError is an error that says of what kind it is.
+// typedError is an error with a kind.
 type typedError interface {
 	error
 	ErrorType() string
 }
 
-// evaluate gives what an expression comes to. What it panics with is its error.
+// evaluate returns the value of an expression. A panic becomes its error.
 func (env *environment) evaluate(ctx context.Context, a machine.Evaluate) event.ConditionEvaluated {
 	evaluated := event.ConditionEvaluated{ID: a.ID, Step: a.Step, Expression: a.Expression}
 	value, err := guard(func() (json.RawMessage, error) {
@@ -160,8 +162,8 @@ func (env *environment) evaluate(ctx context.Context, a machine.Evaluate) event.
 	return evaluated
 }
 
-// wait journals the intent of a wait, and its end once that has come. Until then
-// it sets the alarm.
+// wait journals the intent of a wait, and its settlement when its time comes.
+// Until then it sets the alarm.
 func (cs *calls) wait(a machine.Wait) (bool, error) {
 	switch {
 	case !a.Begun:
@@ -176,17 +178,18 @@ func (cs *calls) wait(a machine.Wait) (bool, error) {
 	return false, nil
 }
 
-// maxNesting is how deep the JSON of a call or an answer may be nested. Who reads the
-// journal reads no more than 10,000 levels, of which what an answer holds is some
-// below the first; no tool takes more than 256.
+// maxNesting is how deep the JSON of a call or an answer may be nested. The
+// journal's readers accept 10,000 levels, some of which the event itself takes
+// up; no tool takes more than 256.
 const maxNesting = 1000
 
-// maxCalls is how many calls an answer may make. No model makes as many, and what
-// each of them takes to be settled grows with their number.
+// maxCalls is how many calls an answer may make. No model makes as many, and the
+// cost to settle each of them grows with their number.
 const maxCalls = 10_000
 
-// unfit says why an answer cannot be kept as its adapter gave it: no conversation
-// holds such a part, or no journal, or it makes more calls than a run can settle.
+// unfit returns why an answer cannot be kept as its adapter returned it: it
+// contains a part that no conversation or journal can hold, or more calls than a
+// run can settle.
 func unfit(parts llm.Parts) error {
 	calls := 0
 	for i, p := range parts {

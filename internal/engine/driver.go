@@ -12,16 +12,16 @@ import (
 	"github.com/pawlrun/pawl/journal"
 )
 
-// driver drives one run. Whoever has the lock may touch what it knows; its
-// effects do not. Its parts are in files of their own. To follow a run, read this file,
-// decide.go, event_log.go and effects.go.
+// driver drives one run. Its state belongs to the holder of the lock; effects
+// run without the lock. Its parts are in files of their own. To follow a run,
+// read this file, decide.go, event_log.go and effects.go.
 type driver struct {
 	core
 	lock  driverLock
 	inbox inbox
 	calls calls
-	// questions are those to a person, and children the runs below this one, with what
-	// they draw from its budget and the messages that lie ready for them.
+	// questions are those to a person. children are the runs below this one, with
+	// what they draw from its budget and the messages that are ready for them.
 	questions questions
 	children  children
 	budget    childBudget
@@ -30,8 +30,8 @@ type driver struct {
 	result    result
 }
 
-// core is what all parts of a driver share: they stage events for the next commit, and
-// start effects after it.
+// core is what all parts of a driver share: they stage events for the next
+// commit, and start effects after it.
 type core struct {
 	engine  *Engine
 	machine machine.Machine
@@ -43,7 +43,7 @@ type core struct {
 	life    lifetime
 }
 
-// newDriver makes the driver of a run, and joins its parts.
+// newDriver makes the driver of a run and connects its parts.
 func (e *Engine) newDriver(m machine.Machine, env Env, run, parent string) *driver {
 	d := &driver{
 		core: core{
@@ -73,8 +73,8 @@ func (e *Engine) newDriver(m machine.Machine, env Env, run, parent string) *driv
 	return d
 }
 
-// drive goes on until the run has ended or parked. It leaves properly also where the
-// goroutine is ended.
+// drive runs until the run has ended or parked. It cleans up even if code of
+// others ends the goroutine.
 func (d *driver) drive() {
 	work, stop := context.WithCancel(context.WithoutCancel(d.life.ctx))
 	d.life.work, d.inbox.sent = work, d.log.store.WatchInbox(work, d.run.id)
@@ -86,8 +86,8 @@ func (d *driver) drive() {
 	d.loop()
 }
 
-// loop goes on until the run has ended or parked, or cannot go on. It leaves with
-// the lock.
+// loop runs until the run has ended or parked, or cannot continue. It holds the
+// lock when it returns.
 func (d *driver) loop() {
 	heartbeat := time.NewTicker(d.engine.opts.LeaseTTL / 3)
 	defer heartbeat.Stop()
@@ -104,7 +104,7 @@ func (d *driver) loop() {
 	}
 }
 
-// takeFirst takes up what came before the driver did.
+// takeFirst handles what arrived before the driver did.
 func (d *driver) takeFirst(work context.Context) error {
 	if err := d.inbox.takeCommands(work); err != nil {
 		return err
@@ -112,7 +112,8 @@ func (d *driver) takeFirst(work context.Context) error {
 	return d.calls.giveInputs(0)
 }
 
-// step takes up what has come, and performs everything that is due because of it.
+// step handles what has arrived, and performs everything that is due because of
+// it.
 func (d *driver) step(take func(work context.Context) error) {
 	d.lock.failure = d.contained(func() error {
 		if err := take(d.life.work); err != nil {
@@ -166,8 +167,8 @@ func (d *driver) advance(work context.Context) error {
 	return nil
 }
 
-// stage applies an event and queues it for the next commit. Nothing that
-// follows from it may leave the process before that.
+// stage applies an event and queues it for the next commit. Nothing that follows
+// from it may leave the process before that.
 func (c *core) stage(data event.Data) error {
 	s, err := c.log.seal(data)
 	if err != nil {
@@ -179,7 +180,7 @@ func (c *core) stage(data event.Data) error {
 	}
 	c.log.push(s)
 	switch data.(type) {
-	case event.BudgetRaised, event.ToolResult, event.CommandFinished, event.BudgetCommitted, event.ChildWaiting: // a limit that is another, what may be news, a pause
+	case event.BudgetRaised, event.ToolResult, event.CommandFinished, event.BudgetCommitted, event.ChildWaiting: // a changed limit, possible progress, a pause
 		if len(c.effects.pending) > 0 {
 			c.moveDeadlines()
 		}
@@ -187,9 +188,9 @@ func (c *core) stage(data event.Data) error {
 	return nil
 }
 
-// commit writes what is staged, takes the commands that were answered out of the
-// inbox, and then publishes. The commit after which the driver leaves gives the
-// lease up as well.
+// commit writes the staged events, removes the commands that they answer from
+// the inbox, and then publishes the events. The last commit of a driver also
+// releases the lease.
 func (d *driver) commit(ctx context.Context) error {
 	if d.log.empty() {
 		return nil
@@ -209,24 +210,24 @@ func (d *driver) commit(ctx context.Context) error {
 	return nil
 }
 
-// waits reports whether a run that is not made yet has nothing to do but to ask the
-// run above for a part of its budget. It is made when the answer comes, or with the
-// next beat of its lease.
+// waits reports whether a run without a journal has nothing to do but to request
+// a part of its parent's budget. Its journal begins with the reply, or with the
+// next renewal of its lease.
 func (d *driver) waits() bool {
 	return d.log.lease.unmade && d.above.reserving && len(d.effects.queue) == 1
 }
 
-// finished reports whether nothing is left to do here: the run ended, or it parked
-// and its last effect has settled.
+// finished reports whether nothing is left to do here: the run ended, or it
+// parked and its last effect has settled.
 func (c *core) finished() bool {
 	s := c.machine.State()
 	return s.Phase == machine.Ended || s.Phase == machine.Parked && len(c.effects.pending) == 0
 }
 
-// keepLease comes between a commit and the effects that wait for it. A disk
-// may have held the commit up for longer than the lease lasted; whoever has
-// taken the run over since then has decided what becomes of the intents, so
-// nothing starts unless the lease is still ours.
+// keepLease runs between a commit and the effects that wait for it. A slow disk
+// may have delayed the commit beyond the end of the lease. Another process that
+// has taken the run since then has decided about the intents, so nothing starts
+// unless this lease is still valid.
 func (d *driver) keepLease(ctx context.Context) error {
 	if len(d.effects.queue) == 0 || !d.log.lease.over() {
 		return nil
@@ -237,8 +238,8 @@ func (d *driver) keepLease(ctx context.Context) error {
 	return nil
 }
 
-// wait gives the lock up until something comes that the machine should know of,
-// and returns how that is taken up.
+// wait releases the lock until something arrives for the machine, and returns
+// the function that handles it.
 func (d *driver) wait(heartbeat <-chan time.Time) (take func(work context.Context) error) {
 	timer, stop := d.alarm.timer(d.env.clock.now)
 	defer stop()
@@ -260,7 +261,7 @@ func (d *driver) wait(heartbeat <-chan time.Time) (take func(work context.Contex
 	return d.takeNews
 }
 
-// beat keeps the lease and, should a wake-up have been lost, the inbox.
+// beat renews the lease, and reads the inbox in case a wake-up was lost.
 func (d *driver) beat(ctx context.Context) error {
 	err := d.log.lease.renew(ctx)
 	if errors.Is(err, journal.ErrStale) || errors.Is(err, journal.ErrNotFound) || err != nil && d.log.lease.over() {
@@ -270,9 +271,9 @@ func (d *driver) beat(ctx context.Context) error {
 	return d.inbox.takeCommands(ctx)
 }
 
-// takeNews takes up what has come. What this process told the run before an
-// effect ended comes before that: whoever asks for a pause while a call runs
-// means the end of its cycle, and not of the next one.
+// takeNews handles what has arrived. A command that this process sent before an
+// effect ended comes before that effect's settlement: a pause during a call
+// means the end of the call's cycle, not of the next one.
 func (d *driver) takeNews(work context.Context) error {
 	if d.inbox.commanded.Load() {
 		if err := d.inbox.takeCommands(work); err != nil {
@@ -317,8 +318,8 @@ func (d *driver) settle(work context.Context) error {
 	return d.children.wake(work)
 }
 
-// overtaken reports whether an answer comes too late: the call has been decided
-// from elsewhere, or the run does not wait any more.
+// overtaken reports whether an answer comes too late: the call was decided from
+// elsewhere, or the run does not wait any more.
 func (d *driver) overtaken(data event.Data) bool {
 	switch x := data.(type) {
 	case event.Resolving:
@@ -331,13 +332,13 @@ func (d *driver) overtaken(data event.Data) bool {
 	return false
 }
 
-// carryOn brings a settlement and, if nobody has the lock, does what follows from
-// it. It returns an effect that is due then, for the goroutine that it is called
-// on.
+// carryOn delivers a settlement and, if the lock is free, does what follows from
+// it. It returns an effect that is due then, to be performed on the caller's
+// goroutine.
 func (d *driver) carryOn(s settlement) (next job) {
 	d.lock.push(s)
 	if !d.lock.tryLock() {
-		d.lock.notify() // who has the lock may have looked already
+		d.lock.notify() // the holder of the lock may have checked already
 		return nil
 	}
 	defer d.lock.unlock()
@@ -352,9 +353,9 @@ func (d *driver) carryOn(s settlement) (next job) {
 	return d.effects.begin(true)
 }
 
-// contained turns a panic into the error that it is to the run. Where code of
-// others ends the goroutine instead, nothing is returned to anybody, so the lock
-// is over with that, and whoever has the run's goroutine leaves.
+// contained turns a panic into an error of the run. If code of others ends the
+// goroutine instead, no caller gets a result, so it marks the lock as over, and
+// the run's goroutine leaves.
 func (d *driver) contained(do func() error) (err error) {
 	returned := false
 	defer func() {
@@ -371,6 +372,5 @@ func (d *driver) contained(do func() error) (err error) {
 	return err
 }
 
-// errEnded is what keeps a run from going on whose tool or model ended the
-// goroutine that asked it something.
+// errEnded fails a run whose tool or model ended the goroutine that called it.
 var errEnded = errors.New("what a tool declares, or a model's adapter, ended the goroutine that drives the run (runtime.Goexit)")

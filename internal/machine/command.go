@@ -6,48 +6,48 @@ import (
 	"github.com/pawlrun/pawl/event"
 )
 
-// CommandTool is the tool by whose rules policy judges a command: its argv is
-// that tool's command line.
+// CommandTool is the tool whose rules apply to a command. Its argv is that
+// tool's command line.
 const CommandTool = "shell.exec"
 
-// RunCommand asks for one attempt at running a program. Its intent is
-// command.started; its settlement command.finished.
+// RunCommand runs a program once. Its intent is command.started; its settlement
+// command.finished.
 type RunCommand struct {
 	// ID names the command among all of the run's.
 	ID string
-	// Argv are the program and its arguments; no shell reads them.
+	// Argv holds the program and its arguments; no shell reads them.
 	Argv []string
-	// Env are variables that it has beside the usual ones, as NAME=value.
+	// Env holds variables in addition to the usual ones, as NAME=value.
 	Env []string
-	// Stdin is what it reads, nil for nothing.
+	// Stdin is the program's input, nil for none.
 	Stdin []byte
-	// IdleLimit bounds how long it may print nothing, WallLimit how long it may run;
-	// 0 bounds nothing.
+	// IdleLimit bounds the time without output, WallLimit the time in all; 0 is no
+	// bound.
 	IdleLimit, WallLimit time.Duration
 	Attempt              int
-	// Step is the step of a workflow that the command is, empty for none.
+	// Step is the workflow step that the command carries out, empty for none.
 	Step string
-	// Effect is what running it twice would do; empty means
-	// [event.EffectAtMostOnce].
+	// Effect is the effect class; empty means [event.EffectAtMostOnce].
 	Effect event.Effect
-	// MaxOutputChars bounds what command.finished shows of the output, the whole of
-	// which is kept; 0 bounds nothing.
+	// MaxOutputChars bounds the output in command.finished; the whole output is
+	// stored beside it. 0 is no bound.
 	MaxOutputChars int
-	// WholeJSON exempts an output that is one JSON value of at most [MostJSON] bytes from
-	// that bound.
+	// WholeJSON exempts output that is one JSON value of at most [MostJSON] bytes
+	// from that bound.
 	WholeJSON bool
-	// Permission is the rule by which the owner lets the command run unasked, empty
-	// for none. What policy denies stays denied.
+	// Permission is the rule that lets the command run without a question, empty for
+	// none. A command that policy denies stays denied.
 	Permission string
-	// Verdict is what policy says of it, and the facts that it goes by. Where it is
-	// nil nobody has judged the command: its record is then policy.decision, by the
-	// rules of the run's environment, and the action stays due.
+	// Verdict is the decision of policy, with the facts behind it. If it is nil, the
+	// command has not been judged: its record is then policy.decision, by the rules
+	// of the run's environment, and the action stays due.
 	Verdict *event.PolicyDecision
-	// Worktree says that it runs in a git worktree of the step's own.
+	// Worktree reports whether the command runs in the git worktree of its step.
 	Worktree bool
 }
 
-// MostJSON is how many bytes of JSON command.finished shows whole where that is asked for.
+// MostJSON is how many bytes of JSON command.finished contains whole under
+// WholeJSON.
 const MostJSON = 1 << 20
 
 func (RunCommand) action() {}

@@ -9,27 +9,28 @@ import (
 // Conversing is a machine whose run is a conversation with a model.
 type Conversing interface {
 	Machine
-	// Conversation is the history so far, for a run that continues this one. Once
-	// the run has ended it includes the messages that came too late to be read.
+	// Conversation returns the history, for a run that continues this one. After the
+	// run's end it includes messages that the model has not read.
 	Conversation() ([]*llm.Message, error)
-	// Transcript is the conversation as it stands, for showing: it may end with
-	// calls that have no result yet.
+	// Transcript returns the conversation for display. It may end with calls that
+	// have no result yet.
 	Transcript() []*llm.Message
-	// Unread are messages that came while the run went and join the conversation
-	// with its next cycle. They must not be changed.
+	// Unread returns messages that arrived during the current cycle and join the
+	// conversation with the next one. They must not be changed.
 	Unread() []*llm.Message
-	// Model is the one that the run stands on.
+	// Model returns the model that the run uses now.
 	Model() string
-	// Workload is the id under which providers know the conversation.
+	// Workload returns the id under which providers know the conversation.
 	Workload() string
-	// Fence is what marks untrusted text in the conversation, nil where nothing does.
+	// Fence returns the markers around untrusted text in the conversation, nil for
+	// none.
 	Fence() *event.Fence
 }
 
 // Spending is a machine that counts what its run uses.
 type Spending interface {
 	Machine
-	// Spent is what the run has used, and how long it has been going up to its last
-	// event.
+	// Spent returns what the run has used, and how long it had been running at its
+	// last event.
 	Spent() budget.Spent
 }

@@ -4,21 +4,22 @@ import (
 	"github.com/pawlrun/pawl/event"
 )
 
-// Deliver asks for messages to be handed to a child that is under way, oldest
-// first. The child journals each as input.received, once, and the run then has
-// message.delivered. It stays due until that is there, for each of them.
+// Deliver hands messages to a child that is under way, oldest first. The child
+// journals each as input.received, once, and the run then journals
+// message.delivered. Deliver stays due until that is journalled for each
+// message.
 type Deliver struct {
 	Child string
-	// Messages have their ids. They must not be changed.
+	// Messages carry their ids. They must not be changed.
 	Messages []event.InputReceived
 }
 
 func (Deliver) action() {}
 
-// Post is what a child says, for others to hear.
+// Post is a message of a child for other children.
 type Post struct {
-	// ID names the message: a child that a crash cut short says it again under the
-	// same one.
+	// ID names the message. A child that repeats the message after a crash uses the
+	// same id.
 	ID   string
 	To   string
 	Text string
@@ -30,22 +31,21 @@ type Post struct {
 // Messenger is a machine that carries messages between the runs that it started.
 type Messenger interface {
 	Machine
-	// Post says what becomes of a message of a child, and what the child is told. It
-	// changes nothing: the events, which are none for a message that has come before,
-	// have to be journalled at once.
+	// Post returns the events and the reply for a message of a child. It changes
+	// nothing; the caller must journal the events at once. There are none for a
+	// message that the run already has.
 	Post(child string, p Post) (become []event.Data, told string)
-	// Undelivered are the messages for a child of which nobody knows yet that it
-	// has them.
+	// Undelivered returns the messages for a child that it is not yet known to have.
 	Undelivered(child string) []event.InputReceived
-	// Deliverable says that a message is among those, and by what id the child is known
-	// to others.
+	// Deliverable reports whether a message is among those, and returns the child's
+	// id as other children know it.
 	Deliverable(child, id string) (to string, ok bool)
 }
 
-// Repeater is a machine that can say again what a child is started with that was
-// begun: a crash may have come before the child was made.
+// Repeater is a machine that can repeat the start of a child: a crash may have
+// come between child.started and the child's first event.
 type Repeater interface {
 	Machine
-	// Again gives the action by which the child was begun.
+	// Again returns the action that started the child.
 	Again(child string) StartChild
 }

@@ -1,6 +1,6 @@
-// Package tree is what every machine has to do whose run may start others: the
-// clock and the account that they draw from, how children stand, when their run
-// parks for them, and how it ends. It is pure, as machines are.
+// Package tree is what all machines share whose runs may start others: the clock
+// and the account, the state of the children, and how a run parks for them and
+// ends. It is pure, as machines are.
 package tree
 
 import (
@@ -13,22 +13,22 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// Account is what a run and those that it started have used and set aside.
+// Account is what a run and its children have used and reserved.
 type Account struct {
 	Ledger budget.Ledger
 	Spent  budget.Spent
 	Costs  budget.Tracker
-	// Overrun is the setting that a call went beyond, "" for none. Nothing starts
-	// any more.
+	// Overrun is the limit that a call exceeded, "" for none. After an overrun
+	// nothing starts.
 	Overrun string
 	drawn   map[string][]event.BudgetReserved
 }
 
-// Drawn are the reservations of a child that are open.
+// Drawn returns the open reservations of a child.
 func (a *Account) Drawn(child string) []event.BudgetReserved { return slices.Clone(a.drawn[child]) }
 
-// ReservationID is the id by which a run knows a reservation: its own where child is
-// empty, or one of a run that it started, or of one below that.
+// ReservationID is the id of a reservation in a run's account: its own if child
+// is empty, otherwise that of a run below it.
 func ReservationID(child, id string) string {
 	if child == "" {
 		return id
@@ -36,7 +36,7 @@ func ReservationID(child, id string) string {
 	return child + "/" + id
 }
 
-// Reserve sets a call aside, the run's own or a child's.
+// Reserve records a reservation of the run or of a child.
 func (a *Account) Reserve(d event.BudgetReserved) error {
 	if err := a.Ledger.Reserve(budget.Reservation{
 		ID: ReservationID(d.Run, d.ID), Amount: budget.Amount{USD: d.USD, Input: d.Input, Output: d.Output},
@@ -53,9 +53,10 @@ func (a *Account) Reserve(d event.BudgetReserved) error {
 	return nil
 }
 
-// Commit puts what a call used in the place of what was set aside for it. Of a
-// child's it says whether that was more, and adds it to the run's sums, which are
-// those of its whole tree; the run's own was added when it was answered.
+// Commit replaces a reservation by what the call used. For a child's call it
+// reports whether that was more than reserved, and adds it to the run's sums,
+// which are those of its whole tree. The run's own usage was added with the
+// answer.
 func (a *Account) Commit(d event.BudgetCommitted, l budget.Limits) (exceeded bool, err error) {
 	used := budget.Amount{USD: d.USD, Input: d.Input, Output: d.Output}
 	reserved, _ := a.Ledger.Reserved(ReservationID(d.Run, d.ID))
@@ -77,7 +78,7 @@ func (a *Account) Commit(d event.BudgetCommitted, l budget.Limits) (exceeded boo
 	return used.Exceeds(reserved), nil
 }
 
-// Use adds a call to what the run and its children have used.
+// Use adds a call's usage to the sums.
 func (a *Account) Use(u llm.Usage, c llm.Cost) {
 	a.Costs = a.Costs.Add(u, c)
 	a.Spent.Input += u.Input
@@ -85,27 +86,28 @@ func (a *Account) Use(u llm.Usage, c llm.Cost) {
 	a.Spent.USD = a.Costs.Cost().USD
 }
 
-// Progress begins the time without anything new again, unless its limit was reached
-// before: what comes when the run is stopped for it, such as the end of a call that
-// it cut short, is no progress. An answer in a child is progress of its parent's:
-// whether the child gets on is for its own limit.
+// Progress restarts the time without progress, unless that limit was already
+// reached: what follows from the stop itself, such as the end of an interrupted
+// call, is no progress. An answer in a child is progress of its parent; the
+// child has a limit of its own.
 func (a *Account) Progress(l budget.Limits) {
 	if !l.Stalled(a.Spent) {
 		a.Spent.Idle = 0
 	}
 }
 
-// Share is the part that limits leave in the budget that the run draws from.
+// Share is the part of its parent's budget that the limits leave.
 func (a *Account) Share(l budget.Limits) budget.Share {
 	return budget.Share{Limits: l, Spent: a.Spent, Held: a.Ledger.Held()}
 }
 
-// Admit sets a child's call against the limits, beside what the runs above are
-// being asked for; see [machine.Funder]. After an overrun of a limit nothing starts.
-// asks says of a limit that its owner wants to be asked for more.
-func (a *Account) Admit(c budget.Call, l budget.Limits, asked budget.Amount, asks func(setting string) bool) machine.Grant {
+// Admit compares a child's call with the limits; requested is what the run is
+// requesting from the runs above. See [machine.Funder]. After an overrun nothing
+// starts. asks reports whether a limit parks the run so that its owner can raise
+// it.
+func (a *Account) Admit(c budget.Call, l budget.Limits, requested budget.Amount, asks func(setting string) bool) machine.Grant {
 	share := a.Share(l).Below()
-	share.Held = share.Held.Add(asked)
+	share.Held = share.Held.Add(requested)
 	amount, refusal := budget.Line{share}.Admit(c)
 	if a.Overrun != "" {
 		amount, refusal = budget.Amount{}, budget.Refusal{Setting: a.Overrun, Because: "a call exceeded its budget reservation for " + a.Overrun + ", and nothing starts any more"}

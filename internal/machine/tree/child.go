@@ -2,18 +2,18 @@ package tree
 
 import "github.com/pawlrun/pawl/event"
 
-// Child is how a run stands that another one started.
+// Child is the state of a run that another one started.
 type Child struct {
 	event.ChildStarted
-	// Parked is what it waits for, nil while it goes. Waiting says that it goes, and
-	// waits for a person.
+	// Parked is what the child waits for, nil while it runs. Waiting reports whether
+	// it runs but waits for a person.
 	Parked  *event.ChildParked
 	Waiting bool
 	Outcome *event.Outcome
 }
 
-// Apply folds an event about the child, or that its run was resumed: no process
-// drives it any more, and it is taken up again.
+// Apply folds an event about the child, or run.resumed, after which the child
+// has to be driven again.
 func (c *Child) Apply(d event.Data) {
 	switch d := d.(type) {
 	case event.ChildParked:

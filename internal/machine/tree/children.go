@@ -7,25 +7,25 @@ import (
 	"github.com/pawlrun/pawl/internal/machine"
 )
 
-// children are the runs that a run started. What one event takes does not grow
-// with how many there are.
+// children holds the runs that a run started. The cost of an event does not
+// depend on their number.
 type children struct {
-	// open are those without an outcome, by their runs' ids, and order the same in
-	// the order of their starts, with some that have ended.
+	// open holds those without an outcome by run id. order has them in the order of
+	// their starts; some of its elements may have ended.
 	open  map[string]*child
 	order []*child
-	// byID are all by the ids that their run gave them.
+	// byID holds all children by the ids that their run gave them.
 	byID map[string]*child
-	// due are those that somebody has to do something about, with some that have
-	// ended: a child that was begun is under way until it says otherwise.
+	// due holds those that need an action; some of them may have ended. A child that
+	// has started is under way until an event says otherwise.
 	due             []*child
 	parked, waiting int
 }
 
 type child struct {
 	Child
-	// due says that it is among those; stop is why it is to end, empty for one that
-	// may go on.
+	// due reports whether the child is in that list. stop is why it must end, empty
+	// if it may continue.
 	due  bool
 	stop string
 }
@@ -39,7 +39,7 @@ func (c *children) add(d event.ChildStarted) {
 	c.order = append(compacted(c.order, len(c.open)), x)
 }
 
-// compacted drops those that have ended once they are the most of a list.
+// compacted drops children that have ended once they are the majority of a list.
 func compacted(list []*child, open int) []*child {
 	if len(list) < 64 || len(list) < 2*open {
 		return list
@@ -60,7 +60,7 @@ func (c *children) change(x *child, d event.Data) {
 	c.count(x, 1)
 }
 
-// count adds a child that is open to those that are parked or wait.
+// count adds an open child to the numbers of parked and waiting ones.
 func (c *children) count(x *child, times int) {
 	switch {
 	case x.Outcome != nil:
@@ -71,7 +71,7 @@ func (c *children) count(x *child, times int) {
 	}
 }
 
-// wants puts a child among those that are due.
+// wants adds a child to those that are due.
 func (c *children) wants(x *child) {
 	if !x.due {
 		x.due = true
@@ -79,7 +79,7 @@ func (c *children) wants(x *child) {
 	}
 }
 
-// resume takes all up again: no process drives them any more.
+// resume makes all children due: no process drives them yet.
 func (c *children) resume() {
 	for _, x := range c.order {
 		if x.Outcome == nil {
@@ -89,7 +89,7 @@ func (c *children) resume() {
 	}
 }
 
-// forget drops those that have not ended.
+// forget drops the children that have not ended.
 func (c *children) forget() {
 	for _, x := range c.open {
 		delete(c.byID, x.Action())
@@ -99,7 +99,7 @@ func (c *children) forget() {
 	}
 }
 
-// actions are what is due about the children.
+// actions returns the due actions about children.
 func (c *children) actions() (actions []machine.Action) {
 	kept := c.due[:0]
 	for _, x := range c.due {
@@ -123,7 +123,7 @@ func (x *child) cancel() machine.CancelChild {
 	return machine.CancelChild{ID: x.Action(), Child: x.ChildStarted.Child, Reason: cmp.Or(x.stop, "the run that started this one was cancelled")}
 }
 
-// halted are the children that wait for somebody, where all that are open do.
+// halted returns the children that wait for a person, if all open ones do.
 func (c *children) halted() (halted []Parked) {
 	if c.parked == 0 || c.parked < len(c.open) {
 		return nil

@@ -11,12 +11,12 @@ import (
 	"github.com/pawlrun/pawl/internal/rules/question"
 )
 
-// commands are the programs of a run. What one event takes does not grow with how
-// many there are.
+// commands holds the programs of a run. The cost of an event does not depend on
+// their number.
 type commands struct {
 	byID map[string]*command
-	// begun are those that have not ended, in the order of their starts, and running
-	// how many of them a process runs.
+	// begun holds those that have not ended, in the order of their starts. running
+	// is how many of them a process runs.
 	begun   []*command
 	running int
 }
@@ -24,13 +24,13 @@ type commands struct {
 type command struct {
 	id, step string
 	verdict  *event.PolicyDecision
-	// spent is the question whose approval an attempt has used up: another attempt
+	// spent is the question whose approval an attempt has used: another attempt
 	// needs another decision (HAR-68).
 	spent   *question.Asked
 	attempt int
 	effect  event.Effect
 	running bool
-	// orphan: nobody runs it any more, and it has not ended.
+	// orphan reports whether the command has not ended and no process runs it.
 	orphan   bool
 	finished *event.CommandFinished
 }
@@ -39,7 +39,7 @@ func (c *command) repeatable() bool {
 	return c.effect == event.EffectPure || c.effect == event.EffectIdempotent
 }
 
-// resume notes that no process runs the commands any more.
+// resume marks all commands as orphans.
 func (c *commands) resume() {
 	for _, x := range c.begun {
 		x.running, x.orphan = false, true
@@ -47,11 +47,10 @@ func (c *commands) resume() {
 	c.running = 0
 }
 
-// cutOff reports whether there are commands that nobody runs any more.
+// cutOff reports whether there are orphans.
 func (c *commands) cutOff() bool { return len(c.begun) > c.running }
 
-// lost settles the commands that were cut off, where the run ends and none of them
-// runs again.
+// lost settles the orphans of a run that ends, because they do not run again.
 func (c *commands) lost() (actions []machine.Action) {
 	for _, x := range c.begun {
 		if x.orphan {
@@ -71,7 +70,8 @@ func (c *commands) start(x *command, d *event.CommandStarted) {
 	x.attempt, x.effect, x.running, x.orphan = d.Attempt, d.Effect, true, false
 }
 
-// stop takes a command from those that run. One that may run again is not over.
+// stop removes a command from those that run. With again set it may run once
+// more.
 func (c *commands) stop(x *command, d *event.CommandFinished, again bool) {
 	if x.running {
 		x.running = false
@@ -84,10 +84,10 @@ func (c *commands) stop(x *command, d *event.CommandFinished, again bool) {
 	c.begun = slices.DeleteFunc(c.begun, func(other *command) bool { return other == x })
 }
 
-// Command asks for a program to be run, and to be run again where a crash or an
-// interruption cut it off and its effect class lets it. Once there is nothing more
-// to do, [Run.Ran] says how it ended. Of a, Attempt and Verdict are filled in; a
-// machine that judges for itself records policy.decision before.
+// Command runs a program, and runs it again after a crash or an interruption if
+// its effect class allows that. When nothing is left to do, [Run.Ran] returns
+// how it ended. Command fills in a.Attempt and a.Verdict; a machine that judges
+// for itself records policy.decision before.
 func (r *Run) Command(a machine.RunCommand) []machine.Action {
 	a.Effect = cmp.Or(a.Effect, event.EffectAtMostOnce)
 	c := r.commands.byID[a.ID]
@@ -110,8 +110,8 @@ func (r *Run) Command(a machine.RunCommand) []machine.Action {
 	return []machine.Action{a}
 }
 
-// approval reports whether somebody lets a command run about which policy asks, and
-// what is to be done while nobody has.
+// approval reports whether the command may run although policy asks about it,
+// and otherwise returns the steps that lead to a decision.
 func (r *Run) approval(c *command, a machine.RunCommand) (steps []machine.Action, approved bool) {
 	asked := r.questions.Of(c.id)
 	if asked == nil || asked == c.spent {
@@ -127,7 +127,7 @@ func (r *Run) approval(c *command, a machine.RunCommand) (steps []machine.Action
 	}
 }
 
-// question asks about a command as policy asks about a call.
+// question is the question about a command, like that about a call.
 func (c *command) question(a machine.RunCommand) event.ToolPendingApproval {
 	args, _ := json.Marshal(struct {
 		Argv []string `json:"argv"`
@@ -144,7 +144,7 @@ func (c *command) question(a machine.RunCommand) event.ToolPendingApproval {
 	return p
 }
 
-// shownOf are variables as a question shows them.
+// shownOf returns variables as a question shows them.
 func shownOf(env []string) []string {
 	const most = 200
 	shown := slices.Clone(env)
@@ -156,7 +156,7 @@ func shownOf(env []string) []string {
 	return shown
 }
 
-// Ran is how a command ended, nil while it has not.
+// Ran returns how a command ended, nil before that.
 func (r *Run) Ran(id string) *event.CommandFinished {
 	if c := r.commands.byID[id]; c != nil {
 		return c.finished
@@ -179,13 +179,13 @@ func (r *Run) applyCommand(e *event.Event, id string) error {
 	}
 	switch d := e.Data.(type) {
 	case event.PolicyDecision:
-		// What was asked about an earlier decision is not approved under this one.
+		// An approval of an earlier decision does not apply to this one.
 		c.verdict, c.step, c.spent = &d, d.Step, r.questions.Of(id)
 	case event.CommandStarted:
 		c.step, c.spent = d.Step, r.questions.Of(id)
 		r.commands.start(c, &d)
 	case event.CommandFinished:
-		// One that was stopped with its run, which goes on later, may run again.
+		// A command that stopped with its run, which may resume, may run again.
 		again := d.ErrorType == event.ErrorCancelled && c.running && c.repeatable() && r.Cancel == nil
 		r.commands.stop(c, &d, again)
 		r.Progress(r.Limits)
@@ -199,7 +199,7 @@ func settled(d event.CommandFinished) []machine.Action {
 	return []machine.Action{machine.Record{Data: d}}
 }
 
-// lost settles a command whose process is gone and that will not run again.
+// lost settles a command whose process is gone and that does not run again.
 func (c *command) lost() event.CommandFinished {
 	if c.effect == event.EffectPure {
 		return event.CommandFinished{ID: c.id, Step: c.step, ErrorType: event.ErrorCancelled, Error: "the run ended after the process had stopped that ran this command"}
@@ -211,7 +211,7 @@ func (c *command) lost() event.CommandFinished {
 	}
 }
 
-// denied settles a command that policy does not let run.
+// denied settles a command that policy denies.
 func (c *command) denied() event.CommandFinished {
 	d := event.CommandFinished{ID: c.id, Step: c.step, ErrorType: event.ErrorDenied, Rule: c.verdict.Rule, Error: "not permitted by the rule " + c.verdict.Rule}
 	if c.verdict.Reason != "" {
@@ -220,7 +220,7 @@ func (c *command) denied() event.CommandFinished {
 	return d
 }
 
-// rejected settles a command that nobody lets run about which policy asks.
+// rejected settles a command that was not approved.
 func (c *command) rejected(by *event.Resolution) event.CommandFinished {
 	d := event.CommandFinished{ID: c.id, Step: c.step, ErrorType: event.ErrorRejected, Rule: c.verdict.Rule, Error: "rejected by " + by.Approver}
 	if by.Kind == event.ApprovalExpired {

@@ -6,24 +6,25 @@ import (
 	"github.com/pawlrun/pawl/event"
 )
 
-// OnBudget says what reaching a limit means.
+// OnBudget is what happens at a limit.
 type OnBudget string
 
 // The values of budgets.actions.
 const (
 	BudgetStop OnBudget = "stop"
-	// BudgetOK stops the run, and the caller counts that as well.
+	// BudgetOK stops the run, and the caller counts that as success.
 	BudgetOK OnBudget = "ok"
-	// BudgetAsk parks the run until somebody has raised the limit. Resumed
-	// before that it parks again; a cancel ends it.
+	// BudgetAsk parks the run until the limit is raised. A run that resumes before
+	// that parks again; a cancel ends it.
 	BudgetAsk OnBudget = "ask"
 )
 
 // KindAbove is the kind of an end by a limit of a run above.
 const KindAbove = "parent"
 
-// ParkAt is how a run parks whose owner is to be asked for more. detail says what is
-// lacking, and atLeast the value that would do, 0 where that is not known.
+// ParkAt is the event of a run that parks so that its owner can raise a limit.
+// detail says what is lacking, and atLeast the lowest value that would help, 0
+// if unknown.
 func ParkAt(setting, detail string, atLeast float64) event.RunParked {
 	raise := "; raise it"
 	if atLeast > 0 {
@@ -32,11 +33,11 @@ func ParkAt(setting, detail string, atLeast float64) event.RunParked {
 	return event.RunParked{Reason: event.ParkInput, Limit: setting, Detail: detail + raise + " or cancel the run", AtLeast: atLeast}
 }
 
-// asks reports whether reaching a limit parks the run.
+// asks reports whether a limit parks the run.
 func (r *Run) asks(setting string) bool { return r.OnBudget[setting] == BudgetAsk }
 
-// parksAt is a limit on the run's time that is used up and asks to be raised, once
-// nothing is under way any more; "" for none.
+// parksAt returns the limit on the run's time that is reached and parks the run,
+// "" for none or while an effect is under way.
 func (r *Run) parksAt(late string) string {
 	if late != "" && r.asks(late) && r.children.parked == len(r.children.open) && r.commands.running == 0 {
 		return late

@@ -10,7 +10,7 @@ import (
 	"github.com/pawlrun/pawl/event"
 )
 
-// Parked is a child that waits for somebody, by the name that its run knows it by.
+// Parked is a child that waits for a person, with the id that its run gave it.
 type Parked struct {
 	Name string
 	*event.ChildParked
@@ -19,8 +19,7 @@ type Parked struct {
 // limit is a limit that a child waits for, and the run that has it.
 type limit struct{ run, setting string }
 
-// Park is how a run parks of which nothing is left to do but to wait for those
-// children.
+// Park is the event of a run that only waits for these children.
 func Park(run string, children []Parked) event.RunParked {
 	var parked event.RunParked
 	var details []string
@@ -46,7 +45,7 @@ func Park(run string, children []Parked) event.RunParked {
 	return parked
 }
 
-// weightier is the reason that somebody has to do the most about.
+// weightier returns the reason that needs more from a person.
 func weightier(a, b event.ParkReason) event.ParkReason {
 	for _, r := range []event.ParkReason{event.ParkApproval, event.ParkInput, event.ParkPaused, event.ParkInterrupted} {
 		if a == r || b == r {
@@ -56,7 +55,7 @@ func weightier(a, b event.ParkReason) event.ParkReason {
 	return b
 }
 
-// Sooner is the earlier of two times, of which nil is never.
+// Sooner returns the earlier of two times; nil is never.
 func Sooner(a, b *time.Time) *time.Time {
 	if a == nil || b != nil && b.Before(*a) {
 		return b
@@ -64,8 +63,7 @@ func Sooner(a, b *time.Time) *time.Time {
 	return a
 }
 
-// waitsFor says what a child waits for, and where somebody can do something
-// about it.
+// waitsFor says what a child waits for, and which run a person has to act on.
 func waitsFor(name string, d *event.ChildParked) string {
 	switch {
 	case len(d.CallIDs) > 0:

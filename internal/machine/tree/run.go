@@ -11,25 +11,25 @@ import (
 	"github.com/pawlrun/pawl/internal/rules/question"
 )
 
-// ErrMisfit is returned for an event that cannot follow on those before it.
+// ErrMisfit is returned for an event that cannot follow the ones before it.
 var ErrMisfit = errors.New("tree: event does not fit the run")
 
-// Run is the state of a run that calls no model itself: what it does is to start
-// others, to run programs, to wait and to evaluate. A machine embeds it, and decides in its own Next
-// what is to be done once [Run.Due] has nothing before that.
+// Run is the state of a run that calls no model itself: it starts children, runs
+// programs, waits and evaluates expressions. A machine embeds it; its own Next
+// decides what to do when [Run.Due] returns nothing that comes first.
 type Run struct {
 	Base
-	// Limits bound the run and all below it. The machine that embeds the run sets
-	// them by its first event.
+	// Limits bound the run and all runs below it. The embedding machine sets them
+	// from its first event.
 	Limits budget.Limits
-	// OnBudget says what reaching a limit means, by the limit's name; a limit that is
-	// not in it stops the run.
+	// OnBudget is what happens at each limit, by name; a missing limit stops the
+	// run.
 	OnBudget map[string]OnBudget
 
 	children children
 	commands commands
-	// questions are what it asked people; stops is one that ends the run because
-	// nobody decided in time.
+	// questions are those that the run asked people. stops is a question that
+	// expired and so ends the run.
 	questions question.List
 	stops     *event.Question
 	waits     map[string]*wait
@@ -51,7 +51,7 @@ type embedded struct{ Run }
 
 func (*embedded) Next() []machine.Action { return nil }
 
-// Apply folds one event; those that the run knows nothing of change nothing.
+// Apply folds one event. An unknown event changes nothing.
 func (r *Run) Apply(e *event.Event) error {
 	if r.Outcome != nil {
 		return fmt.Errorf("%w: %s after the run has ended", ErrMisfit, e.Type())
@@ -110,15 +110,15 @@ func (r *Run) Apply(e *event.Event) error {
 	return nil
 }
 
-// forked goes on from another run's events as a run of its own. What that run spent
-// is not this one's, and what somebody asked of it neither. The children that had
-// not ended are that run's.
+// forked starts a run of its own from another run's events. The other run's
+// spending, its pending requests and its open children do not belong to this
+// run.
 func (r *Run) forked() {
 	r.Account, r.Parked, r.Cancel, r.stops = Account{}, nil, nil, nil
 	r.children.forget()
 }
 
-// asked takes in a question, or what was decided about one.
+// asked folds a question or a decision about one.
 func (r *Run) asked(d event.Data) {
 	r.questions.Apply(d)
 	if d, ok := d.(event.Resolving); ok && r.stops == nil {
@@ -129,8 +129,8 @@ func (r *Run) asked(d event.Data) {
 	}
 }
 
-// onChild folds an event about a child. One that had parked and goes on is taken up
-// again.
+// onChild folds an event about a child. A parked child that continues becomes
+// due.
 func (r *Run) onChild(e *event.Event, id string) error {
 	c := r.children.open[id]
 	if c == nil {
@@ -155,7 +155,7 @@ func (r *Run) used(d event.BudgetCommitted) error {
 	return err
 }
 
-// asking reports whether the run has nothing to do but wait for a person.
+// asking reports whether the run only waits for a person.
 func (r *Run) asking() bool {
 	c := &r.children
 	return (c.waiting > 0 || r.questions.Asks()) && c.waiting+c.parked == len(c.open) && r.commands.running == 0
@@ -169,7 +169,7 @@ func (r *Run) Admit(c budget.Call, asked budget.Amount) machine.Grant {
 // Spent implements [machine.Spending].
 func (r *Run) Spent() budget.Spent { return r.Account.Spent }
 
-// State says where the run stands.
+// State implements [machine.Machine].
 func (r *Run) State() machine.State {
 	s := r.Base.State(r.asking())
 	s.Pending = r.questions.Open()
@@ -180,13 +180,13 @@ func (r *Run) State() machine.State {
 	return s
 }
 
-// Value is what an evaluation gave, and whether it is there.
+// Value returns the value of an evaluation, and whether it is known.
 func (r *Run) Value(id string) (event.ConditionEvaluated, bool) {
 	v, ok := r.values[id]
 	return v, ok
 }
 
-// Finished is how a child ended, nil while it has not.
+// Finished returns how a child ended, nil before that.
 func (r *Run) Finished(id string) *event.Outcome {
 	if c := r.children.byID[id]; c != nil {
 		return c.Outcome
@@ -194,8 +194,7 @@ func (r *Run) Finished(id string) *event.Outcome {
 	return nil
 }
 
-// Forget drops what is kept of a child or a command that has ended: its id and its
-// outcome.
+// Forget drops the id and the outcome of a child or command that has ended.
 func (r *Run) Forget(id string) {
 	if r.Ran(id) != nil {
 		delete(r.commands.byID, id)
@@ -205,7 +204,7 @@ func (r *Run) Forget(id string) {
 	}
 }
 
-// Stop has a child ended that is under way, and reports whether there is one.
+// Stop ends a child that is under way, and reports whether there is one.
 func (r *Run) Stop(id, reason string) bool {
 	c := r.children.byID[id]
 	if c == nil || c.Outcome != nil {
@@ -216,21 +215,23 @@ func (r *Run) Stop(id, reason string) bool {
 	return true
 }
 
-// AllParked reports whether the run has children, and each of them waits for
-// somebody.
+// AllParked reports whether the run has children and each of them waits for a
+// person.
 func (r *Run) AllParked() bool {
 	c := &r.children
 	return c.parked > 0 && c.parked == len(c.open)
 }
 
-// Open is how many children have no outcome, and how many commands run.
+// Open returns the number of children without an outcome and of commands that
+// run.
 func (r *Run) Open() int { return len(r.children.open) + r.commands.running }
 
-// Answer is what was decided about the last question under an id, nil while nothing
-// was. Of one that is [event.ApprovalExpired] nobody decided in time.
+// Answer returns the decision about the last question with an id, nil before
+// that. An expired question has the decision [event.ApprovalExpired].
 func (r *Run) Answer(id string) *event.Resolution { return r.questions.Of(id).Decided() }
 
-// Ask asks a person, unless the same was asked: under that id, and with that digest.
+// Ask puts a question to a person, unless the same question with that id and
+// digest was asked before.
 func (r *Run) Ask(d event.Asking) []machine.Action {
 	q := d.Question()
 	if a := r.questions.Of(q.ID); a != nil && a.Digest == q.Digest {
@@ -239,7 +240,7 @@ func (r *Run) Ask(d event.Asking) []machine.Action {
 	return []machine.Action{machine.Record{Data: d}}
 }
 
-// Start asks for a child, unless it was begun.
+// Start starts a child, unless it has started.
 func (r *Run) Start(a machine.StartChild) []machine.Action {
 	if r.children.byID[a.ID] != nil {
 		return nil
@@ -248,7 +249,7 @@ func (r *Run) Start(a machine.StartChild) []machine.Action {
 	return []machine.Action{a}
 }
 
-// Until asks for a moment to come, which was chosen when the wait was begun.
+// Until waits for a time that was chosen when the wait started.
 func (r *Run) Until(id string, at time.Time) []machine.Action {
 	w := r.waits[id]
 	switch {
@@ -260,14 +261,14 @@ func (r *Run) Until(id string, at time.Time) []machine.Action {
 	return []machine.Action{machine.Wait{ID: id, Until: w.until, Begun: true}}
 }
 
-// End asks for the run to end.
+// End ends the run.
 func (r *Run) End(d event.RunTerminatedBy) []machine.Action {
 	return []machine.Action{machine.Record{Data: d}}
 }
 
-// Due is what comes before anything that the machine decides: the end of a run
-// that was cancelled or is out of time, and the children that somebody has to take
-// up or to end. Next adds to it while more says so.
+// Due returns what comes before the embedding machine's own decisions: the end
+// of a run that was cancelled or is out of time, and children that are due.
+// While more is true, Next adds its own actions.
 func (r *Run) Due() (actions []machine.Action, more bool) {
 	late := r.Limits.OutOfTime(r.Account.Spent)
 	switch {
@@ -295,9 +296,9 @@ func (r *Run) Due() (actions []machine.Action, more bool) {
 	return r.children.actions(), true
 }
 
-// OrPark is what a run does of which that is due: it asks what is to be decided, and
-// parks where nothing is due, all its children wait for somebody, and no command
-// runs.
+// OrPark completes the actions of a run: it asks the pending questions, and
+// parks the run if nothing is due, all its children wait for a person and no
+// command runs.
 func (r *Run) OrPark(due []machine.Action) []machine.Action {
 	if r.Parked != nil || r.Outcome != nil || r.Terminated != nil || r.Cancel != nil || r.stops != nil {
 		return due
@@ -314,7 +315,7 @@ func (r *Run) OrPark(due []machine.Action) []machine.Action {
 	return []machine.Action{machine.Record{Data: Park(r.ID, r.children.halted())}}
 }
 
-// withdraw takes back all that people are asked.
+// withdraw withdraws all pending questions.
 func (r *Run) withdraw() (actions []machine.Action) {
 	for _, q := range r.questions.Open() {
 		actions = append(actions, machine.Record{Data: q.Resolve(event.Resolution{
@@ -324,7 +325,7 @@ func (r *Run) withdraw() (actions []machine.Action) {
 	return actions
 }
 
-// Withdraw takes back what people are asked under an id.
+// Withdraw withdraws the question with an id.
 func (r *Run) Withdraw(id, reason string) []machine.Action {
 	asked := r.questions.Of(id)
 	if !asked.Open() {
@@ -342,7 +343,7 @@ func (r *Run) cancelled() (actions []machine.Action) {
 	return actions
 }
 
-// Conclude builds the outcome of a run whose end has been recorded.
+// Conclude builds the outcome of a run whose end is recorded.
 func (r *Run) Conclude() event.Outcome {
 	o := event.Outcome{
 		Status: event.StatusFailed, Reason: r.Terminated.Reason, Limit: r.Terminated.Limit, LimitRun: r.Terminated.LimitRun, Kind: r.Terminated.Kind, Index: r.Terminated.Index, Error: r.Terminated.Error, Step: r.Terminated.Step, AtIteration: r.Terminated.AtIteration,
@@ -367,9 +368,9 @@ func (r *Run) Conclude() event.Outcome {
 
 // Bounded is a machine that embeds [Run].
 type Bounded interface {
-	// Bounds are the limits of the run as they are now.
+	// Bounds returns the current limits of the run.
 	Bounds() budget.Limits
 }
 
-// Bounds are the limits of the run as they are now.
+// Bounds returns the current limits of the run.
 func (r *Run) Bounds() budget.Limits { return r.Limits }
