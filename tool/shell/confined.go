@@ -30,7 +30,7 @@ func confine(ctx context.Context, box *sandbox.Box, p process, grants []sandbox.
 // protected one that a call names, so a call that runs may write those. In a
 // workspace that is read-only it need not have asked, so there nothing is.
 func (o Options) grants(facts *event.Facts) []sandbox.Grant {
-	if facts == nil {
+	if facts == nil || o.Sandbox == nil {
 		return nil
 	}
 	var grants []sandbox.Grant

@@ -133,7 +133,7 @@ func (o Options) execute(ctx context.Context, c tool.Invocation) (end ended, err
 	case o.boxed(c.Sandbox):
 		end, err = confine(ctx, o.Sandbox, p, o.grants(c.Facts), out, errs)
 	case o.Bare != nil:
-		end, err = confine(ctx, o.Bare, p, nil, out, errs)
+		end, err = confine(ctx, o.Bare, p, o.grants(c.Facts), out, errs)
 	default:
 		end, err = spawn(ctx, p, out, errs)
 	}

@@ -11,7 +11,7 @@ func (m *Machine) Bare() *Box {
 	if m == nil || !m.supervises {
 		return nil
 	}
-	return &Box{tier: None, shim: m.shim}
+	return &Box{tier: None, shim: m.shim, calls: &m.calls}
 }
 
 // Unsupervised says why commands outside a sandbox have no supervisor here. It is

@@ -14,6 +14,7 @@ type Box struct {
 	tier   Tier
 	shim   Shim
 	policy Policy
+	calls  *calls
 	// temp and home are the directories that commands have in the place of
 	// /tmp and of the home directory.
 	temp, home string
@@ -45,7 +46,7 @@ func (m *Machine) Open(t Tier, p Policy) (*Box, error) {
 	if p.Environment == nil {
 		p.Environment = os.Environ()
 	}
-	b := &Box{tier: t, shim: m.shim, policy: p}
+	b := &Box{tier: t, shim: m.shim, policy: p, calls: &m.calls}
 
 	m.swept.Do(removeLeftovers)
 	if b.own, err = newTempDir(); err != nil {

@@ -44,8 +44,10 @@ type snapshot struct {
 	// hidden cannot be written, and granted may be.
 	hidden  []string
 	granted []Grant
-	roots   []root
-	before  map[string]entry
+	// call has the grants of what ran beside the command.
+	call   *call
+	roots  []root
+	before map[string]entry
 	// aside takes what is undone; it is made when there is something.
 	aside string
 }
@@ -78,13 +80,13 @@ type stamp struct {
 
 // snapshots remember what the tier does not keep a command from; none are needed
 // where it can change nothing that is protected.
-func (b *Box) snapshots(v view, granted []Grant) ([]*snapshot, error) {
+func (b *Box) snapshots(v view, granted []Grant, c *call) ([]*snapshot, error) {
 	if b.policy.Filesystem == FilesystemReadOnly || b.policy.Protected == nil {
 		return nil, nil
 	}
 	var all []*snapshot
 	add := func(dir string, p Protection, granted []Grant) error {
-		s := &snapshot{workspace: dir, names: b.policy.Workspace, hidden: v.hide, granted: granted}
+		s := &snapshot{workspace: dir, names: b.policy.Workspace, hidden: v.hide, granted: granted, call: c}
 		if b.tier == Landlock {
 			s.protection, all = p, append(all, s)
 			return s.take()
@@ -302,17 +304,18 @@ func (s *snapshot) made() []string {
 	return made
 }
 
-// mayChange reports whether a decision let the command change a path, or nothing
-// can.
+// mayChange reports whether a decision let the command, or one that ran beside it,
+// change a path, or nothing can.
 func (s *snapshot) mayChange(path string) bool {
 	return slices.ContainsFunc(s.hidden, func(hidden string) bool { return inside(path, hidden) }) ||
-		slices.ContainsFunc(s.granted, func(g Grant) bool { return path == g.Path || g.Tree && inside(path, g.Path) })
+		slices.ContainsFunc(s.granted, func(g Grant) bool { return path == g.Path || g.Tree && inside(path, g.Path) }) ||
+		slices.ContainsFunc(s.call.others(), func(g Grant) bool { _, was := s.before[path]; return g.covers(path, was) })
 }
 
-// leadsToGrant reports whether a directory is one of those above what the command
-// may write.
+// leadsToGrant reports whether a directory is one of those above what the command, or
+// one that ran beside it, may write.
 func (s *snapshot) leadsToGrant(dir string) bool {
-	return slices.ContainsFunc(s.granted, func(g Grant) bool { return inside(g.Path, dir) })
+	return slices.ContainsFunc(slices.Concat(s.granted, s.call.others()), func(g Grant) bool { return inside(g.Path, dir) })
 }
 
 // same reports whether what stands at a path now is what was there before.

@@ -20,6 +20,7 @@ type Machine struct {
 	supervises bool
 	// swept: what killed processes left behind is looked for once.
 	swept sync.Once
+	calls calls
 }
 
 // Finding says whether a tier works here.

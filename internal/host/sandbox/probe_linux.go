@@ -22,7 +22,7 @@ func (m *Machine) probe(ctx context.Context, t Tier) error {
 	}
 	// A box that holds nothing needs no directory: whoever may write none has
 	// supervisors all the same.
-	b := &Box{tier: None, shim: m.shim}
+	b := &Box{tier: None, shim: m.shim, calls: &m.calls}
 	if t != None {
 		own, err := newTempDir()
 		if err != nil {
@@ -30,7 +30,7 @@ func (m *Machine) probe(ctx context.Context, t Tier) error {
 		}
 		defer func() { _ = own.remove() }()
 		p := Policy{Workspace: own.path, Filesystem: FilesystemReadOnly}
-		b = &Box{tier: t, shim: m.shim, policy: p.withDefaults(), temp: own.path, home: own.path}
+		b = &Box{tier: t, shim: m.shim, calls: &m.calls, policy: p.withDefaults(), temp: own.path, home: own.path}
 	}
 	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
 	if err != nil {

@@ -56,6 +56,7 @@ type Process struct {
 	proxy *proxy
 	// before are what was there of what the tier does not keep the command from.
 	before []*snapshot
+	call   *call
 
 	end    End
 	lost   error
@@ -77,26 +78,32 @@ const (
 // Start starts a command and returns when it runs. An error of the command
 // itself (no such program, arguments that are too long) wraps the system's.
 func (b *Box) Start(c Command) (*Process, error) {
-	p := &Process{ended: make(chan struct{}), trouble: &trouble{}, adopts: b.shim.adopts}
+	p := &Process{ended: make(chan struct{}), trouble: &trouble{}, adopts: b.shim.adopts, call: b.calls.begin(b.granted(c.Grants))}
+	if err := p.prepare(b, c); err != nil {
+		p.call.end()
+		return nil, err
+	}
+	return p, nil
+}
+
+// prepare takes the snapshots and starts the command.
+func (p *Process) prepare(b *Box, c Command) error {
 	if b.tier == None {
-		return p, p.start(b, view{}, c)
+		return p.start(b, view{}, c)
 	}
 	v, err := b.view(c.Grants)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	switch {
 	case !c.Lasting:
-		if p.before, err = b.snapshots(v, b.granted(c.Grants)); err != nil {
-			return nil, err
+		if p.before, err = b.snapshots(v, b.granted(c.Grants), p.call); err != nil {
+			return err
 		}
 	case b.tier == Landlock && b.policy.Protected != nil:
 		v.full, v.write = false, nil
 	}
-	if err := p.start(b, v, c); err != nil {
-		return nil, err
-	}
-	return p, nil
+	return p.start(b, v, c)
 }
 
 func (p *Process) start(b *Box, v view, c Command) error {
@@ -297,6 +304,7 @@ func (p *Process) Wait() (End, error) {
 		p.end.Changed = append(p.end.Changed, s.settle()...)
 	}
 	p.before = nil
+	p.call.end()
 	if p.proxy != nil {
 		p.proxy.close()
 		p.end.Reached = p.proxy.reaches()
