@@ -71,6 +71,9 @@ func (a *activity) add(e *event.Event) {
 	switch d := e.Data.(type) {
 	case event.RunStarted:
 		w.dir = d.Workspace
+	case event.RunForked: // the events before it have the run that the fork shares them with
+		w = a.root
+		w.run, a.runs[e.Run] = e.Run, w
 	case event.ChildStarted:
 		child := a.at(d.Child)
 		child.name, child.step, child.above = d.Name, d.Step, w

@@ -202,3 +202,31 @@ func TestAnApprovedEditIsNotShownAgain(t *testing.T) {
 		}
 	}
 }
+
+// The events that a fork shares have the run that they are shared with.
+func TestAForkIsTheRunThatIsShown(t *testing.T) {
+	var out, progress strings.Builder
+	v := newTextView(&out, newPrinter(&progress, screen{}), screen{}, 3, "pawl")
+	seq := int64(0)
+	for _, h := range []happened{
+		{"origin", event.RunStarted{Name: "writer"}},
+		{"origin", paid("shared", 0)},
+		{"fork", event.RunForked{From: "origin", Seq: 2}},
+		{"fork", event.CycleStart{Cycle: 2, MaxCycles: 5}},
+		{"child", event.CycleStart{Cycle: 7, MaxCycles: 9}},
+		{"second", event.RunForked{From: "fork", Seq: 4}},
+		{"second", paid("the second fork", 0)},
+		{"second", event.RunCompleted{Outcome: event.Outcome{FinalOutput: "the second fork"}}},
+	} {
+		seq++
+		if err := v.show(event.Event{Run: h.run, Seq: seq, Data: h.data}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if out.String() != "the second fork\n" {
+		t.Errorf("the answer is %q", out.String())
+	}
+	if got := progress.String(); !strings.Contains(got, "cycle 2/5") || strings.Contains(got, "cycle 7/9") || strings.Contains(got, "shared") {
+		t.Errorf("shown is %q", got)
+	}
+}
