@@ -120,6 +120,10 @@ type Agent struct {
 	// when nil.
 	MaxTokens   int
 	Temperature *float64
+	// StallTimeout is how long a model's stream may say nothing, once the service has
+	// begun to answer, before the attempt counts as broken and is retried: 120 seconds
+	// by default, at least 1 second and at most 24 hours.
+	StallTimeout time.Duration
 	// Schema, if set, is the JSON Schema of the object that the final answer must
 	// be; see [SchemaOf] and [State.Decode]. An answer that does not match is
 	// returned to the model with the violations. The third one ends the run as a
@@ -330,6 +334,9 @@ func (a Agent) checkChoices(report func(field, format string, args ...any)) {
 	if a.MaxTokens < 0 {
 		report("MaxTokens", "%d is below 0", a.MaxTokens)
 	}
+	if t := a.StallTimeout; t != 0 && (t < time.Second || t > 24*time.Hour) {
+		report("StallTimeout", "%s is not from 1 second to 24 hours", t)
+	}
 	if a.ApproveWithin < 0 {
 		report("ApproveWithin", "%s is before the question", a.ApproveWithin)
 	}
@@ -408,7 +415,7 @@ func (a Agent) config(targets []Target) agent.Config {
 		OnLimit: a.OnLimit, OnNoToolCall: a.OnNoToolCall, Dispatch: a.Dispatch,
 		NudgeText: a.NudgeText, MaxNudges: a.MaxNudges, OnDenied: a.OnDenied, OnRejected: a.OnRejected,
 		FailureThreshold: a.FailureThreshold, OnBudget: a.OnBudget, Compact: a.Compaction,
-		Policy: a.rules(), Cache: a.Cache, UnpricedBelow: a.unpricedBelow(),
+		Policy: a.rules(), Cache: a.Cache, StallTimeout: a.StallTimeout, UnpricedBelow: a.unpricedBelow(),
 	}
 	if a.submits {
 		cfg.Schema, cfg.Result, cfg.ResultText = nil, tool.ResultName, true

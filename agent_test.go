@@ -499,3 +499,13 @@ func TestAFigureThatIsNoNumberIsReportedByItsField(t *testing.T) {
 		}
 	}
 }
+
+func TestATimeForStallsIsFromASecondToADay(t *testing.T) {
+	named := pawl.Target{Name: "scripted/a", Client: scripted.New("test"), Price: &llm.Price{}}
+	for after, valid := range map[time.Duration]bool{-1: false, 0: true, time.Second - 1: false, time.Second: true, 24 * time.Hour: true, 24*time.Hour + 1: false} {
+		err := pawl.Agent{Model: named, StallTimeout: after}.Validate()
+		if refused := err != nil && strings.Contains(err.Error(), "StallTimeout: "+after.String()+" is not from 1 second to 24 hours"); refused == valid || valid && err != nil {
+			t.Errorf("%s: %v", after, err)
+		}
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -92,6 +93,7 @@ func bothSay() []same {
 		{"compact.max_summaries", "Compaction.MaxSummaries", "compact.max_summaries", "compact: {max_summaries: 3}", func(a *pawl.Agent) { a.Compaction.MaxSummaries = &three }},
 		{"compact.summary_role", "Compaction.SummaryRole", "compact.summary_role", "compact: {summary_role: system}", func(a *pawl.Agent) { a.Compaction.SummaryRole = llm.RoleSystem }},
 		{"cache.ttl", "Cache", "cache", "cache: {ttl: 1h}", func(a *pawl.Agent) { a.Cache = llm.CacheLong }},
+		{"stall_timeout", "StallTimeout", "stall_timeout", "stall_timeout: 90s", func(a *pawl.Agent) { a.StallTimeout = 90 * time.Second }},
 		{"approvals.mode", "ApproveMode", "approve", "approvals: {mode: park}", func(a *pawl.Agent) { a.ApproveMode = pawl.ApprovePark }},
 		{"approvals.timeout", "ApproveWithin", "approvals.seconds", "approvals: {timeout: 90s}", func(a *pawl.Agent) { a.ApproveWithin = 90e9 }},
 		{"approvals.on_timeout", "OnTimeout", "approvals.on_timeout", "approvals: {timeout: 90s, on_timeout: stop}", func(a *pawl.Agent) { a.ApproveWithin, a.OnTimeout = 90e9, pawl.TimeoutStop }},
@@ -150,7 +152,7 @@ func fileOnly() map[string]string {
 		"tools.permissions.processes": "a program opens the sandbox of the tools that it brings",
 		"loop":                        "a program makes a plan", "composite": "a program makes a plan", "spawn": "a program starts what it names", "termination": "a program makes a plan",
 		"tools.agents[].isolation": "a program opens the workspaces of the tools that it brings",
-		"stall_timeout":            "a program's client decides", "sandbox": "not built", "tools.mcp": "not built", "tools.hooks": "not read", "tools.guards": "not built",
+		"sandbox":                  "not built", "tools.mcp": "not built", "tools.hooks": "not read", "tools.guards": "not built",
 	}
 	for _, key := range keysOf(reflect.TypeFor[spec.LoopSettings](), "yaml", "") {
 		only[key] = "a program makes a plan"

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	textdiff "github.com/rogpeppe/go-internal/diff"
 
@@ -33,6 +34,8 @@ type activity struct {
 	changed []*changedFile
 	// told says that the event added last tells what its run does.
 	told bool
+	// now is the time of the drawing.
+	now time.Time
 	// byName says that the runs are named after their agents, also as steps.
 	byName bool
 	// over says that the root does not run.
@@ -48,6 +51,7 @@ type working struct {
 	text      string
 	cycle, of int
 	spent
+	silence *silence
 }
 
 // edit is the change of a file by one call.
@@ -118,7 +122,7 @@ func (a *activity) at(run string) *working {
 	}
 	w := a.runs[run]
 	if w == nil {
-		w = &working{run: run}
+		w = &working{run: run, silence: &silence{}}
 		a.runs[run] = w
 	}
 	if a.root == nil {
@@ -199,13 +203,13 @@ func lastLine(text string) string {
 	return firstLine(text[strings.LastIndexByte(text, '\n')+1:], 100)
 }
 
-// said is what the run does in one line.
-func (w *working) said(k ink, costs bool) string {
+// said is what the run does in one line, with how long its model has sent nothing.
+func (w *working) said(k ink, costs bool, now time.Time) string {
 	where, costing := w.place(k), ""
 	if costs && w.Cost != nil {
 		costing = money(w.Cost, w.Used)
 	}
-	return strings.Join(slices.DeleteFunc([]string{where, costing, w.doing}, func(s string) bool { return s == "" }), "  ")
+	return strings.Join(slices.DeleteFunc([]string{where, costing, w.silence.text(now), w.doing}, func(s string) bool { return s == "" }), "  ")
 }
 
 // place is how far the run is, in cycles.
@@ -235,7 +239,7 @@ func (a *activity) below(above *working, k ink, indent string, of func(*working)
 		if w.above != above || !of(w) {
 			continue
 		}
-		notes = append(notes, note{plain, strings.TrimRight(indent+"▸ "+firstLine(a.called(w), 40)+"  "+w.said(k, true), " ")})
+		notes = append(notes, note{plain, strings.TrimRight(indent+"▸ "+firstLine(a.called(w), 40)+"  "+w.said(k, true, a.now), " ")})
 		notes = append(notes, a.below(w, k, indent+"  ", everyRun)...)
 	}
 	return notes

@@ -89,8 +89,9 @@ type printer struct {
 	painted time.Time
 	// later draws what is below again.
 	later *time.Timer
-	// silence is drawn above the last live line.
-	silence silence
+	// silence of the run shown is drawn above the last live line; nil before its first
+	// model call.
+	silence *silence
 	asking  bool
 	// asks says that somebody is asked about calls here.
 	asks bool
@@ -229,8 +230,10 @@ func (p *printer) draw() {
 		}
 		p.later.Reset(time.Second)
 	}
-	if text := p.silence.text(p.now()); text != "" {
-		rows = append(rows, p.screen.paint(yellow, clip(text, width)))
+	if p.silence != nil {
+		if text := p.silence.text(p.now()); text != "" {
+			rows = append(rows, p.screen.paint(yellow, clip("  "+text, width)))
+		}
 	}
 	if text := p.lastLine(width); text != "" {
 		rows = append(rows, text)

@@ -8,9 +8,12 @@ import (
 // quietAfter is how long a model may send nothing before the terminal reports it.
 const quietAfter = 30 * time.Second
 
-// silence measures how long the current model call has sent no data. The mutex of its
-// printer guards it.
+// silence measures how long the current model call of a run has sent no data. The
+// mutex of its printer guards it.
 type silence struct {
+	// of is the name of the step or child; it is empty for the run shown, whose message
+	// has a line of its own. The message about a child stands in its line of the tree.
+	of string
 	// since is the time of the request or of the last data; it is zero without a call.
 	since time.Time
 	// told reports whether the one line of this attempt was written, where a line cannot
@@ -25,44 +28,48 @@ func (s *silence) text(now time.Time) string {
 	if s.since.IsZero() || waited < quietAfter {
 		return ""
 	}
-	return fmt.Sprintf("  no data for %d s", int(waited.Seconds()))
+	return fmt.Sprintf("no data for %d s", int(waited.Seconds()))
 }
 
-// startSilence begins to measure when a model call starts.
-func (p *printer) startSilence() {
+// startSilence begins to measure when a model call of a step or child starts, or of the
+// run shown, which has no name.
+func (p *printer) startSilence(s *silence, of string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.silence.since, p.silence.told = p.now(), false
-	if p.silence.next == nil {
-		p.silence.next = time.AfterFunc(quietAfter, p.reportSilence)
+	s.of, s.since, s.told = of, p.now(), false
+	if of == "" {
+		p.silence = s
 	}
-	p.silence.next.Reset(quietAfter)
+	if s.next == nil {
+		s.next = time.AfterFunc(quietAfter, func() { p.reportSilence(s) })
+	}
+	s.next.Reset(quietAfter)
 }
 
 // restartSilence measures anew when data has arrived.
-func (p *printer) restartSilence() {
+func (p *printer) restartSilence(s *silence) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.silence.since.IsZero() {
-		p.endSilence(p.now())
-		p.silence.next.Reset(quietAfter)
+	if !s.since.IsZero() {
+		p.endSilence(s, p.now())
+		s.next.Reset(quietAfter)
 	}
 }
 
 // stopSilence ends the measurement when the call has ended.
-func (p *printer) stopSilence() {
+func (p *printer) stopSilence(s *silence) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.silence.next != nil {
-		p.endSilence(time.Time{})
-		p.silence.next.Stop()
+	if s.next != nil {
+		p.endSilence(s, time.Time{})
+		s.next.Stop()
 	}
 }
 
 // endSilence removes the drawn message.
-func (p *printer) endSilence(since time.Time) {
-	drawn := p.silence.text(p.now()) != ""
-	p.silence.since = since
+func (p *printer) endSilence(s *silence, since time.Time) {
+	drawn := s.text(p.now()) != ""
+	s.since = since
 	if drawn && !p.asking {
 		p.clear()
 		p.draw()
@@ -71,12 +78,15 @@ func (p *printer) endSilence(since time.Time) {
 
 // reportSilence draws how long the silence lasts, once a second, or writes one line
 // where nothing can be drawn again.
-func (p *printer) reportSilence() {
+func (p *printer) reportSilence(s *silence) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	text := p.silence.text(p.now())
+	text := s.text(p.now())
+	if text != "" && s.of != "" {
+		text = s.of + " " + text
+	}
 	switch {
-	case p.silence.since.IsZero():
+	case s.since.IsZero():
 		return
 	case text == "": // data has arrived meanwhile
 	case p.screen.live:
@@ -84,11 +94,11 @@ func (p *printer) reportSilence() {
 			p.clear()
 			p.draw()
 		}
-		p.silence.next.Reset(time.Second)
-	case !p.silence.told && p.asking:
-		p.silence.told, p.held = true, append(p.held, text)
-	case !p.silence.told:
-		p.silence.told = true
-		fmt.Fprintln(p.w, text)
+		s.next.Reset(time.Second)
+	case !s.told && p.asking:
+		s.told, p.held = true, append(p.held, "  "+text)
+	case !s.told:
+		s.told = true
+		fmt.Fprintln(p.w, "  "+text)
 	}
 }

@@ -51,7 +51,7 @@ func liveSteps(s *steps, most int, k ink, work *activity) []note {
 		indent := strings.Repeat("  ", l.Depth+1)
 		var under []note
 		if len(below) == 1 && below[0].step == l.Step {
-			text += "  " + below[0].said(k, l.Cost == nil)
+			text += "  " + below[0].said(k, l.Cost == nil, work.now)
 			under = work.below(below[0], k, indent, everyRun)
 		} else {
 			under = work.below(work.root, k, indent, func(w *working) bool { return slices.Contains(below, w) })

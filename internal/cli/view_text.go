@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -62,6 +63,7 @@ func sameStream(a, b io.Writer) bool {
 
 func (v *textView) show(e event.Event) error {
 	v.follow(e)
+	v.listen(e)
 	if !v.ofRoot(e) {
 		v.ofChild(e)
 		return nil
@@ -74,7 +76,6 @@ func (v *textView) show(e event.Event) error {
 		return nil
 	}
 	defer v.toldOfOpen()
-	v.listen(e)
 	if _, text := e.Data.(event.Text); v.work.told && !text { // a text is the live line itself
 		v.live(v.work.root.doing)
 	}
@@ -179,6 +180,7 @@ func (v *textView) tree() []note {
 	if now := v.p.now(); now.After(v.steps.Now) {
 		v.steps.Now = now
 	}
+	v.work.now = v.p.now()
 	return liveSteps(&v.steps, min(mostSteps, v.p.screen.height()-3), inkFor(v.p.screen), &v.work)
 }
 
@@ -192,7 +194,9 @@ func (v *textView) toldOfOpen() {
 }
 
 func (v *textView) end() error {
-	v.p.stopSilence()
+	for _, w := range v.work.runs {
+		v.p.stopSilence(w.silence)
+	}
 	v.p.live("", "")
 	v.p.settle()
 	return nil
@@ -205,8 +209,8 @@ func (v *textView) live(what string) {
 		return
 	}
 	w := *v.work.root
-	w.doing = ""
-	v.p.live(w.said(inkFor(v.p.screen), true)+" · "+what, "")
+	w.doing, w.silence = "", &silence{} // its silence has a line of its own
+	v.p.live(w.said(inkFor(v.p.screen), true, v.p.now())+" · "+what, "")
 }
 
 // printAnswer prints what the run was for, unless it was the last that stood on the
@@ -222,18 +226,24 @@ func (v *textView) printAnswer(answer string) error {
 	return err
 }
 
-// listen follows how long a model says nothing. A summary is never live text, so nothing
-// is known of its silence.
+// listen follows how long the model of a run says nothing. A summary is never live text,
+// so nothing is known of its silence.
 func (v *textView) listen(e event.Event) {
+	w := v.work.at(e.Run)
 	switch d := e.Data.(type) {
 	case event.ModelRequested:
-		if d.Purpose == "" {
-			v.p.startSilence()
+		if d.Purpose != "" || w == v.work.root && e.Seq != 0 && e.Seq <= v.after {
+			return
 		}
+		of := ""
+		if w != v.work.root {
+			of = cmp.Or(firstLine(v.work.called(w), 40), w.run)
+		}
+		v.p.startSilence(w.silence, of)
 	case event.Text, event.Reasoning, event.ToolCallDelta:
-		v.p.restartSilence()
+		v.p.restartSilence(w.silence)
 	case event.ModelResponse, event.ModelAttemptFailed, event.RunParked, event.RunCompleted:
-		v.p.stopSilence()
+		v.p.stopSilence(w.silence)
 	}
 }
 
