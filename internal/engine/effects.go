@@ -11,30 +11,33 @@ import (
 	"github.com/pawlrun/pawl/event"
 )
 
-// grace is how long an effect may take to return after its context ended; then
+// grace is how long an effect may take to return after its context ended. Then
 // it is settled without waiting for it.
 const grace = 5 * time.Second
 
-// errTimeout is the cause when an effect's own time is over; [outOfTime] is that
-// of a limit on the run's.
+// errTimeout is the cause of an effect's own timeout; [outOfTime] is that of a
+// limit on the run's time.
 var errTimeout = errors.New("timeout")
 
-// effects are those of one run. What they share with the goroutines on which they are
-// done is safe for concurrent use; the rest belongs to who has the driver's lock.
+// effects holds the effects of one run. What it shares with the goroutines of
+// effects is safe for concurrent use; the driver's lock protects the rest.
 type effects struct {
 	lock *driverLock
-	// carryOn does what follows from a settlement, and returns what is due then.
+	// carryOn does what follows from a settlement, and returns an effect that is due
+	// then.
 	carryOn func(settlement) job
-	// queue are those that may start after the next commit.
+	// queue holds effects that may start after the next commit.
 	queue []func(work context.Context)
-	// pending are those that have started, by id, and launched what of them has not
-	// begun. The driver never leaves before every effect has been settled.
+	// pending holds the effects that have started, by id, and launched those among
+	// them that have not begun. The driver never leaves before every effect has
+	// settled.
 	pending  map[string]*pendingEffect
 	launched []job
-	// underWay are those whose action stays due while they are queued or pending.
+	// underWay holds the effects whose action stays due while they are queued or
+	// pending.
 	underWay map[string]bool
-	// ended counts those that have been settled since the last commit, and abandoned
-	// says that one was given up that has not returned.
+	// ended counts the effects that have settled since the last commit. abandoned
+	// reports whether an effect was given up that has not returned.
 	ended     int
 	abandoned bool
 	running   sync.WaitGroup
@@ -45,7 +48,7 @@ type effects struct {
 // add queues an effect, to start after the next commit.
 func (s *effects) add(start func(work context.Context)) { s.queue = append(s.queue, start) }
 
-// start starts what is queued.
+// start starts the queued effects.
 func (s *effects) start(work context.Context) {
 	for _, start := range s.queue {
 		start(work)
@@ -54,18 +57,18 @@ func (s *effects) start(work context.Context) {
 	s.queue = s.queue[:0]
 }
 
-// pendingEffect is an effect under way. It is settled exactly once: by its own
-// return, or by the driver some time after its context ended.
+// pendingEffect is an effect under way. It settles exactly once: when it
+// returns, or some time after its context ended.
 type pendingEffect struct {
 	effect
 	set *effects
 	ctx context.Context
-	// cancel stops it, and release lets go of its context once it has returned.
+	// cancel stops the effect, and release frees its context after it has returned.
 	cancel, release context.CancelFunc
-	// unwatch ends the watch over ctx, and next does the part that comes next.
+	// unwatch ends the watch over ctx, and next runs the next part.
 	unwatch func() bool
 	next    job
-	// begun is how many parts of it have begun, and data what it brought.
+	// begun is how many parts have begun, and data the result.
 	begun int
 	data  []event.Data
 
@@ -74,37 +77,37 @@ type pendingEffect struct {
 	patient *time.Timer
 }
 
-// settlement is what became of an effect; data is empty when there is nothing
-// to tell.
+// settlement is the result of an effect; data is empty if there is nothing to
+// journal.
 type settlement struct {
 	effect    string
 	data      []event.Data
 	abandoned bool
 }
 
-// effect is something that the driver does in the world while others may have
-// the lock.
+// effect is something that the driver does in the world without holding the
+// lock.
 type effect struct {
 	id string
-	// before is what comes before do, each on a stack that has nothing of the others.
+	// before holds the parts before do; each runs on a stack of its own.
 	before []func(context.Context)
-	// do must return soon after its context ends, and must not panic; nor may what comes
-	// before.
+	// do and the parts before it must return soon after ctx ends, and must not
+	// panic.
 	do func(context.Context) []event.Data
-	// unhurried says that do takes the time that it takes to return, because what
-	// it waits for is bounded by itself.
+	// unhurried reports whether do has no grace period, because what it waits for is
+	// bounded by itself.
 	unhurried bool
-	// giveUp is what is journalled when do does not return.
+	// giveUp returns what to journal if do does not return.
 	giveUp func(ctx context.Context, why error) []event.Data
 }
 
-// The reasons for giving an effect up.
+// The reasons for giving up an effect.
 var (
 	errNoReturn = errors.New("it did not return after it was told to stop")
 	errVanished = errors.New("it ended its goroutine without returning")
 )
 
-// launch makes an effect ready to begin under a context of its own.
+// launch prepares an effect to begin under a context of its own.
 func (s *effects) launch(ctx context.Context, cancel context.CancelFunc, e effect) {
 	f := &pendingEffect{effect: e, set: s, ctx: ctx, cancel: cancel, release: cancel}
 	f.next = f.perform
@@ -116,8 +119,9 @@ func (s *effects) launch(ctx context.Context, cancel context.CancelFunc, e effec
 	s.launched = append(s.launched, f.next)
 }
 
-// perform does the part of an effect that comes next. Each is a job of its own, so that
-// a stack has nothing of those before. Behind the last the effect is settled.
+// perform runs the next part of an effect. Each part is a job of its own, so
+// that its stack holds nothing of those before. After the last part the effect
+// settles.
 func (f *pendingEffect) perform() job {
 	part := f.begun
 	f.begun++
@@ -146,8 +150,8 @@ func (f *pendingEffect) perform() job {
 	return f.next
 }
 
-// returned notes that an effect has returned, and reports whether it is the first to
-// settle it.
+// returned notes that an effect has returned, and reports whether that settles
+// it.
 func (f *pendingEffect) returned() bool {
 	if f.unwatch != nil {
 		f.unwatch()
@@ -157,7 +161,8 @@ func (f *pendingEffect) returned() bool {
 	return f.claim()
 }
 
-// giveUpLater gives an effect up after a while whose context has ended and that does not return.
+// giveUpLater gives up an effect that does not return within the grace period
+// after its context ended.
 func (f *pendingEffect) giveUpLater() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -171,7 +176,7 @@ func (f *pendingEffect) giveUpLater() {
 	})
 }
 
-// mark notes that an effect is to begin whose action stays due until it is settled.
+// mark notes that an effect is queued whose action stays due until it settles.
 func (s *effects) mark(effect string) {
 	if s.underWay == nil {
 		s.underWay = map[string]bool{}
@@ -179,7 +184,8 @@ func (s *effects) mark(effect string) {
 	s.underWay[effect] = true
 }
 
-// claim settles the effect for the caller, and fails where it is settled.
+// claim reserves the settlement of the effect for the caller. It returns false
+// if the effect has settled.
 func (f *pendingEffect) claim() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -193,14 +199,14 @@ func (f *pendingEffect) claim() bool {
 	return true
 }
 
-// cancelPending tells every effect to stop. They settle in their own time.
+// cancelPending cancels every effect. Each settles when it returns.
 func (s *effects) cancelPending() {
 	for _, f := range s.pending {
 		f.cancel()
 	}
 }
 
-// stop stops one effect, where it is pending, and reports whether it is.
+// stop cancels one effect, and reports whether it was pending.
 func (s *effects) stop(id string) bool {
 	f := s.pending[id]
 	if f != nil {
@@ -209,7 +215,7 @@ func (s *effects) stop(id string) bool {
 	return f != nil
 }
 
-// forget drops an effect that has been settled.
+// forget drops an effect that has settled.
 func (s *effects) forget(of settlement) {
 	delete(s.pending, of.effect)
 	delete(s.underWay, of.effect)
@@ -217,9 +223,10 @@ func (s *effects) forget(of settlement) {
 	s.ended++
 }
 
-// finish stops every effect and waits until each has settled, which grace
-// bounds. One that was launched and has not begun begins stopped, because nothing
-// else settles it. What they brought is returned, not journalled.
+// finish cancels every effect and waits until each has settled, which grace
+// bounds. An effect that was launched but has not begun begins cancelled,
+// because nothing else settles it. finish returns the results and does not
+// journal them.
 func (s *effects) finish() []event.Data {
 	var data []event.Data
 	s.cancelPending()
@@ -238,8 +245,8 @@ func (s *effects) finish() []event.Data {
 	}
 }
 
-// closing calls what releases what the effects use once none does any more. One that
-// was given up may still use it, and is waited for in the background.
+// closing calls release when no effect is left that may use what it releases.
+// For an effect that was given up it waits in the background.
 func (s *effects) closing(release func() error) error {
 	if s.abandoned {
 		go func() {
@@ -252,8 +259,8 @@ func (s *effects) closing(release func() error) error {
 	return release()
 }
 
-// begin does the effects that were launched, each on a goroutine of its own. The
-// last one is returned instead where the caller has a goroutine for it.
+// begin runs the launched effects, each on a goroutine of its own. With keepLast
+// it returns the last one instead, for the caller's goroutine.
 func (s *effects) begin(keepLast bool) (last job) {
 	launched := s.launched
 	if n := len(launched); keepLast && n > 0 {
@@ -267,19 +274,19 @@ func (s *effects) begin(keepLast bool) (last job) {
 	return last
 }
 
-// report brings a settlement to the driver's goroutine.
+// report delivers a settlement to the driver's goroutine.
 func (s *effects) report(of settlement) {
 	s.lock.push(of)
 	s.lock.notify()
 }
 
-// job is an effect, which returns what is to be done next on its goroutine, nil
-// for nothing.
+// job is work on an effect. It returns the next job for its goroutine, nil for
+// none.
 type job func() (next job)
 
-// workers are the goroutines on which a run's effects are done. One that has
-// returned waits for the next effect, because a new one would have to grow its
-// stack again: a model call goes deep, and comes once a cycle.
+// workers is a pool of goroutines for a run's effects. An idle goroutine is
+// reused, because a new one would have to grow its stack again: a model call
+// goes deep, and comes once a cycle.
 type workers struct {
 	work chan job
 	over chan struct{}
@@ -287,8 +294,8 @@ type workers struct {
 
 func newWorkers() workers { return workers{work: make(chan job), over: make(chan struct{})} }
 
-// do does an effect on a goroutine that is free, or else on a new one. An
-// effect that ends its goroutine takes nobody else with it.
+// do runs a job on an idle goroutine, or else on a new one. A job that ends its
+// goroutine affects no other job.
 func (c *workers) do(work job) {
 	select {
 	case c.work <- work:
@@ -310,13 +317,12 @@ func (c *workers) serve(work job) {
 	}
 }
 
-// stop lets go of those who are free, and of the others once they are.
+// stop ends the idle goroutines, and the busy ones when they become idle.
 func (c *workers) stop() { close(c.over) }
 
 // guard calls code of others and turns a panic into the error that failed
-// makes of it. An error that the code gives is read here as well, because its
-// methods are code of others, too: a nil pointer of an error type is one whose
-// message panics.
+// returns. It also calls the methods of a returned error, because they are code
+// of others, too: a nil pointer of an error type may panic in Error.
 func guard[T any](call func() (T, error), failed func(message string) error) (v T, err error) {
 	deed := "panicked: "
 	defer func() {
@@ -331,7 +337,7 @@ func guard[T any](call func() (T, error), failed func(message string) error) (v 
 	return v, err
 }
 
-// read does to an error what is done to errors later on.
+// read calls the methods of an error that later code calls.
 func read(err error) {
 	_ = err.Error()
 	_ = errors.Is(err, context.Canceled)
@@ -344,7 +350,7 @@ type PanicError struct {
 	Stack []byte
 }
 
-// Error names what was panicked with; the stack is for who reports the defect.
+// Error contains the panic's value; the stack is for a report of the defect.
 func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
 
 func newPanicError(p any) *PanicError { return &PanicError{Value: p, Stack: debug.Stack()} }

@@ -1,10 +1,10 @@
 // Package engine is the local driver: it takes a run's lease, performs the
-// actions that the run's machine asks for, journals what came back, and
-// publishes it. It decides nothing itself.
+// actions of the run's machine, journals the results, and publishes them. It
+// decides nothing itself.
 //
-// The order is fixed. An intent is on disk before its effect begins; an event
-// is on disk before anybody sees it; and what a crash leaves between intent
-// and settlement is handed back to the machine, which decides by the call's
+// The order is fixed. An intent is on disk before its effect begins, and an
+// event is on disk before it is published. If a crash leaves an intent without a
+// settlement, the machine decides by the call's declared effect class.
 // declared effect class.
 package engine
 
@@ -34,27 +34,27 @@ import (
 type Options struct {
 	// Now is the clock that stamps events; nil means time.Now.
 	Now func() time.Time
-	// NewID makes run ids; nil means random ones.
+	// NewID returns a new run id; nil means random ones.
 	NewID func() string
-	// NewNonce makes the nonces of fences; nil means random ones.
+	// NewNonce returns a nonce for a fence; nil means random ones.
 	NewNonce func() string
-	// Owner names this process in leases; empty means [holder.Process], with a key
-	// to which others can seal commands ([Engine.Tell]).
+	// Owner names this process in leases. Empty means [holder.Process], with a key
+	// to which other processes can seal commands ([Engine.Tell]).
 	Owner string
-	// Common is what the engine shares with the others of this process on the same
-	// store; nil means that it shares nothing.
+	// Common is what the engine shares with other engines of this process on the
+	// same store; nil means nothing.
 	Common *Common
-	// LeaseTTL is how long a run stays reserved for a process that has gone
-	// silent; 0 means 15 s. It is renewed every third of that. All who share a
-	// journal have the same one.
+	// LeaseTTL is how long a run stays reserved for a process that does not renew
+	// its lease; 0 means 15 s. The lease is renewed every third of that. All
+	// processes on a journal use the same value.
 	LeaseTTL time.Duration
 	// Observers wrap every model and tool call, the first outermost.
 	Observers []Observer
-	// Secrets are taken out of everything that is journalled, whatever run it
-	// is of; nil knows none.
+	// Secrets are removed from everything that is journalled, in all runs; nil means
+	// none.
 	Secrets *secret.Redactor
-	// Served is for the engine of a server. What the server leaves when it stops, the
-	// next one continues, so the runs' events say who drove them.
+	// Served reports whether the engine belongs to a server. The next server
+	// continues what a server leaves when it stops, so the runs' events record it.
 	Served bool
 }
 
@@ -64,30 +64,30 @@ type Engine struct {
 	follower *follow.Follower
 	machines func(version string) (machine.Machine, error)
 	opts     Options
-	// observed says that an observer wants the events of runs.
+	// observed reports whether an observer wants the events of runs.
 	observed bool
 	letters  holder.Key
 
 	mu sync.Mutex
-	// claims are the runs whose lease this engine holds or is about to take;
-	// a lease does not protect a process from itself.
+	// claims are the runs whose lease this engine holds or is about to take. A lease
+	// does not protect a process from itself.
 	claims map[string]bool
 	// silences are the leases that end too late, by their runs.
 	silences map[string]silence
 	drivers  map[string]*driver
 }
 
-// Common is what the engines of one process share on a store: the name in leases with
-// the key that opens what is sealed to it, and the one reader of the journal's end. It
-// is safe for concurrent use.
+// Common is what the engines of one process share on a store: the owner's name
+// in leases, the key for sealed commands, and the one reader of the journal's
+// end. It is safe for concurrent use.
 type Common struct {
 	owner    string
 	key      holder.Key
 	follower *follow.Follower
 }
 
-// NewCommon returns what engines on a store share. A store in the memory of this process
-// has the owner and the key of all such stores.
+// NewCommon returns the Common for a store. All stores in the memory of this
+// process have the same owner and key.
 func NewCommon(store journal.Store, inMemory bool) *Common {
 	c := &Common{follower: follow.New(store)}
 	if inMemory {
@@ -98,7 +98,7 @@ func NewCommon(store journal.Store, inMemory bool) *Common {
 	return c
 }
 
-// New returns an engine on a store. machines makes an empty machine of the
+// New returns an engine on a store. machines returns a new machine of the
 // version that a run's first event names.
 func New(store journal.Store, machines func(version string) (machine.Machine, error), o Options) *Engine {
 	if o.Now == nil {
@@ -146,8 +146,8 @@ func NewID() string {
 // newNonce returns 16 random letters and digits, 80 bits of them unknown.
 func newNonce() string { return strings.ToLower(rand.Text()[:16]) }
 
-// Close interrupts the runs that this engine still drives, so that they park,
-// and returns when it drives none. The journal stays open.
+// Close interrupts the runs that this engine drives, so that they park, and
+// waits until it drives none. The journal stays open.
 func (e *Engine) Close() error {
 	e.mu.Lock()
 	driven := slices.Collect(maps.Values(e.drivers))
@@ -161,20 +161,20 @@ func (e *Engine) Close() error {
 	return nil
 }
 
-// Start creates a run and drives it. Cancelling ctx cancels the run, unless
-// its cause is [ErrInterrupted], which parks it; a ctx that has ended already
+// Start creates a run and drives it. Cancelling ctx cancels the run, unless its
+// cause is [ErrInterrupted], which parks it. If ctx has ended already, Start
 // creates nothing.
 func (e *Engine) Start(ctx context.Context, started event.RunStarted, env Env) (*Run, error) {
 	return e.StartAs(ctx, e.opts.NewID(), started, env)
 }
 
-// StartAs is [Engine.Start] for a run of that id. The error wraps [journal.ErrExists]
-// where there is one already.
+// StartAs is [Engine.Start] with a given run id. The error wraps
+// [journal.ErrExists] if the run exists.
 func (e *Engine) StartAs(ctx context.Context, id string, started event.RunStarted, env Env) (*Run, error) {
 	return driven(e.start(ctx, id, started, nil, env))
 }
 
-// driven drives a run on a goroutine of its own, unless there was an error.
+// driven starts the goroutine that drives a run, unless there is an error.
 func driven(r *Run, err error) (*Run, error) {
 	if err == nil {
 		go r.driver.drive()
@@ -182,8 +182,8 @@ func driven(r *Run, err error) (*Run, error) {
 	return r, err
 }
 
-// start creates a run of that id, which is to be driven. above are the children of the
-// run that starts it, nil for nobody.
+// start creates a run with an id. The caller drives it. above are the children
+// of its parent, nil for none.
 func (e *Engine) start(ctx context.Context, id string, started event.RunStarted, above *children, env Env) (*Run, error) {
 	parent := ""
 	if above != nil {
@@ -211,7 +211,7 @@ func (e *Engine) Create(ctx context.Context, started event.RunStarted, secrets *
 	return d.run.id, nil
 }
 
-// create journals the run's first event under a fresh lease.
+// create journals the run's first event under a new lease.
 func (e *Engine) create(ctx context.Context, id string, started event.RunStarted, parent string, env Env) (*driver, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("engine: create run: %w", context.Cause(ctx))
@@ -244,7 +244,7 @@ func (e *Engine) create(ctx context.Context, id string, started event.RunStarted
 	d.log.lease.take(d.log.lease.fresh(d.run.id, e.opts.Owner), time.Now())
 	d.log.lease.unmade = true
 	if parent != "" {
-		return d, nil // the run above has the intent, so what a crash loses is begun anew
+		return d, nil // the parent has the intent, so it starts the child again after a crash
 	}
 	if err := d.commit(ctx); err != nil {
 		e.unclaim(d.run.id)
@@ -254,14 +254,15 @@ func (e *Engine) create(ctx context.Context, id string, started event.RunStarted
 }
 
 // ErrReplay is returned for a run whose calls were answered from the record of
-// another: with tools that act it would do what was only to be looked at.
+// another run. If it continued, its tools would act.
 var ErrReplay = errors.New("engine: the run is a replay, which cannot be resumed after its process has ended")
 
-// Resume takes up a run that nobody drives: parked, or left by a process that
-// is gone. build makes the run's environment from its first event. Cancelling
-// ctx cancels the run, as with [Engine.Start].
+// Resume continues a run that is not driven: it parked, or its process is gone.
+// build makes the run's environment from its first event. Cancelling ctx cancels
+// the run, as with [Engine.Start].
 //
-// A child of another run goes on when that is resumed, and is refused with a
+// A child continues when its root is resumed, and is refused with a
+// *[ChildError]; a replay is refused with [ErrReplay].
 // *[ChildError]; a replay is refused with an [ErrReplay].
 func (e *Engine) Resume(ctx context.Context, run string, build func(event.RunStarted) (Env, error)) (*Run, error) {
 	return driven(e.resume(ctx, run, build, nil))
@@ -305,17 +306,16 @@ func (e *Engine) resume(ctx context.Context, run string, build func(event.RunSta
 	return e.ready(ctx, d), nil
 }
 
-// past reads what the runs of the store did.
-// Past reads what runs of the store did.
+// Past returns a reader of what the runs of the store did.
 func (e *Engine) Past() drive.Past { return drive.Past{Store: e.store, Machines: e.machines} }
 
-// Recording reads what a run asked its models and what they answered. A call
-// that was interrupted has no outcome and is left out.
+// Recording returns the calls of a run to models with their answers. It omits an
+// interrupted call, which has no outcome.
 func (e *Engine) Recording(ctx context.Context, run string) ([]replay.Call, error) {
 	return e.Past().Recording(ctx, run)
 }
 
-// Inspect folds a run's journal without taking it, for display.
+// Inspect folds a run's journal without taking its lease, for display.
 func (e *Engine) Inspect(ctx context.Context, run string) (machine.Machine, error) {
 	d, _, err := e.load(ctx, run, false)
 	if err != nil {
@@ -324,7 +324,7 @@ func (e *Engine) Inspect(ctx context.Context, run string) (machine.Machine, erro
 	return d.machine, nil
 }
 
-// ready makes a run known that is to be driven until ctx ends.
+// ready registers a run that is to be driven until ctx ends.
 func (e *Engine) ready(ctx context.Context, d *driver) *Run {
 	if len(d.env.Children) > 0 {
 		d.budget.requests = newChildRequests()
@@ -355,7 +355,7 @@ func (e *Engine) unclaim(run string) {
 	delete(e.claims, run)
 }
 
-// register makes a driver known, so that what this process sends wakes it.
+// register adds a driver, so that commands of this process wake it.
 func (e *Engine) register(d *driver) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

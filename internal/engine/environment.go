@@ -14,52 +14,52 @@ import (
 	"github.com/pawlrun/pawl/tool"
 )
 
-// Env is what a run's effects need. It is built by whoever starts or resumes
-// the run and is not part of the journal.
+// Env is what a run's effects need. The program that starts or resumes the run
+// builds it; it is not part of the journal.
 type Env struct {
-	// Model returns the model behind a target ("provider/model") and the
-	// provider's own name of it.
+	// Model returns the model for a target ("provider/model"), and the provider's
+	// own name for it.
 	Model func(target string) (llm.Model, string, error)
 	Tools *tool.Set
-	// Secrets are taken out of everything that the run journals; nil knows none.
+	// Secrets are removed from everything that the run journals; nil means none.
 	Secrets *secret.Redactor
 	// Hooks are the hooks that the run's configuration declares, by stage and
 	// name; see [hook.Named].
 	Hooks []hook.Hook
-	// Ask puts a question to a person and waits for the answer; nil where nobody
-	// can be asked, and the run then parks.
+	// Ask puts a question to a person and waits for the answer. If it is nil, the
+	// run parks instead.
 	Ask func(ctx context.Context, q event.Question) (event.Resolution, error)
-	// AskInTurn has Ask called for one question after another, calls in the order in
-	// which the model made them. Without it Ask is called for all of them at once.
+	// AskInTurn calls Ask for one question after another, in the order in which the
+	// model made the calls. Otherwise Ask is called for all of them at once.
 	AskInTurn bool
-	// Tree identifies what the workspace of the run holds, so that a run whose
-	// edits change nothing can be told from one that gets on; nil where the run
-	// has none. It must be cheap, because it is asked after every call that may
-	// have changed a file.
+	// Tree returns a hash of the run's workspace, so that edits which change nothing
+	// can be detected; nil if there is no workspace. It must be cheap, because it is
+	// called after every call that may have changed a file.
 	Tree func(ctx context.Context) (string, error)
-	// Children are the agents that the run may start, by the names of the tools
-	// that stand for them.
+	// Children are the agents that the run may start, by tool name.
 	Children map[string]Child
-	// Evaluate gives what an expression of the run's language comes to over values,
-	// both as JSON; nil where the run has none. It must be quick and have no effect.
+	// Evaluate returns the value of an expression over variables, both as JSON; nil
+	// if the run has no expressions. It must be quick and have no effect.
 	Evaluate func(ctx context.Context, expression string, variables json.RawMessage) (json.RawMessage, error)
-	// Commands runs the programs that the run's machine asks for; nil where none
-	// can run. Rules judge those that the machine does not judge itself.
+	// Commands runs the programs that the run's machine wants; nil if none can run.
+	// Rules judge the ones that the machine does not judge itself.
 	Commands tool.Commands
 	Rules    policy.Rules
-	// Worktrees are the directories of steps and agents that work apart; nil where
-	// there are none.
+	// Worktrees holds the directories of steps and agents that work apart; nil for
+	// none.
 	Worktrees Worktrees
-	// Inputs are messages that a run which is started is given while it goes, by
-	// the cycle that is under way, 0 before the first: those of a recorded run
-	// (package replay). A run that is resumed is given none.
+	// Inputs are messages that a new run receives, by the current cycle, 0 before
+	// the first: those of a recorded run (package replay). A resumed run receives
+	// none.
 	Inputs map[int][]event.InputReceived
 	// Began is called with the run's id once the run is in the journal and is driven
-	// with this environment; may be nil.
+	// with this environment; it may be nil.
 	Began func(run string)
 	// Close releases what the environment holds; may be nil. It is called
 	// once, when the run is not driven any more and no effect uses the
-	// environment, also when the run could not be started.
+	// Close releases the environment's resources; it may be nil. It is called once,
+	// when the run is no longer driven and no effect uses the environment, even if
+	// the run could not start.
 	Close func() error
 }
 
@@ -72,21 +72,22 @@ func (v *Env) close() error {
 	return err
 }
 
-// environment is what the effects of a run use. They use it while others hold the
-// driver's lock, so nothing in it changes once the run is driven, but for what is safe
-// for concurrent use.
+// environment is what the effects of a run use, without holding the driver's
+// lock. So nothing in it changes once the run is driven, except fields that are
+// safe for concurrent use.
 type environment struct {
 	Env
 	run    *identity
 	record *drive.Recorder
 	clock  *clock
 	live   live
-	// observers are those of the engine, and secrets what it takes out of all runs.
+	// observers are those of the engine, and secrets those that it removes from all
+	// runs.
 	observers []Observer
 	secrets   *secret.Redactor
 }
 
-// equip gives the environment what its run's effects need.
+// equip sets what the run's effects need.
 func (env *environment) equip(given Env) {
 	env.Env = given
 	env.record.Equip(given.Tools, given.Secrets, env.secrets)

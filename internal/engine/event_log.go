@@ -16,30 +16,32 @@ import (
 	"github.com/pawlrun/pawl/journal"
 )
 
-// eventLog is the journal of a run as its driver writes it: each event gets its place
-// in the chain, waits for the next commit, and is published after that.
+// eventLog is the journal of a run as its driver writes it: each event gets its
+// place in the chain, waits for the next commit, and is then published.
 type eventLog struct {
 	store journal.Store
-	// values says that the store keeps events as values, and makes their bytes and hashes.
+	// values reports whether the store keeps events as values and makes their bytes
+	// and hashes itself.
 	values   bool
 	env      *environment
 	follower *follow.Follower
 	lease    lease
 	fold
-	// applied is what the machine was shown last, staged what waits for the next commit,
-	// and consumed are the commands that this takes out of the inbox.
+	// applied is the last event that the machine applied. staged holds the events of
+	// the next commit, and consumed the commands that this commit removes from the
+	// inbox.
 	applied  event.Event
 	staged   []staged
 	consumed []int64
-	// taking is what an effect brought, until it is staged.
+	// taking is the settled effect's payload until it is staged.
 	taking event.Data
-	// watched says that an observer wants the run's events, and watching is what those
-	// do with them, once they were asked.
+	// watched reports whether an observer wants the run's events. watching holds the
+	// observers' functions, once they are known.
 	watched  bool
 	watching []func(*event.Event)
 }
 
-// staged is an event that is applied and not yet on disk. It has no body where the
+// staged is an event that is applied and not yet on disk. It has no body if the
 // store keeps values; size is that of its stored form.
 type staged struct {
 	event event.Event
@@ -47,8 +49,8 @@ type staged struct {
 	size  int
 }
 
-// storeError is a failure of the journal. It leaves the run as the journal has
-// it, to be resumed; any other error is a defect that ends the run.
+// storeError is a failure of the journal. The run stays as the journal has it
+// and can be resumed. Any other error is a defect that ends the run.
 type storeError struct {
 	run string
 	err error
@@ -57,7 +59,7 @@ type storeError struct {
 func (e *storeError) Error() string { return fmt.Sprintf("engine: run %s: %v", e.run, e.err) }
 func (e *storeError) Unwrap() error { return e.err }
 
-// failed is the error of a run whose store failed.
+// failed wraps the error of the store.
 func (l *eventLog) failed(err error) error { return &storeError{run: l.env.run.id, err: err} }
 
 // seal gives data its place in the run's chain.
@@ -86,8 +88,8 @@ func (l *eventLog) seal(data event.Data) (staged, error) {
 	return s, nil
 }
 
-// stepOf is the step that an event belongs to: that which it tells of, or whose
-// child it is about, or which the run is.
+// stepOf returns the step that an event belongs to: the step in its payload,
+// that of the child in its payload, or the run's own.
 func (l *eventLog) stepOf(data event.Data) string {
 	var child string
 	switch x := data.(type) {
@@ -122,7 +124,7 @@ func (l *eventLog) push(s staged) {
 	l.env.record.Blobs.Note(s.event.Data)
 }
 
-// pushAll queues events that the machine is not asked about.
+// pushAll queues events that the machine does not apply.
 func (l *eventLog) pushAll(all []event.Data) error {
 	for _, data := range all {
 		s, err := l.seal(data)
@@ -134,7 +136,8 @@ func (l *eventLog) pushAll(all []event.Data) error {
 	return nil
 }
 
-// startOver drops what is staged where it does not follow on the last event on disk.
+// startOver drops the staged events if they do not follow the last event on
+// disk.
 func (l *eventLog) startOver(row journal.Run) {
 	if len(l.staged) == 0 || l.staged[0].event.Seq != row.Seq+1 {
 		l.staged, l.seq, l.head = l.staged[:0], row.Seq, row.Head
@@ -149,7 +152,8 @@ func (l *eventLog) stages(t event.Type) bool {
 	return slices.ContainsFunc(l.staged, func(s staged) bool { return s.event.Type() == t })
 }
 
-// sayOnce takes out of what is staged the texts that stand there more than once.
+// sayOnce replaces texts that occur more than once in the staged events by
+// references.
 func (l *eventLog) sayOnce() error {
 	if !slices.ContainsFunc(l.staged, func(s staged) bool { _, ends := s.event.Data.(event.StepFinished); return ends }) {
 		return nil
@@ -176,7 +180,8 @@ func (l *eventLog) sayOnce() error {
 	return nil
 }
 
-// batch is what is staged, for a commit after which lists show that progress.
+// batch returns the staged events as a commit that changes the run's row to
+// progress.
 func (l *eventLog) batch(progress journal.Progress) journal.Batch {
 	b := journal.Batch{Lease: l.lease.held, Head: l.head, Consumed: l.consumed, Status: progress, Time: l.last}
 	b.Blobs = l.env.record.Blobs.Take(func(yield func(event.Data) bool) {
@@ -230,7 +235,7 @@ func (l *eventLog) make(ctx context.Context, b journal.Batch) (pos int64, err er
 	return pos, nil
 }
 
-// publish hands out what is on disk now.
+// publish publishes the events that are on disk now.
 func (l *eventLog) publish(pos int64) {
 	for i := range l.staged {
 		e := &l.staged[i].event
@@ -245,7 +250,7 @@ func (l *eventLog) publish(pos int64) {
 	l.staged, l.consumed = l.staged[:0], nil
 }
 
-// observe tells the observers of an event that is on disk.
+// observe calls the observers with an event that is on disk.
 func (l *eventLog) observe(ev *event.Event) {
 	if l.watching == nil && l.watched {
 		info := l.env.run.info()
@@ -260,29 +265,29 @@ func (l *eventLog) observe(ev *event.Event) {
 	}
 }
 
-// fold is what follows from a run's events for its driver itself, and does not depend
-// on a machine, which may be broken.
+// fold is what a driver itself derives from a run's events. It does not depend
+// on the machine, which may be broken.
 type fold struct {
-	// seq, head and last are the number, the hash and the time of the last event, and
-	// cycle is the cycle that it is of.
+	// seq, head and last are the number, the hash and the time of the last event,
+	// and cycle is its cycle.
 	seq   int64
 	head  string
 	last  time.Time
 	cycle int
-	// What is open: calls of the last answer, children and commands.
+	// The open calls of the last answer, children and commands.
 	calls    openCalls
 	children openChildren
 	commands openCommands
 	cache    drive.Continuity
 	bill     bill
-	// secrets are the names of secrets that the journal gives, and messages the ids of
-	// the messages that the run has taken in.
+	// secrets are the names of secrets in the journal, and messages the ids of the
+	// messages that the run has.
 	secrets  declaredSecrets
 	messages map[string]bool
 	files    seenFiles
 }
 
-// note follows an event whose body has that hash.
+// note folds an event whose body has this hash.
 func (f *fold) note(ev *event.Event, hash string) {
 	f.seq, f.head, f.last = ev.Seq, hash, ev.Time
 	f.calls.note(ev.Data)
@@ -300,9 +305,9 @@ func (f *fold) note(ev *event.Event, hash string) {
 	}
 }
 
-// seenFiles is the content of files that a run has read or written, as its journal
-// has it: a run that is resumed, forked or driven by another process knows the same.
-// It is safe for concurrent use.
+// seenFiles is the content of files that a run has read or written, folded from
+// its journal, so that a resumed or forked run and another process know the
+// same. It is safe for concurrent use.
 type seenFiles struct {
 	mu      sync.Mutex
 	digests map[string]string
@@ -323,7 +328,7 @@ func (s *seenFiles) note(data event.Data) {
 	}
 }
 
-// digest returns the digest of the content of a file that the run has seen last.
+// digest returns the digest of the content of a file that the run has last seen.
 func (s *seenFiles) digest(path string) (string, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

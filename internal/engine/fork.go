@@ -17,8 +17,7 @@ var ErrNoSuchEvent = errors.New("engine: the run has no such event")
 // ResultError says why a fork cannot change the result of a call.
 type ResultError struct {
 	CallID string
-	// Why is what stands against it, Seq the event to fork at instead, 0 when
-	// there is none.
+	// Why is the reason, and Seq the event to fork at instead, 0 for none.
 	Why string
 	Seq int64
 }
@@ -32,27 +31,28 @@ func (e *ResultError) Error() string {
 	return text
 }
 
-// Branch is a point of a run behind which another can begin.
+// Branch is a point of a run behind which a fork can begin.
 type Branch struct {
-	// Run wrote the event: the run that was named, or one it is a fork of.
+	// Run wrote the event: the named run, or one that it was forked from.
 	Run string
-	// Seq is the last event that is shared: the one asked for, or the nearest
-	// before it at which no call was open and the run had not ended.
+	// Seq is the last shared event: the requested one, or the nearest one before it
+	// at which no call was open and the run had not ended.
 	Seq, Requested int64
 	Hash           string
-	// Started is the run's first event, with what forks before it changed.
+	// Started is the run's first event with the changes of earlier forks.
 	Started event.RunStarted
 	// Machine is folded up to Seq.
 	Machine machine.Machine
-	// Keep returns what the fork takes over of the run from behind the branch: what the
-	// run journalled for an action, nil for nothing. The fork does what follows from it.
+	// Keep returns what the fork takes from the events behind the branch: what the
+	// run journalled for an action, nil for nothing. The fork does what follows from
+	// it.
 	Keep func(machine.Action) []event.Data
 
 	events []*event.Event
 }
 
-// Branch finds the point of a run to fork at. It changes nothing, and works
-// on any run, whoever drives it.
+// Branch finds the point of a run to fork at. It changes nothing, and works on
+// any run, even while another process drives it.
 func (e *Engine) Branch(ctx context.Context, run string, seq int64) (*Branch, error) {
 	fail := func(err error) (*Branch, error) {
 		return nil, fmt.Errorf("engine: fork run %s at %d: %w", run, seq, err)
@@ -71,13 +71,13 @@ func (e *Engine) Branch(ctx context.Context, run string, seq int64) (*Branch, er
 			return fail(err)
 		}
 		r, ev := read.Record, read.Event
-		if r.Seq == 1 { // a replay begins a run with it, which has to bring its attachments
+		if r.Seq == 1 { // a replay starts a run with this event, so it needs the attachments
 			if ev.Data, err = drive.NewBlobs(e.store).Attach(ctx, ev.Data); err != nil {
 				return fail(err)
 			}
 		}
 		if event.LeftOut(ev.Data) {
-			break // what it says stands behind the point that was asked for
+			break // its text is behind the requested point
 		}
 		b.events = append(b.events, ev)
 		if open.note(ev.Data); !open.any() {
@@ -90,7 +90,7 @@ func (e *Engine) Branch(ctx context.Context, run string, seq int64) (*Branch, er
 	return b, b.fold(e.machines)
 }
 
-// fold brings the machine to the branch.
+// fold applies the events up to the branch to the machine.
 func (b *Branch) fold(machines func(string) (machine.Machine, error)) error {
 	started, ok := b.events[0].Data.(event.RunStarted)
 	if !ok {
@@ -112,8 +112,8 @@ func (b *Branch) fold(machines func(string) (machine.Machine, error)) error {
 	return nil
 }
 
-// openEffects follows what is under way along a run's events, but for children: a
-// fork begins those anew.
+// openEffects tracks the effects under way along a run's events, without
+// children: a fork starts those anew.
 type openEffects struct {
 	model, calls, ended bool
 	commands            openCommands
@@ -139,8 +139,8 @@ func (o *openEffects) any() bool {
 	return o.model || o.calls || o.ended || len(o.commands) > 0
 }
 
-// CheckResult says whether a fork here may change what a call gave: the result
-// must be there, and no answer that went on from it.
+// CheckResult returns an error if a fork here cannot change a call's result: the
+// result must exist, and no later answer may depend on it.
 func (b *Branch) CheckResult(callID string) error {
 	settled, closed, answered := int64(0), int64(0), int64(0)
 	for _, ev := range b.events {
@@ -170,9 +170,9 @@ func (b *Branch) CheckResult(callID string) error {
 	return nil
 }
 
-// Fork makes a run that shares what is before the branch and goes on by
-// itself. It is not driven: [Engine.Resume] does that. Of change, what says
-// where it forks is filled in. Files are as they are, not as they were.
+// Fork makes a run that shares the events before the branch and then continues
+// by itself. It is not driven: [Engine.Resume] does that. Fork fills in the
+// fields of change that say where it forks. Files stay as they are now.
 func (e *Engine) Fork(ctx context.Context, b *Branch, change event.RunForked) (string, error) {
 	fail := func(err error) (string, error) {
 		return "", fmt.Errorf("engine: fork run %s at %d: %w", b.Run, b.Seq, err)
@@ -209,7 +209,7 @@ func (e *Engine) Fork(ctx context.Context, b *Branch, change event.RunForked) (s
 	return d.run.id, nil
 }
 
-// takeOver stages what a run keeps of the one that it is a fork of.
+// takeOver stages what a fork takes from the other run.
 func (d *driver) takeOver(keep func(machine.Action) []event.Data) error {
 	for progress := keep != nil; progress; {
 		progress = false

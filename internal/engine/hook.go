@@ -17,11 +17,11 @@ import (
 	"github.com/pawlrun/pawl/tool"
 )
 
-// hookEffect is the effect that calls a hook.
+// hookEffect is the id of the effect that calls a hook.
 func hookEffect(id string) string { return "hook:" + id }
 
-// beginHook queues a hook that is not under way already. It leaves one
-// record, its result: a hook that a crash cut short runs again.
+// beginHook queues a hook that is not under way. A hook leaves one record, its
+// result: a hook that a crash interrupts runs again.
 func (cs *calls) beginHook(a machine.RunHook) {
 	if cs.effects.underWay[hookEffect(a.ID)] {
 		return
@@ -30,8 +30,8 @@ func (cs *calls) beginHook(a machine.RunHook) {
 	cs.effects.add(func(work context.Context) { cs.callHook(work, a) })
 }
 
-// callHook runs one hook. It settles with a result, or with nothing when the run
-// stops it, and runs again should the run go on.
+// callHook runs one hook. It settles with a result. If the run stops it, it
+// settles with nothing, and the hook runs again if the run continues.
 func (cs *calls) callHook(work context.Context, a machine.RunHook) {
 	h, known := cs.env.hook(a.Stage, a.Hook)
 	ctx, cancel := cs.effects.until(work, h.Timeout)
@@ -49,13 +49,13 @@ func (cs *calls) callHook(work context.Context, a machine.RunHook) {
 		if err == nil && nestedTooDeep(answer.Args) {
 			err = fmt.Errorf("the arguments that it gave are nested deeper than %d levels", maxNesting)
 		}
-		// Before anything is cut, or half of a secret could be left.
+		// Redact before cutting, or half of a secret could remain.
 		if err != nil {
 			err = errors.New(cs.env.record.Secrets.Text(err.Error()))
 		}
 		answer.Reason = cs.env.record.Secrets.Text(answer.Reason)
 		r := hook.Result(call, a.Observer, answer, err)
-		r.Args = bytes.Clone(r.Args) // the hook may keep what it gave
+		r.Args = bytes.Clone(r.Args) // the hook may keep its slice
 		r.Reason = drive.Stored(r.Reason)
 		r.Output = drive.Stored(cs.env.record.Secrets.Text(r.Output))
 		if text, cut := tool.Bound(r.Output, a.MaxResultChars); cut {
@@ -73,7 +73,8 @@ func (cs *calls) callHook(work context.Context, a machine.RunHook) {
 			answer, err := guard(func() (hook.Answer, error) { return h.Run(ctx, call) },
 				func(message string) error { return errors.New("it " + message) })
 			if err == nil {
-				// Who is stopped often says nothing more, and nothing lets things go on.
+				// A hook that was killed produced no output, and empty output would
+				// allow the call, so report the context's error.
 				err = ctx.Err()
 			}
 			return settle(ctx, answer, err)
@@ -82,8 +83,8 @@ func (cs *calls) callHook(work context.Context, a machine.RunHook) {
 	})
 }
 
-// hookFailure is why a hook did not run to its end, nil when the run itself stopped it:
-// that is no fault of the hook's.
+// hookFailure returns why a hook did not finish, nil if the run itself stopped
+// it, because that is not the hook's failure.
 func hookFailure(ctx context.Context, err error, timeout time.Duration) error {
 	switch cause := context.Cause(ctx); {
 	case errors.Is(cause, errTimeout):
@@ -96,7 +97,7 @@ func hookFailure(ctx context.Context, err error, timeout time.Duration) error {
 	return err
 }
 
-// hook finds a hook of the run by its stage and name.
+// hook returns the run's hook with a stage and a name.
 func (v *Env) hook(stage event.HookStage, name string) (hook.Hook, bool) {
 	for _, h := range v.Hooks {
 		if h.Stage == stage && h.Name == name {
@@ -106,29 +107,29 @@ func (v *Env) hook(stage event.HookStage, name string) (hook.Hook, bool) {
 	return hook.Hook{Timeout: hook.DefaultTimeout}, false
 }
 
-// Observer wraps the effects of runs to watch them: telemetry, recording. It
-// must call next exactly once and hand on what that returns; it decides nothing.
-// Any function may be nil. Observers are called from many goroutines.
+// Observer wraps the effects of runs to watch them, for telemetry or recording.
+// It must call next exactly once and return its results; it decides nothing. Any
+// function may be nil. Observers are called from many goroutines.
 type Observer struct {
 	// Model wraps one attempt at a model call.
 	Model func(ctx context.Context, c ModelCall, next func(context.Context) (*llm.Response, error)) (*llm.Response, error)
-	// Tool wraps one attempt at a tool call, which permission was given for.
+	// Tool wraps one attempt at a permitted tool call.
 	Tool func(ctx context.Context, c ToolCall, next func(context.Context) (tool.Result, error)) (tool.Result, error)
-	// Run returns what is given the run's events from here on, each once it is
-	// on disk and one after another. It is asked anew when a run is resumed. It
-	// must be quick: the run waits for it.
+	// Run returns a function that receives the run's further events, each once it is
+	// on disk and one after another. Run is called again when a run is resumed. The
+	// function must be quick, because the run waits for it.
 	Run func(r RunInfo) func(*event.Event)
-	// Chunks returns what is called when each piece of a streamed answer comes, one after
-	// another.
+	// Chunks returns a function that is called for each piece of a streamed answer,
+	// one after another.
 	Chunks func(c ModelCall) func()
-	// Traces says that the runs which begin here are to have a trace.
+	// Traces reports whether new runs are to have a trace.
 	Traces bool
 }
 
-// RunInfo says which run is observed.
+// RunInfo identifies the observed run.
 type RunInfo struct {
 	Run, Root, Parent, Kind, Name string
-	// Began is when the run did, and Trace what tells of it.
+	// Began is when the run began, and Trace its trace.
 	Began time.Time
 	Trace event.Trace
 }
@@ -138,12 +139,12 @@ func (o *Options) observed() bool {
 	return slices.ContainsFunc(o.Observers, func(o Observer) bool { return o.Run != nil })
 }
 
-// traced reports whether runs that begin here have a trace.
+// traced reports whether new runs have a trace.
 func (o *Options) traced() bool {
 	return slices.ContainsFunc(o.Observers, func(o Observer) bool { return o.Traces })
 }
 
-// ModelCall says which model call is observed.
+// ModelCall identifies the observed model call.
 type ModelCall struct {
 	Run     string
 	Cycle   int
@@ -152,7 +153,7 @@ type ModelCall struct {
 	Target string
 }
 
-// ToolCall says which tool call is observed.
+// ToolCall identifies the observed tool call.
 type ToolCall struct {
 	Run     string
 	CallID  string
@@ -160,8 +161,8 @@ type ToolCall struct {
 	Tool    string
 }
 
-// observeModel calls the model inside the engine's observers, the first of
-// them outermost.
+// observeModel calls the model inside the engine's observers, the first of them
+// outermost.
 func (env *environment) observeModel(ctx context.Context, a *machine.CallModel, call func(context.Context) (*llm.Response, error)) (*llm.Response, error) {
 	c := ModelCall{Run: env.run.id, Cycle: a.Cycle, Attempt: a.Attempt, Target: a.Target}
 	if len(env.observers) > 0 {
@@ -176,7 +177,8 @@ func (env *environment) observeModel(ctx context.Context, a *machine.CallModel, 
 	return call(ctx)
 }
 
-// chunks is what is called for each piece of an answer, nil where nobody wants to know.
+// chunks returns the function to call for each piece of an answer, nil if no
+// observer has one.
 func (env *environment) chunks(a *machine.CallModel) func() {
 	var all []func()
 	for _, o := range env.observers {
@@ -201,7 +203,7 @@ func (env *environment) observeTool(ctx context.Context, a machine.RunTool, call
 	}
 	c := ToolCall{Run: env.run.id, CallID: a.CallID, Attempt: a.Attempt, Tool: a.Tool}
 	made := call
-	var recorded atomic.Bool // which is no failure to observers
+	var recorded atomic.Bool // for observers this is no failure
 	call = once(func(ctx context.Context) (tool.Result, error) {
 		r, err := made(ctx)
 		if errors.Is(err, drive.ErrRecorded) {
@@ -223,11 +225,11 @@ func (env *environment) observeTool(ctx context.Context, a machine.RunTool, call
 	return r, err
 }
 
-// errAgain is what an observer gets that hands a call on a second time.
+// errAgain is the error for an observer that calls next a second time.
 var errAgain = errors.New("engine: an observer handed the call on twice; it was made once")
 
-// once holds observers to their contract: what was permitted and set aside is
-// one call.
+// once makes call run only once, whatever observers do: one permission and one
+// reservation are for one call.
 func once[T any](call func(context.Context) (T, error)) func(context.Context) (T, error) {
 	var made atomic.Bool
 	return func(ctx context.Context) (T, error) {

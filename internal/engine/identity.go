@@ -16,27 +16,28 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// identity says which run it is and where it stands in the tree of runs. It does not
+// identity is which run it is and its place in the tree of runs. It does not
 // change while the run is driven.
 type identity struct {
 	id, kind, name string
-	// parent started the run, root is the first of the runs above; step is the step of
-	// a workflow that the run is, empty for none.
+	// parent started the run, root is the root of the tree, and step is the workflow
+	// step that the run carries out, empty for none.
 	parent, root, step string
-	// depth is how deep the run is below the root, both counted, and maxDepth how deep
-	// runs below may be, 0 where nobody said.
+	// depth is the run's level in the tree; the root's is 1. maxDepth is how deep
+	// runs below may be, 0 if unset.
 	depth, maxDepth int
-	// traced is the trace of the run's first event, and birth when that was.
+	// traced is the trace in the run's first event, and birth the time of that
+	// event.
 	traced event.Trace
 	birth  time.Time
-	// above is the run that started this one, where this engine drives it, as is how it
-	// knows this one, and turns counts the model calls of the tree.
+	// above is the parent if this engine drives it, as is the id by which the parent
+	// knows this run, and turns counts the model calls of the tree.
 	above *identity
 	as    startedAs
 	turns *turns
 }
 
-// begin takes in what the run's first event says of it.
+// begin sets the fields that the run's first event contains.
 func (r *identity) begin(started event.RunStarted) {
 	r.kind, r.name, r.maxDepth, r.traced = started.Kind, started.Name, started.MaxDepth, started.Trace
 	if r.parent != "" {
@@ -44,13 +45,13 @@ func (r *identity) begin(started event.RunStarted) {
 	}
 }
 
-// info is what observers are told of the run.
+// info returns the run's description for observers.
 func (r *identity) info() RunInfo {
 	return RunInfo{Run: r.id, Root: cmp.Or(r.root, r.id), Parent: r.parent, Kind: r.kind, Name: r.name, Began: r.birth, Trace: r.trace()}
 }
 
-// trace is what tells of the run: what its first event says, or of one that had none
-// what follows from its place in the tree.
+// trace returns the trace of the run: that in its first event, or one that
+// follows from its place in the tree.
 func (r *identity) trace() event.Trace {
 	if r.traced.ID != "" {
 		return r.traced
@@ -62,8 +63,8 @@ func (r *identity) trace() event.Trace {
 	return t
 }
 
-// place says where in the tree a child of the run stands, whose own runs may be as
-// many levels deep as most says, 0 for as many as the tree has room for.
+// place sets the place of a child in the tree. Runs below the child may be most
+// levels deep, 0 for as many as the tree allows.
 func (r *identity) place(started *event.RunStarted, step string, most int) {
 	started.Root, started.Parent, started.Step, started.Depth = r.root, r.id, step, r.depth+1
 	if deepest := r.deepest(); most > 0 {
@@ -73,7 +74,8 @@ func (r *identity) place(started *event.RunStarted, step string, most int) {
 	}
 }
 
-// traceBelow is the trace of a child, for a call where it answers one.
+// traceBelow returns the trace of a child, and of the call that it answers, if
+// any.
 func (r *identity) traceBelow(call *machine.RunTool) event.Trace {
 	if call != nil {
 		return r.trace().Below(r.id, call.CallID)
@@ -84,7 +86,7 @@ func (r *identity) traceBelow(call *machine.RunTool) event.Trace {
 // deepest is the depth that runs below this one may have.
 func (r *identity) deepest() int { return cmp.Or(r.maxDepth, event.MaxDepth) }
 
-// path are the names of the runs from the root down to this one.
+// path returns the names of the runs from the root down to this one.
 func (r *identity) path() []string {
 	var names []string
 	for at := r; at != nil; at = at.above {
@@ -94,9 +96,9 @@ func (r *identity) path() []string {
 	return names
 }
 
-// treeName is the name of a step's worktree: the run at the top, and the steps from
-// there down. The ids of steps have no slashes, and the index of an item becomes a part
-// of its own, which no step has as its name.
+// treeName is the name of a step's worktree: the root, and the steps from there
+// down. Ids of steps contain no slashes. The index of an item becomes a part of
+// its own, which cannot be the name of a step.
 func (r *identity) treeName(step string) string {
 	for at := r; at != nil; at = at.above {
 		if at.step != "" {
@@ -106,20 +108,20 @@ func (r *identity) treeName(step string) string {
 	return r.root + "/" + strings.NewReplacer("[", ".", "]", "").Replace(step)
 }
 
-// turns counts the model calls of a tree by who made them, for scripts that go on from
-// one run to the next. It reads the tree's journal when it is first asked.
+// turns counts the model calls of a tree by caller, for scripts that continue
+// from one run to the next. It reads the tree's journal on first use.
 type turns struct {
 	store journal.Store
 	root  string
 
 	mu sync.Mutex
-	// calls are those that were answered before, nil while the journal is not read.
+	// calls are those that were answered before, nil until the journal is read.
 	calls []madeCall
-	// asked are the calls of this process that were counted, by name.
+	// asked counts the calls of this process by caller.
 	asked map[askedAs]int
 }
 
-// madeCall is a call that a run of some names made to a model.
+// madeCall is a call to a model with the names of the runs above it.
 type madeCall struct {
 	model string
 	names []string
@@ -127,8 +129,8 @@ type madeCall struct {
 
 type askedAs struct{ model, name string }
 
-// caller returns who makes a call to a model, and takes the count of a call back that was
-// interrupted: it is made again.
+// caller returns the caller of a model, and a function that takes back the count
+// of an interrupted call, because the call is made again.
 func (t *turns) caller(r *identity, model string) (c llm.Caller, interrupted func()) {
 	var as *askedAs
 	c = llm.Caller{Names: r.names, Turn: func(ctx context.Context, name string) (int, error) {
@@ -156,8 +158,8 @@ func (t *turns) caller(r *identity, model string) (c llm.Caller, interrupted fun
 	}
 }
 
-// read counts the calls of the tree whose outcome is journalled, and those of the runs
-// that it was forked from.
+// read counts the calls of the tree with a journalled outcome, and those of the
+// runs that it was forked from.
 func (t *turns) read(ctx context.Context) error {
 	if t.asked != nil {
 		return nil

@@ -8,29 +8,28 @@ import (
 	"github.com/pawlrun/pawl/internal/machine"
 )
 
-// Base is what every machine keeps of its run: who it is, the time that it was
-// going, what it and those below it use, and what stops it.
+// Base is the state that every machine keeps of its run: its id, its time, what
+// it and the runs below it use, and why it stops.
 type Base struct {
 	ID string
 	// Parent is the run that started this one, empty for none.
 	Parent string
-	// Now is the time of the last event, and TakenUp when somebody last took the run
-	// up again.
+	// Now is the time of the last event, and TakenUp when the run was last resumed.
 	Now, TakenUp time.Time
 	Account
-	// Taint is what the run has taken in.
+	// Taint is what the run has read.
 	Taint  event.Taint
 	Parked *event.RunParked
-	// Cancel is the first wish to end the run, and Terminated why it ends.
+	// Cancel is the first request to end the run, and Terminated why it ends.
 	Cancel     *event.CancelRequested
 	Terminated *event.RunTerminatedBy
 	Outcome    *event.Outcome
-	// goes says that somebody drives the run, so that the time is its own.
+	// goes reports whether the run is driven, so that the time counts as its own.
 	goes bool
 }
 
-// Fold takes in what an event says of any run. Before it the run was asking if it
-// had nothing to do but wait for a person.
+// Fold folds an event of any run. asking reports whether, before the event, the
+// run only waited for a person.
 func (b *Base) Fold(e *event.Event, asking bool) {
 	b.pass(e, asking)
 	switch d := e.Data.(type) {
@@ -54,9 +53,10 @@ func (b *Base) Fold(e *event.Event, asking bool) {
 	}
 }
 
-// pass counts the time that the run was going. What lies before run.resumed was
-// parked, or nobody drove it; what the clock skipped was a laptop's sleep, which
-// must not burn the budget; and a person's time is not the run's.
+// pass counts the time during which the run was driven. Before run.resumed the
+// run was parked or not driven; time that the clock skipped is a machine's
+// sleep, which must not use up a limit; and time in which the run waits for a
+// person does not count.
 func (b *Base) pass(e *event.Event, asking bool) {
 	d := e.Time.Sub(b.Now) - time.Duration(e.SkippedMs)*time.Millisecond
 	if d > 0 && b.goes && !asking && !takesUp(e.Data) {
@@ -66,7 +66,7 @@ func (b *Base) pass(e *event.Event, asking bool) {
 	b.Now = e.Time
 }
 
-// takesUp reports whether nobody drove the run before this event.
+// takesUp reports whether the run was not driven before this event.
 func takesUp(d event.Data) bool {
 	switch d.(type) {
 	case event.RunResumed, event.RunForked:
@@ -75,7 +75,7 @@ func takesUp(d event.Data) bool {
 	return false
 }
 
-// State is what the base says of where the run stands.
+// State returns the part of the state that the base knows.
 func (b *Base) State(asking bool) machine.State {
 	s := machine.State{
 		Phase: machine.Running, Parked: b.Parked, Outcome: b.Outcome, Usage: b.Costs.Usage(), Cost: b.Costs.Cost(), Taint: b.Taint,
@@ -90,8 +90,8 @@ func (b *Base) State(asking bool) machine.State {
 	return s
 }
 
-// Deadline is when one of the limits on time is used up if the run goes on from
-// here and nothing new comes of it. Hooks at its end are not bounded.
+// Deadline is when a limit on time is reached if the run makes no progress. Hooks at
+// the end of a run are not bounded.
 func (b *Base) Deadline(l budget.Limits) machine.Deadline {
 	left, setting := l.Remaining(b.Spent)
 	if setting == "" || b.Terminated != nil {
