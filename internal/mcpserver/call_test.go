@@ -222,11 +222,12 @@ func call(id int, key string) string {
 func runOf(t *testing.T, m frame) (run, said string, isError bool) {
 	t.Helper()
 	r := decode[struct {
-		Meta    map[string]string `json:"_meta"`
+		Meta    map[string]any `json:"_meta"`
 		Content []struct{ Text string }
 		IsError bool
 	}](t, m.Result)
-	return r.Meta[mcpserver.RunMeta], r.Content[0].Text, r.IsError
+	run, _ = r.Meta[mcpserver.RunMeta].(string)
+	return run, r.Content[0].Text, r.IsError
 }
 
 func TestACancelledCallIsAnsweredAndParksItsRun(t *testing.T) {
