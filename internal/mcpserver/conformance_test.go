@@ -1,0 +1,172 @@
+package mcpserver_test
+
+import (
+	"bytes"
+	"context"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// suite is a version of the conformance suite of the protocol, and what of it is
+// expected.
+type suite struct {
+	version string
+	args    []string
+	// passed are the checks that pass at least.
+	passed int
+	// ours are the scenarios in which every check passes.
+	ours []string
+}
+
+// notOffered are the scenarios that fail, with what they need and Pawl does not offer.
+// The suite asks for tools, resources and prompts of a server that was written for it.
+var notOffered = map[string]string{
+	"completion-complete":           "completions: no argument of a tool has a list of values",
+	"tools-call-image":              "an image of fixed content: a run answers with text",
+	"tools-call-audio":              "a sound of fixed content: a run answers with text",
+	"tools-call-embedded-resource":  "a resource of fixed content in a result: a run answers with text",
+	"tools-call-mixed-content":      "parts of fixed content: a run answers with text",
+	"tools-call-with-logging":       "log messages: the events of a run are its progress and its resource",
+	"tools-call-sampling":           "sampling: a run calls the models of its file",
+	"elicitation-sep1034-defaults":  "a form with defaults of the suite: Pawl asks for decisions",
+	"elicitation-sep1330-enums":     "a form with enums of the suite: Pawl asks for decisions",
+	"resources-read-text":           "test://static-text: Pawl's resources are its runs",
+	"resources-read-binary":         "test://static-binary: Pawl's resources are its runs",
+	"resources-templates-read":      "test://template: Pawl's resources are its runs",
+	"resources-subscribe":           "subscriptions: a client follows a run by its progress",
+	"resources-unsubscribe":         "subscriptions: a client follows a run by its progress",
+	"prompts-get-simple":            "prompts",
+	"prompts-get-with-args":         "prompts",
+	"prompts-get-embedded-resource": "prompts",
+	"prompts-get-with-image":        "prompts",
+}
+
+// conforming are files whose tools have the names that the suite calls.
+var conforming = map[string]string{
+	"simple.yaml":   "identity: {name: test_simple_text, description: Says a text.}\nprompt: {task: Say it.}\ntools: {allow: []}\nmodel_policy: {primary: {model: scripted/simple.script}}\n",
+	"simple.script": "- text: This is a simple text response for testing.\n",
+	"fails.yaml": "identity: {name: test_error_handling, description: Fails.}\nprompt: {task: Fail.}\ntools: {allow: [fs.list]}\nmax_cycles: 1\n" +
+		"model_policy: {primary: {model: scripted/lists.script}}\n",
+	"lists.script": "- tool_calls: [{name: fs.list, arguments: {path: .}}]\n- text: the end\n",
+	"progress.yaml": "identity: {name: test_tool_with_progress, description: Works.}\nprompt: {task: Work.}\ntools: {allow: [fs.list]}\n" +
+		"model_policy: {primary: {model: scripted/lists.script}}\n",
+	"asks.yaml": "identity: {name: test_elicitation, description: Asks.}\nprompt: {task: 'Do ${message}.'}\ntools: {allow: [fs.write], approvals: {fs.write: always}}\n" +
+		"model_policy: {primary: {model: scripted/asks.script}}\n",
+	"asks.script": "- tool_calls: [{name: fs.write, arguments: {path: asked.txt, content: x}}]\n- text: the end\n",
+}
+
+func TestTheServerPassesTheConformanceSuiteOfWhatItOffers(t *testing.T) {
+	for _, of := range []suite{
+		{"0.1.16", nil, 14, []string{
+			"server-initialize", "logging-set-level", "ping", "tools-list", "tools-call-simple-text", "tools-call-error", "tools-call-with-progress", "tools-call-elicitation",
+			"server-sse-multiple-streams", "resources-list", "prompts-list", "dns-rebinding-protection",
+		}},
+		{"0.2.0-alpha.12", []string{"--spec-version", "2026-07-28"}, 30, []string{
+			"tools-list", "tools-call-simple-text", "tools-call-error", "tools-call-with-progress", "server-sse-multiple-streams", "resources-list", "prompts-list",
+			"dns-rebinding-protection",
+		}},
+	} {
+		t.Run(of.version, func(t *testing.T) {
+			dir := installed(t, of.version)
+			s := newest(t, conforming)
+			args := append([]string{"node_modules/@modelcontextprotocol/conformance/dist/index.js", "server", "--url", s.listen() + "/mcp"}, of.args...)
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+			defer cancel()
+			run := exec.CommandContext(ctx, filepath.Join("node_modules", "node", "bin", "node"), args...)
+			run.Dir = dir
+			out, _ := run.CombinedOutput() // it fails where a scenario does, so the counts are read
+			of.check(t, out)
+		})
+	}
+}
+
+// outcome is the line of a scenario in the summary.
+var outcome = regexp.MustCompile(`(?m)^\S+ ([a-z0-9-]+): (\d+) passed, (\d+) failed`)
+
+// check holds what a suite printed to what is expected.
+func (of suite) check(t *testing.T, out []byte) {
+	t.Helper()
+	_, summary, _ := bytes.Cut(out, []byte("=== SUMMARY ==="))
+	passed, failed := 0, map[string]bool{}
+	seen := map[string]bool{}
+	for _, m := range outcome.FindAllSubmatch(summary, -1) {
+		name := string(m[1])
+		good, err := strconv.Atoi(string(m[2]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		passed, seen[name] = passed+good, true
+		if string(m[3]) != "0" {
+			failed[name] = true
+		}
+		if good == 0 && string(m[3]) == "0" {
+			t.Errorf("%s has no checks", name)
+		}
+	}
+	if passed < of.passed {
+		t.Errorf("%d checks pass, and %d did: %s", passed, of.passed, tail(out))
+	}
+	for _, name := range of.ours {
+		if !seen[name] || failed[name] {
+			t.Errorf("%s fails: %s", name, tail(out))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(failed)) {
+		if notOffered[name] == "" {
+			t.Errorf("%s fails, and no reason is known", name)
+		}
+	}
+	for name := range seen {
+		if !failed[name] && notOffered[name] != "" {
+			t.Errorf("%s passes: it is offered now", name)
+		}
+	}
+}
+
+func tail(out []byte) string {
+	const most = 4000
+	return string(out[max(0, len(out)-most):])
+}
+
+// installed is the directory of a suite of npm, which is installed once.
+func installed(t *testing.T, version string) string {
+	t.Helper()
+	if _, err := exec.LookPath("npm"); err != nil {
+		t.Skip("there is no npm")
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		t.Skip("there is no directory for caches: ", err)
+	}
+	dir := filepath.Join(cache, "pawl-tests", "mcp-conformance-"+version)
+	ready := filepath.Join(dir, "installed")
+	if _, err := os.Stat(ready); err == nil {
+		return dir
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "package.json"), []byte("{}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	install := exec.CommandContext(t.Context(), "npm", "install", "--silent", "--no-audit", "--no-fund", "node@22", "@modelcontextprotocol/conformance@"+version)
+	install.Dir = dir
+	if out, err := install.CombinedOutput(); err != nil {
+		t.Skipf("the conformance suite cannot be installed: %v\n%s", err, out)
+	}
+	if out, err := exec.CommandContext(t.Context(), filepath.Join(dir, "node_modules", "node", "bin", "node"), "--version").CombinedOutput(); err != nil || !strings.HasPrefix(string(out), "v22.") {
+		t.Skipf("Node 22, which the suite needs, cannot be installed: %v %s", err, out)
+	}
+	if err := os.WriteFile(ready, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
