@@ -21,16 +21,17 @@ type childBudget struct {
 	children *children
 	mail     *mail
 	above    *parentRun
-	// requests are what children say, nil for a run that offers no agents; waiting are
-	// those that wait for room, and granted gives answers after the next commit.
+	// requests are the children's requests, nil for a run that offers no agents.
+	// waiting are those that wait for room, and granted delivers replies after the
+	// next commit.
 	requests *childRequests
 	waiting  []*childRequest
 	granted  []func()
 }
 
-// childRequests is where the children of a run draw from its budget. Nobody waits while
-// putting something in, and whoever has the run's lock answers when it comes by:
-// so neither a child nor its parent can hold the other up.
+// childRequests is the queue of the children's requests. Adding to it never
+// blocks, and the holder of the parent's lock answers, so neither a child nor
+// its parent can block the other.
 type childRequests struct {
 	mu       sync.Mutex
 	requests []*childRequest
@@ -39,30 +40,32 @@ type childRequests struct {
 
 func newChildRequests() *childRequests { return &childRequests{came: make(chan struct{}, 1)} }
 
-// childRequest is what a child says to its parent: it asks for a reservation, or takes
-// that back, or tells what one was used for, or whether it waits for a person. A
-// child tells before it asks again. It is also what the run above the parent
-// answers, where the parent asks that in its turn.
+// childRequest is a message from a child to its parent: a request for a
+// reservation, its withdrawal, a report of usage, or a notice that the child
+// waits for a person. A child reports before it requests again. If the parent
+// forwards the request, it is also the message to the run above the parent.
 type childRequest struct {
 	child   string
 	waiting *bool
 	used    *event.BudgetCommitted
-	// last says that the child has ended with this: it is journalled with that end.
+	// last reports whether the child has ended with this message, which is then
+	// journalled together with the end.
 	last bool
 
 	ask *machine.Reserve
-	// answer takes the answer to an ask, and does not wait.
+	// answer receives the reply to a request; it does not block.
 	answer func(event.Data)
-	// passed says that the run above is being asked in its turn, for what asked
-	// says, and said is its answer.
+	// passed reports whether the request was forwarded to the run above; asked is
+	// the amount requested there, and said the reply.
 	passed bool
 	asked  budget.Amount
 	said   event.Data
-	// withdrawn names the ask that is taken back, and answered is the one that the
-	// run above has answered.
+	// withdrawn names a request that is withdrawn, and answered one that the run
+	// above has answered.
 	withdrawn string
 	answered  *childRequest
-	// post is a message for others, and read names one that the child has taken in.
+	// post is a message for other children, and read names one that the child has
+	// journalled.
 	post *posted
 	read string
 }
@@ -80,8 +83,8 @@ func (f *childRequests) put(x *childRequest) {
 	}
 }
 
-// take takes out all but what others than the child that has left end with. Of a run
-// that offers no agents any more childRequests is nil.
+// take removes and returns the pending requests, except the final ones of
+// children other than left. It is safe on a nil receiver.
 func (f *childRequests) take(left string) (taken []*childRequest) {
 	if f == nil {
 		return nil
@@ -100,8 +103,8 @@ func (f *childRequests) take(left string) (taken []*childRequest) {
 	return taken
 }
 
-// drawn is the channel that wakes a driver for its children's requests, nil for a
-// run that has none.
+// drawn returns the channel that wakes a driver for its children's requests, nil
+// for a run without children.
 func (b *childBudget) drawn() <-chan struct{} {
 	if b.requests == nil {
 		return nil
@@ -109,16 +112,15 @@ func (b *childBudget) drawn() <-chan struct{} {
 	return b.requests.came
 }
 
-// answer journals what the children used, and what they are given. What
-// they are given reaches them after the commit. A child for whose call there is
-// room once its siblings' calls have ended waits, and what one asks for that has
-// left is passed over.
+// answer journals the children's usage and grants, and delivers the grants after
+// the commit. A request that has room only after siblings' calls have settled
+// waits. A request of a child that has left is ignored.
 func (b *childBudget) answer(left string) (progress bool, err error) {
 	if b.requests == nil {
 		return false, nil
 	}
-	// What was used comes first, so that whoever has waited longest for the room
-	// is the first to have it.
+	// Usage comes first, so that it makes room for the request that has waited
+	// longest.
 	for _, x := range b.requests.take(left) {
 		staged, err := b.take(x)
 		if err != nil {
@@ -146,7 +148,7 @@ func (b *childBudget) answer(left string) (progress bool, err error) {
 	return progress, nil
 }
 
-// take takes in what a child, or the run above, has said.
+// take handles a message of a child or of the run above.
 func (b *childBudget) take(x *childRequest) (staged bool, err error) {
 	switch {
 	case x.ask != nil:
@@ -177,8 +179,8 @@ func (b *childBudget) take(x *childRequest) (staged bool, err error) {
 	return false, nil
 }
 
-// note journals what a child tells. That one waits is of interest as long as its
-// call is open.
+// note journals a child's report. A waiting notice is ignored once the call has
+// settled.
 func (b *childBudget) note(x *childRequest) (staged bool, err error) {
 	if x.waiting == nil {
 		return true, b.stage(*x.used)
@@ -193,15 +195,15 @@ func (b *childBudget) note(x *childRequest) (staged bool, err error) {
 	return true, b.stage(event.ChildWaiting{Child: x.child, CallID: c.call, Waiting: *x.waiting})
 }
 
-// grant answers a child that asks, once the runs above have set the call aside,
-// too. Of a run that is on its way out nobody gets anything: its children are, too.
+// grant answers a request, once the runs above have made the reservation, too. A
+// run that is shutting down grants nothing; its children are shutting down too.
 func (b *childBudget) grant(x *childRequest) (progress, done bool, err error) {
 	funder, ok := b.machine.(machine.Funder)
 	if !ok || b.life.leaving() || b.machine.State().Phase != machine.Running || x.passed && x.said == nil {
 		return false, false, nil
 	}
 	open := slices.ContainsFunc(funder.Drawn(x.child), func(r event.BudgetReserved) bool { return r.ID == x.ask.ID })
-	if open { // it was granted to who has left since, and is about to come back
+	if open { // it was granted to a driver that has left, and is about to be given back
 		return false, false, nil
 	}
 	call := x.ask.Call
@@ -226,7 +228,7 @@ func (b *childBudget) grant(x *childRequest) (progress, done bool, err error) {
 	case b.above.budget != nil && x.said == nil:
 		b.askFor(x, g.Amount)
 		return false, false, nil
-	case x.passed && g.Amount.Output != call.Output: // there is less room here by now
+	case x.passed && g.Amount.Output != call.Output: // there is less room here now
 		b.above.withdraw(x)
 		return true, false, nil
 	}
@@ -239,8 +241,8 @@ func (b *childBudget) grant(x *childRequest) (progress, done bool, err error) {
 	return true, true, nil
 }
 
-// askFor asks the run above for what this one has room for. What it answers comes
-// back through childRequests, as what children say does.
+// askFor forwards a request to the run above. The reply arrives through
+// childRequests, as children's messages do.
 func (b *childBudget) askFor(x *childRequest, a budget.Amount) {
 	ask := *x.ask
 	ask.ID, ask.Call.Output = tree.ReservationID(x.child, ask.ID), a.Output
@@ -250,8 +252,8 @@ func (b *childBudget) askFor(x *childRequest, a budget.Amount) {
 	}})
 }
 
-// askedAbove is what the run above is being asked for on behalf of others: it is
-// as good as set aside here.
+// askedAbove is the sum of the requests that were forwarded for other children.
+// It counts as reserved.
 func (b *childBudget) askedAbove(but *childRequest) budget.Amount {
 	var sum budget.Amount
 	for _, x := range b.waiting {
@@ -271,7 +273,7 @@ func (b *childBudget) refuse(x *childRequest, r event.BudgetRefused) {
 	x.answer(r)
 }
 
-// deliver gives the children the answers that say what is on disk by now.
+// deliver delivers the replies whose events are on disk.
 func (b *childBudget) deliver() {
 	for _, answer := range b.granted {
 		answer()
@@ -280,8 +282,8 @@ func (b *childBudget) deliver() {
 	b.granted = b.granted[:0]
 }
 
-// reconcile makes the run's account say of a child what the child's own journal
-// says, and of one that has ended which messages it has.
+// reconcile makes the run's account of a child match the child's own journal,
+// and for an ended child the delivered messages, too.
 func (b *childBudget) reconcile(ctx context.Context, child string, ended bool) error {
 	committed, err := b.unsettled(ctx, child, ended)
 	if err != nil {
@@ -298,10 +300,11 @@ func (b *childBudget) reconcile(ctx context.Context, child string, ended bool) e
 	return b.mail.reconcile(ctx, child)
 }
 
-// unsettled are what the run's account lacks of a child: what was reserved
-// here and never there is given back, and what was used there is committed here.
-// A reservation that is open in both, or of which the child's journal cannot
-// tell, stays as long as the child goes on; else it counts as used.
+// unsettled returns the commits that the run's account of a child lacks: a
+// reservation here that the child's journal does not have is given back, and
+// usage there is committed here. A reservation that is open in both, or that the
+// child's journal does not decide, stays while the child continues; otherwise it
+// counts as used.
 func (b *childBudget) unsettled(ctx context.Context, child string, ended bool) ([]event.BudgetCommitted, error) {
 	funder, ok := b.machine.(machine.Funder)
 	if !ok {
@@ -333,7 +336,7 @@ func (b *childBudget) unsettled(ctx context.Context, child string, ended bool) (
 	return committed, nil
 }
 
-// completeOf counts a reservation as used of which nobody knows what was used.
+// completeOf counts a reservation as used whose usage is unknown.
 func completeOf(r event.BudgetReserved) *event.BudgetCommitted {
 	return &event.BudgetCommitted{
 		ID: r.ID, USD: r.USD, Input: r.Input, Output: r.Output, Estimated: true,
@@ -341,8 +344,8 @@ func completeOf(r event.BudgetReserved) *event.BudgetCommitted {
 	}
 }
 
-// usedBy is what a run's journal says of its reservations: what each was used
-// for, nil for one that is open. Of a run that was never made it says nothing.
+// usedBy returns what a run used for each of its reservations according to its
+// journal, nil for an open one. It is empty for a run without a journal.
 func (e *Engine) usedBy(ctx context.Context, run string) (map[string]*event.BudgetCommitted, error) {
 	records, err := e.store.Records(ctx, run, 0, 0)
 	if errors.Is(err, journal.ErrNotFound) {

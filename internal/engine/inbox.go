@@ -14,36 +14,37 @@ import (
 	"github.com/pawlrun/pawl/journal"
 )
 
-// inbox has what a run is told from outside.
+// inbox holds the commands to the run.
 type inbox struct {
 	*core
 	children *children
 	above    *parentRun
 	wake     *driverLock
-	// commanded says that commands came which nobody has taken up. Those of this engine
-	// wake the driver's goroutine at once, and sent does for all that the store tells of,
-	// these as well.
+	// commanded reports whether commands have arrived that the driver has not taken.
+	// A command of this engine wakes the driver at once; sent is signalled for all
+	// commands that the store reports, including those.
 	commanded atomic.Bool
 	sent      <-chan struct{}
-	// raisedAbove says that a limit of a run above was changed.
+	// raisedAbove reports whether a limit of a run above changed.
 	raisedAbove atomic.Bool
-	// seen are the commands that were taken.
+	// seen holds the ids of the commands that were taken.
 	seen map[int64]bool
 }
 
-// notify says that a command is there. It is safe for concurrent use.
+// notify signals a command. It is safe for concurrent use.
 func (b *inbox) notify() {
 	b.commanded.Store(true)
 	b.wake.notify()
 }
 
-// notifyRaised says that a run above may have more room. It is safe for concurrent use.
+// notifyRaised signals that a limit of a run above changed. It is safe for
+// concurrent use.
 func (b *inbox) notifyRaised() {
 	b.raisedAbove.Store(true)
 	b.notify()
 }
 
-// take takes the commands that were not taken before, oldest first.
+// take returns the commands that were not taken before, oldest first.
 func (b *inbox) take(ctx context.Context) ([]journal.Command, error) {
 	all, err := b.log.store.Inbox(ctx, b.run.id)
 	if err != nil {
@@ -59,8 +60,8 @@ func (b *inbox) take(ctx context.Context) ([]journal.Command, error) {
 	return news, nil
 }
 
-// takeCommands turns the rows of the run's inbox into events. Each row is
-// taken once, and consumed by the commit of what it became.
+// takeCommands turns the rows of the run's inbox into events. Each row is taken
+// once, and deleted by the commit that contains its event.
 func (b *inbox) takeCommands(ctx context.Context) error {
 	b.commanded.Store(false)
 	if b.raisedAbove.Swap(false) {
@@ -70,7 +71,7 @@ func (b *inbox) takeCommands(ctx context.Context) error {
 		return err
 	}
 	if b.log.lease.unmade {
-		return nil // nobody could send it any
+		return nil // no command can reach it
 	}
 	news, err := b.take(ctx)
 	if err != nil {
@@ -86,7 +87,7 @@ func (b *inbox) takeCommands(ctx context.Context) error {
 	return b.children.wake(ctx)
 }
 
-// takeCommand journals what a command becomes.
+// takeCommand journals the event that a command becomes.
 func (b *inbox) takeCommand(c journal.Command, known knownSecrets) error {
 	c, readable := b.engine.letters.Open(c)
 	if !readable {
@@ -106,8 +107,7 @@ func (b *inbox) takeCommand(c journal.Command, known knownSecrets) error {
 	return b.stage(data)
 }
 
-// overrule drops the pauses that were sent before somebody resumed the run, who
-// has decided otherwise.
+// overrule drops the pauses that were sent before a later resume of the run.
 func (b *inbox) overrule(sent []journal.Command) {
 	for _, c := range sent {
 		if c.Kind == journal.Pause {
@@ -117,8 +117,8 @@ func (b *inbox) overrule(sent []journal.Command) {
 	}
 }
 
-// translate gives the event that a command becomes, or nil for a decision on
-// what does not wait for one (any more).
+// translate returns the event that a command becomes, or nil for a decision on
+// something that does not wait for one.
 func (env *environment) translate(c journal.Command, m machine.Machine) event.Data {
 	switch c.Kind {
 	case journal.Pause:
@@ -133,8 +133,8 @@ func (env *environment) translate(c journal.Command, m machine.Machine) event.Da
 	return nil
 }
 
-// wake wakes a driver of this engine, if that run has one, as a command does. That
-// of a parent is told to which of its children something was said.
+// wake wakes the driver of a run, if this engine has it, as a command does. It
+// passes to the driver of a parent the id of the child that received something.
 func (e *Engine) wake(run, child string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -148,56 +148,54 @@ func (e *Engine) wake(run, child string) {
 	d.inbox.notify()
 }
 
-// wakeAbove tells the drivers of all runs above one that somebody has said
-// something to it.
+// wakeAbove wakes the drivers of all runs above a run that received a command.
 func (e *Engine) wakeAbove(ctx context.Context, row journal.Run) {
 	for row.Parent != "" {
 		e.wake(row.Parent, row.ID)
 		above, err := e.store.Run(ctx, row.Parent)
 		if err != nil {
-			return // they look for themselves before long
+			return // they check by themselves soon
 		}
 		row = above
 	}
 }
 
-// Send delivers a command. The run's driver consumes it, wherever it is; with
-// no live driver the command is settled here: a cancel ends the run, and
-// anything else is journalled for a run that is parked. A run that was left
-// without having parked takes it when it is resumed. A decision may be sent to the
-// run that asks, or to any above it.
+// Send delivers a command. The run's driver takes it, in whichever process it
+// is. Without a live driver the command is settled here: a cancel ends the run,
+// and anything else is journalled for a parked run. A run whose driver left
+// without parking it takes the command when it is resumed. A decision may be
+// sent to the run that asks, or to any run above it.
 //
-// What may hold secrets of the run that neither the sender nor anybody here
-// knows is only for the eyes of the process that drives the run, which can take
-// them out: see [Engine.Tell]. A cancel is always taken, if need be without its
-// reason.
+// A command that may contain secrets of the run which are unknown here is
+// encrypted for the process that drives the run, which can remove them: see
+// [Engine.Tell]. A cancel is always accepted, if necessary without its reason.
 func (e *Engine) Send(ctx context.Context, c journal.Command) error {
 	_, err := e.send(ctx, c, sender{})
 	return err
 }
 
-// Receipt says how a command went on its way.
+// Receipt describes how a command was delivered.
 type Receipt struct {
 	// ID is the command's number in the inbox.
 	ID int64
-	// Sealed says that nobody but the process that drives the run can read the
-	// command where it rests.
+	// Sealed reports whether only the process that drives the run can read the
+	// command.
 	Sealed bool
 	// Unsaid is why a cancel went without its reason, a *[SecretsError], or nil.
 	Unsaid error
 }
 
 // Tell is [Engine.Send] for a sender that may have secrets of the run. The error
-// is a *[SecretsError] where no process with a key
-// drives the run, and [holder.ErrUnread] where the one that did was found to have left;
-// what is sent just before it dies is counted in the run.resumed of whoever takes
-// the run up.
+// is a *[SecretsError] if no process with a key drives the run, and
+// [holder.ErrUnread] if that process left before it read the command. The next
+// run.resumed counts commands that were lost because the process died just after
+// they were sent.
 func (e *Engine) Tell(ctx context.Context, c journal.Command, k Knowledge) (Receipt, error) {
 	return e.send(ctx, c, sender{knows: k})
 }
 
-// sender is who sends a command: the driver of the run or of its parent, or
-// whoever else with what that knows.
+// sender is the sender of a command and what it knows: the driver of the run or
+// of its parent, or another client.
 type sender struct {
 	driver *driver
 	knows  Knowledge
@@ -241,7 +239,7 @@ func (e *Engine) send(ctx context.Context, c journal.Command, from sender) (r Re
 	return r, err
 }
 
-// keepable refuses a limit that the run could not keep.
+// keepable returns an error for a limit that the run could not keep.
 func (e *Engine) keepable(ctx context.Context, c journal.Command) error {
 	if c.Kind != journal.Raise || !budget.IsMoney(c.Setting) {
 		return nil
@@ -259,8 +257,8 @@ func (e *Engine) keepable(ctx context.Context, c journal.Command) error {
 	return nil
 }
 
-// confided is a command as it may rest where some of the run's secrets are not
-// known here: sealed, or a cancel without its reason.
+// confided returns a command in the form in which it may be stored if some of
+// the run's secrets are unknown here: sealed, or a cancel without its reason.
 func (e *Engine) confided(row journal.Run, c journal.Command, known knownSecrets) (journal.Command, Receipt, error) {
 	sealed, err := e.confide(row, c)
 	switch {
@@ -273,9 +271,9 @@ func (e *Engine) confided(row journal.Run, c journal.Command, known knownSecrets
 	return c, Receipt{}, known.unknown(row.ID, err)
 }
 
-// deliver puts a command into the inbox, which gives it its number, and answers
-// it where nobody drives the run, whose last event before was that with the
-// number seq.
+// deliver puts a command into the inbox, which assigns its number. If no process
+// drives the run, it also answers the command. seq is the number of the run's
+// last event before that.
 func (e *Engine) deliver(ctx context.Context, c journal.Command, seq int64, known knownSecrets) (id int64, err error) {
 	if c.ID, err = e.store.Send(ctx, c); err != nil {
 		return 0, fmt.Errorf("engine: send %s: %w", c.Kind, err)
@@ -297,12 +295,12 @@ func (e *Engine) deliver(ctx context.Context, c journal.Command, seq int64, know
 	return c.ID, err
 }
 
-// endedUntaken is [journal.ErrEnded] for a run that ended while a command was on its
-// way, and without it.
+// endedUntaken returns [journal.ErrEnded] for a run that ended before it took a
+// command.
 func (e *Engine) endedUntaken(ctx context.Context, c journal.Command, seq int64) error {
 	row, err := e.store.Run(ctx, c.Run)
 	if err != nil || row.State != journal.Ended {
-		return nil // that the command was sent is all that is known
+		return nil // only the delivery is certain
 	}
 	taken, err := e.HasTaken(ctx, c, seq)
 	if err == nil && !taken {
@@ -311,8 +309,8 @@ func (e *Engine) endedUntaken(ctx context.Context, c journal.Command, seq int64)
 	return err
 }
 
-// confide seals a command to whoever drives a run. The error is [holder.ErrNoKey] where
-// nobody does who could read it.
+// confide seals a command to the process that drives a run. The error is
+// [holder.ErrNoKey] if no process drives it that could read it.
 func (e *Engine) confide(row journal.Run, c journal.Command) (journal.Command, error) {
 	if row.Owner == "" || !row.Expiry.After(e.opts.Now()) || holder.Gone(row.Owner) {
 		return c, holder.ErrNoKey
@@ -320,7 +318,7 @@ func (e *Engine) confide(row journal.Run, c journal.Command) (journal.Command, e
 	return holder.Seal(row.Owner, c)
 }
 
-// unreadable counts the commands that were sealed to somebody who is gone.
+// unreadable counts the commands that were sealed to a process that is gone.
 func (e *Engine) unreadable(sent []journal.Command) (n int) {
 	for _, c := range sent {
 		if _, readable := e.letters.Open(c); !readable {
@@ -330,15 +328,15 @@ func (e *Engine) unreadable(sent []journal.Command) (n int) {
 	return n
 }
 
-// RaiseError is returned for a new value of the limit that a run parked for,
-// with which it would only park again. The limit is as it was.
+// RaiseError is returned for a new value of the limit for which a run parked, if
+// the run would park again with it. The limit is unchanged.
 type RaiseError struct {
 	Run, Setting string
-	// AtLeast is what the limit must be for the run to go on.
+	// AtLeast is the value that lets the run continue.
 	AtLeast float64
 }
 
-// Error says what would be enough.
+// Error names a sufficient value.
 func (e *RaiseError) Error() string {
 	return "run " + e.Run + " would park again at once: " + e.Setting + " must be at least " +
 		strconv.FormatFloat(e.AtLeast, 'f', -1, 64) + " for the run to continue, or none"

@@ -12,11 +12,11 @@ import (
 	"github.com/pawlrun/pawl/tool"
 )
 
-// endInternal ends a run whose machine cannot go on: it panicked, or refused
-// an event, which is a defect of ours, or code of others ended the goroutine that
-// drove it, which is one of theirs. The run must still keep what was paid for,
-// settle its calls and have its one terminal event. The machine is not asked any
-// more. late is what the effects brought that were under way.
+// endInternal ends a run whose machine cannot continue: it panicked or refused
+// an event, which is a defect of Pawl, or code of others ended the goroutine
+// that drove it. The run must still keep what was paid for, settle its calls and
+// have its one terminal event. endInternal does not call the machine. late are
+// the results of the effects that were under way.
 func (d *driver) endInternal(ctx context.Context, cause error, late []event.Data) error {
 	ctx = context.WithoutCancel(ctx)
 	row, err := d.log.store.Run(ctx, d.run.id)
@@ -24,7 +24,7 @@ func (d *driver) endInternal(ctx context.Context, cause error, late []event.Data
 		return errors.Join(cause, err)
 	}
 	d.log.startOver(row)
-	results := d.lateResults(late) // which ends the children
+	results := d.lateResults(late) // this ends the children
 	closing := append(d.log.lateModel(cause, late), d.budget.late(ctx)...)
 	closing = append(append(closing, d.log.lateCalls()...), results...)
 	closing = append(closing, d.log.lateCommands(late)...)
@@ -56,8 +56,8 @@ func (d *driver) endInternal(ctx context.Context, cause error, late []event.Data
 	return cause
 }
 
-// internalOutcome says how the run ended, once all that it paid for is in its
-// events.
+// internalOutcome returns the run's outcome, once its events contain all that it
+// paid for.
 func (d *driver) internalOutcome(cause error, row journal.Run) event.Outcome {
 	o := event.Outcome{
 		Status: event.StatusFailed, Reason: event.ReasonInternal, Cycles: row.Cycles,
@@ -72,7 +72,7 @@ func (d *driver) internalOutcome(cause error, row journal.Run) event.Outcome {
 	if errors.Is(cause, errEnded) {
 		o.NextSafeAction = "Fix the tool or the model adapter so that it returns, then continue the run; finished work is kept."
 	}
-	// The machine may be broken, and even its state not readable.
+	// The machine may be broken, and State may panic.
 	s, err := guard(func() (machine.State, error) { return d.machine.State(), nil },
 		func(message string) error { return errors.New(message) })
 	if err == nil {
@@ -81,14 +81,14 @@ func (d *driver) internalOutcome(cause error, row journal.Run) event.Outcome {
 	return o
 }
 
-// late settles what is set aside for the calls of children.
+// late settles what is reserved for the calls of children.
 func (b *childBudget) late(ctx context.Context) []event.Data {
 	var closing []event.Data
 	for _, c := range b.log.children.all() {
 		committed, err := guard(func() ([]event.BudgetCommitted, error) { return b.unsettled(ctx, c.run, true) },
 			func(message string) error { return errors.New(message) })
 		if err != nil {
-			continue // the child's own journal says it
+			continue // the child's own journal has it
 		}
 		for _, used := range committed {
 			closing = append(closing, used)
@@ -97,8 +97,8 @@ func (b *childBudget) late(ctx context.Context) []event.Data {
 	return closing
 }
 
-// lateCalls are the calls of an answer that nobody came to look at, so that what
-// the model asked for is kept.
+// lateCalls returns tool_call events for the calls of an answer that have none,
+// so that the journal keeps what the model asked for.
 func (l *eventLog) lateCalls() []event.Data {
 	var closing []event.Data
 	for _, c := range l.calls.unnoted() {
@@ -111,8 +111,8 @@ func (l *eventLog) lateCalls() []event.Data {
 
 const beforeItRan = "the run ended before this call ran"
 
-// lateResults settles the calls that are open: with what their tools brought,
-// or with why there is nothing.
+// lateResults settles the open calls with the results of their tools, or with
+// the reason why there is none.
 func (d *driver) lateResults(late []event.Data) []event.Data {
 	var closing []event.Data
 	brought := map[string]event.Data{}

@@ -13,18 +13,18 @@ import (
 	"github.com/pawlrun/pawl/journal"
 )
 
-// SecretsError is what stands against telling a run something: secrets of the
-// run are not known here and so could not be kept out of its journal, and no
-// process drives the run that could be told in confidence.
+// SecretsError is returned for a command that may contain secrets of the run
+// which are unknown here, so that they could not be kept out of its journal, if
+// no process drives the run to which the command could be sealed.
 type SecretsError struct {
 	Run string
-	// Missing names the secrets; it is empty where the run's journal does not say
-	// which there are.
+	// Missing names the secrets; it is empty if the run's journal does not name
+	// them.
 	Missing []string
 	cause   error
 }
 
-// Error names the secrets and what can be said all the same.
+// Error names the secrets, and says what can be sent all the same.
 func (e *SecretsError) Error() string {
 	if len(e.Missing) == 0 {
 		return fmt.Sprintf("run %s may have secrets that only the program knows which started it, so what it is told might carry them into its journal: "+
@@ -34,32 +34,33 @@ func (e *SecretsError) Error() string {
 		"say it through the program that has them, or say it in fewer than %d bytes, which are no secret", e.Run, strings.Join(e.Missing, ", "), secret.MinLength)
 }
 
-// Unwrap is why the run's driver could not be told in confidence.
+// Unwrap returns why the command could not be sealed.
 func (e *SecretsError) Unwrap() error { return e.cause }
 
-// Knowledge is what somebody outside a run knows of its secrets. The zero value
-// is nothing.
+// Knowledge is what a program outside a run knows of the run's secrets. The zero
+// value is nothing.
 type Knowledge struct {
-	// Secrets are those whose values it has, by the run's names.
+	// Secrets are those with known values, by the run's names.
 	Secrets *secret.Redactor
-	// Names are all that the run has by its file; nil where it has none that
-	// could say.
+	// Names lists all secrets of the run's file; nil if there is no such file.
 	Names []string
 }
 
-// knownSecrets are what is known here of the secrets that a run may be told.
+// knownSecrets is what is known here of the secrets that a command to a run may
+// contain.
 type knownSecrets struct {
-	// redactors are those of the run first, so that a value which the process
-	// knows, too, stands under the name by which the run can use it.
+	// redactors begins with those of the run, so that a value which this process
+	// also knows gets the run's name for it.
 	redactors []*secret.Redactor
-	// complete says that the run has no others; missing names some that it has.
+	// complete reports whether the run has no other secrets; missing names some that
+	// it has.
 	complete bool
 	missing  []string
 }
 
-// secretsFor are the secrets of the driven run and of its children, for what is
-// said to it or to one of those. Where two have a value by different names, it
-// stands under one that the run knows to which it is said.
+// secretsFor returns the redactors of the driven run and of its children, for a
+// command to one of them. If two of them name the same value, the name that the
+// receiver knows comes first.
 func (env *environment) secretsFor(run string) []*secret.Redactor {
 	var all []*secret.Redactor
 	if run == env.run.id {
@@ -74,16 +75,16 @@ func (env *environment) secretsFor(run string) []*secret.Redactor {
 	return all
 }
 
-// knownSecrets are what the driver of a run knows: everything.
+// knownSecrets returns what the driver of a run knows: everything.
 func (env *environment) knownSecrets() knownSecrets {
 	return knownSecrets{redactors: append(env.secretsFor(env.run.id), env.secrets), complete: true}
 }
 
-// knownSecrets are what this engine and the sender of a command know of the
-// secrets of the run that the command is for: all of them where the run or its
-// parent is driven here or by the sender, else those that the sender has of the
-// ones that the run's journal names. A journal is only read for a command that
-// may hold one.
+// knownSecrets returns what this engine and the sender of a command know of the
+// secrets of the run that receives it. They know all of them if the run or its
+// parent is driven here or by the sender. Otherwise they know the sender's, of
+// those that the run's journal names. The journal is read only for a command
+// that may contain a secret.
 func (e *Engine) knownSecrets(ctx context.Context, row journal.Run, from sender, c journal.Command) (knownSecrets, error) {
 	known := e.drivenSecrets(ctx, row, from.driver)
 	if !known.complete {
@@ -102,15 +103,16 @@ func (e *Engine) knownSecrets(ctx context.Context, row journal.Run, from sender,
 	return known, nil
 }
 
-// without are the names that are not among the others, sorted.
+// without returns the names that are not among the others, sorted.
 func without(names, others []string) []string {
 	names = slices.DeleteFunc(names, func(name string) bool { return slices.Contains(others, name) })
 	slices.Sort(names)
 	return slices.Compact(names)
 }
 
-// drivenSecrets are those of the drivers of a run and of the runs above it, where
-// they are here, and of the sender that drove one of them.
+// drivenSecrets returns the secrets of the drivers of a run and of the runs
+// above it, if they are in this process, and of the sender that drove one of
+// them.
 func (e *Engine) drivenSecrets(ctx context.Context, row journal.Run, from *driver) (known knownSecrets) {
 	drivers := []*driver{e.driverOf(row.ID)}
 	for at := row.Parent; at != ""; {
@@ -130,15 +132,15 @@ func (e *Engine) drivenSecrets(ctx context.Context, row journal.Run, from *drive
 	return known
 }
 
-// driverOf is the driver of a run, nil where it is not driven here.
+// driverOf returns the driver of a run, nil if it is not driven here.
 func (e *Engine) driverOf(run string) *driver {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.drivers[run]
 }
 
-// clean takes the secrets out of a command, and says whether it can be written
-// down now.
+// clean removes the secrets from a command, and reports whether the command can
+// be stored now.
 func (k knownSecrets) clean(c journal.Command) (journal.Command, bool) {
 	for _, r := range k.redactors {
 		c = drive.RedactCommand(c, r)
@@ -146,21 +148,21 @@ func (k knownSecrets) clean(c journal.Command) (journal.Command, bool) {
 	return c, k.complete || !MayHoldSecret(c)
 }
 
-// unknown is the error for what could not be written down, nor be sealed.
+// unknown is the error for a command that can be neither stored nor sealed.
 func (k knownSecrets) unknown(run string, cause error) error {
 	return &SecretsError{Run: run, Missing: k.missing, cause: cause}
 }
 
-// MayHoldSecret reports whether a command has room for a value of a secret: that it
-// carries [secret.MinLength] bytes of text or of arguments, or an attachment.
-// Any other can be sent without knowing the run's secrets.
+// MayHoldSecret reports whether a command has room for a secret: it carries
+// [secret.MinLength] bytes of text or of arguments, or an attachment. Any other
+// command can be sent without knowing the run's secrets.
 func MayHoldSecret(c journal.Command) bool {
 	return max(len(c.Text), len(c.Args)) >= secret.MinLength || len(c.Media) > 0
 }
 
-// Redact takes the secrets of a run out of a text that is to be journalled with
-// another run that comes of it. It is a *[SecretsError] for a text that may have
-// one which is not known here.
+// Redact removes the secrets of a run from a text that another run's journal
+// will contain. The error is a *[SecretsError] if the text may contain a secret
+// that is unknown here.
 func (e *Engine) Redact(ctx context.Context, run string, k Knowledge, text string) (string, error) {
 	row, err := e.store.Run(ctx, run)
 	if err != nil {
@@ -178,9 +180,8 @@ func (e *Engine) Redact(ctx context.Context, run string, k Knowledge, text strin
 	return c.Text, nil
 }
 
-// declaredSecrets are the names that a journal gives of a run's secrets, nil
-// while it gives none: run.started says which there are, and run.resumed where
-// they became others.
+// declaredSecrets are the names of a run's secrets in its journal, nil if there
+// are none: run.started names them, and run.resumed if they have changed.
 type declaredSecrets []string
 
 func (d *declaredSecrets) note(data event.Data) {
@@ -194,8 +195,8 @@ func (d *declaredSecrets) note(data event.Data) {
 	}
 }
 
-// declaredSecrets are the names of a run's secrets by its journal; nil where
-// that does not say which there are.
+// declaredSecrets returns the names of a run's secrets in its journal; nil if it
+// names none.
 func (e *Engine) declaredSecrets(ctx context.Context, run string) (declared declaredSecrets, err error) {
 	records, err := e.store.Records(ctx, run, 0, 0)
 	if err != nil {
@@ -214,9 +215,9 @@ func (e *Engine) declaredSecrets(ctx context.Context, run string) (declared decl
 	return declared, nil
 }
 
-// secretNames are the names of all that is to be kept out of what a run is told:
-// its own secrets, those of the agents that it offers, and its parent's. It is
-// never nil.
+// secretNames returns the names of all secrets that commands to a run must not
+// bring into its journal: its own, those of the agents that it offers, and its
+// parent's. It is never nil.
 func (e *Engine) secretNames(ctx context.Context, d *driver) []string {
 	names := []string{}
 	for _, r := range append(d.env.secretsFor(d.run.id), e.drivenSecrets(ctx, journal.Run{ID: d.run.id, Parent: d.run.parent}, nil).redactors...) {
@@ -226,8 +227,8 @@ func (e *Engine) secretNames(ctx context.Context, d *driver) []string {
 	return slices.Compact(names)
 }
 
-// otherSecrets are the names of a run's secrets where they are others than its
-// journal says, nil where they are the same.
+// otherSecrets returns the names of a run's secrets if they differ from those in
+// its journal, else nil.
 func (e *Engine) otherSecrets(ctx context.Context, d *driver) []string {
 	names := e.secretNames(ctx, d)
 	if d.log.secrets != nil && slices.Equal(names, d.log.secrets) {

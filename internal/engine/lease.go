@@ -11,32 +11,33 @@ import (
 	"github.com/pawlrun/pawl/journal"
 )
 
-// lease is the right of a driver to write the journal of its run.
+// lease is a driver's right to write the journal of its run.
 type lease struct {
 	store journal.Store
-	// lasts is how long a lease does, and now the clock of the machine, by which leases go.
+	// lasts is how long a lease is valid, and now the machine's clock, which leases
+	// use.
 	lasts time.Duration
 	now   func() time.Time
-	// held is the lease as the store gave it, and asked when it was asked for that.
+	// held is the lease as the store returned it, and asked when it was requested.
 	held  journal.Lease
 	asked time.Time
-	// unmade says that the run is made by its first commit, and released that the lease
-	// was given back.
+	// unmade reports whether the run's first commit is still to come, and released
+	// whether the lease was released.
 	unmade, released bool
 }
 
-// fresh is a lease that begins now.
+// fresh returns a lease that begins now.
 func (l *lease) fresh(run, owner string) journal.Lease {
 	return journal.Lease{Run: run, Owner: owner, Expiry: l.now().Add(l.lasts)}
 }
 
-// take notes the lease that the store gave when it was asked.
+// take sets the lease that the store returned, and when it was requested.
 func (l *lease) take(held journal.Lease, asked time.Time) {
 	l.held, l.asked, l.unmade = held, asked, false
 }
 
-// renew makes the lease last longer. The commit that follows gives a run that is not
-// made yet its lease.
+// renew extends the lease. A run without a journal gets its lease by the commit
+// that follows.
 func (l *lease) renew(ctx context.Context) error {
 	if l.unmade {
 		return nil
@@ -49,22 +50,20 @@ func (l *lease) renew(ctx context.Context) error {
 	return err
 }
 
-// over reports whether somebody else may have taken the lease: its end has
-// come by the clock of the machine, or so much time has passed since it was
-// given that it would have, had nobody set that clock back (see
-// [Engine.watchSilence]).
+// over reports whether another process may have taken the lease: it has expired
+// by the machine's clock, or by the monotonic clock, which counts if the
+// machine's clock was set back (see [Engine.watchSilence]).
 func (l *lease) over() bool {
 	return !l.now().Before(l.held.Expiry) || time.Since(l.asked) >= l.lasts
 }
 
-// releasePatience is how long a driver that leaves waits for its lease to be
-// given back; it expires by itself.
+// releasePatience is how long a driver waits for the release of its lease; the
+// lease expires by itself.
 const releasePatience = 5 * time.Second
 
-// release lets others take the run up; a lease that was lost is not ours
-// to give. A store does not come back from a write that its disk holds up,
-// whatever the context says, so the write is left behind then: its epoch is old
-// for everybody who takes the run meanwhile.
+// release releases the lease, unless it was lost. A store may hang in a write to
+// a slow disk, whatever the context says. Then release abandons the write: if
+// another process takes the run meanwhile, the write's epoch is stale.
 func (l *lease) release(ctx context.Context) {
 	if l.released || l.unmade {
 		return
@@ -80,10 +79,10 @@ func (l *lease) release(ctx context.Context) {
 	}
 }
 
-// acquire takes a lease, also that of a process of this machine that is dead,
-// one that this engine could not give back (the run is claimed, so no driver of
-// ours has it), and one whose holder is silent: its user need not wait for the
-// lease to expire.
+// acquire takes a lease. It also takes the lease of a dead process of this
+// machine, one that this engine could not release (the run is claimed, so no
+// driver of ours has it), and one whose holder has stopped renewing it: the user
+// need not wait for the lease to expire.
 func (e *Engine) acquire(ctx context.Context, run string) (journal.Lease, error) {
 	lease, err := e.store.Acquire(ctx, run, e.opts.Owner, "", e.opts.LeaseTTL)
 	held, ok := errors.AsType[*journal.HeldError](err)
@@ -96,22 +95,24 @@ func (e *Engine) acquire(ctx context.Context, run string) (journal.Lease, error)
 	return lease, nil
 }
 
-// silence is a lease that ends too late, and since when this engine sees it so.
+// silence is a lease whose expiry is implausibly far ahead, and when this engine
+// first saw it.
 type silence struct {
 	owner  string
 	expiry time.Time
 	since  time.Time
 }
 
-// endsTooLate reports whether nobody can have been given a lease by the clock as it
-// stands: it has been set back since then. Whoever lives to hold the lease gives
-// it another end at the next heartbeat.
+// endsTooLate reports whether a lease expires later than any lease given now
+// could. The clock has then been set back since it was given. A live holder
+// corrects the expiry with its next heartbeat.
 func (e *Engine) endsTooLate(held *journal.HeldError) bool {
 	return held.Owner != e.opts.Owner && held.Expiry.Sub(e.opts.Now()) > e.opts.LeaseTTL
 }
 
-// watchSilence notes since when a lease ends too late, and says whether it has not been
-// renewed for as long as one lasts: nobody waits as long as the clock was set back.
+// watchSilence notes when a lease with an implausible expiry was first seen, and
+// reports whether its holder has not renewed it for the length of a lease. So a
+// process need not wait for as long as the clock was set back.
 func (e *Engine) watchSilence(held *journal.HeldError) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -131,8 +132,9 @@ func (e *Engine) watchSilence(held *journal.HeldError) bool {
 	return true
 }
 
-// takePatiently is take with the contents beside the events, which waits where a
-// lease ends too late until it is known whether somebody holds it.
+// takePatiently is take with the contents stored beside the events. If a lease
+// has an implausible expiry, it waits until it is clear whether the holder is
+// alive.
 func (e *Engine) takePatiently(ctx context.Context, run string) (*driver, event.RunStarted, error) {
 	for {
 		d, started, err := e.take(ctx, run, true)

@@ -10,28 +10,30 @@ import (
 	"github.com/pawlrun/pawl/internal/machine"
 )
 
-// ErrInterrupted, as the cause of a context that ends, parks the run instead
-// of cancelling it.
+// ErrInterrupted, as the cause of a context that ends, parks the run instead of
+// cancelling it.
 var ErrInterrupted = errors.New("engine: interrupted")
 
-// lifetime says how long a run is driven here.
+// lifetime is how long a run is driven here.
 type lifetime struct {
-	// The end of ctx cancels or parks the run; work is for what the driver does
-	// itself, and outlives it: a cancelled run still settles its calls and
+	// The end of ctx cancels or parks the run. work is for the driver's own
+	// operations and outlives ctx: a cancelled run still settles its calls and
 	// journals its end.
 	ctx, work context.Context
-	// interrupt asks that the run parks, which interrupted says was taken up.
+	// interrupt requests that the run parks; interrupted reports that the request
+	// was handled.
 	interrupt   chan struct{}
 	interrupted bool
 	cancelled   bool
-	// broken says that a defect ends the run.
+	// broken reports whether a defect ends the run.
 	broken bool
 }
 
-// leaving reports whether the run is on its way to park or to end.
+// leaving reports whether the run is about to park or to end.
 func (l *lifetime) leaving() bool { return l.interrupted || l.cancelled }
 
-// ended is closed when the caller's context ends, nil where that changes nothing any more.
+// ended returns the channel that is closed when the caller's context ends, nil
+// if that no longer matters.
 func (l *lifetime) ended() <-chan struct{} {
 	if l.leaving() {
 		return nil
@@ -39,7 +41,8 @@ func (l *lifetime) ended() <-chan struct{} {
 	return l.ctx.Done()
 }
 
-// interruptOnce asks that the run parks. It does not wait, and is safe for concurrent use.
+// interruptOnce requests that the run parks. It does not block, and is safe for
+// concurrent use.
 func (l *lifetime) interruptOnce() {
 	select {
 	case l.interrupt <- struct{}{}:
@@ -47,8 +50,8 @@ func (l *lifetime) interruptOnce() {
 	}
 }
 
-// whyStopped is why the driver stops its children: they end with a run that
-// ends, and park with one that does not.
+// whyStopped is the cause for which the driver stops its children: they end with
+// a run that ends, and park with one that parks.
 func (l *lifetime) whyStopped() error {
 	if l.cancelled || l.broken {
 		return errAbove
@@ -56,22 +59,22 @@ func (l *lifetime) whyStopped() error {
 	return ErrInterrupted
 }
 
-// alarm is when the machine wants to be asked again.
+// alarm is when the machine's Next must be called again.
 type alarm struct {
-	// at is zero for never, and waiting says what the run waits for meanwhile, empty
-	// where it does something.
+	// at is zero for never. waiting is what the run waits for until then, empty if
+	// it does something.
 	at      time.Time
 	waiting string
 }
 
-// set sets the alarm to the earliest of the moments asked for.
+// set moves the alarm to an earlier time.
 func (a *alarm) set(at time.Time) {
 	if a.at.IsZero() || at.Before(a.at) {
 		a.at = at
 	}
 }
 
-// timer goes off at the alarm; its channel is nil where none is set.
+// timer fires at the alarm; its channel is nil if there is none.
 func (a *alarm) timer(now func() time.Time) (_ <-chan time.Time, stop func() bool) {
 	if a.at.IsZero() {
 		return nil, func() bool { return true }
@@ -80,18 +83,19 @@ func (a *alarm) timer(now func() time.Time) (_ <-chan time.Time, stop func() boo
 	return t.C, t.Stop
 }
 
-// result is what is left when a driver is done.
+// result is the result of a driver that has left.
 type result struct {
-	// done is closed then. What follows may be read once it is.
+	// done is closed when the driver has left. The fields below may be read after
+	// that.
 	done  chan struct{}
 	final machine.State
-	// err is the engine's failure, and overtook says that a command was answered after
-	// the last commit of the driver.
+	// err is the engine's failure. overtook reports whether a command was answered
+	// after the last commit of the driver.
 	err      error
 	overtook bool
 }
 
-// contextEnded takes up why the caller's context ended, once.
+// contextEnded handles the cause of the end of the caller's context, once.
 func (d *driver) contextEnded(cause error) error {
 	switch {
 	case d.life.leaving():
@@ -109,7 +113,7 @@ func (d *driver) stopForNow(context.Context) error {
 	return nil
 }
 
-// cancel stops what is under way and tells the machine, which ends the run. A
+// cancel stops the effects and applies the cancellation, which ends the run. A
 // second cancel changes nothing.
 func (c *core) cancel(request event.CancelRequested) error {
 	if c.life.cancelled {
@@ -120,25 +124,22 @@ func (c *core) cancel(request event.CancelRequested) error {
 	return c.stage(request)
 }
 
-// driverLock is what a driver's state belongs to: whoever has it does what is due, and
-// nobody else touches the run meanwhile.
+// driverLock protects a driver's state. Its holder does what is due.
 //
-// The driver's own goroutine has it from the start, and gives it up only while
-// it waits for what comes from outside. An effect that has ended takes the lock,
-// if nobody has it, and goes on with what follows on the goroutine that did the
-// effect. To hand each answer to the driver's goroutine, and each effect to
-// another one, is four wake-ups a cycle, and as many caches that are cold.
+// The driver's own goroutine holds it from the start, and releases it only while
+// it waits. The goroutine of a finished effect takes the lock if it is free, and
+// continues the run. Handing each answer to the driver's goroutine, and each
+// effect to another one, would cost four wake-ups with cold caches in a cycle.
 type driverLock struct {
 	free chan struct{}
-	// over says that the driver leaves, failure why, if it does not leave
-	// because nothing is left to do. From then on the lock stays with the
-	// driver's own goroutine.
+	// over reports whether the driver leaves, and failure why, if there was still
+	// work to do. From then on the driver's own goroutine keeps the lock.
 	over    bool
 	failure error
 
-	// settlements are the effects that have ended and whose settlement is not
-	// journalled yet, behind as many as were taken up already. news wakes the driver's goroutine: for them, for
-	// commands, because it is over, or because there is another moment to wait for.
+	// settlements holds finished effects; the first ones are already taken, the rest
+	// are not journalled yet. news is signalled when a settlement or a command
+	// arrives, when the driver leaves, or when the alarm changes.
 	mu          sync.Mutex
 	settlements []settlement
 	taken       int
@@ -175,7 +176,7 @@ func (t *driverLock) push(s settlement) {
 	t.settlements = append(t.settlements, s)
 }
 
-// next takes the first of what was brought.
+// next returns the first settlement that is not taken.
 func (t *driverLock) next() (s settlement, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -188,7 +189,7 @@ func (t *driverLock) next() (s settlement, ok bool) {
 	return s, true
 }
 
-// leave settles what is under way and gives the run up.
+// leave settles what is under way and releases the run.
 func (d *driver) leave(work context.Context) error {
 	err := d.lock.failure
 	_, store := errors.AsType[*storeError](err)
@@ -203,9 +204,9 @@ func (d *driver) leave(work context.Context) error {
 	return err
 }
 
-// finish is what is done when a driver leaves, with the engine's own failure.
+// finish cleans up when a driver leaves; err is the engine's own failure.
 func (d *driver) finish(err error) {
-	defer close(d.result.done) // whatever ends the goroutine here
+	defer close(d.result.done) // even if code of others ends the goroutine here
 	defer d.env.live.source.Close()
 	d.result.err = err
 	d.engine.unregister(d)
@@ -214,16 +215,16 @@ func (d *driver) finish(err error) {
 	switch {
 	case err == nil && d.result.final.Phase == machine.Parked:
 		d.result.err = d.engine.lookOnceMore(ctx, d)
-	case broken && d.log.lease.released: // the store has come back
-		clear(d.inbox.seen) // what was taken up is not in the journal
+	case broken && d.log.lease.released: // the store works again
+		clear(d.inbox.seen) // the commands that were taken are not in the journal
 		_ = d.engine.lookOnceMore(ctx, d)
 	}
 	left := d.result.err
-	d.result.err = errors.Join(left, errEndedClosing) // what stays if closing ends the goroutine
+	d.result.err = errors.Join(left, errEndedClosing) // this remains if closing ends the goroutine
 	d.result.err = errors.Join(left, d.closeEnv())
 }
 
-// lookOnceMore answers the commands that came while a driver was leaving.
+// lookOnceMore answers the commands that arrived while a driver was leaving.
 func (e *Engine) lookOnceMore(ctx context.Context, d *driver) error {
 	a := answers{seen: d.inbox.seen, refused: map[int64]bool{}, secrets: d.env.knownSecrets()}
 	if news, err := e.unseen(ctx, d.run.id, &a); err != nil || !news {
@@ -238,7 +239,7 @@ func (e *Engine) lookOnceMore(ctx context.Context, d *driver) error {
 
 var errEndedClosing = errors.New("engine: what closes the run's environment ended its goroutine (runtime.Goexit)")
 
-// closeEnv releases the run's environment once no effect uses it any more.
+// closeEnv releases the run's environment once no effect uses it.
 func (d *driver) closeEnv() error {
 	if d.env.Close == nil {
 		return nil

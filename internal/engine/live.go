@@ -11,8 +11,8 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// live is a run's way to those who listen: what it says while a model speaks goes
-// there, with its place behind what was committed.
+// live publishes the deltas of a run's model calls, with their place behind the
+// committed events.
 type live struct {
 	run *identity
 	now func() time.Time
@@ -20,29 +20,29 @@ type live struct {
 	source *follow.Source
 
 	mu sync.Mutex
-	// seq and pos are those of the last event that was committed.
+	// seq and pos are those of the last committed event.
 	seq, pos int64
 }
 
-// deltaSource is one attempt at a model call, from which deltas come. Once it is
-// closed nothing more of it is published, even when its adapter goes on.
+// deltaSource is one attempt at a model call, which produces deltas. After it is
+// closed nothing more is published, even if its adapter continues.
 type deltaSource struct {
 	deltaRedactor *deltaRedactor
 	closed        bool
-	// begun says that there was a delta.
+	// begun reports whether there was a delta.
 	begun bool
-	// streamed counts the bytes of all its deltas, whether anybody listened.
+	// streamed counts the bytes of all deltas, with or without subscribers.
 	streamed atomic.Int64
 }
 
-// commit notes the last event that is on disk.
+// commit sets the last event that is on disk.
 func (l *live) commit(seq, pos int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.seq, l.pos = seq, pos
 }
 
-// say hands out a delta of a model call that is under way.
+// say publishes a delta of a model call that is under way.
 func (l *live) say(v *deltaSource, cycle int, data event.Data) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -59,7 +59,7 @@ func (l *live) send(cycle int, data event.Data, first bool) {
 	l.source.Say(e, follow.Place{Seq: l.seq, Pos: l.pos, First: first})
 }
 
-// end ends a source.
+// end closes a source.
 func (l *live) end(v *deltaSource) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -67,7 +67,8 @@ func (l *live) end(v *deltaSource) {
 	l.source.Forget()
 }
 
-// recall takes back what a source told so far. It goes on anew.
+// recall voids what a source has published so far. The source continues from the
+// start.
 func (l *live) recall(v *deltaSource, cycle, attempt int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -80,7 +81,7 @@ func (l *live) recall(v *deltaSource, cycle, attempt int) {
 	v.begun = false
 }
 
-// retract ends a source and, where it told something, says that this is void.
+// retract closes a source and voids what it has published.
 func (l *live) retract(v *deltaSource, cycle, attempt int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -90,9 +91,10 @@ func (l *live) retract(v *deltaSource, cycle, attempt int) {
 	}
 }
 
-// deltaRedactor takes secrets out of what a model says before it is published. It
-// is fed whether somebody listens or not, so that who comes in the middle of a
-// secret does not get the rest of it. A nil deltaRedactor hides nothing.
+// deltaRedactor removes secrets from a model's output before it is published. It
+// processes deltas even without subscribers, so that one that joins in the
+// middle of a secret does not get the rest of it. A nil deltaRedactor removes
+// nothing.
 type deltaRedactor struct {
 	redactors [2]*secret.Redactor
 
@@ -100,9 +102,8 @@ type deltaRedactor struct {
 	strands []strand
 }
 
-// strand is text that belongs together. Providers send the texts of an answer
-// one after another, and so its thoughts, but may send calls side by side: each
-// call is a strand.
+// strand is a part of an answer: its text, its thoughts or one call. Providers
+// send text in order, but may interleave calls.
 type strand struct {
 	kind  llm.DeltaKind
 	index int
@@ -118,7 +119,7 @@ func (env *environment) newDeltaRedactor() *deltaRedactor {
 	return v
 }
 
-// say passes on what of a delta can be published now.
+// say publishes the part of a delta that can be published now.
 func (v *deltaRedactor) say(delta llm.Delta, publish func(llm.Delta)) {
 	if v == nil {
 		publish(delta)
@@ -139,7 +140,7 @@ func (v *deltaRedactor) say(delta llm.Delta, publish func(llm.Delta)) {
 	}
 }
 
-// end passes on what was held back, because the answer is whole.
+// end publishes the rest, because the answer is complete.
 func (v *deltaRedactor) end(publish func(llm.Delta)) {
 	if v == nil {
 		return
@@ -151,7 +152,7 @@ func (v *deltaRedactor) end(publish func(llm.Delta)) {
 	}
 }
 
-// reset forgets what was held back.
+// reset drops the part that was held back.
 func (v *deltaRedactor) reset() {
 	if v == nil {
 		return

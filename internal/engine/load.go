@@ -15,8 +15,9 @@ import (
 	"github.com/pawlrun/pawl/journal"
 )
 
-// take claims a run, acquires its lease and folds its journal; whole brings the
-// contents back that lie beside the events, which only requests need.
+// take claims a run, acquires its lease and folds its journal. With whole it
+// also loads the contents stored beside the events, which only model requests
+// need.
 func (e *Engine) take(ctx context.Context, run string, whole bool) (*driver, event.RunStarted, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, event.RunStarted{}, fmt.Errorf("engine: take run %s: %w", run, context.Cause(ctx))
@@ -46,8 +47,8 @@ func (e *Engine) take(ctx context.Context, run string, whole bool) (*driver, eve
 	return d, started, nil
 }
 
-// whole returns an error unless the last event that was read is the one that the run's
-// row knows. Those before it carry each other's hashes.
+// whole returns an error unless the last event is the one that the run's row
+// names. Each event contains the hash of the one before.
 func (e *Engine) whole(ctx context.Context, d *driver) error {
 	row, err := e.store.Run(ctx, d.run.id)
 	if err == nil && (row.Seq != d.log.seq || row.Head != d.log.head) {
@@ -83,7 +84,7 @@ func (e *Engine) load(ctx context.Context, run string, whole bool) (*driver, eve
 			}
 		}
 		if d.log.seq > 0 && (r.Seq != d.log.seq+1 || ev.Prev != d.log.head) {
-			// To go on from here would be to act on what nobody said.
+			// Continuing from here would act on an event that was never written.
 			return unreadable(&journal.CorruptError{
 				Run: run, Seq: d.log.seq, What: fmt.Sprintf("its hash is not the one that event %d carries", r.Seq),
 				Want: ev.Prev, Got: d.log.head,
@@ -112,8 +113,8 @@ func (e *Engine) load(ctx context.Context, run string, whole bool) (*driver, eve
 	return d, started, nil
 }
 
-// unreadableError is about a journal that was read and makes no run: it is
-// damaged, or a newer version wrote it. To read it again would find the same.
+// unreadableError means that a journal was read but makes no run: it is damaged,
+// or a newer version wrote it. A retry would fail, too.
 type unreadableError struct{ err error }
 
 func (e *unreadableError) Error() string { return e.err.Error() }
@@ -121,8 +122,8 @@ func (e *unreadableError) Unwrap() error { return e.err }
 
 func isUnreadable(err error) bool { return errors.As(err, new(*unreadableError)) }
 
-// begin makes the driver of a run from its first event, which is another run's
-// where it is a fork.
+// begin makes the driver of a run from its first event, which for a fork is
+// another run's.
 func (e *Engine) begin(run string, first *event.Event) (*driver, event.RunStarted, error) {
 	started, ok := first.Data.(event.RunStarted)
 	if !ok {
@@ -142,23 +143,23 @@ func (e *Engine) begin(run string, first *event.Event) (*driver, event.RunStarte
 	return d, started, nil
 }
 
-// answers is what became of the commands to a run that nobody drives.
+// answers is what became of the commands to a run that is not driven.
 type answers struct {
-	// seen are the commands that were looked at, refused those of them that
+	// seen are the commands that were handled, and refused those of them that
 	// changed nothing.
 	seen, refused map[int64]bool
-	// secrets are taken out of them. Where some may be missing, what has room for
-	// one is left to the run's next driver, which has them all.
+	// secrets are removed from the commands. If some may be missing, a command that
+	// could contain one is left for the run's next driver, which has them all.
 	secrets knownSecrets
-	// machine is the run's machine after them, nil when nothing changed.
+	// machine is the run's machine after the commands, nil if nothing changed.
 	machine machine.Machine
-	// atLeast is what the newest of the limits that were refused would have to be.
+	// atLeast is a sufficient value for the newest limit that was refused.
 	atLeast float64
 }
 
-// answer settles the inbox of a run that nobody drives. A command may come
-// while somebody who holds the lease is about to leave, so whoever gives the
-// lease up looks once more.
+// answer settles the inbox of a run that is not driven. A command may arrive
+// while the lease's holder leaves, so the holder reads the inbox once more after
+// it has released the lease.
 func (e *Engine) answer(ctx context.Context, run string, a *answers) error {
 	for {
 		err := e.answerOnce(ctx, run, a)
@@ -174,7 +175,7 @@ func (e *Engine) answer(ctx context.Context, run string, a *answers) error {
 	}
 }
 
-// unseen says that the inbox holds a command that nobody has looked at.
+// unseen reports whether the inbox contains a command that was not handled.
 func (e *Engine) unseen(ctx context.Context, run string, a *answers) (bool, error) {
 	cmds, err := e.store.Inbox(ctx, run)
 	if errors.Is(err, journal.ErrNotFound) {
@@ -218,7 +219,7 @@ func (d *driver) answerAll(ctx context.Context, cmds []journal.Command, a *answe
 			c, _ = d.engine.letters.Open(c)
 			clean := false
 			if c, clean = a.secrets.clean(c); !clean {
-				c.Text = "" // it counts without its reason
+				c.Text = "" // a cancel is valid without its reason
 			}
 			d.log.consumed = append(d.log.consumed, c.ID)
 			return d.endCancelled(ctx, c, !parked)
@@ -251,12 +252,12 @@ func (d *driver) answerAll(ctx context.Context, cmds []journal.Command, a *answe
 	return d.commit(ctx)
 }
 
-// errNobodyDrives is why the hooks of a run that nobody drives do not run.
+// errNobodyDrives is why the hooks of a run that is not driven do not run.
 var errNobodyDrives = errors.New("the run was cancelled while no process drove it, so the hook did not run")
 
-// endCancelled ends a run that nobody drives, its children first. The machine
-// makes its last decisions; none of them needs another effect but hooks, which only
-// who drives the run has.
+// endCancelled ends a run that is not driven, its children first. The machine
+// makes its last decisions. The only effects they may need are hooks, which only
+// the run's own program has.
 func (d *driver) endCancelled(ctx context.Context, c journal.Command, recovered bool) error {
 	if err := d.stage(event.RunResumed{Recovered: recovered, Owner: d.engine.opts.Owner, Policy: policy.Reading}); err != nil {
 		return err

@@ -13,8 +13,8 @@ import (
 	"github.com/pawlrun/pawl/journal"
 )
 
-// mail is what lies ready for the children of a run. Whoever has the parent's lock
-// puts it there, and each child takes its own at the next boundary, so that neither
+// mail holds messages for the children of a run. The holder of the parent's lock
+// puts them there, and each child takes its own at its next boundary, so neither
 // waits for the other. It is safe for concurrent use.
 type mail struct {
 	*core
@@ -22,14 +22,14 @@ type mail struct {
 	piles map[string]*pile
 }
 
-// pile is what lies ready for one child; last is the newest that ever did.
+// pile holds the messages for one child; last is the newest that it ever held.
 type pile struct {
 	messages []event.InputReceived
 	last     string
 }
 
-// put adds those of a child's messages, oldest first, that were not put there yet, and
-// reports whether there were any.
+// put adds the messages that were not added before, oldest first, and reports
+// whether there were any.
 func (m *mail) put(child string, messages []event.InputReceived) (news bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -67,19 +67,19 @@ func (m *mail) clear(child string) {
 	delete(m.piles, child)
 }
 
-// posted is a message of a child on its way to the run above.
+// posted is a message of a child on its way to the parent.
 type posted struct {
 	machine.Post
-	// answer takes what the child is told, and does not wait.
+	// answer receives the reply for the child; it does not block.
 	answer func(string)
 }
 
-// carry journals a child's message with what becomes of it, and gives what the child
-// is told once that is on disk.
+// carry journals a child's message and its deliveries, and returns the reply for
+// the child after the commit.
 func (m *mail) carry(child string, post machine.Post) (told string, carried bool, err error) {
 	messenger, ok := m.machine.(machine.Messenger)
 	if !ok || m.machine.State().Phase != machine.Running {
-		return "", false, nil // the child stops, too
+		return "", false, nil // the child stops as well
 	}
 	become, told := messenger.Post(child, post)
 	for _, data := range become {
@@ -90,7 +90,7 @@ func (m *mail) carry(child string, post machine.Post) (told string, carried bool
 	return told, true, nil
 }
 
-// handOver puts messages where their reader takes them.
+// handOver puts messages where the child takes them.
 func (m *mail) handOver(a machine.Deliver) {
 	if m.put(a.Child, a.Messages) {
 		m.engine.wake(a.Child, "")
@@ -105,13 +105,13 @@ func (m *mail) noteDelivered(child, id string) (staged bool, err error) {
 	}
 	to, ok := messenger.Deliverable(child, id)
 	if !ok {
-		return false, nil // that is known
+		return false, nil // it is journalled already
 	}
 	return true, m.stage(event.MessageDelivered{ID: id, To: to})
 }
 
-// reconcile makes the run say of the messages for a child that has ended what
-// the child's own journal says.
+// reconcile journals which messages an ended child has, according to its own
+// journal.
 func (m *mail) reconcile(ctx context.Context, child string) error {
 	m.clear(child)
 	messenger, ok := m.machine.(machine.Messenger)
@@ -136,7 +136,7 @@ func (m *mail) reconcile(ctx context.Context, child string) error {
 	return nil
 }
 
-// messagesOf are the ids of the messages in a run's journal.
+// messagesOf returns the ids of the messages in a run's journal.
 func (e *Engine) messagesOf(ctx context.Context, run string) (map[string]bool, error) {
 	records, err := e.store.Records(ctx, run, 0, 0)
 	if errors.Is(err, journal.ErrNotFound) {
@@ -161,36 +161,36 @@ func (e *Engine) messagesOf(ctx context.Context, run string) (map[string]bool, e
 	return has, nil
 }
 
-// AmbiguousError is returned for a decision on a question that several of the runs
-// below the named one ask under the same id. It is an [ErrNotPending].
+// AmbiguousError is returned for a decision on a question id that several runs
+// below the named one use. It is an [ErrNotPending].
 type AmbiguousError struct {
 	Run, ID string
 	// Asked are the runs that ask.
 	Asked []string
 }
 
-// Error says which runs a decision can name.
+// Error names the runs that the decision may be for.
 func (e *AmbiguousError) Error() string {
 	return fmt.Sprintf("%s is asked by several runs below run %s: name one of %s", e.ID, e.Run, strings.Join(e.Asked, ", "))
 }
 
-// Is reports whether it is not known what the decision is about.
+// Is reports whether target is [ErrNotPending].
 func (e *AmbiguousError) Is(target error) bool { return target == ErrNotPending }
 
-// Addressee is the run that a command is for: a decision goes to the run that asks,
-// where that is the named run or one below it.
+// Addressee returns the run that receives a command: a decision goes to the run
+// that asks, if that is the named run or one below it.
 func (e *Engine) Addressee(ctx context.Context, c journal.Command) (string, error) {
 	if !isDecision(c) || strings.HasPrefix(c.CallID, c.Run+"-") {
 		return c.Run, nil
 	}
-	if parts := strings.Split(c.CallID, "-"); len(parts) > 2 { // an id of a call begins with that of its run
+	if parts := strings.Split(c.CallID, "-"); len(parts) > 2 { // the id of a call begins with the run's id
 		if made := strings.Join(parts[:len(parts)-2], "-"); e.isBelow(ctx, made, c.Run) {
 			return made, nil
 		}
 	}
 	top, err := e.store.Run(ctx, c.Run)
 	if err != nil {
-		return c.Run, nil // whoever sends it says what is wrong
+		return c.Run, nil // sending it fails with the right error
 	}
 	rows, err := e.store.Runs(ctx, journal.Filter{Root: top.Placed().Root})
 	if err != nil {
@@ -213,7 +213,7 @@ func (e *Engine) isBelow(ctx context.Context, run, above string) bool {
 	return false
 }
 
-// fromOn are the rows of a tree that are a run's or of runs below it.
+// fromOn returns the rows of a run and of the runs below it.
 func fromOn(rows []journal.Run, run string) []journal.Run {
 	parent := make(map[string]string, len(rows))
 	for _, r := range rows {
@@ -228,8 +228,9 @@ func fromOn(rows []journal.Run, run string) []journal.Run {
 	})
 }
 
-// asker is the run that asks what a decision is about, or that has asked it: the
-// named one before those below it. Where none has, it is the named one.
+// asker returns the run that asks, or asked, the question of a decision; the
+// named run comes before those below it. If there is none, it returns the named
+// run.
 func (e *Engine) asker(ctx context.Context, rows []journal.Run, c journal.Command) (string, error) {
 	var asks []string
 	for _, r := range rows {
@@ -238,7 +239,7 @@ func (e *Engine) asker(ctx context.Context, rows []journal.Run, c journal.Comman
 		}
 		m, err := e.Inspect(ctx, r.ID)
 		switch {
-		case err != nil || pending(m.State(), c.CallID) == nil: // where it cannot be read, others may ask
+		case err != nil || pending(m.State(), c.CallID) == nil: // if it cannot be read, another run may still ask
 		case r.ID == c.Run:
 			return c.Run, nil
 		default:
@@ -254,7 +255,7 @@ func (e *Engine) asker(ctx context.Context, rows []journal.Run, c journal.Comman
 	return "", &AmbiguousError{Run: c.Run, ID: c.CallID, Asked: asks}
 }
 
-// asked is the run that took a decision.
+// asked returns the run that took a decision.
 func (e *Engine) asked(ctx context.Context, rows []journal.Run, c journal.Command) string {
 	for _, r := range rows {
 		if made, err := e.Decisions(ctx, r.ID, c.CallID); err == nil && len(made) > 0 {
@@ -264,10 +265,10 @@ func (e *Engine) asked(ctx context.Context, rows []journal.Run, c journal.Comman
 	return c.Run
 }
 
-// HasTaken reports whether a run's journal has what a command becomes, whose number the
-// inbox gave, in an event behind that with the number after. A run that has ended
-// may have done so before it took the command up, which is then gone with its
-// inbox. A second cancel becomes nothing: the run is cancelled as it asks.
+// HasTaken reports whether a run's journal contains, behind the event with the
+// number after, the event that a command in the inbox became. A run may end
+// before it takes a command, which is then deleted with its inbox. A second
+// cancel becomes no event; it counts as taken.
 func (e *Engine) HasTaken(ctx context.Context, c journal.Command, after int64) (bool, error) {
 	if c.Kind == journal.Cancel {
 		after = 0
@@ -291,7 +292,8 @@ func (e *Engine) HasTaken(ctx context.Context, c journal.Command, after int64) (
 	return false, nil
 }
 
-// becomes reports whether a command of a kind is journalled as an event of a type.
+// becomes reports whether a command of a kind is journalled as an event of a
+// type.
 func becomes(kind journal.CommandKind, t event.Type) bool {
 	switch kind {
 	case journal.Cancel:
@@ -306,8 +308,8 @@ func becomes(kind journal.CommandKind, t event.Type) bool {
 	return t.Resolves()
 }
 
-// isOf reports whether an event of the type that a command becomes is of this
-// one. Of two decisions on a call the first counts, whoever made it.
+// isOf reports whether an event of the right type comes from this command. Of
+// two decisions on a call the first counts, whichever command made it.
 func isOf(data event.Data, c journal.Command) bool {
 	switch d := data.(type) {
 	case event.CancelRequested:

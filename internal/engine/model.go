@@ -52,7 +52,7 @@ func (cs *calls) beginModel(a *machine.CallModel) (bool, error) {
 	return true, nil
 }
 
-// prepare finds the model of a target and the bytes of its request.
+// prepare returns the model for a target, and encodes the request.
 func (cs *calls) prepare(target string, req *llm.Request) (llm.Model, error) {
 	return guard(func() (llm.Model, error) {
 		if cs.env.Model == nil {
@@ -99,8 +99,8 @@ func (cs *calls) callModel(work context.Context, a *machine.CallModel, model llm
 	})
 }
 
-// settleModel is the settlement of a model call. It also ends the call's deltas,
-// and takes them back when they led to nothing.
+// settleModel returns the settlement of a model call. It also ends the call's
+// deltas, and voids them if the call failed.
 func (env *environment) settleModel(ctx context.Context, a *machine.CallModel, resp *llm.Response, err error, cycle int, v *deltaSource) event.Data {
 	if err == nil && resp == nil {
 		err = adapterPanic("gave neither an answer nor an error")
@@ -121,7 +121,8 @@ func (env *environment) settleModel(ctx context.Context, a *machine.CallModel, r
 	return env.attemptFailed(a, resp, int(v.streamed.Load()), failure)
 }
 
-// generate calls the model, streaming where both sides want that (ALF-31).
+// generate calls the model. It streams if the model and the run's configuration
+// allow it (ALF-31).
 func (env *environment) generate(ctx context.Context, a *machine.CallModel, model llm.Model, req *llm.Request, cycle int, v *deltaSource) (*llm.Response, error) {
 	streamer, ok := model.(llm.Streamer)
 	if ok && a.Stream {
@@ -158,7 +159,7 @@ func (env *environment) publishResponse(resp *llm.Response, attempt, cycle int, 
 	}
 }
 
-// teller publishes deltas of one attempt.
+// teller returns a function that publishes the deltas of one attempt.
 func (env *environment) teller(v *deltaSource, cycle, attempt int) func(llm.Delta) {
 	return func(delta llm.Delta) {
 		env.live.say(v, cycle, liveData(delta, attempt))
@@ -207,7 +208,7 @@ func (env *environment) response(a *machine.CallModel, r *llm.Response) event.Mo
 		ResponseID: r.ID, RequestID: r.RequestID, TextLength: len(r.Parts.Text()), Purpose: a.Purpose,
 	}
 	if a.Purpose != "" {
-		// Calls of such an answer are never run, so they get no id either.
+		// Calls of such an answer never run, so they get no id.
 		e.Parts = slices.DeleteFunc(e.Parts, func(p llm.Part) bool { _, text := p.(llm.Text); return !text })
 	}
 	for i, p := range e.Parts {
@@ -226,9 +227,9 @@ func (env *environment) response(a *machine.CallModel, r *llm.Response) event.Mo
 	return e
 }
 
-// wellFormed makes sure that a call's arguments can be stored: none at all are
-// an empty object, and what is not JSON, or too deep for who reads the journal, is
-// kept as the text that it is.
+// wellFormed makes a call's arguments storable: missing arguments become an
+// empty object, and text that is not JSON, or nested too deep for the journal's
+// readers, is kept as a string.
 func wellFormed(c llm.ToolCall) llm.ToolCall {
 	switch {
 	case len(c.Args) == 0 && c.ArgsText == "":
@@ -253,17 +254,18 @@ func stopCause(ctx context.Context) string {
 	return "the run was told to stop"
 }
 
-// maxPartialText is how much of what a broken attempt had said its event keeps,
-// in bytes: an answer of one endless line is not worth more.
+// maxPartialText is how many bytes of the text of a failed attempt its event
+// keeps: an answer of one endless line is not worth more.
 const maxPartialText = 1 << 20
 
-// partialText is what a model had said. It is looked through before it is cut, or
-// half of a secret could be left.
+// partialText returns the text that a model had produced. It is redacted before
+// it is cut, or half of a secret could remain.
 func (env *environment) partialText(parts llm.Parts) string {
 	return clipped(env.record.Secrets.Text(parts.Text()), maxPartialText)
 }
 
-// clipped is the beginning of a text, at most limit bytes of whole characters.
+// clipped returns the beginning of a text, at most limit bytes of whole
+// characters.
 func clipped(text string, limit int) string {
 	if len(text) <= limit {
 		return text

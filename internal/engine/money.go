@@ -12,14 +12,14 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// bill is what a run's events say of the calls of models that it paid for: the
-// sums, with those of its children, and the run's own call that is not settled yet.
-// A machine that broke cannot be asked for it.
+// bill is what a run paid for model calls according to its events: the sums,
+// including its children, and the run's own open call. It is needed when the
+// machine is broken.
 type bill struct {
 	sums budget.Tracker
-	// reserved is what is set aside for the run's own call, with an empty id for
-	// nothing, and call its attempt while that has no answer. used is what it took,
-	// once that is known.
+	// reserved is the reservation for the run's own call, with an empty id for none,
+	// call its attempt until there is an answer, and used what the call took, once
+	// known.
 	reserved event.BudgetReserved
 	call     *event.ModelRequested
 	used     llm.Usage
@@ -54,8 +54,8 @@ func (b *bill) took(u llm.Usage, c llm.Cost) {
 	b.call, b.used, b.cost, b.sums = nil, u, c, b.sums.Add(u, c)
 }
 
-// lateModel settles the run's own call: with what it brought, or with what was set
-// aside for it where nobody knows. Late are what the effects brought that were
+// lateModel settles the run's own call with its result, or with the reserved
+// amount if the result is unknown. late are the results of the effects that were
 // under way.
 func (l *eventLog) lateModel(cause error, late []event.Data) []event.Data {
 	var closing []event.Data
@@ -77,16 +77,16 @@ func (l *eventLog) lateModel(cause error, late []event.Data) []event.Data {
 	return append(closing, committed)
 }
 
-// lateAttempt is the settlement of the run's own call. An answer that the machine
-// would not take is kept as the text that came: a journal that holds what a machine
-// refuses cannot be read.
+// lateAttempt is the settlement of the run's own call. If the machine refused
+// the answer, only its text is kept, because a journal with an event that the
+// machine refuses cannot be read.
 func (l *eventLog) lateAttempt(cause error, late []event.Data) event.ModelAttemptFailed {
 	failed := event.ModelAttemptFailed{
 		Attempt: l.bill.call.Attempt, Model: l.bill.call.Model, Purpose: l.bill.call.Purpose,
 		Class: llm.ClassInterrupted, Message: "the run ended before this call was settled: " + cause.Error(),
 	}
 	if l.stages(event.TypeModelRequested) {
-		return failed // and so it was never made
+		return failed // so the call was never made
 	}
 	for _, data := range append(late, l.taking) {
 		switch x := data.(type) {
@@ -105,29 +105,29 @@ func (l *eventLog) lateAttempt(cause error, late []event.Data) event.ModelAttemp
 	return failed
 }
 
-// used is what an answer is charged: what its provider reported, else what came
-// of it. Figures that no call can have are no report: less than nothing would
-// give back what other calls have spent, and a call whose request, or whose
-// answer, is said to be nothing would be free under any budget.
+// used returns what an answer is charged: the reported usage, or else an
+// estimate from the output. Impossible figures count as no report: negative ones
+// would give back what other calls spent, and a request or an answer of zero
+// tokens would make the call free.
 //
-// More may have come than is left: a call that was not whole is not in a partial
-// answer. streamed is the bytes of all that was told while it came, 0 where the
-// answer is whole.
+// The provider may have sent more than the answer contains, because a partial
+// answer omits incomplete calls. streamed is the number of bytes of all deltas,
+// 0 for a complete answer.
 func used(a *machine.CallModel, r *llm.Response, streamed int) llm.Usage {
 	u, n := reported(r.Usage), max(written(r.Parts), streamed)
 	lacks := u.Estimated || u.Input == 0 || u.Output == 0 && n > 0
 	if !lacks || n == 0 && r.Finish == llm.FinishPause {
-		return u // a request that a service has queued has used nothing yet
+		return u // a queued request has used nothing yet
 	}
 	return budget.Unreported(a.Admission.Usage(), u, n)
 }
 
-// mostTokens is more than any call can use, and little enough for sums of it.
+// mostTokens is more than any call can use, and small enough that sums do not
+// overflow.
 const mostTokens = 1 << 40
 
-// reported is a provider's report, or none where it cannot be one. Of a whole that
-// is less than a part of it the part was left out, as some relays do that pass on
-// the figures of a service with another habit.
+// reported returns a provider's report, or nothing if it is impossible. Some
+// relays report a whole without one of its parts; the sum is then corrected.
 func reported(u llm.Usage) llm.Usage {
 	for _, n := range [...]int64{u.Input, u.Output, u.CacheRead, u.CacheWrite, u.CacheWriteLong, u.Reasoning} {
 		if n < 0 || n > mostTokens {
@@ -143,7 +143,7 @@ func reported(u llm.Usage) llm.Usage {
 	return u
 }
 
-// written is the bytes of what a model wrote. A byte is at most a token.
+// written returns the bytes of a model's output. A byte is at most a token.
 func written(parts llm.Parts) int {
 	n := 0
 	for _, p := range parts {
@@ -161,10 +161,10 @@ func written(parts llm.Parts) int {
 	return n
 }
 
-// charged is what a call that failed is taken to have used. A provider that
-// declined a call, and one that could not be reached, charges nothing; a call
-// that broke off, or was given up on the way, without a word about its usage is
-// charged by what came of it, or by what was set aside for it.
+// charged returns what a failed call is taken to have used. A call that the
+// provider declined, or that did not reach it, costs nothing. A call that broke
+// off without a usage report costs what its output shows, or else what was
+// reserved.
 func charged(a *machine.CallModel, partial *llm.Response, streamed int, e *llm.Error) llm.Usage {
 	switch {
 	case partial != nil:
@@ -179,7 +179,7 @@ func charged(a *machine.CallModel, partial *llm.Response, streamed int, e *llm.E
 var errBroken = errors.New("engine: the model adapter broke")
 
 // sent reports whether a failed call may have reached its provider, although
-// nothing came back.
+// there was no answer.
 func sent(e *llm.Error) bool {
 	if errors.Is(e, errBroken) || waitedInVain(e.Status) {
 		return true
@@ -194,10 +194,10 @@ func sent(e *llm.Error) bool {
 	return !unknown
 }
 
-// waitedInVain reports whether by its status somebody on the way to the model had
-// the whole request and gave up on the answer: a gateway (504), Cloudflare (524),
-// or a service on what stands behind it (408). Like a connection that stalls, it
-// says nothing of what was done meanwhile.
+// waitedInVain reports whether an HTTP status means that a server on the way had
+// the whole request and timed out waiting for the answer: a gateway (504),
+// Cloudflare (524), or a service (408). As with a stalled connection, the model
+// may have done the work.
 func waitedInVain(status int) bool {
 	return status == http.StatusRequestTimeout || status == http.StatusGatewayTimeout || status == 524
 }

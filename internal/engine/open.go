@@ -11,13 +11,13 @@ import (
 // openCall is a call of the last answer that has no result yet.
 type openCall struct {
 	id, tool string
-	// noted says that its tool_call is journalled.
+	// noted reports whether its tool_call is journalled.
 	noted, started bool
 	settled        bool
 }
 
-// openCalls are the calls of the last answer, in its order. What one event
-// changes does not depend on how many there are.
+// openCalls holds the open calls of the last answer, in its order. The cost of
+// an event does not depend on their number.
 type openCalls struct {
 	answer llm.Parts
 	calls  []openCall
@@ -34,7 +34,7 @@ func (o *openCalls) all() iter.Seq[openCall] {
 	}
 }
 
-// note follows the calls along a run's events.
+// note folds an event about the calls.
 func (o *openCalls) note(data event.Data) {
 	switch x := data.(type) {
 	case event.ModelResponse:
@@ -67,7 +67,7 @@ func (o *openCalls) change(id string, to func(*openCall)) {
 	}
 }
 
-// unnoted are the open calls without their tool_call, as the model made them.
+// unnoted returns the open calls without a tool_call, as the model made them.
 func (o *openCalls) unnoted() []llm.ToolCall {
 	var calls []llm.ToolCall
 	for _, asked := range o.answer.ToolCalls() {
@@ -78,22 +78,22 @@ func (o *openCalls) unnoted() []llm.ToolCall {
 	return calls
 }
 
-// openChild is a run that this one started and of which no outcome is known here.
+// openChild is a child whose outcome is unknown here.
 type openChild struct {
-	// run is its own, call the call that it answers and step the step that it is,
-	// empty for none.
+	// run is the child's id, call the call that it answers, and step its step; empty
+	// for none.
 	run, call, step string
 }
 
-// openChildren are those of a run. What one event takes does not grow with how many
-// there are.
+// openChildren holds the open children of a run. The cost of an event does not
+// depend on their number.
 type openChildren struct {
 	byRun map[string]openChild
-	// order are their runs, oldest first, with some that have ended.
+	// order holds the ids, oldest first, including some that have ended.
 	order []string
 }
 
-// note follows them along a run's events.
+// note folds an event about the children.
 func (o *openChildren) note(data event.Data) {
 	switch x := data.(type) {
 	case event.ChildStarted:
@@ -110,7 +110,7 @@ func (o *openChildren) note(data event.Data) {
 	}
 }
 
-// all are they, oldest first.
+// all returns the open children, oldest first.
 func (o *openChildren) all() (open []openChild) {
 	for _, run := range o.order {
 		if c, is := o.byRun[run]; is {
@@ -120,7 +120,7 @@ func (o *openChildren) all() (open []openChild) {
 	return open
 }
 
-// of is the child of a run's id, and whether it is open.
+// of returns the child with a run id, and whether it is open.
 func (o *openChildren) of(run string) (openChild, bool) {
 	c, open := o.byRun[run]
 	return c, open

@@ -11,22 +11,23 @@ import (
 	"github.com/pawlrun/pawl/journal"
 )
 
-// parentRun is the run above, which started this one and from whose budget it draws.
+// parentRun is the parent of this run, from whose budget the run draws.
 type parentRun struct {
 	*core
-	// budget and mail are those of the run above, nil where nobody started this one.
+	// budget and mail are the parent's, nil for a root.
 	budget *childBudget
 	mail   *mail
-	// reserving says that it is being asked for a part of its budget, and toldWaiting
-	// what it was told last: that this run waits for a person.
+	// reserving reports whether a request for a part of the budget is open.
+	// toldWaiting is the last notice to the parent: whether this run waits for a
+	// person.
 	reserving, toldWaiting bool
 }
 
-// put says something to the run above.
+// put sends a request to the parent.
 func (p *parentRun) put(x *childRequest) { p.budget.requests.put(x) }
 
-// reserve asks the run above for a part of its budget, once. A call whose time
-// has not come sets the alarm instead.
+// reserve requests a part of the parent's budget, once. A call whose time has
+// not come sets the alarm instead.
 func (p *parentRun) reserve(a machine.Reserve) error {
 	switch {
 	case a.NotBefore.After(p.env.clock.now()):
@@ -43,25 +44,26 @@ func (p *parentRun) reserve(a machine.Reserve) error {
 	return nil
 }
 
-// dismiss stops asking the run above where this one does not go on.
+// dismiss withdraws the request if this run does not continue.
 func (p *parentRun) dismiss() {
 	if p.reserving && p.machine.State().Phase != machine.Running {
 		p.effects.stop(reserveEffect)
 	}
 }
 
-// forget notes that an effect was settled, which may be the one that asked.
+// forget notes that an effect has settled, which may be the request.
 func (p *parentRun) forget(effect string) {
 	if effect == reserveEffect {
 		p.reserving = false
 	}
 }
 
-// reserveEffect is the effect that waits for the answer of the run above.
+// reserveEffect is the effect that waits for the parent's reply.
 const reserveEffect = "reserve"
 
-// await settles with the answer, or with nothing when the run stops it:
-// what was reserved above meanwhile is given back when the run has left.
+// await settles with the reply, or with nothing if the run stops it. A
+// reservation that the parent makes meanwhile is given back when the run has
+// left.
 func (p *parentRun) await(work context.Context, a machine.Reserve) {
 	ctx, cancel := p.effects.until(work, 0)
 	stopped := func(ctx context.Context) []event.Data {
@@ -87,8 +89,8 @@ func (p *parentRun) await(work context.Context, a machine.Reserve) {
 	})
 }
 
-// withdraw takes back what the run above is being asked for a child that has
-// left, or asks for nothing any more.
+// withdraw withdraws a request to the parent on behalf of a child that has left
+// or needs nothing any more.
 func (p *parentRun) withdraw(x *childRequest) {
 	switch {
 	case x.said != nil:
@@ -99,15 +101,15 @@ func (p *parentRun) withdraw(x *childRequest) {
 	x.passed, x.asked, x.said = false, budget.Amount{}, nil
 }
 
-// giveBack gives back what the run above has set aside and nobody needs.
+// giveBack gives back a reservation of the parent's that is not needed.
 func (p *parentRun) giveBack(said event.Data) {
 	if r, ok := said.(event.BudgetReserved); ok {
 		p.put(&childRequest{child: p.run.id, used: &event.BudgetCommitted{ID: r.ID, Run: p.run.id}})
 	}
 }
 
-// tellWaiting tells the run above when this one begins to wait for a person, and
-// when it goes on. That it parks or ends the run above sees by itself.
+// tellWaiting notifies the parent when this run begins to wait for a person, and
+// when it continues. The parent sees by itself when the run parks or ends.
 func (p *parentRun) tellWaiting() {
 	if p.budget == nil {
 		return
@@ -120,8 +122,8 @@ func (p *parentRun) tellWaiting() {
 	p.put(&childRequest{child: p.run.id, waiting: &s.Asking})
 }
 
-// tellUsed tells the run above what calls used, its own and those of the runs
-// below, and which messages have come, once that is on disk here.
+// tellUsed reports to the parent what calls used, in this run and below it, and
+// which messages arrived, once that is on disk here.
 func (p *parentRun) tellUsed() {
 	if p.budget == nil {
 		return
@@ -137,8 +139,8 @@ func (p *parentRun) tellUsed() {
 	}
 }
 
-// takeMail journals the messages that lie ready for this run. Of one that it has
-// the run above has not been told yet, perhaps because it died.
+// takeMail journals the messages for this run. If the run has a message already,
+// the parent does not know that yet, perhaps because of a crash.
 func (p *parentRun) takeMail() error {
 	if p.budget == nil || p.machine.State().Phase == machine.Ended {
 		return nil
@@ -155,15 +157,15 @@ func (p *parentRun) takeMail() error {
 	return nil
 }
 
-// confirm tells the run above that a message is on disk here.
+// confirm reports to the parent that a message is on disk here.
 func (p *parentRun) confirm(id string) {
 	if id != "" {
 		p.put(&childRequest{child: p.run.id, read: id})
 	}
 }
 
-// poster gives a call what hands its message to the run above, nil where that
-// carries none.
+// poster returns the function by which a call sends a message to the parent, nil
+// if the parent carries none.
 func (p *parentRun) poster(callID string) func(ctx context.Context, to, text string, kind event.MessageKind) (string, error) {
 	if p.budget == nil {
 		return nil

@@ -26,17 +26,17 @@ var _ drive.Run = (*Run)(nil)
 // RunID implements [drive.Run].
 func (r *Run) RunID() string { return r.ID }
 
-// Send delivers a command to this run as [Engine.Send] does, also once it has
-// parked, without the secrets of its environment and of the agents that this
-// offers.
+// Send delivers a command to this run as [Engine.Send] does, even after it has
+// parked. It removes the secrets of the run's environment and of the agents that
+// the run offers.
 func (r *Run) Send(ctx context.Context, c journal.Command) error {
 	c.Run = r.ID
 	_, err := r.engine.send(ctx, c, sender{driver: r.driver})
 	return err
 }
 
-// Wait blocks until the run has ended or parked, or ctx ends; the latter
-// leaves the run going. The error is an engine's failure.
+// Wait blocks until the run has ended or parked, or until ctx ends, which does
+// not affect the run. The error is a failure of the engine.
 func (r *Run) Wait(ctx context.Context) (machine.State, error) {
 	select {
 	case <-r.driver.result.done:
@@ -46,37 +46,37 @@ func (r *Run) Wait(ctx context.Context) (machine.State, error) {
 	}
 }
 
-// Interrupt parks the run: what is under way is stopped and settled first. It
-// does not wait for that, and does nothing to a run that is not driven any
-// more.
+// Interrupt parks the run: effects under way are stopped and settled first. It
+// does not wait for that, and does nothing if the run is no longer driven.
 func (r *Run) Interrupt() { r.driver.life.interruptOnce() }
 
-// Machine is the run's machine. It may be read once Wait has returned.
+// Machine returns the run's machine. It may be used once Wait has returned.
 func (r *Run) Machine() machine.Machine { return r.driver.machine }
 
-// Follower has the events of all runs of the store for those who listen in this
-// process.
+// Follower returns the source of the events of all runs of the store, for
+// subscribers in this process.
 func (e *Engine) Follower() *follow.Follower { return e.follower }
 
 // Events yields the run's events from the first on: the durable ones in order
-// and without gaps, and, where deltas is true, the live ones that happen while
-// the caller is listening. It ends when the run is not driven any more.
+// and without gaps, and, if deltas is true, the live ones that happen while the
+// caller ranges. It ends when the run is no longer driven.
 //
-// Any number of callers may range at once, each at its own pace; one that lags
-// far behind loses deltas, which a text.reset tells it, and never a durable
-// event. Breaking out of the range detaches and leaves the run going, and so
-// does the end of ctx, which yields its error. The error is an engine's
-// failure; a failed run is an event. An event's data is shared: it must not be
-// changed.
+// Any number of callers may range at once, each at its own pace. One that lags
+// far behind loses deltas, which a text.reset reports, but never a durable
+// event. Breaking out of the range detaches and does not affect the run, and
+// neither does the end of ctx, which yields its error. The error is a failure of
+// the engine; a failed run is an event. An event's data is shared and must not
+// be changed.
 func (r *Run) Events(ctx context.Context, deltas bool) iter.Seq2[event.Event, error] {
 	return r.listen(ctx, follow.Query{Run: r.ID, Deltas: deltas})
 }
 
 // Tree yields the events of the run and of all runs below it, from the first on:
-// the durable ones in the order of pos, each once and whoever drives its run, and,
-// where deltas is true, the live ones of the runs that this process drives. A delta
-// names its run, and comes before the durable event that overtakes it or not at
-// all. The last event is the run's own. All else is as with [Run.Events].
+// the durable ones in the order of pos, each once, whichever process drives the
+// run, and, if deltas is true, the live ones of the runs that this process
+// drives. A delta names its run, and comes before the durable event that
+// replaces it or not at all. The last event is the run's own. Otherwise it is
+// like [Run.Events].
 func (r *Run) Tree(ctx context.Context, deltas bool) iter.Seq2[event.Event, error] {
 	return r.listen(ctx, follow.Query{Run: r.ID, Deltas: deltas, Tree: true})
 }
@@ -96,18 +96,19 @@ func (r *Run) listen(ctx context.Context, q follow.Query) iter.Seq2[event.Event,
 	}
 }
 
-// listener gives the events of a subscription to one caller until the run's last.
+// listener yields the events of a subscription to one caller until the run's
+// last.
 type listener struct {
 	run   *Run
 	sub   *follow.Subscription
 	yield func(event.Event, error) bool
-	// last is the number of the run's last event once that is known, else 0, and
-	// over says that the caller has had it, or enough.
+	// last is the number of the run's last event once known, else 0. over reports
+	// whether the caller has received it, or has stopped.
 	last int64
 	over bool
 }
 
-// listen returns why the run is not driven any more, where that is a failure.
+// listen returns the failure for which the run is no longer driven, if any.
 func (l *listener) listen(ctx context.Context) error {
 	for looked := false; ; {
 		left := l.left()
@@ -128,7 +129,7 @@ func (l *listener) listen(ctx context.Context) error {
 		case left && len(events) == 0 && looked:
 			return l.run.driver.result.err
 		case left:
-			// Not all that is in the journal was told of.
+			// The subscription may not have seen all events that are in the journal.
 			l.sub.CatchUp()
 			looked = true
 		default:
@@ -141,7 +142,7 @@ func (l *listener) listen(ctx context.Context) error {
 	}
 }
 
-// left reports whether the run is not driven any more.
+// left reports whether the run is no longer driven.
 func (l *listener) left() bool {
 	select {
 	case <-l.run.driver.result.done:
@@ -151,8 +152,8 @@ func (l *listener) left() bool {
 	}
 }
 
-// give yields an event. What comes behind the run's last one in runs below is
-// somebody else's doing, as is a decision about a call of one that parked.
+// give yields an event. Later events in runs below, and a decision about a call
+// of a parked run, do not come from this driver.
 func (l *listener) give(ctx context.Context, e *event.Event) error {
 	if l.over = !l.yield(*e, nil); l.over || e.Run != l.run.ID || e.Seq <= l.run.begun {
 		return nil
@@ -170,8 +171,8 @@ func (l *listener) give(ctx context.Context, e *event.Event) error {
 	return nil
 }
 
-// end finds the run's last event, which is that of its driver unless commands were
-// answered behind it.
+// end finds the run's last event, which is the last of its driver unless
+// commands were answered after it.
 func (l *listener) end(ctx context.Context, seq int64) error {
 	select {
 	case <-l.run.driver.result.done:

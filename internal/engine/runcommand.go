@@ -15,8 +15,9 @@ import (
 	"github.com/pawlrun/pawl/tool"
 )
 
-// beginCommand journals the intent of a command and queues its start. Of one that
-// nobody has judged it journals what policy says, which the machine goes by.
+// beginCommand journals the intent of a command and queues its start. For a
+// command that has not been judged, it journals the decision of policy, which
+// the machine then uses.
 func (cs *calls) beginCommand(a machine.RunCommand) (changed bool, err error) {
 	switch {
 	case cs.env.Commands == nil:
@@ -66,7 +67,7 @@ func (cs *calls) judgeApart(a machine.RunCommand) {
 				case ok && !late.asks:
 					return []event.Data{cs.env.commandFinished(ctx, a, tool.Ended{}, late)}
 				case context.Cause(ctx) != nil:
-					return nil // it is judged again where the run goes on
+					return nil // it is judged again when the run continues
 				case err != nil:
 					return []event.Data{unavailable(a, err)}
 				}
@@ -77,7 +78,7 @@ func (cs *calls) judgeApart(a machine.RunCommand) {
 	})
 }
 
-// judgeCommand is what the rules of its place say of a command.
+// judgeCommand returns the decision of the rules that hold where a command runs.
 func judgeCommand(a machine.RunCommand, p place, taint event.Taint) event.PolicyDecision {
 	args, _ := json.Marshal(struct {
 		Argv  []string `json:"argv"`
@@ -105,8 +106,8 @@ func judgeCommand(a machine.RunCommand, p place, taint event.Taint) event.Policy
 	}
 }
 
-// ranOtherwise reports whether a person approved a command with another content of the
-// files that it runs.
+// ranOtherwise reports whether a file that an approved command runs has changed
+// since the approval.
 func ranOtherwise(commands tool.Commands, a machine.RunCommand) bool {
 	if a.Verdict.Decision != event.DecisionAsk || a.Verdict.Facts == nil || len(a.Verdict.Facts.Runs) == 0 {
 		return false
@@ -169,7 +170,7 @@ func commandPanic(message string) error {
 	return &tool.Error{Type: event.ErrorPanic, Message: "the command " + message}
 }
 
-// idleLimit ends a command that has printed nothing for a while. It is safe for
+// idleLimit ends a command that prints nothing for too long. It is safe for
 // concurrent use; the zero value bounds nothing.
 type idleLimit struct {
 	lasts time.Duration
@@ -185,7 +186,7 @@ func newIdleLimit(lasts time.Duration, over func()) *idleLimit {
 	return &idleLimit{lasts: lasts, timer: time.AfterFunc(lasts, over)}
 }
 
-// reset measures the silence anew. What has ended stays so.
+// reset restarts the timer, unless it has fired.
 func (l *idleLimit) reset() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -202,7 +203,7 @@ func (l *idleLimit) end() {
 	}
 }
 
-// commandFinished turns what became of a command into its settlement.
+// commandFinished returns the settlement of a command.
 func (env *environment) commandFinished(ctx context.Context, a machine.RunCommand, r tool.Ended, err error) event.CommandFinished {
 	e := event.CommandFinished{
 		ID: a.ID, ExitCode: r.ExitCode, Signal: r.Signal, Untrusted: r.Untrusted, Private: r.Private, Reached: r.Reached, Changed: r.Changed,
@@ -214,7 +215,7 @@ func (env *environment) commandFinished(ctx context.Context, a machine.RunComman
 	} else if len(r.Changed) > 0 {
 		e.ErrorType, e.Error = event.ErrorProtected, "the command changed what is protected"
 	}
-	output, most := env.record.Secrets.Text(r.Output), a.MaxOutputChars // before anything is cut, or half of a secret could be left
+	output, most := env.record.Secrets.Text(r.Output), a.MaxOutputChars // redact before cutting, or half of a secret could remain
 	if a.WholeJSON && len(output) <= machine.MostJSON && json.Valid([]byte(output)) {
 		most = 0
 	}
@@ -223,7 +224,7 @@ func (env *environment) commandFinished(ctx context.Context, a machine.RunComman
 	return e
 }
 
-// commandFailure is why a command did not run to its end.
+// commandFailure returns why a command did not finish.
 func commandFailure(ctx context.Context, a machine.RunCommand, err error) (kind event.ErrorType, limit, message string) {
 	typed, ok := errors.AsType[*tool.Error](err)
 	time, late := errors.AsType[outOfTime](context.Cause(ctx))
@@ -259,8 +260,8 @@ func (o *openCommands) drop(id string) {
 	*o = slices.DeleteFunc(*o, func(c event.CommandStarted) bool { return c.ID == id })
 }
 
-// lateCommands settles the commands that are open where the machine broke: with
-// what they brought, or with why there is nothing.
+// lateCommands settles the open commands if the machine broke: with their
+// results, or with the reason why there is none.
 func (l *eventLog) lateCommands(late []event.Data) []event.Data {
 	var closing []event.Data
 	for _, c := range l.commands {
@@ -277,23 +278,23 @@ func (l *eventLog) lateCommands(late []event.Data) []event.Data {
 	return closing
 }
 
-// Worktrees are directories of steps that work apart from each other. Its methods are
-// called from several goroutines at once.
+// Worktrees are directories of steps that work apart from each other. Its
+// methods are called from several goroutines at once.
 type Worktrees interface {
-	// Make makes a step's worktree, or gives the one that is there: a crash may have
-	// come since, or another attempt at the step. dir is the workspace in it. Name is
-	// the path of the worktree among all.
+	// Make makes a step's worktree, or returns the existing one, which a crash or an
+	// earlier attempt may have left. dir is the workspace in it. name is the path of
+	// the worktree among all.
 	Make(ctx context.Context, name string) (dir string, err error)
-	// Find says where a worktree is and what it is at, nil for one that is not there.
+	// Find returns a worktree's place and commit, nil if it does not exist.
 	Find(ctx context.Context, name string) (*event.Worktree, error)
-	// Commands runs programs in a worktree by the rules that hold there. close releases
-	// what that takes.
+	// Commands returns a runner of programs in a worktree and the rules that hold
+	// there. close releases its resources.
 	Commands(dir string) (commands tool.Commands, rules policy.Rules, close func() error, err error)
 }
 
 var errNoWorktrees = errors.New("nothing here makes worktrees for steps")
 
-// makeTree makes a step's worktree where it is not there yet.
+// makeTree makes a step's worktree if it does not exist.
 func (env *environment) makeTree(ctx context.Context, step string) (dir string, err error) {
 	if env.Worktrees == nil {
 		return "", errNoWorktrees
@@ -301,8 +302,8 @@ func (env *environment) makeTree(ctx context.Context, step string) (dir string, 
 	return env.Worktrees.Make(ctx, env.run.treeName(step))
 }
 
-// apart is the name of the worktree that a child works in: that of the step, or of the
-// call that it answers; empty for none.
+// apart returns the name of the worktree that a child works in: that of its
+// step, or of the call that it answers; empty for none.
 func (env *environment) apart(a *machine.StartChild) string {
 	switch {
 	case a.Worktree:
@@ -313,7 +314,8 @@ func (env *environment) apart(a *machine.StartChild) string {
 	return ""
 }
 
-// beginApart makes the worktree of a child, and gives what begins it there.
+// beginApart makes the worktree of a child, and returns the function that begins
+// the child there.
 func (env *environment) beginApart(ctx context.Context, a *machine.StartChild, offered Child) (func(json.RawMessage) (event.RunStarted, Env, error), error) {
 	if offered.BeginIn == nil {
 		return nil, errors.New("the agent " + a.Name + " works in no other directory than its own")
@@ -322,8 +324,8 @@ func (env *environment) beginApart(ctx context.Context, a *machine.StartChild, o
 	return func(args json.RawMessage) (event.RunStarted, Env, error) { return offered.BeginIn(dir, args) }, err
 }
 
-// leftTree is a step's worktree as it was left, nil where that cannot be told: what the
-// step did holds all the same.
+// leftTree returns the state of a step's worktree, nil if it is unknown. The
+// step's result does not depend on it.
 func (env *environment) leftTree(ctx context.Context, step string) *event.Worktree {
 	if env.Worktrees == nil {
 		return nil
@@ -337,7 +339,7 @@ func (env *environment) leftTree(ctx context.Context, step string) *event.Worktr
 	return left
 }
 
-// place is where a command runs, and what rules hold there.
+// place is where a command runs, and the rules that hold there.
 type place struct {
 	commands tool.Commands
 	rules    policy.Rules

@@ -18,8 +18,8 @@ import (
 	"github.com/pawlrun/pawl/tool"
 )
 
-// resolve establishes the facts about a call. A declaration that panics over
-// the call's arguments makes the call a problem, not the run.
+// resolve establishes the facts about a call. If a declaration panics over the
+// call's arguments, the call gets a problem and the run continues.
 func (env *environment) resolve(a machine.Resolve) event.ToolCall {
 	resolved, err := guard(func() (event.ToolCall, error) {
 		return env.Tools.Resolve(a.CallID, a.Call), nil
@@ -43,8 +43,8 @@ func unresolved(a machine.Resolve) event.ToolCall {
 	}
 }
 
-// beginTool journals the intent of a tool call and queues the call. A call
-// whose time has not come sets the alarm instead.
+// beginTool journals the intent of a tool call and queues the call. A call whose
+// time has not come sets the alarm instead.
 func (cs *calls) beginTool(a machine.RunTool) (bool, error) {
 	if a.NotBefore.After(cs.env.clock.now()) {
 		cs.alarm.set(a.NotBefore)
@@ -63,8 +63,8 @@ func (cs *calls) beginTool(a machine.RunTool) (bool, error) {
 	return true, nil
 }
 
-// changedSince gives the facts about an approved call where a file that it runs is
-// another than the one that was approved.
+// changedSince returns new facts about an approved call if a file that it runs
+// has changed since the approval.
 func (cs *calls) changedSince(a machine.RunTool) (now event.ToolCall, changed bool) {
 	if a.Again == nil {
 		return now, false
@@ -81,7 +81,7 @@ func (cs *calls) runTool(work context.Context, a machine.RunTool) {
 		timeout = tool.DefaultTimeout
 	}
 	ctx, cancel := cs.effects.until(work, timeout)
-	args := bytes.Clone(a.Args) // a tool may write into them; the conversation has its own
+	args := bytes.Clone(a.Args) // a tool may change them; the conversation has its own
 	start, post := cs.env.clock.awake(), cs.above.poster(a.CallID)
 	settle := func(ctx context.Context, r tool.Result, err error) []event.Data {
 		e := cs.env.toolResult(ctx, a, r, err, timeout)
@@ -123,14 +123,14 @@ func toolPanic(message string) error {
 	return &tool.Error{Type: event.ErrorPanic, Message: "the tool " + message}
 }
 
-// toolResult turns what a tool gave into the call's settlement.
+// toolResult returns the settlement of a call with a tool's result.
 func (env *environment) toolResult(ctx context.Context, a machine.RunTool, r tool.Result, err error, timeout time.Duration) event.ToolResult {
 	media, left := drive.Carried(r.Media)
 	e := event.ToolResult{
 		CallID: a.CallID, Tool: a.Tool, IsError: r.IsError, ErrorType: r.ErrorType, ExitCode: r.ExitCode,
 		Media: media, Tools: r.Tools, Untrusted: r.Untrusted, Private: r.Private, EndsRun: r.EndsRun, Truncated: r.Truncated, Pin: r.Pin, Reached: r.Reached, Changed: r.Changed, Files: r.Files,
 	}
-	// Before anything is cut, or half of a secret could be left.
+	// Redact before cutting, or half of a secret could remain.
 	r.Output = env.record.Secrets.Text(r.Output)
 	if r.Raw != "" {
 		e.Raw = env.record.Blobs.Keep([]byte(env.record.Secrets.Text(r.Raw)))
@@ -162,9 +162,9 @@ func (env *environment) toolResult(ctx context.Context, a machine.RunTool, r too
 	return e
 }
 
-// failure is why a call failed: what stopped it, if anything did, else what
-// the tool says. Own says that nothing of what the call was to bring in is in
-// the message.
+// failure returns why a call failed: the cause that stopped it, or else the
+// tool's error. own reports whether the message contains no content that the
+// call fetched.
 func failure(ctx context.Context, err error, timeout time.Duration) (kind event.ErrorType, message string, own bool) {
 	typed, ok := errors.AsType[*tool.Error](err)
 	switch cause := context.Cause(ctx); {
@@ -180,7 +180,7 @@ func failure(ctx context.Context, err error, timeout time.Duration) (kind event.
 	return event.ErrorTool, err.Error(), false
 }
 
-// settledAttempt is what is journalled of an attempt at a tool call: the call's
+// settledAttempt returns the event for an attempt at a tool call: the call's
 // result, or a failure about which the machine decides first.
 func settledAttempt(ctx context.Context, a machine.RunTool, r event.ToolResult, err error) event.Data {
 	after, transient := transience(ctx, err)
@@ -195,9 +195,9 @@ func settledAttempt(ctx context.Context, a machine.RunTool, r event.ToolResult, 
 	return f
 }
 
-// transience says that another attempt may cure a failure, and when it should
-// be made at the earliest, where that is known: the tool said so, or the network
-// took too long (HAR-53). A call that the run itself stopped did not fail.
+// transience reports whether another attempt may cure a failure, and the
+// earliest time for it, if known: the tool said so, or the network timed out
+// (HAR-53). A call that the run itself stopped did not fail.
 func transience(ctx context.Context, err error) (after *time.Duration, ok bool) {
 	if cause := context.Cause(ctx); err == nil || cause != nil && !errors.Is(cause, errTimeout) {
 		return nil, false
@@ -208,8 +208,8 @@ func transience(ctx context.Context, err error) (after *time.Duration, ok bool) 
 	return nil, networkTimeout(err)
 }
 
-// networkTimeout reports whether the network did not answer in time. That a
-// tool as a whole took too long says nothing of the kind.
+// networkTimeout reports whether the network timed out. A timeout of the whole
+// tool does not count.
 func networkTimeout(err error) bool {
 	if e, ok := errors.AsType[*url.Error](err); ok {
 		return e.Timeout()
@@ -221,20 +221,20 @@ func networkTimeout(err error) bool {
 	return ok && e.Timeout()
 }
 
-// calls starts the effects that a machine asks for: calls of models, tools, hooks and
-// commands, each behind its intent.
+// calls starts effects: calls of models, tools, hooks and commands, each after
+// its intent.
 type calls struct {
 	*core
 	above    *parentRun
 	requests drive.Requests
-	// given is the first cycle whose messages of the environment ([Env.Inputs])
-	// have not been journalled.
+	// given is the first cycle whose messages from the environment ([Env.Inputs])
+	// are not journalled.
 	given int
 }
 
-// giveInputs journals the messages of the environment up to a cycle whose answer
-// is on the way, as if they had come meanwhile: they are there when it is decided
-// what follows on the answer.
+// giveInputs journals the environment's messages up to a cycle whose answer is
+// on the way, as if they had arrived meanwhile, so that the decision after the
+// answer includes them.
 func (cs *calls) giveInputs(cycle int) error {
 	for ; cs.given <= cycle; cs.given++ {
 		for _, said := range cs.env.Inputs[cs.given] {
@@ -246,12 +246,11 @@ func (cs *calls) giveInputs(cycle int) error {
 	return nil
 }
 
-// treePatience bounds the look at the workspace after a call: what takes longer
-// is not worth knowing.
+// treePatience bounds the hashing of the workspace after a call.
 const treePatience = time.Second
 
-// withTree adds to a call's settlement what the workspace holds now, where the
-// call may have changed it and somebody can tell.
+// withTree adds the workspace's hash to a call's settlement, if the call may
+// have changed the workspace.
 func (env *environment) withTree(ctx context.Context, t *tool.Tool, a machine.RunTool, settled []event.Data) []event.Data {
 	e, ok := settled[0].(event.ToolResult)
 	if !ok || env.Tree == nil || t.ReadOnly || a.Facts == nil || a.Facts.Risk == event.RiskRead || ctx.Err() != nil {
@@ -263,14 +262,14 @@ func (env *environment) withTree(ctx context.Context, t *tool.Tool, a machine.Ru
 	return []event.Data{e}
 }
 
-// observe completes an iteration by what the workspace holds now. It may take longer:
-// what an iteration changed decides whether the loop is stuck.
+// observe adds the workspace's hash to an iteration. It may take longer than
+// after a call, because it decides whether the loop is stuck.
 func (env *environment) observe(ctx context.Context, a machine.Observe) event.Data {
 	a.Iteration.Tree = env.tree(ctx, 10*treePatience)
 	return a.Iteration
 }
 
-// tree identifies what the workspace holds, empty where that cannot be said in time.
+// tree returns the workspace's hash, empty if it takes too long.
 func (env *environment) tree(ctx context.Context, patience time.Duration) string {
 	if env.Tree == nil {
 		return ""
