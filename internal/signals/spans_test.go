@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,6 +14,9 @@ import (
 	"github.com/pawlrun/pawl/internal/engine"
 	"github.com/pawlrun/pawl/internal/machine"
 	"github.com/pawlrun/pawl/internal/machine/agent"
+	"github.com/pawlrun/pawl/internal/machine/flow"
+	"github.com/pawlrun/pawl/internal/machine/versions"
+	"github.com/pawlrun/pawl/internal/rules/plan"
 	"github.com/pawlrun/pawl/internal/signals"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/journal/memory"
@@ -56,15 +60,21 @@ type request struct {
 func spansIn(t *testing.T, text string) map[string]told {
 	t.Helper()
 	out := map[string]told{}
+	for _, s := range allSpans(t, text) {
+		out[s.Name] = s
+	}
+	return out
+}
+
+func allSpans(t *testing.T, text string) (out []told) {
+	t.Helper()
 	for line := range strings.Lines(text) {
 		var r request
 		if err := json.Unmarshal([]byte(line), &r); err != nil {
 			t.Fatal(err)
 		}
 		for _, rs := range r.ResourceSpans {
-			for _, s := range rs.ScopeSpans[0].Spans {
-				out[s.Name] = s
-			}
+			out = append(out, rs.ScopeSpans[0].Spans...)
 		}
 	}
 	return out
@@ -184,6 +194,79 @@ func TestARunThatIsResumedIsOneTrace(t *testing.T) {
 				t.Errorf("the spans say %q", secret)
 			}
 		}
+	}
+}
+
+// rows: ALF-73
+//
+// A workflow of two agents, the second of which runs twice: each agent's run has a span of
+// its own below that of the workflow, and what the run does is below that.
+func TestEachAgentOfAWorkflowHasItsSpan(t *testing.T) {
+	step := func(id, agent string, after ...string) plan.Step {
+		return plan.Step{ID: id, DependsOn: after, Agent: &plan.Agent{Name: agent, Instructions: "Do it."}}
+	}
+	started, err := flow.Start(flow.Config{Plan: plan.Plan{Name: "house", Steps: []plan.Step{
+		step("design", "architect"), step("build", "builder", "design"), step("paint", "builder", "build"),
+	}}}, llm.UserText("the task"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	child := func(name string) engine.Child {
+		return engine.Child{Begin: func(json.RawMessage) (event.RunStarted, engine.Env, error) {
+			model := scripted.New("test", scripted.Turn{Text: "done by " + name})
+			cfg := agent.Config{Targets: []agent.Target{{Model: "scripted/test", Price: &llm.Price{}}}, Approve: agent.ApproveDeny}.WithDefaults()
+			started, err := agent.Start(cfg, llm.UserText("the task"))
+			started.Name = name
+			return started, engine.Env{Model: func(string) (llm.Model, string, error) { return model, "test", nil }}, err
+		}}
+	}
+	file := filepath.Join(t.TempDir(), "spans.jsonl")
+	x, err := signals.Open(signals.Options{File: file})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := engine.New(memory.New(nil), versions.Make, engine.Options{Observers: []engine.Observer{x.Observer()}})
+	run, err := e.Start(t.Context(), started, engine.Env{Children: map[string]engine.Child{"architect": child("architect"), "builder": child("builder")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if state, err := run.Wait(t.Context()); err != nil || state.Outcome == nil || !state.Outcome.OK {
+		t.Fatalf("%+v, %v", state, err)
+	}
+	if err := errors.Join(e.Close(), x.Close()); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	spans := allSpans(t, string(text))
+	byID := map[string]told{}
+	for _, s := range spans {
+		byID[s.SpanID] = s
+	}
+	var tree []string
+	runs := map[any]bool{}
+	for _, s := range spans {
+		tree = append(tree, byID[s.ParentSpanID].Name+" > "+s.Name)
+		if operation, _, _ := strings.Cut(s.Name, " "); s.attr("gen_ai.operation.name") != operation {
+			t.Errorf("%s has the operation %v", s.Name, s.attr("gen_ai.operation.name"))
+		}
+		if s.attr("gen_ai.operation.name") == "invoke_agent" {
+			runs[s.attr("pawl.run.id")] = true
+		}
+		if s.TraceID != spans[0].TraceID {
+			t.Errorf("%s is in trace %s", s.Name, s.TraceID)
+		}
+	}
+	slices.Sort(tree)
+	want := []string{
+		" > invoke_workflow house",
+		"invoke_agent architect > chat test", "invoke_agent builder > chat test", "invoke_agent builder > chat test",
+		"invoke_workflow house > invoke_agent architect", "invoke_workflow house > invoke_agent builder", "invoke_workflow house > invoke_agent builder",
+	}
+	if !slices.Equal(tree, want) || len(byID) != len(want) || len(runs) != 3 {
+		t.Errorf("the spans are %q of %d runs, want %q", tree, len(runs), want)
 	}
 }
 
