@@ -180,6 +180,46 @@ func TestTheLoopOfWhoLeavesForGoodIsTornDown(t *testing.T) {
 	})
 }
 
+// rows: RON-72, RON-73
+//
+// The window begins anew with each leave: neither that of a leave before a short return,
+// nor that of a leave before there was a loop, ends the loop early.
+func TestTheWindowBeginsWithTheLastLeave(t *testing.T) {
+	inOwners(t, byDefault, func(c connected) {
+		s := c.joined("websocket")
+		path := s.start("lasts")
+		for range 3 {
+			s.leave()
+			time.Sleep(40 * time.Second)
+			s = c.joined("websocket")
+		}
+		s.leave()
+		time.Sleep(59 * time.Second)
+		if got := c.is(path); got != goes {
+			t.Errorf("a second before the end of the last window it is %s", got)
+		}
+		time.Sleep(2 * time.Second)
+		if got := c.is(path); got != cancelled {
+			t.Errorf("a second after it, it is %s", got)
+		}
+	})
+	everywhere := server.OwnerGone{Sockets: event.OwnerGoneTeardown, HTTP: event.OwnerGoneTeardown, Grace: time.Minute}
+	inOwners(t, everywhere, func(c connected) {
+		c.joined("websocket").leave()
+		time.Sleep(30 * time.Second)
+		path := "/v1/runs/" + c.loop(http.StatusAccepted, "lasts", "start", rondoMessage).Data.Run
+		time.Sleep(2 * time.Minute)
+		if got := c.is(path); got != goes {
+			t.Errorf("whose owner has left before its start, it is %s", got)
+		}
+		c.joined("websocket").leave()
+		time.Sleep(61 * time.Second)
+		if got := c.is(path); got != cancelled {
+			t.Errorf("when its owner was there and has gone, it is %s", got)
+		}
+	})
+}
+
 // A client that goes without a word is missed when it answers no ping.
 func TestAClientThatVanishesIsMissed(t *testing.T) {
 	inOwners(t, byDefault, func(c connected) {
