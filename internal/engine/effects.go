@@ -103,7 +103,7 @@ type effect struct {
 
 // The reasons for giving up an effect.
 var (
-	errNoReturn = errors.New("it did not return after it was told to stop")
+	errNoReturn = errors.New("it did not return after it was stopped")
 	errVanished = errors.New("it ended its goroutine without returning")
 )
 

@@ -251,7 +251,7 @@ func stopCause(ctx context.Context) string {
 	if late, ok := errors.AsType[outOfTime](context.Cause(ctx)); ok {
 		return late.Error()
 	}
-	return "the run was told to stop"
+	return "the run was stopped"
 }
 
 // maxPartialText is how many bytes of the text of a failed attempt its event

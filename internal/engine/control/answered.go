@@ -20,8 +20,8 @@ type RunStatus struct {
 	// Expired reports that the time for the decision that a parked run waited for
 	// has passed: it only has to be resumed.
 	Expired bool `json:"expired,omitempty"`
-	// Pausing reports that a running run was told to pause. It parks when its calls
-	// in progress have ended.
+	// Pausing reports whether a running run has received a pause. It parks when its
+	// calls in progress have ended.
 	Pausing bool `json:"pausing,omitempty"`
 	// Undriven reports that a run's process ended without parking it. The run can
 	// be resumed.
@@ -65,7 +65,7 @@ func (d *Controller) RunStatuses(ctx context.Context, rows []journal.Run) ([]Run
 	return all, nil
 }
 
-// RunStatus is [Controller.RunStatuses] of one run.
+// RunStatus is [Controller.RunStatuses] for one run.
 func (d *Controller) RunStatus(ctx context.Context, r journal.Run) (RunStatus, error) {
 	all, err := d.RunStatuses(ctx, []journal.Run{r})
 	if err != nil {
@@ -74,8 +74,8 @@ func (d *Controller) RunStatus(ctx context.Context, r journal.Run) (RunStatus, e
 	return all[0], nil
 }
 
-// pausing reports whether a pause was sent to a run that is driven. No cycle begins
-// after one, and going on voids it.
+// pausing reports whether a pause was sent to a run that is driven. No cycle
+// begins after a pause, and a resume voids it.
 func (l look) pausing(ctx context.Context, r journal.Run) (bool, error) {
 	sent, err := l.inbox(ctx, r.ID)
 	if err != nil {
@@ -102,16 +102,17 @@ func parkedFor(r journal.Run, reason event.ParkReason) bool {
 	return r.State == journal.Parked && r.Detail == string(reason)
 }
 
-// look is one look at how runs stand.
+// look is one reading of the state of runs.
 type look struct {
 	*Controller
 	now time.Time
-	// inboxes is what each run was sent and nobody has taken up, nil where that is
-	// asked of each run by itself.
+	// inboxes holds the commands to each run that are not taken, nil if each run's
+	// inbox is read by itself.
 	inboxes map[string][]journal.Command
 }
 
-// readInboxes reads those of all runs at once, unless one of them is damaged.
+// readInboxes reads the inboxes of all runs at once, unless one of them is
+// damaged.
 func (l *look) readInboxes(ctx context.Context) {
 	sent, err := l.store.Inbox(ctx, "")
 	if err != nil {
@@ -134,20 +135,20 @@ func (l look) inbox(ctx context.Context, run string) ([]journal.Command, error) 
 	return sent, nil
 }
 
-// hold is what holds a run.
+// hold is what a run waits for.
 type hold uint8
 
 const (
-	// free: nothing does.
+	// free: nothing.
 	free hold = iota
-	// expired: nothing does any more, since the time for a decision is over.
+	// expired: nothing any more, because the time for a decision is over.
 	expired
 	waits
 )
 
-// hold is what holds a run that has not ended: something that it, or a run that
-// it started, waits for and has not been told. A run that it started and that
-// cannot be read is left out, as in [Controller.Pending].
+// hold returns what a run that has not ended waits for, in itself or in a run
+// below it. A run below that cannot be read is left out, as in
+// [Controller.Pending].
 func (l look) hold(ctx context.Context, r journal.Run) (hold, error) {
 	s, err := l.standstill(ctx, r)
 	if err != nil || s.undecided {
@@ -186,7 +187,8 @@ func (l look) childsHold(ctx context.Context, id string) (hold, error) {
 	return l.hold(ctx, child)
 }
 
-// told reports whether a run which parked for a message or a limit has got it itself.
+// told reports whether a run that parked for a message or a limit has received
+// it.
 func (l look) told(ctx context.Context, r journal.Run, s standstill) (bool, error) {
 	switch {
 	case s.parked.ParentLimit != "":
@@ -202,25 +204,25 @@ func (l look) told(ctx context.Context, r journal.Run, s standstill) (bool, erro
 	return s.message, nil
 }
 
-// standstill is what a run waits for, and what it was told since it parked.
+// standstill is what a run waits for, and what it has received since it parked.
 type standstill struct {
 	questions
 	parked event.RunParked
 	now    time.Time
-	// undecided says that a question waits for a decision, expired that the time for
-	// one is over.
+	// undecided reports whether a question waits for a decision, and expired whether
+	// the time for one is over.
 	undecided, expired bool
 	message            bool
-	// raised are the limits that were changed, with their newest values.
+	// raised holds the limits that were changed, with their newest values.
 	raised map[string]float64
-	// sentAt is when decisions were sent that nobody has taken up, by their calls.
+	// sentAt holds, by call, when a decision was sent that is not taken.
 	sentAt map[string]time.Time
-	// children are those that have not ended, of a run that did not park at a
-	// limit which is still to be raised.
+	// children are those that have not ended, unless the run parked at a limit that
+	// is still to be raised.
 	children []string
 }
 
-// standstill reads a run backwards, no further than it must.
+// standstill reads a run backwards, as far as necessary.
 func (l look) standstill(ctx context.Context, r journal.Run) (standstill, error) {
 	s := standstill{questions: newQuestions(), now: l.now, raised: map[string]float64{}, sentAt: map[string]time.Time{}}
 	sent, err := l.inbox(ctx, r.ID)
@@ -253,8 +255,8 @@ func (l look) standstill(ctx context.Context, r journal.Run) (standstill, error)
 	return s, nil
 }
 
-// sent adds a command that nobody has taken up. What is sealed may be lost with
-// its reader.
+// sent adds a command that is not taken. A sealed command does not count,
+// because it may be lost with the process that can read it.
 func (s *standstill) sent(c journal.Command) {
 	switch {
 	case c.Sealed != nil:
@@ -298,14 +300,14 @@ func (s *standstill) before(e *event.Event) {
 	}
 }
 
-// raisedFor reports whether a limit of this run was raised as far as a run
-// needs it that parked for that.
+// raisedFor reports whether a limit of this run was raised to the value that a
+// parked run needs.
 func (s *standstill) raisedFor(parked event.RunParked, limit string) bool {
 	value, changed := s.raised[limit]
 	return changed && parked.Enough(value)
 }
 
-// asked adds a question that waits; a message is looked for by itself.
+// asked adds an open question. Questions for a message are handled separately.
 func (s *standstill) asked(q event.Question) {
 	at, sent := s.sentAt[q.ID]
 	if !sent {

@@ -72,12 +72,11 @@ func (d *Controller) decisions(ctx context.Context, c journal.Command) ([]event.
 	return d.engine.Decisions(ctx, run, c.CallID)
 }
 
-// Overtaken returns the error for a decision that was sent at a time and lost
-// to another one: a run's driver takes the first decision and ignores the
-// others. The error is an [*engine.DecidedError]. It is nil if c is not a
-// decision or if there is no other. Equal decisions are told apart by c.ID;
-// decisions made at a terminal, or recorded by an older version, have no
-// number.
+// Overtaken returns the error for a decision that was sent at a time and lost to
+// another one: a run's driver takes the first decision and ignores the others.
+// The error is an [*engine.DecidedError]. It is nil if c is not a decision or if
+// there is no other. Equal decisions differ in c.ID; decisions made at a
+// terminal, or recorded by an older version, have no number.
 func (d *Controller) Overtaken(ctx context.Context, c journal.Command, sent time.Time) error {
 	if c.Kind != journal.Approve && c.Kind != journal.Reject {
 		return nil

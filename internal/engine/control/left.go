@@ -8,9 +8,9 @@ import (
 	"github.com/pawlrun/pawl/journal"
 )
 
-// LeftByServer reports whether a run that nobody drives stands still only because its
-// server stopped or died. It does not for a run that ended, that a person parked, that
-// waits for somebody, or that a command line drove.
+// LeftByServer reports whether a run that no process drives has stopped only
+// because its server stopped or died. It returns false for a run that ended,
+// that a person parked, that waits for a person, or that a command line drove.
 func (d *Controller) LeftByServer(ctx context.Context, r journal.Run) (bool, error) {
 	going := r.State == journal.Running || r.State == journal.Waiting || r.State == journal.Queued
 	interrupted := r.State == journal.Parked && r.Detail == string(event.ParkInterrupted)
@@ -29,7 +29,7 @@ func (d *Controller) LeftByServer(ctx context.Context, r journal.Run) (bool, err
 	return false, nil
 }
 
-// served reads from an event whether a server drove the run then.
+// served reports whether an event says that a server drove the run at that time.
 func served(rec journal.Record) (bool, error) {
 	e, err := event.Decode(rec.Body)
 	if err != nil {

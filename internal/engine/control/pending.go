@@ -17,9 +17,9 @@ import (
 type Pending struct {
 	Run string
 	event.Question
-	// Above are the runs from the root of the tree down to the one whose questions
-	// are listed, and Path the way from there to the one that asks, empty where it
-	// is that one.
+	// Above holds the runs from the root of the tree down to the one whose questions
+	// are listed, and Path the runs from there to the one that asks, empty if it is
+	// that one.
 	Above []string
 	Path  []Step
 }
@@ -161,20 +161,20 @@ func (d *Controller) PendingIn(ctx context.Context, run string) ([]Pending, erro
 	return pending, nil
 }
 
-// questions are what somebody was asked and nobody has decided. Its events are read
-// backwards, and the machine decides by the same, so the simulator holds the two to
-// each other.
+// questions holds the questions of a run that have no decision. It reads the
+// run's events backwards, while the machine folds them forwards; the simulator
+// compares the two.
 type questions struct {
 	open []event.Question
-	// closed are the ids of what was asked before and is void, or answered.
+	// closed holds the ids of earlier questions that are void or answered.
 	closed  map[string]bool
 	answers map[string][]event.Resolution
-	// told says that a message came since.
+	// told reports whether a message has arrived since.
 	told bool
-	// place is that of the calls in their answer.
+	// place holds the position of each call in its answer.
 	place map[string]int
-	// readings are those of the policy under which the run was gone on with: what
-	// was asked under another one is judged again.
+	// readings are the policy editions under which the run was resumed. A question
+	// under another one is judged again.
 	readings []string
 }
 
@@ -182,19 +182,19 @@ func newQuestions() questions {
 	return questions{closed: map[string]bool{}, answers: map[string][]event.Resolution{}}
 }
 
-// reads reports whether events of a type say what waits.
+// reads reports whether events of a type matter for the open questions.
 func (*questions) reads(t event.Type) bool {
 	return t.Asks() || t.Resolves() || slices.Contains([]event.Type{
 		event.TypeModelResponse, event.TypeRunResumed, event.TypePolicyDecision, event.TypeToolStarted, event.TypeToolResult, event.TypeInputReceived,
 	}, t)
 }
 
-// first reports whether nothing that waits was asked before an event of a type.
+// first reports whether no open question can be older than an event of a type.
 func (*questions) first(t event.Type) bool {
 	return t == event.TypeCycleStart || t == event.TypeRunForked || t == event.TypeRunTerminatedBy
 }
 
-// before takes in what happened before.
+// before adds the event before those that were added.
 func (q *questions) before(e *event.Event) {
 	switch d := e.Data.(type) {
 	case event.ModelResponse:
@@ -221,8 +221,8 @@ func (q *questions) before(e *event.Event) {
 	}
 }
 
-// voids reports whether the run was gone on with under another reading of the
-// policy since it asked.
+// voids reports whether the run was resumed under another policy edition since
+// it asked.
 func (q *questions) voids(asked event.Question) bool {
 	by, _, judged := strings.Cut(asked.Policy, "/")
 	return judged && slices.ContainsFunc(q.readings, func(reading string) bool { return reading != "" && reading != by })

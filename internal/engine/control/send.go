@@ -51,9 +51,9 @@ type Delivery struct {
 // within 100 ms.
 const takeUp = 2 * time.Second
 
-// Send sends a command to a run, in the name of c.Principal, and waits a moment for
-// the run's driver to receive it. The error is an [*access.DeniedError] for who may
-// not tell a run anything. It wraps [journal.ErrEnded] for a run
+// Send sends a command to a run, in the name of c.Principal, and waits a moment
+// for the run's driver to receive it. The error is an [*access.DeniedError] if
+// the principal may not command the run. It wraps [journal.ErrEnded] for a run
 // that has ended, [engine.ErrNotPending] for a decision that no call waits for,
 // also if another decision came first, and [holder.ErrUnread] if the run's
 // driver changed before it could read a sealed command. It is an
@@ -95,7 +95,7 @@ func (d *Controller) Send(ctx context.Context, r journal.Run, c journal.Command)
 	}
 	now, err := d.store.Run(ctx, r.ID)
 	if err == nil && receipt.Sealed && taken && now.Owner != "" && now.Owner != r.Owner {
-		return Delivery{}, holder.ErrUnread // whoever drives the run now took it out unread
+		return Delivery{}, holder.ErrUnread // the new driver has dropped the command unread
 	}
 	if err == nil && taken && now.State == journal.Ended {
 		if taken, err := d.engine.HasTaken(ctx, c, r.Seq); err != nil || !taken {
@@ -112,8 +112,9 @@ func (d *Controller) Send(ctx context.Context, r journal.Run, c journal.Command)
 	return delivery, err
 }
 
-// refused is an [*engine.RaiseError] for a raise that whoever answered for the run
-// passed over, and nil for any other command. seq is the run's last event before.
+// refused returns the [*engine.RaiseError] for a raise without effect, and nil
+// for any other command. seq is the number of the run's last event before the
+// command.
 func (d *Controller) refused(ctx context.Context, c journal.Command, seq int64) error {
 	if c.Kind != journal.Raise {
 		return nil
@@ -128,7 +129,7 @@ func (d *Controller) refused(ctx context.Context, c journal.Command, seq int64) 
 	if p := m.State().Parked; p != nil && p.Limit == c.Setting && !p.Enough(c.Value) {
 		return &engine.RaiseError{Run: c.Run, Setting: c.Setting, AtLeast: p.AtLeast}
 	}
-	return nil // it went on, or ended, meanwhile
+	return nil // the run continued or ended meanwhile
 }
 
 // addressee is the row of the run that takes a command: a decision goes to the run
@@ -142,10 +143,10 @@ func (d *Controller) addressee(ctx context.Context, r journal.Run, c journal.Com
 	return d.store.Run(ctx, to)
 }
 
-// knows are the secrets that a run's file names, with the values that can be had
-// here. Those of a run without a file only its program knows. A file that cannot
-// be read, such as another version's, says nothing: then the names in the run's
-// journal decide what it may be told.
+// knows returns the secrets that a run's file names, with the values that are
+// available here. Only its program knows those of a run without a file. If the
+// file cannot be read, for example because another version wrote it, the names
+// in the run's journal decide what can be sent.
 func (d *Controller) knows(ctx context.Context, run string) (engine.Knowledge, error) {
 	started, err := d.started(ctx, run)
 	if err != nil || started.Spec == "" {
@@ -158,7 +159,7 @@ func (d *Controller) knows(ctx context.Context, run string) (engine.Knowledge, e
 	return engine.Knowledge{Secrets: secrets, Names: append(append([]string{}, secrets.Names()...), missing...)}, nil
 }
 
-// started is the run's first event.
+// started returns the run's first event.
 func (d *Controller) started(ctx context.Context, run string) (event.RunStarted, error) {
 	return drive.At[event.RunStarted](ctx, d.store, run, 0)
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/pawlrun/pawl/tool"
 )
 
-// CheckAnswer holds an answer against the run's schema. What it finds is
+// CheckAnswer validates an answer against the run's schema. The result is
 // journalled, so that no later version of the validator changes a run.
 func CheckAnswer(a machine.CheckAnswer) event.AnswerChecked {
 	checked := event.AnswerChecked{Cycle: a.Cycle}
@@ -23,6 +23,6 @@ func CheckAnswer(a machine.CheckAnswer) event.AnswerChecked {
 	return checked
 }
 
-// ErrRecorded goes with a result of a tool that was recorded, as far as the driver: the
-// result says itself what came in, and the labels of its tool add nothing.
+// ErrRecorded marks a recorded result of a tool. The result contains its own
+// labels, so the labels of its tool add nothing.
 var ErrRecorded = errors.New("drive: the result of a record")

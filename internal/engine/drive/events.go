@@ -41,7 +41,7 @@ func AsStored(ctx context.Context, store journal.Store, run string, types ...eve
 	}
 }
 
-// At is what the event of a run says that follows a number.
+// At returns the payload of the event after a number.
 func At[T event.Data](ctx context.Context, store journal.Store, run string, after int64) (said T, err error) {
 	records, err := store.Records(ctx, run, after, 1)
 	if err == nil && len(records) == 0 {
@@ -67,17 +67,16 @@ type Read struct {
 	Event  *event.Event
 }
 
-// DecodeError is about an event that was read and is none that this version knows how
-// to read.
+// DecodeError is returned for an event that this version cannot read.
 type DecodeError struct{ Err error }
 
 func (e *DecodeError) Error() string { return e.Err.Error() }
 func (e *DecodeError) Unwrap() error { return e.Err }
 
-// Events reads a run's events in their order up to a number, 0 for all of them, with
-// the texts that are stored once for several of them. What comes only behind that
-// number is known from the child that said it; an event of which nobody knows is read
-// without its text, see [event.LeftOut].
+// Events reads a run's events in order up to a number, 0 for all of them, with
+// the texts that are stored once for several of them. A text in an event behind
+// that number is read from the child that produced it. If that fails, the event
+// is read without its text, see [event.LeftOut].
 func Events(ctx context.Context, store journal.Store, run string, upTo int64) iter.Seq2[Read, error] {
 	const page = 1000
 	return func(yield func(Read, error) bool) {
@@ -131,7 +130,7 @@ func Events(ctx context.Context, store journal.Store, run string, upTo int64) it
 	}
 }
 
-// saidBy is what a run that has ended came to.
+// saidBy returns the final text of a run that has ended.
 func saidBy(ctx context.Context, store journal.Store, run string) (text string, known bool) {
 	row, err := store.Run(ctx, run)
 	if err != nil {

@@ -80,7 +80,8 @@ func (p *prompt) changed(before *prompt) string {
 	return ""
 }
 
-// since is what the journal is told of p, given the previous request's.
+// since returns what the journal stores of p, given the previous request's
+// prompt.
 func (p *prompt) since(before *prompt) *event.PromptSums {
 	s := &event.PromptSums{Kept: p.kept(before), Messages: p.total}
 	if p.fixed != before.fixed {
@@ -91,7 +92,8 @@ func (p *prompt) since(before *prompt) *event.PromptSums {
 	return s
 }
 
-// follow is the prompt that the journal tells of, after before.
+// follow returns the prompt from what the journal stores and the prompt before
+// it.
 func follow(before prompt, s *event.PromptSums) prompt {
 	p := prompt{fixed: before.fixed, total: s.Messages}
 	if f := splitSums(s.Fixed); len(f) == 3 {

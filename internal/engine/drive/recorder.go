@@ -8,8 +8,9 @@ import (
 	"github.com/pawlrun/pawl/tool/result"
 )
 
-// Recorder gives what a run brings the form in which its journal keeps it. A driver
-// has one for each run. It is safe for concurrent use once it is equipped.
+// Recorder converts results to the form in which a run's journal keeps them. A
+// driver has one for each run. It is safe for concurrent use once it is
+// equipped.
 type Recorder struct {
 	Secrets Secrets
 	Blobs   *Blobs
@@ -25,7 +26,7 @@ func NewRecorder(store journal.Store) *Recorder {
 	return r
 }
 
-// Equip says which tools the run has, and what is to be taken out of what it
+// Equip sets the run's tools, and the secrets to remove from what the run
 // journals.
 func (r *Recorder) Equip(tools *tool.Set, secrets ...*secret.Redactor) {
 	r.Secrets = secrets

@@ -9,11 +9,11 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// Secrets are taken out of all that a run journals: those of the run, then those of
-// the process. A nil one knows none.
+// Secrets are removed from everything that a run journals: those of the run,
+// then those of the process. A nil element has none.
 type Secrets []*secret.Redactor
 
-// JSON takes secrets out of a document, and reports whether there were any.
+// JSON removes the secrets from a document, and reports whether there were any.
 func (s Secrets) JSON(doc []byte) (clean []byte, found bool) {
 	for _, r := range s {
 		var here bool
@@ -23,7 +23,8 @@ func (s Secrets) JSON(doc []byte) (clean []byte, found bool) {
 	return doc, found
 }
 
-// Text takes secrets out of a text before it is cut or kept apart from its event.
+// Text removes the secrets from a text before it is cut or stored beside its
+// event.
 func (s Secrets) Text(text string) string {
 	for _, r := range s {
 		text = r.RedactString(text)
@@ -31,7 +32,7 @@ func (s Secrets) Text(text string) string {
 	return text
 }
 
-// Media takes secrets out of an attachment.
+// Media removes the secrets from an attachment.
 func (s Secrets) Media(m llm.Media) llm.Media {
 	for _, r := range s {
 		m.Data, _ = r.Redact(m.Data)
@@ -39,14 +40,14 @@ func (s Secrets) Media(m llm.Media) llm.Media {
 	return m
 }
 
-// none reports whether there is nothing to be taken out.
+// none reports whether there are no secrets.
 func (s Secrets) none() bool {
 	return !slices.ContainsFunc(s, func(r *secret.Redactor) bool { return r != nil })
 }
 
-// calls takes secrets out of the arguments of calls, so that they are
-// judged as they will run, and reports whether there were any. The stored form of an
-// answer leaves them to the tool_call of each.
+// calls removes the secrets from the arguments of calls, so that they are judged
+// as they will run, and reports whether there were any. The stored form of an
+// answer has no arguments; each tool_call has its own.
 func (s Secrets) calls(parts event.Answer) (redacted event.Answer, found bool) {
 	for i, p := range parts {
 		call, ok := p.(llm.ToolCall)
@@ -63,8 +64,8 @@ func (s Secrets) calls(parts event.Answer) (redacted event.Answer, found bool) {
 	return parts, found
 }
 
-// RedactCommand takes secrets out of what somebody sends to a run: its text,
-// its arguments and its files. The sender's own command stays as it is.
+// RedactCommand removes the secrets from a command to a run: from its text, its
+// arguments and its files. It does not change the caller's command.
 func RedactCommand(c journal.Command, secrets *secret.Redactor) journal.Command {
 	c.Text = secrets.RedactString(c.Text)
 	c.Args, _ = secrets.RedactJSON(c.Args)

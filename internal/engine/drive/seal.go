@@ -42,7 +42,7 @@ func (r *Recorder) seal(b []byte, e *event.Event) ([]byte, error) {
 		return nil, err
 	}
 	if NestedDeeper(body, maxNesting) {
-		return nil, fmt.Errorf("%s is nested deeper than %d levels, so nobody could read the journal that holds it", e.Type(), maxNesting)
+		return nil, fmt.Errorf("%s is nested deeper than %d levels, so its journal could not be read", e.Type(), maxNesting)
 	}
 	if err := asStored(e, body); err != nil {
 		return nil, err
@@ -67,7 +67,7 @@ func (r *Recorder) redact(e *event.Event, body []byte) ([]byte, error) {
 	}
 	clean, err := event.Decode(body)
 	if err != nil {
-		return nil, fmt.Errorf("%s holds a secret that cannot be taken out of it: %w", e.Type(), err)
+		return nil, fmt.Errorf("%s holds a secret that cannot be removed from it: %w", e.Type(), err)
 	}
 	if clean.Data, err = reattach(clean.Data, e.Data); err != nil {
 		return nil, fmt.Errorf("take a secret out of %s: %w", e.Type(), err)

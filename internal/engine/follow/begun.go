@@ -7,8 +7,9 @@ import (
 	"github.com/pawlrun/pawl/event"
 )
 
-// Begun gives a channel that receives when a run has begun which no other started, or
-// may have, also where several have. It begins behind pos, and ends with stop.
+// Begun returns a channel that receives after a root run has begun, or may have;
+// one value may stand for several runs. It starts behind pos, and ends with
+// stop.
 func (f *Follower) Begun(ctx context.Context) (begun <-chan struct{}, pos int64, stop func(), err error) {
 	if pos, err = f.listen(ctx); err != nil {
 		return nil, 0, nil, fmt.Errorf("follow: the runs that begin: %w", err)
@@ -25,7 +26,7 @@ func (f *Follower) Begun(ctx context.Context) (begun <-chan struct{}, pos int64,
 	}, nil
 }
 
-// begun tells of an event that begins a run of a tree, if it does.
+// begun notifies the channels of Begun of an event that begins a root run.
 func (f *Follower) begun(kind event.Type, run, root string) {
 	if kind == event.TypeRunStarted && run == root {
 		f.tellBegun()
@@ -36,7 +37,7 @@ func (f *Follower) tellBegun() {
 	for told := range f.begins {
 		select {
 		case told <- struct{}{}:
-		default: // it has not looked since it was told last
+		default: // a notification is pending already
 		}
 	}
 }

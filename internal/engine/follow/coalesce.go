@@ -1,7 +1,7 @@
 package follow
 
-// Coalesce joins live events of which each goes on where the one before it ended, so
-// that what comes at once is told at once. It changes the events that it is given.
+// Coalesce joins live events of which each continues the one before it, so that
+// a reader gets them as one. It changes the given events.
 func Coalesce(events []Event) []Event {
 	out := events[:0]
 	for i := range events {
@@ -13,7 +13,7 @@ func Coalesce(events []Event) []Event {
 	return out
 }
 
-// joined adds a live event to the one before it, where it goes on with that.
+// joined appends a live event to the one before it, if it continues that.
 func joined(before, e *Event) bool {
 	if before.Run != e.Run || before.Seq > 0 || !continues(before.Data, e.Data) {
 		return false

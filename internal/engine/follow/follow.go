@@ -1,11 +1,12 @@
-// Package follow hands out the events of runs as they come, to any number of
-// readers, whoever drives the runs.
+// Package follow publishes the events of runs as they come, to any number of
+// readers, whichever process drives the runs.
 //
-// One reader per process follows the end of the journal ([Follower]) and hands each
-// event to the subscriptions of its tree. What this process commits it is given by
-// the drivers; what others commit it reads. Live events come from the runs that are
-// driven here ([Source]). A subscription that lags behind reads from the journal, at
-// its own pace, so nobody waits for a reader.
+// One reader per process follows the end of the journal ([Follower]) and passes
+// each event to the subscriptions of its tree. It gets the events that this
+// process commits from the drivers, and reads those of other processes. Live
+// events come from the runs that are driven here ([Source]). A subscription that
+// lags behind reads from the journal, at its own pace, so no driver waits for a
+// reader.
 package follow
 
 import (
@@ -29,39 +30,40 @@ const (
 	retry = time.Second
 	// page is how many events are read from the journal at once.
 	page = 500
-	// pageBytes is how many bytes of durable events a reader is given at once, where
-	// that is not one alone: a reader that stands still holds no more.
+	// pageBytes is how many bytes of durable events a reader gets at once, or else
+	// one event. A slow reader holds no more.
 	pageBytes = 256 << 10
 	// readAtOnce is how many subscriptions read the journal at once.
 	readAtOnce = 8
-	// earlyLimit bounds the batches that wait for those before them. What has no
-	// room is read from the journal.
+	// earlyLimit bounds the batches that wait for earlier ones. A batch without room
+	// is read from the journal.
 	earlyLimit = 4096
 )
 
-// unknown is the place of a follower to which nobody listens.
+// unknown is the position of a follower without subscriptions.
 const unknown = -1
 
-// Follower follows the end of a journal for all who listen to its runs in this
-// process. It is safe for concurrent use.
+// Follower follows the end of a journal for all subscriptions in this process.
+// It is safe for concurrent use.
 type Follower struct {
 	store journal.Store
-	// shelf is for what readers read from the journal at the same time.
+	// shelf is for events that several readers read from the journal at the same
+	// time.
 	shelf shelf
-	// reading are those who read the journal for a subscription now. A page with what
-	// it is decoded to has megabytes, so there are few at once.
+	// reading bounds the subscriptions that read the journal at the same time. A
+	// page takes megabytes when it is decoded.
 	reading chan struct{}
 	// listening counts the subscriptions.
 	listening atomic.Int32
 
 	mu sync.Mutex
-	// topics are the trees that somebody listens to or drives, by their roots.
+	// topics holds the trees that are subscribed to or driven, by root.
 	topics map[string]*topic
-	// pos is that of the last event that was handed out, and early are batches
-	// that drivers committed beyond a pos which is still missing, by their first.
+	// pos is that of the last published event. early holds batches that drivers
+	// committed behind a missing pos, by their first pos.
 	pos   int64
 	early map[int64]batch
-	// begins are those who are told of runs that begin.
+	// begins are the channels of Begun.
 	begins map[chan<- struct{}]bool
 	stop   context.CancelFunc
 }
@@ -74,20 +76,18 @@ type batch struct {
 	at    func(i int) Event
 }
 
-// Event is an event as it is handed out. One without a Seq is live: it is in no
-// journal.
+// Event is a published event. A live event has no Seq and is in no journal.
 type Event struct {
 	event.Event
 	// after is the number of the durable event that a live one follows, and behind
-	// the pos of that. mid says that it is not the first of its attempt.
+	// its pos. mid reports whether it is not the first of its attempt.
 	after, behind int64
 	mid           bool
 	// nth counts the live events of a tree.
 	nth int64
-	// size is how many bytes a durable one has as it is stored.
+	// size is the stored size of a durable event in bytes.
 	size int
-	// encoded is shared by all who were handed the event; nil where it was read for
-	// one.
+	// encoded is shared by all readers of the event; nil if only one reader has it.
 	encoded *encoded
 }
 
@@ -106,7 +106,8 @@ func (e *Event) JSON() ([]byte, error) {
 	return e.encoded.text, e.encoded.err
 }
 
-// New returns a follower of a journal. It reads nothing before somebody subscribes.
+// New returns a follower of a journal. It reads nothing before the first
+// subscription.
 func New(store journal.Store) *Follower {
 	return &Follower{store: store, reading: make(chan struct{}, readAtOnce), topics: map[string]*topic{}, pos: unknown, early: map[int64]batch{}, begins: map[chan<- struct{}]bool{}}
 }
@@ -123,8 +124,8 @@ func (f *Follower) join(ctx context.Context, s *Subscription, root string) error
 	return nil
 }
 
-// listen counts one more who listens, and begins to follow the journal for the first of
-// all. It returns the pos up to which all was handed out.
+// listen counts a subscription, and starts to follow the journal for the first
+// one. It returns the pos up to which all events are published.
 func (f *Follower) listen(ctx context.Context) (pos int64, err error) {
 	f.listening.Add(1)
 	f.mu.Lock()
@@ -153,7 +154,7 @@ func (f *Follower) begin(pos int64) {
 	go f.follow(ctx)
 }
 
-// leave takes a subscription away; nothing is read once there is none.
+// leave removes a subscription; nothing is read when there is none.
 func (f *Follower) leave() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -168,7 +169,7 @@ func (f *Follower) leave() {
 	}
 }
 
-// take returns the topic of a tree for one more who needs it.
+// take returns the topic of a tree, and counts its user.
 func (f *Follower) take(root string) *topic {
 	t := f.topics[root]
 	if t == nil {
@@ -275,7 +276,8 @@ func (f *Follower) read(ctx context.Context) (more bool, err error) {
 	f.mu.Unlock()
 	for i := range records {
 		if events[i].Data == nil && wanted[records[i].Root] {
-			// A topic whose event cannot be decoded has its readers look themselves.
+			// The readers of a topic with an undecodable event read the journal
+			// themselves.
 			if e, err := decode(&records[i]); err == nil {
 				events[i] = e
 			}
@@ -294,7 +296,8 @@ func decode(r *journal.Record) (Event, error) {
 	return Event{Event: *e, size: len(r.Body)}, nil
 }
 
-// hand hands out what was read, but what drivers have published meanwhile.
+// hand publishes the events that were read, except those that drivers have
+// published meanwhile.
 func (f *Follower) hand(records []journal.Record, events []Event) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -319,8 +322,8 @@ func (f *Follower) hand(records []journal.Record, events []Event) {
 	f.reach(f.pos)
 }
 
-// reach notes that everything up to a pos was handed out or is not wanted, and hands
-// out what waited for that.
+// reach notes that everything up to a pos is published or not wanted, and
+// publishes what waited for that.
 func (f *Follower) reach(pos int64) {
 	f.pos = pos
 	for first := range f.early {
@@ -338,7 +341,7 @@ func (f *Follower) reach(pos int64) {
 	}
 }
 
-// publish hands out a batch that follows on what was handed out.
+// publish publishes a batch that directly follows the last one.
 func (f *Follower) publish(b batch) {
 	f.pos = b.first + int64(b.count) - 1
 	e := b.at(0)
@@ -349,8 +352,8 @@ func (f *Follower) publish(b batch) {
 	}
 }
 
-// tear has all subscriptions read the journal for themselves, and so see why it
-// cannot be read.
+// tear makes all subscriptions read the journal themselves, so that they get its
+// error.
 func (f *Follower) tear() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -360,5 +363,5 @@ func (f *Follower) tear() {
 	f.tellBegun()
 }
 
-// errClosed is returned to who reads from a subscription that was closed.
+// errClosed is returned by a closed subscription.
 var errClosed = errors.New("follow: the subscription is closed")

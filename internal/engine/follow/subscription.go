@@ -10,14 +10,14 @@ import (
 	"github.com/pawlrun/pawl/journal"
 )
 
-// Query says what a subscription is of.
+// Query selects the events of a subscription.
 type Query struct {
-	// Run is the run, and Tree says that those below it are followed as well.
+	// Run is the run. Tree also selects the runs below it.
 	Run  string
 	Tree bool
 	// After is the pos behind which the events begin, 0 for all.
 	After int64
-	// Deltas asks for live events too, of runs that this process drives.
+	// Deltas also selects live events, of runs that this process drives.
 	Deltas bool
 }
 
@@ -30,24 +30,24 @@ type Subscription struct {
 	row      journal.Run
 	topic    *topic
 	wake     chan struct{}
-	// below are the run and all below it, nil where that is the whole tree.
+	// below holds the run and all runs below it, nil for the whole tree.
 	below map[string]bool
-	// seq is the number of the run's last event, and pos the place of the last of
-	// any, that was read.
+	// seq is the number of the run's last event, and pos the position of the last
+	// event of any run.
 	seq, pos int64
-	// behind says that it reads the journal, and lost that live events may be
-	// missing.
+	// behind reports whether it reads the journal, and lost whether live events may
+	// be missing.
 	behind, lost bool
 	told         map[string]*told
 	out          []Event
 	closed       bool
 
-	// more says that there is more to read at once, and most is how many events are
-	// read from the journal at once.
+	// more reports whether more events are available at once. most is how many
+	// events to read from the journal at once.
 	more bool
 	most int
 
-	// soFar is what the answers under way say up to the place of the subscription.
+	// soFar holds the answers under way up to the position of the subscription.
 	soFar []Event
 
 	// The rest is the topic's. next is the number of the event to read next.
@@ -59,7 +59,7 @@ type Subscription struct {
 // away is the place of a subscription that needs nothing kept: it reads the journal.
 const away = math.MaxInt64
 
-// Subscribe begins to listen. The context is for the beginning alone.
+// Subscribe starts a subscription. The context is only for the start.
 func (f *Follower) Subscribe(ctx context.Context, q Query) (*Subscription, error) {
 	s, err := f.subscribe(ctx, q)
 	if err != nil {
@@ -74,7 +74,7 @@ func (f *Follower) subscribe(ctx context.Context, q Query) (*Subscription, error
 		return nil, err
 	}
 	row = row.Placed()
-	row.Outcome = nil // it may be large, and is told by the run's last event
+	row.Outcome = nil // it may be large, and the run's last event contains it
 	s := &Subscription{
 		follower: f, query: q, row: row, wake: make(chan struct{}, 1), pos: q.After, behind: true, next: away, most: page, told: map[string]*told{},
 	}
@@ -117,13 +117,14 @@ func (s *Subscription) Close() {
 	s.follower.leave()
 }
 
-// Wake receives once there may be more than Poll gave.
+// Wake receives once there may be more events than Poll returned.
 func (s *Subscription) Wake() <-chan struct{} { return s.wake }
 
 // More reports whether there is more to read at once.
 func (s *Subscription) More() bool { return s.behind || s.more }
 
-// CatchUp has the journal read, also for what nobody has told of yet.
+// CatchUp makes the next Poll read the journal, for events that were not
+// published.
 func (s *Subscription) CatchUp() { s.behind, s.lost = true, true }
 
 // Poll returns the events that are there, a page of them at most, and none where
@@ -270,13 +271,14 @@ func (s *Subscription) rouse() {
 	}
 }
 
-// told is what a subscription gave of one run.
+// told is what a subscription has returned of one run.
 type told struct {
 	// last is the seq of the last durable event.
 	last int64
-	// spoken is the attempt of which something was given since then, 0 for none, and
-	// said the last of that. torn says that something of it is missing, so that the
-	// rest would only mislead. nth is the number of the last live event that was given.
+	// spoken is the attempt of which something was returned since then, 0 for none,
+	// and said the last delta. torn reports whether a part is missing, so that the
+	// rest would only mislead. nth is the number of the last live event that was
+	// returned.
 	spoken int
 	said   Event
 	torn   bool

@@ -7,22 +7,23 @@ import (
 )
 
 const (
-	// ringLimit is how many events a topic keeps for those who lag behind, and
-	// bytesLimit how many bytes the durable ones among them may have. Who lags
-	// further reads from the journal, and loses live events.
+	// ringLimit is how many events a topic keeps for slow readers, and bytesLimit
+	// how many bytes the durable ones among them may have. A slower reader reads
+	// from the journal, and loses live events.
 	ringLimit  = 32_768
 	bytesLimit = 8 << 20
-	// ringStart is how many events are kept before anybody looks what all have read.
+	// ringStart is how many events are kept before the readers' positions are
+	// checked.
 	ringStart = 64
-	// Live events are told of in small groups: a reader that was woken for each of
-	// them would cost more than they do. Nobody sees the wait.
+	// Readers are woken for live events in small groups, because a wake-up costs
+	// more than an event. People do not see the delay.
 	flushAfter = time.Millisecond
 	flushCount = 64
 )
 
-// topic is a tree of runs that somebody listens to or drives: a buffer from which
-// each subscription reads at its own pace. It holds no more than the slowest of them
-// needs, within limits.
+// topic is a tree of runs that is subscribed to or driven: a buffer from which
+// each subscription reads at its own pace. Within limits, it holds no more than
+// the slowest of them needs.
 type topic struct {
 	root string
 	// users counts subscriptions and sources; it is the follower's.
@@ -30,8 +31,8 @@ type topic struct {
 
 	mu   sync.Mutex
 	subs []*Subscription
-	// liveSubs counts the subscriptions that want live events, and lives are how many of
-	// those there were.
+	// liveSubs counts the subscriptions that want live events, and lives the live
+	// events so far.
 	liveSubs int
 	lives    int64
 	// sources are the runs that this process drives.
@@ -40,25 +41,25 @@ type topic struct {
 	first   int64 // number of buf[0]
 	bytes   int   // of the durable events in buf
 	limit   int
-	// pos is that of the last event that was handed out here, and held are live
+	// pos is that of the last event that was published here, and held are live
 	// events that wait for the durable one which they follow.
 	pos  int64
 	held []Event
-	// waiting counts the live events that nobody was told of yet.
+	// waiting counts the live events without a wake-up.
 	waiting int
 	timer   *time.Timer
 }
 
 func (t *topic) end() int64 { return t.first + int64(len(t.buf)) }
 
-// subscribed reports whether anybody reads.
+// subscribed reports whether there are readers.
 func (t *topic) subscribed() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return len(t.subs) > 0
 }
 
-// subscribe adds a reader. pos is what was handed out before, of all trees.
+// subscribe adds a reader. pos is the last published one of all trees.
 func (t *topic) subscribe(s *Subscription, pos int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -101,8 +102,8 @@ func (t *topic) forget(s *Source) {
 	s.said = soFar{}
 }
 
-// hand adds durable events up to a pos. One that is empty could not be decoded, or
-// nobody wanted it when it was read: whoever reads now finds it in the journal.
+// hand adds durable events up to a pos. An empty event could not be decoded, or
+// was not wanted when it was read; a reader finds it in the journal.
 func (t *topic) hand(pos int64, count int, at func(i int) Event) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -132,8 +133,8 @@ func (t *topic) release(pos int64) {
 	t.held = slices.Delete(t.held, 0, n)
 }
 
-// say adds a live event. One that follows a durable event which was not handed out
-// yet waits for that.
+// say adds a live event. If the durable event that it follows is not published
+// yet, it waits.
 func (t *topic) say(from *Source, e Event) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -168,7 +169,7 @@ func (t *topic) startTimer() {
 	t.timer.Reset(flushAfter)
 }
 
-// flush wakes those who wait for more.
+// flush wakes the readers that wait.
 func (t *topic) flush() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -185,7 +186,7 @@ func (t *topic) rouse() {
 	}
 }
 
-// tear has everybody read the journal.
+// tear makes all readers read the journal.
 func (t *topic) tear() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -193,7 +194,7 @@ func (t *topic) tear() {
 	t.rouse()
 }
 
-// lose leaves a gap, which those who read find.
+// lose leaves a gap, which readers detect.
 func (t *topic) lose() {
 	clear(t.buf)
 	t.first, t.buf, t.bytes = t.end()+1, t.buf[:0], 0
@@ -208,8 +209,9 @@ func (t *topic) add(e Event) {
 	t.bytes += e.size
 }
 
-// trim forgets what everybody has read. Where that is too little more is kept, up to
-// the limits, at which the older half goes: who needs it finds a gap.
+// trim drops the events that all readers have read. If that is not enough, it
+// keeps more, up to the limits, and then drops the older half; a reader that
+// needs it detects a gap.
 func (t *topic) trim() {
 	low := t.end()
 	for _, s := range t.subs {
@@ -250,20 +252,22 @@ func (t *topic) read(s *Subscription) (gap bool) {
 	return false
 }
 
-// rest notes whether a subscription has read everything, and is to be woken for more.
+// rest notes whether a subscription has read everything, so that it must be
+// woken for more.
 func (t *topic) rest(s *Subscription) {
 	s.more = s.next < t.end()
 	s.asleep = !s.more
 }
 
-// settle is rest for one that has read the journal to its end.
+// settle is rest for a subscription that has read the journal to its end.
 func (t *topic) settle(s *Subscription) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.rest(s)
 }
 
-// place sets from where a subscription reads, and what was said so far before that.
+// place sets where a subscription begins to read, and what the answers under way
+// contain so far.
 func (t *topic) place(s *Subscription, live bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -11,10 +11,10 @@ import (
 	"github.com/pawlrun/pawl/internal/machine"
 )
 
-// Decisions answers in the place of people ([Env.Ask]): of a call what
-// was decided about the same call in a run, the first time the first decision.
-// What nobody decided there is approved, because a replay has no effects. It is
-// meant for [Env.AskInTurn].
+// Decisions answers questions instead of people ([Env.Ask]): with the decision
+// about the same call in a run, the first time with the first decision. A call
+// without a decision there is approved, because a replay has no effects. It
+// requires [Env.AskInTurn].
 func Decisions(ctx context.Context, past drive.Past, run string) (func(context.Context, event.Question) (event.Resolution, error), error) {
 	var asked []*event.Resolution // in the order of the questions
 	err := past.Refold(ctx, run, func(_ machine.Machine, ev *event.Event) error {

@@ -1,5 +1,6 @@
-// Package replay runs the loop of a run again with what its models, its tools and people
-// gave, and without any effect: to hold it against the journal, or under other settings.
+// Package replay runs the loop of a run again with the recorded answers of its
+// models, its tools and people, and without any effect, to compare it with the
+// journal or to try other settings.
 package replay
 
 import (
@@ -20,7 +21,7 @@ import (
 // one that counts.
 const maxDivergences = 20
 
-// Divergence is a place where a run's loop would act otherwise today.
+// Divergence is a place where a run's loop would act differently today.
 type Divergence struct {
 	Seq  int64      `json:"seq"`
 	Type event.Type `json:"type"`
@@ -52,9 +53,9 @@ type Replayed struct {
 	Divergences []Divergence `json:"divergences"`
 }
 
-// Run runs a run's loop again with what its models, its tools and people
-// gave, and without any effect. Every decision of the machine, and every
-// request as the wire that open finds would send it, is held against the
+// Run runs a run's loop again with the recorded answers of its models, its tools
+// and people, and without any effect. It compares every decision of the machine,
+// and every request as the wire that open returns would send it, with the
 // journal. open may fail for a model, whose requests are then not compared.
 func Run(ctx context.Context, past drive.Past, run string, open func(target string) (llm.Model, string, error)) (Replayed, error) {
 	r := replayer{open: open, memo: new(llm.Memo), found: Replayed{Run: run, Divergences: []Divergence{}}}
