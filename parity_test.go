@@ -122,6 +122,9 @@ func limits() []same {
 	for _, key := range keysOf(reflect.TypeFor[spec.CommandTool](), "yaml", "tools.commands[].") {
 		all = append(all, same{key, "Tools", "", "", nil})
 	}
+	for _, key := range keysOf(reflect.TypeFor[spec.MCPServer](), "yaml", "tools.mcp[].") {
+		all = append(all, same{key, "Tools", "", "", nil})
+	}
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[pawl.Limits]()) {
 		setting, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		key, file := "budgets."+setting, "budgets: {"+setting+": 9}"

@@ -25,6 +25,7 @@ type checked struct {
 func (a *app) checkCommand() *cobra.Command {
 	var asJSON bool
 	var explain, call, workspace, graph string
+	var connect bool
 	c := &cobra.Command{
 		Use:   "check FILE...",
 		Short: "Validate agent and workflow files without calling a model",
@@ -36,11 +37,14 @@ func (a *app) checkCommand() *cobra.Command {
 			"sandbox it would run on this machine. The call is not run. CALL is a tool and its arguments in\n" +
 			"JSON; if the tool needs only one text, such as a command, a path or a URL, the text is enough.\n\n" +
 			"With --call it runs one call of a program of tools.commands, in the sandbox that a run would have,\n" +
-			"and prints its result. The exit code is 0 when the call succeeded, else 1.",
+			"and prints its result. The exit code is 0 when the call succeeded, else 1.\n\n" +
+			"With --connect it starts the MCP servers of a file as a run would, and prints each tool with its\n" +
+			"effect, risk, labels, the hints of the server and about how many tokens it takes in each request.",
 		Example: "  pawl check agent.yaml\n  pawl check agents/*.yaml --json\n  pawl check workflow.yaml --graph\n" +
 			"  pawl check agent.yaml --explain 'shell.exec rm -rf build'\n" +
 			"  pawl check agent.yaml --explain 'fs.write {\"path\": \".git/config\", \"content\": \"x\"}' --workspace project\n" +
-			"  pawl check agent.yaml --call 'ticket.lookup {\"id\": 1}'",
+			"  pawl check agent.yaml --call 'ticket.lookup {\"id\": 1}'\n" +
+			"  pawl check agent.yaml --connect",
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			host, _, err := a.host(c.Context())
@@ -53,6 +57,8 @@ func (a *app) checkCommand() *cobra.Command {
 				return a.explain(args, explain, o, asJSON)
 			case call != "":
 				return a.callProgram(c.Context(), args, call, o, asJSON)
+			case connect:
+				return a.connectServers(c.Context(), args, o, asJSON)
 			case graph != "":
 				return a.draw(args, graph, o)
 			}
@@ -66,6 +72,7 @@ func (a *app) checkCommand() *cobra.Command {
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	c.Flags().StringVar(&explain, "explain", "", "print what the policy would do with `CALL`, a tool and its arguments")
 	c.Flags().StringVar(&call, "call", "", "run `CALL`, a program of tools.commands and its arguments, outside a run")
+	c.Flags().BoolVar(&connect, "connect", false, "start the MCP servers of a file and print their tools")
 	c.Flags().StringVar(&graph, "graph", "", "draw a workflow: tree, or mermaid for a Mermaid flowchart")
 	c.Flags().Lookup("graph").NoOptDefVal = graphTree
 	c.Flags().StringVar(&workspace, "workspace", "", "directory that the paths in the call are relative to (default: the current one)")

@@ -25,6 +25,7 @@ import (
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/host/sandbox"
+	"github.com/pawlrun/pawl/internal/mcptest"
 )
 
 var (
@@ -39,7 +40,7 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0))); err != nil {
 		panic(err)
 	}
-	testscript.Main(m, map[string]func(){"pawl": func() { os.Exit(Main("")) }, "stubborn": stubborn, "petitioner": petitioner, "toy": toyProgram})
+	testscript.Main(m, map[string]func(){"pawl": func() { os.Exit(Main("")) }, "stubborn": stubborn, "petitioner": petitioner, "toy": toyProgram, "mcpledger": mcptest.Main})
 }
 
 // stubborn is a process whose first Ctrl-C does not end it.

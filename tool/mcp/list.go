@@ -242,3 +242,24 @@ func (s *Server) changedError(name, why string) error {
 		Message: fmt.Sprintf("the tool %s.%s is not what it was when the run began, so it is not called: %s. A new run offers it as it is now", s.o.Server, name, why),
 	}
 }
+
+// Hints are what a server says of the effects of a tool, such as readOnlyHint=true.
+func Hints(p event.ServerTool) []string {
+	var d definition
+	if json.Unmarshal(p.Definition, &d) != nil || d.Annotations == nil {
+		return nil
+	}
+	var said []string
+	for _, h := range []struct {
+		name string
+		is   *bool
+	}{
+		{"readOnlyHint", d.Annotations.ReadOnly}, {"idempotentHint", d.Annotations.Idempotent},
+		{"destructiveHint", d.Annotations.Destructive}, {"openWorldHint", d.Annotations.OpenWorld},
+	} {
+		if h.is != nil {
+			said = append(said, fmt.Sprintf("%s=%t", h.name, *h.is))
+		}
+	}
+	return said
+}

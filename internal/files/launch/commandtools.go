@@ -24,7 +24,9 @@ import (
 )
 
 // runsCommands reports whether a file has tools that run programs.
-func runsCommands(a *spec.Agent) bool { return allowed(a, shellTool) || len(a.Tools.Commands) > 0 }
+func runsCommands(a *spec.Agent) bool {
+	return allowed(a, shellTool) || len(a.Tools.Commands) > 0 || startsServers(a)
+}
 
 // runsPrograms reports whether one of the tools runs programs.
 func runsPrograms(tools *tool.Set) bool {
@@ -158,6 +160,11 @@ func commandFiles(a *spec.Agent, workspace string) []string {
 	var files []string
 	for _, c := range a.Tools.Commands {
 		files = append(files, programOf(c, a.Dir, workspace).Files()...)
+	}
+	for _, s := range a.Tools.MCP {
+		if len(s.Command) > 0 {
+			files = append(files, programOf(spec.CommandTool{Command: s.Command}, a.Dir, workspace).Files()...)
+		}
 	}
 	return files
 }

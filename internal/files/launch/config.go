@@ -119,7 +119,7 @@ func risksOf(t spec.Tools) map[string]string {
 // always gives the same bytes.
 func rules(a *spec.Agent, o Options) policy.Rules {
 	r := policy.Rules{Declared: a.Tools.Allow != nil, Nested: o.nested.patterns, Git: policy.Git(a.Tools.Permissions.GitOf()), Repositories: o.repositories()}
-	r.Named = a.Tools.CommandNames()
+	r.Named, r.Served = a.Tools.CommandNames(), a.Tools.ServerAllows()
 	agents := a.Tools.AgentNames()
 	named := slices.Sorted(maps.Keys(a.Tools.Approvals))
 	named = slices.DeleteFunc(named, func(name string) bool { return slices.Contains(agents, name) })

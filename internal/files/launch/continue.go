@@ -88,6 +88,7 @@ func Continue(ctx context.Context, store journal.Store, run, input string, o Opt
 	}
 	next.Name, next.Source, next.Spec, next.Workspace = started.Name, started.Source, started.Spec, started.Workspace
 	next.Options, next.HookFiles, next.Commands = started.Options, started.HookFiles, started.Commands
+	next.Servers = started.Servers
 	next.Agents, next.MaxDepth = started.Agents, started.MaxDepth
 	next.From = &old.From
 	confined.pin(&next)

@@ -92,6 +92,7 @@ func prepare(a *spec.Agent, source string, text []byte, input string, o Options)
 	if o.confined, err = o.confine(a, ""); err != nil {
 		return fail(err)
 	}
+	o.served = &served{}
 	d, err := o.definition(a, resolver)
 	if err != nil {
 		return fail(err)
@@ -112,11 +113,12 @@ func prepare(a *spec.Agent, source string, text []byte, input string, o Options)
 	}
 	started.Source, started.Spec, started.Workspace = source, string(text), o.Workspace
 	started.Options, started.HookFiles, started.Commands = o.record(a), o.hookPins, o.commandPins
+	started.Servers = o.served.pins
 	if o.pinAgents(&started); !o.started {
 		started.MaxDepth = o.MaxDepth
 	}
 	o.confined.pin(&started)
-	started.Warnings = warnings
+	started.Warnings = append(warnings, o.served.warnings...)
 	return started, env, nil
 }
 
@@ -217,6 +219,7 @@ func restored(started event.RunStarted, o Options) (engine.Env, confinement, err
 		}
 	}
 	o.commandPins = started.Commands
+	o.served = &served{began: true, pins: started.Servers}
 	if o.opensConfig(a, cfg.Policy) {
 		return engine.Env{}, confinement{}, fmt.Errorf("launch: the rules that the run began with let its tools write the config file (%s); "+
 			"keep it outside of the run's workspace, or in its .pawl", o.Config.File)

@@ -100,7 +100,9 @@ type prepared struct {
 	hookPins []event.HookFile
 	// commandPins holds the programs of tools.commands as they were then.
 	commandPins []event.CommandTool
-	nested      nested
+	// served holds the MCP servers of the run; nil where none are to be reached.
+	served *served
+	nested nested
 	// tree is shared with the run's descendants. started marks a child run; source
 	// is then its file.
 	tree *tree

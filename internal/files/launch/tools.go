@@ -81,7 +81,13 @@ func (o Options) definition(a *spec.Agent, resolver *models.Resolver) (d assembl
 	programs := o.programs(a, r)
 	plain := programs
 	programs.Env = withVariables(programs.Env, d.Secrets)
-	d.Tools = o.tools(a, ws, programs, o.commandTools(a, plain, d.Secrets))
+	ofServers, closeServers, err := o.servers(a, plain, d.Secrets)
+	if err != nil {
+		return fail(err)
+	}
+	release := d.Host.Close
+	d.Host.Close = func() error { return errors.Join(closeServers(), release()) }
+	d.Tools = o.tools(a, ws, programs, append(o.commandTools(a, plain, d.Secrets), ofServers...))
 	if o.byTool(a) {
 		d.Tools = append(d.Tools, tool.ForResult(a.ResultSchema.JSON))
 	}
@@ -110,7 +116,7 @@ func (o Options) programs(a *spec.Agent, r policy.Rules) shell.Options {
 func (o Options) tools(a *spec.Agent, ws *fs.Workspace, s shell.Options, commands []tool.Tool) []tool.Tool {
 	all := offering(a, append(builtin(ws, web.Options{Egress: a.Tools.Permissions.Egress(), PageLimit: o.Pages}, s), commands...))
 	for i, t := range all {
-		if limit, ok := a.Tools.Timeouts[t.Name]; ok {
+		if limit, ok := spec.Named(a.Tools.Timeouts, t.Name); ok {
 			all[i] = bounded(t, limit.Duration())
 		}
 	}
@@ -140,7 +146,7 @@ func (o Options) closeBox() error {
 }
 
 func allowed(a *spec.Agent, name string) bool {
-	if slices.Contains(a.Tools.CommandNames(), name) {
+	if slices.Contains(a.Tools.CommandNames(), name) || a.Tools.OffersOfServer(name) {
 		return true
 	}
 	if a.Tools.Allow == nil {
@@ -193,8 +199,10 @@ func aliases() map[string]string {
 func declare(tools []tool.Tool, t spec.Tools) {
 	for i := range tools {
 		name := tools[i].Name
-		tools[i].Effect = cmp.Or(event.Effect(t.Effects[name]), tools[i].Effect)
-		tools[i].Risk = cmp.Or(event.Risk(t.Risks[name]), tools[i].Risk)
+		effect, _ := spec.Named(t.Effects, name)
+		risk, _ := spec.Named(t.Risks, name)
+		tools[i].Effect = cmp.Or(event.Effect(effect), tools[i].Effect)
+		tools[i].Risk = cmp.Or(event.Risk(risk), tools[i].Risk)
 		if labels, ok := t.Labels.Of(name); ok {
 			tools[i].Labels, tools[i].LabelsFor = &labels, nil
 		}

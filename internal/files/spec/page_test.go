@@ -164,8 +164,9 @@ func TestEveryKeyOfAnAgentFileHasAnExampleThatIsAccepted(t *testing.T) {
 		for _, key := range section.keys() {
 			whole := section.file(t, key)
 			whole["identity"] = merged(map[string]any{"name": "example"}, whole["identity"])
-			if tools, ok := whole["tools"].(map[string]any); ok && section.name == "CommandTool" && key == "secrets" {
-				tools["secrets"] = map[string]any{"TICKET_TOKEN": map[string]any{"env": "TICKET_TOKEN"}}
+			if tools, ok := whole["tools"].(map[string]any); ok && (section.name == "CommandTool" || section.name == "MCPServer") && key == "secrets" {
+				name := map[string]string{"CommandTool": "TICKET_TOKEN", "MCPServer": "DOCS_TOKEN"}[section.name]
+				tools["secrets"] = map[string]any{name: map[string]any{"env": name}}
 			}
 			text, err := yaml.Marshal(whole)
 			if err != nil {

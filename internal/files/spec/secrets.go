@@ -42,7 +42,7 @@ func (t *Tools) validateSecrets(r *report, o Options) {
 		case s.Env != "" && s.File != "":
 			r.at(path, "one of env and file", "says twice where the secret is")
 		}
-		if len(s.Tools) == 0 && !t.hasSecret(name) {
+		if len(s.Tools) == 0 && !t.hasSecret(name) && !t.serverHasSecret(name) {
 			missing(r, path+".tools", "the tools that may have it")
 		}
 		for i, tool := range s.Tools {

@@ -35,6 +35,10 @@ func (a *Agent) refuseFiles(r *report) {
 		r.at("loop.runner", "a file without it, or an agent of the agents directory", "starts a program of this machine, which a file that was sent may not")
 		a.Loop.Runner = nil
 	}
+	for i := range a.Tools.MCP {
+		r.at(fmt.Sprintf("tools.mcp[%d]", i), "a file without it, or an agent of the agents directory", "starts a program of this machine or reaches another one, which a file that was sent may not")
+	}
+	a.Tools.MCP = nil
 	for _, name := range sortedKeys(a.Tools.Secrets) {
 		r.at(join("tools.secrets", name), "a file without it, or an agent of the agents directory", "is a secret of this machine, which a file that was sent may not name")
 	}

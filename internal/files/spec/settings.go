@@ -74,6 +74,8 @@ type Tools struct {
 	Agents []AgentTool `yaml:"agents,omitempty"`
 	// Commands are programs that the model may call like tools.
 	Commands []CommandTool `yaml:"commands,omitempty"`
+	// MCP are servers whose tools the model may call.
+	MCP []MCPServer `yaml:"mcp,omitempty"`
 
 	// ProtectedPaths are globs, relative to the workspace.
 	ProtectedPaths []string     `yaml:"protected_paths,omitempty"`
@@ -94,9 +96,8 @@ type Tools struct {
 
 	// What follows is read so that it can be refused: it is not built yet, and
 	// the schema does not offer it.
-	MCP    []any `yaml:"mcp,omitempty" unbuilt:"yes"`
-	Hooks  any   `yaml:"hooks,omitempty" unbuilt:"yes"`
-	Guards any   `yaml:"guards,omitempty" unbuilt:"yes"`
+	Hooks  any `yaml:"hooks,omitempty" unbuilt:"yes"`
+	Guards any `yaml:"guards,omitempty" unbuilt:"yes"`
 }
 
 // Names is a list of which an empty one says something else than none.

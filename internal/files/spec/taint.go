@@ -13,7 +13,7 @@ type Labels map[string][]string
 
 // Of are the labels that the file gives a tool.
 func (l Labels) Of(tool string) (event.Labels, bool) {
-	list, ok := l[tool]
+	list, ok := Named(l, tool)
 	return event.Labels{
 		Untrusted: slices.Contains(list, "untrusted"), Private: slices.Contains(list, "private"), Outgoing: slices.Contains(list, "outgoing"),
 	}, ok

@@ -83,7 +83,7 @@ func (a *Agent) validateHosted(r *report, o Options) {
 
 // known reports a tool that does not exist.
 func (t *Tools) known(r *report, path, name string, o Options) bool {
-	if o.Tools == nil || slices.Contains(o.Tools, name) {
+	if o.Tools == nil || t.ofServer(name) || slices.Contains(o.Tools, name) {
 		return true
 	}
 	if name == "" && r.reported(path) { // as a value of another type
@@ -99,6 +99,9 @@ func (t *Tools) known(r *report, path, name string, o Options) bool {
 
 // usable reports a tool that does not exist or that the file does not allow.
 func (t *Tools) usable(r *report, path, name string, o Options) {
+	if t.ofServer(name) {
+		return // which tools it has is known when it is started
+	}
 	if t.known(r, path, name, o) && t.Allow != nil && !slices.Contains(t.Allow, name) && !slices.Contains(t.offered(), name) {
 		r.at(path, "a tool of tools.allow", "%q is not in tools.allow", name)
 	}

@@ -10,15 +10,9 @@ func (a *Agent) refuseUnbuilt(r *report) {
 			r.at(path, "a file without it", "is not built yet, so it would guard nothing")
 		}
 	}
-	change := func(given bool, path string) {
-		if given {
-			r.at(path, "a file without it", "is not built yet")
-		}
-	}
 	guard(a.Sandbox != nil, "sandbox")
 	if a.Tools.Hooks != nil {
 		r.at("tools.hooks", "hooks at the top level of the file, by their stages: "+strings.Join(hookStages(), ", "), "is not read")
 	}
 	guard(a.Tools.Guards != nil, "tools.guards")
-	change(len(a.Tools.MCP) > 0, "tools.mcp")
 }

@@ -83,6 +83,7 @@ func (a *Agent) validate(r *report, o Options) {
 	}
 	a.validateAgents(r, o)
 	a.validateCommands(r, o)
+	a.validateServers(r, o)
 	a.validateTeam(r, o)
 	a.validateLoop(r, o)
 	a.Tools.validate(r, o)

@@ -1,8 +1,6 @@
 package policy
 
 import (
-	"slices"
-
 	"github.com/pawlrun/pawl/event"
 )
 
@@ -37,5 +35,5 @@ func permitted(said []Verdict) bool {
 // NeverAsks reports whether the owner wants calls of a tool to run without
 // asking where nothing else asks.
 func (r Rules) NeverAsks(tool string) bool {
-	return slices.Contains(r.Open, tool) || r.Mode == ModeBypass
+	return matchesAny(r.Open, tool) || r.Mode == ModeBypass
 }

@@ -57,7 +57,7 @@ func (r Rules) protected(tool string, p event.PathUse, pattern Pattern) []Verdic
 	switch {
 	case p.Write || p.Given:
 		return []Verdict{{Decision: event.DecisionAsk, Rule: "protected_paths: " + string(pattern), Reason: reason}}
-	case slices.Contains(r.GateProtected, tool):
+	case matchesAny(r.GateProtected, tool):
 		return []Verdict{{Decision: event.DecisionAsk, Rule: "tools.approvals." + tool + ": protected_paths", Reason: reason}}
 	}
 	return nil

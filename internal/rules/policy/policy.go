@@ -7,13 +7,15 @@
 package policy
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/host/egress"
 )
 
-// Rules are the permissions of one run.
+// Rules are the permissions of one run. Where they list tools, a name may be a pattern
+// (see [MatchTool]).
 type Rules struct {
 	// Declared is true if the owner named the tools that may be used. Other tools
 	// ask before any side effect.
@@ -21,6 +23,8 @@ type Rules struct {
 	// Named are tools that the owner named in another place than the list of those that
 	// may be used; their calls are permitted as if they stood in it.
 	Named []string `json:"named,omitempty"`
+	// Served are patterns for tools of servers that the owner allowed with the servers.
+	Served []string `json:"served,omitempty"`
 	// Gates are the tools of which every call needs an approval.
 	Gates []string `json:"gates,omitempty"`
 	// HighRisk are the tools that are declared to do something that cannot be
@@ -171,10 +175,10 @@ func (r Rules) judge(c *event.ToolCall) []Verdict {
 			said = append(said, Verdict{Decision: rule.Decision, Rule: rule.String(), Reason: rule.because(doubt)})
 		}
 	}
-	if slices.Contains(r.Gates, c.Tool) {
+	if matchesAny(r.Gates, c.Tool) {
 		said = append(said, Verdict{Decision: event.DecisionAsk, Rule: alwaysAsks(c.Tool)})
 	}
-	if risk := r.HighRisk[c.Tool]; risk != "" {
+	if risk := r.highRisk(c.Tool); risk != "" {
 		said = append(said, Verdict{Decision: event.DecisionAsk, Rule: "risk: " + string(risk), Reason: c.Tool + " is declared to be irreversible"})
 	}
 	said = append(said, r.paths(c)...)
@@ -188,12 +192,14 @@ func (r Rules) judge(c *event.ToolCall) []Verdict {
 func (r Rules) permits(c *event.ToolCall) []Verdict {
 	var said []Verdict
 	switch {
-	case slices.Contains(r.Open, c.Tool):
+	case matchesAny(r.Open, c.Tool):
 		said = append(said, Verdict{Decision: event.DecisionAllow, Rule: "tools.approvals." + c.Tool + ": never"})
 	case r.Declared:
 		said = append(said, Verdict{Decision: event.DecisionAllow, Rule: "tools.allow"})
 	case slices.Contains(r.Named, c.Tool):
 		said = append(said, Verdict{Decision: event.DecisionAllow, Rule: "tools.commands"})
+	case matchesAny(r.Served, c.Tool):
+		said = append(said, Verdict{Decision: event.DecisionAllow, Rule: "tools.mcp"})
 	}
 	switch {
 	case r.Mode == ModeAcceptEdits && edits(c):
@@ -202,6 +208,24 @@ func (r Rules) permits(c *event.ToolCall) []Verdict {
 		said = append(said, Verdict{Decision: event.DecisionAllow, Rule: "mode: bypass"})
 	}
 	return said
+}
+
+func matchesAny(patterns []string, tool string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool { return MatchTool(p, tool) })
+}
+
+// highRisk is the harm that a tool is declared to do, of a pattern where none is
+// declared for the tool itself.
+func (r Rules) highRisk(tool string) event.Risk {
+	if risk := r.HighRisk[tool]; risk != "" {
+		return risk
+	}
+	for _, pattern := range slices.Sorted(maps.Keys(r.HighRisk)) {
+		if MatchTool(pattern, tool) {
+			return r.HighRisk[pattern]
+		}
+	}
+	return ""
 }
 
 // harmless reports whether a call is known to change nothing.

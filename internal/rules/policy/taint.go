@@ -2,7 +2,6 @@ package policy
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/pawlrun/pawl/event"
 )
@@ -44,7 +43,7 @@ func (r Rules) met(c *event.ToolCall) []Verdict {
 // come together, and that the owner has not allowed it by name.
 func (r Rules) Met(c *event.ToolCall) bool {
 	return c.Labels.Outgoing && r.Taint.Untrusted != nil && (r.Taint.Private != nil || c.Labels.Private) &&
-		r.RuleOfTwo != RuleOfTwoOff && !slices.Contains(r.MaySend, c.Tool)
+		r.RuleOfTwo != RuleOfTwoOff && !matchesAny(r.MaySend, c.Tool)
 }
 
 // Offered are those of a provider's own tools that the next request may name,
@@ -56,7 +55,7 @@ func (r Rules) Offered(providerTools []string) (offered []string, withheld *even
 		return providerTools, nil
 	}
 	for _, name := range providerTools {
-		if slices.Contains(r.MaySend, name) {
+		if matchesAny(r.MaySend, name) {
 			offered = append(offered, name)
 			continue
 		}

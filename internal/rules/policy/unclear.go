@@ -24,7 +24,7 @@ func (r Rules) unclear(c *event.ToolCall) []Verdict {
 		}
 		reads = reads || p.Unknown
 	}
-	if slices.Contains(r.GateProtected, c.Tool) && (reads || len(why) > 0) {
+	if matchesAny(r.GateProtected, c.Tool) && (reads || len(why) > 0) {
 		return []Verdict{{
 			Decision: event.DecisionAsk, Rule: "tools.approvals." + c.Tool + ": protected_paths",
 			Reason: strings.Join(append(why, "the call may touch what is protected"), "; "),

@@ -1,0 +1,72 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/pawlrun/pawl/internal/files/kinds"
+	"github.com/pawlrun/pawl/internal/files/launch"
+)
+
+// connectServers prints what the MCP servers of a file offer. It fails if one of them
+// cannot be used.
+func (a *app) connectServers(ctx context.Context, files []string, o launch.Options, asJSON bool) error {
+	if len(files) != 1 {
+		return usagef("--connect takes one file")
+	}
+	f, err := kinds.Read(files[0])
+	if err != nil {
+		return usagef("%v", err)
+	}
+	servers, warnings, err := launch.ConnectServers(ctx, f.File, o)
+	if err != nil {
+		return a.cannotCall(f, err, asJSON)
+	}
+	broken := false
+	for _, s := range servers {
+		broken = broken || s.Problem != ""
+	}
+	if asJSON {
+		err = a.printJSON(struct {
+			OK       bool                  `json:"ok"`
+			Servers  []launch.ServerReport `json:"servers"`
+			Warnings []string              `json:"warnings"`
+		}{!broken, servers, append([]string{}, warnings...)})
+	} else {
+		err = a.printf("%s", harmless(reportOfServers(servers, warnings)))
+	}
+	if err == nil && broken {
+		err = withCode(exitFailed)
+	}
+	return err
+}
+
+func reportOfServers(servers []launch.ServerReport, warnings []string) string {
+	var b strings.Builder
+	if len(servers) == 0 {
+		b.WriteString("the file has no MCP servers\n")
+	}
+	for _, s := range servers {
+		if s.Problem != "" {
+			fmt.Fprintf(&b, "%s\n", s.Problem)
+			continue
+		}
+		fmt.Fprintf(&b, "%s  %s %s, MCP %s\n", s.Server, s.Name, s.Version, s.Protocol)
+		for _, t := range s.Offered {
+			fmt.Fprintf(&b, "  %s  %s, risk %s, %s, about %d tokens", t.Name, t.Effect, t.Risk, cmp.Or(labelNames(t.Labels), "no labels"), t.Tokens)
+			if t.Hints != "" {
+				fmt.Fprintf(&b, " (the server says %s)", t.Hints)
+			}
+			b.WriteString("\n")
+		}
+		if len(s.Refused) > 0 {
+			fmt.Fprintf(&b, "  not allowed by the file: %s\n", strings.Join(s.Refused, ", "))
+		}
+	}
+	for _, w := range warnings {
+		fmt.Fprintf(&b, "warning: %s\n", w)
+	}
+	return b.String()
+}

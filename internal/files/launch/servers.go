@@ -1,0 +1,233 @@
+package launch
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/files/spec"
+	"github.com/pawlrun/pawl/internal/host/secret"
+	"github.com/pawlrun/pawl/tool"
+	"github.com/pawlrun/pawl/tool/mcp"
+	"github.com/pawlrun/pawl/tool/shell"
+)
+
+// ErrServer is returned for a run that needs an MCP server which is not there.
+var ErrServer = errors.New("launch: an MCP server that the run needs is not there")
+
+// served are the MCP servers of a run that is being prepared. A run that began has
+// pins, and its servers are reached when they are needed; else they are started.
+type served struct {
+	began    bool
+	pins     []event.ToolServer
+	warnings []string
+	mu       sync.Mutex
+}
+
+func (s *served) warn(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !slices.Contains(s.warnings, text) {
+		s.warnings = append(s.warnings, text)
+	}
+}
+
+// pin is a server as the run has it, nil for one that was absent when it began.
+func (s *served) pin(name string) *event.ToolServer {
+	for i := range s.pins {
+		if s.pins[i].Server == name {
+			return &s.pins[i]
+		}
+	}
+	return nil
+}
+
+// servers starts the MCP servers of a file, all at once, or has those ready that the
+// run began with. Their tools are those that the file offers.
+func (o Options) servers(a *spec.Agent, s shell.Options, secrets []secret.Secret) (tools []tool.Tool, closeAll func() error, err error) {
+	none := func() error { return nil }
+	if o.served == nil || len(a.Tools.MCP) == 0 {
+		return nil, none, nil
+	}
+	open := make([]*mcp.Server, len(a.Tools.MCP))
+	problems := make([]error, len(a.Tools.MCP))
+	var starting sync.WaitGroup
+	for i, server := range a.Tools.MCP {
+		options := o.serverOptions(server, a.Dir, s, secrets)
+		if o.served.began {
+			if pin := o.served.pin(server.Server); pin != nil {
+				open[i] = mcp.Resume(options, *pin)
+			}
+			continue
+		}
+		starting.Go(func() { open[i], problems[i] = mcp.Connect(context.Background(), options) })
+	}
+	starting.Wait()
+	closeAll = func() error {
+		var closing sync.WaitGroup
+		for _, each := range open {
+			if each != nil {
+				closing.Go(func() { _ = each.Close() })
+			}
+		}
+		closing.Wait()
+		return nil
+	}
+	redact := secret.NewRedactor(secrets...)
+	for i, server := range a.Tools.MCP {
+		switch {
+		case problems[i] == nil:
+		case a.Tools.Needs(server):
+			return nil, none, errors.Join(fmt.Errorf("%w: %s", ErrServer, redact.RedactString(problems[i].Error())), closeAll())
+		default:
+			o.served.warn(redact.RedactString(problems[i].Error()) + "; its tools are absent")
+		}
+		if open[i] != nil {
+			tools = append(tools, o.toolsOf(a, server, open[i])...)
+		}
+	}
+	return tools, closeAll, nil
+}
+
+// toolsOf are the tools of a server that a file offers.
+func (o Options) toolsOf(a *spec.Agent, server spec.MCPServer, open *mcp.Server) []tool.Tool {
+	if !o.served.began {
+		o.served.pins = append(o.served.pins, open.Pin())
+	}
+	var offered []tool.Tool
+	for _, t := range open.Tools() {
+		if a.Tools.OffersOfServer(t.Name) {
+			offered = append(offered, t)
+		}
+	}
+	for _, name := range a.Tools.ToolsOf(server) {
+		if !slices.ContainsFunc(offered, func(t tool.Tool) bool { return t.Name == name }) {
+			o.served.warn("tools.allow names " + name + ", which the MCP server " + server.Server + " does not offer")
+		}
+	}
+	return offered
+}
+
+// serverOptions are a server as package mcp reaches it.
+func (o Options) serverOptions(server spec.MCPServer, dir string, s shell.Options, secrets []secret.Secret) mcp.Options {
+	value := func(name string) string {
+		for _, s := range secrets {
+			if s.Name == name {
+				return s.Value
+			}
+		}
+		return ""
+	}
+	seconds := func(s *spec.Seconds) (d time.Duration) {
+		if s != nil {
+			d = s.Duration()
+		}
+		return d
+	}
+	m := mcp.Options{
+		Server: server.Server, Shell: s, URL: server.URL, Headers: server.HeadersWith(value), TrustHints: server.TrustHints, Warn: o.served.warn,
+		StartTimeout: seconds(server.StartTimeout), Timeout: seconds(server.Timeout), MaxTime: seconds(server.MaxTime),
+	}
+	if len(server.Command) > 0 {
+		m.Command = programOf(spec.CommandTool{Command: server.Command}, dir, o.Workspace).Argv()
+	}
+	for _, name := range slices.Sorted(maps.Keys(server.Env)) {
+		m.Env = append(m.Env, name+"="+server.Env[name])
+	}
+	for _, name := range server.Secrets {
+		m.Env = append(m.Env, name+"="+value(name))
+	}
+	return m
+}
+
+// startsServers reports whether a file has MCP servers that are programs.
+func startsServers(a *spec.Agent) bool {
+	return slices.ContainsFunc(a.Tools.MCP, func(s spec.MCPServer) bool { return len(s.Command) > 0 })
+}
+
+// ServerReport is an MCP server as [ConnectServers] found it.
+type ServerReport struct {
+	event.ToolServer
+	// Problem says why it cannot be used; empty where it can.
+	Problem string       `json:"problem,omitempty"`
+	Offered []ToolReport `json:"offered"`
+	// Refused are tools of the server that the file does not allow.
+	Refused []string `json:"refused,omitempty"`
+}
+
+// ToolReport is a tool of a server as a run would have it.
+type ToolReport struct {
+	Name   string       `json:"name"`
+	Effect event.Effect `json:"effect"`
+	Risk   event.Risk   `json:"risk"`
+	Labels event.Labels `json:"labels"`
+	// Hints are what the server says of the tool, which changes nothing unless the
+	// file trusts it.
+	Hints string `json:"hints,omitempty"`
+	// Tokens is about how many tokens the tool takes in each request.
+	Tokens int `json:"tokens"`
+}
+
+// ConnectServers starts the MCP servers of a file as a run would, and says what each
+// offers.
+func ConnectServers(ctx context.Context, f File, o Options) (reports []ServerReport, warnings []string, err error) {
+	a, err := parseWorker(f, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	o.tree, o.Workspace, o.served = newTree(nil), absolute(o.Workspace), &served{}
+	o.nested = nestedFor(a, o.Workspace, anyBuiltin())
+	if o.confined, err = o.confine(a, ""); err != nil {
+		return nil, nil, err
+	}
+	defer func() { err = errors.Join(err, o.closeBox()) }()
+	secrets, err := o.secretsOf(o.source, a)
+	if err != nil {
+		return nil, nil, err
+	}
+	redact := secret.NewRedactor(secrets...)
+	for _, server := range a.Tools.MCP {
+		r := ServerReport{ToolServer: event.ToolServer{Server: server.Server, URL: server.URL, Argv: server.Command}, Offered: []ToolReport{}}
+		open, err := mcp.Connect(ctx, o.serverOptions(server, a.Dir, o.programs(a, rules(a, o)), secrets))
+		if err != nil {
+			r.Problem = redact.RedactString(err.Error())
+			reports = append(reports, r)
+			continue
+		}
+		tools := o.toolsOf(a, server, open)
+		declare(tools, a.Tools)
+		r.ToolServer = open.Pin()
+		for _, t := range tools {
+			r.Offered = append(r.Offered, reportOf(t, r.ToolServer))
+		}
+		for _, t := range r.Tools {
+			if !a.Tools.OffersOfServer(server.Server + "." + t.Name) {
+				r.Refused = append(r.Refused, server.Server+"."+t.Name)
+			}
+		}
+		reports = append(reports, r)
+		if err := open.Close(); err != nil {
+			return reports, o.served.warnings, err
+		}
+	}
+	return reports, o.served.warnings, nil
+}
+
+func reportOf(t tool.Tool, pin event.ToolServer) ToolReport {
+	r := ToolReport{Name: t.Name, Effect: t.Effect, Risk: cmp.Or(t.Risk, event.RiskUnknown), Labels: *t.Labels}
+	// A token of a schema is about four characters.
+	r.Tokens = (len(t.Name) + len(t.Description) + len(t.Schema)) / 4
+	for _, p := range pin.Tools {
+		if pin.Server+"."+p.Name == t.Name {
+			r.Hints = strings.Join(mcp.Hints(p), ", ")
+		}
+	}
+	return r
+}

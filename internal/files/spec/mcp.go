@@ -1,0 +1,226 @@
+package spec
+
+import (
+	"fmt"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/pawlrun/pawl/internal/host/secret"
+	"github.com/pawlrun/pawl/internal/rules/policy"
+)
+
+// MCPServer is an MCP server whose tools the model may call, as SERVER.TOOL.
+type MCPServer struct {
+	Server string `yaml:"server,omitempty"`
+	// Command is the program of a server that the run starts, like that of a
+	// [CommandTool]. URL is the address of any other, and Headers go with each request
+	// to it; ${secret:NAME} in one is replaced.
+	Command []string          `yaml:"command,omitempty"`
+	URL     string            `yaml:"url,omitempty"`
+	Headers map[string]string `yaml:"headers,omitempty"`
+	// Env are variables of the program, Secrets names of tools.secrets that it has as
+	// variables.
+	Env     map[string]string `yaml:"env,omitempty"`
+	Secrets []string          `yaml:"secrets,omitempty"`
+	// Allow are patterns for the server's names of the tools that are offered, beside
+	// those that tools.allow names.
+	Allow []string `yaml:"allow,omitempty"`
+	// Required refuses a run without the server; nil is true where the file names one
+	// of its tools without a pattern.
+	Required *bool `yaml:"required,omitempty"`
+	// StartTimeout bounds the start, Timeout how long a call may go without an answer
+	// or progress, MaxTime a whole call.
+	StartTimeout *Seconds `yaml:"start_timeout,omitempty"`
+	Timeout      *Seconds `yaml:"timeout,omitempty"`
+	MaxTime      *Seconds `yaml:"max_time,omitempty"`
+	// TrustHints lets readOnlyHint and destructiveHint mean what they say.
+	TrustHints bool `yaml:"trust_hints,omitempty"`
+}
+
+// ofServer reports whether a name, or a pattern, is about tools of one of the servers.
+func (t *Tools) ofServer(name string) bool {
+	return slices.ContainsFunc(t.MCP, func(s MCPServer) bool { return s.has(name) })
+}
+
+func (s MCPServer) has(name string) bool {
+	rest, ok := strings.CutPrefix(name, s.Server+".")
+	return ok && rest != "" && s.Server != ""
+}
+
+// ServerAllows are the patterns that servers allow their own tools by.
+func (t *Tools) ServerAllows() []string {
+	var all []string
+	for _, s := range t.MCP {
+		for _, pattern := range s.Allow {
+			all = append(all, s.Server+"."+pattern)
+		}
+	}
+	return all
+}
+
+// Offers reports whether the file offers a tool of a server. Such a tool is offered
+// only where the file allows it.
+func (t *Tools) OffersOfServer(name string) bool {
+	matches := func(pattern string) bool { return policy.MatchTool(pattern, name) }
+	return t.ofServer(name) && (slices.ContainsFunc(t.Allow, matches) || slices.ContainsFunc(t.ServerAllows(), matches))
+}
+
+// ToolsOf are the tools of a server that the file names without a pattern.
+func (t *Tools) ToolsOf(s MCPServer) []string {
+	var names []string
+	for _, name := range slices.Concat(t.Allow, t.ServerAllows()) {
+		if s.has(name) && !strings.Contains(name, "*") && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// Needs reports whether a run without the server is refused.
+func (t *Tools) Needs(s MCPServer) bool {
+	if s.Required != nil {
+		return *s.Required
+	}
+	return len(t.ToolsOf(s)) > 0
+}
+
+// Named is what a file says of a tool by its name, or else by the longest pattern for
+// it.
+func Named[V any](by map[string]V, name string) (v V, ok bool) {
+	if v, ok = by[name]; ok {
+		return v, true
+	}
+	best := ""
+	for _, pattern := range sortedKeys(by) {
+		if len(pattern) > len(best) && policy.MatchTool(pattern, name) {
+			best = pattern
+		}
+	}
+	v, ok = by[best]
+	return v, ok && best != ""
+}
+
+// serverName is what the names of a server's tools can begin with.
+var serverName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,40}$`)
+
+// validateServers holds the servers to the rules. o.Tools are the tools without those
+// of the file.
+func (a *Agent) validateServers(r *report, o Options) {
+	t := &a.Tools
+	for i := range t.MCP {
+		s, path := &t.MCP[i], fmt.Sprintf("tools.mcp[%d]", i)
+		s.validateName(r, path+".server", t, i, o)
+		s.validatePlace(r, path, a, o)
+		for _, limit := range []struct {
+			key   string
+			value *Seconds
+		}{{"start_timeout", s.StartTimeout}, {"timeout", s.Timeout}, {"max_time", s.MaxTime}} {
+			if limit.value != nil {
+				seconds := float64(*limit.value)
+				within(r, path+"."+limit.key, &seconds, 0.001, 86_400)
+			}
+		}
+		for j, name := range s.Secrets {
+			at := fmt.Sprintf("%s.secrets[%d]", path, j)
+			if declared, ok := t.Secrets[name]; !ok {
+				r.at(at, "a name of tools.secrets", "%q is not one", name)
+			} else if len(declared.Hosts) > 0 {
+				r.at(at, "a secret without hosts", "the hosts of %s would not hold, because a program may send it anywhere", name)
+			}
+		}
+		if len(t.ToolsOf(*s)) == 0 && len(s.Allow) == 0 && !slices.ContainsFunc(t.Allow, s.has) {
+			r.warn(path, "no tool of the server is offered, because neither its allow nor tools.allow names one")
+		}
+	}
+}
+
+func (s *MCPServer) validateName(r *report, path string, t *Tools, i int, o Options) {
+	if s.Server == "" {
+		missing(r, path, "the name with which the names of its tools begin")
+		return
+	}
+	if !serverName.MatchString(s.Server) {
+		r.at(path, "at most 40 letters, digits, _ and -", "%q is not a name of a server", s.Server)
+		return
+	}
+	if slices.ContainsFunc(t.MCP[:i], func(other MCPServer) bool { return other.Server == s.Server }) {
+		r.at(path, "each name once", "%q is given twice", s.Server)
+	}
+	for _, name := range slices.Concat(o.Tools, t.offered()) {
+		if s.has(name) {
+			r.at(path, "a name with which no other tool begins", "%q would collide with the tool %s", s.Server, name)
+			return
+		}
+	}
+}
+
+// validatePlace checks where the server is.
+func (s *MCPServer) validatePlace(r *report, path string, a *Agent, o Options) {
+	switch {
+	case len(s.Command) == 0 && s.URL == "":
+		missing(r, path+".command", "the program of the server, or url with its address")
+	case len(s.Command) > 0 && s.URL != "":
+		r.at(path+".url", "command or url, one of the two", "both are given")
+	case s.URL != "":
+		if u, err := url.Parse(s.URL); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+			r.at(path+".url", "an address that begins with https:// or http://", "%q is not one", s.URL)
+		}
+		if len(s.Env) > 0 || len(s.Secrets) > 0 {
+			r.at(path+".url", "headers with ${secret:NAME}", "a server that is not started has no environment")
+		}
+	case o.CheckProgram != nil:
+		if err := o.CheckProgram(a.Dir, s.Command); err != nil {
+			r.at(path+".command", "a program that can be run; ./FILE is relative to the agent file, other paths to the workspace", "%v", err)
+		}
+	}
+	for _, name := range sortedKeys(s.Env) {
+		if !secret.ValidName(name) {
+			r.at(join(path+".env", name), "letters, digits and _", "%q is not a name of a variable", name)
+		}
+	}
+	for _, name := range sortedKeys(s.Headers) {
+		for _, used := range secretsIn(s.Headers[name]) {
+			if declared, ok := a.Tools.Secrets[used]; !ok {
+				r.at(join(path+".headers", name), "a name of tools.secrets", "%q is not one", used)
+			} else if u, err := url.Parse(s.URL); err == nil && len(declared.Hosts) > 0 && !slices.Contains(declared.Hosts, u.Hostname()) {
+				r.at(join(path+".headers", name), "a secret that may go to "+u.Hostname(), "%s may not", used)
+			}
+		}
+	}
+}
+
+var secretReference = regexp.MustCompile(`\$\{secret:([A-Za-z_][A-Za-z0-9_]*)\}`)
+
+// secretsIn are the names of the secrets that a header has.
+func secretsIn(text string) []string {
+	var names []string
+	for _, found := range secretReference.FindAllStringSubmatch(text, -1) {
+		names = append(names, found[1])
+	}
+	return names
+}
+
+// HeadersWith are the headers of the server with secrets in the place of their names.
+func (s MCPServer) HeadersWith(value func(name string) string) map[string]string {
+	filled := map[string]string{}
+	for name, text := range s.Headers {
+		filled[name] = secretReference.ReplaceAllStringFunc(text, func(ref string) string {
+			return value(secretReference.FindStringSubmatch(ref)[1])
+		})
+	}
+	return filled
+}
+
+// serverHasSecret reports whether one of the servers has a secret.
+func (t *Tools) serverHasSecret(name string) bool {
+	return slices.ContainsFunc(t.MCP, func(s MCPServer) bool {
+		for _, text := range s.Headers {
+			if slices.Contains(secretsIn(text), name) {
+				return true
+			}
+		}
+		return slices.Contains(s.Secrets, name)
+	})
+}
