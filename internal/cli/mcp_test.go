@@ -2,12 +2,21 @@ package cli
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/pawlrun/pawl/internal/mcptest"
+	"github.com/pawlrun/pawl/journal"
 )
 
 // loudAgent runs commands that print much, on both streams.
@@ -167,5 +176,78 @@ func TestACallOfMCPIsOneRunAcrossAKill(t *testing.T) {
 				t.Errorf("the effects are %q", text)
 			}
 		})
+	}
+}
+
+func TestTheInspectorListsAndCallsTheTools(t *testing.T) {
+	dir := mcptest.Packages(t, "@modelcontextprotocol/inspector@0.15.0")
+	p := newProject(t, map[string]string{
+		"agent.yaml":  "identity: {name: speaks}\nprompt: {system: 'Speak ${language}.'}\ntools: {allow: []}\nmodel_policy: {primary: {model: scripted/script.yaml}}\n",
+		"script.yaml": "- text: the end\n",
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	inspect := func(args ...string) string {
+		t.Helper()
+		pawl := p.command("mcp")
+		words := append([]string{filepath.Join(dir, "node_modules/@modelcontextprotocol/inspector/cli/build/cli.js"), "--cli", pawl.Path}, pawl.Args[1:]...)
+		c := exec.CommandContext(ctx, mcptest.Node(dir), append(words, args...)...)
+		c.Dir, c.Env = pawl.Dir, append(pawl.Environ(), "PATH="+filepath.Dir(mcptest.Node(dir))+":"+os.Getenv("PATH"))
+		out, err := c.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v: %v: %s", args, err, out)
+		}
+		return string(out)
+	}
+	if out := inspect("--method", "tools/list"); !strings.Contains(out, `"name": "speaks"`) || !strings.Contains(out, `"readOnlyHint": true`) {
+		t.Errorf("the inspector lists %s", out)
+	}
+	for range 2 {
+		if out := inspect("--method", "tools/call", "--tool-name", "speaks", "--tool-arg", "task=go", "--tool-arg", "language=German"); !strings.Contains(out, `"text": "the end"`) || !strings.Contains(out, "io.github.pawlrun/run") {
+			t.Errorf("the inspector gets %s", out)
+		}
+	}
+	if run := p.newest(); p.row(run).State != journal.Ended {
+		t.Errorf("run %s is %s", run, p.row(run).State)
+	}
+}
+
+func TestServeSpeaksMCPWhereThatIsWanted(t *testing.T) {
+	p := newProject(t, map[string]string{
+		"agent.yaml":  "identity: {name: speaks}\ntools: {allow: []}\nmodel_policy: {primary: {model: scripted/script.yaml}}\n",
+		"script.yaml": "- text: the end\n",
+	})
+	initialize := `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
+	status := func(s served) int {
+		t.Helper()
+		r := s.request(http.MethodPost, "/mcp", initialize)
+		r.Header.Set("Accept", "application/json, text/event-stream")
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		return answer.StatusCode
+	}
+	for _, tt := range []struct {
+		args    []string
+		command string
+		status  int
+	}{{[]string{"--addr", "127.0.0.1:0"}, "serve", http.StatusNotFound}, {[]string{"--addr", "127.0.0.1:0", "--mcp"}, "serve", http.StatusOK}, {[]string{"--http", "127.0.0.1:0"}, "mcp", http.StatusOK}} {
+		s := p.serveBy(tt.command, tt.args)
+		if got := status(s); got != tt.status {
+			t.Errorf("%s %v answers %d", tt.command, tt.args, got)
+		}
+		if s.token = "wrong"; tt.status == http.StatusOK && status(s) != http.StatusUnauthorized {
+			t.Errorf("%s %v answers a client with a wrong token", tt.command, tt.args)
+		}
+		s.stop()
+	}
+	for want, args := range map[string][]string{
+		`--on-cancel "end": give park or cancel`: {"mcp", "--on-cancel", "end"}, "--tokens is for HTTP": {"mcp", "--tokens", "t.yaml"},
+	} {
+		if f := p.exits(2, args...); !strings.Contains(f.err, want) {
+			t.Errorf("%v: %s", args, f.err)
+		}
 	}
 }

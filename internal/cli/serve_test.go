@@ -42,7 +42,13 @@ func (p project) serve(env ...string) served {
 // serveWith is serve with further arguments.
 func (p project) serveWith(args []string, env ...string) served {
 	p.t.Helper()
-	s := &startedProcess{Cmd: p.command(append([]string{"serve", "--addr", "127.0.0.1:0"}, args...)...), t: p.t, out: new(transcript), err: new(transcript)}
+	return p.serveBy("serve", append([]string{"--addr", "127.0.0.1:0"}, args...), env...)
+}
+
+// serveBy is serveWith for a command that serves.
+func (p project) serveBy(command string, args []string, env ...string) served {
+	p.t.Helper()
+	s := &startedProcess{Cmd: p.command(append([]string{command}, args...)...), t: p.t, out: new(transcript), err: new(transcript)}
 	pipe, err := s.StdoutPipe()
 	if err != nil {
 		p.t.Fatal(err)

@@ -4,15 +4,14 @@ import (
 	"bytes"
 	"context"
 	"maps"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
+
+	"github.com/pawlrun/pawl/internal/mcptest"
 )
 
 // suite is a version of the conformance suite of the protocol, and what of it is
@@ -75,12 +74,12 @@ func TestTheServerPassesTheConformanceSuiteOfWhatItOffers(t *testing.T) {
 		}},
 	} {
 		t.Run(of.version, func(t *testing.T) {
-			dir := installed(t, of.version)
+			dir := mcptest.Packages(t, "@modelcontextprotocol/conformance@"+of.version)
 			s := newest(t, conforming)
 			args := append([]string{"node_modules/@modelcontextprotocol/conformance/dist/index.js", "server", "--url", s.listen() + "/mcp"}, of.args...)
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 			defer cancel()
-			run := exec.CommandContext(ctx, filepath.Join("node_modules", "node", "bin", "node"), args...)
+			run := exec.CommandContext(ctx, mcptest.Node(dir), args...)
 			run.Dir = dir
 			out, _ := run.CombinedOutput() // it fails where a scenario does, so the counts are read
 			of.check(t, out)
@@ -134,39 +133,4 @@ func (of suite) check(t *testing.T, out []byte) {
 func tail(out []byte) string {
 	const most = 4000
 	return string(out[max(0, len(out)-most):])
-}
-
-// installed is the directory of a suite of npm, which is installed once.
-func installed(t *testing.T, version string) string {
-	t.Helper()
-	if _, err := exec.LookPath("npm"); err != nil {
-		t.Skip("there is no npm")
-	}
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		t.Skip("there is no directory for caches: ", err)
-	}
-	dir := filepath.Join(cache, "pawl-tests", "mcp-conformance-"+version)
-	ready := filepath.Join(dir, "installed")
-	if _, err := os.Stat(ready); err == nil {
-		return dir
-	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "package.json"), []byte("{}"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	install := exec.CommandContext(t.Context(), "npm", "install", "--silent", "--no-audit", "--no-fund", "node@22", "@modelcontextprotocol/conformance@"+version)
-	install.Dir = dir
-	if out, err := install.CombinedOutput(); err != nil {
-		t.Skipf("the conformance suite cannot be installed: %v\n%s", err, out)
-	}
-	if out, err := exec.CommandContext(t.Context(), filepath.Join(dir, "node_modules", "node", "bin", "node"), "--version").CombinedOutput(); err != nil || !strings.HasPrefix(string(out), "v22.") {
-		t.Skipf("Node 22, which the suite needs, cannot be installed: %v %s", err, out)
-	}
-	if err := os.WriteFile(ready, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return dir
 }
