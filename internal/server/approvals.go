@@ -6,7 +6,9 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine/control"
+	"github.com/pawlrun/pawl/internal/view"
 	"github.com/pawlrun/pawl/journal"
 )
 
@@ -118,11 +120,13 @@ func (s *Server) showQuestions(a *asked[questionsQuery, none]) (list[control.Pen
 	if err != nil {
 		return list[control.Pending]{}, err
 	}
-	read := s.controller.Asked
+	read := s.asks
 	if a.query.Tree {
-		read = s.controller.Pending
+		read = func(ctx context.Context, row journal.Run) ([]control.Pending, error) {
+			return s.controller.Pending(ctx, row.ID)
+		}
 	}
-	pending, err := read(a.Context(), row.ID)
+	pending, err := read(a.Context(), row)
 	return list[control.Pending]{Items: append([]control.Pending{}, pending...)}, err
 }
 
@@ -151,7 +155,7 @@ func (s *Server) questionsOfAll(ctx context.Context, q paging) (list[control.Pen
 		if row.Answered || row.Expired {
 			continue // without reading it whole
 		}
-		pending, err := s.controller.Asked(ctx, row.ID)
+		pending, err := s.asks(ctx, row.Run)
 		switch {
 		case err != nil && ctx.Err() != nil:
 			return page, err
@@ -161,4 +165,28 @@ func (s *Server) questionsOfAll(ctx context.Context, q paging) (list[control.Pen
 		page.Items = append(page.Items, pending...)
 	}
 	return page, nil
+}
+
+// asks are what a run asks people: its questions and, where it has parked at a limit of
+// its own, whether that is to be raised, which [Server.raise] answers.
+func (s *Server) asks(ctx context.Context, row journal.Run) ([]control.Pending, error) {
+	pending, err := s.controller.Asked(ctx, row.ID)
+	if err != nil || len(pending) > 0 || row.State != journal.Parked {
+		return pending, err
+	}
+	last, err := s.store.Records(ctx, row.ID, row.Seq-1, 1)
+	if err != nil || len(last) == 0 {
+		return nil, err
+	}
+	e, err := decoded(last[0])
+	if err != nil {
+		return nil, err
+	}
+	d, parked := e.Data.(event.RunParked)
+	if !parked || d.Limit == "" {
+		return nil, nil
+	}
+	return []control.Pending{{Run: row.ID, Above: []string{row.ID}, Question: event.Question{
+		ID: "limit-" + d.Limit, Kind: event.QuestionLimit, Reason: d.Detail, What: view.Limit{Run: row.ID, Setting: d.Limit, AtLeast: d.AtLeast},
+	}}}, nil
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine"
 	"github.com/pawlrun/pawl/internal/engine/control"
 	"github.com/pawlrun/pawl/internal/files/launch"
@@ -19,6 +20,8 @@ import (
 	"github.com/pawlrun/pawl/internal/machine/versions"
 	"github.com/pawlrun/pawl/internal/rules/access"
 	"github.com/pawlrun/pawl/internal/server"
+	"github.com/pawlrun/pawl/internal/view"
+	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/journal/memory"
 )
 
@@ -38,6 +41,18 @@ var shownFiles = map[string]string{
 	"release.yaml": "apiVersion: pawl/v1\nname: release\nagents:\n  dev: {description: develops, model: openai-chat/talks, tools: []}\n  quick: {description: is quick, model: scripted/quick.script.yaml, tools: []}\n" +
 		"steps:\n  - {id: build, agent: dev, instructions: Build it.}\n  - {id: note, command: [echo, hello from a command], dependsOn: [build]}\n" +
 		"  - {id: each, agent: quick, instructions: Deploy it., dependsOn: [build], loop: {forEach: [a, b]}}\n",
+	"judged.yaml": "apiVersion: pawl/v1\nname: judged\nagents:\n  a: {description: Works., model: scripted/quick.script.yaml, tools: []}\n" +
+		"  j: {description: Judges., model: scripted/quick.script.yaml, tools: [], resultSchema: {type: object, required: [done], properties: {done: {type: boolean}}}}\n" +
+		"steps:\n  - {id: work, agent: a, instructions: Work., loop: {maxIterations: 3, untilAgent: j, judge_failures_max: 1}}\n",
+	"goal.yaml": "kind: Goal\nidentity: {name: goal}\nobjective: Be done.\ndone: {when: [{cel: 'iteration == 2'}]}\nvalidation: [{cel: 'content == \"done\"'}]\n" +
+		"model_policy: {primary: {model: scripted/quick.script.yaml}}\nprompt: {system: You do.}\n",
+	"team.yaml":          "identity: {name: team}\ncomposite: {strategy: sequential, subagents: [{agent: member}]}\n",
+	"member.yaml":        "identity: {name: member, description: is quick}\nmodel_policy: {primary: {model: scripted/quick.script.yaml}}\n",
+	"capped.yaml":        "identity: {name: capped}\nmodel_policy: {primary: {model: scripted/capped.script.yaml}}\ntools: {allow: [fs.glob]}\nbudgets: {max_model_turns: 1, actions: {max_model_turns: ask}}\n",
+	"capped.script.yaml": "- {text: I look., tool_calls: [{name: fs.glob, arguments: {pattern: \"*.txt\"}}]}\n- {text: That is all.}\n",
+	"many.yaml":          "identity: {name: many}\nmodel_policy: {primary: {model: scripted/many.script.yaml}}\ntools: {allow: [fs.glob]}\nbudgets: {max_tool_calls: none}\n",
+	"many.script.yaml": "- {text: I look., tool_calls: [" + strings.Repeat("{name: fs.glob, arguments: {pattern: \"*.txt\"}}, ", 199) +
+		"{name: fs.glob, arguments: {pattern: \"*.txt\"}}]}\n- {text: That is all.}\n",
 	"asks.script.yaml":  "- {text: I write., tool_calls: [{name: fs.write, arguments: {path: asked.txt, content: x}}]}\n- {text: That is all.}\n",
 	"quick.script.yaml": "- {text: done}\n",
 	"evil.script.yaml":  `- {text: "<img src=x onerror=\"window.pwned=1\">\n<script>window.pwned=1</script>\n` + "```" + `\n</pre><iframe src=\"javascript:parent.pwned=1\"></iframe>\n` + "```" + `"}` + "\n",
@@ -99,7 +114,8 @@ func TestThePageInABrowser(t *testing.T) {
 	t.Cleanup(model.Close)
 	t.Setenv("OPENAI_BASE_URL", model.URL+"/v1")
 
-	s, _ := newServer(t, shownFiles)
+	store := memory.New(nil)
+	s, _ := newServerOn(t, store, shownFiles)
 	open := httptest.NewServer(conforming(t, s))
 	t.Cleanup(open.Close)
 	gated, viewer := needingTokens(t)
@@ -112,6 +128,9 @@ func TestThePageInABrowser(t *testing.T) {
 		}
 	})
 	steps.HandleFunc("POST /cut", func(http.ResponseWriter, *http.Request) { open.CloseClientConnections() })
+	steps.HandleFunc("GET /log", func(w http.ResponseWriter, r *http.Request) {
+		_ = json.NewEncoder(w).Encode(logOf(t, store, r.FormValue("run")))
+	})
 	control := httptest.NewServer(steps)
 	t.Cleanup(control.Close)
 
@@ -152,9 +171,36 @@ func TestThePageInABrowser(t *testing.T) {
 			}
 		})
 	}
-	if scenes != 12 {
+	if scenes != 17 {
 		t.Errorf("%d scenes were played:\n%s", scenes, out)
 	}
+}
+
+// logOf are the lines that 'pawl runs log' has of a run and of those that its entries open.
+func logOf(t *testing.T, store journal.Store, run string) (lines []string) {
+	records, err := store.Records(t.Context(), run, 0, 10_000)
+	if err != nil {
+		t.Error(err)
+	}
+	var v view.View
+	for _, rec := range records {
+		e, err := event.Decode(rec.Body)
+		if err != nil {
+			t.Error(err)
+			return nil
+		}
+		for _, p := range v.Add(e).Parts {
+			for line := range strings.SplitSeq(p.Line+"\n"+p.Text, "\n") {
+				if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "```") {
+					lines = append(lines, line)
+				}
+			}
+		}
+		if d, is := e.Data.(event.ChildStarted); is {
+			lines = append(lines, logOf(t, store, d.Child)...)
+		}
+	}
+	return lines
 }
 
 // needingTokens is a server with a run that asks, and the token of a viewer.

@@ -169,7 +169,7 @@ func (t *stream) send(ctx context.Context, sub *follow.Subscription) error {
 // sendFirst writes what the stream begins with, and reports whether that is all.
 func (t *stream) sendFirst(ctx context.Context) (over bool, err error) {
 	if t.entries != nil && t.entries.whole > 0 {
-		if err := t.entries.flush(ctx, &t.out, []string{t.row.ID}, t.entries.whole); err != nil {
+		if err := t.entries.flush(ctx, &t.out, []string{t.row.ID}, t.entries.whole, t.entries.over); err != nil {
 			return false, err
 		}
 		return t.entries.over, t.out.flush()
@@ -190,10 +190,11 @@ func (t *stream) sendFirst(ctx context.Context) (over bool, err error) {
 // sendAll writes events, and reports whether the run has ended with them.
 func (t *stream) sendAll(ctx context.Context, events []follow.Event) (over bool, err error) {
 	if t.entries != nil && len(events) > 0 {
-		if err := t.entries.add(ctx, &t.out, events); err != nil {
+		over := slices.ContainsFunc(events, t.isLast)
+		if err := t.entries.add(ctx, &t.out, events, over); err != nil {
 			return false, err
 		}
-		return slices.ContainsFunc(events, t.isLast), t.out.flush()
+		return over, t.out.flush()
 	}
 	for i := range events {
 		e := &events[i]

@@ -108,6 +108,8 @@ type entriesPage struct {
 type changedEntry struct {
 	Run   string     `json:"run"`
 	Entry view.Entry `json:"entry"`
+	// Last says that the stream has nothing more.
+	Last bool `json:"last,omitempty"`
 }
 
 // showView gives the entries of a run, as pages from the end or, for
@@ -241,7 +243,7 @@ func (w *entryStream) begin(ctx context.Context, t *stream, after int64) (err er
 }
 
 // add writes what events change. The last of it has the place of the last event.
-func (w *entryStream) add(ctx context.Context, out *sse, events []follow.Event) error {
+func (w *entryStream) add(ctx context.Context, out *sse, events []follow.Event, last bool) error {
 	changed := map[string]bool{}
 	var runs []string
 	pos := int64(0)
@@ -257,7 +259,7 @@ func (w *entryStream) add(ctx context.Context, out *sse, events []follow.Event) 
 				}
 			}
 		case kind == event.TypeText, kind == event.TypeReasoning, kind == event.TypeTextReset:
-			if err := w.flush(ctx, out, runs, pos); err != nil {
+			if err := w.flush(ctx, out, runs, pos, false); err != nil {
 				return err
 			}
 			runs, pos = nil, 0
@@ -271,17 +273,17 @@ func (w *entryStream) add(ctx context.Context, out *sse, events []follow.Event) 
 			}
 		}
 	}
-	return w.flush(ctx, out, runs, pos)
+	return w.flush(ctx, out, runs, pos, last)
 }
 
-func (w *entryStream) flush(ctx context.Context, out *sse, runs []string, pos int64) error {
+func (w *entryStream) flush(ctx context.Context, out *sse, runs []string, pos int64, last bool) error {
 	var changed []changedEntry
 	for _, run := range runs {
 		f := w.server.views.of(run)
 		f.mu.Lock()
 		err := f.read(ctx, w.server.store)
 		for _, n := range f.Since(w.sent[run]) {
-			changed = append(changed, changedEntry{run, *n})
+			changed = append(changed, changedEntry{Run: run, Entry: *n})
 		}
 		w.sent[run] = f.seq
 		f.mu.Unlock()
@@ -290,13 +292,13 @@ func (w *entryStream) flush(ctx context.Context, out *sse, runs []string, pos in
 		}
 	}
 	for i, c := range changed {
+		at := int64(0)
+		if i == len(changed)-1 {
+			at, c.Last = pos, last
+		}
 		body, err := json.Marshal(c)
 		if err != nil {
 			return err
-		}
-		at := int64(0)
-		if i == len(changed)-1 {
-			at = pos
 		}
 		if err := out.add(at, "entry", body); err != nil {
 			return err

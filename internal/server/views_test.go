@@ -212,3 +212,53 @@ func TestLiveEventsAreAmongTheEntriesForAReaderThatWantsThem(t *testing.T) {
 		}
 	})
 }
+
+// A run that has parked at its own limit is listed with what lets it go on, and leaves the
+// list when the limit is raised.
+func TestARunAtALimitIsAmongTheQuestions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := newServer(t, map[string]string{
+			"capped.yaml": "identity: {name: capped}\nmodel_policy: {primary: {model: scripted/script.yaml}}\ntools: {allow: [fs.glob]}\nbudgets: {max_model_turns: 1, actions: {max_model_turns: ask}}\n",
+			"script.yaml": "- {text: I look., tool_calls: [{name: fs.glob, arguments: {pattern: \"*.txt\"}}]}\n- {text: That is all.}\n",
+		})
+		l := local{s, t}
+		type question struct {
+			ID, Kind, Run string
+			Path          []string
+			What          view.Limit
+		}
+		for _, list := range []string{"/v1/questions", ""} {
+			run, path := l.begin("capped")
+			if list == "" {
+				list = path + "/questions"
+			}
+			l.until(path, journal.Parked)
+			waiting := gets[struct{ Items []question }](l, http.StatusOK, http.MethodGet, list, "").Items
+			want := []question{{"limit-max_model_turns", "limit", run.ID, []string{run.ID}, view.Limit{Run: run.ID, Setting: "max_model_turns", AtLeast: 2}}}
+			if diff := cmp.Diff(want, waiting); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", list, diff)
+			}
+			page := gets[struct{ Limit *view.Limit }](l, http.StatusOK, http.MethodGet, path+"/view", "")
+			if page.Limit == nil || *page.Limit != want[0].What {
+				t.Errorf("the view is at %+v", page.Limit)
+			}
+			gets[any](l, http.StatusOK, http.MethodPost, path+"/budget", `{"setting": "max_model_turns", "value": 9}`)
+			l.until(path, journal.Ended)
+			if waiting := gets[struct{ Items []question }](l, http.StatusOK, http.MethodGet, list, "").Items; len(waiting) > 0 {
+				t.Errorf("%s: after the raise there wait %+v", list, waiting)
+			}
+		}
+	})
+}
+
+// until waits for a run's state.
+func (l local) until(path string, state journal.State) {
+	l.t.Helper()
+	for range 1000 {
+		if l.stands(path).State == state {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	l.t.Fatalf("the run is %s, not %s", l.stands(path).State, state)
+}

@@ -1,5 +1,5 @@
 import { signal } from "@preact/signals";
-import type { Event, Principal } from "./types";
+import type { Principal, Told } from "./types";
 
 /** Problem is what a request got that failed (RFC 9457). */
 export class Problem extends Error {
@@ -96,14 +96,14 @@ const latest = 10_000;
  * connection is lost it comes back behind the last event that it was given.
  */
 export async function listen(
-  path: string, after: number, abort: AbortSignal, hear: (events: Event[]) => void, stands: (c: Connection, why?: Problem) => void,
+  path: string, after: number, abort: AbortSignal, hear: (events: Told[]) => void, stands: (c: Connection, why?: Problem) => void,
 ): Promise<void> {
   for (let wait = soonest, first = true; !abort.aborted; first = false) {
     stands(first ? "connecting" : "lost");
     try {
       const over = await listenOnce(path, after, abort, events => {
         wait = soonest;
-        for (const e of events) after = Math.max(after, e.pos ?? 0);
+        for (const e of events) after = Math.max(after, e.id);
         hear(events);
       }, () => stands("live"));
       if (over) return stands("over");
@@ -120,7 +120,7 @@ export async function listen(
 
 /** listenOnce reads one connection, and reports whether there is nothing more to come. */
 async function listenOnce(
-  path: string, after: number, abort: AbortSignal, hear: (events: Event[]) => void, opened: () => void,
+  path: string, after: number, abort: AbortSignal, hear: (events: Told[]) => void, opened: () => void,
 ): Promise<boolean> {
   const cut = new AbortController();
   const stop = () => cut.abort();
@@ -141,7 +141,7 @@ async function listenOnce(
       const blocks = (left + value).split("\n\n");
       left = blocks.pop() ?? "";
       const events = blocks.flatMap(eventOf);
-      over ||= events.some(e => e.type === "run.completed" && path.includes(`/${e.run}/`));
+      over ||= events.some(e => e.data.last);
       if (events.length > 0) hear(events);
     }
   } finally {
@@ -151,9 +151,10 @@ async function listenOnce(
 }
 
 /** eventOf is the event in a block of a stream; a comment has none. */
-function eventOf(block: string): Event[] {
-  const data = block.split("\n").filter(line => line.startsWith("data: ")).map(line => line.slice("data: ".length));
-  return data.length > 0 ? [JSON.parse(data.join("\n"))] : [];
+function eventOf(block: string): Told[] {
+  const field = (name: string) => block.split("\n").filter(line => line.startsWith(`${name}: `)).map(line => line.slice(name.length + 2)).join("\n");
+  const data = field("data");
+  return data ? [{ id: Number(field("id")), type: field("event"), data: JSON.parse(data) }] : [];
 }
 
 export function sleep(ms: number, abort: AbortSignal): Promise<void> {

@@ -1,8 +1,8 @@
 import { Component, type ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { Problem, asProblem } from "./api";
-import type { Note, Passes } from "./fold";
-import type { Run } from "./types";
+import type { Part, Run } from "./types";
+import type { Passes } from "./view";
 import { ago, standing, visible } from "./format";
 
 /** ProblemBox says what failed, in the server's words, and what to do. */
@@ -59,16 +59,19 @@ export function Prose({ children, label }: { children: string; label: string }) 
   );
 }
 
-export function Notes({ notes }: { notes: Note[] }) {
-  return <>{notes.map((n, i) => <NoteLine key={i} note={n} />)}</>;
-}
-
-export function NoteLine({ note }: { note: Note }) {
+/** Parts are the body of an entry. */
+export function Parts({ parts, about }: { parts: Part[]; about: string }) {
   return (
-    <div class={`note ${note.tone ?? ""}`}>
-      <span>{visible(note.text)}</span>
-      {note.detail && <Text label={note.text} quiet>{note.detail}</Text>}
-    </div>
+    <>
+      {parts.map((p, i) => (
+        <div key={i} class={`note ${p.tone ?? ""}`}>
+          {p.line && <span>{visible(p.line)}</span>}
+          {p.text && (p.form === "prose"
+            ? <Prose label={p.line || about}>{p.text}</Prose>
+            : <Text label={`${p.line || about} of ${about}`} quiet={p.form === "value"}>{p.text}</Text>)}
+        </div>
+      ))}
+    </>
   );
 }
 

@@ -2,7 +2,7 @@ import { useState } from "preact/hooks";
 import { decides, post } from "./api";
 import { Act, Text } from "./parts";
 import { pretty, visible } from "./format";
-import type { Question } from "./types";
+import type { Limit, Question } from "./types";
 
 const asks: { [kind: string]: string } = {
   call: "asks for a call", review: "asks for a review", goal: "asks about its goal", limit: "is at a limit",
@@ -35,16 +35,24 @@ export function QuestionCard({ question, linked, done }: { question: Question; l
         </p>
       ))}
       {question.expiresAt && <p class="why">until {new Date(question.expiresAt).toLocaleString()}</p>}
-      {decides()
-        ? (
+      {!decides()
+        ? <p class="why">Your role may not decide.</p>
+        : typeof what.setting === "string" ? <div class="acts"><Raise limit={what as unknown as Limit} done={done} /></div> : (
           <div class="acts">
             <Act name={edited === null ? "Approve" : "Approve as edited"} kind="good" act={async () => decide("approve", edited === null ? {} : { args: parsed(edited) })} />
             <Act name="Reject" kind="bad" wants="Why? The model is told." last="Reject it" needed act={reason => decide("reject", { reason })} />
             {question.kind === "call" && <button type="button" onClick={() => setEdited(edited === null ? args : null)}>{edited === null ? "Edit the arguments" : "Leave them as they are"}</button>}
           </div>
-        )
-        : <p class="why">Your role may not decide.</p>}
+        )}
     </section>
+  );
+}
+
+/** Raise is what lets a run go on that has parked at a limit. */
+export function Raise({ limit, done }: { limit: Limit; done: () => void }) {
+  return (
+    <Act name={`Raise ${limit.setting}`} wants={`New value of ${limit.setting}`} needed hint={limit.atLeast ? `at least ${limit.atLeast}` : ""}
+      act={async value => post(`/v1/runs/${limit.run}/budget`, { setting: limit.setting, value: Number(value) }).then(done)} />
   );
 }
 

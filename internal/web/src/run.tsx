@@ -1,12 +1,12 @@
 import { Component } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { decides, post } from "./api";
-import type { Call, Child, Cycle, Entry, RunView, Step } from "./fold";
-import { money, pretty, span, titleOf, tokens } from "./format";
-import { Act, Ago, NoteLine, Notes, Panel, ProblemBox, Prose, Ring, Standing, Text } from "./parts";
-import { QuestionCard } from "./questions";
+import { money, span, titleOf, tokens, visible } from "./format";
+import { Act, Ago, Panel, Parts, ProblemBox, Prose, Ring, Standing, Text } from "./parts";
+import { QuestionCard, Raise } from "./questions";
 import { type Head, Tree } from "./tree";
-import type { Run } from "./types";
+import type { Body, Entry, Run } from "./types";
+import type { RunView } from "./view";
 
 /** RunPage is one run with all below it. */
 export function RunPage({ id }: { id: string }) {
@@ -39,7 +39,6 @@ function RunShown({ tree, head }: { tree: Tree; head: Head }) {
           <h1>{titleOf(head)} <Standing run={head} /></h1>
           <p class="facts">
             <span>{head.kind}</span><span><code>{head.id}</code></span>
-            {root.started?.config?.targets?.[0]?.model && <span>{root.started.config.targets[0].model}</span>}
             <span>{money(outcome?.cost ?? head.cost, usage)}</span><span>{tokens(usage)}</span>
             {head.state === "ended" && <span>took {span(Date.parse(head.updated) - Date.parse(head.created))}</span>}
             <span>began <Ago time={head.created} /></span>
@@ -60,10 +59,9 @@ function RunShown({ tree, head }: { tree: Tree; head: Head }) {
       </div>
       {below && <TreeList tree={tree} />}
       <section class="what" aria-label="What it did">
-        <Input root={root} />
-        <Timeline tree={tree} view={root} top />
-        {outcome?.final_output && outcome.final_output.trim() !== root.lastText() && <section class="outcome"><h2>Result</h2><Prose label="Result">{outcome.final_output}</Prose></section>}
-        {decides() && head.state !== "ended" && head.kind === "Agent" && <Say tree={tree} head={head} />}
+        <Timeline tree={tree} view={root} parent="" top />
+        {outcome?.final_output && outcome.ok && head.kind !== "Agent" && <section class="outcome"><h2>Result</h2><Prose label="Result">{outcome.final_output}</Prose></section>}
+        {decides() && head.state !== "ended" && head.kind === "Agent" && !root.limit && <Say tree={tree} head={head} />}
       </section>
     </main>
   );
@@ -72,10 +70,8 @@ function RunShown({ tree, head }: { tree: Tree; head: Head }) {
 /** Connected says whether what is shown is what there is. */
 function Connected({ tree }: { tree: Tree }) {
   const { stands, why } = tree.connection.value;
-  const loaded = tree.loaded.value;
   const texts = { connecting: "connecting…", live: "live", lost: "The connection is lost; it is tried again.", over: "" };
-  const text = loaded >= 0 && stands !== "live" ? `reading, ${loaded.toLocaleString()} events so far` : texts[stands];
-  return <p class={`connection ${stands}`} role="status">{text}{why && why.status > 0 ? ` ${why.message}` : ""}</p>;
+  return <p class={`connection ${stands}`} role="status">{texts[stands]}{why && why.status > 0 ? ` ${why.message}` : ""}</p>;
 }
 
 /** Actions are the commands that the run takes as it stands. */
@@ -86,12 +82,9 @@ function Actions({ tree, head, root }: { tree: Tree; head: Head; root: RunView }
   return (
     <div class="acts" role="group" aria-label="Commands to the run">
       {going && !head.pausing && <Act name="Pause" act={() => send("pause")} />}
-      {!going && head.state !== "queued" && !head.waiting?.length && <Act name="Resume" kind="good" act={() => send("resume")} />}
+      {!going && (head.state !== "queued" || head.forkOf) && !head.waiting?.length && !root.limit && <Act name="Resume" kind="good" act={() => send("resume")} />}
       <Act name="Cancel" kind="bad" wants="Why? (may be left out)" last="Cancel the run" act={reason => send("cancel", reason ? { reason } : {})} />
-      {root.raise && (
-        <Act name={`Raise ${root.raise.setting}`} wants={`New value of ${root.raise.setting}`} needed hint={root.raise.atLeast ? `at least ${root.raise.atLeast}` : ""}
-          act={value => post(`/v1/runs/${root.raise!.run}/budget`, { setting: root.raise!.setting, value: Number(value) }).then(() => tree.refresh())} />
-      )}
+      {root.limit && <Raise limit={root.limit} done={() => tree.refresh()} />}
     </div>
   );
 }
@@ -102,13 +95,6 @@ function Say({ tree, head }: { tree: Tree; head: Head }) {
       <Act name={head.detail === "blocked_on_input" ? "Answer" : "Send a message"} wants="Message" last="Send" needed act={text => post(`/v1/runs/${head.id}/input`, { text }).then(() => tree.refresh())} />
     </div>
   );
-}
-
-function Input({ root }: { root: RunView }) {
-  const parts: any[] = root.started?.input?.parts ?? [];
-  const text = parts.filter(p => p.type === "text").map(p => p.text).join("\n\n");
-  if (!text) return null;
-  return <Panel open summary={<span class="name">Input</span>}>{() => <Prose label="Input">{text}</Prose>}</Panel>;
 }
 
 /** TreeList are the runs of the tree, a page at a time. */
@@ -139,20 +125,28 @@ class TreeRow extends Component<{ run: Run; depth: number; here: boolean }> {
 const atOnce = 60;
 
 /** Timeline is what a run did, the newest at the end; of a long one the end alone until more is asked for. */
-export function Timeline({ tree, view, top }: { tree: Tree; view: RunView; top?: boolean }) {
+export function Timeline({ tree, view, parent, top }: { tree: Tree; view: RunView; parent: string; top?: boolean }) {
   view.rev.value;
   const [shown, setShown] = useState(atOnce);
+  useEffect(() => view.open(parent), [view, parent]);
   useFollow(top ?? false);
-  const entries = view.entries;
-  const read = tree.loaded.value < 0; // until then the last one is none that goes on
-  const first = Math.max(0, entries.length - shown);
-  if (entries.length === 0) {
-    return <p class="empty">{view.started ? "Nothing has happened yet: the run has begun, and its first step comes." : "Reading…"}</p>;
-  }
+  const list = view.below(parent);
+  if (list.problem) return <ProblemBox problem={list.problem} />;
+  if (!list.loaded) return <p class="empty">Reading…</p>;
+  const first = Math.max(0, list.items.length - shown);
+  const earlier = list.earlier + first;
+  const last = list.items.findLast(id => view.entries.get(id)!.kind !== "note");
+  const more = () => {
+    setShown(shown + atOnce);
+    if (first < atOnce && list.before) void view.more(parent).catch(() => { /* it is asked for again */ });
+  };
   return (
     <div class="timeline">
-      {first > 0 && <button type="button" onClick={() => setShown(shown + 2 * atOnce)}>Show {Math.min(first, 2 * atOnce)} earlier of {first}</button>}
-      {entries.slice(first).map((e, i, all) => <EntryPanel key={e.key} tree={tree} entry={e} rev={e.rev} last={read && i >= all.length - 2} />)}
+      {earlier > 0 && <button type="button" onClick={more}>Show {Math.min(earlier, atOnce)} earlier of {earlier}</button>}
+      {list.items.slice(first).map(id => {
+        const e = view.entries.get(id)!;
+        return <EntryPanel key={id} tree={tree} view={view} entry={e} live={e.kind === "cycle" && e.state === "running" ? view.said + view.thought : ""} last={id === last} />;
+      })}
     </div>
   );
 }
@@ -168,155 +162,83 @@ function useFollow(on: boolean): void {
   useLayoutEffect(() => { if (on && atEnd.current) scrollTo(0, document.documentElement.scrollHeight); });
 }
 
-interface EntryProps { tree: Tree; entry: Entry; rev: number; last: boolean }
+interface EntryProps { tree: Tree; view: RunView; entry: Entry; live: string; last: boolean }
+
+const tones: { [state: string]: string } = {
+  running: "busy", waiting: "wait", done: "good", failed: "bad", denied: "bad", rejected: "bad", skipped: "still", cancelled: "still",
+};
+
+/** opens reports whether an entry is open until somebody closes it. */
+function opens(e: Entry, last: boolean): boolean {
+  switch (e.kind) {
+    case "note": return e.id === "1" || e.state === "failed";
+    case "question": return false;
+    case "call": return e.state !== "done";
+  }
+  return e.state === "running" || e.state === "waiting" || e.state === "failed" && e.kind === "step" || last && e.kind === "cycle";
+}
 
 /** EntryPanel is drawn again only when its entry has changed. */
 class EntryPanel extends Component<EntryProps> {
   override shouldComponentUpdate(next: EntryProps) {
-    return next.rev !== this.props.rev || next.entry !== this.props.entry || next.last !== this.props.last;
+    return next.entry !== this.props.entry || next.last !== this.props.last || next.live !== this.props.live;
   }
 
-  render({ tree, entry, last }: EntryProps) {
-    switch (entry.is) {
-      case "cycle": return <CyclePanel tree={tree} cycle={entry} last={last} />;
-      case "child": return <ChildPanel tree={tree} child={entry} last={last} />;
-      case "step": return <StepPanel step={entry} />;
-      case "said": return <NoteLine note={entry.note} />;
-    }
+  render({ tree, view, entry: e, last }: EntryProps) {
+    const failed = e.failures ? `, ${e.failures} failed` : "";
+    const summary = (
+      <>
+        <span class="name">{visible(e.name ?? "")}</span>
+        <span class="gist">{e.kind !== "call" && visible(e.line ?? "")}</span>
+        {e.below && e.kind === "cycle" ? <span class={failed ? "chip bad" : "chip still"}>{e.below}{failed}</span> : null}
+        {e.state && <span class={`chip ${tones[e.state]}`}>{e.state}</span>}
+      </>
+    );
+    return (
+      <Panel class={e.kind} open={opens(e, last)} summary={summary}>
+        {() => (
+          <>
+            {e.kind === "cycle" && e.state === "running" && <Live view={view} />}
+            <EntryBody view={view} entry={e} />
+            {e.below ? <Timeline tree={tree} view={view} parent={e.id} /> : null}
+            {e.run && <RunBelow tree={tree} run={e.run} />}
+            <p class="facts">
+              {e.cost && <><span>{tokens(e.usage)}</span><span>{money(e.cost, e.usage)}</span></>}
+              {e.seconds !== undefined && <span>{span(1000 * e.seconds)}</span>}
+            </p>
+          </>
+        )}
+      </Panel>
+    );
   }
 }
 
-function CyclePanel({ tree, cycle, last }: { tree: Tree; cycle: Cycle; last: boolean }) {
-  const failed = cycle.calls.filter(c => c.result?.isError).length;
-  const summary = (
+/** Live is the answer that is under way. */
+function Live({ view }: { view: RunView }) {
+  return (
     <>
-      <span class="name">Cycle {cycle.n}</span>
-      <span class="gist">{cycle.text ? firstLine(cycle.text) : cycle.calls.map(c => c.about || c.tool).join(", ")}</span>
-      {cycle.calls.length > 0 && <span class={failed ? "chip bad" : "chip still"}>{cycle.calls.length === 1 ? "1 call" : `${cycle.calls.length} calls`}{failed ? `, ${failed} failed` : ""}</span>}
-      {cycle.compressions.length > 0 && <span class="chip wait">compressed</span>}
-      {cycle.terminator && <span class={`chip ${cycle.terminator.tone}`}>end</span>}
-      {!cycle.end && (cycle.calls.some(waits) ? <span class="chip wait">waits</span> : <span class="chip busy">{cycle.answered ? "calls" : "thinks"}</span>)}
+      {view.thought && <Text label="Reasoning" quiet>{view.thought}</Text>}
+      {view.said && <Prose label="The answer so far">{view.said}</Prose>}
     </>
   );
-  return (
-    <Panel class="cycle" open={last || !cycle.end} summary={summary}>
-      {() => (
-        <>
-          {cycle.compressions.map((n, i) => <div key={i} class="compression"><NoteLine note={n} /></div>)}
-          {cycle.reasoning && <Panel class="reasoning" open={!cycle.answered} summary={<span class="name">Reasoning</span>}>{() => <Text label="Reasoning" quiet>{cycle.reasoning}</Text>}</Panel>}
-          {cycle.text && <Prose label={`Text of cycle ${cycle.n}`}>{cycle.text}</Prose>}
-          {cycle.calls.map(c => <CallPanel key={c.id} tree={tree} call={c} />)}
-          <Notes notes={cycle.notes} />
-          {cycle.terminator && <div class="terminator"><NoteLine note={cycle.terminator} /></div>}
-          <p class="facts">
-            {cycle.model && <span>{cycle.model}</span>}{cycle.usage && <span>{tokens(cycle.usage)}</span>}{cycle.cost && <span>{money(cycle.cost, cycle.usage)}</span>}
-            {cycle.end && <span>{span(Date.parse(cycle.end) - Date.parse(cycle.at))}</span>}{cycle.finish && <span>finish: {cycle.finish}</span>}
-          </p>
-        </>
-      )}
-    </Panel>
-  );
 }
 
-function waits(c: Call): boolean { return !c.result && !!c.asked && !c.decided; }
-
-function standOf(c: Call): { text: string; tone: string } {
-  if (c.result) {
-    if (c.decided?.kind === "rejected") return { text: "rejected", tone: "bad" };
-    if (c.refused) return { text: "denied", tone: "bad" };
-    if (c.result.isError) return { text: c.result.errorType || "failed", tone: "bad" };
-    return c.result.exitCode ? { text: `exit ${c.result.exitCode}`, tone: "bad" } : { text: "done", tone: "good" };
-  }
-  if (waits(c)) return { text: "waits for a decision", tone: "wait" };
-  return c.attempt || c.child ? { text: "runs", tone: "busy" } : { text: "called", tone: "still" };
+/** EntryBody is all that an entry tells; it is read when it is shown, and when its entry has changed. */
+function EntryBody({ view, entry }: { view: RunView; entry: Entry }) {
+  const [body, setBody] = useState<Body | null>(null);
+  useEffect(() => {
+    const gone = new AbortController();
+    view.body(entry.id, gone.signal).then(setBody, () => { /* the next change reads it again */ });
+    return () => gone.abort();
+  }, [view, entry.id, entry.seq]);
+  return body && <Parts parts={body.parts.filter(p => p.text || p.line !== entry.name)} about={entry.name ?? ""} />;
 }
 
-function CallPanel({ tree, call }: { tree: Tree; call: Call }) {
-  const { text, tone } = standOf(call);
-  const result = call.result;
-  const summary = <><code class="name">{call.tool}</code><span class="gist">{call.about}</span><span class={`chip ${tone}`}>{text}</span></>;
-  return (
-    <Panel class="call" open={tone !== "good"} summary={summary}>
-      {() => (
-        <>
-          <Text label={`Arguments of ${call.tool}`} quiet>{pretty(call.args)}</Text>
-          {call.editedBy && <NoteLine note={{ text: `arguments edited by ${call.editedBy}` }} />}
-          {call.asked && <NoteLine note={{ text: `asked: ${call.asked}` }} />}
-          {call.decided && <NoteLine note={{ text: `${call.decided.kind}${call.decided.approver ? ` by ${call.decided.approver}` : ""}`, ...(call.decided.reason ? { detail: call.decided.reason } : {}) }} />}
-          {call.refused && <NoteLine note={{ text: `denied: ${call.refused}`, tone: "bad" }} />}
-          {call.child && <ChildBody tree={tree} run={call.child} />}
-          {result && <Text label={`Result of ${call.tool}`}>{result.output || "(no output)"}</Text>}
-          {result && <p class="facts">{result.exitCode !== undefined && <span>exit {result.exitCode}</span>}{result.durationMs !== undefined && <span>{span(result.durationMs)}</span>}{result.truncated && <span>the middle is left out</span>}</p>}
-        </>
-      )}
-    </Panel>
-  );
-}
-
-/** ChildPanel is a run of the tree: an iteration, a step, or a run that an agent has started. */
-function ChildPanel({ tree, child, last }: { tree: Tree; child: Child; last: boolean }) {
-  const o = child.outcome;
-  const it = child.iteration;
-  const tone = o ? (o.ok ? "good" : o.status === "cancelled" ? "still" : "bad") : child.parked ? "wait" : "busy";
-  const stand = o ? child.status && child.status !== o.status ? child.status : o.status : child.parked ? "waits" : "running";
-  // A pass that has not ended has its number in the id of its step alone.
-  const pass = /\.(\d+)$/.exec(child.step ?? "");
-  const summary = (
-    <>
-      <span class="name">{it?.max ? `Iteration ${it.n} of ${it.max}` : pass ? `Iteration ${Number(pass[1]) + 1}` : child.step || child.name || child.kind}</span>
-      <span class="gist">{child.learning ? firstLine(child.learning) : it?.item !== undefined ? pretty(it.item) : it || child.step ? child.name : child.kind}</span>
-      <span class={`chip ${tone}`}>{stand}</span>
-    </>
-  );
-  return (
-    <Panel class="child" open={last && !o} summary={summary}>
-      {() => (
-        <>
-          <ChildBody tree={tree} run={child.run} />
-          {child.learning && <NoteLine note={{ text: "learnt", detail: child.learning }} />}
-          {child.error?.message && <NoteLine note={{ text: child.error.message, tone: "bad" }} />}
-          <Notes notes={child.notes} />
-        </>
-      )}
-    </Panel>
-  );
-}
-
-function ChildBody({ tree, run }: { tree: Tree; run: string }) {
-  const [view, setView] = useState<RunView | null>(null);
-  useEffect(() => setView(tree.view(run)), [run]); // it is loaded when it is shown
+function RunBelow({ tree, run }: { tree: Tree; run: string }) {
   return (
     <>
       <p class="facts"><a href={`#/runs/${run}`}>Run {run}</a></p>
-      {view && <Timeline tree={tree} view={view} />}
+      <Timeline tree={tree} view={tree.view(run)} parent="" />
     </>
   );
-}
-
-function StepPanel({ step }: { step: Step }) {
-  const tones: { [status: string]: string } = { completed: "good", failed: "bad", skipped: "still", cancelled: "still" };
-  const summary = (
-    <>
-      <span class="name">{step.step}</span>
-      <span class="gist">{step.argv?.join(" ") ?? (step.content ? firstLine(step.content) : "")}</span>
-      <span class={`chip ${step.status ? tones[step.status] ?? "still" : "busy"}`}>{step.status ?? "running"}</span>
-    </>
-  );
-  return (
-    <Panel class="step" open={step.status === "failed"} summary={summary}>
-      {() => (
-        <>
-          {step.argv && <Text label="Command" quiet>{step.argv.join(" ")}</Text>}
-          {step.error?.message && <NoteLine note={{ text: step.error.message, tone: "bad" }} />}
-          {(step.output ?? step.content) && <Text label={`Output of ${step.step}`}>{step.output ?? step.content ?? ""}</Text>}
-          {step.exitCode !== undefined && <p class="facts"><span>exit {step.exitCode}</span></p>}
-          <Notes notes={step.notes} />
-        </>
-      )}
-    </Panel>
-  );
-}
-
-function firstLine(text: string): string {
-  return text.trimStart().split("\n", 1)[0]!.slice(0, 160);
 }

@@ -1,11 +1,11 @@
 import { signal, type Signal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
 import { asProblem, get, Problem } from "./api";
-import { RunView } from "./fold";
 import { money, titleOf } from "./format";
 import { Ago, ProblemBox, Ring, Standing } from "./parts";
 import { QuestionCard } from "./questions";
-import { type Event, type Page, type Question, type Run, type State, states } from "./types";
+import { type Entries, type Page, type Question, type Run, type State, states } from "./types";
+import { type Passes, passesOf } from "./view";
 
 const pageOfRuns = 50;
 const most = 500;
@@ -45,8 +45,8 @@ class List {
   readonly runs = signal<Run[] | null>(null);
   readonly next = signal("");
   readonly state = signal<State | "">("");
-  /** loops are the loops that are going, with a ring each. */
-  readonly loops = new Map<string, RunView>();
+  /** loops are the loops that are going, with a ring each, as they were at an event. */
+  readonly loops = signal(new Map<string, { seq: number; passes: Passes | null }>());
   readonly polled = new Polled(() => this.ask());
   private wanted = pageOfRuns;
 
@@ -61,15 +61,9 @@ class List {
   }
 
   private async follow(r: Run): Promise<void> {
-    const view = this.loops.get(r.id) ?? new RunView(r.id);
-    this.loops.set(r.id, view);
-    if (view.seq >= r.seq) return;
-    for (let next: string | undefined = String(view.pos); next !== undefined;) {
-      const page: Page<Event> = await get(`/v1/runs/${r.id}/events?limit=500&after=${next}`);
-      for (const e of page.items) view.apply(e);
-      next = page.next;
-    }
-    view.changed();
+    if (this.loops.value.get(r.id)?.seq === r.seq) return;
+    const { items } = await get<Entries>(`/v1/runs/${r.id}/view?limit=5`);
+    this.loops.value = new Map(this.loops.value).set(r.id, { seq: r.seq, passes: passesOf(items) });
   }
 
   async more(): Promise<void> {
@@ -115,7 +109,7 @@ export function RunsPage() {
       <Trouble problem={list.polled.problem} />
       {runs === null ? !list.polled.problem.value && <p class="empty">Reading the runs…</p>
         : runs.length === 0 ? <Empty state={state} />
-          : <ul class="cards">{runs.map(r => <Card key={r.id} run={r} loop={list.loops.get(r.id)} />)}</ul>}
+          : <ul class="cards">{runs.map(r => <Card key={r.id} run={r} passes={r.state === "ended" ? null : list.loops.value.get(r.id)?.passes} />)}</ul>}
       {list.next.value && <button type="button" onClick={() => void list.more()}>Show older runs</button>}
     </main>
   );
@@ -132,9 +126,7 @@ function Empty({ state }: { state: string }) {
     : <p class="empty">There are no runs in this journal yet. Start one with <code>pawl run FILE "INPUT"</code> beside this server, or with <code>POST /v1/runs</code>.</p>;
 }
 
-function Card({ run, loop }: { run: Run; loop?: RunView | undefined }) {
-  loop?.rev.value;
-  const passes = run.state === "ended" ? null : loop?.passes();
+function Card({ run, passes }: { run: Run; passes?: Passes | null | undefined }) {
   const outcome = run.outcome;
   return (
     <li>

@@ -20,7 +20,7 @@ export interface Outcome {
 export interface Run {
   id: string; parent?: string; root?: string; depth?: number; kind: string; name?: string;
   created: string; updated: string; state: State; detail?: string; cycles: number; seq: number;
-  outcome?: Outcome; step?: string;
+  outcome?: Outcome; step?: string; forkOf?: string;
   /** input is the beginning of what a root was given. */
   input?: string;
   answered?: boolean; expired?: boolean; pausing?: boolean; undriven?: boolean;
@@ -35,10 +35,28 @@ export interface Question {
 /** Shown is a run as it stands, with all that it and the runs below it ask. */
 export interface Shown extends Run { usage: Usage; cost: Cost; waiting: Question[] }
 
-export interface Event {
-  pos?: number; seq?: number; run: string; parent?: string; time: string; type: string;
-  cycle?: number; step?: string; data: any;
+export type EntryState = "running" | "waiting" | "done" | "failed" | "denied" | "rejected" | "skipped" | "cancelled";
+
+/** Entry is one thing that a run did, at a glance. */
+export interface Entry {
+  id: string; kind: "cycle" | "call" | "child" | "iteration" | "step" | "question" | "note";
+  parent?: string; below?: number; failures?: number; name?: string; state?: EntryState; line?: string;
+  run?: string; ref?: string; start: string; seconds?: number; usage?: Usage; cost?: Cost; seq: number;
 }
+
+/** Part is a line of the body of an entry, or a text under one. */
+export interface Part { tone?: string; line?: string; text?: string; form?: "prose" | "output" | "value" }
+
+export interface Body { entry: Entry; parts: Part[] }
+
+/** Limit is what a run has parked at. */
+export interface Limit { run: string; setting: string; atLeast?: number }
+
+/** Entries is a page of entries, read from the end. */
+export interface Entries { items: Entry[]; before?: string; earlier?: number; pos: number; limit?: Limit }
+
+/** Told is what a stream sends: an entry that has changed, or a word of a model. */
+export interface Told { id: number; type: string; data: { run: string; entry?: Entry; last?: boolean; data?: { text?: string } } }
 
 export interface Page<T> { items: T[]; next?: string }
 

@@ -1,0 +1,112 @@
+import { signal } from "@preact/signals";
+import { asProblem, get, type Problem } from "./api";
+import type { Body, Entries, Entry, Limit } from "./types";
+
+const pageOfEntries = 60;
+
+/** Passes are how far a loop has come. */
+export interface Passes { done: number; max: number }
+
+/** passesOf are those of the last iteration among entries; null before the first has ended. */
+export function passesOf(entries: Entry[]): Passes | null {
+  const last = entries.findLast(e => e.kind === "iteration");
+  const of = /(\d+)\/(\d+)/.exec(last?.name ?? "");
+  if (!last || !of) return null;
+  const done = Number(of[1]) - (last.state === "running" || last.state === "waiting" ? 1 : 0);
+  return done > 0 ? { done, max: Number(of[2]) } : null;
+}
+
+/** Listed are the entries below one, or below none, from a place on. */
+export class Listed {
+  items: string[] = [];
+  before = "";
+  earlier = 0;
+  loading = false;
+  loaded = false;
+  problem: Problem | null = null;
+  /** late are entries that changed while a page was read. */
+  late: Entry[] = [];
+}
+
+/** RunView is what is known of the entries of a run. */
+export class RunView {
+  /** rev changes when something did: components that read it are drawn again. */
+  readonly rev = signal(0);
+  pos = 0;
+  limit: Limit | null = null;
+  /** said and thought are the answer that is under way. */
+  said = "";
+  thought = "";
+  readonly entries = new Map<string, Entry>();
+  private readonly lists = new Map<string, Listed>();
+
+  constructor(readonly id: string) {}
+
+  /** top are the entries that stand below none. */
+  top(): Entry[] { return this.below("").items.map(id => this.entries.get(id)!); }
+
+  below(parent: string): Listed {
+    let list = this.lists.get(parent);
+    if (!list) this.lists.set(parent, list = new Listed());
+    return list;
+  }
+
+  passes(): Passes | null { return passesOf(this.top()); }
+
+  /** more reads the page before what is here; the first is that of the end. */
+  async more(parent: string, abort?: AbortSignal): Promise<void> {
+    const list = this.below(parent);
+    if (list.loading) return;
+    list.loading = true;
+    list.problem = null;
+    try {
+      const page = await get<Entries>(`/v1/runs/${this.id}/view?limit=${pageOfEntries}&parent=${parent}&before=${list.before}`, abort);
+      const known = new Set(list.items);
+      for (const e of page.items) this.keep(e);
+      list.items = [...page.items.map(e => e.id).filter(id => !known.has(id)), ...list.items];
+      list.before = page.before ?? "";
+      list.earlier = page.earlier ?? 0;
+      list.loaded = true;
+      if (parent === "") {
+        this.pos ||= page.pos;
+        this.limit = page.limit ?? null;
+      }
+    } finally {
+      list.loading = false;
+      for (const e of list.late.splice(0)) this.take(e);
+      this.changed();
+    }
+  }
+
+  /** open reads the entries below one for a reader that opens it. */
+  open(parent: string): void {
+    const list = this.below(parent);
+    if (!list.loaded && !list.loading) void this.more(parent).catch(err => {
+      const problem = asProblem(err);
+      if (problem.status === 404) list.loaded = true; // a run below has no entry before it has begun
+      else list.problem = problem;
+      this.changed();
+    });
+  }
+
+  body(id: string, abort: AbortSignal): Promise<Body> { return get<Body>(`/v1/runs/${this.id}/view/${id}`, abort); }
+
+  /** take takes in an entry that has changed: a new one stands behind those that are here. */
+  take(e: Entry): void {
+    if (e.kind === "cycle" && e.state !== "running") this.said = this.thought = "";
+    const list = this.lists.get(e.parent ?? "");
+    if (list?.loading) list.late.push(e);
+    else if (this.entries.has(e.id)) this.keep(e);
+    else if (list?.loaded && !(Number(e.id) < Number(list.items[0]))) { // an older one is read with its page
+      list.items.push(e.id);
+      this.keep(e);
+    }
+  }
+
+  private keep(e: Entry): void {
+    const known = this.entries.get(e.id);
+    if (!known || known.seq <= e.seq) this.entries.set(e.id, e);
+  }
+
+  changed(): void { this.rev.value++; }
+}
