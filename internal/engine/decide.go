@@ -185,7 +185,7 @@ const maxNesting = 1000
 
 // maxCalls is how many calls an answer may make. No model makes as many, and the
 // cost to settle each of them grows with their number.
-const maxCalls = 10_000
+const maxCalls = 256
 
 // unfit returns why an answer cannot be kept as its adapter returned it: it
 // contains a part that no conversation or journal can hold, or more calls than a

@@ -16,12 +16,10 @@ type openCall struct {
 	settled        bool
 }
 
-// openCalls holds the open calls of the last answer, in its order. The cost of
-// an event does not depend on their number.
+// openCalls holds the open calls of the last answer, in its order.
 type openCalls struct {
 	answer llm.Parts
 	calls  []openCall
-	byID   map[string]int
 }
 
 func (o *openCalls) all() iter.Seq[openCall] {
@@ -52,26 +50,32 @@ func (o *openCalls) note(data event.Data) {
 
 func (o *openCalls) answered(x event.ModelResponse) {
 	o.answer, o.calls = llm.Parts(x.Parts), o.calls[:0]
-	clear(o.byID)
-	if o.byID == nil {
-		o.byID = map[string]int{}
-	}
-	for i, c := range x.ToolCalls {
-		o.calls, o.byID[c.CallID] = append(o.calls, openCall{id: c.CallID, tool: c.Tool}), i
+	for _, c := range x.ToolCalls {
+		o.calls = append(o.calls, openCall{id: c.CallID, tool: c.Tool})
 	}
 }
 
 func (o *openCalls) change(id string, to func(*openCall)) {
-	if i, ok := o.byID[id]; ok && !o.calls[i].settled {
-		to(&o.calls[i])
+	if c := o.find(id); c != nil && !c.settled {
+		to(c)
 	}
+}
+
+// find returns the call of an id, or nil.
+func (o *openCalls) find(id string) *openCall {
+	for i := range o.calls {
+		if o.calls[i].id == id {
+			return &o.calls[i]
+		}
+	}
+	return nil
 }
 
 // unnoted returns the open calls without a tool_call, as the model made them.
 func (o *openCalls) unnoted() []llm.ToolCall {
 	var calls []llm.ToolCall
 	for _, asked := range o.answer.ToolCalls() {
-		if i, ok := o.byID[asked.CallID]; ok && !o.calls[i].noted && !o.calls[i].settled {
+		if c := o.find(asked.CallID); c != nil && !c.noted && !c.settled {
 			calls = append(calls, asked)
 		}
 	}

@@ -112,13 +112,13 @@ func TestAnAnswerOfWhoIsAskedThatAJournalIsNotReadWithIsNone(t *testing.T) {
 
 func TestAnAnswerOfMoreCallsThanAnybodyMakesIsTheAdaptersFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		parts := make(llm.Parts, 10_001)
+		parts := make(llm.Parts, 257)
 		for i := range parts {
 			parts[i] = llm.ToolCall{Name: "work", Args: json.RawMessage(`{}`)}
 		}
 		r := newRig(t).tools(toolFunc("work", well)).model(answersFirst(parts...))
 		run := r.start(t.Context())
-		if o := outcome(t, run); o.Reason != event.ReasonModelError || !strings.Contains(o.Error.Message, "more than 10000 calls") {
+		if o := outcome(t, run); o.Reason != event.ReasonModelError || !strings.Contains(o.Error.Message, "more than 256 calls") {
 			t.Errorf("outcome %+v, error %+v", o, o.Error)
 		}
 		r.whole(run.ID)

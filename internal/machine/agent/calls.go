@@ -34,8 +34,6 @@ func (c *call) count() counts {
 // look at each.
 type calls struct {
 	list []*call
-	// byID finds calls by their ids, nil where they are few.
-	byID map[string]*call
 	// pending are the questions that nobody has answered, in call order, and until when
 	// the next of them expires. Others have the slice as well, so it is never changed.
 	pending []*event.Question
@@ -67,16 +65,7 @@ func (s *calls) asked(parts llm.Parts, n int) {
 			s.list = append(s.list, c)
 		}
 	}
-	if n > few {
-		s.byID = make(map[string]*call, n)
-		for _, c := range slices.Backward(s.list) { // the first of an id is meant
-			s.byID[c.ref.CallID] = c
-		}
-	}
 }
-
-// few calls are found without an index.
-const few = 8
 
 // ask takes in a question about a call. One that was asked before is void.
 func (s *calls) ask(c *call, d event.ToolPendingApproval) {
@@ -106,9 +95,6 @@ func (s *calls) touch(id string) *call {
 
 // find is the first call of that id.
 func (s *calls) find(id string) *call {
-	if s.byID != nil {
-		return s.byID[id]
-	}
 	for _, c := range s.list {
 		if c.ref.CallID == id {
 			return c

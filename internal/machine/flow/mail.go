@@ -8,7 +8,7 @@ import (
 )
 
 // MostUnread is how many messages may wait for one reader.
-const MostUnread = 10_000
+const MostUnread = 1_000
 
 // post is all that is on its way.
 type post struct {

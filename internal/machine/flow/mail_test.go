@@ -350,7 +350,7 @@ func TestAFullMailbox(t *testing.T) {
 	}
 	same(t, told, "dropped: mailbox-full")
 	p.decide()
-	same(t, strings.Count(p.mail(), "warning inbox b 8000 of 10000"), 1)
+	same(t, strings.Count(p.mail(), "warning inbox b 800 of 1000"), 1)
 	same(t, strings.Count(p.mail(), "dropped: mailbox-full"), 1)
 	p.ends("a")
 	same(t, strings.Count(p.mail(), "delivered to b"), flow.MostUnread)
@@ -399,9 +399,9 @@ func TestManyMessagesAreFoldedInLinearTime(t *testing.T) {
 			}
 		})
 	}
-	few, many := fold(manyMessages(t, 1_000)), fold(manyMessages(t, flow.MostUnread))
+	few, many := fold(manyMessages(t, flow.MostUnread/10)), fold(manyMessages(t, flow.MostUnread))
 	if many > 30*max(few, 30*time.Millisecond) {
-		t.Errorf("1,000 messages take %s, 10,000 take %s", few, many)
+		t.Errorf("100 messages take %s, 1,000 take %s", few, many)
 	}
 }
 
