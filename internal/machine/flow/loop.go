@@ -292,7 +292,21 @@ func (m *Machine) endItems(l *loop) {
 		m.endStopped(l)
 		return
 	}
-	succeeded, skipped, failure := 0, 0, l.failed
+	succeeded, skipped, failure := l.counted()
+	if skipped > 0 && skipped == len(l.items) {
+		m.finish(l.of, event.StepFinished{Status: event.StepStatusSkipped, Result: l.result()})
+		return
+	}
+	if least := l.plan.Items.Least(len(l.items)); failure == nil && succeeded < least {
+		failure = &event.Failure{Class: "min_success", Message: fmt.Sprintf("%d of %d items succeeded, and at least %d must", succeeded, len(l.items), least)}
+	}
+	m.endLoop(l, failure)
+}
+
+// counted returns how many items succeeded, how many of those were skipped, and the
+// failure that ends the loop, nil for none.
+func (l *loop) counted() (succeeded, skipped int, failure *event.Failure) {
+	failure = l.failed
 	for i, end := range l.passes {
 		switch {
 		case end.status == event.StepStatusCompleted:
@@ -305,14 +319,7 @@ func (m *Machine) endItems(l *loop) {
 			failure = &of
 		}
 	}
-	if skipped > 0 && skipped == len(l.items) {
-		m.finish(l.of, event.StepFinished{Status: event.StepStatusSkipped, Result: l.result()})
-		return
-	}
-	if least := l.plan.Items.Least(len(l.items)); failure == nil && succeeded < least {
-		failure = &event.Failure{Class: "min_success", Message: fmt.Sprintf("%d of %d items succeeded, and at least %d must", succeeded, len(l.items), least)}
-	}
-	m.endLoop(l, failure)
+	return succeeded, skipped, failure
 }
 
 // consider looks at the reasons to stop after a pass, from the one at i on.
@@ -327,10 +334,9 @@ func (m *Machine) consider(l *loop, s *scope, i int) {
 	}
 	id := fmt.Sprintf("%s/%d", s.key, i)
 	next := func(d event.ConditionEvaluated) {
-		switch holds, err := truth(d); {
-		case err != "":
+		if holds, err := truth(d); err != "" {
 			m.endLoop(l, conditionError(d.Expression, err))
-		default:
+		} else {
 			m.looked(l, s, i, holds, "")
 		}
 	}
@@ -338,23 +344,15 @@ func (m *Machine) consider(l *loop, s *scope, i int) {
 	case stop.Expression != "":
 		m.evaluate(n, id, stop.Expression, func() json.RawMessage { return m.variables(s) }, next)
 	case stop.Regex != "":
-		d := event.ConditionEvaluated{ID: id, Step: n.id, Expression: stop.Regex}
-		if re, err := regexp.Compile("(?i)" + stop.Regex); err != nil {
-			d.Error = err.Error()
-		} else {
-			d.Value, _ = json.Marshal(re.MatchString(l.last().content))
-		}
-		n.errand = "evaluate " + id
-		m.record(n.errand, d, func(d event.Data) { next(d.(event.ConditionEvaluated)) })
+		m.decide(n, id, stop.Regex, func() (bool, error) {
+			re, err := regexp.Compile("(?i)" + stop.Regex)
+			return err == nil && re.MatchString(l.last().content), err
+		}, next)
 	case stop.Eval != nil && stop.Judge == "":
-		d := event.ConditionEvaluated{ID: id, Step: n.id, Expression: stop.Eval.String()}
-		if r, err := stop.Eval.Read(m.extract(s), nil); err != nil {
-			d.Error = err.Error()
-		} else {
-			d.Value, _ = json.Marshal(r.Pass)
-		}
-		n.errand = "evaluate " + id
-		m.record(n.errand, d, func(d event.Data) { next(d.(event.ConditionEvaluated)) })
+		m.decide(n, id, stop.Eval.String(), func() (bool, error) {
+			r, err := stop.Eval.Read(m.extract(s), nil)
+			return r.Pass, err
+		}, next)
 	case stop.Judge != "":
 		l.asked, l.finished = i, s
 		m.askJudge(l, stop.Judge)
@@ -365,6 +363,18 @@ func (m *Machine) consider(l *loop, s *scope, i int) {
 		m.hunger(n)
 		m.wake(n.in)
 	}
+}
+
+// decide records whether a condition holds that the machine evaluates itself.
+func (m *Machine) decide(n *node, id, expression string, holds func() (bool, error), then func(event.ConditionEvaluated)) {
+	d := event.ConditionEvaluated{ID: id, Step: n.id, Expression: expression}
+	if held, err := holds(); err != nil {
+		d.Error = err.Error()
+	} else {
+		d.Value, _ = json.Marshal(held)
+	}
+	n.errand = "evaluate " + id
+	m.record(n.errand, d, func(d event.Data) { then(d.(event.ConditionEvaluated)) })
 }
 
 // met ends a loop because the reason to stop at i holds.
