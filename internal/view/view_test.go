@@ -212,14 +212,51 @@ func TestNoEntryOfAnEndedRunIsOpen(t *testing.T) {
 // fold feeds events of one run to a view, numbered from 1.
 func fold(events ...event.Data) (*view.View, []view.Told) {
 	v, told := &view.View{}, []view.Told(nil)
+	for _, e := range numbered(events...) {
+		told = append(told, v.Add(e))
+	}
+	return v, told
+}
+
+// numbered are the events of a run with this data.
+func numbered(data ...event.Data) (events []*event.Event) {
 	cycle := 0
-	for i, d := range events {
+	for i, d := range data {
 		if c, is := d.(event.CycleStart); is {
 			cycle = c.Cycle
 		}
-		told = append(told, v.Add(&event.Event{Run: "r", Seq: int64(i) + 1, Time: time.Unix(int64(i), 0), Cycle: cycle, Data: d}))
+		events = append(events, &event.Event{Run: "r", Seq: int64(i) + 1, Time: time.Unix(int64(i), 0), Cycle: cycle, Data: d})
 	}
-	return v, told
+	return events
+}
+
+// rows: ALDO-64
+//
+// A run has a panel for each cycle, with the text of the model, and in it the calls with
+// their results; a compression stands between the cycles, and the terminator at the end of
+// a run where one fired.
+func TestEachCycleIsAPanelOfItsOwn(t *testing.T) {
+	call := func(id string) event.ToolCall {
+		return event.ToolCall{CallID: id, Tool: "fs.read", Args: json.RawMessage(`{}`), Describe: "read " + id}
+	}
+	says := func(text string) event.ModelResponse {
+		return event.ModelResponse{Parts: event.Answer{llm.Text{Text: text}}, Model: "m"}
+	}
+	cycles := []event.Data{
+		event.CycleStart{Cycle: 1, MaxCycles: 9}, says("First text."), call("a"), call("b"),
+		event.ToolResult{CallID: "b", Output: "output of b", IsError: true}, event.ToolResult{CallID: "a", Output: "output of a"}, event.ToolResults{Cycle: 1},
+		event.HistoryCompressed{Dropped: 2, Removed: []event.MessageRange{{From: 1, To: 3}}, Kept: 4},
+		event.CycleStart{Cycle: 2, MaxCycles: 9}, says("Second text."), call("c"), event.ToolResult{CallID: "c", Output: "output of c"}, event.ToolResults{Cycle: 2},
+		event.HistoryCompressed{Dropped: 1, Removed: []event.MessageRange{{From: 3, To: 4}}, Kept: 5},
+		event.CycleStart{Cycle: 3, MaxCycles: 9}, says("Third text."),
+	}
+	index := 1
+	ends := append(slices.Clip(cycles), event.RunTerminatedBy{Reason: event.ReasonConditionMet, Index: &index, Kind: "text-includes"})
+	v, _ := fold(ends...)
+	golden.File(t, filepath.Join("testdata", "panels.golden"), page(v, numbered(ends...)), *update)
+	if v, _ := fold(cycles...); strings.Contains(page(v, numbered(cycles...)), "ends by") {
+		t.Error("a run that goes on has a terminator")
+	}
 }
 
 func TestACallStandsAsItsEventsSay(t *testing.T) {

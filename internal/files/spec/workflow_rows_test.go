@@ -38,7 +38,7 @@ agents:
   other: {description: a, prompt: b, resultSchema: {type: object, properties: {why: {type: string}}, required: [why]}}
 steps:
 - {id: first, loop: {maxIterations: 2, untilAgent: required}}
-- {id: second, loop: {`+c.loop+"}}\n"), spec.Options{})
+- {id: second, dependsOn: [first], loop: {`+c.loop+"}}\n"), spec.Options{})
 			if err == nil || strings.Count(err.Error(), "steps[1].loop") != 1 || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("want %s of steps[1], got %v", c.want, err)
 			}
