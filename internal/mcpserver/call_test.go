@@ -3,6 +3,7 @@ package mcpserver_test
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/mcpserver"
 	"github.com/pawlrun/pawl/internal/server"
 	"github.com/pawlrun/pawl/journal"
@@ -308,6 +310,36 @@ func TestARunThatItsClientLeftGoesOnWithTheNextServer(t *testing.T) {
 		f.send(call(1, "k"))
 		if again, said, isError := runOf(t, f.reply(1)); again != run || isError || said != "the end" {
 			t.Errorf("the same call gives run %s %t %s", again, isError, said)
+		}
+	})
+}
+
+func TestARunThatAPersonPausedStaysPaused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newest(t, agents)
+		f := s.frames()
+		f.begin("{}")
+		for id := 1; id <= 3; id += 2 {
+			key := fmt.Sprint("k", id)
+			f.send(call(id, key))
+			f.until("notifications/progress")
+			rows, err := s.store.Runs(t.Context(), journal.Filter{Limit: 1})
+			if err != nil || len(rows) != 1 {
+				t.Fatal(rows, err)
+			}
+			person := server.Caller{Principal: event.Principal{Name: "ann", Role: "admin", Proof: event.ProofUser}, Surface: "http"}
+			if _, err := s.runs.Ask(t.Context(), person, server.Request{Method: http.MethodPost, Path: "/v1/runs/" + rows[0].ID + "/pause"}); err != nil {
+				t.Fatal(err)
+			}
+			for again := range 2 {
+				run, said, isError := runOf(t, f.reply(id+again))
+				if run != rows[0].ID || !isError || !strings.Contains(said, "pawl runs resume "+run) || s.standing(run).State != journal.Paused {
+					t.Errorf("the call of run %s gives %s %t %s", rows[0].ID, run, isError, said)
+				}
+				if again == 0 {
+					f.send(call(id+1, key))
+				}
+			}
 		}
 	})
 }
