@@ -302,6 +302,8 @@ func TestARunThatItsClientLeftGoesOnWithTheNextServer(t *testing.T) {
 			}
 			if row := s.standing(run); row.State != journal.Parked || row.Detail != "interrupted" {
 				t.Fatalf("the run is %s (%s)", row.State, row.Detail)
+			} else if by, err := s.runs.PausedBy(t.Context(), row); by != "" || err != nil {
+				t.Errorf("the end of the client is a cancellation by %q, %v", by, err)
 			}
 		}
 		s := serve(t, store, agents)
