@@ -155,6 +155,8 @@ type ContinuedFrom struct {
 	// Blobs are the contents that the ended run referred to. The new run may
 	// read them and keeps them alive.
 	Blobs []BlobRef `json:"blobs,omitempty"`
+	// Files are the files whose content the ended run knew, sorted by path.
+	Files []FileSeen `json:"files,omitempty"`
 }
 
 // ParkReason is why a run is parked.

@@ -345,6 +345,19 @@ type FileSeen struct {
 	Digest string `json:"digest"`
 }
 
+// FilesSeen lists the files whose content a run knows since an event.
+func FilesSeen(d Data) []FileSeen {
+	switch d := d.(type) {
+	case RunStarted:
+		if d.From != nil {
+			return d.From.Files
+		}
+	case ToolResult:
+		return d.Files
+	}
+	return nil
+}
+
 func (ToolResult) EventType() Type { return TypeToolResult }
 
 // Change is a protected path that a call changed. What was made or deleted as a

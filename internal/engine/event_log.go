@@ -306,16 +306,16 @@ func (f *fold) note(ev *event.Event, hash string) {
 }
 
 // seenFiles is the content of files that a run has read or written, folded from
-// its journal, so that a resumed or forked run and another process know the
-// same. It is safe for concurrent use.
+// its journal, so that a resumed, forked or continued run and another process know
+// the same. It is safe for concurrent use.
 type seenFiles struct {
 	mu      sync.Mutex
 	digests map[string]string
 }
 
 func (s *seenFiles) note(data event.Data) {
-	r, ok := data.(event.ToolResult)
-	if !ok || len(r.Files) == 0 {
+	files := event.FilesSeen(data)
+	if len(files) == 0 {
 		return
 	}
 	s.mu.Lock()
@@ -323,7 +323,7 @@ func (s *seenFiles) note(data event.Data) {
 	if s.digests == nil {
 		s.digests = map[string]string{}
 	}
-	for _, f := range r.Files {
+	for _, f := range files {
 		s.digests[f.Path] = f.Digest
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine/drive"
@@ -29,7 +31,7 @@ type Ended struct {
 // Load reads an ended run. The error wraps [ErrNotEnded] for another one.
 func Load(ctx context.Context, store journal.Store, run string) (*Ended, error) {
 	fail := func(err error) (*Ended, error) { return nil, fmt.Errorf("pawl: load run %s: %w", run, err) }
-	old := &Ended{From: event.ContinuedFrom{Run: run}}
+	old, files := &Ended{From: event.ContinuedFrom{Run: run}}, map[string]string{}
 	for e, err := range drive.AsStored(ctx, store, run) {
 		if err == nil {
 			err = old.apply(e)
@@ -38,6 +40,9 @@ func Load(ctx context.Context, store journal.Store, run string) (*Ended, error) 
 			return fail(err)
 		}
 		old.From.Seq = e.Seq
+		for _, f := range event.FilesSeen(e.Data) {
+			files[f.Path] = f.Digest
+		}
 	}
 	if old.Machine == nil {
 		return fail(journal.ErrNotFound)
@@ -51,6 +56,9 @@ func Load(ctx context.Context, store journal.Store, run string) (*Ended, error) 
 		return fail(err)
 	}
 	old.From.Root, old.From.Taint = old.Machine.Workload(), state.Taint
+	for _, path := range slices.Sorted(maps.Keys(files)) {
+		old.From.Files = append(old.From.Files, event.FileSeen{Path: path, Digest: files[path]})
+	}
 	return old, nil
 }
 

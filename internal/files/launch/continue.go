@@ -50,7 +50,9 @@ func Continue(ctx context.Context, store journal.Store, run, input string, o Opt
 	if err := o.moves(old, input); err != nil {
 		return fail(err)
 	}
-	started.Workspace = cmp.Or(o.Workspace, started.Workspace)
+	if o.Workspace != "" && o.Workspace != started.Workspace {
+		started.Workspace, old.From.Files = o.Workspace, nil
+	}
 	cfg := old.Machine.Config()
 	targets, hosted, err := o.change(a, &cfg, &started)
 	if err != nil {
