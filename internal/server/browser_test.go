@@ -41,6 +41,10 @@ var shownFiles = map[string]string{
 	"release.yaml": "apiVersion: pawl/v1\nname: release\nagents:\n  dev: {description: develops, model: openai-chat/talks, tools: []}\n  quick: {description: is quick, model: scripted/quick.script.yaml, tools: []}\n" +
 		"steps:\n  - {id: build, agent: dev, instructions: Build it.}\n  - {id: note, command: [echo, hello from a command], dependsOn: [build]}\n" +
 		"  - {id: each, agent: quick, instructions: Deploy it., dependsOn: [build], loop: {forEach: [a, b]}}\n",
+	"deploys.yaml":        "identity: {name: deploys}\nmodel_policy: {primary: {model: scripted/deploys.script.yaml}}\ntools: {allow: [shell.exec], approvals: {shell.exec: always}}\n",
+	"deploys.script.yaml": "- {text: I deploy., tool_calls: [{name: shell.exec, arguments: {command: sh deploy.sh && sh check.sh}}]}\n- {text: That is all.}\n",
+	"deploy.sh":           "echo deployed\n",
+	"check.sh":            "echo checked\n",
 	"judged.yaml": "apiVersion: pawl/v1\nname: judged\nagents:\n  a: {description: Works., model: scripted/quick.script.yaml, tools: []}\n" +
 		"  j: {description: Judges., model: scripted/quick.script.yaml, tools: [], resultSchema: {type: object, required: [done], properties: {done: {type: boolean}}}}\n" +
 		"steps:\n  - {id: work, agent: a, instructions: Work., loop: {maxIterations: 3, untilAgent: j, judge_failures_max: 1}}\n",
@@ -171,7 +175,7 @@ func TestThePageInABrowser(t *testing.T) {
 			}
 		})
 	}
-	if scenes != 17 {
+	if scenes != 18 {
 		t.Errorf("%d scenes were played:\n%s", scenes, out)
 	}
 }

@@ -6,6 +6,7 @@ const { chromium } = require("playwright-core");
 const fs = require("fs");
 const axe = fs.readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
 const { strict: assert } = require("assert");
+const { createHash } = require("crypto");
 
 const patience = 60_000;
 const phone = { width: 390, height: 844 };
@@ -147,6 +148,20 @@ const scenes = {
     await page.getByRole("button", { name: "Approve as edited" }).click();
     await chip(page, "completed").waitFor();
     await (await openCall(page, "cycle 1/50")).getByText(/\(edited by .*somebody\)/).first().waitFor();
+  },
+
+  "a question shows the content of the files that a call runs": async page => {
+    const id = await begin({ agent: "deploys", input: "go" });
+    await page.goto(`${open}/#/runs/${id}`);
+    const question = page.getByRole("region", { name: "Question: shell.exec" });
+    for (const [name, content] of [["deploy.sh", "echo deployed\n"], ["check.sh", "echo checked\n"]]) {
+      const digest = createHash("sha256").update(content).digest("hex").slice(0, 16);
+      await question.getByText(`runs ${name} as it is now (sha256 ${digest}…)`).waitFor();
+    }
+    await accessibleInAllLooks(page, "a question about files");
+    await question.getByRole("button", { name: "Approve", exact: true }).click();
+    await chip(page, "completed").waitFor();
+    await (await openCall(page, "Cycle 1")).getByText("deployed", { exact: false }).last().waitFor();
   },
 
   "a run is paused, resumed, written to and cancelled": async page => {
