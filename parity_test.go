@@ -155,7 +155,7 @@ func fileOnly() map[string]string {
 		"tools.permissions.processes": "a program opens the sandbox of the tools that it brings",
 		"loop":                        "a program makes a plan", "composite": "a program makes a plan", "spawn": "a program starts what it names", "termination": "a program makes a plan",
 		"tools.agents[].isolation": "a program opens the workspaces of the tools that it brings",
-		"sandbox":                  "not built", "tools.mcp": "not built", "tools.hooks": "not read", "tools.guards": "not built",
+		"sandbox":                  "not built", "tools.hooks": "not read", "tools.guards": "not built",
 	}
 	for _, key := range keysOf(reflect.TypeFor[spec.LoopSettings](), "yaml", "") {
 		only[key] = "a program makes a plan"
