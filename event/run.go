@@ -65,8 +65,9 @@ type RunStarted struct {
 	// Taint is what the run that started this one had read: it may be in the task.
 	Taint Taint `json:"taint,omitzero"`
 	// Root is the first of the runs above, Parent the one that started this one and
-	// Depth how many there are on the way from the root, both counted; absent in
-	// a root, and in what older versions wrote, where a parent is the root.
+	// Depth how many there are on the way from the root, both counted: a root has its
+	// own id and 1. Both are absent in what older versions wrote, where a parent is the
+	// root.
 	Root   string `json:"root,omitempty"`
 	Parent string `json:"parent,omitempty"`
 	// Step is the step of the parent's workflow that this run is, where it is one.
@@ -219,7 +220,9 @@ type RunResumed struct {
 
 func (RunResumed) EventType() Type { return TypeRunResumed }
 
-// RunForked starts a run that shares another's journal up to Seq.
+// RunForked starts a run that shares another's journal up to Seq. The shared events
+// stay as they were written: run.started has the id, root and depth of the run that
+// wrote it. A fork is the root of a tree of its own.
 type RunForked struct {
 	From string `json:"from"`
 	Seq  int64  `json:"seq"`

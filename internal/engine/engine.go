@@ -226,6 +226,7 @@ func (e *Engine) create(ctx context.Context, id string, started event.RunStarted
 	}
 	started.Served = e.opts.Served
 	d.run.begin(started)
+	started.Root, started.Parent, started.Step, started.Depth = d.run.root, parent, d.run.step, d.run.depth
 	if started.Fence != nil && started.Fence.Nonce == "" {
 		started.Fence = &event.Fence{Nonce: e.opts.NewNonce()}
 	}

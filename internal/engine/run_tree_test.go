@@ -272,6 +272,55 @@ func TestTheLastOfATreeThatParkedIsTheRootsWord(t *testing.T) {
 	})
 }
 
+// The first event of every run has its place in the tree, as readers get it and as it is
+// stored. A fork shares the first event of its origin, and its children are placed below
+// the fork.
+func TestTheFirstEventHasThePlaceInTheTree(t *testing.T) {
+	type place struct {
+		Root, Parent string
+		Depth        int
+	}
+	places := func(events []event.Event) map[string]place {
+		got := map[string]place{}
+		for _, e := range events {
+			if d, ok := e.Data.(event.RunStarted); ok {
+				got[e.Run] = place{d.Root, d.Parent, d.Depth}
+			}
+		}
+		return got
+	}
+	synctest.Test(t, func(t *testing.T) {
+		speaks := make(chan struct{})
+		close(speaks)
+		r := threeDeep(t, speaks)
+		run, reader := r.start(t.Context()), newReader(t)
+		reader.listen(run, func(event.Event) {})
+		below := r.children(run.ID)
+		leaf := append(r.children(below[0]), r.children(below[1])...)[0]
+		middle := r.journal(leaf)[0].Parent
+		want := map[string]place{leaf: {run.ID, middle, 3}, below[0]: {run.ID, run.ID, 2}, below[1]: {run.ID, run.ID, 2}, run.ID: {run.ID, "", 1}}
+		var stored []event.Event
+		for run := range want {
+			stored = append(stored, r.journal(run)...)
+		}
+		if diff := cmp.Diff(want, places(stored)); diff != "" {
+			t.Errorf("stored: -want +got:\n%s", diff)
+		}
+		if diff := cmp.Diff(want, places(reader.events)); diff != "" {
+			t.Errorf("published: -want +got:\n%s", diff)
+		}
+
+		r.turns(scripted.Turn{ToolCalls: calls("two", task)}, scripted.Turn{Text: "again"})
+		fork, _ := r.fork(run.ID, 1, event.RunForked{})
+		reader = newReader(t)
+		reader.listen(r.resume(fork), func(event.Event) {})
+		want = map[string]place{run.ID: {run.ID, "", 1}, r.children(fork)[0]: {fork, fork, 2}}
+		if diff := cmp.Diff(want, places(reader.events)); diff != "" {
+			t.Errorf("of a fork: -want +got:\n%s", diff)
+		}
+	})
+}
+
 // A fork is the root of a tree of its own, behind the events that it shares.
 func TestTheTreeOfAForkBeginsWithWhatItShares(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

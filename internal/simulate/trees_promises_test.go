@@ -108,7 +108,7 @@ func (g *grove) placed(trees map[string]*trunk, run *trunk) {
 	for at.row.Parent != "" && trees[at.row.Parent] != nil {
 		depth, at = depth+1, trees[at.row.Parent]
 	}
-	if run.row.Root != at.row.ID || run.row.Depth != depth || depth > 1 && (run.first.Root != at.row.ID || run.first.Depth != depth) {
+	if run.row.Root != at.row.ID || run.row.Depth != depth || run.first.Root != at.row.ID || run.first.Depth != depth {
 		g.violate("run %s is %d below %s, and its row says %+v", run.row.ID, depth, at.row.ID, run.row)
 	}
 	if depth == 4 {
