@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -16,6 +17,7 @@ import (
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine/control"
 	"github.com/pawlrun/pawl/journal"
+	"github.com/pawlrun/pawl/journal/memory"
 )
 
 // thinking takes ten seconds for each of its two answers.
@@ -218,5 +220,39 @@ func TestAnApprovalMayGiveTheCallOtherArguments(t *testing.T) {
 			t.Error("the call ran with the arguments that nobody approved")
 		}
 		l.refuses(http.StatusConflict, "already-decided", http.MethodPost, path+"/reject", `{"callId": "`+call+`", "reason": "no"}`)
+	})
+}
+
+// slowPark is a store that takes a moment to return once a run has parked: the run is
+// parked, and its driver is still there.
+type slowPark struct{ journal.Store }
+
+const leaves = 100 * time.Millisecond
+
+func (s slowPark) Append(ctx context.Context, b journal.Batch) (int64, error) {
+	pos, err := s.Store.Append(ctx, b)
+	if b.Status.State == journal.Parked {
+		time.Sleep(leaves)
+	}
+	return pos, err
+}
+
+// A decision that meets a driver which is about to leave drives the run on as soon as that
+// driver has left.
+func TestADecisionWaitsForTheDriverThatLeaves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := newServerOn(t, slowPark{memory.New(nil)}, writing)
+		l := local{s, t}
+		for range 2 {
+			started, path := l.begin("writes")
+			if run := l.stands(path); run.State != journal.Parked {
+				t.Fatalf("it is %s", run.State)
+			}
+			gets[reply](l, http.StatusOK, http.MethodPost, path+"/approve", `{"callId": "`+started.ID+`-1-1"}`)
+			time.Sleep(leaves)
+			if run := l.stands(path); run.State != journal.Ended {
+				t.Errorf("when the driver has left, the run is %s", run.State)
+			}
+		}
 	})
 }

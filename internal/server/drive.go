@@ -115,13 +115,16 @@ func (s *Server) goOn(ctx context.Context, run string) (journal.Run, error) {
 	return before, nil
 }
 
-// seeToIt tries again whenever the journal changes, until the run goes on or
-// whoever drives it has heard.
+// seeToIt tries again whenever the journal changes and when the driver of this process
+// has left, until the run goes on or its driver has read the command.
 func (s *Server) seeToIt(run string) {
-	changed := s.store.Watch(s.running)
+	ctx, cancel := context.WithCancel(s.running)
+	defer cancel()
+	changed := s.store.Watch(ctx)
 	for {
 		select {
 		case <-changed:
+		case <-s.left(ctx, run):
 		case <-time.After(time.Second): // a lease ends without an event
 		case <-s.running.Done():
 			return
@@ -134,6 +137,21 @@ func (s *Server) seeToIt(run string) {
 			return
 		}
 	}
+}
+
+// left is closed when the driver that this process has for the run has left; it is nil
+// where there is none.
+func (s *Server) left(ctx context.Context, run string) <-chan struct{} {
+	r, ok := s.attended.Load(run)
+	if !ok {
+		return nil
+	}
+	left := make(chan struct{})
+	go func() {
+		defer close(left)
+		_, _ = r.(drive.Run).Wait(ctx) // attend logs the error
+	}()
+	return left
 }
 
 // progress says how a run took what was said to it.

@@ -331,7 +331,6 @@ func TestALoopIsStartedWatchedAndDecidedOverASocket(t *testing.T) {
 						t.Errorf("decision %d is answered with %+v", n, got)
 					}
 				}
-				// A decision that meets a driver which is about to leave takes up to a second.
 				for id := ""; !strings.HasPrefix(id, "loop-completed-"); {
 					id = as[struct{ ID string }](t, s.hears("notification")).ID
 				}
