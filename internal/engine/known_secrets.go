@@ -30,7 +30,7 @@ func (e *SecretsError) Error() string {
 		return fmt.Sprintf("run %s may have secrets that only the program which started it knows, so this text might carry them into its journal: "+
 			"say it through that program, or in fewer than %d bytes, which are no secret", e.Run, secret.MinLength)
 	}
-	return fmt.Sprintf("run %s has secrets that are not available here, so this text might carry them into its journal: %s; give them here as the run has them, "+
+	return fmt.Sprintf("run %s has secrets that cannot be had here, so this text might carry them into its journal: %s; give them here as the run has them, "+
 		"say it through the program that has them, or say it in fewer than %d bytes, which are no secret", e.Run, strings.Join(e.Missing, ", "), secret.MinLength)
 }
 

@@ -19,26 +19,27 @@ type Facts struct {
 	Iteration, Of int
 	Limits        budget.Limits
 	Spent         budget.Spent
-	// Entries are those of the log, of which the newest Told are handed on.
+	// Entries counts the entries of the log, of which the newest Told are passed on.
 	Entries, Told int
 }
 
-// Review is what the reviewer answers: of the two questions that no evidence answers.
+// Review is the reviewer's answer to the two questions that no evidence answers.
 type Review struct {
 	Verdict event.Verdict `json:"verdict"`
-	// Objective says whether the objective is still valid, Human whether a person is
-	// needed before the next step: to them it is the question.
+	// Objective says whether the objective is still valid. Human says whether a
+	// person is needed before the next step, and is then the question to that
+	// person.
 	Objective string `json:"objective"`
 	Human     string `json:"human"`
 	// Plan is the plan from here on, empty to leave it as it is.
 	Plan []string `json:"plan,omitempty"`
 }
 
-// Questions are those of a checkpoint with their answers (HAR-70 to 75). Without a
-// review the two of the reviewer have none.
+// Questions returns the questions of a checkpoint with their answers (HAR-70 to
+// 75). Without a review the reviewer's two have none.
 func (s *Facts) Questions(r *Review) []event.CheckpointQuestion {
-	const nobody = "nobody said: the reviewer gave no answer"
-	objective, human := nobody, nobody
+	const noReview = "nobody said: the reviewer gave no answer"
+	objective, human := noReview, noReview
 	if r != nil {
 		objective, human = cmp.Or(r.Objective, "yes"), cmp.Or(r.Human, "no")
 	}
@@ -67,7 +68,8 @@ func (s *Facts) done() string {
 	return "no: not all of it was looked at"
 }
 
-// budget says of each limit in money and time what is used of it, and of the iterations.
+// budget lists, for the iterations and each limit in money and time, how much is
+// used.
 func (s *Facts) budget() string {
 	lines := []string{fmt.Sprintf("iteration %d of %d", s.Iteration, s.Of)}
 	within := "yes"
@@ -93,8 +95,8 @@ func inSeconds(n float64) time.Duration {
 	return time.Duration(n * float64(time.Second)).Round(time.Second)
 }
 
-// handOff: every iteration is a conversation of its own, so the log is what is handed
-// on, and all that can become too long.
+// handOff describes the log: every iteration is a conversation of its own, so
+// the log is all that is passed on, and all that can become too long.
 func (s *Facts) handOff() string {
 	if left := s.Entries - s.Told; left > 0 {
 		return fmt.Sprintf("yes: the log has %d entries, of which the newest %d are handed on; the next iteration begins afresh", s.Entries, s.Told)
@@ -102,7 +104,7 @@ func (s *Facts) handOff() string {
 	return fmt.Sprintf("no: the next iteration begins afresh, and all %d entries of the log are handed on", s.Entries)
 }
 
-// ReviewTask is what the reviewer is told.
+// ReviewTask is the reviewer's task.
 func (s *Facts) ReviewTask(f fence.Fence, log string) string {
 	const asked = "## Checkpoint\nAn agent has worked on this goal for %d of at most %d iterations. Answer by submit_result:\n" +
 		"- objective: is the objective still valid, and why?\n" +
@@ -141,7 +143,7 @@ func ReadReview(result json.RawMessage) *Review {
 	return nil
 }
 
-// PlanTask is what the planner is told.
+// PlanTask is the planner's task.
 func (s *State) PlanTask(f fence.Fence) string {
 	return "## Plan\nPlan the way to this objective: a few steps, each with a result that can be checked. Answer by submit_result.\n\n" + s.Brief(f)
 }
@@ -163,13 +165,14 @@ func ReadPlan(result json.RawMessage) []string {
 	return steps(p.Steps)
 }
 
-// The bounds of a plan that a model makes: every iteration is told it.
+// The bounds of a plan that a model makes, because every iteration's task
+// contains it.
 const (
 	mostSteps  = 50
 	mostOfStep = 500
 )
 
-// steps are those of a plan that say something.
+// steps returns the steps of a plan that are not empty.
 func steps(all []string) (kept []string) {
 	for _, s := range all {
 		if s = strings.Join(strings.Fields(s), " "); s == "" || len(kept) == mostSteps {

@@ -1,6 +1,6 @@
-// Package goal is what a goal adds to the loop of package flow: what its iterations,
-// its planner and its reviewer are told, and the questions of a checkpoint. All of it
-// is pure, and none of it begins or counts anything.
+// Package goal is what a goal adds to the loop of package flow: the tasks of its
+// iterations, its planner and its reviewer, and the questions of a checkpoint.
+// It is pure, and starts and counts nothing.
 package goal
 
 import (
@@ -11,27 +11,27 @@ import (
 	"github.com/pawlrun/pawl/internal/rules/plan"
 )
 
-// State is how a goal stands. It is a fold of the run's events, so neither a restart
-// nor the end of a conversation loses it.
+// State is the state of a goal. It is a fold of the run's events, so neither a
+// restart nor the end of a conversation loses it.
 type State struct {
 	Goal *plan.Goal
-	// Input is what the run was given beside its objective.
+	// Input is the run's input in addition to its objective.
 	Input string
-	// Plan is the plan as it stands. Made says that a model made it.
+	// Plan is the current plan. Made reports whether a model made it.
 	Plan []string
 	Made bool
-	// Said is what people said while the run went.
+	// Said holds messages from people during the run.
 	Said []string
 	// Evidence is what the last iteration showed.
 	Evidence []Evidence
 }
 
-// Evidence is what one thing that was looked at showed.
+// Evidence is the result of one check.
 type Evidence struct {
 	What   string
 	Holds  bool
 	Reason string
-	// Done says that it is one of those without which the goal is not done.
+	// Done reports whether the goal requires the check.
 	Done bool
 }
 
@@ -46,7 +46,7 @@ func (e *Evidence) line() string {
 	return e.What + " " + word
 }
 
-// Brief is what every iteration is told of the goal.
+// Brief is the part of every iteration's task that describes the goal.
 func (s *State) Brief(f fence.Fence) string {
 	g := s.Goal
 	parts := []string{"## Objective\n" + g.Objective}
@@ -70,7 +70,7 @@ func (s *State) Brief(f fence.Fence) string {
 	return strings.Join(append(parts, "Work towards the objective. What is claimed and not shown by a check is not done."), "\n\n")
 }
 
-// Names say what stops look at.
+// Names returns what stops check.
 func Names(stops []plan.Stop) []string {
 	names := make([]string, len(stops))
 	for i, s := range stops {
@@ -79,7 +79,7 @@ func Names(stops []plan.Stop) []string {
 	return names
 }
 
-// Name says what a stop looks at.
+// Name returns what a stop checks.
 func Name(s *plan.Stop) string {
 	switch {
 	case s.Expression != "":
@@ -108,8 +108,7 @@ func numbered(lines []string) []string {
 	return out
 }
 
-// Unmet is the first of what must hold that does not, "" where all that was looked at
-// does.
+// Unmet returns the first required check that failed, "" if none did.
 func (s *State) Unmet() string {
 	for _, e := range s.Evidence {
 		if e.Done && !e.Holds {

@@ -194,8 +194,9 @@ func (m *Machine) park(reason event.ParkReason, detail string, until *time.Time)
 	return []machine.Action{machine.Record{Data: event.RunParked{Reason: reason, Detail: detail, Until: until}}}
 }
 
-// reserve sets nothing aside, because nobody knows what the process will take: what
-// it says that it took is committed under that id, here and in the runs above.
+// reserve makes a reservation of zero, because the process's usage is unknown.
+// The usage that it reports is committed under the reservation's id, here and in
+// the runs above.
 func (m *Machine) reserve() []machine.Action {
 	if m.Parent != "" {
 		return []machine.Action{machine.Reserve{ID: m.command()}}

@@ -1,6 +1,6 @@
-// Package refine is what a refinement loop adds to the loop of package flow: the log
-// that one iteration leaves for the next, and what an iteration is told. All of it is
-// pure.
+// Package refine is what a refinement loop adds to the loop of package flow: the
+// log that one iteration leaves for the next, and the task of an iteration. It
+// is pure.
 package refine
 
 import (
@@ -10,7 +10,7 @@ import (
 	"github.com/pawlrun/pawl/internal/rules/plan"
 )
 
-// The bounds of a log where nobody says.
+// The default bounds of a log.
 const (
 	Chars      = 300
 	MaxEntries = 50
@@ -19,21 +19,21 @@ const (
 // mostPatterns bounds the patterns at the head of the log, in characters.
 const mostPatterns = 2000
 
-// Log is what the iterations of a loop came to.
+// Log holds the results of a loop's iterations.
 type Log struct {
 	Entries []Entry
-	// Patterns is the head of the log: what the last iteration that said so wants all
-	// later ones to know.
+	// Patterns is the head of the log: the latest advice of an iteration to all
+	// later ones.
 	Patterns string
 }
 
-// Entry is what one iteration came to. Numbers count from 1.
+// Entry is the result of one iteration. Numbers count from 1.
 type Entry struct {
 	Number   int
 	Learning string
 }
 
-// Add takes in what an iteration left.
+// Add adds the result of an iteration.
 func (l *Log) Add(number int, learning, patterns string) {
 	l.Entries = append(l.Entries, Entry{number, learning})
 	if patterns != "" {
@@ -41,7 +41,7 @@ func (l *Log) Add(number int, learning, patterns string) {
 	}
 }
 
-// Last is the newest entry's text, empty for none.
+// Last returns the newest entry's text, empty for none.
 func (l *Log) Last() string {
 	if len(l.Entries) == 0 {
 		return ""
@@ -49,7 +49,7 @@ func (l *Log) Last() string {
 	return l.Entries[len(l.Entries)-1].Learning
 }
 
-// Learning is the part of an output that the log keeps (RON-7).
+// Learning returns the part of an output that the log keeps (RON-7).
 func Learning(output string, l plan.Log) string {
 	output = strings.TrimSpace(output)
 	if l.Extract == plan.ExtractTail {
@@ -58,8 +58,8 @@ func Learning(output string, l plan.Log) string {
 	return strings.TrimSpace(firstRunes(output, l.Chars))
 }
 
-// Patterns are the lines under the last heading "## Patterns" of an output, up to the
-// next heading.
+// Patterns returns the lines under the last heading "## Patterns" of an output,
+// up to the next heading.
 func Patterns(output string) string {
 	var found []string
 	within := false

@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// Passing is how many tests passed by what a test program printed, in the forms of the
-// usual ones; known is false where it says nothing of the kind.
+// Passing returns how many tests passed according to a test program's output, in
+// the usual formats; known is false if the output has none of them.
 func Passing(output string) (n int, known bool) {
 	for _, line := range regexp.MustCompile(`(?m)^\s*--- (PASS|FAIL)|^(ok|not ok|FAIL)\s`).FindAllStringSubmatch(output, -1) {
 		known = true

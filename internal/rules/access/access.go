@@ -1,8 +1,8 @@
-// Package access is the one authoriser: it says what a principal may do. HTTP,
-// sockets and the command line ask it, each with the principal that it has
-// proven.
+// Package access is the one authoriser: it decides what a principal may do.
+// HTTP, sockets and the command line call it, each with the principal that it
+// has authenticated.
 //
-// Nobody may do what nobody has given a role to: there is no default.
+// A principal without a role may do nothing: there is no default role.
 package access
 
 import (
@@ -13,29 +13,29 @@ import (
 	"github.com/pawlrun/pawl/event"
 )
 
-// Role is what somebody may do. Each role may do what the one before it may.
+// Role is what a principal may do. Each role includes the one before it.
 type Role string
 
-// The roles. Anyone is the role of what needs no proof of who asks: that the
-// server is alive.
+// The roles. Anyone is the role of operations that need no authentication, such
+// as the health check.
 const (
 	Anyone Role = "anyone"
 	// A viewer reads runs, and changes none.
 	Viewer Role = "viewer"
-	// An editor starts runs of the files that there are, and decides about them.
+	// An editor starts runs of existing files, and decides about them.
 	Editor Role = "editor"
-	// An admin brings files of their own, which decide what a run may do.
+	// An admin supplies files, which determine what a run may do.
 	Admin Role = "admin"
 )
 
-// Roles returns the roles that a principal can have, the least first.
+// Roles returns the roles that a principal can have, least first.
 func Roles() []Role { return []Role{Viewer, Editor, Admin} }
 
-// Known reports whether there is such a role.
+// Known reports whether the role exists.
 func (r Role) Known() bool { return r == Anyone || slices.Contains(Roles(), r) }
 
-// Includes reports whether a role may do what another one is needed for. What is
-// no role may do nothing, and nobody may do what is for no role.
+// Includes reports whether a role includes another one. An unknown role includes
+// nothing, and no role includes an unknown one.
 func (r Role) Includes(need Role) bool {
 	if need == Anyone {
 		return true
@@ -44,7 +44,8 @@ func (r Role) Includes(need Role) bool {
 	return at >= 0 && slices.Index(Roles(), r) >= at
 }
 
-// Authorise is nil for what a principal may do, and a [*DeniedError] for what not.
+// Authorise returns nil if a principal may do what needs a role, and otherwise a
+// [*DeniedError].
 func Authorise(p event.Principal, need Role) error {
 	if role := Role(p.Role); !role.Includes(need) {
 		return &DeniedError{Name: p.Name, Role: role, Need: need}
@@ -52,7 +53,8 @@ func Authorise(p event.Principal, need Role) error {
 	return nil
 }
 
-// DeniedError is returned for what the role of a principal does not allow.
+// DeniedError is returned for an operation that the role of a principal does not
+// include.
 type DeniedError struct {
 	Name       string
 	Role, Need Role

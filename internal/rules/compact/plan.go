@@ -41,11 +41,11 @@ type Plan struct {
 	Summary *SummaryRequest
 }
 
-// Next says what is to be done about a situation, the cheapest step first:
-// clear old results, clamp, dedupe, then the strategy, then shorten what is
-// newest. A strategy that somebody chose comes first. The same situation always
-// gives the same plan; nothing at all when the request must become shorter ends
-// the run.
+// Next returns what to do in a situation, the cheapest step first: clear old
+// results, clamp, dedupe, then the strategy, then shorten what is newest. A
+// strategy that a person or a program chose comes first. The same situation
+// always gives the same plan. If nothing is left to do but the request must
+// become shorter, the run ends.
 func (s Settings) Next(in Situation) Plan {
 	w := work{Situation: in, settings: s, tail: s.tail(in.Messages), before: in.Overhead, states: statesOf(in.Messages)}
 	for _, n := range in.Sizes {

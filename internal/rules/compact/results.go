@@ -34,10 +34,10 @@ func results(m *llm.Message) iter.Seq[llm.ToolResult] {
 	}
 }
 
-// spare shortens results as far as the goal asks for and costs nobody anything:
-// those before the tail become stubs, then those of the tail but for the last
-// answer's keep their ends, then those go that a later one repeats. It is nil
-// when that is not worth it.
+// spare shortens results as far as the goal requires without a model call: those
+// before the tail become stubs, those of the tail except the last answer's keep
+// their ends, and those that a later result repeats are removed. It returns nil
+// if that is not worth it.
 func (w *work) spare() *event.HistoryCompressed {
 	last := w.lastResults()
 	d := event.HistoryCompressed{Cleared: w.clears(0, w.tail)}

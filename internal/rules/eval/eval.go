@@ -26,13 +26,13 @@ const (
 	LLMJudge Kind = "llm_judge"
 )
 
-// Evaluator looks at the extract of a run. It is a value that can be in a file, and
-// has two halves, so that whoever has models needs to know nothing of it: Ask says
-// what a model is to be asked, and Read what its answer means. Where Ask has no
-// question, Read decides by the text alone. A program does both at once by
-// [Evaluator.Evaluate]. A loop's stop_when can do the same over an iteration: its
-// machine starts a child with the question's task and schema, its result tool
-// gives the answer, and nothing here calls a model or waits for one.
+// Evaluator judges the extract of a run. It is a value that a file can contain.
+// It has two halves, so that a caller with models needs to know nothing of it:
+// Ask returns the question for a model, and Read interprets the answer. If Ask
+// returns no question, Read decides by the text alone. [Evaluator.Evaluate] does
+// both at once. A loop's stop_when can do the same over an iteration: its
+// machine starts a child with the question's task and schema, the child's result
+// tool returns the answer, and nothing here calls a model or waits for one.
 type Evaluator struct {
 	Kind  Kind   `json:"kind"`
 	Value string `json:"value,omitempty"`
@@ -80,8 +80,8 @@ type Result struct {
 	Verdict event.Verdict `json:"verdict,omitempty"`
 }
 
-// Evaluate looks at an extract, with the judge for the evaluators that need a model.
-// The fence marks in what the judge is told the words of the run.
+// Evaluate judges an extract, with the judge for the evaluators that need a
+// model. The fence marks the run's words in the judge's task.
 func (e Evaluator) Evaluate(ctx context.Context, x Extract, j Judge, f fence.Fence) (Result, error) {
 	if err := e.Check(); err != nil {
 		return Result{}, err
@@ -100,7 +100,7 @@ func (e Evaluator) Evaluate(ctx context.Context, x Extract, j Judge, f fence.Fen
 	return e.Read(x, answer)
 }
 
-// Check says what is wrong with an evaluator.
+// Check returns what is wrong with an evaluator.
 func (e Evaluator) Check() error {
 	wrong := func(format string, args ...any) error {
 		return fmt.Errorf("eval: %s: %s", e.Kind, fmt.Sprintf(format, args...))
@@ -132,7 +132,7 @@ func (e Evaluator) Check() error {
 	return nil
 }
 
-// Read says what an answer means, which is nil where Ask had no question.
+// Read interprets an answer, which is nil if Ask had no question.
 func (e Evaluator) Read(x Extract, answer json.RawMessage) (Result, error) {
 	switch e.Kind {
 	case Contains:

@@ -8,11 +8,11 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// BreakOff takes from the last answer what the provider was still doing on its
-// side: nobody can finish it without the provider's tools, and the provider
-// refuses it without their results. Of an answer that was paused that is the
-// items at its end, and one that then says nothing is left out; of one with calls
-// of ours it is what [HalfDone] finds.
+// BreakOff removes from the last answer what the provider has not finished on
+// its side: it cannot be finished without the provider's tools, and the provider
+// refuses it without their results. In a paused answer that is the items at its
+// end, and an answer that is then empty is removed. In an answer with calls of
+// ours it is what [HalfDone] finds.
 func (h *History) BreakOff() {
 	last := len(h.messages) - 1
 	for last >= 0 && h.messages[last].Role == llm.RoleTool {
@@ -48,10 +48,10 @@ func withoutLastItems(parts llm.Parts) llm.Parts {
 	return parts[:end:end]
 }
 
-// HalfDone are the ids of the calls that a provider began on its side in an
-// answer, and whose results are not in it: it would go on with them once it has
-// the results of the calls of ours beside them. Of the wires only Anthropic's has
-// such calls, in items whose types end in tool_use.
+// HalfDone returns the ids of the calls that a provider began on its side in an
+// answer without their results: the provider would continue them once it has the
+// results of our calls in the same answer. Only Anthropic's wire has such calls,
+// in items whose types end in tool_use.
 func HalfDone(parts llm.Parts) map[string]bool {
 	var open map[string]bool
 	for _, p := range parts {

@@ -116,8 +116,8 @@ func lintUser(m *llm.Message) *LintError {
 	return nil
 }
 
-// lintSystem checks a message with the system's authority: text that the loop
-// says, so that nobody else's can pass for it.
+// lintSystem checks a message with the system's authority: only the loop's own
+// text may have it.
 func lintSystem(m *llm.Message) *LintError {
 	for _, p := range m.Parts {
 		if _, ok := p.(llm.Text); !ok {

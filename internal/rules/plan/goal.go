@@ -5,11 +5,12 @@ import (
 	"time"
 )
 
-// Goal is what makes a loop one that works towards a goal: each iteration is told the
-// objective and the plan, and its validation is looked at before what ends the loop.
+// Goal makes a loop one that works towards a goal: the task of each iteration
+// contains the objective and the plan, and validation comes before the loop's
+// end.
 type Goal struct {
 	Objective string `json:"objective"`
-	// Done is how the agent is told what shows that the goal is reached.
+	// Done describes to the agent what shows that the goal is reached.
 	Done []string `json:"done"`
 	// Validation is looked at after each iteration, as evidence. It ends nothing.
 	Validation []Stop `json:"validation"`

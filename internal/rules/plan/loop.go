@@ -184,7 +184,8 @@ type Log struct {
 	// Summarizer is the name of the agent that says what an iteration came to, where
 	// Extract is a summary.
 	Summarizer string `json:"summarizer,omitempty"`
-	// MaxEntries is how many entries an iteration is told, the newest.
+	// MaxEntries is how many of the newest log entries the task of an iteration
+	// contains.
 	MaxEntries int `json:"maxEntries"`
 }
 

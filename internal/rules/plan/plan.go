@@ -37,13 +37,13 @@ type Plan struct {
 	// Worktrees says that each agent and each command of this graph, and of all below
 	// its steps but runs of other kinds, works in a git worktree of its own.
 	Worktrees bool `json:"worktrees,omitempty"`
-	// Refine says of the plan of a run that it is one loop around one agent: how the
-	// loop ends is how the run does, and the agent is told the run's input and, in
-	// later iterations, the log of those before.
+	// Refine reports whether the plan of a run is one loop around one agent: the
+	// loop's end is the run's, and the agent's task is the run's input and, in later
+	// iterations, the log of the earlier ones.
 	Refine bool `json:"refine,omitempty"`
-	// Team says of the plan of a run that its steps are members of a team: each is
-	// told the run's input, and in a loop what each of the iteration before said.
-	// What ends a loop sees the input and the round, too.
+	// Team reports whether the steps of a run's plan are members of a team: each
+	// task contains the run's input, and in a loop the members' answers of the
+	// previous iteration. What ends a loop sees the input and the round, too.
 	Team bool `json:"team,omitempty"`
 	// Templates says of the plan of a run that the instructions and arguments of its
 	// steps, at every depth, may name values, as [Pieces] reads them.
@@ -104,7 +104,8 @@ type Step struct {
 type Agent struct {
 	// Name is that of an agent that the run's environment offers.
 	Name string `json:"name"`
-	// Instructions are what the step is told, beside what it depends on.
+	// Instructions are the step's task, in addition to the results of the steps that
+	// it depends on.
 	Instructions string `json:"instructions,omitempty"`
 	// Files are the context that is handed to it.
 	Files []File `json:"files,omitempty"`
@@ -138,8 +139,8 @@ type Command struct {
 type Run struct {
 	Kind string `json:"kind"`
 	Name string `json:"name"`
-	// Instructions are what it is told to do, beside what every step is told. Input is
-	// all that it is given, where it is not empty.
+	// Instructions are its task, in addition to the part that all steps share.
+	// Input, if not empty, replaces all of it.
 	Instructions string          `json:"instructions,omitempty"`
 	Input        json.RawMessage `json:"input,omitempty"`
 }

@@ -81,7 +81,7 @@ func Keep(text string, keep func(path []string) bool) string {
 	})
 }
 
-// Tells reports whether a step, or one in it, is told a text to begin with.
+// Tells reports whether a step, or a step in it, starts with a text.
 func (s *Step) Tells() bool {
 	switch {
 	case s.Plan != nil:

@@ -8,8 +8,8 @@ import (
 	"github.com/pawlrun/pawl/internal/host/egress"
 )
 
-// A Report is told what is wrong with one thing that an owner wrote: what is expected
-// in its place, and what it is.
+// A Report records one problem in what an owner wrote: what is expected, and
+// what it is.
 type Report func(expected, format string, args ...any)
 
 // Check reports a pattern of paths that is none, and one that could never match.

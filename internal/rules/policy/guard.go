@@ -34,10 +34,10 @@ func (g Guard) Below(dir string) bool {
 	return slices.ContainsFunc(g.patterns, func(p parts) bool { return p.below(folded) })
 }
 
-// Guards reports whether the pattern matches a path or a directory above it, under
-// any spelling that some file system takes for the same file: of another case,
-// with dots or spaces or a stream's name at the end of a part, with
-// backslashes, with characters that nobody sees, or cut short (GIT~1).
+// Guards reports whether the pattern matches a path or a directory above it,
+// under any spelling that some file system takes for the same file: with another
+// case, with dots, spaces or a stream's name at the end of a part, with
+// backslashes, with invisible characters, or cut short (GIT~1).
 func (p Pattern) Guards(name string) bool { return p.parts().guards(nameParts(name)) }
 
 // Below reports whether something below a directory may be matched.

@@ -7,9 +7,9 @@ import (
 	"github.com/pawlrun/pawl/internal/host/egress"
 )
 
-// hosts holds a call that does nothing but reach other machines to the bound on
-// the network. What a program reaches is held by the sandbox that it runs in,
-// and the address that a name leads to by whoever dials it.
+// hosts applies the bound on the network to a call that does nothing but reach
+// other machines. The sandbox bounds what a program reaches, and the dialer
+// checks the address that a name resolves to.
 func (r Rules) hosts(c *event.ToolCall) []Verdict {
 	if !reaches(c) {
 		return nil

@@ -71,8 +71,9 @@ func permissionRule(p event.Permission) Rule {
 	return Rule{Decision: event.DecisionAllow, Tool: p.Tool, Command: p.Command, Path: Pattern(p.Path)}
 }
 
-// permits reports whether the rule is about the whole of a call. One without a
-// pattern would be about the tool, which nobody is offered.
+// permits reports whether the rule covers the whole of a call. A rule without a
+// pattern would cover the whole tool, which is not offered as an answer to a
+// question.
 func (r Rule) permits(c *event.ToolCall) bool {
 	return r.Tool == c.Tool && (r.Command != "" || r.Path != "") && r.permitsAll(c)
 }

@@ -21,10 +21,10 @@ const (
 // RuleOfTwoName is how the rule signs its verdicts.
 const RuleOfTwoName = "rule of two"
 
-// met is the rule of two: instructions of somebody else,
-// private data and a way out must not come together unless a person has looked
-// at the call. A call that can read and send at once needs only the
-// instructions. No permission silences the rule but the ones that name it.
+// met is the rule of two: untrusted instructions, private data and a way out
+// must not come together unless a person has looked at the call. For a call that
+// can read and send at once, the instructions are enough. Only permissions that
+// name the rule silence it.
 func (r Rules) met(c *event.ToolCall) []Verdict {
 	if !r.Met(c) {
 		return nil
@@ -46,10 +46,10 @@ func (r Rules) Met(c *event.ToolCall) bool {
 		r.RuleOfTwo != RuleOfTwoOff && !matchesAny(r.MaySend, c.Tool)
 }
 
-// Offered are those of a provider's own tools that the next request may name,
-// and those that it may not. They send within the model's answer, where nobody
-// can be asked, so that once untrusted text and private data have met only
-// those are left that the owner has allowed by name.
+// Offered returns the provider's own tools that the next request may name, and
+// those that it may not. They send within the model's answer, where no person
+// can be asked. So once untrusted text and private data have met, only those
+// remain that the owner has allowed by name.
 func (r Rules) Offered(providerTools []string) (offered []string, withheld *event.Withheld) {
 	if r.Taint.Untrusted == nil || r.Taint.Private == nil || r.RuleOfTwo == RuleOfTwoOff {
 		return providerTools, nil

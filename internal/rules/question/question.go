@@ -1,5 +1,5 @@
-// Package question is what a run has asked people and nobody has decided, the same
-// for every machine. It is pure.
+// Package question holds the questions of a run to people, in the same way for
+// every machine. It is pure.
 package question
 
 import (
@@ -9,11 +9,10 @@ import (
 	"github.com/pawlrun/pawl/event"
 )
 
-// Asked is a question that was asked, and what became of it. The zero value, and
-// nil, were never asked.
+// Asked is a question and its decision. The zero value and nil were never asked.
 type Asked struct {
 	event.Question
-	// Resolution is what was decided, nil while nothing was.
+	// Resolution is the decision, nil before that.
 	Resolution *event.Resolution
 	void       bool
 }
@@ -21,8 +20,8 @@ type Asked struct {
 // Open reports whether the question waits for a decision.
 func (a *Asked) Open() bool { return a != nil && a.Resolution == nil && !a.void }
 
-// Take takes a decision, and reports whether it counts: one about something
-// else, under another policy, too late or a second time changes nothing.
+// Take applies a decision, and reports whether it counts: one about another
+// question, under another policy, too late or a second time changes nothing.
 func (a *Asked) Take(r event.Resolution) bool {
 	if !a.Open() || !a.Counts(r) {
 		return false
@@ -31,7 +30,7 @@ func (a *Asked) Take(r event.Resolution) bool {
 	return true
 }
 
-// Decided is what was decided, nil while nothing was.
+// Decided returns the decision, nil before that.
 func (a *Asked) Decided() *event.Resolution {
 	if a == nil {
 		return nil
@@ -39,7 +38,7 @@ func (a *Asked) Decided() *event.Resolution {
 	return a.Resolution
 }
 
-// Void says that nobody needs a decision any more.
+// Void marks a question that needs no decision any more.
 func (a *Asked) Void() {
 	if a != nil {
 		a.void = true
@@ -52,7 +51,7 @@ type List struct {
 	byID  map[string]*Asked
 }
 
-// Ask adds a question. One that was asked before under the same id is void.
+// Ask adds a question, and voids an earlier one with the same id.
 func (l *List) Ask(q event.Question) *Asked {
 	if l.byID == nil {
 		l.byID = map[string]*Asked{}
@@ -63,10 +62,10 @@ func (l *List) Ask(q event.Question) *Asked {
 	return a
 }
 
-// Of is the last question that was asked under an id, nil for none.
+// Of returns the last question with an id, nil for none.
 func (l *List) Of(id string) *Asked { return l.byID[id] }
 
-// Apply takes in what an event asks, decides or makes void.
+// Apply folds an event that asks, decides or voids a question.
 func (l *List) Apply(d event.Data) {
 	switch d := d.(type) {
 	case event.Asking:
@@ -85,7 +84,7 @@ func (l *List) Apply(d event.Data) {
 	}
 }
 
-// Open are the questions that wait for a decision. They must not be changed.
+// Open returns the questions that wait for a decision. They must not be changed.
 func (l *List) Open() (open []*event.Question) {
 	l.asked = slices.DeleteFunc(l.asked, func(a *Asked) bool { return !a.Open() })
 	for _, a := range l.asked {
@@ -97,8 +96,7 @@ func (l *List) Open() (open []*event.Question) {
 // Asks reports whether a question waits for a decision.
 func (l *List) Asks() bool { return slices.ContainsFunc(l.asked, (*Asked).Open) }
 
-// NextExpiry is when the next of questions expires of those that have not by then,
-// nil for never.
+// NextExpiry returns when the next of the open questions expires, nil for never.
 func NextExpiry(open []*event.Question, now time.Time) (next *time.Time) {
 	for _, q := range open {
 		if q.ExpiresAt != nil && !q.Late(now) && (next == nil || q.ExpiresAt.Before(*next)) {
