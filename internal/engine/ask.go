@@ -229,7 +229,7 @@ func (e *DecidedError) Error() string {
 	d := e.Decision.Resolution()
 	at := d.At.Format(time.RFC3339)
 	if d.Kind == event.ApprovalExpired {
-		return fmt.Sprintf("%s %s is already resolved: nobody decided in time, so it expired at %s", d.Of, d.ID, at)
+		return fmt.Sprintf("%s %s is already resolved: it got no decision in time, so it expired at %s", d.Of, d.ID, at)
 	}
 	return fmt.Sprintf("%s %s is already resolved: %s by %s at %s", d.Of, d.ID, d.Kind, d.Approver, at)
 }

@@ -252,8 +252,8 @@ func (d *driver) answerAll(ctx context.Context, cmds []journal.Command, a *answe
 	return d.commit(ctx)
 }
 
-// errNobodyDrives is why the hooks of a run that is not driven do not run.
-var errNobodyDrives = errors.New("the run was cancelled while no process drove it, so the hook did not run")
+// errNotDriven is why the hooks of a run that is not driven do not run.
+var errNotDriven = errors.New("the run was cancelled while no process drove it, so the hook did not run")
 
 // endCancelled ends a run that is not driven, its children first. The machine
 // makes its last decisions. The only effects they may need are hooks, which only
@@ -280,7 +280,7 @@ func (d *driver) endCancelled(ctx context.Context, c journal.Command, recovered 
 			case machine.CancelChild:
 				err = d.children.endWithChild(ctx, a)
 			case machine.RunHook:
-				err = d.stage(hook.Result(hook.Call{Stage: a.Stage, Hook: a.Hook}, a.Observer, hook.Answer{}, errNobodyDrives))
+				err = d.stage(hook.Result(hook.Call{Stage: a.Stage, Hook: a.Hook}, a.Observer, hook.Answer{}, errNotDriven))
 			default:
 				err = fmt.Errorf("engine: run %s asks for an effect after its cancel", d.run.id)
 			}

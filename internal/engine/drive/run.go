@@ -18,8 +18,8 @@ import (
 type Run interface {
 	// RunID names the run in its journal.
 	RunID() string
-	// Events yields the run's events from the first on, with live deltas where they
-	// are asked for, until nobody drives it any more. The error is the driver's.
+	// Events yields the run's events from the first on, with live deltas if deltas
+	// is true, until the run is no longer driven. The error is the driver's.
 	Events(ctx context.Context, deltas bool) iter.Seq2[event.Event, error]
 	// Tree is Events with those of all runs below it, in the order of pos. The last
 	// one is the run's own.

@@ -59,13 +59,13 @@ func (p *permissions) nextApproval(r *run, c *call) machine.Action {
 	case event.ApprovalApproved:
 		return nil
 	case event.ApprovalExpired:
-		return record(c.rejected(event.ErrorExpired, nobodyDecided))
+		return record(c.rejected(event.ErrorExpired, undecidedInTime))
 	}
 	return record(c.rejected(event.ErrorRejected, decided.Reason))
 }
 
-// answer decides about a question that nobody need be asked any more, nil where
-// somebody must be.
+// answer decides a question that no person has to answer, and returns nil for
+// any other.
 func (p *permissions) answer(r *run, c *call) machine.Action {
 	switch by := p.since(r, c); {
 	case p.editorApproves(r, c):
@@ -75,7 +75,7 @@ func (p *permissions) answer(r *run, c *call) machine.Action {
 	case r.cfg.answeredBy() != "":
 		return record(r.answerBeforehand(c))
 	case c.pending.Late(r.Now):
-		return record(c.resolution(event.ApprovalExpired, "", nobodyDecided, later(*c.pending.ExpiresAt, r.TakenUp)))
+		return record(c.resolution(event.ApprovalExpired, "", undecidedInTime, later(*c.pending.ExpiresAt, r.TakenUp)))
 	case by != nil:
 		return record(c.pending.Resolve(event.Resolution{
 			Kind: event.ApprovalApproved, Approver: by.By, Reason: "allowed for this run: " + by.Permission.String(), At: later(c.since, r.TakenUp), Principal: by.Principal,
@@ -84,8 +84,8 @@ func (p *permissions) answer(r *run, c *call) machine.Action {
 	return nil
 }
 
-// since is what a person allowed after a call was asked about, and by which
-// nobody would ask about it now; nil for nothing.
+// since returns the permission that a person gave after the question about a
+// call was asked, if it makes the question unnecessary; nil for none.
 func (p *permissions) since(r *run, c *call) *event.PermissionAdded {
 	if c.pending.Offer == nil || c.attempt > 0 || len(p.added) == 0 || !unasked(p.judge(r, c).Decision) {
 		return nil
@@ -98,7 +98,7 @@ func (p *permissions) since(r *run, c *call) *event.PermissionAdded {
 	return nil
 }
 
-const nobodyDecided = "nobody decided in time"
+const undecidedInTime = "nobody decided in time"
 
 // question opens an approval: what is asked about, by which rule, and until
 // when.
@@ -156,8 +156,8 @@ func (r *run) answerBeforehand(c *call) event.Resolving {
 	return c.resolution(kind, by, "decided by the run's setting "+by, later(c.since, r.TakenUp))
 }
 
-// editorApproves reports whether whoever edited the call has approved what it
-// became: they wrote these arguments, and no rule asks about them that did not
+// editorApproves reports whether the person who edited the call has approved the
+// result: they wrote these arguments, and no rule asks about them that did not
 // ask about the ones that they saw.
 func (p *permissions) editorApproves(r *run, c *call) bool {
 	if c.edit == nil || c.edit.spent || c.edit.Policy != c.pending.Policy || c.hooks.added(c.edit.asked) {
@@ -186,7 +186,7 @@ func (p *permissions) judgeBy(reading string, calls []*call) {
 	}
 }
 
-// maxTold bounds how much of edited arguments the model is told.
+// maxTold bounds the edited arguments in the message to the model.
 const maxTold = 4000
 
 // told is a call's result as the model sees it. The conversation keeps what the
@@ -215,8 +215,8 @@ type failureCounts struct {
 	deserted int
 }
 
-// maxDeserted is how many cycles in a row may ask only for tools that are not
-// there any more: the model is told once and may find another way (HAR-84).
+// maxDeserted is how many cycles in a row may ask only for tools that do not
+// exist any more: the model gets one message and may find another way (HAR-84).
 const maxDeserted = 2
 
 // settled takes in the results of a cycle that had calls.
@@ -301,8 +301,7 @@ func (c *call) unread() string {
 	return " (" + c.resolved.Problem.Message + ")"
 }
 
-// endedByExpiry ends a run whose owner wants no more of it when nobody decides
-// in time.
+// endedByExpiry ends a run whose configuration ends it when a question expires.
 func (s *calls) endedByExpiry(cfg *Config) machine.Action {
 	if cfg.Approvals.OnTimeout != TimeoutStop {
 		return nil

@@ -61,7 +61,7 @@ type repeats struct {
 	blocked *event.Stuck
 }
 
-// edit is what somebody put in the place of a call's arguments.
+// edit is a replacement of a call's arguments.
 type edit struct {
 	*event.Resolution
 	// before is the call that the editor saw, and asked the hook that wanted it
@@ -80,7 +80,7 @@ type given struct {
 
 // review is what people were asked about a call, and what they said.
 type review struct {
-	// pending is the question about the call, nil where nobody was asked.
+	// pending is the question about the call, nil for none.
 	pending *question.Asked
 	// since is the time of the last event about this call.
 	since time.Time
@@ -313,8 +313,8 @@ func (s *calls) heldChildren(r *run) string {
 	return ""
 }
 
-// awaitChildren parks the run once all that is left of its cycle waits for
-// somebody: its siblings finish first. Whoever resumes the run wakes the children.
+// awaitChildren parks the run when the rest of its cycle only waits for a
+// person: its siblings finish first. A resume wakes the children.
 func (s *calls) awaitChildren(run string) machine.Action {
 	if s.total.children == 0 || s.total.running > 0 {
 		return nil

@@ -34,8 +34,8 @@ func (c *call) count() counts {
 // look at each.
 type calls struct {
 	list []*call
-	// pending are the questions that nobody has answered, in call order, and until when
-	// the next of them expires. Others have the slice as well, so it is never changed.
+	// pending holds the open questions, in call order, and until is when the next of
+	// them expires. Callers keep the slice, so it is never changed.
 	pending []*event.Question
 	until   *time.Time
 	// stopBudget is the setting that refused a call of this cycle.
@@ -313,7 +313,7 @@ func inside(child, parent string) bool {
 		(strings.HasSuffix(parent, "/") || child[len(parent)] == '/')
 }
 
-// task is a call as whoever performs it needs it.
+// task returns the action that runs the call.
 func (c *call) task(r *run) machine.RunTool {
 	return machine.RunTool{
 		CallID: c.ref.CallID, Attempt: c.attempt, Key: c.key(r.ID), Tool: c.ref.Name,

@@ -52,8 +52,7 @@ type Config struct {
 	// deny every call of them.
 	Hidden []HiddenTool  `json:"hidden,omitempty"`
 	Limits budget.Limits `json:"limits"`
-	// DefaultCap says that nobody has set a cap in money, and that USDPerRun is
-	// the default.
+	// DefaultCap reports whether USDPerRun is the default cap in money.
 	DefaultCap bool `json:"default_cap,omitempty"`
 	// UnpricedBelow are models without a known price of the agents that the run
 	// offers: what those cost counts here.
@@ -69,14 +68,14 @@ type Config struct {
 	OnRejected OnRefusedCall `json:"on_rejected,omitempty"`
 	// FailureThreshold is how many calls in a row may fail, each in its own way,
 	// before the run ends, if they came from at least FailureAnswers answers; 0 is
-	// no bound (HAR-82). Before WithDefaults 0 means that nobody said, and
-	// [budget.None] that there is to be no bound.
+	// no bound (HAR-82). Before WithDefaults 0 means unset, and [budget.None] no
+	// bound.
 	FailureThreshold int    `json:"failure_threshold,omitempty"`
 	FailureAnswers   int    `json:"failure_answers,omitempty"`
 	NudgeText        string `json:"nudge_text,omitempty"`
-	// MaxNudges bounds the nudges in a row after cycles without a call; 0
-	// leaves only the cycle cap. Before WithDefaults 0 means that nobody said,
-	// and [budget.None] that there is to be no bound.
+	// MaxNudges bounds the nudges in a row after cycles without a call; 0 leaves
+	// only the cycle cap. Before WithDefaults 0 means unset, and [budget.None] no
+	// bound.
 	MaxNudges int          `json:"max_nudges,omitempty"`
 	Dispatch  Dispatch     `json:"tool_dispatch,omitempty"`
 	Policy    policy.Rules `json:"policy"`
@@ -193,19 +192,19 @@ type ApproveMode string
 
 // The values of --approve, and those that only an agent file names.
 const (
-	// ApproveAsk asks whoever can be asked here, else the run parks.
+	// ApproveAsk asks here if possible; otherwise the run parks.
 	ApproveAsk ApproveMode = "ask"
 	// ApproveDeny rejects every gated call.
 	ApproveDeny ApproveMode = "deny"
 	// ApproveAll approves every gated call, and records that it did.
 	ApproveAll ApproveMode = "all"
-	// ApproveWait holds the call until somebody decides, from wherever; the run
-	// stays in its process.
+	// ApproveWait holds the call until a decision arrives from elsewhere; the
+	// process keeps driving the run.
 	ApproveWait ApproveMode = "wait"
-	// ApprovePark asks nobody: the run parks, and the decision resumes it.
+	// ApprovePark does not ask here: the run parks, and the decision resumes it.
 	ApprovePark ApproveMode = "park"
-	// ApproveCallback asks whoever can be asked here, and rejects the call when
-	// nobody can or they cannot decide.
+	// ApproveCallback asks here, and rejects the call if no answer or no decision is
+	// possible.
 	ApproveCallback ApproveMode = "callback"
 	// ApproveBypass is ApproveAll by an agent file.
 	ApproveBypass ApproveMode = "bypass"
@@ -218,19 +217,19 @@ type Approvals struct {
 	OnTimeout OnTimeout `json:"on_timeout,omitempty"`
 }
 
-// OnTimeout is what becomes of a run when nobody decides in time.
+// OnTimeout is what happens to a run when a question expires.
 type OnTimeout = event.OnExpiry
 
 // The values of approvals.on_timeout.
 const (
-	// TimeoutReject tells the model that nobody decided, and goes on.
+	// TimeoutReject reports the expiry to the model, and the run continues.
 	TimeoutReject = event.ExpiryRejects
 	// TimeoutStop ends the run as rejected once the cycle has settled.
 	TimeoutStop = event.ExpiryStops
 )
 
-// DefaultWaitSeconds bounds [ApproveWait] where nothing else is said: a process
-// that nobody answers must not stay for ever.
+// DefaultWaitSeconds is the default bound for [ApproveWait]: a process must not
+// wait for an answer for ever.
 const DefaultWaitSeconds = 3600
 
 // OnRefusedCall says what a call means that policy denied or a person declined.
@@ -341,8 +340,8 @@ func Start(cfg Config, input *llm.Message) (event.RunStarted, error) {
 }
 
 // StartFenced is [Start] for a run that marks untrusted text with a fence, so
-// that what the model is told of fences counts against its room. Without a
-// nonce the driver chooses one; nil marks nothing.
+// that the explanation of the fence counts against the model's context. Without
+// a nonce the driver chooses one; a nil fence marks nothing.
 func StartFenced(cfg Config, input *llm.Message, f *event.Fence) (event.RunStarted, error) {
 	input, err := said(input)
 	if err != nil {

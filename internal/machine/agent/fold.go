@@ -153,8 +153,8 @@ func (m *Machine) applyTerminatedBy() error {
 	return nil
 }
 
-// applyCompleted ends the run. Messages that nobody read stay in the history,
-// where a run that continues this one finds them.
+// applyCompleted ends the run. Unread messages stay in the history, for a run
+// that continues this one.
 func (m *Machine) applyCompleted() error {
 	if m.run.phase != phaseEnding {
 		return fmt.Errorf("%w: run.completed without run.terminated_by", ErrMisfit)
@@ -199,8 +199,8 @@ func (m *Machine) applyBudget(data event.Data) error {
 	return nil
 }
 
-// applyRaised changes a limit. A setting or a value that there is not changes
-// nothing: whoever sends it is told, and a running run does not fail by it.
+// applyRaised changes a limit. An unknown setting or an invalid value changes
+// nothing: its sender gets an error, and a running run does not fail.
 func (m *Machine) applyRaised(d event.BudgetRaised) {
 	if err := m.run.cfg.SetLimit(d.Setting, d.Value); err != nil {
 		return
@@ -337,8 +337,8 @@ func tooLateToWait(setting string, wait time.Duration) budget.Refusal {
 	}
 }
 
-// outlasts names the limit on time that is used up before a wait is over, as
-// when somebody has lowered it meanwhile, or "".
+// outlasts returns the limit on time that is reached before a wait ends, for
+// example because it was lowered meanwhile, or "".
 func (r *run) outlasts(wait time.Time) (setting string) {
 	if end := r.deadline(); end.Setting != "" && !wait.IsZero() && !wait.Before(end.At) {
 		return end.Setting

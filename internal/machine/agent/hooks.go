@@ -101,7 +101,7 @@ func (h *runHooks) nextBefore(r *run) machine.Action {
 	return r.runHook(h.before.due, func(*machine.RunHook) {})
 }
 
-// nextAfter asks for the next hook that is told how the run will end.
+// nextAfter returns the next hook that receives the run's outcome.
 func (h *runHooks) nextAfter(r *run, end *event.Outcome) machine.Action {
 	if h.after.due == nil {
 		return nil
@@ -179,7 +179,7 @@ type compactionHooks struct {
 	before, after hooks
 	// begun says that the hooks before the compaction have been asked for.
 	begun bool
-	// done is the compaction that the hooks behind it are told of.
+	// done is the compaction that the later hooks receive.
 	done *event.HistoryCompressed
 }
 

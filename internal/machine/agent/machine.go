@@ -73,8 +73,8 @@ func (m *Machine) Transcript() []*llm.Message { return m.messages.history.All() 
 // with its next cycle. They must not be changed.
 func (m *Machine) Unread() []*llm.Message { return slices.Clip(m.messages.unread) }
 
-// Admit sets the call of a run that this one started against what is left
-// here; see [machine.Funder].
+// Admit compares a child's call with what is left of the run's budget; see
+// [machine.Funder].
 func (m *Machine) Admit(c budget.Call, asked budget.Amount) machine.Grant {
 	return m.run.Admit(c, m.run.cfg.Limits, asked, m.run.cfg.asksAt)
 }
@@ -237,14 +237,14 @@ var ErrUnsupported = machine.ErrUnsupported
 // that meets it must not journal the event.
 var ErrMisfit = tree.ErrMisfit
 
-// run is what every part of a machine knows: how the run is configured, where it
-// stands, and what it and those that it started have used.
+// run is the state that all parts of a machine use: the configuration, the
+// phase, and what the run and its children have used.
 type run struct {
 	tree.Base
 	cfg   Config
 	phase phase
 	cycle int
-	// pause says that somebody wants the run to park between two effects.
+	// pause reports whether the run is to park between two effects.
 	pause bool
 	// rooms are what providers said of the room for requests, by target.
 	rooms map[string]llm.Room

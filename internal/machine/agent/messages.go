@@ -23,7 +23,7 @@ type turn struct {
 	said   string
 	// all is the text of all answers, where the run's output is that.
 	all string
-	// resultAsked says that the model was told to give its result.
+	// resultAsked reports whether the model was asked for its result.
 	resultAsked bool
 	// unfinished: the next answer goes on where this one stopped.
 	unfinished bool
@@ -239,9 +239,9 @@ func (m *messages) instead(output string) func(before llm.ToolResult) string {
 	}
 }
 
-// applyForked goes on from another run's events as a run of its own. What that
-// run spent is not this one's, and what somebody asked of it neither; the
-// count of cycles and the prefix of the requests go on.
+// applyForked continues another run's events as a run of its own. The other
+// run's spending and its pending requests do not belong to this run; the count
+// of cycles and the prefix of the requests continue.
 func (m *Machine) applyForked(e *event.Event, d event.RunForked) error {
 	if m.run.phase == phaseTools || m.run.phase == phaseEnding || m.model.inFlight {
 		return fmt.Errorf("%w: run %s forks amid an open call of cycle %d", ErrMisfit, e.Run, m.run.cycle)

@@ -163,7 +163,7 @@ func (m *Machine) applyResponse(d *event.ModelResponse) error {
 	}
 	switch {
 	case !a.inFlight:
-		return fmt.Errorf("%w: in cycle %d nobody waits for an answer to %s", ErrMisfit, m.run.cycle, what)
+		return fmt.Errorf("%w: in cycle %d no call waits for an answer to %s", ErrMisfit, m.run.cycle, what)
 	case a == &m.model.attempt && calls != len(d.ToolCalls):
 		return fmt.Errorf("%w: response of cycle %d names %d calls and holds %d", ErrMisfit, d.Cycle, len(d.ToolCalls), calls)
 	}
@@ -240,7 +240,7 @@ type attempt struct {
 	failure *event.ModelAttemptFailed
 	// lost says that the failure is an orphan's.
 	lost bool
-	// resumed says that somebody took the run up again after the failure.
+	// resumed reports whether the run was resumed after the failure.
 	resumed   bool
 	notBefore time.Time
 	// withheld are the provider's own tools that the last call did not name.

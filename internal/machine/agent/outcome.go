@@ -48,8 +48,8 @@ func (r *run) outcome(t *turn, s *calls, late int) event.Outcome {
 	return o
 }
 
-// leftInDoubt reports whether nobody knows whether a call of the last cycle took
-// effect, and that no model was told so either.
+// leftInDoubt reports whether it is unknown if a call of the last cycle took
+// effect, and the model has not learned that either.
 func (s *calls) leftInDoubt() bool {
 	return slices.ContainsFunc(s.list, func(c *call) bool { return c.result != nil && c.result.ErrorType == event.ErrorInDoubt })
 }

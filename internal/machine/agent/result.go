@@ -80,8 +80,8 @@ func (r *run) tainted(d *event.ToolResult) {
 	r.Taint = r.Taint.With(source.Brings(d.Untrusted, d.Private))
 }
 
-// tookIn notes that the provider ran a tool of its own within an answer: what
-// it found there is nobody's that the owner knows.
+// tookIn notes that the provider ran a tool of its own within an answer: the
+// result comes from the provider, so it is untrusted.
 func (r *run) tookIn(parts llm.Parts) {
 	if len(r.cfg.ProviderTools) == 0 || r.Taint.Untrusted != nil {
 		return

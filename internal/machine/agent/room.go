@@ -225,7 +225,7 @@ func (m *Machine) learn(d *event.ModelAttemptFailed) {
 	case now.Requested > sent && sent > 0:
 		least = now.Requested - sent
 	case now.Window > 0 && sent > 0:
-		least = now.Window - min(sent, now.Window)/2 // nobody says: half the cap is tried
+		least = now.Window - min(sent, now.Window)/2 // unknown: try half the cap
 	}
 	if d.Purpose == event.PurposeSummary {
 		m.compaction.summary.least = least

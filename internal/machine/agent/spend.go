@@ -153,9 +153,8 @@ func (a *account) beforeEnd(next machine.Action) machine.Action {
 	return next
 }
 
-// paused parks the run where somebody wants that. A run that another one started
-// gives back first what it has set aside: its siblings may wait for it, for who
-// knows how long.
+// paused parks the run after a pause. A child first gives back its reservation,
+// because siblings may wait for it, possibly for a long time.
 func (a *account) paused(r *run) machine.Action {
 	switch {
 	case !r.pause:

@@ -42,8 +42,9 @@ func (p *progress) observe(calls []*call) {
 	p.repetition.Worked(work)
 }
 
-// circling says that a call goes on with what the model was told of. Calls before
-// it in the answer count: a new one among them breaks a circle.
+// circling reports whether a call continues the repetition that the model was
+// warned about. Earlier calls in the answer count: a new one among them breaks a
+// circle.
 func (p *progress) circling(c *call, among *calls) (event.Stuck, bool) {
 	if c.repeats.blocked != nil && c.result == nil {
 		return *c.repeats.blocked, true
@@ -131,9 +132,9 @@ func (n *novelty) add(kind, content string) (news bool) {
 	return true
 }
 
-// gotOn takes it from the journal that the run went on. Nobody asks a model when
-// the time without progress is over, but older versions took what came of a call
-// that outlasted it for progress.
+// gotOn counts progress from the journal of an older version. A model is not
+// called when the time without progress is over, but older versions counted the
+// result of a call that took longer as progress.
 func (r *run) gotOn() {
 	if r.cfg.Limits.Stalled(r.Spent) {
 		r.Spent.Idle = 0

@@ -99,8 +99,9 @@ func unanswered(mode ApproveMode) machine.Unanswered {
 	return machine.UnansweredPark
 }
 
-// onlyWaits reports whether all that is due are further attempts whose time has
-// not come, and that nothing else is under way and nobody is waited for.
+// onlyWaits reports whether everything that is due is a further attempt whose
+// time has not come, nothing else is under way, and no answer of a person is
+// awaited.
 func (s *calls) onlyWaits(due []machine.Action, now time.Time) bool {
 	return s.total.running == 0 && s.total.waiting == 0 && len(due) > 0 && !slices.ContainsFunc(due, func(a machine.Action) bool {
 		run, ok := a.(machine.RunTool)
@@ -324,10 +325,10 @@ func (s *calls) results(cycle int) event.ToolResults {
 	return event.ToolResults{Cycle: cycle, Results: refs}
 }
 
-// mayRetry reports whether a failure of the call's next attempt may be followed by
-// another attempt: the tool declares that to run twice does no harm, and nobody
-// had to approve the call, because an approval is good for one attempt. What
-// pays, sends, deletes or grants is made once (HAR-56 to 60).
+// mayRetry reports whether another attempt may follow a failure of the call's
+// next attempt: the tool declares that running it twice does no harm, and no
+// person had to approve the call, because an approval is good for one attempt. A
+// call that pays, sends, deletes or grants is made once (HAR-56 to 60).
 func (c *call) mayRetry(cfg *Config) bool {
 	return c.mayRepeat(cfg) && unasked(c.verdict.Decision) && c.retry.count < cfg.Limits.ToolRetries()
 }

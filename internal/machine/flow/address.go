@@ -260,8 +260,8 @@ func (m *Machine) letter(d *event.MessageSent) event.InputReceived {
 	return event.InputReceived{Text: text + m.fence.Wrap(d.From, d.Text), By: d.From, MessageID: d.ID, Taint: d.Taint}
 }
 
-// dropped takes in that nobody will have a message. Its sender is told so only where
-// that is known at once.
+// dropped folds a message that will not be delivered. Its sender gets a notice
+// only if that is known at once.
 func (m *Machine) dropped(d *event.MessageDropped) {
 	m.remove(d.ID)
 	if s := m.sender; s != nil {

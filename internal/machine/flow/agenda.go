@@ -48,7 +48,7 @@ func (a *agenda) drop(key string) (e *errand, had bool) {
 func (a *agenda) settle(key string, d event.Data) error {
 	e, had := a.drop(key)
 	if !had {
-		return fmt.Errorf("%w: nobody asked for %s (%s)", tree.ErrMisfit, d.EventType(), key)
+		return fmt.Errorf("%w: nothing requested %s (%s)", tree.ErrMisfit, d.EventType(), key)
 	}
 	e.then(d)
 	return nil

@@ -37,7 +37,7 @@ type coordinator struct {
 	taint  event.Taint
 }
 
-// mostStarts is how many starts of steps the coordinator is told by name at once.
+// mostStarts is how many starts of steps one message to the coordinator names.
 const mostStarts = 100
 
 // note tells the coordinator that a step has begun, without calling it.
@@ -146,7 +146,8 @@ func (m *Machine) coordinatorTask(given []event.InputReceived) string {
 	return strings.Join(append(parts, inbox(given)), "\n\n")
 }
 
-// inbox is what a run is told that was said to it before it began.
+// inbox is the part of a run's task that contains messages to it from before it
+// began.
 func inbox(given []event.InputReceived) string {
 	parts := []string{"## Inbox"}
 	for i := range given {

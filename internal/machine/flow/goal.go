@@ -184,7 +184,7 @@ func (m *Machine) checkpoint(l *loop) {
 	})
 }
 
-// left is what the iterations left, as the reviewer is told it.
+// left describes the results of the iterations to the reviewer.
 func (l *loop) left() string {
 	from := max(0, len(l.log.Entries)-l.plan.Carry.Log.MaxEntries)
 	var lines []string
@@ -215,7 +215,7 @@ func (m *Machine) reviewedAt(l *loop, d event.Checkpoint) {
 	}
 }
 
-// told takes in what somebody said to the run. A goal that waits for that goes on.
+// told folds a message to the run. A goal that waits for one continues.
 func (m *Machine) told(d *event.InputReceived) {
 	l := m.aim
 	if l == nil || strings.TrimSpace(d.Text) == "" {
@@ -254,8 +254,9 @@ func (m *Machine) unblock(l *loop) {
 	}
 }
 
-// cannotShow says of a check that it can never hold: somebody refused it, or
-// its program is none of the machine's. One in the workspace may be made yet.
+// cannotShow reports whether a check can never hold: its command was refused, or
+// its program does not exist on the machine. A program in the workspace may
+// still be made.
 func cannotShow(d *event.CommandFinished, c *plan.Command) bool {
 	return d.ErrorType == event.ErrorRejected || d.ErrorType == event.ErrorNotStarted && !strings.Contains(c.Argv[0], "/")
 }

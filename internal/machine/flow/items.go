@@ -53,8 +53,9 @@ func (e *itemsEnd) results() json.RawMessage {
 	return b.Bytes()
 }
 
-// told is what the steps behind the loop are told of all passes, in the order of the
-// items. All of it stands behind one fence, so no item can end its section.
+// told is the loop's part of the tasks of later steps: the results of all
+// passes, in the order of the items. One fence is around all of it, so no item
+// can end its section.
 func (e *itemsEnd) told() string {
 	var b strings.Builder
 	for i := range e.passes {

@@ -76,7 +76,7 @@ func (m *Machine) askJudge(l *loop, agent string) {
 	})
 }
 
-// judgeTask is what the judge is told that is asked about a pass.
+// judgeTask is the task of the judge of a pass.
 func (m *Machine) judgeTask(l *loop, s *scope) string {
 	if e := l.plan.Checks()[l.asked].Eval; e != nil {
 		q, _ := e.Ask(m.extract(s), m.fence)

@@ -37,7 +37,7 @@ type loop struct {
 	record
 	// goal is what a loop that works towards one keeps, nil for other loops.
 	goal *towards
-	// mail is what is said to the steps of the next pass, by their names.
+	// mail holds the messages for the steps of the next pass, by step name.
 	mail map[string]*mailbox
 }
 

@@ -53,8 +53,8 @@ type assignment struct {
 
 // timers are the ends of the times that the plan and its steps may take.
 type timers struct {
-	// deadlines are the times at which steps end that are not done; timed are those
-	// for which somebody waits, by the ids of the waits.
+	// deadlines holds when the open steps end; timed holds the steps with a wait, by
+	// the ids of the waits.
 	deadlines queue[*node]
 	timed     map[string]*node
 	// timeout is the wait for the end of the plan's time, and parkedAt when the run
@@ -209,7 +209,7 @@ func (m *Machine) applyWork(data event.Data) error {
 	return nil
 }
 
-// applyMail folds what is said in the run.
+// applyMail folds an event about messages.
 func (m *Machine) applyMail(data event.Data) {
 	switch d := data.(type) {
 	case event.MessageSent:
@@ -321,8 +321,8 @@ func pressing(a machine.Action) bool {
 // planTimeout is the wait for the end of the time that the whole plan may take.
 const planTimeout = "timeout"
 
-// shift moves the ends of the plan and of its steps by the time that the run was
-// parked, which is nobody's. A wait that was begun keeps its end, so there are others.
+// shift extends the deadlines of the plan and its steps by the time the run was
+// parked. Timers that had started are not extended, so new ones follow.
 func (t *timers) shift(now time.Time) {
 	if t.parkedAt.IsZero() {
 		return

@@ -12,9 +12,9 @@ const MostUnread = 1_000
 
 // post is all that is on its way.
 type post struct {
-	// mail are the mailboxes of the runs under way, by run, and unread those of the
-	// messages that nobody has, by message; in toDeliver something waits for a run
-	// under way.
+	// mail holds the mailboxes of the runs under way, by run, and unread those of
+	// undelivered messages, by message. toDeliver holds the mailboxes with messages
+	// for a run under way.
 	mail      map[string]reader
 	unread    map[string]*mailbox
 	toDeliver []*mailbox
@@ -26,7 +26,7 @@ type post struct {
 
 // mailbox is what others said to a step, or to the coordinator.
 type mailbox struct {
-	// unread are the messages that nobody has yet, oldest first.
+	// unread holds the undelivered messages, oldest first.
 	unread []event.InputReceived
 	// run is the run that reads them, empty while none is under way, and given what it
 	// was started with.
@@ -34,7 +34,7 @@ type mailbox struct {
 	given []event.InputReceived
 	// came are the messages that the run was given since.
 	came []event.InputReceived
-	// told is what that run was told of its messages, by their ids.
+	// told holds the messages that the run has received, by id.
 	told map[string]string
 }
 
@@ -56,7 +56,7 @@ func (m *Machine) beginMail(b *mailbox, run, to string) {
 	}
 }
 
-// readAgain gives what a run was told to the one that takes its place.
+// readAgain gives a run's messages to the run that takes its place.
 func (m *Machine) readAgain(b *mailbox) {
 	for _, said := range b.given {
 		m.agenda.drop("message " + said.MessageID)
@@ -101,7 +101,7 @@ func (m *Machine) delivered(id string) {
 	m.remove(id)
 }
 
-// remove takes a message out that somebody has, or nobody will: the newest, which has
+// remove removes a message that is delivered or dropped: the newest, which has
 // just been dropped, or one of the oldest.
 func (m *Machine) remove(id string) {
 	b := m.unread[id]
@@ -127,7 +127,7 @@ func (m *Machine) undue(b *mailbox) {
 	m.toDeliver = slices.DeleteFunc(m.toDeliver, func(r *mailbox) bool { return r == b })
 }
 
-// drop says of all that is unread in a mailbox why nobody will have it.
+// drop records why the unread messages of a mailbox will not be delivered.
 func (m *Machine) drop(b *mailbox, to string, reason event.DropReason) {
 	unread := b.unread
 	if b.unread = nil; b.run != "" {

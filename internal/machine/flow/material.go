@@ -7,8 +7,8 @@ import (
 	"github.com/pawlrun/pawl/event"
 )
 
-// material is what a step's agent is told: what the steps said that it depends on,
-// and what belongs to each loop and plan around it.
+// material is what a step's task is made from: the results of the steps that it
+// depends on, and what belongs to each loop and plan around it.
 func (m *Machine) material(n *node) Material {
 	t := m.around(n)
 	switch s := n.step(); {
@@ -22,7 +22,7 @@ func (m *Machine) material(n *node) Material {
 	return t
 }
 
-// around is what is told to every step in a place.
+// around is the part of the task that all steps in a place share.
 func (m *Machine) around(n *node) Material {
 	t := Material{Fence: m.fence}
 	var passes []Said
@@ -101,7 +101,7 @@ func (p *pass) before() []Said {
 	return all
 }
 
-// evidence is what a judge is told of the pass that has just ended.
+// evidence is the part of a judge's task about the pass that has just ended.
 func (m *Machine) evidence(l *loop, s *scope) Material {
 	t := m.around(l.of)
 	t.Item, t.Iteration, t.Of = nil, s.pass.index+1, l.most()
@@ -128,7 +128,7 @@ func (m *Machine) evidence(l *loop, s *scope) Material {
 	return t
 }
 
-// takesIn is the taint of all that a step is told.
+// takesIn is the taint of everything in a step's task.
 func (m *Machine) takesIn(n *node) event.Taint {
 	taint := m.given
 	for at := n; at != nil; at = at.in.in {

@@ -11,7 +11,8 @@ import (
 	"github.com/pawlrun/pawl/internal/rules/plan"
 )
 
-// The most that a step is told of what others said: of one of them, and of all.
+// The bounds of the results of others in a step's task: of one result, and of
+// all.
 const (
 	MostOfOne = 16 << 10
 	MostOfAll = 120 << 10

@@ -11,7 +11,8 @@ import (
 	"github.com/pawlrun/pawl/internal/rules/plan"
 )
 
-// logged reports whether the steps of a scope are told the log of the loop around them.
+// logged reports whether the tasks of a scope's steps contain the log of the
+// loop around them.
 func (s *scope) logged() bool { return s.pass != nil && s.pass.of.plan.Carry.Log != nil }
 
 // keepLog adds to the log of a loop what a pass came to, before anything looks at it
@@ -55,7 +56,7 @@ func (m *Machine) logLearning(l *loop, s *scope, end passEnd, summary string) {
 	})
 }
 
-// message is what the agent of an iteration is told.
+// message is the task of an iteration's agent.
 func (m *Machine) message(n *node) string {
 	p := n.in.pass
 	l := p.of

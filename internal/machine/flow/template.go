@@ -147,8 +147,8 @@ func (m *Machine) missing(n *node) *event.Failure {
 	return nil
 }
 
-// instruct fills in the instructions of a step. What other steps gave stands behind the
-// run's fence there, and is left out of what is told of them besides.
+// instruct fills in the instructions of a step. Results of other steps are
+// inside the run's fence there, and are not repeated elsewhere in the task.
 func (m *Machine) instruct(t *Material, n *node, text string) {
 	left, inlined := MostOfAll, map[string]bool{}
 	filled, err := m.filled(n, text, func(v named) string {

@@ -92,7 +92,7 @@ func (s Settings) Check() error {
 	case s.KeepTurns > 0 && s.KeepMessages > 0:
 		return errors.New("compact: KeepTurns and KeepMessages are both given")
 	case s.SummaryRole != "" && s.SummaryRole != llm.RoleUser && s.SummaryRole != llm.RoleSystem:
-		return fmt.Errorf("compact: nobody of the role %q says a summary", s.SummaryRole)
+		return fmt.Errorf("compact: a summary cannot have the role %q", s.SummaryRole)
 	}
 	return nil
 }

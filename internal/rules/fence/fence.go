@@ -1,9 +1,9 @@
-// Package fence puts text that somebody else wrote between two markers, so
-// that a model can tell it from what its owner says (ALF-69).
+// Package fence puts untrusted text between two markers, so that a model can
+// tell it from the owner's text (ALF-69).
 //
-// A fence is useful and never the only guard: a model may be talked over all
-// the same. What it gives for certain is that no content ends its own fence
-// or begins one that looks like the run's.
+// A fence is useful and never the only guard, because a model may be persuaded
+// all the same. It guarantees only that no content ends its own fence or begins
+// one that looks like the run's.
 package fence
 
 import (

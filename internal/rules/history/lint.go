@@ -88,7 +88,7 @@ func lintMessage(m *llm.Message, before []llm.ToolCall) ([]llm.ToolCall, *LintEr
 	case llm.RoleSystem:
 		return nil, lintSystem(m)
 	}
-	return nil, &LintError{Rule: RuleRole, Detail: fmt.Sprintf("nobody speaks as %q", m.Role)}
+	return nil, &LintError{Rule: RuleRole, Detail: fmt.Sprintf("unknown role %q", m.Role)}
 }
 
 func orphan(i int, c llm.ToolCall) error {
