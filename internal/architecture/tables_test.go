@@ -85,6 +85,7 @@ func TestAnEventStandsInFourFiles(t *testing.T) {
 		"event/blob.go":                "what holds images or large texts",
 		"event/decided.go":             "what of an event differs between runs that do the same",
 		"event/frequent.go":            "what every cycle writes, without reflection",
+		"event/tool.go":                "what of an event is about the tools of its run",
 		"event/testdata/stored.golden": "what its tags do not pin",
 	}
 	for _, d := range event.All() {
