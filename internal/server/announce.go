@@ -13,8 +13,8 @@ import (
 	"github.com/pawlrun/pawl/journal"
 )
 
-// announce tells all who hear what the loops of the journal do, whoever started them,
-// until ctx ends.
+// announce sends the progress of all loops in the journal to all listening clients,
+// until ctx ends. The process that started a loop does not matter.
 func (k *sockets) announce(ctx context.Context) {
 	for ctx.Err() == nil {
 		if err := k.announceAll(ctx); err != nil && ctx.Err() == nil {
@@ -52,7 +52,7 @@ func (k *sockets) announceAll(ctx context.Context) error {
 	return err
 }
 
-// newLoops are the loops that have begun since a time and are not known.
+// newLoops returns the loops that started after a time and are not known yet.
 func (k *sockets) newLoops(ctx context.Context, since time.Time, known map[string]bool) (unknown []journal.Run, err error) {
 	wanted := journal.Filter{Kind: launch.KindLoop, Roots: true, Limit: 20}
 	for {
@@ -73,8 +73,8 @@ func (k *sockets) newLoops(ctx context.Context, since time.Time, known map[strin
 	}
 }
 
-// follow tells of one loop until it ends. What it did up to a place is not told, but how
-// it stood there.
+// follow reports on one loop until it ends. Events up to after are summarized as
+// the loop's current state instead of being sent.
 func (k *sockets) follow(ctx context.Context, row journal.Run, after int64) {
 	sub, err := k.server.follower.Subscribe(ctx, follow.Query{Run: row.ID})
 	if err == nil {
@@ -88,7 +88,7 @@ func (k *sockets) follow(ctx context.Context, row journal.Run, after int64) {
 }
 
 func (k *sockets) tellOf(ctx context.Context, row journal.Run, sub *follow.Subscription, after int64) error {
-	stands := &standing{run: row.ID}
+	stands := &loopSnapshot{run: row.ID}
 	for {
 		events, err := sub.Poll(ctx)
 		if err != nil {
@@ -104,7 +104,7 @@ func (k *sockets) tellOf(ctx context.Context, row journal.Run, sub *follow.Subsc
 		switch {
 		case sub.More():
 			continue
-		case row.State == journal.Ended: // before anybody heard
+		case row.State == journal.Ended: // it ended before a client listened
 			return nil
 		}
 		k.introduce(stands)
@@ -116,30 +116,31 @@ func (k *sockets) tellOf(ctx context.Context, row journal.Run, sub *follow.Subsc
 	}
 }
 
-// standing is what who comes in the middle of a loop is told of it.
-type standing struct {
+// loopSnapshot is the state of a loop for clients that join in the middle.
+type loopSnapshot struct {
 	run                       string
-	status, iteration, review []saying
+	status, iteration, review []socketEvent
 }
 
-func (s *standing) all() []saying { return slices.Concat(s.status, s.iteration, s.review) }
+func (s *loopSnapshot) all() []socketEvent { return slices.Concat(s.status, s.iteration, s.review) }
 
-// note takes note of an event, and of how clients are told of it.
-func (s *standing) note(e *event.Event, said []saying) {
+// note applies an event to the snapshot, with the client events that it produced.
+func (s *loopSnapshot) note(e *event.Event, events []socketEvent) {
 	switch e.Data.(type) {
 	case event.RunStarted, event.RunResumed, event.RunParked:
-		s.status = said
+		s.status = events
 	case event.Iteration:
-		s.iteration = said
+		s.iteration = events
 	case event.ReviewRequested:
-		s.review = said
+		s.review = events
 	case event.ReviewResolved:
 		s.review = nil
 	}
 }
 
-// introduce tells all who hear how a loop stands, and from now on each who comes.
-func (k *sockets) introduce(stands *standing) {
+// introduce sends the state of a loop to all listening clients, and registers it
+// for clients that join later.
+func (k *sockets) introduce(stands *loopSnapshot) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.stands[stands.run] == nil {
@@ -148,25 +149,26 @@ func (k *sockets) introduce(stands *standing) {
 	}
 }
 
-// tell takes note of what a loop did, and sends it to all who hear unless it is history.
-func (k *sockets) tell(stands *standing, said []saying, e *event.Event, live bool) {
+// tell applies an event of a loop and, unless it is history, sends it to all
+// listening clients.
+func (k *sockets) tell(stands *loopSnapshot, events []socketEvent, e *event.Event, live bool) {
 	if live {
 		k.introduce(stands)
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	stands.note(e, said)
+	stands.note(e, events)
 	if live {
-		k.send(said)
+		k.send(events)
 	}
 }
 
-// send sends events to all who hear. The lock is held.
-func (k *sockets) send(said []saying) {
-	if len(said) == 0 {
+// send sends events to all listening clients. The caller holds the lock.
+func (k *sockets) send(events []socketEvent) {
+	if len(events) == 0 {
 		return
 	}
-	frames := k.framesOf(said)
+	frames := k.framesOf(events)
 	for c := range k.hearing {
 		c.session.Send(frames...)
 	}
@@ -178,9 +180,9 @@ func (k *sockets) forget(run string) {
 	delete(k.stands, run)
 }
 
-// framesOf are events as they are sent.
-func (k *sockets) framesOf(said []saying) (frames []socketio.Frame) {
-	for _, e := range said {
+// framesOf encodes events as frames.
+func (k *sockets) framesOf(events []socketEvent) (frames []socketio.Frame) {
+	for _, e := range events {
 		p, err := socketio.NewEvent(socketio.MainNamespace, e.event, e.data)
 		if err != nil {
 			k.server.log.Error("an event is not told", "event", e.event, "error", err)

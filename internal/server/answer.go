@@ -18,9 +18,9 @@ type list[T any] struct {
 	Next  string `json:"next,omitempty"`
 }
 
-// pageOf is the first page of what is left of a list of that name, of which place
-// gives the text that stands for an element. The cursor names the list as well, so
-// that it is one of no other.
+// pageOf returns the first page of the rest of a list. place returns the cursor
+// text of an element. The cursor contains the list's name, so it is not valid for
+// another list.
 func pageOf[T any](name string, left []T, limit int, place func(T) string) list[T] {
 	if len(left) <= limit {
 		return list[T]{Items: append([]T{}, left...)}
@@ -28,7 +28,8 @@ func pageOf[T any](name string, left []T, limit int, place func(T) string) list[
 	return list[T]{Items: left[:limit], Next: name + ":" + place(left[limit-1])}
 }
 
-// pageIn is the page of a whole list that a query asks for; thing is what its elements are.
+// pageIn returns the page of a whole list that a query selects; thing names its
+// elements in errors.
 func pageIn[T any](name, thing string, all []T, p paging, place func(T) string) (list[T], error) {
 	last, err := p.after(name)
 	if err != nil {
@@ -64,7 +65,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	s.write(w, r, p.Status, "application/problem+json", v)
 }
 
-// write answers with a value as JSON.
+// write sends a value as JSON.
 func (s *Server) write(w http.ResponseWriter, r *http.Request, status int, contentType string, v any) {
 	var body bytes.Buffer
 	enc := json.NewEncoder(&body)
@@ -75,8 +76,8 @@ func (s *Server) write(w http.ResponseWriter, r *http.Request, status int, conte
 	h.Set("Cache-Control", "no-store")
 	h.Set("Content-Length", strconv.Itoa(body.Len()))
 	control := http.NewResponseController(w)
-	// A reader that has stopped reading does not hold the server's end up. So that
-	// this bounds all of the answer, none of it is left to be sent behind here.
+	// A reader that has stopped reading must not delay the server's shutdown. The
+	// answer is sent completely within this deadline.
 	defer context.AfterFunc(s.running, func() { _ = control.SetWriteDeadline(time.Now().Add(lastWrite)) })()
 	w.WriteHeader(status)
 	if err == nil {

@@ -12,58 +12,58 @@ import (
 	"github.com/pawlrun/pawl/journal"
 )
 
-// decision is what a body says about something that a run asks.
+// decision is the body of a decision about a question of a run.
 type decision struct {
 	CallID string `json:"callId" jsonschema:"the id of a call that waits, as a text"`
 	Reason string `json:"reason,omitempty" jsonschema:"why, as a text"`
 }
 
-// permission may change the call that it is about.
+// permission is a decision that may change the call.
 type permission struct {
 	decision
 	Args json.RawMessage `json:"args,omitempty" jsonschema:"the arguments to run the call with instead, as an object"`
 }
 
-func (s *Server) approve(a *asked[none, permission]) (said, error) {
+func (s *Server) approve(a *apiRequest[none, permission]) (commandResult, error) {
 	return decide(s, a, journal.Command{Kind: journal.Approve, CallID: a.body.CallID, Text: a.body.Reason, Args: a.body.Args})
 }
 
-func (s *Server) reject(a *asked[none, decision]) (said, error) {
+func (s *Server) reject(a *apiRequest[none, decision]) (commandResult, error) {
 	return decide(s, a, journal.Command{Kind: journal.Reject, CallID: a.body.CallID, Text: a.body.Reason})
 }
 
-// decide resolves a question and makes the run go on from the decision,
-// whoever drove it before (ALDO-59, ALDO-60).
-func decide[B any](s *Server, a *asked[none, B], c journal.Command) (said, error) {
-	return tell(a, s.find, func(ctx context.Context, row journal.Run) (said, error) {
+// decide resolves a question and makes the run continue with the decision,
+// whichever process drove it before (ALDO-59, ALDO-60).
+func decide[B any](s *Server, a *apiRequest[none, B], c journal.Command) (commandResult, error) {
+	return tell(a, s.find, func(ctx context.Context, row journal.Run) (commandResult, error) {
 		switch {
 		case c.CallID == "":
-			return said{}, missing("callId", "name one of the calls at /v1/runs/"+row.ID+"/approvals")
+			return commandResult{}, missing("callId", "name one of the calls at /v1/runs/"+row.ID+"/approvals")
 		case c.Kind == journal.Reject && strings.TrimSpace(c.Text) == "":
-			return said{}, missing("reason", "say why: it is what the model is told")
+			return commandResult{}, missing("reason", "say why: the model receives the reason")
 		}
 		if err := s.checkArgs(ctx, row.ID, &c); err != nil {
-			return said{}, err
+			return commandResult{}, err
 		}
 		return s.decided(ctx, row, c)
 	})
 }
 
-// decided sends a decision and has the run go on.
-func (s *Server) decided(ctx context.Context, row journal.Run, c journal.Command) (said, error) {
+// decided sends a decision and makes the run continue.
+func (s *Server) decided(ctx context.Context, row journal.Run, c journal.Command) (commandResult, error) {
 	answer, err := s.send(ctx, row, c)
 	if err != nil {
-		return said{}, err
+		return commandResult{}, err
 	}
-	if answer.Taken { // what was not taken up yet may still come second
+	if answer.Taken { // a decision that is not taken up yet may still lose to another
 		if answer.Decision, err = s.controller.Decided(ctx, named(row, c)); err != nil {
-			return said{}, err
+			return commandResult{}, err
 		}
 	}
 	return s.andGoOn(ctx, answer), nil
 }
 
-// checkArgs refuses other arguments for a call that its tool would refuse.
+// checkArgs rejects changed arguments that the tool of the call would reject.
 func (s *Server) checkArgs(ctx context.Context, run string, c *journal.Command) error {
 	if c.Args == nil {
 		return nil
@@ -82,12 +82,12 @@ func (s *Server) checkArgs(ctx context.Context, run string, c *journal.Command) 
 		}
 		return err
 	}
-	return nil // what is wrong with the call is told by sending
+	return nil // sending the decision reports what is wrong with the call
 }
 
-// showApprovals lists the calls of a run, and of the runs that it started, that
-// wait for a decision.
-func (s *Server) showApprovals(a *asked[none, none]) (list[control.Call], error) {
+// showApprovals lists the calls of a run and of its descendants that wait for a
+// decision.
+func (s *Server) showApprovals(a *apiRequest[none, none]) (list[control.Call], error) {
 	row, err := s.find(a.Request)
 	if err != nil {
 		return list[control.Call]{}, err
@@ -98,24 +98,24 @@ func (s *Server) showApprovals(a *asked[none, none]) (list[control.Call], error)
 
 // listApprovals lists the calls of all runs that wait for a decision. See
 // [Server.questionsOfAll] for its pages.
-func (s *Server) listApprovals(a *asked[paging, none]) (list[control.Call], error) {
+func (s *Server) listApprovals(a *apiRequest[paging, none]) (list[control.Call], error) {
 	page, err := s.questionsOfAll(a.Context(), a.query)
 	return list[control.Call]{Items: control.Calls(page.Items), Next: page.Next}, err
 }
 
-// listQuestions lists what all runs ask people.
-func (s *Server) listQuestions(a *asked[paging, none]) (list[control.Pending], error) {
+// listQuestions lists the open questions of all runs.
+func (s *Server) listQuestions(a *apiRequest[paging, none]) (list[control.Pending], error) {
 	return s.questionsOfAll(a.Context(), a.query)
 }
 
-// questionsQuery is what the list of a run's questions is asked for.
+// questionsQuery selects the questions of a run.
 type questionsQuery struct {
 	Tree bool `json:"tree,omitempty" jsonschema:"whether what the runs below ask is listed, too"`
 }
 
-// showQuestions lists what a run asks people, and where it is wanted also what those
-// below it do.
-func (s *Server) showQuestions(a *asked[questionsQuery, none]) (list[control.Pending], error) {
+// showQuestions lists the open questions of a run and, on request, those of its
+// descendants.
+func (s *Server) showQuestions(a *apiRequest[questionsQuery, none]) (list[control.Pending], error) {
 	row, err := s.find(a.Request)
 	if err != nil {
 		return list[control.Pending]{}, err
@@ -130,9 +130,9 @@ func (s *Server) showQuestions(a *asked[questionsQuery, none]) (list[control.Pen
 	return list[control.Pending]{Items: append([]control.Pending{}, pending...)}, err
 }
 
-// questionsOfAll are what all runs ask people, those of the newest runs first. A page
-// ends with a run: limit is how many runs are looked at, and its items may be more or
-// none. A run that cannot be read is left out.
+// questionsOfAll lists the open questions of all runs, newest runs first. A page
+// ends with a run: limit counts the runs that are read, so a page may have more
+// items or none. A run that cannot be read is left out.
 func (s *Server) questionsOfAll(ctx context.Context, q paging) (list[control.Pending], error) {
 	page := list[control.Pending]{Items: []control.Pending{}}
 	last, err := s.lastRun(ctx, "questions", q)
@@ -153,13 +153,13 @@ func (s *Server) questionsOfAll(ctx context.Context, q paging) (list[control.Pen
 	page.Next = runs.Next
 	for _, row := range statuses {
 		if row.Answered || row.Expired {
-			continue // without reading it whole
+			continue // the row alone shows that nothing waits
 		}
 		pending, err := s.asks(ctx, row.Run)
 		switch {
 		case err != nil && ctx.Err() != nil:
 			return page, err
-		case err != nil: // the other runs' questions can be decided all the same
+		case err != nil: // the questions of the other runs can still be decided
 			s.log.Error("a run's questions cannot be read", "run", row.ID, "error", err)
 		}
 		page.Items = append(page.Items, pending...)

@@ -11,26 +11,26 @@ import (
 	"github.com/pawlrun/pawl/journal"
 )
 
-// Audit is what the journal keeps of a request that was refused, or that changed
-// something. What a run was told, its own journal says too.
+// Audit is the journal's record of a request that was refused or that changed
+// something. The content of a command to a run is in the run's own journal.
 type Audit struct {
 	Principal event.Principal `json:"principal,omitzero"`
-	// Operation is the method and the path, Remote whence it came.
+	// Operation is the method and the path; Remote is the client's address.
 	Operation string `json:"operation"`
 	Remote    string `json:"remote,omitempty"`
 	Status    int    `json:"status,omitempty"`
-	// Refused is why it was refused.
+	// Refused is the reason of a refusal.
 	Refused string `json:"refused,omitempty"`
 }
 
-// audited is how long the journal keeps that.
+// audited is how long the journal keeps an audit record.
 const audited = 90 * 24 * time.Hour
 
-// refusals are how many refusals of somebody the journal keeps: who asks and asks
-// must not fill it up.
+// refusals bounds how many refusals of one client the journal keeps, so that
+// repeated requests do not fill it.
 func refusals() rate { return rate{100, 0.1} }
 
-// Keep writes an audit into a journal.
+// Keep writes an audit record to a journal.
 func (a Audit) Keep(ctx context.Context, store journal.Store) error {
 	body, err := json.Marshal(a)
 	if err != nil {
@@ -41,7 +41,7 @@ func (a Audit) Keep(ctx context.Context, store journal.Store) error {
 	return err
 }
 
-// audit keeps what became of a request.
+// audit records the result of a request.
 func (s *Server) audit(r *http.Request, status int, refused string) {
 	a := Audit{Principal: principalOf(r.Context()), Operation: r.Method + " " + r.URL.Path, Remote: r.RemoteAddr, Status: status, Refused: refused}
 	if err := a.Keep(r.Context(), s.store); err != nil {
@@ -49,7 +49,7 @@ func (s *Server) audit(r *http.Request, status int, refused string) {
 	}
 }
 
-// auditing keeps what became of requests that may change something.
+// auditing wraps an operation to record requests that may change something.
 func (s *Server) auditing(o operation, answer handler) handler {
 	if o.method != http.MethodPost {
 		return answer
@@ -64,15 +64,15 @@ func (s *Server) auditing(o operation, answer handler) handler {
 	}
 }
 
-// audit's items are numbered.
+// audit is a numbered audit record.
 type audit struct {
 	ID int64     `json:"id"`
 	At time.Time `json:"at"`
 	Audit
 }
 
-// listAudit lists who was refused what, and who changed what, the newest first.
-func (s *Server) listAudit(a *asked[paging, none]) (list[audit], error) {
+// listAudit lists refused requests and changes, newest first.
+func (s *Server) listAudit(a *apiRequest[paging, none]) (list[audit], error) {
 	page := list[audit]{Items: []audit{}}
 	before := int64(0)
 	last, err := a.query.after("audit")

@@ -14,22 +14,20 @@ import (
 	"unicode/utf8"
 )
 
-// maxBody bounds a request's body: an agent file may have 1 MiB, and an input
-// comes beside it.
+// maxBody bounds a request's body: an agent file may have 1 MiB, plus the input.
 const maxBody = 4 << 20
 
 // field is one key that a body may have.
 type field struct {
 	name string
-	// into is where the value goes; it keeps what it has when the key is not
-	// given.
+	// into receives the value; it is unchanged if the key is missing.
 	into any
-	// expected says what a right value is.
+	// expected describes a valid value.
 	expected string
 }
 
-// fieldsOf are the fields of a struct, also of those within it, by their names in
-// JSON; what the schema says of one is what is expected of it.
+// fieldsOf returns the fields of a struct, including embedded ones, by their names
+// in JSON. The description in a field's schema is what is expected of it.
 func fieldsOf(into any) []field {
 	v := reflect.ValueOf(into).Elem()
 	var out []field
@@ -44,8 +42,8 @@ func fieldsOf(into any) []field {
 	return out
 }
 
-// readBody reads the one JSON object of a request's body; none, or an empty one, is
-// an object without keys. An error is a [*Problem].
+// readBody reads the JSON object of a request's body; a missing or empty body is an
+// object without keys. An error is a [*Problem].
 func readBody(r *http.Request, fields ...field) error {
 	if r.ContentLength == 0 && r.Header.Get("Content-Type") == "" {
 		return nil
@@ -58,13 +56,14 @@ func readBody(r *http.Request, fields ...field) error {
 		return err
 	}
 	if len(bytes.TrimSpace(body)) == 0 {
-		return nil // what must be given is missing, which is said of each key
+		return nil // each missing key is reported below
 	}
 	return decodeObject(body, fields)
 }
 
-// maxDrain bounds what is read of a body that is too large. A connection that is closed
-// while its client still sends is reset, and the answer is lost.
+// maxDrain bounds how much of a body that is too large is read. If the server
+// closes the connection while the client still sends, the connection is reset and
+// the answer is lost.
 const maxDrain = 64 << 20
 
 // wholeBody reads a body that is not too large. An error is a [*Problem].
@@ -74,7 +73,7 @@ func wholeBody(r *http.Request) ([]byte, error) {
 		return nil, kindBody.problem("send the whole body", "the body could not be read: %v", err)
 	}
 	if len(body) > maxBody {
-		_, _ = io.CopyN(io.Discard, r.Body, maxDrain) // the answer is the same if it fails
+		_, _ = io.CopyN(io.Discard, r.Body, maxDrain) // the answer is the same if this fails
 		return nil, kindTooLarge.problem("send less", "the body has more than %d bytes", maxBody)
 	}
 	return body, nil
@@ -86,8 +85,8 @@ func isJSON(contentType string) bool {
 	return err == nil && media == "application/json" && (charset == "" || strings.EqualFold(charset, "utf-8"))
 }
 
-// decodeObject reads one JSON object strictly: every key must be known, in its
-// exact spelling, and be there once. An error is a [*Problem].
+// decodeObject reads one JSON object strictly: every key must be known, spelled
+// exactly, and occur once. An error is a [*Problem].
 func decodeObject(body []byte, fields []field) error {
 	expected := keysOf(fields)
 	bad := func(pointer, format string, args ...any) error {
@@ -142,7 +141,7 @@ func decodeField(dec *json.Decoder, f field) error {
 	return nil
 }
 
-// texts is an object of texts: each name once, and none without a text.
+// texts is an object of strings: each name occurs once, and no value is missing.
 type texts map[string]string
 
 // UnmarshalJSON implements [json.Unmarshaler].
@@ -170,7 +169,7 @@ func (t *texts) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// noEOF says of a text that ends too early that it does.
+// noEOF turns the error of a truncated text into io.ErrUnexpectedEOF.
 func noEOF(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF
@@ -189,12 +188,12 @@ func keysOf(fields []field) string {
 	return "its keys are " + strings.Join(names, ", ")
 }
 
-// pointerTo is the JSON Pointer (RFC 6901) to a key of the body.
+// pointerTo returns the JSON Pointer (RFC 6901) of a key of the body.
 func pointerTo(key string) string {
 	return "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
 }
 
-// missing is the problem of a body that lacks a key.
+// missing returns the problem of a body without a required key.
 func missing(key, next string) error {
 	return kindBody.problem(next, "%s is missing", key).at(pointerTo(key))
 }

@@ -14,13 +14,13 @@ import (
 	"github.com/pawlrun/pawl/journal"
 )
 
-// limit is the body of a changed limit.
+// limit is the body of a request to change a limit.
 type limit struct {
 	Setting string          `json:"setting" jsonschema:"the name of a limit, as a text"`
 	Value   json.RawMessage `json:"value" jsonschema:"a number, or \"none\" to take the limit away"`
 }
 
-// number is the limit's new value.
+// number returns the new value of the limit.
 func (l limit) number() (float64, error) {
 	wrong := func(pointer, format string, args ...any) error {
 		return kindBody.problem("the limits are "+strings.Join(budget.Settings(), ", ")+"; a value is a number, or \"none\"", format, args...).at(pointer)
@@ -42,26 +42,26 @@ func (l limit) number() (float64, error) {
 	return value, nil
 }
 
-// raise changes a limit of a run. One that has parked at that limit goes on.
-func (s *Server) raise(a *asked[none, limit]) (said, error) {
+// raise changes a limit of a run. A run that parked at that limit continues.
+func (s *Server) raise(a *apiRequest[none, limit]) (commandResult, error) {
 	value, err := a.body.number()
 	if err != nil {
-		return said{}, err
+		return commandResult{}, err
 	}
-	return tell(a, s.find, func(ctx context.Context, row journal.Run) (said, error) {
+	return tell(a, s.find, func(ctx context.Context, row journal.Run) (commandResult, error) {
 		if err := s.mayRaise(ctx, row.ID, a.body.Setting, value); err != nil {
-			return said{}, err
+			return commandResult{}, err
 		}
 		m, err := s.engine.Inspect(ctx, row.ID)
 		if err != nil {
-			return said{}, err
+			return commandResult{}, err
 		}
 		answer, err := s.send(ctx, row, journal.Command{Kind: journal.Raise, Setting: a.body.Setting, Value: value})
 		if small, is := errors.AsType[*engine.RaiseError](err); is {
-			return said{}, kindLimit.problem("give a larger value, or \"none\"", "%v", small).about(row.ID, "").at("/value")
+			return commandResult{}, kindLimit.problem("give a larger value, or \"none\"", "%v", small).about(row.ID, "").at("/value")
 		}
 		if unpriced, is := errors.AsType[*budget.UnpricedError](err); is {
-			return said{}, kindLimit.problem("change another limit", "%v", unpriced).about(row.ID, "").at("/setting")
+			return commandResult{}, kindLimit.problem("change another limit", "%v", unpriced).about(row.ID, "").at("/setting")
 		}
 		if p := m.State().Parked; err == nil && p != nil && p.Limit == a.body.Setting {
 			answer = s.andGoOn(ctx, answer)
@@ -70,7 +70,8 @@ func (s *Server) raise(a *asked[none, limit]) (said, error) {
 	})
 }
 
-// mayRaise refuses an editor a limit in money that is more than the editor may set.
+// mayRaise stops an editor from setting a limit in money above the editor's
+// maximum.
 func (s *Server) mayRaise(ctx context.Context, run, setting string, value float64) error {
 	if !budget.IsMoney(setting) {
 		return nil

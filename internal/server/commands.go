@@ -14,16 +14,16 @@ import (
 	"github.com/pawlrun/pawl/journal"
 )
 
-// patience bounds what a request does to a run once it was read; the client's
-// going away does not, so that nothing is left half-done.
+// patience bounds the work of a request after its body is read. The work continues
+// if the client disconnects, so that nothing is left half-done.
 const patience = 30 * time.Second
 
-// said is the answer to a request that acts on a run.
-type said struct {
+// commandResult is the answer to a request that acts on a run.
+type commandResult struct {
 	control.Delivery
-	// Decision is what a decision was recorded as.
+	// Decision is the recorded decision.
 	Decision event.Resolving `json:"decision,omitempty"`
-	// Problem says why the run does not go on, although it has heard.
+	// Problem is why the run does not continue, although it received the command.
 	Problem *Problem `json:"problem,omitempty"`
 }
 
@@ -32,16 +32,16 @@ type cancelling struct {
 	Reason string `json:"reason,omitempty" jsonschema:"why, as a text"`
 }
 
-func (s *Server) cancel(a *asked[none, cancelling]) (said, error) {
-	return tell(a, s.find, func(ctx context.Context, row journal.Run) (said, error) {
+func (s *Server) cancel(a *apiRequest[none, cancelling]) (commandResult, error) {
+	return tell(a, s.find, func(ctx context.Context, row journal.Run) (commandResult, error) {
 		return s.send(ctx, row, journal.Command{Kind: journal.Cancel, Text: a.body.Reason})
 	})
 }
 
-func (s *Server) pause(a *asked[none, none]) (said, error) {
-	return tell(a, s.find, func(ctx context.Context, row journal.Run) (said, error) {
+func (s *Server) pause(a *apiRequest[none, none]) (commandResult, error) {
+	return tell(a, s.find, func(ctx context.Context, row journal.Run) (commandResult, error) {
 		if row.State == journal.Parked || row.State == journal.Paused {
-			return said{}, kindStands.problem("POST /v1/runs/"+row.ID+"/resume resumes it", "run %s is %s: %s", row.ID, row.State, row.Detail).about(row.ID, "")
+			return commandResult{}, kindStands.problem("POST /v1/runs/"+row.ID+"/resume resumes it", "run %s is %s: %s", row.ID, row.State, row.Detail).about(row.ID, "")
 		}
 		return s.send(ctx, row, journal.Command{Kind: journal.Pause})
 	})
@@ -52,11 +52,11 @@ type message struct {
 	Text string `json:"text" jsonschema:"the message, as a text"`
 }
 
-// input adds a message to a run. One that has parked to wait for it goes on.
-func (s *Server) input(a *asked[none, message]) (said, error) {
-	return tell(a, s.find, func(ctx context.Context, row journal.Run) (said, error) {
+// input adds a message to a run. A run that parked to wait for a message continues.
+func (s *Server) input(a *apiRequest[none, message]) (commandResult, error) {
+	return tell(a, s.find, func(ctx context.Context, row journal.Run) (commandResult, error) {
 		if strings.TrimSpace(a.body.Text) == "" {
-			return said{}, missing("text", "say something")
+			return commandResult{}, missing("text", "say something")
 		}
 		answer, err := s.send(ctx, row, journal.Command{Kind: journal.Input, Text: a.body.Text})
 		if err == nil && row.Detail == string(event.ParkInput) {
@@ -66,52 +66,53 @@ func (s *Server) input(a *asked[none, message]) (said, error) {
 	})
 }
 
-// tell tells something to the run that find finds, whatever becomes of the client.
-func tell[B any](a *asked[none, B], find func(*http.Request) (journal.Run, error), do func(context.Context, journal.Run) (said, error)) (said, error) {
+// tell sends a command to the run that find returns, even if the client
+// disconnects.
+func tell[B any](a *apiRequest[none, B], find func(*http.Request) (journal.Run, error), do func(context.Context, journal.Run) (commandResult, error)) (commandResult, error) {
 	row, err := find(a.Request)
 	if err != nil {
-		return said{}, err
+		return commandResult{}, err
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(a.Context()), patience)
 	defer cancel()
 	answer, err := do(ctx, row)
 	if err != nil {
-		return said{}, err
+		return commandResult{}, err
 	}
 	a.status = statusOf(answer)
 	return answer, nil
 }
 
-// send delivers a command in the name of who asks.
-func (s *Server) send(ctx context.Context, row journal.Run, c journal.Command) (said, error) {
+// send delivers a command in the name of the request's principal.
+func (s *Server) send(ctx context.Context, row journal.Run, c journal.Command) (commandResult, error) {
 	c.Principal = principalOf(ctx)
 	surface, _ := ctx.Value(surfaceKey{}).(string)
 	c.By = Caller{c.Principal, cmp.Or(surface, "http")}.By()
 	d, err := s.controller.Send(ctx, row, c)
 	if errors.Is(err, journal.ErrEnded) && c.CallID != "" {
-		// That it was decided before says more than that the run is over.
+		// An earlier decision is a better answer than "the run has ended".
 		if made, readErr := s.controller.Decided(ctx, named(row, c)); readErr == nil && made != nil {
 			err = &engine.DecidedError{Decision: made}
 		}
 	}
 	if err != nil && c.Kind == journal.Raise {
-		return said{}, err
+		return commandResult{}, err
 	}
 	if err != nil {
-		return said{}, problemOf(err).about(row.ID, c.CallID)
+		return commandResult{}, problemOf(err).about(row.ID, c.CallID)
 	}
-	return said{Delivery: d}, nil
+	return commandResult{Delivery: d}, nil
 }
 
-// named is a command to the run that a path names.
+// named returns a command addressed to the run that a path names.
 func named(row journal.Run, c journal.Command) journal.Command {
 	c.Run = row.ID
 	return c
 }
 
-// andGoOn drives the run on. What keeps it from going on does not undo what was
-// said to it, so it is told beside that.
-func (s *Server) andGoOn(ctx context.Context, answer said) said {
+// andGoOn makes the run continue. A problem does not undo the command, so it is
+// part of the answer.
+func (s *Server) andGoOn(ctx context.Context, answer commandResult) commandResult {
 	row, err := s.goOn(ctx, answer.Run)
 	if err != nil {
 		s.log.Error("run does not go on", "run", answer.Run, "error", err)
@@ -122,16 +123,17 @@ func (s *Server) andGoOn(ctx context.Context, answer said) said {
 	return answer
 }
 
-// statusOf says whether a command has had its effect already.
-func statusOf(answer said) int {
+// statusOf returns the status of an answer: whether the command already had its
+// effect.
+func statusOf(answer commandResult) int {
 	if answer.Taken {
 		return http.StatusOK
 	}
 	return http.StatusAccepted
 }
 
-// resume drives a run on that has parked, or that its process left.
-func (s *Server) resume(a *asked[none, none]) (journal.Run, error) {
+// resume continues a run that parked, or whose process ended.
+func (s *Server) resume(a *apiRequest[none, none]) (journal.Run, error) {
 	row, err := s.find(a.Request)
 	if err != nil {
 		return row, err

@@ -11,16 +11,17 @@ import (
 	"time"
 )
 
-// door lets so many connections in at once that descriptors are left for journal and
-// tools. Who comes beyond that is told when to come again.
-type door struct {
+// limitListener bounds the open connections, so that descriptors remain for the
+// journal and tools. A connection beyond the limit receives an answer with a time
+// to retry.
+type limitListener struct {
 	net.Listener
 	most int64
 	open atomic.Int64
 }
 
-// mostConnections is how many connections a process may have at once, by half of the
-// descriptors that it may have.
+// mostConnections returns the default limit of connections: half of the process's
+// descriptors.
 func mostConnections() int64 {
 	const usual = 512
 	var files syscall.Rlimit
@@ -31,7 +32,7 @@ func mostConnections() int64 {
 }
 
 // Accept implements [net.Listener].
-func (d *door) Accept() (net.Conn, error) {
+func (d *limitListener) Accept() (net.Conn, error) {
 	for {
 		c, err := d.Listener.Accept()
 		if err == nil {
@@ -44,8 +45,8 @@ func (d *door) Accept() (net.Conn, error) {
 	}
 }
 
-// sending is how many bytes the system keeps of what a client has not taken. It would
-// keep up to 4 MiB by itself.
+// sending is the size of the system's send buffer for a client. The default grows
+// to 4 MiB.
 const sending = 128 << 10
 
 func boundSending(c net.Conn) {
@@ -53,12 +54,12 @@ func boundSending(c net.Conn) {
 		c = secured.NetConn()
 	}
 	if tcp, is := c.(*net.TCPConn); is {
-		_ = tcp.SetWriteBuffer(sending) // without it the system's own bound holds
+		_ = tcp.SetWriteBuffer(sending) // on failure the system's own limit applies
 	}
 }
 
-// count follows the connections that were let in, as [http.Server.ConnState] does.
-func (d *door) count(_ net.Conn, state http.ConnState) {
+// count tracks the accepted connections, as [http.Server.ConnState] does.
+func (d *limitListener) count(_ net.Conn, state http.ConnState) {
 	switch state {
 	case http.StateNew:
 		d.open.Add(1)
@@ -67,9 +68,10 @@ func (d *door) count(_ net.Conn, state http.ConnState) {
 	}
 }
 
-// turnAway answers whatever is asked, and closes the connection. It reads first: a
-// connection that is closed with something unread is reset, and its answer lost.
-func (d *door) turnAway(c net.Conn) {
+// turnAway answers a request with a refusal and closes the connection. It reads the
+// request first, because closing a connection with unread data resets it and loses
+// the answer.
+func (d *limitListener) turnAway(c net.Conn) {
 	defer c.Close()
 	const after = 5
 	p := kindUnavailable.problem("close connections that are not needed, or wait as long as the header Retry-After says", "the server has %d connections, and takes no more", d.most)

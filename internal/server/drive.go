@@ -18,7 +18,8 @@ import (
 	"github.com/pawlrun/pawl/llm/replay"
 )
 
-// start creates a run of an id and drives it until it ends, parks, or the server closes.
+// start creates a run with an id and drives it until it ends, parks, or the server
+// closes.
 func (s *Server) start(id string, started event.RunStarted, env engine.Env) (string, error) {
 	r, err := s.engine.StartAs(s.running, id, started, env)
 	if err != nil {
@@ -29,7 +30,7 @@ func (s *Server) start(id string, started event.RunStarted, env engine.Env) (str
 	return r.ID, nil
 }
 
-// takeUp drives a run from where it stands.
+// takeUp resumes a run.
 func (s *Server) takeUp(run string) error {
 	var first event.RunStarted
 	r, err := s.engine.Resume(s.running, run, func(started event.RunStarted) (engine.Env, error) {
@@ -51,8 +52,8 @@ func (s *Server) takeUp(run string) error {
 	return nil
 }
 
-// takenUp is how long an answer waits for the first event of a run that was
-// taken up, which comes within milliseconds.
+// takenUp is how long an answer waits for the first event of a resumed run, which
+// normally arrives within milliseconds.
 const takenUp = 2 * time.Second
 
 // moved returns a run's row once it has an event after seq, or when ctx ends.
@@ -62,7 +63,7 @@ func (s *Server) moved(ctx context.Context, run string, seq int64) (journal.Run,
 	return s.until(ctx, run, func(row journal.Run) bool { return row.Seq > seq })
 }
 
-// until returns a run's row once it is so, or when ctx ends.
+// until returns a run's row once it satisfies so, or when ctx ends.
 func (s *Server) until(ctx context.Context, run string, so func(journal.Run) bool) (journal.Run, error) {
 	changed := s.store.Watch(ctx)
 	for {
@@ -78,8 +79,8 @@ func (s *Server) until(ctx context.Context, run string, so func(journal.Run) boo
 	}
 }
 
-// attend waits for a run in the background; how it ended is in the journal, and
-// the log hears of what is not.
+// attend waits for a run in the background. The journal records how the run ended;
+// errors beyond that go to the log.
 func (s *Server) attend(r drive.Run) {
 	s.attended.Store(r.RunID(), r)
 	s.going.Go(func() {
@@ -94,10 +95,10 @@ func (s *Server) attend(r drive.Run) {
 	})
 }
 
-// goOn makes sure that a parked run goes on from what was just said to it: the
-// driver that it had may be leaving, or be another process's. It returns the
-// run's row once the run is driven here, or a driver elsewhere has heard; what
-// cannot be told at once is seen to in the background.
+// goOn makes sure that a parked run continues with a command that was just sent:
+// its driver may be stopping, or belong to another process. It returns the run's
+// row once the run is driven here or a driver elsewhere has read the command. If
+// neither happens soon, goOn continues in the background.
 func (s *Server) goOn(ctx context.Context, run string) (journal.Run, error) {
 	before, err := s.store.Run(ctx, run)
 	if err != nil {
@@ -115,8 +116,8 @@ func (s *Server) goOn(ctx context.Context, run string) (journal.Run, error) {
 	return before, nil
 }
 
-// seeToIt tries again whenever the journal changes and when the driver of this process
-// has left, until the run goes on or its driver has read the command.
+// seeToIt retries whenever the journal changes and when the driver of this process has
+// left, until the run continues or its driver has read the command.
 func (s *Server) seeToIt(run string) {
 	ctx, cancel := context.WithCancel(s.running)
 	defer cancel()
@@ -140,7 +141,7 @@ func (s *Server) seeToIt(run string) {
 }
 
 // left is closed when the driver that this process has for the run has left; it is nil
-// where there is none.
+// if there is none.
 func (s *Server) left(ctx context.Context, run string) <-chan struct{} {
 	r, ok := s.attended.Load(run)
 	if !ok {
@@ -154,21 +155,21 @@ func (s *Server) left(ctx context.Context, run string) <-chan struct{} {
 	return left
 }
 
-// progress says how a run took what was said to it.
+// progress is how far a run has taken a command.
 type progress int
 
 const (
-	// heard: whoever drives the run has it, or it has ended, or it has parked
-	// anew since.
+	// heard: the run's driver has read the command, or the run has ended, or it has
+	// parked again since.
 	heard progress = iota
-	// driving: the run was taken up here.
+	// driving: this server resumed the run.
 	driving
-	// waiting: whoever drives the run has not heard all of it yet.
+	// waiting: the run's driver has not read all commands yet.
 	waiting
 )
 
-// tryToGoOn takes a run up that has parked, or was left by its process, before
-// the newest word to it.
+// tryToGoOn resumes a run that parked, or that its process left, before it read the
+// newest command.
 func (s *Server) tryToGoOn(ctx context.Context, run string) (progress, error) {
 	r, err := s.store.Run(ctx, run)
 	if err != nil || r.State == journal.Ended {
@@ -184,7 +185,7 @@ func (s *Server) tryToGoOn(ctx context.Context, run string) (progress, error) {
 	if len(unheard) == 0 {
 		parks, err := s.parksSince(ctx, r)
 		if err == nil && !parks {
-			parks, err = s.toldBelow(ctx, r)
+			parks, err = s.childrenAnswered(ctx, r)
 		}
 		if err != nil || !parks {
 			return heard, err
@@ -203,8 +204,8 @@ func (s *Server) tryToGoOn(ctx context.Context, run string) (progress, error) {
 	return driving, nil
 }
 
-// underParent says how a child goes on: by itself where a process drives its
-// tree, and else when that is resumed.
+// underParent decides how a child continues: by itself if a process drives its
+// tree, or else when the tree is resumed.
 func (s *Server) underParent(ctx context.Context, child journal.Run) error {
 	root, err := s.store.Run(ctx, child.Root)
 	if err != nil || control.Alive(root, time.Now()) {
@@ -213,15 +214,15 @@ func (s *Server) underParent(ctx context.Context, child journal.Run) error {
 	return &engine.ChildError{Run: child.ID, Parent: child.Parent, Root: child.Root}
 }
 
-// toldBelow reports whether a run has parked for runs below it, and those have been told
-// what they wait for.
-func (s *Server) toldBelow(ctx context.Context, r journal.Run) (bool, error) {
+// childrenAnswered reports whether a run has parked for its children, and these
+// have received what they wait for.
+func (s *Server) childrenAnswered(ctx context.Context, r journal.Run) (bool, error) {
 	standing, err := s.controller.RunStatus(ctx, r)
 	return standing.Answered || standing.Expired, err
 }
 
-// parksSince reports whether a run has parked and that something was said to it after
-// that.
+// parksSince reports whether a run is parked and received a command after it
+// parked.
 func (s *Server) parksSince(ctx context.Context, r journal.Run) (bool, error) {
 	if r.State != journal.Parked && r.State != journal.Paused {
 		return false, nil

@@ -16,9 +16,9 @@ import (
 	"github.com/pawlrun/pawl/internal/rules/access"
 )
 
-// maySpend refuses an amount in USD that is more than an editor may set: what the
-// server's --max-budget says, or what the file of the run says where that is more.
-// An admin may set any.
+// maySpend rejects an amount in USD that is more than an editor may set: the
+// server's --max-budget, or the cap in the run's file if that is higher. An admin
+// may set any amount.
 func (s *Server) maySpend(ctx context.Context, usd, file float64, pointer string) error {
 	most := max(s.maxBudget, file)
 	if usd <= most || access.Authorise(principalOf(ctx), access.Admin) == nil {
@@ -36,8 +36,8 @@ func dollars(usd float64) string {
 	return strconv.FormatFloat(usd, 'f', -1, 64)
 }
 
-// saidCap is what the file of a run says that the run may cost. A run without a file
-// is a program's, and its limits are that program's matter.
+// saidCap returns the cap in money of a run's file. A run without a file belongs to
+// a program, which sets its limits.
 func saidCap(started event.RunStarted) (float64, error) {
 	kind, err := kinds.OfRun(started)
 	if errors.Is(err, launch.ErrNoFile) {
@@ -49,8 +49,8 @@ func saidCap(started event.RunStarted) (float64, error) {
 	return kind.CapUSD(started.Source, []byte(started.Spec))
 }
 
-// mayBranch refuses an editor a fork that would have a larger limit than the editor
-// may set: the run may have got it from an admin.
+// mayBranch stops an editor from forking a run with a limit above the editor's
+// maximum, which an admin may have set.
 func (s *Server) mayBranch(ctx context.Context, b *engine.Branch) error {
 	file, err := saidCap(b.Started)
 	if err != nil {
@@ -66,9 +66,10 @@ func (s *Server) mayBranch(ctx context.Context, b *engine.Branch) error {
 	return s.maySpend(ctx, usd, file, "/seq")
 }
 
-// mayChange refuses an editor a fork that changes anything but where it begins, how
-// much of the conversation it sends and whether it is run: the system prompt, the model and results decide
-// what a run does, as its file does, which only an admin brings.
+// mayChange restricts the forks of an editor to the point of the fork, the part of
+// the conversation that is sent, and whether the fork runs. The system prompt, the
+// model and results decide what a run does, as its file does, and only an admin may
+// bring a file.
 func (f forking) mayChange(ctx context.Context) error {
 	if reflect.DeepEqual(f, forking{Seq: f.Seq, Window: f.Window, Run: f.Run}) {
 		return nil

@@ -14,23 +14,24 @@ import (
 	"github.com/pawlrun/pawl/journal"
 )
 
-// hearing is which events of a run are wanted, and how.
-type hearing struct {
+// eventsQuery selects the events of a run and their format.
+type eventsQuery struct {
 	paging
 	After string `json:"after,omitempty" jsonschema:"the pos of the event behind which to begin"`
 	watching
-	// Snapshot is for the first request: a reader that comes back gives its place.
+	// Snapshot applies to the first request only; a reader that reconnects has its
+	// place.
 	Snapshot bool `json:"snapshot,omitempty" jsonschema:"begin a stream with the state of the run, as event snapshot, and go on behind it, unless a place is given"`
 }
 
-// watching is what a stream of a run's events has.
+// watching holds the parameters of a stream of events.
 type watching struct {
 	Tree   bool   `json:"tree,omitempty" jsonschema:"also the events of all runs below it, in the order of pos"`
 	Deltas bool   `json:"deltas,omitempty" jsonschema:"in a stream, also live events, which have no pos, of runs that this server drives; in the middle of an answer they begin with its text so far"`
 	Format string `json:"format,omitempty" jsonschema:"the words of a stream: pawl, unless this says ag-ui"`
 }
 
-// check refuses a format that no stream has.
+// check rejects an unknown format.
 func (w watching) check() error {
 	if w.Format == "" || w.Format == formatPawl || w.Format == formatAGUI {
 		return nil
@@ -38,13 +39,13 @@ func (w watching) check() error {
 	return kindQuery.problem("give pawl or ag-ui, the latter without snapshot", "format is %q", w.Format)
 }
 
-// The words of a stream.
+// Formats of a stream.
 const (
 	formatPawl = "pawl"
 	formatAGUI = "ag-ui"
 )
 
-// streamOf is the stream of a run's events behind a place.
+// streamOf returns the stream of a run's events after a place.
 func (s *Server) streamOf(row journal.Run, after int64, w watching) *stream {
 	t := &stream{server: s, row: row, query: follow.Query{Run: row.ID, After: after, Tree: w.Tree, Deltas: w.Deltas}}
 	if w.Format == formatAGUI {
@@ -53,9 +54,9 @@ func (s *Server) streamOf(row journal.Run, after int64, w watching) *stream {
 	return t
 }
 
-// events gives a run's events, as a page or, to who asks for text/event-stream,
-// as a stream. The place of an event is its pos in both.
-func (s *Server) events(a *asked[hearing, none]) (list[eventJSON], error) {
+// events sends a run's events as a page or, for Accept: text/event-stream, as a
+// stream. In both the place of an event is its pos.
+func (s *Server) events(a *apiRequest[eventsQuery, none]) (list[eventJSON], error) {
 	r, page, from := a.Request, list[eventJSON]{}, cmp.Or(a.query.Cursor, a.query.After)
 	row, err := s.find(r)
 	if err != nil {
@@ -97,10 +98,10 @@ func (s *Server) events(a *asked[hearing, none]) (list[eventJSON], error) {
 	return s.eventPage(r.Context(), row, after, a.query.limit())
 }
 
-// fits refuses the parameters that the answer cannot honour: those of streams for a
-// page, that of pages for a stream, and two places. A stream that is resumed has its
-// place in a header, and the parameters of the first request.
-func (h hearing) fits(streams, resumed bool) error {
+// fits rejects parameters that do not apply: parameters of streams for a page,
+// those of pages for a stream, and two places. A resumed stream has its place in a
+// header and repeats the parameters of the first request.
+func (h eventsQuery) fits(streams, resumed bool) error {
 	for _, p := range []struct {
 		name           string
 		given, streams bool
@@ -121,8 +122,8 @@ func (h hearing) fits(streams, resumed bool) error {
 	return nil
 }
 
-// treePage gives the events of a run and of all runs below it, as a stream of the
-// tree does.
+// treePage returns the events of a run and its descendants, as a stream of the tree
+// does.
 func (s *Server) treePage(ctx context.Context, row journal.Run, after int64, limit int) (list[eventJSON], error) {
 	page := list[eventJSON]{Items: []eventJSON{}}
 	sub, err := s.follower.Subscribe(ctx, follow.Query{Run: row.ID, After: after, Tree: true})
@@ -149,10 +150,10 @@ func (s *Server) treePage(ctx context.Context, row journal.Run, after int64, lim
 	}
 }
 
-// eventJSON is an event as clients see it.
+// eventJSON is an event in the form that clients receive.
 type eventJSON json.RawMessage
 
-// liveJSON is a live event as clients see it.
+// liveJSON is a live event in the form that clients receive.
 type liveJSON json.RawMessage
 
 // MarshalJSON implements [json.Marshaler].
@@ -169,7 +170,7 @@ func wantsStream(r *http.Request) bool {
 	return false
 }
 
-// placeOf reads a pos, 0 for none.
+// placeOf parses a pos, 0 for none.
 func placeOf(pos string) (int64, error) {
 	if pos == "" {
 		return 0, nil
@@ -181,8 +182,8 @@ func placeOf(pos string) (int64, error) {
 	return after, nil
 }
 
-// happened refuses a place behind all events: who waits there, with an id of another
-// journal, would hear nothing of what comes first.
+// happened rejects a place after the last event: a client with a pos of another
+// journal would wait there and miss the next events.
 func (s *Server) happened(ctx context.Context, after int64) error {
 	if after == 0 {
 		return nil
@@ -194,7 +195,7 @@ func (s *Server) happened(ctx context.Context, after int64) error {
 	return err
 }
 
-// eventPage gives events as they are stored, with their pos.
+// eventPage returns stored events with their pos.
 func (s *Server) eventPage(ctx context.Context, row journal.Run, after int64, limit int) (list[eventJSON], error) {
 	page := list[eventJSON]{Items: []eventJSON{}}
 	seq, err := journal.SeqAfter(ctx, s.store, row, after)
@@ -218,8 +219,8 @@ func (s *Server) eventPage(ctx context.Context, row journal.Run, after int64, li
 	return page, nil
 }
 
-// shownEvent is an event as clients see it: with its pos, which is not among
-// the bytes that are stored.
+// shownEvent returns an event in the form that clients receive: the stored bytes
+// with the pos, which is not part of them.
 func shownEvent(rec journal.Record) (json.RawMessage, error) {
 	e, err := decoded(rec)
 	if err != nil {

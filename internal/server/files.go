@@ -19,58 +19,60 @@ import (
 	"github.com/pawlrun/pawl/internal/machine/agent"
 )
 
-// directory is where the files are that can be run by name. A name is looked
-// for among those that the files have, and is never made a path.
+// directory holds the files that can be run by name. A name is compared with the
+// names of the files and never becomes a path.
 //
-// A file is read again when it has changed, and kept as it was where its version
-// has changed, too. Whether it can be run is looked at again when anything in the
-// directory has changed, and every now and then: it may name files elsewhere.
+// A changed file is read again; if its version changed too, the old text is kept.
+// Whether a file can run is checked again after any change in the directory, and
+// periodically, because files may refer to files elsewhere.
 type directory struct {
 	path string
 
 	mu    sync.Mutex
 	files map[string]*known
-	// older are texts that were replaced, by the key of the file's family, the name
-	// and the version.
+	// older holds replaced texts by the key of the file's family, the name and the
+	// version.
 	older map[[3]string]kinds.File
 }
 
-// known is what a file said when it was read last.
+// known is the content of a file when it was last read.
 type known struct {
 	os.FileInfo
 	heading spec.Heading
 	kind    string
 	text    []byte
-	// unreadable is why it is of no kind.
+	// unreadable is why the file has no kind.
 	unreadable string
-	// problem was found at a time, when the directory was as listing says.
+	// problem is the result of the last check, at a time and for a listing of the
+	// directory.
 	problem string
 	listing string
 	at      time.Time
 }
 
-// runnable is a file of the directory that can be run, or could if it were right.
+// runnable is a file of the directory that can run, or could without its errors.
 type runnable struct {
 	Name        string `json:"name"`
 	Kind        string `json:"kind,omitempty"`
 	Version     string `json:"version,omitempty"`
 	Description string `json:"description,omitempty"`
 	File        string `json:"file"`
-	// Older are versions that the file had before, and that can still be run.
+	// Older lists earlier versions of the file that can still run.
 	Older []string `json:"older,omitempty"`
-	// Problem says why the file cannot be run.
+	// Problem is why the file cannot run.
 	Problem string `json:"problem,omitempty"`
 }
 
-// family are the files that a path lists, and a key of a body names.
+// family is a set of files that one path lists and one key of a body names.
 type family struct{ key, path string }
 
-// families are the agent files, also those of teams and of loops, and all others.
+// families returns the two families: agent files, including teams and loops, and
+// all others.
 func families() (agents, workflows family) {
 	return family{"agent", "/v1/agents"}, family{"workflow", "/v1/workflows"}
 }
 
-// family is the key of the family that a file is of, "" for none.
+// family returns the key of the file's family, "" for none.
 func (k *known) family() string {
 	agents, workflows := families()
 	switch h := k.heading; {
@@ -82,15 +84,15 @@ func (k *known) family() string {
 	return workflows.key
 }
 
-// fresh is how long it is believed that a file can be run.
+// fresh is how long a check that a file can run stays valid.
 const fresh = 5 * time.Second
 
-// settled is how long after a change another one may not show in a file's time.
+// settled is how long after a change another change may not show in a file's time.
 const settled = 2 * time.Second
 
-// list gives the files of a family, in their order, without whether they can be run.
-// A file that is no YAML may be of any family; others of no kind are left out, and so
-// is what a link outside leads to. An error is a [*Problem].
+// list returns the files of a family, sorted, without checking whether they can
+// run. A file that is not YAML belongs to every family. Other files without a kind
+// and links to files outside are left out. An error is a [*Problem].
 func (d *directory) list(f family) ([]runnable, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -116,7 +118,7 @@ func (k *known) name(file string) string {
 	return cmp.Or(k.heading.Name, strings.TrimSuffix(file, filepath.Ext(file)))
 }
 
-// olderThan are the versions that a file had before.
+// olderThan returns the earlier versions of a file.
 func (d *directory) olderThan(k *known, file string) (versions []string) {
 	for is := range d.older {
 		if is[0] == k.family() && is[1] == k.name(file) && is[2] != k.heading.Version {
@@ -127,8 +129,8 @@ func (d *directory) olderThan(k *known, file string) (versions []string) {
 	return versions
 }
 
-// scan reads what has changed, and returns a text that is another one whenever
-// anything has.
+// scan reads changed files, and returns a text that differs after any change in the
+// directory.
 func (d *directory) scan() (listing string, err error) {
 	root, entries, err := d.open()
 	if err != nil {
@@ -160,7 +162,7 @@ func (d *directory) scan() (listing string, err error) {
 	return stamps.String(), nil
 }
 
-// read takes in what a file says now, if that is not what it said.
+// read updates the known content of a file if it has changed.
 func (d *directory) read(file string, info os.FileInfo) {
 	path := filepath.Join(d.path, file)
 	text, err := spec.ReadFile(path)
@@ -183,7 +185,7 @@ func (d *directory) read(file string, info os.FileInfo) {
 	d.files[file] = k
 }
 
-// open opens the directory and lists it, in the order of its names.
+// open opens the directory and lists it, sorted by name.
 func (d *directory) open() (*os.Root, []os.DirEntry, error) {
 	root, err := os.OpenRoot(d.path)
 	if err != nil {
@@ -200,7 +202,7 @@ func isAgentFile(name string) bool {
 	return slices.Contains([]string{".yaml", ".yml", ".json"}, strings.ToLower(filepath.Ext(name)))
 }
 
-// check says why a file cannot be run, or nothing.
+// check returns why a file cannot run, or "".
 func (d *directory) check(file string, o launch.Options) (problem string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -227,7 +229,7 @@ func (d *directory) check(file string, o launch.Options) (problem string) {
 	return k.problem
 }
 
-// find returns the one file of a name, or of name@version, as it is or was.
+// find returns the file with a name, or an earlier version for name@version.
 func (d *directory) find(f family, name string) (kinds.File, error) {
 	all, err := d.list(f)
 	if err != nil {
@@ -254,17 +256,17 @@ func (d *directory) find(f family, name string) (kinds.File, error) {
 	return kinds.File{}, kindAgent.problem("name one of those at "+f.path, "there is no %s %q", f.key, name).at("/" + f.key)
 }
 
-func (s *Server) listAgents(a *asked[paging, none]) (list[runnable], error) {
+func (s *Server) listAgents(a *apiRequest[paging, none]) (list[runnable], error) {
 	agents, _ := families()
 	return s.listFiles(agents, a.query)
 }
 
-func (s *Server) listWorkflows(a *asked[paging, none]) (list[runnable], error) {
+func (s *Server) listWorkflows(a *apiRequest[paging, none]) (list[runnable], error) {
 	_, workflows := families()
 	return s.listFiles(workflows, a.query)
 }
 
-// listFiles tells of every file of a family whether it can be run.
+// listFiles lists the files of a family and whether each can run.
 func (s *Server) listFiles(f family, q paging) (list[runnable], error) {
 	all, err := s.files.list(f)
 	if err != nil {

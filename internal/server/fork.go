@@ -25,13 +25,13 @@ type forking struct {
 // forked is a fork.
 type forked struct {
 	journal.Run
-	// Problem says why it does not run, although it was made.
+	// Problem is why the fork does not run, although it was created.
 	Problem *Problem `json:"problem,omitempty"`
 }
 
-// fork makes a run that shares a run's events up to one of them, and drives it unless
-// the body says otherwise.
-func (s *Server) fork(a *asked[none, forking]) (forked, error) {
+// fork creates a run that shares another run's events up to one of them, and drives
+// it unless the body prevents that.
+func (s *Server) fork(a *apiRequest[none, forking]) (forked, error) {
 	row, err := s.makeFork(a)
 	if err != nil {
 		return forked{Run: row}, err
@@ -55,8 +55,8 @@ func (s *Server) runFork(w http.ResponseWriter, r *http.Request, row journal.Run
 	return answer, err
 }
 
-// makeFork makes the fork that a body asks for, without driving it.
-func (s *Server) makeFork(a *asked[none, forking]) (journal.Run, error) {
+// makeFork creates the fork that a body describes, without driving it.
+func (s *Server) makeFork(a *apiRequest[none, forking]) (journal.Run, error) {
 	row, err := s.find(a.Request)
 	if err != nil {
 		return row, err
@@ -107,9 +107,9 @@ type retrying struct {
 	Run *bool `json:"run,omitempty" jsonschema:"whether the retry is run, true or false; true where it is left out"`
 }
 
-// retry makes a run that does the failed steps of an ended workflow again, and drives it
-// unless the body says otherwise.
-func (s *Server) retry(a *asked[none, retrying]) (forked, error) {
+// retry creates a run that repeats the failed steps of an ended workflow, and
+// drives it unless the body prevents that.
+func (s *Server) retry(a *apiRequest[none, retrying]) (forked, error) {
 	row, err := s.find(a.Request)
 	if err != nil {
 		return forked{Run: row}, err

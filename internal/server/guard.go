@@ -14,9 +14,9 @@ import (
 	"github.com/pawlrun/pawl/internal/engine/control"
 )
 
-// guarded lets only those requests through that were meant for the server, and says
-// of each who makes it. Nothing of a request is looked at before, and nothing at all
-// of what comes from an address that sends too many.
+// guarded passes on only requests that were meant for the server, with the
+// principal of each. It checks this before it reads anything else of a request, and
+// reads nothing from an address that sends too many.
 func (s *Server) guarded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		here, there, err := s.endsOf(r)
@@ -41,10 +41,9 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 	})
 }
 
-// identified is a request with its principal: the one that its token names, and no
-// one where it has none. Without tokens it is the server's own user, who has proven
-// nothing. A request within a session of Socket.IO is made by the principal of the
-// session.
+// identified returns a request with its principal: that of its token, or an empty
+// one without a token. A server without tokens uses its own user, unauthenticated.
+// A request in a session of Socket.IO has the principal of the session.
 func (s *Server) identified(r *http.Request, there netip.AddrPort) (_ *http.Request, done func(), err error) {
 	p, ctx, done := event.Principal{Name: s.user.Name, Role: s.user.Role, Proof: event.ProofNone}, r.Context(), func() {}
 	given, has := r.Header["Authorization"]
@@ -58,18 +57,18 @@ func (s *Server) identified(r *http.Request, there netip.AddrPort) (_ *http.Requ
 			ctx = within
 		}
 	}
-	who, allowed := limitedAs(p, there.Addr().String())
+	who, allowed := limitKey(p, there.Addr().String())
 	if wait := s.limiter.take(who, allowed, time.Now()); wait > 0 {
 		err = tooMany(wait)
 	}
 	return r.WithContext(context.WithValue(ctx, principalKey{}, p)), done, err
 }
 
-// longestToken bounds what is hashed to compare it.
+// longestToken bounds the token that is hashed for a comparison.
 const longestToken = 512
 
-// bearer is the principal that the header Authorization names. The context ends with
-// the token.
+// bearer returns the principal of the Authorization header. The context ends when
+// the token is revoked.
 func (s *Server) bearer(ctx context.Context, given []string) (p event.Principal, within context.Context, done func(), err error) {
 	scheme, token, _ := strings.Cut(given[0], " ")
 	if strings.EqualFold(scheme, "Bearer") && len(given) == 1 && len(token) <= longestToken {
@@ -80,8 +79,8 @@ func (s *Server) bearer(ctx context.Context, given []string) (p event.Principal,
 	return p, ctx, func() {}, kindToken.problem(sendToken, "the token does not count")
 }
 
-// limitedAs is as whom somebody is limited who asks, and to how many requests.
-func limitedAs(p event.Principal, address string) (who string, allowed rate) {
+// limitKey returns the rate-limit key and the allowance of a principal.
+func limitKey(p event.Principal, address string) (who string, allowed rate) {
 	known, unknown := rates()
 	if p.Name == "" {
 		return "address " + address, unknown
@@ -89,23 +88,23 @@ func limitedAs(p event.Principal, address string) (who string, allowed rate) {
 	return string(p.Proof) + " " + p.Name, known
 }
 
-// tooMany is the problem of who has to wait.
+// tooMany returns the problem of a client that must wait.
 func tooMany(wait time.Duration) *Problem {
 	p := kindBusy.problem("wait as long as the header Retry-After says", "there were too many requests; the next is answered in %s", wait)
 	p.retryAfter = wait
 	return p
 }
 
-// principalKey is the key of a request's principal in its context.
+// principalKey is the context key of a request's principal.
 type principalKey struct{}
 
-// principalOf is who asks: nobody, unless the guard knew who.
+// principalOf returns the principal that the guard found, or an empty one.
 func principalOf(ctx context.Context) event.Principal {
 	p, _ := ctx.Value(principalKey{}).(event.Principal)
 	return p
 }
 
-// refuse answers a request that somebody may not make.
+// refuse answers a request that its principal may not make.
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	s.log.Warn("request refused", "method", r.Method, "path", r.URL.Path, "remote", r.RemoteAddr, "principal", principalOf(r.Context()).Name, "reason", err)
 	p := principalOf(r.Context())
@@ -115,7 +114,7 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	s.fail(w, r, err)
 }
 
-// hostOf is an address without its port.
+// hostOf returns an address without its port.
 func hostOf(remote string) string {
 	host, _, err := net.SplitHostPort(remote)
 	if err != nil {
@@ -124,7 +123,7 @@ func hostOf(remote string) string {
 	return host
 }
 
-// endsOf are the two ends of a request's connection.
+// endsOf returns the two ends of a request's connection.
 func (s *Server) endsOf(r *http.Request) (here, there netip.AddrPort, err error) {
 	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	if !ok {
@@ -142,12 +141,11 @@ func (s *Server) endsOf(r *http.Request) (here, there netip.AddrPort, err error)
 	return here, there, nil
 }
 
-// unmapped is an address without the IPv6 form of an IPv4 address.
+// unmapped returns an address without the IPv6 form of an IPv4 address.
 func unmapped(a netip.AddrPort) netip.AddrPort { return netip.AddrPortFrom(a.Addr().Unmap(), a.Port()) }
 
-// meantFor refuses requests that a web page of another origin makes (CSRF), and
-// those that reached this server by somebody else's name for it (DNS
-// rebinding).
+// meantFor rejects requests from web pages of other origins (CSRF), and requests
+// that use a host name that is not the server's (DNS rebinding).
 func (s *Server) meantFor(r *http.Request, here netip.AddrPort) error {
 	const next = "use the address that the server printed when it started"
 	if !s.isOwnHost(r.Host, here) {
@@ -166,8 +164,8 @@ func (s *Server) meantFor(r *http.Request, here netip.AddrPort) error {
 	}
 }
 
-// isOwnHost reports whether a Host is the address that was connected to, localhost there,
-// or a name that the server was given.
+// isOwnHost reports whether a Host is the address of the connection, localhost for
+// a loopback address, or a configured name.
 func (s *Server) isOwnHost(host string, here netip.AddrPort) bool {
 	if slices.ContainsFunc(s.hosts, func(own string) bool { return strings.EqualFold(own, host) }) {
 		return true

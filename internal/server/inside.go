@@ -14,7 +14,7 @@ import (
 	"github.com/pawlrun/pawl/journal"
 )
 
-// Caller is a principal of this process, and the surface that it came by, such as
+// Caller is a principal of this process, and the surface that it uses, such as
 // "mcp".
 type Caller struct {
 	event.Principal
@@ -24,11 +24,11 @@ type Caller struct {
 // By names the caller in a run's journal.
 func (c Caller) By() string { return c.Surface + ":" + c.Name }
 
-// surfaceKey is the key of the surface that a request came by, in its context; a
-// request without one came over HTTP.
+// surfaceKey is the context key of the surface of a request; a request without one
+// came over HTTP.
 type surfaceKey struct{}
 
-// Request is a request that another surface of this process makes.
+// Request is a request from another surface of this process.
 type Request struct {
 	Method, Path string
 	// Body is encoded as JSON; nil sends none.
@@ -36,8 +36,8 @@ type Request struct {
 	Header http.Header
 }
 
-// Ask makes a request for an operation of the table, with the caller's role, with the
-// audit and the Idempotency-Key of a request over HTTP. It returns the body of the
+// Ask performs an operation of the table with the caller's role. The audit and the
+// Idempotency-Key work as for a request over HTTP. It returns the body of the
 // answer. The error is a [*Problem].
 func (s *Server) Ask(ctx context.Context, c Caller, q Request) (json.RawMessage, error) {
 	var body bytes.Buffer
@@ -57,7 +57,7 @@ func (s *Server) Ask(ctx context.Context, c Caller, q Request) (json.RawMessage,
 	if q.Body != nil {
 		r.Header.Set("Content-Type", "application/json")
 	}
-	answer := &overheard{header: http.Header{}, status: http.StatusOK}
+	answer := &answerRecorder{header: http.Header{}, status: http.StatusOK}
 	s.recovered(s.router).ServeHTTP(answer, r)
 	if answer.status < http.StatusBadRequest {
 		return answer.body.Bytes(), nil
@@ -69,16 +69,16 @@ func (s *Server) Ask(ctx context.Context, c Caller, q Request) (json.RawMessage,
 	return nil, p
 }
 
-// Runnable is a file that can be run by name, with what a run of it takes and gives.
+// Runnable is a file that can be run by name, with its input and result.
 type Runnable struct {
 	Name, Version, Description string
-	// Kind is that of the file's runs.
+	// Kind is the kind of the file's runs.
 	Kind string
-	// Key is the key of a start's body that names the file: agent or workflow.
+	// Key is the key that names the file in the body of a start: agent or workflow.
 	Key  string
 	File string
 	launch.Signature
-	// Problem says why the file cannot be run, empty if it can.
+	// Problem is why the file cannot run, empty if it can.
 	Problem string
 }
 
@@ -116,22 +116,23 @@ func (s *Server) signature(f family, r runnable) (launch.Signature, error) {
 	return file.Signature(s.launch)
 }
 
-// Standing is a run as it stands.
+// Standing returns the row of a run.
 func (s *Server) Standing(ctx context.Context, run string) (journal.Run, error) {
 	return s.store.Run(ctx, run)
 }
 
-// Follow gives the events of a run.
+// Follow returns the events of a run.
 func (s *Server) Follow(ctx context.Context, q follow.Query) (*follow.Subscription, error) {
 	return s.follower.Subscribe(ctx, q)
 }
 
-// Started is the first event of a run.
+// Started returns the first event of a run.
 func (s *Server) Started(ctx context.Context, run string) (started event.RunStarted, err error) {
 	return drive.At[event.RunStarted](ctx, s.store, run, 0)
 }
 
-// PausedBy names who asked a run to pause last, empty where its last events do not say.
+// PausedBy names the principal of the last pause of a run, empty if the last events
+// do not contain one.
 func (s *Server) PausedBy(ctx context.Context, row journal.Run) (by string, err error) {
 	const last = 20
 	records, err := s.store.Records(ctx, row.ID, max(row.Seq-last, 0), last)
@@ -151,19 +152,19 @@ func (s *Server) PausedBy(ctx context.Context, row journal.Run) (by string, err 
 // Stopping is closed when the server stops.
 func (s *Server) Stopping() <-chan struct{} { return s.running.Done() }
 
-// Continue continues what servers of this journal left, until the server closes.
-// [Server.Serve] does it as well.
+// Continue resumes runs that earlier servers of this journal left, until the server
+// closes. [Server.Serve] does this as well.
 func (s *Server) Continue() { s.going.Go(func() { s.takeOver(s.running) }) }
 
-// Mount serves a path by another handler, for principals that may read runs. It is
-// called before the first request.
+// Mount serves a path with another handler, for principals that may read runs. Call
+// it before the first request.
 func (s *Server) Mount(path string, h http.Handler) {
 	s.router.Handle(path, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := access.Authorise(principalOf(r.Context()), access.Viewer); err != nil {
 			s.refuse(w, r, err)
 			return
 		}
-		if r.Method == http.MethodGet { // a stream that nothing but its reader would end
+		if r.Method == http.MethodGet { // a stream ends only when its reader closes it
 			ctx, cancel := context.WithCancel(r.Context())
 			defer cancel()
 			defer context.AfterFunc(s.running, cancel)()
@@ -173,5 +174,5 @@ func (s *Server) Mount(path string, h http.Handler) {
 	}))
 }
 
-// PrincipalOf is the principal of a request that the guard let through.
+// PrincipalOf returns the principal of a request that passed the guard.
 func PrincipalOf(ctx context.Context) event.Principal { return principalOf(ctx) }

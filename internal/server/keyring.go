@@ -13,34 +13,34 @@ import (
 	"github.com/pawlrun/pawl/internal/host/tokens"
 )
 
-// keyring is a file of tokens as a server has it. It is read again when it changes,
-// and what is asked with a token that does not count any more is ended. A keyring
-// without a path has the same tokens as long as the server lives.
+// keyring is a server's copy of a file of tokens. It reloads the file when it
+// changes, and ends requests whose token is no longer valid. A keyring without a
+// path keeps its tokens for the life of the server.
 type keyring struct {
 	path string
 	log  *slog.Logger
 
 	mu sync.Mutex
-	// file is what was read last, nil for a file that was not there.
+	// file describes the file as last read, nil if it did not exist.
 	file    os.FileInfo
 	entries []tokens.Entry
-	// open ends what is going on with a token, by the entry that it came with.
+	// open holds the running requests of each token.
 	open map[*admitted]bool
 }
 
-// admitted is a request that is going on.
+// admitted is a running request.
 type admitted struct {
 	entry tokens.Entry
 	end   context.CancelCauseFunc
 }
 
-// errRevoked is why a request ended whose token does not count any more.
+// errRevoked is the cause that ends requests whose token is no longer valid.
 var errRevoked = errors.New("server: the token was revoked, or has expired")
 
-// recheck is how long a token counts at most after it was revoked.
+// recheck bounds how long a revoked token stays valid.
 const recheck = time.Second
 
-// newKeyring reads a file of tokens, of which it hashes those that a person wrote.
+// newKeyring reads a file of tokens and hashes the plain ones in it.
 func newKeyring(path string, log *slog.Logger) (*keyring, error) {
 	plain, err := tokens.Seal(path)
 	if err != nil {
@@ -57,15 +57,15 @@ func newKeyring(path string, log *slog.Logger) (*keyring, error) {
 	return k, nil
 }
 
-// keyringOf is a keyring of one token.
+// keyringOf returns a keyring with one token.
 func keyringOf(e tokens.Entry) *keyring {
 	return &keyring{entries: []tokens.Entry{e}, open: map[*admitted]bool{}}
 }
 
-// sendToken is what a client does that has sent no token, or none that counts.
+// sendToken is the advice for a client without a valid token.
 const sendToken = "send the header Authorization: Bearer TOKEN; 'pawl token show' prints the token of this start, and where the server has a file of tokens 'pawl token create' makes one"
 
-// refresh reads the file if it has changed. While it cannot be read no token counts.
+// refresh reloads a changed file. While it cannot be read, no token is valid.
 func (k *keyring) refresh() {
 	if k.path == "" {
 		return
@@ -81,7 +81,7 @@ func (k *keyring) refresh() {
 	k.file, k.entries = info, entries
 }
 
-// admit begins what a token allows: the context ends when the token is revoked.
+// admit checks a token. The returned context ends when the token is revoked.
 func (k *keyring) admit(ctx context.Context, token string) (p event.Principal, within context.Context, done func(), ok bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -101,7 +101,7 @@ func (k *keyring) admit(ctx context.Context, token string) (p event.Principal, w
 	}, true
 }
 
-// watch ends what goes on with tokens that do not count any more.
+// watch ends requests whose tokens are no longer valid.
 func (k *keyring) watch(ctx context.Context) {
 	tick := time.NewTicker(recheck)
 	defer tick.Stop()

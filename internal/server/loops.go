@@ -26,15 +26,15 @@ import (
 	"github.com/pawlrun/pawl/journal"
 )
 
-// rondoPaths begin the paths of RondoFlow's API.
+// rondoPaths is the prefix of the paths of RondoFlow's API.
 const rondoPaths = "/api/agents/"
 
 // rondo is the envelope of that API's answers.
 type rondo struct {
 	Success bool    `json:"success"`
 	Data    loopNow `json:"data"`
-	// Meta is what became of what the loop was told.
-	Meta *said `json:"meta,omitempty"`
+	// Meta is the result of the command to the loop.
+	Meta *commandResult `json:"meta,omitempty"`
 }
 
 // refusal is a problem in that envelope.
@@ -49,7 +49,7 @@ type rondoFail struct {
 	Message string `json:"message"`
 }
 
-// refusalOf names a problem as RondoFlow does where it has a name for it (RON-56).
+// refusalOf uses RondoFlow's code for a problem if there is one (RON-56).
 func refusalOf(p Problem, err error) refusal {
 	fail := rondoFail{strings.ToUpper(strings.ReplaceAll(strings.TrimPrefix(p.Type, problemType), "-", "_")), p.Detail}
 	if denied, ok := errors.AsType[*access.DeniedError](err); ok && denied.Role != "" {
@@ -58,7 +58,7 @@ func refusalOf(p Problem, err error) refusal {
 	return refusal{Error: fail, Problem: p}
 }
 
-// problem is the type of what an operation answers that failed.
+// problem returns the type of a failed answer of an operation.
 func (o operation) problem() reflect.Type {
 	if strings.HasPrefix(o.path, rondoPaths) {
 		return reflect.TypeFor[refusal]()
@@ -66,16 +66,16 @@ func (o operation) problem() reflect.Type {
 	return reflect.TypeFor[Problem]()
 }
 
-// loopNow is whether a loop runs on an agent, and how that one, or the last one that
-// did, stands.
+// loopNow is the state of the loop of an agent: the running one, or else the last
+// one.
 type loopNow struct {
 	Active bool       `json:"active"`
 	Run    string     `json:"run,omitempty"`
 	State  *loopState `json:"state,omitempty"`
-	// Review is what the loop asks.
+	// Review is the question of the loop.
 	Review *loopReview `json:"review,omitempty"`
 
-	// step is that of the loop in its plan.
+	// step is the loop's step in its plan.
 	step string
 }
 
@@ -86,7 +86,7 @@ type loopState struct {
 	Criteria      loopCriteria `json:"criteria"`
 	Status        string       `json:"status"`
 	ProgressLog   []string     `json:"progressLog"`
-	// SessionID is always empty: an iteration's session is nobody else's.
+	// SessionID is always empty, because iterations share no sessions.
 	SessionID string `json:"sessionId"`
 }
 
@@ -95,15 +95,15 @@ type loopCriteria struct {
 	Value string `json:"value,omitempty"`
 }
 
-// loopReview is what a person is asked about an iteration. LoopID names the run, too:
-// a decision that comes late is none about the next loop.
+// loopReview is a question to a person about an iteration. LoopID contains the run,
+// so that a late decision does not apply to the next loop.
 type loopReview struct {
 	LoopID    string `json:"loopId"`
 	Iteration int    `json:"iteration"`
 	Output    string `json:"output"`
 }
 
-// agentFile is the file of the agent that a path names.
+// agentFile returns the file of the agent that a path names.
 func (s *Server) agentFile(r *http.Request) (kinds.File, error) {
 	agents, _ := families()
 	f, err := s.files.find(agents, r.PathValue("id"))
@@ -113,10 +113,10 @@ func (s *Server) agentFile(r *http.Request) (kinds.File, error) {
 	return f, err
 }
 
-// lastLoop is the loop that runs on an agent, or else the last one that did: it is the
-// journal that knows, whoever started it. An agent of the same name whose file is
-// another one, and says something else, is another. Neither loop is there where the id
-// is "".
+// lastLoop returns the running loop of an agent, or else the last one, from the
+// journal, so it does not matter which process started it. A different file with
+// other content but the same agent name is another agent. Without a loop the id is
+// "".
 func (s *Server) lastLoop(ctx context.Context, f kinds.File) (journal.Run, error) {
 	wanted := journal.Filter{Kind: launch.KindLoop, Name: spec.ParseHeading(f.Text).Name, Roots: true, Limit: 50}
 	for _, wanted.States = range [][]journal.State{open(), nil} {
@@ -139,19 +139,19 @@ func (s *Server) lastLoop(ctx context.Context, f kinds.File) (journal.Run, error
 	return journal.Run{}, nil
 }
 
-// startedFrom reports whether a run was started from a file, as it is or was, or from a
-// copy of it.
+// startedFrom reports whether a run was started from a file, from an earlier
+// version or a copy of it.
 func (s *Server) startedFrom(ctx context.Context, run string, f kinds.File) (bool, error) {
 	first, err := s.startOf(ctx, run)
 	return err == nil && (first.Data.Source == f.Path || first.Data.Spec == string(f.Text)), err
 }
 
-// open are the states of runs that have not ended.
+// open returns the states of runs that have not ended.
 func open() []journal.State {
 	return slices.DeleteFunc(journal.States(), func(s journal.State) bool { return s == journal.Ended })
 }
 
-// openLoop is the loop that runs on the agent that a path names.
+// openLoop returns the running loop of the agent that a path names.
 func (s *Server) openLoop(r *http.Request) (journal.Run, error) {
 	f, err := s.agentFile(r)
 	if err != nil {
@@ -169,14 +169,14 @@ type task struct {
 	Message string `json:"message" jsonschema:"what the loop is to do, as a text"`
 }
 
-// startLoop starts the loop of an agent, if none runs on it (RON-58, 62, 63).
-func (s *Server) startLoop(a *asked[none, task]) (rondo, error) {
+// startLoop starts the loop of an agent unless one is running (RON-58, 62, 63).
+func (s *Server) startLoop(a *apiRequest[none, task]) (rondo, error) {
 	f, err := s.agentFile(a.Request)
 	if err != nil {
 		return rondo{}, err
 	}
 	id := reserved(a.Context())
-	if made, err := s.store.Run(a.Context(), id); id != "" && err == nil { // the same request made it
+	if made, err := s.store.Run(a.Context(), id); id != "" && err == nil { // the same request created it
 		return s.loopAnswer(a.Context(), made, nil)
 	}
 	switch {
@@ -190,8 +190,8 @@ func (s *Server) startLoop(a *asked[none, task]) (rondo, error) {
 		return rondo{}, err
 	}
 	defer leave()
-	// A launch holds the workspace, so of two requests at once the second fails there, or
-	// sees the run of the first.
+	// Launch locks the workspace, so the second of two simultaneous requests fails
+	// here, or sees the run of the first.
 	started, env, launchErr := f.Launch(a.body.Message, s.launch)
 	held := errors.Is(launchErr, launch.ErrLoopHeld)
 	if launchErr != nil && !held {
@@ -211,7 +211,7 @@ func (s *Server) startLoop(a *asked[none, task]) (rondo, error) {
 	return s.loopAgain(a.Context(), id, nil)
 }
 
-// free is nil where no loop runs on an agent.
+// free returns nil if no loop of an agent is running.
 func (s *Server) free(ctx context.Context, f kinds.File) error {
 	row, err := s.lastLoop(ctx, f)
 	if err != nil || row.ID == "" || row.State == journal.Ended {
@@ -220,8 +220,8 @@ func (s *Server) free(ctx context.Context, f kinds.File) error {
 	return kindLoopRuns.problem("stop it, or wait until it has ended", "the loop %s, which is %s, runs on the agent %q", row.ID, row.State, row.Name).about(row.ID, "")
 }
 
-// loopStatus shows how the loop of an agent stands.
-func (s *Server) loopStatus(a *asked[none, none]) (rondo, error) {
+// loopStatus returns the state of an agent's loop.
+func (s *Server) loopStatus(a *apiRequest[none, none]) (rondo, error) {
 	f, err := s.agentFile(a.Request)
 	if err != nil {
 		return rondo{}, err
@@ -233,9 +233,9 @@ func (s *Server) loopStatus(a *asked[none, none]) (rondo, error) {
 	return s.loopAnswer(a.Context(), row, nil)
 }
 
-// stopLoop ends a loop. What it asks is closed, and is no rejection.
-func (s *Server) stopLoop(a *asked[none, none]) (rondo, error) {
-	return tellLoop(s, a, func(ctx context.Context, row journal.Run) (said, error) {
+// stopLoop ends a loop. Its open question is closed without a rejection.
+func (s *Server) stopLoop(a *apiRequest[none, none]) (rondo, error) {
+	return tellLoop(s, a, func(ctx context.Context, row journal.Run) (commandResult, error) {
 		answer, err := s.send(ctx, row, journal.Command{Kind: journal.Cancel})
 		if err == nil && answer.Taken {
 			answer.State, err = s.ended(ctx, row)
@@ -244,8 +244,8 @@ func (s *Server) stopLoop(a *asked[none, none]) (rondo, error) {
 	})
 }
 
-// ended waits a moment until a run has ended that was told to, and, where it is driven
-// here, has given its workspace free.
+// ended waits briefly until a cancelled run has ended and, if this server drives
+// it, has unlocked its workspace.
 func (s *Server) ended(ctx context.Context, row journal.Run) (_ journal.State, err error) {
 	ctx, cancel := context.WithTimeout(ctx, takenUp)
 	defer cancel()
@@ -253,7 +253,7 @@ func (s *Server) ended(ctx context.Context, row journal.Run) (_ journal.State, e
 		row, err = s.moved(ctx, row.ID, row.Seq)
 	}
 	if r, ok := s.attended.Load(row.ID); ok && err == nil && row.State == journal.Ended {
-		_, _ = r.(drive.Run).Wait(ctx) // its own error is told by who attends it
+		_, _ = r.(drive.Run).Wait(ctx) // attend reports its error
 	}
 	return row.State, err
 }
@@ -264,14 +264,14 @@ type judgement struct {
 	Approved *bool  `json:"approved" jsonschema:"whether it is approved, true or false"`
 }
 
-// approveLoop decides what a loop asks (RON-61).
-func (s *Server) approveLoop(a *asked[none, judgement]) (rondo, error) {
-	return tellLoop(s, a, func(ctx context.Context, row journal.Run) (said, error) {
+// approveLoop decides the question of a loop (RON-61).
+func (s *Server) approveLoop(a *apiRequest[none, judgement]) (rondo, error) {
+	return tellLoop(s, a, func(ctx context.Context, row journal.Run) (commandResult, error) {
 		switch {
 		case a.body.LoopID == "":
-			return said{}, missing("loopId", "GET "+rondoPaths+a.PathValue("id")+"/loop/status says what the loop asks")
+			return commandResult{}, missing("loopId", "GET "+rondoPaths+a.PathValue("id")+"/loop/status says what the loop asks")
 		case a.body.Approved == nil:
-			return said{}, missing("approved", "say true or false")
+			return commandResult{}, missing("approved", "say true or false")
 		}
 		c := journal.Command{Kind: journal.Reject, CallID: strings.TrimPrefix(a.body.LoopID, row.ID+"/")}
 		if *a.body.Approved {
@@ -282,17 +282,17 @@ func (s *Server) approveLoop(a *asked[none, judgement]) (rondo, error) {
 }
 
 // pauseLoop parks a loop before its next iteration.
-func (s *Server) pauseLoop(a *asked[none, none]) (rondo, error) {
-	return tellLoop(s, a, func(ctx context.Context, row journal.Run) (said, error) {
+func (s *Server) pauseLoop(a *apiRequest[none, none]) (rondo, error) {
+	return tellLoop(s, a, func(ctx context.Context, row journal.Run) (commandResult, error) {
 		if row.State == journal.Parked || row.State == journal.Paused {
-			return said{}, kindStands.problem("POST "+rondoPaths+a.PathValue("id")+"/loop/resume resumes it", "the loop %s is %s: %s", row.ID, row.State, row.Detail).about(row.ID, "")
+			return commandResult{}, kindStands.problem("POST "+rondoPaths+a.PathValue("id")+"/loop/resume resumes it", "the loop %s is %s: %s", row.ID, row.State, row.Detail).about(row.ID, "")
 		}
 		return s.send(ctx, row, journal.Command{Kind: journal.Pause})
 	})
 }
 
-// resumeLoop drives a loop on that has parked, or that its process left.
-func (s *Server) resumeLoop(a *asked[none, none]) (rondo, error) {
+// resumeLoop resumes a loop that parked, or whose process ended.
+func (s *Server) resumeLoop(a *apiRequest[none, none]) (rondo, error) {
 	row, err := s.openLoop(a.Request)
 	if err != nil {
 		return rondo{}, err
@@ -306,8 +306,9 @@ func (s *Server) resumeLoop(a *asked[none, none]) (rondo, error) {
 	return s.loopAnswer(a.Context(), row, nil)
 }
 
-// tellLoop tells the loop of an agent something, and answers with how it stands then.
-func tellLoop[B any](s *Server, a *asked[none, B], do func(context.Context, journal.Run) (said, error)) (rondo, error) {
+// tellLoop sends a command to the loop of an agent, and answers with the state of
+// the loop after it.
+func tellLoop[B any](s *Server, a *apiRequest[none, B], do func(context.Context, journal.Run) (commandResult, error)) (rondo, error) {
 	answer, err := tell(a, s.openLoop, do)
 	if err != nil {
 		return rondo{}, err
@@ -315,8 +316,8 @@ func tellLoop[B any](s *Server, a *asked[none, B], do func(context.Context, jour
 	return s.loopAgain(context.WithoutCancel(a.Context()), answer.Run, &answer)
 }
 
-// loopAgain is [Server.loopAnswer] about a loop whose row has changed.
-func (s *Server) loopAgain(ctx context.Context, run string, told *said) (rondo, error) {
+// loopAgain is [Server.loopAnswer] with the loop's new row.
+func (s *Server) loopAgain(ctx context.Context, run string, told *commandResult) (rondo, error) {
 	row, err := s.store.Run(context.WithoutCancel(ctx), run)
 	if err != nil {
 		return rondo{}, err
@@ -324,8 +325,8 @@ func (s *Server) loopAgain(ctx context.Context, run string, told *said) (rondo, 
 	return s.loopAnswer(ctx, row, told)
 }
 
-// loopAnswer says how a loop stands, from its journal alone.
-func (s *Server) loopAnswer(ctx context.Context, row journal.Run, told *said) (rondo, error) {
+// loopAnswer returns the state of a loop from its journal alone.
+func (s *Server) loopAnswer(ctx context.Context, row journal.Run, told *commandResult) (rondo, error) {
 	now := loopNow{Active: row.State != journal.Ended, Run: row.ID, State: &loopState{ProgressLog: []string{}}}
 	for e, err := range drive.AsStored(ctx, s.store, row.ID) {
 		if err != nil {
@@ -344,7 +345,7 @@ func (s *Server) loopAnswer(ctx context.Context, row journal.Run, told *said) (r
 	return rondo{Success: true, Data: now, Meta: told}, nil
 }
 
-// take folds one event of a loop in.
+// take applies one event of a loop.
 func (n *loopNow) take(e *event.Event) error {
 	switch d := e.Data.(type) {
 	case event.RunStarted:
@@ -376,7 +377,7 @@ func (n *loopNow) take(e *event.Event) error {
 	return nil
 }
 
-// criteriaOf says the first reason to stop in RondoFlow's words, where it has some.
+// criteriaOf returns the first stop condition in RondoFlow's terms, if it has one.
 func criteriaOf(stops []plan.Stop) loopCriteria {
 	if len(stops) == 0 {
 		return loopCriteria{Type: "max_iterations"}

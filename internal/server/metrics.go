@@ -8,11 +8,11 @@ import (
 	"github.com/pawlrun/pawl/internal/signals"
 )
 
-// exposition is Prometheus' text form; it is no JSON.
+// exposition is Prometheus' text format, which is not JSON.
 type exposition string
 
-// showMetrics gives what was counted.
-func (s *Server) showMetrics(a *asked[none, none]) (exposition, error) {
+// showMetrics returns the metrics.
+func (s *Server) showMetrics(a *apiRequest[none, none]) (exposition, error) {
 	a.w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 	a.w.Header().Set("Cache-Control", "no-store")
 	a.w.WriteHeader(a.status)
@@ -20,7 +20,7 @@ func (s *Server) showMetrics(a *asked[none, none]) (exposition, error) {
 	return "", errAnswered
 }
 
-// counted counts the answers of an operation by their status.
+// counted counts the answers of an operation by status.
 func (s *Server) counted(o operation, next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		seen := &answerCopy{ResponseWriter: w, status: http.StatusOK}

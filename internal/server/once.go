@@ -16,23 +16,23 @@ import (
 	"github.com/pawlrun/pawl/journal"
 )
 
-// remembered is how long a request is known by its key.
+// remembered is how long a key identifies a request.
 const remembered = 24 * time.Hour
 
 // keyForm is an Idempotency-Key.
 var keyForm = regexp.MustCompile(`^[\x21-\x7e]{1,255}$`)
 
-// request is what the journal has of a request with an Idempotency-Key.
+// request is the journal's record of a request with an Idempotency-Key.
 type request struct {
-	// Digest is that of the operation, the path and the body.
+	// Digest is the digest of the operation, the path and the body.
 	Digest string `json:"digest"`
-	// Run is the id that a run has which the request makes, so that it is made once
-	// however often the request is made.
+	// Run is the id reserved for the run that the request creates, so that repeated
+	// requests create it once.
 	Run    string          `json:"run"`
 	Answer *answeredBefore `json:"answer,omitempty"`
 }
 
-// answeredBefore is the answer that a request got.
+// answeredBefore is the stored answer of a request.
 type answeredBefore struct {
 	Status   int    `json:"status"`
 	Type     string `json:"type"`
@@ -40,11 +40,11 @@ type answeredBefore struct {
 	Body     []byte `json:"body"`
 }
 
-// once answers a request that has an Idempotency-Key as it was answered before. The
-// key is in the journal before anything is done, and the answer after it. Where a
-// process ended between the two, a request is made again that does nothing the
-// second time, and of any other it is said that nobody knows.
-func (s *Server) once(o operation, answer handler) handler {
+// idempotent gives a request with an Idempotency-Key the answer that it received
+// before. The key is in the journal before the operation starts, and the answer
+// after it. If a process died in between, the operation is performed again if
+// repeating it is harmless; otherwise the answer is that the outcome is unknown.
+func (s *Server) idempotent(o operation, answer handler) handler {
 	return func(w http.ResponseWriter, r *http.Request, status int) error {
 		given, has := r.Header["Idempotency-Key"]
 		if o.method != http.MethodPost || !has {
@@ -71,7 +71,7 @@ func (s *Server) once(o operation, answer handler) handler {
 			return err
 		case before.Digest != digestOf(r, body):
 			return kindReused.problem("take another key for another request", "the Idempotency-Key came with another request before")
-		case o.streams && wantsStream(r): // a stream is not kept: it begins again, of the same run
+		case o.streams && wantsStream(r): // a stream is not stored; it starts again with the same run
 			return answer(w, within(r, before), status)
 		case before.Answer != nil:
 			return s.answerAgain(w, r, *before.Answer)
@@ -82,7 +82,7 @@ func (s *Server) once(o operation, answer handler) handler {
 	}
 }
 
-// noteRequest keeps that a request was made, or finds what was kept of it.
+// noteRequest records a request, or returns its existing record.
 func (s *Server) noteRequest(r *http.Request, key string, body []byte) (note journal.Note, kept request, fresh bool, err error) {
 	now := time.Now()
 	text, err := json.Marshal(request{Digest: digestOf(r, body), Run: engine.NewID()})
@@ -96,22 +96,22 @@ func (s *Server) noteRequest(r *http.Request, key string, body []byte) (note jou
 	return note, kept, fresh, json.Unmarshal(note.Body, &kept)
 }
 
-// reservedKey is the key of the id that a request's run has, in its context.
+// reservedKey is the context key of the id reserved for a request's run.
 type reservedKey struct{}
 
-// reserved is the id that the run of a request is to have, "" for any.
+// reserved returns the id reserved for the run of a request, "" for any.
 func reserved(ctx context.Context) string {
 	id, _ := ctx.Value(reservedKey{}).(string)
 	return id
 }
 
-// within is a request that makes the run whose id was kept for it.
+// within returns a request whose context reserves the id of kept.
 func within(r *http.Request, kept request) *http.Request {
 	return r.WithContext(context.WithValue(r.Context(), reservedKey{}, kept.Run))
 }
 
-// answerOnce answers a request and keeps the answer. A failure of the server is none:
-// the same request may be made again.
+// answerOnce answers a request and stores the answer. A server error is not stored,
+// so the request may be repeated.
 func (s *Server) answerOnce(w http.ResponseWriter, r *http.Request, note journal.Note, kept request, answer func(http.ResponseWriter, *http.Request) error) error {
 	copied := &answerCopy{ResponseWriter: w, status: http.StatusOK, body: new(bytes.Buffer)}
 	if err := answer(copied, within(r, kept)); err != nil {
@@ -132,7 +132,7 @@ func (s *Server) answerOnce(w http.ResponseWriter, r *http.Request, note journal
 	return nil
 }
 
-// answerAgain gives the answer that a request got before.
+// answerAgain sends the stored answer of a request.
 func (s *Server) answerAgain(w http.ResponseWriter, r *http.Request, a answeredBefore) error {
 	w.Header().Set("Idempotency-Replayed", "true")
 	if a.Location != "" {
@@ -151,7 +151,8 @@ func digestOf(r *http.Request, body []byte) string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// answerCopy keeps the status of an answer, and its body where there is a place for it.
+// answerCopy records the status of an answer, and its body if there is a buffer for
+// it.
 type answerCopy struct {
 	http.ResponseWriter
 	status int
@@ -172,5 +173,5 @@ func (c *answerCopy) Write(b []byte) (int, error) {
 	return c.ResponseWriter.Write(b)
 }
 
-// Unwrap is for [http.ResponseController].
+// Unwrap supports [http.ResponseController].
 func (c *answerCopy) Unwrap() http.ResponseWriter { return c.ResponseWriter }

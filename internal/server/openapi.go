@@ -20,7 +20,7 @@ import (
 	"github.com/pawlrun/pawl/journal"
 )
 
-// document says in OpenAPI 3.1 what the server can be asked.
+// document describes the server's operations in OpenAPI 3.1.
 type document struct {
 	OpenAPI string `json:"openapi"`
 	Info    struct {
@@ -28,17 +28,17 @@ type document struct {
 		Version     string `json:"version"`
 		Description string `json:"description"`
 	} `json:"info"`
-	// Paths are the operations by their paths and their methods.
+	// Paths holds the operations by path and method.
 	Paths      map[string]map[string]described `json:"paths"`
 	Components struct {
 		Schemas         map[string]*jsonschema.Schema `json:"schemas"`
 		SecuritySchemes map[string]securityScheme     `json:"securitySchemes"`
 	} `json:"components"`
-	// Security are the ways to prove who asks, of which one is enough.
+	// Security lists the authentication schemes, of which one is enough.
 	Security []map[string][]string `json:"security"`
 }
 
-// securityScheme is a way to prove who asks.
+// securityScheme is an authentication scheme.
 type securityScheme struct {
 	Type   string `json:"type"`
 	Scheme string `json:"scheme"`
@@ -67,7 +67,7 @@ type parameter struct {
 type content struct {
 	Description string               `json:"description,omitempty"`
 	Content     map[string]mediaType `json:"content,omitempty"`
-	// Problems are the names of those that an answer may be.
+	// Problems names the problems that an answer may be.
 	Problems []string `json:"x-pawl-problems,omitempty"`
 }
 
@@ -76,14 +76,14 @@ type mediaType struct {
 }
 
 // openAPI gives the document.
-func (s *Server) openAPI(*asked[none, none]) (document, error) { return s.document() }
+func (s *Server) openAPI(*apiRequest[none, none]) (document, error) { return s.document() }
 
-// documentOf is the document of a table.
+// documentOf returns the document of a table.
 func documentOf(table []operation) (document, error) {
 	d := document{OpenAPI: "3.1.1", Paths: map[string]map[string]described{}}
 	d.Info.Title, d.Info.Version = "Pawl", "1"
 	d.Info.Description = "Runs of agents, workflows and teams. x-pawl-role is the least role that may ask an operation, and x-pawl-event is its event at " + socketPath + ", where agentId is in the data."
-	// A server without tokens sees by the connection who asks.
+	// A server without tokens identifies the client by its connection.
 	d.Components.SecuritySchemes = map[string]securityScheme{"token": {"http", "bearer"}}
 	d.Security = []map[string][]string{{"token": {}}, {}}
 	w := schemaWriter{known: fixedSchemas()}
@@ -109,25 +109,26 @@ func documentOf(table []operation) (document, error) {
 	return d, nil
 }
 
-// component is a type that has a name in the document.
+// component is a named type of the document.
 type component struct {
 	of   reflect.Type
 	name string
 }
 
-// components are those, each before those that it is part of.
+// components returns the named types; a type comes before the types that it is part
+// of.
 func components() []component {
 	return []component{
 		{reflect.TypeFor[eventJSON](), "Event"}, {reflect.TypeFor[control.Pending](), "Question"}, {reflect.TypeFor[Problem](), "Problem"},
-		{reflect.TypeFor[refusal](), "Refusal"}, {reflect.TypeFor[journal.Run](), "Run"}, {reflect.TypeFor[listed](), "RunInList"},
-		{reflect.TypeFor[runnable](), "File"}, {reflect.TypeFor[said](), "Delivery"}, {reflect.TypeFor[shown](), "RunInFull"},
+		{reflect.TypeFor[refusal](), "Refusal"}, {reflect.TypeFor[journal.Run](), "Run"}, {reflect.TypeFor[runItem](), "RunInList"},
+		{reflect.TypeFor[runnable](), "File"}, {reflect.TypeFor[commandResult](), "Delivery"}, {reflect.TypeFor[runDetail](), "RunInFull"},
 		{reflect.TypeFor[branch](), "RunInTree"}, {reflect.TypeFor[liveJSON](), "LiveEvent"}, {reflect.TypeFor[snapshot](), "Snapshot"},
 		{reflect.TypeFor[agui.Event](), "AGUIEvent"}, {reflect.TypeFor[view.Entry](), "Entry"}, {reflect.TypeFor[changedEntry](), "ChangedEntry"},
 	}
 }
 
-// fixedSchemas are those of the types that say more, or other, in JSON than their
-// fields do.
+// fixedSchemas returns the schemas of types whose JSON form does not follow from
+// their fields.
 func fixedSchemas() map[reflect.Type]*jsonschema.Schema {
 	one, most, longest := 1.0, float64(pageMost), float64(longestWait)
 	var states []any
@@ -172,15 +173,15 @@ func fixedSchemas() map[reflect.Type]*jsonschema.Schema {
 	}
 }
 
-// noOther is the schema that nothing satisfies.
+// noOther is the schema that no value satisfies.
 func noOther() *jsonschema.Schema { return &jsonschema.Schema{Not: &jsonschema.Schema{}} }
 
-// schemaWriter makes schemas from types, in which what is known stands as it is.
+// schemaWriter derives schemas from types. Known types keep their schemas.
 type schemaWriter struct {
 	known map[reflect.Type]*jsonschema.Schema
 }
 
-// of is the schema of what a type is in JSON.
+// of returns the JSON schema of a type.
 func (w schemaWriter) of(t reflect.Type) (*jsonschema.Schema, error) {
 	known := map[reflect.Type]*jsonschema.Schema{}
 	for k, s := range w.known {
@@ -188,7 +189,7 @@ func (w schemaWriter) of(t reflect.Type) (*jsonschema.Schema, error) {
 	}
 	if t.Kind() == reflect.Struct {
 		for _, f := range reflect.VisibleFields(t) {
-			if f.Anonymous { // the fields are this type's own
+			if f.Anonymous { // the embedded fields belong to this type
 				delete(known, f.Type)
 			}
 		}
@@ -201,8 +202,8 @@ func (w schemaWriter) of(t reflect.Type) (*jsonschema.Schema, error) {
 	return schema, nil
 }
 
-// withoutNull takes null out of a schema: a pointer or a list that is nothing is
-// left out of an answer, and a body may not have null for a key.
+// withoutNull removes null from a schema: answers omit nil pointers and lists, and
+// bodies may not contain null.
 func withoutNull(s *jsonschema.Schema) {
 	if s == nil {
 		return
@@ -221,7 +222,7 @@ func withoutNull(s *jsonschema.Schema) {
 	withoutNull(s.AdditionalProperties)
 }
 
-// describe is an operation in the document.
+// describe returns an operation of the document.
 func (w schemaWriter) describe(o operation) (described, error) {
 	d := described{ID: operationID(o), Summary: o.summary, Role: o.may, Event: o.event, Responses: map[string]*content{}}
 	for _, part := range strings.Split(o.path, "/") {
@@ -255,7 +256,7 @@ func (w schemaWriter) describe(o operation) (described, error) {
 	return d, w.describeAnswers(o, &d)
 }
 
-// describeAnswers are what an operation may answer.
+// describeAnswers adds the possible answers of an operation.
 func (w schemaWriter) describeAnswers(o operation, d *described) error {
 	answer, err := w.of(o.answer)
 	if err != nil {
@@ -288,7 +289,7 @@ func (w schemaWriter) describeAnswers(o operation, d *described) error {
 	return nil
 }
 
-// mediaOf are the media types of an answer.
+// mediaOf returns the media types of an answer.
 func mediaOf(answer reflect.Type) []string {
 	switch answer {
 	case reflect.TypeFor[exposition]():
@@ -301,7 +302,7 @@ func mediaOf(answer reflect.Type) []string {
 	return []string{"application/json"}
 }
 
-// operationID is an operation's name for generated clients: "getRunsEvents".
+// operationID returns an operation's name in generated clients: "getRunsEvents".
 func operationID(o operation) string {
 	id := strings.ToLower(o.method)
 	for _, part := range strings.FieldsFunc(strings.TrimPrefix(o.path, "/v1"), func(r rune) bool { return strings.ContainsRune("/.{}", r) }) {

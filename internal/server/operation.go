@@ -11,25 +11,24 @@ import (
 	"github.com/pawlrun/pawl/internal/rules/access"
 )
 
-// operation is one thing that the server can be asked. The table of all is what the
-// router, the authoriser and the document are made from.
+// operation is one operation of the API. Router, authorisation and document are
+// derived from the table of all operations.
 type operation struct {
 	method, path string
-	// event is the name that it has over Socket.IO, "" for what is not asked there.
+	// event is its name over Socket.IO, "" if it is not available there.
 	event string
-	// summary says in one line what it does.
+	// summary describes it in one line.
 	summary string
-	// may is the least role that may ask it.
+	// may is the lowest role that may perform it.
 	may access.Role
-	// status is that of an answer; also are others that it may have.
+	// status is the status of an answer; also lists other possible ones.
 	status int
 	also   []int
-	// streams reports whether who accepts text/event-stream gets the items one by one.
+	// streams reports whether Accept: text/event-stream streams the items.
 	streams bool
-	// times is whether a request may be made again of which nobody knows whether it was
-	// done.
+	// times is whether a request with an unknown outcome may be repeated.
 	times times
-	// problems are those that it may have beside those that all may have.
+	// problems lists the problems besides those that every operation may have.
 	problems []kind
 	service
 }
@@ -37,39 +36,39 @@ type operation struct {
 // times is how often an operation may be done for one request.
 type times bool
 
-// notTwice is for what does something each time.
+// notTwice is for an operation that has an effect each time.
 const notTwice times = true
 
-// service answers an operation, with the types of what it takes and gives.
+// service performs an operation, and has the types of its input and output.
 type service struct {
 	query, body, answer reflect.Type
 	handler             func(*Server) handler
 }
 
-// asked is one request for an operation.
-type asked[Q, B any] struct {
+// apiRequest is one request for an operation.
+type apiRequest[Q, B any] struct {
 	*http.Request
 	w     http.ResponseWriter
 	query Q
 	body  B
-	// status is that of the answer, unless it is that of the table.
+	// status replaces the table's status of the answer if it is set.
 	status int
 }
 
-// none is what an operation takes that has no parameters, or no body.
+// none stands for missing parameters or a missing body.
 type none struct{}
 
-// errAnswered is returned by what has written its answer itself.
+// errAnswered is returned by a function that has already written its answer.
 var errAnswered = errors.New("server: answered already")
 
-// serves is the service that a function does: it gets a request whose parameters
-// and body were read strictly.
-func serves[Q, B, A any](do func(*Server, *asked[Q, B]) (A, error)) service {
+// serves returns the service of a function. The function receives a request whose
+// parameters and body are already validated.
+func serves[Q, B, A any](do func(*Server, *apiRequest[Q, B]) (A, error)) service {
 	return service{
 		query: reflect.TypeFor[Q](), body: reflect.TypeFor[B](), answer: reflect.TypeFor[A](),
 		handler: func(s *Server) handler {
 			return func(w http.ResponseWriter, r *http.Request, status int) error {
-				a := asked[Q, B]{Request: r, w: w, status: status}
+				a := apiRequest[Q, B]{Request: r, w: w, status: status}
 				if err := readQuery(r, &a.query); err != nil {
 					return err
 				}
@@ -91,14 +90,14 @@ func serves[Q, B, A any](do func(*Server, *asked[Q, B]) (A, error)) service {
 	}
 }
 
-// handler answers a request with a status, or returns why it cannot.
+// handler answers a request with a status, or returns an error.
 type handler func(w http.ResponseWriter, r *http.Request, status int) error
 
-// String is the operation as a client asks for it.
+// String returns the method and the path.
 func (o operation) String() string { return o.method + " " + o.path }
 
-// pattern is the operation's path for the router, to which the root alone would be
-// all paths.
+// pattern returns the operation's path for the router, which would treat the root
+// alone as a prefix of all paths.
 func (o operation) pattern() string {
 	if o.path == "/" {
 		return "/{$}"
@@ -106,8 +105,8 @@ func (o operation) pattern() string {
 	return o.path
 }
 
-// wrong is what keeps an operation out of a server: without a role everybody could
-// ask it or nobody, and without types nobody would know how.
+// wrong returns why an operation cannot be served: without a role access would be
+// undefined, and without types so would its format.
 func (o operation) wrong() error {
 	switch {
 	case !o.may.Known():
@@ -120,7 +119,7 @@ func (o operation) wrong() error {
 	return nil
 }
 
-// all are the problems that an operation may have.
+// all returns the problems that an operation may have.
 func (o operation) all() []kind {
 	common := []kind{kindToken, kindForbidden, kindBusy, kindQuery, kindClosed, kindUnavailable, kindInternal}
 	if strings.Contains(o.path, "{id}") {
@@ -132,8 +131,8 @@ func (o operation) all() []kind {
 	return append(common, o.problems...)
 }
 
-// routes are the operations by their paths. A path that there is says which methods
-// it takes, any other where they are listed.
+// routes returns the router of a table. A request with a wrong method receives the
+// allowed methods, and an unknown path refers to the list of operations.
 func (s *Server) routes(table []operation) (*http.ServeMux, error) {
 	mux := http.NewServeMux()
 	allowed := map[string][]string{}
@@ -142,7 +141,7 @@ func (s *Server) routes(table []operation) (*http.ServeMux, error) {
 			return nil, err
 		}
 		allowed[o.pattern()] = append(allowed[o.pattern()], o.method)
-		answer := s.auditing(o, s.once(o, o.handler(s)))
+		answer := s.auditing(o, s.idempotent(o, o.handler(s)))
 		mux.Handle(o.method+" "+o.pattern(), s.counted(o, func(w http.ResponseWriter, r *http.Request) {
 			if err := access.Authorise(principalOf(r.Context()), o.may); err != nil {
 				s.refuse(w, r, err)
@@ -166,7 +165,7 @@ func (s *Server) routes(table []operation) (*http.ServeMux, error) {
 	return mux, nil
 }
 
-// handle makes a handler of what returns why it cannot answer.
+// handle turns a function that returns an error into a handler.
 func (s *Server) handle(h func(w http.ResponseWriter, r *http.Request) error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := h(w, r); err != nil {

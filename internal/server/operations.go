@@ -8,7 +8,7 @@ import (
 	"github.com/pawlrun/pawl/internal/web"
 )
 
-// operations are all that the server can be asked.
+// operations returns the table of the API.
 func operations() []operation {
 	const get, post = http.MethodGet, http.MethodPost
 	const ok, created, accepted = http.StatusOK, http.StatusCreated, http.StatusAccepted

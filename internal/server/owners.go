@@ -10,18 +10,19 @@ import (
 	"github.com/pawlrun/pawl/journal"
 )
 
-// OwnerGone says what becomes of the runs of somebody who has been gone for Grace: of
-// whom no socket and no stream has been open for so long.
+// OwnerGone is what happens to the runs of an owner that has been disconnected,
+// without an open socket or stream, for Grace.
 type OwnerGone struct {
-	// Sockets is for what was started over Socket.IO, HTTP for the rest; empty for
-	// nothing.
+	// Sockets applies to runs that were started over Socket.IO, HTTP to the others;
+	// empty means nothing.
 	Sockets, HTTP event.OwnerGone
 	Grace         time.Duration
 }
 
-// owners are those who started what this server drives, or drove last. What becomes of
-// a run is in its journal; here is only who is connected to this server.
-type owners struct {
+// ownerTracker tracks the owners of the runs that this server drives or drove last.
+// The journal records what happens to a run; the tracker knows which owners are
+// connected.
+type ownerTracker struct {
 	server *Server
 	OwnerGone
 
@@ -29,27 +30,27 @@ type owners struct {
 	of map[ownerID]*owner
 }
 
-// ownerID is who somebody is, in whatever role.
+// ownerID identifies an owner in any role.
 type ownerID struct {
 	name  string
 	proof event.Proof
 }
 
-// owner is somebody who is connected, or has runs here.
+// owner is a principal that is connected or has runs here.
 type owner struct {
 	connections int
-	// runs are what becomes of those of which something does.
+	// runs holds the runs on which a disconnect has an effect.
 	runs map[string]event.OwnerGone
-	// gone is when that happens, nil while the owner is here.
+	// gone fires after the grace period, nil while the owner is connected.
 	gone *time.Timer
 }
 
-func newOwners(s *Server, o OwnerGone) *owners {
-	return &owners{server: s, OwnerGone: o, of: map[ownerID]*owner{}}
+func newOwners(s *Server, o OwnerGone) *ownerTracker {
+	return &ownerTracker{server: s, OwnerGone: o, of: map[ownerID]*owner{}}
 }
 
-// own has a run be that of who asks for it.
-func (o *owners) own(ctx context.Context, started *event.RunStarted) {
+// own sets the owner of a run to the request's principal.
+func (o *ownerTracker) own(ctx context.Context, started *event.RunStarted) {
 	started.Principal, started.OnOwnerDisconnect = principalOf(ctx), o.HTTP
 	if ctx.Value(socketKey{}) != nil {
 		started.OnOwnerDisconnect = o.Sockets
@@ -58,16 +59,16 @@ func (o *owners) own(ctx context.Context, started *event.RunStarted) {
 
 func idOf(p event.Principal) ownerID { return ownerID{p.Name, p.Proof} }
 
-// entry is what is known of somebody. The lock is held.
-func (o *owners) entry(id ownerID) *owner {
+// entry returns the record of an owner. The caller holds the lock.
+func (o *ownerTracker) entry(id ownerID) *owner {
 	if o.of[id] == nil {
 		o.of[id] = &owner{runs: map[string]event.OwnerGone{}}
 	}
 	return o.of[id]
 }
 
-// enter says that somebody has a connection more, until leave is called.
-func (o *owners) enter(p event.Principal) (leave func()) {
+// enter counts a connection of a principal until leave is called.
+func (o *ownerTracker) enter(p event.Principal) (leave func()) {
 	id := idOf(p)
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -86,8 +87,9 @@ func (o *owners) enter(p event.Principal) (leave func()) {
 	}
 }
 
-// expect gives somebody who is gone the time to come back. The lock is held.
-func (o *owners) expect(id ownerID, who *owner) {
+// expect starts the grace period of a disconnected owner. The caller holds the
+// lock.
+func (o *ownerTracker) expect(id ownerID, who *owner) {
 	if len(who.runs) == 0 {
 		delete(o.of, id)
 		return
@@ -97,8 +99,8 @@ func (o *owners) expect(id ownerID, who *owner) {
 	}
 }
 
-// keep notes a run that is driven here from now on.
-func (o *owners) keep(run string, started event.RunStarted) {
+// keep tracks a run that this server now drives.
+func (o *ownerTracker) keep(run string, started event.RunStarted) {
 	if started.OnOwnerDisconnect == "" {
 		return
 	}
@@ -107,9 +109,9 @@ func (o *owners) keep(run string, started event.RunStarted) {
 	o.entry(idOf(started.Principal)).runs[run] = started.OnOwnerDisconnect
 }
 
-// miss counts the owner of a run that another server left, and who is not here, as
-// gone since now.
-func (o *owners) miss(run string) {
+// miss starts the grace period for the owner of a run that another server left, if
+// the owner is not connected.
+func (o *ownerTracker) miss(run string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for id, who := range o.of {
@@ -119,8 +121,8 @@ func (o *owners) miss(run string) {
 	}
 }
 
-// forget notes that a run has ended.
-func (o *owners) forget(run string) {
+// forget removes an ended run.
+func (o *ownerTracker) forget(run string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for id, who := range o.of {
@@ -134,8 +136,8 @@ func (o *owners) forget(run string) {
 	}
 }
 
-// act does what becomes of the runs of somebody who did not come back.
-func (o *owners) act(id ownerID) {
+// act applies the effect of a disconnect after the grace period.
+func (o *ownerTracker) act(id ownerID) {
 	o.mu.Lock()
 	who := o.of[id]
 	if who == nil || who.gone == nil || o.server.running.Err() != nil {
@@ -152,7 +154,7 @@ func (o *owners) act(id ownerID) {
 }
 
 // end parks or cancels a run.
-func (o *owners) end(id ownerID, run string, what event.OwnerGone) error {
+func (o *ownerTracker) end(id ownerID, run string, what event.OwnerGone) error {
 	s := o.server
 	ctx, cancel := context.WithTimeout(s.running, patience)
 	defer cancel()

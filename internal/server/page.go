@@ -4,19 +4,19 @@ import (
 	"github.com/pawlrun/pawl/event"
 )
 
-// markup is the document of the page, and bundled one of the files that it needs.
+// markup is the document of the page, and bundled one of its files.
 type (
 	markup  string
 	bundled string
 )
 
-// showPage gives the page, which asks for all that it shows.
-func (s *Server) showPage(a *asked[none, none]) (markup, error) {
+// showPage returns the page, which loads its data itself.
+func (s *Server) showPage(a *apiRequest[none, none]) (markup, error) {
 	s.page.Index(a.w, a.Request)
 	return "", errAnswered
 }
 
-func (s *Server) showAsset(a *asked[none, none]) (bundled, error) {
+func (s *Server) showAsset(a *apiRequest[none, none]) (bundled, error) {
 	name := a.PathValue("name")
 	if !s.page.Asset(a.w, a.Request, name) {
 		return "", kindNotFound.problem("load the page again: it is another version's", "the page has no file %q", name)
@@ -24,7 +24,7 @@ func (s *Server) showAsset(a *asked[none, none]) (bundled, error) {
 	return "", errAnswered
 }
 
-// whoAsks says who the server takes a client for.
-func (s *Server) whoAsks(a *asked[none, none]) (event.Principal, error) {
+// whoAsks returns the principal of the request.
+func (s *Server) whoAsks(a *apiRequest[none, none]) (event.Principal, error) {
 	return principalOf(a.Context()), nil
 }

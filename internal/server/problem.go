@@ -18,42 +18,42 @@ import (
 	"github.com/pawlrun/pawl/journal"
 )
 
-// Problem is what a request gets that failed: problem details (RFC 9457). It
-// names the thing, the place and the next step.
+// Problem is the answer to a failed request: problem details (RFC 9457). It names
+// the object, the place and the next step.
 type Problem struct {
-	// Type is a stable name of the kind of problem, Title says it for people.
+	// Type is a stable name of the kind of problem, Title the text for people.
 	Type   string `json:"type"`
 	Title  string `json:"title"`
 	Status int    `json:"status"`
-	// Detail is about this request; Instance is its path.
+	// Detail describes this request; Instance is its path.
 	Detail   string `json:"detail"`
 	Instance string `json:"instance,omitempty"`
 	// Next is what to do about it.
 	Next string `json:"next,omitempty"`
-	// Run and CallID are what the problem is about, where it is about one.
+	// Run and CallID name the run and the call of the problem, if any.
 	Run    string `json:"run,omitempty"`
 	CallID string `json:"callId,omitempty"`
 	// Pointer is the place in the request's body, as a JSON Pointer.
 	Pointer string `json:"pointer,omitempty"`
-	// Errors are the places of an agent file that are wrong.
+	// Errors are the errors of an agent file.
 	Errors spec.Errors `json:"errors,omitempty"`
-	// Decision is the one that counts, for a decision that came too late.
+	// Decision is the decision that counts, for one that came too late.
 	Decision any `json:"decision,omitempty"`
 
-	// retryAfter is when the same request may be answered.
+	// retryAfter is when to repeat the request.
 	retryAfter time.Duration
 }
 
-// Error is the problem in one line.
+// Error returns the problem in one line.
 func (p *Problem) Error() string { return p.Title + ": " + p.Detail }
 
-// kind is one of the problems that this server has.
+// kind is a kind of problem of this server.
 type kind struct {
 	status      int
 	name, title string
 }
 
-// The kinds of problems. Their names are part of what clients may rely on.
+// The kinds of problems. Their names are part of the stable API.
 var (
 	kindNotFound    = kind{http.StatusNotFound, "not-found", "There is no such thing"}
 	kindMethod      = kind{http.StatusMethodNotAllowed, "method-not-allowed", "This path is not used like that"}
@@ -71,7 +71,7 @@ var (
 	kindKey         = kind{http.StatusBadRequest, "bad-key", "The Idempotency-Key is none"}
 	kindUnderway    = kind{http.StatusConflict, "not-answered-yet", "The same request is about to be answered"}
 	kindReused      = kind{http.StatusUnprocessableEntity, "key-reused", "The Idempotency-Key belongs to another request"}
-	kindUnknown     = kind{http.StatusConflict, "perhaps-done", "Nobody knows whether the request was done"}
+	kindUnknown     = kind{http.StatusConflict, "perhaps-done", "It is unknown whether the request was done"}
 	kindNotPending  = kind{http.StatusNotFound, "not-pending", "The call waits for no decision"}
 	kindDecided     = kind{http.StatusConflict, "already-decided", "The call has been decided"}
 	kindEnded       = kind{http.StatusConflict, "run-ended", "The run has ended"}
@@ -87,7 +87,7 @@ var (
 	kindInternal    = kind{http.StatusInternalServerError, "internal", "The server failed"}
 )
 
-// problemType begins the types of all problems.
+// problemType is the prefix of all problem types.
 const problemType = "urn:pawl:problem:"
 
 func (k kind) problem(next, format string, args ...any) *Problem {
@@ -97,19 +97,19 @@ func (k kind) problem(next, format string, args ...any) *Problem {
 	}
 }
 
-// about says which run and which call a problem is about.
+// about sets the run and the call of a problem.
 func (p *Problem) about(run, callID string) *Problem {
 	p.Run, p.CallID = run, callID
 	return p
 }
 
-// at says where in the request's body a problem is.
+// at sets the place in the request's body.
 func (p *Problem) at(pointer string) *Problem {
 	p.Pointer = pointer
 	return p
 }
 
-// problemOf turns any error into a problem.
+// problemOf converts any error to a problem.
 func problemOf(err error) *Problem {
 	if p := detailed(err); p != nil {
 		return p
@@ -122,8 +122,7 @@ func problemOf(err error) *Problem {
 	return kindInternal.problem("look at the server's log", "%s", control.Plain(err))
 }
 
-// detailed is the problem of an error that says more than what it is; nil for
-// every other.
+// detailed returns the problem of an error with details; nil for any other.
 func detailed(err error) *Problem {
 	if p, ok := errors.AsType[*Problem](err); ok {
 		return p
@@ -146,9 +145,9 @@ func detailed(err error) *Problem {
 		return kindSecrets.problem("start the server with the run's secrets", "%v", missing).about(missing.Run, "")
 	}
 	if denied, ok := errors.AsType[*access.DeniedError](err); ok && denied.Role == "" {
-		return kindToken.problem(sendToken, "nobody is known to have made this request")
+		return kindToken.problem(sendToken, "the request has no valid token")
 	} else if ok {
-		return kindForbidden.problem("ask somebody who has the role "+string(denied.Need)+", or an admin for it", "%v", denied)
+		return kindForbidden.problem("ask a person with the role "+string(denied.Need)+", or an admin for it", "%v", denied)
 	}
 	if child, ok := errors.AsType[*engine.ChildError](err); ok {
 		return kindCannotGo.problem("POST /v1/runs/"+child.Root+"/resume", "%v", child).about(child.Run, "")
@@ -161,8 +160,8 @@ func detailed(err error) *Problem {
 	return nil
 }
 
-// knownErrors are the errors that are told by what they are. Where there is no
-// detail, the error's own words are one.
+// knownErrors maps errors to problems. Without a detail, the error's own text is
+// the detail.
 var knownErrors = []struct {
 	is     error
 	kind   kind

@@ -9,28 +9,28 @@ import (
 	"strings"
 )
 
-// How many things a page of a list has.
+// Sizes of a page of a list.
 const (
 	pageDefault = 50
 	pageMost    = 500
 )
 
-// size is how many things a page is to have: from 1 to [pageMost].
+// size is the number of items of a page: from 1 to [pageMost].
 type size int
 
-// longestWait is how many seconds an answer may be waited for.
+// longestWait is the longest time in seconds to wait for an answer.
 const longestWait = 300
 
 // seconds is a time: from 1 to [longestWait] seconds.
 type seconds int
 
-// paging is what every list takes.
+// paging holds the parameters of every list.
 type paging struct {
 	Limit  size   `json:"limit,omitempty" jsonschema:"how many items a page has at most"`
 	Cursor string `json:"cursor,omitempty" jsonschema:"the next of the page before"`
 }
 
-// limit is how many items a page has.
+// limit returns the number of items of a page.
 func (p paging) limit() int {
 	if p.Limit == 0 {
 		return pageDefault
@@ -38,8 +38,7 @@ func (p paging) limit() int {
 	return int(p.Limit)
 }
 
-// after is the place in a list of that name that the cursor stands for, "" for the
-// beginning.
+// after returns the place of the cursor in a list, "" for the beginning.
 func (p paging) after(name string) (place string, err error) {
 	place, is := strings.CutPrefix(p.Cursor, name+":")
 	if p.Cursor != "" && (!is || place == "") {
@@ -49,8 +48,8 @@ func (p paging) after(name string) (place string, err error) {
 }
 
 // readQuery reads the parameters of a request into the fields of a struct, by their
-// names in JSON. Each must be known, and only a list may be given several times. An
-// error is a [*Problem].
+// names in JSON. Every parameter must be known, and only a list may occur several
+// times. An error is a [*Problem].
 func readQuery(r *http.Request, into any) error {
 	fields := fieldsOf(into)
 	names := make([]string, len(fields))
@@ -81,7 +80,7 @@ func readQuery(r *http.Request, into any) error {
 	return nil
 }
 
-// setParameter sets a field to what a parameter is given as, or says what is
+// setParameter sets a field to the value of a parameter, or returns what is
 // expected of it.
 func setParameter(field reflect.Value, given []string) (expected string, ok bool) {
 	switch v := field.Addr().Interface().(type) {
@@ -108,7 +107,7 @@ func setParameter(field reflect.Value, given []string) (expected string, ok bool
 	return "", true
 }
 
-// noSuchPlace is the problem of a cursor that a list cannot go on after.
+// noSuchPlace returns the problem of a cursor that is not in a list.
 func noSuchPlace(thing, cursor string) *Problem {
 	return kindQuery.problem("give the next of a page, or leave the cursor out to start from the beginning", "the cursor %q is not a known %s; it may have been removed", cursor, thing)
 }

@@ -6,42 +6,42 @@ import (
 	"time"
 )
 
-// rate is how many requests somebody may make: so many at once, and so many a second
-// after that.
+// rate is an allowance of requests: a burst, and then so many a second.
 type rate struct{ burst, perSecond float64 }
 
-// rates keep a principal from taking the server from the others. Who has proven
-// nothing has less, so that tokens cannot be tried out.
+// rates keep one principal from using up the server. An unauthenticated client has
+// less, so that tokens cannot be guessed.
 func rates() (known, unknown rate) { return rate{5000, 500}, rate{50, 5} }
 
-// ofAddress is how many requests an address may make, whatever they are: more than any
-// principal, so that one that guesses tokens does not keep the others of its address
-// out.
+// ofAddress is the allowance of an address for all requests: more than any
+// principal, so that a client that guesses tokens does not block others at its
+// address.
 func ofAddress() rate { return rate{20_000, 2_000} }
 
-// limiter counts requests by who makes them.
+// limiter counts requests by client.
 type limiter struct {
 	mu   sync.Mutex
 	left map[string]*allowance
 }
 
-// allowance is how many requests somebody had left at a time.
+// allowance is what a client had left at a time.
 type allowance struct {
 	rate
 	left float64
 	at   time.Time
 }
 
-// many is how many are counted before those are forgotten who have all they may have.
-const many = 4096
+// maxClients bounds the table; beyond it, clients with a full allowance are
+// dropped.
+const maxClients = 4096
 
-// take counts a request, and says how long to wait where it is one too many.
+// take counts a request, and returns how long to wait if the allowance is used up.
 func (l *limiter) take(who string, r rate, now time.Time) (wait time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	a := l.left[who]
 	if a == nil {
-		if len(l.left) >= many {
+		if len(l.left) >= maxClients {
 			l.forget(now)
 		}
 		a = &allowance{rate: r, left: r.burst, at: now}

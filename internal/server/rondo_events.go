@@ -7,7 +7,7 @@ import (
 	"github.com/pawlrun/pawl/event"
 )
 
-// The events of loops, as RondoFlow's clients hear them.
+// The events of loops in RondoFlow's format.
 type (
 	loopIteration struct {
 		AgentID       string `json:"agentId"`
@@ -24,7 +24,8 @@ type (
 		Title   string   `json:"title"`
 		AgentID string   `json:"agentId"`
 		Actions []string `json:"actions,omitempty"`
-		// Run is the loop, and the rest what the notification is about.
+		// Run is the loop, and the other fields are the content of the
+		// notification.
 		Run       string `json:"run"`
 		Iteration int    `json:"iteration,omitempty"`
 		LoopID    string `json:"loopId,omitempty"`
@@ -34,30 +35,30 @@ type (
 	}
 )
 
-// The kinds of notifications, as RondoFlow has them.
+// The kinds of RondoFlow's notifications.
 const (
 	levelInfo   = "info"
 	levelAction = "action_required"
 	levelError  = "error"
 )
 
-// rondoEvents are the events of a loop's agent that one event of the loop is.
-func rondoEvents(agent string, e *event.Event) []saying {
+// rondoEvents translates an event of a loop to the events of its agent.
+func rondoEvents(agent string, e *event.Event) []socketEvent {
 	switch d := e.Data.(type) {
 	case event.RunStarted, event.RunResumed:
-		return []saying{status(agent, "running")}
+		return []socketEvent{status(agent, "running")}
 	case event.RunParked:
-		return []saying{status(agent, "paused")}
+		return []socketEvent{status(agent, "paused")}
 	case event.Iteration:
-		return []saying{{"agent:loop_iteration", loopIteration{agent, d.Number, d.MaxIterations}}}
+		return []socketEvent{{"agent:loop_iteration", loopIteration{agent, d.Number, d.MaxIterations}}}
 	case event.Progress:
-		return []saying{{"notification", notification{
+		return []socketEvent{{"notification", notification{
 			ID: fmt.Sprintf("loop-progress-%s-%s-%d", agent, e.Run, d.Number), Level: levelInfo, AgentID: agent, Run: e.Run,
 			Title: fmt.Sprintf("Loop iteration %d: %s", d.Number, shortened(d.Learning)), Iteration: d.Number, Learning: d.Learning,
 		}}}
 	case event.ReviewRequested:
 		id := e.Run + "/" + d.LoopID
-		return []saying{{"notification", notification{
+		return []socketEvent{{"notification", notification{
 			ID: fmt.Sprintf("loop-approval-%s-%s", agent, id), Level: levelAction, AgentID: agent, Run: e.Run,
 			Title: fmt.Sprintf("Loop iteration %d requires manual approval", d.Number), Actions: []string{"approve", "reject"},
 			Iteration: d.Number, LoopID: id, Output: d.Output,
@@ -65,15 +66,15 @@ func rondoEvents(agent string, e *event.Event) []saying {
 	case event.RunCompleted:
 		n, is := ending(d.Outcome)
 		n.ID, n.AgentID, n.Run, n.Iteration = fmt.Sprintf("loop-completed-%s-%s", agent, e.Run), agent, e.Run, d.Outcome.Iterations
-		return []saying{{"notification", n}, status(agent, is)}
+		return []socketEvent{{"notification", n}, status(agent, is)}
 	}
 	return nil
 }
 
-func status(agent, is string) saying { return saying{"agent:status", agentStatus{agent, is}} }
+func status(agent, is string) socketEvent { return socketEvent{"agent:status", agentStatus{agent, is}} }
 
-// ending is how a loop ends, completed, stopped by somebody or failed, and what its
-// agent is then.
+// ending returns how a loop ended (completed, stopped or failed) and the resulting
+// state of its agent.
 func ending(o event.Outcome) (n notification, is string) {
 	switch {
 	case event.LoopCompleted(o):
@@ -90,7 +91,7 @@ func ending(o event.Outcome) (n notification, is string) {
 	return notification{Level: levelError, Title: fmt.Sprintf("Loop failed at iteration %d: %s", at, why), Error: message}, "error"
 }
 
-// shortened is the beginning of a text, for a title.
+// shortened returns the beginning of a text, for a title.
 func shortened(text string) string {
 	const most = 80
 	if runes := []rune(text); len(runes) > most {

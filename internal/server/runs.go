@@ -14,25 +14,25 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// runsQuery is what the list of runs is asked for.
+// runsQuery holds the parameters of the list of runs.
 type runsQuery struct {
 	paging
 	State    []journal.State `json:"state,omitempty" jsonschema:"the states of the runs; all when left out"`
 	Children bool            `json:"children,omitempty" jsonschema:"whether runs are listed that other runs started"`
 }
 
-// listed is a run with what it is about.
-type listed struct {
+// runItem is a run in the list, with its input.
+type runItem struct {
 	control.RunStatus
-	// Input is the beginning of what the run was given.
+	// Input is the beginning of the run's input.
 	Input string `json:"input,omitempty"`
 }
 
-// listRuns gives the newest runs first, without those that others started unless
-// children=true. The cursor is the last run of the page before.
-func (s *Server) listRuns(a *asked[runsQuery, none]) (list[listed], error) {
+// listRuns lists the newest runs first, without children unless children=true. The
+// cursor is the last run of the previous page.
+func (s *Server) listRuns(a *apiRequest[runsQuery, none]) (list[runItem], error) {
 	q := a.query
-	none := list[listed]{}
+	none := list[runItem]{}
 	if err := knownStates(q.State); err != nil {
 		return none, err
 	}
@@ -49,18 +49,18 @@ func (s *Server) listRuns(a *asked[runsQuery, none]) (list[listed], error) {
 	if err != nil {
 		return none, err
 	}
-	items := make([]listed, len(statuses))
+	items := make([]runItem, len(statuses))
 	for i, standing := range statuses {
 		first, err := s.startOf(a.Context(), standing.ID)
 		if err != nil {
 			return none, err
 		}
-		items[i] = listed{standing, first.beginning()}
+		items[i] = runItem{standing, first.beginning()}
 	}
-	return list[listed]{Items: items, Next: page.Next}, nil
+	return list[runItem]{Items: items, Next: page.Next}, nil
 }
 
-// start is what is read of a run's first event for many runs at once.
+// start is the part of a run's first event that lists need.
 type start struct {
 	Step string `json:"step"`
 	Data struct {
@@ -84,7 +84,7 @@ func (s *Server) startOf(ctx context.Context, run string) (first start, err erro
 	return first, json.Unmarshal(records[0].Body, &first)
 }
 
-// beginning is the beginning of what the run was given, on one line.
+// beginning returns the beginning of the run's input on one line.
 func (s start) beginning() string {
 	const most = 200
 	var b strings.Builder
@@ -101,7 +101,7 @@ func (s start) beginning() string {
 	return b.String()
 }
 
-// knownStates refuses a state that no run can have.
+// knownStates rejects an unknown state.
 func knownStates(states []journal.State) error {
 	for _, state := range states {
 		if !slices.Contains(journal.States(), state) {
@@ -111,8 +111,8 @@ func knownStates(states []journal.State) error {
 	return nil
 }
 
-// lastRun is the run that a cursor stands for. One that is no run would give an empty
-// page, like the end of the list.
+// lastRun returns the run of a cursor. An unknown run would give an empty page,
+// like the end of the list.
 func (s *Server) lastRun(ctx context.Context, list string, p paging) (string, error) {
 	run, err := p.after(list)
 	if err != nil || run == "" {
@@ -125,8 +125,8 @@ func (s *Server) lastRun(ctx context.Context, list string, p paging) (string, er
 	return run, err
 }
 
-// shown is a run as it stands, from its row and from a fold of its journal.
-type shown struct {
+// runDetail is the state of a run, from its row and from a fold of its journal.
+type runDetail struct {
 	control.RunStatus
 	Usage   llm.Usage         `json:"usage"`
 	Cost    llm.Cost          `json:"cost"`
@@ -135,29 +135,29 @@ type shown struct {
 	Taint   event.Taint       `json:"taint,omitzero"`
 }
 
-func (s *Server) showRun(a *asked[none, none]) (shown, error) {
+func (s *Server) showRun(a *apiRequest[none, none]) (runDetail, error) {
 	row, err := s.find(a.Request)
 	if err != nil {
-		return shown{}, err
+		return runDetail{}, err
 	}
 	return s.stands(a.Context(), row)
 }
 
-func (s *Server) stands(ctx context.Context, row journal.Run) (shown, error) {
+func (s *Server) stands(ctx context.Context, row journal.Run) (runDetail, error) {
 	m, err := s.engine.Inspect(ctx, row.ID)
 	if err != nil {
-		return shown{}, err
+		return runDetail{}, err
 	}
 	pending, err := s.controller.Pending(ctx, row.ID)
 	if err != nil {
-		return shown{}, err
+		return runDetail{}, err
 	}
 	standing, err := s.controller.RunStatus(ctx, row)
 	if err != nil {
-		return shown{}, err
+		return runDetail{}, err
 	}
 	state := m.State()
-	return shown{
+	return runDetail{
 		RunStatus: standing, Usage: state.Usage, Cost: state.Cost, Taint: state.Taint, Pending: control.Calls(pending), Waiting: append([]control.Pending{}, pending...),
 	}, nil
 }

@@ -12,14 +12,14 @@ import (
 	"time"
 )
 
-// ErrNotLoopback is returned for an address that others than this machine reach,
-// where there are no tokens.
+// ErrNotLoopback is returned for an address that other machines can reach, if there
+// are no tokens.
 var ErrNotLoopback = errors.New("server: not an address of this machine alone")
 
-// ErrNoPort is returned for an address whose port is none.
+// ErrNoPort is returned for an address without a valid port.
 var ErrNoPort = errors.New("server: not a port")
 
-// Listen listens on an address. Without tokens it is one of this machine alone:
+// Listen listens on an address. Without tokens the address must be local:
 // 127.0.0.0/8, ::1 or localhost.
 func Listen(ctx context.Context, addr string, tokens bool) (net.Listener, error) {
 	host, port, err := net.SplitHostPort(addr)
@@ -42,30 +42,29 @@ func Listen(ctx context.Context, addr string, tokens bool) (net.Listener, error)
 	return l, nil
 }
 
-// wholeRequest is how long a client may take to send a request, also the body of
-// one that nobody reads: the answer waits for that.
+// wholeRequest bounds the time to receive a request, including a body that no
+// handler reads, because the answer waits for it.
 const wholeRequest = 30 * time.Second
 
-// wholeAnswer is how long a client may take over an answer that is no stream. A
-// stream has a time for each of its writes.
+// wholeAnswer bounds the time to send an answer that is not a stream. A stream has
+// a limit for each write.
 const wholeAnswer = 2 * time.Minute
 
-// farewell is how long the server takes to stop at most: requests under way may end
-// in that time, and runs park or end. Streams end at once.
+// farewell bounds the shutdown: requests in progress may finish, and runs park or
+// end. Streams end at once.
 const farewell = 10 * time.Second
 
-// ErrLeft is returned where runs had neither parked nor ended when the time was over.
-// They are as if the process had been killed: the next server continues them.
+// ErrLeft is returned if runs had neither parked nor ended in time. They are left
+// as after a crash: the next server resumes them.
 var ErrLeft = errors.New("server: runs were left as they are")
 
-// errTornDown is why runs end where the server is to end them.
+// errTornDown is the cause that ends runs when a server with teardown stops.
 var errTornDown = errors.New("the server stopped, and ends its runs (--on-shutdown teardown)")
 
-// Serve continues what the last server of the journal left, answers requests until
-// ctx ends, and then closes the server: what it drives parks, or ends. It closes the
-// listener.
+// Serve resumes the runs of the journal's last server, answers requests until ctx
+// ends, and then closes the server: its runs park or end. It closes the listener.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
-	in := &door{Listener: l, most: s.connections}
+	in := &limitListener{Listener: l, most: s.connections}
 	web := &http.Server{
 		ConnState:         in.count,
 		Handler:           s.Handler(),
@@ -84,7 +83,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		return errors.Join(fmt.Errorf("server: %w", err), s.Close())
 	case <-ctx.Done():
 	}
-	// Streams end with the runs, so those are told first.
+	// Streams end with the runs, so the runs are stopped first.
 	s.stop(s.goodbye)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
 	defer cancel()

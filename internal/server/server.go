@@ -1,11 +1,11 @@
-// Package server is Pawl over HTTP: runs are started, watched, decided about
-// and continued by requests to one process on this machine.
+// Package server serves Pawl over HTTP: requests to one process on this machine
+// start, watch, decide and continue runs.
 //
-// It is a client of the journal's events like every surface. What it drives
-// itself it drives through the same engine as the command line; commands to
-// runs of other processes go through their inboxes. Without
-// tokens it is open to its own user alone, from this machine, and with or without
-// them to no program that a run has started.
+// Like every surface, it is a client of the journal's events. It drives runs with
+// the same engine as the command line; commands to runs of other processes go
+// through their inboxes. Without tokens it is open only to its own user, from this
+// machine. With or without tokens it is never open to a program that a run has
+// started.
 package server
 
 import (
@@ -29,47 +29,46 @@ import (
 	"github.com/pawlrun/pawl/journal"
 )
 
-// Options are what a server serves, and to whom.
+// Options configures a server.
 type Options struct {
 	Store  journal.Store
 	Engine *engine.Engine
 	// Controller sends commands to the runs of Store.
 	Controller *control.Controller
-	// Agents is the directory of the agents that can be run by name.
+	// Agents is the directory of the files that can be run by name.
 	Agents string
-	// Launch is what every run is launched with.
+	// Launch holds the options of every run.
 	Launch launch.Options
 	// User is the name of the server's own user.
 	User string
-	// Tokens is the file of the tokens that are needed.
+	// Tokens is the file of the valid tokens.
 	Tokens string
-	// Token makes who sends it User, as an admin, from this machine only. It needs no
-	// file.
+	// Token identifies its sender as User, an admin, from this machine only. It
+	// needs no file.
 	Token string
 	// NoAuth serves every program of this machine without a token, as an admin.
 	NoAuth bool
-	// MaxBudget is how many USD an editor may set as the limit of a run whose file says
-	// less; 0 leaves editors what the files say.
+	// MaxBudget is the most USD that an editor may set for a run whose file has a
+	// lower cap; 0 limits editors to the files' caps.
 	MaxBudget float64
-	// Hosts are names of the server beside its address.
+	// Hosts lists names of the server besides its address.
 	Hosts []string
 	// TLS reports whether clients speak HTTPS to the server.
 	TLS bool
-	// Metrics are what the engine counts; nil counts requests alone.
+	// Metrics holds the engine's metrics; nil counts only requests.
 	Metrics *signals.Metrics
-	// Teardown ends the runs that the server drives when it stops, instead of parking
-	// them.
+	// Teardown ends the server's runs when it stops, instead of parking them.
 	Teardown bool
-	// OwnerGone says what becomes of runs whose owner is gone.
+	// OwnerGone is what happens to the runs of a disconnected owner.
 	OwnerGone OwnerGone
-	// Connections are how many there may be at once, 0 for half as many as the process
-	// may have descriptors.
+	// Connections bounds the open connections, 0 for half of the process's
+	// descriptors.
 	Connections int
-	// Space returns how many bytes are free for the journal; nil for a journal that is on
-	// no disk.
+	// Space returns the free bytes of the journal's disk; nil for a journal without
+	// a disk.
 	Space func() (uint64, error)
-	// Log receives refused and failed requests and the runs that could not go
-	// on; nil drops that.
+	// Log receives refused and failed requests and runs that could not continue;
+	// nil discards them.
 	Log *slog.Logger
 }
 
@@ -82,39 +81,39 @@ type Server struct {
 	launch     launch.Options
 	user       event.Principal
 	maxBudget  float64
-	// keys are the tokens that are needed, nil where none is. wide reports whether other
-	// machines are served.
+	// keys holds the valid tokens, nil if none is needed. wide reports whether
+	// other machines are served.
 	keys    *keyring
 	wide    bool
 	limiter limiter
-	// underway are the requests with an Idempotency-Key that have no answer yet.
+	// underway holds the unanswered requests with an Idempotency-Key.
 	underway sync.Map
 	hosts    []string
 	scheme   string
 	log      *slog.Logger
-	// router answers what the guard lets through; document says what there is.
+	// router answers requests that passed the guard; document describes them.
 	router   *http.ServeMux
 	document func() (document, error)
 	page     *web.Page
-	// follower has the events of all runs for those who listen here.
+	// follower publishes the events of all runs to the readers of this server.
 	follower *follow.Follower
 	views    views
 	sockets  *sockets
-	owners   *owners
+	owners   *ownerTracker
 	metrics  *signals.Metrics
 
-	// running ends, with the cause goodbye, when the server closes: the runs that it
-	// drives park then, or end.
+	// running ends, with the cause goodbye, when the server closes; its runs then
+	// park or end.
 	running context.Context
 	stop    context.CancelCauseFunc
 	goodbye error
-	// connections are how many there may be at once.
+	// connections bounds the open connections.
 	connections int64
 	going       sync.WaitGroup
-	// starts holds one element for each start that is under way.
+	// starts holds one element for each start in progress.
 	starts chan struct{}
 	space  func() (uint64, error)
-	// attended are the runs that are driven here, by their ids.
+	// attended holds the runs that this server drives, by id.
 	attended sync.Map
 }
 
@@ -171,7 +170,7 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
-// oneDoor reports whether the options say in exactly one way who is served.
+// oneDoor reports whether exactly one option sets how clients authenticate.
 func (o Options) oneDoor() bool {
 	given := 0
 	for _, way := range []bool{o.Tokens != "", o.Token != "", o.NoAuth} {
@@ -182,20 +181,20 @@ func (o Options) oneDoor() bool {
 	return given == 1
 }
 
-// Close parks the runs that this server drives, or ends them, ends the streams of its
-// readers, and returns when no run is driven here any more. The journal and the
-// engine stay open.
+// Close parks or ends the runs that this server drives, ends the streams of its
+// readers, and returns when it no longer drives any run. The journal and the engine
+// stay open.
 func (s *Server) Close() error {
 	s.stop(s.goodbye)
 	s.going.Wait()
 	return nil
 }
 
-// Handler answers all requests, also those that it refuses.
+// Handler answers all requests, including those that it refuses.
 func (s *Server) Handler() http.Handler { return s.recovered(s.guarded(s.router)) }
 
-// recovered answers a request whose handler panicked, instead of tearing its
-// connection off.
+// recovered answers a request whose handler panicked, instead of closing its
+// connection.
 func (s *Server) recovered(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
@@ -210,18 +209,18 @@ func (s *Server) recovered(next http.Handler) http.Handler {
 	})
 }
 
-// wellbeing is how the server is.
+// wellbeing is the health of the server.
 type wellbeing struct {
 	Status string `json:"status"`
 }
 
-func (s *Server) health(*asked[none, none]) (wellbeing, error) { return wellbeing{"ok"}, nil }
+func (s *Server) health(*apiRequest[none, none]) (wellbeing, error) { return wellbeing{"ok"}, nil }
 
-// ready says that the journal can be read and written, and that the server is
-// not closing. To give up a lease that nobody has is a commit that changes
-// nothing: a journal whose disk failed, or whose file is not there any more,
-// refuses it like every other.
-func (s *Server) ready(a *asked[none, none]) (wellbeing, error) {
+// ready reports that the journal is readable and writable, and that the server is
+// not closing. Releasing a lease that no process holds is a commit without a
+// change: a journal whose disk failed, or whose file is gone, refuses it like any
+// other commit.
+func (s *Server) ready(a *apiRequest[none, none]) (wellbeing, error) {
 	if s.running.Err() != nil {
 		return wellbeing{}, context.Cause(s.running)
 	}
@@ -244,11 +243,11 @@ func (s *Server) ready(a *asked[none, none]) (wellbeing, error) {
 	return wellbeing{"ready"}, nil
 }
 
-// leastSpace is how many bytes must be free for the journal: runs that write at once
-// fill less than that between two looks at /readyz.
+// leastSpace is how many free bytes the journal needs: concurrent runs write less
+// than that between two requests for /readyz.
 const leastSpace = 64 << 20
 
-// unready is why the journal is of no use now.
+// unready returns why the journal cannot be used.
 func (s *Server) unready(err error, how string) error {
 	s.log.Warn("not ready", "error", err)
 	if p := problemOf(err); p.Status == http.StatusServiceUnavailable {

@@ -11,7 +11,7 @@ import (
 	"github.com/pawlrun/pawl/internal/server/socketio/session"
 )
 
-// agentError is what a client is told whose event was refused (RON-56).
+// agentError is the answer to a refused event (RON-56).
 type agentError struct {
 	AgentID   string `json:"agentId"`
 	SessionID string `json:"sessionId"`
@@ -19,12 +19,13 @@ type agentError struct {
 	Type      string `json:"type"`
 }
 
-// Event implements [session.Handler]: an event is a request for its operation, with the
-// same role, audit and answer. agentId is in the path there, and the rest is the body.
+// Event implements [session.Handler]: an event is a request for its operation, with
+// the same role, audit and answer. agentId becomes part of the path, and the rest
+// is the body.
 func (c *client) Event(ctx context.Context, e session.Incoming) {
 	s := c.sockets.server
 	agent, r, err := c.request(ctx, e)
-	heard := &overheard{header: http.Header{}, status: http.StatusOK}
+	heard := &answerRecorder{header: http.Header{}, status: http.StatusOK}
 	if err != nil {
 		p := problemOf(err)
 		heard.body.Reset()
@@ -48,12 +49,12 @@ func (c *client) Event(ctx context.Context, e session.Incoming) {
 	}
 }
 
-// request is the request that an event is, and the agent that it is about.
+// request returns the request of an event, and its agent.
 func (c *client) request(ctx context.Context, e session.Incoming) (agent string, _ *http.Request, err error) {
 	o, known := c.sockets.operations[e.Name]
 	var body map[string]json.RawMessage
 	if len(e.Args) > 0 && json.Unmarshal(e.Args[0], &body) == nil {
-		_ = json.Unmarshal(body["agentId"], &agent) // what is no text is none
+		_ = json.Unmarshal(body["agentId"], &agent) // a value of another type is the same as none
 	}
 	switch {
 	case !known:
@@ -85,24 +86,24 @@ func (c *client) request(ctx context.Context, e session.Incoming) (agent string,
 	return agent, r, nil
 }
 
-// socketKey is the key of whether a request is an event, in its context.
+// socketKey is the context key of whether a request is an event.
 type socketKey struct{}
 
-// overheard keeps an answer.
-type overheard struct {
+// answerRecorder records an answer.
+type answerRecorder struct {
 	header http.Header
 	status int
 	body   bytes.Buffer
 }
 
 // Header implements [http.ResponseWriter].
-func (o *overheard) Header() http.Header { return o.header }
+func (o *answerRecorder) Header() http.Header { return o.header }
 
 // WriteHeader implements [http.ResponseWriter].
-func (o *overheard) WriteHeader(status int) { o.status = status }
+func (o *answerRecorder) WriteHeader(status int) { o.status = status }
 
 // Write implements [http.ResponseWriter].
-func (o *overheard) Write(b []byte) (int, error) { return o.body.Write(b) }
+func (o *answerRecorder) Write(b []byte) (int, error) { return o.body.Write(b) }
 
-// FlushError is for [http.ResponseController].
-func (o *overheard) FlushError() error { return nil }
+// FlushError supports [http.ResponseController].
+func (o *answerRecorder) FlushError() error { return nil }

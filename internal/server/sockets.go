@@ -14,44 +14,44 @@ import (
 	"github.com/pawlrun/pawl/internal/server/socketio/session"
 )
 
-// socketPath is where Socket.IO is spoken.
+// socketPath is the path of Socket.IO.
 const socketPath = "/socket.io/"
 
 const (
-	// maxMessage bounds what a client sends at once, and maxUnread what waits for it.
+	// maxMessage bounds one message of a client, and maxUnread the queue for it.
 	maxMessage = 1_000_000
 	maxUnread  = 1 << 20
-	// anonymous is how long a client may take to say who it is.
+	// anonymous is how long a client may stay unauthenticated.
 	anonymous = 10 * time.Second
-	// maxSessions bounds the sessions of all, and of each who is known, and of each
-	// address of those who are not.
+	// maxSessions bounds all sessions, maxSessionsEach those of one principal, and
+	// maxSessionsUnknown those of one address without authentication.
 	maxSessions, maxSessionsEach, maxSessionsUnknown = 10_000, 1_000, 50
 )
 
-// sockets are the clients that speak Socket.IO. What they ask are operations of the
-// table, and what they hear are the events of loops in RondoFlow's words.
+// sockets holds the clients of Socket.IO. Their requests are operations of the
+// table, and they receive the events of loops in RondoFlow's format.
 type sockets struct {
 	server   *Server
 	sessions *session.Server
-	// operations are those that have an event, by its name.
+	// operations holds the operations with an event, by event name.
 	operations map[string]operation
 
 	mu sync.Mutex
-	// clients are all, by their sessions, and held how many sessions each has who
-	// speaks.
+	// clients holds all clients by session, and held the number of sessions of each
+	// principal.
 	clients map[*session.Session]*client
 	held    map[string]int
-	// hearing are the clients that are told of loops, until silence ends that.
+	// hearing holds the clients that receive loop events; silence ends that.
 	hearing map[*client]bool
 	silence context.CancelFunc
-	// stands is how the open loops stand, by their runs.
-	stands map[string]*standing
+	// stands holds the state of the open loops, by run.
+	stands map[string]*loopSnapshot
 }
 
 func newSockets(s *Server) *sockets {
 	k := &sockets{
 		server: s, operations: map[string]operation{}, clients: map[*session.Session]*client{}, held: map[string]int{}, hearing: map[*client]bool{},
-		stands: map[string]*standing{},
+		stands: map[string]*loopSnapshot{},
 	}
 	for _, o := range operations() {
 		if o.event != "" {
@@ -66,16 +66,16 @@ func newSockets(s *Server) *sockets {
 	return k
 }
 
-// ServeHTTP implements [http.Handler]. A session is nobody's but its client's.
+// ServeHTTP implements [http.Handler]. A session belongs to its client only.
 func (k *sockets) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if c := k.of(r); c != nil && k.principal(r) != principalOf(r.Context()) {
-		k.server.refuse(w, r, kindForbidden.problem("begin a session of your own", "the session is that of somebody else"))
+		k.server.refuse(w, r, kindForbidden.problem("begin a session of your own", "the session belongs to another client"))
 		return
 	}
 	k.sessions.ServeHTTP(w, r)
 }
 
-// of is the client whose session a request is of, nil for none.
+// of returns the client of a request's session, nil for none.
 func (k *sockets) of(r *http.Request) *client {
 	if r.URL.Path != socketPath {
 		return nil
@@ -86,7 +86,7 @@ func (k *sockets) of(r *http.Request) *client {
 	return k.clients[found]
 }
 
-// principal is who the session of a request is with, nobody where that is not known.
+// principal returns the principal of a request's session, empty if unknown.
 func (k *sockets) principal(r *http.Request) event.Principal {
 	c := k.of(r)
 	if c == nil {
@@ -97,7 +97,7 @@ func (k *sockets) principal(r *http.Request) event.Principal {
 	return c.principal
 }
 
-// open begins a session.
+// open opens a session.
 func (k *sockets) open(s *session.Session, r *http.Request) (session.Receiver, error) {
 	c := &client{sockets: k, session: s, remote: r.RemoteAddr, done: func() {}}
 	p, given := principalOf(r.Context()), r.Header["Authorization"]
@@ -107,15 +107,15 @@ func (k *sockets) open(s *session.Session, r *http.Request) (session.Receiver, e
 		}); err != nil {
 			return nil, err
 		}
-	} else if err := k.hold(c, p); err != nil {
+	} else if err := k.claim(c, p); err != nil {
 		return nil, err
 	}
 	return session.Namespaces(s, c, anonymous), nil
 }
 
-// hold counts a session as that of somebody, whoever it was before.
-func (k *sockets) hold(c *client, p event.Principal) error {
-	who, _ := limitedAs(p, hostOf(c.remote))
+// claim assigns a session to a principal, and releases it from the previous one.
+func (k *sockets) claim(c *client, p event.Principal) error {
+	who, _ := limitKey(p, hostOf(c.remote))
 	most := maxSessionsEach
 	if p.Name == "" {
 		most = maxSessionsUnknown
@@ -134,7 +134,7 @@ func (k *sockets) hold(c *client, p event.Principal) error {
 	return nil
 }
 
-// release takes a session from who holds it.
+// release removes a session from its principal's count.
 func (k *sockets) release(c *client) {
 	if c.who == "" {
 		return
@@ -144,7 +144,7 @@ func (k *sockets) release(c *client) {
 	}
 }
 
-// join has a client told of loops: how they stand, and what they do from now on.
+// join sends a client the state of all loops and, from now on, their events.
 func (k *sockets) join(c *client) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -169,35 +169,35 @@ func (k *sockets) leave(c *client) {
 	}
 }
 
-// saying is an event to clients.
-type saying struct {
+// socketEvent is an event for clients.
+type socketEvent struct {
 	event string
 	data  any
 }
 
-// client is who one session is with.
+// client is the client of one session.
 type client struct {
 	sockets *sockets
 	session *session.Session
 	socket  *session.Socket
 	remote  string
 
-	// principal is who it is, and who as whom it is limited; the sockets' lock is
-	// theirs. done gives the token back.
+	// principal is the client's principal, and who its rate-limit key; the lock of
+	// sockets guards both. done releases the token.
 	principal event.Principal
 	who       string
 	done      func()
-	// left says that the client has left the namespace.
+	// left is called when the client leaves the namespace.
 	left func()
 }
 
-// prove has the session be that of who a token names, until the token counts no more.
+// prove assigns the session to the principal of a token, while the token is valid.
 func (c *client) prove(admit func() (event.Principal, context.Context, func(), error)) error {
 	p, within, done, err := admit()
 	if err != nil {
 		return err
 	}
-	if err := c.sockets.hold(c, p); err != nil {
+	if err := c.sockets.claim(c, p); err != nil {
 		done()
 		return err
 	}
@@ -210,8 +210,8 @@ func (c *client) prove(admit func() (event.Principal, context.Context, func(), e
 	return nil
 }
 
-// Connect implements [session.Client]: who speaks is proven by the session, or by the
-// token that comes now.
+// Connect implements [session.Client]. The session, or the token in this packet,
+// authenticates the client.
 func (c *client) Connect(ctx context.Context, socket *session.Socket, auth json.RawMessage) (session.Handler, error) {
 	if socket.Namespace() != socketio.MainNamespace {
 		return nil, session.InvalidNamespace()
@@ -219,7 +219,7 @@ func (c *client) Connect(ctx context.Context, socket *session.Socket, auth json.
 	s := c.sockets.server
 	var given struct{ Token string }
 	if auth != nil {
-		_ = json.Unmarshal(auth, &given) // what has no token in it proves nothing
+		_ = json.Unmarshal(auth, &given) // data without a token authenticates nothing
 	}
 	err := error(nil)
 	if s.keys != nil && given.Token != "" {
@@ -241,15 +241,15 @@ func (c *client) Connect(ctx context.Context, socket *session.Socket, auth json.
 	return c, nil
 }
 
-// refusedBy tells a client why it is not let in.
+// refusedBy returns the refusal of a client as it is sent.
 func refusedBy(err error) error {
 	p := problemOf(err)
 	return &session.Refusal{Message: p.Detail, Data: p}
 }
 
-// limited is the problem of a client that asks too much.
+// limited returns the problem of a client that sends too many requests.
 func (c *client) limited() error {
-	who, allowed := limitedAs(c.principal, hostOf(c.remote))
+	who, allowed := limitKey(c.principal, hostOf(c.remote))
 	if wait := c.sockets.server.limiter.take(who, allowed, time.Now()); wait > 0 {
 		return tooMany(wait)
 	}

@@ -19,8 +19,8 @@ import (
 	"github.com/pawlrun/pawl/journal"
 )
 
-// order is what a client wants run.
-type order struct {
+// startRequest is the body of a start.
+type startRequest struct {
 	Agent    string          `json:"agent,omitempty" jsonschema:"the name of an agent, a team or a loop, as a text"`
 	Workflow string          `json:"workflow,omitempty" jsonschema:"the name of a workflow or a goal, as a text"`
 	Spec     json.RawMessage `json:"spec,omitempty" jsonschema:"a file of any kind, as an object or as a text in YAML"`
@@ -30,14 +30,14 @@ type order struct {
 	Vars     texts           `json:"vars,omitempty" jsonschema:"an object of texts"`
 }
 
-// starting is how a client learns of the run that it starts.
+// starting holds how the client waits for the run that it starts.
 type starting struct {
 	watching
 	Wait seconds `json:"wait,omitempty" jsonschema:"how many seconds to wait for the outcome at most; the answer comes sooner where the run waits for a person"`
 }
 
-// check refuses what the answer to a start cannot have. A stream begins at once, and
-// only it has live events, those of the runs below, and a format.
+// check rejects parameters that do not apply to a start. A stream begins at once,
+// and only a stream has live events, descendants, and a format.
 func (q starting) check(streams bool) error {
 	if streams && q.Wait > 0 {
 		return kindQuery.problem("leave one of the two out", "wait is for an answer in JSON, and this asks for a stream")
@@ -48,10 +48,9 @@ func (q starting) check(streams bool) error {
 	return q.watching.check()
 }
 
-// startRun makes a run of a file of the directory, or of one that the body
-// brings, and drives it. It answers at once, with the run's outcome, or with a stream
-// of its events.
-func (s *Server) startRun(a *asked[starting, order]) (journal.Run, error) {
+// startRun starts a run of a file of the directory, or of one in the body. It
+// answers at once, with the run's outcome, or with a stream of its events.
+func (s *Server) startRun(a *apiRequest[starting, startRequest]) (journal.Run, error) {
 	streams := wantsStream(a.Request)
 	if err := a.query.check(streams); err != nil {
 		return journal.Run{}, err
@@ -73,19 +72,19 @@ func (s *Server) startRun(a *asked[starting, order]) (journal.Run, error) {
 	return s.waited(a, row)
 }
 
-// makeRun makes the run that a body orders, once for each Idempotency-Key, in the
-// trace of the request.
-func (s *Server) makeRun(ctx context.Context, o order, trace event.Trace) (journal.Run, error) {
+// makeRun creates the run of a body, once for each Idempotency-Key, in the trace of
+// the request.
+func (s *Server) makeRun(ctx context.Context, o startRequest, trace event.Trace) (journal.Run, error) {
 	if err := o.check(); err != nil {
 		return journal.Run{}, err
 	}
-	if o.Spec != nil { // what a file allows its run, whoever brings it allows
+	if o.Spec != nil { // a file may bound its run, also one in the body
 		if err := access.Authorise(principalOf(ctx), access.Admin); err != nil {
 			return journal.Run{}, err
 		}
 	}
 	id := reserved(ctx)
-	if made, err := s.store.Run(ctx, id); id != "" && err == nil { // the same request made it
+	if made, err := s.store.Run(ctx, id); id != "" && err == nil { // the same request created it
 		return made, nil
 	}
 	leave, err := s.admitStart(ctx)
@@ -107,16 +106,16 @@ func (s *Server) makeRun(ctx context.Context, o order, trace event.Trace) (journ
 }
 
 const (
-	// startsAtOnce bounds the starts that are prepared and journalled at the same time.
+	// startsAtOnce bounds the starts that are prepared and journalled at once.
 	startsAtOnce = 16
-	// longestQueue is how long a start waits for the others, so that its client is still
-	// there when the run begins, and startAgain is when it may be repeated.
+	// longestQueue bounds the wait of a start, so that its client is still
+	// connected when the run begins. startAgain is when the client may retry.
 	longestQueue = 5 * time.Second
 	startAgain   = 5 * time.Second
 )
 
-// admitStart waits until a run may be started, before anything of it is begun. A start
-// whose client has gone, or that waits too long, makes no run.
+// admitStart waits until a run may start, before any work on it. A start whose
+// client disconnects, or that waits too long, creates no run.
 func (s *Server) admitStart(ctx context.Context) (leave func(), err error) {
 	wait := time.NewTimer(longestQueue)
 	defer wait.Stop()
@@ -139,12 +138,12 @@ func (s *Server) admitStart(ctx context.Context) (leave func(), err error) {
 	return leave, nil
 }
 
-// waited is a run that has ended, which has its outcome, or as it stands when the time is over, the server
-// closes, or it has parked and goes on only when it is told something.
-func (s *Server) waited(a *asked[starting, order], row journal.Run) (journal.Run, error) {
+// waited returns an ended run with its outcome, or its current state when the time
+// is over, the server closes, or the run has parked until it receives a command.
+func (s *Server) waited(a *apiRequest[starting, startRequest], row journal.Run) (journal.Run, error) {
 	limit := time.Duration(a.query.Wait) * time.Second
 	control := http.NewResponseController(a.w)
-	// The whole request has come; a recorder of a test has no deadlines.
+	// The request is complete; a test's recorder has no deadlines.
 	_ = control.SetReadDeadline(time.Time{})
 	_ = control.SetWriteDeadline(time.Now().Add(limit + wholeAnswer))
 	ctx, cancel := context.WithTimeout(a.Context(), limit)
@@ -159,8 +158,8 @@ func (s *Server) waited(a *asked[starting, order], row journal.Run) (journal.Run
 	return row, err
 }
 
-// check says what is wrong with an order before anything is read for it.
-func (o *order) check() error {
+// check validates a start before anything is read for it.
+func (o *startRequest) check() error {
 	wrong := func(pointer, next, format string, args ...any) error {
 		return kindBody.problem(next, format, args...).at(pointer)
 	}
@@ -185,16 +184,16 @@ func (o *order) check() error {
 	return nil
 }
 
-// last is the place of the last of those keys that exclude each other.
-func (o *order) last() string {
+// last returns the place of the last of the keys that exclude each other.
+func (o *startRequest) last() string {
 	if o.Spec != nil {
 		return "/spec"
 	}
 	return "/workflow"
 }
 
-// prepare makes what starts a run; nothing has begun when it fails.
-func (s *Server) prepare(ctx context.Context, o order) (started event.RunStarted, env engine.Env, err error) {
+// prepare builds what starts a run; after an error nothing has started.
+func (s *Server) prepare(ctx context.Context, o startRequest) (started event.RunStarted, env engine.Env, err error) {
 	l := s.launch
 	l.Model, l.Vars, l.BudgetUSD = o.Model, o.Vars, o.Budget
 	input := ""
@@ -229,7 +228,7 @@ func (s *Server) prepare(ctx context.Context, o order) (started event.RunStarted
 	return started, env, cannotStart(err)
 }
 
-// mayBudget refuses an editor a budget that is more than the editor may set.
+// mayBudget stops an editor from setting a budget above the editor's maximum.
 func (s *Server) mayBudget(ctx context.Context, f kinds.File, usd *float64) error {
 	if usd == nil {
 		return nil
@@ -241,8 +240,8 @@ func (s *Server) mayBudget(ctx context.Context, f kinds.File, usd *float64) erro
 	return s.maySpend(ctx, *usd, file, "/budget")
 }
 
-// cannotStart is the problem of a launch that failed: all that can be wrong there
-// is the file or what it names.
+// cannotStart returns the problem of a failed launch, which is always caused by the
+// file or by what it names.
 func cannotStart(err error) error {
 	if _, ok := errors.AsType[spec.Errors](err); ok || err == nil {
 		return err
@@ -253,8 +252,7 @@ func cannotStart(err error) error {
 	return kindAgent.problem("fix what is missing, or change the agent", "%s", control.Plain(err))
 }
 
-// sentFile is an agent file that stands in a body: an object is JSON, a text is
-// YAML.
+// sentFile returns the agent file of a body: an object is JSON, a text is YAML.
 func sentFile(raw json.RawMessage) (name string, text []byte) {
 	var yaml string
 	if json.Unmarshal(raw, &yaml) == nil {

@@ -16,61 +16,61 @@ import (
 )
 
 const (
-	// heartbeat is how often a stream says that it is alive when nothing else
-	// does: a little less than the ten seconds that readers are promised.
+	// heartbeat is the interval of heartbeats on an idle stream: a little less than
+	// the documented ten seconds.
 	heartbeat = 9 * time.Second
-	// slowest is how long a reader may take for one write. One that takes
-	// longer is cut off, and reads on from its last event when it comes back.
+	// slowest bounds one write to a reader. A slower reader is disconnected, and
+	// resumes after its last event when it reconnects.
 	slowest = 30 * time.Second
-	// lastWrite is how long it may take once the server closes.
+	// lastWrite bounds a write once the server closes.
 	lastWrite = time.Second
-	// gather is the least time between two writes of a stream that has come to the
-	// end: what comes meanwhile goes into one, so that a busy run does not cost a
-	// write for each event.
+	// gather is the least time between two writes of a stream that has caught up,
+	// so that a busy run does not cost a write for each event.
 	gather = 25 * time.Millisecond
-	// pieces are how many bytes are written at once.
+	// pieces is the size of one write.
 	pieces = 32 << 10
 )
 
-// stream sends a run's events as they come, whoever drives it, until the run
-// has ended or the reader has gone. It reads at the reader's pace, so that no run
+// stream sends a run's events as they occur, whichever process drives it, until the
+// run ends or the reader disconnects. It reads at the reader's pace, so that no run
 // waits for a reader.
 type stream struct {
 	server *Server
 	row    journal.Run
 	query  follow.Query
-	// first is what the stream begins with, nil for its events, and has are the
-	// numbers of the events of each run up to which that tells of them.
+	// first is the snapshot that the stream begins with, nil for none; has holds
+	// the last event number of each run that the snapshot covers.
 	first *snapshot
 	has   map[string]int64
-	// agui says the events in the words of AG-UI, nil for their own. It begins with
-	// the first of all, and what the reader has, up to a pos, is not sent.
+	// agui translates the events to AG-UI; nil sends them as they are. The
+	// translation starts with the first event of the run, and skips what the reader
+	// has, up to a pos.
 	agui   *agui.Translator
 	behind int64
-	// entries sends the entries that events change in the place of the events, nil for
-	// the events.
+	// entries sends the entries that events change instead of the events; nil sends
+	// events.
 	entries *entryStream
-	// status is that of the answer, 0 for 200.
+	// status is the status of the answer, 0 for 200.
 	status int
 	out    sse
 }
 
-// speak has the stream speak AG-UI.
+// speak makes the stream use AG-UI.
 func (t *stream) speak(words *agui.Translator) {
 	t.agui, t.behind, t.query.After = words, t.query.After, 0
 }
 
-// snapshot is a run as it stands where its stream begins.
+// snapshot is the state of a run at the beginning of its stream.
 type snapshot struct {
-	// Pos is the place behind which the events begin.
-	Pos int64 `json:"pos"`
-	Run shown `json:"run"`
-	// Tree are the run and all below it, where those are asked for.
+	// Pos is the place after which the events begin.
+	Pos int64     `json:"pos"`
+	Run runDetail `json:"run"`
+	// Tree holds the run and all its descendants, on request.
 	Tree []journal.Run `json:"tree,omitempty"`
 }
 
-// begin has the stream begin with how the run stands. The place is read before that:
-// what has come in between is left out of the events.
+// begin makes the stream start with the run's state. The place is read before the
+// state, and events that the state includes are left out.
 func (t *stream) begin(ctx context.Context) (err error) {
 	s, snap := t.server, snapshot{}
 	if snap.Pos, err = s.store.Last(ctx); err != nil {
@@ -83,7 +83,7 @@ func (t *stream) begin(ctx context.Context) (err error) {
 		if snap.Tree, err = s.store.Runs(ctx, journal.Filter{Root: t.row.Placed().Root}); err != nil {
 			return err
 		}
-		slices.Reverse(snap.Tree) // those above come first
+		slices.Reverse(snap.Tree) // ancestors first
 		snap.Tree = journal.Below(snap.Tree, t.row.ID)
 	}
 	if snap.Run, err = s.stands(ctx, t.row); err != nil {
@@ -97,8 +97,8 @@ func (t *stream) begin(ctx context.Context) (err error) {
 	return nil
 }
 
-// serve answers a request. A reader that has everything of an ended run is told not
-// to come back.
+// serve answers a request. A reader that has all events of an ended run receives a
+// status that stops it from reconnecting.
 func (t *stream) serve(w http.ResponseWriter, r *http.Request) error {
 	s := t.server
 	if after := max(t.behind, t.query.After); t.first == nil && (t.entries == nil || t.entries.whole == 0) && t.row.State == journal.Ended && after > 0 {
@@ -121,16 +121,16 @@ func (t *stream) serve(w http.ResponseWriter, r *http.Request) error {
 		t.out.within(lastWrite)
 	})()
 	if err := t.out.begin(); err != nil || r.Method == http.MethodHead {
-		return nil // the reader has gone, or wants no more
+		return nil // the reader disconnected, or wants no more
 	}
-	t.row.Outcome = nil // it may be large, and the stream tells it
+	t.row.Outcome = nil // the outcome may be large, and the stream sends it
 	if err := t.send(ctx, sub); err != nil {
 		s.log.Debug("stream ended", "run", t.row.ID, "error", err)
 	}
 	return nil
 }
 
-// send writes what a subscription gives until the run has ended.
+// send writes the events of a subscription until the run has ended.
 func (t *stream) send(ctx context.Context, sub *follow.Subscription) error {
 	beat := time.NewTicker(heartbeat)
 	defer beat.Stop()
@@ -166,7 +166,8 @@ func (t *stream) send(ctx context.Context, sub *follow.Subscription) error {
 	return err
 }
 
-// sendFirst writes what the stream begins with, and reports whether that is all.
+// sendFirst writes the beginning of the stream, and reports whether nothing
+// follows.
 func (t *stream) sendFirst(ctx context.Context) (over bool, err error) {
 	if t.entries != nil && t.entries.whole > 0 {
 		if err := t.entries.flush(ctx, &t.out, []string{t.row.ID}, t.entries.whole, t.entries.over); err != nil {
@@ -187,7 +188,7 @@ func (t *stream) sendFirst(ctx context.Context) (over bool, err error) {
 	return t.row.State == journal.Ended, t.out.flush()
 }
 
-// sendAll writes events, and reports whether the run has ended with them.
+// sendAll writes events, and reports whether they end the run.
 func (t *stream) sendAll(ctx context.Context, events []follow.Event) (over bool, err error) {
 	if t.entries != nil && len(events) > 0 {
 		over := slices.ContainsFunc(events, t.isLast)
@@ -215,13 +216,14 @@ func (t *stream) sendAll(ctx context.Context, events []follow.Event) (over bool,
 	return over, t.out.flush()
 }
 
-// isLast reports whether an event is the last of the run.
+// isLast reports whether an event is the last one of the run.
 func (t *stream) isLast(e follow.Event) bool {
 	return e.Run == t.row.ID && e.Type() == event.TypeRunCompleted
 }
 
-// add adds an event to what is written. What is not needed any more is given up
-// before that: a reader that does not read keeps what it is written only.
+// add adds an event to the pending output. It first releases what is no longer
+// needed, so that a reader that does not read keeps only its pending output in
+// memory.
 func (t *stream) add(e *follow.Event) error {
 	if t.agui == nil {
 		kind := string(e.Type())
@@ -242,7 +244,8 @@ func (t *stream) add(e *follow.Event) error {
 		if err != nil {
 			return err
 		}
-		// Who comes back is told again all that the event is in AG-UI, or nothing.
+		// A reader that reconnects receives all AG-UI events of this event again,
+		// or none.
 		pos := e.Pos
 		if i < len(events)-1 {
 			pos = 0
@@ -269,18 +272,19 @@ type sse struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
 	status  int
-	// ended is why nothing more is to be written.
+	// ended returns why nothing more may be written.
 	ended func() error
-	// text is what is not written yet.
+	// text is the pending output.
 	text []byte
 }
 
-// within bounds the write that is under way, and those after it. A recorder of a
-// test has no deadlines.
+// within sets the deadline of the current write and those after it. A test's
+// recorder has no deadlines.
 func (o *sse) within(d time.Duration) { _ = o.control.SetWriteDeadline(time.Now().Add(d)) }
 
-// write writes what there is, in its time, unless there is to be no more. It looks
-// for the end after it has set the time, so that it cannot give back what the end took.
+// write writes the pending output within its time, unless the stream has ended. It
+// checks the end after it sets the deadline, so that it cannot extend the shorter
+// deadline of the end.
 func (o *sse) write() error {
 	err := o.writeAll(o.text)
 	o.text = o.text[:0]
@@ -296,7 +300,7 @@ func (o *sse) writeAll(text []byte) error {
 	return err
 }
 
-// flush has the reader get all of it.
+// flush sends everything to the reader.
 func (o *sse) flush() error {
 	if err := o.write(); err != nil {
 		return err
@@ -308,18 +312,18 @@ func (o *sse) begin() error {
 	h := o.w.Header()
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("Cache-Control", "no-store, no-transform")
-	h.Set("X-Accel-Buffering", "no") // nginx would hold events back until it has some kilobytes
+	h.Set("X-Accel-Buffering", "no") // nginx would otherwise buffer some kilobytes of events
 	h.Set("X-Content-Type-Options", "nosniff")
 	o.w.WriteHeader(o.status)
 	err := o.comment("stream")
-	// The whole request has come; from now on its client's going is listened for.
+	// The request is complete; the read now only detects a disconnect.
 	_ = o.control.SetReadDeadline(time.Time{})
 	return err
 }
 
-// add adds an event, whose body has no line breaks. Only a durable one has an id, so
-// that a reader which comes back after a live one goes on behind the durable one
-// before it.
+// add adds an event, whose body has no line breaks. Only a durable event has an id,
+// so that a reader that reconnects after a live event resumes after the previous
+// durable one.
 func (o *sse) add(pos int64, kind string, body []byte) error {
 	if pos > 0 {
 		o.text = fmt.Appendf(o.text, "id: %d\n", pos)
@@ -328,7 +332,7 @@ func (o *sse) add(pos int64, kind string, body []byte) error {
 		o.text = fmt.Appendf(o.text, "event: %s\n", kind)
 	}
 	o.text = append(o.text, "data: "...)
-	if len(o.text)+len(body) >= pieces { // shared by the run's readers, and not copied for each
+	if len(o.text)+len(body) >= pieces { // shared by the run's readers, so it is not copied for each
 		if err := o.write(); err != nil {
 			return err
 		}
@@ -342,7 +346,7 @@ func (o *sse) add(pos int64, kind string, body []byte) error {
 	return nil
 }
 
-// comment writes what readers pass over.
+// comment writes a comment, which readers ignore.
 func (o *sse) comment(text string) error {
 	o.text = fmt.Appendf(o.text, ": %s\n\n", text)
 	return o.flush()

@@ -12,28 +12,29 @@ import (
 )
 
 const (
-	// lookAgain is how often a server looks for runs that another one left. Where a
-	// look takes long, it waits lookShare times as long, so that looking costs little.
+	// lookAgain is how often a server looks for runs that another one left. After a
+	// slow search it waits lookShare times as long as the search took, so that
+	// searching stays cheap.
 	lookAgain = time.Second
 	lookShare = 50
-	// retryFirst is how long a run waits that could not be continued, and retryLast how
-	// long at most; each time it waits twice as long.
+	// retryFirst is the first delay before another attempt to resume a run, and
+	// retryLast the longest; each delay is twice the previous one.
 	retryFirst = 2 * time.Second
 	retryLast  = time.Minute
 )
 
-// looked is a run as it was looked at last.
-type looked struct {
+// takeoverAttempt is the last attempt to take over a run.
+type takeoverAttempt struct {
 	seq int64
-	// again is when another look makes sense; zero says never, unless the run changes.
+	// again is when to try again; zero means never, unless the run changes.
 	again time.Time
 	wait  time.Duration
 }
 
-// takeOver continues what servers of this journal left, until ctx ends: at once what
-// the last one had when it stopped, and later what another one leaves.
+// takeOver resumes runs that servers of this journal left, until ctx ends: at once
+// those of the last server, and later those of others.
 func (s *Server) takeOver(ctx context.Context) {
-	before := map[string]looked{}
+	before := map[string]takeoverAttempt{}
 	for {
 		began := time.Now()
 		if err := s.takeOverOnce(ctx, before); err != nil && ctx.Err() == nil {
@@ -45,8 +46,8 @@ func (s *Server) takeOver(ctx context.Context) {
 	}
 }
 
-// takeOverOnce looks once. before has the runs that were looked at.
-func (s *Server) takeOverOnce(ctx context.Context, before map[string]looked) error {
+// takeOverOnce searches once. before holds the earlier attempts.
+func (s *Server) takeOverOnce(ctx context.Context, before map[string]takeoverAttempt) error {
 	rows, err := s.store.Runs(ctx, journal.Filter{Roots: true, States: []journal.State{journal.Queued, journal.Running, journal.Waiting}})
 	if err != nil {
 		return err
@@ -81,11 +82,11 @@ func (s *Server) takeOverOnce(ctx context.Context, before map[string]looked) err
 	return nil
 }
 
-// takeOverRun continues a run that nobody drives, if a server left it.
-func (s *Server) takeOverRun(ctx context.Context, r journal.Run, before looked) (looked, error) {
+// takeOverRun resumes a run without a driver, if a server left it.
+func (s *Server) takeOverRun(ctx context.Context, r journal.Run, before takeoverAttempt) (takeoverAttempt, error) {
 	left, err := s.controller.LeftByServer(ctx, r)
 	if err == nil && !left {
-		return looked{seq: r.Seq}, nil
+		return takeoverAttempt{seq: r.Seq}, nil
 	}
 	if err == nil {
 		err = s.takeUp(r.ID)
@@ -95,10 +96,10 @@ func (s *Server) takeOverRun(ctx context.Context, r journal.Run, before looked) 
 	case ctx.Err() != nil:
 		return before, ctx.Err()
 	case held || errors.Is(err, journal.ErrEnded) || errors.Is(err, journal.ErrNotFound):
-		return looked{seq: r.Seq, again: time.Now()}, nil // somebody was faster
+		return takeoverAttempt{seq: r.Seq, again: time.Now()}, nil // another process was faster
 	}
 	wait := retryFirst
-	if before.seq == r.Seq { // it did not get on
+	if before.seq == r.Seq { // it made no progress
 		wait = min(max(wait, 2*before.wait), retryLast)
 	}
 	if err != nil {
@@ -107,5 +108,5 @@ func (s *Server) takeOverRun(ctx context.Context, r journal.Run, before looked) 
 		s.owners.miss(r.ID)
 		s.log.Info("took over a run that a server left", "run", r.ID)
 	}
-	return looked{r.Seq, time.Now().Add(wait), wait}, nil
+	return takeoverAttempt{r.Seq, time.Now().Add(wait), wait}, nil
 }

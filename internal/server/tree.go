@@ -10,13 +10,14 @@ import (
 // branch is a run of a tree.
 type branch struct {
 	control.RunStatus
-	// Step is the step of its parent's workflow that the run is.
+	// Step is the step of the parent's workflow that the run performs.
 	Step string `json:"step,omitempty"`
 }
 
-// tree lists a run and those below it, each before those that it started, in the
-// order in which they were started. The cursor is the last run of the page before.
-func (s *Server) tree(a *asked[paging, none]) (list[branch], error) {
+// tree lists a run and its descendants in the order in which they were started; a
+// parent comes before its children. The cursor is the last run of the previous
+// page.
+func (s *Server) tree(a *apiRequest[paging, none]) (list[branch], error) {
 	page := list[branch]{}
 	row, err := s.find(a.Request)
 	if err != nil {

@@ -13,14 +13,15 @@ import (
 	"github.com/pawlrun/pawl/journal"
 )
 
-// views holds the views of the runs that were read last, so that a reader who comes back
-// costs the events that are new.
+// views caches the views of the most recently read runs, so that a reader that
+// reconnects costs only the new events.
 type views struct {
 	mu   sync.Mutex
 	last []*foldedRun
 }
 
-// keptViews is how many there are. A view takes memory for its events and not for texts.
+// keptViews is the number of cached views. A view uses memory for its events, not
+// for texts.
 const keptViews = 32
 
 // foldedRun is the view of one run, up to an event.
@@ -28,13 +29,13 @@ type foldedRun struct {
 	run string
 	mu  sync.Mutex
 	view.View
-	// seq is the number and pos the place of the last event that was added, and ended says
+	// seq is the number and pos the place of the last applied event; ended reports
 	// that it is the last of the run.
 	seq, pos int64
 	ended    bool
 }
 
-// of is the view of a run, which the caller locks.
+// of returns the view of a run; the caller locks it.
 func (v *views) of(run string) *foldedRun {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -51,7 +52,7 @@ func (v *views) of(run string) *foldedRun {
 	return f
 }
 
-// read adds what the journal has beyond what was added.
+// read applies the new events of the journal.
 func (f *foldedRun) read(ctx context.Context, store journal.Store) error {
 	const atOnce = 500
 	for {
@@ -82,7 +83,7 @@ func decoded(rec journal.Record) (*event.Event, error) {
 	return e, nil
 }
 
-// viewQuery is which entries of a run are wanted.
+// viewQuery selects entries of a run.
 type viewQuery struct {
 	Limit  size   `json:"limit,omitempty" jsonschema:"how many entries a page has at most"`
 	Before string `json:"before,omitempty" jsonschema:"the entry before which the page ends, which is the before of the page behind it; without it the page has the last entries"`
@@ -91,30 +92,30 @@ type viewQuery struct {
 	Deltas bool   `json:"deltas,omitempty" jsonschema:"in a stream, also live events, of runs that this server drives"`
 }
 
-// entriesPage is a page of entries, read from the end.
+// entriesPage is a page of entries; the first page is the newest.
 type entriesPage struct {
 	Items []view.Entry `json:"items"`
-	// Before is for the page before this one, empty where it is the first.
+	// Before is the cursor of the previous page, empty on the first.
 	Before string `json:"before,omitempty"`
 	// Earlier counts the entries before this page.
 	Earlier int `json:"earlier,omitempty"`
-	// Pos is the place behind which a stream tells what changes.
+	// Pos is the place after which a stream reports changes.
 	Pos int64 `json:"pos"`
-	// Limit is what the run has parked at, nil for nothing.
+	// Limit is the limit at which the run parked, nil for none.
 	Limit *view.Limit `json:"limit,omitempty"`
 }
 
-// changedEntry is an entry that is not as it was, of a run of the tree.
+// changedEntry is a changed entry of a run of the tree.
 type changedEntry struct {
 	Run   string     `json:"run"`
 	Entry view.Entry `json:"entry"`
-	// Last says that the stream has nothing more.
+	// Last reports that nothing follows in the stream.
 	Last bool `json:"last,omitempty"`
 }
 
-// showView gives the entries of a run, as pages from the end or, for
-// text/event-stream, as a stream of those that change.
-func (s *Server) showView(a *asked[viewQuery, none]) (entriesPage, error) {
+// showView returns the entries of a run: pages from the end or, for Accept:
+// text/event-stream, a stream of changed entries.
+func (s *Server) showView(a *apiRequest[viewQuery, none]) (entriesPage, error) {
 	row, err := s.find(a.Request)
 	if err != nil {
 		return entriesPage{}, err
@@ -156,14 +157,14 @@ func noSuchEntry(id string) *Problem {
 	return kindNotFound.problem("list the entries at /v1/runs/{id}/view", "the run has no entry %q there", id)
 }
 
-// entryBody is an entry with all that it tells.
+// entryBody is an entry with its body.
 type entryBody struct {
 	Entry view.Entry  `json:"entry"`
 	Parts []view.Part `json:"parts"`
 }
 
-// showEntry gives one entry of a run with its body.
-func (s *Server) showEntry(a *asked[none, none]) (entryBody, error) {
+// showEntry returns one entry of a run with its body.
+func (s *Server) showEntry(a *apiRequest[none, none]) (entryBody, error) {
 	row, err := s.find(a.Request)
 	if err != nil {
 		return entryBody{}, err
@@ -193,9 +194,10 @@ func (s *Server) showEntry(a *asked[none, none]) (entryBody, error) {
 	return body, nil
 }
 
-// streamView sends the entries that change, until the run has ended or the reader has
-// gone: all of the run where no place is given, else those that events behind it change.
-func (s *Server) streamView(a *asked[viewQuery, none], row journal.Run) error {
+// streamView sends changed entries until the run ends or the reader disconnects:
+// all entries of the run first if no place is given, else those that events after
+// it change.
+func (s *Server) streamView(a *apiRequest[viewQuery, none], row journal.Run) error {
 	after, err := placeOf(a.Header.Get("Last-Event-ID"))
 	if err == nil {
 		err = s.happened(a.Context(), after)
@@ -218,15 +220,16 @@ func (s *Server) streamView(a *asked[viewQuery, none], row journal.Run) error {
 type entryStream struct {
 	server *Server
 	root   string
-	// sent is the number of the event of each run up to which the reader has entries.
+	// sent is the number of the last event of each run whose entries the reader
+	// has.
 	sent map[string]int64
-	// whole is the place of the entries that the stream begins with, 0 where it goes on
-	// behind a place, and over says that nothing comes after them.
+	// whole is the place of the entries that the stream begins with, 0 if it
+	// resumes after a place. over reports that nothing follows them.
 	whole int64
 	over  bool
 }
 
-// begin has the stream begin behind a place of the run, or with the whole of it.
+// begin makes the stream start after a place of the run, or with all entries.
 func (w *entryStream) begin(ctx context.Context, t *stream, after int64) (err error) {
 	if after > 0 {
 		w.sent[w.root], err = journal.SeqAfter(ctx, w.server.store, t.row, after)
@@ -242,7 +245,8 @@ func (w *entryStream) begin(ctx context.Context, t *stream, after int64) (err er
 	return nil
 }
 
-// add writes what events change. The last of it has the place of the last event.
+// add writes the entries that events change. The last one has the place of the last
+// event.
 func (w *entryStream) add(ctx context.Context, out *sse, events []follow.Event, last bool) error {
 	changed := map[string]bool{}
 	var runs []string

@@ -1,9 +1,9 @@
-// Package agui says the events of a run in the words of AG-UI 1.0
-// (docs.ag-ui.com): a run and the runs below it as one thread, in which what a person
-// is asked ends an AG-UI run and what follows is another.
+// Package agui translates the events of a run into AG-UI 1.0 (docs.ag-ui.com). A
+// run and its descendants are one thread, in which a question to a person ends an
+// AG-UI run and what follows it is another.
 //
-// A translation is a pure function of the events before: who comes back after any of
-// them is told the same again.
+// A translation is a pure function of the events so far, so a client that
+// reconnects after any event receives the same translation again.
 package agui
 
 import (
@@ -19,7 +19,7 @@ import (
 // Version is that of the protocol.
 const Version = "1.0"
 
-// Event is an event of AG-UI, with the members that its type has.
+// Event is an event of AG-UI, with the members of its type.
 type Event struct {
 	Type            string `json:"type"`
 	Timestamp       int64  `json:"timestamp,omitempty"`
@@ -50,7 +50,7 @@ type Event struct {
 	Outcome  *Outcome `json:"outcome,omitempty"`
 }
 
-// Outcome is how a run of AG-UI ended: success, cancelled, interrupt, or suspended,
+// Outcome is how an AG-UI run ended: success, cancelled, interrupt, or suspended,
 // which is for subagents.
 type Outcome struct {
 	Type         string      `json:"type"`
@@ -58,7 +58,7 @@ type Outcome struct {
 	InterruptIDs []string    `json:"interruptIds,omitempty"`
 }
 
-// Interrupt is what a person is asked.
+// Interrupt is a question to a person.
 type Interrupt struct {
 	ID            string         `json:"id"`
 	Reason        string         `json:"reason"`
@@ -69,38 +69,39 @@ type Interrupt struct {
 	Metadata      map[string]any `json:"metadata,omitempty"`
 }
 
-// Translator says the events of one run, and of those below it where it is given them.
+// Translator translates the events of one run, and those of its descendants if it
+// receives them.
 type Translator struct {
 	run string
-	// met says that an event of the run's own came: before it are those that a fork
-	// shares.
+	// met reports that an event of the run itself was seen; the events before it
+	// are shared with a fork.
 	met bool
-	// active is the AG-UI run that goes on, empty between two.
+	// active is the current AG-UI run, empty between two.
 	active string
-	// agents are the runs of the tree, and open those of them that have not ended, the
-	// run itself first.
+	// agents holds the runs of the tree, and open those that have not ended, the
+	// root first.
 	agents map[string]*agent
 	open   []*agent
 	steps  []*step
 	calls  map[string]bool
-	asked  []asked
+	asked  []pendingQuestion
 	cycle  int
 	out    []Event
 	now    int64
 }
 
-// agent is a run of the tree, the first the run itself.
+// agent is a run of the tree; the first is the root.
 type agent struct {
 	run, name, parent, call string
-	// told says that it was begun in the AG-UI run that goes on.
+	// told reports that the current AG-UI run has announced the agent.
 	told, ended bool
-	// text and thought are the messages that are open, empty for none, and said is
-	// what was said in text. last is the message of the answer before.
+	// text and thought are the open messages, empty for none. said is the text sent
+	// so far. last is the message of the previous answer.
 	text, thought, last string
 	said                strings.Builder
-	// again counts how often the text of the attempt began again.
+	// again counts how often the text of the attempt restarted.
 	again int
-	// output is what it came to.
+	// output is the result of the run.
 	output string
 }
 
@@ -109,19 +110,19 @@ type step struct {
 	told        bool
 }
 
-type asked struct {
+type pendingQuestion struct {
 	run string
 	event.Question
 }
 
-// New returns a translator of a run.
+// New returns a translator for a run.
 func New(run string) *Translator {
 	own := &agent{run: run}
 	return &Translator{run: run, agents: map[string]*agent{run: own}, open: []*agent{own}, calls: map[string]bool{}}
 }
 
-// Translate says an event: in none, one or several of AG-UI's. They are valid until
-// the next is translated.
+// Translate translates an event to zero or more AG-UI events, which are valid until
+// the next call.
 func (t *Translator) Translate(e *event.Event) []Event {
 	t.out, t.now = t.out[:0], e.Time.UnixMilli()
 	run := e.Run
@@ -133,7 +134,7 @@ func (t *Translator) Translate(e *event.Event) []Event {
 	}
 	a := t.agentOf(run, e.Parent)
 	if a.ended {
-		return nil // what comes behind its end is somebody else's doing
+		return nil // an event after the end belongs to another run
 	}
 	if a == t.open[0] {
 		t.life(e)
@@ -147,8 +148,8 @@ func (t *Translator) Translate(e *event.Event) []Event {
 	return t.out
 }
 
-// agentOf finds a run of the tree. One that nobody told of was begun before the
-// place from which the events are given.
+// agentOf returns a run of the tree. A run that is unknown started before the first
+// event of the stream.
 func (t *Translator) agentOf(run, parent string) *agent {
 	a := t.agents[run]
 	if a == nil {
@@ -158,7 +159,7 @@ func (t *Translator) agentOf(run, parent string) *agent {
 	return a
 }
 
-// say adds an event, unless there is no AG-UI run that it could be in.
+// say adds an event, unless no AG-UI run is active.
 func (t *Translator) say(a *agent, e Event) {
 	if t.active == "" {
 		return
@@ -171,7 +172,7 @@ func (t *Translator) say(a *agent, e Event) {
 	t.out = append(t.out, e)
 }
 
-// tell begins a run below in the AG-UI run that goes on.
+// tell announces a child run in the current AG-UI run.
 func (t *Translator) tell(a *agent) {
 	if a.told || t.active == "" {
 		return
@@ -186,7 +187,7 @@ func (t *Translator) tell(a *agent) {
 	t.out = append(t.out, e)
 }
 
-// life begins AG-UI runs: with the run, and where it goes on after it had parked.
+// life starts AG-UI runs: when the run starts, and when it resumes after it parked.
 func (t *Translator) life(e *event.Event) {
 	id := t.run
 	switch d := e.Data.(type) {
@@ -194,7 +195,7 @@ func (t *Translator) life(e *event.Event) {
 		t.open[0].name = d.Name
 	case event.RunResumed:
 		for _, a := range t.open {
-			t.closeMessages(a) // what a crash cut short
+			t.closeMessages(a) // a crash interrupted these
 		}
 		id = fmt.Sprintf("%s@%d", t.run, e.Seq)
 	case event.RunCompleted:
@@ -220,7 +221,7 @@ func (t *Translator) life(e *event.Event) {
 	}
 }
 
-// message says a whole message of somebody else.
+// message adds a complete message of another participant.
 func (t *Translator) message(role, id, text string) {
 	if text == "" {
 		return
@@ -230,7 +231,7 @@ func (t *Translator) message(role, id, text string) {
 	t.say(nil, Event{Type: "TEXT_MESSAGE_END", MessageID: id})
 }
 
-// speech says what models say.
+// speech translates the output of models.
 func (t *Translator) speech(a *agent, e *event.Event) {
 	id := func(attempt int) string {
 		id := fmt.Sprintf("%s-%d-%d", a.run, e.Cycle, attempt)
@@ -265,7 +266,7 @@ func (t *Translator) speech(a *agent, e *event.Event) {
 	}
 }
 
-// answer says of a whole answer what was not said while it came.
+// answer adds the parts of a complete answer that were not streamed.
 func (t *Translator) answer(a *agent, id string, parts []llm.Part) {
 	whole := llm.Parts(parts).Text()
 	if a.thought == "" && a.text == "" {
@@ -288,7 +289,7 @@ func (t *Translator) answer(a *agent, id string, parts []llm.Part) {
 	a.last = a.text
 }
 
-// utter adds to a message, which it begins.
+// utter appends to a message and starts it if necessary.
 func (t *Translator) utter(a *agent, id, text string) {
 	if a.text == "" {
 		a.text = id
@@ -300,7 +301,7 @@ func (t *Translator) utter(a *agent, id, text string) {
 	}
 }
 
-// think adds to a thought, or ends it where id is empty.
+// think appends to a thought, or ends it if id is empty.
 func (t *Translator) think(a *agent, id, text string) {
 	if a.thought != "" && a.thought != id {
 		t.say(a, Event{Type: "REASONING_MESSAGE_END", MessageID: a.thought})
@@ -318,8 +319,8 @@ func (t *Translator) think(a *agent, id, text string) {
 	t.say(a, Event{Type: "REASONING_MESSAGE_CONTENT", MessageID: id, Delta: text})
 }
 
-// takeBack ends a message that is void. AG-UI cannot take words back, so the event
-// has a name of its own.
+// takeBack ends a message that is void. AG-UI cannot retract text, so the event has
+// its own name.
 func (t *Translator) takeBack(a *agent) {
 	void := a.text
 	t.closeMessages(a)
@@ -337,7 +338,7 @@ func (t *Translator) closeMessages(a *agent) {
 	a.said.Reset()
 }
 
-// work says calls, steps and runs below.
+// work translates calls, steps and child runs.
 func (t *Translator) work(a *agent, e *event.Event) {
 	switch d := e.Data.(type) {
 	case event.CycleStart:
@@ -373,8 +374,8 @@ func (t *Translator) work(a *agent, e *event.Event) {
 	}
 }
 
-// call says a call, whose arguments are known. One that was changed by whoever
-// approved it is said beside the first, which AG-UI cannot change.
+// call adds a call with its arguments. AG-UI cannot change a call, so a call that
+// the approver changed is added beside the original.
 func (t *Translator) call(a *agent, d *event.ToolCall) {
 	args := string(d.Args)
 	if args == "" {
@@ -392,7 +393,7 @@ func (t *Translator) call(a *agent, d *event.ToolCall) {
 	t.say(a, Event{Type: "TOOL_CALL_END", ToolCallID: d.CallID})
 }
 
-// patch says that a part of the state is another.
+// patch replaces a part of the state.
 func (t *Translator) patch(key string, value any) {
 	t.say(nil, Event{Type: "STATE_DELTA", Delta: []map[string]any{{"op": "replace", "path": "/" + key, "value": value}}})
 }
@@ -419,7 +420,7 @@ func (t *Translator) finish(a *agent, name string) {
 	})
 }
 
-// childEnds says how a run below ended, and forgets it.
+// childEnds reports how a child run ended, and removes it.
 func (t *Translator) childEnds(a *agent, o *event.Outcome) {
 	t.end(a.run)
 	t.closeMessages(a)
@@ -434,7 +435,7 @@ func (t *Translator) childEnds(a *agent, o *event.Outcome) {
 	t.open = slices.DeleteFunc(t.open, func(other *agent) bool { return other == a })
 }
 
-// end finishes what is open of a run: its steps, the innermost first.
+// end finishes the open steps of a run, innermost first.
 func (t *Translator) end(run string) {
 	for i := len(t.steps) - 1; i >= 0; i-- {
 		if s := t.steps[i]; s.owner == run {
@@ -450,26 +451,26 @@ func failure(o *event.Outcome) string {
 	return "the run ended: " + string(o.Reason)
 }
 
-// questions notes what people are asked.
+// questions tracks the questions to people.
 func (t *Translator) questions(a *agent, e *event.Event) {
 	remove := func(id string) {
-		t.asked = slices.DeleteFunc(t.asked, func(q asked) bool { return q.run == a.run && q.ID == id })
+		t.asked = slices.DeleteFunc(t.asked, func(q pendingQuestion) bool { return q.run == a.run && q.ID == id })
 	}
 	switch d := e.Data.(type) {
 	case event.Asking:
 		q := d.Question()
 		remove(q.ID)
-		t.asked = append(t.asked, asked{a.run, q})
+		t.asked = append(t.asked, pendingQuestion{a.run, q})
 	case event.Resolving:
 		remove(d.Resolution().ID)
 	case event.Voiding:
 		remove(d.Voids())
 	case event.InputReceived:
-		t.asked = slices.DeleteFunc(t.asked, func(q asked) bool { return q.run == a.run && q.Message })
+		t.asked = slices.DeleteFunc(t.asked, func(q pendingQuestion) bool { return q.run == a.run && q.Message })
 	}
 }
 
-// pause ends AG-UI runs: where the run has parked, and where it has ended.
+// pause ends AG-UI runs when the run parks or ends.
 func (t *Translator) pause(e *event.Event) {
 	switch d := e.Data.(type) {
 	case event.RunParked:
@@ -482,7 +483,7 @@ func (t *Translator) pause(e *event.Event) {
 	}
 }
 
-// over says how the run ended. What is still open below it was cut short.
+// over reports how the run ended. Descendants that are still open were interrupted.
 func (t *Translator) over(o *event.Outcome) {
 	for i := len(t.open) - 1; i > 0; i-- {
 		t.childEnds(t.open[i], &event.Outcome{Reason: o.Reason})
@@ -509,7 +510,7 @@ func (t *Translator) finished(o *Outcome, result any) {
 	t.active = ""
 }
 
-// suspend closes what is open for the time in which the run is parked.
+// suspend closes what is open while the run is parked.
 func (t *Translator) suspend(interrupts []Interrupt) {
 	for i := len(t.steps) - 1; i >= 0; i-- {
 		if s := t.steps[i]; s.told {
@@ -534,7 +535,7 @@ func (t *Translator) suspend(interrupts []Interrupt) {
 	}
 }
 
-// interrupts are what is asked, and else why the run has parked.
+// interrupts returns the open questions, or else the reason why the run parked.
 func (t *Translator) interrupts(d *event.RunParked, id string) (list []Interrupt) {
 	for _, q := range t.asked {
 		n := Interrupt{ID: q.ID, Reason: string(d.Reason), Message: q.Subject, Metadata: map[string]any{"kind": q.Kind, "digest": q.Digest, "what": q.What}}

@@ -1,6 +1,6 @@
-// Package socketio is the wire form of Socket.IO 5 and of Engine.IO 4 below it: bytes
-// to packets and back, without a connection. Package socketio/session has the
-// connections.
+// Package socketio implements the wire format of Socket.IO 5 and of Engine.IO 4
+// below it: it converts between bytes and packets, without a connection. Package
+// socketio/session has the connections.
 //
 // An Engine.IO packet ([Frame]) is what one WebSocket message carries, or a part of
 // the body of one HTTP request (a payload). A Socket.IO packet ([Packet]) is the data
@@ -15,10 +15,10 @@ import (
 	"unicode/utf8"
 )
 
-// ErrInvalid is returned for what is no packet.
+// ErrInvalid is returned for an invalid packet.
 var ErrInvalid = errors.New("socketio: not a packet")
 
-// FrameType is what a frame is for.
+// FrameType is the type of a frame.
 type FrameType byte
 
 // The types of frames, as they are written.
@@ -39,19 +39,19 @@ type Frame struct {
 	Binary bool
 }
 
-// Message is a frame with a text.
+// Message returns a frame with a text.
 func Message(text []byte) Frame { return Frame{Type: FrameMessage, Data: text} }
 
-// Binary is a frame with bytes.
+// Binary returns a frame with bytes.
 func Binary(data []byte) Frame { return Frame{Type: FrameMessage, Data: data, Binary: true} }
 
-// Text is a frame as a WebSocket carries it as text. A binary frame is carried as its
-// data.
+// Text returns a frame as a text message of a WebSocket. A binary frame is sent as
+// its data.
 func (f Frame) Text() []byte {
 	return append(append(make([]byte, 0, 1+len(f.Data)), byte(f.Type)), f.Data...)
 }
 
-// ParseFrame reads a text message of a WebSocket.
+// ParseFrame parses a text message of a WebSocket.
 func ParseFrame(text []byte) (Frame, error) {
 	switch {
 	case len(text) == 0:
@@ -65,13 +65,13 @@ func ParseFrame(text []byte) (Frame, error) {
 }
 
 const (
-	// separator stands between the frames of a payload.
+	// separator separates the frames of a payload.
 	separator = '\x1e'
-	// binaryPrefix begins a binary frame in a payload; base64 follows.
+	// binaryPrefix starts a binary frame in a payload; base64 follows.
 	binaryPrefix = 'b'
 )
 
-// Payload is frames as the body of a request, or of its answer.
+// Payload encodes frames as the body of a request or an answer.
 func Payload(frames []Frame) []byte {
 	var out []byte
 	for i, f := range frames {
@@ -87,7 +87,7 @@ func Payload(frames []Frame) []byte {
 	return out
 }
 
-// ParsePayload reads the body of a request. There is at least one frame in it.
+// ParsePayload parses the body of a request, which has at least one frame.
 func ParsePayload(body []byte) ([]Frame, error) {
 	var frames []Frame
 	for part := range bytes.SplitSeq(body, []byte{separator}) {

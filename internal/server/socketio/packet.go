@@ -8,7 +8,7 @@ import (
 	"strconv"
 )
 
-// PacketType is what a Socket.IO packet is for.
+// PacketType is the type of a Socket.IO packet.
 type PacketType byte
 
 // The types of packets, as they are written.
@@ -22,7 +22,7 @@ const (
 	BinaryAck    PacketType = '6'
 )
 
-// MainNamespace is the namespace that is not written.
+// MainNamespace is the default namespace, which packets omit.
 const MainNamespace = "/"
 
 // MaxAttachments bounds the attachments of a packet.
@@ -32,16 +32,17 @@ const MaxAttachments = 16
 type Packet struct {
 	Type      PacketType
 	Namespace string
-	// ID is the number of the acknowledgement that is asked for or given, nil for none.
+	// ID is the number of the acknowledgement that is requested or given, nil for
+	// none.
 	ID *uint64
-	// Data is JSON, nil for none: an array for events and acknowledgements, in which
-	// placeholders stand for the attachments.
+	// Data is JSON, nil for none: an array for events and acknowledgements, with
+	// placeholders for the attachments.
 	Data json.RawMessage
-	// Attachments are what the placeholders stand for.
+	// Attachments holds the values of the placeholders.
 	Attachments [][]byte
 }
 
-// Frames are the frames that a packet is sent as.
+// Frames returns the frames of a packet.
 func (p Packet) Frames() []Frame {
 	frames := []Frame{Message(p.text())}
 	for _, a := range p.Attachments {
@@ -64,7 +65,7 @@ func (p Packet) text() []byte {
 	return append(out, p.Data...)
 }
 
-// parsePacket reads the text of a packet, and says how many attachments follow.
+// parsePacket parses the text of a packet, and returns how many attachments follow.
 func parsePacket(text []byte) (p Packet, attachments int, err error) {
 	if len(text) == 0 {
 		return p, 0, fmt.Errorf("%w: it is empty", ErrInvalid)
@@ -99,7 +100,7 @@ func parsePacket(text []byte) (p Packet, attachments int, err error) {
 	return p, attachments, p.check()
 }
 
-// check says what is wrong with the data of a packet.
+// check validates the data of a packet.
 func (p Packet) check() error {
 	if p.Data != nil && !json.Valid(p.Data) {
 		return fmt.Errorf("%w: the data is not JSON", ErrInvalid)
@@ -131,7 +132,7 @@ func (p Packet) begins(with byte) bool {
 	return len(data) > 0 && data[0] == with
 }
 
-// Event is the name of an event and its arguments.
+// Event returns the name of an event and its arguments.
 func (p Packet) Event() (name string, args []json.RawMessage, err error) {
 	var all []json.RawMessage
 	if err := json.Unmarshal(p.Data, &all); err != nil || len(all) == 0 || json.Unmarshal(all[0], &name) != nil || all[0][0] != '"' {
@@ -140,7 +141,7 @@ func (p Packet) Event() (name string, args []json.RawMessage, err error) {
 	return name, all[1:], nil
 }
 
-// NewEvent is an event to a namespace. The error is that of JSON.
+// NewEvent returns an event for a namespace. The error is that of JSON.
 func NewEvent(namespace, name string, args ...any) (Packet, error) {
 	data, err := json.Marshal(append([]any{name}, args...))
 	if err != nil {
@@ -149,16 +150,17 @@ func NewEvent(namespace, name string, args ...any) (Packet, error) {
 	return Packet{Type: Event, Namespace: namespace, Data: data}, nil
 }
 
-// Decoder puts the packets of one client together, of message frames in their order.
+// Decoder assembles the packets of one client from message frames in order.
 type Decoder struct {
 	// Limit bounds the bytes of a packet's attachments, 0 for no limit.
 	Limit int
-	// pending waits for missing attachments, and has size bytes of others.
+	// pending is a packet with missing attachments; size counts the bytes of the
+	// others.
 	pending       Packet
 	missing, size int
 }
 
-// Add takes a frame, and reports whether a packet is whole with it.
+// Add adds a frame, and reports whether it completes a packet.
 func (d *Decoder) Add(f Frame) (p Packet, whole bool, err error) {
 	switch {
 	case f.Binary && d.missing == 0:

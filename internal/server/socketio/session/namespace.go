@@ -12,7 +12,7 @@ import (
 	"github.com/pawlrun/pawl/internal/server/socketio"
 )
 
-// Refusal is what a client is told that is not let into a namespace.
+// Refusal is the answer to a client that may not enter a namespace.
 type Refusal struct {
 	Message string `json:"message"`
 	Data    any    `json:"data,omitempty"`
@@ -20,22 +20,23 @@ type Refusal struct {
 
 func (r *Refusal) Error() string { return "session: refused: " + r.Message }
 
-// InvalidNamespace refuses a namespace that there is not.
+// InvalidNamespace returns the refusal of an unknown namespace.
 func InvalidNamespace() error { return &Refusal{Message: "Invalid namespace"} }
 
-// Client is who a session is with, as the program knows it. Its functions, and those of
-// its sockets, are called one after the other.
+// Client is the program's side of a session. Its functions, and those of its
+// sockets, are called one at a time.
 type Client interface {
-	// Connect lets the client into a namespace, with the data that it sent for that. Its
-	// error refuses it, a [*Refusal] with what that says.
+	// Connect lets the client enter a namespace, with the data that it sent. An
+	// error refuses the client; a [*Refusal] is sent as it is.
 	Connect(ctx context.Context, socket *Socket, auth json.RawMessage) (Handler, error)
 	// Closed is called once, when the session has ended.
 	Closed(why error)
 }
 
-// Handler takes what happens in a namespace for one client.
+// Handler handles the events of one client in a namespace.
 type Handler interface {
-	// Connected is called once, when the client has been told that it is connected.
+	// Connected is called once, when the client has been notified of its
+	// connection.
 	Connected()
 	Event(ctx context.Context, e Incoming)
 	// Disconnected is called once, when the client has left the namespace.
@@ -49,10 +50,10 @@ type Socket struct {
 	handler   Handler
 }
 
-// Namespace is what the socket is connected to.
+// Namespace returns the namespace of the socket.
 func (s *Socket) Namespace() string { return s.namespace }
 
-// Emit sends an event. It never waits; its error is that of JSON.
+// Emit sends an event without waiting; its error is that of JSON.
 func (s *Socket) Emit(name string, args ...any) error {
 	p, err := socketio.NewEvent(s.namespace, name, args...)
 	if err == nil {
@@ -65,15 +66,15 @@ func (s *Socket) Emit(name string, args ...any) error {
 type Incoming struct {
 	Name string
 	Args []json.RawMessage
-	// Attachments are what placeholders of the arguments stand for.
+	// Attachments holds the values of placeholders in the arguments.
 	Attachments [][]byte
 
 	socket *Socket
 	id     *uint64
 }
 
-// Ack acknowledges the event where its client asked for that. Attachments are what
-// placeholders of args stand for.
+// Ack acknowledges the event if its client requested that. Attachments holds the
+// values of placeholders in args.
 func (e Incoming) Ack(attachments [][]byte, args ...any) error {
 	if e.id == nil {
 		return nil
@@ -90,11 +91,11 @@ func (e Incoming) Ack(attachments [][]byte, args ...any) error {
 	return nil
 }
 
-// maxWaiting bounds the packets of a client that wait for those before them.
+// maxWaiting bounds the queued packets of a client.
 const maxWaiting = 256
 
-// Namespaces takes the messages of a session as Socket.IO packets. A client that is in
-// no namespace for patience is dropped.
+// Namespaces returns a receiver that handles the messages of a session as Socket.IO
+// packets. It drops a client that is in no namespace for patience.
 func Namespaces(s *Session, c Client, patience time.Duration) Receiver {
 	n := &namespaces{session: s, client: c, patience: patience, sockets: map[string]*Socket{}}
 	n.decoder.Limit = s.server.o.MaxPayload
@@ -103,9 +104,9 @@ func Namespaces(s *Session, c Client, patience time.Duration) Receiver {
 	return n
 }
 
-// namespaces are the connections of one session. Its packets are handled one after the
-// other by a goroutine that is there while there are some, so that one which takes long
-// does not keep the client's pongs from being heard.
+// namespaces holds the namespaces of one session. A goroutine that exists while
+// packets are queued handles them in order, so that a slow one does not delay the
+// client's pongs.
 type namespaces struct {
 	session  *Session
 	client   Client
@@ -119,7 +120,7 @@ type namespaces struct {
 	waiting []func()
 	working bool
 
-	// sockets are the working goroutine's.
+	// sockets belongs to the working goroutine.
 	sockets map[string]*Socket
 }
 
@@ -156,7 +157,7 @@ func (n *namespaces) Closed(why error) {
 	})
 }
 
-// do has something done behind what waits.
+// do queues a job.
 func (n *namespaces) do(job func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -182,7 +183,7 @@ func (n *namespaces) work() {
 	}
 }
 
-// handle does what a packet says.
+// handle handles a packet.
 func (n *namespaces) handle(p socketio.Packet) error {
 	if n.ctx.Err() != nil {
 		return nil
@@ -208,13 +209,13 @@ func (n *namespaces) handle(p socketio.Packet) error {
 		socket.handler.Event(n.ctx, Incoming{name, args, p.Attachments, socket, p.ID})
 		return nil
 	case p.Type == socketio.Ack || p.Type == socketio.BinaryAck:
-		return nil // this server asks for none
+		return nil // this server requests none
 	default:
 		return fmt.Errorf("%w: a client sends no packet %q now", ErrProtocol, byte(p.Type))
 	}
 }
 
-// connect lets the client into a namespace, or says why not.
+// connect lets the client enter a namespace, or sends a refusal.
 func (n *namespaces) connect(p socketio.Packet) error {
 	socket := &Socket{session: n.session, namespace: p.Namespace}
 	handler, refused := n.client.Connect(n.ctx, socket, p.Data)

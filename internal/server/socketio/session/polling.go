@@ -10,7 +10,7 @@ import (
 	"github.com/pawlrun/pawl/internal/server/socketio"
 )
 
-// poll answers with what there is for the client, once there is something.
+// poll answers with the queued frames, once there are some.
 func (s *Session) poll(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	second := s.polling
@@ -24,7 +24,7 @@ func (s *Session) poll(w http.ResponseWriter, r *http.Request) {
 	}
 	s.polling = true
 	s.mu.Unlock()
-	// The whole request has come; from now on its client's going is listened for.
+	// The request is complete; the read now only detects a disconnect.
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 	for {
 		if frames := s.waiting(); len(frames) > 0 {
@@ -40,7 +40,7 @@ func (s *Session) poll(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// waiting are the frames for a request that waits, which ends with them.
+// waiting returns the frames for a waiting request, which ends with them.
 func (s *Session) waiting() (frames []socketio.Frame) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -57,7 +57,7 @@ func (s *Session) waiting() (frames []socketio.Frame) {
 	return frames
 }
 
-// post takes what the client sends.
+// post receives what the client sends.
 func (s *Session) post(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	second := s.posting
@@ -89,7 +89,7 @@ func (s *Session) post(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// payload takes the frames of a request's body.
+// payload receives the frames of a request's body.
 func (s *Session) payload(w http.ResponseWriter, r *http.Request) error {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(s.server.o.MaxPayload)))
 	if err != nil {

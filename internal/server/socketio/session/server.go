@@ -1,10 +1,10 @@
-// Package session holds the server's end of Engine.IO 4 and Socket.IO 5: sessions over
-// long polling and WebSocket, and the connections to namespaces within them.
+// Package session implements the server side of Engine.IO 4 and Socket.IO 5:
+// sessions over long polling and WebSocket, and their connections to namespaces.
 //
-// Nobody waits for a client. What is sent to one waits in its session's queue; a client
-// that lets the queue grow over its limit, takes too long for a write, or answers no
-// ping is dropped. A session that is idle has a timer, and over WebSocket the goroutine
-// that reads.
+// Sending never waits for a client. Frames wait in the session's queue; a client is
+// dropped if its queue exceeds the limit, a write takes too long, or a ping stays
+// unanswered. An idle session costs a timer and, over WebSocket, the goroutine that
+// reads.
 package session
 
 import (
@@ -19,33 +19,34 @@ import (
 	"github.com/pawlrun/pawl/internal/server/socketio"
 )
 
-// Options are how sessions are held.
+// Options configures sessions.
 type Options struct {
-	// PingInterval is how long a session is idle before its client is asked whether it
-	// is there, and PingTimeout how long that may take.
+	// PingInterval is the idle time before a ping, and PingTimeout the time for its
+	// answer.
 	PingInterval, PingTimeout time.Duration
 	// MaxPayload bounds the bytes of one message, or of one request's body.
 	MaxPayload int
-	// MaxQueue and MaxFrames are how many bytes and frames may wait for a client before
-	// nothing more may be sent to it. One message may be larger.
+	// MaxQueue and MaxFrames bound the bytes and frames that wait for a client. One
+	// message may be larger.
 	MaxQueue, MaxFrames int
 	// WriteTimeout bounds one write, and the steps of an upgrade.
 	WriteTimeout time.Duration
-	// Open begins a session that a request asks for. Its error refuses the request.
+	// Open accepts a session that a request opens. Its error refuses the request.
 	Open func(s *Session, r *http.Request) (Receiver, error)
-	// Refuse answers a request that Open has refused.
+	// Refuse answers a request that Open refused.
 	Refuse func(w http.ResponseWriter, r *http.Request, err error)
 }
 
-// Receiver takes what the client of one session sends.
+// Receiver receives the messages of one session's client.
 type Receiver interface {
-	// Receive takes a message. It must not block, and its error ends the session.
+	// Receive receives a message. It must not block, and its error ends the
+	// session.
 	Receive(f socketio.Frame) error
 	// Closed is called once, when the session has ended, with the reason.
 	Closed(why error)
 }
 
-// Why sessions end.
+// Reasons why sessions end.
 var (
 	ErrTimeout   = errors.New("session: the client did not answer a ping in time")
 	ErrSlow      = errors.New("session: the client does not read what is sent to it")
@@ -68,22 +69,22 @@ type Server struct {
 // New returns a server without sessions.
 func New(o Options) *Server { return &Server{o: o, sessions: map[string]*Session{}} }
 
-// Session is the session of an id, nil if there is none.
+// Session returns the session with an id, nil if there is none.
 func (s *Server) Session(id string) *Session {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.sessions[id]
 }
 
-// Len is how many sessions there are.
+// Len returns the number of sessions.
 func (s *Server) Len() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.sessions)
 }
 
-// Close ends all sessions. It gives their clients a second to hear of it, and returns
-// when no request is served any more.
+// Close ends all sessions. It waits up to a second for their clients to receive
+// that, and returns when no request is in progress.
 func (s *Server) Close() {
 	s.mu.Lock()
 	s.closed = true
@@ -104,7 +105,7 @@ func (s *Server) Close() {
 	timer.Stop()
 }
 
-// transport is how a session is spoken.
+// transport is the transport of a session.
 type transport string
 
 const (
@@ -112,13 +113,13 @@ const (
 	websocket transport = "websocket"
 )
 
-// refusal is the answer to a request that is not of the protocol.
+// refusal is the answer to a request that violates the protocol.
 type refusal struct {
 	Code    int    `json:"code"`
 	Message string `json:"message"`
 }
 
-// The refusals of Engine.IO.
+// Refusals of Engine.IO.
 func unknownTransport() refusal { return refusal{0, "Transport unknown"} }
 func unknownSession() refusal   { return refusal{1, "Session ID unknown"} }
 func badMethod() refusal        { return refusal{2, "Bad handshake method"} }
@@ -173,7 +174,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// handshake is what a client is told about its session.
+// handshake is the first message to a client, with the session's parameters.
 type handshake struct {
 	SID          string      `json:"sid"`
 	Upgrades     []transport `json:"upgrades"`
@@ -182,7 +183,7 @@ type handshake struct {
 	MaxPayload   int         `json:"maxPayload"`
 }
 
-// open begins a session.
+// open opens a session.
 func (s *Server) open(w http.ResponseWriter, r *http.Request, by transport) {
 	session := &Session{server: s, id: rand.Text(), wake: make(chan struct{}, 1)}
 	var err error

@@ -11,38 +11,39 @@ import (
 	"github.com/pawlrun/pawl/internal/server/socketio"
 )
 
-// Session is one client, over whichever transport it speaks. It is safe for concurrent
-// use.
+// Session is the session of one client, over any transport. It is safe for
+// concurrent use.
 type Session struct {
 	server   *Server
 	id       string
 	receiver Receiver
-	// wake has the request wake up that waits for frames.
+	// wake wakes the request that waits for frames.
 	wake chan struct{}
 
 	mu sync.Mutex
-	// queue are the frames that wait for the client, and queued their bytes.
+	// queue holds the frames that wait for the client, and queued their size in
+	// bytes.
 	queue  []socketio.Frame
 	queued int
-	// polling and posting say that there is a request which receives, or sends.
+	// polling and posting report that a request is receiving or sending.
 	polling, posting bool
-	// conn is the WebSocket that the session is spoken over, nil for none. upgrading
-	// says that there is one which is to become that, and probing that it was tried.
+	// conn is the WebSocket of the session, nil for none. upgrading reports that a
+	// WebSocket is about to become conn, and probing that the client has probed it.
 	conn               *ws.Conn
 	upgrading, probing bool
-	// writing says that a goroutine writes the queue to conn.
+	// writing reports that a goroutine is writing the queue to conn.
 	writing bool
-	// timer is for the next ping, or its answer, for which awaiting is set.
+	// timer fires for the next ping, or, if awaiting is set, for a missing answer.
 	timer    *time.Timer
 	awaiting bool
 	ended    error
 }
 
-// ID is the session's id, which only its client knows.
+// ID returns the session's id, which only its client knows.
 func (s *Session) ID() string { return s.id }
 
-// Send sends frames, one after the other, and never waits. What is sent to a session
-// that has ended is lost.
+// Send queues frames in order, and never waits. Frames for a session that has ended
+// are lost.
 func (s *Session) Send(frames ...socketio.Frame) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -60,7 +61,7 @@ func (s *Session) Send(frames ...socketio.Frame) {
 	s.tell()
 }
 
-// tell has the queue written.
+// tell starts writing the queue.
 func (s *Session) tell() {
 	if s.conn != nil && !s.writing {
 		s.writing = true
@@ -68,11 +69,11 @@ func (s *Session) tell() {
 	}
 	select {
 	case s.wake <- struct{}{}:
-	default: // it was woken already
+	default: // it is already awake
 	}
 }
 
-// Close ends the session, once its client has what was sent to it.
+// Close ends the session after the queued frames are sent.
 func (s *Session) Close(why error) { s.end(why) }
 
 // end ends the session, unless it has ended.
@@ -95,7 +96,7 @@ func (s *Session) end(why error) {
 	s.receiver.Closed(why)
 }
 
-// drop takes the connection from a client that does not hear.
+// drop closes the connection of a client that does not read.
 func (s *Session) drop() {
 	s.mu.Lock()
 	conn := s.conn
@@ -106,7 +107,7 @@ func (s *Session) drop() {
 	}
 }
 
-// last is what a request that waits is answered with when the session has ended.
+// last is the answer to a waiting request when the session has ended.
 func (s *Session) last() socketio.Frame {
 	if errors.Is(s.ended, ErrLeft) {
 		return socketio.Frame{Type: socketio.FrameNoop}
@@ -114,7 +115,7 @@ func (s *Session) last() socketio.Frame {
 	return socketio.Frame{Type: socketio.FrameClose}
 }
 
-// receive takes a frame of the client.
+// receive handles a frame of the client.
 func (s *Session) receive(f socketio.Frame) error {
 	switch f.Type {
 	case socketio.FrameMessage:
@@ -134,7 +135,7 @@ func (s *Session) receive(f socketio.Frame) error {
 	}
 }
 
-// beat asks the client whether it is there, or gives it up.
+// beat sends a ping, or ends the session if the last one was not answered.
 func (s *Session) beat() {
 	s.mu.Lock()
 	asked := s.awaiting

@@ -10,8 +10,8 @@ import (
 	"github.com/pawlrun/pawl/internal/server/socketio"
 )
 
-// accept makes a WebSocket of a request. Whether the request may be made at all was
-// judged before.
+// accept upgrades a request to a WebSocket. The caller has checked that the request
+// is allowed.
 func (s *Session) accept(w http.ResponseWriter, r *http.Request) (*ws.Conn, error) {
 	conn, err := ws.Accept(w, r, &ws.AcceptOptions{InsecureSkipVerify: true})
 	if err != nil {
@@ -21,7 +21,7 @@ func (s *Session) accept(w http.ResponseWriter, r *http.Request) (*ws.Conn, erro
 	return conn, nil
 }
 
-// take has the session spoken over a connection from now on.
+// take makes a connection the transport of the session.
 func (s *Session) take(conn *ws.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -29,8 +29,8 @@ func (s *Session) take(conn *ws.Conn) {
 	s.tell()
 }
 
-// read takes what the client sends, until the session ends. The goroutine that writes
-// closes the connection then.
+// read receives what the client sends, until the session ends. The writing
+// goroutine then closes the connection.
 func (s *Session) read(conn *ws.Conn) {
 	for {
 		f, err := next(context.Background(), conn)
@@ -59,8 +59,8 @@ func next(ctx context.Context, conn *ws.Conn) (socketio.Frame, error) {
 	return socketio.ParseFrame(data)
 }
 
-// write writes the queue until it is empty, and closes the connection of a session that
-// has ended.
+// write writes the queue until it is empty, and closes the connection of an ended
+// session.
 func (s *Session) write(conn *ws.Conn) {
 	for {
 		s.mu.Lock()
@@ -93,7 +93,7 @@ func (s *Session) writeOne(conn *ws.Conn, f socketio.Frame) error {
 	return conn.Write(ctx, ws.MessageText, f.Text())
 }
 
-// upgrade moves the session from polling to a WebSocket, when that has proven to work.
+// upgrade moves the session from polling to a WebSocket, once the WebSocket works.
 func (s *Session) upgrade(w http.ResponseWriter, r *http.Request) {
 	conn, err := s.accept(w, r)
 	if err != nil {
@@ -118,8 +118,8 @@ func (s *Session) upgrade(w http.ResponseWriter, r *http.Request) {
 	s.read(conn)
 }
 
-// probe waits until the client has tried the connection and wants it. Meanwhile what
-// there is to say goes by polling.
+// probe waits until the client has probed the connection and upgrades to it.
+// Meanwhile frames are sent by polling.
 func (s *Session) probe(conn *ws.Conn) error {
 	ctx, cancel := context.WithTimeout(context.Background(), s.server.o.WriteTimeout)
 	defer cancel()
