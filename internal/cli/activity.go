@@ -17,28 +17,28 @@ import (
 	"github.com/pawlrun/pawl/tool/fs"
 )
 
-// activity is what the runs of a tree do now, and which files their calls changed, by
-// the events of all of them.
+// activity is the current activity of a tree's runs and the files that their calls
+// changed, folded from all of their events.
 type activity struct {
 	root *working
 	runs map[string]*working
-	// order are the runs that have not ended, in the order of their start.
+	// order holds the runs that have not ended, in the order of their start.
 	order []*working
-	// calls are those without a result, by their ids, and asked those of them that a
-	// person decides about.
+	// calls holds the calls without a result by id, and asked those of them that
+	// wait for a person's decision.
 	calls map[string]event.ToolCall
 	asked map[string]bool
-	// edit is what the event added last changed of a file, nil for nothing.
+	// edit is the file change of the last event, nil for none.
 	edit *edit
-	// changed are the files that calls changed, in the order of their first change.
+	// changed holds the changed files, in the order of their first change.
 	changed []*changedFile
-	// told says that the event added last tells what its run does.
+	// told reports that the last event shows what its run does.
 	told bool
 	// now is the time of the drawing.
 	now time.Time
-	// byName says that the runs are named after their agents, also as steps.
+	// byName names runs after their agents, even if they are steps.
 	byName bool
-	// over says that the root does not run.
+	// over reports that the root is not running.
 	over bool
 }
 
@@ -57,7 +57,7 @@ type working struct {
 // edit is the change of a file by one call.
 type edit struct {
 	fs.Change
-	// by is the run whose call it was, and asked says that a person approved it.
+	// by is the run that made the call; asked reports that a person approved it.
 	by    *working
 	asked bool
 }
@@ -68,7 +68,7 @@ type changedFile struct {
 	calls int
 }
 
-// add takes in an event of any run of the tree.
+// add applies an event of any run of the tree.
 func (a *activity) add(e *event.Event) {
 	w := a.at(e.Run)
 	a.edit = nil
@@ -115,7 +115,7 @@ func (a *activity) add(e *event.Event) {
 	}
 }
 
-// at is a run by its id; the first one is the root.
+// at returns a run by id; the first one is the root.
 func (a *activity) at(run string) *working {
 	if a.runs == nil {
 		a.runs, a.calls, a.asked = map[string]*working{}, map[string]event.ToolCall{}, map[string]bool{}
@@ -131,8 +131,8 @@ func (a *activity) at(run string) *working {
 	return w
 }
 
-// made takes note of the files that a call changed: of a file tool the one of its
-// arguments, of a command those that it names to write.
+// made records the files that a call changed: the file in the arguments of a file
+// tool, or the files that a command names for writing.
 func (a *activity) made(w *working, call event.ToolCall) {
 	change, known := fs.ChangeOf(call.Tool, call.Args)
 	var names []string
@@ -161,7 +161,8 @@ func (a *activity) made(w *working, call event.ToolCall) {
 	}
 }
 
-// doing is what a run does after an event, where that changes it; "" for nothing.
+// doing returns what a run does after an event, and whether the event changes that;
+// "" for nothing.
 func (a *activity) doing(w *working, e *event.Event) (what string, known bool) {
 	switch d := e.Data.(type) {
 	case event.CycleStart, event.ModelRequested:
@@ -192,35 +193,35 @@ func (a *activity) doing(w *working, e *event.Event) (what string, known bool) {
 	return "", false
 }
 
-// lastBytes is at most so much of the end of a text.
+// lastBytes returns at most most bytes from the end of a text.
 func lastBytes(text string, most int) string {
 	return strings.ToValidUTF8(text[max(len(text)-most, 0):], "")
 }
 
-// lastLine is the last line of a text that is not empty.
+// lastLine returns the last line of a text that is not empty.
 func lastLine(text string) string {
 	text = strings.TrimSpace(text)
 	return firstLine(text[strings.LastIndexByte(text, '\n')+1:], 100)
 }
 
-// said is what the run does in one line, with how long its model has sent nothing.
-func (w *working) said(k ink, costs bool, now time.Time) string {
-	where, costing := w.place(k), ""
+// summary returns what the run does in one line, with the silence of its model.
+func (w *working) summary(k ink, costs bool, now time.Time) string {
+	where, costing := w.cycleText(k), ""
 	if costs && w.Cost != nil {
 		costing = money(w.Cost, w.Used)
 	}
 	return strings.Join(slices.DeleteFunc([]string{where, costing, w.silence.text(now), w.doing}, func(s string) bool { return s == "" }), "  ")
 }
 
-// place is how far the run is, in cycles.
-func (w *working) place(k ink) string {
+// cycleText returns the progress of the run in cycles.
+func (w *working) cycleText(k ink) string {
 	if w.cycle == 0 {
 		return ""
 	}
 	return strings.TrimSpace(view.Position(event.CycleStart{Cycle: w.cycle, MaxCycles: w.of}) + " " + k.part(w.cycle, w.of))
 }
 
-// called is the step that a run is, or its name.
+// called returns the step that a run performs, or its name.
 func (a *activity) called(w *working) string {
 	if a.byName {
 		return cmp.Or(w.name, w.step)
@@ -228,8 +229,8 @@ func (a *activity) called(w *working) string {
 	return cmp.Or(w.step, w.name)
 }
 
-// below are the lines of the runs that a run started and for which of is true, each
-// with those of the runs below it.
+// below returns the lines of a run's children that satisfy of, each followed by
+// those of its descendants.
 func (a *activity) below(above *working, k ink, indent string, of func(*working) bool) []note {
 	if a.over {
 		return nil
@@ -239,7 +240,7 @@ func (a *activity) below(above *working, k ink, indent string, of func(*working)
 		if w.above != above || !of(w) {
 			continue
 		}
-		notes = append(notes, note{plain, strings.TrimRight(indent+"▸ "+firstLine(a.called(w), 40)+"  "+w.said(k, true, a.now), " ")})
+		notes = append(notes, note{plain, strings.TrimRight(indent+"▸ "+firstLine(a.called(w), 40)+"  "+w.summary(k, true, a.now), " ")})
 		notes = append(notes, a.below(w, k, indent+"  ", everyRun)...)
 	}
 	return notes
@@ -247,7 +248,7 @@ func (a *activity) below(above *working, k ink, indent string, of func(*working)
 
 func everyRun(*working) bool { return true }
 
-// of are the runs at work that are a step, or passes of it.
+// of returns the working runs of a step, or of its passes.
 func (a *activity) of(s *steps, step string) []*working {
 	if a.over {
 		return nil
@@ -267,8 +268,8 @@ const (
 	mostOfChanged = 20
 )
 
-// shown is the change in a few lines of a width.
-func (e *edit) shown(width int) []note {
+// lines returns the change in a few lines of a width.
+func (e *edit) lines(width int) []note {
 	text := string(textdiff.Diff("before", []byte(e.Old), "after", []byte(e.New)))
 	_, text, _ = strings.Cut(text, "\n@@")
 	_, text, _ = strings.Cut(text, "\n")
@@ -290,7 +291,7 @@ func (e *edit) shown(width int) []note {
 	return notes
 }
 
-// files are the files that the calls of all runs changed.
+// files returns notes about the files that the calls of all runs changed.
 func (a *activity) files() []note {
 	if len(a.changed) == 0 {
 		return nil

@@ -7,9 +7,9 @@ import (
 	"github.com/pawlrun/pawl/internal/engine/control"
 )
 
-// namesCall reports whether what a user wrote means the call of this id: the whole
-// id, its end behind the run's ("3-1"), or that behind a beginning of the run's
-// id ("k7x2-3-1").
+// namesCall reports whether the user's text names the call with this id: the whole
+// id, its end after the run's id ("3-1"), or that after a prefix of the run's id
+// ("k7x2-3-1").
 func namesCall(id, written string) bool {
 	if id == written {
 		return true
@@ -19,8 +19,8 @@ func namesCall(id, written string) bool {
 	return end == place && strings.Contains(end, "-") && strings.HasPrefix(run, begins)
 }
 
-// cutCall cuts a call's id into that of the run that made it and the call's
-// place there, which is cycle and number.
+// cutCall splits a call's id into the run's id and the call's place in the run,
+// which is cycle and number.
 func cutCall(id string) (run, place string) {
 	if i := strings.LastIndexByte(id, '-'); i >= 0 {
 		if j := strings.LastIndexByte(id[:i], '-'); j >= 0 {
@@ -30,10 +30,10 @@ func cutCall(id string) (run, place string) {
 	return "", id
 }
 
-// wholeCall is the id of the call that a user means who wrote it for a run. A
-// call of a run below this one has to be written with that run's id, or
-// with a beginning of it that only that one has: else an answer that is given
-// twice would be one to another question. What names no run stays as it is.
+// wholeCall returns the id of the call that the user's text names in a run. A call
+// of a descendant needs that run's id, or a unique prefix of it; otherwise an
+// answer that is given twice would answer another question. A text that names no
+// run is returned unchanged.
 func wholeCall(run string, below []control.Below, written string) (string, error) {
 	begins, place := cutCall(written)
 	var fits []string

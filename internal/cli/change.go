@@ -11,15 +11,15 @@ import (
 	"github.com/pawlrun/pawl/tool/fs"
 )
 
-// mostLines of a difference are shown with a question, mostBytes of a file read for
-// it.
+// mostLines bounds the difference that a question shows, mostBytes the file that is
+// read for it.
 const (
 	mostLines = 200
 	mostBytes = 1 << 20
 )
 
-// change is what a call would make of a file, coloured line by line, and which file;
-// "" for a call that is not known to change one.
+// change returns the difference that a call would make to a file, coloured by line,
+// and the file; "" if the call is not known to change one.
 func (q *asker) change(ctx context.Context, pending event.ToolPendingApproval) (path, shown string) {
 	c, known := fs.ChangeOf(pending.Tool, pending.Args)
 	if !known {
@@ -37,7 +37,8 @@ func (q *asker) change(ctx context.Context, pending event.ToolPendingApproval) (
 	return c.Path, q.difference(c.Old, c.New)
 }
 
-// content is what a file of the workspace holds; nothing links out of it.
+// content returns the content of a file of the workspace; links cannot lead out of
+// it.
 func (q *asker) content(ctx context.Context, pending event.ToolPendingApproval, path string) (string, bool) {
 	run, _ := cutCall(pending.CallID)
 	if q.workspace == nil {
@@ -60,7 +61,7 @@ func (q *asker) content(ctx context.Context, pending event.ToolPendingApproval, 
 	return string(b), err == nil
 }
 
-// difference is that of two texts in lines for the screen.
+// difference returns the difference of two texts in lines for the screen.
 func (q *asker) difference(before, after string) string {
 	text := string(textdiff.Diff("before", []byte(before), "after", []byte(after)))
 	if text == "" {

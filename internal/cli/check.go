@@ -14,7 +14,7 @@ import (
 	"github.com/pawlrun/pawl/internal/files/spec"
 )
 
-// checked is what a file turned out to be.
+// checked is the result of checking a file.
 type checked struct {
 	File     string         `json:"file"`
 	OK       bool           `json:"ok"`
@@ -79,13 +79,13 @@ func (a *app) checkCommand() *cobra.Command {
 	return c
 }
 
-// The ways to draw a workflow.
+// The formats for drawing a workflow.
 const (
 	graphTree    = "tree"
 	graphMermaid = "mermaid"
 )
 
-// draw prints what files say is to be done.
+// draw prints the plans of files.
 func (a *app) draw(paths []string, as string, o launch.Options) error {
 	if as != graphTree && as != graphMermaid {
 		return usagef("--graph is %q; it can be tree or mermaid", as)
@@ -127,7 +127,7 @@ func check(path string, o launch.Options) checked {
 	return c
 }
 
-// unreadable is why a file cannot be read, without its name.
+// unreadable returns why a file cannot be read, without its name.
 func unreadable(err error) string {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		return e.Err.Error()
@@ -135,7 +135,7 @@ func unreadable(err error) string {
 	return strings.TrimPrefix(err.Error(), "spec: ")
 }
 
-// reportChecked prints what was found; the exit code tells whether all is
+// reportChecked prints the results; the exit code reports whether all files are
 // right.
 func (a *app) reportChecked(files []checked, asJSON bool) error {
 	ok := !slices.ContainsFunc(files, func(c checked) bool { return !c.OK })

@@ -16,8 +16,8 @@ import (
 	"github.com/pawlrun/pawl/tool"
 )
 
-// explain says what a file's policy would do with one call. The file and the
-// call may come in either order, because the flag reads well before both.
+// explain prints what a file's policy would do with one call. The file and the call
+// may come in either order, because the flag is readable before both.
 func (a *app) explain(files []string, call string, o launch.Options, asJSON bool) error {
 	f, call, err := fileAndCall("--explain", files, call)
 	if err != nil {

@@ -17,14 +17,14 @@ import (
 // compaction is one history.compressed of a run.
 type compaction struct {
 	Seq int64 `json:"seq"`
-	// Cycle is the last one before it, UndoSeq the event to fork at to have
-	// the conversation as it was.
+	// Cycle is the last cycle before it; UndoSeq is the event to fork at to restore
+	// the conversation.
 	Cycle   int   `json:"cycle"`
 	UndoSeq int64 `json:"undoSeq"`
 	event.HistoryCompressed
 }
 
-// compactions prints what became of the conversation, and how it is had back.
+// compactions prints the compactions of the conversation, and how to undo them.
 func (p *page) compactions(b *strings.Builder, pawl string) {
 	if len(p.Compactions) == 0 {
 		return
@@ -39,7 +39,7 @@ func (p *page) compactions(b *strings.Builder, pawl string) {
 		pawl, p.ID, last.Seq, pawl, p.ID, last.UndoSeq)
 }
 
-// shown is one message of the conversation before a compaction.
+// shownMessage is one message of the conversation before a compaction.
 type shownMessage struct {
 	Place   int          `json:"place"`
 	Fate    compact.Fate `json:"fate"`
@@ -107,7 +107,7 @@ func (a *app) printCompression(c shownCompaction) error {
 	return a.printf("%s", b.String())
 }
 
-// gist is a message in one line.
+// gist returns a message in one line.
 func gist(m *llm.Message) string {
 	var parts []string
 	if text := firstLine(m.Text(), 80); text != "" {

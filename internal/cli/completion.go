@@ -42,8 +42,8 @@ func (a *app) completionCommand() *cobra.Command {
 	}
 }
 
-// bashWords stands in for the functions of the package bash-completion that the
-// script needs: without them presses of the tab key are errors.
+// bashWords replaces the functions of the package bash-completion that the script
+// needs; without them pressing the tab key prints errors.
 const bashWords = `if ! declare -F _get_comp_words_by_ref >/dev/null; then
     _get_comp_words_by_ref()
     {
@@ -64,8 +64,8 @@ fi
 
 `
 
-// completeArguments gives every command that takes a run or a file the
-// completion of it, by the names that its usage line has for arguments.
+// completeArguments adds completion to every command that takes a run or a file,
+// based on the argument names of its usage line.
 func (a *app) completeArguments(c *cobra.Command) {
 	_, arguments, _ := strings.Cut(c.Use, " ")
 	switch {
@@ -85,7 +85,7 @@ func (a *app) completeArguments(c *cobra.Command) {
 	}
 }
 
-// flagCompletions are those of the flags whose values are known, by the flag.
+// flagCompletions returns the completions of flags with known values, by flag.
 func (a *app) flagCompletions() map[string]cobra.CompletionFunc {
 	fixed := func(values ...string) cobra.CompletionFunc {
 		return cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)
@@ -110,8 +110,8 @@ func (a *app) flagCompletions() map[string]cobra.CompletionFunc {
 	}
 }
 
-// completeModel offers the models whose provider can be called. A script is a
-// file, so files are offered, too.
+// completeModel offers the models whose provider can be called. It offers files
+// too, because a script is a file.
 func (a *app) completeModel(_ *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
 	list, err := a.listModels("", true)
 	if err != nil {
@@ -136,8 +136,8 @@ func completeFile(_ *cobra.Command, args []string, _ string) ([]string, cobra.Sh
 // mostCompleted bounds what one press of the tab key reads.
 const mostCompleted = 100
 
-// completeRun offers the newest runs with their names. Whatever goes wrong
-// offers nothing: there is nobody to tell.
+// completeRun offers the newest runs with their names. On any error it offers
+// nothing, because completion cannot report errors.
 func (a *app) completeRun(c *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 	const nothing = cobra.ShellCompDirectiveNoFileComp
 	if len(args) > 0 {
@@ -158,7 +158,7 @@ func (a *app) completeRun(c *cobra.Command, args []string, prefix string) ([]str
 	var ids []string
 	for _, r := range rows {
 		if strings.HasPrefix(r.ID, prefix) {
-			ids = append(ids, r.ID+"\t"+firstLine(r.Name, 40)+" "+standing(r))
+			ids = append(ids, r.ID+"\t"+firstLine(r.Name, 40)+" "+stateText(r))
 		}
 	}
 	return ids, nothing | cobra.ShellCompDirectiveKeepOrder

@@ -8,9 +8,9 @@ import (
 	"github.com/pawlrun/pawl/models"
 )
 
-// config reads the config file: the one that the command line names, else
-// $PAWL_CONFIG, else the first of the customary places that has one. They are
-// not merged, so that one look says what holds.
+// config reads the config file: the one that the command line names, or
+// $PAWL_CONFIG, or the first customary place that has one. The files are not
+// merged, so that one file shows all settings.
 func (a *app) config() (models.Config, error) {
 	path, err := a.configFile()
 	if path == "" || err != nil {
@@ -23,8 +23,8 @@ func (a *app) config() (models.Config, error) {
 	return c, nil
 }
 
-// configFile is the path of the config file, or "" when there is none. A file
-// that was named must be there.
+// configFile returns the path of the config file, or "" if there is none. A named
+// file must exist.
 func (a *app) configFile() (string, error) {
 	for _, named := range []struct{ path, by string }{{a.configPath, "--config"}, {os.Getenv("PAWL_CONFIG"), "$PAWL_CONFIG"}} {
 		if named.path == "" {
@@ -36,8 +36,8 @@ func (a *app) configFile() (string, error) {
 		return named.path, nil
 	}
 	for _, path := range configPaths() {
-		// A place that may not be looked at is as good as empty: services run
-		// with the home directory of somebody else.
+		// An unreadable place counts as empty: services run with the home directory
+		// of another user.
 		if _, err := os.Stat(path); err == nil {
 			return path, nil
 		}

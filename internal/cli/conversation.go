@@ -10,17 +10,17 @@ import (
 	"github.com/pawlrun/pawl/internal/view/terminal"
 )
 
-// conversation prints the view of a run as a person reads it: what was said, what was
-// called and what came of it.
+// conversation prints a run for a person: the messages, the calls and their
+// results.
 type conversation struct {
 	out    io.Writer
 	screen screen
 	next   nextStep
 	view   view.View
 	work   activity
-	// indent stands before every line, for a run that another one started.
+	// indent precedes every line of a child run.
 	indent string
-	// step is how the run goes on if nothing else comes.
+	// step is how the run continues if no more events follow.
 	step string
 }
 
@@ -30,7 +30,7 @@ func newConversation(out io.Writer, s screen, pawl string) *conversation {
 	return c
 }
 
-// below is the conversation of a run that this one started.
+// below returns the conversation of a child run.
 func (c *conversation) below() shownRun {
 	child := newConversation(c.out, c.screen, "")
 	child.indent, child.view.Nested = c.indent+"    ", true
@@ -54,14 +54,14 @@ func (c *conversation) show(e event.Event) error {
 		return err
 	}
 	var b strings.Builder
-	for _, n := range c.work.edit.shown(c.resultWidth() + len("    ")) {
+	for _, n := range c.work.edit.lines(c.resultWidth() + len("    ")) {
 		c.line(&b, n.style, n.text)
 	}
 	_, err := io.WriteString(c.out, b.String())
 	return err
 }
 
-// end names the next step of a run of which nothing more has come.
+// end prints the next step of a run without further events.
 func (c *conversation) end() error {
 	if c.step == "" {
 		return nil
@@ -102,7 +102,7 @@ func (c *conversation) line(b *strings.Builder, st style, text string) {
 	}
 }
 
-// lines are a text laid out for a terminal, or as it is written for what is not one.
+// lines lays out a text for a terminal, or returns it unchanged for other outputs.
 func (c *conversation) lines(text string) []string {
 	if !c.screen.terminal {
 		return strings.Split(harmless(text), "\n")
@@ -110,13 +110,12 @@ func (c *conversation) lines(text string) []string {
 	return markdown.Lines(text, c.room("  "), c.screen.colour)
 }
 
-// room is how much of a line is left behind what stands before it.
+// room returns how much of a line is left after a prefix.
 func (c *conversation) room(before string) int {
 	return max(c.screen.width()-terminal.Columns(c.indent+before), 1)
 }
 
-// How many lines of a result are shown at its beginning and its end, and how wide
-// a line is.
+// Limits of a result: lines at its beginning and end, and the width of a line.
 const (
 	resultHead = 6
 	resultTail = 4

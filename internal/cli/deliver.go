@@ -17,7 +17,7 @@ import (
 	"github.com/pawlrun/pawl/journal"
 )
 
-// deliver sends a command to a run, wherever it is driven.
+// deliver sends a command to a run, whichever process drives it.
 func (s *session) deliver(ctx context.Context, r journal.Run, c journal.Command, asJSON bool) error {
 	d, err := s.send(ctx, r, c)
 	if err != nil {
@@ -45,7 +45,7 @@ func (s *session) deliver(ctx context.Context, r journal.Run, c journal.Command,
 	return s.app.printf("run %s: %s recorded; %s\n", d.Run, what, s.goOn(ctx, r))
 }
 
-// goOn says how a run that has not ended is taken up again.
+// goOn returns the command that resumes a run that has not ended.
 func (s *session) goOn(ctx context.Context, r journal.Run) string {
 	pawl := s.app.invocation()
 	if whole, err := s.store.Run(ctx, toResume(r)); err == nil {
@@ -60,7 +60,7 @@ func (s *session) goOn(ctx context.Context, r journal.Run) string {
 	return "continue with: " + pawl + " runs resume " + toResume(r)
 }
 
-// send is [control.Controller.Send] in the name of whoever runs this command.
+// send is [control.Controller.Send] in the name of the user of this command.
 func (s *session) send(ctx context.Context, r journal.Run, c journal.Command) (control.Delivery, error) {
 	if c.Kind == journal.Input || c.Kind == journal.Raise {
 		if err := s.saidByPerson(ctx); err != nil {
@@ -103,8 +103,8 @@ func (s *session) send(ctx context.Context, r journal.Run, c journal.Command) (c
 	return d, err
 }
 
-// deliverAndResume is deliver, and where the user asks for it also resume. A
-// run that is driven goes on by itself.
+// deliverAndResume delivers a command and, with --resume, resumes the run. A run
+// with a driver continues by itself.
 func (s *session) deliverAndResume(ctx context.Context, r journal.Run, c journal.Command, f verbFlags) error {
 	elsewhere := control.Alive(r, time.Now())
 	switch {
@@ -137,7 +137,7 @@ func (s *session) deliverAndResume(ctx context.Context, r journal.Run, c journal
 	if d.Taken {
 		return err
 	}
-	// Somebody else drove the run just then, and may have brought another
+	// Another process drove the run at that moment and may have recorded another
 	// decision.
 	c.ID, c.Run, c.By = d.ID, r.ID, whoAmI()
 	if second := s.controller.Overtaken(ctx, c, sent); errors.Is(second, engine.ErrNotPending) {

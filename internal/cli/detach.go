@@ -14,18 +14,18 @@ import (
 	"github.com/pawlrun/pawl/journal"
 )
 
-// detached is what a command prints about a run that goes on without it.
+// detached is what a command prints about a run that continues without it.
 type detached struct {
 	Run string `json:"run"`
 	PID int    `json:"pid"`
 	Log string `json:"log"`
 }
 
-// takeUp is how long another process may take to begin with a detached run.
+// takeUp bounds the time until another process starts a detached run.
 const takeUp = 10 * time.Second
 
-// detach creates the run and leaves it to a process in a session of its own,
-// which survives this one and its terminal.
+// detach creates the run and leaves it to a process with its own session, which
+// outlives this process and its terminal.
 func (l *launched) detach(ctx context.Context, asJSON bool, record string) error {
 	s := l.session
 	if err := closeEnv(l.env); err != nil {
@@ -49,13 +49,14 @@ func (l *launched) detach(ctx context.Context, asJSON bool, record string) error
 	return s.app.printf("%s\n", d.Run)
 }
 
-// logOf is where a detached run's process writes its progress and its answer.
+// logOf returns the file to which a detached run's process writes its progress and
+// its answer.
 func logOf(journalPath, run string) string {
 	return filepath.Join(filepath.Dir(journalPath), run+".log")
 }
 
-// spawn starts this binary again, to go on with the run. gone receives when
-// that process has ended.
+// spawn starts this binary again to drive the run. gone receives when that process
+// has ended.
 func (a *app) spawn(id, record string) (detached, <-chan error, error) {
 	path, err := filepath.Abs(a.journalPath)
 	if err != nil {
@@ -90,8 +91,8 @@ func (a *app) spawn(id, record string) (detached, <-chan error, error) {
 	return d, gone, nil
 }
 
-// takenUp waits until the other process drives the run, or has done so: only
-// then is it true that the run goes on.
+// takenUp waits until the other process drives the run, or has driven it: only then
+// does the run continue.
 func (s *session) takenUp(ctx context.Context, d detached, gone <-chan error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, takeUp, errors.New("the background process did not start the run in time"))
 	defer cancel()
@@ -114,7 +115,7 @@ func (s *session) takenUp(ctx context.Context, d detached, gone <-chan error) er
 	}
 }
 
-// lastLines is the end of a log, for an error that names its cause.
+// lastLines returns the end of a log, for an error that names its cause.
 func lastLines(path string) string {
 	b, err := os.ReadFile(path)
 	if err != nil {

@@ -11,18 +11,18 @@ import (
 	"github.com/pawlrun/pawl/internal/host/sandbox"
 )
 
-// health is how one thing is.
+// health is the state of one thing.
 type health string
 
 const (
 	healthOK health = "ok"
-	// healthLacks: Pawl works, but not with everything that it could do.
+	// healthLacks: Pawl works, but without some features.
 	healthLacks health = "warn"
 	// healthBroken: runs will fail until it is fixed.
 	healthBroken health = "fail"
 )
 
-// finding is what the doctor says of one thing.
+// finding is the doctor's result about one thing.
 type finding struct {
 	Name   string `json:"name"`
 	Health health `json:"health"`
@@ -31,14 +31,14 @@ type finding struct {
 	Help string `json:"help,omitempty"`
 }
 
-// diagnosis is everything that the doctor says.
+// diagnosis is the doctor's whole result.
 type diagnosis struct {
-	// OK: nothing that is needed is broken.
+	// OK: everything that is required works.
 	OK       bool              `json:"ok"`
 	Version  build             `json:"version"`
 	Findings []finding         `json:"findings"`
 	Sandbox  []sandbox.Finding `json:"sandbox"`
-	// Permissions are what agent files may ask for here.
+	// Permissions lists what agent files may demand here.
 	Permissions []permission `json:"permissions"`
 }
 
@@ -77,7 +77,7 @@ func (a *app) diagnose(ctx context.Context) (diagnosis, error) {
 	if err != nil {
 		return d, err
 	}
-	if err := a.place(machine); err != nil {
+	if err := a.placeJournal(machine); err != nil {
 		return d, err
 	}
 	d.Permissions = permissions(machine.Tier())
@@ -126,7 +126,7 @@ func tierLine(f sandbox.Finding) string {
 	return line
 }
 
-// sandboxHealth says what runs will get.
+// sandboxHealth reports which sandbox runs get.
 func sandboxHealth(m *sandbox.Machine) finding {
 	f := finding{Name: "sandbox", Health: healthOK, Detail: "commands run in " + string(m.Tier())}
 	if m.Tier().AtLeast(sandbox.Namespaces) {

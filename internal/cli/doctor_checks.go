@@ -18,8 +18,7 @@ import (
 	"github.com/pawlrun/pawl/models"
 )
 
-// journalHealth opens the journal if there is one, and measures the disk that
-// it is on or will be on.
+// journalHealth opens the journal, if there is one, and measures its disk.
 func (a *app) journalHealth(ctx context.Context) finding {
 	f := finding{Name: "journal", Health: healthBroken, Help: "name another place with --journal or $PAWL_JOURNAL"}
 	if err := sqlite.CheckPath(a.journalPath); err != nil {
@@ -65,7 +64,7 @@ func (a *app) journalHealth(ctx context.Context) finding {
 	return f
 }
 
-// nearestDirectory is the directory itself, or the first one above it that
+// nearestDirectory returns the directory itself, or the first one above it that
 // exists.
 func nearestDirectory(dir string) string {
 	for {
@@ -78,13 +77,13 @@ func nearestDirectory(dir string) string {
 
 const (
 	syncs = 5
-	// slowSync is beyond what disks take, and within what a network's or a
-	// laptop's emulated one does.
+	// slowSync is slower than disks, but not than a network file system or an
+	// emulated disk.
 	slowSync = 50 * time.Millisecond
 )
 
-// syncTime measures how long a page of a file takes to be on the disk: the
-// middle one of a few.
+// syncTime measures the time to write a page of a file to the disk: the median of a
+// few.
 func syncTime(dir string) (time.Duration, error) {
 	f, err := os.CreateTemp(dir, ".pawl-doctor-*")
 	if err != nil {
@@ -129,7 +128,7 @@ func (a *app) configHealth() finding {
 	return finding{Name: "config", Health: healthOK, Detail: path}
 }
 
-// modelHealth says which providers can be called. None is needed: scripted
+// modelHealth reports which providers can be called. None is required: scripted
 // models need no key.
 func (a *app) modelHealth() finding {
 	f := finding{Name: "models", Health: healthOK}
@@ -180,8 +179,8 @@ func gitHealth(ctx context.Context) finding {
 	return finding{Name: "git", Health: healthOK, Detail: strings.TrimPrefix(strings.TrimSpace(string(out)), "git version ")}
 }
 
-// clockHealth holds the clock against the one date that is known to have
-// passed: that of the table of prices. Journals keep times.
+// clockHealth compares the clock with the one date that is known to have passed,
+// that of the price table, because journals record times.
 func (a *app) clockHealth() finding {
 	now := time.Now()
 	f := finding{Name: "time", Health: healthOK, Detail: now.Format("2006-01-02 15:04:05 -0700")}

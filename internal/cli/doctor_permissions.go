@@ -8,15 +8,15 @@ import (
 	"github.com/pawlrun/pawl/internal/host/sandbox"
 )
 
-// permission says of one setting of tools.permissions whether a machine holds it for
-// commands. A run of a file that has one which is not held is refused.
+// permission reports whether a machine enforces one setting of tools.permissions
+// for commands. A run whose file has an unenforced setting is refused.
 type permission struct {
 	Setting string `json:"setting"`
 	Held    bool   `json:"held"`
 	Detail  string `json:"detail,omitempty"`
 }
 
-// permissions are those of a tier.
+// permissions returns the permissions of a tier.
 func permissions(tier sandbox.Tier) []permission {
 	var all []permission
 	add := func(setting string, p sandbox.Policy, detail string) {
@@ -48,7 +48,7 @@ func permissions(tier sandbox.Tier) []permission {
 	return all
 }
 
-// notHeld are the settings of some kinds that a tier does not hold.
+// notHeld returns the settings of some kinds that a tier does not enforce.
 func notHeld(tier sandbox.Tier, kinds ...string) []string {
 	var settings []string
 	for _, p := range permissions(tier) {
@@ -61,7 +61,7 @@ func notHeld(tier sandbox.Tier, kinds ...string) []string {
 	return settings
 }
 
-// permissionLines are for people.
+// permissionLines returns the permissions as text for people.
 func permissionLines(all []permission) string {
 	var b strings.Builder
 	b.WriteString("\ntools.permissions of agent files with shell.exec, on this machine:\n")

@@ -20,8 +20,8 @@ import (
 	"github.com/pawlrun/pawl/internal/engine/control"
 )
 
-// edit asks for other arguments, until the tool takes them: a slip must not use
-// the question up. Empty ones, and those of the call, go back to the question.
+// edit reads other arguments until the tool accepts them, because a slip must not
+// use up the question. Empty or unchanged arguments return to the question.
 func (q *asker) edit(ctx context.Context, pending event.Question) (json.RawMessage, error) {
 	call, _ := pending.Asked.(event.ToolPendingApproval)
 	run, _ := cutCall(call.CallID)
@@ -32,7 +32,7 @@ func (q *asker) edit(ctx context.Context, pending event.Question) (json.RawMessa
 			return nil, err
 		}
 		wrong, is := errors.AsType[*control.ArgsError](q.check(ctx, control.Pending{Run: run, Question: pending}, json.RawMessage(text)))
-		if !is { // also where it cannot be known here: the run checks again
+		if !is { // even if it is unknown here: the run checks again
 			q.p.ask(faint, "  changed to "+oneLine(text)+"\n")
 			return json.RawMessage(text), nil
 		}
@@ -46,8 +46,7 @@ func (q *asker) edit(ctx context.Context, pending event.Question) (json.RawMessa
 	}
 }
 
-// other is what somebody writes in the place of the arguments: in their editor, or
-// on a line where they have none.
+// other reads the person's arguments: from an editor, or from a line without one.
 func (q *asker) other(ctx context.Context, draft string) (string, error) {
 	if q.editor == "" {
 		q.p.ask(faint, "  (where $EDITOR is set, e opens the arguments in it)\n")
@@ -65,7 +64,7 @@ func (q *asker) other(ctx context.Context, draft string) (string, error) {
 	return strings.TrimSpace(text), nil
 }
 
-// inEditor opens a text in the person's editor, which has the terminal meanwhile.
+// inEditor opens a text in the person's editor, which uses the terminal meanwhile.
 func (q *asker) inEditor(ctx context.Context, text string) (string, error) {
 	dir, err := os.MkdirTemp("", "pawl-edit-")
 	if err != nil {
@@ -86,8 +85,8 @@ func (q *asker) inEditor(ctx context.Context, text string) (string, error) {
 	return string(b), textual("what the editor wrote", string(b))
 }
 
-// runEditor hands the terminal to the editor, the command line of $EDITOR, and takes
-// it back as it was.
+// runEditor gives the terminal to the editor, the command line of $EDITOR, and
+// restores its state afterwards.
 func (q *asker) runEditor(ctx context.Context, name string) error {
 	c := exec.CommandContext(ctx, "/bin/sh", "-c", q.editor+` "$1"`, "sh", name)
 	c.Cancel = func() error { return c.Process.Signal(syscall.SIGTERM) }
@@ -106,7 +105,7 @@ func (q *asker) runEditor(ctx context.Context, name string) error {
 	return c.Run()
 }
 
-// indented are arguments as somebody edits them.
+// indented formats arguments for editing.
 func indented(args json.RawMessage) string {
 	var b bytes.Buffer
 	if json.Indent(&b, args, "", "  ") != nil {

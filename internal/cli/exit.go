@@ -45,7 +45,7 @@ func usageError(err error) error { return &exitError{code: exitUsage, err: err} 
 
 func usagef(format string, args ...any) error { return usageError(fmt.Errorf(format, args...)) }
 
-// failure is an error of the work itself, not of how it was asked for.
+// failure marks an error of the work itself, not of the command line.
 func failure(err error) error {
 	if err == nil {
 		return nil
@@ -56,8 +56,8 @@ func failure(err error) error {
 	return &exitError{code: exitFailed, err: err}
 }
 
-// halfway is an error that came after something had been done: it is no slip on
-// the command line any more, and whoever reads it must know what is there.
+// halfway marks an error after a part of the work was done: it is no longer a usage
+// error, and the message must list what exists.
 func halfway(done string, err error) error {
 	exit, ok := errors.AsType[*exitError](err)
 	if !ok || exit.code != exitUsage {
@@ -66,7 +66,7 @@ func halfway(done string, err error) error {
 	return &exitError{code: exitFailed, err: fmt.Errorf("%s, but the run does not continue: %s", done, control.Plain(exit.err))}
 }
 
-// exitOf is the exit code of an outcome.
+// exitOf returns the exit code of an outcome.
 func exitOf(o *event.Outcome) int {
 	switch {
 	case o.Status == event.StatusCancelled:
@@ -79,7 +79,7 @@ func exitOf(o *event.Outcome) int {
 	return exitFailed
 }
 
-// exitOfState is the exit code of a run that is not driven any more.
+// exitOfState returns the exit code of a run without a driver.
 func exitOfState(s machine.State) int {
 	switch {
 	case s.Outcome != nil:
@@ -90,7 +90,8 @@ func exitOfState(s machine.State) int {
 	return exitParked
 }
 
-// withCode is nil for success, and else an error that only carries the code.
+// withCode returns nil for success, and otherwise an error that only carries the
+// code.
 func withCode(code int) error {
 	if code == exitOK {
 		return nil
@@ -98,11 +99,11 @@ func withCode(code int) error {
 	return &exitError{code: code}
 }
 
-// brokenPipe reports whether whoever read the output has gone away.
+// brokenPipe reports whether the reader of the output is gone.
 func brokenPipe(err error) bool { return errors.Is(err, syscall.EPIPE) }
 
-// describe turns an error into what a person reads: the thing, the place and
-// the next step. A panic's stack is for the developers of Pawl, not for them.
+// describe returns an error's text for people: the thing, the place and the next
+// step. It leaves out the stack of a panic, which is for Pawl's developers.
 func (a *app) describe(err error) string {
 	if held, ok := errors.AsType[*journal.HeldError](err); ok {
 		return fmt.Sprintf("run %s is being driven by %s; watch it with '%s runs log %s --follow'",
@@ -143,7 +144,7 @@ func (a *app) describe(err error) string {
 	return text
 }
 
-// withoutStack cuts the stack off an error that came from a panic.
+// withoutStack cuts the stack off an error of a panic.
 func withoutStack(s string) string {
 	if os.Getenv("PAWL_DEBUG") != "" {
 		return s

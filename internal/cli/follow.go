@@ -9,12 +9,12 @@ import (
 	"github.com/pawlrun/pawl/internal/engine/drive"
 )
 
-// follow shows a run that this process drives until it has ended or parked,
-// and gives its exit code as an error.
+// follow shows a run that this process drives until it ends or parks, and returns
+// its exit code as an error.
 func (a *app) follow(r drive.Run, v display, o output) error {
 	shown := show(o.events(r), v)
 	if shown != nil {
-		// Nobody hears the run any more, so it must not go on spending.
+		// The output is gone, so the run must not continue to spend.
 		r.Interrupt()
 	}
 	state, err := r.Wait(context.Background())
@@ -30,8 +30,8 @@ func (a *app) follow(r drive.Run, v display, o output) error {
 	return withCode(exitOfState(state))
 }
 
-// show gives every event to the view until there are no more. An engine's
-// failure ends the view too, and is what Wait returns.
+// show passes every event to the view. An engine's failure ends the view too, and
+// Wait returns it.
 func show(events iter.Seq2[event.Event, error], v display) error {
 	for e, err := range events {
 		if err != nil {

@@ -10,8 +10,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// helpCommand is cobra's own, but that it knows a command that is not there for
-// a mistake.
+// helpCommand is cobra's own, except that an unknown command is an error.
 func helpCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND]",
@@ -45,9 +44,8 @@ func helpCommand() *cobra.Command {
 	}
 }
 
-// flagError says of a flag that there is not what it was meant for, and of a
-// flag's value what was expected, in the place of the words of the function that
-// could not read it.
+// flagError suggests the intended flag for an unknown one, and describes the
+// expected value for an invalid one instead of the parser's error.
 func flagError(c *cobra.Command, err error) error {
 	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
 		word := cmp.Or(unknown.GetSpecifiedShortnames(), unknown.GetSpecifiedName())
@@ -81,9 +79,8 @@ func flagError(c *cobra.Command, err error) error {
 	return fmt.Errorf("--%s is %q; it must be %s: %s", f.Name, wrong.GetValue(), expected, f.Usage)
 }
 
-// flagsLike names the flags of a command that look like the one that there is
-// not, by the rule by which cobra tells this of commands: a flag is known to it
-// as one for that. A word behind a single dash is one, too.
+// flagsLike returns the flags of a command that are similar to an unknown one, by
+// the rule that cobra uses for commands. It accepts a word after a single dash too.
 func flagsLike(c *cobra.Command, word string) []string {
 	word, _, _ = strings.Cut(word, "=")
 	flags := &cobra.Command{SuggestionsMinimumDistance: c.Root().SuggestionsMinimumDistance}

@@ -19,14 +19,14 @@ import (
 	"github.com/pawlrun/pawl/models"
 )
 
-// scaffold is what a first agent is made of.
+// scaffold describes a first agent.
 type scaffold struct {
 	dir, name, model string
 	template         kinds.Template
 }
 
-// withoutKey is the model that a first agent has when nobody names one: it
-// answers from a file and needs no key.
+// withoutKey is the default model of a first agent: it answers from a file and
+// needs no key.
 const withoutKey = "scripted/answers.yaml"
 
 func (a *app) initCommand() *cobra.Command {
@@ -40,7 +40,7 @@ at once and without an API key; a workflow with the agents of its steps; or a go
 name and the model, unless flags give them.
 
 Templates:
-` + listed(),
+` + templateLines(),
 		Example: `  pawl init
   pawl init fixer --template fix-tests
   pawl init helper --name helper --model anthropic/claude-sonnet-4-5`,
@@ -91,7 +91,7 @@ func (a *app) init(c *cobra.Command, s scaffold) error {
 	return a.introduce(s, files)
 }
 
-// ask asks for what no flag says, where somebody can answer.
+// ask reads what no flag sets, if a person is at the terminal.
 func (a *app) ask(c *cobra.Command, s *scaffold) {
 	here := screenOf(a.in, os.Getenv).terminal && screenOf(a.err, os.Getenv).terminal
 	answers := bufio.NewReader(a.in)
@@ -119,7 +119,7 @@ func (a *app) ask(c *cobra.Command, s *scaffold) {
 
 var agentName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
-// defaultName is the directory's name where that can be one.
+// defaultName returns the directory's name if it is valid.
 func (s scaffold) defaultName() string {
 	if abs, err := filepath.Abs(s.dir); err == nil && agentName.MatchString(filepath.Base(abs)) {
 		return filepath.Base(abs)
@@ -129,7 +129,7 @@ func (s scaffold) defaultName() string {
 
 func (s scaffold) path(name string) string { return filepath.Join(s.dir, name) }
 
-// free refuses a directory in which something would be overwritten.
+// free rejects a directory in which a file would be overwritten.
 func (s scaffold) free() error {
 	files, err := filesOf(s.template, s.name, s.model)
 	if err != nil {
@@ -162,8 +162,7 @@ func (s scaffold) check(config models.Config) error {
 	return nil
 }
 
-// write writes the files, and takes back those that it made when one of them
-// cannot be written.
+// write writes the files. If one fails, it removes those that it created.
 func (s scaffold) write(files []newFile) (err error) {
 	if err := os.MkdirAll(s.dir, 0o755); err != nil {
 		return usagef("%w", err)
@@ -194,7 +193,7 @@ func (s scaffold) write(files []newFile) (err error) {
 	return nil
 }
 
-// introduce says what was made and what to do next.
+// introduce prints the created files and what to do next.
 func (a *app) introduce(s scaffold, files []newFile) error {
 	file := s.path(s.template.File)
 	run := fmt.Sprintf("%s run %s", a.invocation(), shellWord(file))

@@ -16,7 +16,7 @@ import (
 //go:embed templates
 var templateFiles embed.FS
 
-// what is the kind of file that a template is, in words.
+// what returns the kind of file of a template in words.
 func what(t kinds.Template) string { return strings.ToLower(t.Kind.Name) }
 
 func templateNames() []string {
@@ -36,8 +36,8 @@ func templateNamed(name string) (kinds.Template, error) {
 	return kinds.Template{}, usagef("--template is %q; it must be one of %s", name, strings.Join(templateNames(), ", "))
 }
 
-// listed is a line for each template.
-func listed() string {
+// templateLines returns a line for each template.
+func templateLines() string {
 	var b strings.Builder
 	for _, t := range kinds.Templates() {
 		fmt.Fprintf(&b, "  %-10s %s\n", t.Name, t.About)
@@ -45,12 +45,12 @@ func listed() string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// newFile is a file to be written; its name is relative to the agent's directory.
+// newFile is a file to write; its name is relative to the agent's directory.
 type newFile struct{ name, text string }
 
-// filesOf are a template's files with a name and a model, the file to run last. The first
-// is the schema that the first line of that one names, for editors: it stays with the
-// file, also where nobody has a network.
+// filesOf returns a template's files with a name and a model; the file to run is
+// the last. The first is the schema that the file's first line names for editors;
+// it is copied so that it is available without a network.
 func filesOf(t kinds.Template, name, model string) ([]newFile, error) {
 	schema, err := spec.Schema(what(t))
 	if err != nil {

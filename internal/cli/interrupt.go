@@ -11,14 +11,14 @@ import (
 	"github.com/pawlrun/pawl/internal/engine"
 )
 
-// sameSignal is how long after the first signal another one is taken for the
-// same: timeout(1) and other wrappers send theirs to the process and to its
-// group, and nobody presses a key twice that fast.
+// sameSignal is how long after the first signal another one counts as the same:
+// timeout(1) and other wrappers signal both the process and its group, and a person
+// does not press a key twice that fast.
 const sameSignal = 150 * time.Millisecond
 
-// interruptible ends its context with [engine.ErrInterrupted] at the first
-// Ctrl-C, so that the run parks; the second one kills as usual. The loss of
-// the terminal parks too, unless the process was told to ignore it (nohup).
+// interruptible ends its context with [engine.ErrInterrupted] at the first Ctrl-C,
+// so that the run parks; the second one kills as usual. Losing the terminal parks
+// too, unless the process ignores that signal (nohup).
 func interruptible(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
@@ -37,7 +37,7 @@ func interruptible(ctx context.Context) (context.Context, func()) {
 		}
 	}()
 	return ctx, func() {
-		// A run parks faster than the same signal may arrive again.
+		// A run may park faster than the duplicate signal arrives.
 		if !errors.Is(context.Cause(ctx), engine.ErrInterrupted) {
 			signal.Stop(ch)
 		}
@@ -45,6 +45,6 @@ func interruptible(ctx context.Context) (context.Context, func()) {
 	}
 }
 
-// surviveBrokenPipe turns the signal of a closed stdout into a write error, so
-// that a run whose reader goes away is parked and not torn off.
+// surviveBrokenPipe turns the signal of a closed stdout into a write error, so that
+// a run whose reader is gone parks instead of dying.
 func surviveBrokenPipe() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }

@@ -8,9 +8,9 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// invocation is how every command begins that is printed as a next step: with
-// the flags that this one was given about its journal and its config file, so
-// that the step works as it is pasted.
+// invocation returns the beginning of every command that is printed as a next step,
+// with this command's flags for the journal and the config file, so that the step
+// works when it is pasted.
 func (a *app) invocation() string {
 	words := shellWord(program(a.arg0))
 	if usual, err := followed(defaultJournal()); err != nil || a.journalPath != usual {
@@ -22,8 +22,8 @@ func (a *app) invocation() string {
 	return words
 }
 
-// program is how a shell finds this program: as pawl where that is it, else as it
-// was called, else by its path.
+// program returns how a shell finds this program: as pawl if that is it, or else by
+// the name or path that it was called with.
 func program(called string) string {
 	self, err := os.Executable()
 	if err != nil || called == "" {
@@ -37,7 +37,7 @@ func program(called string) string {
 	return self
 }
 
-// shellWord is a path as a shell takes it, and as no command takes it for a flag.
+// shellWord quotes a path for a shell so that no command mistakes it for a flag.
 func shellWord(path string) string {
 	if strings.HasPrefix(path, "-") {
 		path = "./" + path

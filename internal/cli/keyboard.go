@@ -9,18 +9,18 @@ import (
 	"sync"
 )
 
-// keyboard gives what a person types to the question that is open. What was
-// typed before a question stood on the screen answers nothing.
+// keyboard reads the answers to the open question. Input from before the question
+// was shown is discarded.
 type keyboard struct {
-	// terminal is what is typed at, nil where that is no file.
+	// terminal is the terminal, nil if the input is not a file.
 	terminal *os.File
 
 	mu    sync.Mutex
 	open  bool
 	ended bool
 	lines []string
-	// came receives when a line or the end of the input has come, wanted when a
-	// line is to be read. reading says that one is.
+	// came receives when a line or the end of input has arrived; wanted receives
+	// when a line should be read. reading reports that a read is in progress.
 	came, wanted chan struct{}
 	reading      bool
 }
@@ -29,9 +29,9 @@ func newKeyboard() *keyboard {
 	return &keyboard{came: make(chan struct{}, 1), wanted: make(chan struct{}, 1)}
 }
 
-// listen reads in the background, because a read of a terminal cannot be taken
-// back when the question has become void. It reads only while a line is waited
-// for, so that an editor has the terminal to itself.
+// listen reads in the background, because a terminal read cannot be cancelled when
+// the question becomes void. It reads only while a line is awaited, so that an
+// editor has the terminal to itself.
 func listen(in io.Reader) *keyboard {
 	k := newKeyboard()
 	k.terminal, _ = in.(*os.File)
@@ -48,7 +48,7 @@ func listen(in io.Reader) *keyboard {
 	return k
 }
 
-// finish says that nothing more will be typed.
+// finish marks the end of the input.
 func (k *keyboard) finish() {
 	k.mu.Lock()
 	k.ended = true
@@ -73,7 +73,7 @@ func (k *keyboard) wake() {
 	}
 }
 
-// begin opens a question: what was typed before is forgotten.
+// begin opens a question and discards earlier input.
 func (k *keyboard) begin() {
 	if k.terminal != nil {
 		forgetTyped(k.terminal)
@@ -83,7 +83,7 @@ func (k *keyboard) begin() {
 	k.open, k.lines = true, nil
 }
 
-// end closes it.
+// end closes the question.
 func (k *keyboard) end() {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -6,8 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// forgetTyped drops what a terminal has taken in and nobody has read, an
-// unfinished line too.
+// forgetTyped drops the unread input of a terminal, including an unfinished line.
 func forgetTyped(terminal *os.File) {
 	_ = unix.IoctlSetInt(int(terminal.Fd()), unix.TCFLSH, unix.TCIFLUSH)
 }

@@ -7,22 +7,21 @@ import (
 	"github.com/pawlrun/pawl/internal/cli/markdown"
 )
 
-// proseWidth is how wide prose becomes at most: longer lines are hard to read.
+// proseWidth bounds the width of prose: longer lines are hard to read.
 const proseWidth = 100
 
-// wrapAt is how wide prose is on a screen.
+// wrapAt returns the width of prose on a screen.
 func (s screen) wrapAt() int { return min(s.width()-1, proseWidth) }
 
-// liveText writes what the model says while it says it: line by line as they become
-// settled, and below them the one that is still being written.
+// liveText writes the model's text while it streams: settled lines, and below them
+// the unfinished one.
 type liveText struct {
 	p       *printer
 	stream  markdown.Writer
 	written strings.Builder
-	// failed says that what was written belongs to an attempt that failed.
+	// failed reports that the written text belongs to a failed attempt.
 	failed bool
-	// next is when the text is laid out again: not before ten times as long as that
-	// took has passed.
+	// next is the earliest next layout: ten times as long as the last one took.
 	next time.Time
 	// last is the last whole answer.
 	last string
@@ -32,7 +31,7 @@ func newLiveText(p *printer) *liveText {
 	return &liveText{p: p, stream: markdown.Writer{Width: p.screen.wrapAt, Colour: p.screen.colour}}
 }
 
-// piece takes the next piece of an answer.
+// piece adds the next piece of an answer.
 func (s *liveText) piece(text string) {
 	if s.failed {
 		s.again()
@@ -47,14 +46,14 @@ func (s *liveText) piece(text string) {
 	s.next = s.p.now().Add(max(repaint, 10*s.p.now().Sub(began)))
 }
 
-// reset takes note that the rest of an answer will not come.
+// reset drops an answer whose rest will not come.
 func (s *liveText) reset() {
 	s.failed = s.written.Len() > 0
 	s.p.says(nil, "")
 }
 
-// whole takes an answer once all of it is there, and writes what was not written of
-// it: it may have come at once, or a piece of it may be lost.
+// whole writes what is missing of a complete answer: it may have arrived at once,
+// or a piece may be lost.
 func (s *liveText) whole(text string) {
 	rest, ok := strings.CutPrefix(text, s.written.String())
 	if !ok {
@@ -67,7 +66,7 @@ func (s *liveText) whole(text string) {
 	s.failed, s.last, s.next = false, text, time.Time{}
 }
 
-// again begins a text anew, and says so below what was written of it.
+// again restarts a text, with a note below what was written of it.
 func (s *liveText) again() {
 	if rest := s.stream.Close(); s.written.Len() > 0 {
 		s.p.says(rest, "")

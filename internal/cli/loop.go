@@ -75,7 +75,7 @@ func (a *app) loop(c *cobra.Command, f *runFlags, l launch.Line, message []strin
 				err = fileError([]string{l.Agent}, err)
 			} else if !f.json && f.words == "" && !f.detach {
 				files := worktree.Workspace{Dir: o.Workspace, Env: shell.Environment(os.Environ())}
-				before, _ = files.Take(c.Context()) // what is no repository has none
+				before, _ = files.Take(c.Context()) // a directory outside a repository has no snapshot
 			}
 			return started, env, err
 		}, nil
@@ -86,7 +86,7 @@ func (a *app) loop(c *cobra.Command, f *runFlags, l launch.Line, message []strin
 	return err
 }
 
-// changed says which files are others than before.
+// changed reports which files differ from before.
 func (a *app) changed(ctx context.Context, before *worktree.Snapshot) {
 	text, err := before.Changed(ctx)
 	switch {
@@ -98,5 +98,5 @@ func (a *app) changed(ctx context.Context, before *worktree.Snapshot) {
 		text = "changed:\n " + text
 	}
 	fmt.Fprintln(a.err, harmless(text))
-	_ = before.Close() // is in the directory for temporary files
+	_ = before.Close() // it is in the directory for temporary files
 }

@@ -58,7 +58,7 @@ With --http it is 'pawl serve --mcp': the same over HTTP at /mcp, with tokens an
 	return c
 }
 
-// onCancelFlag is what a cancelled call of MCP leaves.
+// onCancelFlag sets what happens to the run of a cancelled MCP call.
 func (f *serveFlags) onCancelFlag(c *cobra.Command) {
 	c.Flags().StringVar(&f.onCancel, "on-cancel", string(mcpserver.Park), "what a run does when its MCP client cancels the call: park, or cancel, which ends it")
 }
@@ -75,16 +75,16 @@ func (a *app) mcpServer(session *session, s *server.Server, o server.Options, on
 	return mcpserver.New(m)
 }
 
-// mcp speaks MCP on stdin and stdout.
+// mcp serves MCP on stdin and stdout.
 func (a *app) mcp(ctx context.Context, f serveFlags) error {
-	// Whatever else this process prints must not come between the frames.
+	// Other output of this process must not appear between the frames.
 	out := a.out
 	a.out, os.Stdout = a.err, os.Stderr
 	in, ok := a.in.(io.ReadCloser)
 	if !ok {
 		in = io.NopCloser(a.in)
 	}
-	f.noAuth = true // nothing listens
+	f.noAuth = true // the server listens on no address
 	o, err := a.serverOptions(ctx, f)
 	if err != nil {
 		return err
@@ -113,12 +113,12 @@ func (a *app) mcp(ctx context.Context, f serveFlags) error {
 	return nil
 }
 
-// mayDecide returns an error where a run has started this process.
+// mayDecide returns an error if a run has started this process.
 func (s *session) mayDecide(ctx context.Context) error {
 	return s.notOfRun(ctx, "a run cannot decide about calls; a person must")
 }
 
-// writeLog writes a run and the runs below it for people.
+// writeLog writes the log of a run and its descendants for people.
 func (s *session) writeLog(ctx context.Context, run string, w io.Writer) error {
 	talk := newConversation(w, screenOf(w, os.Getenv), s.app.invocation())
 	talk.next.pending = s.app.pending

@@ -88,7 +88,7 @@ func (a *app) listModels(filter string, onlyUsable bool) (modelList, error) {
 	return list, nil
 }
 
-// whyNot is the reason without the words that the list has already.
+// whyNot returns the reason without the words that the list already has.
 func whyNot(err error) string {
 	if err == nil {
 		return ""
@@ -99,7 +99,7 @@ func whyNot(err error) string {
 	return err.Error()
 }
 
-// noModels says why a list is empty.
+// noModels returns why a list is empty.
 func (a *app) noModels(list modelList, filter string, usable bool) error {
 	if usable {
 		all, err := a.listModels(filter, false)
@@ -115,8 +115,7 @@ func (a *app) noModels(list modelList, filter string, usable bool) error {
 	return nil
 }
 
-// longestName is how wide the column of names may get; longer ones move their
-// own line only.
+// longestName bounds the column of names; longer names move only their own line.
 const longestName = 44
 
 func (a *app) printModels(list modelList) error {
@@ -127,8 +126,8 @@ func (a *app) printModels(list modelList) error {
 	return a.printf("%s", modelTable(list, width))
 }
 
-// modelTable are models as a table. Where a terminal of that width has no room for
-// a name beside the rest, that stands beneath it.
+// modelTable returns models as a table. On a terminal that is too narrow, the rest
+// of the row is below the name.
 func modelTable(list modelList, terminal int) string {
 	const line = "%-*s  %6s  %6s  %6s  %6s  %-3s  %s\n"
 	rest := len(fmt.Sprintf(strings.TrimSuffix(line, "\n"), 0, "", "", "", "", "", "", abilityLetters(nil)))
@@ -168,8 +167,8 @@ func modelTable(list modelList, terminal int) string {
 	return b.String()
 }
 
-// abilityLetters shows each ability at a place of its own, so that a column of
-// them can be read downwards.
+// abilityLetters shows each ability at a fixed position, so that a column of them
+// lines up.
 func abilityLetters(can []string) string {
 	var b strings.Builder
 	for _, ability := range models.Abilities() {
@@ -182,7 +181,7 @@ func abilityLetters(can []string) string {
 	return b.String()
 }
 
-// thousands writes a number of tokens shortly: 128k, 1M, 1.05M.
+// thousands returns a number of tokens in short form: 128k, 1M, 1.05M.
 func thousands(n int) string {
 	switch {
 	case n == 0:

@@ -13,30 +13,30 @@ import (
 	"github.com/pawlrun/pawl/internal/files/launch"
 )
 
-// nextStep knows the one command that goes on with a run that stopped.
+// nextStep finds the command that continues a stopped run.
 type nextStep struct {
-	// pawl is how every command begins, see [app.invocation].
+	// pawl is the beginning of every command, see [app.invocation].
 	pawl string
 	account
 	origin
-	// pending are the calls of a run and of all below it that wait for a decision;
-	// nil where only events are known.
+	// pending returns the calls of a run and its descendants that wait for a
+	// decision; nil if only events are known.
 	pending func(run string) []string
-	// parkedChildren are the children that wait for somebody.
+	// parkedChildren holds the children that wait for a person.
 	parkedChildren []event.ChildParked
-	// steps are those of a workflow, nil where nobody follows them.
+	// steps holds the steps of a workflow, nil if they are not tracked.
 	steps *steps
 }
 
-// origin is where a run comes from, which decides how it goes on.
+// origin is how a run was created, which decides how it continues.
 type origin struct {
-	// ofProgram says that a program which embeds Pawl started the run.
+	// ofProgram reports that a program that embeds Pawl started the run.
 	ofProgram bool
-	// atEnd says that a run of its kind is not continued once it has ended.
+	// atEnd reports that runs of its kind cannot continue after their end.
 	atEnd bool
-	// noRetry says that a run of its kind is forked and not retried.
+	// noRetry reports that runs of its kind are forked, not retried.
 	noRetry bool
-	// replays is the run of which this one is a replay, if it is one.
+	// replays is the run that this run replays, if any.
 	replays string
 }
 
@@ -51,7 +51,7 @@ func (o *origin) add(data event.Data) {
 	}
 }
 
-// add takes in what decides which command that is.
+// add applies an event that affects the next step.
 func (n *nextStep) add(data event.Data) {
 	n.account.add(data)
 	n.origin.add(data)
@@ -71,9 +71,9 @@ func (n *nextStep) add(data event.Data) {
 	}
 }
 
-// asks is the run that waits for what a parked run waits for, and what that is:
-// the run itself, or a run below it. A decision about a call is sent to the run
-// itself, which reaches all below it.
+// asks returns the run that waits, and what it waits for: the run itself, or a
+// descendant. A decision about a call is sent to the run itself, which passes it
+// on.
 func (n *nextStep) asks(run string, d event.RunParked) (string, event.RunParked) {
 	if len(d.CallIDs) > 0 || d.Limit != "" {
 		return run, d
@@ -95,7 +95,7 @@ func (n *nextStep) asks(run string, d event.RunParked) (string, event.RunParked)
 	return run, d
 }
 
-// parked says how a parked run goes on.
+// parked returns how a parked run continues.
 func (n *nextStep) parked(run string, d event.RunParked) string {
 	switch step := n.takeUp(run, d); {
 	case n.replays != "":
@@ -107,8 +107,7 @@ func (n *nextStep) parked(run string, d event.RunParked) string {
 	}
 }
 
-// takeUp is the command that takes a parked run up again, or what there is in
-// its place.
+// takeUp returns the command that resumes a parked run, or the alternative.
 func (n *nextStep) takeUp(run string, d event.RunParked) string {
 	command := "runs resume " + run
 	if asking, what := n.asks(run, d); what.Reason == event.ParkApproval || what.Reason == event.ParkInput {
@@ -125,11 +124,11 @@ func (n *nextStep) takeUp(run string, d event.RunParked) string {
 	return n.pawl + " " + command
 }
 
-// inProgram is where a run goes on that no agent file describes.
+// inProgram is where a run without an agent file continues.
 const inProgram = "in the program that started it, which embeds Pawl"
 
-// ended says how a run is continued that ended before its task was done; ""
-// where it has nothing left to do.
+// ended returns how to continue a run that ended before its task was done; "" if
+// nothing is left to do.
 func (n *nextStep) ended(run string, o event.Outcome) string {
 	if n.steps != nil && (o.Status == event.StatusFailed || o.Status == event.StatusStopped) && n.replays == "" && !n.ofProgram {
 		switch seq := n.steps.Redo(o.Step); {
@@ -149,8 +148,8 @@ func (n *nextStep) ended(run string, o event.Outcome) string {
 	return "continue with: " + n.pawl + " " + command + ` "Go on."`
 }
 
-// takeUpCommand is the command that takes a parked run up again. Of several
-// calls that wait it decides about the first: the run then parks for the next.
+// takeUpCommand returns the command that resumes a parked run. If several calls
+// wait, it decides the first; the run then parks for the next.
 func takeUpCommand(run string, d event.RunParked, l budget.Limits) string {
 	switch {
 	case len(d.CallIDs) > 0:
@@ -163,8 +162,8 @@ func takeUpCommand(run string, d event.RunParked, l budget.Limits) string {
 	return "runs resume " + run
 }
 
-// higher is a value for a limit that lets a run go on: twice what it is, and at
-// least what the run asks for.
+// higher returns a value for a limit that lets a run continue: twice the limit, and
+// at least what the run needs.
 func higher(l budget.Limits, setting string, atLeast float64) string {
 	s, _ := budget.Find(setting)
 	is, _ := s.Value(l)
@@ -175,7 +174,7 @@ func higher(l budget.Limits, setting string, atLeast float64) string {
 	return strconv.FormatFloat(value, 'f', -1, 64)
 }
 
-// notGoingOn is said of a replay that ended early: its record was with its process.
+// notGoingOn describes a replay that ended early: its record was in its process.
 func notGoingOn(replays, pawl string) string {
 	return "a replay is not resumed; start it again with: " + pawl + " runs replay " + replays + " --live-model"
 }

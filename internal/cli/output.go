@@ -16,7 +16,7 @@ func (a *app) printJSON(v any) error {
 	return enc.Encode(v)
 }
 
-// show prints a value as one JSON object, or as people read it.
+// show prints a value as one JSON object, or as text for people.
 func (a *app) show(asJSON bool, v any, people func() error) error {
 	if asJSON {
 		return a.printJSON(v)
@@ -41,7 +41,7 @@ func firstLine(s string, width int) string { return terminal.FirstLine(s, width)
 // clip is [terminal.Clip].
 func clip(s string, width int) string { return terminal.Clip(s, width) }
 
-// onOneLine is a path as it is, or quoted where its name would break the line.
+// onOneLine returns a path as it is, or quoted if its name would break the line.
 func onOneLine(path string) string {
 	if path == harmless(path) && !strings.ContainsAny(path, "\n\t") {
 		return path
@@ -49,7 +49,7 @@ func onOneLine(path string) string {
 	return strconv.Quote(path)
 }
 
-// tail is the end of a text on one line, for a live line.
+// tail returns the end of a text on one line, for a live line.
 func tail(s string, width int) string {
 	s = strings.Join(strings.Fields(harmless(s)), " ")
 	if columns(s) <= width {

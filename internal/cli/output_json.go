@@ -8,9 +8,9 @@ import (
 	"unicode/utf16"
 )
 
-// jsonOut is where JSON is printed. What could steer a terminal is escaped
-// where somebody looks: it stands in strings only, so the JSON says the same.
-// Whoever reads it elsewhere gets the bytes as they are.
+// jsonOut returns the writer for JSON. On a terminal it escapes control characters,
+// which occur only in strings, so the JSON keeps its meaning. Other readers receive
+// the bytes as they are.
 func (a *app) jsonOut() io.Writer {
 	if screenOf(a.out, os.Getenv).terminal {
 		return harmlessJSON{a.out}

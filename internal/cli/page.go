@@ -20,8 +20,7 @@ import (
 	"github.com/pawlrun/pawl/tool/shell"
 )
 
-// pageOf is the address of the page of a server that listens there, for a browser of
-// this machine.
+// pageOf returns the address of a server's page for a browser of this machine.
 func pageOf(scheme string, l net.Addr) string {
 	address := l.String()
 	if tcp, is := l.(*net.TCPAddr); is && tcp.IP.IsUnspecified() {
@@ -30,8 +29,8 @@ func pageOf(scheme string, l net.Addr) string {
 	return scheme + "://" + address + "/"
 }
 
-// openInBrowser has the system show an address. The shell between ends at once, so
-// that the browser is not waited for.
+// openInBrowser opens an address in the browser. The shell in between exits at
+// once, so that the command does not wait for the browser.
 func openInBrowser(ctx context.Context, address string) error {
 	name := "xdg-open"
 	if runtime.GOOS == "darwin" {
@@ -49,8 +48,8 @@ func openInBrowser(ctx context.Context, address string) error {
 	return nil
 }
 
-// browserEnvironment is what commands of runs have, which is no secret, and what a
-// browser needs to find its screen.
+// browserEnvironment keeps the variables that commands of runs have, which are not
+// secret, and those that a browser needs to find its screen.
 func browserEnvironment(env []string) []string {
 	screen := []string{"BROWSER", "DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR", "XDG_CURRENT_DESKTOP", "XDG_SESSION_TYPE", "XDG_DATA_DIRS", "XDG_CONFIG_DIRS"}
 	out := shell.Environment(env)
@@ -62,8 +61,8 @@ func browserEnvironment(env []string) []string {
 	return out
 }
 
-// showPage serves the page of one run of this process, on a free port, until hide is
-// called. It takes up no other run, as 'pawl serve' does.
+// showPage serves the page of one run of this process, on a free port, until hide
+// is called. Unlike 'pawl serve', it resumes no other run.
 func (a *app) showPage(ctx context.Context, s *session, run string, o launch.Options) (hide func(), err error) {
 	token := tokens.New()
 	web, err := server.New(server.Options{Store: s.store, Engine: s.engine, Controller: s.controller, Agents: ".", Launch: o, User: whoAmI(), Token: token})
@@ -78,11 +77,11 @@ func (a *app) showPage(ctx context.Context, s *session, run string, o launch.Opt
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = h.Serve(l) // it ends when it is closed
+		_ = h.Serve(l) // it returns when the server is closed
 	}()
 	fmt.Fprintf(a.err, "page: %s#%s/runs/%s\n", pageOf("http", l.Addr()), token, run)
 	return func() {
-		// The page is told of the end of the run before the server stops.
+		// The page receives the end of the run before the server stops.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()
 		_ = h.Shutdown(ctx)

@@ -17,9 +17,9 @@ import (
 
 const journalName = "journal.db"
 
-// pointerTo is the file that names the folder of a journal which lies elsewhere
-// than where it is looked for: .pawl/journal beside .pawl/journal.db. It is empty
-// for a journal with another path.
+// pointerTo returns the file that names the folder of a journal in another place:
+// .pawl/journal beside .pawl/journal.db. It is empty for a journal with another
+// path.
 func pointerTo(journal string) string {
 	if filepath.Base(journal) != journalName || filepath.Base(filepath.Dir(journal)) != ".pawl" {
 		return ""
@@ -27,9 +27,9 @@ func pointerTo(journal string) string {
 	return filepath.Join(filepath.Dir(journal), "journal")
 }
 
-// followed is where a journal lies: where its pointer says, if it has one. A folder
-// elsewhere than where Pawl keeps such is refused, because the pointer may have come
-// with somebody else's files.
+// followed returns the place of a journal: where its pointer leads, if it has one.
+// It rejects a folder outside Pawl's own place for journals, because the pointer
+// may come from untrusted files.
 func followed(journal string) (string, error) {
 	pointer := pointerTo(journal)
 	if pointer == "" {
@@ -53,7 +53,8 @@ func followed(journal string) (string, error) {
 	return filepath.Join(folder, journalName), nil
 }
 
-// folderFor is where the journal of a directory goes that lies outside of it.
+// folderFor returns the folder for a directory's journal that is outside the
+// directory.
 func folderFor(dir string) (string, error) {
 	state, err := launch.StateDir()
 	if err != nil {
@@ -69,10 +70,10 @@ func folderFor(dir string) (string, error) {
 	return filepath.Join(state, strings.ReplaceAll(filepath.Base(dir), "/", "root")+"-"+hex.EncodeToString(sum[:6])), nil
 }
 
-// place decides where a journal will be that is not there yet. In the landlock tier
-// commands may write all of the workspace, so there it is in a folder of its own,
-// which [app.point] writes into the pointer.
-func (a *app) place(m *sandbox.Machine) error {
+// placeJournal decides the place of a new journal. In the landlock tier commands
+// may write the whole workspace, so the journal gets its own folder, which
+// [app.point] writes to the pointer.
+func (a *app) placeJournal(m *sandbox.Machine) error {
 	pointer := pointerTo(a.journalPath)
 	if m.Tier() != sandbox.Landlock || pointer == "" || a.journalPath != defaultJournal() || os.Getenv("PAWL_JOURNAL") != "" { // somebody named the journal
 		return nil
@@ -88,8 +89,8 @@ func (a *app) place(m *sandbox.Machine) error {
 	return nil
 }
 
-// point writes the pointer of a journal that [app.place] has put elsewhere, before
-// there is a journal, so that it is always found again.
+// point writes the pointer of a journal that [app.placeJournal] moved, before the
+// journal exists, so that it can always be found again.
 func (a *app) point() error {
 	if a.pointFrom == "" {
 		return nil
@@ -100,7 +101,7 @@ func (a *app) point() error {
 		return usagef("the folder of the journal cannot be made: %w; name another place with --journal", err)
 	}
 	pointer := pointerTo(a.pointFrom)
-	// Two that begin at once write the same.
+	// Two processes that start at once write the same content.
 	made, err := os.CreateTemp(filepath.Dir(pointer), "journal-*")
 	if err == nil {
 		_, err = made.WriteString(folder + "\n")
@@ -118,7 +119,7 @@ func (a *app) point() error {
 	return nil
 }
 
-// moveJournal is what to do about a journal that lies in the workspace.
+// moveJournal returns what to do about a journal in the workspace.
 func moveJournal(e *launch.JournalError) string {
 	dir := filepath.Dir(e.Journal)
 	pointer := pointerTo(e.Journal)
@@ -129,7 +130,7 @@ func moveJournal(e *launch.JournalError) string {
 	if err != nil {
 		return e.Error()
 	}
-	// What lies there already is another journal.
+	// An existing file there is another journal.
 	for at, n := folder, 2; exists(filepath.Join(folder, filepath.Base(e.Journal))); n++ {
 		folder = fmt.Sprintf("%s-%d", at, n)
 	}

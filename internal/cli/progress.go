@@ -17,7 +17,7 @@ type note struct {
 	text  string
 }
 
-// The words of the view.
+// The view's texts.
 var (
 	plural     = view.Plural
 	money      = view.Money
@@ -35,7 +35,7 @@ func toneStyle(t view.Tone) style {
 	return map[view.Tone]style{view.Strong: bold, view.Quiet: faint, view.Good: green, view.Wait: yellow, view.Bad: red}[t]
 }
 
-// notesOf are the lines of what an event tells.
+// notesOf returns the lines of parts.
 func notesOf(parts []view.Part) []note {
 	var notes []note
 	for _, p := range parts {
@@ -44,8 +44,8 @@ func notesOf(parts []view.Part) []note {
 	return notes
 }
 
-// progress is what an event means to a person who watches the run. What has stopped
-// names the next step.
+// progress returns the lines that an event shows to a person who watches the run.
+// If the run has stopped, they contain the next step.
 func progress(e event.Event, next *nextStep) []note {
 	parts := view.Brief(&e)
 	switch d := e.Data.(type) {
@@ -59,15 +59,16 @@ func progress(e event.Event, next *nextStep) []note {
 	return notesOf(parts)
 }
 
-// refusedHere are the settings that this machine cannot hold in a sandbox of a tier.
+// refusedHere returns the settings that this machine cannot enforce in a sandbox of
+// a tier.
 func refusedHere(tier string) []string { return notHeld(sandbox.Tier(tier), "network", "filesystem") }
 
-// skipped says what does not count of the time that the clock shows.
+// skipped reports the part of the elapsed time that does not count.
 func skipped(e event.Event) []note { return notesOf(view.Skipped(&e)) }
 
 func hosted(parts llm.Parts) []note { return notesOf(view.Hosted(parts)) }
 
-// goingOn is how a run is continued that has ended, and its checksum.
+// goingOn returns how to continue an ended run, and its checksum.
 func goingOn(e *event.Event, o event.Outcome, next *nextStep) []view.Part {
 	var parts []view.Part
 	if step := next.ended(e.Run, o); step != "" {
@@ -76,7 +77,7 @@ func goingOn(e *event.Event, o event.Outcome, next *nextStep) []view.Part {
 	return append(parts, view.Part{Tone: view.Quiet, Line: "journal checksum: " + view.Checksum(e)})
 }
 
-// waits reports whether calls of a run wait in its process until somebody decides.
+// waits reports whether calls wait in the run's process until a decision.
 func waits(config json.RawMessage) bool {
 	var c struct {
 		Approve agent.ApproveMode `json:"approve"`
@@ -84,7 +85,7 @@ func waits(config json.RawMessage) bool {
 	return json.Unmarshal(config, &c) == nil && c.Approve == agent.ApproveWait
 }
 
-// waitingNote says until when a question waits, and how it is decided.
+// waitingNote returns until when a question waits, and how to decide it.
 func waitingNote(run string, q event.Question, pawl string) string {
 	text := "    it waits"
 	if q.ExpiresAt != nil {

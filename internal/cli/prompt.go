@@ -21,7 +21,7 @@ import (
 	"github.com/pawlrun/pawl/internal/view/terminal"
 )
 
-// asker puts questions to the person at the terminal, one after another
+// asker shows questions to the person at the terminal, one at a time
 // (engine.Env.AskInTurn).
 type asker struct {
 	keys *keyboard
@@ -29,27 +29,26 @@ type asker struct {
 	by   event.Principal
 	// check is [control.Controller.CheckArgs].
 	check func(context.Context, control.Pending, json.RawMessage) error
-	// workspace is where a run's files are, "" where that is not known; nil where
-	// nobody knows it.
+	// workspace returns the workspace of a run, "" if it is unknown; nil if no
+	// workspace is known.
 	workspace func(ctx context.Context, run string) string
 	// editor is the command that opens a text, "" for none.
 	editor string
-	// withdrawn is when the last question was taken back, zero when it was
-	// answered.
+	// withdrawn is when the last question was withdrawn, zero after an answer.
 	withdrawn time.Time
 }
 
-// misfire is how long after a question that was taken back no other one is put:
-// whoever was about to answer the old one must not answer the new one with it.
+// misfire is the pause after a withdrawn question, so that an answer to it does not
+// answer the next question.
 const misfire = time.Second
 
-// patient is how long a question waits for what led to it to be written: calls of
-// other runs of a tree are asked about here, too, and their lines are not.
+// patient bounds how long a question waits until the events before it are written.
+// Questions of other runs of a tree appear here too, but their events do not.
 const patient = time.Second
 
-// asking makes environments ask: there is somebody at the terminal, the owner
-// gave the answers beforehand (deny, all), or nobody can be asked. All runs of a
-// tree share the person who is asked, about one call after the other.
+// asking configures how environments get decisions: from the person at the
+// terminal, from the mode that the owner chose (deny, all), or not at all. All runs
+// of a tree share one person, who decides one call at a time.
 func (s *session) asking(mode agent.ApproveMode, p *printer) func(*engine.Env) {
 	var ask func(context.Context, event.Question) (event.Resolution, error)
 	switch {
@@ -69,7 +68,7 @@ func (s *session) asking(mode agent.ApproveMode, p *printer) func(*engine.Env) {
 	return func(env *engine.Env) { env.Ask, env.AskInTurn = ask, true }
 }
 
-// inTurn puts one question after the other.
+// inTurn shows one question at a time.
 func inTurn(
 	ask func(context.Context, event.Question) (event.Resolution, error),
 ) func(context.Context, event.Question) (event.Resolution, error) {
@@ -118,8 +117,8 @@ func (q *asker) ask(ctx context.Context, pending event.Question) (event.Resoluti
 	return d, err
 }
 
-// shows puts the question: what is asked about, or the difference that a call would
-// make to a file.
+// shows prints the question: the call, or the difference that it would make to a
+// file.
 func (q *asker) shows(ctx context.Context, pending event.Question) {
 	about, diff := askedAbout(pending), ""
 	if call, is := pending.Asked.(event.ToolPendingApproval); is {
@@ -137,7 +136,7 @@ func (q *asker) shows(ctx context.Context, pending event.Question) {
 	}
 }
 
-// runsFiles say which files a call runs: it is approved with their content.
+// runsFiles lists the files that a call runs: the approval covers their content.
 func runsFiles(q event.Question) []string {
 	asked, _ := q.What.(event.CallAsked)
 	var lines []string
@@ -151,7 +150,7 @@ func runsFiles(q event.Question) []string {
 	return lines
 }
 
-// askedAbout is what a question is about, as JSON.
+// askedAbout returns the subject of a question as JSON.
 func askedAbout(q event.Question) string {
 	b, err := json.Marshal(q.What)
 	if err != nil {
@@ -160,7 +159,7 @@ func askedAbout(q event.Question) string {
 	return terminal.Marked(string(b))
 }
 
-// workspaceOf is where a run's files are, "" where that is not known.
+// workspaceOf returns the workspace of a run, "" if it is unknown.
 func (s *session) workspaceOf(ctx context.Context, run string) string {
 	row, err := s.store.Run(ctx, run)
 	if err != nil {
@@ -173,7 +172,7 @@ func (s *session) workspaceOf(ctx context.Context, run string) string {
 	return started.Workspace
 }
 
-// pause waits after a question that was taken back.
+// pause waits after a withdrawn question.
 func (q *asker) pause(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
@@ -182,8 +181,8 @@ func (q *asker) pause(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// catchUp waits until the person has been shown what the model said before the
-// call and what came of earlier ones, which are reasons to decide by.
+// catchUp waits until the terminal shows the model's text before the call and the
+// results of earlier calls, which the person needs to decide.
 func (q *asker) catchUp(ctx context.Context, call string) {
 	told := q.p.toldOf(call)
 	if told == nil {
@@ -196,7 +195,7 @@ func (q *asker) catchUp(ctx context.Context, call string) {
 	}
 }
 
-// decide asks until there is an answer.
+// decide repeats the question until there is an answer.
 func (q *asker) decide(ctx context.Context, pending event.Question) (d event.Resolution, err error) {
 	answers, edits := "  [y]es, [n]o, n and a reason: ", slices.Contains(pending.Takes, event.ApprovalEdited)
 	if edits {
@@ -240,7 +239,7 @@ func howToAnswer(offered, edits bool) string {
 	return "  answer y to approve, n to reject, \"n REASON\" to tell the model why, or e to change the arguments\n"
 }
 
-// line asks for one line of text, until what is typed is some.
+// line reads one line of text, until it is not empty.
 func (q *asker) line(ctx context.Context, question string) (string, error) {
 	for {
 		q.p.ask(bold, question)
@@ -252,8 +251,8 @@ func (q *asker) line(ctx context.Context, question string) (string, error) {
 	}
 }
 
-// decision reads an answer. Only a clear word decides; anything else is no
-// answer, because a slip must neither let a call through nor turn it down.
+// decision parses an answer. Only a clear word decides, because a slip must neither
+// approve nor reject a call.
 func decision(line string) event.Resolution {
 	word, why, _ := strings.Cut(strings.TrimSpace(line), " ")
 	why = strings.TrimSpace(why)
@@ -275,13 +274,13 @@ func decision(line string) event.Resolution {
 	return event.Resolution{}
 }
 
-// itsUser is the principal of this command line: who can open the journal's file
-// may do all with it.
+// itsUser is the principal of this command line: a user that can open the journal's
+// file may do everything with it.
 func itsUser() event.Principal {
 	return event.Principal{Name: whoAmI(), Role: string(access.Admin), Proof: event.ProofUser}
 }
 
-// whoAmI names the person in what is recorded.
+// whoAmI returns the user's name for records.
 func whoAmI() string {
 	if u, err := user.Current(); err == nil && u.Username != "" {
 		return u.Username

@@ -18,9 +18,8 @@ func recordFlag(c *cobra.Command, path *string) {
 	c.Flags().StringVar(path, "record", "", "write the models' answers to this script, to play them again with --model scripted/FILE")
 }
 
-// recordAnew refuses to record over something: only a resumed run goes on with
-// a recording. It also refuses where no file can be made, before the answers
-// are paid for.
+// recordAnew refuses to overwrite a recording: only a resumed run extends one. It
+// also fails if the file cannot be created, before the answers cost money.
 func recordAnew(path string) error {
 	if path == "" {
 		return nil
@@ -35,8 +34,7 @@ func recordAnew(path string) error {
 	return nil
 }
 
-// recording has a run's models recorded. What a run could not record is told
-// when it is over.
+// recording records a run's models. It reports what it could not record at the end.
 func recording(env engine.Env, path string, config models.Config) engine.Env {
 	if path == "" || env.Model == nil {
 		return env

@@ -9,8 +9,8 @@ import (
 	"github.com/pawlrun/pawl/llm/replay"
 )
 
-// replays opens the models replay/RUN of a command and remembers which of
-// their requests were not the recorded ones.
+// replays opens the models replay/RUN of a command and remembers which requests
+// differed from the recorded ones.
 type replays struct {
 	app *app
 
@@ -46,8 +46,8 @@ func (p *replays) differ(d replay.Difference) {
 	}
 }
 
-// verdict is how a command ends that may have replayed a run: what differed is
-// said, and is a failure.
+// verdict returns the result of a command that may have replayed a run: a
+// difference is reported as a failure.
 func (p *replays) verdict(err error) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

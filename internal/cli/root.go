@@ -27,36 +27,36 @@ type streams struct {
 	out, err io.Writer
 }
 
-// app is what the commands share.
+// app is the state that commands share.
 type app struct {
 	streams
-	// arg0 is how this program was called.
+	// arg0 is the name that this program was called by.
 	arg0        string
 	journalPath string
 	configPath  string
-	// metrics count what runs do; nil where nobody asks for them.
+	// metrics counts what runs do; nil if metrics are off.
 	metrics *signals.Metrics
-	// pending are the calls of a run and of all below it that wait for a decision;
-	// nil until the journal is open.
+	// pending returns the calls of a run and its descendants that wait for a
+	// decision; nil until the journal is open.
 	pending func(run string) []string
-	// pointFrom is where the journal would be that goes elsewhere when it is made.
+	// pointFrom is the default place of a new journal that is created elsewhere.
 	pointFrom string
 	// recordPath is the script that a resumed run's answers are added to.
 	recordPath string
-	// typed is what is typed at the terminal, from the first question on.
+	// typed returns the keyboard, which is opened by the first question.
 	typed func() *keyboard
 	// limiter is shared by all runs of this process.
 	limiter transport.Limiter
-	// pages are, too.
+	// pages is shared by them too.
 	pages web.PageLimit
 	// shim starts this program again, beside the commands of a sandbox.
 	shim sandbox.Shim
-	// version is that of a release build.
+	// version is the version of a release build.
 	version string
 }
 
-// execute runs one command line, which begins with the name that this program
-// was called by, and gives its exit code.
+// execute runs one command line, whose first element is the program's name, and
+// returns its exit code.
 func execute(args []string, s streams, shim sandbox.Shim, version string) (code int) {
 	a := &app{streams: s, arg0: args[0], shim: shim, version: version, typed: sync.OnceValue(func() *keyboard { return listen(s.in) })}
 	defer func() {
@@ -67,12 +67,12 @@ func execute(args []string, s streams, shim sandbox.Shim, version string) (code 
 	}()
 	root := a.rootCommand()
 	root.SetArgs(args[1:])
-	return a.report(meant(root, root.Execute()))
+	return a.report(suggest(root, root.Execute()))
 }
 
-// meant says of a word that is no command what it was meant for: an agent file
-// or a verb about runs is easily put in a command's place.
-func meant(root *cobra.Command, err error) error {
+// suggest returns advice for an unknown command: users often write an agent file or
+// a verb of runs in a command's place.
+func suggest(root *cobra.Command, err error) error {
 	var word string
 	if err == nil {
 		return nil
@@ -101,8 +101,8 @@ func unbuilt(word string) bool {
 	return slices.Contains([]string{"code", "eval", "token", "worker"}, word)
 }
 
-// report prints an error and gives its exit code. Whatever does not come out
-// of a command itself is a usage error that cobra found.
+// report prints an error and returns its exit code. An error that does not come
+// from a command is a usage error that cobra found.
 func (a *app) report(err error) int {
 	if err == nil {
 		return exitOK
@@ -117,7 +117,7 @@ func (a *app) report(err error) int {
 	case exit.err != nil:
 		text := a.describe(exit.err)
 		if _, ok := errors.AsType[spec.Errors](exit.err); !ok {
-			text = "pawl: " + text // the lines of a file's problems begin with their place, for editors
+			text = "pawl: " + text // the lines of a file's problems start with their place, for editors
 		}
 		fmt.Fprintln(a.err, harmless(text))
 	}
@@ -192,8 +192,8 @@ a decision or an input; 130 cancelled or interrupted.`,
 	return root
 }
 
-// classifyErrors makes every error that a command itself returns a failure,
-// unless it says otherwise; what is left is cobra's and means wrong usage.
+// classifyErrors makes every error of a command a failure, unless it has another
+// code; the remaining errors are cobra's and mean wrong usage.
 func classifyErrors(c *cobra.Command) {
 	if run := c.RunE; run != nil {
 		c.RunE = func(c *cobra.Command, args []string) error {
@@ -207,7 +207,7 @@ func classifyErrors(c *cobra.Command) {
 		c.Args = func(c *cobra.Command, args []string) error {
 			if err := check(c, args); err != nil {
 				if text := err.Error(); strings.HasPrefix(text, "accepts ") || strings.HasPrefix(text, "requires ") {
-					err = cmp.Or(counted(c, args), err) // cobra's own words tell only how many there are
+					err = cmp.Or(counted(c, args), err) // cobra reports only their number
 				}
 				return usagef("%w\nUsage: %s\nSee '%s --help'", err, c.UseLine(), c.CommandPath())
 			}
@@ -219,9 +219,9 @@ func classifyErrors(c *cobra.Command) {
 	}
 }
 
-// emptyFlag refuses a flag that is given without a value, such as a shell's
-// variable that is not set: what leaving it out means is not what was asked
-// for. A reason may be none, and of the journal's path more is said where it is opened.
+// emptyFlag rejects a flag with an empty value, such as an unset shell variable,
+// because the meaning of a missing flag is not what the user intended. A reason may
+// be empty, and opening the journal reports more about an empty path.
 func emptyFlag(c *cobra.Command) (err error) {
 	c.Flags().Visit(func(f *pflag.Flag) {
 		kind, text := f.Value.Type(), f.Value.String()
@@ -232,8 +232,8 @@ func emptyFlag(c *cobra.Command) (err error) {
 	return err
 }
 
-// counted says in the words of a command's usage which of its arguments are
-// missing or too many; nil where it is not about their number.
+// counted reports, in the words of a command's usage, which arguments are missing
+// or too many; nil for other errors.
 func counted(c *cobra.Command, args []string) error {
 	var names []string
 	required := 0

@@ -45,7 +45,7 @@ agent file, and 'pawl schema agent' prints the schema of one.`,
 	return c
 }
 
-// arguments checks the count: a run that continues another has its file.
+// arguments checks their number: a run that continues another already has a file.
 func (f *runFlags) arguments(args []string) error {
 	switch {
 	case f.from != "" && len(args) > 1:
@@ -60,7 +60,7 @@ func (f *runFlags) arguments(args []string) error {
 	return nil
 }
 
-// withInput puts the input of a flag in the place of INPUT.
+// withInput uses the input of a flag as INPUT.
 func (f *runFlags) withInput(args []string) []string {
 	if f.input == "" {
 		return args
@@ -68,22 +68,23 @@ func (f *runFlags) withInput(args []string) []string {
 	return append(args, f.input)
 }
 
-// job is what a command line asks for: what is to be run, and on what.
+// job is what a command line runs, and its input.
 type job struct {
-	// words are what is not a flag, and input those of them that are INPUT.
+	// words are the arguments, and input those of them that are INPUT.
 	words, input []string
-	// open gives what prepares the run; it is called once, when everything else is known.
+	// open returns what prepares the run. It is called once, after everything else
+	// is known.
 	open func() (launcher, error)
 }
 
 // launcher prepares a run, see [launch.Kind.Launch].
 type launcher func(input string, o launch.Options) (event.RunStarted, engine.Env, error)
 
-// ofFile is a run of the file that the words begin with.
+// ofFile returns the job of the file that is the first argument.
 func ofFile(words []string) job {
 	j := job{words: words}
 	if len(words) == 0 {
-		return j // a run is continued
+		return j // the command continues a run
 	}
 	j.input = words[1:]
 	j.open = func() (launcher, error) {
@@ -158,8 +159,8 @@ type launched struct {
 	env     engine.Env
 }
 
-// prepare opens the journal once everything else is known to be right, so that
-// a wrong command line leaves nothing behind.
+// prepare opens the journal after everything else was validated, so that a wrong
+// command line leaves nothing behind.
 func (a *app) prepare(ctx context.Context, flags *runFlags, j job, o launch.Options) (*launched, error) {
 	if flags.from != "" {
 		return a.prepareContinued(ctx, flags.from, j.words, o)
@@ -197,8 +198,8 @@ func closeEnv(env engine.Env) error {
 	return env.Close()
 }
 
-// fileError is a launch that failed: all that can be wrong there is the file
-// or what it names.
+// fileError returns the error of a failed launch, which is always caused by the
+// file or by what it names.
 func fileError(args []string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		switch _, missing := os.Stat(args[0]); {
@@ -212,9 +213,9 @@ func fileError(args []string, err error) error {
 	return usageError(err)
 }
 
-// task is the INPUT of a run, "" where the command line has none. One that is
-// given and says nothing is a slip, such as a variable that is not set or a
-// command that failed before the pipe, and would be paid for.
+// task returns the INPUT of a run, "" without one. An INPUT that is given but empty
+// is an error: it is a mistake, such as an unset variable or a failed command
+// before the pipe, and the run would cost money.
 func (a *app) task(args []string) (string, error) {
 	text, err := a.input("INPUT", args)
 	if err != nil || len(args) == 0 || strings.TrimSpace(text) != "" {
@@ -226,8 +227,8 @@ func (a *app) task(args []string) (string, error) {
 	return "", usagef("INPUT is empty; leave it out where the file has prompt.task")
 }
 
-// askForInput asks whoever is at the terminal for the INPUT that the command line
-// and the file lack. It is an error where nobody is.
+// askForInput reads the missing INPUT from the terminal. Without a person at the
+// terminal it returns an error.
 func (a *app) askForInput(ctx context.Context) (string, error) {
 	missing := usagef("INPUT is missing; say what to do, give - for stdin, or write prompt.task in the file")
 	if !screenOf(a.in, os.Getenv).terminal || !screenOf(a.err, os.Getenv).terminal {
@@ -249,8 +250,8 @@ func (a *app) askForInput(ctx context.Context) (string, error) {
 	}
 }
 
-// input is the message of the command line, which its usage calls name, or stdin
-// for "-".
+// input returns the message of the command line, which the usage calls name, or
+// stdin for "-".
 func (a *app) input(name string, args []string) (string, error) {
 	switch {
 	case len(args) == 0:
@@ -268,10 +269,10 @@ func (a *app) input(name string, args []string) (string, error) {
 	return string(b), textual("what came on stdin", string(b))
 }
 
-// errTooLong is what a text beyond the size of an attachment gives.
+// errTooLong is returned for a text larger than an attachment.
 var errTooLong = fmt.Errorf("it has more than %d MiB", attach.MaxFile>>20)
 
-// readBounded reads a text that may come from a pipe or a device without an end.
+// readBounded reads a text from a pipe or a device that may not end.
 func readBounded(r io.Reader) ([]byte, error) {
 	b, err := io.ReadAll(io.LimitReader(r, attach.MaxFile+1))
 	if len(b) > attach.MaxFile {

@@ -9,8 +9,8 @@ import (
 	"github.com/pawlrun/pawl/journal"
 )
 
-// prepareContinued makes a new run from an ended one: its file, tools, models
-// and conversation are there already.
+// prepareContinued creates a new run from an ended one, with the same file, tools,
+// models and conversation.
 func (a *app) prepareContinued(ctx context.Context, from string, args []string, o launch.Options) (*launched, error) {
 	input, err := a.task(args)
 	if err != nil {
@@ -37,7 +37,7 @@ func (s *session) continued(ctx context.Context, from, input string, o launch.Op
 		return nil, err
 	}
 	if r.State != journal.Ended {
-		return nil, usagef("run %s has not ended (%s); %s", r.ID, standing(r), s.goOn(ctx, r))
+		return nil, usagef("run %s has not ended (%s); %s", r.ID, stateText(r), s.goOn(ctx, r))
 	}
 	started, env, err := kinds.Continue(ctx, s.store, r.ID, input, o)
 	switch {

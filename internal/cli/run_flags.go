@@ -62,10 +62,10 @@ func (f *runFlags) flags(c *cobra.Command) {
 	f.output.flagsUnless(c, "with --detach")
 }
 
-// none is the word that takes a limit away.
+// none is the word that removes a limit.
 const none = "none"
 
-// approveFlag names its default in its own words: without the flag the file
+// approveFlag describes its default in its own words: without the flag the file
 // decides.
 func approveFlag(c *cobra.Command, mode *string) {
 	c.Flags().StringVar(mode, "approve", string(agent.ApproveAsk), "who decides gated calls: ask, deny or all (default: approvals.mode of the file, or ask)")
@@ -80,7 +80,7 @@ func approveMode(mode string) (agent.ApproveMode, error) {
 	return "", usagef("--approve is %q; it can be ask, deny or all", mode)
 }
 
-// options turns the flags into what launches a run; its errors are the user's.
+// options converts the flags to launch options; its errors are usage errors.
 func (f *runFlags) options(c *cobra.Command) (launch.Options, error) {
 	o := launch.Options{Flags: launch.Flags{Model: f.model, NoBudget: f.noBudget, NoStream: f.noStream}}
 	var err error
@@ -112,7 +112,7 @@ func (f *runFlags) options(c *cobra.Command) (launch.Options, error) {
 		o.Approve = "" // the file's own, or ask
 	}
 	if f.from != "" && !c.Flags().Changed("workspace") {
-		o.Workspace = "" // that of the run which is continued
+		o.Workspace = "" // that of the continued run
 	}
 	if o.Workspace != "" {
 		if _, err := directory("--workspace", f.workspace); err != nil {
@@ -165,8 +165,8 @@ func (f *runFlags) limits(c *cobra.Command, o *launch.Options) error {
 	return nil
 }
 
-// limitArguments are the settings of --limit. A limit that is set twice is
-// refused: which of the two its owner meant, nobody can know.
+// limitArguments reads the settings of --limit. It rejects a limit that is set
+// twice, because it is unclear which value is meant.
 func (f *runFlags) limitArguments(c *cobra.Command, o *launch.Options) error {
 	setBy := make(map[string]string)
 	for _, s := range budget.Table() {

@@ -60,7 +60,7 @@ A parked run is shown as answered when it has what it waited for and only has to
 	return c
 }
 
-// noSuchVerb names the verbs that look like the one that there is not.
+// noSuchVerb returns an error with the verbs similar to an unknown one.
 func noSuchVerb(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -87,23 +87,23 @@ func parseStates(names []string) ([]journal.State, error) {
 	return out, nil
 }
 
-// standing is where a run stands, with the reason.
-func standing(r journal.Run) string {
+// stateText returns the state of a run, with the reason.
+func stateText(r journal.Run) string {
 	if r.Detail == "" || r.Detail == string(r.State) {
 		return string(r.State)
 	}
 	return string(r.State) + ": " + r.Detail
 }
 
-// standingNow is standing for a list, which has no place for a driver.
-func standingNow(r control.RunStatus) string {
+// stateNow is stateText for a list, which has no column for a driver.
+func stateNow(r control.RunStatus) string {
 	if r.Undriven {
-		return standing(r.Run) + ", no process drives it"
+		return stateText(r.Run) + ", no process drives it"
 	}
-	return standing(r.Run) + toGoOn(r)
+	return stateText(r.Run) + toGoOn(r)
 }
 
-// toGoOn stands behind the standing of a run that parked, or is about to.
+// toGoOn returns the text after the state of a run that parked, or is about to.
 func toGoOn(r control.RunStatus) string {
 	switch {
 	case r.Pausing:
@@ -116,7 +116,7 @@ func toGoOn(r control.RunStatus) string {
 	return ""
 }
 
-// clock is a moment as people at this machine read it.
+// clock formats a time for people at this machine.
 func clock(t time.Time) string { return t.Local().Format(time.DateTime) }
 
 // parseAge reads a duration that may also be in days ("30d").

@@ -15,19 +15,18 @@ import (
 	"github.com/pawlrun/pawl/models"
 )
 
-// account is what a run may use, and what of it that no other figure shows it
-// has used.
+// account is what a run may use, and the usage that no other figure shows.
 type account struct {
 	Limits    budget.Limits `json:"limits"`
 	ToolCalls int           `json:"toolCalls"`
 	Turns     int           `json:"turns"`
-	// ActiveSeconds is how long the run has been going, IdleSeconds the part of
-	// it since anything new came.
+	// ActiveSeconds is how long the run has been active, IdleSeconds the time since
+	// its last progress.
 	ActiveSeconds float64 `json:"activeSeconds"`
 	IdleSeconds   float64 `json:"idleSeconds"`
-	// started are the calls that are counted, windows the context windows of
-	// the run's models as they were known when it began, or else are known here: 0
-	// where they are not; pins are the run's settings by now.
+	// started holds the counted calls. windows holds the context windows of the
+	// run's models, as recorded at its start or else as known here, 0 if unknown.
+	// pins holds the run's current settings.
 	started map[string]bool
 	windows map[string]int
 	pins    agent.Config
@@ -43,7 +42,7 @@ func (a *account) add(data event.Data) {
 			a.pinned(d.Config)
 		}
 	case event.BudgetRaised:
-		_ = a.pins.SetLimit(d.Setting, d.Value) // what cannot be set changed nothing then either
+		_ = a.pins.SetLimit(d.Setting, d.Value) // a setting that is invalid now changed nothing then either
 		a.Limits = a.pins.Limits
 	case event.ModelResponse:
 		if d.Purpose == "" {
@@ -60,7 +59,7 @@ func (a *account) add(data event.Data) {
 	}
 }
 
-// pinned reads what a run's first event says of its limits and models.
+// pinned reads the limits and models of a run's first event.
 func (a *account) pinned(config json.RawMessage) {
 	var c agent.Config
 	if json.Unmarshal(config, &c) != nil {
@@ -74,7 +73,7 @@ func (a *account) pinned(config json.RawMessage) {
 	}
 }
 
-// window is the context window of a model of the run.
+// window returns the context window of a model of the run.
 func (a *account) window(model string) (models.Info, bool) {
 	n, known := a.windows[model]
 	if !known {
@@ -87,7 +86,7 @@ func (a *account) window(model string) (models.Info, bool) {
 	return models.Info{ContextWindow: n}, n > 0
 }
 
-// used says how much of each limit has been used.
+// used returns how much of each limit has been used.
 func (p *page) used() string {
 	l := p.Limits
 	var parts []string

@@ -11,11 +11,11 @@ import (
 // barWidth is how many characters the largest cycle's bar has.
 const barWidth = 20
 
-// ink is what the segments of a bar are drawn with.
+// ink holds the characters of a bar's segments.
 type ink struct{ cached, fresh, output string }
 
-// inkFor keeps to ASCII where no terminal shows more, and where the owner does
-// not want it.
+// inkFor uses ASCII if the output is no capable terminal, or if the owner prefers
+// it.
 func inkFor(s screen) ink {
 	if s.colour {
 		return ink{cached: "░", fresh: "▓", output: "█"}
@@ -23,8 +23,8 @@ func inkFor(s screen) ink {
 	return ink{cached: ".", fresh: "=", output: "#"}
 }
 
-// bar draws where a cycle's tokens went, to the scale of the largest cycle:
-// input from the cache, fresh input, output. What is there is seen.
+// bar draws the tokens of a cycle, scaled to the largest cycle: input from the
+// cache, fresh input, output. A value above zero is visible.
 func (k ink) bar(u llm.Usage, largest int64) string {
 	var b strings.Builder
 	left := barWidth
@@ -45,7 +45,7 @@ func (k ink) bar(u llm.Usage, largest int64) string {
 // partWidth is how many characters the bar of a part has.
 const partWidth = 10
 
-// part draws how much of a whole is used; "" where nothing says how much that is.
+// part draws how much of a whole is used; "" if the whole is unknown.
 func (k ink) part(n, of int) string {
 	if k.output == "" || of <= 0 {
 		return ""
@@ -54,12 +54,12 @@ func (k ink) part(n, of int) string {
 	return strings.Repeat(k.output, full) + strings.Repeat(k.cached, partWidth-full)
 }
 
-// legend says how to read the bars.
+// legend explains the bars.
 func (k ink) legend() string {
 	return fmt.Sprintf("tokens    %s cached input  %s fresh input  %s output", k.cached, k.fresh, k.output)
 }
 
-// share is how much of the model's window the cycle's last request filled.
+// share returns how much of the model's window the cycle's last request filled.
 func (c cycleLine) share() string {
 	if c.Window <= 0 {
 		return ""
@@ -67,8 +67,7 @@ func (c cycleLine) share() string {
 	return fmt.Sprintf("%3.0f %% of window", 100*c.WindowShare)
 }
 
-// fill completes what a cycle's last request says of the model's window; known
-// looks the window up.
+// fill sets the window of the model of a cycle's last request; known looks it up.
 func (c *cycleLine) fill(u llm.Usage, known func(string) (models.Info, bool)) {
 	c.Context = u.Input
 	if info, ok := known(c.Model); ok && info.ContextWindow > 0 {
@@ -77,7 +76,7 @@ func (c *cycleLine) fill(u llm.Usage, known func(string) (models.Info, bool)) {
 	}
 }
 
-// largest is the number of tokens of the dearest cycle, which scales the bars.
+// largest returns the tokens of the most expensive cycle, which scales the bars.
 func (p *page) largest() int64 {
 	most := int64(0)
 	for _, c := range p.PerCycle {

@@ -9,8 +9,8 @@ import (
 	"github.com/pawlrun/pawl/internal/view"
 )
 
-// checkpointLines are the checkpoints of a goal: what was asked there, what was answered,
-// and the plan.
+// checkpointLines lists the checkpoints of a goal: the question, the answer, and
+// the plan.
 func (p *page) checkpointLines(b *strings.Builder) {
 	for _, d := range p.Checkpoints {
 		fmt.Fprintf(b, "\n%s\n", view.CheckpointHead(d))

@@ -11,20 +11,20 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// childRef is a run that a run started, as its journal tells of it.
+// childRef is a child run, as its parent's journal records it.
 type childRef struct {
 	Run    string `json:"run"`
 	Name   string `json:"name,omitempty"`
 	CallID string `json:"callId,omitempty"`
-	// Step names a run that is a step, or a judge, with its iteration and attempt, and
+	// Step names a run that is a step or a judge, with its iteration and attempt;
 	// Finished is how the step ended.
 	Step     string              `json:"step,omitempty"`
 	Finished *event.StepFinished `json:"finished,omitempty"`
 	Parked   *event.ChildParked  `json:"parked,omitempty"`
-	// Decided says that nothing is left to decide about in a child that parked
-	// for a decision.
+	// Decided reports that a child that parked for a decision has no open question
+	// left.
 	Decided bool `json:"decided,omitempty"`
-	// Unread says that a child that parked for a decision cannot be read.
+	// Unread reports that a child that parked for a decision cannot be read.
 	Unread bool `json:"unread,omitempty"`
 	// Outcome is nil while the child has not ended.
 	Outcome *event.Outcome `json:"outcome,omitempty"`
@@ -32,7 +32,7 @@ type childRef struct {
 	spent
 }
 
-// startedBy marks a run that another one started, behind its name.
+// startedBy returns a mark for a child run, after its name.
 func startedBy(r journal.Run) string {
 	if r.Parent == "" {
 		return ""
@@ -40,11 +40,11 @@ func startedBy(r journal.Run) string {
 	return "  (started by " + r.Parent + ")"
 }
 
-// toResume is the run to resume so that a run goes on: what another one started
-// goes on with the root of its tree.
+// toResume returns the run to resume so that a run continues: a child continues
+// with the root of its tree.
 func toResume(r journal.Run) string { return cmp.Or(r.Root, r.ID) }
 
-// child takes in an event about one of the run's children.
+// child applies an event about one of the run's children.
 func (p *page) child(data event.Data) {
 	switch d := data.(type) {
 	case event.ChildStarted:
@@ -91,7 +91,7 @@ func (p *page) childOf(run string, change func(*childRef)) {
 	}
 }
 
-// asks takes in what waits for a decision in the run and in all below it.
+// asks adds the open questions of the run and its descendants.
 func (s *session) asks(ctx context.Context, p *page) error {
 	pending, err := s.controller.Pending(ctx, p.ID)
 	if err != nil {
@@ -117,7 +117,7 @@ func (p *page) asks(pending []control.Pending) {
 		}
 		p.Waiting = append(p.Waiting, q)
 	}
-	for _, w := range p.said {
+	for _, w := range p.unread {
 		p.Waiting = append(p.Waiting, w)
 	}
 	for i, c := range p.Children {
@@ -125,8 +125,8 @@ func (p *page) asks(pending []control.Pending) {
 	}
 }
 
-// said is the child in a line: which run it is, how it stands, what it cost.
-func (c childRef) said() string {
+// line returns the child in one line: the run, its status, its cost.
+func (c childRef) line() string {
 	stands := "resumes with this run"
 	switch {
 	case c.Outcome != nil:

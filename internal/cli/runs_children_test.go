@@ -55,7 +55,7 @@ func TestThePageOfARunNamesItsChildren(t *testing.T) {
 	}
 	for _, takenUp := range []event.Data{event.ChildWaiting{Child: "r3"}, event.RunResumed{}} {
 		play(event.ChildParked{Child: "r3", Reason: event.ParkApproval}, takenUp)
-		if got := p.Children[1].said(); !strings.Contains(got, "resumes with this run") {
+		if got := p.Children[1].line(); !strings.Contains(got, "resumes with this run") {
 			t.Errorf("after %T: %s", takenUp, got)
 		}
 	}

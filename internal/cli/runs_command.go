@@ -38,7 +38,7 @@ func (a *app) pauseCommand() *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.withOpenRun(c.Context(), args[0], func(s *session, r journal.Run) error {
 				if r.State == journal.Parked || r.State == journal.Paused {
-					return usagef("run %s is not running: %s", r.ID, standing(r))
+					return usagef("run %s is not running: %s", r.ID, stateText(r))
 				}
 				return s.deliver(c.Context(), r, journal.Command{Kind: journal.Pause}, asJSON)
 			})

@@ -35,8 +35,8 @@ func (a *app) rejectCommand() *cobra.Command {
 	return c
 }
 
-// decisionCommand is approve or reject; edited are the arguments with which an
-// approved call is to run, where the user gives any.
+// decisionCommand returns the command approve or reject; edited holds the arguments
+// for an approved call, if the user gives any.
 func (a *app) decisionCommand(kind journal.CommandKind, edited *string) *cobra.Command {
 	var f verbFlags
 	c := &cobra.Command{
@@ -75,14 +75,14 @@ run below it whose id begins with k7x2. A review is named by its loop's id. 'paw
 	return c
 }
 
-// decidedByPerson refuses a decision that a run's own tool or hook would make:
-// what a run starts can decide about no call, its own or another run's.
+// decidedByPerson rejects a decision by a run's own tool or hook: what a run starts
+// may not decide any call.
 func (s *session) decidedByPerson(ctx context.Context) error {
 	return s.notOfRun(ctx, "a run cannot decide about calls; a person must")
 }
 
-// saidByPerson refuses what a run's own tool or hook would say to a run: a model
-// takes it for the words of its user, and a limit is its owner's.
+// saidByPerson rejects a message from a run's own tool or hook: a model takes a
+// message for its user's, and a limit belongs to the owner.
 func (s *session) saidByPerson(ctx context.Context) error {
 	return s.notOfRun(ctx, "a run cannot send messages in a person's place or raise a limit; a person must")
 }
@@ -98,13 +98,13 @@ func (s *session) notOfRun(ctx context.Context, because string) error {
 	return err
 }
 
-// pendingQuestion finds what waits for a decision and a user named.
+// pendingQuestion finds the open question that the user named.
 func (s *session) pendingQuestion(ctx context.Context, r journal.Run, name string) (control.Pending, error) {
 	pending, err := s.controller.Pending(ctx, r.ID)
 	if err != nil {
 		return control.Pending{}, err
 	}
-	name = strings.TrimPrefix(name, r.ID+"/") // a review as clients of loops know it
+	name = strings.TrimPrefix(name, r.ID+"/") // a review has this form in clients of loops
 	if p, err := theOne(r, pending, name); p.ID != "" || err != nil {
 		return p, err
 	}
@@ -125,7 +125,7 @@ func (s *session) pendingQuestion(ctx context.Context, r journal.Run, name strin
 	}
 	these := strings.Join(waiting, ", ")
 	d, err := s.controller.Decided(ctx, journal.Command{Kind: journal.Approve, Run: r.ID, CallID: id})
-	if err == nil && d == nil { // the id of a review begins with no run's
+	if err == nil && d == nil { // the id of a review does not start with a run's id
 		d, err = s.controller.Decided(ctx, journal.Command{Kind: journal.Approve, Run: r.ID, CallID: name})
 	}
 	switch decided := err == nil && d != nil; {
@@ -139,7 +139,7 @@ func (s *session) pendingQuestion(ctx context.Context, r journal.Run, name strin
 	return control.Pending{}, usagef("call %q of run %s waits for no decision; these do: %s", name, r.ID, these)
 }
 
-// theOne is the question of an id, the zero value where there is none.
+// theOne returns the question with an id, the zero value if there is none.
 func theOne(r journal.Run, pending []control.Pending, id string) (one control.Pending, err error) {
 	var asked []string
 	for _, p := range pending {
@@ -153,8 +153,8 @@ func theOne(r journal.Run, pending []control.Pending, id string) (one control.Pe
 	return one, nil
 }
 
-// editedArgs reads the arguments that a user gives a call, and refuses what the
-// tool would refuse: a slip must not use the question up.
+// editedArgs reads the user's arguments for a call, and rejects what the tool would
+// reject, because a slip must not use up the question.
 func (s *session) editedArgs(ctx context.Context, p control.Pending, text string) (json.RawMessage, error) {
 	if text == "" {
 		return nil, nil

@@ -53,33 +53,33 @@ iteration and attempt, agents that were called as tools in the order of the call
 	return c
 }
 
-// diff is what two runs have in common and where they part.
+// diff is what two runs have in common and where they differ.
 type diff struct {
 	spot
 	Left  string `json:"left"`
 	Right string `json:"right"`
-	// Same is how many of the events that are compared are alike, PartAt the first
-	// that is not.
+	// Same counts the compared events that are equal; PartAt is the first that is
+	// not.
 	Same   int64       `json:"same"`
 	PartAt *parting    `json:"partAt,omitempty"`
 	Cycles []cyclePair `json:"cycles"`
-	// Below are the runs that both started, OnlyLeft and OnlyRight those that one of
-	// the two did.
+	// Below compares the runs that both started; OnlyLeft and OnlyRight are runs
+	// that only one of them started.
 	Below     []diff  `json:"below,omitempty"`
 	OnlyLeft  []below `json:"onlyLeft,omitempty"`
 	OnlyRight []below `json:"onlyRight,omitempty"`
-	// left and right are the first that is not alike, in words.
+	// left and right are texts of the first difference.
 	left, right string
 }
 
-// parting is the first event that differs, as each run has it; one that has
-// ended by then has none.
+// parting is the first event that differs, on each side; a side that has already
+// ended has none.
 type parting struct {
 	Left  json.RawMessage `json:"left,omitempty"`
 	Right json.RawMessage `json:"right,omitempty"`
 }
 
-// cyclePair is what two runs did in one cycle.
+// cyclePair is the same cycle of both runs.
 type cyclePair struct {
 	Cycle int        `json:"cycle"`
 	Same  bool       `json:"same"`
@@ -94,39 +94,40 @@ type cycleSide struct {
 	Cost    float64      `json:"usd"`
 	Usage   llm.Usage    `json:"usage"`
 	Outcome event.Reason `json:"outcome,omitempty"`
-	// called are the calls by their ids: Results stand in the order of Calls,
-	// whichever was done first.
+	// called maps call ids to indexes. Results are in the order of Calls, not in
+	// the order of completion.
 	called map[string]int
 }
 
-// side is a run as the diff reads it: what it did, and in which cycle.
+// side is a run as the diff reads it: its events by cycle.
 type side struct {
 	told   []telling
 	cycles []cycleSide
-	// calls are about the calls of the answer that is read, inputs are what came in
-	// its cycle.
+	// calls holds the events of the current answer's calls; inputs holds the inputs
+	// of its cycle.
 	calls, inputs []telling
-	// below are the runs that it started, places where those of steps stand there.
+	// below holds its child runs; places holds the position of the children that
+	// are steps.
 	below  []below
 	places map[string]int
-	// words are those that stand for the run and the marks of those above it.
+	// words replaces the ids of the run and the marks of its ancestors.
 	words []string
 }
 
-// telling is an event and how it is compared: as it was decided, with one word in
-// the place of the run's ids.
+// telling is an event in the form that is compared: as decided, with one word in
+// place of the run's ids.
 type telling struct {
 	event *event.Event
 	plain []byte
 }
 
-// data is what is compared of the event but its cycle.
+// data returns the compared part of the event, without its cycle.
 func (t telling) data() []byte {
 	_, data, _ := bytes.Cut(t.plain, []byte(`"data":`))
 	return bytes.TrimSuffix(data, []byte("}"))
 }
 
-// readSide reads a run below runs of which each has words of its own.
+// readSide reads a run; each of its ancestors has its own replacement words.
 func (s *session) readSide(ctx context.Context, r journal.Run, above []string) (*side, error) {
 	out := &side{places: map[string]int{}, words: slices.Clone(above)}
 	line, err := journal.Lineage(ctx, s.store, r.ID)
@@ -171,8 +172,8 @@ func (s *session) readSide(ctx context.Context, r journal.Run, above []string) (
 	return out, nil
 }
 
-// compared is an event as it was decided. Limits, and whom to ask, only show in
-// what follows from them.
+// compared returns an event as it was decided. Limits, and the approver, only show
+// in their consequences.
 func compared(d event.Data) (event.Data, error) {
 	d = event.Decided(d)
 	started, ok := d.(event.RunStarted)
@@ -197,8 +198,8 @@ func compared(d event.Data) (event.Data, error) {
 	return started, err
 }
 
-// encoded is an event as it was decided, without the members that are always empty
-// in one: what is shown of it would tell of an attempt 0, or of the year 1.
+// encoded encodes an event as decided, without members that are always empty in
+// that form and would show as attempt 0 or the year 1.
 func encoded(cycle int, d event.Data) ([]byte, error) {
 	body, err := event.Encode(&event.Event{Cycle: cycle, Data: d})
 	switch d.(type) {
@@ -210,9 +211,9 @@ func encoded(cycle int, d event.Data) ([]byte, error) {
 	return body, err
 }
 
-// tell adds what the run did. What it did about a call stands with that call,
-// whichever of an answer was done first, and what the run was told stands where the
-// cycle ends in which it came.
+// tell adds an event of the run. Events of a call are grouped with the call, in the
+// order of the calls. An input is placed at the end of the cycle in which it
+// arrived.
 func (s *side) tell(t telling) {
 	switch _, input := t.event.Data.(event.InputReceived); {
 	case input:
@@ -225,7 +226,7 @@ func (s *side) tell(t telling) {
 	}
 }
 
-// pass ends what the run was told in a cycle where an event ends the cycle.
+// pass adds the inputs of a cycle when an event ends the cycle.
 func (s *side) pass(d event.Data) {
 	switch d.(type) {
 	case event.CycleStart, event.RunTerminatedBy:
@@ -234,7 +235,7 @@ func (s *side) pass(d event.Data) {
 	}
 }
 
-// settle adds what was done about the calls of an answer.
+// settle adds the events of an answer's calls.
 func (s *side) settle() {
 	slices.SortStableFunc(s.calls, func(a, b telling) int { return cmp.Compare(event.CallOf(a.event.Data), event.CallOf(b.event.Data)) })
 	s.told, s.calls = append(s.told, s.calls...), nil
@@ -256,7 +257,7 @@ func (s *side) add(e *event.Event) {
 	case event.ToolCall:
 		c.call(d)
 	case event.ToolResult:
-		if _, made := c.called[d.CallID]; !made { // the end of its run cut it short
+		if _, made := c.called[d.CallID]; !made { // the end of the run interrupted the call
 			c.call(event.ToolCall{CallID: d.CallID, Tool: d.Tool})
 		}
 		c.Results[c.called[d.CallID]] = d.Output
@@ -265,7 +266,7 @@ func (s *side) add(e *event.Event) {
 	}
 }
 
-// call adds a call, or what a person made of it.
+// call adds a call, or a person's edit of it.
 func (c *cycleSide) call(d event.ToolCall) {
 	if at, edited := c.called[d.CallID]; edited {
 		c.Calls[at] = label(d)
@@ -278,8 +279,8 @@ func (c *cycleSide) call(d event.ToolCall) {
 	c.Calls, c.Results = append(c.Calls, label(d)), append(c.Results, "")
 }
 
-// diff compares two runs, and what they started, below runs of which each has words
-// of its own.
+// diff compares two runs and their descendants; each of their ancestors has its own
+// replacement words.
 func (s *session) diff(ctx context.Context, left, right journal.Run, aboveLeft, aboveRight []string) (diff, error) {
 	d := diff{Left: left.ID, Right: right.ID, Cycles: []cyclePair{}}
 	l, err := s.readSide(ctx, left, aboveLeft)
@@ -299,7 +300,7 @@ func (s *session) diff(ctx context.Context, left, right journal.Run, aboveLeft, 
 	return d, s.diffBelow(ctx, &d, l, r)
 }
 
-// compare compares what two runs did themselves.
+// compare compares the events of the two runs themselves.
 func (d *diff) compare(l, r *side) (err error) {
 	n := 0
 	for n < len(l.told) && n < len(r.told) && bytes.Equal(l.told[n].plain, r.told[n].plain) {
@@ -337,8 +338,8 @@ func (s *side) at(n int) (json.RawMessage, error) {
 	return s.told[n].event.MarshalJSON()
 }
 
-// says is an event from shortly before the place at which it is another than
-// the other side's.
+// says returns the text of an event, starting shortly before the place where it
+// differs from the other side's.
 func (s *side) says(n int, other *side) string {
 	if n >= len(s.told) {
 		return "nothing more"
@@ -387,7 +388,7 @@ func (a *app) printDiff(d diff) error {
 	return a.printf("%s", b.String())
 }
 
-// printOwn prints what is different in what two runs did themselves.
+// printOwn prints the differences of the two runs themselves.
 func (d *diff) printOwn(b *strings.Builder) {
 	if d.PartAt == nil {
 		fmt.Fprintf(b, "%s and %s have all their %s in common, and part below\n", d.Left, d.Right, plural(int(d.Same), "event"))

@@ -15,12 +15,12 @@ import (
 	"github.com/pawlrun/pawl/journal"
 )
 
-// spot is what a run that another one started is to that one. Two trees are compared
-// spot by spot.
+// spot identifies a child run within its parent. Two trees are compared spot by
+// spot.
 type spot struct {
-	// Step is the step with its attempt, or what else of a workflow the run is.
+	// Step is the step with its attempt, or the run's other role in a workflow.
 	Step string `json:"step,omitempty"`
-	// Call says, for an agent that was called as a tool, the how manyth such call it was.
+	// Call is the number of the call, for an agent that was called as a tool.
 	Call int `json:"call,omitempty"`
 }
 
@@ -31,17 +31,17 @@ func (p spot) String() string {
 	return "step " + p.Step
 }
 
-// below is a run in its spot below another one.
+// below is a run in its spot of a parent.
 type below struct {
 	spot
 	Run  string `json:"run"`
 	Name string `json:"name,omitempty"`
-	// call is the call that it answers.
+	// call is the call that the run answers.
 	call string
 }
 
-// start takes in a run that the run started. One that takes the place of another, as
-// in a fork, is compared instead of that.
+// start adds a child run. A run that replaces another, as in a fork, is compared in
+// its place.
 func (s *side) start(d event.ChildStarted) {
 	b := below{spot{Step: d.ID}, d.Child, d.Name, d.CallID}
 	if at, again := s.places[d.ID]; again {
@@ -56,8 +56,8 @@ func (s *side) start(d event.ChildStarted) {
 
 var callPlace = regexp.MustCompile(`-(\d+)-(\d+)$`)
 
-// numberCalls gives agents that were called as tools their spots: in the order of the
-// calls, not in that in which they began.
+// numberCalls assigns spots to agents that were called as tools: in the order of
+// the calls, not of their starts.
 func (s *side) numberCalls() {
 	order := func(b below) (cycle, n int) {
 		if at := callPlace.FindStringSubmatch(b.call); at != nil {
@@ -80,8 +80,8 @@ func (s *side) numberCalls() {
 	}
 }
 
-// bySteps puts what a workflow tells of a step where it first tells of that step, in
-// the order of the ranks: which of the steps under way is done first is luck.
+// bySteps groups a workflow's events by step and sorts the steps by rank, because
+// the order in which parallel steps finish is arbitrary.
 func (s *side) bySteps(ranks map[string]int) {
 	rank := func(t telling) int {
 		of, about := t.event.Data.(event.Stepped)
@@ -110,8 +110,7 @@ func (s *side) bySteps(ranks map[string]int) {
 	slices.SortStableFunc(s.told[first:], func(a, b telling) int { return cmp.Compare(keys[a.event], keys[b.event]) })
 }
 
-// diffBelow compares what two runs started: each with what has its spot below the
-// other run.
+// diffBelow compares the children of two runs spot by spot.
 func (s *session) diffBelow(ctx context.Context, d *diff, l, r *side) error {
 	there := map[spot]below{}
 	for _, b := range r.below {
@@ -127,7 +126,7 @@ func (s *session) diffBelow(ctx context.Context, d *diff, l, r *side) error {
 		left, err := s.store.Run(ctx, b.Run)
 		right, errRight := s.store.Run(ctx, other.Run)
 		switch err := cmp.Or(err, errRight); {
-		case errors.Is(err, journal.ErrNotFound): // it was not made, or is a function
+		case errors.Is(err, journal.ErrNotFound): // it was not created, or is a function
 			continue
 		case err != nil:
 			return err
@@ -145,7 +144,8 @@ func (s *session) diffBelow(ctx context.Context, d *diff, l, r *side) error {
 	return nil
 }
 
-// alike are how many runs below are the same on both sides, and whether all are.
+// alike counts the children that are equal on both sides, and reports whether all
+// are.
 func (d *diff) alike() (same int, all bool) {
 	all = len(d.OnlyLeft)+len(d.OnlyRight) == 0
 	for i := range d.Below {
@@ -158,7 +158,8 @@ func (d *diff) alike() (same int, all bool) {
 	return same, all
 }
 
-// printBelow prints what is different below two runs, each behind the steps on the way.
+// printBelow prints the differences of the children of two runs, with the path of
+// steps.
 func (d *diff) printBelow(b *strings.Builder, way string) {
 	for _, pair := range d.Below {
 		at := way + pair.spot.String()

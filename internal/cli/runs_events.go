@@ -13,7 +13,7 @@ import (
 	"github.com/pawlrun/pawl/journal"
 )
 
-// eventFlags say which events of a run to print, and how.
+// eventFlags select the events of a run, and their format.
 type eventFlags struct {
 	follow   bool
 	tree     bool
@@ -75,16 +75,16 @@ func (f *eventFlags) check(c *cobra.Command) error {
 	return nil
 }
 
-// tailer reads a run's events as they come, whoever drives the run.
+// tailer reads a run's events as they occur, whichever process drives it.
 type tailer struct {
 	store journal.Store
 	run   string
 	sub   *follow.Subscription
-	// after is the number up to which events are not shown, and seq that up to which
-	// those of the run were read.
+	// after is the number of the last event to skip, and seq that of the last event
+	// read.
 	after, seq int64
 	now        func() time.Time
-	// pawl begins the command that is named as a next step.
+	// pawl is the beginning of the command in a next step.
 	pawl string
 }
 
@@ -93,7 +93,7 @@ func (s *session) tail(ctx context.Context, q follow.Query) (tailer, error) {
 	return tailer{store: s.store, run: q.Run, sub: sub, now: time.Now, pawl: s.app.invocation()}, err
 }
 
-// print gives the events that are there to the view.
+// print shows the available events.
 func (t *tailer) print(ctx context.Context, v display) error {
 	if err := t.drain(ctx, v); err != nil {
 		return err
@@ -108,8 +108,8 @@ func (t *tailer) print(ctx context.Context, v display) error {
 	return nil
 }
 
-// end ends the view of a run that has left. How it ended is in its last event,
-// which a reader who asks for what came later does not hear again.
+// end ends the view of a run without a driver. The last event has the outcome, but
+// a reader that starts after it does not receive it again.
 func end(v display, r journal.Run) error {
 	if r.State == journal.Ended {
 		return nil
@@ -117,8 +117,8 @@ func end(v display, r journal.Run) error {
 	return v.end()
 }
 
-// watch drains the run whenever something may have come, until it is done or
-// nobody drives it any more.
+// watch drains the run whenever events may have arrived, until it is done or no
+// process drives it.
 func (t *tailer) watch(ctx context.Context, drain func() error, v display, done func(journal.Run) bool) error {
 	for {
 		if err := drain(); err != nil {
@@ -131,7 +131,7 @@ func (t *tailer) watch(ctx context.Context, drain func() error, v display, done 
 		switch {
 		case r.Seq > t.seq:
 			t.seq = r.Seq
-			t.sub.CatchUp() // the journal may be ahead of what was told
+			t.sub.CatchUp() // the journal may be ahead of the notifications
 			continue
 		case done(r):
 			return end(v, r)
@@ -151,7 +151,7 @@ func (t *tailer) watch(ctx context.Context, drain func() error, v display, done 
 	}
 }
 
-// drain gives what there is beyond what was given.
+// drain shows the new events.
 func (t *tailer) drain(ctx context.Context, v display) error {
 	for {
 		events, err := t.sub.Poll(ctx)
@@ -176,13 +176,13 @@ func (t *tailer) drain(ctx context.Context, v display) error {
 	}
 }
 
-// standsStill reports whether no more events come without somebody's doing.
+// standsStill reports whether no more events come without a command.
 func standsStill(r journal.Run) bool {
 	return r.State == journal.Ended || r.State == journal.Parked || r.State == journal.Paused
 }
 
-// abandonedAfter is how long a run may be without a driver before a follower
-// gives up: longer than the gap between one process and the next.
+// abandonedAfter is how long a run may be without a driver before a follower gives
+// up: longer than the gap between one process and the next.
 const abandonedAfter = 30 * time.Second
 
 func isAbandoned(r journal.Run, now time.Time) bool {

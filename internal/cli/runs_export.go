@@ -13,7 +13,7 @@ import (
 	"github.com/pawlrun/pawl/journal"
 )
 
-// exported is what export prints of the file that it wrote.
+// exported is what export prints about the file that it wrote.
 type exported struct {
 	Run  string `json:"run"`
 	File string `json:"file"`
@@ -56,7 +56,7 @@ func (s *session) export(ctx context.Context, r journal.Run, path string, asJSON
 	}
 	got, err := s.exportTo(ctx, r, f)
 	if err = errors.Join(err, f.Close()); err != nil {
-		return errors.Join(err, os.Remove(path)) // half an export is none
+		return errors.Join(err, os.Remove(path)) // half an export is useless
 	}
 	if asJSON {
 		return s.app.printJSON(exported{Run: r.ID, File: path, Exported: got})

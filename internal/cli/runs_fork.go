@@ -19,7 +19,7 @@ import (
 	"github.com/pawlrun/pawl/journal"
 )
 
-// forkFlags say where to fork a run, and what is different from there on.
+// forkFlags are where to fork a run, and what changes from there on.
 type forkFlags struct {
 	seq     int64
 	cycle   int
@@ -32,7 +32,7 @@ type forkFlags struct {
 	output
 }
 
-// forked is what fork prints of a run that it only makes.
+// forked is what fork prints about a run that it only creates.
 type forked struct {
 	Run       string   `json:"run"`
 	From      string   `json:"from"`

@@ -10,20 +10,18 @@ import (
 	"github.com/pawlrun/pawl/journal"
 )
 
-// settledCall is a call of a run, and what is to be known to put another result
-// in the place of its own: the events of the result and of the end of its cycle,
-// 0 where they have not come.
+// settledCall is a call of a run, with what a replaced result needs: the events of
+// the result and of the end of its cycle, 0 if missing.
 type settledCall struct {
 	id             string
 	result, closed int64
 }
 
-// nameResults puts the whole ids in the place of what the user wrote for the
-// calls of --result, and refuses those whose result is not there at the point
-// of the fork.
+// nameResults replaces the user's names of the calls of --result by whole ids. It
+// rejects calls without a result at the point of the fork.
 func (s *session) nameResults(ctx context.Context, r journal.Run, seq int64, results []event.ForkedResult) error {
 	if len(results) == 0 || seq < 1 || seq > r.Seq {
-		return nil // a wrong point of the fork is told first
+		return nil // a wrong point of the fork is reported first
 	}
 	calls, err := s.settledCalls(ctx, r)
 	if err != nil {
@@ -78,7 +76,7 @@ func (s *session) settledCalls(ctx context.Context, r journal.Run) ([]settledCal
 	return calls, nil
 }
 
-// findCall is the call that a user's word names.
+// findCall returns the call that the user's text names.
 func findCall(r journal.Run, calls []settledCall, written string) (settledCall, error) {
 	var fits []settledCall
 	for _, c := range calls {
@@ -100,7 +98,7 @@ func findCall(r journal.Run, calls []settledCall, written string) (settledCall, 
 	return settledCall{}, usagef("--result %s: run %s has no such call; it has %s", written, r.ID, idsOf(calls))
 }
 
-// idsOf names calls, the newest where they are many.
+// idsOf lists calls, or only the newest of many.
 func idsOf(calls []settledCall) string {
 	const most = 8
 	var ids []string

@@ -48,7 +48,7 @@ func attachFlag(c *cobra.Command, files *[]string, usage string) {
 	c.Flags().StringArrayVar(files, "attach", nil, usage)
 }
 
-// message is what the command line says to a run.
+// message returns the command with the message of the command line.
 func (a *app) message(text, files []string) (journal.Command, error) {
 	c := journal.Command{Kind: journal.Input}
 	var err error
@@ -68,7 +68,7 @@ func (a *app) message(text, files []string) (journal.Command, error) {
 	return c, nil
 }
 
-// readable refuses files that the run's models do not take.
+// readable rejects files that the run's models do not accept.
 func (s *session) readable(ctx context.Context, r journal.Run, message journal.Command) error {
 	if len(message.Media) == 0 {
 		return nil

@@ -44,7 +44,7 @@ func (a *app) listCommand() *cobra.Command {
 // list is what --json prints.
 type list struct {
 	Items []summarized `json:"items"`
-	// More says that the limit left some out.
+	// More reports that the limit left some out.
 	More bool `json:"more,omitempty"`
 }
 
@@ -60,7 +60,7 @@ func (a *app) listRuns(ctx context.Context, f listFlags) error {
 	s, err := a.open(ctx, toRead)
 	switch {
 	case f.json && errors.Is(err, errNoJournal):
-		return a.printJSON(list{Items: []summarized{}}) // for a program no runs are no mistake
+		return a.printJSON(list{Items: []summarized{}}) // for a program an empty list is no error
 	case err != nil:
 		return err
 	}
@@ -111,17 +111,16 @@ func (a *app) printList(page list) error {
 	return nil
 }
 
-// The columns that are cut: the most that a run's name and its model take, and how
-// much of its input is shown at least beside the rest of its line.
+// Limits of columns: the width of a run's name and of its model, and the least
+// width of its input on the same line.
 const (
 	nameRoom  = 24
 	modelRoom = 32
 	inputRoom = 16
 )
 
-// listLines are runs as a table, whose last column is as much of the input as
-// fits. Where a terminal of that width is too narrow for it each run has two lines.
-// Without a width it is as wide as it is.
+// listLines returns runs as a table, whose last column is as much of the input as
+// fits. On a narrow terminal each run has two lines. Width 0 means unlimited.
 func listLines(items []summarized, width int) []string {
 	names, models := nameRoom, modelRoom
 	if width == 0 {
@@ -130,7 +129,7 @@ func listLines(items []summarized, width int) []string {
 	rows := make([][]string, len(items))
 	for i, r := range items {
 		rows[i] = []string{
-			r.ID, standingNow(r.RunStatus), r.cost(), r.did(),
+			r.ID, stateNow(r.RunStatus), r.cost(), r.did(),
 			firstLine(r.Name, names) + startedBy(r.Run), clock(r.Created), firstLine(r.Model, models),
 		}
 	}
@@ -147,7 +146,7 @@ func listLines(items []summarized, width int) []string {
 	return lines
 }
 
-// withInput puts as much of a run's input behind a line as fits.
+// withInput appends as much of a run's input to a line as fits.
 func withInput(line, input string, width int) string {
 	if width == 0 {
 		return line + firstLine(input, 100)
@@ -155,7 +154,7 @@ func withInput(line, input string, width int) string {
 	return clip(line+firstLine(input, width), width)
 }
 
-// aligned puts cells below each other, also those in wide letters.
+// aligned aligns cells in columns, including wide characters.
 func aligned(rows [][]string) []string {
 	var widths []int
 	for _, row := range rows {

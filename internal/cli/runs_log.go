@@ -54,7 +54,7 @@ With --follow it waits for more, also while the run is parked, until the run end
 	return c
 }
 
-// undriven says of a run that its process left without parking it how it goes on.
+// undriven returns how to continue a run whose process left without parking it.
 func (s *session) undriven(ctx context.Context, r journal.Run, asJSON bool) error {
 	stands, err := s.controller.RunStatus(ctx, r)
 	if err != nil || !stands.Undriven || asJSON {
@@ -63,27 +63,28 @@ func (s *session) undriven(ctx context.Context, r journal.Run, asJSON bool) erro
 	return s.app.printf("no process drives run %s; %s\n", r.ID, s.goOn(ctx, r))
 }
 
-// shownRun is a view that has another one for each run that its own starts.
+// shownRun is a view with a nested view for each child run.
 type shownRun interface {
 	display
 	below() shownRun
 }
 
-// eventLines prints the events of all runs alike.
+// eventLines prints the events of all runs in the same way.
 type eventLines struct{ *jsonView }
 
 func (l eventLines) below() shownRun { return l }
 
-// family reads a run and, behind the events that start them, the runs below it.
+// family reads a run and its descendants; a child's events follow the event that
+// starts it.
 type family struct {
 	tailer
 	session *session
 	show    shownRun
-	// open are the children that have not ended yet.
+	// open holds the children that have not ended.
 	open []*family
 }
 
-// close ends the listening to the run and to those below it.
+// close ends the subscriptions of the run and its descendants.
 func (f *family) close() {
 	for _, child := range f.open {
 		child.close()
@@ -93,8 +94,8 @@ func (f *family) close() {
 	}
 }
 
-// drain shows what there is beyond what was shown. A child is not there yet when its
-// parent has begun it and nothing else has happened.
+// drain shows the new events. A child may not exist yet if its parent has started
+// it and done nothing since.
 func (f *family) drain(ctx context.Context) error {
 	if f.sub == nil {
 		t, err := f.session.tail(ctx, follow.Query{Run: f.run})
@@ -117,7 +118,7 @@ func (f *family) drain(ctx context.Context) error {
 	return nil
 }
 
-// take shows an event. A child is shown up to its end before its parent goes on.
+// take shows an event. A child is shown up to its end before its parent continues.
 func (f *family) take(ctx context.Context, e event.Event) error {
 	if d, ok := e.Data.(event.ChildFinished); ok {
 		for _, child := range f.open {
@@ -145,8 +146,8 @@ func (f *family) take(ctx context.Context, e event.Event) error {
 	return nil
 }
 
-// follow shows the run as it goes, whoever drives it, until it ends or is
-// interrupted. A decision or a message lets a parked one go on.
+// follow shows the run's events, whichever process drives it, until it ends or the
+// user interrupts. A parked run continues after a decision or a message.
 func (f *family) follow(ctx context.Context) error {
 	return f.watch(ctx, func() error { return f.drain(ctx) }, f.show, isOver)
 }

@@ -38,7 +38,7 @@ func (p *page) head(b *strings.Builder, pawl string) {
 	}
 	row("run", p.ID)
 	row("name", firstLine(p.Name, 80))
-	row("state", standing(p.Run)+toGoOn(p.RunStatus))
+	row("state", stateText(p.Run)+toGoOn(p.RunStatus))
 	if p.State == journal.Running || p.State == journal.Waiting {
 		row("driver", p.driver(time.Now(), pawl))
 	}
@@ -64,9 +64,10 @@ func (p *page) head(b *strings.Builder, pawl string) {
 		row("inherited", fmt.Sprintf("%d tokens in, %d out, %s, not counted here", in.Usage.Input, in.Usage.Output, money(in.Cost, in.Usage)))
 	}
 	for _, c := range p.Children {
-		// A workflow has its steps, which may be thousands of runs, and a loop its iterations.
+		// A workflow shows its steps, which may be thousands of runs, and a loop
+		// its iterations.
 		if len(p.Steps)+len(p.Iterations) == 0 || c.Parked != nil {
-			row("child", c.said())
+			row("child", c.line())
 		}
 	}
 	row("untrusted", tookIn(p.Taint.Untrusted))
@@ -80,7 +81,7 @@ func (p *page) head(b *strings.Builder, pawl string) {
 	}
 	row("checksum", p.Head)
 	for _, h := range p.Hooks {
-		row("hook", firstLine(h.said(), 200))
+		row("hook", firstLine(h.text(), 200))
 	}
 	if d := p.Parked; d != nil && len(p.questions) == 0 {
 		row("because", firstLine(d.Detail, 200))
@@ -95,7 +96,7 @@ func (p *page) head(b *strings.Builder, pawl string) {
 	}
 }
 
-// goingOn is the command that takes the run up again.
+// goingOn returns the command that resumes the run.
 func (p *page) goingOn(d event.RunParked, pawl string) string {
 	if p.Parent != "" && d.Limit == "" && !p.ofProgram && p.replays == "" {
 		return pawl + " runs resume " + toResume(p.Run)
@@ -120,7 +121,7 @@ func (p *page) driver(now time.Time, pawl string) string {
 	return "none; " + goOn
 }
 
-// stepLines are the steps of a workflow, one a line, or the iterations of a loop.
+// stepLines lists the steps of a workflow, or the iterations of a loop.
 func (p *page) stepLines(b *strings.Builder) {
 	for i, it := range p.Iterations {
 		if i == 0 {
@@ -146,7 +147,7 @@ func (p *page) cycles(b *strings.Builder, k ink) {
 		fmt.Fprintf(b, "cycle %-3d %s %7d in (%6d cached) %6d out  %s  %s  %s\n",
 			c.Cycle, k.bar(c.Usage, largest), c.Usage.Input, c.Usage.CacheRead, c.Usage.Output, usd(c.USD, c.Usage), c.share(), c.what())
 		for _, h := range c.Hooks {
-			fmt.Fprintf(b, "          %s\n", firstLine(h.said(), 200))
+			fmt.Fprintf(b, "          %s\n", firstLine(h.text(), 200))
 		}
 		for _, d := range c.CacheBreaks {
 			fmt.Fprintf(b, "          %s\n", cacheBreak(d))
@@ -154,15 +155,15 @@ func (p *page) cycles(b *strings.Builder, k ink) {
 	}
 }
 
-// said is what a hook did, also where that was nothing.
-func (h hookRef) said() string {
+// text returns what a hook did, even if that was nothing.
+func (h hookRef) text() string {
 	if h.line != "" {
 		return h.line
 	}
 	return strings.TrimSpace(h.CallID + " hook " + h.Hook + " ran")
 }
 
-// what says in one line what a cycle did.
+// what returns what a cycle did in one line.
 func (c cycleLine) what() string {
 	var parts []string
 	if c.Text != "" {

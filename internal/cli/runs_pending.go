@@ -11,7 +11,7 @@ import (
 	"github.com/pawlrun/pawl/journal"
 )
 
-// questionRows show what is asked, why, until when, and how to answer.
+// questionRows returns the question, its reason, its deadline, and how to answer.
 func questionRows(q control.Pending, shown journal.Run, now time.Time, pawl string, row func(name, value string)) {
 	about, risk := askedAbout(q.Question), ""
 	if call, is := q.Call(); is {
@@ -47,7 +47,7 @@ func questionRows(q control.Pending, shown journal.Run, now time.Time, pawl stri
 	row("  decide", fmt.Sprintf("%s runs approve %s %s, or %s runs reject %s %s --reason \"…\"", pawl, q.Run, id, pawl, q.Run, id))
 }
 
-// wayOf are the runs of a path by name.
+// wayOf returns the names of the runs of a path.
 func wayOf(path []control.Step) string {
 	names := make([]string, len(path))
 	for i, step := range path {
@@ -56,8 +56,8 @@ func wayOf(path []control.Step) string {
 	return strings.Join(names, " > ")
 }
 
-// pendingIDs are the questions of a run and of all below it that wait for a decision.
-// A list that cannot be made is empty: only a next step depends on it.
+// pendingIDs returns the open questions of a run and its descendants. On an error
+// it returns none, because only a next step depends on it.
 func (s *session) pendingIDs(ctx context.Context, run string) []string {
 	pending, err := s.controller.Pending(ctx, run)
 	if err != nil {

@@ -21,7 +21,7 @@ type removed struct {
 	Removed []string `json:"removed"`
 }
 
-// spared is what a dry run prints as JSON: what it would have removed.
+// spared is what a dry run prints as JSON: what it would remove.
 type spared struct {
 	removed
 	WouldRemove []string `json:"wouldRemove"`
@@ -40,7 +40,7 @@ func (a *app) removeCommand() *cobra.Command {
 			defer stop()
 			return a.withRun(ctx, toWrite, args[0], func(s *session, r journal.Run) error {
 				if r.State != journal.Ended && !force {
-					return usagef("run %s has not ended (%s); cancel it first%s", r.ID, standing(r), orForce(r))
+					return usagef("run %s has not ended (%s); cancel it first%s", r.ID, stateText(r), orForce(r))
 				}
 				n, err := s.tree(ctx, r)
 				if err == nil {
@@ -62,7 +62,7 @@ func (a *app) removeCommand() *cobra.Command {
 	return c
 }
 
-// orForce is the other way to remove a run that has not ended, where it is one.
+// orForce returns the other way to remove a run that has not ended.
 func orForce(r journal.Run) string {
 	if control.Alive(r, time.Now()) {
 		return ""
@@ -70,7 +70,7 @@ func orForce(r journal.Run) string {
 	return ", or remove it all the same with --force"
 }
 
-// unshared refuses a run that has forks, or one below it that has.
+// unshared rejects a run that has forks, or a descendant with forks.
 func (n *node) unshared() error {
 	if len(n.Forks) > 0 {
 		ids := make([]string, len(n.Forks))
@@ -87,9 +87,9 @@ func (n *node) unshared() error {
 	return nil
 }
 
-// remove deletes a run after everything below it, with its log if it has one.
-// It looks for children once more behind that: somebody may have gone on with
-// the run until it was deleted, and nobody can since.
+// remove deletes a run after its descendants, with its log. It looks for children
+// again after that: the run may have continued until it was deleted, but cannot any
+// more.
 func (s *session) remove(ctx context.Context, r journal.Run) ([]string, error) {
 	gone, err := s.removeChildren(ctx, r)
 	if err != nil {
@@ -121,7 +121,7 @@ func (s *session) removeChildren(ctx context.Context, r journal.Run) ([]string, 
 	return gone, nil
 }
 
-// removeLog removes what a run wrote while it was detached.
+// removeLog removes the log of a detached run.
 func (a *app) removeLog(run string) error {
 	if err := os.Remove(logOf(a.journalPath, run)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove the log of run %s: %w", run, err)
@@ -146,7 +146,7 @@ func (a *app) printLines(what string, ids []string) error {
 	return nil
 }
 
-// cutShort is a removal's error, after what it had removed by then.
+// cutShort returns the error of a removal with what it removed before.
 func (a *app) cutShort(ctx context.Context, err error, gone []string, asJSON bool) error {
 	if errors.Is(err, context.Canceled) && errors.Is(context.Cause(ctx), engine.ErrInterrupted) {
 		err = &exitError{code: exitCancelled, err: errors.New("interrupted; the remaining runs were not removed")}

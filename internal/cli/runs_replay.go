@@ -25,7 +25,7 @@ type replayFlags struct {
 	output
 }
 
-// check refuses what only goes with a run that is made.
+// check rejects flags that only apply to a new run.
 func (f *replayFlags) check() error {
 	switch {
 	case f.live:
@@ -74,7 +74,7 @@ differ. Raised limits apply from the start. An interrupted replay cannot be resu
 	return c
 }
 
-// launchedAs is a run's first event with what forks changed since.
+// launchedAs returns a run's first event with the changes of forks.
 func (s *session) launchedAs(ctx context.Context, r journal.Run) (event.RunStarted, error) {
 	b, err := s.engine.Branch(ctx, r.ID, r.Seq)
 	if err != nil {
@@ -111,7 +111,7 @@ func (s *session) replay(ctx context.Context, r journal.Run, asJSON bool) error 
 	return err
 }
 
-// replayedTree is what a replay of a run found, and of those below it.
+// replayedTree is the result of a replay of a run and of its descendants.
 type replayedTree struct {
 	replay.Replayed
 	Below []replay.Replayed `json:"below,omitempty"`
@@ -162,8 +162,8 @@ func (a *app) printReplayed(found replayedTree) error {
 	return nil
 }
 
-// launchedForReplay is launchedAs for a run whose questions are answered beforehand:
-// the raises that the run was given hold from the start, and none of its calls parks it.
+// launchedForReplay is launchedAs for a run whose questions are answered in
+// advance: raised limits apply from the start, and no call parks the run.
 func (s *session) launchedForReplay(ctx context.Context, r journal.Run) (event.RunStarted, error) {
 	b, err := s.engine.Branch(ctx, r.ID, r.Seq)
 	if err != nil {
@@ -183,7 +183,7 @@ func (s *session) launchedForReplay(ctx context.Context, r journal.Run) (event.R
 	return b.Started, nil
 }
 
-// replayLive makes a new run of the same start, whose tools only answer from
+// replayLive creates a new run with the same start, whose tools answer only from
 // the record.
 func (s *session) replayLive(ctx context.Context, r journal.Run, f replayFlags) error {
 	started, err := s.launchedForReplay(ctx, r)
@@ -195,10 +195,10 @@ func (s *session) replayLive(ctx context.Context, r journal.Run, f replayFlags) 
 		return err
 	}
 	config := host.Config
-	// No command runs, so a weaker sandbox than the run's does.
+	// No command runs, so a weaker sandbox than the run's is enough.
 	elsewhere := started
 	elsewhere.Sandbox = ""
-	host.Config.File, host.Journal = "", "" // nor is anything written
+	host.Config.File, host.Journal = "", "" // and the replay writes nothing
 	env, err := kinds.Resume(elsewhere, launch.Options{Host: host})
 	if err != nil {
 		return err
@@ -216,7 +216,7 @@ func (s *session) replayLive(ctx context.Context, r journal.Run, f replayFlags) 
 		return errors.Join(err, closeEnv(env))
 	}
 	env.AskInTurn = true
-	env.Tree = nil // nothing is changed, whatever the recorded calls changed
+	env.Tree = nil // the replay changes no files, so the tree has no state
 	env = recording(env, f.record, config)
 	ctx, stop := interruptible(ctx)
 	defer stop()

@@ -49,22 +49,22 @@ that was running when the process died runs again only if that is safe. --record
 	return c
 }
 
-// approving is who decides gated calls from here on.
+// approving is the approver of gated calls from here on.
 type approving struct {
 	mode string
-	// said is true when the user said so, instead of leaving the default.
-	said bool
+	// given reports that the user set the flag instead of leaving the default.
+	given bool
 }
 
-// fits refuses a flag that would have no effect: a run that was started with
-// an answer to every approval keeps it.
+// fits rejects a flag without effect: a run that was started with a fixed answer to
+// every approval keeps it.
 func (a approving) fits(run string, config json.RawMessage) error {
 	var pinned agent.Config
 	if err := json.Unmarshal(config, &pinned); err != nil {
 		return fmt.Errorf("read the settings of run %s: %w", run, err)
 	}
 	switch {
-	case !a.said || string(pinned.Approve) == a.mode:
+	case !a.given || string(pinned.Approve) == a.mode:
 		return nil
 	case pinned.Approve == agent.ApproveAll, pinned.Approve == agent.ApproveDeny:
 		return usagef("run %s was started with --approve %s and keeps it; start a new run from it with --continue to change that", run, pinned.Approve)
@@ -74,7 +74,7 @@ func (a approving) fits(run string, config json.RawMessage) error {
 	return nil
 }
 
-// resume drives a run from where it stands and shows what comes.
+// resume resumes a run and shows its events.
 func (s *session) resume(ctx context.Context, row journal.Run, o output, who approving) error {
 	mode, err := approveMode(who.mode)
 	if err != nil {
@@ -95,7 +95,7 @@ func (s *session) resume(ctx context.Context, row journal.Run, o output, who app
 			return engine.Env{}, err
 		}
 		env, err := kinds.Resume(started, launch.Options{Host: host})
-		if err != nil { // nothing has been done, as when a run does not start
+		if err != nil { // nothing has happened, as when a run does not start
 			return env, usageError(err)
 		}
 		host.Dress(&env)

@@ -14,14 +14,14 @@ import (
 	"github.com/pawlrun/pawl/journal"
 )
 
-// retryFlags say how a retry is run.
+// retryFlags are how a retry runs.
 type retryFlags struct {
 	noRun   bool
 	approve string
 	output
 }
 
-// retry is what is printed of a retry that is only made.
+// retry is what is printed about a retry that is only created.
 type retry struct {
 	Run   string   `json:"run"`
 	From  string   `json:"from"`

@@ -101,13 +101,13 @@ type page struct {
 	Inherited *inherited         `json:"inherited,omitempty"`
 	Hidden    []agent.HiddenTool `json:"hidden,omitempty"`
 	Pending   []control.Call     `json:"pending,omitempty"`
-	// Waiting are the questions that wait for a decision, and behind them what was
-	// said to the run and waits to be taken up.
+	// Waiting holds the open questions, and after them the commands that wait to be
+	// taken up.
 	Waiting   []any            `json:"waiting,omitempty"`
 	Parked    *event.RunParked `json:"parked,omitempty"`
-	said      []waitingRef
+	unread    []waitingRef
 	questions []control.Pending
-	// Allowed is what people allowed for the rest of the run.
+	// Allowed lists what people allowed for the rest of the run.
 	Allowed  []event.PermissionAdded `json:"allowed,omitempty"`
 	Because  string                  `json:"because,omitempty"`
 	Taint    event.Taint             `json:"taint,omitzero"`
@@ -121,21 +121,21 @@ type page struct {
 	Iterations []*iterationLine `json:"iterations,omitempty"`
 	// Checkpoints are those of a goal.
 	Checkpoints []event.Checkpoint `json:"checkpoints,omitempty"`
-	// Children are the runs that this one started, in that order.
+	// Children lists the child runs in the order of their start.
 	Children []childRef `json:"children,omitempty"`
-	// childAt are their places there by run, and childFor the run of each step that
-	// was begun last; skipped are the steps that did not run.
+	// childAt maps runs to their index there; childFor maps each step to its last
+	// run; skipped holds the steps that did not run.
 	childAt  map[string]int
 	childFor map[string]string
 	skipped  []event.StepSkipped
-	// Compactions are where the conversation became shorter.
+	// Compactions lists where the conversation became shorter.
 	Compactions []compaction `json:"compactions,omitempty"`
-	// Hooks are those about the run as a whole.
+	// Hooks lists the hooks of the run as a whole.
 	Hooks []hookRef `json:"hooks,omitempty"`
 }
 
-// inherited is what the runs that a fork stands on had spent up to there; none
-// of it counts against the fork.
+// inherited is what the runs before a fork had spent up to it; it does not count
+// against the fork.
 type inherited struct {
 	Usage   llm.Usage `json:"usage"`
 	Cost    *llm.Cost `json:"cost,omitempty"`
@@ -150,16 +150,16 @@ type cycleLine struct {
 	Text  string    `json:"text,omitempty"`
 	Calls []string  `json:"calls,omitempty"`
 	Hooks []hookRef `json:"hooks,omitempty"`
-	// CacheBreaks are what was paid again although it should have been cached.
+	// CacheBreaks lists input that was paid again although it should have been
+	// cached.
 	CacheBreaks []event.CacheBreak `json:"cacheBreaks,omitempty"`
-	// Errors counts the calls that failed, Retries the attempts.
+	// Errors counts the failed calls, Retries the attempts.
 	Errors  int       `json:"errors,omitempty"`
 	Retries int       `json:"retries,omitempty"`
 	Usage   llm.Usage `json:"usage"`
 	USD     float64   `json:"usd"`
-	// Context is the input of the cycle's last answer, in tokens; Window is
-	// the model's, 0 where it is not known, and WindowShare how much of it the
-	// context filled.
+	// Context is the input of the cycle's last answer, in tokens; Window is the
+	// model's, 0 if unknown; WindowShare is how much of it the context filled.
 	Context     int64   `json:"context"`
 	Window      int64   `json:"window,omitempty"`
 	WindowShare float64 `json:"windowShare,omitempty"`
@@ -219,7 +219,7 @@ func (p *page) add(e *event.Event) {
 	p.told(e)
 }
 
-// hookRef is what one hook said.
+// hookRef is the result of one hook.
 type hookRef struct {
 	event.HookResult
 	line string
@@ -245,7 +245,7 @@ func (p *page) started(d event.RunStarted) {
 	p.PerCycle = []cycleLine{}
 }
 
-// forked puts what was spent so far on the account of those who spent it.
+// forked assigns what was spent so far to the runs that spent it.
 func (p *page) forked(d event.RunForked) {
 	p.Allowed = nil
 	if p.Inherited == nil {

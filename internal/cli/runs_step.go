@@ -16,26 +16,27 @@ import (
 	"github.com/pawlrun/pawl/journal"
 )
 
-// shownStep is one step of a workflow with all that it gave.
+// shownStep is one step of a workflow with its output.
 type shownStep struct {
 	Step    string    `json:"step"`
 	State   stepState `json:"state"`
 	Attempt int       `json:"attempt,omitempty"`
-	// Run is the run that did it, or Argv the command.
+	// Run is the run of the step, or Argv its command.
 	Run      string   `json:"run,omitempty"`
 	Argv     []string `json:"argv,omitempty"`
 	ExitCode *int     `json:"exitCode,omitempty"`
 	// Reason is why it failed or was skipped.
 	Reason string          `json:"reason,omitempty"`
 	Result json.RawMessage `json:"result,omitempty"`
-	// Output is all that it printed or said. Truncated says that the journal has not all.
+	// Output is the whole output. Truncated reports that the journal has only a
+	// part.
 	Output    string `json:"output"`
 	Truncated bool   `json:"truncated,omitempty"`
 
 	blob string
 }
 
-// step reads a step of a run, by its id in it.
+// step reads a step of a run by id.
 func (s *session) step(ctx context.Context, r journal.Run, id string) (shownStep, error) {
 	shown := shownStep{Step: id}
 	var known []string
@@ -67,11 +68,11 @@ func (s *session) step(ctx context.Context, r journal.Run, id string) (shownStep
 	return shown, nil
 }
 
-// add takes in an event of the run.
+// add applies an event of the run.
 func (s *shownStep) add(data event.Data) {
 	switch d := data.(type) {
 	case event.ChildStarted:
-		if d.Step == s.Step && !strings.Contains(d.ID, "/") { // and no judge of it
+		if d.Step == s.Step && !strings.Contains(d.ID, "/") { // not its judge
 			s.State, s.Run, s.Attempt = view.StepRunning, d.Child, max(s.Attempt, 1)
 		}
 	case event.StepStarted:

@@ -14,22 +14,22 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// summarized is a run as a list shows it.
+// summarized is a run in a list.
 type summarized struct {
 	control.RunStatus
 	Input string `json:"input,omitempty"`
 	// Model is the first of the run's models.
 	Model string    `json:"model,omitempty"`
 	Usage llm.Usage `json:"usage,omitzero"`
-	// Cost is nil where no model was called.
+	// Cost is nil if no model was called.
 	Cost *llm.Cost `json:"cost,omitempty"`
-	// StepCount and IterationCount are what a run has that has no cycles.
+	// StepCount and IterationCount replace the cycles of runs that have none.
 	StepCount      int `json:"stepCount,omitempty"`
 	IterationCount int `json:"iterationCount,omitempty"`
 }
 
-// summaries adds to runs what their first event and their spending say. A run
-// that cannot be read stays listed without.
+// summaries adds data of the first event and the spending to runs. A run that
+// cannot be read is listed without them.
 func (s *session) summaries(ctx context.Context, runs []control.RunStatus) []summarized {
 	out := make([]summarized, len(runs))
 	for i, r := range runs {
@@ -45,7 +45,7 @@ func (s *session) summaries(ctx context.Context, runs []control.RunStatus) []sum
 	return out
 }
 
-// startOf is how a run was started, as its fork changed it.
+// startOf returns how a run was started, with the changes of its fork.
 func (s *session) startOf(ctx context.Context, r journal.Run) (event.RunStarted, error) {
 	first, err := drive.At[event.RunStarted](ctx, s.store, r.ID, 0)
 	if err != nil || r.ForkOf == "" {
@@ -55,8 +55,8 @@ func (s *session) startOf(ctx context.Context, r journal.Run) (event.RunStarted,
 	return first.Forked(forked), err
 }
 
-// counted are the steps of a workflow's plan, or the iterations of a loop that have
-// ended.
+// counted counts the steps of a workflow's plan, or the finished iterations of a
+// loop.
 func (s *session) counted(ctx context.Context, run string, started event.RunStarted) (planned, ended int) {
 	var of steps
 	if of.Begin(started); of.Ledger == nil {
@@ -71,7 +71,7 @@ func (s *session) counted(ctx context.Context, run string, started event.RunStar
 	return 0, of.Ledger.Ended()
 }
 
-// did is how far a run came, in the unit that it has.
+// did returns the progress of a run, in its unit.
 func (r summarized) did() string {
 	switch {
 	case r.Cycles > 0 || r.StepCount+r.IterationCount == 0 && r.Kind != launch.KindLoop && r.Kind != launch.KindGoal:
@@ -93,8 +93,8 @@ func given(d event.RunStarted) (input, model string) {
 	return input, model
 }
 
-// spentBy is what a run has used. An outcome says it; of a run that has none,
-// only the events are read that tell of spending.
+// spentBy returns what a run has used: from its outcome, or else from the events
+// that record spending.
 func (s *session) spentBy(ctx context.Context, r journal.Run) (llm.Usage, *llm.Cost, error) {
 	var o event.Outcome
 	if len(r.Outcome) > 0 {
@@ -112,7 +112,7 @@ func (s *session) spentBy(ctx context.Context, r journal.Run) (llm.Usage, *llm.C
 	return p.Usage, p.Cost, nil
 }
 
-// cost is what a run has cost, in few words.
+// cost returns the cost of a run in short form.
 func (r summarized) cost() string {
 	if r.Cost == nil {
 		return "-"

@@ -8,9 +8,8 @@ import (
 	"github.com/pawlrun/pawl/internal/machine"
 )
 
-// folded adds what only a fold of the run's events knows: what it has taken in,
-// and the time that it has used. A run of a machine that this version does not
-// know shows none of it.
+// folded adds what only a fold of the run's events knows: what it has taken in, and
+// its elapsed time. A run of an unknown machine version shows neither.
 func (s *session) folded(ctx context.Context, p *page) {
 	m, err := s.engine.Inspect(ctx, p.ID)
 	if err != nil {
@@ -23,7 +22,7 @@ func (s *session) folded(ctx context.Context, p *page) {
 	}
 }
 
-// tookIn says which call brought something into a run.
+// tookIn returns which call brought something into a run.
 func tookIn(t *event.TaintSource) string {
 	if t == nil {
 		return ""

@@ -17,17 +17,18 @@ import (
 	"github.com/pawlrun/pawl/journal"
 )
 
-// node is a run with the runs it started and those that share its events.
+// node is a run with its children and its forks.
 type node struct {
 	summarized
-	// Step names the step that the run is, or the judge, with iteration and attempt.
+	// Step names the step or the judge that the run performs, with iteration and
+	// attempt.
 	Step string `json:"step,omitempty"`
-	// Status is how the run stands: as its outcome or its step's says, else its state.
+	// Status is the status of the run's outcome or step, or else its state.
 	Status string `json:"status"`
-	// Reason is why its step failed, where that is not the run's own end.
+	// Reason is why its step failed, if that is not the run's own end.
 	Reason   string `json:"reason,omitempty"`
 	Children []node `json:"children,omitempty"`
-	// Skipped are the steps of a workflow that did not run.
+	// Skipped lists the steps of a workflow that did not run.
 	Skipped []event.StepSkipped `json:"skipped,omitempty"`
 	Forks   []node              `json:"forks,omitempty"`
 }
@@ -55,8 +56,8 @@ and which step of its workflow it is, with iteration and attempt; the steps that
 	return c
 }
 
-// tree reads a run and, oldest first, everything below it. What a run below did stands
-// in the journal of the one that started it, so that of thousands of steps none is read.
+// tree reads a run and its descendants, oldest first. The journal of a parent has
+// what its children did, so that thousands of steps need not be read.
 func (s *session) tree(ctx context.Context, r journal.Run) (node, error) {
 	runs, err := s.family(ctx, r)
 	if err != nil {
@@ -73,7 +74,8 @@ func (s *session) tree(ctx context.Context, r journal.Run) (node, error) {
 	return s.grow(ctx, node{summarized: summarized{RunStatus: statuses[0]}}, started)
 }
 
-// grow adds to a run what is below it, and what it used where no run above says so.
+// grow adds the descendants of a run, and its usage if its parent's journal does
+// not have that.
 func (s *session) grow(ctx context.Context, n node, started map[string][]control.RunStatus) (node, error) {
 	var p page
 	children := started[n.ID]
@@ -83,7 +85,7 @@ func (s *session) grow(ctx context.Context, n node, started map[string][]control
 				return n, err
 			}
 			if err != nil {
-				break // one that cannot be read is listed as its row has it
+				break // a run that cannot be read is listed from its row
 			}
 			p.add(e)
 		}
@@ -112,7 +114,7 @@ func (s *session) grow(ctx context.Context, n node, started map[string][]control
 	return n, err
 }
 
-// as takes in what the run that started this one tells of it.
+// as applies what the parent's journal has about this run.
 func (n *node) as(c childRef) {
 	n.Step, n.Usage, n.Cost = c.Step, c.Used, c.Cost
 	if f := c.Finished; f != nil {
@@ -123,7 +125,7 @@ func (n *node) as(c childRef) {
 	}
 }
 
-// stands fills in the status where no step says it.
+// stands sets the status if no step sets it.
 func (n *node) stands() {
 	var o event.Outcome
 	switch {
@@ -135,9 +137,9 @@ func (n *node) stands() {
 	}
 }
 
-// said is the node in a line.
-func (n *node) said() string {
-	state := standingNow(n.RunStatus)
+// line returns the node in one line.
+func (n *node) line() string {
+	state := stateNow(n.RunStatus)
 	if n.State == journal.Ended {
 		state = cmp.Or(map[string]string{string(event.StatusCompleted): "done"}[n.Status], n.Status)
 		if why := cmp.Or(n.Reason, n.Detail); why != state {
@@ -158,19 +160,19 @@ func (n *node) said() string {
 	return strings.Join(parts, "  ")
 }
 
-// family is a run and all below it, each behind the run that started it.
+// family returns a run and its descendants, each after its parent.
 func (s *session) family(ctx context.Context, r journal.Run) ([]journal.Run, error) {
 	rows, err := s.store.Runs(ctx, journal.Filter{Root: r.Placed().Root})
 	if err != nil {
 		return nil, err
 	}
-	slices.Reverse(rows) // those above come first
+	slices.Reverse(rows) // ancestors first
 	return journal.Below(rows, r.ID), nil
 }
 
 func (a *app) printTree(n node, depth int) error {
 	room := strings.Repeat("  ", depth)
-	if err := a.printf("%s%s\n", room, n.said()); err != nil {
+	if err := a.printf("%s%s\n", room, n.line()); err != nil {
 		return err
 	}
 	for _, child := range n.Children {

@@ -13,12 +13,12 @@ import (
 	"github.com/pawlrun/pawl/journal"
 )
 
-// verified is what verify says of one run.
+// verified is the result of verify for one run.
 type verified struct {
 	journal.Verified
 	OK      bool   `json:"ok"`
 	Problem string `json:"problem,omitempty"`
-	// Below is how many runs below it were checked, and Unsound those that are not OK.
+	// Below counts the checked descendants, and Unsound those that are not OK.
 	Below   int        `json:"below,omitempty"`
 	Unsound []verified `json:"unsound,omitempty"`
 }
@@ -115,7 +115,7 @@ func (s *session) verifyNamed(ctx context.Context, prefix, head string) ([]verif
 	return []verified{v}, nil
 }
 
-// verifyAll leaves out what somebody removes while it reads.
+// verifyAll skips runs that are removed while it reads.
 func (s *session) verifyAll(ctx context.Context) ([]verified, error) {
 	rows, err := s.store.Runs(ctx, journal.Filter{})
 	if err != nil {
@@ -147,12 +147,13 @@ func (s *session) verifyOne(ctx context.Context, id, head string) (verified, err
 	return verified{Verified: v, OK: err == nil}, err
 }
 
-// damaged reports whether what is stored cannot be read, of which other runs know nothing.
+// damaged reports whether stored data cannot be read, which does not affect other
+// runs.
 func damaged(err error) bool {
 	return errors.Is(err, journal.ErrCorrupt) || errors.Is(err, journal.ErrIO)
 }
 
-// checkFile says what is wrong with the file itself, "" for nothing.
+// checkFile returns what is wrong with the file itself, "" for nothing.
 func (s *session) checkFile(ctx context.Context) (string, error) {
 	file, ok := s.store.(interface{ Check(context.Context) error })
 	if !ok {
@@ -198,7 +199,7 @@ func (a *app) printVerified(results []verified, problem string, many, asJSON boo
 	return nil
 }
 
-// alsoBelow says of how many runs below one the same holds, if there are any.
+// alsoBelow returns a text about the checked descendants, if there are any.
 func alsoBelow(n int) string {
 	if n == 0 {
 		return ""
@@ -206,7 +207,8 @@ func alsoBelow(n int) string {
 	return " (and " + plural(n, "run") + " below it)"
 }
 
-// contents says how many long results and attachments were checked, if any.
+// contents returns a text about the checked results and attachments, if there are
+// any.
 func contents(n int) string {
 	if n == 0 {
 		return ""

@@ -13,28 +13,28 @@ import (
 	"github.com/pawlrun/pawl/journal"
 )
 
-// waitingRef is something that somebody told the run and that nothing has
-// followed from yet: the run is parked, or its driver has not looked.
+// waitingRef is a command to the run without an effect yet: the run is parked, or
+// its driver has not read it.
 type waitingRef struct {
-	// Kind is the verb that it was said with.
+	// Kind is the verb of the command.
 	Kind string    `json:"kind"`
 	By   string    `json:"by,omitempty"`
 	At   time.Time `json:"at"`
 	Text string    `json:"text,omitempty"`
-	// Files are those of a message, as people know them.
+	// Files are the names of a message's files.
 	Files  []string `json:"files,omitempty"`
 	CallID string   `json:"callId,omitempty"`
 	Edited bool     `json:"edited,omitempty"`
-	// Sealed says that only the process that drives the run can read the rest.
+	// Sealed reports that only the process that drives the run can read the rest.
 	Sealed  bool    `json:"sealed,omitempty"`
 	Setting string  `json:"setting,omitempty"`
 	Value   float64 `json:"value,omitempty"`
 }
 
-// told notes what a parked run was told. Going on takes it up.
+// told records a command to a parked run. Resuming takes it up.
 func (p *page) told(e *event.Event) {
 	if p.Parked == nil {
-		p.said = nil
+		p.unread = nil
 		return
 	}
 	w := waitingRef{At: e.Time}
@@ -52,20 +52,20 @@ func (p *page) told(e *event.Event) {
 	default:
 		return
 	}
-	p.said = append(p.said, w)
+	p.unread = append(p.unread, w)
 }
 
-// sent adds what is still in the run's inbox.
+// sent adds the commands that are still in the run's inbox.
 func (p *page) sent(commands []journal.Command) {
 	for _, c := range commands {
-		p.said = append(p.said, waitingRef{
+		p.unread = append(p.unread, waitingRef{
 			Kind: control.Verb(c.Kind), By: c.By, At: c.At, Text: c.Text, Files: view.NamesOf(c.Media),
 			CallID: c.CallID, Edited: len(c.Args) > 0, Sealed: len(c.Sealed) > 0, Setting: c.Setting, Value: c.Value,
 		})
 	}
 }
 
-// says tells it in one line.
+// says returns the command in one line.
 func (w waitingRef) says() string {
 	text := w.Kind
 	switch {
@@ -97,9 +97,9 @@ func (w waitingRef) says() string {
 	return firstLine(text, 200)
 }
 
-// waiting are the rows about what the run was told.
+// waiting adds rows for the waiting commands.
 func (p *page) waiting(row func(name, value string)) {
-	for _, w := range p.said {
+	for _, w := range p.unread {
 		row("waiting", fmt.Sprintf("not read yet: %s (%s)", w.says(), clock(w.At)))
 	}
 }

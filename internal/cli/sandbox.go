@@ -8,8 +8,8 @@ import (
 	"github.com/pawlrun/pawl/internal/host/sandbox"
 )
 
-// sandboxVariable names the strongest tier to use, for an owner whose machine
-// has one that does not do.
+// sandboxVariable names the strongest tier to use, for a machine whose stronger
+// tier does not work.
 const sandboxVariable = "PAWL_SANDBOX"
 
 // sandbox looks for the strongest sandbox of this machine.
@@ -21,8 +21,8 @@ func (a *app) sandbox(ctx context.Context) (*sandbox.Machine, error) {
 	return sandbox.Strongest(ctx, a.shim, most), nil
 }
 
-// host is what this process offers to the runs that it drives, or would drive. It
-// also says where a journal will be that is not there yet.
+// host returns what this process offers to the runs that it drives, or would drive.
+// It also decides the place of a new journal.
 func (a *app) host(ctx context.Context) (launch.Host, *replays, error) {
 	config, err := a.config()
 	if err != nil {
@@ -30,7 +30,7 @@ func (a *app) host(ctx context.Context) (launch.Host, *replays, error) {
 	}
 	machine, err := a.sandbox(ctx)
 	if err == nil {
-		err = a.place(machine)
+		err = a.placeJournal(machine)
 	}
 	if err != nil {
 		return launch.Host{}, nil, err

@@ -12,19 +12,19 @@ import (
 	"golang.org/x/term"
 )
 
-// screen is what a stream can show.
+// screen describes what a stream can show.
 type screen struct {
-	// terminal says that a person may be looking.
+	// terminal reports that the stream is a terminal.
 	terminal bool
-	// live says that a line can be drawn again, colour that it can be painted.
+	// live reports that a line can be redrawn, colour that it can be coloured.
 	live, colour bool
-	// reflows says that a line which is longer than a window has become goes on
-	// in the next row, as nearly everywhere.
+	// reflows reports that a line wraps to the next row if the window becomes
+	// narrower, as in nearly all terminals.
 	reflows       bool
 	width, height func() int
 }
 
-// screenOf looks at a stream and at the customary variables.
+// screenOf inspects a stream and the customary variables.
 func screenOf(w any, getenv func(string) string) screen {
 	s := screen{width: func() int { return 80 }, height: func() int { return 24 }}
 	f, ok := w.(*os.File)
@@ -50,7 +50,7 @@ func screenOf(w any, getenv func(string) string) screen {
 	return s
 }
 
-// style is how a line of progress stands out.
+// style is the style of a line of progress.
 type style string
 
 // The styles, as the parameters of a terminal's SGR sequence.
@@ -70,8 +70,8 @@ func (s screen) paint(st style, text string) string {
 	return "\x1b[" + string(st) + "m" + text + "\x1b[0m"
 }
 
-// printer writes progress: lines that stay, and below them, on a terminal, those
-// that are drawn again and again. It is safe for concurrent use.
+// printer writes progress: permanent lines and, on a terminal, live lines below
+// them that are redrawn. It is safe for concurrent use.
 type printer struct {
 	w      io.Writer
 	screen screen
@@ -80,40 +80,39 @@ type printer struct {
 	mu     sync.Mutex
 	fixed  string
 	moving string
-	// partial is the line of an answer that is still being written.
+	// partial is the unfinished line of an answer.
 	partial string
-	// below are more live lines, above that one; nil where there are none.
+	// below returns more live lines above that one; nil if there are none.
 	below func() []note
-	// shown is how many columns each live line takes, none where there are none.
+	// shown holds the columns of each live line, empty if there are none.
 	shown   []int
 	painted time.Time
-	// later draws what is below again.
+	// later redraws what is below.
 	later *time.Timer
 	// silence of the run shown is drawn above the last live line; nil before its first
 	// model call.
 	silence *silence
 	asking  bool
-	// asks says that somebody is asked about calls here.
+	// asks reports that questions are shown here.
 	asks bool
-	// cannotAsk says that calls are to be asked about, and that nobody can be
-	// asked here.
+	// cannotAsk reports that calls need approval but no person can be asked here.
 	cannotAsk bool
-	// held are the lines that came while a question was open.
+	// held holds the lines that arrived while a question was open.
 	held []string
-	// told has each call whose question what led to it was written for, and
-	// those that wait for that; nil where no lines of a run are written.
+	// told has a channel for each call, closed once everything before its question
+	// is written; nil if no lines of a run are written.
 	told map[string]chan struct{}
 }
 
-// repaint is how often the live line is drawn at most: more is flicker.
+// repaint is the least time between two redraws: faster is flicker.
 const repaint = 50 * time.Millisecond
 
 func newPrinter(w io.Writer, s screen) *printer {
 	return &printer{w: w, screen: s, now: time.Now}
 }
 
-// line writes a line that stays, after the question that is open. Progress is a courtesy: that it cannot be
-// written is no reason to stop a run.
+// line writes a permanent line, after the open question if there is one. It ignores
+// errors, because missing progress is no reason to stop a run.
 func (p *printer) line(st style, text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -127,8 +126,8 @@ func (p *printer) line(st style, text string) {
 	p.draw()
 }
 
-// live replaces the line at the bottom by a fixed text and as much of the end
-// of a moving one as fits; two empty ones remove it.
+// live replaces the live line by a fixed text and as much of the end of a moving
+// text as fits; two empty texts remove it.
 func (p *printer) live(fixed, moving string) {
 	if !p.screen.live {
 		return
@@ -143,8 +142,8 @@ func (p *printer) live(fixed, moving string) {
 	p.draw()
 }
 
-// says writes lines of an answer that stay, and makes the one that is still being
-// written the live line.
+// says writes permanent lines of an answer, and makes the unfinished one the live
+// line.
 func (p *printer) says(lines []string, partial string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -160,14 +159,14 @@ func (p *printer) says(lines []string, partial string) {
 	p.draw()
 }
 
-// shows has more live lines.
+// shows sets more live lines.
 func (p *printer) shows(below func() []note) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.below = below
 }
 
-// changes makes a change to what is shown below, which is drawn soon.
+// changes makes a change to the live lines, which are redrawn soon.
 func (p *printer) changes(change func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -183,7 +182,7 @@ func (p *printer) changes(change func()) {
 	p.draw()
 }
 
-// settle makes lines that stay of those below.
+// settle makes the live lines permanent.
 func (p *printer) settle() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -201,7 +200,7 @@ func (p *printer) settle() {
 	}
 }
 
-// again draws what is below once more, because time has passed.
+// again redraws the live lines because time has passed.
 func (p *printer) again() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -248,7 +247,7 @@ func (p *printer) draw() {
 	p.painted = p.now()
 }
 
-// lastLine is the last of the live lines, "" where there is none.
+// lastLine returns the last of the live lines, "" if there is none.
 func (p *printer) lastLine(width int) string {
 	text := p.partial
 	if plainText := sgr.ReplaceAllString(text, ""); text != "" && columns(plainText) > width {
@@ -267,11 +266,11 @@ func (p *printer) lastLine(width int) string {
 	return p.screen.paint(faint, text)
 }
 
-// sgr are the sequences by which text is painted.
+// sgr matches the sequences that style text.
 var sgr = regexp.MustCompile("\x1b\\[[0-9;]*m")
 
-// ask writes a question, or a part of it, and leaves the cursor behind it. Until it is answered or
-// withdrawn nothing else is written.
+// ask writes a question, or a part of it, and leaves the cursor after it. Nothing
+// else is written until it is answered or withdrawn.
 func (p *printer) ask(st style, question string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -280,7 +279,7 @@ func (p *printer) ask(st style, question string) {
 	fmt.Fprint(p.w, p.screen.paint(st, question))
 }
 
-// answered goes on after a question.
+// answered continues after a question.
 func (p *printer) answered() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -291,8 +290,8 @@ func (p *printer) answered() {
 	p.held = nil
 }
 
-// withdraw ends the line of a question that nobody needs to answer any more, and
-// goes on.
+// withdraw ends the line of a question that no longer needs an answer, and
+// continues.
 func (p *printer) withdraw(why string) {
 	p.mu.Lock()
 	fmt.Fprintln(p.w, p.screen.paint(faint, why))
@@ -300,8 +299,8 @@ func (p *printer) withdraw(why string) {
 	p.answered()
 }
 
-// clear takes the live lines away, all rows of them where the window has become
-// narrower than a line is.
+// clear removes the live lines, including all rows of a line that wrapped because
+// the window became narrower.
 func (p *printer) clear() {
 	if len(p.shown) == 0 {
 		return
@@ -320,15 +319,15 @@ func (p *printer) clear() {
 	p.shown = nil
 }
 
-// tells says that lines of a run are written here.
+// tells marks that lines of a run are written here.
 func (p *printer) tells() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.told = map[string]chan struct{}{}
 }
 
-// toldOf is closed once everything that came before the question about a call
-// is written; nil where no lines are.
+// toldOf returns a channel that is closed once everything before the question about
+// a call is written; nil if no lines are written.
 func (p *printer) toldOf(call string) chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -338,8 +337,7 @@ func (p *printer) toldOf(call string) chan struct{} {
 	return p.told[call]
 }
 
-// toldUpTo says that everything is written that came before the question about a
-// call.
+// toldUpTo marks everything before the question about a call as written.
 func (p *printer) toldUpTo(call string) {
 	told := p.toldOf(call)
 	p.mu.Lock()

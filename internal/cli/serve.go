@@ -26,7 +26,7 @@ import (
 	"github.com/pawlrun/pawl/internal/signals"
 )
 
-// serveFlags say what a server serves.
+// serveFlags configure a server.
 type serveFlags struct {
 	addr, agents, workspace, tokens string
 	hosts                           []string
@@ -165,7 +165,7 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 	return err
 }
 
-// announce says where the server is, and opens its page where that is wanted.
+// announce prints the address of the server, and opens its page on request.
 func (a *app) announce(ctx context.Context, o server.Options, scheme string, at net.Addr, f serveFlags) (forget func(), err error) {
 	address, page := fmt.Sprintf("%s://%s", scheme, at), pageOf(scheme, at)
 	if o.Token != "" {
@@ -200,7 +200,7 @@ func (a *app) announce(ctx context.Context, o server.Options, scheme string, at 
 	return forget, nil
 }
 
-// serverOptions are what the command line says of a server.
+// serverOptions returns the options of the command line.
 func (a *app) serverOptions(ctx context.Context, f serveFlags) (server.Options, error) {
 	o := server.Options{User: whoAmI(), Log: slog.New(slog.NewTextHandler(a.err, nil)), Tokens: f.tokens, NoAuth: f.noAuth, Hosts: f.hosts, TLS: f.certificate != ""}
 	if _, err := os.Stat(a.tokensFile()); f.tokens == "" && !f.noAuth && err == nil {
@@ -229,7 +229,8 @@ func (a *app) serverOptions(ctx context.Context, f serveFlags) (server.Options, 
 	return o, err
 }
 
-// freeSpace is how many bytes this user can still write to the disk of a directory.
+// freeSpace returns the bytes that this user can still write to the disk of a
+// directory.
 func freeSpace(dir string) (uint64, error) {
 	var disk syscall.Statfs_t
 	if err := syscall.Statfs(dir, &disk); err != nil {
@@ -238,8 +239,9 @@ func freeSpace(dir string) (uint64, error) {
 	return disk.Bavail * uint64(disk.Bsize), nil
 }
 
-// ownerGone is what the flag and RondoFlow's two variables say of runs whose owner is
-// gone. The flag is for all runs, the variables for loops started over Socket.IO.
+// ownerGone returns the setting for runs of disconnected owners, from the flag and
+// RondoFlow's two variables. The flag applies to all runs, the variables to loops
+// started over Socket.IO.
 func ownerGone(flag string, env func(string) string) (gone server.OwnerGone, err error) {
 	const teardown, grace = "RONDOFLOW_TEARDOWN_ON_DISCONNECT", "RONDOFLOW_TEARDOWN_GRACE_MS"
 	switch flag {
@@ -264,9 +266,8 @@ func ownerGone(flag string, env func(string) string) (gone server.OwnerGone, err
 	return gone, nil
 }
 
-// directory is the absolute path of a directory that a flag names. A journal
-// holds text alone, so that a run in a directory whose name is none could not be
-// resumed.
+// directory returns the absolute path of a flag's directory. A journal holds only
+// valid text, so a run in a directory with an invalid name could not resume.
 func directory(flag, path string) (string, error) {
 	if info, err := os.Stat(path); err != nil || !info.IsDir() {
 		return "", usagef("%s %s is not a directory", flag, path)

@@ -18,9 +18,9 @@ import (
 	"github.com/pawlrun/pawl/internal/host/tokens"
 )
 
-// startedDir is the directory of the tokens of servers that were started without a file
-// of tokens. Each journal has one, so that a command which finds the journal finds the
-// token of its server.
+// startedDir returns the directory of the tokens of servers that were started
+// without a file of tokens. Each journal has one, so that a command that finds the
+// journal finds the token of its server.
 func (a *app) startedDir() (string, error) {
 	state, err := launch.StateDir()
 	if err != nil {
@@ -37,7 +37,7 @@ func (a *app) startedDir() (string, error) {
 	return filepath.Join(state, "servers", hex.EncodeToString(sum[:8])), nil
 }
 
-// keepToken keeps the token of this start where 'pawl token show' finds it, until
+// keepToken stores the token of this server where 'pawl token show' finds it, until
 // release is called.
 func (a *app) keepToken(addr, token string) (release func(), err error) {
 	dir, err := a.startedDir()
@@ -80,7 +80,7 @@ counts until that server stops. Name the journal as for 'pawl serve': by the dir
 	return c
 }
 
-// startedToken is the token of the server at an address, or of the only one.
+// startedToken returns the token of the server at an address, or of the only one.
 func (a *app) startedToken(addr string) (string, error) {
 	dir, err := a.startedDir()
 	if err != nil {
@@ -110,8 +110,9 @@ func (a *app) startedToken(addr string) (string, error) {
 	return "", usagef("the journal %s has several servers; name one with --addr: %s", a.journalPath, strings.Join(addrs, ", "))
 }
 
-// openPage has the browser show a page whose address holds a token. Other processes see
-// the arguments of a program, so the browser is given a file that leads on to it.
+// openPage opens a page whose address contains a token in the browser. Other
+// processes can read a program's arguments, so the browser receives a file that
+// redirects to the page.
 func (a *app) openPage(ctx context.Context, page string) (forget func(), err error) {
 	dir, err := a.startedDir()
 	if err != nil {

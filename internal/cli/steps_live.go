@@ -17,8 +17,9 @@ type (
 	spent         = view.Spent
 )
 
-// liveSteps are the lines of a live tree that has at most so many, with what the runs of
-// the steps do now: where the steps do not fit, those under way and those that failed are shown, and the others counted.
+// liveSteps returns the lines of a live tree, at most most of them, with the
+// activity of the steps' runs. If the steps do not fit, it shows those in progress
+// and those that failed, and counts the others.
 func liveSteps(s *steps, most int, k ink, work *activity) []note {
 	switch {
 	case s.Ledger != nil:
@@ -51,7 +52,7 @@ func liveSteps(s *steps, most int, k ink, work *activity) []note {
 		indent := strings.Repeat("  ", l.Depth+1)
 		var under []note
 		if len(below) == 1 && below[0].step == l.Step {
-			text += "  " + below[0].said(k, l.Cost == nil, work.now)
+			text += "  " + below[0].summary(k, l.Cost == nil, work.now)
 			under = work.below(below[0], k, indent, everyRun)
 		} else {
 			under = work.below(work.root, k, indent, func(w *working) bool { return slices.Contains(below, w) })
@@ -75,7 +76,7 @@ func liveSteps(s *steps, most int, k ink, work *activity) []note {
 	return notes
 }
 
-// bounded are at most so many lines, the last of which counts those left out.
+// bounded returns at most most lines, the last of which counts those left out.
 func bounded(notes []note, most int) []note {
 	most = max(most, 1)
 	if len(notes) <= most {
@@ -85,8 +86,8 @@ func bounded(notes []note, most int) []note {
 	return append(notes[:most-1:most-1], note{faint, fmt.Sprintf("  and %d more at work", left)})
 }
 
-// ring is how far the loop is at a glance (RON-32): full is one that had all of its
-// iterations.
+// ring shows the progress of the loop (RON-32): a full ring means that it used all
+// of its iterations.
 func ring(l *view.Ledger) string {
 	const rings = "○◔◑◕●"
 	n, quarters := l.Ended(), 0
@@ -96,7 +97,7 @@ func ring(l *view.Ledger) string {
 	return string([]rune(rings)[quarters]) + " " + l.Count(n)
 }
 
-// learned is the last thing that the log was told.
+// learned returns the last entry of the log.
 func learned(l *view.Ledger) string {
 	for _, i := range slices.Backward(l.Lines) {
 		if i.Learning != "" {
@@ -106,7 +107,7 @@ func learned(l *view.Ledger) string {
 	return ""
 }
 
-// liveLoop is the line of a loop that is drawn again and again.
+// liveLoop returns the live line of a loop.
 func liveLoop(l *view.Ledger, all stepLine, k ink) note {
 	parts := []string{ring(l)}
 	if bar := k.part(l.Ended(), l.Of); bar != "" && all.State == view.StepRunning {

@@ -25,7 +25,7 @@ import (
 	"github.com/pawlrun/pawl/models"
 )
 
-// mode is what a command wants of the journal.
+// mode is how a command uses the journal.
 type mode int
 
 const (
@@ -33,19 +33,19 @@ const (
 	toRead mode = iota
 	// toWrite opens an existing journal.
 	toWrite
-	// toCreate makes the journal when it is not there.
+	// toCreate creates a missing journal.
 	toCreate
 	// toServe is toCreate for a server.
 	toServe
 )
 
-// checkPatience is how long a journal is checked before it is written to.
+// checkPatience bounds the check of a journal before a write.
 const checkPatience = 250 * time.Millisecond
 
-// errNoJournal is wrapped where a journal is to be read that is not there.
+// errNoJournal is wrapped by the error for reading a missing journal.
 var errNoJournal = errors.New("there is no journal")
 
-// newest is the word for the newest run in the place of an id.
+// newest stands for the newest run in place of an id.
 const newest = "last"
 
 // session is an open journal with an engine on it.
@@ -54,10 +54,10 @@ type session struct {
 	store      journal.Store
 	engine     *engine.Engine
 	controller *control.Controller
-	// exporter tells OpenTelemetry what runs do; nil where nobody wants to know.
+	// exporter exports to OpenTelemetry; nil if that is off.
 	exporter *signals.Exporter
-	// unread is what is wrong with the config file; nil where its credentials
-	// are known, so that they are taken out of what runs are told.
+	// unread is the error of the config file; nil means that its credentials are
+	// known and can be redacted from inputs.
 	unread error
 }
 
@@ -83,7 +83,7 @@ func (a *app) open(ctx context.Context, m mode) (*session, error) {
 		return nil, nothingRan
 	}
 	if errors.Is(err, journal.ErrNewer) || errors.Is(err, journal.ErrForeign) {
-		// The file that was named is the wrong one.
+		// The named file is not a journal.
 		return nil, usageError(err)
 	}
 	if wrong, ok := errors.AsType[*fs.PathError](err); ok && noPlace(wrong.Err) {
@@ -117,12 +117,11 @@ func (a *app) open(ctx context.Context, m mode) (*session, error) {
 	return s, nil
 }
 
-// makeHome makes the directory .pawl of a journal that is not there yet, and keeps
-// what comes into it out of the repository that the working tree may be: a journal
-// holds what files and people said. A config file is for everybody. It does so
-// before there is a journal, so that whoever is killed meanwhile leaves none that
-// is kept by nothing. What is said there already stands. Where it fails nothing
-// but tidiness is lost.
+// makeHome creates the directory .pawl of a new journal, and excludes its content
+// from the repository of the working tree: a journal contains the content of files
+// and messages. The config file is not excluded. It runs before the journal exists,
+// so that a crash does not leave an unprotected journal. An existing ignore file
+// stays. A failure is harmless.
 func makeHome(journal string) {
 	dir := filepath.Dir(journal)
 	if filepath.Base(dir) != ".pawl" || sqlite.MakeDir(dir) != nil {
@@ -139,7 +138,7 @@ func makeHome(journal string) {
 	_ = f.Close()
 }
 
-// noPlace reports whether a path can never be a file's.
+// noPlace reports whether a path can never name a file.
 func noPlace(err error) bool {
 	for _, why := range []error{syscall.ENOTDIR, syscall.ENAMETOOLONG, syscall.ELOOP, syscall.EINVAL, fs.ErrNotExist} {
 		if errors.Is(err, why) {
@@ -149,13 +148,13 @@ func noPlace(err error) bool {
 	return false
 }
 
-// credentials are those among this process's variables: what looks like one, and
-// what the config file names.
+// credentials returns a redactor for this process's credentials: variables that
+// look like one, and those that the config file names.
 func credentials(config models.Config) *secret.Redactor {
 	return secret.NewRedactor(secret.FromEnvironment(os.Environ(), config.Credentials()...)...)
 }
 
-// close gives the journal up. Nothing that was acknowledged depends on it.
+// close closes the journal. Acknowledged data does not depend on it.
 func (s *session) close() {
 	_ = s.engine.Close()
 	_ = s.store.Close()
@@ -166,9 +165,8 @@ func (s *session) close() {
 	}
 }
 
-// find returns the run that a unique prefix names.
-// find returns the run with an id of that beginning, or the newest one that no other
-// run started for [newest].
+// find returns the run whose id starts with a unique prefix, or the newest root run
+// for [newest].
 func (s *session) find(ctx context.Context, prefix string) (journal.Run, error) {
 	if prefix == newest {
 		runs, err := s.store.Runs(ctx, journal.Filter{Roots: true, Limit: 1})
@@ -190,9 +188,9 @@ func (s *session) find(ctx context.Context, prefix string) (journal.Run, error) 
 	return r, failure(err)
 }
 
-// endedError names the step that is left, with what it cannot be without: a higher
-// limit where one ended the run, and a new message, which it can be without where
-// the last word was not the model's.
+// endedError returns an error with the remaining next step and what it requires: a
+// higher limit if a limit ended the run, and a new message unless the last message
+// is not the model's.
 func (s *session) endedError(ctx context.Context, r journal.Run) error {
 	if slices.ContainsFunc(kinds.All(), func(k launch.Kind) bool { return k.Name == r.Kind && k.Continue == nil }) {
 		again := fmt.Sprintf("start its failed steps again with '%s runs retry %s'", s.app.invocation(), r.ID)

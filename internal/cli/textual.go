@@ -2,8 +2,8 @@ package cli
 
 import "unicode/utf8"
 
-// textual refuses what is not UTF-8. Journals and providers take text alone: a
-// run would be told something else than was given.
+// textual rejects text that is not UTF-8. Journals and providers accept only text,
+// so the run would receive something else.
 func textual(name, said string) error {
 	for at := 0; at < len(said); {
 		c, size := utf8.DecodeRuneInString(said[at:])

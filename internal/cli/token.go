@@ -130,7 +130,7 @@ func (a *app) tokenRevoke(path func() string) *cobra.Command {
 	}
 }
 
-// audit keeps in the journal, if there is one, what the user did outside any run.
+// audit records in the journal, if there is one, what the user did outside a run.
 func (a *app) audit(ctx context.Context, operation string) error {
 	if _, err := os.Stat(a.journalPath); errors.Is(err, os.ErrNotExist) {
 		return nil
@@ -143,7 +143,7 @@ func (a *app) audit(ctx context.Context, operation string) error {
 	return server.Audit{Principal: itsUser(), Operation: operation}.Keep(ctx, s.store)
 }
 
-// tokensByPerson refuses a process that a run has started.
+// tokensByPerson rejects a process that a run has started.
 func (a *app) tokensByPerson(ctx context.Context) error {
 	if _, err := os.Stat(a.journalPath); errors.Is(err, os.ErrNotExist) {
 		return nil // there is no run

@@ -6,11 +6,11 @@ import (
 	"syscall"
 )
 
-// ownDir is the name of the directory that holds the journal and the config file
-// where nothing names others.
+// ownDir is the name of the directory that holds the journal and the config file by
+// default.
 const ownDir = ".pawl"
 
-// nearest is the directory .pawl of the working directory, or of the nearest
+// nearest returns the directory .pawl of the working directory, or of the nearest
 // directory above it that has one.
 func nearest() string {
 	here, err := os.Getwd()
@@ -24,10 +24,10 @@ func nearest() string {
 	return upward(here, home, oneFileSystem)
 }
 
-// upward looks for a directory .pawl from here upward. It looks neither into the
-// home directory nor above it, so that what ran there once is not every
-// project's, only into directories that are joined to the one below, and takes from above only what belongs to
-// this user: a config file names programs and addresses.
+// upward searches for a directory .pawl from here upward. It stops below the home
+// directory, so that a journal there does not become every project's journal, and
+// at directories that joined rejects. It ignores directories of other users,
+// because a config file names programs and addresses.
 func upward(here, home string, joined func(dir, above string) bool) string {
 	if isDir(filepath.Join(here, ownDir)) {
 		return ownDir

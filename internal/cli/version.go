@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// build says what this binary was made from.
+// build describes what this binary was built from.
 type build struct {
 	Version string `json:"version"`
 	Go      string `json:"go"`

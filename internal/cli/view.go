@@ -31,12 +31,12 @@ type output struct {
 	json   bool
 	deltas bool
 	words  string
-	// after is the last event that a person has seen already.
+	// after is the last event that the person has already seen.
 	after int64
 }
 
-// flagsUnless are flags with the case, if any, in which no run goes and --json
-// prints one object.
+// flagsUnless adds the output flags. idle is the case, if any, in which no run
+// starts and --json prints one object.
 func (o *output) flagsUnless(c *cobra.Command, idle string) {
 	f := c.Flags()
 	usage := "print one event per line on stdout and nothing else, also of the runs below it"
@@ -60,7 +60,7 @@ func (o *output) check() error {
 	return nil
 }
 
-// idle refuses what says how a run is shown where none goes.
+// idle rejects output flags for a command that starts no run.
 func (o *output) idle(why string) error {
 	switch {
 	case o.words != "":
@@ -71,8 +71,8 @@ func (o *output) idle(why string) error {
 	return nil
 }
 
-// events are what the view shows of a run: those of its whole tree, but for another
-// system's words.
+// events returns the events that the view shows: those of the run's whole tree, or
+// of the run alone for another system's vocabulary.
 func (o *output) events(r drive.Run) iter.Seq2[event.Event, error] {
 	if o.words != "" {
 		return r.Events(context.Background(), true)
@@ -80,7 +80,7 @@ func (o *output) events(r drive.Run) iter.Seq2[event.Event, error] {
 	return r.Tree(context.Background(), o.deltas || !o.json)
 }
 
-// view makes the view that the flags ask for. Progress goes through p.
+// view returns the view that the flags select. Progress goes through p.
 func (a *app) view(o output, p *printer) display {
 	switch {
 	case o.json:
@@ -107,11 +107,11 @@ func (v *jsonView) show(e event.Event) error {
 
 func (v *jsonView) end() error { return nil }
 
-// vocabulary says an event in another system's words: in none, one or several
-// objects.
+// vocabulary translates an event into zero or more objects of another system's
+// vocabulary.
 type vocabulary interface {
 	say(event.Event) []object
-	// end gives what is still to be said when the stream ends.
+	// end returns the objects that are still pending when the stream ends.
 	end() []object
 }
 
@@ -123,7 +123,7 @@ func vocabularies() map[string]func() vocabulary {
 	}
 }
 
-// wordsView prints a run in another system's words, one object a line.
+// wordsView prints a run in another system's vocabulary, one object a line.
 type wordsView struct {
 	out   io.Writer
 	words vocabulary
@@ -146,12 +146,12 @@ func (v *wordsView) print(objects []object) error {
 	return nil
 }
 
-// object is an event in another system's words: names and values in their order. A
-// name that ends in ? is left out where its value is the zero one. A struct without a
-// name gives its members to the object.
+// object is an event in another system's vocabulary: alternating names and values,
+// in order. A name that ends in ? is omitted for a zero value. A struct without a
+// name adds its members to the object.
 type object []any
 
-// line is the object as JSON.
+// line returns the object as JSON.
 func (o object) line() ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -181,7 +181,8 @@ func (o object) line() ([]byte, error) {
 	return append(bytes.TrimSuffix(text, []byte(",")), '}', '\n'), nil
 }
 
-// piece is the event of a piece of an answer, none for an empty one (ALF-32).
+// piece returns the event of a piece of an answer, none for an empty piece
+// (ALF-32).
 func piece(kind, text string) []object {
 	if text == "" {
 		return nil
@@ -189,9 +190,9 @@ func piece(kind, text string) []object {
 	return []object{{"type", kind, "text", text}}
 }
 
-// speech joins the live pieces of an answer with its durable whole, so that a
-// reader is shown everything once: an answer that came whole, or that is read
-// from the journal, has no pieces, and a slow reader may have missed some.
+// speech joins the live pieces of an answer with its durable text, so that a reader
+// sees everything once: an answer without streaming, or from the journal, has no
+// pieces, and a slow reader may have missed some.
 type speech struct{ shown strings.Builder }
 
 func (s *speech) piece(text string) string {
@@ -201,7 +202,7 @@ func (s *speech) piece(text string) string {
 
 func (s *speech) reset() { s.shown.Reset() }
 
-// rest is what of the whole was not shown yet.
+// rest returns the part of the whole that was not shown yet.
 func (s *speech) rest(whole string) string {
 	rest, ok := strings.CutPrefix(whole, s.shown.String())
 	s.shown.Reset()
@@ -211,7 +212,7 @@ func (s *speech) rest(whole string) string {
 	return rest
 }
 
-// argsOf is a call's arguments as JSON; a fragment that is none goes as text.
+// argsOf returns a call's arguments as JSON; an invalid fragment becomes a string.
 func argsOf(d event.ToolCall) json.RawMessage {
 	if d.Args != nil || d.ArgsText == "" {
 		return d.Args

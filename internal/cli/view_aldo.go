@@ -11,11 +11,11 @@ import (
 	"github.com/pawlrun/pawl/stop"
 )
 
-// aldoWords says a run as ALDO's run events. Most names are the journal's own;
-// what ALDO has no word for is left out.
+// aldoWords translates a run to ALDO's run events. Most names are the journal's
+// own; events without a counterpart in ALDO are left out.
 type aldoWords struct{}
 
-// aldoHead is what every event of that vocabulary begins with.
+// aldoHead is the head of every event.
 type aldoHead struct {
 	Type  string    `json:"type"`
 	RunID string    `json:"runId"`
@@ -65,8 +65,8 @@ func (aldoWords) say(e event.Event) []object {
 	return nil
 }
 
-// aldoReason names a condition by its kind, and a money stop by the condition
-// that ALDO has for it.
+// aldoReason names a condition by its kind, and a stop because of money by ALDO's
+// condition for it.
 func aldoReason(r event.Reason, kind string) string {
 	switch {
 	case r == event.ReasonConditionMet && kind != "":
@@ -77,7 +77,7 @@ func aldoReason(r event.Reason, kind string) string {
 	return string(r)
 }
 
-// aldoLast is the one terminal event: run.completed, run.cancelled or error.
+// aldoLast returns the one terminal event: run.completed, run.cancelled or error.
 func aldoLast(head aldoHead, o event.Outcome) object {
 	message := ""
 	switch {

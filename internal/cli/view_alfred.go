@@ -8,8 +8,8 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// alfredWords says a run as Alfred's QueryEvents: text, tool_use, tool_result,
-// retrying, error and exactly one done (ALF-17 to 25).
+// alfredWords translates a run to Alfred's QueryEvents: text, tool_use,
+// tool_result, retrying, error and exactly one done (ALF-17 to 25).
 type alfredWords struct {
 	speech speech
 	done   bool
@@ -38,7 +38,7 @@ func (w *alfredWords) say(e event.Event) []object {
 		return piece("text", w.speech.rest(llm.Parts(d.Parts).Text()))
 	case event.ToolCall:
 		if d.EditedBy != "" {
-			return nil // its reader knows the call, and shows it once
+			return nil // the reader knows the call, and shows it once
 		}
 		return []object{{"type", "tool_use", "id", d.CallID, "name", d.Tool, "describe", alfredLabel(d), "input", argsOf(d)}}
 	case event.ToolResult:
@@ -51,14 +51,14 @@ func (w *alfredWords) say(e event.Event) []object {
 	return nil
 }
 
-// alfredLabel is short (ALF-18): where a tool has no label for a call, its
-// arguments stand for it, and they may be a whole file.
+// alfredLabel returns a short label (ALF-18): if a tool has no label for a call,
+// its arguments are the label, and they may be a whole file.
 func alfredLabel(d event.ToolCall) string {
 	return clip(strings.Join(strings.Fields(harmless(label(d))), " "), 200)
 }
 
-// end closes a stream that parked: Alfred's loop has no such state, and its
-// reader waits for a done.
+// end closes a stream that parked: Alfred's loop has no such state, and its reader
+// waits for a done.
 func (w *alfredWords) end() []object {
 	if w.done {
 		return nil
@@ -77,8 +77,8 @@ func (w *alfredWords) finish(o event.Outcome) []object {
 	return []object{done}
 }
 
-// alfredStatusOf tells completion from limit from failure (ALF-24): a limit that
-// is a condition of the file's is one all the same.
+// alfredStatusOf distinguishes completion, limit and failure (ALF-24): a limit that
+// is a condition of the file is still a limit.
 func alfredStatusOf(o event.Outcome) alfredStatus {
 	switch r := o.Reason; {
 	case o.Status == event.StatusCancelled:

@@ -9,12 +9,12 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// rondoWords says a run as RondoFlow's loop events and, for what happens
-// within an iteration, as its agent events. A run that is not a loop counts
-// its cycles as the total.
+// rondoWords translates a run to RondoFlow's loop events and, within an iteration,
+// to its agent events. A run that is not a loop counts its cycles as the total.
 type rondoWords struct {
 	speech speech
-	// loop says that the run is a refinement loop, and iterations are those that ended.
+	// loop reports that the run is a refinement loop; iterations holds those that
+	// ended.
 	loop       bool
 	iterations int
 }
@@ -26,7 +26,7 @@ func (w *rondoWords) say(e event.Event) []object {
 	case event.RunStarted:
 		var c flow.Config
 		if w.loop = d.Machine == flow.Version && json.Unmarshal(d.Config, &c) == nil && c.Plan.Refine; w.loop {
-			return nil // whose words are the five of its loop
+			return nil // a loop has only its five events
 		}
 		return []object{{"type", "agent:status", "agentId", e.Run, "status", "running"}}
 	case event.Text:
@@ -40,7 +40,7 @@ func (w *rondoWords) say(e event.Event) []object {
 		return piece("agent:text", w.speech.rest(llm.Parts(d.Parts).Text()))
 	case event.ToolCall:
 		if d.EditedBy != "" {
-			return nil // its reader knows the call, and shows it once
+			return nil // the reader knows the call, and shows it once
 		}
 		return []object{{"type", "agent:tool_use", "id", d.CallID, "name", d.Tool, "input", argsOf(d)}}
 	case event.ToolResult:
@@ -60,8 +60,8 @@ func (w *rondoWords) say(e event.Event) []object {
 	return nil
 }
 
-// last is the one terminal event: completed when a goal was met or the cap was
-// reached, else failed, also for a loop that was stopped.
+// last returns the one terminal event: completed if a goal was met or the cap was
+// reached, or else failed, even for a loop that was stopped.
 func (w *rondoWords) last(o event.Outcome) object {
 	n := cmp.Or(w.iterations, o.Cycles)
 	if w.loop {

@@ -12,26 +12,27 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// textView prints progress to stderr and the answer to stdout. On a terminal the text
-// of the model is part of the progress; where both are the same terminal, that is
-// the answer.
+// textView prints progress to stderr and the answer to stdout. On a terminal the
+// model's text is part of the progress; if both are the same terminal, that is the
+// answer.
 type textView struct {
 	out    io.Writer
 	answer screen
-	// text shows what the model says, nil where nobody looks on. both says that the
-	// answer goes to the same terminal.
+	// text shows the model's text, nil if stderr is no terminal. both reports that
+	// the answer goes to the same terminal.
 	text  *liveText
 	both  bool
 	p     *printer
 	after int64
 	next  nextStep
-	// waits: calls that nobody can be asked about here wait all the same.
+	// waits: calls wait even if no person can be asked here.
 	waits bool
 
-	// open are the calls that a question comes about once what is shown is written.
+	// open holds the calls whose questions wait until the events before them are
+	// written.
 	open []string
 
-	// steps are those of a workflow, and work is what all runs do now.
+	// steps holds the steps of a workflow, and work the activity of all runs.
 	steps steps
 	work  activity
 }
@@ -81,7 +82,7 @@ func (v *textView) show(e event.Event) error {
 	}
 	v.stepNotes(e)
 	if gated && v.p.asks {
-		return nil // the question says it
+		return nil // the question shows it
 	}
 	for _, l := range append(skipped(e), v.notes(e)...) {
 		v.p.line(l.style, l.text)
@@ -95,8 +96,8 @@ func (v *textView) show(e event.Event) error {
 	return nil
 }
 
-// notes are the lines about an event. On a terminal the model's text has its own way
-// there, and a failed command shows more of what it wrote.
+// notes returns the lines of an event. On a terminal the model's text is shown
+// separately, and a failed command shows more of its output.
 func (v *textView) notes(e event.Event) []note {
 	switch e.Data.(type) {
 	case event.RunParked, event.RunCompleted:
@@ -122,16 +123,16 @@ func (v *textView) notes(e event.Event) []note {
 	return progress(e, &v.next)
 }
 
-// unasked is the change of a file by the call that just ended, where no person has seen
-// it in a question.
+// unasked returns the file change of the call that just ended, unless a question
+// has shown it.
 func (v *textView) unasked() []note {
 	if v.work.edit == nil || v.work.edit.asked {
 		return nil
 	}
-	return v.work.edit.shown(v.p.screen.width() - 1)
+	return v.work.edit.lines(v.p.screen.width() - 1)
 }
 
-// ofChild shows of an event of a run below the one shown what it changed.
+// ofChild shows what an event of a descendant changed.
 func (v *textView) ofChild(e event.Event) {
 	if v.text == nil || v.work.edit == nil || v.work.edit.asked {
 		return
@@ -142,8 +143,8 @@ func (v *textView) ofChild(e event.Event) {
 	}
 }
 
-// stepNotes tell of the steps of a workflow: in a tree that is drawn again and again
-// where that can be, else in a line for each that begins or ends.
+// stepNotes reports the steps of a workflow: in a live tree if the screen allows
+// it, or else in a line for each start and end.
 func (v *textView) stepNotes(e event.Event) {
 	if v.p.screen.live {
 		if len(v.steps.Lines)+len(v.work.order) > 0 {
@@ -158,7 +159,7 @@ func (v *textView) stepNotes(e event.Event) {
 				break
 			}
 			for i, l := range notesOf(v.steps.Printed(e.Run, d)) {
-				if i == 0 { // its line stands in the tree below
+				if i == 0 { // its line is in the tree below
 					v.p.line(faint, d.Step+" printed:")
 				}
 				v.p.line(l.style, l.text)
@@ -173,7 +174,7 @@ func (v *textView) stepNotes(e event.Event) {
 	}
 }
 
-// mostSteps is how many lines the live tree of a workflow has at most.
+// mostSteps bounds the lines of a workflow's live tree.
 const mostSteps = 20
 
 func (v *textView) tree() []note {
@@ -184,8 +185,8 @@ func (v *textView) tree() []note {
 	return liveSteps(&v.steps, min(mostSteps, v.p.screen.height()-3), inkFor(v.p.screen), &v.work)
 }
 
-// toldOfOpen lets the questions come of which all that led to them is written.
-// Those from before a run went on come after the line that says so.
+// toldOfOpen releases the questions whose earlier events are written. Questions
+// from before a resume come after the line that reports it.
 func (v *textView) toldOfOpen() {
 	for _, call := range v.open {
 		v.p.toldUpTo(call)
@@ -202,7 +203,7 @@ func (v *textView) end() error {
 	return nil
 }
 
-// live shows what the run does, and before it where it is and what it has cost.
+// live shows what the run does, after its progress and cost.
 func (v *textView) live(what string) {
 	if what == "" {
 		v.p.live("", "")
@@ -210,11 +211,11 @@ func (v *textView) live(what string) {
 	}
 	w := *v.work.root
 	w.doing, w.silence = "", &silence{} // its silence has a line of its own
-	v.p.live(w.said(inkFor(v.p.screen), true, v.p.now())+" · "+what, "")
+	v.p.live(w.summary(inkFor(v.p.screen), true, v.p.now())+" · "+what, "")
 }
 
-// printAnswer prints what the run was for, unless it was the last that stood on the
-// same screen. Only a terminal needs protection from it; a pipe gets every byte.
+// printAnswer prints the result of the run, unless the same screen shows it last.
+// On a terminal it is made harmless; a pipe gets every byte.
 func (v *textView) printAnswer(answer string) error {
 	switch {
 	case answer == "", v.both && strings.TrimSpace(answer) == strings.TrimSpace(v.text.last):
@@ -247,10 +248,10 @@ func (v *textView) listen(e event.Event) {
 	}
 }
 
-// ofRoot reports whether an event is of the run shown, and not of one below it.
+// ofRoot reports whether an event belongs to the shown run, not to a descendant.
 func (v *textView) ofRoot(e event.Event) bool { return v.work.at(e.Run) == v.work.root }
 
-// follow keeps what the live lines show.
+// follow updates the live lines.
 func (v *textView) follow(e event.Event) {
 	v.p.changes(func() {
 		v.work.add(&e)

@@ -35,8 +35,8 @@ func (s style) and(other style) style {
 type glyph struct {
 	r  rune
 	st style
-	// raw says that it stands in the text as written, so it may be a mark that is
-	// closed later.
+	// raw reports that the character is shown as written, so it may be a mark that
+	// is closed later.
 	raw bool
 }
 
@@ -48,13 +48,13 @@ func glyphs(text string, st style) []glyph {
 	return out
 }
 
-// harmless is a text without what would steer a terminal or move its cursor by
-// more than a column at a time.
+// harmless removes what would control a terminal or move its cursor by more than
+// one column at a time.
 func harmless(text string) string {
 	return strings.ReplaceAll(terminal.Harmless(text), "\t", "    ")
 }
 
-// inline is what stands within a block.
+// inline returns the content of a block.
 func (l *layout) inline(parent ast.Node, st style) []glyph {
 	var out []glyph
 	for n := parent.FirstChild(); n != nil; n = n.NextSibling() {
@@ -97,14 +97,14 @@ func (l *layout) text(n *ast.Text, st style) []glyph {
 		out[i].raw = !isCode
 	}
 	if n.SoftLineBreak() || n.HardLineBreak() {
-		// Models begin a new line where they mean one.
+		// A model that writes a line break means one.
 		out = append(out, glyph{r: '\n'})
 	}
 	return out
 }
 
-// marked is text that stands out: by its style, or by the marks around it where
-// there is none.
+// marked returns emphasized text: with its style, or with its marks if there is no
+// style.
 func (l *layout) marked(mark string, as, st style, n ast.Node) []glyph {
 	if l.colour {
 		return l.inline(n, st.and(as))
@@ -113,7 +113,7 @@ func (l *layout) marked(mark string, as, st style, n ast.Node) []glyph {
 	return append(out, glyphs(mark, st)...)
 }
 
-// link shows where a link leads, because what it says may be something else.
+// link shows the target of a link, because the link's text may be different.
 func (l *layout) link(n ast.Node, to string, st style) []glyph {
 	label := l.inline(n, st.and(link))
 	if textOf(label) == to || textOf(label) == strings.TrimPrefix(to, "mailto:") {
@@ -130,8 +130,7 @@ func textOf(text []glyph) string {
 	return b.String()
 }
 
-// open reports whether a mark stands in a line as written that text still to come
-// may close.
+// open reports whether a mark is shown as written that later text may close.
 func open(text []glyph) bool {
 	raw := make([]rune, 0, len(text))
 	for _, g := range text {
@@ -177,7 +176,7 @@ func open(text []glyph) bool {
 	return false
 }
 
-// at is a character of a line, or the space around it.
+// at returns a character of a line, or a space outside it.
 func at(text []rune, i int) rune {
 	if i < 0 || i >= len(text) {
 		return ' '

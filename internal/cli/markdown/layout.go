@@ -9,8 +9,8 @@ import (
 	east "github.com/yuin/goldmark/extension/ast"
 )
 
-// narrowest is the least room that prose is given, deepest how many lists and
-// quotations within each other are shown as such.
+// narrowest is the least room for prose; deepest is how many nested lists and
+// quotations are indented.
 const (
 	narrowest = 12
 	deepest   = 8
@@ -19,8 +19,8 @@ const (
 // line is one line for the terminal.
 type line struct {
 	text string
-	// open says that a mark in it may be closed by text that is still to come, which
-	// would change how it looks.
+	// open reports that later text may close a mark in the line, which would change
+	// its look.
 	open bool
 }
 
@@ -29,13 +29,14 @@ type layout struct {
 	source []byte
 	width  int
 	colour bool
-	// gap says that an empty line stands before the first block, begun that blocks do.
+	// gap reports an empty line before the first block; begun reports that a block
+	// has started.
 	gap, begun bool
 
 	lines  []line
 	levels []*level
-	// leaf is the line at which the last block begins that holds text itself, and
-	// fence how many lines at its end are there only if the text ends here.
+	// leaf is the line at which the last block with text starts. fence counts the
+	// lines at its end that exist only if the text ends here.
 	leaf, fence int
 	// last is the last of the outermost blocks.
 	last struct {
@@ -44,14 +45,14 @@ type layout struct {
 	}
 }
 
-// level is a list item or a quotation around a block: what stands before its first
-// line and before each further one.
+// level is a list item or a quotation around a block: the prefixes of its first
+// line and of each further line.
 type level struct {
 	first, rest string
 	used        bool
 }
 
-// settled is how many lines stay as they are, whatever follows.
+// settled returns how many lines no later text can change.
 func (l *layout) settled(source string) int {
 	until := len(l.lines) - l.fence
 	if !strings.HasSuffix(source, "\n") && until > 0 {
@@ -70,9 +71,9 @@ func (l *layout) document(doc ast.Node) {
 		before := n.PreviousSibling()
 		gap := l.gap
 		if before != nil {
-			gap = l.apart(n)
+			gap = l.spaced(n)
 		}
-		if before == nil || n.Pos() > before.Pos() { // a table may begin where the text before it does
+		if before == nil || n.Pos() > before.Pos() { // a table may start where the text before it starts
 			l.last.line, l.last.at, l.last.gap = len(l.lines), n.Pos(), gap
 		}
 		if gap && (l.begun || before != nil) {
@@ -82,18 +83,18 @@ func (l *layout) document(doc ast.Node) {
 	}
 }
 
-// blocks lays out what stands within a list item or a quotation.
+// blocks lays out the content of a list item or a quotation.
 func (l *layout) blocks(parent ast.Node) {
 	for n := parent.FirstChild(); n != nil; n = n.NextSibling() {
-		if n.PreviousSibling() != nil && l.apart(n) {
+		if n.PreviousSibling() != nil && l.spaced(n) {
 			l.empty()
 		}
 		l.block(n)
 	}
 }
 
-// apart reports whether an empty line stands before a block.
-func (l *layout) apart(n ast.Node) bool {
+// spaced reports whether an empty line precedes a block.
+func (l *layout) spaced(n ast.Node) bool {
 	if n.Pos() < 0 || n.Pos() == n.PreviousSibling().Pos() {
 		return false
 	}
@@ -131,7 +132,7 @@ func (l *layout) block(n ast.Node) {
 	}
 }
 
-// begin notes that a block with text of its own begins.
+// begin marks the start of a block with its own text.
 func (l *layout) begin() { l.leaf, l.fence = len(l.lines), 0 }
 
 func (l *layout) list(n *ast.List) {
@@ -189,7 +190,7 @@ func (l *layout) code(n ast.Node, indent string) {
 // empty adds a line without text.
 func (l *layout) empty() { l.add(line{}) }
 
-// add puts a line below the others, behind what stands around it.
+// add appends a line, with the prefixes of the levels around it.
 func (l *layout) add(n line) {
 	var before strings.Builder
 	for _, v := range l.levels {
@@ -206,7 +207,7 @@ func (l *layout) add(n line) {
 	l.lines = append(l.lines, n)
 }
 
-// room is how many columns are left for text.
+// room returns how many columns are left for text.
 func (l *layout) room() int {
 	room := l.width
 	for _, v := range l.levels {
@@ -222,7 +223,7 @@ func (l *layout) paint(st style, text string) string {
 	return "\x1b[" + string(st) + "m" + text + "\x1b[0m"
 }
 
-// cutLine splits a text behind its first line, whose end is left out.
+// cutLine splits a text after its first line and drops the line break.
 func cutLine(b []byte) (first string, rest []byte) {
 	text, after, _ := strings.Cut(string(b), "\n")
 	return strings.TrimSpace(text), []byte(after)

@@ -1,6 +1,6 @@
-// Package markdown lays Markdown out in lines for a terminal, the whole of a text
-// or what is settled of one that is still being written. Whatever the text holds,
-// no control character of it is passed on.
+// Package markdown lays out Markdown in lines for a terminal: a whole text, or the
+// settled part of a text that is still being written. It removes all control
+// characters.
 package markdown
 
 import (
@@ -13,8 +13,8 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-// Lines lays a whole text out. Prose is wrapped; lines of code are as long as they
-// are, so that they can be copied. Without colour the marks of emphasis stay.
+// Lines lays out a whole text. Prose is wrapped; lines of code keep their length,
+// so that they can be copied. Without colour the emphasis marks stay.
 func Lines(source string, width int, colour bool) []string {
 	s := Writer{Width: func() int { return width }, Colour: colour}
 	var lines []string
@@ -26,8 +26,9 @@ func Lines(source string, width int, colour bool) []string {
 	return append(lines, s.Close()...)
 }
 
-// newParser reads what models write: no HTML, which is shown as it is, and no
-// headings by a line below them, so that a line is not changed by the next one.
+// newParser returns a parser for what models write: without HTML, which is shown as
+// it is, and without headings that a line below marks, so that no line changes the
+// one before it.
 func newParser() parser.Parser {
 	return parser.NewParser(
 		parser.WithBlockParsers(

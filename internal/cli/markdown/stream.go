@@ -5,31 +5,32 @@ import (
 	"strings"
 )
 
-// longest is how long a block may be. What follows a longer one is shown as it is,
-// because some texts take the square of their length to read.
+// longest bounds a block. The rest of a longer block is shown as it is, because
+// parsing some texts takes quadratic time.
 const longest = 32 << 10
 
-// Writer lays out a text that comes piece by piece. A line is given once, when
-// nothing that may still come can change it.
+// Writer lays out a text that arrives in pieces. It returns a line once, when no
+// later piece can change it.
 type Writer struct {
-	// Width is asked for when a block begins.
+	// Width is called when a block starts.
 	Width  func() int
 	Colour bool
 
-	// source is the text from the beginning of the open block on, given how many
-	// of its lines were given, and width that by which they are laid out.
+	// source is the text from the start of the open block, given the number of its
+	// lines that were returned, and width the width of their layout.
 	source string
 	given  int
 	width  int
-	// began says that blocks came before, and gap that an empty line did.
+	// began reports that there were blocks before, and gap that there was an empty
+	// line.
 	began, gap bool
-	// asIs says that the text is shown as it is, and before holds lines that wait to
-	// be given.
+	// asIs reports that the text is shown as it is; before holds lines that are not
+	// returned yet.
 	asIs   bool
 	before []string
 }
 
-// Add takes the next piece.
+// Add adds the next piece.
 func (s *Writer) Add(piece string) {
 	if !s.asIs && len(s.source)+len(piece) > longest {
 		if s.before = s.rest(); strings.HasSuffix(s.source, "\n\n") {
@@ -40,7 +41,8 @@ func (s *Writer) Add(piece string) {
 	s.source += piece
 }
 
-// Next gives the lines that have become settled, and the last one that is not.
+// Next returns the lines that have become settled, and the last line, which has
+// not.
 func (s *Writer) Next() (settled []string, partial string) {
 	if s.asIs || !s.began && s.given == 0 && isData(s.source) {
 		s.asIs = true
@@ -60,7 +62,7 @@ func (s *Writer) Next() (settled []string, partial string) {
 	return settled, partial
 }
 
-// Close gives the rest. A new text may follow.
+// Close returns the rest. A new text may follow.
 func (s *Writer) Close() []string {
 	lines, _ := s.Next()
 	lines = append(lines, s.rest()...)
@@ -89,19 +91,19 @@ func (s *Writer) nextAsIs() (lines []string, partial string) {
 	return lines, harmless(s.source)
 }
 
-// isData reports whether a text is data and no prose: Markdown would take the
-// backslashes out of JSON.
+// isData reports whether a text is data: Markdown would remove the backslashes from
+// JSON.
 func isData(source string) bool { return strings.HasPrefix(strings.TrimSpace(source), "{") }
 
 var (
-	// noBlockYet are beginnings of a line that do not say yet what kind of block it is.
+	// noBlockYet matches the start of a line whose kind of block is still unknown.
 	noBlockYet = regexp.MustCompile("^[-+*_>#~`.)=|0-9 \t]*$")
-	// mark is what may be the first part of a mark only.
+	// mark lists characters that may be the first part of a mark.
 	mark = "`*_~[]()!\\&<"
 )
 
-// undecided splits off what at the end of a text is not understood before more of it
-// is there.
+// undecided splits off the end of a text that cannot be interpreted before more
+// text arrives.
 func undecided(source string) (whole, begun string) {
 	at := strings.LastIndexByte(source, '\n') + 1
 	if !noBlockYet.MatchString(source[at:]) {
@@ -112,7 +114,7 @@ func undecided(source string) (whole, begun string) {
 
 func (s *Writer) layout(source string) *layout {
 	gap := s.began && s.gap
-	if s.given == 0 || s.given == 1 && gap { // no line of it was given that has text
+	if s.given == 0 || s.given == 1 && gap { // no line with text was returned yet
 		s.width = max(s.Width(), narrowest)
 	}
 	source = strings.ReplaceAll(source, "\r\n", "\n")
@@ -129,8 +131,8 @@ func (s *Writer) take(l *layout, until int) []string {
 	return lines
 }
 
-// cut drops the blocks that are whole, so that a long text is not read again for
-// each piece.
+// cut drops complete blocks, so that a long text is not parsed again for each
+// piece.
 func (s *Writer) cut(l *layout, begun string) {
 	if l.last.line == 0 || l.last.at < 0 || s.given < l.last.line {
 		return

@@ -8,12 +8,12 @@ import (
 	"github.com/pawlrun/pawl/internal/view/terminal"
 )
 
-// between stands between two cells.
+// between separates two cells.
 const between = " │ "
 
-// table shows rows in columns where the screen is wide enough, and else one row
-// after another, wrapped. The width of a column depends on all of its cells, so no
-// line is settled before the table is whole.
+// table lays out rows in columns if the screen is wide enough, and otherwise one
+// row below another, wrapped. A column's width depends on all of its cells, so no
+// line is settled before the table is complete.
 func (l *layout) table(n *east.Table) {
 	var rows [][][]glyph
 	for row := n.FirstChild(); row != nil; row = row.NextSibling() {
@@ -87,7 +87,7 @@ func joined(cells [][]glyph) []glyph {
 	return out
 }
 
-// rule stands below the head of a table.
+// rule returns the line below the head of a table.
 func rule(widths []int, wrapped bool) string {
 	if wrapped {
 		return "───"

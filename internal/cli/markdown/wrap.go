@@ -20,7 +20,7 @@ func (l *layout) prose(text []glyph) {
 	}
 }
 
-// end is where the first line of a text ends that its writer broke.
+// end returns the end of the first line that the writer of a text broke.
 func end(text []glyph) int {
 	for i, g := range text {
 		if g.r == '\n' {
@@ -41,8 +41,8 @@ func (l *layout) wrapped(text []glyph) {
 	}
 }
 
-// fill is how much of a text fits on a line, and where the next one goes on. A word
-// that is longer than the line stays whole, so that an address can be copied.
+// fill returns how much of a text fits on a line, and where the next line starts. A
+// word that is longer than a line stays whole, so that an address can be copied.
 func fill(text []glyph, room int) (until, next int) {
 	for i, g := range text {
 		if i > 0 && breaks(text[i-1].r, g.r) {
@@ -82,7 +82,7 @@ func trimmed(text []glyph, until int) int {
 	return until
 }
 
-// painted is a line's text with its styles, which end with it.
+// painted returns a line's text with its styles, which end with the line.
 func (l *layout) painted(text []glyph) string {
 	var b strings.Builder
 	for i := 0; i < len(text); {
@@ -95,7 +95,7 @@ func (l *layout) painted(text []glyph) string {
 	return b.String()
 }
 
-// columnsPainted is the room that a painted text takes.
+// columnsPainted returns the columns that a painted text occupies.
 func columnsPainted(text string) int { return terminal.Columns(painting.ReplaceAllString(text, "")) }
 
 var painting = regexp.MustCompile("\x1b\\[[0-9;]*m")
