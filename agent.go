@@ -101,13 +101,13 @@ type Agent struct {
 	// OnNoToolCall sets what an answer without tool calls means; by default it is
 	// the final answer.
 	OnNoToolCall OnNoToolCall
-	// NudgeText is what the model is told after such an answer if OnNoToolCall is
+	// NudgeText is what the model receives after such an answer if OnNoToolCall is
 	// "nudge", at most MaxNudges times in a row: 3 by default, without a limit if
 	// negative.
 	NudgeText string
 	MaxNudges int
 	// OnDenied and OnRejected set what a call means that a rule denied or a person
-	// rejected: by default the model is told and the run continues.
+	// rejected: by default the model receives the refusal and the run continues.
 	OnDenied, OnRejected OnRefusedCall
 	// FailureThreshold is the number of calls in a row that may fail before the run
 	// ends: 20 by default, without a limit if negative.
@@ -303,8 +303,8 @@ func canBePrice(p *llm.Price) bool {
 	return !slices.ContainsFunc(figures, func(usd float64) bool { return !(usd >= 0) || math.IsInf(usd, 0) })
 }
 
-// wholePrice has what it costs to read a cached token where nobody says: else nine
-// tenths of a long run would be free.
+// wholePrice defaults the price of a cached token to that of a fresh one: otherwise
+// nine tenths of a long run would be free.
 func wholePrice(p *llm.Price) *llm.Price {
 	if p == nil {
 		return nil

@@ -17,10 +17,10 @@ type Decision struct {
 	Approve bool
 	// Args, if set, are the arguments with which an approved call runs instead of
 	// the model's. They are validated and judged like the model's; if a rule asks
-	// about them that did not ask before, Ask is called again. The model is told
+	// about them that did not ask before, Ask is called again. The model receives
 	// what ran.
 	Args json.RawMessage
-	// Reason is recorded, and the model is told why a call was rejected.
+	// Reason is recorded; for a rejected call the model receives it.
 	Reason string
 	// By names who decided; empty means the program's Ask.
 	By string

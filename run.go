@@ -95,7 +95,7 @@ func (r *Run) ApproveEdited(ctx context.Context, callID string, args json.RawMes
 	return r.send(ctx, journal.Command{Kind: journal.Approve, CallID: callID, Args: args, Text: reason})
 }
 
-// Reject declines a pending call; the model is told why.
+// Reject declines a pending call; the model receives the reason.
 func (r *Run) Reject(ctx context.Context, callID, reason string) error {
 	return r.send(ctx, journal.Command{Kind: journal.Reject, CallID: callID, Text: reason})
 }

@@ -73,8 +73,8 @@ type Step struct {
 	// limit. Retries are further attempts after one that failed.
 	Timeout time.Duration
 	Retries int
-	// Agent names one of the workflow's Agents, which is told its Instructions, the
-	// Files, and what the steps said that it depends on.
+	// Agent names one of the workflow's Agents, which receives its Instructions,
+	// the Files, and the output of the steps that it depends on.
 	Agent        string
 	Instructions string
 	Files        []File

@@ -12,7 +12,7 @@ import (
 	"github.com/pawlrun/pawl/internal/rules/plan"
 )
 
-// maxItems is how many items a loop may have where nobody says.
+// maxItems is the default bound of a loop's items.
 const maxItems = 100_000
 
 var stepID = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)

@@ -30,8 +30,8 @@ func (CommandStarted) EventType() Type { return "command.started" }
 // CommandFinished settles an attempt at a command, also one that never started.
 type CommandFinished struct {
 	ID string `json:"id"`
-	// ExitCode is how the program ended, or Signal what ended it; neither is there
-	// of one that never ran, or of which nobody knows.
+	// ExitCode is how the program ended, or Signal what ended it; both are absent
+	// if it never ran, or if its end is unknown.
 	ExitCode *int   `json:"exitCode,omitempty"`
 	Signal   string `json:"signal,omitempty"`
 	// ErrorType and Error are why the command did not run to its end. An exit code

@@ -103,8 +103,8 @@ func Decided(d Data) Data {
 	return d
 }
 
-// Unexplained returns d without its explanations for people, which another
-// version of the program may word differently. What a model is told stays.
+// Unexplained returns d without its explanations for people, which another version
+// of the program may word differently. Texts for the model stay.
 func Unexplained(d Data) Data {
 	switch d := d.(type) {
 	case PolicyDecision:

@@ -25,8 +25,8 @@ type GoalBlocked struct {
 func (GoalBlocked) EventType() Type  { return "goal.blocked" }
 func (d GoalBlocked) OfStep() string { return d.Step }
 
-// GoalUnanswered says that the question waits for no answer any more: nobody gave one
-// in time, or the run does not want it.
+// GoalUnanswered records that the question waits for no answer any more: it
+// expired, or the run does not need it.
 type GoalUnanswered struct {
 	ID       string       `json:"id"`
 	Step     string       `json:"step,omitempty"`

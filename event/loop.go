@@ -269,8 +269,8 @@ func (d StepSkipped) OfStep() string { return d.Step }
 type MessageSent struct {
 	// ID names the message among all of the run's.
 	ID string `json:"id"`
-	// From and To are namespaced ids of steps, or [Coordinator]; To is empty for what
-	// is said to the people who watch the run.
+	// From and To are namespaced ids of steps, or [Coordinator]; To is empty for a
+	// message to the people who watch the run.
 	From string      `json:"from"`
 	To   string      `json:"to"`
 	Text string      `json:"text"`
@@ -312,7 +312,7 @@ type MessageDelivered struct {
 func (MessageDelivered) EventType() Type  { return "message.delivered" }
 func (d MessageDelivered) OfStep() string { return d.To }
 
-// MessageDropped says that nobody will, and why.
+// MessageDropped records that a message has no receiver any more, and why.
 type MessageDropped struct {
 	ID     string     `json:"id"`
 	To     string     `json:"to"`
@@ -321,7 +321,7 @@ type MessageDropped struct {
 
 func (MessageDropped) EventType() Type { return "message.dropped" }
 
-// DropReason is why a message reaches nobody.
+// DropReason is why a message has no receiver.
 type DropReason string
 
 // The reasons to drop a message.

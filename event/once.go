@@ -11,7 +11,7 @@ type repeated interface {
 	tell(text string) Data
 }
 
-// repeating is a payload that says again what is said of a step before it.
+// repeating is a payload that repeats data of a step before it.
 type repeating interface {
 	Data
 	repeats() (step, text string)

@@ -17,8 +17,8 @@ const (
 )
 
 // Asking is the payload of an event by which a run asks a person something, and
-// [Resolving] that of the one by which it is told what was decided. The two are one
-// pair: what lists, decides or resolves questions needs no more than them.
+// [Resolving] that of the event with the decision. The two are one pair: what
+// lists, decides or resolves questions needs no more than them.
 type Asking interface {
 	Data
 	Question() Question
@@ -65,12 +65,12 @@ type Question struct {
 	Asked Asking
 }
 
-// OnExpiry is what becomes of a question when nobody decides in time.
+// OnExpiry is what becomes of a question that expires.
 type OnExpiry string
 
 // The values of [Question.OnExpiry].
 const (
-	// ExpiryRejects continues as if somebody had rejected it.
+	// ExpiryRejects continues as if a person had rejected it.
 	ExpiryRejects OnExpiry = "reject"
 	// ExpiryStops ends the run as rejected.
 	ExpiryStops OnExpiry = "stop"
@@ -91,7 +91,7 @@ func (q *Question) Resolve(r Resolution) Resolving {
 	return q.Asked.Resolved(r)
 }
 
-// Clone is the question for somebody who may keep it and change it.
+// Clone returns a copy of the question that the caller may keep and change.
 func (q Question) Clone() Question { return q.Asked.clone().Question() }
 
 // Resolution is what was decided about a question, by whom and when.
@@ -127,8 +127,8 @@ func (t Type) Resolves() bool {
 	return resolves
 }
 
-// Voiding is the payload of an event after which nobody needs to decide any more what
-// was asked before.
+// Voiding is the payload of an event after which an earlier question needs no
+// decision.
 type Voiding interface {
 	Data
 	// Voids is the id of the question.

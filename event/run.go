@@ -55,9 +55,10 @@ type RunStarted struct {
 	// Governance is [GovernanceExternal] of a run whose work another program does.
 	Governance string   `json:"governance,omitempty"`
 	Warnings   []string `json:"warnings,omitempty"`
-	// Secrets are the names of the values that are taken out of everything the
-	// run journals, so that who lacks one knows what must not be told to it. It is
-	// absent where a version wrote the event that did not say: there may be some.
+	// Secrets are the names of the values that are redacted from everything the run
+	// journals, so that a process that lacks one knows what it cannot redact. It is
+	// absent if a version wrote the event that did not record it: there may be
+	// some.
 	Secrets []string `json:"secrets,omitzero"`
 	// Fence is how untrusted results are marked for the model; absent where
 	// the run has no tool that could give any.
@@ -73,8 +74,8 @@ type RunStarted struct {
 	// Step is the step of the parent's workflow that this run is, where it is one.
 	Step  string `json:"step,omitempty"`
 	Depth int    `json:"depth,omitempty"`
-	// MaxDepth is the greatest depth that a run below may have; absent where
-	// nobody said, see [MaxDepth].
+	// MaxDepth is the greatest depth of a descendant; absent for the default, see
+	// [MaxDepth].
 	MaxDepth int `json:"maxDepth,omitempty"`
 	// From is the ended run that this one continues, with its history.
 	From *ContinuedFrom `json:"from,omitempty"`
@@ -108,7 +109,7 @@ const (
 // lets all of it run, and what it does is neither judged nor journalled here.
 const GovernanceExternal = "external"
 
-// MaxDepth is how deep a tree of runs may be where nobody says; the root is
+// MaxDepth is the default bound of the depth of a tree of runs; the root is
 // counted.
 const MaxDepth = 8
 
@@ -337,8 +338,8 @@ func (CancelRequested) EventType() Type { return TypeCancelRequested }
 // PauseRequested asks the run to park at the next boundary.
 type PauseRequested struct {
 	By string `json:"by,omitempty"`
-	// Command is the number that the inbox gave what somebody sent; absent where
-	// it came from elsewhere, or an older version wrote the event.
+	// Command is the inbox number of the command; absent if the input came from
+	// elsewhere, or an older version wrote the event.
 	Command int64 `json:"command,omitempty"`
 	// Principal is as in [CancelRequested].
 	Principal Principal `json:"principal,omitzero"`

@@ -5,8 +5,8 @@ import "cmp"
 // Labels say what a call reads and whether it can send data out, for the rule
 // of two.
 type Labels struct {
-	// Untrusted: the result may hold text that somebody else wrote, and so
-	// instructions that are not the owner's.
+	// Untrusted: the result may hold text from a third party, and so instructions
+	// that are not the owner's.
 	Untrusted bool `json:"untrusted,omitempty"`
 	// Private: the call can read data that must not leave the machine: files, an
 	// environment, an account.

@@ -227,7 +227,7 @@ const (
 	ApprovalEdited ApprovalKind = "edited"
 	// ApprovalContinue: the loop continues with another iteration.
 	ApprovalContinue ApprovalKind = "continue"
-	// ApprovalCancelled: nobody needs the decision any more.
+	// ApprovalCancelled: the decision is no longer needed.
 	ApprovalCancelled ApprovalKind = "cancelled"
 )
 

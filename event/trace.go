@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// Trace is the trace that tells of a run, in the words of W3C Trace Context. It is in
-// the run's first event, so that whoever continues the run continues the trace.
+// Trace identifies the trace of a run, in the terms of W3C Trace Context. It is in
+// the run's first event, so that a process that resumes the run continues the
+// trace.
 type Trace struct {
 	// ID is the trace's, 32 hexadecimal digits.
 	ID string `json:"id"`
@@ -16,7 +17,7 @@ type Trace struct {
 	Parent string `json:"parent,omitempty"`
 }
 
-// NewTrace is the trace of a tree of runs that nobody gave one, by its root.
+// NewTrace returns the default trace of a tree of runs, derived from its root.
 func NewTrace(root string) Trace { return Trace{ID: traceSum(16, "trace", root)} }
 
 // ParseTraceparent reads a traceparent header, and reports whether it is one.

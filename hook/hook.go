@@ -1,12 +1,12 @@
-// Package hook is the contract of the owner's hooks: code that is heard at
-// fixed moments of a run, and may make the way of a call narrower, never wider.
+// Package hook is the contract of the owner's hooks: code that runs at fixed
+// moments of a run, and may restrict calls, never permit more.
 //
-// A gate decides: what it refuses does not happen, and one that fails, panics
-// or takes too long refuses. An observer is told and decides nothing; that it
-// failed is recorded and changes nothing.
+// A gate decides: what it refuses does not happen, and one that fails, panics or
+// takes too long refuses. An observer receives the event and decides nothing; its
+// failure is recorded and changes nothing.
 //
-// A hook that a crash cut short is heard again when the run is resumed, so a
-// hook must be fit to run twice for the same call.
+// A hook that a crash interrupted runs again when the run resumes, so a hook must
+// tolerate running twice for the same call.
 package hook
 
 import (
@@ -34,10 +34,10 @@ const (
 // DefaultTimeout bounds a hook that does not say how long it may take.
 const DefaultTimeout = 10 * time.Second
 
-// Hook is one hook. Of several at one stage each is heard after the one before
-// it, and sees what that made of the call.
+// Hook is one hook. Hooks of one stage run in order, and each sees the call as the
+// previous one changed it.
 type Hook struct {
-	// Stage is when the hook is heard.
+	// Stage is when the hook runs.
 	Stage event.HookStage
 	// Name names the hook in the journal, unique within its stage; by default
 	// it is made of the stage and the hook's place there. A run that is resumed
@@ -55,7 +55,7 @@ type Hook struct {
 	Run func(ctx context.Context, c Call) (Answer, error)
 }
 
-// Call is what a hook is told.
+// Call is the input of a hook.
 type Call struct {
 	Stage event.HookStage
 	Hook  string
@@ -91,10 +91,10 @@ type Answer struct {
 	Output *string
 }
 
-// About are the patterns of the tools whose calls the hook is about. A gate
-// behind some tools is heard about reader as well, the tool through which a
-// model reads on in results that were too long to be shown whole: what the gate
-// takes away must not come in by the other door.
+// About returns the patterns of the tools whose calls the hook is about. A gate
+// after some tools also runs after reader, the tool with which a model pages
+// through results that were too long: otherwise the model could read there what the
+// gate removes.
 func (h Hook) About(reader string) []string {
 	if len(h.Tools) == 0 || h.Stage != event.HookAfterTool || h.Kind == Observer {
 		return h.Tools
@@ -102,7 +102,7 @@ func (h Hook) About(reader string) []string {
 	return append(slices.Clip(h.Tools), reader)
 }
 
-// Stages lists the moments at which hooks are heard, in the order of a run.
+// Stages lists the moments at which hooks run, in the order of a run.
 func Stages() []event.HookStage {
 	return []event.HookStage{
 		event.HookBeforeRun, event.HookBeforeTool, event.HookAfterTool,

@@ -44,8 +44,8 @@ func States() []State { return []State{Queued, Running, Waiting, Parked, Paused,
 type Run struct {
 	ID     string `json:"id"`
 	Parent string `json:"parent,omitempty"`
-	// Root is the first of the runs above, the run itself where nobody started it,
-	// and Depth how many there are on the way from it, both counted.
+	// Root is the root of the run's tree, the run itself for a root. Depth counts
+	// the runs on the path from the root, including both ends.
 	Root  string `json:"root,omitempty"`
 	Depth int    `json:"depth,omitempty"`
 	// ForkOf is the run whose events up to ForkSeq this run shares; its own events

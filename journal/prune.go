@@ -92,8 +92,8 @@ func (o PruneOptions) mayStillGo(ctx context.Context, s Store, tree []Run) (bool
 	return true, nil
 }
 
-// taken reports whether since the runs were listed somebody has forked this one or
-// goes on with it. That they have deleted it is what was wanted.
+// taken reports whether the run was forked or resumed since the runs were listed. A
+// run that another process deleted needs no work.
 func taken(err error) bool {
 	_, forked := errors.AsType[*ForkedError](err)
 	_, held := errors.AsType[*HeldError](err)

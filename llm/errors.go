@@ -28,8 +28,8 @@ const (
 	ClassRefused Class = "refused"
 	// ClassNetwork: the connection failed, stalled, or ended too early.
 	ClassNetwork Class = "network"
-	// ClassInterrupted: the call was in flight when its process stopped or
-	// its run was told to; nothing is known of its outcome.
+	// ClassInterrupted: the call was in flight when its process stopped or its run
+	// was stopped; its outcome is unknown.
 	ClassInterrupted Class = "interrupted"
 )
 

@@ -150,8 +150,8 @@ func sameNumber(a, b *float64) bool {
 	return a == b || a != nil && b != nil && *a == *b
 }
 
-// Unchanged counts the first messages that are those that [Memo.Keep] was told
-// of, on the same wire.
+// Unchanged counts the leading messages that [Memo.Keep] recorded, on the same
+// wire.
 func (c *Memo) Unchanged(wire string, messages []*Message) int {
 	if c == nil {
 		return 0

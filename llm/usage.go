@@ -67,7 +67,7 @@ func (p Price) Of(u Usage) float64 {
 		p = Price{Input: l.Input, Output: l.Output, CacheRead: l.CacheRead, CacheWrite: l.CacheWrite}
 	}
 	if p.CacheWrite < p.Input {
-		p.CacheWrite += p.Input // nobody gives a token away for being kept
+		p.CacheWrite += p.Input // by default a cached token costs as much as a fresh one
 	}
 	fresh := max(u.Input-u.CacheRead-u.CacheWrite, 0)
 	return (float64(fresh)*p.Input +

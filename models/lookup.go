@@ -91,9 +91,9 @@ func (r *Resolver) Price(target string) *llm.Price {
 	return nil
 }
 
-// pricedAs is the name under which the table knows a target. What a compatible
-// service asks for a model is known only by whose address it has, and so is what
-// somebody else asks who runs a program that its users run as a rule.
+// pricedAs returns the name of a target in the price table. The price of a
+// compatible service is known only by its address; a program that users normally
+// run themselves has no known price if another party runs it.
 func (r *Resolver) pricedAs(target string) string {
 	provider, name, _ := strings.Cut(target, "/")
 	s, ok := r.service(provider)
@@ -107,7 +107,7 @@ func (r *Resolver) pricedAs(target string) string {
 	}
 	as := openaichat.ProfileFor(address).Name
 	if services[as].local && !near {
-		as = "" // nobody's, so that no price is known
+		as = "" // another party's service, whose price is unknown
 	}
 	return as + "/" + name
 }

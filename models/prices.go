@@ -51,8 +51,8 @@ type Table struct {
 	Models map[string]Info `json:"models"`
 }
 
-// Known returns the table that this version was built with. It is one for all who ask,
-// and nobody may change it.
+// Known returns the table that this version was built with. All callers share it
+// and must not change it.
 func Known() (Table, error) { return known() }
 
 var known = sync.OnceValues(func() (Table, error) {

@@ -6,9 +6,9 @@ import (
 	"github.com/pawlrun/pawl/event"
 )
 
-// labels are what a call is for the rule of two. What is not declared is
-// assumed to bring in what somebody else wrote, and to send what it is given
-// unless it changes nothing.
+// labels returns what a call counts as for the rule of two. An undeclared tool is
+// assumed to bring in untrusted text, and to send its input unless it changes
+// nothing.
 func (t *compiled) labels(args json.RawMessage, facts *event.Facts) event.Labels {
 	switch {
 	case t.LabelsFor != nil:

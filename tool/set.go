@@ -279,8 +279,8 @@ func fragment(text string) string {
 	return "; they were: " + clip(text, 200)
 }
 
-// label makes a text fit for one line on somebody's terminal: what a model
-// wrote must not move the cursor, ring a bell or turn the line around.
+// label makes a text fit for one line of a terminal: a model's text must not move
+// the cursor, ring a bell or reverse the line.
 func label(s string) string {
 	const maxLabel = 200
 	s = strings.Map(func(r rune) rune {

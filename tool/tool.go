@@ -131,9 +131,9 @@ type Call struct {
 	// workspace, as [Result.Files] gave it last; nil outside a run, where nothing has
 	// been seen.
 	Seen func(path string) (digest string, ok bool)
-	// Post hands a message to the run that started this one, and returns what became of
-	// it; nil in a run that nobody started, or whose parent carries no messages. The
-	// same call can post the same message again: it counts once.
+	// Post hands a message to the parent run, and returns what became of it; nil in
+	// a root run, or if the parent carries no messages. The same call can post the
+	// same message again: it counts once.
 	Post func(ctx context.Context, to, text string, kind event.MessageKind) (string, error)
 }
 

@@ -2,14 +2,14 @@ package tool
 
 import "time"
 
-// TransientError is a failure that another attempt may cure, such as a busy
-// server; the call itself is correct. The loop makes another attempt if the
-// tool is declared pure, idempotent or read-only and no person had to approve
-// the call. Otherwise the model is told, as of any failure.
+// TransientError is a failure that another attempt may cure, such as a busy server;
+// the call itself is correct. The loop makes another attempt if the tool is
+// declared pure, idempotent or read-only and no person had to approve the call.
+// Otherwise the model receives it like any failure.
 type TransientError struct {
 	Err error
-	// RetryAfter is how long the other side asks to wait; nil leaves it to the
-	// loop. If it is more than a minute, the model is told instead.
+	// RetryAfter is how long the other side requests to wait; nil leaves it to the
+	// loop. If it is more than a minute, the model receives the failure instead.
 	RetryAfter *time.Duration
 }
 

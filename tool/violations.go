@@ -15,8 +15,8 @@ import (
 	"golang.org/x/text/message"
 )
 
-// The bounds of what is said about one value: a model mends a few mistakes at
-// a time, and a thousand of them are mostly one.
+// Limits of the report about one value: a model corrects a few mistakes at a time,
+// and a thousand of them are mostly one.
 const (
 	maxViolations    = 10
 	maxViolationText = 300

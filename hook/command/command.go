@@ -1,8 +1,8 @@
-// Package command makes hooks of programs: each is told of its moment as JSON
-// on its input, and a gate decides by how it ends. Exit code 0 lets things go
-// on, with a JSON object on stdout that may say more; 2 blocks, with stderr as
-// the reason; anything else is a failure, and so is an answer that something
-// which the program left behind still holds a second after its end.
+// Package command runs programs as hooks: each receives its event as JSON on its
+// input, and a gate decides by how it ends. Exit code 0 allows the call, with an
+// optional JSON object on stdout for details; 2 blocks, with stderr as the reason;
+// anything else is a failure, and so is output that a process left behind by the
+// program still holds open a second after the program's end.
 package command
 
 import (
@@ -28,10 +28,10 @@ const exitBlock = 2
 // maxOutput bounds the bytes of an answer. What is longer is none.
 const maxOutput = 1 << 20
 
-// Command is a program that is heard as a hook. It runs outside of any sandbox
-// that the model's commands have, in the workspace, and its environment is the
-// allow-list of [shell.Environment]. The model may write in the workspace, so
-// a program must load no code from its working directory.
+// Command is a program that runs as a hook. It runs outside of any sandbox that the
+// model's commands have, in the workspace, and its environment is the allow-list of
+// [shell.Environment]. The model may write in the workspace, so a program must load
+// no code from its working directory.
 type Command struct {
 	// Words are the program and its arguments; no shell reads them. A word that
 	// begins with "./" or "../", and a program with a "/" in its name, is

@@ -23,7 +23,7 @@ const (
 	// batched is how many are sent at once, and linger how long the first waits.
 	batched = 512
 	linger  = time.Second
-	// reported is how often metrics are sent where nobody says.
+	// reported is the default interval of metrics.
 	reported = time.Minute
 	// farewell is how long the last are waited for.
 	farewell = 5 * time.Second
@@ -35,7 +35,7 @@ type Exporter struct {
 	options  Options
 	names    [terms]name
 	resource resource
-	// spans go to traces, what meter has to metrics; it is nil where nobody wants that.
+	// spans go to traces, what meter has to metrics; it is nil if spans are off.
 	spans           chan span
 	meter           *meter
 	traces, metrics []sink

@@ -62,7 +62,7 @@ func (t *teller) measureRun(ev *event.Event, o *event.Outcome, called string) {
 	}
 }
 
-// chunks measures the pieces of a streamed answer, which it is told of.
+// chunks returns a function that measures the pieces of a streamed answer.
 func (m *meter) chunks(c engine.ModelCall) func() {
 	what, last, of := firstChunk, time.Now(), asker(c.Target)
 	return func() {

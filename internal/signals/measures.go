@@ -30,7 +30,7 @@ const (
 	measures
 )
 
-// instrument is how a measure is told.
+// instrument is the exported form of a measure.
 type instrument struct {
 	name name
 	unit string

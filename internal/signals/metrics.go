@@ -27,7 +27,7 @@ const (
 	counters
 )
 
-// family is how a counter is told.
+// family is the exported form of a counter.
 type family struct {
 	name, help string
 	labels     []string

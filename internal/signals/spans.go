@@ -1,7 +1,7 @@
-// Package signals tells OpenTelemetry what runs do: a span for every run, every model
-// call and every tool call, and metrics of the same, after the conventions for GenAI. It is made from the runs'
-// events alone, so that a run which is resumed by another process goes on in its
-// trace. Texts are told only to who asked for them.
+// Package signals exports what runs do to OpenTelemetry: a span for every run,
+// model call and tool call, and metrics of the same, following the GenAI
+// conventions. It uses only the runs' events, so that a run that another process
+// resumes continues its trace. Texts are exported only on request.
 package signals
 
 import (
@@ -23,8 +23,8 @@ type teller struct {
 	dialect dialect
 	content bool
 	put     func(span)
-	// meter is nil where nobody wants to know, and whole says that the run began here,
-	// so that its calls are all known.
+	// meter is nil if metrics are off. whole reports that the run began here, so
+	// that all of its calls are known.
 	meter                 *meter
 	whole                 bool
 	modelCalls, toolCalls int64
@@ -177,7 +177,7 @@ func outputOf(d event.ModelResponse) string {
 	return string(b)
 }
 
-// unanswered ends a model call that nobody answered.
+// unanswered ends a model call without an answer.
 func (t *teller) unanswered(ev *event.Event, why string) {
 	if t.asked.attempts > 0 {
 		t.measureCall(ev, "", cmp.Or(why, "_OTHER"))

@@ -19,7 +19,7 @@ func concurrencyContract() []contract {
 	}
 }
 
-// posIsCommitOrder: whoever is acknowledged first has the lower pos, and a
+// posIsCommitOrder: an append that is acknowledged first has the lower pos, and a
 // reader that follows the tail never finds a pos below one that it has seen.
 func posIsCommitOrder(t *testing.T, s journal.Store, _ *clock) {
 	const writers, each = 64, 20

@@ -247,7 +247,7 @@ func (s *Store) append(r *run, b journal.Batch) (int64, error) {
 	return first, nil
 }
 
-// Delete removes a run that nobody drives.
+// Delete removes a run without a driver.
 func (s *Store) Delete(_ context.Context, id string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -163,7 +163,7 @@ func (c *conn) insertRecords(rid int64, b *journal.Batch) (int64, error) {
 	return first, nil
 }
 
-// emptyInbox takes out what nobody will read any more.
+// emptyInbox deletes commands that no driver will read.
 func (c *conn) emptyInbox(rid int64) error {
 	if _, some, err := c.queryInt(`SELECT 1 FROM inbox WHERE rid = ?1 LIMIT 1`, rid); err != nil || !some {
 		return err

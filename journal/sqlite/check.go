@@ -12,10 +12,9 @@ import (
 // mostFaults bounds what Check tells of a damaged file.
 const mostFaults = 5
 
-// Check reads the whole file and says whether it is in order: its pages and
-// indexes, and events without a run. The runs themselves are for
-// [journal.Verify]. A damaged file is a [journal.ErrCorrupt]. It may take long
-// and stops nobody from writing.
+// Check reads the whole file and checks its pages and indexes, and that every event
+// has a run. [journal.Verify] checks the runs themselves. A damaged file is a
+// [journal.ErrCorrupt]. It may take long and blocks no writes.
 func (s *Store) Check(ctx context.Context) error {
 	faults, err := s.integrity(ctx, "integrity_check")
 	if err == nil && len(faults) == 0 && s.queries.ownerless != "" {

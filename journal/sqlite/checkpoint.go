@@ -94,8 +94,8 @@ func (p *checkpointer) loop() {
 	}
 }
 
-// checkpoint copies the log, and while it is long also what was added to it
-// meanwhile. A log that nobody adds to, or that a reader holds on to, is left.
+// checkpoint copies the log and, while it is long, also what was added meanwhile.
+// It leaves a log without new commits, or with an active reader.
 func (c *conn) checkpoint() error {
 	for before, pages := int64(-1), int64(chasePages); chasePages <= pages && pages < checkpointPages && pages != before; {
 		row, _, err := c.queryRow("PRAGMA wal_checkpoint(PASSIVE)")

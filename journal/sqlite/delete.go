@@ -46,8 +46,8 @@ DELETE FROM blob_runs WHERE rid = ?1`
 // blobStep is deleteStep for blobs, which are larger than events.
 const blobStep = 16
 
-// Delete removes a run that nobody drives: its row at once, the rest in steps.
-// What a crash leaves of a deletion is removed by the next one.
+// Delete removes a run without a driver: its row at once, the rest in steps. The
+// next deletion removes what a crash left of this one.
 func (s *Store) Delete(ctx context.Context, run string) error {
 	err := s.write(ctx, func(c *conn) error { return c.hideRun(run, nanos(s.now())) })
 	for more := err == nil; more && err == nil; {

@@ -5,18 +5,18 @@ import (
 	"time"
 )
 
-// What rested in an inbox is to be found nowhere once it was taken out: it may
-// hold what its sender did not know for a secret, and its reader did. SQLite
-// leaves what it deletes in the file until the space is used again, and in the
-// log what was ever committed since that was begun.
+// A deleted inbox command must leave no trace: it may hold what its sender did not
+// know to be a secret, and its reader did. SQLite leaves deleted data in the file
+// until the space is used again, and in the log everything committed since the log
+// began.
 
 const (
 	// erasePause is how long it is at least until the log is erased again.
 	erasePause = time.Second
-	// eraseRetry is how long until the second attempt where somebody reads or
-	// writes the log; each further one comes after twice the time. eraseBusy is
-	// how many milliseconds an attempt waits for them, which may keep others from
-	// writing; eraseLast is that of the last one.
+	// eraseRetry is the delay before the second attempt if the log is in use; each
+	// further delay is twice as long. eraseBusy is how many milliseconds an attempt
+	// waits for other users, which may block their writes; eraseLast applies to the
+	// last attempt.
 	eraseRetry = 50 * time.Millisecond
 	eraseBusy  = 5
 	eraseLast  = 200
@@ -46,8 +46,8 @@ func (c *conn) erase(query string, args ...any) error {
 	})
 }
 
-// eraseLog erases the log if nobody reads or writes it, and reports whether it did.
-// The last attempt of a process is a patient one.
+// eraseLog erases the log if it is not in use, and reports whether it did. The last
+// attempt of a process waits longer.
 func (p *checkpointer) eraseLog(c *conn, last bool) (erased bool) {
 	p.erasing.Store(false)
 	patience := eraseBusy

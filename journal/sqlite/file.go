@@ -152,10 +152,10 @@ func inspect(path string) error {
 	return checkSize(path, info.Size(), h)
 }
 
-// checkRollback refuses a rollback log beside a journal, whose own log is another
-// one: SQLite would copy it into the file, so that whoever can make a file there
-// could write what is in this one. A process that is killed leaves such a log
-// only before a file is a journal in WAL mode.
+// checkRollback rejects a rollback log beside a journal, which uses another kind of
+// log: SQLite would copy it into the file, so that a program that can create files
+// there could write the journal's content. A killed process leaves such a log only
+// before a file is a journal in WAL mode.
 func checkRollback(path string, h []byte) error {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real // SQLite looks beside the file itself

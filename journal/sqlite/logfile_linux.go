@@ -22,12 +22,12 @@ import (
 //     The first one is not left out: another program may have been the first to
 //     read what a crash left, and has not written it anew.
 //
-// Zeros are no commit: to SQLite a log ends where a frame does not carry the
-// log's salt. Only who holds the log's write lock writes it, and writes its
-// end, so nothing that counts is where the zeros go; and SQLite shows a commit
-// to others after its sync, never before, so nobody looks for what is pending.
-// What is pending when the lock is given up is of no commit, and is dropped:
-// written later it would replace what another process has committed meanwhile.
+// Zeros are no commit: to SQLite a log ends where a frame does not carry the log's
+// salt. Only the holder of the log's write lock writes the log and its end, so the
+// zeros overwrite nothing that counts; and SQLite shows a commit to others only
+// after its sync, so no reader looks for pending writes. Writes that are pending
+// when the lock is released belong to no commit and are dropped: written later they
+// would replace what another process has committed meanwhile.
 //
 // A sync that fails is the last one: the system may forget what it could not
 // write, and then the next sync succeeds without it.
@@ -141,9 +141,9 @@ func (f *logFile) trySync() error {
 	return nil
 }
 
-// erase puts zeros in the place of a log that nobody needs any more. First the
-// log becomes none, on disk as well, so that no crash leaves a part of it that
-// could be taken for one. The file keeps its length, for the commits that follow.
+// erase overwrites a log that is no longer needed with zeros. It first invalidates
+// the log, on disk as well, so that a crash does not leave a part that looks like a
+// log. The file keeps its length for the following commits.
 func (f *logFile) erase(size int64) error {
 	if f.lost != nil {
 		return f.lost
@@ -165,10 +165,10 @@ func (f *logFile) erase(size int64) error {
 	return f.sync()
 }
 
-// rewrite puts on disk what the log consists of after a process that left it
-// behind. Its last sync may have failed, and what is read now is then what the
-// system remembers: a commit that a power cut takes away, with all that would
-// be written behind it. Nobody writes meanwhile.
+// rewrite writes the log again after a process left it behind. The last sync may
+// have failed, in which case what is read now is only in the system's cache: a
+// power cut would remove that commit and everything written after it. No process
+// writes meanwhile.
 func (f *logFile) rewrite() {
 	part := make([]byte, fillStep)
 	size := int64(0)

@@ -168,7 +168,7 @@ func (s *Store) checkOwner(ctx context.Context) error {
 	return checkOwner(application, version)
 }
 
-// prepareFile makes a new file a journal, and refuses one of somebody else.
+// prepareFile makes a new file a journal, and rejects a file of another program.
 func (c *conn) prepareFile(ctx context.Context, patience time.Duration) error {
 	for deadline := time.Now().Add(patience); ; {
 		err := c.migrate()
@@ -295,8 +295,8 @@ func readerDSN(path string, o Options) string {
 	return dsn(path, q)
 }
 
-// settled reports whether nobody can be writing: there is no log, and no place to
-// make one. SQLite reads such a file only when it is told so.
+// settled reports whether no process can be writing: there is no log, and no place
+// to create one. SQLite reads such a file only with a special option.
 func settled(path string) bool {
 	if _, err := os.Stat(path + "-wal"); err == nil {
 		return false

@@ -113,7 +113,7 @@ CREATE INDEX runs_root ON runs (root) WHERE parent <> '';
 	4: notes,
 }
 
-// newestPos is the largest pos in the file. Nobody else writes between a
+// newestPos is the largest pos in the file. No other connection writes between a
 // statement and the inserts that follow it.
 const newestPos = `coalesce((SELECT max(pos) FROM log), 0)`
 

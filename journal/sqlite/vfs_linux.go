@@ -29,7 +29,7 @@ var files struct {
 	mu sync.RWMutex
 	// logs has each log that is open, and has it for its database's file too.
 	logs map[uintptr]*logFile
-	// opened is told of each file, for tests; a database comes without a log.
+	// opened is called for each opened file, for tests; a database has no log.
 	opened func(path string, file uintptr, log *logFile)
 }
 
@@ -170,9 +170,8 @@ func flushLog(file uintptr) int32 {
 	return codeOf(logAt(file).flush(), sqlite3.SQLITE_IOERR_WRITE)
 }
 
-// lockDatabase sees when the log's write lock is given up, after a commit and
-// after whatever went wrong, and when the lock is under which the log was read
-// because nobody had it open.
+// lockDatabase detects when the log's write lock is released, after a commit or any
+// failure, and when the lock for reading an abandoned log is released.
 func lockDatabase(tls *libc.TLS, file uintptr, offset, n, flags int32) int32 {
 	const release = sqlite3.SQLITE_SHM_UNLOCK | sqlite3.SQLITE_SHM_EXCLUSIVE
 	if log := logAt(file); log != nil && flags == release {
@@ -231,9 +230,8 @@ const (
 	shmRegion = 32 << 10
 )
 
-// forgetCopies makes the next copy begin where the log does. Whoever copies
-// holds the lock for that, and the one that keeps others from reading past the
-// log.
+// forgetCopies makes the next copy begin at the start of the log. The caller holds
+// the copy lock, and the lock that keeps others from reading past the log.
 func forgetCopies(tls *libc.TLS, file uintptr) {
 	if at[sqlite3.TunixFile](file).FpShm == 0 {
 		return // not in WAL mode yet

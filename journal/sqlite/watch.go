@@ -11,9 +11,9 @@ import (
 // of a run elsewhere see an event within 100 ms.
 const pollInterval = 50 * time.Millisecond
 
-// watcher tells subscribers that something was committed. Commits of this
-// process are told at once; those of others by SQLite's data_version, polled
-// only while somebody watches.
+// watcher notifies subscribers of commits. It notices commits of this process at
+// once, and those of others by SQLite's data_version, which it polls only while
+// there are subscribers.
 type watcher struct {
 	db *sql.DB
 
@@ -99,8 +99,8 @@ func (w *watcher) wake(run string) {
 	}
 }
 
-// poll looks for commits until nobody watches. A look that fails is repeated:
-// whoever watches must not wait for ever because of one.
+// poll looks for commits while there are subscribers. It retries after an error,
+// because subscribers must not wait forever.
 func (w *watcher) poll(ctx context.Context) {
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
@@ -113,10 +113,9 @@ func (w *watcher) poll(ctx context.Context) {
 	}
 }
 
-// look tells of commits on one connection, because data_version means
-// something only there, until it fails. command is the number of the newest
-// command that was told of, or -1: what happened before the first look is unknown
-// and counts as news.
+// look reports commits on one connection, because data_version is relative to a
+// connection, until it fails. command is the number of the newest reported command,
+// or -1: what happened before the first look is unknown and counts as new.
 func (w *watcher) look(ctx context.Context, tick <-chan time.Time, command *int64) {
 	conn, err := w.db.Conn(ctx)
 	if err != nil {

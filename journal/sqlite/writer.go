@@ -39,10 +39,10 @@ func (o *op) perform(c *conn) (err error) {
 
 var errClosed = errors.New("sqlite: journal is closed")
 
-// writer owns the one writing connection of a process. Whoever comes when
-// nobody is committing commits on its own goroutine, because to be woken by
-// another costs as much as a statement. What comes meanwhile waits, and goes
-// into the next commit together.
+// writer owns the one writing connection of a process. An operation that arrives
+// while no commit is running commits on its own goroutine, because waking another
+// goroutine costs as much as a statement. Operations that arrive during a commit
+// wait, and share the next one.
 type writer struct {
 	conn       *conn
 	file       *file
@@ -51,16 +51,16 @@ type writer struct {
 	// since counts the events since the log was last asked to be copied.
 	since int
 	pool  sync.Pool
-	// lost is set once nothing may be acknowledged any more. The file is not
-	// there, so that what follows would build on commits that nobody can read;
-	// or the disk did not keep a commit, so that a later sync may succeed
-	// because the system has given up on what it was to write.
+	// lost is set once nothing may be acknowledged any more. Either the file is
+	// gone, so that later commits could not be read; or the disk did not keep a
+	// commit, so that a later sync may succeed because the system has given up on
+	// the data.
 	lost error
 
 	mu     sync.Mutex
 	queue  []*op
 	closed bool
-	// busy says that somebody is committing; idle tells when nobody is.
+	// busy reports that a commit is running; idle signals its end.
 	busy bool
 	idle sync.Cond
 }
@@ -117,9 +117,9 @@ func (w *writer) pass() {
 	}
 }
 
-// drain commits group after group until nobody waits. Before it takes the next
-// one it lets those run whom the last commit woke: without that two halves of a
-// crowd take turns, and each waits for the other's commit beside its own.
+// drain commits group after group until no operation waits. Before each group it
+// yields to the goroutines that the last commit woke: otherwise two halves of a
+// crowd take turns, and each also waits for the other's commit.
 func (w *writer) drain(group []*op) {
 	for len(group) > 0 {
 		w.commit(group)
@@ -129,8 +129,8 @@ func (w *writer) drain(group []*op) {
 	}
 }
 
-// take moves what waits into a group; when nothing does, nobody commits any
-// more.
+// take moves the waiting operations into a group; if there are none, it marks the
+// writer as idle.
 func (w *writer) take(group []*op) []*op {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -163,9 +163,9 @@ func (w *writer) stop() error {
 	return w.conn.close()
 }
 
-// commit runs a group in one transaction. When that fails, each operation is
-// tried alone, so that one bad batch harms nobody else; but not where the cause
-// is everybody's.
+// commit runs a group in one transaction. If that fails, it tries each operation
+// alone, so that one bad batch does not fail the others; unless the cause affects
+// all of them.
 func (w *writer) commit(group []*op) {
 	err := w.transact(group)
 	switch {

@@ -41,7 +41,7 @@ func readItem(r *Items, raw []byte) *Violation {
 	case i.kind == "reasoning":
 		add(element{kind: reasoning, mark: given(sealed) || given(content)})
 	case strings.HasPrefix(i.kind, "tool_search_") && i.execution != "client":
-		add(element{kind: other, mark: true}) // the service's own search, which nobody answers
+		add(element{kind: other, mark: true}) // the service's own search, which has no result message
 	case isOutput(i.kind):
 		add(element{kind: result, id: i.id})
 		if i.id == "" {

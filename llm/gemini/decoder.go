@@ -14,7 +14,7 @@ import (
 // decoder builds a response from the chunks of a stream, or from one whole
 // answer, which has the shape of a chunk.
 type decoder struct {
-	// emit does nothing where nobody looks on.
+	// emit does nothing without a listener.
 	emit  func(llm.Delta)
 	names *wire.Names
 

@@ -68,8 +68,8 @@ func (m *Model) Stream(ctx context.Context, req *llm.Request, emit func(llm.Delt
 	return m.call(ctx, req, emit)
 }
 
-// call makes one exchange. The answer is streamed when there is somebody to
-// emit to; the bytes of the request are the same.
+// call makes one exchange. The answer is streamed if emit is not nil; the bytes of
+// the request are the same.
 func (m *Model) call(ctx context.Context, req *llm.Request, emit func(llm.Delta)) (*llm.Response, error) {
 	body, err := wire.Encoded(req, m)
 	if err != nil {

@@ -36,8 +36,8 @@ type field struct {
 
 var errPlace = errors.New("gemini: malformed place in streamed arguments")
 
-// A place of a few bytes must not ask for a giant array, nor a long one for a
-// depth that nobody reads: a stack that overflows cannot be recovered.
+// A path of a few bytes must not cause a giant array, nor a long one a depth beyond
+// what any reader supports: a stack overflow cannot be recovered.
 const (
 	maxValues = 1 << 16
 	maxDepth  = 1_000

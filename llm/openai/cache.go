@@ -24,9 +24,9 @@ func official(endpoint string) bool {
 	return err == nil && u.Hostname() == "api.openai.com"
 }
 
-// appendCaching appends the settings of the service's cache. Turned off, a
-// model with breakpoints is told to use only those that there are: none. The
-// others cannot be told.
+// appendCaching appends the settings of the service's cache. To turn it off, a
+// model with breakpoints is limited to explicit ones, of which there are none.
+// Other models cannot turn it off.
 func (m *Model) appendCaching(b []byte, req *llm.Request) []byte {
 	if req.Cache != llm.CacheOff {
 		return appendMember(b, "prompt_cache_key", req.CacheKey)

@@ -8,7 +8,7 @@ import (
 // decoder reads one answer, whichever form it comes in.
 type decoder struct {
 	offered offered
-	// emit is nil where nobody looks on.
+	// emit is nil without a listener.
 	emit func(llm.Delta)
 	// limit is the output that was asked for at most, 0 where none was.
 	limit int64

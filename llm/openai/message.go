@@ -16,8 +16,8 @@ type projection struct {
 	// made is echoed in its own form.
 	origin string
 	offered
-	// before and behind are the messages around the one that is encoded: of
-	// what kind a call and its result are is said by both of them.
+	// before and behind are the messages around the encoded one: they determine the
+	// kind of a call and of its result.
 	before, behind []*llm.Message
 }
 
@@ -33,7 +33,7 @@ func (p *projection) appendMessage(b []byte, m *llm.Message) []byte {
 	return appendSaid(b, "user", m)
 }
 
-// appendSaid appends what somebody says to the model.
+// appendSaid appends a text message to the model.
 func appendSaid(b []byte, role string, m *llm.Message) []byte {
 	start := len(b)
 	b = append(b, `,{"type":"message","role":"`...)
@@ -231,8 +231,8 @@ func appendArguments(b []byte, c *llm.ToolCall, custom bool) []byte {
 	return wire.AppendQuoted(b, string(wire.AppendCompact(nil, wire.SentArguments(c), "{}")))
 }
 
-// Ids that a service counts up from nought in every answer are told apart by
-// ours; shorter ones than this are taken for such.
+// Ids that a service counts from zero in every answer are ambiguous, so ours
+// replace them; ids shorter than this count as such.
 const (
 	shortID   = 12
 	maxCallID = 64

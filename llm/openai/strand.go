@@ -140,9 +140,9 @@ func (d *decoder) reconcile(s *strand, part llm.Part) llm.Part {
 	return part
 }
 
-// assemble settles an item that was never reported whole, in an answer that was
-// announced as complete, from its deltas. Nobody vouched for a call's arguments
-// then, so it counts as one that broke off.
+// assemble builds an item that was never reported whole from its deltas, in an
+// answer that was announced as complete. The arguments of a call are unconfirmed
+// then, so the call counts as broken off.
 func (it *item) assemble() {
 	if it.done {
 		return
@@ -154,9 +154,9 @@ func (it *item) assemble() {
 	}
 }
 
-// received is what is worth keeping of an answer that broke off: whole items,
-// and the text of those that were under way. A call that was under way is not
-// kept, so that nobody can take its fragment for arguments.
+// received returns the usable part of an answer that broke off: whole items, and
+// the text of unfinished ones. It drops an unfinished call, so that its fragment is
+// not mistaken for arguments.
 func (it *item) received() llm.Parts {
 	if it.done {
 		return it.settled.parts

@@ -13,7 +13,7 @@ import (
 
 // decoder builds a response from chunks, or from one whole answer.
 type decoder struct {
-	// emit does nothing where nobody looks on.
+	// emit does nothing without a listener.
 	emit  func(llm.Delta)
 	names *wire.Names
 
@@ -40,7 +40,7 @@ type decoder struct {
 	counted  bool
 	reported bool
 	scratch  []byte
-	// learn is told whether the answer began behind an opening tag.
+	// learn receives whether the answer began after an opening tag.
 	learn func(prefilled bool)
 }
 

@@ -92,9 +92,9 @@ func indexOf(object []byte) int64 {
 	return -1
 }
 
-// item is the record of what the service ran beside an answer. Most do not say
-// that a tool ran, so there is one wherever a tool was offered: whoever weighs
-// where an answer comes from must not take it for the model's own.
+// item returns the record of what the service ran beside an answer. Most services
+// do not report that a tool ran, so there is a record whenever a tool was offered:
+// an answer that may contain search results must not pass for the model's own.
 func (r *reported) item() (llm.Item, bool) {
 	if !r.asked && len(r.annotations)+len(r.executed) == 0 {
 		return llm.Item{}, false

@@ -8,9 +8,9 @@ import (
 	"github.com/pawlrun/pawl/llm/internal/wire"
 )
 
-// Models write what they think as text at the beginning of an answer, between tags
-// of their family. A server that is told of the family takes it out; others leave it
-// there.
+// Models write their thoughts as text at the beginning of an answer, between tags
+// of their family. A server that knows the family removes them; others leave them
+// in place.
 
 // tags are the tags of one family.
 type tags struct {

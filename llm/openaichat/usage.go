@@ -6,9 +6,9 @@ import (
 	"github.com/pawlrun/pawl/llm/internal/wire"
 )
 
-// readUsage reduces a usage object to ours. The last one wins, but for
-// a count of nothing, as a relay sends which has lost count. A
-// service that counts reasoning beside the completion is told by its total.
+// readUsage converts a usage object to ours. The last one wins, except for an empty
+// count, which a relay sends that has lost count. The total shows whether a service
+// counts reasoning beside the completion.
 func (d *decoder) readUsage(v []byte) {
 	if string(v) == "null" {
 		return

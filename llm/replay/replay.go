@@ -46,7 +46,7 @@ func New(run string, calls []Call, report func(Difference)) *Model {
 	return &Model{run: run, calls: calls, report: report}
 }
 
-// Encode is the request as it is journalled: nobody is sent it.
+// Encode returns the request as it is journalled; it is never sent.
 func (m *Model) Encode(req *llm.Request) (*llm.Encoded, error) { return wire.Plain(req) }
 
 // Generate gives the recorded outcome of the request's place, whether the
@@ -77,7 +77,7 @@ func (m *Model) Generate(ctx context.Context, req *llm.Request) (*llm.Response, 
 		return partial, &failure
 	}
 	answer := *c.Response
-	// Whoever takes the answer numbers its calls in place.
+	// The receiver of the answer numbers its calls in place.
 	answer.Parts = append(llm.Parts(nil), answer.Parts...)
 	return &answer, nil
 }

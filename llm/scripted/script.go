@@ -97,8 +97,7 @@ func Parse(name string, data []byte) (*Model, error) {
 	return New(name, turns...), nil
 }
 
-// read reads the one document of a script. All that is wrong with it is told at
-// once.
+// read reads the one document of a script. It reports all errors at once.
 func read(name string, data []byte) ([]fileTurn, error) {
 	var doc, second yaml.Node
 	dec := yaml.NewDecoder(bytes.NewReader(data))

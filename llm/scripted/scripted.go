@@ -92,7 +92,7 @@ var (
 	_ llm.Encoder  = (*Model)(nil)
 )
 
-// Encode is the request as it is journalled: nobody is sent it.
+// Encode returns the request as it is journalled; it is never sent.
 func (m *Model) Encode(req *llm.Request) (*llm.Encoded, error) { return wire.Plain(req) }
 
 // Generate answers whole.

@@ -9,8 +9,8 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// shape holds the YAML of a script against the types that it is read into, so
-// that a slip is told with its place and what was expected there.
+// shape compares the YAML of a script with the types that it is read into, so that
+// an error has its place and what was expected there.
 type shape struct {
 	file  string
 	wrong []error

@@ -16,8 +16,8 @@ const (
 )
 
 const (
-	// roomPrefix begins the names of rooms, and newPrefix those of rooms that nobody
-	// holds yet.
+	// roomPrefix begins the names of rooms, and newPrefix those of rooms that no
+	// process holds yet.
 	roomPrefix = "pawl-process-"
 	newPrefix  = ".pawl-process-"
 

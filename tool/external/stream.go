@@ -290,8 +290,8 @@ func takePawl(s *Stream, kind string, line []byte) {
 	}
 }
 
-// uses notes what the work took. What is nothing nobody has said, and a stream is not
-// believed that counts backwards.
+// uses records the usage of the work. A missing count is ignored, and so is one
+// that is lower than before.
 func (s *Stream) uses(u llm.Usage) {
 	if u == (llm.Usage{}) || min(u.Input, u.Output, u.CacheRead, u.CacheWrite, u.Reasoning) < 0 {
 		return

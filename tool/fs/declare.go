@@ -35,9 +35,9 @@ func (w *Workspace) writes(t *tool.Tool, verb string) {
 	w.judged(t, pathOf, event.PathUse{Write: true}, event.RiskWrite)
 }
 
-// judged declares the file that a call's place leads to, and refuses a call
-// that leads to another one when it runs than when it was judged: somebody may
-// have put a symbolic link in between.
+// judged declares the file of a call's path argument, and rejects a call whose path
+// leads to another file when it runs than when it was judged, because a symbolic
+// link may have been put in between.
 func (w *Workspace) judged(t *tool.Tool, at place, use event.PathUse, risk event.Risk) {
 	facts := func(args json.RawMessage) event.Facts {
 		named := filepath.Clean(at(args))

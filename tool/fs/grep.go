@@ -152,8 +152,8 @@ func (s *grepping) text(ctx context.Context, p string, data []byte) error {
 	return nil
 }
 
-// excerpt is the part of a line around a match. It leaves no half of a secret,
-// which nobody would know for one any more.
+// excerpt returns the part of a line around a match. It cuts no secret in half,
+// which no redaction would recognize.
 func (s *grepping) excerpt(l []byte, at int) string {
 	if len(l) > maxMatchText && s.redact != nil {
 		before := s.redact(string(l[:at]))

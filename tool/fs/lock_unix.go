@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// The lock is held for as long as one update takes. Whoever holds it longer is
-// another kind of program, and waiting for that would only hang the call.
+// The lock is held for one update. A longer holder is another kind of program, and
+// waiting for it would only hang the call.
 const (
 	lockPatience = 5 * time.Second
 	lockPoll     = 5 * time.Millisecond
@@ -48,10 +48,10 @@ func flock(f *os.File) error {
 	return errors.Join(err, lockErr)
 }
 
-// keepOwner gives a file to the owner and the group of another as far as this
-// process may, and says which permissions it can then be given: only root may
-// give a file to somebody else, and must, so that a run as root on somebody's
-// tree takes no files away.
+// keepOwner gives a file the owner and the group of another file as far as this
+// process may, and returns the permissions that it can then have: only root may
+// give a file to another user, and must, so that a run as root does not take over
+// files in a user's tree.
 func keepOwner(f *os.File, like os.FileInfo) os.FileMode {
 	mode := like.Mode().Perm()
 	was, ok := like.Sys().(*syscall.Stat_t)

@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// open opens a regular file. Anything else is refused before it is opened, and
-// again after: opening a pipe would wait for somebody to write into it.
+// open opens a regular file. It rejects anything else before and after opening it:
+// opening a pipe would wait for a writer.
 func (w *Workspace) open(p string, flag int) (*os.File, os.FileInfo, error) {
 	info, err := w.root.Stat(p)
 	if err != nil {

@@ -46,11 +46,11 @@ type fileState struct {
 	sum   [sha256.Size]byte
 }
 
-// State identifies what the workspace holds: the names, the contents and the
+// State identifies the content of the workspace: the names, the contents and the
 // permissions of its files, without version control and what [Options.Own] names.
-// Two states that are told alike are alike; the same tree gives the same state
-// in every process. The error is [ErrTooManyFiles] or that of a directory or a
-// file that could not be read.
+// The same tree gives the same state in every process, and different trees give
+// different states. The error is [ErrTooManyFiles] or that of a directory or a file
+// that could not be read.
 func (w *Workspace) State(ctx context.Context) (string, error) {
 	w.state.mu.Lock()
 	defer w.state.mu.Unlock()

@@ -132,9 +132,9 @@ func (w *Workspace) temp(p string, content []byte, like os.FileInfo) (string, er
 	return name, nil
 }
 
-// empty makes a new file that looks like another one, if there is one, before
-// anything is in it: nobody but this process's user may read there what the
-// permissions of that keep from them.
+// empty creates a new file with the mode of an existing one, if there is one,
+// before it has content: only this process's user may read what those permissions
+// hide from others.
 func (w *Workspace) empty(name string, like os.FileInfo) (*os.File, error) {
 	if like == nil {
 		return w.root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)

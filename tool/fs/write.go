@@ -66,8 +66,8 @@ func (w *Workspace) write(ctx context.Context, c tool.Call, a writeArgs) (tool.R
 	return tool.Result{Output: fmt.Sprintf("%s: %s %d bytes%s", quote(p), done, len(content), kept), Files: w.now(p, content)}, nil
 }
 
-// create makes a new file. Its content is complete before its name exists, and
-// a file that somebody else makes first is not replaced.
+// create creates a new file. Its content is complete before its name exists, and it
+// does not replace a file that another program creates first.
 func (w *Workspace) create(p string, content []byte) error {
 	if err := w.root.MkdirAll(path.Dir(p), 0o755); err != nil {
 		return explain(p, err)

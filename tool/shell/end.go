@@ -13,12 +13,12 @@ import (
 type ended struct {
 	code   int
 	signal syscall.Signal
-	// stopped says that it was told to end.
+	// stopped reports that it was ordered to end.
 	stopped bool
 	// out is what it printed, errs what it printed to its stderr: the same where that
 	// is not kept apart.
 	out, errs *headTail
-	// note is what the model is told besides.
+	// note is an extra text for the model.
 	note string
 	// reached are the machines that it asked for.
 	reached []event.Reach

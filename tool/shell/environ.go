@@ -17,8 +17,8 @@ var allowed = []string{
 	"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy", "SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS",
 }
 
-// set is what every command gets besides: a program that wants a pager or a
-// password would wait for somebody who is not there.
+// set is added to every command's environment: a program that opens a pager or asks
+// for a password would wait forever.
 var set = []string{"PAGER=cat", "GIT_PAGER=cat", "GIT_TERMINAL_PROMPT=0"}
 
 // userInAddress finds an address that has a user, and so may have a password.

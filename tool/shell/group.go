@@ -58,8 +58,8 @@ func startGated(cmd *exec.Cmd, p process) (*group, io.WriteCloser, error) {
 }
 
 // signal reaches every member of the group. The group's number is the leader's
-// process id, which the kernel gives to nobody else before the leader is
-// reaped; after that nothing is sent.
+// process id, which the kernel does not reuse before the leader is reaped; after
+// that nothing is sent.
 func (g *group) signal(s syscall.Signal) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -110,7 +110,7 @@ type guard struct {
 }
 
 // guardScript reads the number of the group, and then waits for the end of its
-// input, which comes when nobody holds the other end any more.
+// input, which comes when no process holds the other end.
 const guardScript = `trap '' HUP INT TERM; read -r group || exit; read -r end; kill -s KILL -- "-$group"`
 
 func startGuard() (*guard, error) {
@@ -129,8 +129,8 @@ func startGuard() (*guard, error) {
 
 func (w *guard) watch(group int) { fmt.Fprintln(w.line, group) }
 
-// dismiss ends the guard. It is killed before its input ends, so that it kills
-// nobody.
+// dismiss ends the guard. It is killed before its input ends, so that it kills no
+// process.
 func (w *guard) dismiss() {
 	_ = w.cmd.Process.Kill()
 	_ = w.cmd.Wait()

@@ -7,9 +7,9 @@ import (
 	"github.com/pawlrun/pawl/tool"
 )
 
-// text is the output as the caller of the tool gets it, under a header, and
-// whether some of it was dropped. Where the middle is missing, the cut goes
-// through nothing that redact would have taken out; nil takes nothing out.
+// text returns the output for the caller of the tool, under a header, and whether
+// some of it was dropped. If the middle is missing, the cut does not split anything
+// that redact would remove; nil removes nothing.
 func (h *headTail) text(header string, redact func(string) string) (string, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

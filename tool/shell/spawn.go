@@ -137,7 +137,7 @@ func newOutlet(into io.Writer, grace time.Duration) (*outlet, error) {
 	return &outlet{r: r, w: w, into: into, grace: grace}, nil
 }
 
-// start reads until nobody holds the other end any more.
+// start reads until no process holds the other end.
 func (o *outlet) start() {
 	o.w.Close()
 	o.copied = make(chan struct{})

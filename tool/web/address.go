@@ -23,8 +23,8 @@ type target struct {
 // maxURL bounds an address in bytes: what is longer carries something.
 const maxURL = 8 << 10
 
-// parse reads an address. Its URL is made anew from what was understood, so
-// that nobody reads it in another way later on.
+// parse parses an address. Its URL is rebuilt from the parsed parts, so that later
+// code cannot read it differently.
 func parse(text string) (target, error) {
 	if len(text) > maxURL {
 		return target{}, fmt.Errorf("it has %d bytes, and the most is %d", len(text), maxURL)

@@ -64,10 +64,9 @@ func ahead(redact func(string) string) int64 {
 	return tool.Seam
 }
 
-// beginning is so much of a text as is shown, and whether that is not all. It
-// ends with a whole character and leaves no half of what redact takes out, which
-// nobody would know for a secret any more. A text that is cut already goes on
-// where nobody looks.
+// beginning returns the shown part of a text, and whether more follows. It ends
+// with a whole character and does not cut a secret in half, which no redaction
+// would recognize. A text that is already cut continues out of sight.
 func (o Options) beginning(text string, cut bool, redact func(string) string) (string, bool) {
 	end := int64(len(text))
 	if cut {
@@ -124,8 +123,8 @@ func decompressed(resp *http.Response, body io.Reader) (io.Reader, error) {
 	}
 }
 
-// kind is the media type of an answer that can be given as text. What a server
-// does not say is told from how the content begins.
+// kind returns the media type of an answer that can be text. If a server sends no
+// type, the beginning of the content decides.
 func kind(resp *http.Response, body *bufio.Reader) (string, error) {
 	given := resp.Header.Get("Content-Type")
 	if given == "" {

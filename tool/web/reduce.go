@@ -18,12 +18,11 @@ import (
 	"github.com/pawlrun/pawl/tool"
 )
 
-// reduce gives the text of an HTML page with its links, headings and lists, as
-// a person reads it: what a page does not show is left out, because whoever
-// hides text in a page does not hide it from people for their sake. It gives no
-// more than limit bytes and reports whether there was more: each short link of a
-// page leads to an address that may be as long as the page's own. A long page
-// waits for its place until ctx ends.
+// reduce returns the text of an HTML page with its links, headings and lists, as a
+// person reads it. It leaves out hidden text, because text that a page hides from
+// people is usually meant to mislead programs. It returns at most limit bytes and
+// reports whether there was more: each short link of a page has an address that may
+// be as long as the page's own. A long page waits for its turn until ctx ends.
 func reduce(ctx context.Context, page string, base *url.URL, limit int64, places *PageLimit) (text string, cut bool, err error) {
 	if len(page) > smallPage {
 		leave, err := places.take(ctx)
@@ -308,8 +307,7 @@ func (w *writer) raw(s string) {
 	w.lines, w.space, w.mark = 0, false, ""
 }
 
-// visible drops characters that nobody sees and that can carry text all the
-// same, or turn it around.
+// visible drops invisible characters that can carry text or reverse its direction.
 func visible(r rune) rune {
 	switch {
 	case r >= 0xE0000 && r <= 0xE0FFF, r >= 0x202A && r <= 0x202E, r >= 0x2066 && r <= 0x2069, r == 0x200B, r == 0x2060, r == 0xFEFF, r == 0xAD:

@@ -28,7 +28,7 @@ func (o Options) result(ctx context.Context, p page, t target, resp *http.Respon
 		notes = append(notes, "only its beginning was read")
 	}
 	if a.MaxChars > 0 && c.Redact != nil {
-		text = c.Redact(text) // nobody would know half of a secret any more
+		text = c.Redact(text) // half of a secret would not be recognized later
 	}
 	if n := utf8.RuneCountInString(text); a.MaxChars > 0 && n > a.MaxChars {
 		text = first(text, a.MaxChars)

@@ -1,11 +1,11 @@
 // Package web holds web.fetch: one page of another machine, read as text.
 //
-// What may be reached is held twice (package egress): the name before anything
-// is looked up, and the address when it is dialled, so that no name leads to a
-// private machine, whatever it resolves to a moment later. Nothing is sent but
-// the address: no cookies, no credentials, no body. A page that sends the reader
-// on to another machine is not followed there: the model is told where to, and
-// asks for it in a call of its own, which is judged like any other.
+// Reachability is checked twice (package egress): the name before it is resolved,
+// and the address when it is dialled, so that no name leads to a private machine,
+// whatever it resolves to a moment later. Requests contain only the address: no
+// cookies, no credentials, no body. A redirect to another machine is not followed:
+// the model receives the target, and may fetch it with its own call, which is
+// judged like any other.
 package web
 
 import (

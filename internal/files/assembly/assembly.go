@@ -33,8 +33,8 @@ type Definition struct {
 	// Change replaces what the owner says by what the caller of this run does; nil
 	// changes nothing.
 	Change func(*agent.Config) error
-	// Child says that another run starts this one, whose limits in money and time
-	// hold for the tree: those that nobody set are not filled in.
+	// Child marks a child run, whose limits in money and time are the tree's: unset
+	// ones keep no default.
 	Child bool
 	// Host is what the run finds where it is driven: models, who is asked, what the
 	// workspace holds and what is to be closed.
@@ -163,8 +163,8 @@ func Start(cfg agent.Config, env engine.Env, input event.InputReceived, fence *e
 	return agent.StartFenced(cfg, input.Message(), fence)
 }
 
-// withDefaults fills in what nobody said, but for the limits of a child that hold
-// for its whole tree.
+// withDefaults sets defaults, except for the limits of a child that apply to its
+// whole tree.
 func withDefaults(cfg agent.Config, child bool) agent.Config {
 	if !child {
 		return cfg.WithDefaultCap().WithDefaults()
@@ -175,8 +175,8 @@ func withDefaults(cfg agent.Config, child bool) agent.Config {
 	return cfg
 }
 
-// OfTree fills in what nobody said of a run that starts others and is no agent: the
-// limits in money and time, which hold for its tree. All others are each agent's own.
+// OfTree sets the defaults of a run that starts others and is no agent: the limits
+// in money and time, which apply to its tree. All others belong to each agent.
 func OfTree(cfg agent.Config) agent.Config {
 	cfg = cfg.WithDefaultCap()
 	whole := cfg.WithDefaults().Limits
@@ -188,9 +188,9 @@ func OfTree(cfg agent.Config) agent.Config {
 	return cfg
 }
 
-// Affordable refuses a cap in money that somebody set and that could not be kept,
-// with a [*budget.UnpricedError]. Under the default one a model without
-// a known price runs.
+// Affordable rejects an explicit cap in money that could not be enforced, with a
+// [*budget.UnpricedError]. Under the default cap a model without a known price
+// runs.
 func Affordable(cfg agent.Config) error {
 	limit, _ := cfg.Limits.CostCap()
 	if names := cfg.Unpriced(); len(names) > 0 && limit > 0 && !cfg.DefaultCap {
@@ -235,9 +235,9 @@ func Declared(hooks []hook.Hook) []agent.Hook {
 	return out
 }
 
-// offered are the tools that the model is told of, and those that it is not,
-// because every call of theirs would be denied. Both are pinned when the run
-// begins: the prefix of its requests never changes.
+// offered returns the tools that the model sees, and the hidden ones, all of whose
+// calls would be denied. Both are pinned when the run begins, so that the prefix of
+// its requests never changes.
 func offered(r policy.Rules, tools *tool.Set) ([]llm.ToolDef, []agent.HiddenTool) {
 	shown := tools.Defs()
 	var hidden []agent.HiddenTool

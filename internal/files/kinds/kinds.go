@@ -55,8 +55,8 @@ func Read(path string) (File, error) {
 	return fileOf(launch.File{Path: path, Text: text}), nil
 }
 
-// Sent is a text that somebody sent. name stands for the file in problems; ".json"
-// at its end makes the text JSON.
+// Sent returns the file of a text that a client sent. name stands for the file in
+// problems; ".json" at its end makes the text JSON.
 func Sent(name string, text []byte) File {
 	return fileOf(launch.File{Path: name, Text: text, Sent: true})
 }
@@ -183,8 +183,9 @@ func Fork(b *engine.Branch, c launch.ForkChanges, o launch.Options) (event.RunFo
 	return k.Fork(b, c, o)
 }
 
-// Redactor takes the secrets that a run's file names out of what the run is told.
-// It is nil where there are none; missing are those that cannot be had here.
+// Redactor returns a redactor for the secrets of a run's file, which input for the
+// run passes through. It is nil if there are none; missing lists those whose values
+// are unavailable here.
 func Redactor(started event.RunStarted) (r *secret.Redactor, missing []string, err error) {
 	k, err := OfRun(started)
 	if err != nil || k.Redactor == nil {

@@ -52,8 +52,8 @@ type Agent struct {
 	// the schema does not offer it.
 	Sandbox any `yaml:"sandbox,omitempty" unbuilt:"yes"`
 
-	// Dir is the directory of the file; paths in it are relative to it. File is
-	// the file's name there, empty for a text that somebody sent.
+	// Dir is the directory of the file; paths in it are relative to it. File is the
+	// file's name there, empty for a text that a client sent.
 	Dir  string `yaml:"-"`
 	File string `yaml:"-"`
 	// System is the system text, read from its file where it has one.

@@ -7,8 +7,7 @@ import (
 // ApprovalSettings say who is asked about a gated call, how long the answer may
 // take, and what happens when none comes.
 type ApprovalSettings struct {
-	// Mode says who is asked; "" asks whoever can be asked and parks where
-	// nobody can.
+	// Mode is who decides; "" asks a person if one is present, and otherwise parks.
 	Mode    string   `yaml:"mode,omitempty" oneof:"wait park callback bypass"`
 	Timeout *Seconds `yaml:"timeout,omitempty"`
 	// OnTimeout is what happens when no answer came in time.

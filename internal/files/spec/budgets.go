@@ -18,9 +18,9 @@ type Budgets struct {
 	Actions BudgetActions `yaml:"actions,omitempty"`
 }
 
-// BudgetActions says for a limit, by its name, what reaching it means: stop,
-// ok (a stop that counts as well) or ask (the run parks, and goes on once
-// somebody has raised the limit).
+// BudgetActions maps the name of a limit to what reaching it means: stop, ok (a
+// stop that counts as success) or ask (the run parks, and continues once the limit
+// is raised).
 type BudgetActions map[string]string
 
 func (*BudgetActions) expected() string { return "a mapping from a limit to stop, ok or ask" }

@@ -10,8 +10,8 @@ import (
 // roundsID is the step that holds the rounds of a team.
 const roundsID = "rounds"
 
-// Plan is what a file is to do that starts other runs. Each member of a team is a step,
-// and each step is told what the team was.
+// Plan returns the plan of a file that starts other runs. Each member of a team is
+// a step, and each step receives the team's task.
 func (a *Agent) Plan() plan.Plan {
 	if a.Loops() {
 		return a.loopPlan()

@@ -39,8 +39,8 @@ type ConfigModel struct {
 	Can Names `yaml:"can,omitempty"`
 }
 
-// ConfigPrice is in USD per million tokens. A cached token costs what a fresh
-// one does where nothing else is said.
+// ConfigPrice is in USD per million tokens. By default a cached token costs as much
+// as a fresh one.
 type ConfigPrice struct {
 	Input      *float64 `yaml:"input"`
 	Output     *float64 `yaml:"output"`

@@ -12,9 +12,9 @@ import (
 	"github.com/pawlrun/pawl/internal/rules/policy"
 )
 
-// Hooks are the programs of the owner's that are heard at fixed moments of a
-// run, in declared order. PreToolUse and PostToolUse are Alfred's names of
-// before_tool and after_tool.
+// Hooks are the owner's programs that run at fixed moments of a run, in declared
+// order. PreToolUse and PostToolUse are Alfred's names of before_tool and
+// after_tool.
 type Hooks struct {
 	BeforeRun        []Hook `yaml:"before_run,omitempty"`
 	BeforeTool       []Hook `yaml:"before_tool,omitempty"`
@@ -26,7 +26,7 @@ type Hooks struct {
 	AfterRun         []Hook `yaml:"after_run,omitempty"`
 }
 
-// Hook is one program that is heard.
+// Hook is one program that runs as a hook.
 type Hook struct {
 	// Name is by default made of the stage and the hook's place in it.
 	Name    string  `yaml:"name,omitempty"`
@@ -182,8 +182,8 @@ func (h HookAt) validate(r *report, a *Agent, o Options) {
 	}
 }
 
-// checkCommand reports a program that is not there: as a gate it would close
-// every call, and as an observer nobody would notice.
+// checkCommand reports a missing program: as a gate it would block every call, and
+// a failing observer would go unnoticed.
 func (h HookAt) checkCommand(r *report, a *Agent, o Options) {
 	path := h.Path + ".command"
 	switch {

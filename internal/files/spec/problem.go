@@ -59,8 +59,8 @@ func (e Errors) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// sorted puts the problems in the order of their places. What stands behind an
-// alias may have been found wrong more than once; it is told once.
+// sorted sorts the problems by place. A problem behind an alias may have been found
+// more than once; it is listed once.
 func (e Errors) sorted() Errors {
 	slices.SortStableFunc(e, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))

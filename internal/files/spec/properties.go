@@ -13,14 +13,13 @@ import (
 //go:embed properties.yaml
 var propertiesYAML []byte
 
-// property is what readers of a key are told. Example is a piece of the mapping
-// that the key stands in.
+// property documents a key. Example is a part of the mapping that contains the key.
 type property struct {
 	About   string `yaml:"about"`
 	Example string `yaml:"example"`
 }
 
-// properties are what is said of keys, by the type that holds them.
+// properties documents keys, by the type that holds them.
 type properties map[string]map[string]property
 
 func readProperties() (properties, error) {
@@ -31,8 +30,8 @@ func readProperties() (properties, error) {
 	return all, nil
 }
 
-// of is what is said of a key of a type. What the settings of an agent and of a
-// refinement loop mean is said once for both places where they may stand.
+// of returns the documentation of a key of a type. The settings of an agent and of
+// a refinement loop are documented once for both places.
 func (all properties) of(name, key string) property {
 	p, own := all[name][key]
 	for _, shared := range []reflect.Type{reflect.TypeFor[Settings](), reflect.TypeFor[LoopSettings]()} {
@@ -46,7 +45,7 @@ func (all properties) of(name, key string) property {
 	return p
 }
 
-// describe adds what is said of a key to its schema.
+// describe adds the documentation of a key to its schema.
 func (p property) describe(key string, s schema) error {
 	if p.About != "" {
 		s["description"] = p.About

@@ -15,8 +15,8 @@ import (
 	"github.com/pawlrun/pawl/internal/rules/plan"
 )
 
-// Loop makes an agent file a refinement loop: its agent does the same task again and
-// again, each time in a fresh run that is told the log of those before.
+// Loop makes an agent file a refinement loop: its agent repeats the same task, each
+// time in a fresh run that receives the log of the earlier ones.
 type Loop struct {
 	Enabled       bool          `yaml:"loopEnabled,omitempty"`
 	Criteria      *LoopCriteria `yaml:"loopCriteria,omitempty"`
@@ -93,8 +93,8 @@ func (s *RefineStop) evaluator() (e *eval.Evaluator, model string) {
 	return nil, ""
 }
 
-// LoopJudge says of each iteration whether the work is done: an agent of the workflow, or
-// a model that is told what to look at.
+// LoopJudge decides for each iteration whether the work is done: an agent of the
+// workflow, or a model with a rubric.
 type LoopJudge struct {
 	Agent  string `yaml:"agent,omitempty" short:"yes"`
 	Model  string `yaml:"model,omitempty"`

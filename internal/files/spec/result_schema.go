@@ -50,8 +50,8 @@ func (s ResultSchema) MarshalYAML() (any, error) {
 	return nil, r.problems
 }
 
-// validate reads the schema's file and checks the schema. Places in another
-// file are told as such.
+// validate reads the schema's file and checks the schema. Problems in another file
+// name that file.
 func (s *ResultSchema) validate(r *report, a *Agent) {
 	const path = "resultSchema"
 	s.check(r, a, path)

@@ -82,8 +82,8 @@ func (a *Agent) External() *Runner {
 	return a.Loop.Runner
 }
 
-// validateRunner holds the runner of a loop to the rules, with what stands beside it:
-// what would guard nothing, or be told to nobody, is refused.
+// validateRunner checks the runner of a loop, and rejects settings beside it that
+// would have no effect.
 func (a *Agent) validateRunner(r *report, o Options) {
 	c := a.Loop.Runner
 	if c == nil {

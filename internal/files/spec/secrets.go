@@ -9,7 +9,7 @@ import (
 	"github.com/pawlrun/pawl/internal/machine"
 )
 
-// Secrets are the values that calls may name and nobody may see, by name.
+// Secrets are the hidden values that calls may name, by name.
 type Secrets map[string]Secret
 
 func (*Secrets) expected() string {

@@ -31,7 +31,7 @@ func (t *Tools) validate(r *report, o Options) {
 	}
 }
 
-// validateNames reports what is said of tools that there are not.
+// validateNames reports settings of unknown tools.
 func (t *Tools) validateNames(r *report, o Options) {
 	for i, name := range t.Allow {
 		path := fmt.Sprintf("tools.allow[%d]", i)

@@ -2,8 +2,8 @@ package spec
 
 import "strings"
 
-// refuseUnbuilt refuses what guards something, or changes what runs, and is
-// not built yet: a setting that is ignored would promise what nobody keeps.
+// refuseUnbuilt rejects settings that guard something, or change what runs, and are
+// not built yet: ignoring them would break a promise.
 func (a *Agent) refuseUnbuilt(r *report) {
 	guard := func(given bool, path string) {
 		if given {

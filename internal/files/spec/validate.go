@@ -8,9 +8,9 @@ import (
 
 // Options are what the rules need to know of the world outside the file.
 type Options struct {
-	// Sent says that somebody sent the text of the file, which has no directory here.
-	// It may name no file, no program and no variable of this machine: its reader
-	// might not be allowed to read them.
+	// Sent marks a text that a client sent, which has no directory here. It may not
+	// name files, programs or variables of this machine, because the client may not
+	// be allowed to read them.
 	Sent bool
 	// Dir is where relative paths of a text that was sent start.
 	Dir string

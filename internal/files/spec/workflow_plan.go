@@ -11,7 +11,7 @@ import (
 // DefaultAgent is the name of the agent of steps that name none.
 const DefaultAgent = "default agent"
 
-// width is how many top-level steps go at once where nobody says.
+// width is the default number of top-level steps that run at once.
 const width = 5
 
 // worktreePerStep is the isolation of steps that each have a git worktree.
@@ -85,7 +85,8 @@ func (f *workflowFile) planStep(path string, s *WorkflowStep) plan.Step {
 	return p
 }
 
-// planAgent is what an agent is to do: where nobody says, what it is for.
+// planAgent returns the task of an agent: its instructions, or by default its
+// purpose.
 func (f *workflowFile) planAgent(s *WorkflowStep) *plan.Agent {
 	name := f.use(s)
 	return &plan.Agent{

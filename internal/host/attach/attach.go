@@ -89,9 +89,9 @@ func bounded(m *llm.Media) error {
 	return nil
 }
 
-// File reads one file, or a pipe that somebody writes.
+// File reads one file, or a pipe with a writer.
 func File(path string) (llm.Media, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe that nobody writes would be waited for
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // opening a pipe without a writer would block
 	if err != nil {
 		return llm.Media{}, fmt.Errorf("attach: %w", err)
 	}

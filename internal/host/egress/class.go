@@ -22,8 +22,8 @@ const (
 )
 
 // Nameable reports whether naming a host is enough to reach addresses of the class.
-// Whoever controls a name could make it lead to a cloud's metadata service,
-// which hands out credentials; such an address must be named itself.
+// The owner of a name could point it to a cloud's metadata service, which hands out
+// credentials; such an address must be named itself.
 func (c Class) Nameable() bool {
 	return c == Public || c == Loopback || c == Private || c == Shared
 }

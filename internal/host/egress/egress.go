@@ -1,10 +1,10 @@
 // Package egress says which machines a run may reach: pure rules over a host's
 // name, and over the address that is dialled in the end.
 //
-// A name is judged before anything is looked up, an address at the moment it
-// is dialled, because a name that leads to a harmless address when it is judged
-// can lead to another one a moment later. Whoever opens connections for a run
-// asks both: [Rules.Host] and [Rules.Address].
+// A name is judged before it is resolved, and an address when it is dialled,
+// because a name that resolves to a harmless address when it is judged can resolve
+// to another one a moment later. Code that opens connections for a run calls both:
+// [Rules.Host] and [Rules.Address].
 package egress
 
 import (

@@ -100,8 +100,8 @@ func program(first string) string {
 	return first
 }
 
-// unclearPrograms run something that no word of theirs says, run it as somebody
-// else or elsewhere, or are shells with a language of their own.
+// unclearPrograms run something that their arguments do not show, run it as another
+// user or elsewhere, or are shells with their own language.
 var unclearPrograms = []string{
 	"eval", "xargs", "parallel", "source", ".", "trap", "alias", "watch", "sudo", "doas", "su", "runuser", "chroot", "unshare", "nsenter", "script", "at",
 	"batch", "shopt", "crontab", "systemd-run", "flock", "busybox", "toybox", "pushd", "popd", "enable", "hash", "bind", "complete", "coproc", "ssh",

@@ -138,8 +138,8 @@ func (r *reader) gitOptions(args []word, dirs []string) (c gitCommand) {
 	return gitCommand{elsewhere: c.elsewhere}
 }
 
-// gitRuns asks about a subcommand that runs a command line which it is given, and
-// about one that nobody knows.
+// gitRuns marks a subcommand that runs a command line from its arguments, and an
+// unknown subcommand, as needing approval.
 func (r *reader) gitRuns(sub string, operands []word) {
 	switch {
 	case !slices.Contains(gitQuiet, sub) && !slices.Contains(gitHistories, sub):
@@ -192,9 +192,9 @@ func (r *reader) gitContents(sub string, operands []word, dirs []string) {
 	}
 }
 
-// Confined is the workspace for command lines that a sandbox confines, whose user
-// has his settings below these directories. Where one of those is in the
-// workspace, anybody who may edit may have written what git is told there.
+// Confined returns the workspace for sandboxed command lines whose user's settings
+// are below these directories. If one of them is in the workspace, a tool that may
+// edit files may have written git's settings there.
 func (w Workspace) Confined(settings ...string) Workspace {
 	w.confined = true
 	w.gitLooks = !slices.ContainsFunc(settings, func(dir string) bool { return filepath.IsAbs(dir) && !w.Path(dir).Outside })

@@ -45,8 +45,8 @@ func gitSubcommand(words []string) string {
 // remoteGit are the subcommands of git that talk to another machine.
 var remoteGit = []string{"push", "fetch", "pull", "clone", "ls-remote"}
 
-// hosts notes the machines that a command names. A program that talks to other
-// machines and is told to which only when it runs is unclear.
+// hosts records the machines that a command names. A program that connects to
+// machines known only at run time is unclear.
 func (r *reader) hosts(words []word) {
 	name := program(words[0].text)
 	sends := slices.Contains(senders, name) || name == "git" && len(words) > 1 && slices.Contains(remoteGit, words[1].text)

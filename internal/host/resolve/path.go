@@ -25,7 +25,7 @@ type Workspace struct {
 	search []string
 	// confined: a sandbox confines what its command lines do.
 	confined bool
-	// gitLooks: git is told nothing there that the workspace says.
+	// gitLooks: no git setting there comes from the workspace.
 	gitLooks bool
 }
 
@@ -69,9 +69,9 @@ func (w Workspace) within(name string) event.PathUse {
 	return event.PathUse{Path: filepath.ToSlash(rel)}
 }
 
-// Names are the names by which one gets to a file, which is given by an absolute
-// one: its own, behind those of the symbolic links on the way. Whoever changes one
-// of them decides what is found there.
+// Names returns the names that lead to a file, which is given by an absolute path:
+// its own, after those of the symbolic links on the path. Changing one of them
+// changes which file is found.
 func (w Workspace) Names(p string) []event.PathUse {
 	var names []event.PathUse
 	own, _ := visit(p, func(name string) {

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// maxRunFiles is how many files that a line runs are told apart.
+	// maxRunFiles bounds how many files run by a line are listed.
 	maxRunFiles = 20
 	// maxRunBytes is how long such a file may be for its content to be read.
 	maxRunBytes = 64 << 20

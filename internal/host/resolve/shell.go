@@ -241,8 +241,8 @@ func (r *reader) cases(c *syntax.CaseClause, dirs []string) after {
 	return stay(all)
 }
 
-// repeated reads what may run any number of times: when it moves, nobody knows
-// where its later rounds run.
+// repeated reads what may run any number of times: if it changes the directory, the
+// directory of later rounds is unknown.
 func (r *reader) repeated(dirs []string, body func([]string) after) after {
 	at := body(dirs)
 	if !slices.Equal(at.any, dirs) {

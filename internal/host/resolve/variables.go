@@ -51,8 +51,8 @@ func named(text, option string) bool {
 	return text == option || len(text) > 3 && text != "--checkpoint" && strings.HasPrefix(text, "--") && strings.HasPrefix(option, text)
 }
 
-// proxy is the end of the variables by which programs are told to talk to another
-// machine than the one that they are asked for. Most are read in lower case.
+// proxy is the suffix of the variables that make programs connect to another
+// machine than the requested one. Most are read in lower case.
 const proxy = "_proxy"
 
 // carrying are the variables that hold command lines which programs run, or say

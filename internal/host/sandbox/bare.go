@@ -1,12 +1,12 @@
 package sandbox
 
-// Bare is a box that holds nothing: its commands have the rights of this
-// process. But everything that one starts ends with it, also what has left its
-// session and lost its parents, so that nothing of it acts when nobody watches
-// any more. A command that kills its supervisor gets away, unless this process
-// adopts orphans ([Shim.Adopt]) and is not killed as well. Bare is nil where
-// this program cannot start itself as a supervisor; [Machine.Unsupervised] says
-// why. It need not be closed.
+// Bare returns a box that restricts nothing: its commands have the rights of this
+// process. But every process that a command starts ends with it, including one that
+// left its session and lost its parents, so that nothing keeps running unobserved.
+// A command that kills its supervisor escapes, unless this process adopts orphans
+// ([Shim.Adopt]) and is not killed as well. Bare is nil if this program cannot
+// start itself as a supervisor; [Machine.Unsupervised] returns the reason. It need
+// not be closed.
 func (m *Machine) Bare() *Box {
 	if m == nil || !m.supervises {
 		return nil
@@ -25,7 +25,7 @@ func (m *Machine) Unsupervised() string {
 	return ""
 }
 
-// barePlan is what the supervisor of such a command is told.
+// barePlan returns the plan for the supervisor of such a command.
 func barePlan(c Command) plan {
 	return plan{Args: c.Args, Env: c.Env, Dir: c.Dir, Free: true, Limits: Limits{MemoryBytes: -1, Processes: -1}}
 }

@@ -61,7 +61,8 @@ type root struct {
 	kept bool
 }
 
-// entry is what a path held. A file whose content is not kept is told by its stamp.
+// entry is what a path held. A file whose content is not kept is compared by its
+// stamp.
 type entry struct {
 	mode    fs.FileMode
 	link    string
@@ -370,8 +371,8 @@ func (s *snapshot) clear(tree *os.Root, path string) {
 	}
 }
 
-// putAside moves a file or a directory to where its owner finds it, because it may
-// be somebody else who changed it while the command ran.
+// putAside moves a file or a directory to where its owner finds it, because another
+// program may have changed it while the command ran.
 func (s *snapshot) putAside(path, name string, info fs.FileInfo) bool {
 	if s.aside == "" {
 		cache, err := os.UserCacheDir()
@@ -423,8 +424,8 @@ func (s *snapshot) restore(tree *os.Root, path string, was entry) {
 	}
 }
 
-// maxChanges is how many changes are told one by one; of more than that, only in
-// which protected paths they are.
+// maxChanges bounds the changes that are listed one by one; beyond it, only the
+// protected paths that contain them are listed.
 const maxChanges = 100
 
 // report says of the paths that were changed which are so still. What lies below a

@@ -11,8 +11,8 @@ import (
 	"github.com/pawlrun/pawl/internal/host/egress"
 )
 
-// toolchains are what a home directory may hold of installed programs. The
-// rest of it is somebody's private life.
+// toolchains lists what a home directory may have of installed programs. The rest
+// of it is private.
 var toolchains = []string{
 	"go/bin", "sdk", "bin", ".local/bin", ".local/lib", ".local/pipx", ".local/share/pipx", ".local/share/uv", ".local/share/mise", ".local/share/pnpm", ".local/share/fnm",
 	".cargo/bin", ".rustup", ".nvm", ".volta", ".fnm", ".bun/bin", ".deno/bin", ".pyenv", ".rbenv", ".rvm", ".asdf", ".sdkman", ".ghcup", ".opam", ".juliaup", ".dotnet",
@@ -85,10 +85,10 @@ func installed(home string, env []string, network egress.Network) []string {
 	return shown
 }
 
-// privateHome makes the home directory of commands in a workspace. It lasts,
-// so that what is built once is found again, and is nobody else's, so that
-// nothing which a command puts there is run outside. Where none can last, it
-// is a temporary one below temp.
+// privateHome creates the home directory of commands in a workspace. It is
+// persistent, so that build results are found again, and used for nothing else, so
+// that files which a command puts there do not run outside. If it cannot be
+// persistent, it is a temporary one below temp.
 func privateHome(workspace, temp string) (string, error) {
 	sum := sha256.Sum256([]byte(workspace))
 	if cache, err := os.UserCacheDir(); err == nil {

@@ -37,8 +37,8 @@ func (v view) rules(temp, home string) *ruleset {
 	return r
 }
 
-// lookingOnly keeps git from writing to a repository that somebody only looks at,
-// which would be a change of what is protected.
+// lookingOnly stops git from writing to a repository that it only reads, because
+// that would count as a change of a protected path.
 func lookingOnly(env []string) []string {
 	env = with(env, "GIT_OPTIONAL_LOCKS=0")
 	if lookup(env, "GIT_CONFIG_COUNT") != "" {

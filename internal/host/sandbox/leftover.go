@@ -35,9 +35,8 @@ func removeLeftovers() {
 	}
 }
 
-// removeLeftover deletes a directory that is this user's own and that nobody holds.
-// It goes through no link: each name is looked at first, and what is opened is
-// compared with it.
+// removeLeftover deletes an unlocked directory of this user. It follows no link: it
+// checks each name first and compares the opened file with it.
 func removeLeftover(temp *os.Root, name string) error {
 	info, err := temp.Lstat(name)
 	if err != nil || !info.IsDir() || !ownedByMe(info) {

@@ -21,7 +21,7 @@ const unprivileged = 1024
 // maxLent bounds how many sockets are handed over before a command starts.
 const maxLent = 64
 
-// acceptPause is how long nobody is heard on a socket that could not be.
+// acceptPause is the pause after a failed accept.
 const acceptPause = 20 * time.Millisecond
 
 // lentPorts are the ports of the machine itself that rules open by their number.
@@ -90,8 +90,8 @@ func opens(rules egress.Rules, name string, port uint16) bool {
 	return err == nil && rules.Address(name, netip.AddrPortFrom(address, port)) == nil
 }
 
-// lend joins whoever comes to a port of the command's own loopback with that of
-// the machine, by the rules and on the record of the proxy.
+// lend connects clients of a port on the command's own loopback to the same port of
+// the machine, under the rules and the log of the proxy.
 func (p *proxy) lend(l net.Listener, port uint16) {
 	address := net.JoinHostPort(openedAs(p.rules, port), strconv.Itoa(int(port)))
 	context.AfterFunc(p.over, func() { l.Close() })
@@ -100,7 +100,7 @@ func (p *proxy) lend(l net.Listener, port uint16) {
 		for {
 			here, err := l.Accept()
 			if err != nil {
-				// Too many open files are no reason to hear nobody for good.
+				// Too many open files are no reason to stop accepting for good.
 				select {
 				case <-p.over.Done():
 					return

@@ -8,8 +8,7 @@ import (
 	"strings"
 )
 
-// Grant is a path that one command may write besides, because somebody
-// decided so.
+// Grant is a path that one command may also write because a person allowed it.
 type Grant struct {
 	Path string
 	// Tree says that the decision was about everything below the path, too.

@@ -30,8 +30,7 @@ func (s Shim) Adopt() Shim {
 	return s
 }
 
-// reapOrphans waits for orphans that end by themselves, because nobody else
-// does.
+// reapOrphans waits for orphans that exit, because no other code does.
 func reapOrphans() {
 	ended := make(chan os.Signal, 1)
 	signal.Notify(ended, syscall.SIGCHLD)

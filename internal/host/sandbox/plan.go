@@ -56,8 +56,8 @@ type plan struct {
 // unshared is what a supervisor does in namespaces that are new, before anything
 // else.
 type unshared struct {
-	// User and Group are those that this process was, and shall be in there. nil
-	// where somebody else has seen to that.
+	// User and Group are this process's ids, to be kept inside; nil if they are
+	// already right.
 	User  *int `json:"user,omitempty"`
 	Group *int `json:"group,omitempty"`
 	// Mounts build the file system.

@@ -20,8 +20,8 @@ func (m *Machine) probe(ctx context.Context, t Tier) error {
 	if err := supported(t); err != nil {
 		return err
 	}
-	// A box that holds nothing needs no directory: whoever may write none has
-	// supervisors all the same.
+	// A box that restricts nothing needs no directory, so supervisors work even for
+	// a user that cannot create one.
 	b := &Box{tier: None, shim: m.shim, calls: &m.calls}
 	if t != None {
 		own, err := newTempDir()
@@ -83,7 +83,7 @@ func supported(t Tier) error {
 	return nil
 }
 
-// helpFor says how somebody gets a tier that does not work.
+// helpFor returns how to enable a tier that does not work.
 func helpFor(t Tier, err error) string {
 	text := err.Error()
 	switch {

@@ -184,7 +184,7 @@ func (b *Box) refused(err error) error {
 	return fmt.Errorf("sandbox: start: %w", err)
 }
 
-// plan is what the supervisor is told.
+// plan returns the supervisor's instructions.
 func (b *Box) plan(v view, c Command) plan {
 	if b.tier == None {
 		return barePlan(c)

@@ -18,9 +18,9 @@ const maxEntries = 200_000
 // is not found would not be protected.
 var errTooMany = fmt.Errorf("sandbox: the workspace has more than %d files to look through for protected paths", maxEntries)
 
-// protected finds what is protected in a workspace, by its own names, and the
-// links that lead there under a protected one: whoever replaced such a link
-// would put something else in the place of what is protected.
+// protected finds the protected paths of a workspace, by their own names, and the
+// links that lead to them under a protected name: replacing such a link would
+// replace what is protected.
 func protected(workspace string, p Protection) (found, links []string, err error) {
 	if p == nil {
 		return nil, nil, nil

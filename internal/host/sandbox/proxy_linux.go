@@ -11,10 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// offerListener listens in the network of this process, and gives the socket
-// to the process that holds the other end of [fdProxy]: a socket belongs to
-// the network that it was made in, whoever uses it. So a command reaches a
-// proxy that lives outside, and nothing else.
+// offerListener listens in the network of this process, and passes the socket to
+// the process at the other end of [fdProxy]: a socket belongs to the network in
+// which it was created, whichever process uses it. A command can thus reach a proxy
+// outside, and nothing else.
 func offerListener(port uint16) error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// keptCapabilities are what root keeps, because a workspace may belong to
-// somebody else: they reach no further than the files that may be written.
+// keptCapabilities are the capabilities that root keeps, because a workspace may
+// belong to another user: they apply only to the writable files.
 var keptCapabilities = []int{unix.CAP_CHOWN, unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER, unix.CAP_FSETID}
 
 // restrict puts the calling thread, and all that it starts from now on, under

@@ -86,8 +86,8 @@ func (s *supervisor) begin() error {
 	if s.command, err = s.start(); err != nil {
 		return err
 	}
-	// Where nobody hears it, the order to end everything is on its way: to leave
-	// now would leave the command behind.
+	// If the report has no reader, the order to end everything is on its way:
+	// exiting now would leave the command behind.
 	_ = s.report(report{Started: true})
 	return nil
 }
@@ -139,7 +139,7 @@ func (s *supervisor) exec() (int, error) {
 			return 0, err
 		}
 	}
-	defer input.Close() // who writes to it hears that nobody reads it any more
+	defer input.Close() // a writer then receives EPIPE
 	errs := cmp.Or(s.plan.Errors, fdOutput)
 	attr := &syscall.ProcAttr{
 		Dir: s.plan.Dir, Env: s.plan.Env, Files: []uintptr{input.Fd(), fdOutput, uintptr(errs)},
@@ -155,7 +155,7 @@ func (s *supervisor) exec() (int, error) {
 	return pid, errors.Join(err, syscall.Close(fdOutput))
 }
 
-// obey does what it is told until the end.
+// obey follows orders until the end.
 func (s *supervisor) obey() {
 	for {
 		order, err := s.control.ReadByte()
@@ -196,8 +196,8 @@ func (s *supervisor) end(limit string) {
 		}
 		os.Exit(0)
 	}
-	// The kernel's lists may miss a process that is being forked or adopted just
-	// now, and nobody else would look again.
+	// The kernel's lists may miss a process that is being forked or adopted at this
+	// moment, and no later pass would find it.
 	for {
 		killDescendants()
 		time.Sleep(watchInterval)
@@ -234,8 +234,8 @@ func (s *supervisor) reap() {
 	}
 }
 
-// commandEnded says how in one step: who finds the command reaped may end this
-// process at once, as in a namespace, and nobody else would say it.
+// commandEnded reports the exit in one step: the reader of the report may end this
+// process at once, as in a namespace, and no other process would report the rest.
 func (s *supervisor) commandEnded(ws unix.WaitStatus) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

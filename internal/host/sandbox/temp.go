@@ -8,9 +8,9 @@ import (
 	"syscall"
 )
 
-// tempPrefix begins the names of directories for temporary files. Each of them
-// is locked as long as its owner lives, which is how one that a killed process
-// left behind is told from one in use.
+// tempPrefix begins the names of directories for temporary files. Each of them is
+// locked while its owner lives, which distinguishes one in use from one that a
+// killed process left behind.
 const tempPrefix = "pawl-box-"
 
 var errNoTemp = errors.New("sandbox: no directory for temporary files can be made")
@@ -43,8 +43,8 @@ func newTempDir() (tempDir, error) {
 	return tempDir{}, errors.New("sandbox: every new directory for temporary files is taken away at once")
 }
 
-// claim locks a new directory. It is not ours where somebody who looks for what
-// was left behind came first.
+// claim locks a new directory. mine is false if a cleanup of abandoned directories
+// locked it first.
 func claim(path string) (t tempDir, mine bool, err error) {
 	lock, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -53,9 +53,9 @@ func claim(path string) (t tempDir, mine bool, err error) {
 	if err != nil {
 		return t, false, err
 	}
-	// A shared lock keeps others from the exclusive one, and can also be had
-	// where only what is open for writing may be locked exclusively. Where there
-	// are no locks at all, nobody can take the directory for one without an owner.
+	// A shared lock prevents an exclusive one, and also works on systems that lock
+	// only files open for writing exclusively. Without locks, no process treats the
+	// directory as abandoned.
 	if err = syscall.Flock(int(lock.Fd()), syscall.LOCK_SH|syscall.LOCK_NB); err != nil && !errors.Is(err, errors.ErrUnsupported) {
 		lock.Close()
 		if errors.Is(err, syscall.EWOULDBLOCK) {

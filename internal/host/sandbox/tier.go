@@ -21,8 +21,8 @@ const (
 // Tiers returns all tiers, the strongest first.
 func Tiers() []Tier { return []Tier{Bubblewrap, Namespaces, Landlock, None} }
 
-// AtLeast reports whether t is as strong as other, or stronger. A tier that nobody
-// knows is weaker than all.
+// AtLeast reports whether t is as strong as other, or stronger. An unknown tier is
+// weaker than all.
 func (t Tier) AtLeast(other Tier) bool {
 	at := slices.Index(Tiers(), t)
 	return at >= 0 && at <= slices.Index(Tiers(), other)

@@ -26,8 +26,8 @@ type view struct {
 	write []string
 	// workspace may be read.
 	workspace string
-	// protect are read-only again, grant may be written again, hide cannot be
-	// read whatever else is said.
+	// protect lists read-only paths, grant paths that are writable again, and hide
+	// paths that cannot be read whatever the other lists contain.
 	protect, grant, hide []string
 	// pin are the directories of the workspace above what is protected or hidden:
 	// one that was moved would take its files from under their patterns.
@@ -50,8 +50,8 @@ type view struct {
 // in the others.
 var hiddenDirs = []string{"/tmp", "/var/tmp", "/run"}
 
-// roots are passwords and keys of the machine, which nobody but root reads.
-// Commands of a root's have no capability, but these files are their own.
+// roots lists passwords and keys of the machine that only root can read. Commands
+// run by root have no capabilities, but they still own these files.
 var roots = []string{
 	"/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers", "/etc/sudoers.d", "/etc/ssl/private", "/etc/pki/tls/private", "/etc/krb5.keytab",
 	"/etc/ssh/ssh_host_rsa_key", "/etc/ssh/ssh_host_ecdsa_key", "/etc/ssh/ssh_host_ed25519_key", "/etc/NetworkManager/system-connections", "/etc/kubernetes", "/etc/rancher",

@@ -88,8 +88,8 @@ func (b broker) of(name string) []string {
 // name a long one as often as they like.
 const maxFilled = 4 << 20
 
-// fill puts values in the place of references. A reference to a name that
-// nobody declared is a text like any other.
+// fill replaces references by values. A reference to an undeclared name is plain
+// text.
 func (b broker) fill(t tool.Tool, c tool.Call) (json.RawMessage, error) {
 	var err error
 	added, permitted := 0, map[string]bool{}

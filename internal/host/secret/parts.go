@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// keyLines are the lines of the private keys in a value that nobody could have
-// written but who has the key. A variable or the file of a service account may have
-// the signs of JSON for the end of a line.
+// keyLines returns the lines of the private keys in a value, which only the holder
+// of the key could have written. A variable or the file of a service account may
+// contain JSON escapes for line ends.
 func keyLines(value string) []string {
 	var lines []string
 	for _, armoured := range armour.FindAllStringSubmatch(value, -1) {

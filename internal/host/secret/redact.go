@@ -297,7 +297,7 @@ func (r *Redactor) begins(key uint16, text []byte) (f *form, n int, open bool) {
 	for i := range forms {
 		f := &forms[i]
 		if !f.wraps && len(text) > 3 && (text[2] != f.text[2] || text[3] != f.text[3]) {
-			continue // most are told by a look, and one value has dozens of forms
+			continue // one check decides most, and one value has dozens of forms
 		}
 		n, unsure := f.begins(text)
 		open = open || unsure

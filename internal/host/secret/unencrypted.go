@@ -15,9 +15,9 @@ import (
 // carries it.
 var plainAddress = regexp.MustCompile(`(?i)\b(?:http|ws|ftp|telnet)://([^/?#\s\\]*)`)
 
-// inPlainSight finds a machine that a call names with an address without
-// encryption, among those that it reaches. This machine's own is none: nobody
-// carries what is sent to it.
+// inPlainSight finds a machine that a call names with an unencrypted address, among
+// those that it reaches. It ignores this machine, because traffic to it does not
+// leave the machine.
 func inPlainSight(args json.RawMessage, reached []string) (host string, found bool) {
 	var doc any
 	if json.Unmarshal(args, &doc) != nil {

@@ -177,7 +177,7 @@ func Revoke(path, name string) error {
 	})
 }
 
-// change writes a file anew, whole or not at all, while nobody else does.
+// change rewrites a file atomically, under a lock.
 func change(path string, how func([]Entry) ([]Entry, error)) error {
 	lock, err := os.OpenFile(path+".lock", os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

@@ -95,8 +95,8 @@ func (w Workspace) Make(ctx context.Context, name string) (Tree, error) {
 	return value(found), err
 }
 
-// clearAway takes away what a crash left half made: nobody has worked in that. It fails where
-// something else is.
+// clearAway removes what a crash left half-created, which contains no work yet. It
+// fails if something else is there.
 func clearAway(path string) error {
 	gitDir, err := GitDir(path)
 	if err == nil && initializing(gitDir) {

@@ -9,9 +9,9 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// Answer makes a response of what a service sends, and emits it to whoever
-// looks on. An *llm.Error that it returns is what the service says; any other
-// error is an answer that broke.
+// Answer builds a response from what a service sends, and emits it to listeners. An
+// *llm.Error that it returns was sent by the service; any other error is a broken
+// answer.
 type Answer interface {
 	// Events reads a stream up to its end. Neither the reader nor what it gave
 	// may be kept: others use them afterwards.
@@ -26,10 +26,10 @@ type Answer interface {
 	Response(complete bool) *llm.Response
 }
 
-// Read reads the answer of an exchange and closes it. A whole answer is told
-// from a stream by its bytes, not by what was asked for or by its Content-Type:
-// some services answer whole all the same, and some proxies drop or rewrite the
-// type. With an error comes what had arrived before it.
+// Read reads the answer of an exchange and closes it. It recognizes a whole answer
+// by its bytes, not by the request or the Content-Type: some services do not stream
+// even on request, and some proxies drop or rewrite the type. An error comes with
+// what had arrived before it.
 func (c *Client) Read(x *Exchange, a Answer) (*llm.Response, error) {
 	defer x.Close()
 	if mediaType, _, _ := mime.ParseMediaType(x.Response.Header.Get("Content-Type")); mediaType == "text/event-stream" {
@@ -76,7 +76,7 @@ func (c *Client) Read(x *Exchange, a Answer) (*llm.Response, error) {
 		return resp, c.Broken(x, err)
 	}
 	if !x.opaque() {
-		resp = nil // somebody else answered in the provider's place, and nothing is charged for it
+		resp = nil // another server answered in the provider's place, and nothing is charged for it
 	}
 	return resp, c.notAnswered(x, err)
 }

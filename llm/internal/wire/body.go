@@ -9,7 +9,7 @@ import (
 type body struct {
 	segments [][]byte
 	at       int
-	// begun is set when somebody begins to read.
+	// begun is set when reading begins.
 	begun *atomic.Bool
 }
 

@@ -20,11 +20,11 @@ type closer struct {
 // maxSchemas bounds what the references of a schema may expand to.
 const maxSchemas = 5000
 
-// ClosedSchema is a schema for Anthropic's structured outputs: every object
-// forbids members that it does not name, and a bound that the service does not
-// enforce is said in the description. What matches it but for these bounds
-// matches the original. It is false where there is no such schema: an object
-// with members of any name, a recursion, a tuple.
+// ClosedSchema returns a schema for Anthropic's structured outputs: every object
+// forbids members that it does not name, and the description contains the bounds
+// that the service does not enforce. What matches it and these bounds matches the
+// original. It returns false if there is no such schema: an object with arbitrary
+// members, a recursion, a tuple.
 func ClosedSchema(schema json.RawMessage) (json.RawMessage, bool) {
 	root, ok := members(schema)
 	if !ok || root.text("type") != "object" {

@@ -2,10 +2,10 @@ package wire
 
 import "strings"
 
-// Endpoint is the address of a path behind a base URL. A query of either stays
-// one: a gateway may take its key there. The official SDKs do not agree on one in
-// a base URL (some write the path behind it, some leave it out), so that nobody
-// who relies on it is let down.
+// Endpoint returns the address of a path below a base URL. A query of either stays
+// a query: a gateway may take its key there. The official SDKs do not agree on a
+// query in a base URL (some append the path to it, some drop it), so this works for
+// the users of both.
 func Endpoint(base, path string) string {
 	base, _, _ = strings.Cut(base, "#")
 	base, given, _ := strings.Cut(base, "?")

@@ -91,7 +91,7 @@ func (c *Client) failure(x *Exchange) *llm.Error {
 		e.Message = http.StatusText(status)
 	}
 	if status == http.StatusNotFound || status == http.StatusMethodNotAllowed {
-		// Nobody there speaks this protocol: the base URL is wrong.
+		// The server does not speak this protocol: the base URL is wrong.
 		e.Message += "; asked was " + plain(*x.Response.Request.URL)
 	}
 	return e

@@ -81,9 +81,9 @@ func (c *Client) notAnswered(x *Exchange, err error) *llm.Error {
 // maxQuoted bounds what an error quotes of a body that is no error's.
 const maxQuoted = 200
 
-// quoted is the beginning of a text that somebody unknown said, escaped. It is
-// cut behind the redaction, which would not know half a credential, and without
-// the half that the text itself may end in.
+// quoted returns the beginning of a text from an unknown sender, escaped. It is cut
+// after the redaction, which would miss half a credential, and drops an incomplete
+// credential at the end of the text itself.
 func (x *Exchange) quoted(text string) string {
 	text = x.redact(text)
 	for _, s := range x.secrets() {

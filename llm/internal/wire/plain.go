@@ -18,8 +18,8 @@ type plainPrefix struct {
 	ProviderTools []string        `json:"provider_tools,omitempty"`
 }
 
-// Plain is a request in our own words, a line of JSON for each piece, for models
-// that send it to nobody: their runs can be replayed byte for byte as well.
+// Plain encodes a request in our own format, a line of JSON for each piece, for
+// models that send nothing: their runs can be replayed byte for byte as well.
 func Plain(req *llm.Request) (*llm.Encoded, error) {
 	var broken error
 	line := func(dst []byte, v any) []byte {

@@ -100,9 +100,9 @@ func namesSecret(name string) bool {
 	return false
 }
 
-// Redact takes the request's credentials out of what a provider said. Some
-// gateways repeat the key that they refuse, and an error's text goes into the
-// journal, to the terminal and to whoever is sent either.
+// Redact removes the request's credentials from a provider's message. Some gateways
+// repeat the key that they refuse, and an error's text goes to the journal, the
+// terminal and all readers of either.
 func (x *Exchange) Redact(e *llm.Error) *llm.Error {
 	e.Message, e.Code = x.redact(e.Message), x.redact(e.Code)
 	return e

@@ -33,7 +33,7 @@ type EventReader struct {
 	// fields says that there was a field that streams have, or a comment; events that
 	// an event had data.
 	fields, events bool
-	// silence is told of every event that says something; nil for none.
+	// silence is reset by every event with content; nil for none.
 	silence *stall
 }
 
