@@ -102,22 +102,35 @@ func (s *Server) events(a *apiRequest[eventsQuery, none]) (list[eventJSON], erro
 // those of pages for a stream, and two places. A resumed stream has its place in a
 // header and repeats the parameters of the first request.
 func (h eventsQuery) fits(streams, resumed bool) error {
-	for _, p := range []struct {
-		name           string
-		given, streams bool
-	}{{"deltas", h.Deltas, true}, {"snapshot", h.Snapshot, true}, {"format", h.Format != "", true}, {"limit", h.Limit != 0, false}} {
-		switch {
-		case p.given && p.streams && !streams:
-			return kindQuery.problem("send the header Accept: text/event-stream, or leave it out", "%s is for streams, and this asks for a page", p.name)
-		case p.given && !p.streams && streams:
-			return kindQuery.problem("leave it out, or ask for a page", "%s is for pages, and this asks for a stream", p.name)
-		}
+	if err := applies(streams, []givenParameter{
+		{"deltas", h.Deltas, true}, {"snapshot", h.Snapshot, true}, {"format", h.Format != "", true}, {"limit", h.Limit != 0, false},
+	}); err != nil {
+		return err
 	}
 	switch place := cmp.Or(h.Cursor, h.After) != ""; {
 	case h.Cursor != "" && h.After != "":
 		return kindQuery.problem("give one of the two", "cursor and after are both places to begin behind")
 	case h.Snapshot && place && !resumed:
 		return kindQuery.problem("give one of the two", "snapshot begins with the run as it stands, and cursor or after with a place")
+	}
+	return nil
+}
+
+// givenParameter is a query parameter that applies to streams or to pages alone.
+type givenParameter struct {
+	name           string
+	given, streams bool
+}
+
+// applies returns an error about the first parameter that was given and does not apply.
+func applies(streams bool, parameters []givenParameter) error {
+	for _, p := range parameters {
+		switch {
+		case p.given && p.streams && !streams:
+			return kindQuery.problem("send the header Accept: text/event-stream, or leave it out", "%s is for streams, and this asks for a page", p.name)
+		case p.given && !p.streams && streams:
+			return kindQuery.problem("leave it out, or ask for a page", "%s is for pages, and this asks for a stream", p.name)
+		}
 	}
 	return nil
 }

@@ -28,7 +28,7 @@ var twoEach = map[string]string{
 // parameters are the values that are tried for each parameter of an operation. NEXT is the next of a first page with one item.
 var parameters = map[string][]string{
 	"limit": {"1"}, "cursor": {"NEXT"}, "after": {"NEXT"}, "state": {"ended"}, "children": {"true"}, "tree": {"true"}, "deltas": {"true"},
-	"snapshot": {"true"}, "format": {"ag-ui", "pawl"}, "wait": {"1"},
+	"snapshot": {"true"}, "format": {"ag-ui", "pawl"}, "wait": {"1"}, "before": {"none"}, "parent": {"none"},
 }
 
 // Each parameter that an operation knows changes the answer or is refused by name.

@@ -113,6 +113,13 @@ type changedEntry struct {
 	Last bool `json:"last,omitempty"`
 }
 
+// fits rejects parameters of streams for a page, and those of pages for a stream.
+func (q viewQuery) fits(streams bool) error {
+	return applies(streams, []givenParameter{
+		{"tree", q.Tree, true}, {"deltas", q.Deltas, true}, {"limit", q.Limit != 0, false}, {"before", q.Before != "", false}, {"parent", q.Parent != "", false},
+	})
+}
+
 // showView returns the entries of a run: pages from the end or, for Accept:
 // text/event-stream, a stream of changed entries.
 func (s *Server) showView(a *apiRequest[viewQuery, none]) (entriesPage, error) {
@@ -120,11 +127,12 @@ func (s *Server) showView(a *apiRequest[viewQuery, none]) (entriesPage, error) {
 	if err != nil {
 		return entriesPage{}, err
 	}
-	if wantsStream(a.Request) {
-		return entriesPage{}, s.streamView(a, row)
+	streams := wantsStream(a.Request)
+	if err := a.query.fits(streams); err != nil {
+		return entriesPage{}, err
 	}
-	if a.query.Tree || a.query.Deltas {
-		return entriesPage{}, kindQuery.problem("send the header Accept: text/event-stream, or leave it out", "tree and deltas are for streams, and this asks for a page")
+	if streams {
+		return entriesPage{}, s.streamView(a, row)
 	}
 	f := s.views.of(row.ID)
 	f.mu.Lock()
