@@ -26,7 +26,6 @@ var (
 	reason     = view.Reason
 	label      = view.Label
 	dollars    = view.Dollars
-	headOf     = view.Checksum
 	request    = view.Request
 	cacheBreak = view.CacheBreak
 )

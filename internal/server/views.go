@@ -116,7 +116,7 @@ type changedEntry struct {
 // fits rejects parameters of streams for a page, and those of pages for a stream.
 func (q viewQuery) fits(streams bool) error {
 	return applies(streams, []givenParameter{
-		{"tree", q.Tree, true}, {"deltas", q.Deltas, true}, {"limit", q.Limit != 0, false}, {"before", q.Before != "", false}, {"parent", q.Parent != "", false},
+		{"deltas", q.Deltas, true}, {"tree", q.Tree, true}, {"limit", q.Limit != 0, false}, {"before", q.Before != "", false}, {"parent", q.Parent != "", false},
 	})
 }
 
