@@ -183,6 +183,10 @@ func (s *Server) tryToGoOn(ctx context.Context, run string) (progress, error) {
 		return heard, err
 	}
 	if len(unheard) == 0 {
+		// The driver that took the command out may have left since the row was read.
+		if r, err = s.store.Run(ctx, run); err != nil {
+			return heard, err
+		}
 		parks, err := s.parksSince(ctx, r)
 		if err == nil && !parks {
 			parks, err = s.childrenAnswered(ctx, r)
@@ -191,10 +195,12 @@ func (s *Server) tryToGoOn(ctx context.Context, run string) (progress, error) {
 			return heard, err
 		}
 	}
+	// A driver that leaves gives up the lease before the workspace.
+	_, leaving := s.attended.Load(run)
 	err = s.takeUp(run)
 	_, held := errors.AsType[*journal.HeldError](err)
 	switch {
-	case held:
+	case held, err != nil && leaving:
 		return waiting, nil
 	case errors.Is(err, journal.ErrEnded):
 		return heard, nil

@@ -161,7 +161,7 @@ const scenes = {
     await accessibleInAllLooks(page, "a question about files");
     await question.getByRole("button", { name: "Approve", exact: true }).click();
     await chip(page, "completed").waitFor();
-    await (await openCall(page, "Cycle 1")).getByText("deployed", { exact: false }).last().waitFor();
+    await (await openCall(page, "cycle 1/50")).getByText("deployed", { exact: false }).last().waitFor();
   },
 
   "a run is paused, resumed, written to and cancelled": async page => {
