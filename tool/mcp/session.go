@@ -109,7 +109,7 @@ func (s *Server) transport(open *session) (sdk.Transport, error) {
 		return nil, err
 	}
 	open.program = program
-	return newStdio(program, func(text string) { s.o.Warn("the MCP server " + s.o.Server + " " + text) }), nil
+	return newStdio(program, func(text string) { s.o.Warn("the MCP server " + s.o.Server + " " + text) }, func() { open.stale.Store(true) }), nil
 }
 
 // ready returns a session on which a call can be made, a new one if the last has

@@ -30,6 +30,9 @@ type stdio struct {
 	program *shell.Service
 	in      *bufio.Reader
 	warn    func(text string)
+	// changed is called when the server announces other tools, before any message that
+	// follows is handed on: the library calls its handler at some later time.
+	changed func()
 
 	writing sync.Mutex
 	mu      sync.Mutex
@@ -44,8 +47,8 @@ var (
 	_ sdk.Connection = (*stdio)(nil)
 )
 
-func newStdio(program *shell.Service, warn func(text string)) *stdio {
-	return &stdio{program: program, in: bufio.NewReaderSize(program.Out, 64<<10), warn: warn, pending: map[jsonrpc.ID]bool{}}
+func newStdio(program *shell.Service, warn func(text string), changed func()) *stdio {
+	return &stdio{program: program, in: bufio.NewReaderSize(program.Out, 64<<10), warn: warn, changed: changed, pending: map[jsonrpc.ID]bool{}}
 }
 
 // Connect implements [sdk.Transport].
@@ -71,7 +74,7 @@ func (c *stdio) Read(context.Context) (jsonrpc.Message, error) {
 		case len(bytes.TrimSpace(line)) > 0:
 			m, wrong := jsonrpc.DecodeMessage(line)
 			if wrong == nil {
-				c.answered(m)
+				c.note(m)
 				return m, nil
 			}
 			c.warn("printed a line that is no message: " + shown(line))
@@ -161,11 +164,17 @@ func (c *stdio) nextFailed() jsonrpc.Message {
 	return m
 }
 
-func (c *stdio) answered(m jsonrpc.Message) {
-	if r, ok := m.(*jsonrpc.Response); ok {
+// note takes in a message that the server sent.
+func (c *stdio) note(m jsonrpc.Message) {
+	switch m := m.(type) {
+	case *jsonrpc.Response:
 		c.mu.Lock()
-		delete(c.pending, r.ID)
+		delete(c.pending, m.ID)
 		c.mu.Unlock()
+	case *jsonrpc.Request:
+		if m.Method == "notifications/tools/list_changed" {
+			c.changed()
+		}
 	}
 }
 
