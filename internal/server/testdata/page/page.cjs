@@ -250,17 +250,18 @@ const scenes = {
       await done;
       await page.goto(`${open}/#/runs/${id}`);
       await page.locator(".timeline").first().waitFor();
-      // Every panel is opened, and what is read then is there.
-      for (let closed = page.locator("main details:not([open]) > summary"); await closed.count() > 0;) {
-        await closed.first().click();
-        await page.waitForLoadState("networkidle");
-      }
-      await page.waitForLoadState("networkidle");
+      // Every panel is opened, those in panels as well, until all is there or it takes too long.
       const flat = t => t.replace(/\s+/g, " ");
-      const text = flat(await page.locator("main").innerText());
       const lines = await (await fetch(`${control}/log?run=${id}`)).json();
       assert(lines.length > 5, `the log of ${body.agent ?? body.workflow} has ${lines.length} lines`);
-      const missing = lines.filter(line => !text.includes(flat(line)));
+      let missing = lines;
+      for (const end = Date.now() + patience; missing.length > 0 && Date.now() < end;) {
+        const closed = page.locator("main details:not([open]) > summary");
+        if (await closed.count() > 0) await closed.first().click();
+        else await new Promise(r => setTimeout(r, 50));
+        const text = flat(await page.locator("main").innerText());
+        missing = lines.filter(line => !text.includes(flat(line)));
+      }
       assert(missing.length === 0, `${body.agent ?? body.workflow}: lines of the log that the page does not say:\n${missing.join("\n")}`);
       assert.equal(await page.locator(".chip.busy").count(), 0, "something of an ended run goes on");
       await page.goto(`${open}/`);
