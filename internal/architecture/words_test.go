@@ -34,7 +34,6 @@ var notYetClean = []string{
 	"internal/mutate",
 	"internal/rules/compact",
 	"internal/rules/fence",
-	"internal/view",
 	"journal/journaltest",
 	"llm/conform",
 	"llm/openaichat",

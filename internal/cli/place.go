@@ -75,7 +75,7 @@ func folderFor(dir string) (string, error) {
 // [app.point] writes to the pointer.
 func (a *app) placeJournal(m *sandbox.Machine) error {
 	pointer := pointerTo(a.journalPath)
-	if m.Tier() != sandbox.Landlock || pointer == "" || a.journalPath != defaultJournal() || os.Getenv("PAWL_JOURNAL") != "" { // somebody named the journal
+	if m.Tier() != sandbox.Landlock || pointer == "" || a.journalPath != defaultJournal() || os.Getenv("PAWL_JOURNAL") != "" { // the journal was named
 		return nil
 	}
 	if _, err := os.Lstat(a.journalPath); !errors.Is(err, fs.ErrNotExist) {

@@ -131,7 +131,7 @@ func briefTool(e *event.Event) []Part {
 	case event.Resolving:
 		r := d.Resolution()
 		text := fmt.Sprintf("  %s %s", r.ID, r.Kind)
-		if r.Approver != "" { // nobody is, of a question that expired
+		if r.Approver != "" { // an expired question has none
 			text += " by " + firstLine(r.Approver, 60)
 		}
 		return []Part{line(Quiet, text)}
@@ -212,9 +212,9 @@ func Boundary(d event.RunStarted) string {
 // noSandbox is the tier in which commands run without one.
 const noSandbox = "none"
 
-// limits says what stops a run, from the configuration that its first event
-// pins: a cap that nobody set is not a surprise then. What a run that another
-// started may cost and last is bounded by that one's limits as well.
+// limits returns what stops a run, from the configuration in its first event, so
+// that a default cap is no surprise. The limits of the parent bound the cost and
+// the time of a child as well.
 func limits(d event.RunStarted) string {
 	var c struct {
 		Limits budget.Limits `json:"limits"`
@@ -347,7 +347,7 @@ func Request(id string) string {
 func Summary(o event.Outcome) string {
 	most := ""
 	if o.Usage.Estimated {
-		most = "at most " // what nobody reported is counted as the most that it can be
+		most = "at most " // unreported usage counts as its upper bound
 	}
 	did := Plural(o.Cycles, "cycle")
 	if o.Iterations > 0 {

@@ -16,8 +16,8 @@ import (
 // StepState is where a step of a workflow stands.
 type StepState string
 
-// The states of a step. One that waits has not begun, one that is parked has
-// begun and waits for somebody.
+// The states of a step. A waiting step has not begun; a parked one has begun and
+// waits for a person.
 const (
 	StepWaiting   StepState = "waiting"
 	StepRunning   StepState = "running"
@@ -47,7 +47,7 @@ type StepLine struct {
 	Depth   int `json:"-"`
 	loop    *plan.Loop
 	started time.Time
-	// parked are its children that wait for somebody.
+	// parked holds the children that wait for a person.
 	parked map[string]bool
 	// redo is the event before what failed of the step began, 0 where nothing did.
 	redo int64
@@ -352,8 +352,8 @@ func (l StepLine) Tone() Tone {
 	return map[StepState]Tone{StepWaiting: Quiet, StepSkipped: Quiet, StepParked: Wait, StepCancelled: Wait, StepCompleted: Good, StepFailed: Bad}[l.State]
 }
 
-// tenth reports whether a pass is one that is told of where passes are items: of many
-// only each tenth part is.
+// tenth reports whether a pass over an item gets a line: the last one does, and one of
+// each tenth of them.
 func (l *StepLine) tenth() bool {
 	return l.Iterations == l.Of || l.Iterations%max(l.Of/10, 1) == 0
 }

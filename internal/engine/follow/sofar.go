@@ -14,8 +14,8 @@ const (
 	pieceSize  = 256
 )
 
-// soFar is what a run has said since the beginning of an attempt, joined as [Coalesce]
-// joins it. The zero value is that of no attempt.
+// soFar holds the text of the attempt under way, joined as [Coalesce] joins it. Its
+// zero value holds no attempt.
 type soFar struct {
 	pieces []*piece
 	last   Event
@@ -36,7 +36,7 @@ func (f *soFar) add(e *Event) {
 			return
 		}
 	} else if len(f.pieces) == 0 {
-		return // its beginning is not kept any more
+		return // its beginning was dropped
 	}
 	text := textOf(e.Data)
 	if n := len(f.pieces); n == 0 || !continues(f.pieces[n-1].first.Data, e.Data) {
