@@ -33,7 +33,7 @@ type BudgetRefused struct {
 	AtLeast float64 `json:"atLeast,omitempty"`
 }
 
-func (BudgetRefused) EventType() Type { return "budget.refused" }
+func (BudgetRefused) EventType() Type { return TypeBudgetRefused }
 
 // BudgetCommitted replaces a reservation by the real use, which is all 0 for a
 // call that was not made.

@@ -36,6 +36,7 @@ const (
 	TypeHistoryCompressed    Type = "history.compressed"
 	TypeNudge                Type = "nudge"
 	TypeBudgetReserved       Type = "budget.reserved"
+	TypeBudgetRefused        Type = "budget.refused"
 	TypeBudgetCommitted      Type = "budget.committed"
 )
 

@@ -90,7 +90,7 @@ func newWorld(t *testing.T) *world {
 func (w *world) options(kind string, more ...string) mcp.Options {
 	return mcp.Options{
 		Server: "docs", Command: []string{filepath.Join(w.dir, "server")}, Shell: shell.Options{Dir: w.dir, Bare: machine().Bare()},
-		Env: append([]string{asServer + "=" + kind, mcptest.LedgerVariable + "=" + w.ledgerFile(), mcptest.ToolsVariable + "=" + w.toolsFile()}, more...),
+		Env: append([]string{asServer + "=" + kind, mcptest.LedgerVariable + "=" + w.ledgerFile(), mcptest.ToolsVariable + "=" + w.toolsFile(), "GOCOVERDIR=" + w.dir}, more...),
 		Warn: func(text string) {
 			w.mu.Lock()
 			defer w.mu.Unlock()

@@ -156,7 +156,7 @@ func (l look) hold(ctx context.Context, r journal.Run) (hold, error) {
 	}
 	if parkedFor(r, event.ParkInput) {
 		told, err := l.told(ctx, r, s)
-		if err != nil || !told && len(s.children) == 0 {
+		if err != nil || !told && (s.refused || len(s.children) == 0) {
 			return waits, err
 		}
 	}
@@ -213,6 +213,10 @@ type standstill struct {
 	// the time for one is over.
 	undecided, expired bool
 	message            bool
+	// refused reports whether a call of the run itself has no room in the limit above
+	// it. A run also parks at such a limit for a run below it, which may have ended
+	// since. resumed reports that what follows was before the run was last resumed.
+	refused, resumed bool
 	// raised holds the limits that were changed, with their newest values.
 	raised map[string]float64
 	// sentAt holds, by call, when a decision was sent that is not taken.
@@ -220,6 +224,12 @@ type standstill struct {
 	// children are those that have not ended, unless the run parked at a limit that
 	// is still to be raised.
 	children []string
+}
+
+// heldBy are the types of the events, beside the questions, that a run's standstill
+// is read from.
+var heldBy = [...]event.Type{
+	event.TypeRunParked, event.TypeRunResumed, event.TypeBudgetRaised, event.TypeBudgetRefused, event.TypeChildStarted, event.TypeChildFinished,
 }
 
 // standstill reads a run backwards, as far as necessary.
@@ -239,7 +249,7 @@ func (l look) standstill(ctx context.Context, r journal.Run) (standstill, error)
 			return s, err
 		case s.first(t):
 			return s, nil
-		case !s.reads(t) && t != event.TypeRunParked && t != event.TypeBudgetRaised && t != event.TypeChildStarted && t != event.TypeChildFinished:
+		case !s.reads(t) && !slices.Contains(heldBy[:], t):
 			continue
 		}
 		e, err := event.Decode(rec.Body)
@@ -247,7 +257,7 @@ func (l look) standstill(ctx context.Context, r journal.Run) (standstill, error)
 			return s, fmt.Errorf("control: run %s, event %d: %w", r.ID, rec.Seq, err)
 		}
 		s.before(e)
-		atLimit := s.parked.Limit != "" || s.parked.ParentLimit != ""
+		atLimit := s.parked.Limit != "" || s.refused
 		if s.undecided || atLimit && !s.raisedFor(s.parked, s.parked.Limit) {
 			break
 		}
@@ -283,6 +293,10 @@ func (s *standstill) before(e *event.Event) {
 		if sinceParked {
 			s.parked = d
 		}
+	case event.RunResumed:
+		s.resumed = s.resumed || !sinceParked
+	case event.BudgetRefused:
+		s.refused = s.refused || !s.resumed && d.Ask && d.Setting == s.parked.ParentLimit
 	case event.InputReceived:
 		s.message = s.message || sinceParked
 	case event.BudgetRaised:

@@ -52,8 +52,11 @@ func happens(t *testing.T, d *journaltest.Driver, events ...event.Data) {
 	state := journal.Progress{State: journal.Running}
 	for _, e := range events {
 		b := d.Batch(t, e)
-		if parked, ok := e.(event.RunParked); ok {
-			state = journal.Progress{State: journal.Parked, Detail: string(parked.Reason)}
+		switch e := e.(type) {
+		case event.RunParked:
+			state = journal.Progress{State: journal.Parked, Detail: string(e.Reason)}
+		case event.RunCompleted:
+			state = journal.Progress{State: journal.Ended}
 		}
 		b.Status = state
 		if err := d.Write(t, b); err != nil {
@@ -246,6 +249,45 @@ func TestARunWhoseChildrenAskIsAnsweredOnceTheyAre(t *testing.T) {
 			}
 			if got := answered(t, store, controller, "child"); got != tt.childToo {
 				t.Errorf("the child is answered: %t", got)
+			}
+		})
+	}
+}
+
+// A run that parked at a limit above it for its children goes on when these have
+// ended; one whose own call was refused does not.
+func TestARunDoesNotWaitForTheLimitOfChildrenThatHaveEnded(t *testing.T) {
+	limit := event.RunParked{Reason: event.ParkInput, ParentLimit: "usd_per_run", LimitRun: "root", AtLeast: 2}
+	ended := []event.Data{limit, event.RunCompleted{}}
+	refused := event.BudgetRefused{Setting: "usd_per_run", Run: "root", Ask: true}
+	for name, tt := range map[string]struct {
+		parent, first, second []event.Data
+		answered              bool
+	}{
+		"both ended":               {[]event.Data{limit}, ended, ended, true},
+		"one waits":                {[]event.Data{limit}, ended, []event.Data{limit}, false},
+		"its own call was refused": {[]event.Data{refused, limit}, ended, ended, false},
+		"its own call was refused before it was resumed": {[]event.Data{refused, limit, event.RunResumed{}, limit}, ended, ended, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			store, controller := shelf()
+			happens(t, journaltest.Start(t, store, "root"), event.CycleStart{Cycle: 1})
+			start := func(id, parent string, events ...event.Data) {
+				d := &journaltest.Driver{Store: store}
+				d.Lease = journal.Lease{Run: id, Owner: "owner"}
+				lease, _, err := store.Create(t.Context(), journal.Run{ID: id, Parent: parent, Kind: "Agent"}, d.Batch(t))
+				if err != nil {
+					t.Fatal(err)
+				}
+				d.Lease = lease
+				happens(t, d, events...)
+			}
+			started := []event.Data{event.CycleStart{Cycle: 1}, event.ChildStarted{Child: "first"}, event.ChildStarted{Child: "second"}}
+			start("parent", "root", append(started, tt.parent...)...)
+			start("first", "parent", tt.first...)
+			start("second", "parent", tt.second...)
+			if got := answered(t, store, controller, "parent"); got != tt.answered {
+				t.Errorf("the parent is answered: %t", got)
 			}
 		})
 	}
