@@ -63,7 +63,7 @@ func (e *Engine) newDriver(m machine.Machine, env Env, run, parent string) *driv
 	c := newClock(e.opts.Now)
 	d.env.run, d.env.record, d.env.clock = &d.run, drive.NewRecorder(e.store), c
 	d.env.live.run, d.env.live.now = &d.run, c.now
-	d.env.observers, d.env.secrets = e.opts.Observers, e.opts.Secrets
+	d.env.observers, d.env.secrets, d.env.admission = e.opts.Observers, e.opts.Secrets, e.opts.Admission
 	d.env.equip(env)
 	d.log.store, d.log.env, d.log.follower, d.log.watched = e.store, &d.env, e.follower, e.observed
 	if store, may := e.store.(journal.KeepsValues); may {

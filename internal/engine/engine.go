@@ -5,7 +5,6 @@
 // The order is fixed. An intent is on disk before its effect begins, and an
 // event is on disk before it is published. If a crash leaves an intent without a
 // settlement, the machine decides by the call's declared effect class.
-// declared effect class.
 package engine
 
 import (
@@ -48,6 +47,11 @@ type Options struct {
 	// its lease; 0 means 15 s. The lease is renewed every third of that. All
 	// processes on a journal use the same value.
 	LeaseTTL time.Duration
+	// Placement decides which process may drive a run; nil means [holder.Local].
+	Placement holder.Placement
+	// Admission decides whether a model call may be paid which the limits of its own
+	// tree admit; nil admits all.
+	Admission Admission
 	// Observers wrap every model and tool call, the first outermost.
 	Observers []Observer
 	// Secrets are removed from everything that is journalled, in all runs; nil means
@@ -71,10 +75,8 @@ type Engine struct {
 	mu sync.Mutex
 	// claims are the runs whose lease this engine holds or is about to take. A lease
 	// does not protect a process from itself.
-	claims map[string]bool
-	// silences are the leases that end too late, by their runs.
-	silences map[string]silence
-	drivers  map[string]*driver
+	claims  map[string]bool
+	drivers map[string]*driver
 }
 
 // Common is what the engines of one process share on a store: the owner's name
@@ -121,9 +123,12 @@ func New(store journal.Store, machines func(version string) (machine.Machine, er
 	if o.LeaseTTL == 0 {
 		o.LeaseTTL = 15 * time.Second
 	}
+	if o.Placement == nil {
+		o.Placement = holder.NewLocal(store, o.Owner, o.LeaseTTL, o.Now)
+	}
 	return &Engine{
 		store: store, follower: common.follower, machines: machines, opts: o, letters: common.key, observed: o.observed(),
-		claims: map[string]bool{}, silences: map[string]silence{}, drivers: map[string]*driver{},
+		claims: map[string]bool{}, drivers: map[string]*driver{},
 	}
 }
 
@@ -264,7 +269,6 @@ var ErrReplay = errors.New("engine: the run is a replay, which cannot be resumed
 //
 // A child continues when its root is resumed, and is refused with a
 // *[ChildError]; a replay is refused with [ErrReplay].
-// *[ChildError]; a replay is refused with an [ErrReplay].
 func (e *Engine) Resume(ctx context.Context, run string, build func(event.RunStarted) (Env, error)) (*Run, error) {
 	return driven(e.resume(ctx, run, build, nil))
 }
@@ -306,6 +310,9 @@ func (e *Engine) resume(ctx context.Context, run string, build func(event.RunSta
 	}
 	return e.ready(ctx, d), nil
 }
+
+// Drives reports whether the holder of a run's lease may still drive the run.
+func (e *Engine) Drives(r journal.Run) bool { return e.opts.Placement.Drives(r) }
 
 // Past returns a reader of what the runs of the store did.
 func (e *Engine) Past() drive.Past { return drive.Past{Store: e.store, Machines: e.machines} }

@@ -55,8 +55,6 @@ type Env struct {
 	// Began is called with the run's id once the run is in the journal and is driven
 	// with this environment; it may be nil.
 	Began func(run string)
-	// Close releases what the environment holds; may be nil. It is called
-	// once, when the run is not driven any more and no effect uses the
 	// Close releases the environment's resources; it may be nil. It is called once,
 	// when the run is no longer driven and no effect uses the environment, even if
 	// the run could not start.
@@ -85,6 +83,7 @@ type environment struct {
 	// runs.
 	observers []Observer
 	secrets   *secret.Redactor
+	admission Admission
 }
 
 // equip sets what the run's effects need.

@@ -3,11 +3,9 @@ package engine
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/pawlrun/pawl/event"
-	"github.com/pawlrun/pawl/internal/engine/holder"
 	"github.com/pawlrun/pawl/journal"
 )
 
@@ -52,7 +50,7 @@ func (l *lease) renew(ctx context.Context) error {
 
 // over reports whether another process may have taken the lease: it has expired
 // by the machine's clock, or by the monotonic clock, which counts if the
-// machine's clock was set back (see [Engine.watchSilence]).
+// machine's clock was set back (see [holder.Local]).
 func (l *lease) over() bool {
 	return !l.now().Before(l.held.Expiry) || time.Since(l.asked) >= l.lasts
 }
@@ -79,67 +77,13 @@ func (l *lease) release(ctx context.Context) {
 	}
 }
 
-// acquire takes a lease. It also takes the lease of a dead process of this
-// machine, one that this engine could not release (the run is claimed, so no
-// driver of ours has it), and one whose holder has stopped renewing it: the user
-// need not wait for the lease to expire.
-func (e *Engine) acquire(ctx context.Context, run string) (journal.Lease, error) {
-	lease, err := e.store.Acquire(ctx, run, e.opts.Owner, "", e.opts.LeaseTTL)
-	held, ok := errors.AsType[*journal.HeldError](err)
-	if ok && (held.Owner == e.opts.Owner || holder.Gone(held.Owner) || e.watchSilence(held)) {
-		lease, err = e.store.Acquire(ctx, run, e.opts.Owner, held.Owner, e.opts.LeaseTTL)
-	}
-	if err != nil {
-		return journal.Lease{}, fmt.Errorf("engine: take run %s: %w", run, err)
-	}
-	return lease, nil
-}
-
-// silence is a lease whose expiry is implausibly far ahead, and when this engine
-// first saw it.
-type silence struct {
-	owner  string
-	expiry time.Time
-	since  time.Time
-}
-
-// endsTooLate reports whether a lease expires later than any lease given now
-// could. The clock has then been set back since it was given. A live holder
-// corrects the expiry with its next heartbeat.
-func (e *Engine) endsTooLate(held *journal.HeldError) bool {
-	return held.Owner != e.opts.Owner && held.Expiry.Sub(e.opts.Now()) > e.opts.LeaseTTL
-}
-
-// watchSilence notes when a lease with an implausible expiry was first seen, and
-// reports whether its holder has not renewed it for the length of a lease. So a
-// process need not wait for as long as the clock was set back.
-func (e *Engine) watchSilence(held *journal.HeldError) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if !e.endsTooLate(held) {
-		delete(e.silences, held.Run)
-		return false
-	}
-	s := e.silences[held.Run]
-	if s.owner != held.Owner || !s.expiry.Equal(held.Expiry) {
-		e.silences[held.Run] = silence{owner: held.Owner, expiry: held.Expiry, since: time.Now()}
-		return false
-	}
-	if time.Since(s.since) < e.opts.LeaseTTL {
-		return false
-	}
-	delete(e.silences, held.Run)
-	return true
-}
-
-// takePatiently is take with the contents stored beside the events. If a lease
-// has an implausible expiry, it waits until it is clear whether the holder is
-// alive.
+// takePatiently is take with the contents stored beside the events. If it is uncertain
+// whether the holder of the lease is alive, it waits until that is known.
 func (e *Engine) takePatiently(ctx context.Context, run string) (*driver, event.RunStarted, error) {
 	for {
 		d, started, err := e.take(ctx, run, true)
 		held, ok := errors.AsType[*journal.HeldError](err)
-		if !ok || !e.endsTooLate(held) {
+		if !ok || !e.opts.Placement.Uncertain(held) {
 			return d, started, err
 		}
 		select {

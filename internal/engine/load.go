@@ -26,10 +26,10 @@ func (e *Engine) take(ctx context.Context, run string, whole bool) (*driver, eve
 		return nil, event.RunStarted{}, err
 	}
 	asked := time.Now()
-	lease, err := e.acquire(ctx, run)
+	lease, err := e.opts.Placement.Take(ctx, run)
 	if err != nil {
 		e.unclaim(run)
-		return nil, event.RunStarted{}, err
+		return nil, event.RunStarted{}, fmt.Errorf("engine: take run %s: %w", run, err)
 	}
 	d, started, err := e.load(ctx, run, whole)
 	if err == nil && d.machine.State().Phase == machine.Ended {

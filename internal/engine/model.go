@@ -76,16 +76,21 @@ func (cs *calls) callModel(work context.Context, a *machine.CallModel, model llm
 	ctx, cancel := cs.effects.until(work, 0)
 	cycle, v := cs.log.cycle, &deltaSource{deltaRedactor: cs.env.newDeltaRedactor()}
 	caller, interrupted := cs.run.turns.caller(&cs.run, a.Target)
+	paid, refused := cs.env.admit(ctx, a)
 	settle := func(ctx context.Context, resp *llm.Response, err error) []event.Data {
 		settled := cs.env.settleModel(ctx, a, resp, err, cycle, v)
 		if f, failed := settled.(event.ModelAttemptFailed); failed && f.Class == llm.ClassInterrupted {
 			interrupted()
 		}
+		paid.settle(settled)
 		return []event.Data{settled}
 	}
 	cs.effects.launch(ctx, cancel, effect{
 		id: modelEffect,
 		do: func(ctx context.Context) []event.Data {
+			if refused != nil {
+				return settle(ctx, nil, refused)
+			}
 			resp, err := guard(func() (*llm.Response, error) {
 				return cs.env.observeModel(ctx, a, func(ctx context.Context) (*llm.Response, error) {
 					return cs.env.generate(llm.WithCaller(ctx, caller), a, model, req, cycle, v)

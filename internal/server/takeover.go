@@ -7,7 +7,6 @@ import (
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine/control"
-	"github.com/pawlrun/pawl/internal/engine/holder"
 	"github.com/pawlrun/pawl/journal"
 )
 
@@ -61,7 +60,7 @@ func (s *Server) takeOverOnce(ctx context.Context, before map[string]takeoverAtt
 		there[r.ID] = true
 		if control.Driven(r, time.Now()) {
 			if _, known := gone[r.Owner]; !known {
-				gone[r.Owner] = holder.Gone(r.Owner)
+				gone[r.Owner] = !s.engine.Drives(r)
 			}
 			if !gone[r.Owner] {
 				continue
