@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"github.com/pawlrun/pawl/internal/files/kinds"
 	"github.com/pawlrun/pawl/internal/files/launch"
 )
@@ -26,7 +28,7 @@ func (a *app) connectServers(ctx context.Context, files []string, o launch.Optio
 	}
 	broken := false
 	for _, s := range servers {
-		broken = broken || s.Problem != ""
+		broken = broken || s.Broken()
 	}
 	if asJSON {
 		err = a.printJSON(struct {
@@ -43,6 +45,40 @@ func (a *app) connectServers(ctx context.Context, files []string, o launch.Optio
 	return err
 }
 
+func (a *app) mcpPinCommand() *cobra.Command {
+	var workspace string
+	c := &cobra.Command{
+		Use:   "pin FILE [SERVER]",
+		Short: "Write down what the tools of an agent file's MCP servers are",
+		Long: `Starts the MCP servers of an agent file and writes what each is, and its tools with their definitions, into the file
+that its key pins names. From then on a run of the agent does not start if anything of it is different. Read the file
+before you commit it: it is what the model is shown.`,
+		Example: "  pawl mcp pin agent.yaml\n  pawl mcp pin agent.yaml github",
+		Args:    cobra.RangeArgs(1, 2),
+		RunE: func(c *cobra.Command, args []string) error {
+			host, _, err := a.host(c.Context())
+			if err != nil {
+				return err
+			}
+			f, err := kinds.Read(args[0])
+			if err != nil {
+				return fileError(args, err)
+			}
+			o := launch.Options{Flags: launch.Flags{Workspace: workspace}, Host: host}
+			written, warnings, err := launch.PinServers(c.Context(), f.File, o, strings.Join(args[1:], ""))
+			for _, w := range warnings {
+				fmt.Fprintf(a.err, "pawl: %s\n", harmless(w))
+			}
+			if err != nil {
+				return a.cannotCall(f, err, false)
+			}
+			return a.printf("%s\n", harmless(strings.Join(written, "\n")))
+		},
+	}
+	c.Flags().StringVar(&workspace, "workspace", ".", "directory that the servers work in")
+	return c
+}
+
 func reportOfServers(servers []launch.ServerReport, warnings []string) string {
 	var b strings.Builder
 	if len(servers) == 0 {
@@ -52,6 +88,9 @@ func reportOfServers(servers []launch.ServerReport, warnings []string) string {
 		if s.Problem != "" {
 			fmt.Fprintf(&b, "%s\n", s.Problem)
 			continue
+		}
+		if s.Different != "" {
+			fmt.Fprintf(&b, "%s\n", s.Different)
 		}
 		fmt.Fprintf(&b, "%s  %s %s, MCP %s\n", s.Server, s.Name, s.Version, s.Protocol)
 		for _, t := range s.Offered {

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -206,6 +208,29 @@ func Diff(before, after event.ToolServer) map[string]string {
 		}
 	}
 	return changed
+}
+
+// Differences lists all that differs between two listings of a server, new tools too,
+// each as a line. What the run's owner says of the server is not compared.
+func Differences(before, after event.ToolServer) []string {
+	var lines []string
+	for _, about := range []struct{ what, was, is string }{
+		{"name", before.Name, after.Name}, {"version", before.Version, after.Version}, {"protocol", before.Protocol, after.Protocol},
+	} {
+		if about.was != about.is {
+			lines = append(lines, fmt.Sprintf("its %s was %q and is now %q", about.what, about.was, about.is))
+		}
+	}
+	changed := Diff(before, after)
+	for _, name := range slices.Sorted(maps.Keys(changed)) {
+		lines = append(lines, fmt.Sprintf("the tool %s: %s", clean(name, maxShownLine), changed[name]))
+	}
+	for _, t := range after.Tools {
+		if !slices.ContainsFunc(before.Tools, func(old event.ServerTool) bool { return old.Name == t.Name }) {
+			lines = append(lines, fmt.Sprintf("the tool %s is new", clean(t.Name, maxShownLine)))
+		}
+	}
+	return lines
 }
 
 // unavailable says why a tool may not be called, empty where it may.

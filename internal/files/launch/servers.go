@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -21,6 +23,9 @@ import (
 
 // ErrServer is returned for a run that needs an MCP server which is not there.
 var ErrServer = errors.New("launch: an MCP server that the run needs is not there")
+
+// ErrPins is returned for a run whose MCP server is not what its pins say.
+var ErrPins = errors.New("launch: an MCP server is not what its pins say")
 
 // served are the MCP servers of a run that is being prepared. A run that began has
 // pins, and its servers are reached when they are needed; else they are started.
@@ -89,11 +94,36 @@ func (o Options) servers(a *spec.Agent, s shell.Options, secrets []secret.Secret
 		default:
 			o.served.warn(redact.RedactString(problems[i].Error()) + "; its tools are absent")
 		}
+		if err := checkPins(a, server, open[i]); err != nil && !o.served.began {
+			return nil, none, errors.Join(fmt.Errorf("%w: %s", ErrPins, redact.RedactString(err.Error())), closeAll())
+		}
 		if open[i] != nil {
 			tools = append(tools, o.toolsOf(a, server, open[i])...)
 		}
 	}
 	return tools, closeAll, nil
+}
+
+// checkPins compares a server that was started with its pins, if it has any.
+func checkPins(a *spec.Agent, server spec.MCPServer, open *mcp.Server) error {
+	file := a.PinsFile(server)
+	if file == "" || open == nil {
+		return nil
+	}
+	command := fmt.Sprintf("'pawl mcp pin %s %s'", filepath.Join(a.Dir, a.File), server.Server)
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return fmt.Errorf("%s: the pins cannot be read (%w); %s writes them", server.Server, err, command)
+	}
+	pins, err := spec.ParsePins(text)
+	if err != nil {
+		return fmt.Errorf("%s: %s: %w", server.Server, file, err)
+	}
+	if different := mcp.Differences(pins, open.Pin()); len(different) > 0 {
+		return fmt.Errorf("%s differs from %s:\n  %s\nIf this is wanted, %s writes the file anew",
+			server.Server, file, strings.Join(different, "\n  "), command)
+	}
+	return nil
 }
 
 // toolsOf are the tools of a server that a file offers.
@@ -160,7 +190,15 @@ type ServerReport struct {
 	Offered []ToolReport `json:"offered"`
 	// Refused are tools of the server that the file does not allow.
 	Refused []string `json:"refused,omitempty"`
+	// Different says how the server differs from its pins.
+	Different string `json:"different,omitempty"`
+	// pins is the file of its pins, and text what that file would be now.
+	pins string
+	text []byte
 }
+
+// Broken reports whether a run could not use the server.
+func (r ServerReport) Broken() bool { return r.Problem != "" || r.Different != "" }
 
 // ToolReport is a tool of a server as a run would have it.
 type ToolReport struct {
@@ -194,7 +232,7 @@ func ConnectServers(ctx context.Context, f File, o Options) (reports []ServerRep
 	}
 	redact := secret.NewRedactor(secrets...)
 	for _, server := range a.Tools.MCP {
-		r := ServerReport{ToolServer: event.ToolServer{Server: server.Server, URL: server.URL, Argv: server.Command}, Offered: []ToolReport{}}
+		r := ServerReport{ToolServer: event.ToolServer{Server: server.Server, URL: server.URL, Argv: server.Command}, Offered: []ToolReport{}, pins: a.PinsFile(server)}
 		open, err := mcp.Connect(ctx, o.serverOptions(server, a.Dir, o.programs(a, rules(a, o)), secrets))
 		if err != nil {
 			r.Problem = redact.RedactString(err.Error())
@@ -212,12 +250,51 @@ func ConnectServers(ctx context.Context, f File, o Options) (reports []ServerRep
 				r.Refused = append(r.Refused, server.Server+"."+t.Name)
 			}
 		}
+		if err := checkPins(a, server, open); err != nil {
+			r.Different = redact.RedactString(err.Error())
+		}
+		if r.pins != "" {
+			text, err := spec.FormatPins(r.ToolServer)
+			if err != nil {
+				return reports, o.served.warnings, errors.Join(err, open.Close())
+			}
+			r.text = []byte(redact.RedactString(string(text)))
+		}
 		reports = append(reports, r)
 		if err := open.Close(); err != nil {
 			return reports, o.served.warnings, err
 		}
 	}
 	return reports, o.served.warnings, nil
+}
+
+// PinServers starts the MCP servers of a file and writes the pins of one of them, or of
+// all that have a file for pins.
+func PinServers(ctx context.Context, f File, o Options, only string) (written, warnings []string, err error) {
+	reports, warnings, err := ConnectServers(ctx, f, o)
+	if err != nil {
+		return nil, warnings, err
+	}
+	for _, r := range reports {
+		switch {
+		case only != "" && r.Server != only:
+			continue
+		case r.Problem != "" && (only != "" || r.pins != ""):
+			return written, warnings, errors.New(r.Problem)
+		case r.pins == "" && only != "":
+			return nil, warnings, fmt.Errorf("the server %s has no file for its pins; add 'pins: %s.pins.yaml' to it in %s", only, only, f.Path)
+		case r.pins == "":
+			continue
+		}
+		if err := os.WriteFile(r.pins, r.text, 0o644); err != nil {
+			return written, warnings, err
+		}
+		written = append(written, fmt.Sprintf("%s: %d tools of %s", r.pins, len(r.Tools), r.Server))
+	}
+	if len(written) == 0 {
+		return nil, warnings, fmt.Errorf("%s has no MCP server %s with a file for its pins; add 'pins: FILE' to the server", f.Path, only)
+	}
+	return written, warnings, nil
 }
 
 func reportOf(t tool.Tool, pin event.ToolServer) ToolReport {

@@ -35,8 +35,19 @@ type MCPServer struct {
 	StartTimeout *Seconds `yaml:"start_timeout,omitempty"`
 	Timeout      *Seconds `yaml:"timeout,omitempty"`
 	MaxTime      *Seconds `yaml:"max_time,omitempty"`
+	// Pins is a file, relative to the agent file, that the server must be equal to when
+	// a run starts.
+	Pins string `yaml:"pins,omitempty"`
 	// TrustHints lets readOnlyHint and destructiveHint mean what they say.
 	TrustHints bool `yaml:"trust_hints,omitempty"`
+}
+
+// PinsFile is where the pins of a server are, empty for one without.
+func (a *Agent) PinsFile(s MCPServer) string {
+	if s.Pins == "" {
+		return ""
+	}
+	return pathIn(a.Dir, s.Pins)
 }
 
 // ofServer reports whether a name, or a pattern, is about tools of one of the servers.
