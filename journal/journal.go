@@ -87,6 +87,9 @@ type Progress struct {
 	Cycles int    `json:"cycles"`
 	// Outcome is set once the run has ended.
 	Outcome json.RawMessage `json:"outcome,omitempty"`
+	// Waits is what the run waits for. It is nil if the row does not have it, as one
+	// that an older version wrote; the run's events say it then.
+	Waits *Waits `json:"-"`
 }
 
 // Lease is the right to drive one run.

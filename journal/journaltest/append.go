@@ -22,6 +22,7 @@ func appendContract() []contract {
 		{"a blob is stored once", blobOnce},
 		{"an append may release the lease", appendReleases},
 		{"a status without events is kept", statusAlone},
+		{"what a run waits for is kept with its row", waitsKept},
 		{"a batch may have many events", manyAtOnce},
 		{"a run may be created with several events, behind many of others", createdWithSeveral},
 	}
@@ -242,4 +243,57 @@ func createdWithSeveral(t *testing.T, s journal.Store, _ *clock) {
 			t.Errorf("after %d (-want +got): %v\n%s", after, err, diff)
 		}
 	}
+}
+
+// waitsKept checks each place that reads a row, in each way that it is written:
+// unknown and nothing stay apart.
+func waitsKept(t *testing.T, s journal.Store, _ *clock) {
+	until := Epoch().Add(time.Hour)
+	asks := &journal.Waits{
+		Questions: []journal.Wait{{ID: "a", Kind: event.QuestionCall, Seq: 2, Digest: "d", ExpiresAt: &until}, {ID: "b", Kind: event.QuestionGoal, Seq: 3, Message: true}},
+		Parked:    &event.RunParked{Reason: event.ParkInput, CallIDs: []string{"a"}, ParentLimit: "above", LimitRun: "root", AtLeast: 2.5},
+		Refused:   true, Message: true, Expired: true, Raised: map[string]float64{"limit": 80}, Children: []string{"c"},
+	}
+	made := (&Driver{}).batch(t, "a", said("first"))
+	made.Lease, made.Status.Waits = journal.Lease{Run: "a", Owner: "owner", Expiry: Epoch().Add(time.Minute)}, asks
+	lease, _, err := s.Create(t.Context(), journal.Run{ID: "a", Kind: "Agent", Created: Epoch()}, made)
+	if err != nil {
+		t.Fatal(err)
+	}
+	check := func(want *journal.Waits) {
+		t.Helper()
+		found, err := s.Find(t.Context(), "a")
+		listed, listErr := s.Runs(t.Context(), journal.Filter{})
+		if err != nil || listErr != nil || len(listed) != 1 {
+			t.Fatal(err, listErr, len(listed))
+		}
+		for place, row := range map[string]journal.Run{"run": look(t, s, "a").Row, "find": found, "list": listed[0]} {
+			if diff := cmp.Diff(want, row.Waits); diff != "" {
+				t.Errorf("%s (-written +read):\n%s", place, diff)
+			}
+		}
+	}
+	check(asks)
+	d := &Driver{Store: s, Lease: lease, Seq: 1, Head: made.Head}
+	for _, want := range []*journal.Waits{{}, asks, nil, {Children: []string{"c"}}, {Raised: map[string]float64{"limit": -1}}, {}} {
+		b := d.Batch(t, said("next"))
+		b.Status.Waits = want
+		if err := d.Write(t, b); err != nil {
+			t.Fatal(err)
+		}
+		check(want)
+	}
+	b := d.Batch(t)
+	b.Status.Waits = asks
+	if err := d.Write(t, b); err != nil {
+		t.Fatal(err)
+	}
+	check(asks)
+	b = d.Batch(t, said("refused"))
+	b.Lease.Epoch++
+	b.Status.Waits = nil
+	if err := d.Write(t, b); !errors.Is(err, journal.ErrStale) {
+		t.Fatal(err)
+	}
+	check(asks)
 }

@@ -22,10 +22,14 @@ func (c *conn) create(row journal.Run, b *journal.Batch) (int64, error) {
 			return 0, err
 		}
 	}
+	waits, err := encodeWaits(b.Status.Waits)
+	if err != nil {
+		return 0, err
+	}
 	rid, ok, err := c.insert(insertRun, row.ID, row.Parent, row.Kind, row.Name, nanos(row.Created), nanos(b.Time),
 		string(b.Status.State), b.Status.Detail, int64(b.Status.Cycles), bytesOrNil(b.Status.Outcome),
 		row.ForkSeq+int64(len(b.Records)), b.Head, ownerAfter(b), expiryAfter(b), row.ForkOf, row.ForkSeq,
-		int64(len(b.Records)), row.Root, int64(row.Depth))
+		int64(len(b.Records)), row.Root, int64(row.Depth), textOrNil(waits))
 	if err != nil {
 		return 0, err
 	}
@@ -98,6 +102,10 @@ func (c *conn) appendStatus(rid int64, b *journal.Batch) (int64, error) {
 // updateRun moves a run's row on from one event to another, if the lease holds;
 // end is the last one's pos, as far as that is known before it is inserted.
 func (c *conn) updateRun(rid, before, last, end int64, head string, b *journal.Batch) error {
+	waits, err := encodeWaits(b.Status.Waits)
+	if err != nil {
+		return err
+	}
 	s, err := c.prepare(updateRun)
 	if err != nil {
 		return err
@@ -111,6 +119,11 @@ func (c *conn) updateRun(rid, before, last, end int64, head string, b *journal.B
 		s.bindNull()
 	} else {
 		s.bindBlob(b.Status.Outcome)
+	}
+	if waits == nil {
+		s.bindNull()
+	} else {
+		s.bindText(*waits)
 	}
 	s.bindInt(nanos(b.Time))
 	s.bindInt(end)

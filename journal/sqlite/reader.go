@@ -17,10 +17,14 @@ func scanRun(row scanner) (journal.Run, error) {
 	var r journal.Run
 	var created, updated, expiry int64
 	var outcome []byte
+	var waits sql.NullString
 	err := row.Scan(&r.ID, &r.Parent, &r.Kind, &r.Name, &created, &updated, &r.State, &r.Detail, &r.Cycles,
-		&outcome, &r.Seq, &r.Head, &r.Owner, &expiry, &r.ForkOf, &r.ForkSeq, &r.Root, &r.Depth)
+		&outcome, &r.Seq, &r.Head, &r.Owner, &expiry, &r.ForkOf, &r.ForkSeq, &r.Root, &r.Depth, &waits)
 	r.Created, r.Updated, r.Expiry = fromNanos(created), fromNanos(updated), fromNanos(expiry)
 	r.Outcome = outcome
+	if err == nil {
+		r.Waits, err = decodeWaits(waits)
+	}
 	return r.Placed(), err
 }
 
@@ -196,7 +200,9 @@ func (s *Store) Tree(ctx context.Context, root string, after int64, limit int) (
 }
 
 // rootless reports whether the file is of a version that kept no roots.
-func (s *Store) rootless() bool { return s.queries.run != selectRun }
+func (s *Store) rootless() bool {
+	return s.queries.run == selectRunUnforked || s.queries.run == selectRunRootless
+}
 
 func noLimit(n int) int {
 	if n <= 0 {

@@ -3,7 +3,7 @@ package sqlite
 import "strings"
 
 // schemaVersion is stored in the file; a file of a newer one is refused.
-const schemaVersion = 5
+const schemaVersion = 6
 
 // applicationID marks the file as a journal of ours ("Pawl").
 const applicationID = 0x5061776c
@@ -39,7 +39,8 @@ CREATE TABLE runs (
 	first    INTEGER NOT NULL DEFAULT 0,
 	last     INTEGER NOT NULL DEFAULT 0,
 	root     TEXT NOT NULL DEFAULT '',
-	depth    INTEGER NOT NULL DEFAULT 1
+	depth    INTEGER NOT NULL DEFAULT 1,
+	waits    TEXT
 );
 CREATE INDEX runs_parent ON runs (parent) WHERE parent <> '';
 CREATE INDEX runs_root ON runs (root) WHERE parent <> '';
@@ -111,6 +112,8 @@ UPDATE runs SET root = iif(parent = '', id, parent), depth = iif(parent = '', 1,
 CREATE INDEX runs_root ON runs (root) WHERE parent <> '';
 `,
 	4: notes,
+	// What a run of an older version waits for is unknown: NULL.
+	5: `ALTER TABLE runs ADD COLUMN waits TEXT;`,
 }
 
 // newestPos is the largest pos in the file. No other connection writes between a
@@ -118,8 +121,8 @@ CREATE INDEX runs_root ON runs (root) WHERE parent <> '';
 const newestPos = `coalesce((SELECT max(pos) FROM log), 0)`
 
 const insertRun = `
-INSERT INTO runs (id, parent, kind, name, created, updated, state, detail, cycles, outcome, seq, head, owner, epoch, expiry, fork_of, fork_seq, first, last, root, depth)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, 1, ?14, ?15, ?16, ` + newestPos + ` + 1, ` + newestPos + ` + ?17, ?18, ?19)
+INSERT INTO runs (id, parent, kind, name, created, updated, state, detail, cycles, outcome, seq, head, owner, epoch, expiry, fork_of, fork_seq, first, last, root, depth, waits)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, 1, ?14, ?15, ?16, ` + newestPos + ` + 1, ` + newestPos + ` + ?17, ?18, ?19, ?20)
 ON CONFLICT (id) DO NOTHING`
 
 // updateRun is the fence of every append: it changes the row only under the
@@ -127,7 +130,7 @@ ON CONFLICT (id) DO NOTHING`
 // the append will end at is not asked of the file, which would be a quarter of
 // the steps, but follows from what this process inserted last.
 const updateRun = `
-UPDATE runs SET seq = ?, head = ?, state = ?, detail = ?, cycles = ?, outcome = ?, updated = ?, last = ?
+UPDATE runs SET seq = ?, head = ?, state = ?, detail = ?, cycles = ?, outcome = ?, waits = ?, updated = ?, last = ?
 WHERE rid = ? AND epoch = ? AND owner = ? AND seq = ? AND state <> 'ended'`
 
 // moveEnd is for an append that ended elsewhere, because another process has
@@ -173,6 +176,8 @@ func queriesOf(version int64) queries {
 		return queries{run: selectRunRootless, records: ownEvents, tail: tailEvents, last: lastEvent, tree: treeEvents}
 	case 3:
 		return queries{run: selectRunRootless, records: ownLog, tail: tailLogRootless, last: lastLog, tree: treeLogRootless, ownerless: ownerless}
+	case 4, 5:
+		return queries{run: selectRunWaitless, records: ownLog, tail: tailLog, last: lastLog, tree: treeLog, ownerless: ownerless}
 	}
 	return queries{run: selectRun, records: ownLog, tail: tailLog, last: lastLog, tree: treeLog, ownerless: ownerless}
 }
@@ -242,16 +247,21 @@ WHERE e.pos > ?1 ORDER BY e.pos LIMIT ?2`
 )
 
 const selectRun = `
-SELECT id, parent, kind, name, created, updated, state, detail, cycles, outcome, seq, head, owner, expiry, fork_of, fork_seq, root, depth FROM runs`
+SELECT id, parent, kind, name, created, updated, state, detail, cycles, outcome, seq, head, owner, expiry, fork_of, fork_seq, root, depth, waits FROM runs`
+
+// selectRunWaitless is selectRun for a file of version 4 or 5 that may only be
+// read.
+const selectRunWaitless = `
+SELECT id, parent, kind, name, created, updated, state, detail, cycles, outcome, seq, head, owner, expiry, fork_of, fork_seq, root, depth, NULL FROM runs`
 
 // selectRunRootless is selectRun for a file of version 2 or 3 that may only be
 // read.
 const selectRunRootless = `
-SELECT id, parent, kind, name, created, updated, state, detail, cycles, outcome, seq, head, owner, expiry, fork_of, fork_seq, '', 0 FROM runs`
+SELECT id, parent, kind, name, created, updated, state, detail, cycles, outcome, seq, head, owner, expiry, fork_of, fork_seq, '', 0, NULL FROM runs`
 
 // selectRunUnforked is selectRun for a file of version 1 that may only be read.
 const selectRunUnforked = `
-SELECT id, parent, kind, name, created, updated, state, detail, cycles, outcome, seq, head, owner, expiry, '', 0, '', 0 FROM runs`
+SELECT id, parent, kind, name, created, updated, state, detail, cycles, outcome, seq, head, owner, expiry, '', 0, '', 0, NULL FROM runs`
 
 const selectInbox = `
 SELECT id, body FROM inbox ORDER BY id`

@@ -220,3 +220,10 @@ func bytesOrNil(b []byte) any {
 	}
 	return b
 }
+
+func textOrNil(s *string) any {
+	if s == nil {
+		return nil
+	}
+	return *s
+}

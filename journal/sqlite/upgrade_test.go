@@ -13,6 +13,7 @@ import (
 
 // downgrades turn a file of a version into one of the version before.
 var downgrades = map[int][]string{
+	6: {"ALTER TABLE runs DROP COLUMN waits", "PRAGMA user_version = 5"},
 	5: {"DROP TABLE notes", "PRAGMA user_version = 4"},
 	4: {
 		"DROP INDEX runs_root", "ALTER TABLE runs DROP COLUMN root", "ALTER TABLE runs DROP COLUMN depth", "PRAGMA user_version = 3",
@@ -102,11 +103,17 @@ func TestAJournalOfAnOlderVersionIsReadAndUpgraded(t *testing.T) {
 		if tree, err := old.Runs(t.Context(), journal.Filter{Root: "a"}); err != nil || len(tree) != 1 || tree[0].Root != "a" {
 			t.Errorf("version %d, the tree: %+v, %v", version, tree, err)
 		}
+		if row, err := old.Run(t.Context(), "a"); err != nil || row.Waits != nil {
+			t.Errorf("version %d, read only: what the run waits for is known: %+v, %v", version, row.Waits, err)
+		}
 		if err := old.Close(); err != nil {
 			t.Fatal(err)
 		}
 
 		s := openAt(t, path, sqlite.Options{})
+		if row, err := s.Run(t.Context(), "a"); err != nil || row.Waits != nil {
+			t.Errorf("version %d, upgraded: what the run waits for is known: %+v, %v", version, row.Waits, err)
+		}
 		for _, d := range drivers {
 			d.Store = s
 			d.Append(t, texts(2)...)
