@@ -32,7 +32,7 @@ var parameters = map[string][]string{
 }
 
 // Each parameter that an operation knows changes the answer or is refused by name.
-func TestAParameterIsHonouredOrRefused(t *testing.T) {
+func TestParametersAreHonoredOrRefused(t *testing.T) {
 	inBubble(t, twoEach, func(l local, _ string) {
 		var doc struct {
 			Paths map[string]map[string]struct {
