@@ -25,6 +25,7 @@ var targets = []target{
 	{what: "CPU of a turn against the lean loop with two 4 KiB appends and fsyncs a turn, every event durable, one run of 50 turns with one call each", bench: "BenchmarkTurn/durable/runs=1/N=50/K=1", metric: "ratio", bound: 1.3, unit: "x"},
 	{what: "CPU of a turn against the lean loop with two 4 KiB appends and fsyncs a turn, every event durable, one run of 20 turns with eight calls each", bench: "BenchmarkTurn/durable/runs=1/N=20/K=8", metric: "ratio", bound: 2, unit: "x"},
 	{what: "allocations a turn above the lean loop, in memory, one run of 50 turns with one call each", bench: "BenchmarkTurn/memory/runs=1/N=50/K=1", metric: "allocs/turn-above-lean", bound: 300, unit: "allocs"},
+	{what: "allocations a turn with two calls, in memory, 64 runs", bench: "BenchmarkTurn/memory/runs=64/N=10/K=2", metric: "allocs/turn", bound: 220, unit: "allocs"},
 	{what: "from the start of a process to its first request, time against the lean loop, in memory", bench: "BenchmarkStart/process", metric: "ratio", bound: 2, unit: "x"},
 	{what: "from the start of a run to its first request in a process that has done some, time against the lean loop, in memory", bench: "BenchmarkStart/run", metric: "ratio", unit: "x"},
 	{what: "2,000 runs at once whose answers take 200 ms, memory of the process at its peak against the lean loop", bench: "BenchmarkManyAtOnce/runs=2000", metric: "ratio", bound: 1.5, unit: "x"},

@@ -19,7 +19,7 @@ import (
 // processor of its own, none waits for another.
 type drivers struct{ lean, pawl, server string }
 
-func newDrivers(b *testing.B) drivers {
+func newDrivers(b testing.TB) drivers {
 	b.Helper()
 	dir := b.TempDir()
 	out, err := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", dir, "./drive/...").CombinedOutput()
@@ -41,7 +41,7 @@ func on(processor int, name string, args ...string) *exec.Cmd {
 }
 
 // do has a program do an order, whose runs wait so many ms for each answer.
-func (d drivers) do(b *testing.B, program string, o drive.Order, ms int) drive.Report {
+func (d drivers) do(b testing.TB, program string, o drive.Order, ms int) drive.Report {
 	b.Helper()
 	o.URL = fmt.Sprintf("%s/%d/%d/%d", d.server, o.Turns, o.Calls, ms)
 	if o.Dir != "" {
@@ -67,6 +67,26 @@ func (d drivers) do(b *testing.B, program string, o drive.Order, ms int) drive.R
 		b.Fatalf("%s %s: %v, %s %s", program, order, err, r.Err, said.Bytes())
 	}
 	return r
+}
+
+// mostObjects bounds what a turn of two calls allocates in memory. The lean loop makes
+// about 100 objects, and the aim is 220: the bound is only ever lowered.
+const mostObjects = 435
+
+// TestTurnAllocatesNoMoreThanItDid counts objects, which do not depend on the machine.
+func TestTurnAllocatesNoMoreThanItDid(t *testing.T) {
+	d := newDrivers(t)
+	order := drive.Order{Turns: 50, Calls: 2, Runs: 8, AtOnce: 1, Warm: 2}
+	for name, bound := range map[string]struct {
+		program string
+		most    float64
+	}{"pawl": {d.pawl, mostObjects}, "lean": {d.lean, 110}} {
+		objects := float64(d.do(t, bound.program, order, 0).Objects) / float64(order.Turns*order.Runs)
+		t.Logf("a turn of %s makes %.0f objects", name, objects)
+		if objects > bound.most || objects < 50 {
+			t.Errorf("a turn of %s makes %.0f objects, at most %.0f are allowed", name, objects, bound.most)
+		}
+	}
 }
 
 // sized is the order with as many runs as fill some time, and as many as warm up.
@@ -97,17 +117,19 @@ func BenchmarkTurn(b *testing.B) {
 					lean.Dir = ""
 				}
 				lean, pawl = d.sized(b, d.lean, lean), d.sized(b, d.pawl, pawl)
-				var ratios, leanCPU, pawlCPU, objects []float64
+				var ratios, leanCPU, pawlCPU, objects, all []float64
 				for b.Loop() {
 					x, y := d.do(b, d.lean, lean, 0), d.do(b, d.pawl, pawl, 0)
 					leanCPU = append(leanCPU, float64(x.CPU)/float64(lean.Runs*lean.Turns))
 					pawlCPU = append(pawlCPU, float64(y.CPU)/float64(pawl.Runs*pawl.Turns))
+					all = append(all, float64(y.Objects)/float64(pawl.Runs*pawl.Turns))
 					objects = append(objects, float64(y.Objects)/float64(pawl.Runs*pawl.Turns)-float64(x.Objects)/float64(lean.Runs*lean.Turns))
 					ratios = append(ratios, pawlCPU[len(pawlCPU)-1]/leanCPU[len(leanCPU)-1])
 				}
 				b.ReportMetric(0, "ns/op")
 				b.ReportMetric(median(ratios), "ratio")
 				b.ReportMetric(median(objects), "allocs/turn-above-lean")
+				b.ReportMetric(median(all), "allocs/turn")
 				b.ReportMetric(median(leanCPU), "lean-cpu-ns/turn")
 				b.ReportMetric(median(pawlCPU), "cpu-ns/turn")
 			})

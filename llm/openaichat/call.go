@@ -64,7 +64,11 @@ func (d *decoder) toolCall(m *wire.Members, position int64) error {
 	c := d.callFor(index, position, id, name, args)
 	if c.id == "" && id != "" {
 		c.id = id
-		d.numbers[c.index].byID[id] = c
+		n := d.numbers[c.index]
+		if n.byID == nil {
+			n.byID = map[string]*call{}
+		}
+		n.byID[id] = c
 	}
 	if c.name == "" {
 		c.name = name
@@ -110,7 +114,7 @@ func (d *decoder) begin(index int64) *call {
 	d.order = append(d.order, partCall)
 	n := d.numbers[index]
 	if n == nil {
-		n = &numbered{byID: map[string]*call{}}
+		n = &numbered{}
 		d.numbers[index] = n
 	}
 	n.last, n.anonymous = c, append(n.anonymous, c)

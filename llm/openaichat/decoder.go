@@ -42,6 +42,8 @@ type decoder struct {
 	scratch  []byte
 	// learn receives whether the answer began after an opening tag.
 	learn func(prefilled bool)
+	// prefilled are the tags that an answer may close without having opened one.
+	prefilled *prefilledTags
 }
 
 // piece is text that grows; its deltas are slices of it.
@@ -69,7 +71,7 @@ func newDecoder(m *Model, req *llm.Request, emit func(llm.Delta)) *decoder {
 	d := &decoder{
 		emit: emit, names: m.names.For(req.Tools, maxToolName), numbers: map[int64]*numbered{}, counted: !m.profile.NoUsageOption,
 		echoes: m.profile.Echo == EchoSame, hosted: reported{asked: len(m.profile.Hosted) > 0 && len(req.ProviderTools) > 0},
-		learn: func(prefilled bool) { m.prefilled.Store(req.Model, prefilled) },
+		learn: func(prefilled bool) { m.prefilled.Store(req.Model, prefilled) }, prefilled: m.tags,
 	}
 	if !m.profile.NoTags {
 		prefilled, _ := m.prefilled.Load(req.Model)

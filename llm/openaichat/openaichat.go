@@ -50,6 +50,7 @@ type Model struct {
 	// prefilled says of each model whether its last answer began behind the opening
 	// tag of a thought. It decides how the next one is shown while it comes.
 	prefilled sync.Map
+	tags      *prefilledTags
 	caps      capNames
 }
 
@@ -65,6 +66,7 @@ func New(o Options) *Model {
 		url:      wire.Endpoint(base, "/chat/completions"),
 		header:   wire.Header(map[string]string{"Authorization": wire.Bearer(o.APIKey)}, o.Headers),
 		provider: cmp.Or(o.Provider, "openai-chat"),
+		tags:     newPrefilledTags(),
 	}
 	if o.Profile != nil {
 		m.profile = *o.Profile

@@ -164,15 +164,14 @@ func (d *decoder) opens() bool {
 	if p.open {
 		before = 1
 	}
-	opens, closes := prefilled()
-	opened, _ := firstOf(t.held, opens...)
-	at, length := firstOf(t.held, closes...)
+	opened, _ := firstOf(t.held, d.prefilled.opens...)
+	at, length := firstOf(t.held, d.prefilled.closes...)
 	switch {
 	case len(d.order) > before, opened >= 0 && (at < 0 || opened < at):
 		d.settleText()
 		return true
 	case at < 0:
-		ready := len(t.held) - unfinished(t.held, slices.Concat(opens, closes)...)
+		ready := len(t.held) - unfinished(t.held, d.prefilled.all...)
 		d.growOpen(t.held[:ready])
 		t.held = t.held[ready:]
 		return false
@@ -319,12 +318,16 @@ func unfinished(text string, words ...string) int {
 	return longest
 }
 
-// prefilled are the tags of the families that prompts begin the thought of.
-func prefilled() (opens, closes []string) {
+// prefilledTags are the tags of the families that prompts begin the thought of.
+type prefilledTags struct{ opens, closes, all []string }
+
+func newPrefilledTags() *prefilledTags {
+	var p prefilledTags
 	for _, f := range families {
 		if f.prefilled {
-			opens, closes = append(opens, f.open), append(closes, f.closes...)
+			p.opens, p.closes = append(p.opens, f.open), append(p.closes, f.closes...)
 		}
 	}
-	return opens, closes
+	p.all = slices.Concat(p.opens, p.closes)
+	return &p
 }

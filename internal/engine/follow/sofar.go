@@ -1,8 +1,6 @@
 package follow
 
 import (
-	"strings"
-
 	"github.com/pawlrun/pawl/event"
 )
 
@@ -12,26 +10,29 @@ const (
 	// that comes in the middle of a longer answer gets the whole one with its event.
 	soFarLimit = 512 << 10
 	pieceSize  = 256
+	// keptSize is how many bytes are kept for the next answer.
+	keptSize = 16 << 10
 )
 
 // soFar holds the text of the attempt under way, joined as [Coalesce] joins it. Its
 // zero value holds no attempt.
 type soFar struct {
-	pieces []*piece
+	pieces []piece
 	last   Event
 	size   int
 }
 
-// piece is a run of deltas of which each continues the one before it.
+// piece is a run of deltas of which each continues the one before it. text is the
+// text of all of them.
 type piece struct {
 	first Event
-	text  strings.Builder
+	text  []byte
 }
 
 // add adds a delta, or forgets all of it at a reset.
 func (f *soFar) add(e *Event) {
 	if _, reset := e.Data.(event.TextReset); reset || !e.mid {
-		*f = soFar{}
+		f.forget()
 		if reset {
 			return
 		}
@@ -40,12 +41,16 @@ func (f *soFar) add(e *Event) {
 	}
 	text := textOf(e.Data)
 	if n := len(f.pieces); n == 0 || !continues(f.pieces[n-1].first.Data, e.Data) {
-		p := &piece{first: *e}
-		p.first.Data = withText(e.Data, "")
-		f.pieces = append(f.pieces, p)
+		if n < cap(f.pieces) {
+			f.pieces = f.pieces[:n+1] // the memory of an earlier piece
+		} else {
+			f.pieces = append(f.pieces, piece{})
+		}
+		f.pieces[n].first = *e
 		f.size += pieceSize
 	}
-	f.pieces[len(f.pieces)-1].text.WriteString(text)
+	p := &f.pieces[len(f.pieces)-1]
+	p.text = append(p.text, text...)
 	f.last = *e
 	f.last.Data = nil
 	if f.size += len(text); f.size > soFarLimit {
@@ -53,13 +58,26 @@ func (f *soFar) add(e *Event) {
 	}
 }
 
-// events are the pieces as live events, all at the place of the newest delta. They
-// share their text.
+// forget drops the pieces and keeps some of their memory, because most answers are as
+// short as the one before.
+func (f *soFar) forget() {
+	kept := f.pieces
+	if f.size > keptSize || len(kept) > keptSize/pieceSize {
+		kept = nil
+	}
+	for i := range kept {
+		kept[i] = piece{text: kept[i].text[:0]}
+	}
+	*f = soFar{pieces: kept[:0]}
+}
+
+// events are the pieces as live events, all at the place of the newest delta.
 func (f *soFar) events(to []Event) []Event {
-	for _, p := range f.pieces {
+	for i := range f.pieces {
+		p := &f.pieces[i]
 		e := p.first
 		e.after, e.behind, e.nth = f.last.after, f.last.behind, f.last.nth
-		e.Data = withText(e.Data, p.text.String())
+		e.Data = withText(e.Data, string(p.text))
 		to = append(to, e)
 	}
 	return to

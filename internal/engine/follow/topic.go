@@ -99,7 +99,7 @@ func (t *topic) exit(s *Source) {
 func (t *topic) forget(s *Source) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	s.said = soFar{}
+	s.said.forget()
 }
 
 // hand adds durable events up to a pos. An empty event could not be decoded, or

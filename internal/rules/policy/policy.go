@@ -7,7 +7,6 @@
 package policy
 
 import (
-	"maps"
 	"slices"
 
 	"github.com/pawlrun/pawl/event"
@@ -220,12 +219,13 @@ func (r Rules) highRisk(tool string) event.Risk {
 	if risk := r.HighRisk[tool]; risk != "" {
 		return risk
 	}
-	for _, pattern := range slices.Sorted(maps.Keys(r.HighRisk)) {
-		if MatchTool(pattern, tool) {
-			return r.HighRisk[pattern]
+	first := ""
+	for pattern := range r.HighRisk {
+		if (first == "" || pattern < first) && MatchTool(pattern, tool) {
+			first = pattern
 		}
 	}
-	return ""
+	return r.HighRisk[first]
 }
 
 // harmless reports whether a call is known to change nothing.

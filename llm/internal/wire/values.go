@@ -54,6 +54,9 @@ func Int(value []byte) int64 {
 // bigInt reads the numbers that are not a few digits; one beyond the range of
 // an int64 becomes the nearest that is within.
 func bigInt(value string) int64 {
+	if value == "" || value[0] != '-' && (value[0] < '0' || value[0] > '9') {
+		return 0 // such as null, for which strconv would make an error
+	}
 	if n, err := strconv.ParseInt(value, 10, 64); err == nil {
 		return n
 	}
