@@ -467,7 +467,7 @@ func TestARunListensToTheProgram(t *testing.T) {
 	}
 }
 
-func TestAnInterruptedRunStopsWhatItDoesAndGoesOnWhenItIsResumed(t *testing.T) {
+func TestInterruptedRunStopsAndResumes(t *testing.T) {
 	at := make(chan struct{}, 2)
 	hang := pawl.Tool("hang", "Hang.", func(ctx context.Context, _ map[string]any) (string, error) {
 		at <- struct{}{}

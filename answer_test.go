@@ -71,7 +71,7 @@ func TestAnswersThatNeverFitEndTheRunAsARepeatedFailure(t *testing.T) {
 	}
 }
 
-func TestWhatWouldEndTheRunBeforeItsAnswerIsRefusedBesideASchema(t *testing.T) {
+func TestEndBeforeTheAnswerIsRefusedWithASchema(t *testing.T) {
 	a := pawl.Agent{
 		Model: says(scripted.Turn{Text: "x"}), Schema: json.RawMessage(`{"type":"array"}`), OnNoToolCall: "nudge",
 		Conditions: []pawl.Condition{{Kind: "budget-exhausted"}, {Kind: "text-includes", Text: "done"}},

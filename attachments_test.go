@@ -60,7 +60,7 @@ func TestFilesGoWithATaskAndAreStoredBesideItsEvents(t *testing.T) {
 	}
 }
 
-func TestAttachmentsBeyondWhatAnyRequestCarriesAreRefusedBeforeTheRunBegins(t *testing.T) {
+func TestTooLargeAttachmentsAreRefusedBeforeTheRun(t *testing.T) {
 	m := &recorder{answer: func(*llm.Request) *llm.Response { return textual("a cat") }}
 	a := pawl.Agent{Model: pawl.Target{Name: "test/model", Client: m}}
 	page := llm.Media{MediaType: "image/png", Name: "page.png", Data: make([]byte, 12<<20)}

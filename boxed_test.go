@@ -193,7 +193,7 @@ func (p place) kept(t *testing.T) (file string) {
 	return file
 }
 
-func TestNothingIsWrittenInAWorkspaceThatItsSandboxHoldsReadOnly(t *testing.T) {
+func TestReadOnlyWorkspaceIsNotWritten(t *testing.T) {
 	inEveryBox(t, func(t *testing.T, open func(sandbox.Policy) tool.Tool) {
 		p := newPlace(t)
 		file := p.kept(t)

@@ -79,7 +79,7 @@ func TestAHookOpensNoGateOfTheAgents(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrongWithAHookIsSaidBeforeTheRun(t *testing.T) {
+func TestInvalidHookIsReportedBeforeTheRun(t *testing.T) {
 	fine := answering(pawl.HookAnswer{})
 	a := echoing()
 	a.Hooks = []pawl.Hook{
@@ -107,7 +107,7 @@ func TestWhatIsWrongWithAHookIsSaidBeforeTheRun(t *testing.T) {
 }
 
 // A gate behind one tool also sees what the model reads on of its long results.
-func TestAGateBehindAToolIsHeardWhereTheModelReadsOn(t *testing.T) {
+func TestGateAfterToolSeesResultsThatAreReadOn(t *testing.T) {
 	var seen []string
 	long := strings.Repeat("word ", 500) + "the key is 1234 " + strings.Repeat("word ", 500)
 	a := echoing()

@@ -188,7 +188,7 @@ func TestACallThatWritesAJournalInADotPawlAsks(t *testing.T) {
 }
 
 // The journal may have come into a tool's reach since the run began.
-func TestARunNeitherResumesNorIsContinuedWhereAToolCouldWriteItsJournalUnasked(t *testing.T) {
+func TestResumeIsRefusedIfToolCouldWriteJournalUnasked(t *testing.T) {
 	p := newPlace(t)
 	store := p.journal(t, "work/journal.db")
 	ask := pawl.Tool("ask", "Ask.", func(context.Context, struct{}) (string, error) { return "asked", nil })
@@ -273,7 +273,7 @@ func TestAChildThatGoesOnIsHeldByTheRulesThatItBeganWith(t *testing.T) {
 	}
 }
 
-func TestARunDoesNotStartWhereAnOfferedAgentsToolCouldWriteItsJournalUnasked(t *testing.T) {
+func TestStartIsRefusedIfOfferedAgentCouldWriteJournalUnasked(t *testing.T) {
 	p := newPlace(t)
 	child := researcher()
 	child.Tools = p.files(t, p.work)

@@ -21,7 +21,7 @@ func answersOnce(p llm.Price, u llm.Usage) pawl.Target {
 	return pawl.Target{Name: "test/model", Client: scripted.New("test", scripted.Turn{Text: "done", Usage: &u}), Price: &p}
 }
 
-func TestCachedTokensCostWhatFreshOnesDoWhereThePriceDoesNotSay(t *testing.T) {
+func TestCachedTokensCostInputPriceByDefault(t *testing.T) {
 	used := llm.Usage{Input: 1000, Output: 10, CacheRead: 800, CacheWrite: 100}
 	for name, tt := range map[string]struct {
 		price llm.Price

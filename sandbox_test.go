@@ -29,7 +29,7 @@ func builds(t *testing.T, then ...scripted.Turn) (a pawl.Agent, built func() boo
 	}
 }
 
-func TestAProgramsCommandWithoutASandboxAsksUnlessItsToolNeverDoes(t *testing.T) {
+func TestUnsandboxedCommandOfProgramAsksUnlessNeverAsk(t *testing.T) {
 	a, built := builds(t)
 	s, err := a.Run(t.Context(), "Build it.")
 	if err != nil || s.Status != pawl.StatusParked || built() {

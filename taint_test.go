@@ -31,7 +31,7 @@ func desk(turns ...scripted.Turn) (a pawl.Agent, sent *int) {
 
 func one(name string) scripted.Turn { return scripted.Turn{ToolCalls: calls(name, `{}`)} }
 
-func TestAProgramsOutgoingCallAsksOnceUntrustedTextAndPrivateDataHaveMet(t *testing.T) {
+func TestOutgoingCallOfProgramAsksUnderRuleOfTwo(t *testing.T) {
 	reasons := func(a *pawl.Agent) *[]string {
 		var got []string
 		a.Ask = func(_ context.Context, p pawl.Approval) (pawl.Decision, error) {

@@ -64,7 +64,7 @@ func TestDefaultsAreACarefulOwners(t *testing.T) {
 	}
 }
 
-func TestAnOwnerIsToldOfTheRecommendedLimitsThatAreNotSet(t *testing.T) {
+func TestMissingRecommendedLimitsAreListed(t *testing.T) {
 	all := []string{"usd_per_run", "max_cycles", "max_tool_calls", "max_parallel_tool_calls", "max_wall_time_seconds", "max_tool_result_chars"}
 	if diff := cmp.Diff(all, budget.Limits{}.Lacks()); diff != "" {
 		t.Error(diff)
@@ -79,7 +79,7 @@ func TestAnOwnerIsToldOfTheRecommendedLimitsThatAreNotSet(t *testing.T) {
 	}
 }
 
-func TestAnOwnerIsToldOfModelsWithoutAPrice(t *testing.T) {
+func TestModelsWithoutAPriceAreListed(t *testing.T) {
 	for _, tt := range []struct {
 		limits budget.Limits
 		models []string

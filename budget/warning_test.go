@@ -23,7 +23,7 @@ func warnings(l budget.Limits, s budget.Spent, warned *budget.Levels) []string {
 	return got
 }
 
-func TestEachShareOfALimitIsSaidOnce(t *testing.T) {
+func TestEachShareOfALimitWarnsOnce(t *testing.T) {
 	limits := budget.Limits{USDPerRun: 10}
 	var warned budget.Levels
 	for _, step := range []struct {

@@ -81,7 +81,7 @@ func TestAnObserverDecidesNothing(t *testing.T) {
 	}
 }
 
-func TestAHookThatCannotBeHeardIsRefusedBeforeARun(t *testing.T) {
+func TestUnusableHookIsRefusedBeforeTheRun(t *testing.T) {
 	for name, c := range map[string]struct {
 		hook  hook.Hook
 		field string
@@ -128,7 +128,7 @@ func TestHooksHaveANameAKindAndATime(t *testing.T) {
 
 // What a gate behind some tools takes away must not come in when the model reads
 // on in the whole of the result.
-func TestAGateBehindAToolIsHeardAboutReadingOnAsWell(t *testing.T) {
+func TestGateAfterToolCoversResultRead(t *testing.T) {
 	tools := []string{"web.*"}
 	for name, c := range map[string]struct {
 		hook hook.Hook

@@ -83,7 +83,7 @@ func (s contested) prunes(t *testing.T, want ...string) {
 	}
 }
 
-func TestPruneLeavesATreeWholeOfWhichSomebodyHasGotHoldSinceItWasListed(t *testing.T) {
+func TestPruneKeepsTreeThatIsClaimedAfterListing(t *testing.T) {
 	for name, become := range map[string]func(*journal.Run){
 		"it is driven": func(r *journal.Run) { r.Owner, r.Expiry = "somebody", journaltest.Epoch().Add(time.Minute) },
 		"it went on":   func(r *journal.Run) { r.Updated = journaltest.Epoch().Add(time.Second) },
@@ -104,7 +104,7 @@ func TestPruneLeavesATreeWholeOfWhichSomebodyHasGotHoldSinceItWasListed(t *testi
 }
 
 // Between the look at a tree and its deletion nothing holds it together.
-func TestPruneLeavesWhatIsLeftOfATreeOfWhichSomebodyGetsHoldWhileItIsDeleted(t *testing.T) {
+func TestPruneKeepsRestOfTreeThatIsClaimedDuringDeletion(t *testing.T) {
 	for name, err := range map[string]error{
 		"it is driven": &journal.HeldError{Run: "younger", Owner: "somebody"},
 		"it is forked": &journal.ForkedError{Run: "younger", Forks: []string{"fork"}},

@@ -273,7 +273,7 @@ func TestANudgeForAnUnknownPatternIsAWarning(t *testing.T) {
 	}
 }
 
-func TestACallWorksThatEditsTheWorkspaceOrRunsWhatIsNotKnownToBeHarmless(t *testing.T) {
+func TestEditsAndUnknownCommandsCountAsWork(t *testing.T) {
 	command := []event.Command{{Words: []string{"make"}}}
 	for _, tt := range []struct {
 		name  string

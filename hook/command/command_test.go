@@ -86,7 +86,7 @@ func TestAnObserverIsNotAskedAndOnlyItsFailureCounts(t *testing.T) {
 	}
 }
 
-func TestAHookIsToldOfItsMomentInBothNames(t *testing.T) {
+func TestHookInputHasBothNamesOfItsStage(t *testing.T) {
 	c := line(t, `cat > told.json`)
 	after := before
 	after.Stage, after.Result = event.HookAfterTool, &event.ToolResult{Output: "written", ExitCode: new(0)}

@@ -168,7 +168,7 @@ func TestAChangeThatNoTimeTellsOfIsSeen(t *testing.T) {
 }
 
 // Between the look at a program and its start another call may put one in its place.
-func TestAHookWhoseProgramChangesWhileItIsHeardFails(t *testing.T) {
+func TestHookFailsIfItsProgramChangesDuringTheCall(t *testing.T) {
 	dir := t.TempDir()
 	place(t, dir, map[string]string{"guard*": "#!/bin/sh\necho 'exit 0' > \"$PAWL_AGENT_DIR/new\"; mv \"$PAWL_AGENT_DIR/new\" \"$0\"\n"})
 	c := command.Command{Words: []string{"./guard"}, FileDir: dir, Workspace: dir}

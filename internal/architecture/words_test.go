@@ -164,6 +164,52 @@ func TestBannedWordsAreFoundInEachPlace(t *testing.T) {
 	}
 }
 
+const longestTestName = 60
+
+// TestTheNameOfATestIsShort bounds the names of tests, each of which is a rule, and keeps
+// requirement codes in the marks that internal/requirements reads.
+func TestTheNameOfATestIsShort(t *testing.T) {
+	names := 0
+	err := filepath.WalkDir("../..", func(path string, e fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case e.IsDir() && (e.Name() == "testdata" || e.Name() == "vendor" || e.Name() == "node_modules"):
+			return filepath.SkipDir
+		case !strings.HasSuffix(path, "_test.go"):
+			return nil
+		}
+		src, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, src, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		for _, d := range file.Decls {
+			if f, ok := d.(*ast.FuncDecl); ok && strings.HasPrefix(f.Name.Name, "Test") {
+				if names++; len(f.Name.Name) > longestTestName {
+					t.Errorf("%s: %s has %d characters, more than %d", path, f.Name.Name, len(f.Name.Name), longestTestName)
+				}
+			}
+		}
+		for _, g := range file.Comments {
+			for _, c := range g.List {
+				if code := requirementCode.FindString(c.Text); code != "" && !strings.HasPrefix(c.Text, "// rows:") {
+					t.Errorf("%s: move %s to a mark \"// rows:\"", path, code)
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil || names < 2000 {
+		t.Fatalf("read %d names: %v", names, err)
+	}
+}
+
+var requirementCode = regexp.MustCompile(`\b(ALDO|ALF|DAG|HAR|RON)-[0-9]+`)
+
 // notWritten are the pages below docs that words_test does not check: generated ones,
 // whose words are in the code, and decisions, which stay as they were made.
 var notWritten = regexp.MustCompile(`^docs/(decisions/.*|(agent-file|benchmarks|events|goal-file|requirements|workflow-file)\.md)$`)

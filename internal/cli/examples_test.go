@@ -62,7 +62,7 @@ func TestTheExampleProgramGoesOnWhereItsProcessLeft(t *testing.T) {
 	}
 }
 
-func TestTheGuardedExampleKeepsPasswordsOutOfFilesAndTokensFromTheModel(t *testing.T) {
+func TestGuardedExampleHidesPasswordsAndTokens(t *testing.T) {
 	agent, err := filepath.Abs("../../examples/guarded/agent.yaml")
 	if err != nil {
 		t.Fatal(err)

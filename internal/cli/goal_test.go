@@ -79,7 +79,7 @@ func TestABlockedGoalIsAQuestionThatAMessageAnswers(t *testing.T) {
 }
 
 // A question that nobody answers in time ends the goal.
-func TestABlockedGoalEndsWhenNobodyAnswersInTime(t *testing.T) {
+func TestBlockedGoalEndsWhenItsQuestionExpires(t *testing.T) {
 	p := port(t, "review_timeout: 0.001\n")
 	// The time may be up before the run has parked.
 	first := p.pawl("run", "goal.yaml")

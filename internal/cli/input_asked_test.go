@@ -32,7 +32,7 @@ func TestAForgottenInputIsAskedForAtATerminal(t *testing.T) {
 	}
 }
 
-func TestAnInputThatNobodyGivesIsMissing(t *testing.T) {
+func TestMissingInputIsReported(t *testing.T) {
 	p := newProject(t, forgetful)
 	y, s := p.atTerminal(nil, "run", "agent.yaml")
 	p.eventually("the input is asked for", func() bool { return strings.Contains(y.plain(), "input: ") })

@@ -142,7 +142,7 @@ func TestAForkWithAnUnreadFileGoesToNoModelThatCannotReadIt(t *testing.T) {
 	}
 }
 
-func TestASecretOfTheFileIsTakenOutOfWhatAParkedRunIsGiven(t *testing.T) {
+func TestFilesSecretIsRedactedFromInputOfParkedRun(t *testing.T) {
 	upstream := newProvider(t, reply{tool: "fs_read", args: `{"path":"note.md"}`}, reply{text: "seen"})
 	p := newProject(t, map[string]string{
 		"config.yaml": upstream.config(), "note.md": "a note", "log.txt": "logged in with tr0ub4dor&3 today",

@@ -163,7 +163,7 @@ func TestAFileThatIsNoJournalIsLeftAlone(t *testing.T) {
 	}
 }
 
-func TestALockedJournalIsSaidToBeLocked(t *testing.T) {
+func TestLockedJournalIsReported(t *testing.T) {
 	p := greeter(t)
 	p.exits(0, "run", "agent.yaml", "hi")
 	db := p.open()
@@ -219,7 +219,7 @@ func TestARemovalThatIsCutShortSaysWhatItRemoved(t *testing.T) {
 	p.exits(0, "runs", "show", first)
 }
 
-func TestARemovalThatIsCutShortInAChildSaysWhatItRemovedBelowIt(t *testing.T) {
+func TestInterruptedRemovalReportsWhatItRemoved(t *testing.T) {
 	p := greeter(t)
 	var ids [3]string
 	for i := range ids {

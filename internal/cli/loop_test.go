@@ -169,7 +169,7 @@ func TestAnAnswerWithoutCallsStopsWhereTheFileSaysSo(t *testing.T) {
 }
 
 // rows: ALF-13, ALF-14
-func TestALoopAsAlfredHearsItRunsToolsUntilTheModelEnds(t *testing.T) {
+func TestAlfredViewOfALoopRunsToTheModelsEnd(t *testing.T) {
 	p := newProject(t, map[string]string{
 		"agent.yaml":  shellAgent,
 		"script.yaml": "- text: Looking.\n  tool_calls: [{name: shell.exec, arguments: {command: echo hi}}]\n- text: Done.\n",
@@ -222,7 +222,7 @@ func TestEveryCycleCanBeRebuiltFromTheJournalAlone(t *testing.T) {
 // that the loop is over, and never while it goes on.
 //
 // rows: ALF-15, ALF-16, ALF-22, ALF-24, ALF-25, ALF-43
-func TestAlfredHearsOnceThatTheLoopIsOver(t *testing.T) {
+func TestAlfredViewHasOneEndOfTheLoop(t *testing.T) {
 	for _, tt := range []struct {
 		name, file, script string
 		args               []string
@@ -254,7 +254,7 @@ func TestAlfredHearsOnceThatTheLoopIsOver(t *testing.T) {
 }
 
 // rows: ALF-22
-func TestAlfredHearsNoEndThatIsNotTheRuns(t *testing.T) {
+func TestAlfredViewHasOnlyTheRunsEnd(t *testing.T) {
 	p := newProject(t, map[string]string{
 		"agent.yaml":  shellAgent,
 		"script.yaml": shellTurn("touch begun; while [ ! -e go ]; do sleep 0.01; done") + "- text: Done.\n",

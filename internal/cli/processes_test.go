@@ -194,7 +194,7 @@ func TestTheSecondCtrlCKills(t *testing.T) {
 
 // The run goes on only once the follower has shown how far it came. How soon that
 // is, is for the journal to prove: here it depends on what else the machine does.
-func TestFollowSeesEventsOfAnotherProcessAsTheyComeAndEndsWithTheRun(t *testing.T) {
+func TestFollowStreamsEventsOfAnotherProcessUntilTheEnd(t *testing.T) {
 	p := waiting(t)
 	s := p.startWaiting()
 	id := p.newest()

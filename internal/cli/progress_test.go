@@ -12,7 +12,7 @@ import (
 
 // The words of a failure reach a person without what is around them for the
 // model, and with the id that the provider's support asks for.
-func TestAFailureIsToldInItsOwnWords(t *testing.T) {
+func TestFailureIsShownInItsOwnWords(t *testing.T) {
 	long := `{"error": "` + strings.Repeat("x", 1<<17) + `"}`
 	for _, c := range []struct {
 		data event.Data
@@ -35,7 +35,7 @@ func TestAFailureIsToldInItsOwnWords(t *testing.T) {
 	}
 }
 
-func TestWhatNobodyReportedIsCalledTheMostThatItCanBe(t *testing.T) {
+func TestUnreportedUsageIsShownAsUpperBound(t *testing.T) {
 	o := event.Outcome{Usage: llm.Usage{Input: 7, Output: 5}, Cost: &llm.Cost{USD: 0.5, Priced: true}}
 	if got := view.Summary(o); !strings.HasSuffix(got, ", 7 tokens in, 5 out, USD 0.5000") {
 		t.Errorf("reported: %s", got)
@@ -87,7 +87,7 @@ func TestThePageOfARunSaysWhichMoneyIsTheMostThatItCanBe(t *testing.T) {
 	}
 }
 
-func TestWhoComesBackToARunHearsWhatOfTheTimeWasNotItsOwn(t *testing.T) {
+func TestSkippedTimeIsShownAfterResume(t *testing.T) {
 	p, out, _ := aTerminal(120)
 	e := event.Event{Seq: 1, SkippedMs: 8 * 3600 * 1000, Data: event.ToolResult{Tool: "fs.read", Output: "x"}}
 	if err := newTextView(io.Discard, p, screen{}, 0, "pawl").show(e); err != nil {

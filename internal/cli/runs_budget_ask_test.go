@@ -67,7 +67,7 @@ func TestCallsWaitForTheRaiseAndRunOnce(t *testing.T) {
 }
 
 // What a limit had no room for is told with its figures.
-func TestWhyARunEndedIsTold(t *testing.T) {
+func TestReasonOfTheEndIsShown(t *testing.T) {
 	p := newProject(t, map[string]string{
 		"agent.yaml":  shellAgent + "failure_threshold: 2\n",
 		"script.yaml": shellTurn("exit 3") + shellTurn("exit 4"),

@@ -73,7 +73,7 @@ func TestAnIdThatSeveralRunsAskUnderNamesNoQuestion(t *testing.T) {
 }
 
 // The lines of a run say of a review what they say of a call.
-func TestAReviewIsToldAsItIsAskedAndDecided(t *testing.T) {
+func TestReviewIsShownWhenAskedAndDecided(t *testing.T) {
 	asked := event.ReviewRequested{LoopID: "refine", Number: 2, Reason: "is it good?"}
 	decided := asked.Resolved(event.Resolution{ID: "refine", Kind: event.ApprovalRejected, Approver: "ann"})
 	var told []string

@@ -207,7 +207,7 @@ func TestAQuestionIsPutAgainUntilItIsAnswered(t *testing.T) {
 }
 
 // Whoever is about to answer a question needs a moment to see that it is gone.
-func TestWhatIsTypedJustAfterAQuestionWasTakenBackAnswersNothing(t *testing.T) {
+func TestKeysAfterWithdrawnQuestionAnswerNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, out, _ := aTerminal(80)
 		k := newKeyboard()
@@ -271,7 +271,7 @@ func TestAQuestionComesAfterWhatLedToIt(t *testing.T) {
 }
 
 // What led to it was shown before the run parked, to this person or another one.
-func TestAQuestionOfARunThatGoesOnComesAfterThatIsSaid(t *testing.T) {
+func TestQuestionAppearsAfterResumeMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, out, _ := aTerminal(80)
 		p.asks = true
@@ -297,7 +297,7 @@ func TestAQuestionOfARunThatGoesOnComesAfterThatIsSaid(t *testing.T) {
 	})
 }
 
-func TestAQuestionThatNobodyWillAnswerEndsItsLine(t *testing.T) {
+func TestWithdrawnQuestionEndsItsLine(t *testing.T) {
 	p, out, _ := aTerminal(80)
 	k := newKeyboard()
 	k.finish()

@@ -145,7 +145,7 @@ func TestASecretThatIsTypedToALiveRunRestsOnNoDisk(t *testing.T) {
 
 // A decision about a run that is going is heard with its reason, from wherever
 // it comes.
-func TestADecisionInConfidenceIsHeardByTheRun(t *testing.T) {
+func TestSealedDecisionReachesTheRun(t *testing.T) {
 	p := vaulted(t)
 	y, s := p.atTerminal([]string{vault}, "run", "agent.yaml", "work")
 	p.write("go", "")
@@ -167,7 +167,7 @@ func TestADecisionInConfidenceIsHeardByTheRun(t *testing.T) {
 // A credential of one of the two processes that no file declares: who sends it
 // takes out what it knows, and of what only the run's driver knows nothing stays
 // in the files once that has taken it up.
-func TestACredentialThatNoFileDeclaresRestsNowhereOnceItIsTakenUp(t *testing.T) {
+func TestUndeclaredCredentialIsErasedOnceTaken(t *testing.T) {
 	const gateway, token = "6af0-plugh-20931-xyzzy", "tok-8812-plover-4711"
 	p := newProject(t, map[string]string{
 		"agent.yaml": `identity: {name: plain}
@@ -203,7 +203,7 @@ tools: {allow: [shell.exec]}
 }
 
 // Which variables hold credentials, only the config file says.
-func TestNothingIsSaidToARunWhileTheConfigFileCannotBeRead(t *testing.T) {
+func TestUnreadableConfigBlocksMessagesToRuns(t *testing.T) {
 	const gateway = "6af0-plugh-20931-xyzzy"
 	p := newProject(t, map[string]string{
 		"agent.yaml": `identity: {name: plain}

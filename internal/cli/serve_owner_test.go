@@ -10,7 +10,7 @@ import (
 )
 
 // rows: RON-74, RON-75
-func TestTheFlagAndTheVariablesSayWhatBecomesOfRunsWhoseOwnerIsGone(t *testing.T) {
+func TestFlagAndVariablesSetFateOfRunsWithoutOwner(t *testing.T) {
 	const teardown, park = event.OwnerGoneTeardown, event.OwnerGonePark
 	for name, c := range map[string]struct {
 		flag, onDisconnect, graceMS string

@@ -44,7 +44,7 @@ func (s served) ends(signal os.Signal) finished {
 	return s.process.wait()
 }
 
-func TestTheNextServerContinuesWhatTheLastOneParkedAndNothingElse(t *testing.T) {
+func TestNextServerContinuesOnlyRunsOfTheLastOne(t *testing.T) {
 	p := callers(t, "left", "asks", "paused", "stopped", "going")
 	first := p.serve()
 	left := first.calls("left")

@@ -215,7 +215,7 @@ func TestACommandOfARunIsShownNoTokenAlsoWithoutATier(t *testing.T) {
 	s.stop()
 }
 
-func TestWithoutTokensEveryProgramIsAnAdminAndThatIsSaid(t *testing.T) {
+func TestServerWithoutTokensWarnsThatAllAreAdmins(t *testing.T) {
 	p := newProject(t, map[string]string{"agent.yaml": asksAgent, "script.yaml": "- text: the end\n"})
 	p.write("tokens.yaml", "")
 	s := p.serveWith([]string{"--no-auth"})

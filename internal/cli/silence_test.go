@@ -43,7 +43,7 @@ func silent(t *testing.T, s screen) string {
 	return out.String()
 }
 
-func TestASilentModelIsToldOncePerAttemptInAPipe(t *testing.T) {
+func TestSilentModelIsReportedOncePerAttemptInPipe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		if got := silent(t, screen{width: func() int { return 80 }}); strings.Count(got, "no data for 30 s\n") != 2 || strings.Count(got, "no data") != 2 {
 			t.Errorf("it reads %q", got)

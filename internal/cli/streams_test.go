@@ -94,7 +94,7 @@ func TestAProviderThatOnlySendsDamageIsAModelErrorThatSaysSo(t *testing.T) {
 
 // A captive portal or a page that tells of maintenance may be gone when it is
 // asked again; no model has seen the request, so that costs nothing.
-func TestWhoeverSpeaksNoWireChargesNothingHoweverOftenItIsAsked(t *testing.T) {
+func TestServerOfNoProtocolChargesNothing(t *testing.T) {
 	for _, c := range []struct{ name, page, kind, told string }{
 		{"a page", "<!doctype html><title>Log in</title>", "text/html", `began with "<!doctype html><title>Log in</title>"`},
 		{"plain text", "Welcome to the hotel.\nPlease accept our terms.\n", "text/plain", `began with "Welcome to the hotel.\nPlease`},
@@ -188,7 +188,7 @@ func TestAnErrorEventCostsWhatItsHTTPStatusCosts(t *testing.T) {
 }
 
 // JSON that is no answer is what the endpoint has to say, on whichever wire.
-func TestAnObjectThatIsNoAnswerIsToldAndChargesNothing(t *testing.T) {
+func TestObjectThatIsNoAnswerChargesNothing(t *testing.T) {
 	for _, model := range []string{"anthropic/claude-sonnet-4-5", "openai/gpt-5", "openai-chat/gpt-5", "google/gemini-2.5-pro"} {
 		t.Run(model, func(t *testing.T) {
 			upstream := newProvider(t, reply{foreign: `{"status":"the model is being loaded"}`})

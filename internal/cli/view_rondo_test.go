@@ -29,7 +29,7 @@ func (p project) newestRoot() string {
 }
 
 // rows: RON-7, RON-35..42
-func TestRondoHearsTheFiveEventsOfALoop(t *testing.T) {
+func TestRondoViewHasTheFiveEventsOfALoop(t *testing.T) {
 	long := strings.Repeat("x", 400)
 	says := func(text string) string { return "- text: " + text + "\n" }
 	pass := func(n, of int, text, learning string) []string {
@@ -103,7 +103,7 @@ func TestRondoHearsTheFiveEventsOfALoop(t *testing.T) {
 }
 
 // rows: RON-20, RON-37
-func TestEachReviewThatRondoHearsHasItsOwnLoopID(t *testing.T) {
+func TestReviewsInRondoViewHaveTheirOwnLoopID(t *testing.T) {
 	p := rondoLoop(t, "loopCriteria: {type: manual}, on_reject: continue_with_feedback", "- text: a\n")
 	seen := map[string]int{}
 	for range 2 {

@@ -36,7 +36,7 @@ func answer(text string) event.ModelResponse {
 func ended(o event.Outcome) event.RunCompleted { return event.RunCompleted{Outcome: o} }
 
 // rows: ALF-17..20, ALF-22
-func TestAlfredHearsTextToolsAndRetries(t *testing.T) {
+func TestAlfredViewHasTextToolsAndRetries(t *testing.T) {
 	got := say(t, "alfred",
 		event.RunStarted{Name: "x"},
 		event.ModelRetrying{Attempt: 2, DelayMs: 210, Reason: "overloaded", FromModel: "a/b", ToModel: "a/b"},
@@ -89,7 +89,7 @@ func TestAlfredDescribesACallInAFewWordsWhateverItsArguments(t *testing.T) {
 	}
 }
 
-func TestAnAnswerIsHeardOnceWhetherItWasStreamedOrNot(t *testing.T) {
+func TestAnswerIsShownOnceStreamedOrNot(t *testing.T) {
 	tests := []struct {
 		name string
 		in   []event.Data
@@ -122,7 +122,7 @@ func TestAnAnswerIsHeardOnceWhetherItWasStreamedOrNot(t *testing.T) {
 }
 
 // rows: ALDO-28
-func TestAldoHearsEveryCompression(t *testing.T) {
+func TestAldoViewHasEveryCompression(t *testing.T) {
 	got := say(t, "aldo",
 		event.HistoryCompressed{Strategy: "rolling-window", Dropped: 3, Kept: 5},
 		event.HistoryCompressed{Strategy: "periodic-summary", Dropped: 7, Kept: 2},
@@ -174,7 +174,7 @@ func TestAlfredsLoopIsDoneExactlyOnceOnEveryPath(t *testing.T) {
 	}
 }
 
-func TestAldoHearsItsOwnNamesAndOneTerminalEvent(t *testing.T) {
+func TestAldoViewHasItsNamesAndOneTerminalEvent(t *testing.T) {
 	index := 1
 	got := say(t, "aldo",
 		event.CycleStart{Cycle: 1, MaxCycles: 30},
@@ -229,7 +229,7 @@ func TestAldosTerminalEventSaysHowTheRunEnded(t *testing.T) {
 	}
 }
 
-func TestRondoHearsIterationsAndOneTerminalEvent(t *testing.T) {
+func TestRondoViewHasIterationsAndOneTerminalEvent(t *testing.T) {
 	got := say(t, "rondo",
 		event.RunStarted{},
 		event.Text{Text: "try"}, answer("try"),

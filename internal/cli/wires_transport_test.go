@@ -266,7 +266,7 @@ func TestToolsThatAProviderRunsItselfPassThrough(t *testing.T) {
 }
 
 // Where nobody runs it, the owner is told before anything is paid for.
-func TestAToolThatNoProviderRunsIsTold(t *testing.T) {
+func TestUnsupportedProviderToolIsReported(t *testing.T) {
 	upstream := newProvider(t, reply{text: "seen"})
 	p := newProject(t, map[string]string{"config.yaml": upstream.config(), "agent.yaml": "identity: {name: far}\ntools: {allow: [], provider: [teleport]}\n"})
 	f := p.calls(testKey, "run", "agent.yaml", "hi", "--model", "ollama/qwen3", "--config", "config.yaml")

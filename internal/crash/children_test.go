@@ -18,7 +18,7 @@ import (
 )
 
 // rows: HAR-3, HAR-60
-func TestKilledWithChildrenInFlightNothingIsLostOrDoneTwiceInTheTree(t *testing.T) {
+func TestKillWithChildrenInFlightLosesAndRepeatsNothing(t *testing.T) {
 	kills := 4
 	if os.Getenv("PAWL_LONG") != "" {
 		kills = 40

@@ -49,7 +49,7 @@ func itemsOf(dir string) library.Workflow {
 	}
 }
 
-func TestKilledInALoopOverItemsNoneIsDoubledAndNoneIsLostUnsaid(t *testing.T) {
+func TestKillInItemLoopDoublesAndLosesNone(t *testing.T) {
 	kills := 20
 	if os.Getenv("PAWL_LONG") != "" {
 		kills = 200

@@ -151,7 +151,7 @@ func TestADecisionCountsByTheTimeAtWhichItWasMade(t *testing.T) {
 	})
 }
 
-func TestNobodyToAsk(t *testing.T) {
+func TestRunParksWithoutAsker(t *testing.T) {
 	boom := func(context.Context, event.Question) (event.Resolution, error) { panic("boom") }
 	broken := func(context.Context, event.Question) (event.Resolution, error) {
 		return event.Resolution{}, errors.New("no terminal")
@@ -265,7 +265,7 @@ func TestSevenCallsAskAtOnceAndTwoSurfacesAnswer(t *testing.T) {
 	})
 }
 
-func TestSomebodyEditsACallFromElsewhere(t *testing.T) {
+func TestCallIsEditedFromAnotherProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, got := argsRig(t)
 		run := r.start(t.Context())
@@ -287,7 +287,7 @@ func TestSomebodyEditsACallFromElsewhere(t *testing.T) {
 	})
 }
 
-func TestSomebodyEditsTheCallThatTheyAreAskedAbout(t *testing.T) {
+func TestAskerEditsTheCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, got := argsRig(t)
 		r.asker(func(context.Context, event.Question) (event.Resolution, error) {

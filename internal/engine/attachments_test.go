@@ -242,7 +242,7 @@ func (r *rig) continued(from string) (*engine.Run, error) {
 	return r.Start(r.t.Context(), started, r.env)
 }
 
-func TestAContinuedRunKeepsWhatTheEndedOneKeptAlsoWhenThatIsDeleted(t *testing.T) {
+func TestContinuedRunKeepsAttachmentsOfDeletedRun(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal.db")
 	whole, photo := lines(3000), image(50_000)
 	handle := journal.Digest([]byte(whole))

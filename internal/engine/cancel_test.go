@@ -174,7 +174,7 @@ func TestAToolThatIgnoresItsContextIsSettledAfterAGrace(t *testing.T) {
 	})
 }
 
-func TestAModelThatIgnoresItsContextIsGivenUpAndHeardNoMore(t *testing.T) {
+func TestModelThatIgnoresItsContextIsAbandoned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release, started := make(chan struct{}), make(chan struct{})
 		r := newRig(t).model(modelFunc(func(_ context.Context, _ *llm.Request, emit func(llm.Delta)) (*llm.Response, error) {

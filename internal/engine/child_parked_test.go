@@ -84,7 +84,7 @@ func TestADecisionWakesAParkedChildWhileItsSiblingGoesOn(t *testing.T) {
 }
 
 // A parked child that is cancelled has ended, and its parent hears of it at once.
-func TestACancelOfAParkedChildAnswersItsCallWhileItsSiblingGoesOn(t *testing.T) {
+func TestCancelOfParkedChildSettlesItsCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := besideASibling(t, pays(t))
 		run, id := r.startsUntilParked(t)
@@ -421,7 +421,7 @@ func TestACancelWaitsForTheLeaseOfAChild(t *testing.T) {
 
 // A cancel whose sender gave up before a child's lease was free rests in the
 // inbox, and counts for whoever takes the run up or tells it anything.
-func TestACancelWhoseSenderGaveUpIsTakenUpByWhoeverComesNext(t *testing.T) {
+func TestCancelOfImpatientSenderIsHandledByNextDriver(t *testing.T) {
 	for name, next := range map[string]func(*rig, string){
 		"a resume": func(r *rig, id string) {
 			if o := outcome(r.t, r.resume(id)); o.Status != event.StatusCancelled {

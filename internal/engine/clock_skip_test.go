@@ -77,7 +77,7 @@ func TestALimitOnTimeLeavesOutTheSleepOfTheMachine(t *testing.T) {
 
 // A machine may fall asleep amid a commit, and does so here amid each: what
 // begins after it has the whole of the time that is left, and no more.
-func TestALimitOnTimeLeavesOutASleepBetweenAnIntentAndItsEffect(t *testing.T) {
+func TestTimeLimitExcludesSleepBeforeEffect(t *testing.T) {
 	for name, c := range map[string]struct {
 		lasts time.Duration
 		ends  event.Reason

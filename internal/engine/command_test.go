@@ -133,7 +133,7 @@ func parkedForApproval(t *testing.T) (*rig, string) {
 	return r, run.ID
 }
 
-func TestADecisionOnAParkedRunIsRecordedAtOnceAndActedOnAtResume(t *testing.T) {
+func TestDecisionOnParkedRunIsRecordedAtOnce(t *testing.T) {
 	for _, kind := range []journal.CommandKind{journal.Approve, journal.Reject} {
 		synctest.Test(t, func(t *testing.T) {
 			r, id := parkedForApproval(t)
@@ -219,7 +219,7 @@ func TestARunThatWasLeftTakesItsCommandsWhenItIsResumed(t *testing.T) {
 }
 
 // The first decision rests in the inbox of such a run, or its time is over there.
-func TestWhoeverDecidesTooLateAboutARunThatWasLeftIsTold(t *testing.T) {
+func TestLateDecisionOnUndrivenRunIsReported(t *testing.T) {
 	for name, c := range map[string]struct {
 		first journal.Command
 		wait  time.Duration

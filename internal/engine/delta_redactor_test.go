@@ -84,7 +84,7 @@ func overheard(t *testing.T, m *speaking) (parts []string) {
 
 // A secret is redacted on every way out, and the live one is one, too: a model
 // can say what it found in a place that nobody looked through.
-func TestNoSubscriberHearsASecretThatAModelSays(t *testing.T) {
+func TestDeltasAreRedacted(t *testing.T) {
 	quoted, _ := json.Marshal(map[string]string{"command": "echo " + password})
 	for size := 1; size < len(password)+3; size++ {
 		m := &speaking{}
@@ -108,7 +108,7 @@ func TestNoSubscriberHearsASecretThatAModelSays(t *testing.T) {
 	}
 }
 
-func TestWhatABrokenAttemptHeldBackIsNeverHeard(t *testing.T) {
+func TestHeldBackTextOfBrokenAttemptIsDropped(t *testing.T) {
 	m := &speaking{err: errors.New("cut"), pieces: pieces(llm.DeltaText, 0, 4, "It is "+password[:8])}
 	if diff := cmp.Diff([]string{"It is ", "well"}, overheard(t, m)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)

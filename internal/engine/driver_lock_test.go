@@ -57,7 +57,7 @@ func TestWhatFollowsFromAnEffectIsDoneOnItsGoroutine(t *testing.T) {
 	})
 }
 
-func TestAnEffectThatEndsWhileAnotherIsJournalledIsTakenUpRightAfter(t *testing.T) {
+func TestEffectThatEndsDuringCommitIsHandledRightAfter(t *testing.T) {
 	const hold = time.Second
 	for name, later := range map[string]time.Duration{"at once": 0, "meanwhile": hold / 2} {
 		t.Run(name, func(t *testing.T) {

@@ -130,7 +130,7 @@ func journalOf(t *testing.T, store journal.Store, run string) (events []*event.E
 
 // A step that waits for a person does not hold the others up: the workflow parks once
 // nothing else is left to do, and goes on there.
-func TestAWorkflowParksOnceAllThatIsLeftWaitsForSomebody(t *testing.T) {
+func TestWorkflowParksWhenOnlyQuestionsRemain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.New(nil)
 		e := engine.New(store, versions.Make, engine.Options{})
@@ -172,7 +172,7 @@ func TestAWorkflowParksOnceAllThatIsLeftWaitsForSomebody(t *testing.T) {
 
 // A step whose time is over while it waits for a person is not taken up again by its
 // workflow, which goes on.
-func TestTheTimeOfAStepIsOverWhileItWaitsForSomebody(t *testing.T) {
+func TestStepTimesOutWhileItWaitsForAPerson(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.New(nil)
 		e := engine.New(store, versions.Make, engine.Options{})

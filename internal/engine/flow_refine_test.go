@@ -75,7 +75,7 @@ func TestAnIterationCostsAtMostFiveEventsAndTwoCommits(t *testing.T) {
 
 // The journal of a loop of 100 iterations holds what each said once: it is at most 1.5
 // times what the loop received, and 600 bytes an event. A fold of it has every text.
-func TestTheJournalOfALoopHoldsWhatIsSaidOnce(t *testing.T) {
+func TestJournalOfLoopStoresEachAnswerOnce(t *testing.T) {
 	const iterations = 100
 	for name, says := range map[string]string{"short": "the answer", "long": strings.Repeat("It did this and that. ", 400)} {
 		t.Run(name, func(t *testing.T) {

@@ -78,7 +78,7 @@ func worked(context.Context, tool.Call) (tool.Result, error) {
 }
 
 // What was to begin in the same moment is not left behind: it would be waited for.
-func TestWhatWasAboutToBeginIsSettledWhenAToolsTimeoutEndsTheGoroutine(t *testing.T) {
+func TestQueuedEffectsSettleWhenToolTimeoutEndsGoroutine(t *testing.T) {
 	late := tool.Tool{Name: "late", Schema: anyObject, Concurrent: true, Run: worked, TimeoutFor: func(json.RawMessage) time.Duration { runtime.Goexit(); return 0 }}
 	for name, first := range map[string]string{"an agent": "ask", "a tool": "work"} {
 		t.Run(name, func(t *testing.T) {
@@ -127,7 +127,7 @@ func TestARunIsDoneWhoseEnvironmentBreaksWhenItIsClosed(t *testing.T) {
 }
 
 // A step's run is driven on a goroutine of its workflow, which loses no more than that.
-func TestAStepIsDoneWhoseEnvironmentEndsTheGoroutineWhenItIsClosed(t *testing.T) {
+func TestStepIsDoneIfClosingItsEnvironmentEndsGoroutine(t *testing.T) {
 	r := newRig(t).turns(scripted.Turn{Text: "done"})
 	r.env.Close = func() error { runtime.Goexit(); return nil }
 	begin := func(json.RawMessage) (event.RunStarted, engine.Env, error) { return r.started(), r.env, nil }

@@ -101,7 +101,7 @@ func TestAGateMayBlockACallOrRewriteItsInput(t *testing.T) {
 	}
 }
 
-func TestAHookThatPanicsOrTakesTooLongIsClosedAsAGateAndRecordedAsAnObserver(t *testing.T) {
+func TestFailingHookClosesGateAndIsRecordedForObserver(t *testing.T) {
 	const nilPointer = "runtime error: invalid memory address or nil pointer dereference"
 	for _, kind := range []hook.Kind{hook.Gate, hook.Observer} {
 		for _, c := range []struct {
@@ -228,7 +228,7 @@ func waiting(started chan<- struct{}) hookFunc {
 	}
 }
 
-func TestAHookThatTheRunStopsIsHeardAgainWhenItGoesOn(t *testing.T) {
+func TestStoppedHookRunsAgainAfterResume(t *testing.T) {
 	for _, stage := range hook.Stages() {
 		if strings.Contains(string(stage), "compaction") {
 			continue
@@ -254,7 +254,7 @@ func TestAHookThatTheRunStopsIsHeardAgainWhenItGoesOn(t *testing.T) {
 	}
 }
 
-func TestACancelledRunWaitsForNoHookAndShowsNoResultThatAGateHasNotSeen(t *testing.T) {
+func TestCancelledRunSkipsHooksAndHidesUngatedResults(t *testing.T) {
 	for _, stage := range []event.HookStage{event.HookBeforeRun, event.HookBeforeTool, event.HookAfterTool} {
 		t.Run(string(stage), func(t *testing.T) {
 			started := make(chan struct{}, 1)
@@ -285,7 +285,7 @@ func TestACancelledRunWaitsForNoHookAndShowsNoResultThatAGateHasNotSeen(t *testi
 	}
 }
 
-func TestAHookWhoseProcessCrashedIsHeardAgainAndOneThatIsRecordedIsNot(t *testing.T) {
+func TestOnlyUnrecordedHookRunsAgainAfterCrash(t *testing.T) {
 	for _, c := range []struct {
 		crash string
 		want  int
@@ -422,7 +422,7 @@ func TestHooksSeeTheRunBeginAndEndAndMayKeepItFromBeginning(t *testing.T) {
 }
 
 // Whoever cancels a run that nobody drives has none of its hooks, and ends it.
-func TestARunThatNobodyDrivesIsCancelledWithoutTheHooksBehindIt(t *testing.T) {
+func TestUndrivenRunIsCancelledWithoutLastHooks(t *testing.T) {
 	r := newRig(t).tools(say()).gate("say").turns(scripted.Turn{ToolCalls: calls("say", `{"text":"hi"}`)}).
 		hooks(
 			hook.Hook{Stage: event.HookAfterRun, Name: "tell", Run: answers(hook.Answer{})},

@@ -41,7 +41,7 @@ func gatedOnDisk(t *testing.T, path string) (*rig, string) {
 	return r, run.ID
 }
 
-func TestFilesThatAParkedRunIsGivenAreReadByWhoeverResumesIt(t *testing.T) {
+func TestFilesOfParkedRunAreReadByTheResumingProcess(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal.db")
 	first, run := gatedOnDisk(t, path)
 	message := comparing(run)
@@ -112,7 +112,7 @@ func TestFilesReachALiveRunFromAnotherProcess(t *testing.T) {
 	})
 }
 
-func TestASecretInAFileIsTakenOutBeforeTheInboxHasIt(t *testing.T) {
+func TestSecretInFileIsRedactedBeforeTheInbox(t *testing.T) {
 	for name, send := range map[string]func(r *rig, run *engine.Run, store journal.Store, c journal.Command) error{
 		"of the process": func(r *rig, run *engine.Run, store journal.Store, c journal.Command) error {
 			c.Run = run.ID

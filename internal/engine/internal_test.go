@@ -189,7 +189,7 @@ func TestABrokenMachineEndsTheRunAsInternalWithEveryCallSettled(t *testing.T) {
 }
 
 // Whatever it comes from: a reader of JSON takes 10,000 levels.
-func TestAnEventThatNobodyCouldReadEndsTheRunInItsPlace(t *testing.T) {
+func TestUnreadableEventEndsTheRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &broken{Machine: agent.New()}
 		recorded := false

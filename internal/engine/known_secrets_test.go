@@ -121,7 +121,7 @@ func TestAParentsDriverTakesItsChildrensSecretsOutOfWhatComes(t *testing.T) {
 	})
 }
 
-func TestAChildIsToldNothingThatMayHoldASecretUnseen(t *testing.T) {
+func TestChildGetsNoMessageThatMayContainUnknownSecret(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, release := keeper(t)
 		run := r.start(t.Context())

@@ -37,7 +37,7 @@ func TestALostLeaseStopsTheDriverWithoutAnotherEvent(t *testing.T) {
 	})
 }
 
-func TestALongToolKeepsTheLeaseAndNobodyElseDrivesTheRun(t *testing.T) {
+func TestLongToolKeepsTheLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		long := toolFunc("long", func(ctx context.Context) (string, error) { time.Sleep(100 * time.Second); return "worked", nil })
 		r := newRig(t).tools(long).turns(scripted.Turn{ToolCalls: calls("long", "{}")}, scripted.Turn{Text: "done"})

@@ -150,7 +150,7 @@ func TestNoWaitOutlastsTheTimeWithoutProgress(t *testing.T) {
 
 // Where the owner wants to be asked, the run parks at the limit and goes on
 // after the raise, with the call that was stopped told to the model.
-func TestARunThatAsksAtTheTimeWithoutProgressGoesOnAfterTheRaise(t *testing.T) {
+func TestRunParkedWithoutProgressContinuesAfterRaise(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t).tools(lasts("slow", time.Minute)).turns(scripted.Turn{ToolCalls: calls("slow", `{}`)}, scripted.Turn{Text: "done"})
 		r.cfg.Limits.MaxIdleSeconds = 30
@@ -165,7 +165,7 @@ func TestARunThatAsksAtTheTimeWithoutProgressGoesOnAfterTheRaise(t *testing.T) {
 }
 
 // Who is to hear how a run ended hears it, though no time is left for the run.
-func TestAHookAfterTheRunIsHeardWhenNoTimeIsLeft(t *testing.T) {
+func TestHookAfterTheRunRunsWithoutTimeLeft(t *testing.T) {
 	for setting, limits := range map[string]budget.Limits{
 		"max_wall_time_seconds": {MaxWallSeconds: 30}, noProgress: {MaxIdleSeconds: 30},
 	} {

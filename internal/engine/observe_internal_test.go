@@ -9,7 +9,7 @@ import (
 )
 
 // rows: ALF-76
-func TestObservingCostsNothingWhereNobodyWantsToKnow(t *testing.T) {
+func TestObservingCostsNothingWithoutObservers(t *testing.T) {
 	ev, heard := &event.Event{Data: event.RunStarted{}}, 0
 	for _, observers := range [][]Observer{nil, {{Run: func(RunInfo) func(*event.Event) { return func(*event.Event) { heard++ } }, Chunks: func(ModelCall) func() { return func() { heard++ } }}}} {
 		e := New(memory.New(nil), nil, Options{Observers: observers})

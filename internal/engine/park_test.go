@@ -63,7 +63,7 @@ func (l late) Generate(ctx context.Context, req *llm.Request) (*llm.Response, er
 	return l.Model.Generate(context.WithoutCancel(ctx), req)
 }
 
-func TestTheCallsOfAnAnswerThatCameAtAnInterruptKeepTheirArguments(t *testing.T) {
+func TestCallsOfInterruptedAnswerKeepTheirArguments(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var got []string
 		r := newRig(t).tools(argsTool("work", func(args string) { got = append(got, args) })).
@@ -272,7 +272,7 @@ func TestTheFirstDecisionWinsWhereverItComesFrom(t *testing.T) {
 	})
 }
 
-func TestADecisionThatNobodyMakesInTimeExpires(t *testing.T) {
+func TestQuestionExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
 		m := &waitsForApproval{expires: time.Now().Add(time.Hour)}

@@ -42,7 +42,7 @@ func TestArgumentsAreNeverNestedDeeperThanAJournalIsRead(t *testing.T) {
 	})
 }
 
-func TestAnAnswerThatNoConversationCanHoldIsTheAdaptersFailureAndPaidFor(t *testing.T) {
+func TestInvalidAnswerIsChargedAsAdapterFailure(t *testing.T) {
 	for name, c := range map[string]struct {
 		part llm.Part
 		says string
@@ -83,7 +83,7 @@ func TestARawFormMayHoldBracketsInItsTexts(t *testing.T) {
 	})
 }
 
-func TestNobodyEditsACallIntoWhatAJournalIsNotReadWith(t *testing.T) {
+func TestEditMayNotMakeJournalUnreadable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, _ := argsRig(t)
 		run := r.start(t.Context())
@@ -110,7 +110,7 @@ func TestAnAnswerOfWhoIsAskedThatAJournalIsNotReadWithIsNone(t *testing.T) {
 	r.journal(run.ID)
 }
 
-func TestAnAnswerOfMoreCallsThanAnybodyMakesIsTheAdaptersFailure(t *testing.T) {
+func TestAnswerWithTooManyCallsIsAdapterFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		parts := make(llm.Parts, 257)
 		for i := range parts {

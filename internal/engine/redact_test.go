@@ -137,7 +137,7 @@ func TestTheSecretsOfAProcessStayOutOfItsInboxToo(t *testing.T) {
 	}
 }
 
-func TestWhatAParkedRunIsToldHoldsNoneOfItsSecrets(t *testing.T) {
+func TestMessageToParkedRunIsRedacted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t).tools(printing("ask", tool.Result{Output: "asked"}, nil)).gate("ask")
 		r.env.Secrets = secret.NewRedactor(secret.Secret{Name: "DB", Value: password})
@@ -160,7 +160,7 @@ func TestWhatAParkedRunIsToldHoldsNoneOfItsSecrets(t *testing.T) {
 
 // What a model says beside a call, and a secret among the arguments themselves,
 // leave the others as they are.
-func TestACallKeepsItsArgumentsWhereASecretIsTakenOut(t *testing.T) {
+func TestRedactionKeepsArgumentsOfTheCall(t *testing.T) {
 	for name, text := range map[string]string{"in the arguments": "I try", "in the text, too": "I try " + password} {
 		var got map[string]string
 		r := newRig(t).tools(tool.New("work", "Works.", func(_ context.Context, args map[string]string) (string, error) {

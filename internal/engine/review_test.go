@@ -309,7 +309,7 @@ func TestAReviewExpiresAsACallDoes(t *testing.T) {
 }
 
 // Whoever can be asked here is, whatever is asked; what they may not say is no answer.
-func TestAReviewIsPutToWhoeverIsHere(t *testing.T) {
+func TestReviewIsAskedInTheProcess(t *testing.T) {
 	for answer, parks := range map[event.ApprovalKind]bool{event.ApprovalApproved: false, event.ApprovalEdited: true} {
 		t.Run(string(answer), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

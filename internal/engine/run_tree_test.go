@@ -123,7 +123,7 @@ func saysSlowly(text string, let <-chan struct{}) llm.Model {
 	})
 }
 
-func TestATreeIsHeardInTheOrderOfPosWithAllThatItsRunsSay(t *testing.T) {
+func TestTreeStreamsAllEventsInOrderOfPos(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		speaks := make(chan struct{})
 		r := threeDeep(t, speaks)
@@ -159,7 +159,7 @@ func TestATreeIsHeardInTheOrderOfPosWithAllThatItsRunsSay(t *testing.T) {
 
 // The deltas of the runs below go to those who ask for a tree, and not to those
 // who listen to the root alone.
-func TestWhoListensToARunHearsNothingOfThoseBelow(t *testing.T) {
+func TestRunStreamExcludesRunsBelow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		speaks := make(chan struct{})
 		r := threeDeep(t, speaks)
@@ -228,7 +228,7 @@ func TestAStalledReaderOfATreeHoldsNoRunUp(t *testing.T) {
 }
 
 // A child whose events another process writes is heard while the run goes on here.
-func TestATreeIsHeardWhoeverWritesIt(t *testing.T) {
+func TestTreeStreamIncludesOtherProcesses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := besideASibling(t, pays(t))
 		run, id := r.startsUntilParked(t)

@@ -316,7 +316,7 @@ func TestACommandThatWasCutOffRunsAgainWhereItMay(t *testing.T) {
 
 // A run that was left with a command in doubt takes a cancel from whoever sends
 // one.
-func TestACancelSettlesACommandThatNobodyRuns(t *testing.T) {
+func TestCancelSettlesUndrivenCommand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newCommanded(t, machine.RunCommand{Argv: []string{"make"}, Effect: event.EffectIdempotent}, program(func(ctx context.Context, _ tool.Invocation) (tool.Ended, error) {
 			<-ctx.Done()

@@ -115,7 +115,7 @@ func TestWhoKnowsARunsSecretsTellsItPlainly(t *testing.T) {
 }
 
 // A run that this process drives is known here with its secrets.
-func TestWhatARunOfThisProcessIsToldRestsWithoutItsSecrets(t *testing.T) {
+func TestMessageToLocalRunIsStoredRedacted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, run, store := confidential(t)
 		r.send(journal.Command{Run: run.ID, Kind: journal.Reject, CallID: run.ID + "-1-1", By: "ann", Text: "not with " + doorWord})

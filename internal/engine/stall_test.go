@@ -41,7 +41,7 @@ func (s *stalling) Append(ctx context.Context, b journal.Batch) (int64, error) {
 	return pos, err
 }
 
-func TestARunWhoseCommitStallsPastItsLeaseLeavesItToWhoTookItOver(t *testing.T) {
+func TestStalledCommitLeavesRunToNewHolder(t *testing.T) {
 	for name, c := range map[string]struct {
 		written bool
 		// refused is what the first driver is told; ran is how often the tool
@@ -79,7 +79,7 @@ func TestARunWhoseCommitStallsPastItsLeaseLeavesItToWhoTookItOver(t *testing.T) 
 	}
 }
 
-func TestARunWhoseCommitStallsPastItsLeaseGoesOnWhenNobodyTookIt(t *testing.T) {
+func TestRunContinuesAfterStalledCommitIfLeaseIsFree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var ran atomic.Int32
 		once := toolFunc("once", func(context.Context) (string, error) { ran.Add(1); return "done", nil })
@@ -93,7 +93,7 @@ func TestARunWhoseCommitStallsPastItsLeaseGoesOnWhenNobodyTookIt(t *testing.T) {
 	})
 }
 
-func TestACancelCountsThatComesWhileADriverLeavesForAFailureOfItsStore(t *testing.T) {
+func TestCancelCountsWhileDriverLeavesOnStoreFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &watched{Store: memory.New(nil)}
 		r := newRig(t, store).tools(say()).turns(scripted.Turn{ToolCalls: calls("say", `{"text":"hi"}`)})

@@ -56,7 +56,7 @@ func TestEventsAreConsumedOneByOneWhileTheRunGoesOn(t *testing.T) {
 }
 
 // rows: ALF-20
-func TestARetryIsHeardBeforeItsWait(t *testing.T) {
+func TestRetryIsPublishedBeforeItsWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t).turns(scripted.Turn{Error: &scripted.Failure{Class: llm.ClassOverloaded}}, scripted.Turn{Text: "done"})
 		start := time.Now()
@@ -92,7 +92,7 @@ func flood(words int) llm.Model {
 }
 
 // rows: ALF-2
-func TestEverySubscriberGetsEveryDurableEventInOrderHoweverLateItComes(t *testing.T) {
+func TestLateSubscriberGetsEveryDurableEventInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		step := make(chan struct{})
 		r := newRig(t).tools(toolFunc("work", func(context.Context) (string, error) { <-step; return "ok", nil })).turns(
@@ -120,7 +120,7 @@ func TestEverySubscriberGetsEveryDurableEventInOrderHoweverLateItComes(t *testin
 	})
 }
 
-func TestAStalledSubscriberHoldsNobodyUpAndMissesNoDurableEvent(t *testing.T) {
+func TestStalledSubscriberBlocksNoneAndMissesNoDurableEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const words = 100_000
 		r := newRig(t).model(flood(words))
@@ -153,7 +153,7 @@ func TestAStalledSubscriberHoldsNobodyUpAndMissesNoDurableEvent(t *testing.T) {
 }
 
 // After that it gets the whole text so far, and then goes on.
-func TestASubscriberThatLostDeltasIsToldToDropWhatItHas(t *testing.T) {
+func TestSubscriberThatLostDeltasGetsReset(t *testing.T) {
 	for name, kind := range map[string]llm.DeltaKind{"text": llm.DeltaText, "reasoning": llm.DeltaReasoning, "a call": llm.DeltaToolCall} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { losesDeltas(t, kind) })
@@ -357,7 +357,7 @@ func TestEventsOfARunThatParkedEnd(t *testing.T) {
 }
 
 // rows: ALF-31, ALF-32
-func TestARetryIsStreamedAndWhiteSpaceIsHeard(t *testing.T) {
+func TestRetryAndWhiteSpaceAreStreamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		attempts := 0
 		m := modelFunc(func(_ context.Context, _ *llm.Request, emit func(llm.Delta)) (*llm.Response, error) {

@@ -18,7 +18,7 @@ import (
 
 // What a tool declares is about what it brings in. A call that came to nothing
 // brought nothing in, and must not make a run ask from then on.
-func TestOnlyWhatACallBroughtInTaintsTheRun(t *testing.T) {
+func TestOnlyProducedResultsTaintTheRun(t *testing.T) {
 	fails := func(e *tool.Error) error { return e }
 	for _, c := range []struct {
 		name    string

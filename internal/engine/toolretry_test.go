@@ -65,7 +65,7 @@ func fetching(effect event.Effect, readOnly bool) (tool.Tool, *int32) {
 }
 
 // rows: HAR-53, HAR-54, HAR-60
-func TestANetworkTimeoutIsTriedAgainOnlyWhereThatIsDeclaredHarmless(t *testing.T) {
+func TestNetworkTimeoutIsRetriedOnlyForHarmlessTools(t *testing.T) {
 	type declared struct {
 		effect   event.Effect
 		readOnly bool
@@ -96,7 +96,7 @@ func TestANetworkTimeoutIsTriedAgainOnlyWhereThatIsDeclaredHarmless(t *testing.T
 // nobody is to be asked: it runs once, whatever became of it.
 //
 // rows: HAR-56, HAR-57, HAR-58, HAR-59
-func TestWhatDestroysRunsOnceWhereItFailsAndWhereItsProcessDies(t *testing.T) {
+func TestDestructiveCallIsNeverRetried(t *testing.T) {
 	for _, risk := range []event.Risk{event.RiskDelete, event.RiskFinancial, event.RiskSend, event.RiskPermission} {
 		t.Run(string(risk), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -185,7 +185,7 @@ func TestAFailureIsTriedAgainOnlyWhenTheToolCallsItTransient(t *testing.T) {
 	}
 }
 
-func TestEveryAttemptOfACallHasTheSameKeyAndOnlyTheLastOneIsItsResult(t *testing.T) {
+func TestAttemptsShareKeyAndLastOneIsTheResult(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		busy := tool.Transient(errors.New("busy"))
 		r := newRig(t).tools(flaky("look", busy, busy)).turns(scripted.Turn{ToolCalls: calls("look", `{}`)}, scripted.Turn{Text: "done"})
@@ -249,7 +249,7 @@ func TestAWaitForAnotherAttemptCanBeInterruptedAndCancelled(t *testing.T) {
 }
 
 // The time between two attempts is a decision of the loop, and no tool's.
-func TestAnAttemptIsToldHowLongThoseBeforeItRan(t *testing.T) {
+func TestAttemptKnowsTimeOfEarlierOnes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var spent []time.Duration
 		slow := tool.New("slow", "", func(context.Context, struct{}) (string, error) { return "", nil })
@@ -270,7 +270,7 @@ func TestAnAttemptIsToldHowLongThoseBeforeItRan(t *testing.T) {
 	})
 }
 
-func TestARunThatIsPausedDuringTheWaitForAnotherAttemptParksAtOnce(t *testing.T) {
+func TestPauseDuringRetryWaitParksAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t).tools(flaky("look", tool.TransientAfter(errors.New("busy"), 50*time.Second))).
 			turns(scripted.Turn{ToolCalls: calls("look", `{}`)}, scripted.Turn{Text: "done"})

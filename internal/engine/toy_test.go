@@ -21,7 +21,7 @@ import (
 // A machine that is no agent runs on the driver as agents do: it starts runs that
 // answer no call, waits, runs a program and evaluates; whatever is cut off between two commits goes
 // on where it stood, and the runs are a tree.
-func TestAToyMachineStartsWaitsRunsEvaluatesAndGoesOnAfterEachCrash(t *testing.T) {
+func TestToyMachineContinuesAfterEachCrash(t *testing.T) {
 	for dies := range 40 {
 		t.Run(fmt.Sprint("after ", dies, " commits"), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -34,7 +34,7 @@ func TestEffectsOneAfterTheOtherShareAGoroutine(t *testing.T) {
 	})
 }
 
-func TestAnEffectThatStaysHoldsNobodyUp(t *testing.T) {
+func TestStuckEffectBlocksNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newWorkers()
 		defer c.stop()
@@ -47,7 +47,7 @@ func TestAnEffectThatStaysHoldsNobodyUp(t *testing.T) {
 	})
 }
 
-func TestAnEffectThatEndsItsGoroutineTakesNobodyWithIt(t *testing.T) {
+func TestEffectThatEndsItsGoroutineAffectsNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newWorkers()
 		defer c.stop()

@@ -110,7 +110,7 @@ func TestNothingIsPublishedBeforeItIsStored(t *testing.T) {
 	})
 }
 
-func TestAFullJournalIsTheCallersErrorAndTheRunResumesAfterwards(t *testing.T) {
+func TestFullJournalIsReportedAndRunResumesLater(t *testing.T) {
 	for _, tt := range []struct {
 		effect   event.Effect
 		runs     int32
@@ -157,7 +157,7 @@ func TestAFullJournalIsTheCallersErrorAndTheRunResumesAfterwards(t *testing.T) {
 }
 
 // rows: ALDO-63
-func TestResumedFromAnyEventARunEndsOnceAndRepeatsNothingThatWasSettled(t *testing.T) {
+func TestResumeFromAnyEventRepeatsNothingSettled(t *testing.T) {
 	var ran atomic.Int32
 	work := toolFunc("work", func(context.Context) (string, error) { ran.Add(1); return "worked", nil })
 	script := []scripted.Turn{

@@ -75,7 +75,7 @@ func TestAnEventThatNeverWasIsNoPlaceToGoOnFrom(t *testing.T) {
 	})
 }
 
-func TestMoreConnectionsThanThereMayBeAreToldToComeAgain(t *testing.T) {
+func TestExcessConnectionsGetRetryAfter(t *testing.T) {
 	store := memory.New(nil)
 	e := engine.New(store, versions.Make, engine.Options{})
 	s, err := server.New(server.Options{
@@ -118,7 +118,7 @@ func TestMoreConnectionsThanThereMayBeAreToldToComeAgain(t *testing.T) {
 	}
 }
 
-func TestABrokenFileKeepsNobodyFromTheGoodOnes(t *testing.T) {
+func TestBrokenFileDoesNotBlockTheOthers(t *testing.T) {
 	inBubble(t, map[string]string{
 		"agent.yaml": answering, "script.yaml": "- text: the end\n",
 		"torn.yaml": "identity: {name: torn", "binary.yaml": "\x00\xff\xfe", "empty.yaml": "", "deep.json": strings.Repeat("[", 100_000),

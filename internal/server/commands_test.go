@@ -160,7 +160,7 @@ func TestACancelledRunEndsAtOnceAndKnowsWhoseWordItWas(t *testing.T) {
 
 // A client that was told that its decision counts may act on it: with ten of them
 // nine would be wrong.
-func TestOfEqualDecisionsAtOnceOneIsToldThatItCounts(t *testing.T) {
+func TestExactlyOneOfEqualConcurrentDecisionsCounts(t *testing.T) {
 	for verb, said := range map[string]string{"approve": `"reason": "fine"`, "reject": `"reason": "no"`, "approve with arguments": `"args": {"path": "told.txt", "content": "told"}`} {
 		t.Run(verb, func(t *testing.T) {
 			inBubble(t, writing, func(l local, _ string) {

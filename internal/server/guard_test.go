@@ -12,7 +12,7 @@ import (
 
 // A page that is open in the user's browser must not reach the server, neither
 // by its address (CSRF) nor by a name that leads to it (DNS rebinding).
-func TestRequestsThatWereMeantForSomebodyElseAreRefused(t *testing.T) {
+func TestRequestsForAnotherHostAreRefused(t *testing.T) {
 	s := listening(t, nil)
 	_, port, _ := strings.Cut(strings.TrimPrefix(s.URL, "http://"), ":")
 	host := func(h string) func(*http.Request) { return func(r *http.Request) { r.Host = h } }

@@ -103,7 +103,7 @@ func TestTheListOfCallsThatWaitReadsNoAnsweredRunWhole(t *testing.T) {
 }
 
 // Nobody can decide about it any more: the run only has to be resumed.
-func TestACallThatNobodyDecidedAboutInTimeIsNoLongerListedAsWaiting(t *testing.T) {
+func TestExpiredCallIsNotListedAsWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := newServerOn(t, memory.New(nil), map[string]string{
 			"writes.yaml": writing["writes.yaml"] + "\napprovals: {timeout: 1m}\n", "writes.script.yaml": writing["writes.script.yaml"],

@@ -58,7 +58,7 @@ func another(t *testing.T, store journal.Store, dir string) local {
 
 const ordered = `{"agent": "thinks", "input": "go"}`
 
-func TestTheSameRequestWithTheSameKeyMakesOneRunAlsoAfterARestart(t *testing.T) {
+func TestRequestWithSameKeyMakesOneRunAcrossRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.New(nil)
 		s, dir := newServerOn(t, store, thinking)
@@ -124,7 +124,7 @@ func TestOfEqualRequestsAtOnceOneIsDone(t *testing.T) {
 	})
 }
 
-func TestAMessageWithAKeyIsSaidOnce(t *testing.T) {
+func TestMessageWithKeyIsSentOnce(t *testing.T) {
 	inBubble(t, thinking, func(l local, _ string) {
 		_, path := l.begin("thinks")
 		for range 3 {

@@ -139,7 +139,7 @@ func TestALoopIsTheSameByEveryDoor(t *testing.T) {
 
 // Who comes in the middle of a loop, or comes back, is told how it stands: of the review
 // that waits, and not of what is over.
-func TestWhoComesLaterIsToldHowALoopStands(t *testing.T) {
+func TestLateClientGetsStateOfLoop(t *testing.T) {
 	inSockets(t, nil, func(c connected) {
 		run := c.loop(http.StatusAccepted, "reviewed", "start", rondoMessage).Data.Run
 		time.Sleep(time.Minute)

@@ -136,7 +136,7 @@ func TestARequestWhoseBodyDoesNotComeIsAnswered(t *testing.T) {
 	})
 }
 
-func TestAReaderThatStopsReadingHoldsTheEndOfTheServerUpForASecondAtMost(t *testing.T) {
+func TestStalledReaderDelaysShutdownByAtMostOneSecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := newServer(t, map[string]string{
 			"agent.yaml":  answering,

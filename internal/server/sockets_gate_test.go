@@ -109,7 +109,7 @@ func TestASocketIsWithWhomItsTokenNames(t *testing.T) {
 }
 
 // A session is its client's, also for who knows its id and has a token of their own.
-func TestASessionIsNobodyElses(t *testing.T) {
+func TestSessionBelongsToItsPrincipal(t *testing.T) {
 	inSocketGate(t, func(g gated, c connected) {
 		s := c.open("polling", g.given["editor"], nil)
 		s.hears("connect")
@@ -162,7 +162,7 @@ func TestARevokedTokenEndsItsSockets(t *testing.T) {
 
 // What a page of another site asks, or what comes by another name, is refused before a
 // session begins, over both transports; and so is a process that is not admitted.
-func TestSessionsThatWereMeantForSomebodyElseAreRefused(t *testing.T) {
+func TestSessionsForAnotherHostAreRefused(t *testing.T) {
 	inSockets(t, nil, func(c connected) {
 		for name, header := range map[string]http.Header{
 			"another origin": {"Origin": {"http://evil.example"}},

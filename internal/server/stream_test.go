@@ -95,7 +95,7 @@ func (c *counted) Records(ctx context.Context, run string, after int64, limit in
 	return records, err
 }
 
-func TestAReaderThatStopsReadingHoldsNobodyUpAndIsCutOff(t *testing.T) {
+func TestStalledReaderIsDisconnectedWithoutBlockingOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &counted{Store: memory.New(nil)}
 		script := ""

@@ -195,7 +195,7 @@ func TestARevokedTokenEndsTheStreamThatIsOpenWithIt(t *testing.T) {
 	})
 }
 
-func TestAFileOfTokensThatCannotBeReadLetsNobodyIn(t *testing.T) {
+func TestUnreadableTokenFileAdmitsNoClient(t *testing.T) {
 	inGate(t, nil, func(g gated) {
 		before, err := os.ReadFile(g.file)
 		if err != nil {

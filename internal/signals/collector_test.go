@@ -57,7 +57,7 @@ func TestSpansAreSentToACollector(t *testing.T) {
 	}
 }
 
-func TestACollectorThatRefusesIsSaidAtTheEnd(t *testing.T) {
+func TestRefusingCollectorIsReportedAtTheEnd(t *testing.T) {
 	_, url := collecting(t, http.StatusUnauthorized)
 	x, err := signals.Open(signals.Options{Traces: signals.Target{Endpoint: url}, Metrics: signals.Target{Off: true}})
 	if err != nil {

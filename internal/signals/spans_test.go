@@ -271,7 +271,7 @@ func TestEachAgentOfAWorkflowHasItsSpan(t *testing.T) {
 }
 
 // rows: ALF-76
-func TestNothingIsToldWhereNobodyAsks(t *testing.T) {
+func TestNoSignalsWithoutExporter(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
 	for _, vars := range []map[string]string{{}, {"ALFRED_OTEL_FILE": "f", "OTEL_SDK_DISABLED": "true"}, {"PAWL_OTEL_FILE": "f", "OTEL_TRACES_EXPORTER": "none", "OTEL_METRICS_EXPORTER": "none"}} {

@@ -37,7 +37,7 @@ func TestAFullDiskAndOneThatFailsAreToldApart(t *testing.T) {
 }
 
 // The system forgets what it could not write, and the next sync succeeds.
-func TestAfterASyncThatFailedNothingIsAcknowledgedUntilTheJournalIsOpenedAnew(t *testing.T) {
+func TestFailedSyncBlocksAcknowledgementsUntilReopen(t *testing.T) {
 	for _, failure := range []syscall.Errno{syscall.EIO, syscall.ENOSPC} {
 		t.Run(failure.Error(), func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "journal.db")

@@ -247,7 +247,7 @@ func TestALogIsErasedOnceASecondAtMost(t *testing.T) {
 
 // Older versions left in the inbox what a run did not take up before its end. Who
 // opens the journal while another process writes still opens it.
-func TestWhatEndedRunsLeftInTheirInboxesGoesWhenAJournalIsOpened(t *testing.T) {
+func TestInboxesOfEndedRunsAreEmptiedAtOpen(t *testing.T) {
 	const word = "correct-horse-battery"
 	path := filepath.Join(t.TempDir(), "journal.db")
 	other := open(t, path)

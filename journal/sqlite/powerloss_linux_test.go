@@ -295,7 +295,7 @@ func TestAPowerCutWhileTheLogIsErasedLosesNothing(t *testing.T) {
 
 // A copy that leaves a part of the log is not synced, and is taken for done. The
 // disk may not keep it either when the sync of the next copy fails.
-func TestAfterACopyThatTheDiskDidNotKeepTheWholeLogIsCopiedAgain(t *testing.T) {
+func TestFailedCopyRestartsAtTheBeginningOfTheLog(t *testing.T) {
 	for seed := range uint64(8) {
 		p := newPowerRun(t, seed, 1000)
 		p.appendTo(t, 0)

@@ -187,7 +187,7 @@ func (p *stalled) goOn() {
 // it does. Where the process that waits for it is the first to go on, it has the
 // lease still; where another is first, the intent is on disk, and its effect
 // may not start any more.
-func TestOfTwoProcessesOneDrivesARunWhoseDiskStallsBeyondItsLease(t *testing.T) {
+func TestOneOfTwoProcessesDrivesRunOnStalledDisk(t *testing.T) {
 	for name, c := range map[string]struct {
 		taken bool
 		says  string

@@ -17,7 +17,7 @@ import (
 
 // What is promised is how long somebody waits, not how busy the machine is: the
 // clock goes on only while all wait.
-func TestAnotherStoreOnTheFileHearsOfEachCommitAndCommandWithin100Ms(t *testing.T) {
+func TestOtherStoreSeesCommitsAndCommandsWithin100ms(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal.db")
 	synctest.Test(t, func(t *testing.T) {
 		here, there := open(t, path), open(t, path)

@@ -132,7 +132,7 @@ func TestArgumentsAreWholeOrAFragmentOrNothing(t *testing.T) {
 
 // A relay of another protocol may open every call at once and end them all at
 // the end, the prose before them as well.
-func TestCallsThatComeSideBySideAreToldApart(t *testing.T) {
+func TestInterleavedCallsStaySeparate(t *testing.T) {
 	event := func(kind string, index int, rest string) string {
 		return fmt.Sprintf(`data: {"type":"content_block_%s","index":%d%s}`+"\n\n", kind, index, rest)
 	}

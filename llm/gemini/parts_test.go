@@ -100,7 +100,7 @@ func TestTextWithASignatureIsSentBackBesideTextWithout(t *testing.T) {
 
 // Gemini 3 refuses a step whose first call is not signed. Gateways lose
 // signatures, and other models make none.
-func TestTheFirstCallWithoutASignatureIsSentBackWithTheSentinel(t *testing.T) {
+func TestUnsignedFirstCallIsSentWithSentinel(t *testing.T) {
 	resp, _ := streamed(t, chunk(`{"functionCall":{"name":"ls","args":{}}},{"functionCall":{"name":"pwd","args":{}}}`), stop)
 	const unsigned = `[{"functionCall":{"name":"ls","args":{}},"thoughtSignature":"skip_thought_signature_validator"},{"functionCall":{"name":"pwd","args":{}}}]`
 	for _, origin := range []string{own, "openai/gpt-5"} {

@@ -138,7 +138,7 @@ func TestImagesAndFilesGoInWithTheUserAndWithResults(t *testing.T) {
 // must have exactly one matching function_call_output" (mnfst/llm-gateway#2851,
 // NousResearch/hermes-agent#102629). The first one is told apart, too: what a
 // message is sent as must not rest on others, which a compaction may take away.
-func TestCallIDsThatAServiceCountsUpAreToldApart(t *testing.T) {
+func TestRepeatedCallIDsAreMadeUnique(t *testing.T) {
 	messages := []*llm.Message{}
 	for _, ours := range []string{"run-1", "run-2"} {
 		messages = append(messages,

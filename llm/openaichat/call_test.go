@@ -15,7 +15,7 @@ import (
 // Relays of Gemini send each call whole and give all of them the number 0, or
 // none, and no id (NousResearch/hermes-agent#62940). Of two calls in one no
 // arguments could be read.
-func TestCallsAreToldApartWhateverNumbersThemAndFragmentsAreNot(t *testing.T) {
+func TestFragmentsJoinTheirCallUnderAnyNumbering(t *testing.T) {
 	const end = "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"tool_calls\"}]}\n\n" + "data: [DONE]\n\n"
 	for name, c := range map[string]struct {
 		deltas []string

@@ -100,7 +100,7 @@ func TestRequestsAreInTheHabitOfEachService(t *testing.T) {
 	golden.File(t, "testdata/profiles.golden", b.String(), *update)
 }
 
-func TestServicesThatNobodyRecordedAreReadAsTheyDescribeThemselves(t *testing.T) {
+func TestUnrecordedServicesAreReadByTheirDocumentation(t *testing.T) {
 	for file, name := range unrecorded {
 		t.Run(file, func(t *testing.T) {
 			stream, err := os.ReadFile("testdata/" + file + ".sse")

@@ -15,7 +15,7 @@ import (
 
 // A request that a service refuses within a stream, with nothing but the type of
 // the error, would be refused again.
-func TestAFailureWithinAStreamIsClassifiedByItsTypeWhereItHasNoStatus(t *testing.T) {
+func TestStreamErrorWithoutStatusIsClassifiedByType(t *testing.T) {
 	for body, want := range map[string]llm.Class{
 		`{"error":{"message":"no such field","type":"invalid_request_error"}}`:                           llm.ClassInvalid,
 		`{"error":{"message":"not this key","type":"authentication_error"}}`:                             llm.ClassAuth,
@@ -81,7 +81,7 @@ func (a *abrupt) Read(p []byte) (int, error) {
 
 // What was paid for is not asked for again because the connection was not closed
 // as it should be.
-func TestAnAnswerWithItsReasonAndItsUsageIsWholeHoweverTheConnectionEnds(t *testing.T) {
+func TestAnswerWithReasonAndUsageIsCompleteOnAnyDisconnect(t *testing.T) {
 	const text = `data: {"choices":[{"delta":{"content":"Hi"}}]}` + "\n\n"
 	const reason = `data: {"choices":[{"delta":{},"finish_reason":"stop"}]}` + "\n\n"
 	const usage = `data: {"choices":[],"usage":{"prompt_tokens":7,"completion_tokens":1}}` + "\n\n"

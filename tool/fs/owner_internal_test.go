@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-func TestAFileThatLosesItsGroupGivesNobodyMore(t *testing.T) {
+func TestFileThatLosesItsGroupGrantsNoMoreRights(t *testing.T) {
 	for mode, want := range map[os.FileMode]os.FileMode{
 		0o600: 0o600, 0o660: 0o600, 0o640: 0o600, 0o664: 0o644, 0o644: 0o644, 0o666: 0o666, 0o755: 0o755, 0o775: 0o755, 0o750: 0o700, 0o604: 0o600, 0o646: 0o644,
 	} {
@@ -31,7 +31,7 @@ const (
 	theirGroup, foreign = 65531, 65530
 )
 
-func TestAnEditByAMemberOfAGroupGivesNobodyMore(t *testing.T) {
+func TestEditByGroupMemberGrantsNoMoreRights(t *testing.T) {
 	if dir := os.Getenv(asMember); dir != "" {
 		if err := editAsMember(dir); err != nil {
 			t.Fatal(err)
@@ -66,7 +66,7 @@ func TestAnEditByAMemberOfAGroupGivesNobodyMore(t *testing.T) {
 			); err != nil {
 				t.Fatal(err)
 			}
-			child := exec.CommandContext(t.Context(), self, "-test.run=^TestAnEditByAMemberOfAGroupGivesNobodyMore$")
+			child := exec.CommandContext(t.Context(), self, "-test.run=^TestEditByGroupMemberGrantsNoMoreRights$")
 			child.Env = append(os.Environ(), asMember+"="+dir)
 			if out, err := child.CombinedOutput(); err != nil {
 				t.Fatalf("%v: %s", err, out)

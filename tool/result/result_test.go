@@ -92,7 +92,7 @@ func TestAPageSaysWhereItStandsAndWhereToGoOn(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeReadIsSaidWithItsReason(t *testing.T) {
+func TestUnreadableResultIsReportedWithReason(t *testing.T) {
 	for _, c := range []struct {
 		args string
 		kind event.ErrorType

@@ -96,7 +96,7 @@ func TestACallSaysThatNoSandboxHoldsItsPrograms(t *testing.T) {
 }
 
 // In a home directory the model may write what makes git run a program.
-func TestAGitThatItsUsersFileOfTheWorkspaceTellsToRunSomethingDoesNotOnlyLook(t *testing.T) {
+func TestGitWithUserConfigThatRunsProgramsIsNotReadOnly(t *testing.T) {
 	home := t.TempDir()
 	if err := os.WriteFile(filepath.Join(home, ".gitconfig"), []byte("[core]\n\tfsmonitor = sh x\n"), 0o600); err != nil {
 		t.Fatal(err)

@@ -219,7 +219,7 @@ func TestACommandOutlivesTheThreadsOfThisProcess(t *testing.T) {
 	})
 }
 
-func TestCallsLeaveNothingOpenAndNobodyUnreaped(t *testing.T) {
+func TestCallsLeaveNoOpenFilesAndNoZombies(t *testing.T) {
 	inEveryTier(t, func(t *testing.T, newShell maker) {
 		sh := newShell(shell.Options{Dir: t.TempDir()})
 		good(t, sh, "true")

@@ -16,7 +16,7 @@ func program(t *testing.T, script string) shell.Program {
 	return shell.Program{Words: []string{"sh", "-c", script}, Dir: t.TempDir(), Env: []string{"PATH=" + os.Getenv("PATH")}, MaxOutput: 1000}
 }
 
-func TestAProgramHasItsInputItsTwoOutputsItsDirectoryAndNothingElseOfOurs(t *testing.T) {
+func TestProgramInheritsOnlyInputOutputsAndDirectory(t *testing.T) {
 	t.Setenv("PAWL_SECRET", "no")
 	p := program(t, `cat; echo "$PWD" >&2; printenv PAWL_SECRET >&2; exit 2`)
 	p.Input = []byte("line one\nline two\n" + strings.Repeat("x", 500))

@@ -372,7 +372,7 @@ func TestNothingIsSentButTheAddress(t *testing.T) {
 	}
 }
 
-func TestWhatAServerAnswersIsToldAsAnError(t *testing.T) {
+func TestServerErrorsAreReported(t *testing.T) {
 	code, wait := 0, ""
 	address := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		if wait != "" {

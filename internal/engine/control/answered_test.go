@@ -167,7 +167,7 @@ func TestAParkedRunIsAnsweredOnceItHasWhatItParkedFor(t *testing.T) {
 }
 
 // A run that only has to be gone on with must not read as one that waits.
-func TestAParkedRunIsExpiredOnceEverythingItWaitsForIsAnsweredOrComesTooLate(t *testing.T) {
+func TestParkedRunExpiresWhenAllItsQuestionsAreSettledOrLate(t *testing.T) {
 	named := event.RunParked{Reason: event.ParkApproval, CallIDs: []string{"a"}}
 	tooLate := event.ToolApprovalResolved{CallID: "a", Kind: event.ApprovalExpired}
 	for name, tt := range map[string]struct {

@@ -165,7 +165,7 @@ func TestWhatAParkedRunIsToldIsLookedThroughForItsSecrets(t *testing.T) {
 }
 
 // rows: HAR-67
-func TestOtherArgumentsAreHeldToTheToolBeforeTheQuestionIsUsedUp(t *testing.T) {
+func TestEditedArgumentsAreValidatedBeforeTheDecision(t *testing.T) {
 	o := parked(t)
 	p := o.pending()
 	for args, want := range map[string]string{
@@ -260,7 +260,7 @@ func TestARunIsCancelledWithoutAReasonThatMayHoldASecret(t *testing.T) {
 // The file that is pinned may be of a version that had other keys.
 func unreadable(s *event.RunStarted) { s.Spec = "identity: [" }
 
-func TestARunWhoseFileCannotBeReadIsStillStoppedAndDecidedAbout(t *testing.T) {
+func TestRunWithUnreadableFileCanBeStoppedAndDecided(t *testing.T) {
 	for name, c := range map[string]journal.Command{
 		"a pause":     {Kind: journal.Pause},
 		"a cancel":    {Kind: journal.Cancel},

@@ -7,7 +7,7 @@ import (
 	"github.com/pawlrun/pawl/internal/engine/control"
 )
 
-func TestAnErrorIsToldWithoutThePackagesThatItCameThrough(t *testing.T) {
+func TestErrorTextOmitsPackagePrefixes(t *testing.T) {
 	for text, want := range map[string]string{
 		"launch: llm: unknown model: nope/x":           "unknown model: nope/x",
 		"launch: openai: auth: there is no key":        "openai: auth: there is no key",

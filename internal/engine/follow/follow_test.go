@@ -196,7 +196,7 @@ func TestAReaderIsWokenForWhatAnybodyCommits(t *testing.T) {
 
 // A tree is followed in the order of pos, from any place, and a run in it with what is
 // below it.
-func TestATreeIsHeardFromAnyPlace(t *testing.T) {
+func TestTreeIsFollowedFromAnyPosition(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.New(nil)
 		f := follow.New(store)
@@ -236,7 +236,7 @@ func TestATreeIsHeardFromAnyPlace(t *testing.T) {
 	})
 }
 
-func TestAForkIsHeardWithWhatItShares(t *testing.T) {
+func TestForkIsFollowedWithSharedEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.New(nil)
 		f := follow.New(store)
@@ -295,7 +295,7 @@ func TestWhoLagsReadsFromTheJournal(t *testing.T) {
 }
 
 // Where the journal cannot be read each reader is told so, and goes on once it can.
-func TestAJournalThatCannotBeReadIsSaidToAll(t *testing.T) {
+func TestUnreadableJournalFailsAllSubscriptions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newCounted()
 		a := journaltest.Start(t, store, "a")
@@ -320,7 +320,7 @@ func TestAJournalThatCannotBeReadIsSaidToAll(t *testing.T) {
 }
 
 // Nothing is read while nobody listens, and a run that is not there is refused.
-func TestWhereNobodyListensNothingIsRead(t *testing.T) {
+func TestFollowerReadsNothingWithoutSubscriptions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newCounted()
 		f := follow.New(store)

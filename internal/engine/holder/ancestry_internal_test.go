@@ -4,7 +4,7 @@ import "testing"
 
 // A command of a run can put itself where it sees neither its driver nor
 // anything else of the machine, and give its host another name.
-func TestAProcessThatMayHideFromItsDriverIsToldFromOneThatCannot(t *testing.T) {
+func TestProcessThatMayHideFromDriverIsRecognized(t *testing.T) {
 	const first = "laptop:b001:" + firstPIDs
 	for name, c := range map[string]struct {
 		owner, self string

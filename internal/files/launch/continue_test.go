@@ -57,7 +57,7 @@ func TestContinuedRunProtectsWhatLiesInItsOwnWorkspace(t *testing.T) {
 // What its owner changed between two runs is no change within one.
 //
 // rows: ALF-64
-func TestContinuedRunHoldsTheProgramsOfItsHooksAsTheyAreWhenItBegins(t *testing.T) {
+func TestContinuedRunPinsItsHooksProgramsAtItsStart(t *testing.T) {
 	store, dir := memory.New(nil), t.TempDir()
 	guard := filepath.Join(dir, "guard")
 	write := func(text string) {
@@ -252,7 +252,7 @@ func TestAnotherModelIsAskedForNoLongerAnswersThanItGives(t *testing.T) {
 	}
 }
 
-func TestAnotherModelKeepsACapThatSomebodySet(t *testing.T) {
+func TestModelChangeKeepsExplicitCap(t *testing.T) {
 	const unpriced = "openai/gpt-unknown"
 	dollars := 2.5
 	byFlag, asDefault := options(t), options(t)

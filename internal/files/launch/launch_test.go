@@ -220,7 +220,7 @@ func TestModelFlagReplacesEveryModelOfTheFile(t *testing.T) {
 }
 
 // Who sets a cap must be able to rely on it.
-func TestModelWithoutAPriceIsRefusedUnderABudgetThatSomebodySet(t *testing.T) {
+func TestModelWithoutPriceIsRefusedUnderExplicitBudget(t *testing.T) {
 	const unknown = "model_policy: {primary: {model: openai/gpt-unheard-of}}"
 	for name, c := range map[string]struct {
 		file, refused, warned string
@@ -260,7 +260,7 @@ func TestModelWithoutAPriceIsRefusedUnderABudgetThatSomebodySet(t *testing.T) {
 	}
 }
 
-func TestDefaultCapIsSaidAtTheStart(t *testing.T) {
+func TestDefaultCapIsShownAtTheStart(t *testing.T) {
 	said := func(o launch.Options, text string) bool {
 		started, _, _ := start(t, file(t, text), o)
 		return slices.ContainsFunc(started.Warnings, func(w string) bool { return strings.Contains(w, "stops at USD 5.00, the default cost limit") })
@@ -319,7 +319,7 @@ func TestMaxTokensStayBelowWhatEveryModelOfTheChainCanGive(t *testing.T) {
 	}
 }
 
-func TestWhatAProviderWouldRejectOrIgnoreIsSaidBeforeTheRun(t *testing.T) {
+func TestSettingsThatProviderRejectsAreReportedBeforeTheRun(t *testing.T) {
 	for text, want := range map[string]string{
 		"model_policy: {primary: openai/gpt-4-turbo, decoding: {max_tokens: 9000}}":                                                               "max_tokens is 9000, and openai/gpt-4-turbo gives at most 4096",
 		"model_policy: {primary: ollama/qwen3}\ntools: {provider: [web_search]}":                                                                  "ollama/qwen3 runs no tools of its own, so web_search has no effect there",
@@ -345,7 +345,7 @@ func TestWhatAProviderWouldRejectOrIgnoreIsSaidBeforeTheRun(t *testing.T) {
 }
 
 // A cap in money that leaves something out must not look as if it held it.
-func TestWhatAProviderChargesForItsToolsIsSaidToBeUncounted(t *testing.T) {
+func TestUncountedChargesOfProviderToolsAreWarnedOf(t *testing.T) {
 	const said = "charges for each use of web_search, beside the tokens; this is not counted"
 	for text, want := range map[string]bool{
 		"model_policy: {primary: anthropic/claude-opus-4-5}\ntools: {provider: [web_search]}": true,
@@ -471,7 +471,7 @@ func TestAConditionThatNoResultCanMeetIsWarnedOf(t *testing.T) {
 	}
 }
 
-func TestARunWithToolsCanReadOnInTheirResultsAndOneWithoutHasNothing(t *testing.T) {
+func TestResultReadIsOfferedOnlyToRunsWithTools(t *testing.T) {
 	for allow, want := range map[string][]string{
 		"[]":                     nil,
 		"[fs.read]":              {"fs.read", "result.read"},

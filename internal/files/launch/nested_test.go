@@ -14,7 +14,7 @@ import (
 
 // What a repository within the workspace runs at the next git command is in files
 // of its own, as it is for the workspace's.
-func TestARepositoryWithinTheWorkspaceIsProtectedLikeTheWorkspacesOwn(t *testing.T) {
+func TestNestedRepositoryIsProtectedLikeTheWorkspaces(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"vendor/lib/.git/hooks", "vendor/lib/src", "build/out", "sub", "linked", "elsewhere/hooks"} {
 		if err := os.MkdirAll(filepath.Join(dir, name), 0o755); err != nil {
@@ -93,7 +93,7 @@ func TestSoManyRepositoriesWithinTheWorkspaceAreProtected(t *testing.T) {
 
 // To look through a workspace takes a listing of each of its directories, at every
 // start of a run.
-func TestAWorkspaceIsLookedThroughForRepositoriesOnlyWhereSomethingDependsOnThem(t *testing.T) {
+func TestWorkspaceIsSearchedForRepositoriesOnlyIfNeeded(t *testing.T) {
 	o := options(t)
 	if err := os.MkdirAll(filepath.Join(o.Workspace, "vendor/lib/.git"), 0o755); err != nil {
 		t.Fatal(err)

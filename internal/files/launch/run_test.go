@@ -161,7 +161,7 @@ func TestApprovalsOfTheFileDecideWhoIsAsked(t *testing.T) {
 	}
 }
 
-func TestNeverAskedToolRunsThoughNobodyNamedIt(t *testing.T) {
+func TestNeverAskToolRunsWithoutBeingNamed(t *testing.T) {
 	dir := t.TempDir()
 	script := filepath.Join(dir, "w.yaml")
 	if err := os.WriteFile(script, []byte("- tool_calls: [{name: fs.write, arguments: {path: a.txt, content: hi}}]\n- text: done\n"), 0o600); err != nil {

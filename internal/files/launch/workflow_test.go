@@ -208,7 +208,7 @@ func tools(cfg agent.Config) []string {
 	return names
 }
 
-func TestWhatAWorkflowIsToldIsRedactedByTheSecretsOfItsAgents(t *testing.T) {
+func TestWorkflowInputIsRedactedBySecretsOfItsAgents(t *testing.T) {
 	t.Setenv("WORKFLOW_TOKEN", "s3cr3t-of-a-step")
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "a.yaml"), []byte("identity: {name: a}\nmodel_policy: {primary: openai/gpt-5}\ntools: {allow: [shell.exec], secrets: {TOKEN: {env: WORKFLOW_TOKEN, tools: [shell.exec]}, LOST: {env: NO_SUCH_VARIABLE, tools: [shell.exec]}}}\n"), 0o600); err != nil {

@@ -48,7 +48,7 @@ func TestAgentBuiltInCodeIsHeldToTheRulesOfAFile(t *testing.T) {
 }
 
 // Problems of an agent without a file have no places to be told in the order of.
-func TestProblemsWithoutPlacesAreToldInTheSameOrder(t *testing.T) {
+func TestProblemsWithoutPositionsKeepTheirOrder(t *testing.T) {
 	a := &spec.Agent{
 		Identity: spec.Identity{Name: "x"}, ModelPolicy: spec.ModelPolicy{Primary: spec.Model{Model: "scripted/a.yaml"}},
 		Tools: spec.Tools{

@@ -53,7 +53,7 @@ func TestALoopIsWhatItsFileSays(t *testing.T) {
 }
 
 // rows: RON-27, RON-29
-func TestWhatIsWrongWithALoopIsToldWithItsPlace(t *testing.T) {
+func TestLoopProblemsHavePositions(t *testing.T) {
 	long := strings.Repeat("a", 1_000_000)
 	for file, want := range map[string]string{
 		"loop: {loopEnabled: true, maxIterations: 0}":                                           "loop.maxIterations: is 0",

@@ -21,7 +21,7 @@ func TestARunnerIsACommandLineWithCarefulDefaults(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrongWithARunnerIsSaidWithItsPlace(t *testing.T) {
+func TestRunnerProblemsHavePositions(t *testing.T) {
 	below := spec.Seconds(-1)
 	for want, c := range map[string]spec.Runner{
 		"":                               {Command: []string{"claude", "-p"}, Env: []string{"ANTHROPIC_API_KEY"}},

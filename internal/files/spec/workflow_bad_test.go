@@ -29,7 +29,7 @@ func manySteps(n int) string {
 }
 
 // Each wrong file is told with all that is wrong, each with its place.
-func TestWhatIsWrongInAWorkflowIsToldWithItsPlace(t *testing.T) {
+func TestWorkflowProblemsHavePositions(t *testing.T) {
 	for name, c := range map[string]struct {
 		file string
 		// want are line:column, path and a piece of the message.

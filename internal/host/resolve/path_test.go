@@ -125,7 +125,7 @@ func TestAPathThatIsTooLongToBeLookedAtIsOutside(t *testing.T) {
 	}
 }
 
-func TestANameThatLeadsThroughLinksIsSaidBesideTheFilesOwn(t *testing.T) {
+func TestAliasThroughLinksIsListedBesideTheFile(t *testing.T) {
 	dir, ws := place(t)
 	if err := os.Symlink("deep/..", filepath.Join(dir, "rises")); err != nil {
 		t.Fatal(err)

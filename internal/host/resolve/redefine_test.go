@@ -45,7 +45,7 @@ func TestALineThatChangesWhatItsOwnCommandsMeanIsUnclear(t *testing.T) {
 	}
 }
 
-func TestTheCommandsOfAShellAreReadWhateverOptionsStandBeforeThem(t *testing.T) {
+func TestShellCommandsAreReadAfterAnyOptions(t *testing.T) {
 	_, ws := place(t)
 	for _, line := range []string{
 		"sh -c 'rm x'", "bash -euo pipefail -c 'rm x'", "bash -eo pipefail -c 'rm x'", "bash -ceuo pipefail 'rm x'", "bash -o pipefail -c 'rm x'",

@@ -80,7 +80,7 @@ func TestRootsCommandsDoNotReadThePasswordsOfTheMachine(t *testing.T) {
 	})
 }
 
-func TestAWorkspaceAmongTheMachinesKeysIsNotHiddenFromItsCommands(t *testing.T) {
+func TestWorkspaceAmongKeysIsVisibleToItsCommands(t *testing.T) {
 	const keys = "/etc/ssl/private"
 	if _, err := os.ReadDir(keys); err != nil {
 		t.Skip("this machine has none, or they are not to be read:", err)
@@ -324,7 +324,7 @@ func size(file string) int64 {
 	return 0
 }
 
-func TestCommandsOfABoxShareTemporaryFilesAndThoseOfAWorkspaceAHome(t *testing.T) {
+func TestTemporaryFilesArePerBoxAndHomePerWorkspace(t *testing.T) {
 	inEach(t, func(t *testing.T, tier sandbox.Tier, f field) {
 		first, second := open(t, tier, f.policy), open(t, tier, f.policy)
 		run(t, first, f.command(`echo temporary > "$TMPDIR/t"; echo kept > "$HOME/k"`))

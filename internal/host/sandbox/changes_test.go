@@ -77,7 +77,7 @@ func TestCommandsWorkAtTheTopOfTheWorkspace(t *testing.T) {
 	})
 }
 
-func TestAChangeOfWhatIsProtectedIsToldAndUndone(t *testing.T) {
+func TestChangeOfProtectedPathIsReportedAndUndone(t *testing.T) {
 	closed := ".git .git/new"
 	if os.Geteuid() != 0 {
 		closed = ".git .git/config" // what cannot be listed counts as removed
@@ -150,7 +150,7 @@ func TestWhatIsUndoneIsKept(t *testing.T) {
 
 // A repository may be too large to be copied before each command. What is small
 // beside it is put back all the same.
-func TestWhatIsTooLargeIsToldAndStays(t *testing.T) {
+func TestTooLargeChangeIsReportedAndKept(t *testing.T) {
 	for name, fill := range map[string]func(dir string) error{
 		"by its files": func(dir string) error {
 			for i := range 1_001 {

@@ -112,7 +112,7 @@ func TestWhatAKilledProcessLeftIsRemovedAtTheNextStart(t *testing.T) {
 	}
 }
 
-func TestOnlyOwnDirectoriesThatNobodyHoldsAreRemoved(t *testing.T) {
+func TestOnlyOwnUnlockedDirectoriesAreRemoved(t *testing.T) {
 	anyTier(t)
 	temp, outside := t.TempDir(), t.TempDir()
 	t.Setenv("TMPDIR", temp)

@@ -104,7 +104,7 @@ func TestACommandThatCouldNotStartLeavesNoProxyBehind(t *testing.T) {
 
 // Requests that are under way when a command has ended come to their end after
 // what it asked for was told.
-func TestWhatACommandAskedForStaysAsItWasTold(t *testing.T) {
+func TestLentPortKeepsItsFirstAnswer(t *testing.T) {
 	p := newProxy(egress.Rules{})
 	defer p.close()
 	_ = p.note("example.com", 443, nil)

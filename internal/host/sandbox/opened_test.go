@@ -115,7 +115,7 @@ func TestARepositoryOutsideTheWorkspaceIsOpenedAlike(t *testing.T) {
 }
 
 // Programs write a file by putting another in its place, and take it away.
-func TestWhatIsGrantedOfAProtectedDirectoryIsReplacedAndRemoved(t *testing.T) {
+func TestGrantedEntryOfProtectedDirectoryIsReplaceable(t *testing.T) {
 	inEach(t, func(t *testing.T, tier sandbox.Tier, f field) {
 		if tier == sandbox.Landlock {
 			f = project(t)

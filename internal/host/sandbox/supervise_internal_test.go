@@ -17,7 +17,7 @@ import (
 
 // Whoever started a command may be gone before it hears that the command runs.
 // What the command has started by then must not be left behind.
-func TestASupervisorThatNobodyHearsStillEndsEverything(t *testing.T) {
+func TestSupervisorWithoutReaderStillEndsEverything(t *testing.T) {
 	dir := t.TempDir()
 	fifo := filepath.Join(dir, "fifo")
 	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
@@ -78,7 +78,7 @@ func TestASupervisorThatNobodyHearsStillEndsEverything(t *testing.T) {
 }
 
 // In a namespace whoever finds the command reaped ends the process.
-func TestACommandIsNotReapedBeforeItsEndIsSaid(t *testing.T) {
+func TestCommandIsReapedAfterItsEndIsReported(t *testing.T) {
 	for range 5000 {
 		var said bytes.Buffer
 		s := &supervisor{status: json.NewEncoder(&said)}

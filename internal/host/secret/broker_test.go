@@ -127,7 +127,7 @@ func TestASecretThatIsNamedAgainAndAgainCostsNoMoreThanOnce(t *testing.T) {
 	}
 }
 
-func TestASecretForAHostIsRefusedWhenNobodyKnowsWhereTheCallGoes(t *testing.T) {
+func TestSecretForHostIsRefusedForUnknownDestination(t *testing.T) {
 	blind := send("send")
 	blind.Facts = nil
 	wrapped := secret.Broker([]tool.Tool{blind}, []secret.Secret{
@@ -195,7 +195,7 @@ func TestAToolSaysWhichSecretsItMayHave(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrongWithASecretIsSaidWithoutItsValue(t *testing.T) {
+func TestSecretErrorsOmitTheValue(t *testing.T) {
 	for _, s := range []secret.Secret{{Name: "A-B", Value: "a-password"}, {Name: "A", Value: "short"}, {Name: "", Value: "a-password"},
 		{Name: "A", Value: "a-password", Hosts: []egress.Pattern{"example.com", "example.com:8443"}}} {
 		if err := s.Validate(); err == nil || strings.Contains(err.Error(), s.Value) {

@@ -28,7 +28,7 @@ func streamed(s *secret.Stream, text string, cuts []byte) string {
 
 func anyPositive(cuts []byte) bool { return strings.Trim(string(cuts), "\x00") != "" }
 
-func TestASecretIsTakenOutOfATextInPiecesWhereverItIsCut(t *testing.T) {
+func TestSecretIsRedactedAcrossAnyCutOfAStream(t *testing.T) {
 	r := secret.NewRedactor(secret.Secret{Name: "DB", Value: value}, secret.Secret{Name: "LONG", Value: value + "-and-more"})
 	for name, text := range map[string]string{
 		"amid a text":        "the password is " + value + ", and that is all",

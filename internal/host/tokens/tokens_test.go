@@ -116,7 +116,7 @@ var wrong = map[string]string{
 	"less than 20": "- {name: ann, role: viewer, token: short}",
 }
 
-func TestAFileThatSaysWhatNobodyKnowsIsRefused(t *testing.T) {
+func TestTokenFileWithUnknownKeysIsRefused(t *testing.T) {
 	for says, text := range wrong {
 		if _, err := tokens.Parse([]byte(text)); err == nil || says != "another key" && !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v", text, err)

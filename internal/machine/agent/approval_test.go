@@ -225,7 +225,7 @@ func TestAnEditIsGoodForOneAttempt(t *testing.T) {
 	}
 }
 
-func TestTheModelKeepsItsOwnWordsAndIsToldWhatRan(t *testing.T) {
+func TestEditedCallKeepsModelsWordsAndShowsWhatRan(t *testing.T) {
 	p := newPlay(t, agent.Config{Policy: gated("send")})
 	p.answer(asks("", "send a"))
 	p.edit("c1.1", "send", `{"path":"b"}`, "a has left")
@@ -337,7 +337,7 @@ func TestADecisionOfNoKnownKindLetsNothingRun(t *testing.T) {
 	}
 }
 
-func TestWhoIsAskedWhereNobodyIs(t *testing.T) {
+func TestUnanswerableCallParksOrIsRejected(t *testing.T) {
 	for mode, want := range map[agent.ApproveMode]machine.Unanswered{
 		agent.ApproveAsk: machine.UnansweredPark, agent.ApproveWait: machine.UnansweredWait, agent.ApproveCallback: machine.UnansweredReject,
 	} {
@@ -414,7 +414,7 @@ func TestAPersonAllowsLikeCallsForTheRestOfTheRun(t *testing.T) {
 // attempt. What only reads and sends no more than its question is made again.
 //
 // rows: HAR-54, HAR-56, HAR-57, HAR-58, HAR-59
-func TestWhatCannotBeTakenBackIsMadeOnceWhereNobodyIsAsked(t *testing.T) {
+func TestIrreversibleCallRunsOnceWithoutApproval(t *testing.T) {
 	never := agent.Config{Policy: policy.Rules{Declared: true, Open: []string{"pay"}}}
 	all := agent.Config{Policy: policy.Rules{HighRisk: map[string]event.Risk{"pay": event.RiskFinancial}}, Approve: agent.ApproveAll}
 	bypass := all

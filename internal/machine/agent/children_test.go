@@ -237,7 +237,7 @@ func TestARunBelowHasTurnsAndRequestsOfItsOwn(t *testing.T) {
 }
 
 // What its siblings have set aside, they may give back.
-func TestARunBelowIsToldWhatItNeedsWhateverBecomesOfItsSiblings(t *testing.T) {
+func TestChildGetsItsReplyWhateverItsSiblingsDo(t *testing.T) {
 	p := newPlay(t, agent.Config{
 		MaxTokens: 4, Dispatch: agent.ParallelAll, Limits: budget.Limits{USDPerRun: 100},
 		OnBudget: map[string]agent.OnBudget{"usd_per_run": agent.BudgetAsk},
@@ -259,7 +259,7 @@ func TestARunBelowIsToldWhatItNeedsWhateverBecomesOfItsSiblings(t *testing.T) {
 
 // A child took more than it was allowed, and its sibling what it was: together
 // that is more than the limit, which is the overrun of both.
-func TestWhatAChildTookTooMuchIsSaidOnceItsSiblingsShareIsUsed(t *testing.T) {
+func TestChildsOverrunIsReportedWhenSiblingsShareIsUsed(t *testing.T) {
 	p := newPlay(t, agent.Config{MaxTokens: 4, Dispatch: agent.ParallelAll, Limits: budget.Limits{USDPerRun: 103}})
 	p.hires() // and has spent 3 dollars
 	p.command(event.BudgetReserved{ID: "1", Run: "k1", USD: 40})

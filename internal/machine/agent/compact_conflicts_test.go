@@ -123,7 +123,7 @@ func TestACycleWithoutCallsIsCompressedBeforeItIsNudged(t *testing.T) {
 
 // A run that parks while the summary is made uses what was paid for when it goes
 // on, and of the same messages that it was made of.
-func TestARunThatParksDuringASummaryBeforeANudgeKeepsTheSummary(t *testing.T) {
+func TestParkDuringSummaryBeforeNudgeKeepsSummary(t *testing.T) {
 	for name, c := range map[string]struct {
 		meanwhile, then event.Data
 		parked          event.ParkReason
@@ -166,7 +166,7 @@ func TestARunThatParksDuringASummaryBeforeANudgeKeepsTheSummary(t *testing.T) {
 // not count messages only.
 //
 // rows: ALDO-18, ALF-48
-func TestTheSizeThatCountsIsTheWholeRequestsUnlessItsOwnerSaysOtherwise(t *testing.T) {
+func TestMeasuredSizeIsWholeRequestByDefault(t *testing.T) {
 	tool := llm.ToolDef{Name: "read", Description: strings.Repeat("d", 392), Schema: []byte(`{}`)} // 100 tokens
 	for name, c := range map[string]struct {
 		settings compact.Settings
@@ -311,7 +311,7 @@ func TestAConversationOfManyWindowsIsSummedUpPieceByPiece(t *testing.T) {
 
 // A message takes the place of the nudge that a summary was due for, and may be
 // shorter. What was paid for is used all the same.
-func TestAMessageDuringASummaryBeforeANudgeTakesTheNudgesPlaceAndNotTheSummarys(t *testing.T) {
+func TestMessageDuringSummaryReplacesNudgeNotSummary(t *testing.T) {
 	for name, message := range map[string]string{
 		"a word": "stop", "as long as the nudge": strings.Repeat("words ", 100), "more than fits": strings.Repeat("words ", 500),
 	} {

@@ -71,7 +71,7 @@ func (p *play) work(n int) {
 func first(messages []*llm.Message) string { return messages[0].Text() }
 
 // rows: ALDO-5, ALDO-18..20, ALDO-28, ALDO-39, ALDO-47, HAR-23, HAR-1
-func TestTheHistoryIsCompressedBetweenCyclesWhenItIsDueAndNotBefore(t *testing.T) {
+func TestHistoryIsCompressedBetweenCyclesWhenDue(t *testing.T) {
 	p := newPlay(t, windowed(compact.Settings{Strategy: compact.RollingWindow, Inclusive: true}))
 	for p.cycle < 20 {
 		before := len(p.compressed())
@@ -127,7 +127,7 @@ func TestALongConversationIsCompressedBeforeTheFirstCall(t *testing.T) {
 }
 
 // rows: ALDO-24..27
-func TestPeriodicSummaryIsAModelCallThatIsChargedThreeTimesARun(t *testing.T) {
+func TestPeriodicSummaryIsChargedThreeTimesPerRun(t *testing.T) {
 	cfg := windowed(compact.Settings{Strategy: compact.PeriodicSummary, Inclusive: true})
 	dollar := &llm.Price{Input: 1e6, Output: 1e6} // for every token
 	cfg.Targets = []agent.Target{{Model: "m/a", Price: dollar}, {Model: "m/b", Price: dollar}}
@@ -312,7 +312,7 @@ func TestASizeOfRequestsThatIsReachedIsRoomThatIsMissing(t *testing.T) {
 }
 
 // What the provider says of a request that was too long is more than an estimate.
-func TestARunEndsWithWhatTheProviderSaidWhereNothingCanBeLeftOut(t *testing.T) {
+func TestRunEndsWithProviderErrorIfNothingCanBeDropped(t *testing.T) {
 	p := newPlay(t, windowed(compact.Settings{Strategy: compact.RollingWindow}))
 	p.command(event.InputReceived{Text: strings.Repeat("long ", 2000)})
 	p.breaks(llm.ClassContextOverflow, func(f *event.ModelAttemptFailed) { f.Status, f.RequestID = 413, "req_1" })
@@ -428,7 +428,7 @@ func TestARunWhoseFloorFillsTheWindowDoesNotStart(t *testing.T) {
 
 // What the model is told of fences is in every request, so it counts against
 // the room that a run needs to begin.
-func TestWhatIsSaidOfFencesIsPartOfTheFloor(t *testing.T) {
+func TestFenceTextCountsAsFloor(t *testing.T) {
 	cfg := windowed(compact.Settings{})
 	cfg.System = strings.Repeat("rule ", 600)
 	if _, err := agent.Start(config(cfg), llm.UserText("do it")); err != nil {

@@ -254,7 +254,7 @@ func TestAnotherHooksWordIsNotThatOfTheOneThatIsDue(t *testing.T) {
 }
 
 // What a hook is told, and gives back, is bounded as a tool's result is.
-func TestAHookIsToldWhenItIsHeardAndHowMuchItMaySay(t *testing.T) {
+func TestHookGetsItsStageAndOutputBound(t *testing.T) {
 	cfg := hooked(gate(event.HookBeforeTool, "guard"))
 	cfg.Limits.MaxResultChars = 700
 	p := newPlay(t, cfg)
@@ -382,7 +382,7 @@ func TestHooksAfterATool(t *testing.T) {
 
 // That nobody listens any more takes nothing away from what an observer would
 // have been told of.
-func TestAnObserverThatIsNotHeardAnyMoreWithholdsNothing(t *testing.T) {
+func TestObserverThatNoLongerRunsWithholdsNothing(t *testing.T) {
 	p := newPlay(t, hooked(observer(event.HookAfterTool, "log")))
 	p.answer(asks("", "send a"))
 	p.results("c1.1=A")
@@ -493,7 +493,7 @@ func TestACancelBehindACompactionEndsTheRun(t *testing.T) {
 }
 
 // Where the driver has ended the run, nothing is heard but what is behind that.
-func TestAHookBehindACompactionIsNotHeardOnceTheRunHasItsEnd(t *testing.T) {
+func TestHookAfterCompactionIsSkippedOnceRunHasEnded(t *testing.T) {
 	cfg := windowed(compact.Settings{Strategy: compact.RollingWindow})
 	cfg.Hooks = []agent.Hook{observer(event.HookAfterCompaction, "tell"), observer(event.HookAfterRun, "bye")}
 	p := newPlay(t, cfg)
@@ -506,7 +506,7 @@ func TestAHookBehindACompactionIsNotHeardOnceTheRunHasItsEnd(t *testing.T) {
 	}
 }
 
-func TestAGateThatNeverLetsTheConversationBeShortenedEndsTheRunWhereNothingFits(t *testing.T) {
+func TestGateThatAlwaysBlocksCompactionEndsRunWithoutRoom(t *testing.T) {
 	cfg := windowed(compact.Settings{Strategy: compact.RollingWindow})
 	cfg.Targets = []agent.Target{{Model: "m/a", ContextWindow: 1000}}
 	cfg.Hooks = []agent.Hook{gate(event.HookBeforeCompaction, "keep")}
@@ -542,7 +542,7 @@ func TestARewriteDoesNotHideThatTheModelGoesInCircles(t *testing.T) {
 
 // A journal of an older version says the same: what waits for no hook is decided
 // beside those calls that do, however many may be heard at once.
-func TestACallThatNoHookIsAboutIsDecidedWhileOthersWaitForTheirs(t *testing.T) {
+func TestCallWithoutHooksDoesNotWaitForHooksOfOthers(t *testing.T) {
 	cfg := agent.Config{Hooks: []agent.Hook{gate(event.HookBeforeTool, "guard", "put")}}
 	cfg.Limits.MaxParallelTools = 1
 	p := newPlay(t, cfg)

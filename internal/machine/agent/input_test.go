@@ -115,7 +115,7 @@ func TestAFileThatWaitsIsPartOfTheNextRequest(t *testing.T) {
 
 // A message that comes during the last call that the budget has room for takes
 // nothing from its answer.
-func TestAnAnswerIsFinalWhereThereIsNoRoomForTheMessageThatCameMeanwhile(t *testing.T) {
+func TestAnswerIsFinalIfNewMessageHasNoRoom(t *testing.T) {
 	// A token costs one dollar, and "do it" is at most 53 tokens.
 	p := newPlay(t, agent.Config{MaxTokens: 4, Limits: budget.Limits{USDPerRun: 53 + 4}})
 	p.command(event.InputReceived{Text: "and then?"})

@@ -330,7 +330,7 @@ func TestACallThatPolicyDeniesWaitsForNoRaise(t *testing.T) {
 
 // Time that is used up between the decision and its result changes nothing about
 // why the call did not run.
-func TestACallThatWasDeniedIsToldSoHoweverLateItIs(t *testing.T) {
+func TestDeniedCallGetsItsReasonHoweverLate(t *testing.T) {
 	denying := policy.Rules{Rules: []policy.Rule{{Decision: event.DecisionDeny, Tool: "send", Reason: "no mail"}}}
 	for _, action := range []agent.OnBudget{agent.BudgetStop, agent.BudgetAsk} {
 		p := newPlay(t, agent.Config{
@@ -369,7 +369,7 @@ func TestACallWhoseProcessDiedIsNotRepeatedOnceALimitIsOverrun(t *testing.T) {
 
 // Tools cost nothing of a budget of money, and the answer that asks for them is
 // paid for: only a call that took more than it was allowed stops them.
-func TestALimitOfMoneyThatIsLoweredBelowWhatWasSpentLetsTheAnswersCallsRun(t *testing.T) {
+func TestMoneyLimitBelowSpendLetsCallsOfTheAnswerRun(t *testing.T) {
 	// A token costs one dollar, and "do it" is at most 53 tokens.
 	cfg := agent.Config{MaxTokens: 4, Limits: budget.Limits{USDPerRun: 1000}}
 	for name, lowered := range map[string]func(p *play){
@@ -413,7 +413,7 @@ func TestARaiseThatGivesNoRoomLetsARunThatHadNoneEnd(t *testing.T) {
 
 // What the owner says of a limit holds for the runs below as well, also where a
 // call went beyond it.
-func TestARunBelowOneThatOverranALimitIsHeldWhereItsOwnerWantsToBeAsked(t *testing.T) {
+func TestChildIsHeldIfParentOverranLimitThatAsks(t *testing.T) {
 	for action, ask := range map[agent.OnBudget]bool{agent.BudgetAsk: true, agent.BudgetStop: false} {
 		p := newPlay(t, agent.Config{
 			MaxTokens: 4, Limits: budget.Limits{USDPerRun: 57}, OnBudget: map[string]agent.OnBudget{"usd_per_run": action},
@@ -503,7 +503,7 @@ func TestTheCapThatARunParkedForMayBeRaised(t *testing.T) {
 }
 
 // Who says what a run may cost means it, whichever of the two settings they name.
-func TestACapThatSomebodySetsTakesThePlaceOfTheDefault(t *testing.T) {
+func TestExplicitCapReplacesDefault(t *testing.T) {
 	for _, c := range []struct {
 		setting    string
 		value, cap float64

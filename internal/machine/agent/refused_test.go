@@ -181,7 +181,7 @@ func TestWhatHappensToCallsEndsTheRun(t *testing.T) {
 }
 
 // A run that ends on a result names the call that it came from, and a call that
-// did not run ends none (HAR-14).
+// did not run ends none.
 //
 // rows: HAR-14
 func TestSuccessRestsOnWhatACallDid(t *testing.T) {

@@ -27,7 +27,7 @@ func meet(p *play) {
 }
 
 // rows: HAR-33
-func TestOutgoingCallsAskOnceUntrustedTextAndPrivateDataHaveMet(t *testing.T) {
+func TestOutgoingCallsAskUnderRuleOfTwo(t *testing.T) {
 	golden(t, "taint", []scenario{
 		{"all three meet, and a person lets the call through", agent.Config{}, func(p *play) {
 			meet(p)
@@ -133,7 +133,7 @@ func TestTheFirstSourceOfATaintIsTheOneThatIsNamed(t *testing.T) {
 	}
 }
 
-func TestTaintOutlivesTheTextThatBroughtIt(t *testing.T) {
+func TestTaintOutlivesItsText(t *testing.T) {
 	p := newPlay(t, agent.Config{})
 	meet(p)
 	if got := taints(p.live); got != "r c1.1 fetch, r c2.1 look" {
@@ -217,7 +217,7 @@ func TestWhatAProviderFindsByItselfIsUntrusted(t *testing.T) {
 	}
 }
 
-func TestAProvidersOwnToolsAreWithheldOnceUntrustedTextAndPrivateDataHaveMet(t *testing.T) {
+func TestProviderToolsAreWithheldUnderRuleOfTwo(t *testing.T) {
 	both := []string{"web_search", "code_execution"}
 	fetched := func(p *play) { p.answer(asks("", "fetch page")); p.results("c1.1=text") }
 	looked := func(p *play) { p.answer(asks("", "look file")); p.results("c1.1=text") }
@@ -353,7 +353,7 @@ func TestAPauseForAToolThatIsOfferedIsNoBreak(t *testing.T) {
 
 // A turn that the provider has finished is an answer, whatever is withheld from
 // the next one because of it.
-func TestAnAnswerIsNotBrokenOffByWhatItBroughtIn(t *testing.T) {
+func TestAnswerIsNotBrokenOffByItsOwnTaint(t *testing.T) {
 	p := newPlay(t, agent.Config{ProviderTools: []string{"web_search"}})
 	p.answer(asks("", "look file"))
 	p.results("c1.1=mine")

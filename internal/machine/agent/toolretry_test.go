@@ -202,7 +202,7 @@ func TestTheWaitForAnotherAttemptCountsAsTimeOfTheRun(t *testing.T) {
 	}
 }
 
-func TestAnAttemptThatNobodyMadeCannotFail(t *testing.T) {
+func TestFailureOfUnknownAttemptIsAMisfit(t *testing.T) {
 	for name, d := range map[string]event.Data{
 		"a failure of a call that does not run": event.ToolAttemptFailed{CallID: "c1.2", Attempt: 1},
 		"a failure of no call":                  event.ToolAttemptFailed{CallID: "c9.9", Attempt: 1},

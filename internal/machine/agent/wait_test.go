@@ -79,7 +79,7 @@ func (p *play) concludes() {
 
 // What was set aside for a call that has not begun was set aside under the
 // limits of that time.
-func TestALimitThatIsLoweredDuringAWaitHoldsForTheCallThatWaits(t *testing.T) {
+func TestLoweredLimitHoldsForWaitingCall(t *testing.T) {
 	// A token costs one dollar, and "do it" is at most 53 tokens.
 	for _, tt := range []struct {
 		setting string

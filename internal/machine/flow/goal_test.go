@@ -47,7 +47,7 @@ func goalPlayer(t *testing.T, p plan.Plan, answers map[string]event.Outcome) *pl
 }
 
 // rows: HAR-70..75
-func TestAGoalAsksItsQuestionsAtEachCheckpointAndGoesOnByTheAnswers(t *testing.T) {
+func TestGoalContinuesByTheAnswersAtEachCheckpoint(t *testing.T) {
 	p := goalPlayer(t, towards(plan.Goal{Every: 2, Steps: []string{"find it"}}, plan.Loop{Max: 5}, command("check")), map[string]event.Outcome{
 		"goal/checkpoint/1": reviewed("not_done", "no"), "goal/checkpoint/2": ok("no answer"),
 	})

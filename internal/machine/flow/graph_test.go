@@ -289,7 +289,7 @@ func TestLeastBusyStartsWhoseAgentHasTheFewestUnderWay(t *testing.T) {
 	same(t, p.ids(), []string{"a", "c", "d", "b"})
 }
 
-func TestAnEventThatNobodyAskedForDoesNotFit(t *testing.T) {
+func TestUnexpectedEventIsAMisfit(t *testing.T) {
 	p := newPlayer(t, diamond())
 	p.decide()
 	e := event.Event{Seq: 9, Run: "run", Time: p.now, Data: event.StepFinished{Step: "integrate", Status: event.StepStatusCompleted}}

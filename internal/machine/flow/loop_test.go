@@ -134,7 +134,9 @@ func TestWhatTheCapMeans(t *testing.T) {
 	}
 }
 
-// The iteration at the cap is looked at before the cap is. rows: DAG-12
+// The iteration at the cap is checked before the cap is.
+//
+// rows: DAG-12
 func TestTheLastIterationIsLookedAtBeforeTheCap(t *testing.T) {
 	p := newPlayer(t, single(plan.Loop{Max: 2, StopWhen: []plan.Stop{{Expression: "iteration == 1"}}}))
 	p.says, p.eval = named(nil), isTrue(func(a machine.Evaluate) bool { return strings.Contains(string(a.Variables), `"iteration":1`) })
@@ -144,7 +146,7 @@ func TestTheLastIterationIsLookedAtBeforeTheCap(t *testing.T) {
 }
 
 // rows: DAG-19, DAG-20
-func TestALoopWithoutACapEndsAfterAHundredIterationsWithTheLastResult(t *testing.T) {
+func TestLoopWithoutCapEndsAfterHundredIterations(t *testing.T) {
 	p := newPlayer(t, single(plan.Loop{StopWhen: []plan.Stop{{Expression: "false"}}}))
 	p.says, p.eval = named(nil), isTrue(func(machine.Evaluate) bool { return false })
 	if o := p.play(); !o.OK || o.FinalOutput != "said by check.99" || len(p.begun) != 100 {
@@ -510,7 +512,7 @@ func TestTaintTravels(t *testing.T) {
 }
 
 // rows: DAG-58, DAG-61..63
-func TestWhatAllRoundsSaidIsToldUncutUpToTheBoundOfAll(t *testing.T) {
+func TestAnswersOfAllRoundsAreUncutWithinTheBound(t *testing.T) {
 	for name, c := range map[string]struct {
 		output plan.Output
 		passes int

@@ -85,7 +85,7 @@ func (p *player) ends(id string, said ...string) {
 }
 
 // rows: DAG-66, DAG-67, DAG-69, DAG-70, DAG-71
-func TestTheCoordinatorHearsWhatStepsSend(t *testing.T) {
+func TestCoordinatorReceivesMessagesOfSteps(t *testing.T) {
 	p := holding(t, hub(step("setup"), rounds()))
 	same(t, p.ids(), []string{"setup", "rounds.0.worker"}) // starts wake nobody
 	same(t, p.send("rounds.0.worker", "m1", "", "Half is done.", ""), "queued: for coordinator")
@@ -252,7 +252,7 @@ c3 dropped: target-terminal`)
 }
 
 // A message that is said again under its id counts once.
-func TestAMessageThatIsSaidAgain(t *testing.T) {
+func TestRepeatedMessageCountsOnce(t *testing.T) {
 	p := holding(t, hub(step("a")))
 	p.send("a", "m1", "", "Once.", "")
 	same(t, p.send("a", "m1", "", "Once.", ""), "queued: for coordinator")

@@ -19,7 +19,7 @@ var update = flag.Bool("update", false, "write the golden files")
 
 // What each step of a plan is told, whole.
 // rows: DAG-10, DAG-11, DAG-30, DAG-37, DAG-55..57, DAG-77
-func TestWhatStepsAreTold(t *testing.T) {
+func TestPromptsOfSteps(t *testing.T) {
 	for name, c := range map[string]struct {
 		plan  plan.Plan
 		child string

@@ -124,7 +124,7 @@ func TestInstructionsAloneAreTheWholeTask(t *testing.T) {
 	}
 }
 
-func TestATextAsLongAsItsBoundIsToldWhole(t *testing.T) {
+func TestTextOfExactlyTheBoundIsNotCut(t *testing.T) {
 	for extra, cut := range map[int]bool{0: false, 1: true} {
 		told := flow.Prompt(flow.Material{Fence: f(), Said: []flow.Said{{Title: "Step a", From: "a", Content: strings.Repeat("x", flow.MostOfOne+extra)}}})
 		if got := strings.Contains(told, "left out"); got != cut {
@@ -134,7 +134,7 @@ func TestATextAsLongAsItsBoundIsToldWhole(t *testing.T) {
 }
 
 // The coordinator is told of very many starts and readers by their number.
-func TestTheCoordinatorIsToldTheNumberOfVeryManySteps(t *testing.T) {
+func TestCoordinatorGetsCountOfVeryManySteps(t *testing.T) {
 	var steps []plan.Step
 	for i := range 102 {
 		steps = append(steps, step(fmt.Sprintf("s%03d", i)))

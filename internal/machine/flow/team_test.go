@@ -29,7 +29,7 @@ func holdsAll(t *testing.T, task string, with, without []string) {
 	}
 }
 
-func TestEachMemberOfATeamIsToldItsInputAndWhatThoseBeforeSaid(t *testing.T) {
+func TestTeamMemberGetsInputAndEarlierAnswers(t *testing.T) {
 	p := newPlayer(t, plan.Plan{Team: true, Steps: []plan.Step{member("a"), member("b", "a"), member("c", "a", "b")}})
 	p.says = named(nil)
 	o := p.play()

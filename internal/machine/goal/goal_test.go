@@ -110,7 +110,7 @@ func TestWhatIsLookedAtIsCalledByWhatItIs(t *testing.T) {
 	}
 }
 
-func TestThePlannerIsToldTheGoalAndGivesSteps(t *testing.T) {
+func TestPlannerGetsGoalAndReturnsSteps(t *testing.T) {
 	s := state()
 	s.Made = true // and gave none
 	task := s.PlanTask(fence.New("q7x9"))

@@ -228,7 +228,7 @@ func TestACrashLeavesTheProcessToItsEffectClass(t *testing.T) {
 	}
 }
 
-func TestACancelAndAPauseAreHeard(t *testing.T) {
+func TestCancelAndPauseTakeEffect(t *testing.T) {
 	p := begin(t, process.Config{}, "")
 	p.is(event.Event{Data: event.PauseRequested{}})
 	p.due()

@@ -48,7 +48,7 @@ func TestPatternsAreTheLinesUnderTheirHeading(t *testing.T) {
 }
 
 // rows: RON-2..4, RON-6, RON-9
-func TestAnIterationIsToldTheInputTheLogAndItsNumber(t *testing.T) {
+func TestIterationGetsInputLogAndNumber(t *testing.T) {
 	var log refine.Log
 	it := refine.Iteration{Fence: fence.New("n0nce"), Input: "Fix it. ", Number: 1, Of: 10, Log: &log, MaxEntries: 2}
 	if got := it.Message(); got != "Fix it. " {
@@ -76,7 +76,7 @@ func TestAnIterationIsToldTheInputTheLogAndItsNumber(t *testing.T) {
 	}
 }
 
-func TestNothingIsSaidOfEntriesWhereNoneIsLeftOut(t *testing.T) {
+func TestOmissionNoteNeedsAnOmittedEntry(t *testing.T) {
 	var log refine.Log
 	if last := log.Last(); last != "" {
 		t.Errorf("the last of none is %q", last)
@@ -92,7 +92,7 @@ func TestNothingIsSaidOfEntriesWhereNoneIsLeftOut(t *testing.T) {
 	}
 }
 
-func TestEntriesAreToldUpToTheirBoundInBytes(t *testing.T) {
+func TestEntriesAreBoundedInBytes(t *testing.T) {
 	for over, want := range map[int]bool{0: false, 1: true} {
 		var log refine.Log
 		log.Add(1, strings.Repeat("a", 60<<10), "")
@@ -106,7 +106,7 @@ func TestEntriesAreToldUpToTheirBoundInBytes(t *testing.T) {
 
 // What is said of an iteration is told by its ends: a quarter at the head, the rest at
 // the tail, both of whole characters.
-func TestALongFeedbackIsToldByItsEnds(t *testing.T) {
+func TestLongFeedbackKeepsItsEnds(t *testing.T) {
 	const most = 4 << 10
 	for name, tt := range map[string]struct{ text, want string }{
 		"one that fits":     {strings.Repeat("x", most), strings.Repeat("x", most)},

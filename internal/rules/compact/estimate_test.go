@@ -72,7 +72,7 @@ func TestAConversationIsEstimatedWithAllThatItCarries(t *testing.T) {
 	}
 }
 
-func TestAMeterAgreesWithTheEstimateHoweverTheConversationChanges(t *testing.T) {
+func TestMeterAgreesWithEstimate(t *testing.T) {
 	var m compact.Meter
 	conversation := talk(40)
 	check := func(messages []*llm.Message) {

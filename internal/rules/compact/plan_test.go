@@ -455,7 +455,7 @@ func TestATranscriptFillsTheWindowAndNoMore(t *testing.T) {
 	}
 }
 
-func TestASummaryThatFailsLeavesTheConversationUnlessItWouldNotFit(t *testing.T) {
+func TestFailedSummaryKeepsConversationIfItFits(t *testing.T) {
 	for _, strategy := range []compact.Strategy{compact.PeriodicSummary, compact.SummarizeOlder} {
 		in := situation(talk(20), 3000)
 		in.NoSummary = true

@@ -101,7 +101,7 @@ func TestOnlyAnOpenCallIsCompleted(t *testing.T) {
 	}
 }
 
-func TestAConversationAwaitsAnAnswerUntilTheModelHasTheLastWord(t *testing.T) {
+func TestConversationAwaitsAnswerUntilModelsLastWord(t *testing.T) {
 	var h history.History
 	if h.AwaitsAnswer() {
 		t.Error("an empty conversation awaits an answer")

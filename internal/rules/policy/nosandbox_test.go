@@ -83,7 +83,7 @@ func TestACommandThatAsksAnywayIsAskedAboutOnce(t *testing.T) {
 	}
 }
 
-func TestTheOwnerIsToldWhyACommandWithoutASandboxAsks(t *testing.T) {
+func TestUnsandboxedCommandAsksWithReason(t *testing.T) {
 	r := policy.Rules{Declared: true}
 	v := r.Decide(&event.ToolCall{Tool: "shell.exec", Facts: &event.Facts{Unsandboxed: true, Risk: event.RiskExecute}})
 	const want = "without a sandbox a command has all your permissions, so it could approve calls in your place"

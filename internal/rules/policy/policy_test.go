@@ -94,7 +94,7 @@ func TestProtectedPathsAskWhateverElsePermitsTheCall(t *testing.T) {
 	}
 }
 
-func TestAQuestionAboutATreeSaysWhetherTheTreeItselfIsProtected(t *testing.T) {
+func TestQuestionAboutTreeNamesProtectedRoot(t *testing.T) {
 	for path, want := range map[string]string{".": ". may hold what is protected", ".git/hooks": ".git/hooks is protected"} {
 		v := policy.Rules{Declared: true}.Decide(writes("fs.write", event.PathUse{Path: path, Tree: true}))
 		if v.Reason != want {

@@ -27,7 +27,7 @@ func computed(words ...string) event.Command { return event.Command{Words: words
 func cut(text string, length int) string { return strings.Repeat(text, length) + event.WordCut }
 
 // rows: HAR-33
-func TestARuleThatAllowsSpeaksOnlyOfACallThatItCoversAltogether(t *testing.T) {
+func TestAllowingRuleMatchesOnlyFullyCoveredCalls(t *testing.T) {
 	unclear := func(c *event.ToolCall) *event.ToolCall {
 		c.Facts.Unclear = []string{"what $x is"}
 		return c
@@ -67,7 +67,7 @@ func TestARuleThatAllowsSpeaksOnlyOfACallThatItCoversAltogether(t *testing.T) {
 }
 
 // rows: HAR-33
-func TestARuleThatForbidsSpeaksWhereverTheCallMayBeWhatItIsAbout(t *testing.T) {
+func TestForbiddingRuleMatchesAnyPossibleMatch(t *testing.T) {
 	push := policy.Rule{Tool: "shell.exec", Command: "git push *"}
 	docs := policy.Rule{Tool: "*", Path: "docs/**"}
 	with := func(pattern string) policy.Rule { return policy.Rule{Tool: "*", Args: map[string]string{"a": pattern}} }

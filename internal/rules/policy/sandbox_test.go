@@ -8,7 +8,7 @@ import (
 )
 
 // rows: HAR-36
-func TestARulePutsACallIntoTheSandboxWhoeverPermitsIt(t *testing.T) {
+func TestSandboxRuleHoldsForPermittedCalls(t *testing.T) {
 	box := policy.Rule{Decision: event.DecisionSandbox, Tool: "shell.exec", Command: "npm *"}
 	npm := &event.ToolCall{Tool: "shell.exec", Facts: &event.Facts{Commands: []event.Command{{Words: []string{"make"}}, {Words: []string{"npm", "test"}}}}}
 	other := &event.ToolCall{Tool: "shell.exec", Facts: &event.Facts{Commands: []event.Command{{Words: []string{"make"}}}}}

@@ -88,7 +88,7 @@ func runs(words ...string) *event.ToolCall {
 // about the rest.
 //
 // rows: ALF-79
-func TestWhatNobodyNamedAsksBeforeASideEffectAndNotBeforeALook(t *testing.T) {
+func TestUnnamedToolAsksOnlyBeforeSideEffects(t *testing.T) {
 	outside := runs("ls")
 	outside.Facts.Paths = []event.PathUse{{Path: "/etc", Outside: true}}
 	unclear := runs("ls")

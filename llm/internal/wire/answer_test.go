@@ -205,7 +205,7 @@ func TestFurtherHeadersWinOverOurOwn(t *testing.T) {
 
 // Where nobody speaks the protocol, the base URL is wrong, so the error says
 // what was asked; a provider's own words stand alone.
-func TestAnAddressWhereNobodyAnswersIsTold(t *testing.T) {
+func TestUnreachableAddressIsReported(t *testing.T) {
 	for body, want := range map[string]string{
 		"404 page not found":               "404 page not found; asked was URL/v2/messages",
 		"":                                 "Not Found; asked was URL/v2/messages",

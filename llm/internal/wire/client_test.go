@@ -182,7 +182,7 @@ func TestAFailureKeepsWhatTheServiceSaid(t *testing.T) {
 }
 
 // The client of net/http fails where it reads such a place, redirects off or not.
-func TestARedirectToAPlaceThatCannotBeReadIsToldAsThat(t *testing.T) {
+func TestRedirectToInvalidAddressIsReported(t *testing.T) {
 	for _, status := range []int{301, 302, 303, 307, 308} {
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Location", "http://[elsewhere?key=hidden")

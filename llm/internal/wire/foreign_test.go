@@ -68,7 +68,7 @@ func says(kind, body string) http.HandlerFunc {
 
 // Nothing is charged for the words of a login page, a proxy or another service:
 // no model has seen the request. They may be gone when it is asked again.
-func TestWhatIsNoAnswerOfTheProtocolIsToldAndNotCharged(t *testing.T) {
+func TestForeignAnswerIsReportedAndNotCharged(t *testing.T) {
 	for _, c := range []struct{ name, kind, body, told string }{
 		{"a page", "text/html; charset=utf-8", "<html>Log in</html>", `(HTTP 200, Content-Type "text/html; charset=utf-8"): it began with "<html>Log in</html>"`},
 		{"a page behind blanks", "text/html", "\r\n <!doctype html>", `it began with "<!doctype html>"`},
@@ -100,7 +100,7 @@ func TestWhatIsNoAnswerOfTheProtocolIsToldAndNotCharged(t *testing.T) {
 	}
 }
 
-func TestAPageIsToldFromAnAnswerWhenItIsCompressedToo(t *testing.T) {
+func TestCompressedPageIsRecognizedAsForeign(t *testing.T) {
 	resp, e, _ := askedOf(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/html")
 		w.Header().Set("Content-Encoding", r.Header.Get("Accept-Encoding"))
@@ -114,7 +114,7 @@ func TestAPageIsToldFromAnAnswerWhenItIsCompressedToo(t *testing.T) {
 }
 
 // Asked again it would say so again, and might be paid for each time.
-func TestAPlainAnswerThatCallsItselfCompressedIsToldAsThat(t *testing.T) {
+func TestPlainAnswerMarkedAsCompressedIsReported(t *testing.T) {
 	resp, e, _ := askedOf(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Encoding", "gzip")
 		_, _ = io.WriteString(w, `{"an answer":"that is not compressed"}`)
@@ -125,7 +125,7 @@ func TestAPlainAnswerThatCallsItselfCompressedIsToldAsThat(t *testing.T) {
 }
 
 // What was paid for is not said to have cost nothing, whatever its form.
-func TestAnAnswerInAFormThatNobodyAskedForIsChargedOnce(t *testing.T) {
+func TestAnswerInUnexpectedFormIsChargedOnce(t *testing.T) {
 	for kind, answer := range map[string]http.HandlerFunc{
 		"application/json":     says("application/json", `[{"a piece":1},{"a piece":2}]`),
 		"application/x-ndjson": says("application/x-ndjson", "\n"+`{"a piece":1}`+"\r\n"+`{"a piece":2}`+"\n"),

@@ -7,7 +7,7 @@ import (
 	"github.com/pawlrun/pawl/llm/internal/wire"
 )
 
-func TestStrictSchemasAreTold(t *testing.T) {
+func TestStrictSchemasAreRecognized(t *testing.T) {
 	for schema, want := range map[string]bool{
 		`{"type":"object","properties":{},"additionalProperties":false}`:                                                                        true,
 		`{"type":"object","properties":{"a":{"type":"string"}},"required":["a"],"additionalProperties":false}`:                                  true,
