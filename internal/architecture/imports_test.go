@@ -49,7 +49,7 @@ var layers = []layer{
 	{name: "table of kinds", packages: []string{"internal/files/kinds"}},
 	{name: "control", packages: []string{"internal/engine/control"}},
 	{name: "library", packages: []string{""}},
-	{name: "encodings", packages: []string{"internal/server/agui", "internal/server/socketio"}},
+	{name: "encodings", packages: []string{"internal/server/agui", "internal/server/rondo", "internal/server/socketio"}},
 	{name: "connections", packages: []string{"internal/server/socketio/session"}},
 	{name: "signals", packages: []string{"internal/signals"}},
 	{name: "page", packages: []string{"internal/web"}},

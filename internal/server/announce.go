@@ -2,13 +2,13 @@ package server
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine/follow"
 	"github.com/pawlrun/pawl/internal/files/launch"
+	"github.com/pawlrun/pawl/internal/server/rondo"
 	"github.com/pawlrun/pawl/internal/server/socketio"
 	"github.com/pawlrun/pawl/journal"
 )
@@ -88,7 +88,7 @@ func (k *sockets) follow(ctx context.Context, row journal.Run, after int64) {
 }
 
 func (k *sockets) tellOf(ctx context.Context, row journal.Run, sub *follow.Subscription, after int64) error {
-	stands := &loopSnapshot{run: row.ID}
+	stands := &rondo.Snapshot{Run: row.ID}
 	for {
 		events, err := sub.Poll(ctx)
 		if err != nil {
@@ -96,7 +96,7 @@ func (k *sockets) tellOf(ctx context.Context, row journal.Run, sub *follow.Subsc
 		}
 		for i := range events {
 			e := &events[i]
-			k.tell(stands, rondoEvents(row.Name, &e.Event), &e.Event, e.Pos > after)
+			k.tell(stands, rondo.Messages(row.Name, &e.Event), &e.Event, e.Pos > after)
 			if e.Type() == event.TypeRunCompleted {
 				return nil
 			}
@@ -116,55 +116,33 @@ func (k *sockets) tellOf(ctx context.Context, row journal.Run, sub *follow.Subsc
 	}
 }
 
-// loopSnapshot is the state of a loop for clients that join in the middle.
-type loopSnapshot struct {
-	run                       string
-	status, iteration, review []socketEvent
-}
-
-func (s *loopSnapshot) all() []socketEvent { return slices.Concat(s.status, s.iteration, s.review) }
-
-// note applies an event to the snapshot, with the client events that it produced.
-func (s *loopSnapshot) note(e *event.Event, events []socketEvent) {
-	switch e.Data.(type) {
-	case event.RunStarted, event.RunResumed, event.RunParked:
-		s.status = events
-	case event.Iteration:
-		s.iteration = events
-	case event.ReviewRequested:
-		s.review = events
-	case event.ReviewResolved:
-		s.review = nil
-	}
-}
-
 // introduce sends the state of a loop to all listening clients, and registers it
 // for clients that join later.
-func (k *sockets) introduce(stands *loopSnapshot) {
+func (k *sockets) introduce(stands *rondo.Snapshot) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.stands[stands.run] == nil {
-		k.stands[stands.run] = stands
-		k.send(stands.all())
+	if k.stands[stands.Run] == nil {
+		k.stands[stands.Run] = stands
+		k.send(stands.Messages())
 	}
 }
 
 // tell applies an event of a loop and, unless it is history, sends it to all
 // listening clients.
-func (k *sockets) tell(stands *loopSnapshot, events []socketEvent, e *event.Event, live bool) {
+func (k *sockets) tell(stands *rondo.Snapshot, events []rondo.Message, e *event.Event, live bool) {
 	if live {
 		k.introduce(stands)
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	stands.note(e, events)
+	stands.Apply(e, events)
 	if live {
 		k.send(events)
 	}
 }
 
 // send sends events to all listening clients. The caller holds the lock.
-func (k *sockets) send(events []socketEvent) {
+func (k *sockets) send(events []rondo.Message) {
 	if len(events) == 0 {
 		return
 	}
@@ -181,11 +159,11 @@ func (k *sockets) forget(run string) {
 }
 
 // framesOf encodes events as frames.
-func (k *sockets) framesOf(events []socketEvent) (frames []socketio.Frame) {
+func (k *sockets) framesOf(events []rondo.Message) (frames []socketio.Frame) {
 	for _, e := range events {
-		p, err := socketio.NewEvent(socketio.MainNamespace, e.event, e.data)
+		p, err := socketio.NewEvent(socketio.MainNamespace, e.Event, e.Data)
 		if err != nil {
-			k.server.log.Error("an event is not told", "event", e.event, "error", err)
+			k.server.log.Error("an event is not told", "event", e.Event, "error", err)
 			continue
 		}
 		frames = append(frames, p.Frames()...)

@@ -3,7 +3,6 @@ package server
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -12,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine"
 	"github.com/pawlrun/pawl/internal/engine/control"
 	"github.com/pawlrun/pawl/internal/engine/drive"
@@ -20,19 +18,18 @@ import (
 	"github.com/pawlrun/pawl/internal/files/kinds"
 	"github.com/pawlrun/pawl/internal/files/launch"
 	"github.com/pawlrun/pawl/internal/files/spec"
-	"github.com/pawlrun/pawl/internal/machine/flow"
 	"github.com/pawlrun/pawl/internal/rules/access"
-	"github.com/pawlrun/pawl/internal/rules/plan"
+	"github.com/pawlrun/pawl/internal/server/rondo"
 	"github.com/pawlrun/pawl/journal"
 )
 
 // rondoPaths is the prefix of the paths of RondoFlow's API.
 const rondoPaths = "/api/agents/"
 
-// rondo is the envelope of that API's answers.
-type rondo struct {
-	Success bool    `json:"success"`
-	Data    loopNow `json:"data"`
+// loopAnswer is the envelope of that API's answers.
+type loopAnswer struct {
+	Success bool       `json:"success"`
+	Data    rondo.Loop `json:"data"`
 	// Meta is the result of the command to the loop.
 	Meta *commandResult `json:"meta,omitempty"`
 }
@@ -64,43 +61,6 @@ func (o operation) problem() reflect.Type {
 		return reflect.TypeFor[refusal]()
 	}
 	return reflect.TypeFor[Problem]()
-}
-
-// loopNow is the state of the loop of an agent: the running one, or else the last
-// one.
-type loopNow struct {
-	Active bool       `json:"active"`
-	Run    string     `json:"run,omitempty"`
-	State  *loopState `json:"state,omitempty"`
-	// Review is the question of the loop.
-	Review *loopReview `json:"review,omitempty"`
-
-	// step is the loop's step in its plan.
-	step string
-}
-
-// loopState is RondoFlow's state of a loop (RON-64 to 66).
-type loopState struct {
-	Iteration     int          `json:"iteration"`
-	MaxIterations int          `json:"maxIterations"`
-	Criteria      loopCriteria `json:"criteria"`
-	Status        string       `json:"status"`
-	ProgressLog   []string     `json:"progressLog"`
-	// SessionID is always empty, because iterations share no sessions.
-	SessionID string `json:"sessionId"`
-}
-
-type loopCriteria struct {
-	Type  string `json:"type"`
-	Value string `json:"value,omitempty"`
-}
-
-// loopReview is a question to a person about an iteration. LoopID contains the run,
-// so that a late decision does not apply to the next loop.
-type loopReview struct {
-	LoopID    string `json:"loopId"`
-	Iteration int    `json:"iteration"`
-	Output    string `json:"output"`
 }
 
 // agentFile returns the file of the agent that a path names.
@@ -170,10 +130,10 @@ type task struct {
 }
 
 // startLoop starts the loop of an agent unless one is running (RON-58, 62, 63).
-func (s *Server) startLoop(a *apiRequest[none, task]) (rondo, error) {
+func (s *Server) startLoop(a *apiRequest[none, task]) (loopAnswer, error) {
 	f, err := s.agentFile(a.Request)
 	if err != nil {
-		return rondo{}, err
+		return loopAnswer{}, err
 	}
 	id := reserved(a.Context())
 	if made, err := s.store.Run(a.Context(), id); id != "" && err == nil { // the same request created it
@@ -181,13 +141,13 @@ func (s *Server) startLoop(a *apiRequest[none, task]) (rondo, error) {
 	}
 	switch {
 	case strings.TrimSpace(a.body.Message) == "":
-		return rondo{}, missing("message", "say what the loop is to do")
+		return loopAnswer{}, missing("message", "say what the loop is to do")
 	case f.Kind.Name != launch.KindLoop:
-		return rondo{}, kindLoopOff.problem("set loop.loopEnabled to true in its file", "the loop of the agent %q is not enabled", a.PathValue("id"))
+		return loopAnswer{}, kindLoopOff.problem("set loop.loopEnabled to true in its file", "the loop of the agent %q is not enabled", a.PathValue("id"))
 	}
 	leave, err := s.admitStart(a.Context())
 	if err != nil {
-		return rondo{}, err
+		return loopAnswer{}, err
 	}
 	defer leave()
 	// Launch locks the workspace, so the second of two simultaneous requests fails
@@ -195,18 +155,18 @@ func (s *Server) startLoop(a *apiRequest[none, task]) (rondo, error) {
 	started, env, launchErr := f.Launch(a.body.Message, s.launch)
 	held := errors.Is(launchErr, launch.ErrLoopHeld)
 	if launchErr != nil && !held {
-		return rondo{}, cannotStart(launchErr)
+		return loopAnswer{}, cannotStart(launchErr)
 	}
 	if err := s.free(a.Context(), f); err != nil {
-		return rondo{}, assembly.Closing(env, err)
+		return loopAnswer{}, assembly.Closing(env, err)
 	}
 	if held {
-		return rondo{}, kindLoopRuns.problem("wait until it has ended", "%s", control.Plain(launchErr))
+		return loopAnswer{}, kindLoopRuns.problem("wait until it has ended", "%s", control.Plain(launchErr))
 	}
 	s.owners.own(a.Context(), &started)
 	id = cmp.Or(id, engine.NewID())
 	if _, err := s.start(id, started, env); err != nil && !errors.Is(err, journal.ErrExists) {
-		return rondo{}, err
+		return loopAnswer{}, err
 	}
 	return s.loopAgain(a.Context(), id, nil)
 }
@@ -221,20 +181,20 @@ func (s *Server) free(ctx context.Context, f kinds.File) error {
 }
 
 // loopStatus returns the state of an agent's loop.
-func (s *Server) loopStatus(a *apiRequest[none, none]) (rondo, error) {
+func (s *Server) loopStatus(a *apiRequest[none, none]) (loopAnswer, error) {
 	f, err := s.agentFile(a.Request)
 	if err != nil {
-		return rondo{}, err
+		return loopAnswer{}, err
 	}
 	row, err := s.lastLoop(a.Context(), f)
 	if err != nil || row.ID == "" {
-		return rondo{Success: err == nil}, err
+		return loopAnswer{Success: err == nil}, err
 	}
 	return s.loopAnswer(a.Context(), row, nil)
 }
 
 // stopLoop ends a loop. Its open question is closed without a rejection.
-func (s *Server) stopLoop(a *apiRequest[none, none]) (rondo, error) {
+func (s *Server) stopLoop(a *apiRequest[none, none]) (loopAnswer, error) {
 	return tellLoop(s, a, func(ctx context.Context, row journal.Run) (commandResult, error) {
 		answer, err := s.send(ctx, row, journal.Command{Kind: journal.Cancel})
 		if err == nil && answer.Taken {
@@ -265,7 +225,7 @@ type judgement struct {
 }
 
 // approveLoop decides the question of a loop (RON-61).
-func (s *Server) approveLoop(a *apiRequest[none, judgement]) (rondo, error) {
+func (s *Server) approveLoop(a *apiRequest[none, judgement]) (loopAnswer, error) {
 	return tellLoop(s, a, func(ctx context.Context, row journal.Run) (commandResult, error) {
 		switch {
 		case a.body.LoopID == "":
@@ -282,7 +242,7 @@ func (s *Server) approveLoop(a *apiRequest[none, judgement]) (rondo, error) {
 }
 
 // pauseLoop parks a loop before its next iteration.
-func (s *Server) pauseLoop(a *apiRequest[none, none]) (rondo, error) {
+func (s *Server) pauseLoop(a *apiRequest[none, none]) (loopAnswer, error) {
 	return tellLoop(s, a, func(ctx context.Context, row journal.Run) (commandResult, error) {
 		if row.State == journal.Parked || row.State == journal.Paused {
 			return commandResult{}, kindStands.problem("POST "+rondoPaths+a.PathValue("id")+"/loop/resume resumes it", "the loop %s is %s: %s", row.ID, row.State, row.Detail).about(row.ID, "")
@@ -292,48 +252,48 @@ func (s *Server) pauseLoop(a *apiRequest[none, none]) (rondo, error) {
 }
 
 // resumeLoop resumes a loop that parked, or whose process ended.
-func (s *Server) resumeLoop(a *apiRequest[none, none]) (rondo, error) {
+func (s *Server) resumeLoop(a *apiRequest[none, none]) (loopAnswer, error) {
 	row, err := s.openLoop(a.Request)
 	if err != nil {
-		return rondo{}, err
+		return loopAnswer{}, err
 	}
 	if err := s.takeUp(row.ID); err != nil {
-		return rondo{}, problemOf(err).about(row.ID, "")
+		return loopAnswer{}, problemOf(err).about(row.ID, "")
 	}
 	if row, err = s.moved(context.WithoutCancel(a.Context()), row.ID, row.Seq); err != nil {
-		return rondo{}, err
+		return loopAnswer{}, err
 	}
 	return s.loopAnswer(a.Context(), row, nil)
 }
 
 // tellLoop sends a command to the loop of an agent, and answers with the state of
 // the loop after it.
-func tellLoop[B any](s *Server, a *apiRequest[none, B], do func(context.Context, journal.Run) (commandResult, error)) (rondo, error) {
+func tellLoop[B any](s *Server, a *apiRequest[none, B], do func(context.Context, journal.Run) (commandResult, error)) (loopAnswer, error) {
 	answer, err := tell(a, s.openLoop, do)
 	if err != nil {
-		return rondo{}, err
+		return loopAnswer{}, err
 	}
 	return s.loopAgain(context.WithoutCancel(a.Context()), answer.Run, &answer)
 }
 
 // loopAgain is [Server.loopAnswer] with the loop's new row.
-func (s *Server) loopAgain(ctx context.Context, run string, told *commandResult) (rondo, error) {
+func (s *Server) loopAgain(ctx context.Context, run string, told *commandResult) (loopAnswer, error) {
 	row, err := s.store.Run(context.WithoutCancel(ctx), run)
 	if err != nil {
-		return rondo{}, err
+		return loopAnswer{}, err
 	}
 	return s.loopAnswer(ctx, row, told)
 }
 
 // loopAnswer returns the state of a loop from its journal alone.
-func (s *Server) loopAnswer(ctx context.Context, row journal.Run, told *commandResult) (rondo, error) {
-	now := loopNow{Active: row.State != journal.Ended, Run: row.ID, State: &loopState{ProgressLog: []string{}}}
+func (s *Server) loopAnswer(ctx context.Context, row journal.Run, told *commandResult) (loopAnswer, error) {
+	now := rondo.NewLoop(row.ID, row.State != journal.Ended)
 	for e, err := range drive.AsStored(ctx, s.store, row.ID) {
 		if err != nil {
-			return rondo{}, fmt.Errorf("server: %w", err)
+			return loopAnswer{}, fmt.Errorf("server: %w", err)
 		}
-		if err := now.take(e); err != nil {
-			return rondo{}, err
+		if err := now.Apply(e); err != nil {
+			return loopAnswer{}, err
 		}
 	}
 	if now.State.Status == "" {
@@ -342,54 +302,5 @@ func (s *Server) loopAnswer(ctx context.Context, row journal.Run, told *commandR
 			now.State.Status = "paused"
 		}
 	}
-	return rondo{Success: true, Data: now, Meta: told}, nil
-}
-
-// take applies one event of a loop.
-func (n *loopNow) take(e *event.Event) error {
-	switch d := e.Data.(type) {
-	case event.RunStarted:
-		var c flow.Config
-		if err := json.Unmarshal(d.Config, &c); err != nil || len(c.Plan.Steps) == 0 || c.Plan.Steps[0].Loop == nil {
-			return fmt.Errorf("server: run %s has no loop: %w", n.Run, cmp.Or(err, journal.ErrNotFound))
-		}
-		l := c.Plan.Steps[0].Loop
-		n.step, n.State.MaxIterations, n.State.Criteria = c.Plan.Steps[0].ID, l.Max, criteriaOf(l.StopWhen)
-	case event.ChildStarted:
-		if d.Step == fmt.Sprintf("%s.%d", n.step, n.State.Iteration) { // the first attempt at the next iteration
-			n.State.Iteration++
-		}
-	case event.Iteration:
-		n.State.Iteration, n.State.MaxIterations = d.Number, cmp.Or(d.MaxIterations, n.State.MaxIterations)
-	case event.Progress:
-		n.State.ProgressLog = append(n.State.ProgressLog, d.Learning)
-	case event.ReviewRequested:
-		n.Review = &loopReview{n.Run + "/" + d.LoopID, d.Number, d.Output}
-	case event.ReviewResolved:
-		n.Review = nil
-	case event.RunCompleted:
-		n.Review = nil
-		n.State.Status = "failed"
-		if event.LoopCompleted(d.Outcome) {
-			n.State.Status = "completed"
-		}
-	}
-	return nil
-}
-
-// criteriaOf returns the first stop condition in RondoFlow's terms, if it has one.
-func criteriaOf(stops []plan.Stop) loopCriteria {
-	if len(stops) == 0 {
-		return loopCriteria{Type: "max_iterations"}
-	}
-	switch s := stops[0]; {
-	case s.Regex != "":
-		return loopCriteria{"regex", s.Regex}
-	case s.Command != nil:
-		return loopCriteria{"test_pass", strings.Join(s.Command.Argv, " ")}
-	case s.Human != nil:
-		return loopCriteria{Type: "manual"}
-	default:
-		return loopCriteria{Type: s.Kind()}
-	}
+	return loopAnswer{Success: true, Data: now, Meta: told}, nil
 }

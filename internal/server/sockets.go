@@ -10,6 +10,7 @@ import (
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/rules/access"
+	"github.com/pawlrun/pawl/internal/server/rondo"
 	"github.com/pawlrun/pawl/internal/server/socketio"
 	"github.com/pawlrun/pawl/internal/server/socketio/session"
 )
@@ -45,13 +46,13 @@ type sockets struct {
 	hearing map[*client]bool
 	silence context.CancelFunc
 	// stands holds the state of the open loops, by run.
-	stands map[string]*loopSnapshot
+	stands map[string]*rondo.Snapshot
 }
 
 func newSockets(s *Server) *sockets {
 	k := &sockets{
 		server: s, operations: map[string]operation{}, clients: map[*session.Session]*client{}, held: map[string]int{}, hearing: map[*client]bool{},
-		stands: map[string]*loopSnapshot{},
+		stands: map[string]*rondo.Snapshot{},
 	}
 	for _, o := range operations() {
 		if o.event != "" {
@@ -150,7 +151,7 @@ func (k *sockets) join(c *client) {
 	defer k.mu.Unlock()
 	k.hearing[c] = true
 	for _, stands := range k.stands {
-		c.session.Send(k.framesOf(stands.all())...)
+		c.session.Send(k.framesOf(stands.Messages())...)
 	}
 	if k.silence == nil {
 		var ctx context.Context
@@ -167,12 +168,6 @@ func (k *sockets) leave(c *client) {
 		k.silence()
 		k.silence = nil
 	}
-}
-
-// socketEvent is an event for clients.
-type socketEvent struct {
-	event string
-	data  any
 }
 
 // client is the client of one session.

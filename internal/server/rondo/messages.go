@@ -1,4 +1,6 @@
-package server
+// Package rondo translates the events of a loop into the words of RondoFlow, which
+// calls the owner of a loop its agent. Its functions are pure.
+package rondo
 
 import (
 	"fmt"
@@ -7,7 +9,12 @@ import (
 	"github.com/pawlrun/pawl/event"
 )
 
-// The events of loops in RondoFlow's format.
+// Message is an event for RondoFlow's clients.
+type Message struct {
+	Event string
+	Data  any
+}
+
 type (
 	loopIteration struct {
 		AgentID       string `json:"agentId"`
@@ -42,40 +49,40 @@ const (
 	levelError  = "error"
 )
 
-// rondoEvents translates an event of a loop to the events of its agent.
-func rondoEvents(agent string, e *event.Event) []socketEvent {
+// Messages translates an event of a loop into the messages about its agent.
+func Messages(agent string, e *event.Event) []Message {
 	switch d := e.Data.(type) {
 	case event.RunStarted, event.RunResumed:
-		return []socketEvent{status(agent, "running")}
+		return []Message{status(agent, "running")}
 	case event.RunParked:
-		return []socketEvent{status(agent, "paused")}
+		return []Message{status(agent, "paused")}
 	case event.Iteration:
-		return []socketEvent{{"agent:loop_iteration", loopIteration{agent, d.Number, d.MaxIterations}}}
+		return []Message{{"agent:loop_iteration", loopIteration{agent, d.Number, d.MaxIterations}}}
 	case event.Progress:
-		return []socketEvent{{"notification", notification{
+		return []Message{{"notification", notification{
 			ID: fmt.Sprintf("loop-progress-%s-%s-%d", agent, e.Run, d.Number), Level: levelInfo, AgentID: agent, Run: e.Run,
 			Title: fmt.Sprintf("Loop iteration %d: %s", d.Number, shortened(d.Learning)), Iteration: d.Number, Learning: d.Learning,
 		}}}
 	case event.ReviewRequested:
 		id := e.Run + "/" + d.LoopID
-		return []socketEvent{{"notification", notification{
+		return []Message{{"notification", notification{
 			ID: fmt.Sprintf("loop-approval-%s-%s", agent, id), Level: levelAction, AgentID: agent, Run: e.Run,
 			Title: fmt.Sprintf("Loop iteration %d requires manual approval", d.Number), Actions: []string{"approve", "reject"},
 			Iteration: d.Number, LoopID: id, Output: d.Output,
 		}}}
 	case event.RunCompleted:
-		n, is := ending(d.Outcome)
+		n, state := ending(d.Outcome)
 		n.ID, n.AgentID, n.Run, n.Iteration = fmt.Sprintf("loop-completed-%s-%s", agent, e.Run), agent, e.Run, d.Outcome.Iterations
-		return []socketEvent{{"notification", n}, status(agent, is)}
+		return []Message{{"notification", n}, status(agent, state)}
 	}
 	return nil
 }
 
-func status(agent, is string) socketEvent { return socketEvent{"agent:status", agentStatus{agent, is}} }
+func status(agent, state string) Message { return Message{"agent:status", agentStatus{agent, state}} }
 
 // ending returns how a loop ended (completed, stopped or failed) and the resulting
 // state of its agent.
-func ending(o event.Outcome) (n notification, is string) {
+func ending(o event.Outcome) (n notification, state string) {
 	switch {
 	case event.LoopCompleted(o):
 		return notification{Level: levelInfo, Title: fmt.Sprintf("Loop completed after %d iterations", o.Iterations), Output: o.FinalOutput}, "idle"
