@@ -10,4 +10,4 @@ import (
 // version is set by the linker of a release build.
 var version = ""
 
-func main() { os.Exit(cli.Main(version)) }
+func main() { os.Exit(cli.Main(cli.Build{Version: version})) }

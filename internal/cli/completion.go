@@ -2,7 +2,6 @@ package cli
 
 import (
 	"maps"
-	"os"
 	"slices"
 	"strings"
 
@@ -143,7 +142,7 @@ func (a *app) completeRun(c *cobra.Command, args []string, prefix string) ([]str
 	if len(args) > 0 {
 		return nil, nothing
 	}
-	if _, err := os.Stat(a.journalPath); err != nil {
+	if a.noJournal() {
 		return nil, nothing
 	}
 	s, err := a.open(c.Context(), toRead)

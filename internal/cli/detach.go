@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/journal"
+	"github.com/pawlrun/pawl/journal/sqlite"
 )
 
 // detached is what a command prints about a run that continues without it.
@@ -51,14 +52,19 @@ func (l *launched) detach(ctx context.Context, asJSON bool, record string) error
 
 // logOf returns the file to which a detached run's process writes its progress and
 // its answer.
-func logOf(journalPath, run string) string {
-	return filepath.Join(filepath.Dir(journalPath), run+".log")
-}
+func (a *app) logOf(run string) string { return filepath.Join(a.beside(), run+".log") }
 
 // spawn starts this binary again to drive the run. gone receives when that process
 // has ended.
 func (a *app) spawn(id, record string) (detached, <-chan error, error) {
-	path, err := filepath.Abs(a.journalPath)
+	path, err := a.absoluteJournal()
+	if err != nil {
+		return detached{}, nil, fmt.Errorf("detach: %w", err)
+	}
+	log, err := filepath.Abs(a.logOf(id))
+	if err == nil {
+		err = sqlite.MakeDir(filepath.Dir(log))
+	}
 	if err != nil {
 		return detached{}, nil, fmt.Errorf("detach: %w", err)
 	}
@@ -66,12 +72,12 @@ func (a *app) spawn(id, record string) (detached, <-chan error, error) {
 	if err != nil {
 		return detached{}, nil, fmt.Errorf("detach: %w", err)
 	}
-	d := detached{Run: id, Log: logOf(path, id)}
-	log, err := os.OpenFile(d.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	d := detached{Run: id, Log: log}
+	output, err := os.OpenFile(d.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return detached{}, nil, fmt.Errorf("detach: open the log: %w", err)
 	}
-	defer log.Close()
+	defer output.Close()
 	args := []string{"--journal", path, "runs", "resume", id}
 	if a.configPath != "" {
 		args = append(args, "--config", a.configPath)
@@ -80,7 +86,7 @@ func (a *app) spawn(id, record string) (detached, <-chan error, error) {
 		args = append(args, "--record", record)
 	}
 	cmd := exec.Command(self, args...)
-	cmd.Stdout, cmd.Stderr = log, log
+	cmd.Stdout, cmd.Stderr = output, output
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
 		return detached{}, nil, fmt.Errorf("detach: start the background process: %w", err)

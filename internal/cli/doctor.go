@@ -72,7 +72,7 @@ $PAWL_SANDBOX names the strongest sandbox that runs may use: bubblewrap, namespa
 }
 
 func (a *app) diagnose(ctx context.Context) (diagnosis, error) {
-	d := diagnosis{OK: true, Version: thisBuild(a.version)}
+	d := diagnosis{OK: true, Version: thisBuild(a.build.Version)}
 	machine, err := a.sandbox(ctx)
 	if err != nil {
 		return d, err

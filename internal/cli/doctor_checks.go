@@ -21,6 +21,9 @@ import (
 // journalHealth opens the journal, if there is one, and measures its disk.
 func (a *app) journalHealth(ctx context.Context) finding {
 	f := finding{Name: "journal", Health: healthBroken, Help: "name another place with --journal or $PAWL_JOURNAL"}
+	if schemeOf(a.journalPath) != "" {
+		return a.databaseHealth(ctx, f)
+	}
 	if err := sqlite.CheckPath(a.journalPath); err != nil {
 		f.Detail = err.Error()
 		return f
@@ -62,6 +65,22 @@ func (a *app) journalHealth(ctx context.Context) finding {
 		f.Health, f.Help = healthLacks, "every step of a run waits for the disk twice; use a faster disk with --journal"
 	}
 	return f
+}
+
+// databaseHealth opens a journal that is no file, and reads it once.
+func (a *app) databaseHealth(ctx context.Context, f finding) finding {
+	began := time.Now()
+	opened, err := a.openURL(ctx, a.journalPath, Use{ReadOnly: true})
+	if err != nil {
+		f.Detail = a.describe(err)
+		return f
+	}
+	defer opened.Store.Close()
+	if _, err := opened.Store.Last(ctx); err != nil {
+		f.Detail = a.describe(err)
+		return f
+	}
+	return finding{Name: "journal", Health: healthOK, Detail: fmt.Sprintf("%s is there and answered in %s", a.journalPath, rounded(time.Since(began)))}
 }
 
 // nearestDirectory returns the directory itself, or the first one above it that

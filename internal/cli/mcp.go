@@ -70,7 +70,7 @@ func (a *app) mcpServer(session *session, s *server.Server, o server.Options, on
 		return nil, usagef("--on-cancel %q: give park or cancel", onCancel)
 	}
 	m := mcpserver.Options{
-		Server: s, User: itsUser(), OnCancel: mcpserver.OnCancel(onCancel), Version: thisBuild(a.version).Version, Command: a.invocation(),
+		Server: s, User: itsUser(), OnCancel: mcpserver.OnCancel(onCancel), Version: thisBuild(a.build.Version).Version, Command: a.invocation(),
 		Exporter: session.exporter, Log: o.Log, WriteLog: session.writeLog,
 	}
 	return mcpserver.New(m)

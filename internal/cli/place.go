@@ -32,7 +32,7 @@ func pointerTo(journal string) string {
 // may come from untrusted files.
 func followed(journal string) (string, error) {
 	pointer := pointerTo(journal)
-	if pointer == "" {
+	if pointer == "" || schemeOf(journal) != "" {
 		return journal, nil
 	}
 	text, err := os.ReadFile(pointer)

@@ -51,14 +51,14 @@ type app struct {
 	pages web.PageLimit
 	// shim starts this program again, beside the commands of a sandbox.
 	shim sandbox.Shim
-	// version is the version of a release build.
-	version string
+	// build is what the program adds.
+	build Build
 }
 
 // execute runs one command line, whose first element is the program's name, and
 // returns its exit code.
-func execute(args []string, s streams, shim sandbox.Shim, version string) (code int) {
-	a := &app{streams: s, arg0: args[0], shim: shim, version: version, typed: sync.OnceValue(func() *keyboard { return listen(s.in) })}
+func execute(args []string, s streams, shim sandbox.Shim, b Build) (code int) {
+	a := &app{streams: s, arg0: args[0], shim: shim, build: b, typed: sync.OnceValue(func() *keyboard { return listen(s.in) })}
 	defer func() {
 		if p := recover(); p != nil {
 			fmt.Fprintf(s.err, "pawl: internal error: %v; the journal is kept. Please report this\n", p)
@@ -150,11 +150,14 @@ a decision or an input; 130 cancelled or interrupted.`,
   pawl run agent.yaml "Make the failing test pass"
   pawl runs
   pawl runs resume k7x2`,
-		Version:                    thisBuild(a.version).String(),
+		Version:                    thisBuild(a.build.Version).String(),
 		SuggestionsMinimumDistance: 2,
 		SilenceErrors:              true,
 		SilenceUsage:               true,
 		PersistentPreRunE: func(*cobra.Command, []string) (err error) {
+			if err := checkURL(a.journalPath); err != nil {
+				return err
+			}
 			a.journalPath, err = followed(a.journalPath)
 			return err
 		},
@@ -186,6 +189,11 @@ a decision or an input; 130 cancelled or interrupted.`,
 			c.GroupID = group
 			root.AddCommand(c)
 		}
+	}
+	for _, command := range a.build.Commands {
+		c := command(a.environment())
+		c.GroupID = groupOther
+		root.AddCommand(c)
 	}
 	a.completeArguments(root)
 	classifyErrors(root)

@@ -123,7 +123,7 @@ func (s *session) removeChildren(ctx context.Context, r journal.Run) ([]string, 
 
 // removeLog removes the log of a detached run.
 func (a *app) removeLog(run string) error {
-	if err := os.Remove(logOf(a.journalPath, run)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Remove(a.logOf(run)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove the log of run %s: %w", run, err)
 	}
 	return nil

@@ -222,10 +222,10 @@ func (a *app) serverOptions(ctx context.Context, f serveFlags) (server.Options, 
 	if o.Launch.Workspace, err = directory("--workspace", f.workspace); err != nil {
 		return o, err
 	}
-	if o.Launch.Host, _, err = a.host(ctx); err == nil {
+	if o.Launch.Host, _, err = a.host(ctx); err == nil && o.Launch.Journal != "" {
 		o.Launch.Journal, err = filepath.Abs(a.journalPath)
+		o.Space = func() (uint64, error) { return freeSpace(filepath.Dir(o.Launch.Journal)) }
 	}
-	o.Space = func() (uint64, error) { return freeSpace(filepath.Dir(o.Launch.Journal)) }
 	return o, err
 }
 

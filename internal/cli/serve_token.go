@@ -26,7 +26,7 @@ func (a *app) startedDir() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	journal, err := filepath.Abs(a.journalPath)
+	journal, err := a.absoluteJournal()
 	if err != nil {
 		return "", err
 	}

@@ -63,42 +63,13 @@ type session struct {
 
 // open opens the journal that the command line names.
 func (a *app) open(ctx context.Context, m mode) (*session, error) {
-	if err := sqlite.CheckPath(a.journalPath); err != nil {
-		return nil, usagef("%w; name another one with --journal or $PAWL_JOURNAL", err)
-	}
-	nothingRan := usagef("%w at %s, so nothing has run here yet; another one is named with --journal or $PAWL_JOURNAL", errNoJournal, a.journalPath)
-	if m < toCreate {
-		if _, err := os.Stat(a.journalPath); errors.Is(err, fs.ErrNotExist) {
-			return nil, nothingRan
-		}
-	}
-	if m >= toCreate {
-		if err := a.point(); err != nil {
-			return nil, err
-		}
-		makeHome(a.journalPath)
-	}
-	store, err := sqlite.Open(ctx, a.journalPath, sqlite.Options{ReadOnly: m == toRead})
-	if m == toRead && errors.Is(err, fs.ErrNotExist) {
-		return nil, nothingRan
-	}
-	if errors.Is(err, journal.ErrNewer) || errors.Is(err, journal.ErrForeign) {
-		// The named file is not a journal.
-		return nil, usageError(err)
-	}
-	if wrong, ok := errors.AsType[*fs.PathError](err); ok && noPlace(wrong.Err) {
-		return nil, usagef("the journal %s cannot be opened: %w; name another one with --journal", a.journalPath, wrong)
-	}
-	if err == nil && m != toRead {
-		if err = store.CheckPages(ctx, checkPatience); err != nil {
-			_ = store.Close()
-		}
-	}
+	opened, err := a.openStore(ctx, a.journalPath, Use{ReadOnly: m == toRead, Create: m >= toCreate})
 	if err != nil {
-		return nil, failure(err)
+		return nil, err
 	}
+	store := opened.Store
 	config, unread := a.config()
-	o := engine.Options{Secrets: credentials(config), Served: m == toServe}
+	o := engine.Options{Secrets: credentials(config, opened.Secrets...), Served: m == toServe}
 	var exporter *signals.Exporter
 	if m != toRead {
 		if exporter, err = signals.Open(signals.FromEnvironment(os.Getenv)); err != nil {
@@ -115,6 +86,56 @@ func (a *app) open(ctx context.Context, m mode) (*session, error) {
 	s := &session{app: a, exporter: exporter, store: store, engine: e, controller: control.New(store, e), unread: unread}
 	a.pending = func(run string) []string { return s.pendingIDs(ctx, run) }
 	return s, nil
+}
+
+// openStore opens a journal by path or URL.
+func (a *app) openStore(ctx context.Context, at string, use Use) (opened Opened, err error) {
+	if schemeOf(at) != "" {
+		opened, err = a.openURL(ctx, at, use)
+	} else {
+		opened.Store, err = a.openFile(ctx, at, use)
+	}
+	switch {
+	case err == nil:
+		return opened, nil
+	case errors.Is(err, journal.ErrNewer), errors.Is(err, journal.ErrForeign):
+		return Opened{}, usageError(err) // the named place is not a journal
+	}
+	return Opened{}, failure(err)
+}
+
+// openFile opens the journal at a path.
+func (a *app) openFile(ctx context.Context, path string, use Use) (journal.Store, error) {
+	if err := sqlite.CheckPath(path); err != nil {
+		return nil, usagef("%w; name another one with --journal or $PAWL_JOURNAL", err)
+	}
+	nothingRan := usagef("%w at %s, so nothing has run here yet; another one is named with --journal or $PAWL_JOURNAL", errNoJournal, path)
+	if !use.Create {
+		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+			return nil, nothingRan
+		}
+	} else {
+		if err := a.point(); err != nil {
+			return nil, err
+		}
+		makeHome(path)
+	}
+	store, err := sqlite.Open(ctx, path, sqlite.Options{ReadOnly: use.ReadOnly})
+	if use.ReadOnly && errors.Is(err, fs.ErrNotExist) {
+		return nil, nothingRan
+	}
+	if wrong, ok := errors.AsType[*fs.PathError](err); ok && noPlace(wrong.Err) {
+		return nil, usagef("the journal %s cannot be opened: %w; name another one with --journal", path, wrong)
+	}
+	if err == nil && !use.ReadOnly {
+		if err = store.CheckPages(ctx, checkPatience); err != nil {
+			_ = store.Close()
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return store, nil
 }
 
 // makeHome creates the directory .pawl of a new journal, and excludes its content
@@ -149,9 +170,9 @@ func noPlace(err error) bool {
 }
 
 // credentials returns a redactor for this process's credentials: variables that
-// look like one, and those that the config file names.
-func credentials(config models.Config) *secret.Redactor {
-	return secret.NewRedactor(secret.FromEnvironment(os.Environ(), config.Credentials()...)...)
+// look like one, those that the config file names, and others that are known.
+func credentials(config models.Config, others ...secret.Secret) *secret.Redactor {
+	return secret.NewRedactor(append(secret.FromEnvironment(os.Environ(), config.Credentials()...), others...)...)
 }
 
 // close closes the journal. Acknowledged data does not depend on it.

@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -18,7 +17,7 @@ import (
 )
 
 // tokensFile is the file of tokens beside the journal.
-func (a *app) tokensFile() string { return filepath.Join(filepath.Dir(a.journalPath), "tokens.yaml") }
+func (a *app) tokensFile() string { return filepath.Join(a.beside(), "tokens.yaml") }
 
 func (a *app) tokenCommand() *cobra.Command {
 	c := &cobra.Command{
@@ -132,7 +131,7 @@ func (a *app) tokenRevoke(path func() string) *cobra.Command {
 
 // audit records in the journal, if there is one, what the user did outside a run.
 func (a *app) audit(ctx context.Context, operation string) error {
-	if _, err := os.Stat(a.journalPath); errors.Is(err, os.ErrNotExist) {
+	if a.noJournal() {
 		return nil
 	}
 	s, err := a.open(ctx, toWrite)
@@ -145,7 +144,7 @@ func (a *app) audit(ctx context.Context, operation string) error {
 
 // tokensByPerson rejects a process that a run has started.
 func (a *app) tokensByPerson(ctx context.Context) error {
-	if _, err := os.Stat(a.journalPath); errors.Is(err, os.ErrNotExist) {
+	if a.noJournal() {
 		return nil // there is no run
 	}
 	s, err := a.open(ctx, toRead)

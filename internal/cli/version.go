@@ -43,7 +43,7 @@ func (a *app) versionCommand() *cobra.Command {
 		Example: "  pawl version\n  pawl version --json",
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			b := thisBuild(a.version)
+			b := thisBuild(a.build.Version)
 			return a.show(asJSON, b, func() error { return a.printf("%s\n", b) })
 		},
 	}
