@@ -296,8 +296,8 @@ func bytesOf(t *testing.T, req llm.Request) string {
 	return string(b)
 }
 
-// A declaration that ends its goroutine breaks the run amid its calls. What the
-// model asked for is kept, and it is told that the calls never ran.
+// A declaration that ends its goroutine breaks the run amid its calls. The conversation
+// keeps the calls, with results that say that they never ran.
 func TestARunThatBrokeAmidItsCallsIsContinued(t *testing.T) {
 	m := &recorder{answer: func(req *llm.Request) *llm.Response {
 		if len(req.Messages) > 1 {

@@ -207,8 +207,8 @@ func TestAskDecidesAboutACall(t *testing.T) {
 	}
 }
 
-// A tool that is declared to do what cannot be taken back asks, though nobody
-// named it, and carries a key and the record of its approval.
+// A tool with an irreversible effect asks, even if no rule names it, and carries a key
+// and the record of its approval.
 //
 // rows: HAR-61
 func TestAHighRiskCallCarriesAKeyAndTheRecordOfItsApproval(t *testing.T) {

@@ -153,7 +153,7 @@ func TestARunDoesNotStartWhereItsSandboxLeavesTheJournalOpen(t *testing.T) {
 	}
 }
 
-// Whatever a command names is opened for it, because somebody was asked.
+// An approval opens whatever a command names.
 func TestACommandThatNamesWhatItsSandboxProtectsAsks(t *testing.T) {
 	for _, command := range []string{"echo new > keep/file", "echo new > twin", "rm -r .", "echo new > link/other", "echo new > behind/other"} {
 		t.Run(command, func(t *testing.T) {

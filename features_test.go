@@ -188,8 +188,8 @@ func ExampleRun_Events() {
 	// It answers. <nil>
 }
 
-// A person decides about the calls of the tools that Approvals names. What was
-// rejected the model is told, and the run goes on.
+// A person decides about the calls of the tools that Approvals names. The model sees
+// the rejection, and the run continues.
 func ExampleAgent_ask() {
 	type path struct {
 		Path string `json:"path"`
@@ -219,8 +219,8 @@ func ExampleAgent_ask() {
 	// I left it alone.
 }
 
-// Without Ask a run parks, and costs nothing until somebody has decided: today,
-// or in another process next week.
+// Without Ask a run parks, and costs nothing until a decision arrives: today, or in
+// another process next week.
 func ExampleRun_Approve() {
 	ctx := context.Background()
 	agent := pawl.Agent{
@@ -305,8 +305,8 @@ func ExampleLimits() {
 	// Check what the money was spent on; if it was worth it, continue the run with a higher usd_per_run.
 }
 
-// With a journal on disk a run outlives its process: whoever opens the journal
-// goes on where it ends, and repeats nothing that was settled.
+// With a journal on disk a run outlives its process: any process that opens the journal
+// continues it, and repeats nothing that was settled.
 func ExampleAgent_Resume() {
 	ctx := context.Background()
 	dir, err := os.MkdirTemp("", "pawl")
@@ -331,7 +331,7 @@ func ExampleAgent_Resume() {
 		),
 	}
 
-	// The first process builds, and has nobody to ask.
+	// The first process builds, and has no Ask.
 	store, err := sqlite.Open(ctx, path, sqlite.Options{})
 	if err != nil {
 		log.Fatal(err)
@@ -455,8 +455,8 @@ func ExampleSecret() {
 	// It is long enough.
 }
 
-// A hook is heard before each call of a tool, ahead of every rule. It may
-// block the call or change its arguments, and one that fails blocks.
+// A hook runs before each call of a tool, ahead of every rule. It may block the call or
+// change its arguments; a hook that fails blocks the call.
 func ExampleHook() {
 	erase := pawl.Tool("erase", "Erase a directory.", func(_ context.Context, p struct {
 		Dir string `json:"dir"`

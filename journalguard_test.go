@@ -64,7 +64,7 @@ func with(tools ...tool.Tool) pawl.Agent {
 	return pawl.Agent{Model: says(scripted.Turn{Text: "done"}), Tools: tools}
 }
 
-// Whoever can write the journal can approve its own calls.
+// A tool that can write the journal can approve its own calls.
 func TestARunDoesNotStartWhereAToolCouldWriteItsJournalUnasked(t *testing.T) {
 	for name, journal := range map[string]string{
 		"at the top":                "work/journal.db",

@@ -114,7 +114,7 @@ func TestAProgramMayDriveTheLoopItselfToTheSameTranscript(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A run with tools brings result.read along, which the model is told of.
+	// A run with tools also offers result.read.
 	set, err := tool.NewSet(append(a.Tools, result.New())...)
 	if err != nil {
 		t.Fatal(err)

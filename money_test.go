@@ -42,7 +42,7 @@ func TestCachedTokensCostInputPriceByDefault(t *testing.T) {
 	}
 }
 
-// The default is for whoever has not said what a run may cost.
+// The default applies if no amount is set for a run.
 func TestTheDefaultCapInMoneyGivesWayToTheOneThatIsSet(t *testing.T) {
 	for name, tt := range map[string]struct {
 		limits pawl.Limits
@@ -60,8 +60,8 @@ func TestTheDefaultCapInMoneyGivesWayToTheOneThatIsSet(t *testing.T) {
 	}
 }
 
-// Whoever has not said what a run may cost is told, in its first event, what the
-// default cannot stop.
+// A run without an explicit cap records in its first event what the default cannot
+// stop.
 func TestARunBeginsWithAWarningOfModelsWhosePriceIsNotKnown(t *testing.T) {
 	unknown := func(name string) pawl.Target {
 		return pawl.Target{Name: name, Client: scripted.New("test", scripted.Turn{Text: "done"})}

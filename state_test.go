@@ -15,7 +15,7 @@ import (
 	"github.com/pawlrun/pawl/tool"
 )
 
-// A program that writes into what it was told must not move a run's deadlines.
+// A program that writes into a returned state must not move a run's deadlines.
 func TestTheStateOfAParkedRunIsACopy(t *testing.T) {
 	a := gatedAgent(new([]string))
 	a.ApproveWithin = time.Hour

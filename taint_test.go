@@ -13,8 +13,8 @@ import (
 	"github.com/pawlrun/pawl/tool"
 )
 
-// desk is an agent that reads what somebody wrote, looks at what is private,
-// and can send. Its first tool declares nothing.
+// desk is an agent that reads untrusted text, looks at private data, and can send. Its
+// first tool declares nothing.
 func desk(turns ...scripted.Turn) (a pawl.Agent, sent *int) {
 	sent = new(int)
 	say := func(text string) func(context.Context, struct{}) (string, error) {

@@ -295,7 +295,7 @@ func TestABadRaiseChangesNothing(t *testing.T) {
 	}
 }
 
-// What owners are told of a limit names the default that holds.
+// A limit's description names its default.
 func TestEveryLimitIsDescribedWithItsDefault(t *testing.T) {
 	defaults := budget.Limits{USDPerRun: budget.DefaultUSDPerRun}.WithDefaults()
 	defaults.MaxModelRetries, defaults.MaxToolRetries = new(budget.DefaultModelCalls-1), new(budget.DefaultToolRetries)

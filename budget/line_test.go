@@ -253,9 +253,8 @@ func caps(l budget.Limits) budget.Amount {
 	return a
 }
 
-// Runs, their children, children of those and judges draw from one budget, all
-// at once: nobody overspends together, and whatever one of them spends is on the
-// account of each of its ancestors.
+// Runs, their children, grandchildren and judges draw from one budget concurrently:
+// together they never overspend, and each spend is on the account of every ancestor.
 func TestATreeOfRunsNeverSpendsMoreThanAnyOfThemMay(t *testing.T) {
 	price := &llm.Price{Input: 3, Output: 15, CacheWrite: 3.75, Long: &llm.LongPrice{Over: 5000, Input: 6, Output: 22.5, CacheWrite: 7.5}}
 	waited, bounded := 0, 0

@@ -7,8 +7,8 @@ import (
 	"github.com/pawlrun/pawl/budget"
 )
 
-// Three children against USD 1.25, each call USD 0.50 at its worst: what one of
-// them holds the others cannot have, whoever asks first.
+// Three children share USD 1.25, and each call costs at most USD 0.50: an amount that
+// one of them holds is not available to the others, in any order of requests.
 func TestThreeChildrenShareOneCap(t *testing.T) {
 	limits := budget.Limits{USDPerRun: 1.25}
 	call := budget.Call{Input: 100, Output: 400, Price: thousands}

@@ -7,9 +7,9 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// Nobody gives a token away for being kept. Lists of prices that have less for
-// writing than for reading, or nothing, name what is asked for beside that: of
-// Gemini's models the storage alone, of others that it is not charged for.
+// No provider pays for caching a token. Price lists with less for writing than for
+// reading, or nothing, name an additional charge: for Gemini's models the storage
+// alone, for others that it is free.
 func TestATokenThatIsKeptCostsNoLessThanAFreshOne(t *testing.T) {
 	for name, tt := range map[string]struct {
 		price llm.Price

@@ -14,9 +14,9 @@ import (
 	"github.com/pawlrun/pawl/models"
 )
 
-// What one run is told of a model and a key holds for the next one, whichever
-// wire they speak, and reaches the machine as what it is: throttled, with the
-// time to wait. Of other models and keys nothing was said.
+// What one run learns about a model and a key holds for the next one, on any wire, and
+// reaches the machine as throttled, with the time to wait. It does not hold for other
+// models and keys.
 func TestRunsOfAProcessShareWhatAProviderSays(t *testing.T) {
 	var asked atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

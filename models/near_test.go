@@ -53,7 +53,7 @@ func TestANameThatTheTableCannotKnowPasses(t *testing.T) {
 		"google/gemini-2.5-flash-preview-09-2025",
 		"openrouter/anthropic/claude-sonnet-4-5", // a gateway's own names
 		"groq/openai/gpt_oss-20b",
-		"vllm/gtp-5", "ollama/qwen3:8b", "llamacpp/any", "scripted/gtp-5", "replay/k7x2", // nobody lists those
+		"vllm/gtp-5", "ollama/qwen3:8b", "llamacpp/any", "scripted/gtp-5", "replay/k7x2", // they are in no list
 	} {
 		if err := r.CheckName(target); err != nil {
 			t.Errorf("%s: %v", target, err)

@@ -107,8 +107,8 @@ func TestLongInputCostsItsOwnPrice(t *testing.T) {
 	}
 }
 
-// Whoever spends by the table must find what is in it plausible: nothing costs
-// less than nothing, and reading from a cache is not dearer than not having it.
+// Prices must be plausible: nothing costs less than nothing, and reading from a cache
+// costs no more than fresh input.
 func TestTableHoldsOnlyUsableFigures(t *testing.T) {
 	table, err := models.Known()
 	if err != nil {

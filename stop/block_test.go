@@ -73,7 +73,7 @@ func TestWhatGoesOnAfterANudgeIsBlockedOnceBeforeTheRunEnds(t *testing.T) {
 	failed := func(int, string) event.ToolResult {
 		return event.ToolResult{IsError: true, ErrorType: event.ErrorNotFound, Output: "no such file"}
 	}
-	// same leaves the files as they are, whatever is said.
+	// same leaves the files unchanged, with any arguments.
 	same := func(n int, call string) event.ToolResult {
 		r := event.ToolResult{Output: fmt.Sprint(n, call)}
 		if strings.HasPrefix(call, "edit") || strings.HasPrefix(call, "make") {

@@ -8,7 +8,7 @@ import (
 	"github.com/pawlrun/pawl/stop"
 )
 
-// What the model is told is about the circle that it is in.
+// The message to the model is about its own circle.
 func TestEachPatternHasWordsOfItsOwn(t *testing.T) {
 	for _, tt := range []struct {
 		pattern       stop.Pattern

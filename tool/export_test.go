@@ -6,8 +6,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// CompileSchemaWith compiles a schema that may refer to what loader gives:
-// the official suite needs its remote documents, which nobody else may have.
+// CompileSchemaWith compiles a schema that may refer to what loader returns: only the
+// official suite needs remote documents.
 func CompileSchemaWith(raw json.RawMessage, loader jsonschema.URLLoader) (*Schema, error) {
 	return compile(raw, loader)
 }

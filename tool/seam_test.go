@@ -30,8 +30,8 @@ func TestATextIsCutBeforeTheSecretThatTheCutWouldGoThrough(t *testing.T) {
 	}
 }
 
-// FuzzSafeEnd cuts texts that are full of a secret: nothing but what stands
-// between them is left when the whole ones are taken out.
+// FuzzSafeEnd cuts texts that are full of a secret: only what is between them is left
+// when the whole ones are removed.
 func FuzzSafeEnd(f *testing.F) {
 	f.Add("correct-horse", tool.Seam-5, 40)
 	f.Add("aaaaaaaa", 7, 0)

@@ -216,7 +216,7 @@ func BenchmarkResolve(b *testing.B) {
 	}
 }
 
-// Nobody is asked about a call that cannot be run whatever is decided.
+// A call that cannot run asks nothing.
 func TestWhatKeepsACallFromBeingRunIsAProblemBeforeItIsJudged(t *testing.T) {
 	for _, c := range []struct {
 		err  error

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// Whoever has a file or a run asks the table of kinds what there is to do with it:
-// what package launch has for one kind alone, nobody above the table calls.
+// The table of kinds is the only way to the functions of package launch that belong to
+// one kind: no package above the table calls them.
 func TestSurfacesAskTheTableOfKinds(t *testing.T) {
 	ofOneKind := []string{"Agent", "AgentFiles", "WorkflowFiles", "Check", "Explain", "Environment", "Continue", "Fork", "Redactor", "CheckCall"}
 	asked := 0

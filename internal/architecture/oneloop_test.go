@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// drives reports the methods that make a loop: asking a machine what is due,
-// and asking a model. Whoever calls them outside the engine has a loop of its own.
+// drives reports the methods that make a loop: asking a machine what is due, and
+// calling a model. A caller outside the engine has a loop of its own.
 func drives(called types.Object) bool {
 	if called.Pkg() == nil {
 		return false

@@ -144,8 +144,8 @@ func TestALimitStandsInTwoFiles(t *testing.T) {
 	}
 }
 
-// A new kind of condition is a line of the table; keys of its own come to those
-// of a condition, and to what is said of them.
+// A new kind of condition is a line of the table; its own keys are added to those of a
+// condition, and to their documentation.
 func TestAConditionStandsInFourFiles(t *testing.T) {
 	files := sources(t)
 	for _, kind := range stop.Kind("").Choices() {

@@ -28,8 +28,8 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// ending is one way for a run to end, played by the binary from an agent file
-// and a script, and what its owner is told of it.
+// ending is one way for a run to end, played by the binary from an agent file and a
+// script, with the output for its owner.
 type ending struct {
 	name   string
 	reason event.Reason
@@ -126,8 +126,8 @@ var endings = []ending{
 		}},
 }
 
-// Every reason of the closed list, reached by the binary: what its owner is
-// told, what a script reads, and the exit code.
+// Every reason of the closed list, reached by the binary: the output for the owner, the
+// output for a script, and the exit code.
 //
 // rows: ALDO-36, HAR-9..13, HAR-20, HAR-22, HAR-26, HAR-27, HAR-30, HAR-41, HAR-42, HAR-44..47, HAR-51, HAR-77, HAR-78, HAR-81..84
 func TestEveryReasonIsReachedAndSaysWhatToDo(t *testing.T) {

@@ -78,7 +78,7 @@ func TestABlockedGoalIsAQuestionThatAMessageAnswers(t *testing.T) {
 	p.exits(0, "runs", "verify", id)
 }
 
-// A question that nobody answers in time ends the goal.
+// An expired question ends the goal.
 func TestBlockedGoalEndsWhenItsQuestionExpires(t *testing.T) {
 	p := port(t, "review_timeout: 0.001\n")
 	// The time may be up before the run has parked.

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// forgetful is an agent whose task is said when it is run.
+// forgetful is an agent whose task is an argument of its run.
 var forgetful = map[string]string{
 	"agent.yaml":  "identity: {name: forgetful}\nmodel_policy: {primary: {model: scripted/script.yaml}}\ntools: {allow: [fs.write], approvals: {fs.write: always}}\n",
 	"script.yaml": "- expect: {last: Tidy up.}\n  tool_calls: [{name: fs.write, arguments: {path: tidy.txt, content: tidied}}]\n- text: the end\n",

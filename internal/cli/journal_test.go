@@ -54,8 +54,7 @@ func greeter(t *testing.T) project {
 	})
 }
 
-// readOnly gives the project's files to be read by everybody and written by
-// nobody.
+// readOnly makes the project's files readable for all users and writable for none.
 func (p project) readOnly() {
 	p.t.Helper()
 	if out, err := exec.Command("chmod", "-R", "a+rX,a-w", p.dir).CombinedOutput(); err != nil {
@@ -204,7 +203,7 @@ func TestAnEditedListIsFoundOut(t *testing.T) {
 	}
 }
 
-// What is gone is told, whatever keeps the rest.
+// The output lists what was deleted, even if the rest could not be.
 func TestARemovalThatIsCutShortSaysWhatItRemoved(t *testing.T) {
 	p := greeter(t)
 	p.exits(0, "run", "agent.yaml", "first")

@@ -218,8 +218,8 @@ func TestEveryCycleCanBeRebuiltFromTheJournalAlone(t *testing.T) {
 	}
 }
 
-// However a run leaves, and whoever reads it how often, its reader hears once
-// that the loop is over, and never while it goes on.
+// A reader gets the end of the loop exactly once, however the run leaves and however
+// often it is read, and never while the loop runs.
 //
 // rows: ALF-15, ALF-16, ALF-22, ALF-24, ALF-25, ALF-43
 func TestAlfredViewHasOneEndOfTheLoop(t *testing.T) {

@@ -25,7 +25,7 @@ type reply struct {
 	header     map[string]string
 	// raw is the whole answer, in the words of the one wire that is asked.
 	raw string
-	// foreign is the whole answer of somebody who speaks no wire at all.
+	// foreign is the whole answer of a server that implements no wire.
 	foreign string
 	// refused is the status of a request that is refused.
 	refused int

@@ -26,8 +26,8 @@ func TestARunThatAsksAtALimitGoesOnWhenItIsRaised(t *testing.T) {
 	}
 }
 
-// A call that the limit has no room for is not refused: it waits for the raise
-// and runs once, whoever resumes the run meanwhile.
+// A call that exceeds the limit is not refused: it waits for the raise and runs once,
+// even if the run is resumed meanwhile.
 func TestCallsWaitForTheRaiseAndRunOnce(t *testing.T) {
 	p := newProject(t, map[string]string{
 		"agent.yaml": shellAgent + "budgets: {max_tool_calls: 1, actions: {max_tool_calls: ask}}\n",
@@ -66,7 +66,7 @@ func TestCallsWaitForTheRaiseAndRunOnce(t *testing.T) {
 	}
 }
 
-// What a limit had no room for is told with its figures.
+// A call that exceeds a limit is shown with its figures.
 func TestReasonOfTheEndIsShown(t *testing.T) {
 	p := newProject(t, map[string]string{
 		"agent.yaml":  shellAgent + "failure_threshold: 2\n",

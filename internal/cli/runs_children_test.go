@@ -10,7 +10,7 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// Only its program goes on with such a run, but whoever has the journal may give it
+// Only its program resumes such a run, but any process with the journal may send it
 // what it waits for.
 func TestThePageOfAProgramsRunSaysWhatItWaitsFor(t *testing.T) {
 	for want, parked := range map[string]event.RunParked{

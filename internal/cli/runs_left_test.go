@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// A run whose process was killed is nobody's at once, although its lease still
-// holds: whoever comes back to it is told, and goes on without waiting.
+// A run whose process was killed is free at once, although its lease still holds: a
+// resume reports it and continues without waiting.
 func TestARunThatItsProcessLeftIsShownSoAndGoesOnAtOnce(t *testing.T) {
 	p := newProject(t, map[string]string{
 		"agent.yaml":  "identity: {name: left}\nmodel_policy: {primary: {model: scripted/script.yaml}}\ntools: {allow: [shell.exec]}\n",

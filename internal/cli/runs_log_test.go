@@ -14,8 +14,7 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// talk is a run with a call that somebody decides about, a long result and a
-// condition that ends it.
+// talk is a run with a decided call, a long result and a condition that ends it.
 func talk(t *testing.T) project {
 	return newProject(t, map[string]string{
 		"agent.yaml": "identity: {name: reader}\nmodel_policy: {primary: {model: scripted/script.yaml}}\n" +

@@ -32,7 +32,7 @@ func (s lateChild) Delete(ctx context.Context, run string) error {
 	return s.Store.Delete(ctx, run)
 }
 
-// leave writes a run that nobody drives any more.
+// leave writes a run that no process drives any more.
 func leave(t *testing.T, s journal.Store, id, parent string) {
 	t.Helper()
 	_, _, err := s.Create(t.Context(), journal.Run{ID: id, Parent: parent, Kind: "Agent", Created: journaltest.Epoch()}, journal.Batch{

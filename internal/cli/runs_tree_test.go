@@ -16,8 +16,8 @@ import (
 	"github.com/pawlrun/pawl/llm/scripted"
 )
 
-// household is a program with an agent that gives a task to another one, whose
-// every payment somebody decides.
+// household is a program with an agent that delegates a task to another one, whose
+// every payment needs an approval.
 func household() pawl.Agent {
 	model := func(turns ...scripted.Turn) pawl.Target {
 		return pawl.Target{Name: "test/m", Client: scripted.New("test", turns...)}
@@ -49,8 +49,8 @@ func (p project) journal() journal.Store {
 	return store
 }
 
-// parksInChild plays the program in the project's journal until it waits for
-// somebody to decide about the payment.
+// parksInChild plays the program in the project's journal until it waits for a decision
+// about the payment.
 func (p project) parksInChild() (parent, child string) {
 	p.t.Helper()
 	store := p.journal()

@@ -112,7 +112,7 @@ func TestAPipeGetsPlainLinesOnly(t *testing.T) {
 	}
 }
 
-// A file of somebody else's is read before anybody decides to run it.
+// A file by another author is shown before the decision to run it.
 func TestWhatIsWrongWithAFileCannotSteerTheTerminal(t *testing.T) {
 	const evil = `a\e]0;title\ab\u202ec`
 	p := newProject(t, map[string]string{
@@ -206,7 +206,7 @@ func TestAQuestionIsPutAgainUntilItIsAnswered(t *testing.T) {
 	})
 }
 
-// Whoever is about to answer a question needs a moment to see that it is gone.
+// A person about to answer a question needs a moment to see that it is gone.
 func TestKeysAfterWithdrawnQuestionAnswerNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, out, _ := aTerminal(80)

@@ -90,7 +90,7 @@ func TestASecretThatIsTypedToALiveRunRestsOnNoDisk(t *testing.T) {
 	s.wait()
 	nowhere("after its driver was killed")
 
-	// Nobody drives it now, so nobody could take the value out.
+	// No process drives it now, so none could redact the value.
 	if f := p.exits(2, "runs", "input", id, "again: "+vaultWord); !strings.Contains(f.err, "VAULT") || strings.Contains(f.err, vaultWord) {
 		t.Errorf("it is said %q", f.err)
 	}
@@ -130,7 +130,7 @@ func TestASecretThatIsTypedToALiveRunRestsOnNoDisk(t *testing.T) {
 			t.Errorf("%v: exit code %d: %s", args, f.code, f.err)
 		}
 	}
-	// A run can be ended whatever is said with it.
+	// A run can be cancelled with any reason.
 	if f := p.exits(0, "runs", "cancel", p.newest(), "--reason", vaultWord); !strings.Contains(f.out, "the reason was left out") || strings.Contains(f.out, vaultWord) {
 		t.Errorf("it is said %q", f.out)
 	}
@@ -143,8 +143,7 @@ func TestASecretThatIsTypedToALiveRunRestsOnNoDisk(t *testing.T) {
 	nowhere("after forks and a run that continues")
 }
 
-// A decision about a run that is going is heard with its reason, from wherever
-// it comes.
+// A decision about a running run arrives with its reason, from any sender.
 func TestSealedDecisionReachesTheRun(t *testing.T) {
 	p := vaulted(t)
 	y, s := p.atTerminal([]string{vault}, "run", "agent.yaml", "work")

@@ -9,8 +9,7 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// says makes a stream say something else, whichever wire it is of: pairs of
-// what is said and what is said instead.
+// says makes a stream contain something else, for any wire: pairs of old and new text.
 func says(pairs ...string) func([]string) []string {
 	r := strings.NewReplacer(pairs...)
 	return func(events []string) []string {
@@ -24,8 +23,8 @@ func says(pairs ...string) func([]string) []string {
 
 func half(events []string) []string { return events[:len(events)/2] }
 
-// A stream that is no answer, or whose last word is not true, is told by what
-// came of it. The answer after it is always "done".
+// The result of a stream that is no answer, or whose last event is false, shows what
+// arrived. The answer after it is always "done".
 func TestNoWireTakesADamagedStreamForAnAnswer(t *testing.T) {
 	listing := reply{tool: "fs_list", args: `{"path":"."}`}
 	for name, c := range map[string]struct {
@@ -34,8 +33,8 @@ func TestNoWireTakesADamagedStreamForAnAnswer(t *testing.T) {
 		// failed is how often an attempt fails, output what the run says.
 		failed int
 		output string
-		// ran says that the call of the first answer runs; refused that it
-		// does not, and that the model is told.
+		// ran reports that the call of the first answer runs; refused that it does not,
+		// and that the model gets the reason.
 		ran, refused bool
 	}{
 		"cut off":                {first: reply{text: "half an answer"}, damage: half, failed: 1, output: "done"},

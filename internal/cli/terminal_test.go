@@ -37,7 +37,7 @@ func (p project) atTerminal(env []string, args ...string) (*typist, *startedProc
 
 func (y *typist) watch() {
 	defer close(y.done)
-	_, _ = io.Copy(&y.screen, y.file) // a terminal that nobody holds ends with an error
+	_, _ = io.Copy(&y.screen, y.file) // a terminal without a holder ends with an error
 }
 
 func (y *typist) seen() string { return y.screen.String() }
@@ -156,7 +156,7 @@ func TestSeveralCallsAreAskedAboutOneAfterTheOther(t *testing.T) {
 	}
 }
 
-// Whoever was about to answer a question that is gone answers nothing.
+// An answer to a question that is gone is ignored.
 func TestAnAnswerToAQuestionThatIsGoneIsNotTakenForTheNextOne(t *testing.T) {
 	p := threeCalls(t)
 	y, s := p.atTerminal(nil, "run", "agent.yaml", "go")

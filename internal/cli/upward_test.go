@@ -49,7 +49,7 @@ func TestTheNearestDirectoryIsFoundUpward(t *testing.T) {
 	}
 }
 
-// What somebody else put above a directory is not taken: it could name programs.
+// A file of another user in a parent directory is not used: it could name programs.
 func TestWhatIsAboveMustBelongToTheUser(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can give a directory away")

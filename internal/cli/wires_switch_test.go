@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// A run that falls back on another provider in the middle of its work goes on
-// there: calls and results are told in that one's words, and what the first one
-// thought stays behind, whole.
+// A run that falls back on another provider in the middle of its work continues there:
+// calls and results are sent in that provider's form, and the first one's reasoning
+// stays behind, whole.
 func TestARunSwitchesItsProviderInTheMiddle(t *testing.T) {
 	thinking := reply{raw: `{"type":"message","role":"assistant","content":[{"type":"thinking","thinking":"a private thought","signature":"sealed=="},` +
 		`{"type":"tool_use","id":"toolu_1","name":"fs_read","input":{"path":"note.md"}}],"stop_reason":"tool_use","usage":{"input_tokens":10,"output_tokens":2}}`}

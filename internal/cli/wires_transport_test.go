@@ -265,7 +265,7 @@ func TestToolsThatAProviderRunsItselfPassThrough(t *testing.T) {
 	}
 }
 
-// Where nobody runs it, the owner is told before anything is paid for.
+// If no provider runs the tool, the owner learns it before anything is charged.
 func TestUnsupportedProviderToolIsReported(t *testing.T) {
 	upstream := newProvider(t, reply{text: "seen"})
 	p := newProject(t, map[string]string{"config.yaml": upstream.config(), "agent.yaml": "identity: {name: far}\ntools: {allow: [], provider: [teleport]}\n"})
@@ -279,7 +279,7 @@ func TestUnsupportedProviderToolIsReported(t *testing.T) {
 		t.Errorf("exit code %d after %d requests", f.code, len(upstream.asked()))
 	}
 
-	// A run that goes on with another model is told so too.
+	// A run that continues with another model reports it too.
 	id := p.newest()
 	for _, args := range [][]string{{"run", "--continue", id, "again"}, {"runs", "fork", id, "--seq", "3"}} {
 		args = append(args, "--config", "config.yaml", "--model")

@@ -14,9 +14,9 @@ import (
 	"github.com/pawlrun/pawl/journal"
 )
 
-// thinDisk is a disk that has less room than it says: a file system in a sparse
-// file, on another one that can be filled up. What does not fit there any more
-// is an I/O error here, and is told by a sync.
+// thinDisk is a disk with less room than it reports: a file system in a sparse file, on
+// another one that can be filled up. A write without room is an I/O error here, which a
+// sync reports.
 type thinDisk struct {
 	t                  *testing.T
 	dir, ballast, loop string
@@ -56,10 +56,10 @@ func newThinDisk(t *testing.T, dir string) *thinDisk {
 	return d
 }
 
-// mount has ext4 allocate what is written for good. By its default it marks new
-// room as unwritten until the data has come; when that fails it keeps the mark,
-// and what is then written again in the same place with success is lost with
-// the system's memory, whoever wrote it.
+// mount has ext4 allocate written blocks for good. By default it marks new room as
+// unwritten until the data has arrived; if that fails it keeps the mark, and a later
+// successful write in the same place is lost with the system's memory, even of another
+// process.
 func (d *thinDisk) mount() {
 	d.t.Helper()
 	if err := syscall.Mount(d.loop, d.dir, "ext4", 0, "dioread_lock"); err != nil {

@@ -120,7 +120,7 @@ func leave(dir, name, line string) error {
 	return err
 }
 
-// answering is a model that notes each call that somebody would have to pay.
+// answering is a model that notes each call that would be charged.
 type answering struct {
 	dir  string
 	next func(task string, results int) []llm.ToolCall

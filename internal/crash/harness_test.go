@@ -109,7 +109,7 @@ func (w world) command(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// look opens the journal for reading; ok is false when nobody has made it yet.
+// look opens the journal for reading; ok is false if it does not exist yet.
 func (w world) look(t *testing.T, do func(s journal.Store)) (ok bool) {
 	t.Helper()
 	path := w.path(".pawl/journal.db")

@@ -62,7 +62,7 @@ func TestKillInItemLoopDoublesAndLosesNone(t *testing.T) {
 	}
 }
 
-// checkItems holds that each item was counted once, or is said to be in doubt.
+// checkItems checks that each item was counted once, or is in doubt.
 func checkItems(t *testing.T, dir string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(dir, "effects"))

@@ -60,7 +60,7 @@ func TestKilledAtRandomMomentsNothingSettledIsLostOrDoneTwice(t *testing.T) {
 			budget := min(left, 10)
 			killed := killUntilDone(t, w, random, budget)
 			total += killed
-			left -= max(killed, 1) // a run that nobody could kill counts too
+			left -= max(killed, 1) // a run that ended before a kill counts too
 			check(t, w)
 		})
 		if t.Failed() {

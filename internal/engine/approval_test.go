@@ -22,7 +22,7 @@ import (
 	"github.com/pawlrun/pawl/llm/scripted"
 )
 
-// asker is somebody who answers when the test lets them.
+// asker is a person who answers when the test allows it.
 type asker = func(context.Context, event.Question) (event.Resolution, error)
 
 // silent is asked and never answers.
@@ -196,8 +196,8 @@ func TestRunParksWithoutAsker(t *testing.T) {
 	}
 }
 
-// Seven calls ask at once, and two people answer all of them in their own
-// order: each call has one decision, and whoever came second is told so.
+// Seven calls ask at once, and two people answer all of them in their own order: each
+// call has one decision, and the second answer gets an error.
 func TestSevenCallsAskAtOnceAndTwoSurfacesAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 7
@@ -309,7 +309,7 @@ func TestAskerEditsTheCall(t *testing.T) {
 	})
 }
 
-// Whoever slips is asked again, by whoever resumes the run.
+// After an invalid answer the call asks again, in the process that resumes the run.
 func TestAnEditThatIsNoJSONDecidesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, got := argsRig(t)
@@ -332,8 +332,8 @@ func argsRig(t *testing.T) (*rig, *string) {
 	return r, got
 }
 
-// A run that parked under another reading of the rules is asked about again by
-// whoever takes it up with this one.
+// A run that parked under another reading of the rules asks again in the process that
+// resumes it with this one.
 func TestARunThatParkedBeforeAnUpgradeIsAskedAboutAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, ran := gatedRig(t)

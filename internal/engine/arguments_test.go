@@ -36,8 +36,8 @@ func scribble(args json.RawMessage) {
 	}
 }
 
-// Whoever is shown the arguments of a call may write into what they were given:
-// the call runs as it was judged, and the conversation keeps what the model said.
+// A reader of a call's arguments may write into its copy: the call runs as it was
+// judged, and the conversation keeps the model's words.
 func TestWhatIsWrittenIntoTheArgumentsOfACallIsTheWritersOwn(t *testing.T) {
 	const args = `{"task":"look"}`
 	var ran string

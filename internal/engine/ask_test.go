@@ -23,7 +23,7 @@ import (
 // rows: HAR-66
 func TestCallsAreAskedAboutInTurn(t *testing.T) {
 	for name, c := range map[string]struct {
-		elsewhere int // the call that somebody else decides while the first question is open, 0 for none
+		elsewhere int // the call that is decided elsewhere while the first question is open, 0 for none
 		want      []string
 	}{
 		"all at the terminal":                    {0, []string{"1", "2", "3", "4", "5"}},
@@ -71,8 +71,8 @@ func TestCallsAreAskedAboutInTurn(t *testing.T) {
 	}
 }
 
-// Whoever is asked comes back when the question is over, with an error or with
-// what looks like an answer. Neither is one.
+// An asker returns when the question is over, with an error or with what looks like an
+// answer. Neither counts.
 func TestAnAnswerToAQuestionThatIsOverIsNone(t *testing.T) {
 	for name, late := range map[string]struct {
 		kind event.ApprovalKind

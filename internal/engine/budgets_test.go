@@ -66,9 +66,9 @@ func newWorkload(t *testing.T) *workload {
 	return w
 }
 
-// Each setting of the ledger, so low that it stops or narrows the run, and
-// raised while the run goes: it holds as long as it is low, whoever goes on with
-// the run, and no longer.
+// Each setting of the ledger, so low that it stops or narrows the run, and raised while
+// the run is driven: it holds as long as it is low, in any process that drives the run,
+// and no longer.
 //
 // rows: HAR-41..50
 func TestEveryLimitHoldsAndCanBeRaisedWhileTheRunGoes(t *testing.T) {

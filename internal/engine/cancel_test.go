@@ -45,8 +45,8 @@ func TestACancelReachesToolsAndSettlesEveryCall(t *testing.T) {
 	})
 }
 
-// structured reports whether what the model is told of a failure is an object
-// that names its kind.
+// structured reports whether a failure's text for the model is an object that names its
+// kind.
 func structured(r event.ToolResult) bool {
 	var said struct{ Error, Type string }
 	err := json.Unmarshal([]byte(r.Output), &said)

@@ -19,7 +19,7 @@ import (
 	"github.com/pawlrun/pawl/tool"
 )
 
-// pays is a child that parks until somebody has decided about its payment.
+// pays is a child that parks until its payment is decided.
 func pays(t *testing.T, stores ...journal.Store) *rig {
 	pay := toolFunc("pay", well)
 	pay.Concurrent = true
@@ -48,8 +48,8 @@ func (r *rig) startsUntilParked(t *testing.T) (run *engine.Run, child string) {
 	return run, child
 }
 
-// A child that parked is taken up again once it is decided, although its parent
-// goes on, and whichever process is told.
+// A parked child resumes once it is decided, although its parent runs on, and whichever
+// process receives the decision.
 func TestADecisionWakesAParkedChildWhileItsSiblingGoesOn(t *testing.T) {
 	for name, within := range map[string]time.Duration{"in the parent's process": 0, "in another one": 5 * time.Second} {
 		for decision, kind := range map[string]journal.CommandKind{"approved": journal.Approve, "rejected": journal.Reject} {
@@ -106,7 +106,7 @@ func TestCancelOfParkedChildSettlesItsCall(t *testing.T) {
 	})
 }
 
-// What does not answer the question wakes nobody.
+// A command that does not answer the question wakes no child.
 func TestAParkedChildSleepsUntilItIsAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := besideASibling(t, pays(t))
@@ -193,8 +193,8 @@ func TestARaiseWakesAChildThatIsAboutToPark(t *testing.T) {
 	})
 }
 
-// A raise counts for whoever was refused before it, and not for a sibling that
-// was refused in spite of it.
+// A raise counts for a child that was refused before it, and not for a sibling that was
+// refused in spite of it.
 func TestARaiseThatOneChildMissedWakesNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		missed := newRig(t).model(&slowly{output: 10}).priced(0, 1000)
@@ -330,8 +330,8 @@ func TestAParentOfADamagedChildCanBeCancelled(t *testing.T) {
 	})
 }
 
-// What a child had set aside above when its process died, and whose journal can
-// no more be read, counts as used: nobody knows that it was not.
+// A reservation of a child whose process died and whose journal is unreadable counts as
+// used: it may have been.
 func TestWhatADamagedChildHadSetAsideCountsAsUsed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &damaged{Store: newRig(t).store}
@@ -382,8 +382,8 @@ func heldElsewhere(t *testing.T) (r *rig, parent *engine.Run, child journal.Leas
 	return r, parent, child
 }
 
-// A cancel of a run that nobody drives waits for the lease of its child, as
-// long as whoever sends it does.
+// A cancel of an undriven run waits for the lease of its child, as long as the sender
+// waits.
 func TestACancelWaitsForTheLeaseOfAChild(t *testing.T) {
 	for name, patience := range map[string]time.Duration{"long enough": time.Minute, "not long enough": time.Second} {
 		t.Run(name, func(t *testing.T) {
@@ -419,8 +419,8 @@ func TestACancelWaitsForTheLeaseOfAChild(t *testing.T) {
 	}
 }
 
-// A cancel whose sender gave up before a child's lease was free rests in the
-// inbox, and counts for whoever takes the run up or tells it anything.
+// A cancel whose sender gave up before a child's lease was free stays in the inbox, and
+// counts for the next process that drives the run or sends it a command.
 func TestCancelOfImpatientSenderIsHandledByNextDriver(t *testing.T) {
 	for name, next := range map[string]func(*rig, string){
 		"a resume": func(r *rig, id string) {

@@ -85,7 +85,7 @@ func TestAForkBeginsWhereNoChildIsOpen(t *testing.T) {
 	})
 }
 
-// A fork of a child is a run of its own: it draws from nobody.
+// A fork of a child is a run of its own, without a parent's budget.
 func TestAForkOfAChildHasNoParent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, child, run := grown(t)

@@ -256,7 +256,7 @@ func parksAndGoesOn(t *testing.T, to func(parent, child string) string) {
 		if s := wait(t, run); !strings.Contains(s.Parked.Detail, id) || !strings.Contains(s.Parked.Detail, id+"-1-1") || len(s.Parked.CallIDs) > 0 {
 			t.Errorf("%+v", s.Parked)
 		}
-		again := r.other().resume(run.ID) // nobody has decided
+		again := r.other().resume(run.ID) // no decision yet
 		parkedAs(t, again, event.ParkApproval)
 		r.send(journal.Command{Run: to(run.ID, id), Kind: journal.Approve, CallID: id + "-1-1", By: "ada"})
 		last := r.other().resume(run.ID)

@@ -39,7 +39,7 @@ func TestChildrenParkAtALimitOnTimeThatAsks(t *testing.T) {
 				limit(&r.cfg.Limits)
 				r.cfg.OnBudget = map[string]agent.OnBudget{setting: agent.BudgetAsk}
 				run := r.start(t.Context())
-				for range 2 { // nobody has raised it when it is resumed
+				for range 2 { // it is not raised when it is resumed
 					parkedAs(t, run, event.ParkInput)
 					if s := wait(t, run); s.Parked.Limit != setting {
 						t.Errorf("parked as %+v", s.Parked)

@@ -25,8 +25,8 @@ func thinks(d time.Duration) func(context.Context, event.Question) (event.Resolu
 	}
 }
 
-// gated is a child whose one call somebody is to approve; then it works for so
-// long before it answers.
+// gated is a child whose one call needs an approval; then it works for so long before
+// it answers.
 func gated(t *testing.T, work time.Duration, stores ...journal.Store) *rig {
 	send := toolFunc("send", func(ctx context.Context) (string, error) {
 		select {
@@ -47,8 +47,8 @@ var aMinute = map[string]func(*budget.Limits){
 	"max_no_progress_seconds": func(l *budget.Limits) { l.MaxIdleSeconds = 60 },
 }
 
-// A person who thinks about a call of a child takes the time of nobody; what the
-// child does before and after counts.
+// The time that a person takes to decide about a child's call does not count; the
+// child's work before and after does.
 func TestAPersonsTimeInAChildIsNotItsParents(t *testing.T) {
 	for setting, limit := range aMinute {
 		for name, c := range map[string]struct {
@@ -181,7 +181,7 @@ func TestAChildThatWaitedDoesNotWaitAfterAResumeUnlessItSaysSo(t *testing.T) {
 	})
 }
 
-// Whoever takes a run up after a crash has not heard from its children yet.
+// A driver that resumes a run after a crash has no reports of its children yet.
 func TestNoChildWaitsAfterACrashUntilItSaysSo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		child := gated(t, time.Second).asker(thinks(30 * time.Minute))

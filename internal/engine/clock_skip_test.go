@@ -128,7 +128,7 @@ func TestChildrenAndTheRunAboveBothLeaveOutTheSleepOfTheMachine(t *testing.T) {
 	})
 }
 
-// How long a call or a hook lasted is told without the sleep.
+// The recorded duration of a call or a hook excludes the sleep.
 func TestWhatLastedIsMeasuredWithoutTheSleepOfTheMachine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, clock := setRig(t)
@@ -157,7 +157,7 @@ func TestWhatLastedIsMeasuredWithoutTheSleepOfTheMachine(t *testing.T) {
 	})
 }
 
-// What somebody was told goes by the clock on the wall, and is due when the
+// A time that was promised to a person follows the wall clock, and is due when the
 // machine wakes.
 func TestWaitsAndExpiriesGoOnWhileTheMachineSleeps(t *testing.T) {
 	const heartbeat = 5 * time.Second
@@ -209,7 +209,7 @@ func TestACorrectionOfTheClockIsNoSleep(t *testing.T) {
 	})
 }
 
-// The time in which nobody drove the run is not skipped by anybody's clock.
+// Time in which no process drove the run is not skipped time.
 func TestARunThatIsTakenUpAgainHasSkippedNothing(t *testing.T) {
 	for name, by := range map[string]time.Duration{"": 0, ", with a clock that was set back": -2 * day} {
 		t.Run("a day later"+name, func(t *testing.T) {

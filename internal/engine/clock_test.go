@@ -19,7 +19,7 @@ import (
 	"github.com/pawlrun/pawl/tool"
 )
 
-// settable is a clock on the wall, which somebody sets while time passes.
+// settable is a wall clock that a test sets while time passes.
 type settable struct{ offset atomic.Int64 }
 
 func (c *settable) now() time.Time       { return time.Now().Round(0).Add(time.Duration(c.offset.Load())) }
@@ -172,7 +172,7 @@ func TestALeaseOfASilentProcessEndsWhereTheClockIsSetBack(t *testing.T) {
 	})
 }
 
-// The clock of whoever drives a run may be ahead of another's for good.
+// The clock of one driver may be permanently ahead of another's.
 func TestALivingDriverKeepsItsRunWhereAnothersClockIsBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, clock := setRig(t)

@@ -94,7 +94,7 @@ func (s *opened) Inbox(ctx context.Context, run string) ([]journal.Command, erro
 	return found, err
 }
 
-// A journal may hold thousands for runs that nobody has taken up yet.
+// A journal may hold thousands for runs that no process drives yet.
 func TestADriverReadsNoCommandsButThoseToItsRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &opened{Store: memory.New(nil)}
@@ -154,7 +154,7 @@ func TestDecisionOnParkedRunIsRecordedAtOnce(t *testing.T) {
 	}
 }
 
-// A run speaks for its children, and for nobody else's runs.
+// A run accepts decisions for its children, and for no other runs.
 func TestADecisionThatNamesAnotherRunsCallHasNoPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, id := parkedForApproval(t)

@@ -148,8 +148,8 @@ func TestAWallTimeThatComesWhileARetryWaitsIsNotWaitedFor(t *testing.T) {
 	})
 }
 
-// The run works for four seconds of its ten, and waits for a person and for
-// somebody to resume it for days.
+// The run works for four seconds of its ten, and waits for days for a person and for a
+// resume.
 //
 // rows: HAR-10, HAR-44
 func TestNeitherParkedTimeNorAPersonsUsesUpTheWallTime(t *testing.T) {
@@ -172,8 +172,8 @@ func TestNeitherParkedTimeNorAPersonsUsesUpTheWallTime(t *testing.T) {
 	})
 }
 
-// Ten seconds are ten seconds, in however many processes they are spent; the day
-// in between is nobody's.
+// Ten seconds are ten seconds, over any number of processes; the day in between does
+// not count.
 func TestALimitOnTimeGoesOnAcrossProcesses(t *testing.T) {
 	for setting, limits := range map[string]budget.Limits{
 		"max_wall_time_seconds":   {MaxWallSeconds: 10},

@@ -82,8 +82,8 @@ func overheard(t *testing.T, m *speaking) (parts []string) {
 	return parts
 }
 
-// A secret is redacted on every way out, and the live one is one, too: a model
-// can say what it found in a place that nobody looked through.
+// A secret is redacted in every output, including live text: a model can repeat a
+// secret that it found in an unsearched place.
 func TestDeltasAreRedacted(t *testing.T) {
 	quoted, _ := json.Marshal(map[string]string{"command": "echo " + password})
 	for size := 1; size < len(password)+3; size++ {

@@ -7,8 +7,8 @@ import (
 	"github.com/pawlrun/pawl/journal"
 )
 
-// SendSealed sends a command to the owner of a lease, whoever drives the run by
-// now.
+// SendSealed sends a command to the owner of a lease, even if another process drives
+// the run by now.
 func (e *Engine) SendSealed(ctx context.Context, name string, c journal.Command) error {
 	c.At = e.opts.Now().UTC()
 	c, err := holder.Seal(name, c)

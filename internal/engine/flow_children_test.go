@@ -58,8 +58,8 @@ func startFlow(t *testing.T, e *engine.Engine, env engine.Env, steps ...plan.Ste
 	return run
 }
 
-// A judge on the driver ends a loop by its result, and what it and the steps took in
-// is in those that are told of it; a replay of the run decides the same.
+// A judge on the driver ends a loop by its result, and its taint and the steps' passes
+// to those that get their results; a replay of the run decides the same.
 // rows: DAG-14, DAG-31..33, DAG-37
 func TestAJudgeOnTheDriver(t *testing.T) {
 	store := memory.New(nil)

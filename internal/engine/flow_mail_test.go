@@ -23,8 +23,8 @@ import (
 	"github.com/pawlrun/pawl/tool"
 )
 
-// speaker answers by what it is told first and by how often it has answered, so that
-// it says the same again after a crash.
+// speaker answers by its first input and by the number of its answers, so that it
+// repeats itself after a crash.
 type speaker func(task string, answered int) scripted.Turn
 
 func (s speaker) Generate(ctx context.Context, req *llm.Request) (*llm.Response, error) {
@@ -117,8 +117,8 @@ func TestEachMessageIsDeliveredOnceAfterEachCrash(t *testing.T) {
 	}
 }
 
-// Wherever a run is forked, a message that somebody had is in one conversation of the
-// fork: that of the run that was finished there, or of the one that is begun anew.
+// Wherever a run is forked, a delivered message is in one conversation of the fork:
+// that of the run that was finished there, or of the one that is restarted.
 func TestEachMessageIsDeliveredOnceInAFork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.New(nil)

@@ -430,7 +430,7 @@ func mustBe(t *testing.T, err, want error) {
 	}
 }
 
-// argsTool is a tool that is told to whom.
+// argsTool is a tool with a recipient in its arguments.
 func argsTool(name string, run func(args string)) tool.Tool {
 	t := tool.New(name, "A tool of the test's.", func(context.Context, struct {
 		To string `json:"to"`

@@ -319,9 +319,9 @@ func TestAHookThatIsNotThereAnyMoreIsClosed(t *testing.T) {
 	}
 }
 
-// The steps of a call, each told by whoever performs it. That a result is not
-// to be trusted is settled before the hooks behind the call are heard; the fence
-// is put up around what they leave of it.
+// The steps of a call, each recorded by the code that performs it. Whether a result is
+// trusted is settled before the hooks after the call run; the fence is put around what
+// they leave of it.
 //
 // rows: ALF-65, ALF-66, ALF-72, HAR-1
 func TestTheStepsOfACallComeInTheirOrder(t *testing.T) {
@@ -421,7 +421,7 @@ func TestHooksSeeTheRunBeginAndEndAndMayKeepItFromBeginning(t *testing.T) {
 	}
 }
 
-// Whoever cancels a run that nobody drives has none of its hooks, and ends it.
+// A cancel of an undriven run ends it without its hooks.
 func TestUndrivenRunIsCancelledWithoutLastHooks(t *testing.T) {
 	r := newRig(t).tools(say()).gate("say").turns(scripted.Turn{ToolCalls: calls("say", `{"text":"hi"}`)}).
 		hooks(

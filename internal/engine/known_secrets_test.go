@@ -20,7 +20,7 @@ import (
 	"github.com/pawlrun/pawl/tool"
 )
 
-// tellings are what somebody may say of a call with a secret in it.
+// tellings are messages about a call that contain a secret.
 func tellings(call string) map[string]journal.Command {
 	args, _ := json.Marshal(map[string]string{"word": password})
 	return map[string]journal.Command{
@@ -169,7 +169,7 @@ func TestAStrangerCancelsAParentWithoutSayingWhy(t *testing.T) {
 	})
 }
 
-// Whoever sent it found the child driven, and its driver has left since.
+// The sender found the child driven, and its driver has left since.
 func TestWhatMayHoldASecretWaitsForADriverThatKnowsIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, release := keeper(t)

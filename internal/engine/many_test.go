@@ -94,8 +94,8 @@ func (s *runReads) Run(ctx context.Context, id string) (journal.Run, error) {
 	return s.Store.Run(ctx, id)
 }
 
-// A child that parked is looked at when it parks, and when somebody says something
-// to it: not whenever something else happens, such as the end of a sibling.
+// A parked child's journal is read when it parks, and when it receives a command: not
+// on other events, such as the end of a sibling.
 func TestParkedChildrenAreLookedAtNoOftenerTheMoreThereAre(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		each := map[int]int64{}

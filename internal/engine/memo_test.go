@@ -22,8 +22,8 @@ func (c called) Generate(ctx context.Context, req *llm.Request) (*llm.Response, 
 	return c.worker.Generate(ctx, req)
 }
 
-// A memo is for one at a time. A call lasts while the driver goes on, and a model
-// of somebody else's may ask several others at once, each of which encodes.
+// A memo is not safe for concurrent use. A call lasts while the driver continues, and a
+// model of another author may call several others at once, each of which encodes.
 func TestWhatARunRemembersOfItsRequestsIsTheDriversAlone(t *testing.T) {
 	for name, model := range map[string]func(called) llm.Model{
 		"a model that says its bytes": func(c called) llm.Model { return c },

@@ -48,7 +48,7 @@ func TestAnInterruptParksAndResumeGoesOn(t *testing.T) {
 	}
 }
 
-// late answers although its call was told to stop, as an answer may that is just there.
+// late answers although its call was stopped, as an answer may that has just arrived.
 type late struct {
 	llm.Model
 	begun chan struct{}

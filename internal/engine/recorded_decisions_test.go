@@ -15,9 +15,9 @@ import (
 	"github.com/pawlrun/pawl/llm/scripted"
 )
 
-// Two calls that say the same are decided about in the other order, a third gets
-// other arguments, nobody decides about the fourth in time, and of the fifth, which
-// only the replay makes, nothing was ever said.
+// Two calls with the same arguments are decided in the other order, a third gets other
+// arguments, the question about the fourth expires, and the fifth, which only the
+// replay makes, has no decision.
 func TestAReplayIsDecidedAboutAsItsRunWas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t).gate("work").

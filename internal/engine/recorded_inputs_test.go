@@ -15,8 +15,8 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// A run is told something before its task is known, while a model thinks, with a
-// file, and while it is parked; the last word comes when it would have ended.
+// A run receives messages before its task is known, while a model thinks, with a file,
+// and while it is parked; the last one arrives when it would have ended.
 func TestTheMessagesOfARunAreGivenAgainWhereTheyCame(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var asked [][]string

@@ -339,8 +339,9 @@ func TestQuestionsAboutSeveralCallsAreReplayed(t *testing.T) {
 	}
 }
 
-// What answered the calls of a replay is not in its journal: whoever went on with
-// it would do what the run did that it replays. A fork of it has tools of its own.
+// The source of a replay's results is not in its journal: a process that resumed it
+// would repeat the effects of the run that it replays. A fork of it has tools of its
+// own.
 func TestAReplayIsNotTakenUpWithToolsThatAct(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t).turns(scripted.Turn{Text: "done"})

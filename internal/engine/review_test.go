@@ -272,7 +272,7 @@ func TestADecisionThatMayBeAboutSeveralQuestionsNamesTheRun(t *testing.T) {
 	})
 }
 
-// What nobody decides in time is over for a review as for a call.
+// A review expires like the question about a call.
 func TestAReviewExpiresAsACallDoes(t *testing.T) {
 	for name, tt := range map[string]struct {
 		onExpiry event.OnExpiry
@@ -308,7 +308,8 @@ func TestAReviewExpiresAsACallDoes(t *testing.T) {
 	}
 }
 
-// Whoever can be asked here is, whatever is asked; what they may not say is no answer.
+// An asker in this process gets every question; an answer of the wrong kind does not
+// count.
 func TestReviewIsAskedInTheProcess(t *testing.T) {
 	for answer, parks := range map[event.ApprovalKind]bool{event.ApprovalApproved: false, event.ApprovalEdited: true} {
 		t.Run(string(answer), func(t *testing.T) {

@@ -148,7 +148,7 @@ func TestTreeStreamsAllEventsInOrderOfPos(t *testing.T) {
 				t.Errorf("heard %q", heard)
 			}
 		}
-		// Whoever wants the run alone hears of none below.
+		// A subscription to the run alone gets no events of runs below.
 		for _, e := range drain(t, run, true) {
 			if e.Run != run.ID {
 				t.Errorf("%s of run %s", e.Type(), e.Run)
@@ -179,8 +179,8 @@ func TestRunStreamExcludesRunsBelow(t *testing.T) {
 	})
 }
 
-// A reader that stands still delays no run, misses no durable event, and is told
-// of what it lost.
+// A stalled reader delays no run, misses no durable event, and gets a note of what it
+// lost.
 func TestAStalledReaderOfATreeHoldsNoRunUp(t *testing.T) {
 	for name, at := range map[string]func(event.Event) bool{
 		"in the middle of what a run says": func(e event.Event) bool { return e.Seq == 0 },
@@ -227,7 +227,7 @@ func TestAStalledReaderOfATreeHoldsNoRunUp(t *testing.T) {
 	}
 }
 
-// A child whose events another process writes is heard while the run goes on here.
+// Events of a child that another process writes arrive while the run continues here.
 func TestTreeStreamIncludesOtherProcesses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := besideASibling(t, pays(t))
@@ -247,8 +247,8 @@ func TestTreeStreamIncludesOtherProcesses(t *testing.T) {
 	})
 }
 
-// A tree that parks ends with the root's word, also where it was resumed, and
-// where somebody decides about a run below before the reader has come so far.
+// The stream of a tree that parks ends with the root's last event, also after a resume,
+// and if a run below is decided before the reader has come so far.
 func TestTheLastOfATreeThatParkedIsTheRootsWord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		child := pays(t)

@@ -156,7 +156,7 @@ func (r *commanded) settled(run *engine.Run) (started []event.CommandStarted, fi
 	return started, finished
 }
 
-// What a command gives, and what keeps it from running to its end, is told apart.
+// The result of a command differs from the error that kept it from ending.
 func TestHowACommandEndsIsItsSettlement(t *testing.T) {
 	waits := func(ctx context.Context, c tool.Invocation) (tool.Ended, error) {
 		<-ctx.Done()
@@ -314,8 +314,7 @@ func TestACommandThatWasCutOffRunsAgainWhereItMay(t *testing.T) {
 	}
 }
 
-// A run that was left with a command in doubt takes a cancel from whoever sends
-// one.
+// An undriven run with a command in doubt accepts a cancel from any sender.
 func TestCancelSettlesUndrivenCommand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newCommanded(t, machine.RunCommand{Argv: []string{"make"}, Effect: event.EffectIdempotent}, program(func(ctx context.Context, _ tool.Invocation) (tool.Ended, error) {
@@ -380,8 +379,7 @@ func TestACommandRunsAProgramOfThisMachine(t *testing.T) {
 	}
 }
 
-// A cancel ends a program with all that it started. Its pipe has nobody at the other
-// end then.
+// A cancel ends a program with all that it started. Then its pipe has no other end.
 func TestACancelEndsTheProcessGroupOfACommand(t *testing.T) {
 	dir := t.TempDir()
 	pipe := filepath.Join(dir, "pipe")
@@ -400,7 +398,7 @@ func TestACancelEndsTheProcessGroupOfACommand(t *testing.T) {
 		t.Fatal(err)
 	}
 	up := make([]byte, 3)
-	for n := 0; n < len(up); { // nobody may have opened the other end yet
+	for n := 0; n < len(up); { // the other end may not be open yet
 		if k, err := reader.Read(up[n:]); err == nil {
 			n += k
 		} else if !errors.Is(err, io.EOF) {
@@ -418,8 +416,8 @@ func TestACancelEndsTheProcessGroupOfACommand(t *testing.T) {
 	}
 }
 
-// A program that has run, and of which nobody wrote down how it ended, runs again
-// only where that does no harm.
+// A program that has run and whose end was not recorded runs again only if that is
+// harmless.
 func TestAProgramWhoseEndIsLostRunsAgainWhereItMay(t *testing.T) {
 	for effect, want := range map[event.Effect]struct {
 		ran  string
@@ -452,8 +450,8 @@ func TestAProgramWhoseEndIsLostRunsAgainWhereItMay(t *testing.T) {
 	}
 }
 
-// What policy asks about is a question like any other: the run parks for it, whoever
-// decides is heard on resume, and another attempt needs another decision.
+// A question of policy is like any other: the run parks for it, a decision counts on
+// resume, and another attempt needs another decision.
 //
 // rows: HAR-68
 func TestACommandThatPolicyAsksAboutIsAQuestion(t *testing.T) {
@@ -529,7 +527,7 @@ func TestARunIsNotForkedWithinACommand(t *testing.T) {
 	}
 }
 
-// fragile breaks when somebody tells it something.
+// fragile breaks when it receives a message.
 type fragile struct {
 	commander
 	told bool

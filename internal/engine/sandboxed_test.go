@@ -11,9 +11,8 @@ import (
 	"github.com/pawlrun/pawl/tool"
 )
 
-// A rule that puts calls into the sandbox is told to a tool that runs in one with
-// each such call, also with one that a person approved; a tool that does not is
-// never run.
+// A rule that requires the sandbox is passed with each call to a tool that can run in
+// one, also for an approved call; a tool that cannot is never run.
 //
 // rows: HAR-36
 func TestACallThatARulePutsIntoTheSandboxRunsThereOrNotAtAll(t *testing.T) {

@@ -98,7 +98,7 @@ func TestWhatIsSealedToADriverIsReadByItAndRestsNowhere(t *testing.T) {
 	})
 }
 
-// Whoever has the values of all that the journal names needs nobody's discretion.
+// A sender with the values of all secrets that the journal names seals nothing.
 func TestWhoKnowsARunsSecretsTellsItPlainly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, run, store := confidential(t)

@@ -44,8 +44,8 @@ func (s *stalling) Append(ctx context.Context, b journal.Batch) (int64, error) {
 func TestStalledCommitLeavesRunToNewHolder(t *testing.T) {
 	for name, c := range map[string]struct {
 		written bool
-		// refused is what the first driver is told; ran is how often the tool
-		// ran in all, result what the call got.
+		// refused is the first driver's error; ran is how often the tool ran in all,
+		// result what the call got.
 		refused error
 		ran     int32
 		result  event.ErrorType

@@ -47,7 +47,7 @@ func TestEventsAreConsumedOneByOneWhileTheRunGoesOn(t *testing.T) {
 			t.Errorf("the tool had not been let go, and the journal has %v", names)
 		}
 		step <- struct{}{}
-		wait(t, run) // although nobody consumes what it says
+		wait(t, run) // although no reader consumes its deltas
 		until("run.completed")
 		if e, err, ok := next(); ok {
 			t.Errorf("behind the end: %+v (%v)", e, err)

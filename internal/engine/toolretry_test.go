@@ -92,8 +92,8 @@ func TestNetworkTimeoutIsRetriedOnlyForHarmlessTools(t *testing.T) {
 	}
 }
 
-// A tool that destroys may say that to run twice does no harm, and its owner that
-// nobody is to be asked: it runs once, whatever became of it.
+// A destructive tool may declare that running twice is harmless, and its owner may
+// waive approvals: it runs once, whatever happened to it.
 //
 // rows: HAR-56, HAR-57, HAR-58, HAR-59
 func TestDestructiveCallIsNeverRetried(t *testing.T) {

@@ -118,7 +118,7 @@ func stepsFit(t *testing.T, store journal.Store, root string) {
 	}
 }
 
-// A wait is the run's own: it lasts as long as nobody drives it, the list says what
+// A wait belongs to the run: it lasts while no process drives it, the list shows what
 // the run waits for, and a cancel ends it.
 func TestAWaitIsListedAndEndsWithACancel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

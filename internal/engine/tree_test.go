@@ -39,7 +39,7 @@ func TestTheTreeIsLookedAtAfterCallsThatMayHaveChangedIt(t *testing.T) {
 				for i, d := range results(r.whole(run.ID)) {
 					want := c.want
 					if i > 1 {
-						want = "" // what follows cannot have changed a file, or nobody knows
+						want = "" // what follows cannot have changed a file, or it is unknown
 					}
 					if d.Tree != want {
 						t.Errorf("%s: the tree is %q, want %q", d.Tool, d.Tree, want)

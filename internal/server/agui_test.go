@@ -199,7 +199,7 @@ func named(line string, ids map[string]string) string {
 	})
 }
 
-// Live text is said once, and its message is open until the answer is whole.
+// Live text is sent once, and its message is open until the answer is complete.
 func TestAGUIWithLiveText(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := newServer(t, asking())
@@ -228,7 +228,7 @@ func TestAGUIWithLiveText(t *testing.T) {
 	})
 }
 
-// Every run that older versions have left is said in a way that obeys the rules.
+// Every run of an older version is sent in a sequence that obeys the rules.
 func TestAGUIOfOldJournals(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join("..", "engine", "testdata", "journals", "*.db"))
 	if err != nil || len(files) == 0 {

@@ -33,8 +33,8 @@ var writing = map[string]string{
 	"writes.script.yaml": "- tool_calls: [{name: fs.write, arguments: {path: asked.txt, content: asked}}]\n- text: the end\n",
 }
 
-// somebody is the user of these servers.
-var somebody = event.Principal{Name: "somebody", Role: "admin", Proof: event.ProofNone}
+// anyUser is the user of these servers.
+var anyUser = event.Principal{Name: "somebody", Role: "admin", Proof: event.ProofNone}
 
 // inBubble plays with a server where time is virtual.
 func inBubble(t *testing.T, files map[string]string, play func(l local, dir string)) {
@@ -132,7 +132,7 @@ func TestAMessageReachesARunThatGoes(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		l.stands(path)
-		want := []event.InputReceived{{Text: "and be quick", By: "http:somebody", Command: 1, Principal: somebody}}
+		want := []event.InputReceived{{Text: "and be quick", By: "http:somebody", Command: 1, Principal: anyUser}}
 		if diff := cmp.Diff(want, happened[event.InputReceived](l, path)); diff != "" {
 			t.Errorf("the run has heard (-want +got):\n%s", diff)
 		}
@@ -148,7 +148,7 @@ func TestACancelledRunEndsAtOnceAndKnowsWhoseWordItWas(t *testing.T) {
 		if run := l.stands(path); run.State != journal.Ended || run.Detail != string(event.ReasonCancelled) {
 			t.Errorf("the run is %s: %s", run.State, run.Detail)
 		}
-		want := []event.CancelRequested{{By: "http:somebody", Reason: "too slow", Principal: somebody}}
+		want := []event.CancelRequested{{By: "http:somebody", Reason: "too slow", Principal: anyUser}}
 		if diff := cmp.Diff(want, happened[event.CancelRequested](l, path)); diff != "" {
 			t.Errorf("the run has heard (-want +got):\n%s", diff)
 		}
@@ -158,8 +158,7 @@ func TestACancelledRunEndsAtOnceAndKnowsWhoseWordItWas(t *testing.T) {
 	})
 }
 
-// A client that was told that its decision counts may act on it: with ten of them
-// nine would be wrong.
+// A client whose decision counts may act on it: with ten of them nine would be wrong.
 func TestExactlyOneOfEqualConcurrentDecisionsCounts(t *testing.T) {
 	for verb, said := range map[string]string{"approve": `"reason": "fine"`, "reject": `"reason": "no"`, "approve with arguments": `"args": {"path": "told.txt", "content": "told"}`} {
 		t.Run(verb, func(t *testing.T) {
@@ -207,7 +206,7 @@ func TestAnApprovalMayGiveTheCallOtherArguments(t *testing.T) {
 			}
 		}
 		body := `{"callId": "` + call + `", "reason": "there", "args": {"path": "told.txt", "content": "told"}}`
-		if got := gets[reply](l, http.StatusOK, http.MethodPost, path+"/approve", body); got.Decision == nil || got.Decision.Approver != "http:somebody" || got.Decision.Principal != somebody {
+		if got := gets[reply](l, http.StatusOK, http.MethodPost, path+"/approve", body); got.Decision == nil || got.Decision.Approver != "http:somebody" || got.Decision.Principal != anyUser {
 			t.Errorf("approve gets %+v", got)
 		}
 		if run := l.stands(path); run.State != journal.Ended {

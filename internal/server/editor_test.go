@@ -38,8 +38,8 @@ var costly = func() map[string]string {
 	return files
 }()
 
-// What an editor sets as a limit in money is at most what the file says, or the server's
-// own bound where that is more; whoever comes second, and whichever way it is set.
+// An editor's limit in money is at most the file's, or the server's own bound if that
+// is more; for each editor and each way to set it.
 func TestAnEditorSetsNoMoreThanTheFileOrTheServerSays(t *testing.T) {
 	for name, c := range map[string]struct{ order, file, most string }{
 		"an agent":    {"agent", "two", "2"},

@@ -70,7 +70,7 @@ func TestEveryCallThatWaitsIsListedWithItsRun(t *testing.T) {
 	})
 }
 
-// There may be many that nobody has resumed yet, and they may be long.
+// There may be many that are not resumed yet, and they may be long.
 func TestTheListOfCallsThatWaitReadsNoAnsweredRunWhole(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &counted{Store: memory.New(nil)}
@@ -102,7 +102,7 @@ func TestTheListOfCallsThatWaitReadsNoAnsweredRunWhole(t *testing.T) {
 	})
 }
 
-// Nobody can decide about it any more: the run only has to be resumed.
+// It cannot be decided any more: the run only has to be resumed.
 func TestExpiredCallIsNotListedAsWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := newServerOn(t, memory.New(nil), map[string]string{
@@ -124,7 +124,7 @@ func TestExpiredCallIsNotListedAsWaiting(t *testing.T) {
 	})
 }
 
-// Whoever decided from a command line has not resumed it yet.
+// It was decided from a command line and is not resumed yet.
 func TestARunThatOnlyHasToBeResumedIsListedAsAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.New(nil)

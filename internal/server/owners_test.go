@@ -131,8 +131,8 @@ func TestALoopLivesWhileItsOwnerIsConnectedOrComesBack(t *testing.T) {
 
 // rows: RON-71..73
 //
-// Whoever else is connected, a loop is torn down when its own owner leaves for good, and
-// not while the owner comes back in time.
+// A loop is torn down when its own owner disconnects for good, even if others are
+// connected, and not if the owner reconnects in time.
 func TestTheLoopOfWhoLeavesForGoodIsTornDown(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	synctest.Test(t, func(t *testing.T) {

@@ -91,8 +91,8 @@ func TestAWorkflowIsListedStartedAndShownAsATree(t *testing.T) {
 	})
 }
 
-// What has not changed is not read: with it as it was told at first, an agent is found
-// by its old name.
+// An unchanged file is not read: with its first times, an agent is found by its old
+// name.
 func TestAFileIsReadAgainWhenItHasChangedAndItsVersionsAreKept(t *testing.T) {
 	text := func(name, version string) string {
 		return "identity: {name: " + name + ", version: " + version + "}\nmodel_policy: {primary: {model: scripted/s.script.yaml}}\n"
@@ -270,7 +270,7 @@ func TestARaisedLimitTakesARunOnThatParkedAtIt(t *testing.T) {
 			t.Errorf("it is %s: %s", run.State, run.Detail)
 		}
 		raised := happened[event.BudgetRaised](l, path)
-		if len(raised) != 1 || raised[0].Principal != somebody {
+		if len(raised) != 1 || raised[0].Principal != anyUser {
 			t.Errorf("the journal says %+v", raised)
 		}
 	})

@@ -24,7 +24,7 @@ var more = map[string]string{
 		"loop: {loopEnabled: true, maxIterations: 3, loopCriteria: {type: manual}}\n",
 }
 
-// told is what clients are told, with RUN in the place of the run's id.
+// told is the clients' events, with RUN in the place of the run's id.
 func told(t *testing.T, run string, events []heard) (lines []string) {
 	t.Helper()
 	for _, e := range events {
@@ -37,7 +37,7 @@ func told(t *testing.T, run string, events []heard) (lines []string) {
 
 // rows: RON-23, RON-34, RON-48, RON-52..54
 //
-// Another client that does nothing but listen is told the same.
+// Another client that only listens gets the same.
 func TestClientsHearOfALoopInRondoFlowsWords(t *testing.T) {
 	const (
 		iteration = `agent:loop_iteration {"agentId":"%[1]s","iteration":%[2]d,"maxIterations":%[3]d}`
@@ -137,8 +137,8 @@ func TestALoopIsTheSameByEveryDoor(t *testing.T) {
 	})
 }
 
-// Who comes in the middle of a loop, or comes back, is told how it stands: of the review
-// that waits, and not of what is over.
+// A client that connects in the middle of a loop, or reconnects, gets its state: the
+// review that waits, and nothing that is over.
 func TestLateClientGetsStateOfLoop(t *testing.T) {
 	inSockets(t, nil, func(c connected) {
 		run := c.loop(http.StatusAccepted, "reviewed", "start", rondoMessage).Data.Run

@@ -108,7 +108,7 @@ func TestAClientThatReadsNoAnswerIsLetGoAndAStreamLastsLonger(t *testing.T) {
 	})
 }
 
-// A body that never comes keeps nobody from an answer, whoever was to read it.
+// A body that never arrives blocks no answer, whatever would read it.
 func TestARequestWhoseBodyDoesNotComeIsAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := newServer(t, nil)

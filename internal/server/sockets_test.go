@@ -74,7 +74,7 @@ type socket struct {
 	conn    *websocket.Conn
 	decoder socketio.Decoder
 	in      chan heard
-	// kept are events that nobody has looked at.
+	// kept are events that no test has read.
 	kept []heard
 	// gone is closed when the server has ended the session.
 	gone chan struct{}

@@ -6,9 +6,9 @@ import (
 	"github.com/pawlrun/pawl/event"
 )
 
-// attempts holds a journal against the promises about further attempts at a
-// call: only where two do no harm and nobody had to approve, not before the
-// wait is over, under the same key, and no more than the owner allows.
+// attempts checks a journal against the promises about further attempts at a call: only
+// where two are harmless and no approval was needed, not before the wait is over, under
+// the same key, and no more than the owner allows.
 type attempts struct {
 	effects  map[string]event.Effect
 	gated    map[string]bool

@@ -17,8 +17,8 @@ func priceOf(target string) *llm.Price {
 	return &llm.Price{Input: 1, Output: 5}
 }
 
-// bill is what the providers ask for in the end. They know nothing of processes
-// that die, of answers that nobody waits for any more, and of reservations.
+// bill is what the providers charge in the end. They do not know about processes that
+// die, answers that are not awaited any more, and reservations.
 type bill struct {
 	mu   sync.Mutex
 	luck *rand.Rand
@@ -69,10 +69,10 @@ func (b *bill) failed(target string, req *llm.Request, partial *llm.Response, e 
 	}
 }
 
-// settled holds the account of a run, or of a tree, against what the providers ask
-// for: what a run says that it cost is never less, and no more is owed than the
-// highest cap in money allowed. Models that use more than was set aside for them may
-// do so where nobody hears of it.
+// settled checks the account of a run, or of a tree, against the providers' charges: a
+// run's recorded cost is never less, and no more is owed than the highest cap in money
+// allowed. Models that use more than their reservation may exceed it if the usage is
+// lost.
 func (b *bill) settled(w *world, u llm.Usage, usd, most float64) {
 	b.mu.Lock()
 	owed := b.owed

@@ -40,8 +40,8 @@ type workflows struct {
 	own   map[string][]tool.Tool
 	// runners are the children that other programs do.
 	runners map[string]processes.Config
-	// steady trees come to the same ends in whatever order things happen. Nobody
-	// operates quiet ones.
+	// steady trees come to the same ends in any order of events. Quiet ones get no
+	// commands.
 	steady, quiet bool
 	// paths are the names of the runs from the root down, by their ids; begun are the
 	// ids of steps, and commands how often each program was started by the journals.
@@ -438,7 +438,7 @@ func (g *grove) play(name string, req *llm.Request, a *llm.Response) *llm.Error 
 		a.Finish = llm.FinishTool
 		a.Parts = append(a.Parts, llm.ToolCall{ProviderID: fmt.Sprint("p", len(a.Parts)), Name: tool, Args: []byte(args)})
 	}
-	// Each message is one that nobody else sends.
+	// Each message is unique.
 	text := func() string { return fmt.Sprintf("{%s #%d.%d}", path, turn, len(a.Parts)) }
 	a.Usage.Output = min(a.Usage.Output, int64(req.MaxTokens)-1)
 	a.Parts = llm.Parts{llm.Text{Text: fmt.Sprintf("text %d of %s", roll("text")%10, path)}}

@@ -151,8 +151,8 @@ func (w *world) toTheEnd(p player) {
 	p.check()
 }
 
-// sound holds what is stored of each run against the run's events, whoever
-// writes them just then.
+// sound checks the stored row of each run against the run's events, even while they are
+// written.
 func (w *world) sound() {
 	rows, err := w.store.Runs(context.Background(), journal.Filter{})
 	if err != nil {
@@ -328,9 +328,9 @@ func (s *simulation) send(in *incarnation, c journal.Command) {
 	s.world.sent(c, in.engine.Send(s.t.Context(), c))
 }
 
-// sent takes what a sender is told. A command may find its run ended, its call
-// decided or its process dead, and a raise may be too small; nothing else keeps
-// it from being taken.
+// sent checks the result of a command. A command may find its run ended, its call
+// decided or its process dead, and a raise may be too small; nothing else keeps it from
+// being accepted.
 func (w *world) sent(c journal.Command, err error) {
 	if err != nil {
 		w.notef("operator: %s: %v", c.Kind, firstLine(err))

@@ -20,7 +20,7 @@ type spending struct {
 	exceeded bool
 	lowered  bool
 	overrun  string
-	// unsaid is an overrun that nobody has been told of yet.
+	// unsaid is an overrun that is not reported yet.
 	unsaid bool
 	// most is the highest cap in money so far.
 	most float64

@@ -14,9 +14,8 @@ import (
 	"github.com/pawlrun/pawl/journal"
 )
 
-// standing holds what lists say of parked runs, who read it backwards from a
-// run's newest events, against a whole fold: what does the machine do when
-// somebody goes on with the run?
+// standing checks what lists show of parked runs, read backwards from a run's newest
+// events, against a whole fold: what would the machine do after a resume?
 func (w *world) standing() {
 	ctx := context.Background()
 	open := journal.Filter{States: []journal.State{journal.Running, journal.Waiting, journal.Parked}}
@@ -47,7 +46,7 @@ func (w *world) standing() {
 	}
 	after, err := w.store.Runs(ctx, open)
 	if err != nil || !slices.EqualFunc(before, after, func(a, b journal.Run) bool { return a.Seq == b.Seq && a.State == b.State }) {
-		return // somebody drives them meanwhile
+		return // another process drives them meanwhile
 	}
 	for _, s := range listed {
 		if got, want := callsOf(waiting[s.ID]), whole.runs[s.ID].asked; !slices.Equal(got, want) {
@@ -86,8 +85,7 @@ func called(s control.RunStatus) string {
 	return s.Detail
 }
 
-// folded is a run's machine, with what was sent to the run and nobody has taken
-// up.
+// folded is a run's machine, with the commands to the run that no driver has read.
 type folded struct {
 	machine.Funder
 	row      journal.Run
@@ -97,7 +95,7 @@ type folded struct {
 	raised map[string]float64
 	// asked are the calls that wait by the journal alone.
 	asked []string
-	// waits is known once somebody asked: that goes on with the machine.
+	// waits is computed at the first call: that resumes the machine.
 	waits *bool
 	// late says that a decision about one of its calls, or of those of the runs
 	// that it started, comes too late.
@@ -222,8 +220,8 @@ type wholeLook struct {
 	runs map[string]*folded
 }
 
-// waits reports whether a run, or one that it started and still listens to,
-// waits for a decision, or would park as it did if somebody went on with it.
+// waits reports whether a run, or one that it started and still follows, waits for a
+// decision, or would park in the same way after a resume.
 func (l wholeLook) waits(run string) bool {
 	f := l.runs[run]
 	if f.waits == nil {
@@ -257,10 +255,10 @@ func (l wholeLook) halts(run string, f *folded) bool {
 	case p == nil:
 		return false
 	case f.raisedFor(p, p.Limit), p.ParentLimit != "" && l.runs[cmp.Or(p.LimitRun, f.row.Parent)].raisedFor(p, p.ParentLimit):
-		return false // whether it goes on with what may be enough, nobody has promised
+		return false // whether it continues with what may be enough is not promised
 	case p.Limit != "", p.ParentLimit != "" && len(f.raised) > 0:
-		// Whatever else may happen when somebody goes on with it, such as an end at
-		// another limit that was lowered, or a child's call that was decided.
+		// Anything else that may happen after a resume, such as an end at another limit
+		// that was lowered, or a child's call that was decided.
 		return true
 	}
 	return f.happens(l.now, event.RunResumed{}) == nil && l.parksAgain(f, *state.Parked)

@@ -7,9 +7,9 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// summed holds a journal against the promises about summaries: what was paid for
-// stands in the next request, whoever pauses the run, talks to it or dies meanwhile,
-// and a nudge comes behind it.
+// summed checks a journal against the promises about summaries: a paid summary is in
+// the next request, whatever pauses the run, sends it messages or kills it meanwhile,
+// and a nudge follows it.
 type summed struct {
 	// paid says that a summary is there and not used yet.
 	paid bool

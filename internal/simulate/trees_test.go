@@ -30,9 +30,8 @@ import (
 	"github.com/pawlrun/pawl/tool"
 )
 
-// grove is a world in which a run starts others: their processes die and stall,
-// their models fail, lie and take their time, and somebody cancels, pauses,
-// raises and decides.
+// grove is a world in which a run starts others: their processes die and stall, their
+// models fail, lie and delay, and commands cancel, pause, raise and decide.
 type grove struct {
 	*world
 	t      *testing.T
@@ -409,8 +408,8 @@ func (g *grove) sameAnew(in *incarnation, run string, state machine.State) {
 	}
 }
 
-// decide lets somebody look at the parked tree: they raise what it asks for, and
-// decide about the calls that wait, on the run itself or on the one above.
+// decide plays a person at the parked tree: it raises what the tree asks for, and
+// decides about the calls that wait, on the run itself or on the one above.
 func (g *grove) decide(in *incarnation) {
 	for _, row := range g.rows() {
 		if row.State == journal.Ended {
@@ -424,7 +423,7 @@ func (g *grove) decide(in *incarnation) {
 		if row.Parent == "" && !g.steady && g.draw(3) == 0 {
 			value := 1 + float64(g.draw(5))
 			if g.isCalm() {
-				value = 1000 // or nobody raises it to what the tree needs
+				value = 1000 // or it is not raised to what the tree needs
 			}
 			g.send(in, journal.Command{Run: row.ID, Kind: journal.Raise, Setting: "usd_per_run", Value: value})
 		}

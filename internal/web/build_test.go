@@ -83,7 +83,7 @@ func TestTheBundleHoldsNoAddress(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, known := range []string{"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xhtml", "http://www.w3.org/1998/Math/MathML"} { // names, which nobody asks
+		for _, known := range []string{"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xhtml", "http://www.w3.org/1998/Math/MathML"} { // names that are never used
 			text = bytes.ReplaceAll(text, []byte(known), nil)
 		}
 		if i := bytes.Index(text, []byte("://")); i >= 0 {

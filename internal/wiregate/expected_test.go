@@ -70,8 +70,8 @@ type ExpectedError struct {
 // agreed reports whether at least two readers saw the same in a field.
 func (e *Expected) agreed(field string) bool { return len(e.Oracle.Agreement[field]) >= 2 }
 
-// finish is the neutral reason that an answer must be read as. The readers
-// share no word for a paused turn, so that one is told by its raw reason.
+// finish is the neutral reason that an answer must be read as. The readers share no
+// word for a paused turn, so its raw reason identifies it.
 func (e *Expected) finish() (llm.Finish, bool) {
 	if e.Finish.Raw != nil {
 		switch *e.Finish.Raw {

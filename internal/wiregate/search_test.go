@@ -9,10 +9,9 @@ import (
 // clientSearch is the item by which a model asks its client to search for tools.
 const clientSearch = "tool_search_call"
 
-// addSearches counts the searches for tools that the client is asked for among
-// the calls. Two of the readers count calls of functions only and leave such an
-// item to whoever looks through them; the third reads it as the call that it is,
-// and a loop that took the others' word would end there.
+// addSearches counts the searches for tools among the calls. Two of the readers count
+// calls of functions only and leave such an item to the caller; the third reads it as
+// the call that it is, and a loop that trusted the others would end there.
 func (e *Expected) addSearches() error {
 	told := e.Oracle.Disputed["tool_calls"]["ai-sdk"]
 	if told == nil || !slices.Contains(e.ServerItems, clientSearch) {

@@ -132,12 +132,12 @@ func TestImagesAndFilesGoInWithTheUserAndWithResults(t *testing.T) {
 	]`)
 }
 
-// Some services count call ids up from nought in every answer, so that an id
-// alone does not name a call. Services that check refuse it the second time:
-// "Duplicate function_call_output for call_id 'terminal:0'. Each function_call
-// must have exactly one matching function_call_output" (mnfst/llm-gateway#2851,
-// NousResearch/hermes-agent#102629). The first one is told apart, too: what a
-// message is sent as must not rest on others, which a compaction may take away.
+// Some services count call ids from zero in every answer, so that an id alone does not
+// name a call. Services that check refuse it the second time: "Duplicate
+// function_call_output for call_id 'terminal:0'. Each function_call must have exactly
+// one matching function_call_output" (mnfst/llm-gateway#2851,
+// NousResearch/hermes-agent#102629). The first one is made unique, too: the encoding of
+// a message must not depend on others, which a compaction may remove.
 func TestRepeatedCallIDsAreMadeUnique(t *testing.T) {
 	messages := []*llm.Message{}
 	for _, ours := range []string{"run-1", "run-2"} {

@@ -48,9 +48,8 @@ func TestToolsOfAServiceAreAskedForInItsOwnWords(t *testing.T) {
 	}
 }
 
-// What a service says of the tools that it ran stands behind the answer. Most
-// say nothing, and then it stands there all the same: the answer may be of
-// somebody else's words.
+// A service's text about the tools that it ran follows the answer. Most send none, and
+// then the note is there all the same: the answer may contain text of another author.
 func TestWhatAServiceRanStandsBehindItsAnswer(t *testing.T) {
 	const end = `data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}` + "\n\n" +
 		`data: {"choices":[],"usage":{"prompt_tokens":8,"completion_tokens":2}}` + "\n\n" + "data: [DONE]\n\n"

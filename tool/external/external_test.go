@@ -181,8 +181,8 @@ func TestWhatAProgramLeavesBehindEndsWithIt(t *testing.T) {
 	}
 }
 
-// Whoever stops a program that has closed its output and lives on is not held up, and
-// hears what it printed before.
+// A stop of a program that has closed its output and lives on does not block, and
+// returns what it printed before.
 func TestAProgramThatClosesItsOutputAndLivesOnIsStopped(t *testing.T) {
 	o := options(t)
 	mark := filepath.Join(t.TempDir(), "mark")

@@ -247,8 +247,8 @@ func TestAFileThatMayNotBeWrittenIsNotReplaced(t *testing.T) {
 	p.bad("fs.edit", args{"path": "a.txt", "old_string": "a", "new_string": "b"}, event.ErrorTool, "permission denied")
 }
 
-// TestUpdatesTakeTurns lets several workspaces of one process, each of which
-// has read the file, edit it at once: nobody's edit is lost in silence.
+// TestUpdatesTakeTurns lets several workspaces of one process, each of which has read
+// the file, edit it at once: no edit is lost silently.
 func TestUpdatesTakeTurns(t *testing.T) {
 	p := newPlace(t, map[string]string{"f": strings.Repeat(".", 64)})
 	var done atomic.Int64

@@ -42,8 +42,8 @@ func TestLinkThatAppearsAfterTheDecisionIsNotFollowed(t *testing.T) {
 	}
 }
 
-// Of a path that is longer than the system takes nobody can say where it leads, and
-// yet a tool that goes step by step would get there: it is outside, and refused.
+// The target of a path that is longer than the system accepts is unknown, and yet a
+// tool that resolves it step by step would get there: it is outside, and refused.
 func TestALinkAtTheEndOfAPathThatIsTooLongLeadsNowhere(t *testing.T) {
 	p := newPlace(t, map[string]string{".git/HEAD": "x"})
 	root, err := os.OpenRoot(p.dir)

@@ -11,8 +11,8 @@ import (
 	"github.com/pawlrun/pawl/tool"
 )
 
-// A long line is cut. Where the cut went through a secret, half of it would be
-// left, which nobody takes out any more.
+// A long line is cut. A cut through a secret would leave half of it, which no redactor
+// finds.
 func TestTheCutOfALineLeavesNoHalfOfASecret(t *testing.T) {
 	const secret = "sk-0123456789-abcdefghij-0123456789"
 	redact := func(text string) string { return strings.ReplaceAll(text, secret, "(a secret)") }
@@ -84,7 +84,7 @@ func TestTheCutOfALineLeavesNoHalfOfALaterSecret(t *testing.T) {
 	}
 }
 
-// A model is told of the file as it is: of what stands there, secrets or not.
+// The model sees the file as it is, with or without secrets.
 func TestTheSizesOfACutLineAreThoseInTheFile(t *testing.T) {
 	p := newPlace(t, nil)
 	const secret = "sk-0123456789-abcdefghij-0123456789"

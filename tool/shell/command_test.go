@@ -57,7 +57,7 @@ func TestACommandIsItsWordsItsDirectoryItsInputAndItsEnd(t *testing.T) {
 			{tool.Invocation{Argv: []string{"below/say", "more"}}, tool.Ended{ExitCode: new(0), Output: "said more\n"}},
 			{tool.Invocation{Argv: []string{"cat"}}, tool.Ended{ExitCode: new(0)}},
 			{tool.Invocation{Argv: []string{"cat"}, Stdin: []byte("one\ntwo\n")}, tool.Ended{ExitCode: new(0), Output: "one\ntwo\n"}},
-			{tool.Invocation{Argv: []string{"true"}, Stdin: make([]byte, 1<<20)}, tool.Ended{ExitCode: new(0)}}, // nobody reads it
+			{tool.Invocation{Argv: []string{"true"}, Stdin: make([]byte, 1<<20)}, tool.Ended{ExitCode: new(0)}}, // without a reader
 		} {
 			got, err := run.Run(t.Context(), c.command)
 			if err != nil {
@@ -113,8 +113,7 @@ func TestACommandIsStoppedWithAllThatItStarted(t *testing.T) {
 	})
 }
 
-// A command is judged by what a shell would do that is told to run its words where
-// it runs.
+// A command is judged by what a shell would do with its words in its directory.
 func TestACommandIsJudgedByItsWordsAsACommandLine(t *testing.T) {
 	dir := t.TempDir()
 	run := shell.Commands(shell.Options{Dir: dir})

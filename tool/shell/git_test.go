@@ -84,7 +84,7 @@ func TestWhatWasApprovedOfGitIsDoneInEveryTier(t *testing.T) {
 		if tier == sandbox.None {
 			return
 		}
-		// What nobody approved, or another command, is not open.
+		// An unapproved repository, or another command's, is not open.
 		for dir, git := range map[string]string{"main": ".git", "main/sub": "../.git", "tree": main + "/.git"} {
 			sh := in(sandbox.Policy{Workspace: filepath.Join(root, dir), Readable: []string{root}})
 			for _, command := range []string{"python3 -c 'open(\"" + git + "/x\",\"w\")'", "git tag v2; sh -c 'cp /dev/null \"$0\"' " + git + "/hooks/post-commit"} {

@@ -28,8 +28,8 @@ func fifo(t *testing.T, dir string) (name string, gone func()) {
 	if err := syscall.Mkfifo(name, 0o600); err != nil {
 		t.Skipf("no named pipes here: %v", err)
 	}
-	// Opened for both, so that opening it waits for nobody; the second end is
-	// given up once a command has said that it has the pipe too.
+	// Opened for both, so that opening it does not block; the second end is closed once
+	// a command has reported that it has the pipe too.
 	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		t.Fatal(err)

@@ -90,8 +90,7 @@ func (p gitByLink) Protects(path string) bool {
 	return p.gitAlone.Protects(path) || path == "link" || strings.HasPrefix(path, "link/")
 }
 
-// What a sandbox opens for a command is the file itself: of a name that leads to
-// it nobody is asked.
+// A sandbox opens the file itself for a command: a name that leads to it asks nothing.
 func TestASandboxOpensNoNameThatLeadsThroughALink(t *testing.T) {
 	for _, tier := range boxed {
 		t.Run(string(tier), func(t *testing.T) {

@@ -46,8 +46,8 @@ func TestAnOutputOfManyMegabytesIsKeptWhole(t *testing.T) {
 	})
 }
 
-// Where output is dropped, the cut goes through no secret: half of one would be
-// found by nobody who looks for the whole.
+// A cut never divides a secret: half of one would not be found by a search for the
+// whole.
 func TestWhatIsDroppedLeavesNoHalfOfASecret(t *testing.T) {
 	const secret = "correct-horse-battery-staple-0123456789"
 	redact := func(s string) string { return strings.ReplaceAll(s, secret, "(a secret)") }

@@ -65,8 +65,8 @@ func FuzzHeadTail(f *testing.F) {
 
 func abs(n int) int { return max(n, -(n + 1)) }
 
-// FuzzSeam cuts the beginning off outputs that are full of a secret: nothing but
-// what stands between them is left when the whole ones are taken out.
+// FuzzSeam cuts the beginning off outputs that are full of a secret: only what is
+// between them is left when the whole ones are removed.
 func FuzzSeam(f *testing.F) {
 	f.Add("correct-horse", tool.Seam-5, 40)
 	f.Add("aaaaaaaa", 7, 0)

@@ -160,8 +160,8 @@ func TestAPageThatComesSteadilyIsReadToItsEnd(t *testing.T) {
 	})
 }
 
-// A name may have an address at which nobody answers, such as one of a network
-// that this machine is not joined to.
+// A name may have an address that never answers, such as one of a network that this
+// machine is not joined to.
 func TestAnAddressThatKeepsSilentLeavesTimeForTheNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := inBubble(t, gives("text/plain", "hello"))

@@ -54,7 +54,7 @@ func (roundingModel) CacheRules(string, llm.Caching) (llm.CacheRules, bool) {
 	return llm.CacheRules{Minimum: 1024, Lifetime: 5 * time.Minute}, true
 }
 
-// A prompt that is too short to be cached is missed by nobody.
+// A prompt that is too short for the cache is no cache miss.
 func TestAPromptBelowTheMinimumIsNoBreak(t *testing.T) {
 	for input, breaks := range map[int64]bool{1023: false, 1024: true} {
 		now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)

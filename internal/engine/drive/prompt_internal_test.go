@@ -76,8 +76,8 @@ func TestTheJournalTellsAPromptByWhatIsNew(t *testing.T) {
 	}
 }
 
-// A conversation that comes all at once is told of in bounded pieces, and what
-// was not told is not held against anybody.
+// A conversation that arrives all at once is recorded in bounded pieces, and the
+// unrecorded rest counts as no change.
 func TestWhatOneEventTellsIsBounded(t *testing.T) {
 	sums := make([]uint32, 1001)
 	for i := range sums {

@@ -294,7 +294,7 @@ func TestWhoLagsReadsFromTheJournal(t *testing.T) {
 	})
 }
 
-// Where the journal cannot be read each reader is told so, and goes on once it can.
+// If the journal cannot be read each reader gets the error, and continues once it can.
 func TestUnreadableJournalFailsAllSubscriptions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newCounted()
@@ -319,7 +319,7 @@ func TestUnreadableJournalFailsAllSubscriptions(t *testing.T) {
 	})
 }
 
-// Nothing is read while nobody listens, and a run that is not there is refused.
+// Nothing is read without subscriptions, and an unknown run is refused.
 func TestFollowerReadsNothingWithoutSubscriptions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newCounted()

@@ -120,9 +120,9 @@ func (s *screen) take(events []follow.Event) {
 	}
 }
 
-// Whatever runs commit and say, here and elsewhere, in whatever order that is told
-// of, and whenever a reader comes, reads or stands still: it gets the journal from its
-// place on, and never shows of an answer what has a hole or is overtaken.
+// Whatever runs commit and publish, here and elsewhere, in any order of notices, and
+// whenever a reader begins, reads or stalls: it gets the journal from its position on,
+// and never shows part of an answer that has a hole or is superseded.
 func TestEveryReaderGetsTheJournalFromItsPlaceOn(t *testing.T) {
 	for seed := range uint64(60) {
 		synctest.Test(t, func(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"github.com/pawlrun/pawl/journal/memory"
 )
 
-// speaker is a source that somebody speaks on, and those who hear it.
+// speaker is a source that publishes, with its readers.
 type speaker struct {
 	*Source
 	word  string

@@ -145,8 +145,8 @@ func TestSentFileHasNoCommandTools(t *testing.T) {
 	}
 }
 
-// What the file names is offered with an empty tools.allow and without one, unless
-// a rule denies it; it asks nobody then, and its risk may.
+// A tool of the file is offered with an empty tools.allow and without one, unless a
+// rule denies it; then it needs no approval, unless its risk does.
 func TestCommandToolsAreOffered(t *testing.T) {
 	for tools, want := range map[string]string{
 		"  allow: []\n": "allow", "": "allow", "  allow: []\n  rules: [{deny: ticket.lookup}]\n": "hidden",

@@ -25,8 +25,8 @@ import (
 	"github.com/pawlrun/pawl/tool"
 )
 
-// Whoever writes to the journal decides about calls: a run that goes on in
-// another workspace must not have its journal there unprotected.
+// A writer of the journal can decide about calls: a run that continues in another
+// workspace must not have its journal there unprotected.
 func TestContinuedRunProtectsWhatLiesInItsOwnWorkspace(t *testing.T) {
 	store, elsewhere := memory.New(nil), t.TempDir()
 	o := options(t)

@@ -24,8 +24,8 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// options are those of a command line without flags, on an empty workspace,
-// with keys that nobody will use.
+// options are those of a command line without flags, on an empty workspace, with keys
+// that are never used.
 func options(t *testing.T) launch.Options {
 	return launch.Options{Flags: launch.Flags{
 		Workspace: t.TempDir(), Dir: "testdata/scripts",
@@ -408,7 +408,7 @@ func TestCheckTellsWhatARunWouldNeed(t *testing.T) {
 	}
 }
 
-// A run would be refused, and nobody is there at the hour when it is to begin.
+// Such a run would be refused, at an hour when no person is there.
 func TestCheckWarnsOfACapThatNoRunCouldKeep(t *testing.T) {
 	const unknown = "openai/gpt-unheard-of"
 	for text, settings := range map[string][]string{

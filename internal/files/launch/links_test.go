@@ -117,8 +117,8 @@ func TestARuleHoldsForWhatALinkOfItsNameLeadsTo(t *testing.T) {
 	}
 }
 
-// Whoever changes a link between a name and what it leads to decides what is
-// found under the name.
+// A program that changes a link between a name and its target changes what is found
+// under the name.
 func TestALinkBetweenANameAndItsFileIsHeldLikeTheName(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"links", "releases/7"} {

@@ -12,7 +12,8 @@ import (
 	"github.com/pawlrun/pawl/internal/files/launch"
 )
 
-// One loop at a time works in a workspace; the second is told who holds it.
+// One loop at a time works in a workspace; the second gets an error that names the
+// holder.
 func TestAWorkspaceIsOneLoopsAtATime(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	dir := t.TempDir()

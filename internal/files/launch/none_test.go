@@ -13,7 +13,7 @@ import (
 	"github.com/pawlrun/pawl/journal/memory"
 )
 
-// Whatever takes a limit away is said in the run's first event; nothing else does.
+// The run's first event lists every setting that removes a limit, and nothing else.
 func TestALimitThatIsTakenAwayIsGoneAndSaid(t *testing.T) {
 	gone := func(l budget.Limits, setting string) bool {
 		switch setting {

@@ -22,7 +22,7 @@ func decides(t *testing.T, about, file, call string, o launch.Options, want even
 	}
 }
 
-// Whoever writes to the journal's inbox decides about calls, so no tool may,
+// A writer of the journal's inbox can decide about calls, so no tool may write it,
 // wherever in the workspace the owner keeps the journal.
 func TestNoToolWritesToTheJournal(t *testing.T) {
 	dir := t.TempDir()

@@ -155,8 +155,8 @@ func (s dying) Append(ctx context.Context, b journal.Batch) (int64, error) {
 	return s.Store.Append(ctx, b)
 }
 
-// A run whose process died in the middle of the command goes on by the effect class of
-// its file: the program runs again, or nobody knows what it did.
+// A run whose process died in the middle of the command resumes by the effect class of
+// its file: the program runs again, or the command is in doubt.
 func TestARunnerThatWasCutOffIsInDoubtOrRunsAgain(t *testing.T) {
 	for effect, want := range map[string]string{"": "in_doubt", "idempotent": ""} {
 		r := spec.Runner{Command: []string{program(t, `echo ran >> ran; wc -l < ran`)}, Effect: effect}

@@ -49,8 +49,8 @@ func TestARunIsNotResumedWhereItsToolsMayWriteTheJournal(t *testing.T) {
 	}
 }
 
-// Whoever writes the config file decides where the next run's credentials go. The
-// rules of a run know the one that it began with.
+// A writer of the config file decides where the next run's credentials go. The rules of
+// a run protect the file that it began with.
 func TestARunIsNotResumedWhereItsToolsMayWriteTheConfigFile(t *testing.T) {
 	elsewhere := filepath.Join(t.TempDir(), "config.yaml")
 	for _, tt := range []struct {

@@ -63,8 +63,8 @@ func run(t *testing.T, store journal.Store, started event.RunStarted, env engine
 	return r.ID, drain(t, r)
 }
 
-// ticking is the clock of a run whose file limits the wall time: a second passes
-// whenever somebody looks. Other runs have no clock of their own.
+// ticking is the clock of a run whose file limits the wall time: a second passes at
+// each reading. Other runs have no clock of their own.
 func ticking(started event.RunStarted) func() time.Time {
 	if !strings.Contains(started.Spec, "max_wall_time_seconds") {
 		return nil

@@ -11,8 +11,8 @@ import (
 	"github.com/pawlrun/pawl/journal/memory"
 )
 
-// The whole way: real edits of real files, whose tree the engine looks at after
-// each, and a rule that is told of it by the journal alone.
+// End to end: real edits of real files, whose tree the engine hashes after each, and a
+// rule that sees only the journal.
 func TestARunThatEditsToNoEffectIsStuckAndOneThatGetsOnIsNot(t *testing.T) {
 	for name, c := range map[string]struct {
 		step   func(n int) string

@@ -90,7 +90,7 @@ func TestTheExamplesOfWorkflowsRun(t *testing.T) {
 			if err := os.WriteFile(strings.TrimPrefix(o.Model, "scripted/"), []byte("- text: unused"), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			text = []byte(strings.ReplaceAll(string(text), `delay: "`, `delay: "0s" # `)) // nobody waits for it here
+			text = []byte(strings.ReplaceAll(string(text), `delay: "`, `delay: "0s" # `)) // the test does not wait for it
 			started, env, err := launch.Workflow(launch.File{Path: path, Text: text}, "", o)
 			if err != nil {
 				t.Fatal(err)

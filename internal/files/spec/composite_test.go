@@ -97,7 +97,7 @@ func TestATeamOffersItsMembers(t *testing.T) {
 	}
 }
 
-// A text that somebody sent starts nothing of this machine.
+// A file that was sent starts no program of this machine.
 func TestATeamThatWasSentIsRefused(t *testing.T) {
 	const file = "identity: {name: team}\ncomposite: {strategy: debate, subagents: [{file: /etc/passwd, as: x}], aggregator: sum, max_rounds: 1}\ntermination: {max_usd: 1}\n"
 	_, err := spec.ParseAgent("sent.yaml", []byte(file), spec.Options{Sent: true, CheckAgent: func(source string) error {

@@ -10,7 +10,7 @@ import (
 	"github.com/pawlrun/pawl/internal/files/spec"
 )
 
-// Whoever copies from the documentation has a file that is read.
+// Examples copied from the documentation are valid files.
 func TestTheFilesOfTheDocumentationAreValid(t *testing.T) {
 	pages, err := filepath.Glob("../../../docs/*.md")
 	if err != nil {

@@ -7,7 +7,7 @@ func ShownFor(name, key string) (string, error) {
 	return all.of(name, key).Example, err
 }
 
-// Described are the keys that something is said of, by type.
+// Described are the documented keys, by type.
 func Described() (map[string][]string, error) {
 	all, err := readProperties()
 	keys := map[string][]string{}

@@ -111,8 +111,8 @@ func TestFilesTooLargeOrTooDeepAreRefused(t *testing.T) {
 	}
 }
 
-// A file may be wrong in every line: it costs no more than a moment, and what
-// is told of it has an end.
+// A file may be wrong in every line: reading it takes only a moment, and the number of
+// reported problems is bounded.
 func TestFilesWrongThroughoutAreReadInAMoment(t *testing.T) {
 	var keys strings.Builder
 	for i := range 30_000 {

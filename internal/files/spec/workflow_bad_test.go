@@ -28,7 +28,7 @@ func manySteps(n int) string {
 	return b.String()
 }
 
-// Each wrong file is told with all that is wrong, each with its place.
+// Each wrong file is reported with all its problems, each with its position.
 func TestWorkflowProblemsHavePositions(t *testing.T) {
 	for name, c := range map[string]struct {
 		file string

@@ -29,7 +29,7 @@ type conformance struct {
 	}
 }
 
-// said is a piece of what is said for each code of the cases, "" for any words.
+// said is part of the message for each code of the cases, "" for any message.
 func said(code string) string {
 	return map[string]string{
 		"missing_name": "name: is missing", "invalid_step_id": "is not an id", "agent_missing_description": "description: is missing",

@@ -150,8 +150,8 @@ func TestANameIsJudgedBeforeItIsLookedUp(t *testing.T) {
 	}
 }
 
-// FuzzRules holds what is refused: no address that is not public is reached
-// unless somebody named it, under whatever spelling.
+// FuzzRules checks refusals: no address that is not public is reached unless a rule
+// names it, in any spelling.
 func FuzzRules(f *testing.F) {
 	for _, s := range []string{"127.0.0.1", "::ffff:10.0.0.1", "64:ff9b::7f00:1", "example.com", "0x7f.1", "[::1]", "*.example.com:80", "10.0.0.0/8", "fe80::1%lo"} {
 		f.Add(s, "example.com")

@@ -26,8 +26,8 @@ func written(t *testing.T, files map[string]string) (dir string) {
 	return dir
 }
 
-// Git does what the repository says, so nobody knows what a look of it does where
-// nothing confines it, or where the repository may be one that a command made.
+// Git runs what the repository configures, so a git command that only reads has unknown
+// effects if no sandbox confines it, or if a command may have made the repository.
 func TestGitOnlyLooksInTheRepositoryOfAConfinedWorkspace(t *testing.T) {
 	dir := written(t, map[string]string{
 		"repo/.git/config": "", "repo/src/a": "", "repo/own/.git/config": "", "repo/bare/HEAD": "", "repo/bare/objects/x": "", "repo/home/.gitconfig": "",

@@ -10,8 +10,8 @@ import (
 	"github.com/pawlrun/pawl/internal/host/resolve"
 )
 
-// Nobody knows what such a program does with the files that it is given, and the
-// shell gives it those whose names fit.
+// The effect of such a program on its files is unknown, and the shell passes it the
+// files whose names match.
 func TestAPatternOfNamesStandsForTheFilesThatAreThere(t *testing.T) {
 	files := map[string]string{".env": "", "a.go": "", "b.go": "", "sub/.env": "", "sub/c.go": "", "[x]/d.go": "", ".git/config": ""}
 	ws, err := resolve.At(written(t, files))

@@ -281,8 +281,8 @@ func TestCommandLineNamesTheHosts(t *testing.T) {
 	}
 }
 
-// FuzzShell: no command line makes the reader panic, and none is read-only that
-// has a word in it which writes or which nobody knows.
+// FuzzShell: no command line makes the reader panic, and a line with a word that writes
+// or is unknown is never read-only.
 func FuzzShell(f *testing.F) {
 	for _, s := range []string{
 		"ls -la | grep x", "echo $(rm x)", "sh -c 'rm x'", "a=b c", "cat <<E\n`rm x`\nE\n", "for i in $(seq 3); do echo $i; done", "f() { ls; }; f",

@@ -193,8 +193,8 @@ func memory(args []string) error {
 	return nil
 }
 
-// pushInput types into a terminal of its own, as a program could into that of
-// whoever started it.
+// pushInput types into a terminal of its own, as a program could into that of its
+// parent.
 func pushInput([]string) error {
 	if _, err := unix.Setsid(); err != nil && !errors.Is(err, unix.EPERM) {
 		return err

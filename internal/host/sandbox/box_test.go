@@ -238,8 +238,8 @@ func TestAGrantIsNotForWhatAPathLeadsToMeanwhile(t *testing.T) {
 	})
 }
 
-// Whoever may use the machine's network still does not reach its desktop, which
-// would type for them.
+// A command with the machine's network still does not reach its desktop, which would
+// type for it.
 func TestTheMachinesNetworkIsNotItsAbstractSockets(t *testing.T) {
 	inEach(t, func(t *testing.T, tier sandbox.Tier, f field) {
 		f.policy.Egress = egress.Rules{Network: egress.NetworkHost}

@@ -136,7 +136,7 @@ func TestChangeOfProtectedPathIsReportedAndUndone(t *testing.T) {
 	}
 }
 
-// Somebody else may have changed it while the command ran.
+// Another program may have changed it while the command ran.
 func TestWhatIsUndoneIsKept(t *testing.T) {
 	f := project(t)
 	got := run(t, open(t, sandbox.Landlock, f.policy), f.command(`echo hours of work > .git/config`))

@@ -150,8 +150,8 @@ func openGround(t *testing.T) string {
 	return here
 }
 
-// newField makes a field that lies in nobody's temporary directory, because
-// those are private anyway.
+// newField makes a field outside all temporary directories, because those are private
+// anyway.
 func newField(t *testing.T) field {
 	t.Helper()
 	root, err := os.MkdirTemp(openGround(t), ".field-*")

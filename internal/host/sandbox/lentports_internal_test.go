@@ -102,8 +102,8 @@ func TestACommandThatCouldNotStartLeavesNoProxyBehind(t *testing.T) {
 	}
 }
 
-// Requests that are under way when a command has ended come to their end after
-// what it asked for was told.
+// Requests under way when a command has ended finish after its destination was
+// reported.
 func TestLentPortKeepsItsFirstAnswer(t *testing.T) {
 	p := newProxy(egress.Rules{})
 	defer p.close()

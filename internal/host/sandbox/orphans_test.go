@@ -69,7 +69,7 @@ func adopt(shim sandbox.Shim) error {
 	if err := exec.Command("sh", "-c", "(sleep 0.1; exit 3) >/dev/null 2>&1 &").Run(); err != nil {
 		return err
 	}
-	// What this program started itself is nobody's orphan.
+	// A process that this program started itself is not an orphan.
 	for end := time.Now().Add(2 * time.Minute); strings.Count(children(), " ") != 1; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			return fmt.Errorf("the children are %q, and should be %d alone", children(), own.Process.Pid)

@@ -31,7 +31,7 @@ func TestWhatIsKeptOfAMachineThatWasAskedForIsShort(t *testing.T) {
 	}
 }
 
-// pipes is a listener to which somebody always comes.
+// pipes is a listener that always has a connection.
 type pipes struct{ net.Listener }
 
 func (pipes) Accept() (net.Conn, error) {

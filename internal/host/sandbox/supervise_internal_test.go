@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// Whoever started a command may be gone before it hears that the command runs.
-// What the command has started by then must not be left behind.
+// The process that started a command may be gone before the command's start is
+// reported. Processes that the command has started by then must not survive.
 func TestSupervisorWithoutReaderStillEndsEverything(t *testing.T) {
 	dir := t.TempDir()
 	fifo := filepath.Join(dir, "fifo")
@@ -77,7 +77,7 @@ func TestSupervisorWithoutReaderStillEndsEverything(t *testing.T) {
 	}
 }
 
-// In a namespace whoever finds the command reaped ends the process.
+// In a namespace the process that finds the command reaped exits.
 func TestCommandIsReapedAfterItsEndIsReported(t *testing.T) {
 	for range 5000 {
 		var said bytes.Buffer

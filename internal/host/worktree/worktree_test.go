@@ -114,14 +114,14 @@ func TestAWorktreeThatACrashLeftIsMadeAgain(t *testing.T) {
 	if again, err := w.Make(t.Context(), "run/step"); err != nil || read(t, filepath.Join(again.Path, "a.txt")) != "one\n" {
 		t.Errorf("again: %+v, %v", again, err)
 	}
-	// Somebody took it away.
+	// Another program removed it.
 	if err := os.RemoveAll(made.Path); err != nil {
 		t.Fatal(err)
 	}
 	if again, err := w.Make(t.Context(), "run/step"); err != nil || read(t, filepath.Join(again.Path, "a.txt")) != "one\n" {
 		t.Errorf("after it was taken away: %+v, %v", again, err)
 	}
-	// What cannot be told to be one is nobody's to take away.
+	// A directory that is not known to be a worktree is not removed.
 	write(t, filepath.Join(made.Path, ".git"), "gitdir: /nowhere\n")
 	if _, err := w.Make(t.Context(), "run/step"); err == nil || read(t, filepath.Join(made.Path, "a.txt")) != "one\n" {
 		t.Errorf("without its .git: %v", err)

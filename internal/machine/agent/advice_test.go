@@ -13,8 +13,8 @@ import (
 	"github.com/pawlrun/pawl/stop"
 )
 
-// An advice is about what this run has had: whoever is told to look at what the
-// money went into, when nothing was spent, looks for something that is not there.
+// An advice is about this run's own past: to explain a cost when nothing was spent
+// would mislead.
 //
 // rows: HAR-51
 func TestTheAdviceSpeaksOfNothingThatTheRunHasNotHad(t *testing.T) {

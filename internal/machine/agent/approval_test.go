@@ -127,7 +127,7 @@ func (p *play) question(id string) event.ToolPendingApproval {
 	return event.ToolPendingApproval{}
 }
 
-// Who decides is told what the call can do.
+// A question shows what the call can do.
 func TestAQuestionSaysHowRiskyTheCallIs(t *testing.T) {
 	p := newPlay(t, agent.Config{Policy: gated("edit")})
 	p.answer(asks("", "edit a"))
@@ -270,7 +270,7 @@ func TestAnApprovalOutlivesAResumeUnderItsPolicy(t *testing.T) {
 	}
 }
 
-// A policy that is read otherwise after an upgrade has been approved by nobody.
+// An approval does not count under a policy that is read otherwise after an upgrade.
 func TestAnApprovalUnderAnotherPolicyIsNotConsumed(t *testing.T) {
 	for name, approveFirst := range map[string]bool{"approved before the upgrade": true, "asked before the upgrade": false} {
 		t.Run(name, func(t *testing.T) {
@@ -409,9 +409,9 @@ func TestAPersonAllowsLikeCallsForTheRestOfTheRun(t *testing.T) {
 	p.decide("c2.2", event.ApprovalRejected, "no")
 }
 
-// Where nobody is asked about it, a call that cannot be taken back is made once:
-// neither its failure nor the death of its process is followed by another
-// attempt. What only reads and sends no more than its question is made again.
+// Without a question, an irreversible call is made once: neither its failure nor the
+// death of its process is followed by another attempt. A call that only reads, and
+// sends no more than its question, is made again.
 //
 // rows: HAR-54, HAR-56, HAR-57, HAR-58, HAR-59
 func TestIrreversibleCallRunsOnceWithoutApproval(t *testing.T) {
@@ -445,9 +445,9 @@ func TestIrreversibleCallRunsOnceWithoutApproval(t *testing.T) {
 	p.results("c1.1=found")
 }
 
-// What pays, sends, deletes or grants is asked about, so that no failure is
-// followed by another attempt that nobody approved, even where the tool
-// declares that running twice does no harm.
+// A call that pays, sends, deletes or grants asks, so that no failure is followed by an
+// attempt without an approval, even if the tool declares that running twice is
+// harmless.
 //
 // rows: HAR-56, HAR-57, HAR-58, HAR-59
 func TestNoHighRiskCallIsTriedAgainByItself(t *testing.T) {

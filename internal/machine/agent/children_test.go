@@ -25,8 +25,8 @@ func (p *play) hires() {
 	}
 }
 
-// A run whose children all wait parks as the one of them that somebody has the
-// most to do about, and sleeps no longer than any of them.
+// A run whose children all wait parks for the reason that needs the most from a person,
+// and sleeps no longer than any of them.
 func TestARunWhoseChildrenHaveParkedParksAsTheOneThatNeedsMost(t *testing.T) {
 	soon, late := epoch.Add(time.Hour), epoch.Add(2*time.Hour)
 	approval := event.ChildParked{Reason: event.ParkApproval, CallIDs: []string{"c1.1"}}
@@ -79,7 +79,7 @@ func TestAParkedChildIsLeftAloneWhileItsSiblingGoes(t *testing.T) {
 	}
 }
 
-// Whoever takes a run up again has its children go on.
+// A resume of a run resumes its children.
 func TestARunThatIsTakenUpAgainWakesItsChildren(t *testing.T) {
 	p := newPlay(t, agent.Config{Dispatch: agent.ParallelAll})
 	p.hires()
@@ -197,8 +197,7 @@ func TestARunIsNotIdleWhileItsChildWorks(t *testing.T) {
 	}
 }
 
-// A child has one beginning and one end, and what is said of another is not said
-// of it.
+// A child has one beginning and one end, and an event about another child does not fit.
 func TestWhatDoesNotFitAChildIsRefused(t *testing.T) {
 	finished := event.ChildFinished{CallID: "c1.1", Child: "k1"}
 	for name, misfit := range map[string]func(p *play) event.Data{
@@ -330,8 +329,8 @@ func (p *play) funds(output int64) {
 	p.command(event.BudgetReserved{ID: due.ID, Input: due.Call.Input, Output: output, USD: 2000})
 }
 
-// A run below may use what is set aside for it above, and no more: its model is
-// asked to keep to that, and the run above is told what it really used.
+// A child may use its reservation in its parent, and no more: its model's output is
+// bounded by it, and the parent gets the true usage.
 func TestARunBelowKeepsToWhatIsSetAsideForItAndTellsWhatItUsed(t *testing.T) {
 	p := emptyPlay(t)
 	p.begins(agent.Config{})

@@ -9,7 +9,7 @@ import (
 	"github.com/pawlrun/pawl/internal/machine/agent"
 )
 
-// The time of a run is that in which somebody drove it, and never less than it was.
+// The time of a run is the time in which it was driven, and never decreases.
 func TestOnlyTimeInWhichTheRunWasGoingIsItsOwn(t *testing.T) {
 	message := event.InputReceived{Text: "be quick"}
 	parked := func(p *play) {

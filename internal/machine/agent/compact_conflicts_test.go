@@ -28,9 +28,9 @@ func (p *play) types() []event.Type {
 	return all
 }
 
-// There is one moment for all, between the termination check and the
-// next call. The order there: cancel, budget, compact, budget again, call; and
-// nothing is compressed for nobody.
+// Compaction has one place, between the termination check and the next call. The order
+// there is cancel, budget, compact, budget again, call; and nothing is compressed if no
+// call follows.
 //
 // rows: ALDO-20, ALDO-47, ALF-45, HAR-22, HAR-23
 func TestNothingIsCompressedForARunThatIsAboutToEnd(t *testing.T) {

@@ -426,8 +426,8 @@ func TestARunWhoseFloorFillsTheWindowDoesNotStart(t *testing.T) {
 	}
 }
 
-// What the model is told of fences is in every request, so it counts against
-// the room that a run needs to begin.
+// The text about fences is in every request, so it counts against the room that a run
+// needs to begin.
 func TestFenceTextCountsAsFloor(t *testing.T) {
 	cfg := windowed(compact.Settings{})
 	cfg.System = strings.Repeat("rule ", 600)

@@ -171,8 +171,7 @@ func TestAForkUnderOtherSettingsGoesOnByThemAlone(t *testing.T) {
 	})
 }
 
-// What somebody asked of the run before, and what it waited for, is not asked of
-// the fork.
+// Requests to the run before, and what it waited for, do not pass to the fork.
 func TestAForkWaitsForNothingThatTheRunBeforeWaitedFor(t *testing.T) {
 	for name, tt := range map[string]struct {
 		cfg  agent.Config

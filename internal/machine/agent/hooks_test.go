@@ -17,7 +17,7 @@ import (
 	"github.com/pawlrun/pawl/stop"
 )
 
-// shown is what a hook is told, for a listing.
+// shown is a hook's input, for a listing.
 func shown(a machine.RunHook) string {
 	s := ""
 	if a.Args != nil {
@@ -253,7 +253,7 @@ func TestAnotherHooksWordIsNotThatOfTheOneThatIsDue(t *testing.T) {
 	p.check()
 }
 
-// What a hook is told, and gives back, is bounded as a tool's result is.
+// A hook's input and output are bounded like a tool's result.
 func TestHookGetsItsStageAndOutputBound(t *testing.T) {
 	cfg := hooked(gate(event.HookBeforeTool, "guard"))
 	cfg.Limits.MaxResultChars = 700
@@ -380,8 +380,8 @@ func TestHooksAfterATool(t *testing.T) {
 	})
 }
 
-// That nobody listens any more takes nothing away from what an observer would
-// have been told of.
+// An observer that no longer runs does not withhold the result that it would have
+// received.
 func TestObserverThatNoLongerRunsWithholdsNothing(t *testing.T) {
 	p := newPlay(t, hooked(observer(event.HookAfterTool, "log")))
 	p.answer(asks("", "send a"))
@@ -472,8 +472,8 @@ func TestHooksAroundACompaction(t *testing.T) {
 	p.check()
 }
 
-// A run that is cancelled while a hook behind a compaction is due ends, and says
-// that nobody heard it.
+// A run that is cancelled while a hook after a compaction is due ends, and records that
+// the hook did not run.
 func TestACancelBehindACompactionEndsTheRun(t *testing.T) {
 	cfg := windowed(compact.Settings{Strategy: compact.RollingWindow})
 	cfg.Hooks = []agent.Hook{observer(event.HookAfterCompaction, "tell")}
@@ -492,7 +492,7 @@ func TestACancelBehindACompactionEndsTheRun(t *testing.T) {
 	p.check()
 }
 
-// Where the driver has ended the run, nothing is heard but what is behind that.
+// After the driver has ended the run, only the hooks after the end run.
 func TestHookAfterCompactionIsSkippedOnceRunHasEnded(t *testing.T) {
 	cfg := windowed(compact.Settings{Strategy: compact.RollingWindow})
 	cfg.Hooks = []agent.Hook{observer(event.HookAfterCompaction, "tell"), observer(event.HookAfterRun, "bye")}

@@ -68,8 +68,8 @@ func (p *play) check() {
 	p.alive()
 }
 
-// alive fails when a run that has not ended has nothing due and waits for
-// nothing: nobody would ever wake it.
+// alive fails if a run that has not ended has nothing due and waits for nothing:
+// nothing would ever wake it.
 func (p *play) alive() {
 	p.t.Helper()
 	s := p.live.State()

@@ -196,7 +196,7 @@ func TestARetryStreamsWhereTheFirstAttemptDid(t *testing.T) {
 	}
 }
 
-// breakAndPark is what a driver does that is told to stop.
+// breakAndPark does what a driver does that is stopped.
 func (p *play) breakAndPark() {
 	p.t.Helper()
 	c := p.call

@@ -19,12 +19,12 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// play drives a machine by hand: it performs what needs no effect, keeps what
-// does as pending for the test to settle, and writes everything down. Each
-// event goes through its JSON form to a second machine, which must want the
-// same at every step: a fold cannot differ from the run that it repeats. A third
-// one, which nobody asks what it wants, must be the same as the second: to ask
-// changes nothing, and what a machine follows is what a look at each call finds.
+// play drives a machine by hand: it performs what needs no effect, keeps effects as
+// pending for the test to settle, and writes everything down. Each event goes through
+// its JSON form to a second machine, which must want the same at every step: a fold
+// cannot differ from the run that it repeats. A third one, whose Next is never called,
+// must equal the second: Next changes nothing, and the state that a machine keeps
+// equals a fresh look at each call.
 type play struct {
 	t       testing.TB
 	live    *agent.Machine
@@ -247,7 +247,7 @@ func resolve(a machine.Resolve) event.ToolCall {
 		d.Facts = &event.Facts{Commands: []event.Command{{Words: []string{"go", "test", args.Path}}}, Risk: event.RiskUnknown}
 	case "peek": // reads one path, and is not declared to be harmless
 		d.Access = []event.Access{{Key: "file:" + args.Path}}
-	case "pay": // does what cannot be taken back, of the kind that it is told
+	case "pay": // has an irreversible effect of the given kind
 		d.Effect, d.Facts = event.EffectIdempotent, &event.Facts{Risk: event.Risk(args.Path)}
 	case "search": // sends its question, and reads
 		d.Effect, d.ReadOnly, d.Facts = event.EffectIdempotent, true, &event.Facts{Risk: event.RiskSend}
@@ -256,7 +256,7 @@ func resolve(a machine.Resolve) event.ToolCall {
 	case "send", "done": // says nothing at all
 	case "shell": // touches everything
 		d.Access = []event.Access{{Key: "*", Write: true}}
-	case "fetch": // brings in what somebody else wrote
+	case "fetch": // brings in text of another author
 		d.Effect, d.ReadOnly, d.Concurrent, d.Labels = event.EffectIdempotent, true, true, event.Labels{Untrusted: true, Outgoing: true}
 	case "look": // reads what is the owner's
 		d.Effect, d.ReadOnly, d.Concurrent, d.Labels = event.EffectPure, true, true, event.Labels{Private: true}
@@ -410,8 +410,8 @@ func (p *play) decide(id string, kind event.ApprovalKind, reason string) {
 	p.t.Fatalf("%s waits for no decision:\n%s", id, p.log.String())
 }
 
-// stop settles everything in flight as stopped, as a driver does that was told
-// to; what runs on is cancelled, or parked afterwards.
+// stop settles everything in flight as stopped, as a stopped driver does; what runs on
+// is cancelled, or parked afterwards.
 func (p *play) stop() {
 	p.t.Helper()
 	if p.call != nil {

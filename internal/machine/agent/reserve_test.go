@@ -120,8 +120,8 @@ func TestTheToolsThatASearchFoundAreSetAsideFor(t *testing.T) {
 	}
 }
 
-// What nobody has counted is set aside for by its bytes, or by what a provider
-// counts for an image: an estimate of an answer that broke off is no count.
+// Uncounted input is reserved by its bytes, or by a provider's count for an image: an
+// estimate of an answer that broke off is no count.
 func TestAllThatAConversationHoldsIsSetAsideFor(t *testing.T) {
 	long := strings.Repeat("a", 4000)
 	raw := json.RawMessage(`{"x":"` + long + `"}`)

@@ -242,8 +242,8 @@ func TestACallThatWasLetThroughCountsBeforeItStarts(t *testing.T) {
 	p.check()
 }
 
-// A call that was tried and is then judged anew, because somebody changed it
-// after a crash, is no other call of the budget's.
+// A call that was tried and is then judged anew, because its facts changed after a
+// crash, is not another call of the budget.
 func TestACallThatIsJudgedAgainAfterAnAttemptCountsOnce(t *testing.T) {
 	p := newPlay(t, agent.Config{Policy: gated("put"), Limits: budget.Limits{MaxToolCalls: 1}})
 	p.answer(asks("", "put a"))

@@ -12,8 +12,8 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// A wait that would outlast the wall time is not begun, and one that somebody
-// makes outlast it is not waited for.
+// A wait that would outlast the wall time is not begun, and one that a lowered limit
+// makes outlast it ends.
 func TestAWallTimeThatComesDuringAWaitEndsTheWait(t *testing.T) {
 	t.Run("for the model", func(t *testing.T) {
 		p := newPlay(t, agent.Config{})

@@ -43,8 +43,8 @@ func TestACommandIsAStep(t *testing.T) {
 	}
 }
 
-// A command that ends a loop is run after each iteration, and what it printed is told
-// to the next one and to the judge.
+// A command that ends a loop runs after each iteration, and its output goes to the next
+// one and to the judge.
 func TestACommandEndsALoopThatExitsWithZero(t *testing.T) {
 	p := newPlayer(t, single(plan.Loop{Max: 5, StopWhen: []plan.Stop{{Command: &plan.Command{Argv: []string{"make", "test"}}}, {Judge: "judge"}}}))
 	p.says = named(map[string]event.Outcome{"check.0/judge": gave("No.", `{"done":false}`)})
@@ -76,7 +76,7 @@ func TestACommandThatMayNotRunFailsTheLoop(t *testing.T) {
 	}
 }
 
-// A command that policy asks about waits for the answer, and nobody is asked any more
+// A command that policy asks about waits for the answer, and its question is withdrawn
 // once its step is not wanted.
 func TestACommandWaitsForAnAnswer(t *testing.T) {
 	p := newPlayer(t, plan.Plan{Steps: []plan.Step{

@@ -66,7 +66,8 @@ func TestGoalContinuesByTheAnswersAtEachCheckpoint(t *testing.T) {
 		points[0].Questions[3].Answer != "no: `check` does not hold (it exited with 1)" || !strings.Contains(points[1].Answer(event.AskHuman), "gave no answer") {
 		t.Errorf("%+v", points)
 	}
-	// What a checkpoint makes of the plan holds from then on, and so it is told.
+	// A checkpoint's changes to the plan hold from then on, and are in the next
+	// prompts.
 	if before, after := p.told("goal.1"), p.told("goal.2"); !strings.Contains(before, "1. find it") || !strings.Contains(after, "1. mend it") || strings.Contains(after, "find it") ||
 		!strings.Contains(after, "--- FAIL") || !strings.Contains(after, "said by go") {
 		t.Errorf("%s\n\n%s", before, after)
@@ -230,7 +231,7 @@ func TestABlockedGoalWaitsForAMessageAndKeepsAllItKnows(t *testing.T) {
 			}
 			parked()
 			p.apply(event.RunResumed{})
-			parked() // nobody answered
+			parked() // without an answer
 			p.m = p.again()
 			p.apply(event.InputReceived{Text: "Use port 8080", By: "ann"})
 			p.apply(event.InputReceived{Text: "And hurry", By: "ann"})

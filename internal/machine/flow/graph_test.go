@@ -184,7 +184,7 @@ cancelled sub.x
 cancelled sub`)
 }
 
-// What has ended is not too late, whoever looks at the clock before its end is
+// A step that has ended is not too late, even if the clock is read before its end is
 // journalled.
 func TestTheTimeOfAStepIsOverAsItEnds(t *testing.T) {
 	s := step("a")

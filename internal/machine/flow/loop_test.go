@@ -482,7 +482,7 @@ func TestALoopInALoop(t *testing.T) {
 	same(t, p.ids(), []string{"list", "deploy-each[0].inner.0.x", "deploy-each[1].inner.0.x", "deploy-each[0].inner.1.x", "deploy-each[1].inner.1.x"})
 }
 
-// What children took in is what those take in that are told of it.
+// The taint of children passes to those that get their results.
 func TestTaintTravels(t *testing.T) {
 	secret := event.Taint{Private: &event.TaintSource{Run: "run0", Tool: "fs.read"}}
 	web := event.Taint{Untrusted: &event.TaintSource{Run: "run3", Tool: "web.fetch"}}

@@ -26,7 +26,7 @@ func (p *player) runOf(id string) string {
 	return ""
 }
 
-// says has a child send a message, and gives what it is told.
+// says has a child send a message, and returns the reply.
 func (p *player) send(from, id, to, text string, kind event.MessageKind) string {
 	p.Helper()
 	become, told := p.m.Post(p.runOf(from), machine.Post{ID: id, To: to, Text: text, Kind: kind})
@@ -87,7 +87,7 @@ func (p *player) ends(id string, said ...string) {
 // rows: DAG-66, DAG-67, DAG-69, DAG-70, DAG-71
 func TestCoordinatorReceivesMessagesOfSteps(t *testing.T) {
 	p := holding(t, hub(step("setup"), rounds()))
-	same(t, p.ids(), []string{"setup", "rounds.0.worker"}) // starts wake nobody
+	same(t, p.ids(), []string{"setup", "rounds.0.worker"}) // starts wake no coordinator
 	same(t, p.send("rounds.0.worker", "m1", "", "Half is done.", ""), "queued: for coordinator")
 	same(t, p.ids()[2:], []string{"coordinator/1"})
 	for _, part := range []string{
@@ -126,8 +126,8 @@ m3 delivered to coordinator`)
 	p.holds(p.story())
 }
 
-// Without a message there is no coordinator, and without one a message reaches
-// nobody.
+// Without a message there is no coordinator, and without a coordinator a message
+// reaches no step.
 func TestNoCoordinatorIsCalledInVain(t *testing.T) {
 	p := newPlayer(t, hub(step("a"), step("b", "a")))
 	p.says = named(nil)
@@ -214,8 +214,8 @@ func TestWhereAForwardGoes(t *testing.T) {
 	})
 }
 
-// A forward that a worker did not read is read by a later one, in the order in which
-// they came; what nobody reads is dropped when nobody is left.
+// A forward that a worker did not read is read by a later one, in the order of arrival;
+// an unread one is dropped when no reader is left.
 //
 // rows: DAG-75
 func TestWhatAWorkerLeavesUnread(t *testing.T) {
@@ -229,7 +229,7 @@ func TestWhatAWorkerLeavesUnread(t *testing.T) {
 			p.apply(d)
 		}
 	}
-	forward("c1") // and nobody hands it over before the worker has ended
+	forward("c1") // and it is not delivered before the worker has ended
 	forward("c2")
 	p.ends("rounds.0.worker")
 	if told := p.told("rounds.1.worker"); !strings.Contains(told, "\nc1\n") || strings.Index(told, "\nc2\n") < strings.Index(told, "\nc1\n") {
@@ -251,7 +251,7 @@ c3 dropped: target-terminal`)
 	p.holds(p.story())
 }
 
-// A message that is said again under its id counts once.
+// A message that is repeated under its id counts once.
 func TestRepeatedMessageCountsOnce(t *testing.T) {
 	p := holding(t, hub(step("a")))
 	p.send("a", "m1", "", "Once.", "")
@@ -267,7 +267,7 @@ func TestTheClosingWord(t *testing.T) {
 	p := holding(t, hub(step("a")))
 	p.send("a", "m1", "", "One.", "")
 	p.ends("a")
-	same(t, p.m.State().Outcome, (*event.Outcome)(nil)) // there is somebody to hear
+	same(t, p.m.State().Outcome, (*event.Outcome)(nil)) // there is a reader
 	same(t, p.send("coordinator/1", "c1", "", "It is good.", event.MessageFinal), "said")
 	p.ends("coordinator/1", "Done.")
 	if o := p.m.State().Outcome; o == nil || !o.OK || o.FinalOutput != "It is good." || o.LastOutput != "" {

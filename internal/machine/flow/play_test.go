@@ -101,7 +101,7 @@ func (p *player) again() *flow.Machine {
 	return m
 }
 
-// decide does all that needs nobody else, and begins children.
+// decide does all that needs no effect, and begins children.
 func (p *player) decide() {
 	p.Helper()
 	for range 100_000 {

@@ -17,7 +17,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// What each step of a plan is told, whole.
+// The whole prompt of each step of a plan.
 // rows: DAG-10, DAG-11, DAG-30, DAG-37, DAG-55..57, DAG-77
 func TestPromptsOfSteps(t *testing.T) {
 	for name, c := range map[string]struct {

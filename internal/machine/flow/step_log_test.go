@@ -10,8 +10,8 @@ import (
 	"github.com/pawlrun/pawl/internal/rules/plan"
 )
 
-// The loop of a step keeps a log as that of an agent does, and its agent is told its own
-// instructions and what it depends on with it.
+// The loop of a step keeps a log as that of an agent does, and its agent gets the log
+// with its own instructions and the results that it depends on.
 func TestALoopOfAStepKeepsALog(t *testing.T) {
 	instructed := func(id string, after ...string) plan.Step {
 		return plan.Step{ID: id, DependsOn: after, Agent: &plan.Agent{Name: "worker", Instructions: "Write the chapter."}}

@@ -14,8 +14,8 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// A run of another kind is given its input where it has one, and is told what any step
-// is told where it has none.
+// A run of another kind gets its input if it has one, and otherwise the prompt of any
+// step.
 func TestAStepCanBeARunOfAnotherKind(t *testing.T) {
 	p := newPlayer(t, plan.Plan{Steps: []plan.Step{
 		step("a"),
@@ -104,7 +104,7 @@ func TestTheShorterTimeoutOfACommandHolds(t *testing.T) {
 	}
 }
 
-// What is told besides its instructions makes a task of sections of them.
+// Text besides the instructions makes a task of sections.
 func TestInstructionsAloneAreTheWholeTask(t *testing.T) {
 	if got := flow.Prompt(flow.Material{Fence: f(), Instructions: "Do it."}); got != "Do it." {
 		t.Errorf("%q", got)
@@ -133,7 +133,7 @@ func TestTextOfExactlyTheBoundIsNotCut(t *testing.T) {
 	}
 }
 
-// The coordinator is told of very many starts and readers by their number.
+// The coordinator gets very many starts and readers as a number.
 func TestCoordinatorGetsCountOfVeryManySteps(t *testing.T) {
 	var steps []plan.Step
 	for i := range 102 {

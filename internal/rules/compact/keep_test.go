@@ -272,7 +272,7 @@ func TestTheLadderEndsWhereNothingMoreCanLeave(t *testing.T) {
 	}
 }
 
-// What is told of a compaction is what it did, to every message.
+// The report of a compaction equals its effect on every message.
 func TestEveryMessageHasItsFate(t *testing.T) {
 	day := &workday{r: rand.New(rand.NewPCG(3, 4))}
 	messages := []*llm.Message{day.task()}

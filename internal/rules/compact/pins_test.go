@@ -127,8 +127,8 @@ func TestAStateGivesWayToTheNewerOne(t *testing.T) {
 	}
 }
 
-// Ends that are together about as long as the whole make nothing shorter, however
-// many bytes its characters have, and nothing is said of it then.
+// Ends that are together about as long as the whole make nothing shorter, however many
+// bytes its characters have, and then there is no note about it.
 func TestAResultThatIsHardlyLongerThanItsEndsIsLeftAlone(t *testing.T) {
 	for _, c := range []struct {
 		output string

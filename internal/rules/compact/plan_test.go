@@ -506,7 +506,7 @@ func TestWhatIsNewestIsShortenedWhenNothingElseIsLeft(t *testing.T) {
 	}
 }
 
-// The newest results are those of the last answer, whoever spoke after them.
+// The newest results are those of the last answer, whatever follows them.
 func TestTheNewestResultIsShortenedAlsoAfterAWordOfTheUsers(t *testing.T) {
 	messages := []*llm.Message{llm.UserText("task")}
 	for i := range 2 {

@@ -7,7 +7,7 @@ import (
 	"github.com/pawlrun/pawl/internal/rules/policy"
 )
 
-// What is not known to keep to a bound on files is denied, whoever permits it.
+// A call that is not known to keep to a bound on files is denied, whatever permits it.
 func TestABoundOnFilesHoldsWhateverIsNotKnownToKeepToIt(t *testing.T) {
 	file := func(p event.PathUse) *event.ToolCall { return reads("fs.read", p) }
 	ls := func(p ...event.PathUse) *event.ToolCall {

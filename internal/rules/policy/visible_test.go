@@ -84,8 +84,8 @@ func runs(words ...string) *event.ToolCall {
 	return &event.ToolCall{Tool: "shell.exec", Facts: f}
 }
 
-// What is known to change nothing and to stay inside runs, whoever is asked
-// about the rest.
+// A call that is known to change nothing and to stay inside runs, whatever the policy
+// for the rest.
 //
 // rows: ALF-79
 func TestUnnamedToolAsksOnlyBeforeSideEffects(t *testing.T) {

@@ -203,8 +203,8 @@ func TestFurtherHeadersWinOverOurOwn(t *testing.T) {
 	}
 }
 
-// Where nobody speaks the protocol, the base URL is wrong, so the error says
-// what was asked; a provider's own words stand alone.
+// If the server does not implement the protocol, the base URL is wrong, so the error
+// names the request; a provider's own message stands alone.
 func TestUnreachableAddressIsReported(t *testing.T) {
 	for body, want := range map[string]string{
 		"404 page not found":               "404 page not found; asked was URL/v2/messages",

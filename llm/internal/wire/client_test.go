@@ -367,8 +367,8 @@ func TestAProxyOfTheEnvironmentIsUsed(t *testing.T) {
 	}
 }
 
-// A call that never left the process costs nothing; one whose fate nobody knows
-// may have been answered and charged.
+// A call that never left the process costs nothing; one with an unknown fate may have
+// been answered and charged.
 func TestAFailureSaysWhetherTheProviderWasSentAnything(t *testing.T) {
 	refuses := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) }))
 	t.Cleanup(refuses.Close)

@@ -17,7 +17,7 @@ func TestAsManyConnectionsAreKeptAsWereUsedAtOnce(t *testing.T) {
 	var here sync.WaitGroup
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		here.Done()
-		here.Wait() // nobody is answered before all have asked
+		here.Wait() // no answer is sent before all requests have arrived
 	}))
 	server.Config.ConnState = func(_ net.Conn, s http.ConnState) {
 		if s == http.StateNew {
