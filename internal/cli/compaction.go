@@ -14,16 +14,6 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// compaction is one history.compressed of a run.
-type compaction struct {
-	Seq int64 `json:"seq"`
-	// Cycle is the last cycle before it; UndoSeq is the event to fork at to restore
-	// the conversation.
-	Cycle   int   `json:"cycle"`
-	UndoSeq int64 `json:"undoSeq"`
-	event.HistoryCompressed
-}
-
 // compactions prints the compactions of the conversation, and how to undo them.
 func (p *page) compactions(b *strings.Builder, pawl string) {
 	if len(p.Compactions) == 0 {
@@ -49,7 +39,7 @@ type shownMessage struct {
 // shownCompaction is a compaction with the whole conversation before it.
 type shownCompaction struct {
 	Run string `json:"run"`
-	compaction
+	view.Compaction
 	Messages []shownMessage `json:"messages"`
 }
 
@@ -64,7 +54,7 @@ func (s *session) compression(ctx context.Context, r journal.Run, seq int64) (sh
 		d, _ := e.Data.(event.HistoryCompressed)
 		places = append(places, fmt.Sprint(e.Seq))
 		if e.Seq == seq {
-			out.compaction = compaction{Seq: e.Seq, Cycle: e.Cycle, UndoSeq: e.Seq - 1, HistoryCompressed: d}
+			out.Compaction = view.CompactionOf(e, d)
 		}
 	}
 	switch {

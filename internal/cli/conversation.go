@@ -26,7 +26,7 @@ type conversation struct {
 
 func newConversation(out io.Writer, s screen, pawl string) *conversation {
 	c := &conversation{out: out, screen: s, next: nextStep{pawl: pawl}, view: view.View{Refused: refusedHere}}
-	c.next.steps, c.view.Steps.Show = &c.view.Steps, pawl
+	c.next.view, c.view.Steps.Show = &c.view, pawl
 	return c
 }
 
@@ -38,7 +38,7 @@ func (c *conversation) below() shownRun {
 }
 
 func (c *conversation) show(e event.Event) error {
-	c.next.add(e.Data)
+	c.next.origin.add(e.Data)
 	parts := c.view.Add(&e).Parts
 	c.work.add(&e)
 	c.step = ""

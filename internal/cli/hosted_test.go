@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/view"
 	"github.com/pawlrun/pawl/llm"
 )
 
@@ -23,7 +24,7 @@ func TestWhatAProviderRanOnItsSideIsShown(t *testing.T) {
 		item("executableCode", `{"executableCode":{"language":"PYTHON","code":"1+1"}}`),
 		item("codeExecutionResult", `{"codeExecutionResult":{"outcome":"OUTCOME_OK"}}`),
 		llm.Text{Text: "Otters swim."},
-	}}}, new(nextStep))
+	}}}, &nextStep{view: new(view.View)})
 	var lines []string
 	for _, n := range notes {
 		lines = append(lines, n.text)

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/view"
 )
 
 const shellAgent = `
@@ -206,11 +207,11 @@ func TestEveryCycleCanBeRebuiltFromTheJournalAlone(t *testing.T) {
 	if err := json.Unmarshal([]byte(p.exits(0, "runs", "show", id, "--json").out), &got); err != nil {
 		t.Fatal(err)
 	}
-	want := []cycleLine{
+	want := []view.CycleLine{
 		{Cycle: 1, Model: "scripted/script.yaml", Text: "First I look.", Calls: []string{"read nowhere", "run echo hi"}, Errors: 1},
 		{Cycle: 2, Model: "scripted/script.yaml", Text: "Done.", Retries: 1},
 	}
-	if diff := cmp.Diff(want, got.PerCycle, cmpopts.IgnoreFields(cycleLine{}, "Context", "Window", "WindowShare", "Start", "Usage", "USD")); diff != "" {
+	if diff := cmp.Diff(want, got.PerCycle, cmpopts.IgnoreFields(view.CycleLine{}, "Context", "Window", "WindowShare", "Start", "Usage", "USD"), cmpopts.IgnoreUnexported(view.CycleLine{})); diff != "" {
 		t.Error(diff)
 	}
 	if got.Input != "go" || got.Usage.Output == 0 {

@@ -11,21 +11,19 @@ import (
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/files/kinds"
 	"github.com/pawlrun/pawl/internal/files/launch"
+	"github.com/pawlrun/pawl/internal/view"
 )
 
 // nextStep finds the command that continues a stopped run.
 type nextStep struct {
 	// pawl is the beginning of every command, see [app.invocation].
 	pawl string
-	account
+	// view is that of the run.
+	view *view.View
 	origin
 	// pending returns the calls of a run and its descendants that wait for a
 	// decision; nil if only events are known.
 	pending func(run string) []string
-	// parkedChildren holds the children that wait for a person.
-	parkedChildren []event.ChildParked
-	// steps holds the steps of a workflow, nil if they are not tracked.
-	steps *steps
 }
 
 // origin is how a run was created, which decides how it continues.
@@ -51,26 +49,6 @@ func (o *origin) add(data event.Data) {
 	}
 }
 
-// add applies an event that affects the next step.
-func (n *nextStep) add(data event.Data) {
-	n.account.add(data)
-	n.origin.add(data)
-	goesOn := func(child string) {
-		n.parkedChildren = slices.DeleteFunc(n.parkedChildren, func(c event.ChildParked) bool { return c.Child == child })
-	}
-	switch d := data.(type) {
-	case event.ChildParked:
-		goesOn(d.Child)
-		n.parkedChildren = append(n.parkedChildren, d)
-	case event.ChildWaiting:
-		goesOn(d.Child)
-	case event.ChildFinished:
-		goesOn(d.Child)
-	case event.RunResumed:
-		n.parkedChildren = nil
-	}
-}
-
 // asks returns the run that waits, and what it waits for: the run itself, or a
 // descendant. A decision about a call is sent to the run itself, which passes it
 // on.
@@ -82,9 +60,9 @@ func (n *nextStep) asks(run string, d event.RunParked) (string, event.RunParked)
 		d.CallIDs = n.pending(run)
 		return run, d
 	}
-	for _, c := range n.parkedChildren {
-		switch {
-		case c.Reason != d.Reason:
+	for _, child := range n.view.WaitingRuns() {
+		switch c := child.Parked; {
+		case c == nil || c.Reason != d.Reason:
 		case len(c.CallIDs) > 0:
 			d.CallIDs = c.CallIDs
 			return run, d
@@ -111,7 +89,7 @@ func (n *nextStep) parked(run string, d event.RunParked) string {
 func (n *nextStep) takeUp(run string, d event.RunParked) string {
 	command := "runs resume " + run
 	if asking, what := n.asks(run, d); what.Reason == event.ParkApproval || what.Reason == event.ParkInput {
-		command = takeUpCommand(asking, what, n.Limits)
+		command = takeUpCommand(asking, what, n.view.Limits)
 	}
 	switch step, more := strings.CutSuffix(command, " --resume"); {
 	case n.replays != "":
@@ -130,8 +108,8 @@ const inProgram = "in the program that started it, which embeds Pawl"
 // ended returns how to continue a run that ended before its task was done; "" if
 // nothing is left to do.
 func (n *nextStep) ended(run string, o event.Outcome) string {
-	if n.steps != nil && (o.Status == event.StatusFailed || o.Status == event.StatusStopped) && n.replays == "" && !n.ofProgram {
-		switch seq := n.steps.Redo(o.Step); {
+	if (o.Status == event.StatusFailed || o.Status == event.StatusStopped) && n.replays == "" && !n.ofProgram {
+		switch seq := n.view.Steps.Redo(o.Step); {
 		case seq > 0 && n.noRetry:
 			return fmt.Sprintf("continue with: %s runs fork %s --seq %d", n.pawl, run, seq)
 		case seq > 0:
@@ -143,7 +121,7 @@ func (n *nextStep) ended(run string, o event.Outcome) string {
 	}
 	command := "run --continue " + run
 	if slices.Contains(budget.Settings(), o.Limit) {
-		command += " --limit " + o.Limit + "=" + higher(n.Limits, o.Limit, o.AtLeast)
+		command += " --limit " + o.Limit + "=" + higher(n.view.Limits, o.Limit, o.AtLeast)
 	}
 	return "continue with: " + n.pawl + " " + command + ` "Go on."`
 }

@@ -5,7 +5,18 @@ import (
 	"testing"
 
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/view"
 )
+
+// stepAfter finds the next step after these events of a run.
+func stepAfter(data ...event.Data) *nextStep {
+	n := &nextStep{pawl: "pawl", view: new(view.View)}
+	for i, d := range data {
+		n.view.Add(&event.Event{Seq: int64(i + 1), Data: d})
+		n.origin.add(d)
+	}
+	return n
+}
 
 func TestTheNextStepOfARunThatStopped(t *testing.T) {
 	limits := json.RawMessage(`{"limits": {"max_tool_calls": 3, "usd_per_run": 0.25, "max_wall_time_seconds": 90}}`)
@@ -28,8 +39,7 @@ func TestTheNextStepOfARunThatStopped(t *testing.T) {
 		{"done", ended(event.Outcome{Completed: true}), ""},
 		{"done, with a message left", ended(event.Outcome{Completed: true, NextSafeAction: "One message came too late."}), `run --continue k7x2 "Go on."`},
 	} {
-		next := nextStep{pawl: "pawl"}
-		next.add(event.RunStarted{Spec: "{}", Config: limits})
+		next := stepAfter(event.RunStarted{Spec: "{}", Config: limits})
 		var got string
 		switch d := tt.data.(type) {
 		case event.RunParked:
@@ -44,8 +54,10 @@ func TestTheNextStepOfARunThatStopped(t *testing.T) {
 }
 
 func TestTheNextStepOfARunWhoseChildWaitsIsAboutTheChild(t *testing.T) {
-	next := nextStep{pawl: "pawl"}
-	next.add(event.RunStarted{Spec: "{}"})
+	events := []event.Data{event.RunStarted{Spec: "{}"}}
+	for _, child := range []string{"idle", "m4n5", "p8q9"} {
+		events = append(events, event.ChildStarted{Child: child})
+	}
 	parked := event.RunParked{Reason: event.ParkApproval}
 	for _, tt := range []struct {
 		data event.Data
@@ -58,17 +70,15 @@ func TestTheNextStepOfARunWhoseChildWaitsIsAboutTheChild(t *testing.T) {
 		{event.RunResumed{}, "runs resume k7x2"},
 		{event.ChildParked{Child: "m4n5", Reason: event.ParkApproval, Limit: "max_tool_calls", AtLeast: 3}, "runs budget m4n5 max_tool_calls 3 --resume"},
 	} {
-		next.add(tt.data)
-		if got := next.parked("k7x2", parked); got != "continue with: pawl "+tt.want {
+		events = append(events, tt.data)
+		if got := stepAfter(events...).parked("k7x2", parked); got != "continue with: pawl "+tt.want {
 			t.Errorf("after %+v: %s, want %s", tt.data, got, tt.want)
 		}
 	}
 }
 
 func TestTheNextStepFollowsARaisedLimit(t *testing.T) {
-	next := nextStep{pawl: "pawl"}
-	next.add(event.RunStarted{Spec: "{}", Config: json.RawMessage(`{"limits": {"max_tool_calls": 3}}`)})
-	next.add(event.BudgetRaised{Setting: "max_tool_calls", Value: 10})
+	next := stepAfter(event.RunStarted{Spec: "{}", Config: json.RawMessage(`{"limits": {"max_tool_calls": 3}}`)}, event.BudgetRaised{Setting: "max_tool_calls", Value: 10})
 	if got := next.parked("k7x2", event.RunParked{Reason: event.ParkInput, Limit: "max_tool_calls"}); got != "continue with: pawl runs budget k7x2 max_tool_calls 20 --resume" {
 		t.Error(got)
 	}

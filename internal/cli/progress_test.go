@@ -29,7 +29,7 @@ func TestFailureIsShownInItsOwnWords(t *testing.T) {
 		{event.ModelAttemptFailed{Model: "a/b", Class: llm.ClassAuth, Message: "no key", RequestID: "req_1"}, "  a/b failed (auth): no key (request req_1)"},
 		{event.ModelAttemptFailed{Model: "a/b", Class: llm.ClassNetwork, Message: "gone"}, "  a/b failed (network): gone"},
 	} {
-		if got := progress(event.Event{Data: c.data}, new(nextStep)); len(got) != 1 || got[0].text != c.want {
+		if got := progress(event.Event{Data: c.data}, &nextStep{view: new(view.View)}); len(got) != 1 || got[0].text != c.want {
 			t.Errorf("%+v reads %.300q, want %.300q", c.data, got, c.want)
 		}
 	}
@@ -63,15 +63,13 @@ func TestUnreportedUsageIsShownAsUpperBound(t *testing.T) {
 // Every line of a run's page that has money in it says so.
 func TestThePageOfARunSaysWhichMoneyIsTheMostThatItCanBe(t *testing.T) {
 	unanswered, cost := llm.Usage{Input: 7, Output: 5, Estimated: true}, llm.Cost{USD: 0.5, Priced: true}
-	p := page{PerCycle: []cycleLine{{Cycle: 1}}}
-	p.Limits.USDPerRun = 5
-	for _, d := range []event.Data{
+	p := pageOfEvents(t,
+		event.CycleStart{Cycle: 1},
 		event.ModelAttemptFailed{Usage: unanswered, Cost: cost},
-		event.ChildStarted{Child: "c", Name: "helper"},
+		event.ToolCall{CallID: "r-1-1", Tool: "helper"}, event.ChildStarted{Child: "c", Name: "helper", CallID: "r-1-1"},
 		event.BudgetCommitted{Run: "c", USD: 0.25, Priced: true, Usage: &unanswered},
-	} {
-		p.add(&event.Event{Data: d})
-	}
+	)
+	p.Limits.USDPerRun = 5
 	var b strings.Builder
 	p.head(&b, "pawl")
 	p.cycles(&b, ink{})

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/pawlrun/pawl/internal/view"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/models"
 )
@@ -60,19 +61,30 @@ func (k ink) legend() string {
 }
 
 // share returns how much of the model's window the cycle's last request filled.
-func (c cycleLine) share() string {
+func share(c *view.CycleLine) string {
 	if c.Window <= 0 {
 		return ""
 	}
 	return fmt.Sprintf("%3.0f %% of window", 100*c.WindowShare)
 }
 
-// fill sets the window of the model of a cycle's last request; known looks it up.
-func (c *cycleLine) fill(u llm.Usage, known func(string) (models.Info, bool)) {
-	c.Context = u.Input
-	if info, ok := known(c.Model); ok && info.ContextWindow > 0 {
-		c.Window = int64(info.ContextWindow)
-		c.WindowShare = float64(u.Input) / float64(info.ContextWindow)
+// windows fills in the windows of the cycles' models: those that the run has not pinned
+// are looked up, each model once.
+func windows(cycles []view.CycleLine) {
+	known := map[string]int{}
+	for i := range cycles {
+		c := &cycles[i]
+		if c.Window == 0 && c.Model != "" {
+			n, asked := known[c.Model]
+			if !asked {
+				info, _ := new(models.Resolver).Lookup(c.Model)
+				n, known[c.Model] = info.ContextWindow, info.ContextWindow
+			}
+			c.Window = int64(n)
+		}
+		if c.Window > 0 {
+			c.WindowShare = float64(c.Context) / float64(c.Window)
+		}
 	}
 }
 

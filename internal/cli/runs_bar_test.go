@@ -9,13 +9,31 @@ import (
 
 	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/view"
+	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/llm"
 )
 
-func spentPage() page {
-	var p page
+// pageOfEvents is the page of a run with this data.
+func pageOfEvents(t *testing.T, data ...event.Data) page {
+	t.Helper()
+	p, err := readPage(journal.Run{}, func(yield func(*event.Event, error) bool) {
+		for i, d := range data {
+			if !yield(&event.Event{Seq: int64(i + 1), Data: d}, nil) {
+				return
+			}
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func spentPage(t *testing.T, more ...event.Data) page {
+	t.Helper()
 	cost := func(usd float64) llm.Cost { return llm.Cost{USD: usd, Priced: true} }
-	for i, d := range []event.Data{
+	return pageOfEvents(t, append([]event.Data{
 		event.CycleStart{Cycle: 1},
 		event.ModelAttemptFailed{Usage: llm.Usage{Input: 1000, Output: 10, Estimated: true}, Cost: cost(0.01)},
 		event.ModelRetrying{Attempt: 2},
@@ -27,10 +45,7 @@ func spentPage() page {
 		event.ModelResponse{Model: "openai/gpt-5", Usage: llm.Usage{Input: 20_000, CacheRead: 9000, Output: 1000}, Cost: cost(0.03)},
 		event.CycleStart{Cycle: 3},
 		event.ModelResponse{Model: "nobody/knows", Usage: llm.Usage{Input: 40, Output: 2}},
-	} {
-		p.add(&event.Event{Seq: int64(i + 1), Data: d})
-	}
-	return p
+	}, more...)...)
 }
 
 func TestThePageOfARunShowsWhereMoneyAndContextWent(t *testing.T) {
@@ -52,7 +67,7 @@ cycle 3   ▓█                        40 in (     0 cached)      2 out  USD 0.
 `},
 	} {
 		var b strings.Builder
-		p := spentPage()
+		p := spentPage(t)
 		p.cycles(&b, inkFor(tt.screen))
 		if diff := cmp.Diff(tt.want, b.String()); diff != "" {
 			t.Errorf("%s: %s", name, diff)
@@ -61,15 +76,14 @@ cycle 3   ▓█                        40 in (     0 cached)      2 out  USD 0.
 }
 
 func TestTheNumbersBehindTheBarsAreInTheObject(t *testing.T) {
-	c := spentPage().PerCycle[1]
+	c := spentPage(t).PerCycle[1]
 	if c.Context != 20_000 || c.Window != 400_000 || c.WindowShare != 0.05 || c.Usage.CacheRead != 9000 || c.USD != 0.03 {
 		t.Errorf("%+v", c)
 	}
 }
 
 func TestThePageSaysHowMuchOfEachLimitIsUsed(t *testing.T) {
-	var p page
-	for i, d := range []event.Data{
+	p := pageOfEvents(t,
 		event.RunStarted{Config: json.RawMessage(`{"limits": {"max_cycles": 50, "usd_per_run": 5, "max_tool_calls": 2, "max_wall_time_seconds": 90},
 			"targets": [{"model": "acme/own", "context_window": 1000}]}`)},
 		event.CycleStart{Cycle: 1},
@@ -79,9 +93,7 @@ func TestThePageSaysHowMuchOfEachLimitIsUsed(t *testing.T) {
 		event.BudgetRaised{Setting: "usd_per_run", Value: 7.5},
 		event.BudgetRaised{Setting: "max_tool_calls", Value: budget.None},
 		event.BudgetRaised{Setting: "max_input_tokens", Value: 9000},
-	} {
-		p.add(&event.Event{Seq: int64(i + 1), Data: d})
-	}
+	)
 	p.Cycles = 1
 	if got, want := p.used(), "USD 0.2500 of 7.50, 1 of 50 cycles, 400 of 9000 tokens in, 0s of 1m30s"; got != want {
 		t.Errorf("%q, want %q", got, want)
@@ -96,8 +108,7 @@ func TestThePageSaysHowMuchOfEachLimitIsUsed(t *testing.T) {
 func TestWhatWasPaidForNothingIsShown(t *testing.T) {
 	missed := event.CacheBreak{Segment: "system", Guess: "the system text is another", TokensRewritten: 1234, USD: 0.0042}
 	const line = "prompt cache missed at system: 1234 tokens charged again, USD 0.0042 (the system text is another)"
-	p := spentPage()
-	p.add(&event.Event{Seq: 9, Data: missed})
+	p := spentPage(t, missed)
 	var b strings.Builder
 	p.cycles(&b, inkFor(screen{}))
 	if lines := strings.Split(strings.TrimSpace(b.String()), "\n"); strings.TrimSpace(lines[len(lines)-1]) != line {
@@ -107,14 +118,14 @@ func TestWhatWasPaidForNothingIsShown(t *testing.T) {
 		line: missed,
 		"a call exceeded its budget reservation: 1.2 of 1 of usd_per_run; nothing starts until the limit is raised": event.BudgetOverrun{Setting: "usd_per_run", Used: 1.2, Limit: 1},
 	} {
-		if notes := progress(event.Event{Data: d}, new(nextStep)); len(notes) != 1 || strings.TrimSpace(notes[0].text) != want {
+		if notes := progress(event.Event{Data: d}, &nextStep{view: new(view.View)}); len(notes) != 1 || strings.TrimSpace(notes[0].text) != want {
 			t.Errorf("progress says %+v, want %q", notes, want)
 		}
 	}
 }
 
 func TestThePageCountsEveryLimit(t *testing.T) {
-	p := spentPage()
+	p := spentPage(t)
 	p.Cycles, p.ActiveSeconds, p.IdleSeconds = 3, 61.6, 4.19
 	p.Limits = budget.Limits{
 		MaxCycles: 9, USDPerRun: 2, MaxModelTurns: 7, MaxToolCalls: 8, MaxWallSeconds: 90, MaxInputTokens: 40_000, MaxOutputTokens: 2000,

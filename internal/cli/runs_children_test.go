@@ -1,11 +1,13 @@
 package cli
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine/control"
+	"github.com/pawlrun/pawl/internal/view"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/llm"
 )
@@ -27,14 +29,8 @@ func TestThePageOfAProgramsRunSaysWhatItWaitsFor(t *testing.T) {
 }
 
 func TestThePageOfARunNamesItsChildren(t *testing.T) {
-	var p page
 	usage := &llm.Usage{Input: 100, Output: 10}
-	play := func(data ...event.Data) {
-		for _, d := range data {
-			p.add(&event.Event{Data: d})
-		}
-	}
-	play(
+	events := []event.Data{
 		event.RunStarted{}, event.CycleStart{Cycle: 1},
 		event.ModelResponse{Usage: llm.Usage{Input: 7, Output: 1}, Cost: llm.Cost{USD: 1, Priced: true}},
 		event.ChildStarted{Child: "r2", Name: "research", CallID: "r1-1-1"}, event.ChildStarted{Child: "r3", Name: "check"},
@@ -42,8 +38,9 @@ func TestThePageOfARunNamesItsChildren(t *testing.T) {
 		event.BudgetCommitted{ID: "1.1/1", Run: "r3"},
 		event.ChildFinished{Child: "r2", Outcome: event.Outcome{Status: event.StatusCompleted, Reason: event.ReasonFinalAnswer}},
 		event.ChildParked{Child: "r3", Reason: event.ParkApproval},
-	)
+	}
 	var b strings.Builder
+	p := pageOfEvents(t, events...)
 	p.head(&b, "pawl")
 	for _, want := range []string{
 		"child     r2  research  completed, final_answer  USD 0.2500\n", "child     r3  check  parked: approval_required  no model call\n",
@@ -54,8 +51,8 @@ func TestThePageOfARunNamesItsChildren(t *testing.T) {
 		}
 	}
 	for _, takenUp := range []event.Data{event.ChildWaiting{Child: "r3"}, event.RunResumed{}} {
-		play(event.ChildParked{Child: "r3", Reason: event.ParkApproval}, takenUp)
-		if got := p.Children[1].line(); !strings.Contains(got, "resumes with this run") {
+		p := pageOfEvents(t, append(slices.Clip(events), takenUp)...)
+		if got := childLine(p.Children[1]); !strings.Contains(got, "resumes with this run") {
 			t.Errorf("after %T: %s", takenUp, got)
 		}
 	}
@@ -63,14 +60,15 @@ func TestThePageOfARunNamesItsChildren(t *testing.T) {
 
 // A run may have answers by the hundred, and the table of models is long.
 func TestThePageOfARunLooksUpAModelOnce(t *testing.T) {
-	var p page
-	answer := &event.Event{Data: event.ModelResponse{Model: "openai/gpt-5"}}
-	p.add(&event.Event{Data: event.RunStarted{}})
-	p.add(&event.Event{Data: event.CycleStart{Cycle: 1}})
-	if p.add(answer); p.PerCycle[0].Window == 0 {
-		t.Error("the model's window is not known")
+	allocations := func(cycles int) float64 {
+		return testing.AllocsPerRun(10, func() {
+			all := slices.Repeat([]view.CycleLine{{Model: "openai/gpt-5"}}, cycles)
+			if windows(all); all[cycles-1].Window == 0 {
+				t.Error("the model's window is not known")
+			}
+		})
 	}
-	if n := testing.AllocsPerRun(10, func() { p.add(answer) }); n > 10 {
-		t.Errorf("%.0f allocations for one more answer", n)
+	if one, many := allocations(1), allocations(100); many > one+10 {
+		t.Errorf("%.0f allocations for the cycles of a run, %.0f for one of them", many, one)
 	}
 }

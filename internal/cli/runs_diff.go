@@ -18,6 +18,7 @@ import (
 	"github.com/pawlrun/pawl/internal/engine/drive"
 	"github.com/pawlrun/pawl/internal/machine/agent"
 	"github.com/pawlrun/pawl/internal/machine/flow"
+	"github.com/pawlrun/pawl/internal/view"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/llm"
 )
@@ -94,22 +95,18 @@ type cycleSide struct {
 	Cost    float64      `json:"usd"`
 	Usage   llm.Usage    `json:"usage"`
 	Outcome event.Reason `json:"outcome,omitempty"`
-	// called maps call ids to indexes. Results are in the order of Calls, not in
-	// the order of completion.
-	called map[string]int
 }
 
-// side is a run as the diff reads it: its events by cycle.
+// side is a run as the diff reads it: its events as they are compared, and what its view
+// says of its cycles and children.
 type side struct {
 	told   []telling
 	cycles []cycleSide
 	// calls holds the events of the current answer's calls; inputs holds the inputs
 	// of its cycle.
 	calls, inputs []telling
-	// below holds its child runs; places holds the position of the children that
-	// are steps.
-	below  []below
-	places map[string]int
+	// below holds its child runs.
+	below []below
 	// words replaces the ids of the run and the marks of its ancestors.
 	words []string
 }
@@ -129,7 +126,8 @@ func (t telling) data() []byte {
 
 // readSide reads a run; each of its ancestors has its own replacement words.
 func (s *session) readSide(ctx context.Context, r journal.Run, above []string) (*side, error) {
-	out := &side{places: map[string]int{}, words: slices.Clone(above)}
+	var d view.Digest
+	out := &side{words: slices.Clone(above)}
 	line, err := journal.Lineage(ctx, s.store, r.ID)
 	if err != nil {
 		return nil, err
@@ -142,16 +140,13 @@ func (s *session) readSide(ctx context.Context, r journal.Run, above []string) (
 		if err != nil {
 			return nil, err
 		}
-		switch d := e.Data.(type) {
-		case event.RunStarted:
+		if d, is := e.Data.(event.RunStarted); is {
 			if d.Fence != nil && d.Fence.Nonce != "" {
 				out.words = append(out.words, regexp.QuoteMeta(d.Fence.Nonce))
 			}
 			own = regexp.MustCompile(`\b(` + strings.Join(out.words, "|") + `)\b`)
-		case event.ChildStarted:
-			out.start(d)
 		}
-		out.add(e)
+		d.Add(e)
 		out.pass(e.Data)
 		data, err := compared(e.Data)
 		if err != nil {
@@ -168,7 +163,8 @@ func (s *session) readSide(ctx context.Context, r journal.Run, above []string) (
 	}
 	out.settle()
 	out.told = append(out.told, out.inputs...)
-	out.numberCalls()
+	out.cycles = sidesOf(d.Cycles())
+	out.below = belowOf(d.Children())
 	return out, nil
 }
 
@@ -241,42 +237,20 @@ func (s *side) settle() {
 	s.told, s.calls = append(s.told, s.calls...), nil
 }
 
-func (s *side) add(e *event.Event) {
-	if _, ok := e.Data.(event.CycleStart); ok {
-		s.cycles = append(s.cycles, cycleSide{})
-	}
-	if len(s.cycles) == 0 {
-		return
-	}
-	c := &s.cycles[len(s.cycles)-1]
-	switch d := e.Data.(type) {
-	case event.ModelResponse:
-		c.Text, c.Usage, c.Cost = llm.Parts(d.Parts).Text(), c.Usage.Add(d.Usage), c.Cost+d.Cost.USD
-	case event.ModelAttemptFailed:
-		c.Usage, c.Cost = c.Usage.Add(d.Usage), c.Cost+d.Cost.USD
-	case event.ToolCall:
-		c.call(d)
-	case event.ToolResult:
-		if _, made := c.called[d.CallID]; !made { // the end of the run interrupted the call
-			c.call(event.ToolCall{CallID: d.CallID, Tool: d.Tool})
+// sidesOf returns cycles without what the runs below them used, which are compared
+// themselves. Results are in the order of the calls, not in the order of completion.
+func sidesOf(cycles []view.CycleLine) (sides []cycleSide) {
+	for _, c := range cycles {
+		side := cycleSide{Text: c.Text, Usage: c.Own.Used, Outcome: c.Ends}
+		if c.Own.Cost != nil {
+			side.Cost = c.Own.Cost.USD
 		}
-		c.Results[c.called[d.CallID]] = d.Output
-	case event.RunTerminatedBy:
-		c.Outcome = d.Reason
+		for _, call := range c.Made {
+			side.Calls, side.Results = append(side.Calls, call.Label), append(side.Results, call.Output)
+		}
+		sides = append(sides, side)
 	}
-}
-
-// call adds a call, or a person's edit of it.
-func (c *cycleSide) call(d event.ToolCall) {
-	if at, edited := c.called[d.CallID]; edited {
-		c.Calls[at] = label(d)
-		return
-	}
-	if c.called == nil {
-		c.called = map[string]int{}
-	}
-	c.called[d.CallID] = len(c.Calls)
-	c.Calls, c.Results = append(c.Calls, label(d)), append(c.Results, "")
+	return sides
 }
 
 // diff compares two runs and their descendants; each of their ancestors has its own

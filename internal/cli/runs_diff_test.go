@@ -11,12 +11,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/view"
 )
 
 // Calls of one answer are done in any order, and one may run with arguments that
 // a person gave it.
 func TestDiffShowsEachResultUnderItsCall(t *testing.T) {
-	var s side
+	var d view.Digest
 	for _, data := range []event.Data{
 		event.CycleStart{Cycle: 1},
 		event.ToolCall{CallID: "r-1-1", Tool: "slow"},
@@ -26,10 +27,10 @@ func TestDiffShowsEachResultUnderItsCall(t *testing.T) {
 		event.ToolResult{CallID: "r-1-1", Output: "of slow"},
 		event.ToolResult{CallID: "r-1-3", Tool: "late", Output: "cut short"},
 	} {
-		s.add(&event.Event{Data: data})
+		d.Add(&event.Event{Data: data})
 	}
 	var b strings.Builder
-	s.cycles[0].print(&b, "r")
+	sidesOf(d.Cycles())[0].print(&b, "r")
 	want := "    → slow  (edited by ada)\n      of slow\n    → quick\n      of quick\n    → late\n      cut short\n"
 	if _, shown, _ := strings.Cut(b.String(), "\n"); shown != want {
 		t.Errorf("shown:\n%s\nwanted:\n%s", shown, want)
@@ -79,7 +80,7 @@ func TestDiffShowsNoAttemptAndNoTimeThatThereWasNot(t *testing.T) {
 func TestDiffComparesWhatStepsDidNotWhichWasFirst(t *testing.T) {
 	ranks := map[string]int{}
 	order := func(events ...event.Data) (names []string) {
-		s := side{places: map[string]int{}}
+		s := side{}
 		for _, d := range events {
 			s.tell(telling{event: &event.Event{Data: d}})
 		}

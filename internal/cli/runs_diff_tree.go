@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/view"
 	"github.com/pawlrun/pawl/journal"
 )
 
@@ -40,25 +41,22 @@ type below struct {
 	call string
 }
 
-// start adds a child run. A run that replaces another, as in a fork, is compared in
-// its place.
-func (s *side) start(d event.ChildStarted) {
-	b := below{spot{Step: d.ID}, d.Child, d.Name, d.CallID}
-	if at, again := s.places[d.ID]; again {
-		s.below[at] = b
-		return
-	}
-	if d.ID != "" {
-		s.places[d.ID] = len(s.below)
-	}
-	s.below = append(s.below, b)
-}
-
 var callPlace = regexp.MustCompile(`-(\d+)-(\d+)$`)
 
-// numberCalls assigns spots to agents that were called as tools: in the order of
-// the calls, not of their starts.
-func (s *side) numberCalls() {
+// belowOf returns child runs in their spots. A run that replaces another, as in a fork, is
+// compared in its place. Agents that were called as tools are in the order of the calls,
+// not of their starts.
+func belowOf(children []*view.ChildRun) (runs []below) {
+	places := map[string]int{}
+	for _, c := range children {
+		b := below{spot{Step: c.Step}, c.Run, c.Name, c.CallID}
+		if at, again := places[c.Step]; again && c.Step != "" {
+			runs[at] = b
+			continue
+		}
+		places[c.Step] = len(runs)
+		runs = append(runs, b)
+	}
 	order := func(b below) (cycle, n int) {
 		if at := callPlace.FindStringSubmatch(b.call); at != nil {
 			cycle, _ = strconv.Atoi(at[1])
@@ -66,18 +64,19 @@ func (s *side) numberCalls() {
 		}
 		return cycle, n
 	}
-	slices.SortStableFunc(s.below, func(a, b below) int {
+	slices.SortStableFunc(runs, func(a, b below) int {
 		cycleA, a1 := order(a)
 		cycleB, b1 := order(b)
 		return cmp.Or(cmp.Compare(cycleA, cycleB), cmp.Compare(a1, b1))
 	})
 	calls := 0
-	for i := range s.below {
-		if s.below[i].Step == "" {
+	for i := range runs {
+		if runs[i].Step == "" {
 			calls++
-			s.below[i].Call = calls
+			runs[i].Call = calls
 		}
 	}
+	return runs
 }
 
 // bySteps groups a workflow's events by step and sorts the steps by rank, because

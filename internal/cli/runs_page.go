@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -52,8 +53,8 @@ func (p *page) head(b *strings.Builder, pawl string) {
 	did := plural(p.Cycles, "cycle")
 	if len(p.Steps) > 0 {
 		did = plural(len(p.Steps), "step")
-	} else if l := p.steps.Ledger; l != nil {
-		did = plural(l.Ended(), "iteration")
+	} else if p.ledger != nil {
+		did = plural(p.ledger.Ended(), "iteration")
 	}
 	row("usage", fmt.Sprintf("%s, %d tokens in (%d cached), %d out, %s",
 		did, p.Usage.Input, p.Usage.CacheRead, p.Usage.Output, money(p.Cost, p.Usage)))
@@ -67,7 +68,7 @@ func (p *page) head(b *strings.Builder, pawl string) {
 		// A workflow shows its steps, which may be thousands of runs, and a loop
 		// its iterations.
 		if len(p.Steps)+len(p.Iterations) == 0 || c.Parked != nil {
-			row("child", c.line())
+			row("child", childLine(c))
 		}
 	}
 	row("untrusted", tookIn(p.Taint.Untrusted))
@@ -81,7 +82,7 @@ func (p *page) head(b *strings.Builder, pawl string) {
 	}
 	row("checksum", p.Head)
 	for _, h := range p.Hooks {
-		row("hook", firstLine(h.text(), 200))
+		row("hook", firstLine(hookText(h), 200))
 	}
 	if d := p.Parked; d != nil && len(p.questions) == 0 {
 		row("because", firstLine(d.Detail, 200))
@@ -101,7 +102,7 @@ func (p *page) goingOn(d event.RunParked, pawl string) string {
 	if p.Parent != "" && d.Limit == "" && !p.ofProgram && p.replays == "" {
 		return pawl + " runs resume " + toResume(p.Run)
 	}
-	return (&nextStep{pawl: pawl, account: p.account, origin: p.origin}).takeUp(p.ID, d)
+	return (&nextStep{pawl: pawl, view: &view.View{Account: p.Account}, origin: p.origin}).takeUp(p.ID, d)
 }
 
 func (p *page) driver(now time.Time, pawl string) string {
@@ -143,11 +144,12 @@ func (p *page) cycles(b *strings.Builder, k ink) {
 	}
 	largest := p.largest()
 	fmt.Fprintf(b, "\n%s\n", k.legend())
-	for _, c := range p.PerCycle {
+	for i := range p.PerCycle {
+		c := &p.PerCycle[i]
 		fmt.Fprintf(b, "cycle %-3d %s %7d in (%6d cached) %6d out  %s  %s  %s\n",
-			c.Cycle, k.bar(c.Usage, largest), c.Usage.Input, c.Usage.CacheRead, c.Usage.Output, usd(c.USD, c.Usage), c.share(), c.what())
+			c.Cycle, k.bar(c.Usage, largest), c.Usage.Input, c.Usage.CacheRead, c.Usage.Output, usd(c.USD, c.Usage), share(c), cycleDid(c))
 		for _, h := range c.Hooks {
-			fmt.Fprintf(b, "          %s\n", firstLine(h.text(), 200))
+			fmt.Fprintf(b, "          %s\n", firstLine(hookText(h), 200))
 		}
 		for _, d := range c.CacheBreaks {
 			fmt.Fprintf(b, "          %s\n", cacheBreak(d))
@@ -155,16 +157,13 @@ func (p *page) cycles(b *strings.Builder, k ink) {
 	}
 }
 
-// text returns what a hook did, even if that was nothing.
-func (h hookRef) text() string {
-	if h.line != "" {
-		return h.line
-	}
-	return strings.TrimSpace(h.CallID + " hook " + h.Hook + " ran")
+// hookText returns what a hook did, even if that was nothing.
+func hookText(d event.HookResult) string {
+	return cmp.Or(view.HookLine(d), strings.TrimSpace(d.CallID+" hook "+d.Hook+" ran"))
 }
 
-// what returns what a cycle did in one line.
-func (c cycleLine) what() string {
+// cycleDid returns what a cycle did in one line.
+func cycleDid(c *view.CycleLine) string {
 	var parts []string
 	if c.Text != "" {
 		parts = append(parts, firstLine(c.Text, 60))

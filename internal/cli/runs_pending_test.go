@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine/control"
+	"github.com/pawlrun/pawl/internal/view"
 	"github.com/pawlrun/pawl/journal"
 )
 
@@ -78,7 +79,7 @@ func TestReviewIsShownWhenAskedAndDecided(t *testing.T) {
 	decided := asked.Resolved(event.Resolution{ID: "refine", Kind: event.ApprovalRejected, Approver: "ann"})
 	var told []string
 	for _, d := range []event.Data{asked, decided} {
-		for _, n := range progress(event.Event{Data: d}, &nextStep{}) {
+		for _, n := range progress(event.Event{Data: d}, &nextStep{view: new(view.View)}) {
 			told = append(told, n.text)
 		}
 	}

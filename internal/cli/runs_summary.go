@@ -10,6 +10,7 @@ import (
 	"github.com/pawlrun/pawl/internal/engine/drive"
 	"github.com/pawlrun/pawl/internal/files/launch"
 	"github.com/pawlrun/pawl/internal/machine/agent"
+	"github.com/pawlrun/pawl/internal/view"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/llm"
 )
@@ -101,15 +102,15 @@ func (s *session) spentBy(ctx context.Context, r journal.Run) (llm.Usage, *llm.C
 		err := json.Unmarshal(r.Outcome, &o)
 		return o.Usage, o.Cost, err
 	}
-	var p page
+	var v view.View
 	for e, err := range drive.AsStored(ctx, s.store, r.ID,
 		event.TypeRunForked, event.TypeModelResponse, event.TypeModelAttemptFailed, event.TypeBudgetCommitted) {
 		if err != nil {
-			return p.Usage, p.Cost, err
+			return v.Run().Usage, v.Run().Cost, err
 		}
-		p.add(e)
+		v.Add(e)
 	}
-	return p.Usage, p.Cost, nil
+	return v.Run().Usage, v.Run().Cost, nil
 }
 
 // cost returns the cost of a run in short form.

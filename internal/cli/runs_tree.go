@@ -14,6 +14,7 @@ import (
 	"github.com/pawlrun/pawl/internal/engine/control"
 	"github.com/pawlrun/pawl/internal/engine/drive"
 	"github.com/pawlrun/pawl/internal/machine/agent"
+	"github.com/pawlrun/pawl/internal/view"
 	"github.com/pawlrun/pawl/journal"
 )
 
@@ -77,7 +78,7 @@ func (s *session) tree(ctx context.Context, r journal.Run) (node, error) {
 // grow adds the descendants of a run, and its usage if its parent's journal does
 // not have that.
 func (s *session) grow(ctx context.Context, n node, started map[string][]control.RunStatus) (node, error) {
-	var p page
+	var v view.View
 	children := started[n.ID]
 	if untold := n.Cost == nil; untold || len(children) > 0 || n.Kind != agent.Kind {
 		for e, err := range drive.AsStored(ctx, s.store, n.ID) {
@@ -87,15 +88,17 @@ func (s *session) grow(ctx context.Context, n node, started map[string][]control
 			if err != nil {
 				break // a run that cannot be read is listed from its row
 			}
-			p.add(e)
+			v.Add(e)
 		}
-		if n.Skipped = p.skipped; untold {
-			n.Usage, n.Cost = p.Usage, p.Cost
+		if n.Skipped = v.Skipped(); untold {
+			n.Usage, n.Cost = v.Run().Usage, v.Run().Cost
 		}
 	}
 	for _, x := range children {
 		child := node{summarized: summarized{RunStatus: x}}
-		p.childOf(x.ID, func(c *childRef) { child.as(*c) })
+		if c := v.Child(x.ID); c != nil {
+			child.as(c)
+		}
 		child, err := s.grow(ctx, child, started)
 		if err != nil {
 			return n, err
@@ -115,7 +118,7 @@ func (s *session) grow(ctx context.Context, n node, started map[string][]control
 }
 
 // as applies what the parent's journal has about this run.
-func (n *node) as(c childRef) {
+func (n *node) as(c *view.ChildRun) {
 	n.Step, n.Usage, n.Cost = c.Step, c.Used, c.Cost
 	if f := c.Finished; f != nil {
 		n.Status = string(f.Status)

@@ -31,12 +31,8 @@ type waitingRef struct {
 	Value   float64 `json:"value,omitempty"`
 }
 
-// told records a command to a parked run. Resuming takes it up.
-func (p *page) told(e *event.Event) {
-	if p.Parked == nil {
-		p.unread = nil
-		return
-	}
+// unread is a command that an event brought to a parked run.
+func unread(e *event.Event) waitingRef {
 	w := waitingRef{At: e.Time}
 	switch d := e.Data.(type) {
 	case event.Resolving:
@@ -49,10 +45,8 @@ func (p *page) told(e *event.Event) {
 		w.Kind, w.By, w.Text, w.Files = control.Verb(journal.Input), d.By, d.Text, view.NamesOf(d.Media)
 	case event.BudgetRaised:
 		w.Kind, w.By, w.Setting, w.Value = control.Verb(journal.Raise), d.By, d.Setting, d.Value
-	default:
-		return
 	}
-	p.unread = append(p.unread, w)
+	return w
 }
 
 // sent adds the commands that are still in the run's inbox.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/view"
 )
 
 // aTerminal is a screen as wide as told, with a clock that stands still.
@@ -137,7 +138,7 @@ func TestWhatModelsAndToolsSayCannotSteerTheTerminal(t *testing.T) {
 		}
 	}
 	for _, said := range []event.ToolResult{{Tool: "x", Output: evil}, {Tool: evil, Output: "there is no such tool", IsError: true}} {
-		notes := progress(event.Event{Data: said}, new(nextStep))
+		notes := progress(event.Event{Data: said}, &nextStep{view: new(view.View)})
 		if strings.ContainsAny(notes[0].text, "\x1b\r\x07") {
 			t.Errorf("%q", notes[0].text)
 		}

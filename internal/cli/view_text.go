@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/cli/markdown"
+	"github.com/pawlrun/pawl/internal/view"
 	"github.com/pawlrun/pawl/llm"
 )
 
@@ -32,15 +33,15 @@ type textView struct {
 	// written.
 	open []string
 
-	// steps holds the steps of a workflow, and work the activity of all runs.
-	steps steps
-	work  activity
+	// view is that of the run, and work the activity of all runs.
+	view view.View
+	work activity
 }
 
 func newTextView(out io.Writer, p *printer, answer screen, after int64, pawl string) *textView {
 	p.tells()
 	v := &textView{out: out, p: p, answer: answer, after: after, next: nextStep{pawl: pawl}}
-	v.next.steps, v.steps.Show = &v.steps, pawl
+	v.next.view, v.view.Steps.Show = &v.view, pawl
 	if p.screen.terminal {
 		v.text, v.both = newLiveText(p), answer.terminal && sameStream(out, p.w)
 	}
@@ -147,7 +148,7 @@ func (v *textView) ofChild(e event.Event) {
 // it, or else in a line for each start and end.
 func (v *textView) stepNotes(e event.Event) {
 	if v.p.screen.live {
-		if len(v.steps.Lines)+len(v.work.order) > 0 {
+		if len(v.view.Steps.Lines)+len(v.work.order) > 0 {
 			v.p.shows(v.tree)
 		}
 		switch d := e.Data.(type) {
@@ -155,10 +156,10 @@ func (v *textView) stepNotes(e event.Event) {
 			v.p.settle()
 			return
 		case event.StepFinished:
-			if v.steps.Line(d.Step) == nil && d.Status == event.StepStatusFailed {
+			if v.view.Steps.Line(d.Step) == nil && d.Status == event.StepStatusFailed {
 				break
 			}
-			for i, l := range notesOf(v.steps.Printed(e.Run, d)) {
+			for i, l := range notesOf(v.view.Steps.Printed(e.Run, d)) {
 				if i == 0 { // its line is in the tree below
 					v.p.line(faint, d.Step+" printed:")
 				}
@@ -169,7 +170,7 @@ func (v *textView) stepNotes(e event.Event) {
 			return
 		}
 	}
-	for _, l := range notesOf(v.steps.Told(&e)) {
+	for _, l := range notesOf(v.view.Steps.Told(&e)) {
 		v.p.line(l.style, l.text)
 	}
 }
@@ -178,11 +179,11 @@ func (v *textView) stepNotes(e event.Event) {
 const mostSteps = 20
 
 func (v *textView) tree() []note {
-	if now := v.p.now(); now.After(v.steps.Now) {
-		v.steps.Now = now
+	if now := v.p.now(); now.After(v.view.Steps.Now) {
+		v.view.Steps.Now = now
 	}
 	v.work.now = v.p.now()
-	return liveSteps(&v.steps, min(mostSteps, v.p.screen.height()-3), inkFor(v.p.screen), &v.work)
+	return liveSteps(&v.view.Steps, min(mostSteps, v.p.screen.height()-3), inkFor(v.p.screen), &v.work)
 }
 
 // toldOfOpen releases the questions whose earlier events are written. Questions
@@ -256,12 +257,12 @@ func (v *textView) follow(e event.Event) {
 	v.p.changes(func() {
 		v.work.add(&e)
 		if v.ofRoot(e) {
-			v.steps.Add(&e)
-			v.work.byName = v.steps.Ledger != nil
+			v.view.Add(&e)
+			v.work.byName = v.view.Steps.Ledger != nil
 		}
 	})
 	if v.ofRoot(e) {
-		v.next.add(e.Data)
+		v.next.origin.add(e.Data)
 	}
 	if d, ok := e.Data.(event.RunStarted); ok && v.ofRoot(e) {
 		v.waits = v.p.cannotAsk && waits(d.Config)

@@ -1,9 +1,6 @@
 package view
 
-import (
-	"github.com/pawlrun/pawl/internal/view/terminal"
-	"github.com/pawlrun/pawl/llm"
-)
+import "github.com/pawlrun/pawl/internal/view/terminal"
 
 // Part is one thing that an event tells a reader: a line, a text below it, or both. The
 // zero value is an empty line.
@@ -43,18 +40,3 @@ func line(tone Tone, text string) Part { return Part{Tone: tone, Line: text} }
 func harmless(s string) string { return terminal.Harmless(s) }
 
 func firstLine(s string, width int) string { return terminal.FirstLine(s, width) }
-
-// Spent is what models cost: Cost is nil where no model was called.
-type Spent struct {
-	Cost *llm.Cost `json:"cost,omitempty"`
-	Used llm.Usage `json:"-"`
-}
-
-// Spend adds the usage and the cost of a call.
-func (s *Spent) Spend(u llm.Usage, c llm.Cost) {
-	if s.Cost == nil {
-		s.Cost = &llm.Cost{Priced: true}
-	}
-	s.Used = s.Used.Add(u)
-	s.Cost.USD, s.Cost.Priced = s.Cost.USD+c.USD, s.Cost.Priced && c.Priced
-}

@@ -3,6 +3,7 @@ package view
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -163,33 +164,25 @@ func (v *View) placeChild(e *event.Event) (n *Entry, is bool) {
 	case event.ChildStarted:
 		return v.child(e, d), true
 	case event.ChildParked:
-		n = v.runs[d.Child]
-		v.waits(n, e, true)
+		n = v.waits(e, d.Child, true, &d)
 	case event.ChildWaiting:
-		n = v.runs[d.Child]
-		v.waits(n, e, d.Waiting)
+		n = v.waits(e, d.Child, d.Waiting, nil)
 	case event.ChildFinished:
-		if n = v.runs[d.Child]; n == nil {
-			return nil, true
-		}
-		n.Line = firstLine(cmp.Or(errorOf(d.Outcome.Error), d.Outcome.FinalOutput, n.Line, string(d.Outcome.Reason)), lineWidth)
-		v.end(n, e, stateOf(d.Outcome))
+		return v.childEnded(e, d), true
 	case event.RunResumed:
-		for _, c := range v.parked {
-			v.waits(c, e, false)
+		for _, c := range slices.Clone(v.parked) {
+			v.waits(e, c.Run, false, nil)
 		}
-		v.parked = nil
 		return nil, true
 	case event.BudgetCommitted:
-		if d.Usage != nil {
-			v.spend(v.runs[d.Run], e, *d.Usage, llm.Cost{USD: d.USD, Priced: d.Priced})
-		}
+		v.paid(e, d)
 		return nil, true
 	case event.JudgeVerdict:
-		if n = v.runs[d.Child]; n == nil {
+		c := v.runs[d.Child]
+		if c == nil {
 			return nil, false
 		}
-		if d.Failed && n.State == Done {
+		if n = c.entry; d.Failed && n.State == Done {
 			v.again(n, e)
 			v.end(n, e, Failed)
 		}
@@ -200,53 +193,11 @@ func (v *View) placeChild(e *event.Event) (n *Entry, is bool) {
 	return n, true
 }
 
-func (v *View) waits(n *Entry, e *event.Event, waits bool) {
-	switch {
-	case n == nil:
-		return
-	case waits && n.State == Running:
-		n.State = Waiting
-		v.parked = append(v.parked, n)
-	case !waits && n.State == Waiting:
-		n.State = Running
-	}
-	v.touch(n, e)
-}
-
 func errorOf(f *event.Failure) string {
 	if f == nil {
 		return ""
 	}
 	return f.Message
-}
-
-func stateOf(o event.Outcome) State {
-	switch {
-	case o.OK:
-		return Done
-	case o.Status == event.StatusCancelled:
-		return Cancelled
-	}
-	return Failed
-}
-
-// child is for a run that begins: that of a step or a pass is the step or the pass.
-func (v *View) child(e *event.Event, d event.ChildStarted) *Entry {
-	if d.BeginsStep() {
-		n := v.step(e, d.Step)
-		n.Run, v.runs[d.Child] = d.Child, n
-		return n
-	}
-	above, name := v.calls[d.CallID], cmp.Or(d.Name, d.Kind)
-	if d.CallID == "" && d.Step != "" {
-		above = v.at(d.Step)
-		if strings.Contains(d.ID, "/") && above != nil {
-			name, _, _ = strings.Cut("judge of "+above.Name, "/")
-		}
-	}
-	n := v.begin(e, Child, above, firstLine(name, 100))
-	n.Run, v.runs[d.Child] = d.Child, n
-	return n
 }
 
 // placeStep is [View.place] for what a workflow tells of its steps.
@@ -367,7 +318,7 @@ func (v *View) started(e *event.Event, d event.StepStarted) *Entry {
 		n.Name = fmt.Sprintf("%s, attempt %d", firstLine(d.Step, 100), d.Attempt)
 	}
 	if d.Child != "" {
-		n.Run, v.runs[d.Child] = d.Child, n
+		v.childOf(d.Child, n)
 	}
 	return n
 }

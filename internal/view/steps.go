@@ -67,9 +67,11 @@ type Steps struct {
 	Now     time.Time
 	// Ledger is that of a run which is one refinement loop, nil for others.
 	Ledger *Ledger
-	// printed is what commands printed whose steps have not ended, and Show how the
-	// command line is called that shows all of it.
+	// printed is what commands printed whose steps have not ended, last what the step
+	// printed that the last event ended, and Show how the command line is called that
+	// shows all of it.
 	printed map[string]string
+	last    string
 	Show    string
 }
 
@@ -122,6 +124,8 @@ func (s *Steps) Add(e *event.Event) {
 	case event.StepStarted:
 		s.opened(d.Step, d.Attempt, e.Time)
 	case event.StepFinished:
+		s.last = s.printed[d.Step]
+		delete(s.printed, d.Step)
 		s.finished(d)
 	case event.StepSkipped:
 		if l := s.byID[d.Step]; l != nil {
@@ -437,17 +441,15 @@ const (
 	printedWidth = 200
 )
 
-// Printed is the beginning and the end of what the command of a step printed. In a
-// loop it is shown for failed items only.
+// Printed is the beginning and the end of what the command of a step printed, which the
+// last event has ended. In a loop it is shown for failed items only.
 func (s *Steps) Printed(run string, d event.StepFinished) []Part {
-	text := s.printed[d.Step]
-	delete(s.printed, d.Step)
 	l := s.Of(d.Step)
 	if l == nil || l.Step != d.Step && l.loop.Items != nil && d.Status != event.StepStatusFailed {
 		return nil
 	}
-	lines := HeadAndTail(text, printedHead, printedTail)
-	cut := len(lines) > 0 && len(lines) <= strings.Count(strings.Trim(text, "\r\n"), "\n")
+	lines := HeadAndTail(s.last, printedHead, printedTail)
+	cut := len(lines) > 0 && len(lines) <= strings.Count(strings.Trim(s.last, "\r\n"), "\n")
 	var parts []Part
 	for _, text := range lines {
 		text = strings.ReplaceAll(harmless(strings.TrimRight(text, " \r")), "\t", "    ")

@@ -31,6 +31,8 @@ const (
 	Step      Kind = "step"
 	Question  Kind = "question"
 	Note      Kind = "note"
+	// Run is the kind of the run itself, which is not among its entries.
+	Run Kind = "run"
 )
 
 // State is where an entry stands; a note has none.
@@ -94,8 +96,13 @@ type View struct {
 	// that the run is read below the one that started it.
 	Refused func(tier string) []string
 	Nested  bool
+	// Texts makes the view keep what children answered, for a reader that shows the run
+	// once.
+	Texts bool
 	// Steps are those of a workflow.
 	Steps Steps
+	Account
+	whole
 
 	entries []*Entry
 	byID    map[string]*Entry
@@ -105,11 +112,8 @@ type View struct {
 	kept map[int64][]Part
 	index
 	cycle *Entry
-	// atLimit is the limit that the run has parked at.
-	atLimit *Limit
-	// waiting are the questions that keep the cycle waiting, and parked the runs that wait.
+	// waiting are the questions that keep the cycle waiting.
 	waiting map[string]bool
-	parked  []*Entry
 	// last is the last text of the model.
 	last string
 	// changes are all changes of entries, in the order of the events.
@@ -138,18 +142,10 @@ func (v *View) Since(seq int64) []*Entry {
 
 // index has entries by the ids of their calls, questions, runs and steps; those of passes
 // are the step's with the pass behind it.
-type index struct{ calls, asked, runs, steps map[string]*Entry }
-
-// Limit is a limit at which a run has parked, with the run whose limit it is and the value
-// that lets the run go on.
-type Limit struct {
-	Run     string  `json:"run"`
-	Setting string  `json:"setting"`
-	AtLeast float64 `json:"atLeast,omitempty"`
+type index struct {
+	calls, asked, steps map[string]*Entry
+	runs                map[string]*ChildRun
 }
-
-// AtLimit is the limit at which the run has parked, nil for none.
-func (v *View) AtLimit() *Limit { return v.atLimit }
 
 // change says that an event changed an entry.
 type change struct {
@@ -167,13 +163,15 @@ func (v *View) Events(id string) []int64 { return v.events[id] }
 func (v *View) Add(e *event.Event) Told {
 	if v.byID == nil {
 		v.byID, v.below, v.events, v.kept = map[string]*Entry{}, map[string][]*Entry{}, map[string][]int64{}, map[int64][]Part{}
-		v.index = index{map[string]*Entry{}, map[string]*Entry{}, map[string]*Entry{}, map[string]*Entry{}}
+		v.index = index{map[string]*Entry{}, map[string]*Entry{}, map[string]*Entry{}, map[string]*ChildRun{}}
+		v.ofStep = map[string]*ChildRun{}
 		v.waiting = map[string]bool{}
 	}
 	before := len(v.changes)
 	v.Steps.Add(e)
+	v.Account.add(e.Data)
 	at := v.place(e)
-	v.limit(e)
+	v.itself(e)
 	steps := v.Steps.Told(e)
 	if len(steps) > 0 {
 		v.kept[e.Seq] = steps
@@ -197,21 +195,6 @@ func (v *View) Add(e *event.Event) Told {
 		told.Changed = append(told.Changed, c.entry)
 	}
 	return told
-}
-
-// limit follows the limit that the run has parked at.
-func (v *View) limit(e *event.Event) {
-	switch d := e.Data.(type) {
-	case event.RunParked:
-		switch {
-		case d.ParentLimit != "":
-			v.atLimit = &Limit{cmp.Or(d.LimitRun, e.Parent, e.Run), d.ParentLimit, d.AtLeast}
-		case d.Limit != "":
-			v.atLimit = &Limit{e.Run, d.Limit, d.AtLeast}
-		}
-	case event.RunResumed, event.BudgetRaised, event.RunCompleted:
-		v.atLimit = nil
-	}
 }
 
 // begin adds an entry.
@@ -266,12 +249,11 @@ func (v *View) again(n *Entry, e *event.Event) {
 	n.State, n.Line, n.Seconds = Running, "", 0
 }
 
-// spend adds what a model call cost to an entry and to those above it.
+// spend adds what a model call cost to an entry, to those above it and to the run.
 func (v *View) spend(n *Entry, e *event.Event, u llm.Usage, c llm.Cost) {
+	v.run.spend(u, c)
 	for ; n != nil; n = v.byID[n.Parent] {
-		s := Spent{Used: n.Usage, Cost: n.Cost}
-		s.Spend(u, c)
-		n.Usage, n.Cost = s.Used, s.Cost
+		n.spend(u, c)
 		v.touch(n, e)
 	}
 }

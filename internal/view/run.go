@@ -1,0 +1,284 @@
+package view
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/llm"
+)
+
+// Spent is what models cost: Cost is nil where no model was called.
+type Spent struct {
+	Cost *llm.Cost `json:"cost,omitempty"`
+	Used llm.Usage `json:"-"`
+}
+
+// Spend adds the usage and the cost of a call. A copy of s keeps what it has.
+func (s *Spent) Spend(u llm.Usage, c llm.Cost) {
+	sum := llm.Cost{Priced: true}
+	if s.Cost != nil {
+		sum = *s.Cost
+	}
+	s.Used = s.Used.Add(u)
+	s.Cost = &llm.Cost{USD: sum.USD + c.USD, Priced: sum.Priced && c.Priced}
+}
+
+func (n *Entry) spend(u llm.Usage, c llm.Cost) {
+	s := Spent{Used: n.Usage, Cost: n.Cost}
+	s.Spend(u, c)
+	n.Usage, n.Cost = s.Used, s.Cost
+}
+
+// whole is what a view has about the run itself.
+type whole struct {
+	run       Entry
+	inherited *Inherited
+	children  []*ChildRun
+	// parked are the children that wait, in the order in which they began to.
+	parked []*ChildRun
+	// ofStep are the children that do the steps under way.
+	ofStep map[string]*ChildRun
+	// skipped are the steps that did not run.
+	skipped []event.StepSkipped
+	// atLimit is the limit that the run has parked at.
+	atLimit *Limit
+}
+
+// Inherited is what the runs before a fork had spent up to it; it does not count
+// against the fork.
+type Inherited struct {
+	Usage llm.Usage `json:"usage"`
+	Cost  *llm.Cost `json:"cost,omitempty"`
+	// Changed names the settings and results that the fork changed.
+	Changed []string `json:"changed,omitempty"`
+}
+
+// Limit is a limit at which a run has parked, with the run whose limit it is and the value
+// that lets the run go on.
+type Limit struct {
+	Run     string  `json:"run"`
+	Setting string  `json:"setting"`
+	AtLeast float64 `json:"atLeast,omitempty"`
+}
+
+// ChildRun is a run that the run started, as the run's own events tell of it.
+type ChildRun struct {
+	Run    string `json:"run"`
+	Name   string `json:"name,omitempty"`
+	CallID string `json:"callId,omitempty"`
+	// Step names a run that is a step or a judge, with its iteration and attempt;
+	// Finished is how the step ended.
+	Step     string              `json:"step,omitempty"`
+	Finished *event.StepFinished `json:"finished,omitempty"`
+	Parked   *event.ChildParked  `json:"parked,omitempty"`
+	// Decided reports that a child that parked for a decision has no open question
+	// left, Unread that it cannot be read. Other runs say so, not the events of this one.
+	Decided bool `json:"decided,omitempty"`
+	Unread  bool `json:"unread,omitempty"`
+	// Outcome is nil while the child has not ended.
+	Outcome *event.Outcome `json:"outcome,omitempty"`
+	// What the child has used so far, with the runs below it.
+	Spent
+	entry *Entry
+}
+
+// Run is the run itself: its state, what it and all runs below it used, and the first line
+// of how it ended.
+func (v *View) Run() *Entry { return &v.run }
+
+// Inherited is what a fork got from the runs before it, nil for a run that is none.
+func (v *View) Inherited() *Inherited { return v.inherited }
+
+// Children are the runs that the run started, in the order of their start. Without
+// [View.Texts] they have no text of a model.
+func (v *View) Children() []*ChildRun { return v.children }
+
+// Child is a child by its run, nil for none.
+func (v *View) Child(run string) *ChildRun { return v.runs[run] }
+
+// WaitingRuns are the children that wait, in the order in which they began to.
+func (v *View) WaitingRuns() []*ChildRun { return v.parked }
+
+// Skipped are the steps that did not run.
+func (v *View) Skipped() []event.StepSkipped { return v.skipped }
+
+// AtLimit is the limit at which the run has parked, nil for none.
+func (v *View) AtLimit() *Limit { return v.atLimit }
+
+// itself follows the run itself.
+func (v *View) itself(e *event.Event) {
+	n := &v.run
+	n.Seq = max(n.Seq, e.Seq)
+	v.stepEnded(e.Data)
+	switch d := e.Data.(type) {
+	case event.RunStarted:
+		*n = Entry{Kind: Run, Name: d.Name, State: Running, Run: e.Run, Start: e.Time, Seq: e.Seq}
+	case event.RunForked:
+		v.inherit(d)
+		n.Run, n.State = e.Run, Running
+	case event.RunParked:
+		n.State = Waiting
+		switch {
+		case d.ParentLimit != "":
+			v.atLimit = &Limit{cmp.Or(d.LimitRun, e.Parent, e.Run), d.ParentLimit, d.AtLeast}
+		case d.Limit != "":
+			v.atLimit = &Limit{e.Run, d.Limit, d.AtLeast}
+		}
+	case event.RunResumed:
+		n.State, v.atLimit = Running, nil
+	case event.BudgetRaised:
+		v.atLimit = nil
+	case event.RunCompleted:
+		v.atLimit = nil
+		n.State, n.Seconds = stateOf(d.Outcome), e.Time.Sub(n.Start).Seconds()
+		n.Line = outcomeLine(d.Outcome, "")
+	}
+}
+
+// inherit assigns what was spent so far to the runs that spent it.
+func (v *View) inherit(d event.RunForked) {
+	in := cmp.Or(v.inherited, &Inherited{})
+	in.Usage = in.Usage.Add(v.run.Usage)
+	switch c := v.run.Cost; {
+	case in.Cost == nil:
+		in.Cost = c
+	case c != nil:
+		in.Cost = &llm.Cost{USD: in.Cost.USD + c.USD, Priced: in.Cost.Priced && c.Priced}
+	}
+	in.Changed = slices.Clone(d.Changed)
+	for _, r := range d.Results {
+		in.Changed = append(in.Changed, "result of "+r.CallID)
+	}
+	v.inherited, v.run.Usage, v.run.Cost = in, llm.Usage{}, nil
+}
+
+func stateOf(o event.Outcome) State {
+	switch {
+	case o.OK:
+		return Done
+	case o.Status == event.StatusCancelled:
+		return Cancelled
+	}
+	return Failed
+}
+
+// outcomeLine is the first line of an outcome; otherwise stands for one that has no text.
+func outcomeLine(o event.Outcome, otherwise string) string {
+	return firstLine(cmp.Or(errorOf(o.Error), o.FinalOutput, otherwise, string(o.Reason)), lineWidth)
+}
+
+// child is for a run that begins: that of a step or a pass is the step or the pass.
+func (v *View) child(e *event.Event, d event.ChildStarted) *Entry {
+	var n *Entry
+	if d.BeginsStep() {
+		n = v.step(e, d.Step)
+	} else {
+		above, name := v.calls[d.CallID], cmp.Or(d.Name, d.Kind)
+		if d.CallID == "" && d.Step != "" {
+			above = v.at(d.Step)
+			if strings.Contains(d.ID, "/") && above != nil {
+				name, _, _ = strings.Cut("judge of "+above.Name, "/")
+			}
+		}
+		n = v.begin(e, Child, above, firstLine(name, 100))
+	}
+	c := v.childOf(d.Child, n)
+	c.Name, c.CallID, c.Step = d.Name, d.CallID, d.ID
+	v.children, v.ofStep[d.Step] = append(v.children, c), c
+	return n
+}
+
+// childOf is a child by its run, which is that entry.
+func (v *View) childOf(run string, n *Entry) *ChildRun {
+	c := v.runs[run]
+	if c == nil {
+		c = &ChildRun{Run: run}
+		v.runs[run] = c
+	}
+	if c.entry = n; n != nil {
+		n.Run = run
+	}
+	return c
+}
+
+// waits is for a child that begins to wait, or with wait false no longer does.
+func (v *View) waits(e *event.Event, run string, wait bool, parked *event.ChildParked) *Entry {
+	c := v.runs[run]
+	if c == nil {
+		return nil
+	}
+	v.parked = slices.DeleteFunc(v.parked, func(x *ChildRun) bool { return x == c })
+	if wait {
+		v.parked = append(v.parked, c)
+	}
+	if parked != nil || !wait {
+		c.Parked = parked
+	}
+	n := c.entry
+	if n == nil {
+		return nil
+	}
+	switch {
+	case wait && n.State == Running:
+		n.State = Waiting
+	case !wait && n.State == Waiting:
+		n.State = Running
+	}
+	v.touch(n, e)
+	return n
+}
+
+// childEnded is for the end of a child.
+func (v *View) childEnded(e *event.Event, d event.ChildFinished) *Entry {
+	n := v.waits(e, d.Child, false, nil)
+	c := v.runs[d.Child]
+	if c == nil {
+		return nil
+	}
+	if c.Outcome = &d.Outcome; n != nil {
+		n.Line = outcomeLine(d.Outcome, n.Line)
+		v.end(n, e, stateOf(d.Outcome))
+	}
+	if !v.Texts {
+		o := d.Outcome
+		o.FinalOutput, c.Outcome = "", &o
+	}
+	return n
+}
+
+// paid is for what a child has used.
+func (v *View) paid(e *event.Event, d event.BudgetCommitted) {
+	if d.Run == "" || d.Usage == nil {
+		return
+	}
+	cost, n := llm.Cost{USD: d.USD, Priced: d.Priced}, (*Entry)(nil)
+	if c := v.runs[d.Run]; c != nil {
+		c.Spend(*d.Usage, cost)
+		n = c.entry
+	}
+	v.spend(n, e, *d.Usage, cost)
+}
+
+// stepEnded notes how a step ended at the run that did it. What a judge or a reviewer
+// said is no end of one.
+func (v *View) stepEnded(data event.Data) {
+	switch d := data.(type) {
+	case event.StepFinished:
+		if c := v.ofStep[d.Step]; c != nil {
+			if !v.Texts {
+				d.Content, d.Result = "", nil
+			}
+			c.Finished = &d
+		}
+	case event.JudgeVerdict:
+		delete(v.ofStep, d.Step)
+	case event.Checkpoint:
+		delete(v.ofStep, d.Step)
+	case event.StepSkipped:
+		v.skipped = append(v.skipped, d)
+	case event.RunForked:
+		v.skipped = nil
+	}
+}
