@@ -168,6 +168,10 @@ func CallOf(d Data) string {
 		return d.CallID
 	case PermissionAdded:
 		return d.CallID
+	case ToolInputRequired:
+		return d.CallID
+	case ToolInputResolved:
+		return d.CallID
 	case ToolStarted:
 		return d.CallID
 	case ToolAttemptFailed:

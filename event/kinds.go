@@ -30,6 +30,8 @@ const (
 	TypeHookResult           Type = "hook.result"
 	TypeToolPendingApproval  Type = "tool.pending_approval"
 	TypeToolApprovalResolved Type = "tool.approval_resolved"
+	TypeToolInputRequired    Type = "tool.input_required"
+	TypeToolInputResolved    Type = "tool.input_resolved"
 	TypeToolStarted          Type = "tool.started"
 	TypeToolResult           Type = "tool_result"
 	TypeToolResults          Type = "tool.results"
@@ -103,6 +105,8 @@ func kinds() []kind {
 		aside[ToolStarted](),
 		aside[ToolAttemptFailed](),
 		aside[ToolRetrying](),
+		aside[ToolInputRequired](),
+		aside[ToolInputResolved](),
 		did[ToolResult](),
 		did[ToolResults](),
 		did[HistoryCompressed](),

@@ -14,6 +14,7 @@ const (
 	QuestionReview QuestionKind = "review"
 	QuestionGoal   QuestionKind = "goal"
 	QuestionLimit  QuestionKind = "limit"
+	QuestionForm   QuestionKind = "form"
 )
 
 // Asking is the payload of an event by which a run asks a person something, and
@@ -105,7 +106,8 @@ type Resolution struct {
 	Approver string
 	Reason   string
 	At       time.Time
-	// Args and Remember are as in [ToolApprovalResolved].
+	// Args and Remember are as in [ToolApprovalResolved]. Args are also the answer to a
+	// form.
 	Args     json.RawMessage
 	Remember bool
 	// Command is as in [PauseRequested]: it tells equal decisions apart, of which

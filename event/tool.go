@@ -225,6 +225,8 @@ const (
 	// ApprovalEdited: the call may run with other arguments, once those have
 	// been validated, resolved and judged like the model's own.
 	ApprovalEdited ApprovalKind = "edited"
+	// ApprovalAnswered: the input that a form asks for is given.
+	ApprovalAnswered ApprovalKind = "answered"
 	// ApprovalContinue: the loop continues with another iteration.
 	ApprovalContinue ApprovalKind = "continue"
 	// ApprovalCancelled: the decision is no longer needed.

@@ -113,6 +113,9 @@ type Call struct {
 	// limits all of them together.
 	Spent time.Duration
 	Args  json.RawMessage
+	// Input is what a person answered to the form of the attempt before, nil for none;
+	// see [InputRequired]. Attempts that follow after a failure get it as well.
+	Input *event.FormAnswer
 	// Facts are what the call was judged by. A tool that finds something else when
 	// it runs must refuse the call, because the decision was about another one.
 	Facts *event.Facts

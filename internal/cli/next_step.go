@@ -36,6 +36,8 @@ type origin struct {
 	noRetry bool
 	// replays is the run that this run replays, if any.
 	replays string
+	// forms holds the flags that answer the forms of its calls, by the calls.
+	forms map[string]string
 }
 
 func (o *origin) add(data event.Data) {
@@ -44,6 +46,12 @@ func (o *origin) add(data event.Data) {
 		k, err := kinds.OfRun(d)
 		o.ofProgram, o.replays, o.atEnd = d.Spec == "", d.Replays, err == nil && k.Continue == nil
 		o.noRetry = err == nil && k.Name == launch.GoalFiles().Name
+	case event.ToolInputRequired:
+		if o.forms == nil {
+			o.forms = map[string]string{}
+		}
+		form, _ := d.Question().What.(event.FormAsked)
+		o.forms[d.CallID] = fieldFlags(form)
 	case event.RunForked:
 		o.replays = "" // a fork has tools
 	}
@@ -90,6 +98,9 @@ func (n *nextStep) takeUp(run string, d event.RunParked) string {
 	command := "runs resume " + run
 	if asking, what := n.asks(run, d); what.Reason == event.ParkApproval || what.Reason == event.ParkInput {
 		command = takeUpCommand(asking, what, n.view.Limits)
+		if len(what.CallIDs) > 0 {
+			command = strings.Replace(command, " --resume", n.forms[what.CallIDs[0]]+" --resume", 1)
+		}
 	}
 	switch step, more := strings.CutSuffix(command, " --resume"); {
 	case n.replays != "":

@@ -85,7 +85,11 @@ func inTurn(
 }
 
 func answerAll(kind event.ApprovalKind, by string) func(context.Context, event.Question) (event.Resolution, error) {
-	return func(context.Context, event.Question) (event.Resolution, error) {
+	return func(_ context.Context, q event.Question) (event.Resolution, error) {
+		kind := kind
+		if !slices.Contains(q.Takes, kind) { // to approve everything invents no input
+			kind = event.ApprovalRejected
+		}
 		return event.Resolution{Kind: kind, Approver: by, Reason: "decided by the flag " + by}, nil
 	}
 }
@@ -98,7 +102,7 @@ func (q *asker) ask(ctx context.Context, pending event.Question) (event.Resoluti
 	q.keys.begin()
 	defer q.keys.end()
 	q.shows(ctx, pending)
-	if why := view.AskedBy(pending); why != "" {
+	if why := view.AskedBy(pending); why != "" && pending.Kind != event.QuestionForm {
 		q.p.ask(faint, "  "+why+"\n")
 	}
 	d, err := q.decide(ctx, pending)
@@ -126,6 +130,13 @@ func (q *asker) shows(ctx context.Context, pending event.Question) {
 		if path, changed := q.change(ctx, call); path != "" {
 			about, diff = oneLine(path), changed
 		}
+	}
+	if form, is := pending.What.(event.FormAsked); is {
+		q.p.ask(yellow, fmt.Sprintf("%s (%s) asks: %s\n", oneLine(pending.Subject), pending.ID, terminal.Marked(pending.Reason)))
+		if form.URL != "" {
+			q.p.ask(plain, "  go to the page of "+oneLine(form.Host)+" yourself: "+oneLine(form.URL)+"\n")
+		}
+		return
 	}
 	q.p.ask(yellow, fmt.Sprintf("approve %s: %s %s?\n", pending.ID, pending.Subject, about))
 	if diff != "" {
@@ -197,6 +208,9 @@ func (q *asker) catchUp(ctx context.Context, call string) {
 
 // decide repeats the question until there is an answer.
 func (q *asker) decide(ctx context.Context, pending event.Question) (d event.Resolution, err error) {
+	if form, is := pending.What.(event.FormAsked); is {
+		return q.fill(ctx, form)
+	}
 	answers, edits := "  [y]es, [n]o, n and a reason: ", slices.Contains(pending.Takes, event.ApprovalEdited)
 	if edits {
 		answers = "  [y]es, [n]o, n and a reason, [e]dit: "

@@ -15,29 +15,36 @@ import (
 
 func (a *app) approveCommand() *cobra.Command {
 	var args string
-	c := a.decisionCommand(journal.Approve, &args)
-	c.Use, c.Short = "approve RUN CALL", "Approve a call that waits for a decision"
+	var input []string
+	c := a.decisionCommand(journal.Approve, &args, &input)
+	c.Use, c.Short = "approve RUN CALL", "Approve a call that waits for a decision, or answer what it asks for"
 	c.Long += `
 With --args the call runs with other arguments than the model gave. They are validated and judged like the
 model's own; where a rule asks about them that did not ask before, the call waits for another decision. The
-model is told what ran.`
+model is told what ran.
+
+A call that asks for input is answered with --input NAME=VALUE, one for each field that 'pawl runs show' lists; a
+field of several values takes several. A page that the call names is opened by you, never by Pawl.`
 	c.Example = `  pawl runs approve k7x2 3-1
   pawl runs approve k7x2 3-1 --reason "reviewed" --resume
+  pawl runs approve k7x2 3-1 --input port=8080 --input env=staging --resume
   pawl runs approve k7x2 3-1 --args '{"command": "git push origin review"}' --resume`
+	c.Flags().StringArrayVar(&input, "input", nil, "answer a field of the form that the call asks to be filled in, as `NAME=VALUE` (may be repeated)")
 	c.Flags().StringVar(&args, "args", "", "run the call with these arguments instead: a JSON object, or a file with one")
 	return c
 }
 
 func (a *app) rejectCommand() *cobra.Command {
-	c := a.decisionCommand(journal.Reject, new(string))
-	c.Use, c.Short = "reject RUN CALL", "Reject a call that waits for a decision; the model is told why"
+	c := a.decisionCommand(journal.Reject, new(string), nil)
+	c.Use, c.Short = "reject RUN CALL", "Reject a call that waits for a decision, or decline what it asks for; the model is told why"
 	c.Example = "  pawl runs reject k7x2 3-1 --reason \"not on a Friday\" --resume"
 	return c
 }
 
 // decisionCommand returns the command approve or reject; edited holds the arguments
-// for an approved call, if the user gives any.
-func (a *app) decisionCommand(kind journal.CommandKind, edited *string) *cobra.Command {
+// for an approved call, if the user gives any, and input the answer to a form, nil for a
+// rejection.
+func (a *app) decisionCommand(kind journal.CommandKind, edited *string, input *[]string) *cobra.Command {
 	var f verbFlags
 	c := &cobra.Command{
 		Long: `CALL is the id of the call, or the end of it: "3-1" is a call of RUN itself, "k7x2-3-1" one of RUN or of a
@@ -65,6 +72,11 @@ run below it whose id begins with k7x2. A review is named by its loop's id. 'paw
 				command := journal.Command{Kind: kind, CallID: p.ID, Text: f.reason}
 				if command.Args, err = s.editedArgs(c.Context(), p, *edited); err != nil {
 					return err
+				}
+				if input != nil && command.Args == nil {
+					if command.Args, err = s.answerTo(c.Context(), p, *input); err != nil {
+						return err
+					}
 				}
 				return s.deliverAndResume(c.Context(), r, command, f)
 			})

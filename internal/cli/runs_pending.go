@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine/control"
 	"github.com/pawlrun/pawl/journal"
 )
@@ -17,6 +18,10 @@ func questionRows(q control.Pending, shown journal.Run, now time.Time, pawl stri
 	if call, is := q.Call(); is {
 		about, risk = string(call.Args), string(call.Risk)
 	}
+	form, asksInput := q.What.(event.FormAsked)
+	if asksInput {
+		about = "asks for input"
+	}
 	row("waits for", fmt.Sprintf("%s %s %s", q.ID, q.Subject, firstLine(about, 300)))
 	switch {
 	case len(q.Path) > 1:
@@ -26,6 +31,7 @@ func questionRows(q control.Pending, shown journal.Run, now time.Time, pawl stri
 	}
 	row("  by", firstLine(q.Rule, 100))
 	row("  because", firstLine(q.Reason, 200))
+	formRows(form, row)
 	row("  risk", risk)
 	row("  digest", q.Digest)
 	for _, line := range runsFiles(q.Question) {
@@ -44,7 +50,7 @@ func questionRows(q control.Pending, shown journal.Run, now time.Time, pawl stri
 		return
 	}
 	id := strings.TrimPrefix(q.ID, q.Run+"-")
-	row("  decide", fmt.Sprintf("%s runs approve %s %s, or %s runs reject %s %s --reason \"…\"", pawl, q.Run, id, pawl, q.Run, id))
+	row("  decide", fmt.Sprintf("%s runs approve %s %s%s, or %s runs reject %s %s --reason \"…\"", pawl, q.Run, id, fieldFlags(form), pawl, q.Run, id))
 }
 
 // wayOf returns the names of the runs of a path.

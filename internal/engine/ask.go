@@ -13,6 +13,7 @@ import (
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/machine"
 	"github.com/pawlrun/pawl/journal"
+	"github.com/pawlrun/pawl/tool"
 )
 
 // askEffect is the id of the effect that waits for the answer to a question.
@@ -161,6 +162,8 @@ func decided(q *event.Question, a event.Resolution) error {
 	case a.Kind == event.ApprovalExpired:
 	case !slices.Contains(q.Takes, a.Kind):
 		return fmt.Errorf("the answer is %q, none of %s", a.Kind, inWords(q.Takes))
+	case a.Kind == event.ApprovalAnswered:
+		return wrongInput(q, a)
 	case a.Kind == event.ApprovalEdited && !json.Valid(a.Args):
 		return errors.New("the arguments of the answer are no JSON")
 	case a.Kind == event.ApprovalEdited && nestedTooDeep(a.Args):
@@ -259,22 +262,36 @@ func decision(c journal.Command, s machine.State) event.Data {
 	if q == nil {
 		return nil
 	}
-	r := resolution(c)
+	r := resolution(c, q)
 	switch {
 	case q.Late(c.At):
 		r = event.Resolution{Kind: event.ApprovalExpired, Reason: "the decision of " + c.By + " came too late", At: c.At, Command: c.ID}
-	case !slices.Contains(q.Takes, r.Kind):
+	case decided(q, r) != nil:
 		return nil
 	}
 	return q.Resolve(r)
 }
 
-// resolution is the decision in a command.
-func resolution(c journal.Command) event.Resolution {
+// wrongInput returns what is wrong with the answer to a form.
+func wrongInput(q *event.Question, a event.Resolution) error {
+	d, _ := q.Asked.(event.ToolInputRequired)
+	if err := tool.CheckInput(d.Form.Schema, a.Args); err != nil {
+		return fmt.Errorf("the answer to %s: %w", q.ID, err)
+	}
+	return nil
+}
+
+// resolution is the decision in a command on a question.
+func resolution(c journal.Command, q *event.Question) event.Resolution {
 	r := event.Resolution{Kind: event.ApprovalApproved, Approver: c.By, Reason: c.Text, At: c.At, Command: c.ID, Principal: c.Principal}
 	switch {
 	case c.Kind == journal.Reject:
 		r.Kind = event.ApprovalRejected
+	case q.Kind == event.QuestionForm:
+		r.Kind, r.Args = event.ApprovalAnswered, c.Args
+		if len(r.Args) == 0 {
+			r.Args = json.RawMessage("{}")
+		}
 	case len(c.Args) > 0:
 		r.Kind, r.Args = event.ApprovalEdited, c.Args
 	}
@@ -306,8 +323,10 @@ func (e *Engine) decidable(ctx context.Context, c journal.Command) error {
 		return e.undecidable(ctx, c)
 	case q.Message:
 		return &MessageError{Run: c.Run, Question: *q}
-	case !slices.Contains(q.Takes, resolution(c).Kind):
-		return fmt.Errorf("engine: send %s: %s %s is decided by one of %s, not by %s", c.Kind, q.Kind, q.ID, inWords(q.Takes), resolution(c).Kind)
+	case !slices.Contains(q.Takes, resolution(c, q).Kind):
+		return fmt.Errorf("engine: send %s: %s %s is decided by one of %s, not by %s", c.Kind, q.Kind, q.ID, inWords(q.Takes), resolution(c, q).Kind)
+	case decided(q, resolution(c, q)) != nil:
+		return fmt.Errorf("engine: send %s: %w", c.Kind, decided(q, resolution(c, q)))
 	case s.Phase == machine.Parked:
 		return nil // the decision is applied at once, and a late one fails then
 	case q.Late(e.opts.Now()):
@@ -329,7 +348,7 @@ func (e *Engine) undecided(ctx context.Context, c journal.Command, q *event.Ques
 		if !isDecision(first) || first.CallID != c.CallID || first.Sealed != nil {
 			continue
 		}
-		d := resolution(first)
+		d := resolution(first, q)
 		d.Reason, d.Command = "", 0
 		return &DecidedError{Decision: q.Resolve(d)}
 	}

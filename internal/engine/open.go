@@ -41,6 +41,8 @@ func (o *openCalls) note(data event.Data) {
 		o.change(x.CallID, func(c *openCall) { c.noted = true })
 	case event.ToolStarted:
 		o.change(x.CallID, func(c *openCall) { c.started = true })
+	case event.ToolInputRequired:
+		o.change(x.CallID, func(c *openCall) { c.started = false })
 	case event.ToolAttemptFailed:
 		o.change(x.CallID, func(c *openCall) { c.started = false })
 	case event.ToolResult:

@@ -3,6 +3,7 @@ package engine
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -84,8 +85,17 @@ func (cs *calls) runTool(work context.Context, a machine.RunTool) {
 	args := bytes.Clone(a.Args) // a tool may change them; the conversation has its own
 	start, post := cs.env.clock.awake(), cs.above.poster(a.CallID)
 	settle := func(ctx context.Context, r tool.Result, err error) []event.Data {
+		lasted := cs.env.clock.awake().Sub(start)
+		asks, wrong := cs.env.inputRequired(ctx, a, err)
+		if asks != nil {
+			asks.DurationMs = lasted.Milliseconds()
+			return []event.Data{*asks}
+		}
+		if wrong != nil {
+			err = wrong
+		}
 		e := cs.env.toolResult(ctx, a, r, err, timeout)
-		e.DurationMs = cs.env.clock.awake().Sub(start).Milliseconds()
+		e.DurationMs = lasted.Milliseconds()
 		return []event.Data{cs.env.record.Blobs.Detach(settledAttempt(ctx, a, e, err))}
 	}
 	cs.effects.launch(ctx, cancel, effect{
@@ -105,7 +115,7 @@ func (cs *calls) runTool(work context.Context, a machine.RunTool) {
 			r, err := guard(func() (tool.Result, error) {
 				return cs.env.observeTool(ctx, a, func(ctx context.Context) (tool.Result, error) {
 					return t.Run(ctx, tool.Call{
-						ID: a.CallID, Key: a.Key, Attempt: a.Attempt, Spent: a.Spent, Args: args, Facts: a.Facts,
+						ID: a.CallID, Key: a.Key, Attempt: a.Attempt, Spent: a.Spent, Args: args, Input: a.Input.Answer, Facts: a.Facts,
 						MaxResultChars: max(a.MaxResultChars, 0), Results: cs.env.record.Blobs, Sandbox: a.Sandbox,
 						Redact: cs.env.record.Secrets.Text, Seen: cs.log.files.digest, Post: post,
 					})
@@ -193,6 +203,32 @@ func settledAttempt(ctx context.Context, a machine.RunTool, r event.ToolResult, 
 		f.RetryAfterMs = new(after.Milliseconds())
 	}
 	return f
+}
+
+// inputRequired returns the question of an attempt that asks a person for input, nil for
+// any other, and what is wrong with a form that cannot be asked.
+func (env *environment) inputRequired(ctx context.Context, a machine.RunTool, err error) (*event.ToolInputRequired, error) {
+	needs, ok := errors.AsType[*tool.InputRequired](err)
+	if !ok || context.Cause(ctx) != nil {
+		return nil, nil
+	}
+	f := needs.Form
+	clean := env.record.Secrets.Text
+	f.Message, f.URL = clean(f.Message), clean(f.URL)
+	if wrong := tool.CheckForm(f); wrong != nil {
+		return nil, &tool.Error{Type: event.ErrorTool, Message: "the call asks a person for input, which cannot be asked: " + wrong.Error()}
+	}
+	if clean(string(f.Schema)) != string(f.Schema) || clean(string(f.State)) != string(f.State) {
+		return nil, &tool.Error{Type: event.ErrorTool, Message: "the call asks a person for input with a secret of the run in the form, which is not journalled"}
+	}
+	d := event.ToolInputRequired{CallID: a.CallID, Attempt: a.Attempt, Tool: a.Tool, Form: f, OnExpiry: a.Input.OnExpiry}
+	f.State = nil
+	asked, _ := json.Marshal([]any{a.CallID, a.Attempt, f})
+	d.Digest = tool.Digest(a.Tool, asked, "")
+	if a.Input.Patience > 0 {
+		d.ExpiresAt = new(env.clock.now().Add(a.Input.Patience).UTC())
+	}
+	return &d, nil
 }
 
 // transience reports whether another attempt may cure a failure, and the

@@ -96,8 +96,8 @@ type Resolve struct {
 }
 
 // RunTool makes one attempt at a tool call. Its intent is tool.started. Its
-// settlement is tool_result, or, if Retries is set, tool.attempt_failed for a
-// failure that another attempt may cure.
+// settlement is tool_result, tool.input_required if it needs the input of a person, or,
+// if Retries is set, tool.attempt_failed for a failure that another attempt may cure.
 type RunTool struct {
 	CallID  string
 	Attempt int
@@ -120,11 +120,23 @@ type RunTool struct {
 	Sought []string
 	// Sandbox reports whether policy allows the call in the sandbox only.
 	Sandbox bool
+	// Input is about what the attempt may ask a person for.
+	Input Input
 	// Again establishes the facts once more before the call starts. It is set if a
 	// person approved the call together with the contents of the files that it runs
 	// ([event.Facts.Runs]). If one of them has changed, the new facts are recorded
 	// and the call does not start.
 	Again *Resolve
+}
+
+// Input is the input of people to the attempts at a call.
+type Input struct {
+	// Answer is the answer to what the attempt before asked for, nil for none.
+	Answer *event.FormAnswer
+	// Patience is how long a person may take to answer, 0 for any time, and OnExpiry
+	// what follows after that.
+	Patience time.Duration
+	OnExpiry event.OnExpiry
 }
 
 // CheckAnswer validates the final answer against its schema. It has no effect;

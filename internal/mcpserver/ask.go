@@ -27,6 +27,14 @@ type asked struct {
 // message reports whether a message to the run answers the question.
 func (q asked) message() bool { return q.Kind == event.QuestionGoal }
 
+// asksForm is what a question of kind form asks for.
+func (q asked) asksForm() (f event.FormAsked, is bool) {
+	if q.Kind != event.QuestionForm || json.Unmarshal(q.What, &f) != nil {
+		return f, false
+	}
+	return f, true
+}
+
 // key names the question among all of the tree.
 func (q asked) key() string { return q.Run + "/" + q.ID }
 
@@ -91,6 +99,14 @@ func (q asked) form() *mcp.ElicitParams {
 		"decision": {Type: "string", Title: "Decision", Enum: []string{"approve", "reject"}},
 		"reason":   {Type: "string", Title: "Reason", Description: "Why; the model reads the reason of a rejection."},
 	}, "decision"
+	if f, is := q.asksForm(); is {
+		p := &mcp.ElicitParams{Mode: "form", Message: fmt.Sprintf("Run %s asks for %s: %s", q.Run, f.Tool, q.Reason), RequestedSchema: f.Schema}
+		if f.URL != "" {
+			p.Message = fmt.Sprintf("%s Open %s yourself, and accept when it is done.", p.Message, f.URL)
+			p.RequestedSchema = map[string]any{"type": "object", "properties": map[string]any{}}
+		}
+		return p
+	}
 	if q.message() {
 		fields, required = map[string]field{"text": {Type: "string", Title: "Answer"}}, "text"
 	}
@@ -156,10 +172,15 @@ func (s *Server) decide(ctx context.Context, run string, q asked, answer *mcp.El
 		text, _ := answer.Content[name].(string)
 		return text
 	}
-	verb, body := "reject", map[string]string{"callId": q.ID, "reason": cmp.Or(field("reason"), "rejected by the user of the MCP client")}
+	verb, body := "reject", map[string]any{"callId": q.ID, "reason": cmp.Or(field("reason"), "rejected by the user of the MCP client")}
+	f, isForm := q.asksForm()
 	switch {
+	case answer.Action == "accept" && isForm:
+		if verb, body["reason"] = "approve", ""; f.URL == "" {
+			body["input"] = answer.Content
+		}
 	case answer.Action == "accept" && q.message():
-		verb, body = "input", map[string]string{"text": field("text")}
+		verb, body = "input", map[string]any{"text": field("text")}
 	case answer.Action == "accept" && field("decision") == "approve":
 		verb, body["reason"] = "approve", field("reason")
 	case answer.Action == "accept" && field("decision") == "reject":

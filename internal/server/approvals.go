@@ -22,19 +22,29 @@ type decision struct {
 type permission struct {
 	decision
 	Args json.RawMessage `json:"args,omitempty" jsonschema:"the arguments to run the call with instead, as an object"`
+	// Input answers a form.
+	Input json.RawMessage `json:"input,omitempty" jsonschema:"the answer to a question of kind form, an object that fits its schema"`
 }
 
 func (s *Server) approve(a *apiRequest[none, permission]) (commandResult, error) {
-	return decide(s, a, journal.Command{Kind: journal.Approve, CallID: a.body.CallID, Text: a.body.Reason, Args: a.body.Args})
+	c, member := journal.Command{Kind: journal.Approve, CallID: a.body.CallID, Text: a.body.Reason, Args: a.body.Args}, "args"
+	if a.body.Input != nil {
+		if c.Args != nil {
+			return commandResult{}, kindBody.problem("leave one of them out", "it has both args and input").at("/input")
+		}
+		c.Args, member = a.body.Input, "input"
+	}
+	return decide(s, a, c, member)
 }
 
 func (s *Server) reject(a *apiRequest[none, decision]) (commandResult, error) {
-	return decide(s, a, journal.Command{Kind: journal.Reject, CallID: a.body.CallID, Text: a.body.Reason})
+	return decide(s, a, journal.Command{Kind: journal.Reject, CallID: a.body.CallID, Text: a.body.Reason}, "")
 }
 
 // decide resolves a question and makes the run continue with the decision,
-// whichever process drove it before (ALDO-59, ALDO-60).
-func decide[B any](s *Server, a *apiRequest[none, B], c journal.Command) (commandResult, error) {
+// whichever process drove it before (ALDO-59, ALDO-60). member is what the body calls
+// the arguments of the command.
+func decide[B any](s *Server, a *apiRequest[none, B], c journal.Command, member string) (commandResult, error) {
 	return tell(a, s.find, func(ctx context.Context, row journal.Run) (commandResult, error) {
 		switch {
 		case c.CallID == "":
@@ -42,7 +52,7 @@ func decide[B any](s *Server, a *apiRequest[none, B], c journal.Command) (comman
 		case c.Kind == journal.Reject && strings.TrimSpace(c.Text) == "":
 			return commandResult{}, missing("reason", "say why: the model receives the reason")
 		}
-		if err := s.checkArgs(ctx, row.ID, &c); err != nil {
+		if err := s.checkArgs(ctx, row.ID, &c, member); err != nil {
 			return commandResult{}, err
 		}
 		return s.decided(ctx, row, c)
@@ -63,9 +73,10 @@ func (s *Server) decided(ctx context.Context, row journal.Run, c journal.Command
 	return s.andGoOn(ctx, answer), nil
 }
 
-// checkArgs rejects changed arguments that the tool of the call would reject.
-func (s *Server) checkArgs(ctx context.Context, run string, c *journal.Command) error {
-	if c.Args == nil {
+// checkArgs rejects changed arguments that the tool of the call would reject, and an
+// answer that does not fit its form.
+func (s *Server) checkArgs(ctx context.Context, run string, c *journal.Command, member string) error {
+	if c.Kind != journal.Approve {
 		return nil
 	}
 	pending, err := s.controller.Pending(ctx, run)
@@ -76,9 +87,21 @@ func (s *Server) checkArgs(ctx context.Context, run string, c *journal.Command) 
 		if p.ID != c.CallID {
 			continue
 		}
+		takes := "args"
+		if p.Kind == event.QuestionForm {
+			takes = "input"
+		}
+		switch {
+		case c.Args == nil && takes == "args":
+			return nil
+		case c.Args != nil && takes != member:
+			return kindArgs.problem("give "+takes+" in their place", "the question is of kind %s, which takes no %s", p.Kind, member).about(run, c.CallID).at("/" + member)
+		}
 		err := s.controller.CheckArgs(ctx, p, c.Args)
 		if wrong, ok := errors.AsType[*control.ArgsError](err); ok {
-			return kindArgs.problem("give arguments that fit the schema of "+p.Subject, "%s", wrong.Message).about(run, c.CallID).at("/args")
+			problem := kindArgs.problem("give "+takes+" that fit the schema of "+p.Subject, "%s", wrong.Message).about(run, c.CallID).at("/" + takes)
+			problem.Fields = wrong.Fields
+			return problem
 		}
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/pawlrun/pawl/internal/rules/access"
 	"github.com/pawlrun/pawl/internal/server/socketio/session"
 	"github.com/pawlrun/pawl/journal"
+	"github.com/pawlrun/pawl/tool"
 )
 
 // Problem is the answer to a failed request: problem details (RFC 9457). It names
@@ -37,6 +38,8 @@ type Problem struct {
 	Pointer string `json:"pointer,omitempty"`
 	// Errors are the errors of an agent file.
 	Errors spec.Errors `json:"errors,omitempty"`
+	// Fields are the fields of a form whose answers do not fit.
+	Fields []tool.FieldError `json:"fields,omitempty"`
 	// Decision is the decision that counts, for one that came too late.
 	Decision any `json:"decision,omitempty"`
 

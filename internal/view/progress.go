@@ -120,8 +120,11 @@ func briefTool(e *event.Event) []Part {
 	case event.Asking:
 		q := d.Question()
 		needs := "an approval"
-		if q.Message {
+		switch {
+		case q.Message:
 			needs = "an answer"
+		case q.Kind == event.QuestionForm:
+			needs = "input"
 		}
 		parts := []Part{line(Wait, fmt.Sprintf("  ? %s %s needs %s", q.ID, q.Subject, needs))}
 		if why := AskedBy(q); why != "" {

@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -11,18 +12,33 @@ import (
 	"github.com/pawlrun/pawl/internal/files/kinds"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/tool"
 )
 
 // ArgsError is the error with which a tool refuses the arguments of a decision.
-type ArgsError struct{ Message string }
+type ArgsError struct {
+	Message string
+	// Fields say what is wrong with each field of an answer to a form.
+	Fields []tool.FieldError
+}
 
 // Error is the tool's own sentence.
 func (e *ArgsError) Error() string { return e.Message }
 
-// CheckArgs refuses arguments for a pending call that its tool would refuse, so
+// CheckArgs refuses arguments for a pending call that its tool would refuse, and an
+// answer that does not fit its form, so
 // that a mistake does not use up the decision. The error is then an
 // [*ArgsError].
 func (d *Controller) CheckArgs(ctx context.Context, p Pending, args json.RawMessage) error {
+	if form, is := p.What.(event.FormAsked); is {
+		if len(args) == 0 {
+			args = json.RawMessage("{}")
+		}
+		if wrong, is := errors.AsType[*tool.InputError](tool.CheckInput(form.Schema, args)); is {
+			return &ArgsError{Message: wrong.Error(), Fields: wrong.Fields}
+		}
+		return nil
+	}
 	call, is := p.Call()
 	if !is {
 		return &ArgsError{Message: fmt.Sprintf("%s %s takes no arguments", p.Kind, p.ID)}

@@ -58,8 +58,11 @@ func (r *recordedDecisions) answer(_ context.Context, q event.Question) (event.R
 	defer r.mu.Unlock()
 	left := r.byDigest[q.Digest]
 	if len(left) == 0 {
-		by := "replay of " + r.run
-		return event.Resolution{Kind: event.ApprovalApproved, Approver: by, Reason: "decided by the " + by}, nil
+		by, kind := "replay of "+r.run, event.ApprovalApproved
+		if !slices.Contains(q.Takes, kind) {
+			kind = event.ApprovalRejected
+		}
+		return event.Resolution{Kind: kind, Approver: by, Reason: "decided by the " + by}, nil
 	}
 	r.byDigest[q.Digest] = left[1:]
 	return left[0], nil

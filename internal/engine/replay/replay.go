@@ -295,6 +295,8 @@ func (r *replayer) decision(m machine.Machine, ev *event.Event) error {
 // machineMade reports whether only a machine decides such an event.
 func machineMade(d event.Data) bool {
 	switch d.(type) {
+	case event.ToolInputRequired: // the settlement of an attempt
+		return false
 	case event.CycleStart, event.PolicyDecision, event.Asking, event.ToolResults, event.Nudge, event.Stuck,
 		event.ModelRetrying, event.ToolRetrying, event.BudgetReserved, event.BudgetCommitted, event.BudgetWarning, event.BudgetOverrun,
 		event.HistoryCompressed,

@@ -40,6 +40,8 @@ func (p *permissions) undecided(r *run, c *call) bool {
 	case c.resolved == nil || c.resolved.Problem != nil || c.orphan || c.retry.due() || c.repeats.blocked != nil,
 		c.verdict == nil || !permits(c.verdict.Decision):
 		return true
+	case c.form != nil:
+		return p.nextForm(r, c) != nil
 	case unasked(c.verdict.Decision):
 		return p.rules(r).Met(c.resolved)
 	}
@@ -94,6 +96,31 @@ func (p *permissions) since(r *run, c *call) *event.PermissionAdded {
 		if p.added[i].Permission == *c.pending.Offer {
 			return &p.added[i]
 		}
+	}
+	return nil
+}
+
+// maxForms bounds how often a call may ask for input. No budget counts its attempts.
+const maxForms = 20
+
+// nextForm brings a call that asks a person for input one step further. A setting that
+// answers every question declines it: to approve everything invents no input.
+func (p *permissions) nextForm(r *run, c *call) machine.Action {
+	at := later(c.since, r.TakenUp)
+	decide := func(kind event.ApprovalKind, by, why string, at time.Time) machine.Action {
+		return record(c.form.Resolve(event.Resolution{Kind: kind, Approver: by, Reason: why, At: at}))
+	}
+	switch by, d := r.cfg.answeredBy(), c.form.Decided(); {
+	case d != nil && d.Kind == event.ApprovalExpired:
+		return record(c.rejected(event.ErrorExpired, undecidedInTime))
+	case d != nil:
+		return nil
+	case c.forms > maxForms:
+		return record(c.failed(event.ErrorTool, fmt.Sprintf("the call has asked for input %d times, so it is not made again", maxForms)))
+	case by != "" && r.cfg.Approve != ApproveBypass:
+		return decide(event.ApprovalRejected, by, "declined by the run's setting "+by+", which invents no input", at)
+	case c.form.Late(r.Now):
+		return decide(event.ApprovalExpired, "", undecidedInTime, later(*c.form.ExpiresAt, r.TakenUp))
 	}
 	return nil
 }

@@ -86,6 +86,11 @@ type review struct {
 	since time.Time
 	edit  *edit
 	given *given
+	// form is what the last attempt asks a person for, nil for none; forms counts them.
+	form  *question.Asked
+	forms int
+	// input is the newest answer to a form, which every further attempt gets.
+	input *event.FormAnswer
 }
 
 // retry is what a call knows of its attempts that failed and may be cured by
@@ -108,6 +113,8 @@ type retry struct {
 func (c *call) start(attempt int) {
 	c.execution.start(attempt)
 	c.unask()
+	c.form.Void()
+	c.form = nil
 	if c.edit != nil {
 		c.edit.spent = true
 	}
@@ -155,7 +162,18 @@ func (r *retry) started() { *r = retry{count: r.count, spent: r.spent} }
 func (r *retry) due() bool { return r.failure != nil }
 
 // waits reports whether the call has nothing before it but a person's decision.
-func (c *call) waits() bool { return c.result == nil && c.pending.Open() }
+func (c *call) waits() bool { return c.result == nil && c.asked() != nil }
+
+// asked is the open question about the call, nil for none.
+func (c *call) asked() *event.Question {
+	switch {
+	case c.form.Open():
+		return &c.form.Question
+	case c.pending.Open():
+		return &c.pending.Question
+	}
+	return nil
+}
 
 // idle reports whether the call has no result, and nothing of it is under way.
 func (c *call) idle() bool { return c.result == nil && !c.running && c.child == nil }
@@ -176,6 +194,8 @@ func (c *call) allowed() bool {
 		return false
 	}
 	switch d := c.verdict.Decision; {
+	case c.form != nil: // the attempt that gets the answer needs no other decision
+		return c.form.Decided() != nil && c.form.Resolution.Kind != event.ApprovalExpired
 	case unasked(d):
 		return true
 	case d == event.DecisionAsk:
@@ -186,7 +206,7 @@ func (c *call) allowed() bool {
 
 // approved reports whether a person let the call run, and it has not begun.
 func (c *call) approved() bool {
-	return c.idle() && c.resolved != nil && c.verdict != nil && c.verdict.Decision == event.DecisionAsk && c.allowed()
+	return c.idle() && c.form == nil && c.resolved != nil && c.verdict != nil && c.verdict.Decision == event.DecisionAsk && c.allowed()
 }
 
 // changed takes the facts about a call that was approved before a file that it runs

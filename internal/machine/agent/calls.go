@@ -74,6 +74,19 @@ func (s *calls) ask(c *call, d event.ToolPendingApproval) {
 	s.until = tree.Sooner(s.until, d.ExpiresAt)
 }
 
+// askForm takes in what an attempt asks a person for.
+func (s *calls) askForm(r *run, e *event.Event, d event.ToolInputRequired) error {
+	if c := s.touch(d.CallID); c != nil && c.result == nil && !c.running {
+		return fmt.Errorf("%w: attempt %d at %s asks for input without being in flight", ErrMisfit, d.Attempt, d.CallID)
+	}
+	return s.onOpen(r, e, d.CallID, func(c *call) {
+		c.running, c.form = false, &question.Asked{Question: d.Question()}
+		c.forms++
+		c.retry.spent += time.Duration(d.DurationMs) * time.Millisecond
+		s.until = tree.Sooner(s.until, d.ExpiresAt)
+	})
+}
+
 // asking reports whether there is nothing to do but wait for a person, whose time
 // is not the run's.
 func (s *calls) asking() bool { return s.total.busy == 0 && s.total.waiting > 0 }
@@ -152,7 +165,7 @@ func concernsAll(d event.Data) bool {
 func (s *calls) listQuestion(c *call) {
 	var q *event.Question
 	if c.waits() {
-		q = &c.pending.Question
+		q = c.asked()
 	}
 	if q == c.listed {
 		return
@@ -342,8 +355,11 @@ func (c *call) perform(r *run) machine.Action {
 	}
 	a := c.task(r)
 	a.Attempt++
+	a.Input = machine.Input{
+		Answer: c.input, Patience: time.Duration(r.cfg.Approvals.Seconds * float64(time.Second)), OnExpiry: r.cfg.Approvals.OnTimeout,
+	}
 	a.Sandbox, a.NotBefore, a.Retries, a.Spent = c.verdict.Sandbox, c.retry.notBefore, c.mayRetry(&r.cfg), c.retry.spent
-	if c.verdict.Decision == event.DecisionAsk && c.resolved.Facts != nil && len(c.resolved.Facts.Runs) > 0 {
+	if c.verdict.Decision == event.DecisionAsk && c.form == nil && c.resolved.Facts != nil && len(c.resolved.Facts.Runs) > 0 {
 		// What the model said is dropped once it is resolved.
 		again := machine.Resolve{CallID: c.ref.CallID, Call: c.ref, EditedBy: c.resolved.EditedBy}
 		again.Call.Args, again.Call.ArgsText = c.resolved.Args, c.resolved.ArgsText

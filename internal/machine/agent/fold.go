@@ -216,7 +216,13 @@ func (m *Machine) applyRaised(d event.BudgetRaised) {
 // applyApproval folds a decision. One that does not count changes nothing.
 func (m *Machine) applyApproval(d event.Resolution) {
 	c := m.calls.touch(d.ID)
-	if c == nil || c.result != nil || !c.pending.Take(d) {
+	switch {
+	case c == nil || c.result != nil:
+		return
+	case c.form.Take(d):
+		c.input = &event.FormAnswer{Kind: d.Kind, Input: d.Args, Reason: d.Reason, State: c.form.Asked.(event.ToolInputRequired).Form.State}
+		return
+	case !c.pending.Take(d):
 		return
 	}
 	m.decided(c, "was "+string(d.Kind)+" by "+d.Approver, d.Reason)

@@ -202,6 +202,8 @@ func (m *Machine) nextStep(c *call, s *situation) machine.Action {
 		return record(c.abandoned())
 	case c.retry.due() && r.outlasts(c.retry.notBefore) != "":
 		return record(c.retry.failure.Result)
+	case s.cancelled && c.form != nil:
+		return record(c.failed(event.ErrorCancelled, "the run was cancelled while this call waited for input"))
 	case s.cancelled:
 		return record(c.failed(event.ErrorCancelled, "the run was cancelled before this call ran"))
 	case s.unfit != "":
@@ -216,6 +218,8 @@ func (m *Machine) nextStep(c *call, s *situation) machine.Action {
 		return m.permissions.nextVerdict(r, c, s)
 	case s.late != "" && permits(c.verdict.Decision) && (c.attempt == 0 || r.cfg.asksAt(s.late)):
 		return s.hold(&r.cfg, c, s.late)
+	case c.form != nil:
+		return m.permissions.nextForm(r, c)
 	case unasked(c.verdict.Decision) && m.permissions.rules(r).Met(c.resolved):
 		return record(c.decision(m.permissions.judge(r, c)))
 	case !permits(c.verdict.Decision):

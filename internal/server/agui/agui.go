@@ -7,6 +7,7 @@
 package agui
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -60,13 +61,15 @@ type Outcome struct {
 
 // Interrupt is a question to a person.
 type Interrupt struct {
-	ID            string         `json:"id"`
-	Reason        string         `json:"reason"`
-	Message       string         `json:"message,omitempty"`
-	ToolCallID    string         `json:"toolCallId,omitempty"`
-	ExpiresAt     string         `json:"expiresAt,omitempty"`
-	SubagentRunID string         `json:"subagentRunId,omitempty"`
-	Metadata      map[string]any `json:"metadata,omitempty"`
+	ID            string `json:"id"`
+	Reason        string `json:"reason"`
+	Message       string `json:"message,omitempty"`
+	ToolCallID    string `json:"toolCallId,omitempty"`
+	ExpiresAt     string `json:"expiresAt,omitempty"`
+	SubagentRunID string `json:"subagentRunId,omitempty"`
+	// ResponseSchema is the JSON Schema of the answer to a form.
+	ResponseSchema json.RawMessage `json:"responseSchema,omitempty"`
+	Metadata       map[string]any  `json:"metadata,omitempty"`
 }
 
 // Translator translates the events of one run, and those of its descendants if it
@@ -542,8 +545,11 @@ func (t *Translator) interrupts(d *event.RunParked, id string) (list []Interrupt
 		if q.Reason != "" {
 			n.Message = q.Subject + ": " + q.Reason
 		}
-		if q.Kind == event.QuestionCall {
+		switch asked := q.What.(type) {
+		case event.CallAsked:
 			n.ToolCallID = q.ID
+		case event.FormAsked:
+			n.ToolCallID, n.ResponseSchema = q.ID, asked.Schema
 		}
 		if q.ExpiresAt != nil {
 			n.ExpiresAt = q.ExpiresAt.UTC().Format(time.RFC3339)

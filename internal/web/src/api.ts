@@ -5,7 +5,7 @@ import type { Principal, Told } from "./types";
 export class Problem extends Error {
   constructor(
     readonly status: number, readonly title: string, readonly detail: string, readonly next = "",
-    readonly errors: { [key: string]: unknown }[] = [],
+    readonly errors: { [key: string]: unknown }[] = [], readonly fields: { field: string; message: string }[] = [],
   ) {
     super(`${title}: ${detail}`);
   }
@@ -55,13 +55,13 @@ export function asProblem(err: unknown): Problem {
 }
 
 async function problemOf(r: Response): Promise<Problem> {
-  let p: { title?: string; detail?: string; next?: string; errors?: { [key: string]: unknown }[] } = {};
+  let p: { title?: string; detail?: string; next?: string; errors?: { [key: string]: unknown }[]; fields?: { field: string; message: string }[] } = {};
   try {
     p = await r.json();
   } catch {
     // A proxy in between may answer in words of its own.
   }
-  const problem = new Problem(r.status, p.title ?? `Status ${r.status}`, p.detail ?? r.statusText, p.next, p.errors);
+  const problem = new Problem(r.status, p.title ?? `Status ${r.status}`, p.detail ?? r.statusText, p.next, p.errors, p.fields);
   if (r.status === 401) locked.value = problem;
   return problem;
 }

@@ -1,11 +1,12 @@
 import { useState } from "preact/hooks";
 import { decides, post } from "./api";
+import { FormCard } from "./form";
 import { Act, Text } from "./parts";
 import { pretty, visible } from "./format";
 import type { Limit, Question } from "./types";
 
 const asks: { [kind: string]: string } = {
-  call: "asks for a call", review: "asks for a review", goal: "asks about its goal", limit: "is at a limit",
+  call: "asks for a call", review: "asks for a review", goal: "asks about its goal", limit: "is at a limit", form: "asks for input",
 };
 
 /** QuestionCard is something that a run asks, with what it is about in view, and the ways to decide. */
@@ -28,7 +29,7 @@ export function QuestionCard({ question, linked, done }: { question: Question; l
         ? edited === null
           ? <Text label="Arguments">{args}</Text>
           : <label><span>Arguments, as JSON</span><textarea class="code" rows={8} value={edited} onInput={e => setEdited(e.currentTarget.value)} /></label>
-        : <About what={what} />}
+        : question.kind !== "form" && <About what={what} />}
       {runs.map(f => (
         <p key={f.path} class="why">
           {f.digest ? <>runs <code>{visible(f.path)}</code> as it is now (sha256 <code>{f.digest.slice(0, 16)}…</code>)</> : <>runs <code>{visible(f.path)}</code>, whose content could not be read</>}
@@ -37,7 +38,8 @@ export function QuestionCard({ question, linked, done }: { question: Question; l
       {question.expiresAt && <p class="why">until {new Date(question.expiresAt).toLocaleString()}</p>}
       {!decides()
         ? <p class="why">Your role may not decide.</p>
-        : typeof what.setting === "string" ? <div class="acts"><Raise limit={what as unknown as Limit} done={done} /></div> : (
+        : typeof what.setting === "string" ? <div class="acts"><Raise limit={what as unknown as Limit} done={done} /></div>
+        : question.kind === "form" ? <FormCard what={what} decide={decide} /> : (
           <div class="acts">
             <Act name={edited === null ? "Approve" : "Approve as edited"} kind="good" act={async () => decide("approve", edited === null ? {} : { args: parsed(edited) })} />
             <Act name="Reject" kind="bad" wants="Why? The model is told." last="Reject it" needed act={reason => decide("reject", { reason })} />

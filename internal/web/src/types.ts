@@ -28,7 +28,7 @@ export interface Run {
 
 /** Question is something that a run asks people. */
 export interface Question {
-  id: string; kind: "call" | "review" | "goal" | "limit"; run: string; path: string[]; step?: string;
+  id: string; kind: "call" | "review" | "goal" | "limit" | "form"; run: string; path: string[]; step?: string;
   reason: string; digest: string; expiresAt?: string; what: unknown;
 }
 

@@ -1,0 +1,112 @@
+package event
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/url"
+	"time"
+)
+
+// Form is what a tool asks a person for before it can finish a call.
+type Form struct {
+	Message string `json:"message"`
+	// Schema is the JSON Schema of the answer, an object. It is absent if the person
+	// is to do something at URL, which Pawl shows and never opens.
+	Schema json.RawMessage `json:"schema,omitempty"`
+	URL    string          `json:"url,omitempty"`
+	// State is given back to the tool with the answer. People do not see it.
+	State json.RawMessage `json:"state,omitempty"`
+}
+
+// Host is the host of the form's URL, empty without one.
+func (f Form) Host() string {
+	u, err := url.Parse(f.URL)
+	if err != nil {
+		return ""
+	}
+	return u.Host
+}
+
+// FormAnswer is what a person answered to a [Form].
+type FormAnswer struct {
+	// Kind is [ApprovalAnswered] or [ApprovalRejected], Input the answer in the first
+	// case, which fits the form's schema, and Reason why in the second.
+	Kind   ApprovalKind
+	Input  json.RawMessage
+	Reason string
+	// State is that of the form.
+	State json.RawMessage
+}
+
+// ToolInputRequired settles an attempt at a call that cannot go on without the input
+// of a person. A further attempt, with the same key, gets the answer.
+type ToolInputRequired struct {
+	CallID  string `json:"callId"`
+	Attempt int    `json:"attempt"`
+	Tool    string `json:"tool"`
+	Form    Form   `json:"form"`
+	// Digest is that of the form and of the attempt.
+	Digest string `json:"digest"`
+	// ExpiresAt and OnExpiry are as in [ToolPendingApproval].
+	ExpiresAt *time.Time `json:"expiresAt,omitempty"`
+	OnExpiry  OnExpiry   `json:"onExpiry,omitempty"`
+	// DurationMs is how long the attempt lasted.
+	DurationMs int64 `json:"durationMs,omitempty"`
+}
+
+func (ToolInputRequired) EventType() Type { return TypeToolInputRequired }
+
+// ToolInputResolved is the answer to a [ToolInputRequired].
+type ToolInputResolved struct {
+	CallID   string       `json:"callId"`
+	Kind     ApprovalKind `json:"kind"`
+	Digest   string       `json:"digest"`
+	Approver string       `json:"approver"`
+	Reason   string       `json:"reason,omitempty"`
+	At       time.Time    `json:"at"`
+	// Input is the answer, where Kind is [ApprovalAnswered].
+	Input json.RawMessage `json:"input,omitempty"`
+	// Command is as in [PauseRequested], and Principal as in [ToolApprovalResolved].
+	Command   int64     `json:"command,omitempty"`
+	Principal Principal `json:"principal,omitzero"`
+}
+
+func (ToolInputResolved) EventType() Type { return TypeToolInputResolved }
+
+// Question is about the form.
+func (d ToolInputRequired) Question() Question {
+	return Question{
+		ID: d.CallID, Kind: QuestionForm, Digest: d.Digest, Reason: d.Form.Message, ExpiresAt: d.ExpiresAt, OnExpiry: d.OnExpiry,
+		Subject: d.Tool, What: FormAsked{Tool: d.Tool, Schema: d.Form.Schema, Host: d.Form.Host(), URL: d.Form.URL},
+		Takes: []ApprovalKind{ApprovalAnswered, ApprovalRejected}, Asked: d,
+	}
+}
+
+func (d ToolInputRequired) clone() Asking {
+	d.Form.Schema, d.Form.State, d.ExpiresAt = bytes.Clone(d.Form.Schema), bytes.Clone(d.Form.State), clone(d.ExpiresAt)
+	return d
+}
+
+// FormAsked is what a form asks for. Host is that of URL.
+type FormAsked struct {
+	Tool   string          `json:"tool"`
+	Schema json.RawMessage `json:"schema,omitempty"`
+	Host   string          `json:"host,omitempty"`
+	URL    string          `json:"url,omitempty"`
+}
+
+// Resolved is the answer to the form.
+func (ToolInputRequired) Resolved(r Resolution) Resolving {
+	return ToolInputResolved{
+		CallID: r.ID, Kind: r.Kind, Digest: r.Digest, Approver: r.Approver, Reason: r.Reason, At: r.At, Input: r.Args,
+		Command: r.Command, Principal: r.Principal,
+	}
+}
+
+// Resolution is the answer, as the decision about any question.
+func (d ToolInputResolved) Resolution() Resolution {
+	return Resolution{
+		ID: d.CallID, Of: QuestionForm, Kind: d.Kind, Digest: d.Digest, Approver: d.Approver, Reason: d.Reason, At: d.At, Args: d.Input,
+		Command: d.Command, Principal: d.Principal,
+	}
+}

@@ -1,0 +1,212 @@
+package tool
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/pawlrun/pawl/event"
+)
+
+// InputRequired is the error of an attempt that cannot go on without the input of a
+// person. The run asks for it, if need be for days and in another process, and makes a
+// further attempt at the same call, with the same key and the answer in [Call.Input].
+type InputRequired struct{ Form event.Form }
+
+// Error says what is asked for.
+func (e *InputRequired) Error() string { return "a person's input is needed: " + e.Form.Message }
+
+// What a form may hold.
+const (
+	maxFormMessage = 8 << 10
+	maxFormSchema  = 64 << 10
+	maxFormState   = 256 << 10
+)
+
+// CheckForm reports why a form cannot be put to a person.
+func CheckForm(f event.Form) error {
+	switch {
+	case len(f.Message) > maxFormMessage || len(f.Schema) > maxFormSchema || len(f.URL) > maxFormMessage || len(f.State) > maxFormState:
+		return fmt.Errorf("the form is too large: its message may have %d KiB, its schema %d KiB and its state %d KiB", maxFormMessage>>10, maxFormSchema>>10, maxFormState>>10)
+	case f.State != nil && !json.Valid(f.State):
+		return errors.New("the state of the form is no JSON")
+	case f.URL != "" && f.Schema != nil:
+		return errors.New("the form has both a schema and a URL")
+	case f.URL != "":
+		u, err := url.Parse(f.URL)
+		if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
+			return errors.New("the URL of the form is no address of a web page")
+		}
+		return nil
+	}
+	var s struct{ Type string }
+	if err := json.Unmarshal(f.Schema, &s); err != nil || s.Type != "object" {
+		return errors.New("the schema of the form is not one of an object")
+	}
+	if _, err := CompileSchema(f.Schema); err != nil {
+		return fmt.Errorf("the schema of the form: %w", err)
+	}
+	return nil
+}
+
+// InputError says what is wrong with an answer to a form.
+type InputError struct{ Fields []FieldError }
+
+// FieldError says what is wrong with a field; Field is empty for the whole answer.
+type FieldError struct {
+	Field   string `json:"field"`
+	Message string `json:"message"`
+}
+
+// Error names each field.
+func (e *InputError) Error() string {
+	lines := make([]string, len(e.Fields))
+	for i, f := range e.Fields {
+		lines[i] = f.Message
+		if f.Field != "" {
+			lines[i] = f.Field + ": " + f.Message
+		}
+	}
+	return strings.Join(lines, "; ")
+}
+
+// CheckInput compares an answer with the schema of its form, nil for a form that only
+// has a URL. The error is an [*InputError].
+func CheckInput(schema, input json.RawMessage) error {
+	whole := func(message string) error { return &InputError{Fields: []FieldError{{Message: message}}} }
+	var values map[string]json.RawMessage
+	if err := json.Unmarshal(input, &values); err != nil || values == nil {
+		return whole("the answer is no JSON object")
+	}
+	if schema == nil {
+		if len(values) > 0 {
+			return whole("this question takes no input: it is approved once what the page asks for is done")
+		}
+		return nil
+	}
+	compiled, err := CompileSchema(schema)
+	if err != nil {
+		return whole("the schema of the form: " + err.Error())
+	}
+	wrong := compiled.Validate(input)
+	if wrong == nil {
+		return nil
+	}
+	found := &InputError{}
+	for _, f := range FieldsOf(schema) {
+		value, there := values[f.Name]
+		delete(values, f.Name)
+		switch own, err := CompileSchema(f.Schema); {
+		case !there && f.Required:
+			found.Fields = append(found.Fields, FieldError{f.Name, "is missing"})
+		case there && err == nil:
+			if err := own.Validate(value); err != nil {
+				found.Fields = append(found.Fields, FieldError{f.Name, err.Error()})
+			}
+		}
+	}
+	if len(found.Fields) == 0 {
+		return whole(wrong.Error())
+	}
+	return found
+}
+
+// Field is one field of a form.
+type Field struct {
+	Name     string
+	Title    string
+	About    string
+	Type     string
+	Required bool
+	// Default is the value of a field that is left out, nil for none.
+	Default json.RawMessage
+	// Choices are the values that a text may have, nil for any.
+	Choices []Choice
+	Schema  json.RawMessage
+}
+
+// Choice is one of the values of a field.
+type Choice struct{ Value, Title string }
+
+// FieldsOf returns the fields of a form's schema in their order there. What is no
+// schema of an object has none.
+func FieldsOf(schema json.RawMessage) []Field {
+	var s struct {
+		Properties json.RawMessage
+		Required   []string
+	}
+	if json.Unmarshal(schema, &s) != nil {
+		return nil
+	}
+	dec := json.NewDecoder(bytes.NewReader(s.Properties))
+	if open, err := dec.Token(); err != nil || open != json.Delim('{') {
+		return nil
+	}
+	var fields []Field
+	for dec.More() {
+		name, err := dec.Token()
+		if err != nil {
+			return fields
+		}
+		f := Field{Name: fmt.Sprint(name)}
+		if dec.Decode(&f.Schema) != nil {
+			return fields
+		}
+		f.Required = slices.Contains(s.Required, f.Name)
+		f.read()
+		fields = append(fields, f)
+	}
+	return fields
+}
+
+// read takes what the field's schema says.
+func (f *Field) read() {
+	type titled struct {
+		Const json.RawMessage
+		Title string
+	}
+	type choices struct {
+		Enum         []json.RawMessage
+		EnumNames    []string
+		OneOf, AnyOf []titled
+	}
+	var s struct {
+		choices
+		Type, Title, Description string
+		Default                  json.RawMessage
+		Items                    choices
+	}
+	if json.Unmarshal(f.Schema, &s) != nil {
+		return
+	}
+	f.Title, f.About, f.Type, f.Default = s.Title, s.Description, s.Type, s.Default
+	from := s.choices
+	if f.Type == "array" {
+		from = s.Items
+	}
+	for i, value := range from.Enum {
+		c := Choice{Value: plainValue(value)}
+		if i < len(from.EnumNames) {
+			c.Title = from.EnumNames[i]
+		}
+		f.Choices = append(f.Choices, c)
+	}
+	for _, one := range append(from.OneOf, from.AnyOf...) {
+		if one.Const != nil {
+			f.Choices = append(f.Choices, Choice{plainValue(one.Const), one.Title})
+		}
+	}
+}
+
+// plainValue is a text without its quotes, and any other value as JSON.
+func plainValue(raw json.RawMessage) string {
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		return text
+	}
+	return string(raw)
+}
