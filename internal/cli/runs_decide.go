@@ -58,6 +58,9 @@ run below it whose id begins with k7x2. A review is named by its loop's id. 'paw
 			if c.Flags().Changed("args") && strings.TrimSpace(*edited) == "" {
 				return usagef("--args is empty: give a JSON object, or a file that holds one, or leave it out to approve the call as it is")
 			}
+			if input != nil && len(*input) > 0 && *edited != "" {
+				return usagef("--args and --input are both given; leave one out")
+			}
 			if kind == journal.Reject && strings.TrimSpace(f.reason) == "" {
 				return usagef("a rejection needs a --reason: it is what the model is told")
 			}

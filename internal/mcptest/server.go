@@ -29,8 +29,10 @@ const (
 )
 
 // Tools is the page of tools that a server lists by default. What a tool does is in
-// its name.
-var Tools = page("echo", "exit", "chatty", "silent", "progress", "big", "structured", "media", "error", "grandchild", "environment", "write", "refuse", "changed")
+// its name: ask asks a person for a name, with the text of the call as the message, and
+// asktwice for another one after that; askpage asks to open a page, and needpage fails
+// until a person has; roots asks for the roots.
+var Tools = page("ask", "asktwice", "askpage", "needpage", "roots", "echo", "exit", "chatty", "silent", "progress", "big", "structured", "media", "error", "grandchild", "environment", "write", "refuse", "changed")
 
 func page(names ...string) string {
 	var tools []string
@@ -49,6 +51,10 @@ type Server struct {
 
 	mu  sync.Mutex
 	out io.Writer
+	// asking are the calls that wait for an answer of the client, by the ids of the
+	// requests.
+	asking map[string]message
+	asked  int
 }
 
 // message is a request, a notification or an answer.
@@ -61,6 +67,9 @@ type message struct {
 		Arguments json.RawMessage `json:"arguments"`
 		Meta      map[string]any  `json:"_meta"`
 	} `json:"params"`
+	// Result and Error are those of an answer of the client's.
+	Result json.RawMessage `json:"result"`
+	Error  json.RawMessage `json:"error"`
 }
 
 // Main is a server over stdin and stdout, by the variables of its environment.
@@ -91,8 +100,46 @@ func Main() {
 	}
 }
 
+// ask sends a request of the server's while a call is under way.
+func (s *Server) ask(call message, name, method, params string) {
+	if s.asking == nil {
+		s.asking = map[string]message{}
+	}
+	s.asked++
+	id := fmt.Sprintf("%s-%d", name, s.asked)
+	s.asking[`"`+id+`"`] = call
+	s.print(fmt.Sprintf(`{"jsonrpc":"2.0","id":%q,"method":%q,"params":%s}`, id, method, params))
+}
+
+// answered goes on with a call that has an answer of the client.
+func (s *Server) answered(m message) {
+	call, waits := s.asking[string(m.ID)]
+	if !waits {
+		return
+	}
+	delete(s.asking, string(m.ID))
+	if m.Error != nil {
+		m.Result = m.Error
+	}
+	s.Note("answer "+string(m.Result), call)
+	if call.Params.Name == "asktwice" && strings.HasPrefix(string(m.ID), `"q1-`) && m.Error == nil {
+		s.ask(call, "q2", "elicitation/create", elicitation("And the family name?"))
+		return
+	}
+	quoted, _ := json.Marshal(string(m.Result))
+	s.print(answer(call, fmt.Sprintf(`{"content":[{"type":"text","text":%s}]}`, quoted)))
+}
+
+func elicitation(message string) string {
+	return fmt.Sprintf(`{"mode":"form","message":%q,"requestedSchema":{"type":"object","required":["name"],"properties":{"name":{"type":"string","title":"Name"}}}}`, message)
+}
+
 // serve answers a message on stdout.
 func (s *Server) serve(m message) {
+	if m.Method == "" {
+		s.answered(m)
+		return
+	}
 	if m.Method == "tools/call" {
 		s.Note("call", m)
 		s.fault(m)
@@ -130,6 +177,17 @@ func (s *Server) fault(m message) {
 		os.Exit(3)
 	case "silent":
 		return
+	case "ask", "asktwice":
+		var args struct{ Text string }
+		_ = json.Unmarshal(m.Params.Arguments, &args)
+		s.ask(m, "q1", "elicitation/create", elicitation(args.Text))
+		return
+	case "askpage":
+		s.ask(m, "q1", "elicitation/create", `{"mode":"url","message":"Pay first.","url":"https://pay.example.com/1","elicitationId":"e1"}`)
+		return
+	case "roots":
+		s.ask(m, "q1", "roots/list", `{}`)
+		return
 	case "chatty":
 		s.print("Listening for requests …")
 	case "progress":
@@ -163,6 +221,9 @@ func (s *Server) Answer(m message) string {
 }
 
 func answer(m message, result string) string {
+	if code, ok := strings.CutPrefix(result, "!-"); ok {
+		return fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"message":"not now","code":-%s}}`, m.ID, code)
+	}
 	if strings.HasPrefix(result, "!") {
 		return fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32602,"message":%q}}`, m.ID, result[1:])
 	}
@@ -208,6 +269,12 @@ func (s *Server) call(m message) string {
 		return `{"content":[{"type":"text","text":"it is broken"}],"isError":true}`
 	case "refuse":
 		return "!such a call is not taken"
+	case "needpage":
+		noted, _ := os.ReadFile(s.Ledger)
+		if strings.Count(string(noted), "call needpage") > 1 && !strings.Contains(string(m.Params.Arguments), "never") {
+			return text("paid")
+		}
+		return `!-32042,"data":{"elicitations":[{"mode":"url","message":"Pay first.","url":"https://pay.example.com/1","elicitationId":"e1"}]}`
 	case "environment":
 		return text(strings.Join(os.Environ(), "\n"))
 	case "grandchild":

@@ -21,12 +21,34 @@ type remote struct {
 	output *tool.Schema
 }
 
-// run makes one attempt at a call: at most one tools/call is sent.
+// run makes one attempt at a call: at most one tools/call is sent, and one more where the
+// server wants to know the roots first.
 func (r remote) run(ctx context.Context, c tool.Call) (tool.Result, error) {
+	x, err := continued(c.Input)
+	if err == nil {
+		err = x.next() // the rest of what the last result asks; no call is sent
+	}
+	if err != nil {
+		return tool.Result{}, err
+	}
 	for again := false; ; again = true {
-		res, sent, err := r.attempt(ctx, c)
-		if err == nil {
+		res, sent, err := r.attempt(ctx, c, x)
+		switch {
+		case err == nil && !res.NeedsInput():
 			return r.result(res)
+		case err == nil:
+			if err := r.needs(&x, res); err != nil {
+				return tool.Result{}, err
+			}
+			if !again {
+				continue
+			}
+			err = &tool.Error{Type: event.ErrorTool, Message: "the MCP server asks for nothing but the roots again and again", NothingCame: true}
+		case errors.As(err, new(*tool.InputRequired)):
+			return tool.Result{}, err
+		}
+		if asked := x.pages(err); asked != nil {
+			return tool.Result{}, asked
 		}
 		if sent || again || ctx.Err() != nil || errors.As(err, new(*StartError)) || errors.As(err, new(*tool.Error)) {
 			return tool.Result{}, r.failure(err, sent)
@@ -35,7 +57,7 @@ func (r remote) run(ctx context.Context, c tool.Call) (tool.Result, error) {
 	}
 }
 
-func (r remote) attempt(ctx context.Context, c tool.Call) (res *sdk.CallToolResult, sent bool, err error) {
+func (r remote) attempt(ctx context.Context, c tool.Call, x exchange) (res *sdk.CallToolResult, sent bool, err error) {
 	s := r.server
 	open, err := s.ready(ctx)
 	if err != nil {
@@ -53,6 +75,12 @@ func (r remote) attempt(ctx context.Context, c tool.Call) (res *sdk.CallToolResu
 	defer s.onProgress(token, func() { silence.Reset(s.o.Timeout) })()
 	params := &sdk.CallToolParams{Name: r.name, Arguments: c.Args, Meta: sdk.Meta{KeyMeta: c.Key}}
 	params.SetProgressToken(token)
+	params.RequestState = x.State
+	if params.InputResponses, err = x.responses(s.o.roots()); err != nil {
+		return nil, false, err
+	}
+	t := newTalk(x)
+	defer s.talking(t)()
 
 	type answer struct {
 		res *sdk.CallToolResult
@@ -78,13 +106,20 @@ func (r remote) attempt(ctx context.Context, c tool.Call) (res *sdk.CallToolResu
 			}
 		}
 		return a.res, wrote.Load(), a.err
+	case q := <-t.asked:
+		cancel(errAsks)
+		return nil, true, x.ask(q)
 	case <-ctx.Done():
 		// The notification that cancels the call leaves beside this.
 		return nil, true, context.Cause(ctx)
 	}
 }
 
-var errSilent = errors.New("no answer and no progress")
+// The reasons for cancelling a call.
+var (
+	errSilent = errors.New("no answer and no progress")
+	errAsks   = errors.New("a person is asked for input first")
+)
 
 // The codes that the library gives to errors of its own, in the form of a server's.
 const (

@@ -49,6 +49,8 @@ type Options struct {
 	StartTimeout time.Duration
 	Timeout      time.Duration
 	MaxTime      time.Duration
+	// Roots are the directories that the server is told of, as absolute paths.
+	Roots []string
 	// TrustHints lets readOnlyHint and destructiveHint of a tool mean what they say.
 	TrustHints bool
 	// Warn takes what the owner should know, in one line; nil drops it.
@@ -92,6 +94,8 @@ type Server struct {
 	closed     bool
 	// changed says what differs from pin, by the server's name of a tool.
 	changed map[string]string
+	// talks are the calls under way, in which the server may ask a person.
+	talks []*talk
 	// progress is called for progress of the calls under way, by their tokens.
 	progress map[string]func()
 }

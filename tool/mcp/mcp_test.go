@@ -46,13 +46,24 @@ func TestMain(m *testing.M) {
 		sdk.AddTool(s, &sdk.Tool{Name: "add", Description: "Adds."}, func(_ context.Context, _ *sdk.CallToolRequest, in struct{ A, B int }) (*sdk.CallToolResult, struct{ Sum int }, error) {
 			return nil, struct{ Sum int }{in.A + in.B}, nil
 		})
-		s.AddTool(&sdk.Tool{Name: "ask", InputSchema: map[string]any{"type": "object"}}, func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		s.AddTool(&sdk.Tool{Name: "ask", InputSchema: map[string]any{"type": "object"}}, func(_ context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 			f, err := os.OpenFile(os.Getenv(mcptest.LedgerVariable), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 			if err == nil {
 				_, err = f.WriteString("call ask -\n")
 			}
-			schema := &jsonschema.Schema{Type: "object", Properties: map[string]*jsonschema.Schema{"name": {Type: "string"}}}
-			return &sdk.CallToolResult{InputRequests: sdk.InputRequestMap{"q": &sdk.ElicitParams{Mode: "form", Message: "Your name?", RequestedSchema: schema}}, RequestState: "s"}, err
+			name, named := r.Params.InputResponses["a"].(*sdk.ElicitResult)
+			age, aged := r.Params.InputResponses["b"].(*sdk.ElicitResult)
+			if named && aged {
+				text := fmt.Sprintf("%s: name %s %v, age %s %v", r.Params.RequestState, name.Action, name.Content, age.Action, age.Content)
+				return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: text}}}, err
+			}
+			schema := func(field, kind string) *jsonschema.Schema {
+				return &jsonschema.Schema{Type: "object", Properties: map[string]*jsonschema.Schema{field: {Type: kind}}}
+			}
+			return &sdk.CallToolResult{InputRequests: sdk.InputRequestMap{
+				"a": &sdk.ElicitParams{Mode: "form", Message: "Your name?", RequestedSchema: schema("name", "string")},
+				"b": &sdk.ElicitParams{Mode: "form", Message: "Your age?", RequestedSchema: schema("age", "integer")},
+			}, RequestState: "state-1"}, err
 		})
 		_ = s.Run(context.Background(), &sdk.StdioTransport{})
 		return
@@ -340,7 +351,7 @@ func TestCallThatAsksIsMadeOnce(t *testing.T) {
 	s := connect(t, w.options("sdk"))
 	for i := range 2 {
 		_, err := call(t.Context(), t, s, "docs.ask", `{}`)
-		if err == nil || !strings.Contains(err.Error(), "asks a person for input") {
+		if !errors.As(err, new(*tool.InputRequired)) {
 			t.Errorf("it fails as %v", err)
 		}
 		if n := len(w.ledger(t, "call ask")); n != i+1 {

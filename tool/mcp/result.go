@@ -17,12 +17,6 @@ import (
 
 // result is what a call gave, for the model.
 func (r remote) result(res *sdk.CallToolResult) (tool.Result, error) {
-	if len(res.InputRequests) > 0 || res.RequestState != "" {
-		return tool.Result{}, &tool.Error{
-			Type: event.ErrorTool, NothingCame: true,
-			Message: fmt.Sprintf("the MCP server %s asks a person for input before it goes on with the call, which is not supported yet", r.server.o.Server),
-		}
-	}
 	var out tool.Result
 	var texts []string
 	for _, part := range res.Content {

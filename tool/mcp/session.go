@@ -69,9 +69,10 @@ func (s *Server) open(ctx context.Context) (*session, []*sdk.Tool, error) {
 		return nil, nil, err
 	}
 	client := sdk.NewClient(&sdk.Implementation{Name: "pawl", Version: "1"}, &sdk.ClientOptions{
-		Capabilities:   &sdk.ClientCapabilities{},
-		MultiRoundTrip: &sdk.MultiRoundTripOptions{Disabled: true},
-		Logger:         slog.New(slog.DiscardHandler),
+		Capabilities:       s.o.capabilities(),
+		ElicitationHandler: s.elicit,
+		MultiRoundTrip:     &sdk.MultiRoundTripOptions{Disabled: true},
+		Logger:             slog.New(slog.DiscardHandler),
 		ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) {
 			open.stale.Store(true)
 		},
@@ -81,6 +82,7 @@ func (s *Server) open(ctx context.Context) (*session, []*sdk.Tool, error) {
 			}
 		},
 	})
+	client.AddRoots(s.o.roots()...)
 	if open.client, err = client.Connect(ctx, transport, nil); err != nil {
 		return nil, nil, errors.Join(err, open.close())
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/files/spec"
 	"github.com/pawlrun/pawl/internal/host/secret"
+	"github.com/pawlrun/pawl/internal/rules/policy"
 	"github.com/pawlrun/pawl/tool"
 	"github.com/pawlrun/pawl/tool/mcp"
 	"github.com/pawlrun/pawl/tool/shell"
@@ -65,7 +66,7 @@ func (o Options) servers(a *spec.Agent, s shell.Options, secrets []secret.Secret
 	problems := make([]error, len(a.Tools.MCP))
 	var starting sync.WaitGroup
 	for i, server := range a.Tools.MCP {
-		options := o.serverOptions(server, a.Dir, s, secrets)
+		options := o.serverOptions(server, a, s, secrets)
 		if o.served.began {
 			if pin := o.served.pin(server.Server); pin != nil {
 				open[i] = mcp.Resume(options, *pin)
@@ -146,7 +147,7 @@ func (o Options) toolsOf(a *spec.Agent, server spec.MCPServer, open *mcp.Server)
 }
 
 // serverOptions are a server as package mcp reaches it.
-func (o Options) serverOptions(server spec.MCPServer, dir string, s shell.Options, secrets []secret.Secret) mcp.Options {
+func (o Options) serverOptions(server spec.MCPServer, a *spec.Agent, s shell.Options, secrets []secret.Secret) mcp.Options {
 	value := func(name string) string {
 		for _, s := range secrets {
 			if s.Name == name {
@@ -165,8 +166,11 @@ func (o Options) serverOptions(server spec.MCPServer, dir string, s shell.Option
 		Server: server.Server, Shell: s, URL: server.URL, Headers: server.HeadersWith(value), TrustHints: server.TrustHints, Warn: o.served.warn,
 		StartTimeout: seconds(server.StartTimeout), Timeout: seconds(server.Timeout), MaxTime: seconds(server.MaxTime),
 	}
+	if p := a.Tools.Permissions; o.Workspace != "" && (p == nil || p.Filesystem != string(policy.FilesystemNone)) {
+		m.Roots = []string{o.Workspace}
+	}
 	if len(server.Command) > 0 {
-		m.Command = programOf(spec.CommandTool{Command: server.Command}, dir, o.Workspace).Argv()
+		m.Command = programOf(spec.CommandTool{Command: server.Command}, a.Dir, o.Workspace).Argv()
 	}
 	for _, name := range slices.Sorted(maps.Keys(server.Env)) {
 		m.Env = append(m.Env, name+"="+server.Env[name])
@@ -233,7 +237,7 @@ func ConnectServers(ctx context.Context, f File, o Options) (reports []ServerRep
 	redact := secret.NewRedactor(secrets...)
 	for _, server := range a.Tools.MCP {
 		r := ServerReport{ToolServer: event.ToolServer{Server: server.Server, URL: server.URL, Argv: server.Command}, Offered: []ToolReport{}, pins: a.PinsFile(server)}
-		open, err := mcp.Connect(ctx, o.serverOptions(server, a.Dir, o.programs(a, rules(a, o)), secrets))
+		open, err := mcp.Connect(ctx, o.serverOptions(server, a, o.programs(a, rules(a, o)), secrets))
 		if err != nil {
 			r.Problem = redact.RedactString(err.Error())
 			reports = append(reports, r)

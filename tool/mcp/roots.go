@@ -1,0 +1,28 @@
+package mcp
+
+import (
+	"net/url"
+	"path/filepath"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// roots are the directories that the server is told to work in.
+func (o Options) roots() []*sdk.Root {
+	var all []*sdk.Root
+	for _, dir := range o.Roots {
+		all = append(all, &sdk.Root{URI: (&url.URL{Scheme: "file", Path: filepath.ToSlash(dir)}).String(), Name: filepath.Base(dir)})
+	}
+	return all
+}
+
+// capabilities are what a server may ask for: input of people, and the directories.
+func (o Options) capabilities() *sdk.ClientCapabilities {
+	c := &sdk.ClientCapabilities{
+		Elicitation: &sdk.ElicitationCapabilities{Form: &sdk.FormElicitationCapabilities{}, URL: &sdk.URLElicitationCapabilities{}},
+	}
+	if len(o.Roots) > 0 {
+		c.RootsV2 = &sdk.RootCapabilities{}
+	}
+	return c
+}
