@@ -49,7 +49,7 @@ type Options struct {
 	StartTimeout time.Duration
 	Timeout      time.Duration
 	MaxTime      time.Duration
-	// Roots are the directories that the server is told of, as absolute paths.
+	// Roots are the absolute paths of the directories that the server may work in.
 	Roots []string
 	// TrustHints lets readOnlyHint and destructiveHint of a tool mean what they say.
 	TrustHints bool

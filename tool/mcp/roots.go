@@ -7,7 +7,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// roots are the directories that the server is told to work in.
+// roots are the directories in the form of the protocol.
 func (o Options) roots() []*sdk.Root {
 	var all []*sdk.Root
 	for _, dir := range o.Roots {
