@@ -11,7 +11,7 @@ SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct)
 DIST ?= dist
 TARGETS := linux_amd64 linux_arm64 darwin_amd64 darwin_arm64
 
-.PHONY: web run test test-commands test-long fuzz bench mutate mutate-changes lint cross build docs recording pictures release
+.PHONY: web run test test-cluster test-commands test-long fuzz bench mutate mutate-changes lint cross build docs recording pictures release
 
 # Says how far the compiler is: on one line of a terminal, elsewhere every 50 packages.
 build:
@@ -41,6 +41,18 @@ endef
 
 test: lint
 	$(call tests,$(GO) test -json -timeout 20m ./...,-rows docs/requirements.md)
+
+# The module for several machines: its tests start PostgreSQL on loopback by themselves. It is
+# installed where it is missing and may be; else the tests are skipped, and say so.
+test-cluster:
+	@command -v pg_ctl >/dev/null || ls /usr/lib/postgresql/*/bin/pg_ctl >/dev/null 2>&1 || \
+		{ test "$$(id -u)" = 0 && command -v apt-get >/dev/null && apt-get update && apt-get install -y --no-install-recommends postgresql; } >/dev/null || \
+		echo "PostgreSQL could not be installed: the list of skipped tests says which"
+	@test -z "$$(gofmt -l cluster)" || { gofmt -l cluster; exit 1; }
+	cd cluster && $(GO) vet ./...
+	@mkdir -p bin
+	@$(GO) build -o bin/testreport ./internal/testreport
+	@cd cluster && $(GO) test -json -timeout 20m ./... 2>&1 | ../bin/testreport -log ../bin/test-cluster.log
 
 # The packages that start commands, which is where sandbox tiers differ.
 test-commands:

@@ -204,7 +204,8 @@ func TestPurePackagesDoNoIO(t *testing.T) {
 	}
 }
 
-// The top level is the drawing: its folders are few, and the page lists each.
+// The top level is the drawing: its folders are few, and the page lists each. One of
+// them is the second module (docs/decisions/0094).
 func TestTheTopLevelIsTheDrawing(t *testing.T) {
 	page, err := os.ReadFile("../../docs/architecture.md")
 	if err != nil {
@@ -226,7 +227,7 @@ func TestTheTopLevelIsTheDrawing(t *testing.T) {
 			t.Errorf("docs/architecture.md does not draw %s", name)
 		}
 	}
-	if entries > 20 {
+	if entries > 21 {
 		t.Errorf("the top level has %d entries", entries)
 	}
 }

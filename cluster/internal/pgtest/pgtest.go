@@ -1,0 +1,186 @@
+// Package pgtest starts PostgreSQL servers on loopback, for tests.
+package pgtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"syscall"
+	"testing"
+)
+
+// User is the superuser of a server. It needs no password on loopback unless a
+// server is started with one.
+const User = "pawl"
+
+// Server is a running PostgreSQL server with its own data.
+type Server struct {
+	Port int
+	dir  string
+	bin  string
+	// settings are options of the command line.
+	settings []string
+}
+
+// ErrMissing reports that PostgreSQL is not installed.
+var ErrMissing = errors.New("PostgreSQL is not installed (make test-cluster installs it where it may)")
+
+// binaries returns the directory of initdb and pg_ctl.
+func binaries() (string, error) {
+	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/pg_ctl")
+	slices.Reverse(found)
+	if path, err := exec.LookPath("pg_ctl"); err == nil {
+		found = append([]string{path}, found...)
+	}
+	for _, path := range found {
+		if real, err := filepath.EvalSymlinks(path); err == nil {
+			dir := filepath.Dir(real)
+			if _, err := os.Stat(filepath.Join(dir, "initdb")); err == nil {
+				return dir, nil
+			}
+		}
+	}
+	return "", ErrMissing
+}
+
+// account returns the user that runs the server: another one for root, which
+// PostgreSQL refuses.
+func account() (*syscall.Credential, error) {
+	if os.Getuid() != 0 {
+		return nil, nil
+	}
+	for _, name := range []string{"postgres", "nobody"} {
+		u, err := user.Lookup(name)
+		if err != nil {
+			continue
+		}
+		uid, _ := strconv.ParseUint(u.Uid, 10, 32)
+		gid, _ := strconv.ParseUint(u.Gid, 10, 32)
+		return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
+	}
+	return nil, errors.New("there is no user postgres or nobody, and PostgreSQL does not run as root")
+}
+
+// Start makes a server in a directory of its own and starts it. Settings are like
+// "fsync=off".
+func Start(ctx context.Context, settings ...string) (*Server, error) {
+	bin, err := binaries()
+	if err != nil {
+		return nil, err
+	}
+	// Sockets and data are below /tmp, where another user than root reaches them.
+	dir, err := os.MkdirTemp("", "pawl-pg-")
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{dir: dir, bin: bin, settings: settings}
+	if err := s.init(ctx); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	return s, nil
+}
+
+func (s *Server) init(ctx context.Context) error {
+	who, err := account()
+	if err != nil {
+		return err
+	}
+	if who != nil {
+		if err := os.Chown(s.dir, int(who.Uid), int(who.Gid)); err != nil {
+			return err
+		}
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	s.Port = l.Addr().(*net.TCPAddr).Port
+	if err := l.Close(); err != nil {
+		return err
+	}
+	if err := s.run(ctx, "initdb", "-D", s.data(), "-U", User, "--auth=trust", "-E", "UTF8", "--locale=C", "-N"); err != nil {
+		return err
+	}
+	return s.Up(ctx)
+}
+
+func (s *Server) data() string { return filepath.Join(s.dir, "data") }
+
+// Up starts the server, and Down ends it: smart, fast or immediate, which is like a
+// crash.
+func (s *Server) Up(ctx context.Context) error {
+	options := fmt.Sprintf("-p %d -c listen_addresses=127.0.0.1 -c unix_socket_directories=%s -c max_connections=200", s.Port, s.dir)
+	for _, setting := range s.settings {
+		options += " -c " + setting
+	}
+	return s.run(ctx, "pg_ctl", "-D", s.data(), "-o", options, "-l", filepath.Join(s.dir, "log"), "-w", "start")
+}
+
+// Down ends the server.
+func (s *Server) Down(ctx context.Context, mode string) error {
+	return s.run(ctx, "pg_ctl", "-D", s.data(), "-m", mode, "-w", "stop")
+}
+
+// Remove ends the server and deletes its data.
+func (s *Server) Remove() error {
+	return errors.Join(s.Down(context.Background(), "immediate"), os.RemoveAll(s.dir))
+}
+
+// URL returns the address of the server's database.
+func (s *Server) URL() string {
+	return fmt.Sprintf("postgres://%s@127.0.0.1:%d/postgres", User, s.Port)
+}
+
+func (s *Server) run(ctx context.Context, program string, args ...string) error {
+	cmd := exec.CommandContext(ctx, filepath.Join(s.bin, program), args...)
+	cmd.Dir = s.dir
+	who, err := account()
+	if err != nil {
+		return err
+	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: who, Setsid: true}
+	// A file, because the server would keep a pipe open.
+	out, err := os.Create(filepath.Join(s.dir, "out"))
+	if err != nil {
+		return err
+	}
+	defer out.Close()
+	cmd.Stdout, cmd.Stderr = out, out
+	if err := cmd.Run(); err != nil {
+		text, _ := os.ReadFile(out.Name())
+		return fmt.Errorf("%s: %w: %s", program, err, text)
+	}
+	return nil
+}
+
+// Main runs the tests of a package with one server, which may be nil where PostgreSQL
+// cannot be had; see [Skip].
+func Main(m *testing.M, use func(*Server, error)) {
+	s, err := Start(context.Background())
+	use(s, err)
+	code := m.Run()
+	if s != nil {
+		if err := s.Remove(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+	}
+	os.Exit(code)
+}
+
+// Skip skips a test where PostgreSQL is missing; any other error fails it.
+func Skip(t testing.TB, err error) {
+	t.Helper()
+	if errors.Is(err, ErrMissing) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}

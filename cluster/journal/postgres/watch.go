@@ -1,0 +1,249 @@
+package postgres
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+const (
+	// lookInterval is how often commits of other processes are looked for while the
+	// listening connection is down.
+	lookInterval = 100 * time.Millisecond
+	// listenAgain is the pause before another attempt to listen.
+	listenAgain = time.Second
+	// probeTime is how long a notification to itself may take; a pooler that gives
+	// connections to transactions delivers none.
+	probeTime = time.Second
+	// quiet is how long a connection may be silent before it is probed.
+	quiet = 10 * time.Second
+	// probe begins a payload that no run is called.
+	probe = "?"
+)
+
+// watcher notifies subscribers of commits. It notices commits of this process at once,
+// and those of others by the notifications of the database, for which it has one
+// connection while there are subscribers. While that is down it looks.
+type watcher struct {
+	store *Store
+	// channel is that of the schema.
+	channel string
+
+	mu sync.Mutex
+	// subs are those of the commands to a run, or ("") of every commit.
+	subs   map[string]map[chan struct{}]bool
+	cancel context.CancelFunc
+	over   bool
+	work   sync.WaitGroup
+}
+
+func newWatcher(s *Store) *watcher {
+	sum := sha256.Sum256([]byte(s.config.prefix)) // a channel's name has at most 63 bytes
+	return &watcher{store: s, channel: "pawl_" + hex.EncodeToString(sum[:8]), subs: map[string]map[chan struct{}]bool{}}
+}
+
+// Watch returns a channel that receives after each commit of any process.
+func (s *Store) Watch(ctx context.Context) <-chan struct{} { return s.watch.add(ctx, "") }
+
+// WatchInbox returns a channel that receives after a command was sent to a run.
+func (s *Store) WatchInbox(ctx context.Context, run string) <-chan struct{} {
+	return s.watch.add(ctx, run)
+}
+
+func (w *watcher) add(ctx context.Context, run string) <-chan struct{} {
+	ch := make(chan struct{}, 1)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.subs[run] == nil {
+		w.subs[run] = map[chan struct{}]bool{}
+	}
+	w.subs[run][ch] = true
+	if w.cancel == nil && !w.over {
+		following, cancel := context.WithCancel(context.Background())
+		w.cancel = cancel
+		w.work.Go(func() { w.follow(following) })
+	}
+	context.AfterFunc(ctx, func() { w.remove(run, ch) })
+	return ch
+}
+
+func (w *watcher) remove(run string, ch chan struct{}) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.subs[run], ch)
+	if len(w.subs[run]) == 0 {
+		delete(w.subs, run)
+	}
+	if len(w.subs) == 0 && w.cancel != nil {
+		w.cancel()
+		w.cancel = nil
+	}
+}
+
+func (w *watcher) stop() {
+	w.mu.Lock()
+	w.over = true
+	if w.cancel != nil {
+		w.cancel()
+		w.cancel = nil
+	}
+	w.mu.Unlock()
+	w.work.Wait()
+}
+
+// notify wakes the subscribers to the commands of a run, or ("") of every commit.
+func (w *watcher) notify(run string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.wake(run)
+}
+
+func (w *watcher) notifyAll() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for run := range w.subs {
+		w.wake(run)
+	}
+}
+
+func (w *watcher) wake(run string) {
+	for ch := range w.subs[run] {
+		select {
+		case ch <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// follow listens, and looks while it cannot listen.
+func (w *watcher) follow(ctx context.Context) {
+	var seen marks
+	for ctx.Err() == nil {
+		looking, listening := context.WithCancel(ctx)
+		var looks sync.WaitGroup
+		looks.Go(func() { w.look(looking, &seen) })
+		w.listen(ctx, func() {
+			listening()
+			looks.Wait()
+			w.notifyAll() // of what was committed between the last look and now
+		})
+		pause := time.NewTimer(listenAgain)
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+		}
+		pause.Stop()
+		listening()
+		looks.Wait()
+	}
+}
+
+// listen passes notifications on until the connection fails. It calls heard when the
+// first has arrived.
+func (w *watcher) listen(ctx context.Context, heard func()) {
+	conn, err := pgx.ConnectConfig(ctx, w.store.config.conn)
+	if err != nil {
+		return
+	}
+	defer func() {
+		closing, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_ = conn.Close(closing)
+	}()
+	if _, err := conn.Exec(ctx, `LISTEN `+pgx.Identifier{w.channel}.Sanitize()); err != nil {
+		return
+	}
+	for first := true; ; first = false {
+		if !w.probe(ctx, conn) {
+			return
+		}
+		if first {
+			heard()
+		}
+		for w.next(ctx, conn, quiet) != "" {
+		}
+		if ctx.Err() != nil || conn.IsClosed() {
+			return
+		}
+	}
+}
+
+// next passes one notification on and returns its payload with a mark before it, or ""
+// where none comes in time.
+func (w *watcher) next(ctx context.Context, conn *pgx.Conn, patience time.Duration) string {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	n, err := conn.WaitForNotification(ctx)
+	if err != nil {
+		return ""
+	}
+	if !strings.HasPrefix(n.Payload, probe) {
+		w.notify("")
+		if n.Payload != "" {
+			w.notify(n.Payload)
+		}
+	}
+	return "." + n.Payload
+}
+
+// probe reports whether the connection receives what another one sends.
+func (w *watcher) probe(ctx context.Context, conn *pgx.Conn) bool {
+	name := probe + rand.Text()
+	sending, cancel := context.WithTimeout(ctx, probeTime)
+	defer cancel()
+	if _, err := w.store.pool.Exec(sending, `SELECT pg_notify($1, $2)`, w.channel, name); err != nil {
+		return false
+	}
+	for {
+		switch w.next(sending, conn, probeTime) {
+		case "":
+			return false
+		case "." + name:
+			return true
+		}
+	}
+}
+
+// marks are the newest event and command that were seen, and the newest change of a
+// lease is not among them: it is seen by who waits for it.
+type marks struct {
+	known        bool
+	pos, command int64
+}
+
+// look asks for the newest event and command until ctx ends.
+func (w *watcher) look(ctx context.Context, seen *marks) {
+	tick := time.NewTicker(lookInterval)
+	defer tick.Stop()
+	for {
+		w.once(ctx, seen)
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// once looks once, and wakes all where it cannot tell who is meant.
+func (w *watcher) once(ctx context.Context, seen *marks) {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	now := marks{known: true}
+	err := w.store.pool.QueryRow(ctx, w.store.config.at(`SELECT pos, (SELECT coalesce(max(id), 0) FROM @inbox) FROM @head`)).Scan(&now.pos, &now.command)
+	switch {
+	case err != nil || now == *seen:
+	case !seen.known || now.command > seen.command:
+		w.notifyAll()
+		*seen = now
+	default:
+		w.notify("")
+		*seen = now
+	}
+}
