@@ -56,16 +56,16 @@ func account() (*syscall.Credential, error) {
 	if os.Getuid() != 0 {
 		return nil, nil
 	}
-	for _, name := range []string{"postgres", "nobody"} {
-		u, err := user.Lookup(name)
-		if err != nil {
-			continue
-		}
-		uid, _ := strconv.ParseUint(u.Uid, 10, 32)
-		gid, _ := strconv.ParseUint(u.Gid, 10, 32)
-		return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
+	u, err := user.Lookup("postgres")
+	if err != nil {
+		return nil, fmt.Errorf("%w: PostgreSQL does not run as root, and there is no user postgres", ErrMissing)
 	}
-	return nil, errors.New("there is no user postgres or nobody, and PostgreSQL does not run as root")
+	uid, err := strconv.ParseUint(u.Uid, 10, 32)
+	if err != nil {
+		return nil, err
+	}
+	gid, err := strconv.ParseUint(u.Gid, 10, 32)
+	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, err
 }
 
 // Start makes a server in a directory of its own and starts it. Settings are like
@@ -183,4 +183,18 @@ func Skip(t testing.TB, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// Set replaces the settings, from the next start on.
+func (s *Server) Set(settings ...string) { s.settings = settings }
+
+// Standby starts the server again as a standby without a primary.
+func (s *Server) Standby(ctx context.Context) error {
+	if err := s.Down(ctx, "fast"); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(s.data(), "standby.signal"), nil, 0o644); err != nil {
+		return err
+	}
+	return s.Up(ctx)
 }

@@ -35,8 +35,9 @@ const (
 // ErrDriven reports a run that a process drives.
 var ErrDriven = errors.New("a process drives it; stop that first")
 
-// ErrDiffers reports a run of the target that is not the one of the source.
-var ErrDiffers = errors.New("another run of that id is there")
+// ErrDiffers reports a run of the target that is not the one of the source, or went on
+// less far.
+var ErrDiffers = errors.New("the target has another run of that id, or an older state of it")
 
 // Copy writes all runs of a journal into another, as their trees are: with their
 // events, hashes, contents and commands. A tree that is there already is left alone,
@@ -77,11 +78,12 @@ type copier struct {
 // root last: until then a cut copy is recognised by it.
 func (c *copier) tree(ctx context.Context, rows []journal.Run) error {
 	present, err := c.present(ctx, rows)
-	if err != nil || present {
-		if present {
-			c.done.Present++
-		}
+	if err != nil {
 		return err
+	}
+	if present {
+		c.done.Present++
+		return nil
 	}
 	leases := make([]journal.Lease, len(rows))
 	for i, row := range rows {
@@ -99,33 +101,23 @@ func (c *copier) tree(ctx context.Context, rows []journal.Run) error {
 	return nil
 }
 
-// present reports whether the target has a tree. It takes away what a cut copy left.
+// present reports whether the target has a tree. It takes away what a cut copy left,
+// whose first run is still as it was made.
 func (c *copier) present(ctx context.Context, rows []journal.Run) (bool, error) {
 	var there []journal.Run
-	cut := false
 	for _, row := range rows {
 		r, err := c.to.Run(ctx, row.ID)
-		if errors.Is(err, journal.ErrNotFound) {
-			cut = true
-			continue
-		}
-		if err != nil {
+		if err == nil {
+			there = append(there, r)
+		} else if !errors.Is(err, journal.ErrNotFound) {
 			return false, err
 		}
-		cut = cut || r.State == journal.Paused && r.Detail == copying
-		there = append(there, r)
 	}
 	if len(there) == 0 {
 		return false, nil
 	}
-	for i, r := range there {
-		source := rows[slices.IndexFunc(rows, func(row journal.Run) bool { return row.ID == r.ID })]
-		if !r.Created.Equal(source.Created) || !cut && (r.Seq < source.Seq || r.Seq == source.Seq && r.Head != source.Head) {
-			return false, fmt.Errorf("run %s: %w", there[i].ID, ErrDiffers)
-		}
-	}
-	if !cut {
-		return true, nil
+	if there[0].ID != rows[0].ID || there[0].State != journal.Paused || there[0].Detail != copying {
+		return true, same(rows, there)
 	}
 	for _, r := range slices.Backward(there) {
 		if err := c.to.Delete(ctx, r.ID); err != nil {
@@ -133,6 +125,17 @@ func (c *copier) present(ctx context.Context, rows []journal.Run) (bool, error) 
 		}
 	}
 	return false, nil
+}
+
+// same returns an error if the target has another tree, or one that went on less far.
+func same(rows, there []journal.Run) error {
+	for i, row := range rows {
+		if i == len(there) || there[i].ID != row.ID || !there[i].Created.Equal(row.Created) ||
+			there[i].Seq < row.Seq || there[i].Seq == row.Seq && there[i].Head != row.Head {
+			return fmt.Errorf("run %s: %w", row.ID, ErrDiffers)
+		}
+	}
+	return nil
 }
 
 // events copies a run's own events with the contents that they name.

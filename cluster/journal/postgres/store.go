@@ -30,13 +30,17 @@ type Options struct {
 	Patience time.Duration
 	// Now is the clock for leases; nil means that of the database.
 	Now func() time.Time
+	// local is this process's clock, which tests move; nil means time.Now.
+	local func() time.Time
 }
 
 // Store implements [journal.Store].
 type Store struct {
 	journal.Shared
 	config *config
-	now    func() time.Time
+	// now replaces the database's clock, and local is this process's.
+	now, local func() time.Time
+
 	pool   *pgxpool.Pool
 	writer *writer
 	watch  *watcher
@@ -156,7 +160,10 @@ func Open(ctx context.Context, at string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("postgres: open journal: %w", err), conn.Close(context.WithoutCancel(ctx)))
 	}
-	s := &Store{config: c, now: o.Now, pool: pool}
+	s := &Store{config: c, now: o.Now, local: o.local, pool: pool}
+	if s.local == nil {
+		s.local = time.Now
+	}
 	s.closing, s.close = context.WithCancel(context.Background())
 	s.watch = newWatcher(s)
 	if o.ReadOnly {
@@ -214,7 +221,7 @@ func (s *Store) Close() error {
 // database's for the same comparison, nil for its own clock.
 func (s *Store) time() (local time.Time, given any) {
 	if s.now == nil {
-		return time.Now(), nil
+		return s.local(), nil
 	}
 	local = s.now()
 	return local, nanos(local)

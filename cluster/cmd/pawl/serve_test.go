@@ -1,0 +1,250 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pawlrun/pawl/cluster/internal/pgtest"
+	"github.com/pawlrun/pawl/cluster/journal/postgres"
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/journal"
+)
+
+var (
+	server   *pgtest.Server
+	noServer error
+)
+
+// asProgram makes the test binary the program.
+const asProgram = "PAWL_TEST_AS_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) != "" {
+		main()
+	}
+	pgtest.Main(m, func(s *pgtest.Server, err error) { server, noServer = s, err })
+}
+
+// password is what the database is opened with. It takes any.
+const password = "0123456789abcdef-of-the-database"
+
+const agent = `
+identity: {name: marks}
+model_policy: {primary: {model: scripted/script.yaml}}
+tools:
+  allow: []
+  approvals: {mark: never}
+  commands:
+    - name: mark
+      description: Write a line into the ledger.
+      args: {type: object, properties: {n: {type: integer}}}
+      command: [sh, ./mark.sh]
+`
+
+const (
+	runs = 6
+	// calls of each run.
+	calls = 5
+)
+
+// project is a directory with an agent, a ledger that its tool writes, and a schema.
+type project struct {
+	dir, journal string
+}
+
+func newProject(t *testing.T, schema string) project {
+	t.Helper()
+	pgtest.Skip(t, noServer)
+	p := project{dir: t.TempDir(), journal: server.URL() + "?schema=" + schema}
+	var script strings.Builder
+	for n := range calls {
+		fmt.Fprintf(&script, "- {tool_calls: [{name: mark, arguments: {n: %d}}], delay: 300ms}\n", n)
+	}
+	script.WriteString("- text: done\n")
+	for name, text := range map[string]string{
+		"marks.yaml": agent, "script.yaml": script.String(),
+		"mark.sh": "echo \"$PAWL_CALL_ID\" >> ledger\nenv >> environment\necho marked\n",
+	} {
+		if err := os.WriteFile(filepath.Join(p.dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return p
+}
+
+func (p project) command(args ...string) *exec.Cmd {
+	cmd := exec.Command(os.Args[0], append([]string{"--journal", p.journal}, args...)...)
+	cmd.Dir = p.dir
+	cmd.Env = append(os.Environ(), asProgram+"=1", "PAWL_SANDBOX=none", "PGPASSWORD="+password, "XDG_STATE_HOME="+filepath.Join(p.dir, "state"))
+	return cmd
+}
+
+// serve starts a server and returns its address and process.
+func (p project) serve(t *testing.T) (url string, process *exec.Cmd, log *bytes.Buffer) {
+	t.Helper()
+	cmd := p.command("serve", "--addr", "127.0.0.1:0", "--no-auth")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	log = &bytes.Buffer{}
+	cmd.Stderr = log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGCONT)
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatalf("the server says no address: %v: %s", err, log)
+	}
+	go io.Copy(io.Discard, out)
+	return strings.TrimRight(strings.TrimSpace(line), "/"), cmd, log
+}
+
+func (p project) ledger(t *testing.T) []string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(p.dir, "ledger"))
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	return strings.Fields(string(text))
+}
+
+// await waits until a condition holds that commits of other processes may bring about.
+func await(t *testing.T, s journal.Store, what string, holds func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	watch := s.Watch(ctx)
+	for !holds() {
+		select {
+		case <-watch:
+		case <-ctx.Done():
+			t.Fatalf("%s: not within 5 minutes", what)
+		}
+	}
+}
+
+// A server is killed, or stopped for so long that its leases are over. The other takes
+// its runs over and finishes them, and no call has its effect twice.
+func TestAServerTakesOverTheRunsOfAnother(t *testing.T) {
+	for name, signal := range map[string]os.Signal{"killed": syscall.SIGKILL, "stopped": syscall.SIGSTOP} {
+		t.Run(name, func(t *testing.T) { takeOver(t, name, signal) })
+	}
+}
+
+func takeOver(t *testing.T, schema string, signal os.Signal) {
+	p := newProject(t, schema)
+	url, first, _ := p.serve(t)
+	_, second, log := p.serve(t)
+	for range runs {
+		answer, err := http.Post(url+"/v1/runs", "application/json", strings.NewReader(`{"agent": "marks", "input": "go"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, _ := io.ReadAll(answer.Body)
+		answer.Body.Close()
+		if answer.StatusCode != http.StatusCreated {
+			t.Fatalf("status %d: %s", answer.StatusCode, text)
+		}
+	}
+	s, err := postgres.Open(t.Context(), p.journal, postgres.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	await(t, s, "the first calls", func() bool { return len(p.ledger(t)) >= runs })
+	if err := first.Process.Signal(signal); err != nil {
+		t.Fatal(err)
+	}
+	before := len(p.ledger(t))
+	if before == runs*calls {
+		t.Fatal("all calls were over before the signal")
+	}
+	var rows []journal.Run
+	await(t, s, "the end of all runs", func() bool {
+		rows, err = s.Runs(t.Context(), journal.Filter{})
+		ended := 0
+		for _, r := range rows {
+			if r.State == journal.Ended {
+				ended++
+			}
+		}
+		return err != nil || ended == runs
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The one that was stopped wakes up, finds its leases gone and does nothing more.
+	_ = first.Process.Signal(syscall.SIGCONT)
+	if err := second.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	_ = second.Wait()
+	count(t, p, s, rows, before, log.String())
+}
+
+// count compares the ledger with the journal.
+func count(t *testing.T, p project, s journal.Store, rows []journal.Run, before int, log string) {
+	t.Helper()
+	inDoubt, taken := 0, 0
+	for _, r := range rows {
+		if v, err := journal.Verify(t.Context(), s, r.ID, r.Head); err != nil {
+			t.Errorf("run %s, %+v: %v", r.ID, v, err)
+		}
+		var o event.Outcome
+		if err := json.Unmarshal(r.Outcome, &o); err != nil || !o.OK {
+			t.Errorf("run %s ended as %s (%v)", r.ID, r.Outcome, err)
+		}
+		records, err := s.Records(t.Context(), r.ID, 0, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, record := range records {
+			e, err := event.Decode(record.Body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if result, ok := e.Data.(event.ToolResult); ok && result.ErrorType == event.ErrorInDoubt {
+				inDoubt++
+			}
+		}
+	}
+	times := map[string]int{}
+	for _, key := range p.ledger(t) {
+		if times[key]++; times[key] > 1 {
+			t.Errorf("call %s had its effect %d times", key, times[key])
+		}
+	}
+	if n := len(times); n > runs*calls || n < runs*calls-inDoubt {
+		t.Errorf("%d calls had their effect, want %d, but %d in doubt", n, runs*calls, inDoubt)
+	}
+	taken = strings.Count(log, "took over a run that a server left")
+	if taken == 0 {
+		t.Errorf("the second server took no run over: %s", log)
+	}
+	t.Logf("%d runs, %d of them taken over; %d effects before the signal, %d after; %d calls in doubt; none twice", len(rows), taken, before, len(times)-before, inDoubt)
+	environment, err := os.ReadFile(filepath.Join(p.dir, "environment"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(environment), password) || strings.Contains(log, password) {
+		t.Error("a command or the log has the password of the database")
+	}
+}
