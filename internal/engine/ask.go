@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/engine/drive"
 	"github.com/pawlrun/pawl/internal/machine"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/tool"
@@ -312,11 +313,10 @@ func (e *Engine) decidable(ctx context.Context, c journal.Command) error {
 	if nestedTooDeep(c.Args) {
 		return fmt.Errorf("engine: send %s: the arguments for call %s are nested deeper than %d levels", c.Kind, c.CallID, maxNesting)
 	}
-	m, err := e.Inspect(ctx, c.Run)
+	s, err := e.State(ctx, c.Run)
 	if err != nil {
 		return err
 	}
-	s := m.State()
 	q := pending(s, c.CallID)
 	switch {
 	case q == nil:
@@ -372,22 +372,15 @@ func (e *Engine) undecidable(ctx context.Context, c journal.Command) error {
 
 // Decisions returns the decisions of a run about a question, newest first.
 func (e *Engine) Decisions(ctx context.Context, run, id string) (made []event.Resolving, err error) {
-	records, err := e.store.Records(ctx, run, 0, 0)
-	if err != nil {
-		return nil, fmt.Errorf("engine: decisions of run %s: %w", run, err)
-	}
-	for i := len(records) - 1; i >= 0; i-- {
-		if !event.Type(records[i].Type).Resolves() {
-			continue
-		}
-		ev, err := event.Decode(records[i].Body)
+	for ev, err := range drive.Since(ctx, e.store, run, 0, event.Type.Resolves) {
 		if err != nil {
-			return nil, fmt.Errorf("engine: run %s, event %d: %w", run, records[i].Seq, err)
+			return nil, fmt.Errorf("engine: decisions of run %s: %w", run, err)
 		}
 		if d, ok := ev.Data.(event.Resolving); ok && d.Resolution().ID == id {
 			made = append(made, d)
 		}
 	}
+	slices.Reverse(made)
 	return made, nil
 }
 

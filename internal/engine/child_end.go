@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/engine/drive"
 	"github.com/pawlrun/pawl/internal/machine"
 	"github.com/pawlrun/pawl/journal"
 )
@@ -294,19 +295,10 @@ func (e *Engine) lookAt(ctx context.Context, p *parkedChild) (bool, error) {
 }
 
 func (e *Engine) toldSince(ctx context.Context, p *parkedChild) (bool, error) {
-	said, err := e.store.Records(ctx, p.Child, p.seq, 0)
-	if err != nil {
-		return false, err
-	}
-	for _, r := range said {
-		switch t := event.Type(r.Type); {
-		case t.Resolves():
-			return true, nil
-		case t == event.TypeInputReceived, t == event.TypeBudgetRaised:
-			if p.Reason == event.ParkInput {
-				return true, nil
-			}
-		}
+	for ev, err := range drive.Since(ctx, e.store, p.Child, p.seq, func(t event.Type) bool {
+		return t.Resolves() || p.Reason == event.ParkInput && (t == event.TypeInputReceived || t == event.TypeBudgetRaised)
+	}) {
+		return ev != nil, err
 	}
 	return false, nil
 }
@@ -317,20 +309,13 @@ func (e *Engine) lookBelow(ctx context.Context, p *parkedChild) error {
 	if p.looked {
 		return nil
 	}
-	records, err := e.store.Records(ctx, p.Child, 0, int(p.seq))
-	if err != nil {
-		return err
-	}
 	open := map[string]event.ChildParked{}
-	for _, r := range records {
-		switch event.Type(r.Type) {
-		case event.TypeChildParked, event.TypeChildFinished:
-		default:
-			continue
-		}
-		ev, err := event.Decode(r.Body)
+	for ev, err := range drive.AsStored(ctx, e.store, p.Child, event.TypeChildParked, event.TypeChildFinished) {
 		if err != nil {
-			return &unreadableError{err}
+			return err
+		}
+		if ev.Seq > p.seq {
+			break
 		}
 		switch x := ev.Data.(type) {
 		case event.ChildParked:
@@ -350,16 +335,17 @@ func (e *Engine) lookBelow(ctx context.Context, p *parkedChild) error {
 	return nil
 }
 
-// lastParked returns the number of the event by which a run last parked.
-func (e *Engine) lastParked(ctx context.Context, run string) (seq int64, err error) {
-	records, err := e.store.Records(ctx, run, 0, 0)
+// lastParked returns the number of the event by which a run last parked, 0 for none.
+func (e *Engine) lastParked(ctx context.Context, run string) (int64, error) {
+	row, err := e.store.Run(ctx, run)
 	if err != nil {
 		return 0, err
 	}
-	for _, r := range records {
-		if r.Type == string(event.TypeRunParked) {
-			seq = r.Seq
+	for ev, err := range drive.Backwards(ctx, e.store, row, drive.OneOf(event.TypeRunParked)) {
+		if err != nil {
+			return 0, err
 		}
+		return ev.Seq, nil
 	}
-	return seq, nil
+	return 0, nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/engine/drive"
 	"github.com/pawlrun/pawl/internal/machine"
 	"github.com/pawlrun/pawl/internal/machine/tree"
 	"github.com/pawlrun/pawl/journal"
@@ -347,21 +348,13 @@ func completeOf(r event.BudgetReserved) *event.BudgetCommitted {
 // usedBy returns what a run used for each of its reservations according to its
 // journal, nil for an open one. It is empty for a run without a journal.
 func (e *Engine) usedBy(ctx context.Context, run string) (map[string]*event.BudgetCommitted, error) {
-	records, err := e.store.Records(ctx, run, 0, 0)
-	if errors.Is(err, journal.ErrNotFound) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
 	used := map[string]*event.BudgetCommitted{}
-	for _, r := range records {
-		if r.Type != string(event.TypeBudgetReserved) && r.Type != string(event.TypeBudgetCommitted) {
-			continue
+	for ev, err := range drive.AsStored(ctx, e.store, run, event.TypeBudgetReserved, event.TypeBudgetCommitted) {
+		if errors.Is(err, journal.ErrNotFound) {
+			return nil, nil
 		}
-		ev, err := event.Decode(r.Body)
 		if err != nil {
-			return nil, &unreadableError{err}
+			return nil, err
 		}
 		switch x := ev.Data.(type) {
 		case event.BudgetReserved:

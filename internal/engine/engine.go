@@ -71,6 +71,8 @@ type Engine struct {
 	// observed reports whether an observer wants the events of runs.
 	observed bool
 	letters  holder.Key
+	// snapshots are the states of the runs that were read last.
+	snapshots drive.Snapshots
 
 	mu sync.Mutex
 	// claims are the runs whose lease this engine holds or is about to take. A lease
@@ -128,7 +130,8 @@ func New(store journal.Store, machines func(version string) (machine.Machine, er
 	}
 	return &Engine{
 		store: store, follower: common.follower, machines: machines, opts: o, letters: common.key, observed: o.observed(),
-		claims: map[string]bool{}, drivers: map[string]*driver{},
+		snapshots: drive.Past{Store: store, Machines: machines}.Snapshots(),
+		claims:    map[string]bool{}, drivers: map[string]*driver{},
 	}
 }
 
@@ -325,11 +328,21 @@ func (e *Engine) Recording(ctx context.Context, run string) ([]replay.Call, erro
 
 // Inspect folds a run's journal without taking its lease, for display.
 func (e *Engine) Inspect(ctx context.Context, run string) (machine.Machine, error) {
-	d, _, err := e.load(ctx, run, false)
+	m, err := e.Past().Fold(ctx, run)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("engine: load run %s: %w", run, err)
 	}
-	return d.machine, nil
+	return m, nil
+}
+
+// State returns the state of a run by its journal. It folds the events that are new since
+// it was last called for the run.
+func (e *Engine) State(ctx context.Context, run string) (machine.State, error) {
+	s, err := e.snapshots.State(ctx, run)
+	if err != nil {
+		return s, fmt.Errorf("engine: load run %s: %w", run, err)
+	}
+	return s, nil
 }
 
 // ready registers a run that is to be driven until ctx ends.

@@ -198,15 +198,7 @@ func (d *declaredSecrets) note(data event.Data) {
 // declaredSecrets returns the names of a run's secrets in its journal; nil if it
 // names none.
 func (e *Engine) declaredSecrets(ctx context.Context, run string) (declared declaredSecrets, err error) {
-	records, err := e.store.Records(ctx, run, 0, 0)
-	if err != nil {
-		return nil, fmt.Errorf("read the journal of run %s: %w", run, err)
-	}
-	for _, r := range records {
-		if r.Type != string(event.TypeRunStarted) && r.Type != string(event.TypeRunResumed) {
-			continue
-		}
-		ev, err := event.Decode(r.Body)
+	for ev, err := range drive.AsStored(ctx, e.store, run, event.TypeRunStarted, event.TypeRunResumed) {
 		if err != nil {
 			return nil, fmt.Errorf("read the journal of run %s: %w", run, err)
 		}

@@ -52,7 +52,7 @@ func (e *Engine) take(ctx context.Context, run string, whole bool) (*driver, eve
 func (e *Engine) whole(ctx context.Context, d *driver) error {
 	row, err := e.store.Run(ctx, d.run.id)
 	if err == nil && (row.Seq != d.log.seq || row.Head != d.log.head) {
-		err = &unreadableError{&journal.CorruptError{
+		err = &drive.UnreadableError{Err: &journal.CorruptError{
 			Run: d.run.id, Seq: d.log.seq, What: "its hash is not the one in the run's row", Want: row.Head, Got: d.log.head,
 		}}
 	}
@@ -69,11 +69,8 @@ func (e *Engine) load(ctx context.Context, run string, whole bool) (*driver, eve
 	fail := func(err error) (*driver, event.RunStarted, error) {
 		return nil, event.RunStarted{}, fmt.Errorf("engine: load run %s: %w", run, err)
 	}
-	unreadable := func(err error) (*driver, event.RunStarted, error) { return fail(&unreadableError{err}) }
+	unreadable := func(err error) (*driver, event.RunStarted, error) { return fail(&drive.UnreadableError{Err: err}) }
 	for read, err := range drive.Events(ctx, e.store, run, 0) {
-		if _, broken := errors.AsType[*drive.DecodeError](err); broken {
-			return unreadable(err)
-		}
 		if err != nil {
 			return fail(err)
 		}
@@ -83,13 +80,6 @@ func (e *Engine) load(ctx context.Context, run string, whole bool) (*driver, eve
 				return unreadable(err)
 			}
 		}
-		if d.log.seq > 0 && (r.Seq != d.log.seq+1 || ev.Prev != d.log.head) {
-			// Continuing from here would act on an event that was never written.
-			return unreadable(&journal.CorruptError{
-				Run: run, Seq: d.log.seq, What: fmt.Sprintf("its hash is not the one that event %d carries", r.Seq),
-				Want: ev.Prev, Got: d.log.head,
-			})
-		}
 		if whole {
 			if ev.Data, err = d.env.record.Blobs.Attach(ctx, ev.Data); err != nil {
 				return fail(fmt.Errorf("event %d: %w", r.Seq, err))
@@ -98,7 +88,7 @@ func (e *Engine) load(ctx context.Context, run string, whole bool) (*driver, eve
 		if err := d.machine.Apply(ev); err != nil {
 			return unreadable(err)
 		}
-		d.log.note(ev, event.Hash(r.Body))
+		d.log.note(ev, read.Hash)
 		d.env.record.Blobs.Note(ev.Data)
 		if forked, ok := ev.Data.(event.RunForked); ok {
 			started = started.Forked(forked)
@@ -113,23 +103,12 @@ func (e *Engine) load(ctx context.Context, run string, whole bool) (*driver, eve
 	return d, started, nil
 }
 
-// unreadableError means that a journal was read but makes no run: it is damaged,
-// or a newer version wrote it. A retry would fail, too.
-type unreadableError struct{ err error }
-
-func (e *unreadableError) Error() string { return e.err.Error() }
-func (e *unreadableError) Unwrap() error { return e.err }
-
-func isUnreadable(err error) bool { return errors.As(err, new(*unreadableError)) }
+func isUnreadable(err error) bool { return errors.As(err, new(*drive.UnreadableError)) }
 
 // begin makes the driver of a run from its first event, which for a fork is
 // another run's.
 func (e *Engine) begin(run string, first *event.Event) (*driver, event.RunStarted, error) {
-	started, ok := first.Data.(event.RunStarted)
-	if !ok {
-		return nil, started, fmt.Errorf("its journal begins with %s", first.Type())
-	}
-	m, err := e.machines(started.Machine)
+	m, started, err := e.Past().Begin(first)
 	if err != nil {
 		return nil, started, err
 	}

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/engine/drive"
 	"github.com/pawlrun/pawl/internal/machine"
 	"github.com/pawlrun/pawl/journal"
 )
@@ -138,21 +139,13 @@ func (m *mail) reconcile(ctx context.Context, child string) error {
 
 // messagesOf returns the ids of the messages in a run's journal.
 func (e *Engine) messagesOf(ctx context.Context, run string) (map[string]bool, error) {
-	records, err := e.store.Records(ctx, run, 0, 0)
-	if errors.Is(err, journal.ErrNotFound) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
 	has := map[string]bool{}
-	for _, r := range records {
-		if r.Type != string(event.TypeInputReceived) {
-			continue
+	for ev, err := range drive.AsStored(ctx, e.store, run, event.TypeInputReceived) {
+		if errors.Is(err, journal.ErrNotFound) {
+			return nil, nil
 		}
-		ev, err := event.Decode(r.Body)
 		if err != nil {
-			return has, &unreadableError{err}
+			return has, err
 		}
 		if said, ok := ev.Data.(event.InputReceived); ok {
 			has[said.MessageID] = true
@@ -237,9 +230,9 @@ func (e *Engine) asker(ctx context.Context, rows []journal.Run, c journal.Comman
 		if r.State == journal.Ended {
 			continue
 		}
-		m, err := e.Inspect(ctx, r.ID)
+		s, err := e.State(ctx, r.ID)
 		switch {
-		case err != nil || pending(m.State(), c.CallID) == nil: // if it cannot be read, another run may still ask
+		case err != nil || pending(s, c.CallID) == nil: // if it cannot be read, another run may still ask
 		case r.ID == c.Run:
 			return c.Run, nil
 		default:
@@ -273,19 +266,11 @@ func (e *Engine) HasTaken(ctx context.Context, c journal.Command, after int64) (
 	if c.Kind == journal.Cancel {
 		after = 0
 	}
-	records, err := e.store.Records(ctx, c.Run, after, 0)
-	if err != nil {
-		return false, fmt.Errorf("engine: what became of %s of run %s: %w", c.Kind, c.Run, err)
-	}
-	for _, r := range records {
-		if r.Run != c.Run || !becomes(c.Kind, event.Type(r.Type)) {
-			continue
-		}
-		ev, err := event.Decode(r.Body)
+	for ev, err := range drive.Since(ctx, e.store, c.Run, after, func(t event.Type) bool { return becomes(c.Kind, t) }) {
 		if err != nil {
-			return false, fmt.Errorf("engine: run %s, event %d: %w", c.Run, r.Seq, err)
+			return false, fmt.Errorf("engine: what became of %s of run %s: %w", c.Kind, c.Run, err)
 		}
-		if isOf(ev.Data, c) {
+		if ev.Run == c.Run && isOf(ev.Data, c) {
 			return true, nil
 		}
 	}

@@ -52,7 +52,7 @@ func (s *Server) raise(a *apiRequest[none, limit]) (commandResult, error) {
 		if err := s.mayRaise(ctx, row.ID, a.body.Setting, value); err != nil {
 			return commandResult{}, err
 		}
-		m, err := s.engine.Inspect(ctx, row.ID)
+		state, err := s.engine.State(ctx, row.ID)
 		if err != nil {
 			return commandResult{}, err
 		}
@@ -63,7 +63,7 @@ func (s *Server) raise(a *apiRequest[none, limit]) (commandResult, error) {
 		if unpriced, is := errors.AsType[*budget.UnpricedError](err); is {
 			return commandResult{}, kindLimit.problem("change another limit", "%v", unpriced).about(row.ID, "").at("/setting")
 		}
-		if p := m.State().Parked; err == nil && p != nil && p.Limit == a.body.Setting {
+		if p := state.Parked; err == nil && p != nil && p.Limit == a.body.Setting {
 			answer = s.andGoOn(ctx, answer)
 		}
 		return answer, err

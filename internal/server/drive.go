@@ -233,8 +233,10 @@ func (s *Server) parksSince(ctx context.Context, r journal.Run) (bool, error) {
 	if r.State != journal.Parked && r.State != journal.Paused {
 		return false, nil
 	}
-	last, err := s.store.Records(ctx, r.ID, r.Seq-1, 1)
-	return len(last) == 1 && last[0].Type != string(event.TypeRunParked), err
+	for last, err := range drive.Since(ctx, s.store, r.ID, r.Seq-1, func(t event.Type) bool { return t != event.TypeRunParked }) {
+		return err == nil && last.Seq == r.Seq, err
+	}
+	return false, nil
 }
 
 // replay opens the model that answers from a recorded run of this journal.

@@ -131,22 +131,17 @@ func (s *Server) Started(ctx context.Context, run string) (started event.RunStar
 	return drive.At[event.RunStarted](ctx, s.store, run, 0)
 }
 
-// PausedBy names the principal of the last pause of a run, empty if the last events
-// do not contain one.
+// PausedBy names the principal of the last pause of a run since it was resumed, empty
+// if there is none.
 func (s *Server) PausedBy(ctx context.Context, row journal.Run) (by string, err error) {
-	const last = 20
-	records, err := s.store.Records(ctx, row.ID, max(row.Seq-last, 0), last)
-	if err != nil {
-		return "", err
-	}
-	for _, rec := range records {
-		if e, err := event.Decode(rec.Body); err != nil {
+	for e, err := range drive.Backwards(ctx, s.store, row, drive.OneOf(event.TypePauseRequested, event.TypeRunResumed)) {
+		if err != nil {
 			return "", err
-		} else if p, is := e.Data.(event.PauseRequested); is {
-			by = p.By
 		}
+		p, _ := e.Data.(event.PauseRequested)
+		return p.By, nil
 	}
-	return by, nil
+	return "", nil
 }
 
 // Stopping is closed when the server stops.

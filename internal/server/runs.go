@@ -144,7 +144,7 @@ func (s *Server) showRun(a *apiRequest[none, none]) (runDetail, error) {
 }
 
 func (s *Server) stands(ctx context.Context, row journal.Run) (runDetail, error) {
-	m, err := s.engine.Inspect(ctx, row.ID)
+	state, err := s.engine.State(ctx, row.ID)
 	if err != nil {
 		return runDetail{}, err
 	}
@@ -156,7 +156,6 @@ func (s *Server) stands(ctx context.Context, row journal.Run) (runDetail, error)
 	if err != nil {
 		return runDetail{}, err
 	}
-	state := m.State()
 	return runDetail{
 		RunStatus: standing, Usage: state.Usage, Cost: state.Cost, Taint: state.Taint, Pending: control.Calls(pending), Waiting: append([]control.Pending{}, pending...),
 	}, nil

@@ -19,6 +19,7 @@ import (
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine"
 	"github.com/pawlrun/pawl/internal/engine/control"
+	"github.com/pawlrun/pawl/internal/engine/drive"
 	"github.com/pawlrun/pawl/internal/engine/follow"
 	"github.com/pawlrun/pawl/internal/files/kinds"
 	"github.com/pawlrun/pawl/internal/files/launch"
@@ -97,7 +98,7 @@ type Server struct {
 	page     *web.Page
 	// follower publishes the events of all runs to the readers of this server.
 	follower *follow.Follower
-	views    views
+	views    drive.Recent[foldedRun]
 	sockets  *sockets
 	owners   *ownerTracker
 	metrics  *signals.Metrics
@@ -130,7 +131,7 @@ func New(o Options) (*Server, error) {
 	s := &Server{
 		store: o.Store, engine: o.Engine, controller: o.Controller, files: directory{path: o.Agents, files: map[string]*known{}, older: map[[3]string]kinds.File{}}, launch: o.Launch,
 		user: event.Principal{Name: o.User, Role: string(access.Admin), Proof: event.ProofUser}, wide: o.Tokens != "", log: o.Log,
-		follower: o.Engine.Follower(), metrics: cmp.Or(o.Metrics, signals.NewMetrics()),
+		follower: o.Engine.Follower(), views: drive.Recent[foldedRun]{Most: keptViews}, metrics: cmp.Or(o.Metrics, signals.NewMetrics()),
 	}
 	s.maxBudget, s.space, s.starts = o.MaxBudget, o.Space, make(chan struct{}, startsAtOnce)
 	s.launch.Dir, s.launch.Replay = o.Agents, s.replay

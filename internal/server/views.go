@@ -8,17 +8,11 @@ import (
 	"sync"
 
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/engine/drive"
 	"github.com/pawlrun/pawl/internal/engine/follow"
 	"github.com/pawlrun/pawl/internal/view"
 	"github.com/pawlrun/pawl/journal"
 )
-
-// views caches the views of the most recently read runs, so that a reader that
-// reconnects costs only the new events.
-type views struct {
-	mu   sync.Mutex
-	last []*foldedRun
-}
 
 // keptViews is the number of cached views. A view uses memory for its events, not
 // for texts.
@@ -26,8 +20,7 @@ const keptViews = 32
 
 // foldedRun is the view of one run, up to an event.
 type foldedRun struct {
-	run string
-	mu  sync.Mutex
+	mu sync.Mutex
 	view.View
 	// seq is the number and pos the place of the last applied event; ended reports
 	// that it is the last of the run.
@@ -35,43 +28,16 @@ type foldedRun struct {
 	ended    bool
 }
 
-// of returns the view of a run; the caller locks it.
-func (v *views) of(run string) *foldedRun {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	i := slices.IndexFunc(v.last, func(f *foldedRun) bool { return f.run == run })
-	f := &foldedRun{run: run}
-	if i >= 0 {
-		f = v.last[i]
-		v.last = slices.Delete(v.last, i, i+1)
-	}
-	v.last = append(v.last, f)
-	if over := len(v.last) - keptViews; over > 0 {
-		v.last = slices.Delete(v.last, 0, over)
-	}
-	return f
-}
-
 // read applies the new events of the journal.
-func (f *foldedRun) read(ctx context.Context, store journal.Store) error {
-	const atOnce = 500
-	for {
-		records, err := store.Records(ctx, f.run, f.seq, atOnce)
+func (f *foldedRun) read(ctx context.Context, store journal.Store, run string) error {
+	for e, err := range drive.Since(ctx, store, run, f.seq, func(event.Type) bool { return true }) {
 		if err != nil {
-			return err
+			return fmt.Errorf("server: %w", err)
 		}
-		for _, rec := range records {
-			e, err := decoded(rec)
-			if err != nil {
-				return err
-			}
-			f.Add(e)
-			f.seq, f.pos, f.ended = rec.Seq, rec.Pos, e.Type() == event.TypeRunCompleted
-		}
-		if len(records) < atOnce {
-			return nil
-		}
+		f.Add(e)
+		f.seq, f.pos, f.ended = e.Seq, e.Pos, e.Type() == event.TypeRunCompleted
 	}
+	return nil
 }
 
 func decoded(rec journal.Record) (*event.Event, error) {
@@ -134,10 +100,10 @@ func (s *Server) showView(a *apiRequest[viewQuery, none]) (entriesPage, error) {
 	if streams {
 		return entriesPage{}, s.streamView(a, row)
 	}
-	f := s.views.of(row.ID)
+	f := s.views.Of(row.ID)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if err := f.read(a.Context(), s.store); err != nil {
+	if err := f.read(a.Context(), s.store, row.ID); err != nil {
 		return entriesPage{}, err
 	}
 	if p := a.query.Parent; p != "" && f.Entry(p) == nil {
@@ -177,10 +143,10 @@ func (s *Server) showEntry(a *apiRequest[none, none]) (entryBody, error) {
 	if err != nil {
 		return entryBody{}, err
 	}
-	f := s.views.of(row.ID)
+	f := s.views.Of(row.ID)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if err := f.read(a.Context(), s.store); err != nil {
+	if err := f.read(a.Context(), s.store, row.ID); err != nil {
 		return entryBody{}, err
 	}
 	n := f.Entry(a.PathValue("entry"))
@@ -243,10 +209,10 @@ func (w *entryStream) begin(ctx context.Context, t *stream, after int64) (err er
 		w.sent[w.root], err = journal.SeqAfter(ctx, w.server.store, t.row, after)
 		return err
 	}
-	f := w.server.views.of(w.root)
+	f := w.server.views.Of(w.root)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if err := f.read(ctx, w.server.store); err != nil {
+	if err := f.read(ctx, w.server.store, w.root); err != nil {
 		return err
 	}
 	t.query.After, w.whole, w.over = f.pos, f.pos, f.ended
@@ -291,9 +257,9 @@ func (w *entryStream) add(ctx context.Context, out *sse, events []follow.Event, 
 func (w *entryStream) flush(ctx context.Context, out *sse, runs []string, pos int64, last bool) error {
 	var changed []changedEntry
 	for _, run := range runs {
-		f := w.server.views.of(run)
+		f := w.server.views.Of(run)
 		f.mu.Lock()
-		err := f.read(ctx, w.server.store)
+		err := f.read(ctx, w.server.store, run)
 		for _, n := range f.Since(w.sent[run]) {
 			changed = append(changed, changedEntry{Run: run, Entry: *n})
 		}

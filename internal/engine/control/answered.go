@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/engine/drive"
 	"github.com/pawlrun/pawl/journal"
 )
 
@@ -84,16 +85,11 @@ func (l look) pausing(ctx context.Context, r journal.Run) (bool, error) {
 	if slices.ContainsFunc(sent, func(c journal.Command) bool { return c.Kind == journal.Pause }) {
 		return true, nil
 	}
-	for rec, err := range l.backwards(ctx, r, 8) {
+	for e, err := range drive.Backwards(ctx, l.store, r, drive.OneOf(event.TypePauseRequested, event.TypeCycleStart, event.TypeRunResumed, event.TypeRunForked)) {
 		if err != nil {
-			return false, err
+			return false, fmt.Errorf("control: %w", err)
 		}
-		switch event.Type(rec.Type) {
-		case event.TypePauseRequested:
-			return true, nil
-		case event.TypeCycleStart, event.TypeRunResumed, event.TypeRunForked:
-			return false, nil
-		}
+		return e.Type() == event.TypePauseRequested, nil
 	}
 	return false, nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/engine/drive"
 	"github.com/pawlrun/pawl/journal"
 )
 
@@ -17,31 +18,19 @@ func (d *Controller) LeftByServer(ctx context.Context, r journal.Run) (bool, err
 	if r.Parent != "" || !going && !interrupted {
 		return false, nil
 	}
-	for rec, err := range d.backwards(ctx, r, 8) {
+	for e, err := range drive.Backwards(ctx, d.store, r, drive.OneOf(event.TypeRunStarted, event.TypeRunResumed, event.TypeRunParked, event.TypeRunForked)) {
 		if err != nil {
-			return false, err
+			return false, fmt.Errorf("control: %w", err)
 		}
-		switch event.Type(rec.Type) {
-		case event.TypeRunStarted, event.TypeRunResumed, event.TypeRunParked, event.TypeRunForked:
-			return served(rec)
+		switch data := e.Data.(type) {
+		case event.RunStarted:
+			return data.Served, nil
+		case event.RunResumed:
+			return data.Served, nil
+		case event.RunParked:
+			return data.Served, nil
 		}
-	}
-	return false, nil
-}
-
-// served reports whether an event says that a server drove the run at that time.
-func served(rec journal.Record) (bool, error) {
-	e, err := event.Decode(rec.Body)
-	if err != nil {
-		return false, fmt.Errorf("control: run %s, event %d: %w", rec.Run, rec.Seq, err)
-	}
-	switch data := e.Data.(type) {
-	case event.RunStarted:
-		return data.Served, nil
-	case event.RunResumed:
-		return data.Served, nil
-	case event.RunParked:
-		return data.Served, nil
+		break
 	}
 	return false, nil
 }

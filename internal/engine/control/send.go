@@ -122,11 +122,11 @@ func (d *Controller) refused(ctx context.Context, c journal.Command, seq int64) 
 	if taken, err := d.engine.HasTaken(ctx, c, seq); taken || err != nil {
 		return err
 	}
-	m, err := d.engine.Inspect(ctx, c.Run)
+	s, err := d.engine.State(ctx, c.Run)
 	if err != nil {
 		return fmt.Errorf("control: send %s: %w", c.Kind, err)
 	}
-	if p := m.State().Parked; p != nil && p.Limit == c.Setting && !p.Enough(c.Value) {
+	if p := s.Parked; p != nil && p.Limit == c.Setting && !p.Enough(c.Value) {
 		return &engine.RaiseError{Run: c.Run, Setting: c.Setting, AtLeast: p.AtLeast}
 	}
 	return nil // the run continued or ended meanwhile

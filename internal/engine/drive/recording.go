@@ -46,11 +46,7 @@ func (p Past) Refold(ctx context.Context, run string, before func(machine.Machin
 			return fmt.Errorf("event %d: %w", ev.Seq, err)
 		}
 		if m == nil {
-			started, ok := ev.Data.(event.RunStarted)
-			if !ok {
-				return fmt.Errorf("its journal begins with %s", ev.Type())
-			}
-			if m, err = p.Machines(started.Machine); err != nil {
+			if m, _, err = p.Begin(ev); err != nil {
 				return err
 			}
 		}

@@ -1,0 +1,154 @@
+package drive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/machine"
+	"github.com/pawlrun/pawl/journal"
+)
+
+// Begin returns the machine of a run that begins with an event.
+func (p Past) Begin(first *event.Event) (machine.Machine, event.RunStarted, error) {
+	started, ok := first.Data.(event.RunStarted)
+	if !ok {
+		return nil, started, fmt.Errorf("its journal begins with %s", first.Type())
+	}
+	m, err := p.Machines(started.Machine)
+	return m, started, err
+}
+
+// Fold folds a run's journal into a machine.
+func (p Past) Fold(ctx context.Context, run string) (machine.Machine, error) {
+	f := folded{}
+	if err := f.read(ctx, p, run); err != nil {
+		return nil, err
+	}
+	return f.machine, nil
+}
+
+// folded is a machine, and the number and the hash of the last event that it applied.
+type folded struct {
+	machine machine.Machine
+	seq     int64
+	hash    string
+	// cut reports whether an event was applied without its text.
+	cut bool
+}
+
+// read applies the events that the journal has behind the last one.
+func (f *folded) read(ctx context.Context, p Past, run string) error {
+	for read, err := range (&reading{store: p.Store, run: run, seq: f.seq, hash: f.hash}).events(ctx) {
+		if err != nil {
+			return err
+		}
+		if f.machine == nil {
+			if f.machine, _, err = p.Begin(read.Event); err != nil {
+				return &UnreadableError{err}
+			}
+		}
+		if err := f.machine.Apply(read.Event); err != nil {
+			return &UnreadableError{err}
+		}
+		f.seq, f.hash, f.cut = read.Record.Seq, read.Hash, f.cut || event.LeftOut(read.Event.Data)
+	}
+	if f.machine == nil {
+		return journal.ErrNotFound
+	}
+	return nil
+}
+
+// keptSnapshots is the number of runs whose folds are kept. A fold uses memory for
+// the conversation of a run that has not ended.
+const keptSnapshots = 16
+
+// Snapshots keeps the states of the runs that were read last, so that reading one again
+// costs only its new events. It is safe for concurrent use.
+type Snapshots struct {
+	past Past
+	runs Recent[snapshot]
+}
+
+// Snapshots returns Snapshots that hold no run yet.
+func (p Past) Snapshots() Snapshots {
+	return Snapshots{past: p, runs: Recent[snapshot]{Most: keptSnapshots}}
+}
+
+// snapshot is a run as it was read last. Once the run has ended it has no machine.
+type snapshot struct {
+	mu sync.Mutex
+	folded
+	state machine.State
+}
+
+// State returns the current state of a run by its journal.
+func (s *Snapshots) State(ctx context.Context, run string) (machine.State, error) {
+	n := s.runs.Of(run)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	row, err := s.past.Store.Run(ctx, run)
+	if err != nil {
+		return machine.State{}, err
+	}
+	if row.Seq == n.seq && row.Head == n.hash {
+		return n.state, nil
+	}
+	if n.machine == nil || row.Seq <= n.seq {
+		n.folded = folded{}
+	}
+	known := n.seq > 0
+	err = n.read(ctx, s.past, run)
+	if _, broken := errors.AsType[*UnreadableError](err); broken && known { // it is another run of the same id
+		n.folded = folded{}
+		err = n.read(ctx, s.past, run)
+	}
+	if err != nil {
+		n.folded = folded{}
+		return machine.State{}, err
+	}
+	n.state = n.machine.State()
+	n.state.Pending = slices.Clone(n.state.Pending)
+	state := n.state
+	switch {
+	case n.cut:
+		n.folded = folded{}
+	case state.Phase == machine.Ended:
+		n.machine = nil
+	}
+	return state, nil
+}
+
+// Recent holds a value for each of the keys that were used last. It is safe for
+// concurrent use; its values guard themselves.
+type Recent[T any] struct {
+	// Most is the number of values that are held.
+	Most int
+
+	mu   sync.Mutex
+	last []kept[T]
+}
+
+type kept[T any] struct {
+	key   string
+	value *T
+}
+
+// Of returns the value of a key, a new one if none is held.
+func (r *Recent[T]) Of(key string) *T {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	of := kept[T]{key, new(T)}
+	if i := slices.IndexFunc(r.last, func(k kept[T]) bool { return k.key == key }); i >= 0 {
+		of = r.last[i]
+		r.last = slices.Delete(r.last, i, i+1)
+	}
+	r.last = append(r.last, of)
+	if over := len(r.last) - r.Most; over > 0 {
+		r.last = slices.Delete(r.last, 0, over)
+	}
+	return of.value
+}

@@ -1,0 +1,68 @@
+package server_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/pawlrun/pawl/journal"
+	"github.com/pawlrun/pawl/journal/memory"
+)
+
+// longRun is an agent that writes a file in each of many cycles and then asks about a
+// call.
+func longRun(cycles int) map[string]string {
+	var script strings.Builder
+	for i := range cycles {
+		fmt.Fprintf(&script, "- tool_calls: [{name: fs.write, arguments: {path: %d.txt, content: x}}]\n", i)
+	}
+	return map[string]string{
+		"long.yaml": "identity: {name: long}\nmodel_policy: {primary: {model: scripted/long.script.yaml}}\nmax_cycles: 10000\n" +
+			"tools: {allow: [fs.write, fs.edit], approvals: {fs.edit: always}}\n",
+		"long.script.yaml": script.String() + "- tool_calls: [{name: fs.edit, arguments: {path: 1.txt, old_string: x, new_string: y}}]\n- text: the end\n",
+	}
+}
+
+// Showing a run again reads the events that are new, however long the run is.
+func TestShowingARunReadsItsNewEvents(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &counted{Store: memory.New(nil)}
+		s, _ := newServerOn(t, store, longRun(60))
+		l := local{s, t}
+		run, path := l.begin("long")
+		synctest.Wait()
+		type shown struct {
+			journal.Run
+			Usage   struct{ Input int64 }
+			Waiting []struct{ ID string }
+		}
+		show := func() (v shown, read int64) {
+			store.read.Store(0)
+			v = gets[shown](l, http.StatusOK, http.MethodGet, path, "")
+			return v, store.read.Load()
+		}
+		first, all := show()
+		if len(first.Waiting) != 1 || first.Seq < 300 || all < first.Seq {
+			t.Fatalf("%+v; %d records were read", first, all)
+		}
+		again, few := show()
+		if again.Usage != first.Usage || again.Usage.Input == 0 || len(again.Waiting) != 1 || few > 20 {
+			t.Errorf("%d records were read again; %+v", few, again)
+		}
+		gets[reply](l, http.StatusOK, http.MethodPost, path+"/approve", `{"callId": "`+first.Waiting[0].ID+`"}`)
+		synctest.Wait()
+		ended, news := show()
+		if ended.State != journal.Ended || ended.Usage.Input <= first.Usage.Input || news == 0 || news > ended.Seq-first.Seq+8 {
+			t.Errorf("%d records were read of %d new ones; %+v", news, ended.Seq-first.Seq, ended)
+		}
+		if same, none := show(); same.Usage != ended.Usage || none > 8 {
+			t.Errorf("%d records of the ended run were read again; %+v", none, same)
+		}
+		if err := store.Delete(t.Context(), run.ID); err != nil {
+			t.Fatal(err)
+		}
+		l.refuses(http.StatusNotFound, "not-found", http.MethodGet, path, "")
+	})
+}
