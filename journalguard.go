@@ -35,15 +35,15 @@ func (e *JournalError) Error() string {
 		"keep the journal in a directory beside those that tools work in, and where a sandbox reaches that, hide it there", e.Tool, whose, e.File)
 }
 
-// keepsOff fails where a tool of the agent, whose run has these rules, or of an
-// agent that it offers, may write the files of a journal unasked.
-func (a Agent) keepsOff(store journal.Store, rules policy.Rules) error {
+// guardJournal returns an error if a tool of the agent, under the rules of its run, or of
+// an agent that it offers, may write the files of a journal without asking.
+func (a Agent) guardJournal(store journal.Store, rules policy.Rules) error {
 	files := store.Files()
-	if e := a.unasked(files, rules); e != nil {
+	if e := a.unaskedWrite(files, rules); e != nil {
 		return e
 	}
 	for _, o := range a.Agents {
-		err := o.Agent.keepsOff(store, o.Agent.rules())
+		err := o.Agent.guardJournal(store, o.Agent.rules())
 		if e, ok := errors.AsType[*JournalError](err); ok {
 			e.Agent = cmp.Or(e.Agent, o.Name)
 			return e
@@ -52,19 +52,19 @@ func (a Agent) keepsOff(store journal.Store, rules policy.Rules) error {
 	return nil
 }
 
-// stillKeepsOff is keepsOff for a run that goes on: it is judged by the rules
-// that it began with, whatever the agent's are now, and so are its children, which
-// must be answered too.
-func (a Agent) stillKeepsOff(ctx context.Context, store journal.Store, env engine.Env, started event.RunStarted) error {
+// guardJournalOf is guardJournal for a resumed run: the rules that the run began with
+// apply, even if the agent's have changed, to its children as well. The results of the
+// children must still be possible, too.
+func (a Agent) guardJournalOf(ctx context.Context, store journal.Store, env engine.Env, started event.RunStarted) error {
 	cfg, err := begunWith(started)
 	if err != nil {
 		return err
 	}
 	guardChildren(ctx, store, env, a.Agents)
-	return a.keepsOff(store, cfg.Policy)
+	return a.guardJournal(store, cfg.Policy)
 }
 
-// guardChildren holds the runs of agents to stillKeepsOff as they go on.
+// guardChildren applies guardJournalOf to the resumed runs of agents.
 func guardChildren(ctx context.Context, store journal.Store, env engine.Env, agents []AgentTool) {
 	for _, o := range agents {
 		child := env.Children[o.Name]
@@ -72,7 +72,7 @@ func guardChildren(ctx context.Context, store journal.Store, env engine.Env, age
 		child.Resume = func(run string, started event.RunStarted) (engine.Env, error) {
 			env, err := resume(run, started)
 			if err == nil {
-				err = o.Agent.stillKeepsOff(ctx, store, env, started)
+				err = o.Agent.guardJournalOf(ctx, store, env, started)
 			}
 			if e, ok := errors.AsType[*JournalError](err); ok {
 				e.Agent = cmp.Or(e.Agent, o.Name)
@@ -93,7 +93,7 @@ func begunWith(started event.RunStarted) (cfg agent.Config, err error) {
 	return cfg, nil
 }
 
-func (a Agent) unasked(files []string, rules policy.Rules) *JournalError {
+func (a Agent) unaskedWrite(files []string, rules policy.Rules) *JournalError {
 	for _, t := range a.Tools {
 		if t.Writing == nil {
 			continue

@@ -59,7 +59,7 @@ func (p *Prepared) start(ctx context.Context, message string, from *event.Contin
 	if o.Journal == nil {
 		o.Journal = memory.NewValues(nil)
 	}
-	if err := p.agent.keepsOff(o.Journal, p.agent.rules()); err != nil {
+	if err := p.agent.guardJournal(o.Journal, p.agent.rules()); err != nil {
 		return nil, fmt.Errorf("pawl: start: %w", err)
 	}
 	r, err := newEngine(o.Journal, p.secrets).Start(ctx, started, p.shared.Env())
@@ -76,7 +76,7 @@ func (p *Prepared) Resume(ctx context.Context, run string, o Options) (*Run, err
 	}
 	env := p.shared.Env()
 	r, err := newEngine(o.Journal, p.secrets).Resume(ctx, run, func(started event.RunStarted) (engine.Env, error) {
-		if err := p.agent.stillKeepsOff(ctx, o.Journal, env, started); err != nil {
+		if err := p.agent.guardJournalOf(ctx, o.Journal, env, started); err != nil {
 			return engine.Env{}, fmt.Errorf("pawl: resume run %s: %w", run, err)
 		}
 		if err := stillAnswers(ctx, o.Journal, run, env, started); err != nil {

@@ -241,7 +241,7 @@ func (w Workflow) Start(ctx context.Context, input string, o Options) (*Run, err
 	if o.Journal == nil {
 		o.Journal = memory.NewValues(nil)
 	}
-	if err := p.keepsOff(o.Journal); err != nil {
+	if err := p.guardJournal(o.Journal); err != nil {
 		return nil, fmt.Errorf("pawl: start: %w", err)
 	}
 	started, err := p.start(input)
@@ -288,7 +288,7 @@ func (w Workflow) Fork(ctx context.Context, run string, seq int64, o Options) (*
 	if err != nil {
 		return nil, err
 	}
-	if err := p.goesOn(ctx, o.Journal, p.env(), b.Started); err != nil {
+	if err := p.mayResume(ctx, o.Journal, p.env(), b.Started); err != nil {
 		return nil, fmt.Errorf("pawl: fork run %s: %w", run, err)
 	}
 	fork, err := e.Fork(ctx, b, event.RunForked{})
@@ -301,7 +301,7 @@ func (w Workflow) Fork(ctx context.Context, run string, seq int64, o Options) (*
 func (p *workflow) resume(ctx context.Context, e *engine.Engine, run string, store journal.Store) (*Run, error) {
 	r, err := e.Resume(ctx, run, func(started event.RunStarted) (engine.Env, error) {
 		env := p.env()
-		if err := p.goesOn(ctx, store, env, started); err != nil {
+		if err := p.mayResume(ctx, store, env, started); err != nil {
 			return engine.Env{}, fmt.Errorf("pawl: resume run %s: %w", run, err)
 		}
 		return env, nil

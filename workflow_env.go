@@ -205,21 +205,23 @@ func (p *workflow) evaluate(ctx context.Context, expression string, variables js
 	return json.Marshal(out)
 }
 
-// keepsOff fails where a tool of an agent may write the files of a journal unasked.
-func (p *workflow) keepsOff(store journal.Store) error {
-	if err := (Agent{Agents: p.tools()}).keepsOff(store, p.Permissions.rules()); err != nil {
+// guardJournal returns an error if a tool of an agent may write the files of a journal
+// without asking.
+func (p *workflow) guardJournal(store journal.Store) error {
+	if err := (Agent{Agents: p.tools()}).guardJournal(store, p.Permissions.rules()); err != nil {
 		return err
 	}
 	for _, inner := range p.below {
-		if err := inner.keepsOff(store); err != nil {
+		if err := inner.guardJournal(store); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// goesOn fails where a run cannot go on here, and holds those below it to the same.
-func (p *workflow) goesOn(ctx context.Context, store journal.Store, env engine.Env, started event.RunStarted) error {
+// mayResume returns an error if a run cannot resume here, and checks the runs below it
+// in the same way.
+func (p *workflow) mayResume(ctx context.Context, store journal.Store, env engine.Env, started event.RunStarted) error {
 	if started.Machine != flow.Version {
 		return fmt.Errorf("it is no run of a workflow (%s)", started.Machine)
 	}
@@ -237,13 +239,13 @@ func (p *workflow) goesOn(ctx context.Context, store journal.Store, env engine.E
 		child.Resume = func(run string, started event.RunStarted) (engine.Env, error) {
 			env, err := resume(run, started)
 			if err == nil {
-				err = inner.goesOn(ctx, store, env, started)
+				err = inner.mayResume(ctx, store, env, started)
 			}
 			return env, err
 		}
 		env.Children[name] = child
 	}
-	return p.keepsOff(store)
+	return p.guardJournal(store)
 }
 
 // missing are the names in a plan that stand for nothing in the workflow.

@@ -42,11 +42,11 @@ func (s *session) deliver(ctx context.Context, r journal.Run, c journal.Command,
 	case d.State == journal.Ended:
 		return s.app.printf("run %s: %s recorded, the run has ended\n", d.Run, what)
 	}
-	return s.app.printf("run %s: %s recorded; %s\n", d.Run, what, s.goOn(ctx, r))
+	return s.app.printf("run %s: %s recorded; %s\n", d.Run, what, s.resumeCommand(ctx, r))
 }
 
-// goOn returns the command that resumes a run that has not ended.
-func (s *session) goOn(ctx context.Context, r journal.Run) string {
+// resumeCommand returns the command that resumes a run that has not ended.
+func (s *session) resumeCommand(ctx context.Context, r journal.Run) string {
 	pawl := s.app.invocation()
 	if whole, err := s.store.Run(ctx, toResume(r)); err == nil {
 		switch started, err := s.launchedAs(ctx, whole); {
@@ -63,7 +63,7 @@ func (s *session) goOn(ctx context.Context, r journal.Run) string {
 // send is [control.Controller.Send] in the name of the user of this command.
 func (s *session) send(ctx context.Context, r journal.Run, c journal.Command) (control.Delivery, error) {
 	if c.Kind == journal.Input || c.Kind == journal.Raise {
-		if err := s.saidByPerson(ctx); err != nil {
+		if err := s.sentByPerson(ctx); err != nil {
 			return control.Delivery{}, err
 		}
 	}

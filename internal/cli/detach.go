@@ -40,7 +40,7 @@ func (l *launched) detach(ctx context.Context, asJSON bool, record string) error
 	if err != nil {
 		return fmt.Errorf("%w; continue with '%s runs resume %s'", err, s.app.invocation(), id)
 	}
-	if err := s.takenUp(ctx, d, gone); err != nil {
+	if err := s.awaitDriver(ctx, d, gone); err != nil {
 		return err
 	}
 	if asJSON {
@@ -97,9 +97,9 @@ func (a *app) spawn(id, record string) (detached, <-chan error, error) {
 	return d, gone, nil
 }
 
-// takenUp waits until the other process drives the run, or has driven it: only then
+// awaitDriver waits until the other process drives the run, or has driven it: only then
 // does the run continue.
-func (s *session) takenUp(ctx context.Context, d detached, gone <-chan error) error {
+func (s *session) awaitDriver(ctx context.Context, d detached, gone <-chan error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, takeUp, errors.New("the background process did not start the run in time"))
 	defer cancel()
 	watch := s.store.Watch(ctx)

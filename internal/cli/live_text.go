@@ -42,14 +42,14 @@ func (s *liveText) piece(text string) {
 	if began.Before(s.next) {
 		return
 	}
-	s.p.says(s.stream.Next())
+	s.p.answerLines(s.stream.Next())
 	s.next = s.p.now().Add(max(repaint, 10*s.p.now().Sub(began)))
 }
 
 // reset drops an answer whose rest will not come.
 func (s *liveText) reset() {
 	s.failed = s.written.Len() > 0
-	s.p.says(nil, "")
+	s.p.answerLines(nil, "")
 }
 
 // whole writes what is missing of a complete answer: it may have arrived at once,
@@ -61,7 +61,7 @@ func (s *liveText) whole(text string) {
 		rest = text
 	}
 	s.stream.Add(rest)
-	s.p.says(s.stream.Close(), "")
+	s.p.answerLines(s.stream.Close(), "")
 	s.written.Reset()
 	s.failed, s.last, s.next = false, text, time.Time{}
 }
@@ -69,7 +69,7 @@ func (s *liveText) whole(text string) {
 // again restarts a text, with a note below what was written of it.
 func (s *liveText) again() {
 	if rest := s.stream.Close(); s.written.Len() > 0 {
-		s.p.says(rest, "")
+		s.p.answerLines(rest, "")
 		s.p.line(faint, "  (the answer begins again)")
 	}
 	s.written.Reset()

@@ -57,10 +57,10 @@ func (o *origin) add(data event.Data) {
 	}
 }
 
-// asks returns the run that waits, and what it waits for: the run itself, or a
+// waitingRun returns the run that waits, and what it waits for: the run itself, or a
 // descendant. A decision about a call is sent to the run itself, which passes it
 // on.
-func (n *nextStep) asks(run string, d event.RunParked) (string, event.RunParked) {
+func (n *nextStep) waitingRun(run string, d event.RunParked) (string, event.RunParked) {
 	if len(d.CallIDs) > 0 || d.Limit != "" {
 		return run, d
 	}
@@ -83,7 +83,7 @@ func (n *nextStep) asks(run string, d event.RunParked) (string, event.RunParked)
 
 // parked returns how a parked run continues.
 func (n *nextStep) parked(run string, d event.RunParked) string {
-	switch step := n.takeUp(run, d); {
+	switch step := n.resumeText(run, d); {
 	case n.replays != "":
 		return step
 	case step == inProgram:
@@ -93,11 +93,11 @@ func (n *nextStep) parked(run string, d event.RunParked) string {
 	}
 }
 
-// takeUp returns the command that resumes a parked run, or the alternative.
-func (n *nextStep) takeUp(run string, d event.RunParked) string {
+// resumeText returns the command that resumes a parked run, or the alternative.
+func (n *nextStep) resumeText(run string, d event.RunParked) string {
 	command := "runs resume " + run
-	if asking, what := n.asks(run, d); what.Reason == event.ParkApproval || what.Reason == event.ParkInput {
-		command = takeUpCommand(asking, what, n.view.Limits)
+	if asking, what := n.waitingRun(run, d); what.Reason == event.ParkApproval || what.Reason == event.ParkInput {
+		command = resumeCommandOf(asking, what, n.view.Limits)
 		if len(what.CallIDs) > 0 {
 			command = strings.Replace(command, " --resume", n.forms[what.CallIDs[0]]+" --resume", 1)
 		}
@@ -137,9 +137,9 @@ func (n *nextStep) ended(run string, o event.Outcome) string {
 	return "continue with: " + n.pawl + " " + command + ` "Go on."`
 }
 
-// takeUpCommand returns the command that resumes a parked run. If several calls
+// resumeCommandOf returns the command that resumes a parked run. If several calls
 // wait, it decides the first; the run then parks for the next.
-func takeUpCommand(run string, d event.RunParked, l budget.Limits) string {
+func resumeCommandOf(run string, d event.RunParked, l budget.Limits) string {
 	switch {
 	case len(d.CallIDs) > 0:
 		return "runs approve " + run + " " + strings.TrimPrefix(d.CallIDs[0], run+"-") + " --resume"

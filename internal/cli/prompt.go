@@ -195,7 +195,7 @@ func (q *asker) pause(ctx context.Context) error {
 // catchUp waits until the terminal shows the model's text before the call and the
 // results of earlier calls, which the person needs to decide.
 func (q *asker) catchUp(ctx context.Context, call string) {
-	told := q.p.toldOf(call)
+	told := q.p.writtenBefore(call)
 	if told == nil {
 		return
 	}

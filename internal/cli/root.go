@@ -95,10 +95,10 @@ func suggest(root *cobra.Command, err error) error {
 	return usagef("%s; 'pawl --help' lists them", unknown)
 }
 
-// unbuilt reports whether a word is a command that there is to be: who has read
-// of it shall not look for a mistake of their own.
+// unbuilt reports whether a word is a planned command, which must not look like a
+// mistake of the user.
 func unbuilt(word string) bool {
-	return slices.Contains([]string{"code", "eval", "token", "worker"}, word)
+	return slices.Contains([]string{"code", "eval", "worker"}, word)
 }
 
 // report prints an error and returns its exit code. An error that does not come

@@ -37,7 +37,7 @@ func (s *session) continued(ctx context.Context, from, input string, o launch.Op
 		return nil, err
 	}
 	if r.State != journal.Ended {
-		return nil, usagef("run %s has not ended (%s); %s", r.ID, stateText(r), s.goOn(ctx, r))
+		return nil, usagef("run %s has not ended (%s); %s", r.ID, stateText(r), s.resumeCommand(ctx, r))
 	}
 	started, env, err := kinds.Continue(ctx, s.store, r.ID, input, o)
 	switch {

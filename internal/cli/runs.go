@@ -100,11 +100,11 @@ func stateNow(r control.RunStatus) string {
 	if r.Undriven {
 		return stateText(r.Run) + ", no process drives it"
 	}
-	return stateText(r.Run) + toGoOn(r)
+	return stateText(r.Run) + stateNote(r)
 }
 
-// toGoOn returns the text after the state of a run that parked, or is about to.
-func toGoOn(r control.RunStatus) string {
+// stateNote returns the text after the state of a run that parked, or is about to.
+func stateNote(r control.RunStatus) string {
 	switch {
 	case r.Pausing:
 		return ", pausing"

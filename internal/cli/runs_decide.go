@@ -96,9 +96,9 @@ func (s *session) decidedByPerson(ctx context.Context) error {
 	return s.notOfRun(ctx, "a run cannot decide about calls; a person must")
 }
 
-// saidByPerson rejects a message from a run's own tool or hook: a model takes a
+// sentByPerson rejects a message from a run's own tool or hook: a model takes a
 // message for its user's, and a limit belongs to the owner.
-func (s *session) saidByPerson(ctx context.Context) error {
+func (s *session) sentByPerson(ctx context.Context) error {
 	return s.notOfRun(ctx, "a run cannot send messages in a person's place or raise a limit; a person must")
 }
 

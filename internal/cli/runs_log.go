@@ -60,7 +60,7 @@ func (s *session) undriven(ctx context.Context, r journal.Run, asJSON bool) erro
 	if err != nil || !stands.Undriven || asJSON {
 		return err
 	}
-	return s.app.printf("no process drives run %s; %s\n", r.ID, s.goOn(ctx, r))
+	return s.app.printf("no process drives run %s; %s\n", r.ID, s.resumeCommand(ctx, r))
 }
 
 // shownRun is a view with a nested view for each child run.

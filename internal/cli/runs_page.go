@@ -39,7 +39,7 @@ func (p *page) head(b *strings.Builder, pawl string) {
 	}
 	row("run", p.ID)
 	row("name", firstLine(p.Name, 80))
-	row("state", stateText(p.Run)+toGoOn(p.RunStatus))
+	row("state", stateText(p.Run)+stateNote(p.RunStatus))
 	if p.State == journal.Running || p.State == journal.Waiting {
 		row("driver", p.driver(time.Now(), pawl))
 	}
@@ -102,7 +102,7 @@ func (p *page) goingOn(d event.RunParked, pawl string) string {
 	if p.Parent != "" && d.Limit == "" && !p.ofProgram && p.replays == "" {
 		return pawl + " runs resume " + toResume(p.Run)
 	}
-	return (&nextStep{pawl: pawl, view: &view.View{Account: p.Account}, origin: p.origin}).takeUp(p.ID, d)
+	return (&nextStep{pawl: pawl, view: &view.View{Account: p.Account}, origin: p.origin}).resumeText(p.ID, d)
 }
 
 func (p *page) driver(now time.Time, pawl string) string {

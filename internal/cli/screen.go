@@ -142,9 +142,9 @@ func (p *printer) live(fixed, moving string) {
 	p.draw()
 }
 
-// says writes permanent lines of an answer, and makes the unfinished one the live
+// answerLines writes permanent lines of an answer, and makes the unfinished one the live
 // line.
-func (p *printer) says(lines []string, partial string) {
+func (p *printer) answerLines(lines []string, partial string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.fixed, p.moving, p.partial = "", "", partial
@@ -159,15 +159,15 @@ func (p *printer) says(lines []string, partial string) {
 	p.draw()
 }
 
-// shows sets more live lines.
-func (p *printer) shows(below func() []note) {
+// setBlock sets more live lines.
+func (p *printer) setBlock(below func() []note) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.below = below
 }
 
-// changes makes a change to the live lines, which are redrawn soon.
-func (p *printer) changes(change func()) {
+// update makes a change to the live lines, which are redrawn soon.
+func (p *printer) update(change func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	change()
@@ -319,16 +319,16 @@ func (p *printer) clear() {
 	p.shown = nil
 }
 
-// tells marks that lines of a run are written here.
-func (p *printer) tells() {
+// startOf marks that lines of a run are written here.
+func (p *printer) startOf() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.told = map[string]chan struct{}{}
 }
 
-// toldOf returns a channel that is closed once everything before the question about
+// writtenBefore returns a channel that is closed once everything before the question about
 // a call is written; nil if no lines are written.
-func (p *printer) toldOf(call string) chan struct{} {
+func (p *printer) writtenBefore(call string) chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.told != nil && p.told[call] == nil {
@@ -337,9 +337,9 @@ func (p *printer) toldOf(call string) chan struct{} {
 	return p.told[call]
 }
 
-// toldUpTo marks everything before the question about a call as written.
-func (p *printer) toldUpTo(call string) {
-	told := p.toldOf(call)
+// markWritten marks everything before the question about a call as written.
+func (p *printer) markWritten(call string) {
+	told := p.writtenBefore(call)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	select {

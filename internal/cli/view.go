@@ -110,7 +110,7 @@ func (v *jsonView) end() error { return nil }
 // vocabulary translates an event into zero or more objects of another system's
 // vocabulary.
 type vocabulary interface {
-	say(event.Event) []object
+	translate(event.Event) []object
 	// end returns the objects that are still pending when the stream ends.
 	end() []object
 }
@@ -129,7 +129,7 @@ type wordsView struct {
 	words vocabulary
 }
 
-func (v *wordsView) show(e event.Event) error { return v.print(v.words.say(e)) }
+func (v *wordsView) show(e event.Event) error { return v.print(v.words.translate(e)) }
 
 func (v *wordsView) end() error { return v.print(v.words.end()) }
 

@@ -24,7 +24,7 @@ type aldoHead struct {
 
 func (aldoWords) end() []object { return nil }
 
-func (aldoWords) say(e event.Event) []object {
+func (aldoWords) translate(e event.Event) []object {
 	head := aldoHead{Type: string(e.Type()), RunID: e.Run, At: e.Time}
 	switch d := e.Data.(type) {
 	case event.RunStarted:

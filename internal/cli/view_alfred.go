@@ -25,7 +25,7 @@ const (
 	alfredAborted       alfredStatus = "aborted"
 )
 
-func (w *alfredWords) say(e event.Event) []object {
+func (w *alfredWords) translate(e event.Event) []object {
 	switch d := e.Data.(type) {
 	case event.Text:
 		return piece("text", w.speech.piece(d.Text))

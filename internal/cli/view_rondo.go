@@ -21,7 +21,7 @@ type rondoWords struct {
 
 func (w *rondoWords) end() []object { return nil }
 
-func (w *rondoWords) say(e event.Event) []object {
+func (w *rondoWords) translate(e event.Event) []object {
 	switch d := e.Data.(type) {
 	case event.RunStarted:
 		var c flow.Config

@@ -39,7 +39,7 @@ type textView struct {
 }
 
 func newTextView(out io.Writer, p *printer, answer screen, after int64, pawl string) *textView {
-	p.tells()
+	p.startOf()
 	v := &textView{out: out, p: p, answer: answer, after: after, next: nextStep{pawl: pawl}}
 	v.next.view, v.view.Steps.Show = &v.view, pawl
 	if p.screen.terminal {
@@ -77,7 +77,7 @@ func (v *textView) show(e event.Event) error {
 	if e.Seq != 0 && e.Seq <= v.after {
 		return nil
 	}
-	defer v.toldOfOpen()
+	defer v.releaseQuestions()
 	if _, text := e.Data.(event.Text); v.work.told && !text { // a text is the live line itself
 		v.live(v.work.root.doing)
 	}
@@ -149,7 +149,7 @@ func (v *textView) ofChild(e event.Event) {
 func (v *textView) stepNotes(e event.Event) {
 	if v.p.screen.live {
 		if len(v.view.Steps.Lines)+len(v.work.order) > 0 {
-			v.p.shows(v.tree)
+			v.p.setBlock(v.tree)
 		}
 		switch d := e.Data.(type) {
 		case event.RunParked, event.RunCompleted:
@@ -186,11 +186,11 @@ func (v *textView) tree() []note {
 	return liveSteps(&v.view.Steps, min(mostSteps, v.p.screen.height()-3), inkFor(v.p.screen), &v.work)
 }
 
-// toldOfOpen releases the questions whose earlier events are written. Questions
+// releaseQuestions releases the questions whose earlier events are written. Questions
 // from before a resume come after the line that reports it.
-func (v *textView) toldOfOpen() {
+func (v *textView) releaseQuestions() {
 	for _, call := range v.open {
-		v.p.toldUpTo(call)
+		v.p.markWritten(call)
 	}
 	v.open = nil
 }
@@ -254,7 +254,7 @@ func (v *textView) ofRoot(e event.Event) bool { return v.work.at(e.Run) == v.wor
 
 // follow updates the live lines.
 func (v *textView) follow(e event.Event) {
-	v.p.changes(func() {
+	v.p.update(func() {
 		v.work.add(&e)
 		if v.ofRoot(e) {
 			v.view.Add(&e)

@@ -15,8 +15,8 @@ import (
 	"github.com/pawlrun/pawl/journal"
 )
 
-// asked is a question of a run or of a run below it.
-type asked struct {
+// openQuestion is a question of a run or of a run below it.
+type openQuestion struct {
 	ID     string             `json:"id"`
 	Kind   event.QuestionKind `json:"kind"`
 	Run    string             `json:"run"`
@@ -25,10 +25,10 @@ type asked struct {
 }
 
 // message reports whether a message to the run answers the question.
-func (q asked) message() bool { return q.Kind == event.QuestionGoal }
+func (q openQuestion) message() bool { return q.Kind == event.QuestionGoal }
 
 // asksForm is what a question of kind form asks for.
-func (q asked) asksForm() (f event.FormAsked, is bool) {
+func (q openQuestion) asksForm() (f event.FormAsked, is bool) {
 	if q.Kind != event.QuestionForm || json.Unmarshal(q.What, &f) != nil {
 		return f, false
 	}
@@ -36,10 +36,10 @@ func (q asked) asksForm() (f event.FormAsked, is bool) {
 }
 
 // key names the question among all of the tree.
-func (q asked) key() string { return q.Run + "/" + q.ID }
+func (q openQuestion) key() string { return q.Run + "/" + q.ID }
 
 // text is what is asked, for a person.
-func (q asked) text() string {
+func (q openQuestion) text() string {
 	var call struct {
 		Tool string          `json:"tool"`
 		Args json.RawMessage `json:"args"`
@@ -59,8 +59,8 @@ func (q asked) text() string {
 }
 
 // questions are what a run that stands still asks people.
-func (s *Server) questions(ctx context.Context, row journal.Run) ([]asked, error) {
-	var page struct{ Items []asked }
+func (s *Server) questions(ctx context.Context, row journal.Run) ([]openQuestion, error) {
+	var page struct{ Items []openQuestion }
 	err := s.ask(ctx, server.Request{Method: http.MethodGet, Path: "/v1/runs/" + row.ID + "/questions?tree=true"}, &page)
 	return page.Items, err
 }
@@ -88,7 +88,7 @@ func (s *Server) mayElicit(ctx context.Context, c *mcp.ClientCapabilities) bool 
 func manyRoundTrips(req *mcp.CallToolRequest) bool { return req.ProtocolVersion() >= statelessVersion }
 
 // form is what a question asks a person to fill in.
-func (q asked) form() *mcp.ElicitParams {
+func (q openQuestion) form() *mcp.ElicitParams {
 	type field struct {
 		Type        string   `json:"type"`
 		Title       string   `json:"title,omitempty"`
@@ -117,7 +117,7 @@ func (q asked) form() *mcp.ElicitParams {
 }
 
 // requests are questions as a client of many round trips takes them.
-func requests(questions []asked) mcp.InputRequestMap {
+func requests(questions []openQuestion) mcp.InputRequestMap {
 	m := mcp.InputRequestMap{}
 	for _, q := range questions {
 		m[q.key()] = q.form()
@@ -127,7 +127,7 @@ func requests(questions []asked) mcp.InputRequestMap {
 
 // elicit puts questions to the client's user, one after the other, and sends what they
 // decide. It reports whether all were decided.
-func (w *wait) elicit(questions []asked) (bool, error) {
+func (w *wait) elicit(questions []openQuestion) (bool, error) {
 	for _, q := range questions {
 		answer, err := w.req.Session.Elicit(w.ctx, q.form())
 		if err != nil {
@@ -167,7 +167,7 @@ func (s *Server) answer(ctx context.Context, row journal.Run, responses mcp.Inpu
 
 // decide sends what the user answered to a question. A user who dismissed it has
 // decided nothing; one who declined it has rejected what was asked.
-func (s *Server) decide(ctx context.Context, run string, q asked, answer *mcp.ElicitResult) (decided bool, err error) {
+func (s *Server) decide(ctx context.Context, run string, q openQuestion, answer *mcp.ElicitResult) (decided bool, err error) {
 	field := func(name string) string {
 		text, _ := answer.Content[name].(string)
 		return text

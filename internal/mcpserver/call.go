@@ -72,7 +72,7 @@ func (s *Server) begin(ctx context.Context, req *mcp.CallToolRequest) (row journ
 	if o == nil {
 		return row, 0, fmt.Errorf("there is no tool %s any more", req.Params.Name)
 	}
-	body, err := o.order(req.Params.Arguments)
+	body, err := o.startBody(req.Params.Arguments)
 	if err != nil {
 		return row, 0, err
 	}
@@ -105,13 +105,13 @@ func (s *Server) begin(ctx context.Context, req *mcp.CallToolRequest) (row journ
 	if row, err = s.Options.Server.Standing(ctx, row.ID); err != nil {
 		return row, 0, err
 	}
-	after, err = s.goOn(ctx, row)
+	after, err = s.continueRun(ctx, row)
 	return row, after, err
 }
 
-// goOn continues a run that the same call left before: one that its cancellation
+// continueRun continues a run that the same call left before: one that its cancellation
 // parked, or the end of its server. It returns the number of the last event before it.
-func (s *Server) goOn(ctx context.Context, row journal.Run) (after int64, err error) {
+func (s *Server) continueRun(ctx context.Context, row journal.Run) (after int64, err error) {
 	switch {
 	case row.State == journal.Parked && row.Detail == string(event.ParkInterrupted):
 	case row.State == journal.Paused:
@@ -129,8 +129,8 @@ func (s *Server) goOn(ctx context.Context, row journal.Run) (after int64, err er
 	return row.Seq, err
 }
 
-// order is the body of the request that starts the run of a call.
-func (o *offer) order(arguments json.RawMessage) (map[string]any, error) {
+// startBody returns the body of the request that starts the run of a call.
+func (o *offer) startBody(arguments json.RawMessage) (map[string]any, error) {
 	given := map[string]string{}
 	if len(arguments) > 0 {
 		dec := json.NewDecoder(bytes.NewReader(arguments))
@@ -206,7 +206,7 @@ func (w *wait) result(run string, after int64) *mcp.CallToolResult {
 	}
 	defer sub.Close()
 	for {
-		row, err := w.stands(sub, after)
+		row, err := w.untilIdle(sub, after)
 		if w.ctx.Err() != nil {
 			return w.left()
 		}
@@ -240,9 +240,9 @@ func (w *wait) result(run string, after int64) *mcp.CallToolResult {
 	}
 }
 
-// stands waits until a run has ended or stands still since an event after a number, or
-// ctx ends. It reports the progress of the run to the client.
-func (w *wait) stands(sub *follow.Subscription, after int64) (journal.Run, error) {
+// untilIdle waits until a run has ended or waits for a command since an event after a
+// number, or ctx ends. It reports the progress of the run to the client.
+func (w *wait) untilIdle(sub *follow.Subscription, after int64) (journal.Run, error) {
 	for {
 		events, err := sub.Poll(w.ctx)
 		if err != nil {
@@ -276,15 +276,15 @@ func (w *wait) take(e *follow.Event) {
 		}
 	}
 	w.seen++
-	text := says(e.Data)
+	text := progressText(e.Data)
 	if token := w.req.Params.GetProgressToken(); token != nil && text != "" {
 		// A client that is gone ends the context as well.
 		_ = w.req.Session.NotifyProgress(w.ctx, &mcp.ProgressNotificationParams{ProgressToken: token, Progress: w.seen, Message: text})
 	}
 }
 
-// says is an event in a few words, empty for one that is no progress.
-func says(d event.Data) string {
+// progressText describes an event in a few words; it is empty for one that is no progress.
+func progressText(d event.Data) string {
 	switch d := d.(type) {
 	case event.ModelRequested:
 		return "asks " + d.Model
@@ -341,7 +341,7 @@ func (s *Server) structured(ctx context.Context, row journal.Run, o event.Outcom
 }
 
 // parked is the result of a run that waits for a person.
-func (s *Server) parked(row journal.Run, questions []asked) *mcp.CallToolResult {
+func (s *Server) parked(row journal.Run, questions []openQuestion) *mcp.CallToolResult {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Run %s has not ended: it is %s (%s).\n", row.ID, row.State, row.Detail)
 	for _, q := range questions {

@@ -80,14 +80,14 @@ func (k *sockets) follow(ctx context.Context, row journal.Run, after int64) {
 	if err == nil {
 		defer sub.Close()
 		defer k.forget(row.ID)
-		err = k.tellOf(ctx, row, sub, after)
+		err = k.followLoop(ctx, row, sub, after)
 	}
 	if err != nil && ctx.Err() == nil {
 		k.server.log.Error("clients hear nothing of a loop", "run", row.ID, "error", err)
 	}
 }
 
-func (k *sockets) tellOf(ctx context.Context, row journal.Run, sub *follow.Subscription, after int64) error {
+func (k *sockets) followLoop(ctx context.Context, row journal.Run, sub *follow.Subscription, after int64) error {
 	stands := &rondo.Snapshot{Run: row.ID}
 	for {
 		events, err := sub.Poll(ctx)
@@ -96,7 +96,7 @@ func (k *sockets) tellOf(ctx context.Context, row journal.Run, sub *follow.Subsc
 		}
 		for i := range events {
 			e := &events[i]
-			k.tell(stands, rondo.Messages(row.Name, &e.Event), &e.Event, e.Pos > after)
+			k.apply(stands, rondo.Messages(row.Name, &e.Event), &e.Event, e.Pos > after)
 			if e.Type() == event.TypeRunCompleted {
 				return nil
 			}
@@ -127,9 +127,9 @@ func (k *sockets) introduce(stands *rondo.Snapshot) {
 	}
 }
 
-// tell applies an event of a loop and, unless it is history, sends it to all
+// apply applies an event of a loop and, unless it is history, sends it to all
 // listening clients.
-func (k *sockets) tell(stands *rondo.Snapshot, events []rondo.Message, e *event.Event, live bool) {
+func (k *sockets) apply(stands *rondo.Snapshot, events []rondo.Message, e *event.Event, live bool) {
 	if live {
 		k.introduce(stands)
 	}

@@ -45,7 +45,7 @@ func (s *Server) reject(a *apiRequest[none, decision]) (commandResult, error) {
 // whichever process drove it before (ALDO-59, ALDO-60). member is what the body calls
 // the arguments of the command.
 func decide[B any](s *Server, a *apiRequest[none, B], c journal.Command, member string) (commandResult, error) {
-	return tell(a, s.find, func(ctx context.Context, row journal.Run) (commandResult, error) {
+	return sendTo(a, s.find, func(ctx context.Context, row journal.Run) (commandResult, error) {
 		switch {
 		case c.CallID == "":
 			return commandResult{}, missing("callId", "name one of the calls at /v1/runs/"+row.ID+"/approvals")
@@ -70,7 +70,7 @@ func (s *Server) decided(ctx context.Context, row journal.Run, c journal.Command
 			return commandResult{}, err
 		}
 	}
-	return s.andGoOn(ctx, answer), nil
+	return s.continueRun(ctx, answer), nil
 }
 
 // checkArgs rejects changed arguments that the tool of the call would reject, and an
@@ -143,7 +143,7 @@ func (s *Server) showQuestions(a *apiRequest[questionsQuery, none]) (list[contro
 	if err != nil {
 		return list[control.Pending]{}, err
 	}
-	read := s.asks
+	read := s.openQuestions
 	if a.query.Tree {
 		read = func(ctx context.Context, row journal.Run) ([]control.Pending, error) {
 			return s.controller.Pending(ctx, row.ID)
@@ -178,7 +178,7 @@ func (s *Server) questionsOfAll(ctx context.Context, q paging) (list[control.Pen
 		if row.Answered || row.Expired {
 			continue // the row alone shows that nothing waits
 		}
-		pending, err := s.asks(ctx, row.Run)
+		pending, err := s.openQuestions(ctx, row.Run)
 		switch {
 		case err != nil && ctx.Err() != nil:
 			return page, err
@@ -190,9 +190,9 @@ func (s *Server) questionsOfAll(ctx context.Context, q paging) (list[control.Pen
 	return page, nil
 }
 
-// asks are what a run asks people: its questions and, where it has parked at a limit of
-// its own, whether that is to be raised, which [Server.raise] answers.
-func (s *Server) asks(ctx context.Context, row journal.Run) ([]control.Pending, error) {
+// openQuestions returns a run's questions to people and, if it has parked at a limit of
+// its own, the question whether to raise it, which [Server.raise] answers.
+func (s *Server) openQuestions(ctx context.Context, row journal.Run) ([]control.Pending, error) {
 	pending, err := s.controller.Asked(ctx, row.ID)
 	if err != nil || len(pending) > 0 || row.State != journal.Parked {
 		return pending, err

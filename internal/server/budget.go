@@ -48,7 +48,7 @@ func (s *Server) raise(a *apiRequest[none, limit]) (commandResult, error) {
 	if err != nil {
 		return commandResult{}, err
 	}
-	return tell(a, s.find, func(ctx context.Context, row journal.Run) (commandResult, error) {
+	return sendTo(a, s.find, func(ctx context.Context, row journal.Run) (commandResult, error) {
 		if err := s.mayRaise(ctx, row.ID, a.body.Setting, value); err != nil {
 			return commandResult{}, err
 		}
@@ -64,7 +64,7 @@ func (s *Server) raise(a *apiRequest[none, limit]) (commandResult, error) {
 			return commandResult{}, kindLimit.problem("change another limit", "%v", unpriced).about(row.ID, "").at("/setting")
 		}
 		if p := state.Parked; err == nil && p != nil && p.Limit == a.body.Setting {
-			answer = s.andGoOn(ctx, answer)
+			answer = s.continueRun(ctx, answer)
 		}
 		return answer, err
 	})
@@ -80,7 +80,7 @@ func (s *Server) mayRaise(ctx context.Context, run, setting string, value float6
 	if err != nil {
 		return err
 	}
-	file, err := saidCap(started)
+	file, err := fileCap(started)
 	if err != nil {
 		return err
 	}

@@ -33,13 +33,13 @@ type cancelling struct {
 }
 
 func (s *Server) cancel(a *apiRequest[none, cancelling]) (commandResult, error) {
-	return tell(a, s.find, func(ctx context.Context, row journal.Run) (commandResult, error) {
+	return sendTo(a, s.find, func(ctx context.Context, row journal.Run) (commandResult, error) {
 		return s.send(ctx, row, journal.Command{Kind: journal.Cancel, Text: a.body.Reason})
 	})
 }
 
 func (s *Server) pause(a *apiRequest[none, none]) (commandResult, error) {
-	return tell(a, s.find, func(ctx context.Context, row journal.Run) (commandResult, error) {
+	return sendTo(a, s.find, func(ctx context.Context, row journal.Run) (commandResult, error) {
 		if row.State == journal.Parked || row.State == journal.Paused {
 			return commandResult{}, kindStands.problem("POST /v1/runs/"+row.ID+"/resume resumes it", "run %s is %s: %s", row.ID, row.State, row.Detail).about(row.ID, "")
 		}
@@ -54,21 +54,21 @@ type message struct {
 
 // input adds a message to a run. A run that parked to wait for a message continues.
 func (s *Server) input(a *apiRequest[none, message]) (commandResult, error) {
-	return tell(a, s.find, func(ctx context.Context, row journal.Run) (commandResult, error) {
+	return sendTo(a, s.find, func(ctx context.Context, row journal.Run) (commandResult, error) {
 		if strings.TrimSpace(a.body.Text) == "" {
 			return commandResult{}, missing("text", "say something")
 		}
 		answer, err := s.send(ctx, row, journal.Command{Kind: journal.Input, Text: a.body.Text})
 		if err == nil && row.Detail == string(event.ParkInput) {
-			answer = s.andGoOn(ctx, answer)
+			answer = s.continueRun(ctx, answer)
 		}
 		return answer, err
 	})
 }
 
-// tell sends a command to the run that find returns, even if the client
+// sendTo sends a command to the run that find returns, even if the client
 // disconnects.
-func tell[B any](a *apiRequest[none, B], find func(*http.Request) (journal.Run, error), do func(context.Context, journal.Run) (commandResult, error)) (commandResult, error) {
+func sendTo[B any](a *apiRequest[none, B], find func(*http.Request) (journal.Run, error), do func(context.Context, journal.Run) (commandResult, error)) (commandResult, error) {
 	row, err := find(a.Request)
 	if err != nil {
 		return commandResult{}, err
@@ -110,10 +110,10 @@ func named(row journal.Run, c journal.Command) journal.Command {
 	return c
 }
 
-// andGoOn makes the run continue. A problem does not undo the command, so it is
+// continueRun makes the run continue. A problem does not undo the command, so it is
 // part of the answer.
-func (s *Server) andGoOn(ctx context.Context, answer commandResult) commandResult {
-	row, err := s.goOn(ctx, answer.Run)
+func (s *Server) continueRun(ctx context.Context, answer commandResult) commandResult {
+	row, err := s.ensureContinues(ctx, answer.Run)
 	if err != nil {
 		s.log.Error("run does not go on", "run", answer.Run, "error", err)
 		answer.Problem = problemOf(err)
@@ -138,7 +138,7 @@ func (s *Server) resume(a *apiRequest[none, none]) (journal.Run, error) {
 	if err != nil {
 		return row, err
 	}
-	if err := s.takeUp(row.ID); err != nil {
+	if err := s.resumeRun(row.ID); err != nil {
 		return row, problemOf(err).about(row.ID, "")
 	}
 	return s.moved(context.WithoutCancel(a.Context()), row.ID, row.Seq)

@@ -30,8 +30,8 @@ func (s *Server) start(id string, started event.RunStarted, env engine.Env) (str
 	return r.ID, nil
 }
 
-// takeUp resumes a run.
-func (s *Server) takeUp(run string) error {
+// resumeRun resumes a run.
+func (s *Server) resumeRun(run string) error {
 	var first event.RunStarted
 	r, err := s.engine.Resume(s.running, run, func(started event.RunStarted) (engine.Env, error) {
 		first = started
@@ -95,30 +95,30 @@ func (s *Server) attend(r drive.Run) {
 	})
 }
 
-// goOn makes sure that a parked run continues with a command that was just sent:
+// ensureContinues makes sure that a parked run continues with a command that was just sent:
 // its driver may be stopping, or belong to another process. It returns the run's
 // row once the run is driven here or a driver elsewhere has read the command. If
 // neither happens soon, goOn continues in the background.
-func (s *Server) goOn(ctx context.Context, run string) (journal.Run, error) {
+func (s *Server) ensureContinues(ctx context.Context, run string) (journal.Run, error) {
 	before, err := s.store.Run(ctx, run)
 	if err != nil {
 		return before, err
 	}
-	next, err := s.tryToGoOn(ctx, run)
+	next, err := s.tryContinue(ctx, run)
 	switch {
 	case err != nil:
 		return before, err
 	case next == driving:
 		return s.moved(ctx, run, before.Seq)
 	case next == waiting:
-		s.going.Go(func() { s.seeToIt(run) })
+		s.going.Go(func() { s.retryContinue(run) })
 	}
 	return before, nil
 }
 
-// seeToIt retries whenever the journal changes and when the driver of this process has
-// left, until the run continues or its driver has read the command.
-func (s *Server) seeToIt(run string) {
+// retryContinue retries whenever the journal changes and when the driver of this
+// process has left, until the run continues or its driver has read the command.
+func (s *Server) retryContinue(run string) {
 	ctx, cancel := context.WithCancel(s.running)
 	defer cancel()
 	changed := s.store.Watch(ctx)
@@ -130,7 +130,7 @@ func (s *Server) seeToIt(run string) {
 		case <-s.running.Done():
 			return
 		}
-		next, err := s.tryToGoOn(s.running, run)
+		next, err := s.tryContinue(s.running, run)
 		if err != nil {
 			s.log.Error("run does not go on", "run", run, "error", err)
 		}
@@ -168,9 +168,9 @@ const (
 	waiting
 )
 
-// tryToGoOn resumes a run that parked, or that its process left, before it read the
+// tryContinue resumes a run that parked, or that its process left, before it read the
 // newest command.
-func (s *Server) tryToGoOn(ctx context.Context, run string) (progress, error) {
+func (s *Server) tryContinue(ctx context.Context, run string) (progress, error) {
 	r, err := s.store.Run(ctx, run)
 	if err != nil || r.State == journal.Ended {
 		return heard, err
@@ -197,7 +197,7 @@ func (s *Server) tryToGoOn(ctx context.Context, run string) (progress, error) {
 	}
 	// A driver that leaves gives up the lease before the workspace.
 	_, leaving := s.attended.Load(run)
-	err = s.takeUp(run)
+	err = s.resumeRun(run)
 	_, held := errors.AsType[*journal.HeldError](err)
 	switch {
 	case held, err != nil && leaving:

@@ -36,9 +36,9 @@ func dollars(usd float64) string {
 	return strconv.FormatFloat(usd, 'f', -1, 64)
 }
 
-// saidCap returns the cap in money of a run's file. A run without a file belongs to
+// fileCap returns the cap in money of a run's file. A run without a file belongs to
 // a program, which sets its limits.
-func saidCap(started event.RunStarted) (float64, error) {
+func fileCap(started event.RunStarted) (float64, error) {
 	kind, err := kinds.OfRun(started)
 	if errors.Is(err, launch.ErrNoFile) {
 		return 0, nil
@@ -52,7 +52,7 @@ func saidCap(started event.RunStarted) (float64, error) {
 // mayBranch stops an editor from forking a run with a limit above the editor's
 // maximum, which an admin may have set.
 func (s *Server) mayBranch(ctx context.Context, b *engine.Branch) error {
-	file, err := saidCap(b.Started)
+	file, err := fileCap(b.Started)
 	if err != nil {
 		return err
 	}

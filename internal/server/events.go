@@ -49,7 +49,7 @@ const (
 func (s *Server) streamOf(row journal.Run, after int64, w watching) *stream {
 	t := &stream{server: s, row: row, query: follow.Query{Run: row.ID, After: after, Tree: w.Tree, Deltas: w.Deltas}}
 	if w.Format == formatAGUI {
-		t.speak(agui.New(row.ID))
+		t.useAGUI(agui.New(row.ID))
 	}
 	return t
 }
@@ -73,7 +73,7 @@ func (s *Server) events(a *apiRequest[eventsQuery, none]) (list[eventJSON], erro
 	if err != nil {
 		return page, err
 	}
-	if err := s.happened(r.Context(), after); err != nil {
+	if err := s.checkPlace(r.Context(), after); err != nil {
 		return page, err
 	}
 	if streams {
@@ -195,9 +195,9 @@ func placeOf(pos string) (int64, error) {
 	return after, nil
 }
 
-// happened rejects a place after the last event: a client with a pos of another
+// checkPlace rejects a place after the last event: a client with a pos of another
 // journal would wait there and miss the next events.
-func (s *Server) happened(ctx context.Context, after int64) error {
+func (s *Server) checkPlace(ctx context.Context, after int64) error {
 	if after == 0 {
 		return nil
 	}

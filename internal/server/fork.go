@@ -46,7 +46,7 @@ func (s *Server) runFork(w http.ResponseWriter, r *http.Request, row journal.Run
 	if run != nil && !*run {
 		return answer, nil
 	}
-	if err := s.takeUp(row.ID); err != nil {
+	if err := s.resumeRun(row.ID); err != nil {
 		s.log.Error("fork does not run", "run", row.ID, "error", err)
 		answer.Problem = problemOf(err).about(row.ID, "")
 		return answer, nil

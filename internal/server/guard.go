@@ -26,7 +26,7 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 			}
 		}
 		if err == nil {
-			err = s.meantFor(r, here)
+			err = s.checkOrigin(r, here)
 		}
 		done := func() {}
 		if err == nil {
@@ -144,9 +144,9 @@ func (s *Server) endsOf(r *http.Request) (here, there netip.AddrPort, err error)
 // unmapped returns an address without the IPv6 form of an IPv4 address.
 func unmapped(a netip.AddrPort) netip.AddrPort { return netip.AddrPortFrom(a.Addr().Unmap(), a.Port()) }
 
-// meantFor rejects requests from web pages of other origins (CSRF), and requests
+// checkOrigin rejects requests from web pages of other origins (CSRF), and requests
 // that use a host name that is not the server's (DNS rebinding).
-func (s *Server) meantFor(r *http.Request, here netip.AddrPort) error {
+func (s *Server) checkOrigin(r *http.Request, here netip.AddrPort) error {
 	const next = "use the address that the server printed when it started"
 	if !s.isOwnHost(r.Host, here) {
 		return kindForbidden.problem(next, "the Host is %q, which is no name of this server", r.Host)

@@ -195,7 +195,7 @@ func (s *Server) loopStatus(a *apiRequest[none, none]) (loopAnswer, error) {
 
 // stopLoop ends a loop. Its open question is closed without a rejection.
 func (s *Server) stopLoop(a *apiRequest[none, none]) (loopAnswer, error) {
-	return tellLoop(s, a, func(ctx context.Context, row journal.Run) (commandResult, error) {
+	return sendToLoop(s, a, func(ctx context.Context, row journal.Run) (commandResult, error) {
 		answer, err := s.send(ctx, row, journal.Command{Kind: journal.Cancel})
 		if err == nil && answer.Taken {
 			answer.State, err = s.ended(ctx, row)
@@ -226,7 +226,7 @@ type judgement struct {
 
 // approveLoop decides the question of a loop (RON-61).
 func (s *Server) approveLoop(a *apiRequest[none, judgement]) (loopAnswer, error) {
-	return tellLoop(s, a, func(ctx context.Context, row journal.Run) (commandResult, error) {
+	return sendToLoop(s, a, func(ctx context.Context, row journal.Run) (commandResult, error) {
 		switch {
 		case a.body.LoopID == "":
 			return commandResult{}, missing("loopId", "GET "+rondoPaths+a.PathValue("id")+"/loop/status says what the loop asks")
@@ -243,7 +243,7 @@ func (s *Server) approveLoop(a *apiRequest[none, judgement]) (loopAnswer, error)
 
 // pauseLoop parks a loop before its next iteration.
 func (s *Server) pauseLoop(a *apiRequest[none, none]) (loopAnswer, error) {
-	return tellLoop(s, a, func(ctx context.Context, row journal.Run) (commandResult, error) {
+	return sendToLoop(s, a, func(ctx context.Context, row journal.Run) (commandResult, error) {
 		if row.State == journal.Parked || row.State == journal.Paused {
 			return commandResult{}, kindStands.problem("POST "+rondoPaths+a.PathValue("id")+"/loop/resume resumes it", "the loop %s is %s: %s", row.ID, row.State, row.Detail).about(row.ID, "")
 		}
@@ -257,7 +257,7 @@ func (s *Server) resumeLoop(a *apiRequest[none, none]) (loopAnswer, error) {
 	if err != nil {
 		return loopAnswer{}, err
 	}
-	if err := s.takeUp(row.ID); err != nil {
+	if err := s.resumeRun(row.ID); err != nil {
 		return loopAnswer{}, problemOf(err).about(row.ID, "")
 	}
 	if row, err = s.moved(context.WithoutCancel(a.Context()), row.ID, row.Seq); err != nil {
@@ -266,10 +266,10 @@ func (s *Server) resumeLoop(a *apiRequest[none, none]) (loopAnswer, error) {
 	return s.loopAnswer(a.Context(), row, nil)
 }
 
-// tellLoop sends a command to the loop of an agent, and answers with the state of
+// sendToLoop sends a command to the loop of an agent, and answers with the state of
 // the loop after it.
-func tellLoop[B any](s *Server, a *apiRequest[none, B], do func(context.Context, journal.Run) (commandResult, error)) (loopAnswer, error) {
-	answer, err := tell(a, s.openLoop, do)
+func sendToLoop[B any](s *Server, a *apiRequest[none, B], do func(context.Context, journal.Run) (commandResult, error)) (loopAnswer, error) {
+	answer, err := sendTo(a, s.openLoop, do)
 	if err != nil {
 		return loopAnswer{}, err
 	}

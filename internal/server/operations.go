@@ -25,7 +25,7 @@ func operations() []operation {
 			method: get, path: web.Assets + "{name}", summary: "Gives one of the files of the page", may: access.Anyone, status: ok, also: unchanged,
 			problems: []kind{kindNotFound}, service: serves((*Server).showAsset),
 		},
-		{method: get, path: "/v1/principal", summary: "Says who the server takes the client for, and the role", may: viewer, status: ok, service: serves((*Server).whoAsks)},
+		{method: get, path: "/v1/principal", summary: "Says who the server takes the client for, and the role", may: viewer, status: ok, service: serves((*Server).showPrincipal)},
 		{method: get, path: "/openapi.json", summary: "Is this document", may: viewer, status: ok, service: serves((*Server).openAPI)},
 		{method: get, path: "/metrics", summary: "Gives what was counted since the server began, in Prometheus' text form", may: viewer, status: ok, service: serves((*Server).showMetrics)},
 		{method: get, path: "/v1/audit", summary: "Lists who was refused what, and who changed what, the newest first", may: admin, status: ok, service: serves((*Server).listAudit)},

@@ -24,7 +24,7 @@ func (s *Server) showAsset(a *apiRequest[none, none]) (bundled, error) {
 	return "", errAnswered
 }
 
-// whoAsks returns the principal of the request.
-func (s *Server) whoAsks(a *apiRequest[none, none]) (event.Principal, error) {
+// showPrincipal returns the principal of the request.
+func (s *Server) showPrincipal(a *apiRequest[none, none]) (event.Principal, error) {
 	return principalOf(a.Context()), nil
 }

@@ -140,10 +140,10 @@ func (s *Server) showRun(a *apiRequest[none, none]) (runDetail, error) {
 	if err != nil {
 		return runDetail{}, err
 	}
-	return s.stands(a.Context(), row)
+	return s.detailOf(a.Context(), row)
 }
 
-func (s *Server) stands(ctx context.Context, row journal.Run) (runDetail, error) {
+func (s *Server) detailOf(ctx context.Context, row journal.Run) (runDetail, error) {
 	state, err := s.engine.State(ctx, row.ID)
 	if err != nil {
 		return runDetail{}, err

@@ -121,7 +121,7 @@ type Server struct {
 // New returns a server. Close it, so that its runs park.
 func New(o Options) (*Server, error) {
 	switch {
-	case !o.oneDoor():
+	case !o.oneAuthentication():
 		return nil, errors.New("server: give one of Tokens, Token and NoAuth")
 	case o.User == "":
 		return nil, errors.New("server: the user has no name")
@@ -171,8 +171,8 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
-// oneDoor reports whether exactly one option sets how clients authenticate.
-func (o Options) oneDoor() bool {
+// oneAuthentication reports whether exactly one option sets how clients authenticate.
+func (o Options) oneAuthentication() bool {
 	given := 0
 	for _, way := range []bool{o.Tokens != "", o.Token != "", o.NoAuth} {
 		if way {

@@ -55,8 +55,8 @@ type stream struct {
 	out    sse
 }
 
-// speak makes the stream use AG-UI.
-func (t *stream) speak(words *agui.Translator) {
+// useAGUI makes the stream use AG-UI.
+func (t *stream) useAGUI(words *agui.Translator) {
 	t.agui, t.behind, t.query.After = words, t.query.After, 0
 }
 
@@ -86,7 +86,7 @@ func (t *stream) begin(ctx context.Context) (err error) {
 		slices.Reverse(snap.Tree) // ancestors first
 		snap.Tree = journal.Below(snap.Tree, t.row.ID)
 	}
-	if snap.Run, err = s.stands(ctx, t.row); err != nil {
+	if snap.Run, err = s.detailOf(ctx, t.row); err != nil {
 		return err
 	}
 	t.has = map[string]int64{t.row.ID: t.row.Seq}

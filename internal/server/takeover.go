@@ -88,7 +88,7 @@ func (s *Server) takeOverRun(ctx context.Context, r journal.Run, before takeover
 		return takeoverAttempt{seq: r.Seq}, nil
 	}
 	if err == nil {
-		err = s.takeUp(r.ID)
+		err = s.resumeRun(r.ID)
 	}
 	_, held := errors.AsType[*journal.HeldError](err)
 	switch {

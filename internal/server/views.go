@@ -174,7 +174,7 @@ func (s *Server) showEntry(a *apiRequest[none, none]) (entryBody, error) {
 func (s *Server) streamView(a *apiRequest[viewQuery, none], row journal.Run) error {
 	after, err := placeOf(a.Header.Get("Last-Event-ID"))
 	if err == nil {
-		err = s.happened(a.Context(), after)
+		err = s.checkPlace(a.Context(), after)
 	}
 	if err != nil {
 		return err

@@ -175,7 +175,7 @@ func (s Scope) unknownSteps(expression, text string, parsed *cel.Ast, shifts []s
 			message += "; there are " + strings.Join(slices.Sorted(maps.Keys(s.Steps)), ", ")
 		}
 		at := tree.SourceInfo().GetStartLocation(e.ID())
-		line, column := place(text, at.Line(), at.Column(), shifts)
+		line, column := placeIn(text, at.Line(), at.Column(), shifts)
 		found = append(found, &Error{Fault: UnknownName, Line: line, Column: column, Message: message})
 	}))
 	if found == nil {
@@ -205,7 +205,7 @@ func problems(expression, text string, issues *cel.Issues, shifts []shift) error
 	var found Errors
 	for _, issue := range issues.Errors() {
 		e := &Error{Fault: WrongType, Message: plain(issue.Message)}
-		e.Line, e.Column = place(text, issue.Location.Line(), issue.Location.Column(), shifts)
+		e.Line, e.Column = placeIn(text, issue.Location.Line(), issue.Location.Column(), shifts)
 		_, name, _ := strings.Cut(issue.Message, "'")
 		name, _, _ = strings.Cut(name, "'")
 		switch {
@@ -232,9 +232,9 @@ func undeclared(name string) (Fault, string) {
 	return UnknownName, fmt.Sprintf("there is no variable or function %s", name)
 }
 
-// place turns a place in the text that was compiled into one in the text that was
-// written: the line and the column, from 1, in characters.
-func place(text string, line, column int, shifts []shift) (int, int) {
+// placeIn converts a position in the compiled text to one in the original text: the
+// line and the column, from 1, in characters.
+func placeIn(text string, line, column int, shifts []shift) (int, int) {
 	if line < 1 {
 		return 0, 0
 	}

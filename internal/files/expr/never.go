@@ -24,7 +24,7 @@ func (c *Checker) Never(expression string, scope Scope) Errors {
 	ast.PostOrderVisit(tree.Expr(), ast.NewExprVisitor(func(e ast.Expr) {
 		for _, message := range scope.never(e) {
 			at := tree.SourceInfo().GetStartLocation(e.ID())
-			line, column := place(text, at.Line(), at.Column(), shifts)
+			line, column := placeIn(text, at.Line(), at.Column(), shifts)
 			found = append(found, &Error{Fault: NeverThere, Line: line, Column: column, Message: message})
 		}
 	}))

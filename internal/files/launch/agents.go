@@ -145,7 +145,7 @@ func (o Options) offers(a *spec.Agent) ([]assembly.Agent, error) {
 			return nil, err
 		}
 		offered.Tool, offered.MaxDepth, offered.Apart = tool.ForAgent(t.Name, t.Description, own), value(t.MaxDepth), t.Apart()
-		if offered.Tool.Concurrent, err = o.besideOthers(t, source); err != nil {
+		if offered.Tool.Concurrent, err = o.runsConcurrently(t, source); err != nil {
 			return nil, err
 		}
 		agents = append(agents, offered)
@@ -153,9 +153,9 @@ func (o Options) offers(a *spec.Agent) ([]assembly.Agent, error) {
 	return agents, nil
 }
 
-// besideOthers reports whether calls of an agent run in parallel. The file decides;
+// runsConcurrently reports whether calls of an agent run in parallel. The file decides;
 // without a setting they do if the agent cannot change files that other runs see.
-func (o Options) besideOthers(t spec.AgentTool, source string) (bool, error) {
+func (o Options) runsConcurrently(t spec.AgentTool, source string) (bool, error) {
 	if t.Concurrent != nil || t.Apart() {
 		return t.Concurrent == nil || *t.Concurrent, nil
 	}

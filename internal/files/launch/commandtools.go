@@ -63,7 +63,7 @@ func (o Options) commandTools(a *spec.Agent, s shell.Options, secrets []secret.S
 			own.Offline = o.confined.inside() && egress.Network(c.Network) == egress.NetworkNone
 		}
 		t := shell.ForCommand(described(c, programOf(c, a.Dir, o.Workspace), variables(c, secrets)), own)
-		all = append(all, held(t, o.commandPins))
+		all = append(all, pinProgram(t, o.commandPins))
 	}
 	return all
 }
@@ -93,9 +93,9 @@ func variables(c spec.CommandTool, secrets []secret.Secret) []string {
 	return env
 }
 
-// held wraps a tool so that it refuses a call if a file of its program has changed
+// pinProgram wraps a tool so that it refuses a call if a file of its program has changed
 // since the run began. It checks before the approval and again when the call runs.
-func held(t tool.Tool, pinned []event.CommandTool) tool.Tool {
+func pinProgram(t tool.Tool, pinned []event.CommandTool) tool.Tool {
 	at := slices.IndexFunc(pinned, func(p event.CommandTool) bool { return p.Name == t.Name })
 	if at < 0 {
 		return t

@@ -86,9 +86,9 @@ func onTheWay(workspace string, patterns ...policy.Pattern) []policy.Pattern {
 	})
 }
 
-// besideLinks warns about directories in which commands can do less than the owner
+// linkWarnings warns about directories in which commands can do less than the owner
 // may expect because they contain a protected link.
-func (c confinement) besideLinks(tools *tool.Set) []string {
+func (c confinement) linkWarnings(tools *tool.Set) []string {
 	if c.box == nil || !runsPrograms(tools) {
 		return nil
 	}
@@ -270,8 +270,8 @@ func (e *JournalError) Error() string {
 // Unwrap returns [ErrSandbox].
 func (e *JournalError) Unwrap() error { return ErrSandbox }
 
-// journalApart returns an error if commands in a tier could write the journal.
-func (o Options) journalApart(a *spec.Agent, tier sandbox.Tier) error {
+// checkJournal returns an error if commands in a tier could write the journal.
+func (o Options) checkJournal(a *spec.Agent, tier sandbox.Tier) error {
 	if tier != sandbox.Landlock || !runsCommands(a) {
 		return nil
 	}

@@ -140,7 +140,7 @@ func (o Options) warnings(a *spec.Agent, cfg agent.Config, targets []target, too
 		all = append(all, w.String())
 	}
 	return slices.Concat(all, o.tooDeep(a, plan.Plan{}), capable(a, targets, o.resolver(a.Dir)), o.confined.undecided(cfg.Policy, tools), o.unsupervised(tools),
-		o.confined.besideLinks(tools), o.confined.belowHidden(tools), o.nested.unsearched(tools), assembly.Removed(cfg.Limits.Lacks(), o.started), money(cfg))
+		o.confined.linkWarnings(tools), o.confined.belowHidden(tools), o.nested.unsearched(tools), assembly.Removed(cfg.Limits.Lacks(), o.started), money(cfg))
 }
 
 // ErrNoInput is returned for a run without anything to do: no input, no attachment,

@@ -84,7 +84,7 @@ func (o Options) confinement(a *spec.Agent, pinned string) (confinement, error) 
 	if a.Tools.Permissions.GitOf() == string(policy.GitAllow) {
 		c.policy.Open = o.repositoryGrants()
 	}
-	if err := o.journalApart(a, c.tier); err != nil {
+	if err := o.checkJournal(a, c.tier); err != nil {
 		return c, err
 	}
 	err := c.tier.Holds(c.policy)
@@ -212,11 +212,11 @@ func (p protection) Named() []string {
 
 // pin records the run's sandbox in its first event.
 func (c confinement) pin(started *event.RunStarted) {
-	started.Sandbox, started.Confinement = string(c.tier), c.held()
+	started.Sandbox, started.Confinement = string(c.tier), c.enforced()
 }
 
-// held returns what the sandbox enforces, or nil without a sandbox.
-func (c confinement) held() *event.Confinement {
+// enforced returns what the sandbox enforces, or nil without a sandbox.
+func (c confinement) enforced() *event.Confinement {
 	if c.tier == sandbox.None {
 		return nil
 	}
@@ -283,7 +283,7 @@ type Boundary struct {
 // boundary describes the effect of a confinement on a call of t with the given
 // verdict. boxed reports that a rule puts the call into the sandbox.
 func (c confinement) boundary(refusal error, t tool.Tool, boxed bool, facts *event.Facts) Boundary {
-	b := Boundary{Tier: c.tier, Why: c.why, Holds: c.held(), Programs: t.Sandboxed}
+	b := Boundary{Tier: c.tier, Why: c.why, Holds: c.enforced(), Programs: t.Sandboxed}
 	if refusal != nil {
 		b.Refused = strings.TrimPrefix(refusal.Error(), ErrSandbox.Error()+": ")
 	}

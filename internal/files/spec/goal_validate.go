@@ -166,15 +166,15 @@ func (g *Goal) uses(r *report, o Options) {
 	if worker == nil {
 		return
 	}
-	g.Uses = map[string]*Agent{GoalWorker: worker, goalReviewer: g.asks(worker, goalReviewer, "answers the questions at a checkpoint")}
+	g.Uses = map[string]*Agent{GoalWorker: worker, goalReviewer: g.reviewer(worker, goalReviewer, "answers the questions at a checkpoint")}
 	if g.Plan != nil && g.Plan.Auto {
-		g.Uses[goalPlanner] = g.asks(worker, goalPlanner, "plans the way to the objective")
+		g.Uses[goalPlanner] = g.reviewer(worker, goalPlanner, "plans the way to the objective")
 	}
 	if g.Done == nil || g.Done.Judge == nil {
 		return
 	}
 	j := g.Done.Judge
-	judge := g.asks(worker, goalJudge, "says whether the objective is reached")
+	judge := g.reviewer(worker, goalJudge, "says whether the objective is reached")
 	judge.Prompt.System = strings.TrimSpace(judge.Prompt.System + "\n\n" + j.Prompt)
 	judge.System = judge.Prompt.System
 	if j.Model != "" {
@@ -223,9 +223,9 @@ func (g *Goal) worker(r *report, o Options) *Agent {
 	return a
 }
 
-// asks is an agent that is asked one thing about the goal and does nothing else. It
-// has the model of the architect where the worker's models have roles.
-func (g *Goal) asks(worker *Agent, name, does string) *Agent {
+// reviewer returns an agent that answers one question about the goal and does nothing
+// else. It has the architect's model if the worker's models have roles.
+func (g *Goal) reviewer(worker *Agent, name, does string) *Agent {
 	p := worker.ModelPolicy
 	a := &Agent{
 		Identity:    Identity{Name: name, Description: does},

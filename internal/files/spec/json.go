@@ -27,14 +27,14 @@ func (r *report) readJSON(data []byte) *yaml.Node {
 	j.dec.UseNumber()
 	root, err := j.value(0)
 	if err == nil {
-		at := j.place()
+		at := j.nextNode()
 		if _, end := j.dec.Token(); !errors.Is(end, io.EOF) {
 			r.fail(at, "", "one value", "more text follows the first value")
 			return nil
 		}
 		return root
 	}
-	at, message := j.place(), err.Error()
+	at, message := j.nextNode(), err.Error()
 	if e, ok := errors.AsType[*json.SyntaxError](err); ok {
 		at = placeOf(data, int(e.Offset)-1)
 	}
@@ -45,8 +45,8 @@ func (r *report) readJSON(data []byte) *yaml.Node {
 	return nil
 }
 
-// place is where the next token begins.
-func (j *jsonReader) place() *yaml.Node {
+// nextNode returns a node at the position of the next token.
+func (j *jsonReader) nextNode() *yaml.Node {
 	offset := int(j.dec.InputOffset())
 	rest := j.data[offset:]
 	return j.places.at(offset + len(rest) - len(bytes.TrimLeft(rest, " \t\r\n,:")))
@@ -56,7 +56,7 @@ func (j *jsonReader) value(depth int) (*yaml.Node, error) {
 	if depth > maxDepth {
 		return nil, fmt.Errorf("values are nested more than %d deep", maxDepth)
 	}
-	n := j.place()
+	n := j.nextNode()
 	token, err := j.dec.Token()
 	if err != nil {
 		return nil, err

@@ -66,19 +66,19 @@ func (r *report) all() Errors { return r.problems.sorted().and(r.more) }
 
 // at reports a problem with the value at a path, or with the lack of one.
 func (r *report) at(path, expected, format string, args ...any) {
-	r.fail(r.place(path), path, expected, format, args...)
+	r.fail(r.nodeAt(path), path, expected, format, args...)
 }
 
 // warn reports what does not stop the file from being used.
 func (r *report) warn(path, format string, args ...any) {
-	r.warnings = append(r.warnings, r.problem(r.place(path), path, "", format, args...))
+	r.warnings = append(r.warnings, r.problem(r.nodeAt(path), path, "", format, args...))
 }
 
 // has reports whether the file gives a value at path.
 func (r *report) has(path string) bool { return r.places[path] != nil }
 
-// place finds the node of a path, or of the nearest parent that the file has.
-func (r *report) place(path string) *yaml.Node {
+// nodeAt returns the node of a path, or of the nearest parent that the file has.
+func (r *report) nodeAt(path string) *yaml.Node {
 	for path != "" {
 		if n := r.places[path]; n != nil {
 			return n

@@ -140,8 +140,8 @@ func (c *Compact) validate(r *report, path string) {
 // readPrompt fills System.
 func (a *Agent) readPrompt(r *report) {
 	a.System = a.Prompt.System
-	a.systemAt = r.problem(r.place("prompt.system"), "prompt.system", "", "")
-	a.taskAt = r.problem(r.place("prompt.task"), "prompt.task", "", "")
+	a.systemAt = r.problem(r.nodeAt("prompt.system"), "prompt.system", "", "")
+	a.taskAt = r.problem(r.nodeAt("prompt.task"), "prompt.task", "", "")
 	if strings.TrimSpace(a.Prompt.Task) == "" && (a.Prompt.Task != "" || r.has("prompt.task")) && !r.reported("prompt.task") {
 		r.at("prompt.task", "a text", "is empty")
 	}

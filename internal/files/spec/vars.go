@@ -38,7 +38,7 @@ func variablesOf(text string) []string {
 // name asks for, here or in the task, is an error: either is a misspelling; so is a
 // text of more than 4 MiB. The error is [Errors].
 func (a *Agent) Expand(values map[string]string) (string, error) {
-	problems, more := a.unasked(values)
+	problems, more := a.unusedValues(values)
 	return expand(a.System, a.systemAt, values, problems, more)
 }
 
@@ -68,7 +68,7 @@ func expand(text string, where Problem, values map[string]string, problems Error
 		case !ok:
 			more++
 		case b.Len()+len(value) > maxExpanded:
-			return "", append(problems, where.saying("with its values it has more than 4 MiB"))
+			return "", append(problems, where.withMessage("with its values it has more than 4 MiB"))
 		}
 		b.WriteString(value)
 	}
@@ -79,8 +79,9 @@ func expand(text string, where Problem, values map[string]string, problems Error
 	return b.String(), nil
 }
 
-// unasked are the problems of values that no name asks for, and how many more there are.
-func (a *Agent) unasked(values map[string]string) (problems Errors, more int) {
+// unusedValues returns the problems of values without a variable, and the number of
+// further ones.
+func (a *Agent) unusedValues(values map[string]string) (problems Errors, more int) {
 	const looked = 100 // more names are a text of another kind
 	names := append(a.Variables(), a.TaskVariables()...)
 	asked := map[string]bool{}
@@ -105,12 +106,12 @@ func (a *Agent) unasked(values map[string]string) (problems Errors, more int) {
 }
 
 // OfPrompt is a problem with the system text as a whole.
-func (a *Agent) OfPrompt(message string) Problem { return a.systemAt.saying(message) }
+func (a *Agent) OfPrompt(message string) Problem { return a.systemAt.withMessage(message) }
 
 // OfTask is one with the task.
-func (a *Agent) OfTask(message string) Problem { return a.taskAt.saying(message) }
+func (a *Agent) OfTask(message string) Problem { return a.taskAt.withMessage(message) }
 
-func (p Problem) saying(message string) Problem {
+func (p Problem) withMessage(message string) Problem {
 	p.Message = message
 	return p
 }

@@ -42,7 +42,7 @@ func (f *workflowFile) validateAgents() {
 			f.model(at+".model", a.Model)
 		}
 		built := f.built(name, a)
-		f.hold(built, at)
+		f.validateAgent(built, at)
 	}
 }
 
@@ -77,9 +77,9 @@ func firstLine(err error) string {
 	return line
 }
 
-// hold holds what an agent of the file comes to to the rules of an agent file, and
-// reports what is wrong where the workflow says it.
-func (f *workflowFile) hold(a *Agent, at string) {
+// validateAgent checks an agent of the file by the rules of an agent file, and reports
+// the problems at their positions in the workflow.
+func (f *workflowFile) validateAgent(a *Agent, at string) {
 	r, held := &report{}, *a
 	if f.has(at + ".model") {
 		held.ModelPolicy.Primary = Model{} // is checked where it stands

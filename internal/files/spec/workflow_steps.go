@@ -111,9 +111,9 @@ func (f *workflowFile) refuseUnbuilt() {
 	case isolation == worktreePerStep && f.options.CheckWorktrees != nil:
 		switch refused, err := f.options.CheckWorktrees(); {
 		case refused != "":
-			f.noted = append(f.noted, f.problem(f.place(at), at, "", notHere, refused))
+			f.noted = append(f.noted, f.problem(f.nodeAt(at), at, "", notHere, refused))
 		case err != nil:
-			f.unbuilt = append(f.unbuilt, f.problem(f.place(at), at, "a workspace in a git repository with a commit", "%v", err))
+			f.unbuilt = append(f.unbuilt, f.problem(f.nodeAt(at), at, "a workspace in a git repository with a commit", "%v", err))
 		}
 	case isolation != "" && isolation != "none" && isolation != worktreePerStep:
 		f.notBuilt(at, "the isolation "+isolation)
@@ -122,7 +122,7 @@ func (f *workflowFile) refuseUnbuilt() {
 
 // notBuilt notes what is right in a file and cannot be run.
 func (f *workflowFile) notBuilt(path, what string) {
-	f.unbuilt = append(f.unbuilt, f.problem(f.place(path), path, "a file without it", "%s is not built yet", what))
+	f.unbuilt = append(f.unbuilt, f.problem(f.nodeAt(path), path, "a file without it", "%s is not built yet", what))
 }
 
 func (f *workflowFile) short(path, text string) {

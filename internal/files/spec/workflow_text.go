@@ -15,8 +15,9 @@ import (
 // valuesThere are the values that a text of a step may name.
 const valuesThere = "{{input}}, {{item}} and {{index}} within forEach, {{steps.ID.content}}, .status, .result or .result.KEY, and .results of a forEach"
 
-// valuesIn holds the values that a text of a step names to what the step can see. In a file of
-// the plain specification, which has no such names, a name of nothing stays as it is.
+// valuesIn holds the values that a text of a step names to what the step can see. In a
+// file of the plain specification, which has no such names, a name of nothing stays as
+// it is.
 func (f *workflowFile) valuesIn(at, text string, in scopeOf) string {
 	if f.reported(at) {
 		return text
@@ -185,5 +186,5 @@ func (f *workflowFile) unseenInput(p *plan.Plan) []Problem {
 		who = "INPUT is told only to the steps without dependsOn (" + strings.Join(told, ", ") + ")"
 	}
 	at := fmt.Sprintf("steps[%d]", first)
-	return []Problem{f.problem(f.place(at), at, "", "%s; %s would see it where instructions say {{input}}", who, strings.Join(blind, ", "))}
+	return []Problem{f.problem(f.nodeAt(at), at, "", "%s; %s would see it where instructions say {{input}}", who, strings.Join(blind, ", "))}
 }

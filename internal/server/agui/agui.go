@@ -162,21 +162,21 @@ func (t *Translator) agentOf(run, parent string) *agent {
 	return a
 }
 
-// say adds an event, unless no AG-UI run is active.
-func (t *Translator) say(a *agent, e Event) {
+// emit adds an event, unless no AG-UI run is active.
+func (t *Translator) emit(a *agent, e Event) {
 	if t.active == "" {
 		return
 	}
 	if a != nil && a != t.open[0] {
-		t.tell(a)
+		t.announce(a)
 		e.SubagentRunID = a.run
 	}
 	e.Timestamp = t.now
 	t.out = append(t.out, e)
 }
 
-// tell announces a child run in the current AG-UI run.
-func (t *Translator) tell(a *agent) {
+// announce announces a child run in the current AG-UI run.
+func (t *Translator) announce(a *agent) {
 	if a.told || t.active == "" {
 		return
 	}
@@ -184,7 +184,7 @@ func (t *Translator) tell(a *agent) {
 	e := Event{Type: "SUBAGENT_STARTED", Timestamp: t.now, SubagentRunID: a.run, Name: a.name, ParentToolCallID: a.call}
 	if a.parent != "" && a.parent != t.run {
 		above := t.agentOf(a.parent, "")
-		t.tell(above)
+		t.announce(above)
 		e.ParentSubagentRunID = above.run
 	}
 	t.out = append(t.out, e)
@@ -213,11 +213,11 @@ func (t *Translator) life(e *event.Event) {
 	for _, a := range t.open {
 		a.told = false
 	}
-	t.say(nil, Event{Type: "RUN_STARTED", ThreadID: t.run, RunID: id, ParentRunID: e.Parent, ProtocolVersion: Version})
-	t.say(nil, Event{Type: "STATE_SNAPSHOT", Snapshot: map[string]any{"status": "running", "cycle": t.cycle}})
+	t.emit(nil, Event{Type: "RUN_STARTED", ThreadID: t.run, RunID: id, ParentRunID: e.Parent, ProtocolVersion: Version})
+	t.emit(nil, Event{Type: "STATE_SNAPSHOT", Snapshot: map[string]any{"status": "running", "cycle": t.cycle}})
 	for _, s := range t.steps {
 		s.told = true
-		t.say(t.agentOf(s.owner, ""), Event{Type: "STEP_STARTED", StepName: s.name})
+		t.emit(t.agentOf(s.owner, ""), Event{Type: "STEP_STARTED", StepName: s.name})
 	}
 	if d, ok := e.Data.(event.RunStarted); ok && d.Input != nil {
 		t.message("user", fmt.Sprintf("%s-%d", t.run, e.Seq), d.Input.Parts.Text())
@@ -229,9 +229,9 @@ func (t *Translator) message(role, id, text string) {
 	if text == "" {
 		return
 	}
-	t.say(nil, Event{Type: "TEXT_MESSAGE_START", MessageID: id, Role: role})
-	t.say(nil, Event{Type: "TEXT_MESSAGE_CONTENT", MessageID: id, Delta: text})
-	t.say(nil, Event{Type: "TEXT_MESSAGE_END", MessageID: id})
+	t.emit(nil, Event{Type: "TEXT_MESSAGE_START", MessageID: id, Role: role})
+	t.emit(nil, Event{Type: "TEXT_MESSAGE_CONTENT", MessageID: id, Delta: text})
+	t.emit(nil, Event{Type: "TEXT_MESSAGE_END", MessageID: id})
 }
 
 // speech translates the output of models.
@@ -246,7 +246,7 @@ func (t *Translator) speech(a *agent, e *event.Event) {
 	switch d := e.Data.(type) {
 	case event.Text:
 		t.think(a, "", "")
-		t.utter(a, id(d.Attempt), d.Text)
+		t.appendText(a, id(d.Attempt), d.Text)
 	case event.Reasoning:
 		t.think(a, id(d.Attempt)+"-reasoning", d.Text)
 	case event.TextReset:
@@ -288,27 +288,27 @@ func (t *Translator) answer(a *agent, id string, parts []llm.Part) {
 	if a.text == "" && rest == "" {
 		return
 	}
-	t.utter(a, id, rest)
+	t.appendText(a, id, rest)
 	a.last = a.text
 }
 
-// utter appends to a message and starts it if necessary.
-func (t *Translator) utter(a *agent, id, text string) {
+// appendText appends to a message and starts it if necessary.
+func (t *Translator) appendText(a *agent, id, text string) {
 	if a.text == "" {
 		a.text = id
-		t.say(a, Event{Type: "TEXT_MESSAGE_START", MessageID: id, Role: "assistant"})
+		t.emit(a, Event{Type: "TEXT_MESSAGE_START", MessageID: id, Role: "assistant"})
 	}
 	if text != "" {
 		a.said.WriteString(text)
-		t.say(a, Event{Type: "TEXT_MESSAGE_CONTENT", MessageID: a.text, Delta: text})
+		t.emit(a, Event{Type: "TEXT_MESSAGE_CONTENT", MessageID: a.text, Delta: text})
 	}
 }
 
 // think appends to a thought, or ends it if id is empty.
 func (t *Translator) think(a *agent, id, text string) {
 	if a.thought != "" && a.thought != id {
-		t.say(a, Event{Type: "REASONING_MESSAGE_END", MessageID: a.thought})
-		t.say(a, Event{Type: "REASONING_END", MessageID: a.thought})
+		t.emit(a, Event{Type: "REASONING_MESSAGE_END", MessageID: a.thought})
+		t.emit(a, Event{Type: "REASONING_END", MessageID: a.thought})
 		a.thought = ""
 	}
 	if id == "" || text == "" {
@@ -316,10 +316,10 @@ func (t *Translator) think(a *agent, id, text string) {
 	}
 	if a.thought == "" {
 		a.thought = id
-		t.say(a, Event{Type: "REASONING_START", MessageID: id})
-		t.say(a, Event{Type: "REASONING_MESSAGE_START", MessageID: id, Role: "reasoning"})
+		t.emit(a, Event{Type: "REASONING_START", MessageID: id})
+		t.emit(a, Event{Type: "REASONING_MESSAGE_START", MessageID: id, Role: "reasoning"})
 	}
-	t.say(a, Event{Type: "REASONING_MESSAGE_CONTENT", MessageID: id, Delta: text})
+	t.emit(a, Event{Type: "REASONING_MESSAGE_CONTENT", MessageID: id, Delta: text})
 }
 
 // takeBack ends a message that is void. AG-UI cannot retract text, so the event has
@@ -328,14 +328,14 @@ func (t *Translator) takeBack(a *agent) {
 	void := a.text
 	t.closeMessages(a)
 	if void != "" {
-		t.say(a, Event{Type: "CUSTOM", Name: "pawl.text.reset", Value: map[string]string{"messageId": void}})
+		t.emit(a, Event{Type: "CUSTOM", Name: "pawl.text.reset", Value: map[string]string{"messageId": void}})
 	}
 }
 
 func (t *Translator) closeMessages(a *agent) {
 	t.think(a, "", "")
 	if a.text != "" {
-		t.say(a, Event{Type: "TEXT_MESSAGE_END", MessageID: a.text})
+		t.emit(a, Event{Type: "TEXT_MESSAGE_END", MessageID: a.text})
 	}
 	a.text = ""
 	a.said.Reset()
@@ -352,7 +352,7 @@ func (t *Translator) work(a *agent, e *event.Event) {
 	case event.ToolCall:
 		t.call(a, &d)
 	case event.ToolResult:
-		t.say(a, Event{Type: "TOOL_CALL_RESULT", MessageID: d.CallID + "-result", ToolCallID: d.CallID, Role: "tool", Content: &d.Output})
+		t.emit(a, Event{Type: "TOOL_CALL_RESULT", MessageID: d.CallID + "-result", ToolCallID: d.CallID, Role: "tool", Content: &d.Output})
 	case event.StepStarted:
 		t.begin(a, d.Step)
 	case event.StepFinished:
@@ -364,7 +364,7 @@ func (t *Translator) work(a *agent, e *event.Event) {
 		}
 		child := t.agentOf(d.Child, a.run)
 		child.name, child.parent, child.call = d.Name, a.run, d.CallID
-		t.tell(child)
+		t.announce(child)
 	case event.RunCompleted:
 		a.output = d.Outcome.FinalOutput
 	case event.ChildFinished:
@@ -385,20 +385,20 @@ func (t *Translator) call(a *agent, d *event.ToolCall) {
 		args = d.ArgsText
 	}
 	if t.calls[d.CallID] {
-		t.say(a, Event{Type: "CUSTOM", Name: "pawl.tool_call.edited", Value: map[string]string{"toolCallId": d.CallID, "args": args}})
+		t.emit(a, Event{Type: "CUSTOM", Name: "pawl.tool_call.edited", Value: map[string]string{"toolCallId": d.CallID, "args": args}})
 		return
 	}
 	t.calls[d.CallID] = true
-	t.say(a, Event{Type: "TOOL_CALL_START", ToolCallID: d.CallID, ToolCallName: d.Tool, ParentMessageID: a.last})
+	t.emit(a, Event{Type: "TOOL_CALL_START", ToolCallID: d.CallID, ToolCallName: d.Tool, ParentMessageID: a.last})
 	if args != "" {
-		t.say(a, Event{Type: "TOOL_CALL_ARGS", ToolCallID: d.CallID, Delta: args})
+		t.emit(a, Event{Type: "TOOL_CALL_ARGS", ToolCallID: d.CallID, Delta: args})
 	}
-	t.say(a, Event{Type: "TOOL_CALL_END", ToolCallID: d.CallID})
+	t.emit(a, Event{Type: "TOOL_CALL_END", ToolCallID: d.CallID})
 }
 
 // patch replaces a part of the state.
 func (t *Translator) patch(key string, value any) {
-	t.say(nil, Event{Type: "STATE_DELTA", Delta: []map[string]any{{"op": "replace", "path": "/" + key, "value": value}}})
+	t.emit(nil, Event{Type: "STATE_DELTA", Delta: []map[string]any{{"op": "replace", "path": "/" + key, "value": value}}})
 }
 
 func (t *Translator) begin(a *agent, name string) {
@@ -408,7 +408,7 @@ func (t *Translator) begin(a *agent, name string) {
 		}
 	}
 	t.steps = append(t.steps, &step{name: name, owner: a.run, told: t.active != ""})
-	t.say(a, Event{Type: "STEP_STARTED", StepName: name})
+	t.emit(a, Event{Type: "STEP_STARTED", StepName: name})
 }
 
 func (t *Translator) finish(a *agent, name string) {
@@ -417,7 +417,7 @@ func (t *Translator) finish(a *agent, name string) {
 			return false
 		}
 		if s.told {
-			t.say(a, Event{Type: "STEP_FINISHED", StepName: name})
+			t.emit(a, Event{Type: "STEP_FINISHED", StepName: name})
 		}
 		return true
 	})
@@ -433,7 +433,7 @@ func (t *Translator) childEnds(a *agent, o *event.Outcome) {
 	} else if o.FinalOutput != "" {
 		e.Result = o.FinalOutput
 	}
-	t.say(a, e)
+	t.emit(a, e)
 	a.ended = true
 	t.open = slices.DeleteFunc(t.open, func(other *agent) bool { return other == a })
 }
@@ -496,7 +496,7 @@ func (t *Translator) over(o *event.Outcome) {
 	t.patch("status", o.Status)
 	switch {
 	case o.Status == event.StatusFailed:
-		t.say(nil, Event{Type: "RUN_ERROR", Message: failure(o), Code: string(o.Reason)})
+		t.emit(nil, Event{Type: "RUN_ERROR", Message: failure(o), Code: string(o.Reason)})
 		t.active = ""
 	case o.Status == event.StatusCancelled:
 		t.finished(&Outcome{Type: "cancelled"}, nil)
@@ -509,7 +509,7 @@ func (t *Translator) finished(o *Outcome, result any) {
 	if result == "" {
 		result = nil
 	}
-	t.say(nil, Event{Type: "RUN_FINISHED", ThreadID: t.run, RunID: t.active, Outcome: o, Result: result})
+	t.emit(nil, Event{Type: "RUN_FINISHED", ThreadID: t.run, RunID: t.active, Outcome: o, Result: result})
 	t.active = ""
 }
 
@@ -517,7 +517,7 @@ func (t *Translator) finished(o *Outcome, result any) {
 func (t *Translator) suspend(interrupts []Interrupt) {
 	for i := len(t.steps) - 1; i >= 0; i-- {
 		if s := t.steps[i]; s.told {
-			t.say(t.agentOf(s.owner, ""), Event{Type: "STEP_FINISHED", StepName: s.name})
+			t.emit(t.agentOf(s.owner, ""), Event{Type: "STEP_FINISHED", StepName: s.name})
 			s.told = false
 		}
 	}
@@ -533,7 +533,7 @@ func (t *Translator) suspend(interrupts []Interrupt) {
 				o.InterruptIDs = append(o.InterruptIDs, q.ID)
 			}
 		}
-		t.say(a, Event{Type: "SUBAGENT_FINISHED", Outcome: o})
+		t.emit(a, Event{Type: "SUBAGENT_FINISHED", Outcome: o})
 		a.told = false
 	}
 }

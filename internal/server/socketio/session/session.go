@@ -58,11 +58,11 @@ func (s *Session) Send(frames ...socketio.Frame) {
 		s.queue = append(s.queue, f)
 		s.queued += len(f.Data) + 1
 	}
-	s.tell()
+	s.startWriting()
 }
 
-// tell starts writing the queue.
-func (s *Session) tell() {
+// startWriting starts writing the queue.
+func (s *Session) startWriting() {
 	if s.conn != nil && !s.writing {
 		s.writing = true
 		go s.write(s.conn)
@@ -87,7 +87,7 @@ func (s *Session) end(why error) {
 	if s.timer != nil {
 		s.timer.Stop()
 	}
-	s.tell()
+	s.startWriting()
 	s.mu.Unlock()
 	s.server.forget(s)
 	if errors.Is(why, ErrSlow) || errors.Is(why, ErrTimeout) {

@@ -26,7 +26,7 @@ func (s *Session) take(conn *ws.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.conn, s.upgrading, s.probing = conn, false, false
-	s.tell()
+	s.startWriting()
 }
 
 // read receives what the client sends, until the session ends. The writing
@@ -129,7 +129,7 @@ func (s *Session) probe(conn *ws.Conn) error {
 	}
 	s.mu.Lock()
 	s.probing = true
-	s.tell()
+	s.startWriting()
 	s.mu.Unlock()
 	f.Type = socketio.FramePong
 	if err := conn.Write(ctx, ws.MessageText, f.Text()); err != nil {
