@@ -11,7 +11,7 @@ SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct)
 DIST ?= dist
 TARGETS := linux_amd64 linux_arm64 darwin_amd64 darwin_arm64
 
-.PHONY: web run test test-cluster test-commands test-long fuzz bench mutate mutate-changes lint cross build docs recording pictures release
+.PHONY: web run test cluster test-cluster test-commands test-long fuzz bench mutate mutate-changes lint cross build docs recording pictures release
 
 # Says how far the compiler is: on one line of a terminal, elsewhere every 50 packages.
 build:
@@ -53,6 +53,12 @@ test-cluster:
 	@mkdir -p bin
 	@$(GO) build -o bin/testreport ./internal/testreport
 	@cd cluster && $(GO) test -json -timeout 20m ./... 2>&1 | ../bin/testreport -log ../bin/test-cluster.log
+
+# A PostgreSQL server and two servers of Pawl on it, until Ctrl-C.
+cluster:
+	@mkdir -p bin
+	cd cluster && $(GO) build -trimpath -ldflags="-s -w" -o ../bin/pawl-cluster ./cmd/pawl && $(GO) build -o ../bin/try ./internal/try
+	@bin/try bin/pawl-cluster examples
 
 # The packages that start commands, which is where sandbox tiers differ.
 test-commands:
