@@ -18,7 +18,7 @@ import (
 
 func said(text string) event.Data { return event.InputReceived{Text: text, By: "ann"} }
 
-// whole compares a run with what its driver was told, and the log with the positions.
+// whole compares a run with what its driver wrote.
 func whole(t *testing.T, s journal.Store, d *journaltest.Driver) {
 	t.Helper()
 	row, err := s.Run(t.Context(), d.Lease.Run)
