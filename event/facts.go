@@ -1,6 +1,7 @@
 package event
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -22,6 +23,9 @@ type Facts struct {
 	// Runs are the files of the workspace that the call runs by name, with their
 	// content: an approval is good for that content alone.
 	Runs []RunFile `json:"runs,omitempty"`
+	// Redefined says that the tool is defined otherwise than when the run began: an
+	// approval is good for that definition alone, and for all later calls by it.
+	Redefined *Redefinition `json:"redefined,omitempty"`
 	// Unclear says what could not be established: the call may touch more
 	// than the facts say.
 	Unclear []string `json:"unclear,omitempty"`
@@ -34,6 +38,25 @@ type Facts struct {
 	// Sandboxed says that they run in a sandbox, which holds the protected paths, the
 	// bound on files and the network whatever the programs do.
 	Sandboxed bool `json:"sandboxed,omitempty"`
+}
+
+// Redefinition is how the definition of a tool changed while a run went on.
+type Redefinition struct {
+	// Digest is that of the definition now, Change what is different, in words.
+	Digest string `json:"digest"`
+	Change string `json:"change"`
+}
+
+// Bound is what an approval of a call of the tool is bound to beside its arguments: the
+// files that the call runs, and the definition of a tool that changed.
+func (f *Facts) Bound(tool string) []RunFile {
+	switch {
+	case f == nil:
+		return nil
+	case f.Redefined == nil:
+		return f.Runs
+	}
+	return append(slices.Clip(f.Runs), RunFile{Path: tool, Digest: f.Redefined.Digest})
 }
 
 // RunFile is a file that a call runs, such as a script.

@@ -107,6 +107,7 @@ func kinds() []kind {
 		aside[ToolRetrying](),
 		aside[ToolInputRequired](),
 		aside[ToolInputResolved](),
+		aside[ServerChanged](),
 		did[ToolResult](),
 		did[ToolResults](),
 		did[HistoryCompressed](),

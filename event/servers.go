@@ -26,3 +26,21 @@ type ServerTool struct {
 	Digest     string          `json:"digest"`
 	Definition json.RawMessage `json:"definition"`
 }
+
+// ServerChanged says which tools of an MCP server differ from those that the run
+// began with. Without any tool the server is as it was again.
+type ServerChanged struct {
+	Server string        `json:"server"`
+	Tools  []ChangedTool `json:"tools"`
+}
+
+// ChangedTool is a tool of a server that changed or is gone.
+type ChangedTool struct {
+	Name string `json:"name"`
+	// Digest is that of its definition now, absent where it is gone.
+	Digest string `json:"digest,omitempty"`
+	// Change is what is different, in words.
+	Change string `json:"change"`
+}
+
+func (ServerChanged) EventType() Type { return "mcp.changed" }

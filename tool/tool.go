@@ -184,6 +184,9 @@ type Result struct {
 	// Files are the files whose content the run knows since this call. The journal
 	// keeps them, and later calls of the run get them by [Call.Seen].
 	Files []event.FileSeen
+	// Server says that the call found the tools of its MCP server different from those
+	// that the run began with. The journal has each change once.
+	Server *event.ServerChanged
 	// Raw is the output as it came where Output is what a terminal would show of it.
 	// The journal keeps it whole, as a result that can be read on. Overwritten is
 	// how many lines of it later output replaced, see [Screen].

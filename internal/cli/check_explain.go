@@ -181,6 +181,9 @@ func writeFacts(b *strings.Builder, f event.Facts) {
 	for _, file := range f.Runs {
 		fmt.Fprintf(b, "runs      %s (sha256 %.16s)\n", oneLine(file.Path), file.Digest)
 	}
+	if f.Redefined != nil {
+		fmt.Fprintf(b, "changed   %s (sha256 %.16s)\n", oneLine(f.Redefined.Change), f.Redefined.Digest)
+	}
 	for _, why := range f.Unclear {
 		fmt.Fprintf(b, "unclear   %s\n", oneLine(why))
 	}

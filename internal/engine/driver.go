@@ -319,11 +319,13 @@ func (d *driver) settle(work context.Context) error {
 }
 
 // overtaken reports whether an answer comes too late: the call was decided from
-// elsewhere, or the run does not wait any more.
+// elsewhere, the run does not wait any more, or the journal has it already.
 func (d *driver) overtaken(data event.Data) bool {
 	switch x := data.(type) {
 	case event.Resolving:
 		return pending(d.machine.State(), x.Resolution().ID) == nil
+	case event.ServerChanged:
+		return d.log.servers.known(x)
 	case event.BudgetReserved, event.BudgetRefused:
 		return d.machine.State().Phase != machine.Running
 	case event.RunParked:

@@ -285,6 +285,7 @@ type fold struct {
 	secrets  declaredSecrets
 	messages map[string]bool
 	files    seenFiles
+	servers  changedServers
 }
 
 // note folds an event whose body has this hash.
@@ -297,12 +298,30 @@ func (f *fold) note(ev *event.Event, hash string) {
 	f.cache.Note(ev)
 	f.secrets.note(ev.Data)
 	f.files.note(ev.Data)
+	f.servers.note(ev.Data)
 	if said, ok := ev.Data.(event.InputReceived); ok && said.MessageID != "" {
 		if f.messages == nil {
 			f.messages = map[string]bool{}
 		}
 		f.messages[said.MessageID] = true
 	}
+}
+
+// changedServers is how each MCP server differs from what it was when the run began.
+type changedServers map[string]event.ServerChanged
+
+func (s *changedServers) note(data event.Data) {
+	if d, ok := data.(event.ServerChanged); ok {
+		if *s == nil {
+			*s = changedServers{}
+		}
+		(*s)[d.Server] = d
+	}
+}
+
+// known reports whether the journal has a change, or none where there is none.
+func (s changedServers) known(d event.ServerChanged) bool {
+	return slices.Equal(s[d.Server].Tools, d.Tools)
 }
 
 // seenFiles is the content of files that a run has read or written, folded from

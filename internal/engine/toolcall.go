@@ -121,7 +121,11 @@ func (cs *calls) runTool(work context.Context, a machine.RunTool) {
 					})
 				})
 			}, toolPanic)
-			return cs.env.withTree(ctx, &t, a, settle(ctx, r, err))
+			settled := cs.env.withTree(ctx, &t, a, settle(ctx, r, err))
+			if r.Server != nil {
+				settled = append([]event.Data{*r.Server}, settled...)
+			}
+			return settled
 		},
 		giveUp: func(ctx context.Context, why error) []event.Data {
 			return settle(ctx, tool.Result{}, toolPanic("was given up: "+why.Error()))

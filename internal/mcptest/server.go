@@ -21,7 +21,8 @@ const (
 	// LedgerVariable names the file that has a line for each call.
 	LedgerVariable = "MCPTEST_LEDGER"
 	// ToolsVariable names the file with the pages of tools, as JSON; each page is the
-	// result of a tools/list. Without it the server lists [Tools].
+	// result of a tools/list. Without it the server lists [Tools]. Since a call of
+	// changed its pages are those of the file with .changed after its name, if any.
 	ToolsVariable = "MCPTEST_TOOLS"
 	// StartVariable is what a server does instead of starting: exit, hang or list
 	// without end (cursor).
@@ -200,6 +201,7 @@ func (s *Server) fault(m message) {
 		}()
 		return
 	case "changed":
+		_ = os.Rename(s.ToolsFile+".changed", s.ToolsFile)
 		s.print(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
 	}
 	s.print(s.Answer(m))

@@ -38,6 +38,8 @@ func (v *View) place(e *event.Event) *Entry {
 		return v.calls[d.CallID]
 	case event.PermissionAdded:
 		return v.calls[d.CallID]
+	case event.ServerChanged:
+		return v.cycle
 	case event.ToolStarted:
 		return v.calls[d.CallID]
 	case event.ToolAttemptFailed:

@@ -140,6 +140,15 @@ func briefTool(e *event.Event) []Part {
 		return []Part{line(Quiet, text)}
 	case event.PermissionAdded:
 		return []Part{line(Quiet, "  allowed for this run by "+firstLine(d.By, 60)+": "+firstLine(d.Permission.String(), 200))}
+	case event.ServerChanged:
+		parts := []Part{line(Quiet, "  the MCP server "+d.Server+" is as it was again")}
+		if len(d.Tools) > 0 {
+			parts[0] = line(Bad, "  the MCP server "+d.Server+" changed")
+		}
+		for _, t := range d.Tools {
+			parts = append(parts, line(Quiet, "    "+firstLine(t.Name, 60)+": "+firstLine(t.Change, 400)))
+		}
+		return parts
 	case event.RunParked:
 		return []Part{parkedFor(d)}
 	case event.RunCompleted:

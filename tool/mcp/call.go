@@ -21,9 +21,16 @@ type remote struct {
 	output *tool.Schema
 }
 
-// run makes one attempt at a call: at most one tools/call is sent, and one more where the
-// server wants to know the roots first.
+// run makes one attempt at a call, and reports what it found out about the server.
 func (r remote) run(ctx context.Context, c tool.Call) (tool.Result, error) {
+	out, err := r.perform(ctx, c)
+	out.Server = r.server.takeNews()
+	return out, err
+}
+
+// perform makes one attempt: at most one tools/call is sent, and one more where the
+// server wants to know the roots first.
+func (r remote) perform(ctx context.Context, c tool.Call) (tool.Result, error) {
 	x, err := continued(c.Input)
 	if err == nil {
 		err = x.next() // the rest of what the last result asks; no call is sent
@@ -63,8 +70,8 @@ func (r remote) attempt(ctx context.Context, c tool.Call, x exchange) (res *sdk.
 	if err != nil {
 		return nil, false, err
 	}
-	if why := s.unavailable(r.name); why != "" {
-		return nil, false, s.changedError(r.name, why)
+	if now := s.change(r.name); now != nil && !approved(now, c.Facts) {
+		return nil, false, s.changedError(now)
 	}
 	ctx, wrote := withSent(ctx)
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -113,6 +120,11 @@ func (r remote) attempt(ctx context.Context, c tool.Call, x exchange) (res *sdk.
 		// The notification that cancels the call leaves beside this.
 		return nil, true, context.Cause(ctx)
 	}
+}
+
+// approved reports whether a call was judged by the definition that its tool has now.
+func approved(now *event.ChangedTool, by *event.Facts) bool {
+	return now.Digest != "" && by != nil && by.Redefined != nil && by.Redefined.Digest == now.Digest
 }
 
 // The reasons for cancelling a call.

@@ -209,10 +209,16 @@ func (s *Server) toolOf(p event.ServerTool) (tool.Tool, error) {
 		Effect: event.EffectAtMostOnce, Risk: event.RiskUnknown, Timeout: s.o.MaxTime,
 		Labels: &event.Labels{Untrusted: true, Private: true, Outgoing: true},
 		Check: func(json.RawMessage) error {
-			if why := s.unavailable(p.Name); why != "" {
-				return s.changedError(p.Name, why)
+			if now := s.change(p.Name); now != nil && now.Digest == "" && s.listed() {
+				return s.changedError(now)
 			}
 			return nil
+		},
+		Facts: func(json.RawMessage) (f event.Facts) {
+			if now := s.change(p.Name); now != nil && now.Digest != "" {
+				f.Redefined = &event.Redefinition{Digest: now.Digest, Change: now.Change}
+			}
+			return f
 		},
 	}
 	r := remote{server: s, name: p.Name}
@@ -236,10 +242,14 @@ func (s *Server) toolOf(p event.ServerTool) (tool.Tool, error) {
 	return t, nil
 }
 
-func (s *Server) changedError(name, why string) error {
+func (s *Server) changedError(now *event.ChangedTool) error {
+	how := "A person is asked about it when it is called again"
+	if now.Digest == "" {
+		how = "A new run offers the tools as they are now"
+	}
 	return &tool.Error{
 		Type: event.ErrorUnavailable, NothingCame: true,
-		Message: fmt.Sprintf("the tool %s.%s is not what it was when the run began, so it is not called: %s. A new run offers it as it is now", s.o.Server, name, why),
+		Message: fmt.Sprintf("the tool %s.%s is not what it was when the run began, so it is not called: %s. %s", s.o.Server, now.Name, now.Change, how),
 	}
 }
 

@@ -92,8 +92,10 @@ type Server struct {
 	session    *session
 	starts     int
 	closed     bool
-	// changed says what differs from pin, by the server's name of a tool.
-	changed map[string]string
+	// changed are the tools that differ from pin, in the order of their names. news is
+	// the same for the journal, until a call has taken it.
+	changed []event.ChangedTool
+	news    *event.ServerChanged
 	// talks are the calls under way, in which the server may ask a person.
 	talks []*talk
 	// progress is called for progress of the calls under way, by their tokens.

@@ -526,13 +526,25 @@ func TestChangedToolIsRefusedAndOthersAreNot(t *testing.T) {
 	again := mcp.Resume(w.options("ledger"), s.Pin())
 	defer again.Close()
 	refused(again, "docs.changed", `"new"`)
-	if err := find(t, again, "docs.changed").Check(nil); err == nil {
-		t.Error("a changed tool is asked about")
+	if err := find(t, again, "docs.gone").Check(nil); err == nil {
+		t.Error("a person would be asked about a tool that is gone")
+	}
+	changed := find(t, again, "docs.changed")
+	facts := changed.Facts(nil)
+	if err := changed.Check(nil); err != nil || facts.Redefined == nil || !strings.Contains(facts.Redefined.Change, `"new"`) {
+		t.Errorf("a person is asked about a changed tool by %+v, %v", facts.Redefined, err)
+	}
+	if r, err := changed.Run(t.Context(), tool.Call{ID: "c", Args: json.RawMessage(`{}`), Facts: &facts}); err != nil || r.Output != "{}" {
+		t.Errorf("by its new definition the tool gives %+v, %v", r, err)
+	}
+	facts.Redefined.Digest = "another"
+	if _, err := changed.Run(t.Context(), tool.Call{ID: "c", Args: json.RawMessage(`{}`), Facts: &facts}); err == nil {
+		t.Error("a call is made by a definition that the tool does not have")
 	}
 	if r, err := call(t.Context(), t, again, "docs.echo", `{}`); err != nil || r.Output != "{}" {
 		t.Errorf("after a resume the unchanged tool gives %+v, %v", r, err)
 	}
-	if n := len(w.ledger(t, "call changed")) + len(w.ledger(t, "call gone")); n != 1 {
+	if n := len(w.ledger(t, "call changed")) + len(w.ledger(t, "call gone")); n != 2 {
 		t.Errorf("%d calls of changed tools were sent", n)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"net/http"
 	"slices"
 	"sync"
@@ -188,25 +187,25 @@ func (s *Server) compare(open *session, tools []*sdk.Tool) error {
 	}
 	changed := Diff(s.pin, now)
 	s.mu.Lock()
-	s.changed = changed
+	s.changed, s.news = changed, &event.ServerChanged{Server: s.o.Server, Tools: changed}
 	s.mu.Unlock()
 	return nil
 }
 
-// Diff says what differs between two listings of a server, by the server's name of
-// each tool that changed or is gone. New tools are no difference.
-func Diff(before, after event.ToolServer) map[string]string {
+// Diff lists the tools that changed or are gone between two listings of a server. New
+// tools are no difference.
+func Diff(before, after event.ToolServer) []event.ChangedTool {
 	now := map[string]event.ServerTool{}
 	for _, t := range after.Tools {
 		now[t.Name] = t
 	}
-	changed := map[string]string{}
+	changed := []event.ChangedTool{}
 	for _, t := range before.Tools {
 		switch other, there := now[t.Name]; {
 		case !there:
-			changed[t.Name] = "the server does not list it any more"
+			changed = append(changed, event.ChangedTool{Name: t.Name, Change: "the server does not list it any more"})
 		case other.Digest != t.Digest:
-			changed[t.Name] = differences(t.Definition, other.Definition)
+			changed = append(changed, event.ChangedTool{Name: t.Name, Digest: other.Digest, Change: differences(t.Definition, other.Definition)})
 		}
 	}
 	return changed
@@ -223,9 +222,8 @@ func Differences(before, after event.ToolServer) []string {
 			lines = append(lines, fmt.Sprintf("its %s was %q and is now %q", about.what, about.was, about.is))
 		}
 	}
-	changed := Diff(before, after)
-	for _, name := range slices.Sorted(maps.Keys(changed)) {
-		lines = append(lines, fmt.Sprintf("the tool %s: %s", clean(name, maxShownLine), changed[name]))
+	for _, t := range Diff(before, after) {
+		lines = append(lines, fmt.Sprintf("the tool %s: %s", clean(t.Name, maxShownLine), t.Change))
 	}
 	for _, t := range after.Tools {
 		if !slices.ContainsFunc(before.Tools, func(old event.ServerTool) bool { return old.Name == t.Name }) {
@@ -235,11 +233,31 @@ func Differences(before, after event.ToolServer) []string {
 	return lines
 }
 
-// unavailable says why a tool may not be called, empty where it may.
-func (s *Server) unavailable(name string) string {
+// change is how a tool differs from what it was when the run began, nil where it does
+// not.
+func (s *Server) change(name string) *event.ChangedTool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.changed[name]
+	if i := slices.IndexFunc(s.changed, func(t event.ChangedTool) bool { return t.Name == name }); i >= 0 {
+		return &s.changed[i]
+	}
+	return nil
+}
+
+// listed reports whether the tools are known as the server has them now.
+func (s *Server) listed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.session != nil && !s.session.over() && !s.session.stale.Load()
+}
+
+// takeNews returns what the last listing found, once.
+func (s *Server) takeNews() *event.ServerChanged {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	news := s.news
+	s.news = nil
+	return news
 }
 
 func (s *Server) progressed(token string) {

@@ -55,6 +55,13 @@ func prepare(a *spec.Agent, source string, text []byte, input string, o Options)
 	if err := recordable(source, a.Dir, o.Dir, o.Workspace); err != nil {
 		return fail(err)
 	}
+	if a.Tools.MCPFile != "" { // the run goes on with the servers that it had
+		whole, err := a.Text()
+		if err != nil {
+			return fail(err)
+		}
+		text = whole
+	}
 	if a.StartsOthers() {
 		return ofPlan(a, source, text, input, o)
 	}

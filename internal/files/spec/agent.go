@@ -192,6 +192,7 @@ func (a *Agent) Text() ([]byte, error) {
 	whole := *a
 	whole.Prompt = Prompt{System: a.System, Task: a.Prompt.Task}
 	whole.Tools.Commands = slices.Clone(a.Tools.Commands)
+	whole.Tools.MCPFile = ""
 	for i := range whole.Tools.Commands {
 		whole.Tools.Commands[i].ArgsFile = ""
 	}

@@ -8,6 +8,10 @@ func (a *Agent) Files() []string {
 	if a.ResultSchema != nil {
 		named = append(named, a.ResultSchema.File)
 	}
+	named = append(named, a.Tools.MCPFile)
+	for _, s := range a.Tools.MCP {
+		named = append(named, s.Pins)
+	}
 	for _, c := range a.Tools.Commands {
 		named = append(named, c.ArgsFile)
 	}

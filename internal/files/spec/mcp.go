@@ -40,6 +40,8 @@ type MCPServer struct {
 	Pins string `yaml:"pins,omitempty"`
 	// TrustHints lets readOnlyHint and destructiveHint mean what they say.
 	TrustHints bool `yaml:"trust_hints,omitempty"`
+	// shared says that the server is one of tools.mcp_file.
+	shared bool
 }
 
 // PinsFile is where the pins of a server are, empty for one without.
@@ -120,6 +122,7 @@ var serverName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,40}$`)
 // of the file.
 func (a *Agent) validateServers(r *report, o Options) {
 	t := &a.Tools
+	a.readServers(r)
 	for i := range t.MCP {
 		s, path := &t.MCP[i], fmt.Sprintf("tools.mcp[%d]", i)
 		s.validateName(r, path+".server", t, i, o)

@@ -38,7 +38,10 @@ func (a *Agent) refuseFiles(r *report) {
 	for i := range a.Tools.MCP {
 		r.at(fmt.Sprintf("tools.mcp[%d]", i), "a file without it, or an agent of the agents directory", "starts a program of this machine or reaches another one, which a file that was sent may not")
 	}
-	a.Tools.MCP = nil
+	if a.Tools.MCPFile != "" {
+		refuse("tools.mcp_file", "a file without it, or an agent of the agents directory")
+	}
+	a.Tools.MCP, a.Tools.MCPFile = nil, ""
 	for _, name := range sortedKeys(a.Tools.Secrets) {
 		r.at(join("tools.secrets", name), "a file without it, or an agent of the agents directory", "is a secret of this machine, which a file that was sent may not name")
 	}

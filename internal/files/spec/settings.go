@@ -76,6 +76,8 @@ type Tools struct {
 	Commands []CommandTool `yaml:"commands,omitempty"`
 	// MCP are servers whose tools the model may call.
 	MCP []MCPServer `yaml:"mcp,omitempty"`
+	// MCPFile is a file of further servers, in the form that MCP clients share.
+	MCPFile string `yaml:"mcp_file,omitempty"`
 
 	// ProtectedPaths are globs, relative to the workspace.
 	ProtectedPaths []string     `yaml:"protected_paths,omitempty"`

@@ -136,7 +136,7 @@ func (p *permissions) question(r *run, c *call) event.ToolPendingApproval {
 	}
 	if c.resolved.Facts != nil {
 		q.Risk, q.Runs = c.resolved.Facts.Risk, c.resolved.Facts.Runs
-		q.Digest = event.AskedDigest(q.Digest, q.Runs)
+		q.Digest = event.AskedDigest(q.Digest, c.resolved.Facts.Bound(c.ref.Name))
 	}
 	if c.hooks.asked == nil {
 		q.Offer = p.rules(r).Permission(c.resolved)

@@ -226,6 +226,9 @@ func (m *Machine) applyApproval(d event.Resolution) {
 		return
 	}
 	m.decided(c, "was "+string(d.Kind)+" by "+d.Approver, d.Reason)
+	if f := c.resolved.Facts; d.Kind == event.ApprovalApproved && f != nil && f.Redefined != nil {
+		m.permissions.redefined = append(m.permissions.redefined, f.Redefined.Digest)
+	}
 	if d.Kind != event.ApprovalEdited {
 		return
 	}

@@ -270,7 +270,7 @@ func (m *Machine) applyForked(e *event.Event, d event.RunForked) error {
 		}
 	}
 	m.run.Account = tree.Account{Spent: budget.Spent{Cycles: m.run.cycle}}
-	m.account, m.permissions.added = account{}, nil
+	m.account, m.permissions.added, m.permissions.redefined = account{}, nil, nil
 	if len(d.Config) > 0 || len(d.Results) > 0 {
 		// What was reported of another prompt bounds nothing.
 		m.messages.size = size{fixed: m.messages.fixedSize(&m.run.cfg)}

@@ -101,12 +101,14 @@ type permissions struct {
 	policy string
 	// added are what people allowed for the rest of the run.
 	added []event.PermissionAdded
+	// redefined are the definitions of changed tools that people approved.
+	redefined []string
 }
 
 // rules are the owner's with what people allowed since, for what the run has taken in.
 func (p *permissions) rules(r *run) policy.Rules {
 	rules := r.cfg.Policy
-	rules.Taint = r.Taint
+	rules.Taint, rules.Redefined = r.Taint, p.redefined
 	rules.Permissions = slices.Clip(rules.Permissions) // others have them, too
 	for _, more := range p.added {
 		rules.Permissions = append(rules.Permissions, more.Permission)

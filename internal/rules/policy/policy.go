@@ -63,6 +63,9 @@ type Rules struct {
 	// Taint is what the run has read so far. It is not a setting: it is the run's
 	// state, for one decision.
 	Taint event.Taint `json:"-"`
+	// Redefined are the digests of changed definitions of tools that a person approved;
+	// like Taint they are the run's state.
+	Redefined []string `json:"-"`
 	// Permissions are what a person allowed for the rest of the run. Like Taint
 	// they are the run's state, not a setting.
 	Permissions []event.Permission `json:"-"`
@@ -164,7 +167,7 @@ func strictness(d event.Decision) int {
 }
 
 func (r Rules) judge(c *event.ToolCall) []Verdict {
-	said := r.met(c)
+	said := append(r.changed(c), r.met(c)...)
 	if r.Mode == ModePlan && !harmless(c) {
 		said = append(said, Verdict{Decision: event.DecisionDeny, Rule: ruleOfPlan, Reason: "the run is in plan mode, so nothing may be changed"})
 	}
@@ -185,6 +188,17 @@ func (r Rules) judge(c *event.ToolCall) []Verdict {
 	said = append(said, r.hosts(c)...)
 	said = append(said, r.permits(c)...)
 	return append(said, r.unsandboxed(c, said)...)
+}
+
+// changed asks about a tool that is not what it was when the run began, before all
+// other questions: a person decides about the call that they see.
+func (r Rules) changed(c *event.ToolCall) []Verdict {
+	if c.Facts == nil || c.Facts.Redefined == nil || slices.Contains(r.Redefined, c.Facts.Redefined.Digest) {
+		return nil
+	}
+	return []Verdict{{
+		Decision: event.DecisionAsk, Rule: "changed tool", Reason: c.Tool + " is not what it was when the run began: " + c.Facts.Redefined.Change,
+	}}
 }
 
 // permits are the permissions that no rule of the owner's spells out.
