@@ -18,47 +18,43 @@ import (
 )
 
 // activity is the current activity of a tree's runs and the files that their calls
-// changed, folded from all of their events.
+// changed, from the views of the runs.
 type activity struct {
 	root *working
 	runs map[string]*working
 	// order holds the runs that have not ended, in the order of their start.
 	order []*working
-	// calls holds the calls without a result by id, and asked those of them that
-	// wait for a person's decision.
-	calls map[string]event.ToolCall
-	asked map[string]bool
-	// edit is the file change of the last event, nil for none.
-	edit *edit
-	// changed holds the changed files, in the order of their first change.
-	changed []*changedFile
+	edits
 	// told reports that the last event shows what its run does.
 	told bool
 	// now is the time of the drawing.
 	now time.Time
-	// byName names runs after their agents, even if they are steps.
-	byName bool
-	// over reports that the root is not running.
-	over bool
 }
 
 // working is one run.
 type working struct {
-	run, name, step, dir string
-	// above started the run, nil for the root.
-	above     *working
-	doing     string
-	text      string
-	cycle, of int
-	spent
+	run, dir string
+	view     view.View
+	// child is what the run above knows of it; both are nil for the root.
+	child   *view.ChildRun
+	above   *working
+	doing   string
+	text    string
 	silence *silence
+}
+
+// edits are the files that calls changed.
+type edits struct {
+	// edit is the file change of the last event, nil for none.
+	edit *edit
+	// changed holds the changed files, in the order of their first change.
+	changed []*changedFile
 }
 
 // edit is the change of a file by one call.
 type edit struct {
 	fs.Change
-	// by is the run that made the call; asked reports that a person approved it.
-	by    *working
+	// asked reports that a person approved it.
 	asked bool
 }
 
@@ -71,43 +67,31 @@ type changedFile struct {
 // add applies an event of any run of the tree.
 func (a *activity) add(e *event.Event) {
 	w := a.at(e.Run)
-	a.edit = nil
 	switch d := e.Data.(type) {
 	case event.RunStarted:
 		w.dir = d.Workspace
 	case event.RunForked: // the events before it have the run that the fork shares them with
 		w = a.root
 		w.run, a.runs[e.Run] = e.Run, w
+	}
+	dir := w.dir
+	if dir == a.root.dir {
+		dir = ""
+	}
+	a.edits.add(&w.view, e, dir)
+	w.view.Add(e)
+	switch d := e.Data.(type) {
 	case event.ChildStarted:
 		child := a.at(d.Child)
-		child.name, child.step, child.above = d.Name, d.Step, w
+		child.child, child.above = w.view.Child(d.Child), w
 		if !slices.Contains(a.order, child) {
 			a.order = append(a.order, child)
 		}
 	case event.ChildFinished:
 		a.order = slices.DeleteFunc(a.order, func(o *working) bool { return o.run == d.Child })
+		a.at(d.Child).view = view.View{} // a tree may have thousands of runs
 	case event.ChildParked:
 		a.at(d.Child).doing = "waits for a decision"
-	case event.RunParked, event.RunCompleted:
-		a.over = a.over || w == a.root
-	case event.RunResumed:
-		a.over = a.over && w != a.root
-	case event.CycleStart:
-		w.cycle, w.of = d.Cycle, d.MaxCycles
-	case event.ModelAttemptFailed:
-		w.Spend(d.Usage, d.Cost)
-	case event.ModelResponse:
-		w.Spend(d.Usage, d.Cost)
-	case event.ToolCall:
-		a.calls[d.CallID] = d
-	case event.Asking:
-		a.asked[d.Question().ID] = true
-	case event.ToolResult:
-		if call, ok := a.calls[d.CallID]; ok && !d.IsError {
-			a.made(w, call)
-		}
-		delete(a.calls, d.CallID)
-		delete(a.asked, d.CallID)
 	}
 	what, known := a.doing(w, e)
 	if a.told = known; known {
@@ -117,23 +101,43 @@ func (a *activity) add(e *event.Event) {
 
 // at returns a run by id; the first one is the root.
 func (a *activity) at(run string) *working {
-	if a.runs == nil {
-		a.runs, a.calls, a.asked = map[string]*working{}, map[string]event.ToolCall{}, map[string]bool{}
-	}
 	w := a.runs[run]
-	if w == nil {
-		w = &working{run: run, silence: &silence{}}
-		a.runs[run] = w
+	switch {
+	case w != nil:
+		return w
+	case a.runs == nil && a.root != nil:
+		w = a.root
+	default:
+		w = newWorking()
 	}
-	if a.root == nil {
-		a.root = w
+	if a.runs == nil {
+		a.root, a.runs = w, map[string]*working{}
 	}
+	w.run, a.runs[run] = run, w
 	return w
 }
 
-// made records the files that a call changed: the file in the arguments of a file
-// tool, or the files that a command names for writing.
-func (a *activity) made(w *working, call event.ToolCall) {
+func newWorking() *working { return &working{silence: &silence{}} }
+
+// over reports that the run shown does not go on.
+func (a *activity) over() bool {
+	if a.root == nil {
+		return false
+	}
+	state := a.root.view.Run().State
+	return state != "" && state != view.Running
+}
+
+// add records the files that a call changed, if the next event of a view is its result: the
+// file in the arguments of a file tool, or the files that a command names for writing. dir
+// is put before their names.
+func (c *edits) add(v *view.View, e *event.Event, dir string) {
+	c.edit = nil
+	d, is := e.Data.(event.ToolResult)
+	call, asked, going := v.Going(d.CallID)
+	if !is || !going || d.IsError {
+		return
+	}
 	change, known := fs.ChangeOf(call.Tool, call.Args)
 	var names []string
 	if call.Facts != nil {
@@ -146,18 +150,18 @@ func (a *activity) made(w *working, call event.ToolCall) {
 	if known {
 		names = append(names, path.Clean(change.Path))[:1]
 		change.Path = names[0]
-		a.edit = &edit{change, w, a.asked[call.CallID]}
+		c.edit = &edit{change, asked}
 	}
 	for _, name := range names {
-		if w.dir != a.root.dir && w.dir != "" {
-			name = filepath.Join(w.dir, name)
+		if dir != "" {
+			name = filepath.Join(dir, name)
 		}
-		i := slices.IndexFunc(a.changed, func(c *changedFile) bool { return c.path == name })
+		i := slices.IndexFunc(c.changed, func(f *changedFile) bool { return f.path == name })
 		if i < 0 {
-			i = len(a.changed)
-			a.changed = append(a.changed, &changedFile{path: name})
+			i = len(c.changed)
+			c.changed = append(c.changed, &changedFile{path: name})
 		}
-		a.changed[i].calls++
+		c.changed[i].calls++
 	}
 }
 
@@ -176,7 +180,7 @@ func (a *activity) doing(w *working, e *event.Event) (what string, known bool) {
 	case event.ToolCallDelta:
 		return "preparing " + d.Tool, true
 	case event.ToolStarted:
-		if call, ok := a.calls[d.CallID]; ok {
+		if call, _, is := w.view.Going(d.CallID); is {
 			return "→ " + firstLine(label(call), 100), true
 		}
 		return "running a tool", true
@@ -207,32 +211,37 @@ func lastLine(text string) string {
 // summary returns what the run does in one line, with the silence of its model.
 func (w *working) summary(k ink, costs bool, now time.Time) string {
 	where, costing := w.cycleText(k), ""
-	if costs && w.Cost != nil {
-		costing = money(w.Cost, w.Used)
+	if used := w.view.Run(); costs && used.Cost != nil {
+		costing = money(used.Cost, used.Usage)
 	}
 	return strings.Join(slices.DeleteFunc([]string{where, costing, w.silence.text(now), w.doing}, func(s string) bool { return s == "" }), "  ")
 }
 
 // cycleText returns the progress of the run in cycles.
 func (w *working) cycleText(k ink) string {
-	if w.cycle == 0 {
+	at := w.view.Position()
+	if at.Cycle == 0 {
 		return ""
 	}
-	return strings.TrimSpace(view.Position(event.CycleStart{Cycle: w.cycle, MaxCycles: w.of}) + " " + k.part(w.cycle, w.of))
+	return strings.TrimSpace(view.Position(at) + " " + k.part(at.Cycle, at.MaxCycles))
 }
 
-// called returns the step that a run performs, or its name.
+// called returns the step that a run performs, or its name. The runs of a loop are named
+// after their agents.
 func (a *activity) called(w *working) string {
-	if a.byName {
-		return cmp.Or(w.name, w.step)
+	switch {
+	case w.child == nil:
+		return ""
+	case a.root.view.Steps.Ledger != nil:
+		return cmp.Or(w.child.Name, w.child.Of)
 	}
-	return cmp.Or(w.step, w.name)
+	return cmp.Or(w.child.Of, w.child.Name)
 }
 
 // below returns the lines of a run's children that satisfy of, each followed by
 // those of its descendants.
 func (a *activity) below(above *working, k ink, indent string, of func(*working) bool) []note {
-	if a.over {
+	if a.over() {
 		return nil
 	}
 	var notes []note
@@ -250,12 +259,12 @@ func everyRun(*working) bool { return true }
 
 // of returns the working runs of a step, or of its passes.
 func (a *activity) of(s *steps, step string) []*working {
-	if a.over {
+	if a.over() {
 		return nil
 	}
 	var runs []*working
 	for _, w := range a.order {
-		if l := s.Of(w.step); w.above == a.root && l != nil && l.Step == step {
+		if l := s.Of(w.child.Of); w.above == a.root && l != nil && l.Step == step {
 			runs = append(runs, w)
 		}
 	}
@@ -292,7 +301,7 @@ func (e *edit) lines(width int) []note {
 }
 
 // files returns notes about the files that the calls of all runs changed.
-func (a *activity) files() []note {
+func (a *edits) files() []note {
 	if len(a.changed) == 0 {
 		return nil
 	}

@@ -17,7 +17,7 @@ type conversation struct {
 	screen screen
 	next   nextStep
 	view   view.View
-	work   activity
+	edits  edits
 	// indent precedes every line of a child run.
 	indent string
 	// step is how the run continues if no more events follow.
@@ -39,8 +39,8 @@ func (c *conversation) below() shownRun {
 
 func (c *conversation) show(e event.Event) error {
 	c.next.origin.add(e.Data)
+	c.edits.add(&c.view, &e, "")
 	parts := c.view.Add(&e).Parts
-	c.work.add(&e)
 	c.step = ""
 	if c.indent == "" {
 		switch d := e.Data.(type) {
@@ -50,11 +50,11 @@ func (c *conversation) show(e event.Event) error {
 			parts = append(parts, goingOn(&e, d.Outcome, &c.next)...)
 		}
 	}
-	if err := c.print(parts); err != nil || c.work.edit == nil {
+	if err := c.print(parts); err != nil || c.edits.edit == nil {
 		return err
 	}
 	var b strings.Builder
-	for _, n := range c.work.edit.lines(c.resultWidth() + len("    ")) {
+	for _, n := range c.edits.edit.lines(c.resultWidth() + len("    ")) {
 		c.line(&b, n.style, n.text)
 	}
 	_, err := io.WriteString(c.out, b.String())

@@ -51,7 +51,7 @@ func liveSteps(s *steps, most int, k ink, work *activity) []note {
 		}
 		indent := strings.Repeat("  ", l.Depth+1)
 		var under []note
-		if len(below) == 1 && below[0].step == l.Step {
+		if len(below) == 1 && below[0].child.Of == l.Step {
 			text += "  " + below[0].summary(k, l.Cost == nil, work.now)
 			under = work.below(below[0], k, indent, everyRun)
 		} else {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/cli/markdown"
-	"github.com/pawlrun/pawl/internal/view"
 	"github.com/pawlrun/pawl/llm"
 )
 
@@ -33,15 +32,15 @@ type textView struct {
 	// written.
 	open []string
 
-	// view is that of the run, and work the activity of all runs.
-	view view.View
+	// work is the activity of all runs.
 	work activity
 }
 
 func newTextView(out io.Writer, p *printer, answer screen, after int64, pawl string) *textView {
 	p.startOf()
-	v := &textView{out: out, p: p, answer: answer, after: after, next: nextStep{pawl: pawl}}
-	v.next.view, v.view.Steps.Show = &v.view, pawl
+	v := &textView{out: out, p: p, answer: answer, after: after, next: nextStep{pawl: pawl}, work: activity{root: newWorking()}}
+	v.next.view = &v.work.root.view
+	v.next.view.Steps.Show = pawl
 	if p.screen.terminal {
 		v.text, v.both = newLiveText(p), answer.terminal && sameStream(out, p.w)
 	}
@@ -138,7 +137,7 @@ func (v *textView) ofChild(e event.Event) {
 	if v.text == nil || v.work.edit == nil || v.work.edit.asked {
 		return
 	}
-	v.p.line(green, "  ✓ "+firstLine(v.work.called(v.work.edit.by), 40)+" changed "+onOneLine(v.work.edit.Path))
+	v.p.line(green, "  ✓ "+firstLine(v.work.called(v.work.at(e.Run)), 40)+" changed "+onOneLine(v.work.edit.Path))
 	for _, l := range v.unasked() {
 		v.p.line(l.style, l.text)
 	}
@@ -148,7 +147,7 @@ func (v *textView) ofChild(e event.Event) {
 // it, or else in a line for each start and end.
 func (v *textView) stepNotes(e event.Event) {
 	if v.p.screen.live {
-		if len(v.view.Steps.Lines)+len(v.work.order) > 0 {
+		if len(v.next.view.Steps.Lines)+len(v.work.order) > 0 {
 			v.p.setBlock(v.tree)
 		}
 		switch d := e.Data.(type) {
@@ -156,10 +155,10 @@ func (v *textView) stepNotes(e event.Event) {
 			v.p.settle()
 			return
 		case event.StepFinished:
-			if v.view.Steps.Line(d.Step) == nil && d.Status == event.StepStatusFailed {
+			if v.next.view.Steps.Line(d.Step) == nil && d.Status == event.StepStatusFailed {
 				break
 			}
-			for i, l := range notesOf(v.view.Steps.Printed(e.Run, d)) {
+			for i, l := range notesOf(v.next.view.Steps.Printed(e.Run, d)) {
 				if i == 0 { // its line is in the tree below
 					v.p.line(faint, d.Step+" printed:")
 				}
@@ -170,7 +169,7 @@ func (v *textView) stepNotes(e event.Event) {
 			return
 		}
 	}
-	for _, l := range notesOf(v.view.Steps.Told(&e)) {
+	for _, l := range notesOf(v.next.view.Steps.Told(&e)) {
 		v.p.line(l.style, l.text)
 	}
 }
@@ -179,11 +178,11 @@ func (v *textView) stepNotes(e event.Event) {
 const mostSteps = 20
 
 func (v *textView) tree() []note {
-	if now := v.p.now(); now.After(v.view.Steps.Now) {
-		v.view.Steps.Now = now
+	if now := v.p.now(); now.After(v.next.view.Steps.Now) {
+		v.next.view.Steps.Now = now
 	}
 	v.work.now = v.p.now()
-	return liveSteps(&v.view.Steps, min(mostSteps, v.p.screen.height()-3), inkFor(v.p.screen), &v.work)
+	return liveSteps(&v.next.view.Steps, min(mostSteps, v.p.screen.height()-3), inkFor(v.p.screen), &v.work)
 }
 
 // releaseQuestions releases the questions whose earlier events are written. Questions
@@ -254,13 +253,7 @@ func (v *textView) ofRoot(e event.Event) bool { return v.work.at(e.Run) == v.wor
 
 // follow updates the live lines.
 func (v *textView) follow(e event.Event) {
-	v.p.update(func() {
-		v.work.add(&e)
-		if v.ofRoot(e) {
-			v.view.Add(&e)
-			v.work.byName = v.view.Steps.Ledger != nil
-		}
-	})
+	v.p.update(func() { v.work.add(&e) })
 	if v.ofRoot(e) {
 		v.next.origin.add(e.Data)
 	}

@@ -18,7 +18,7 @@ func (v *View) place(e *event.Event) *Entry {
 	case event.CycleStart:
 		v.end(v.cycle, e, Done)
 		clear(v.waiting)
-		v.cycle = v.begin(e, Cycle, nil, Position(d))
+		v.position, v.cycle = d, v.begin(e, Cycle, nil, Position(d))
 		return v.cycle
 	case event.ModelRequested, event.ModelRetrying:
 		return v.cycle
@@ -76,6 +76,7 @@ func (v *View) answer(e *event.Event, d event.ModelResponse) *Entry {
 
 // call is for a call of the cycle, or for one whose arguments a person changed.
 func (v *View) call(e *event.Event, d event.ToolCall) *Entry {
+	v.open[d.CallID] = d
 	n := v.calls[d.CallID]
 	if n == nil {
 		n = v.begin(e, Call, v.cycle, "")
@@ -90,6 +91,7 @@ func (v *View) call(e *event.Event, d event.ToolCall) *Entry {
 
 // settle is for the result of a call.
 func (v *View) settle(e *event.Event, d event.ToolResult) *Entry {
+	delete(v.open, d.CallID)
 	n := v.calls[d.CallID]
 	if n == nil {
 		return nil

@@ -70,7 +70,9 @@ type ChildRun struct {
 	CallID string `json:"callId,omitempty"`
 	// Step names a run that is a step or a judge, with its iteration and attempt;
 	// Finished is how the step ended.
-	Step     string              `json:"step,omitempty"`
+	Step string `json:"step,omitempty"`
+	// Of is the step without iteration and attempt.
+	Of       string              `json:"-"`
 	Finished *event.StepFinished `json:"finished,omitempty"`
 	Parked   *event.ChildParked  `json:"parked,omitempty"`
 	// Decided reports that a child that parked for a decision has no open question
@@ -185,7 +187,7 @@ func (v *View) child(e *event.Event, d event.ChildStarted) *Entry {
 		n = v.begin(e, Child, above, firstLine(name, 100))
 	}
 	c := v.childOf(d.Child, n)
-	c.Name, c.CallID, c.Step = d.Name, d.CallID, d.ID
+	c.Name, c.CallID, c.Step, c.Of = d.Name, d.CallID, d.ID, d.Step
 	v.children, v.ofStep[d.Step] = append(v.children, c), c
 	return n
 }

@@ -112,6 +112,8 @@ type View struct {
 	kept map[int64][]Part
 	index
 	cycle *Entry
+	// position is where the cycle stands among those that there may be.
+	position event.CycleStart
 	// waiting are the questions that keep the cycle waiting.
 	waiting map[string]bool
 	// last is the last text of the model.
@@ -145,6 +147,17 @@ func (v *View) Since(seq int64) []*Entry {
 type index struct {
 	calls, asked, steps map[string]*Entry
 	runs                map[string]*ChildRun
+	// open are the calls without a result.
+	open map[string]event.ToolCall
+}
+
+// Position is the cycle that the run is in, the zero value before the first.
+func (v *View) Position() event.CycleStart { return v.position }
+
+// Going is a call without a result, and reports whether a person was asked about it.
+func (v *View) Going(id string) (call event.ToolCall, asked, is bool) {
+	call, is = v.open[id]
+	return call, v.asked[id] != nil, is
 }
 
 // change says that an event changed an entry.
@@ -163,7 +176,7 @@ func (v *View) Events(id string) []int64 { return v.events[id] }
 func (v *View) Add(e *event.Event) Told {
 	if v.byID == nil {
 		v.byID, v.below, v.events, v.kept = map[string]*Entry{}, map[string][]*Entry{}, map[string][]int64{}, map[int64][]Part{}
-		v.index = index{map[string]*Entry{}, map[string]*Entry{}, map[string]*Entry{}, map[string]*ChildRun{}}
+		v.index = index{map[string]*Entry{}, map[string]*Entry{}, map[string]*Entry{}, map[string]*ChildRun{}, map[string]event.ToolCall{}}
 		v.ofStep = map[string]*ChildRun{}
 		v.waiting = map[string]bool{}
 	}
