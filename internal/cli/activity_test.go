@@ -137,6 +137,30 @@ func TestTheLinesOfManyRunsAtWorkAreBounded(t *testing.T) {
 	}
 }
 
+// An event costs the terminal no more after ten thousand others: nothing is folded again.
+func TestAnEventCostsTheTerminalTheSameHoweverManyCameBefore(t *testing.T) {
+	p, _, _ := aTerminal(100)
+	v := newTextView(io.Discard, p, screen{}, 0, "pawl")
+	seq := int64(0)
+	call := func() {
+		seq += 3
+		id := fmt.Sprint("r-1-", seq)
+		for _, d := range []event.Data{event.ToolCall{CallID: id, Tool: "t", Describe: "does it"}, event.ToolStarted{CallID: id}, event.ToolResult{CallID: id, Output: "x"}} {
+			if err := v.show(event.Event{Run: "r", Seq: seq, Time: time.Unix(1000, 0), Data: d}); err != nil {
+				t.Fatal(err)
+			}
+			seq++
+		}
+	}
+	first := testing.AllocsPerRun(100, call)
+	for range 3000 {
+		call()
+	}
+	if last := testing.AllocsPerRun(100, call); last > 1.2*first {
+		t.Errorf("%.0f allocations for a call after thousands, %.0f for one of the first", last, first)
+	}
+}
+
 // Two edits of one file and one of another, the last of them approved.
 func TestEditsAreShownAndTheFilesThatChangedAreListed(t *testing.T) {
 	p := newProject(t, map[string]string{

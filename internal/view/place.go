@@ -14,6 +14,7 @@ import (
 // place finds or begins the entry that an event is about and changes its state. It is
 // nil for what no entry but a note tells.
 func (v *View) place(e *event.Event) *Entry {
+	v.answers(e)
 	switch d := e.Data.(type) {
 	case event.CycleStart:
 		v.end(v.cycle, e, Done)
@@ -110,54 +111,6 @@ func (v *View) settle(e *event.Event, d event.ToolResult) *Entry {
 	}
 	n.Line = firstLine(line, lineWidth)
 	v.end(n, e, state)
-	return n
-}
-
-// ask is for a question, which keeps its call and its cycle waiting.
-func (v *View) ask(e *event.Event, q event.Question) *Entry {
-	call := v.calls[q.ID]
-	above := call
-	if call == nil {
-		above = v.at(q.Step)
-	}
-	n := v.begin(e, Question, above, firstLine(q.Subject, 100))
-	n.State, n.Ref, n.Line = Waiting, q.ID, firstLine(AskedBy(q), lineWidth)
-	v.asked[q.ID] = n
-	if above != nil && above.State == Running {
-		above.State = Waiting
-	}
-	if call != nil && v.cycle != nil && v.cycle.open() {
-		v.waiting[q.ID], v.cycle.State = true, Waiting
-		v.touch(v.cycle, e)
-	}
-	return n
-}
-
-// resolve is for the answer to a question.
-func (v *View) resolve(e *event.Event, r event.Resolution) *Entry {
-	n := v.asked[r.ID]
-	if n == nil {
-		return nil
-	}
-	state := Done
-	switch r.Kind {
-	case event.ApprovalRejected, event.ApprovalExpired:
-		state = Rejected
-	case event.ApprovalCancelled:
-		state = Cancelled
-	}
-	n.Line = strings.TrimSuffix(string(r.Kind)+" by "+firstLine(r.Approver, 60), " by ")
-	if n.open() { // the answer is no failure of what is above it
-		n.State, n.Seconds = state, e.Time.Sub(n.Start).Seconds()
-	}
-	if above := v.byID[n.Parent]; above != nil && above.State == Waiting {
-		above.State = Running
-		v.touch(above, e)
-	}
-	if delete(v.waiting, r.ID); len(v.waiting) == 0 && v.cycle != nil && v.cycle.State == Waiting {
-		v.cycle.State = Running
-		v.touch(v.cycle, e)
-	}
 	return n
 }
 

@@ -114,8 +114,10 @@ type View struct {
 	cycle *Entry
 	// position is where the cycle stands among those that there may be.
 	position event.CycleStart
-	// waiting are the questions that keep the cycle waiting.
-	waiting map[string]bool
+	// waiting are the questions that keep the cycle waiting, and questions those that are
+	// open.
+	waiting   map[string]bool
+	questions Questions
 	// last is the last text of the model.
 	last string
 	// changes are all changes of entries, in the order of the events.

@@ -282,6 +282,14 @@ func TestACallStandsAsItsEventsSay(t *testing.T) {
 			name: "asked again after a rejection of another", call: view.Waiting, cycle: view.Waiting, question: view.Waiting,
 			events: []event.Data{asked, event.ToolPendingApproval{CallID: "r-1-2", Tool: "other"}, event.ToolApprovalResolved{CallID: "r-1-2", Kind: event.ApprovalRejected}},
 		},
+		{
+			name: "allowed by a rule since it was asked", call: view.Running, cycle: view.Running, question: view.Cancelled,
+			events: []event.Data{asked, event.PolicyDecision{CallID: "r-1-1", Decision: event.DecisionAllow}},
+		},
+		{
+			name: "one of two allowed by a rule", call: view.Running, cycle: view.Waiting, question: view.Cancelled,
+			events: []event.Data{asked, event.ToolCall{CallID: "r-1-2", Tool: "other"}, event.ToolPendingApproval{CallID: "r-1-2"}, event.ToolStarted{CallID: "r-1-1"}},
+		},
 		{name: "cut short", events: []event.Data{event.RunCompleted{}}, call: view.Cancelled, cycle: view.Cancelled},
 	} {
 		v, _ := fold(append([]event.Data{cycle, call}, tt.events...)...)
@@ -293,6 +301,57 @@ func TestACallStandsAsItsEventsSay(t *testing.T) {
 		}
 		if q := v.Entry("3"); tt.question != "" && (q.Kind != view.Question || q.State != tt.question || q.Parent != "2") {
 			t.Errorf("%s: the question is %+v, want %s", tt.name, q, tt.question)
+		}
+	}
+}
+
+// The answer to a question that is a message closes it, and no other question.
+func TestAMessageAnswersWhatWasAskedForOne(t *testing.T) {
+	v, _ := fold(
+		event.RunStarted{}, event.CycleStart{Cycle: 1}, event.ToolCall{CallID: "r-1-1"}, event.ToolPendingApproval{CallID: "r-1-1"},
+		event.GoalBlocked{ID: "g1", Step: "loop", Number: 1, Asks: "Which port?"}, event.InputReceived{Text: "80"},
+		event.GoalBlocked{ID: "g2", Step: "loop", Number: 2, Asks: "Which host?"},
+	)
+	for id, want := range map[string]view.State{"4": view.Waiting, "5": view.Done, "7": view.Waiting} {
+		if n := v.Entry(id); n.Kind != view.Question || n.State != want {
+			t.Errorf("question %s is %+v, want %s", id, n, want)
+		}
+	}
+}
+
+// The run itself has what it and all runs below it used, a fork without what it inherits.
+func TestTheRunItselfIsAnEntryToo(t *testing.T) {
+	cost := func(usd float64) llm.Cost { return llm.Cost{USD: usd, Priced: true} }
+	events := []event.Data{
+		event.RunStarted{Name: "lead"}, event.CycleStart{Cycle: 1}, event.ModelResponse{Usage: llm.Usage{Input: 7}, Cost: cost(1)},
+		event.ToolCall{CallID: "r-1-1"}, event.ChildStarted{Child: "c", CallID: "r-1-1"},
+		event.BudgetCommitted{Run: "c", USD: 0.25, Priced: true, Usage: &llm.Usage{Input: 3}}, event.BudgetCommitted{Run: "c", USD: 0.25, Priced: true},
+	}
+	for _, tt := range []struct {
+		name  string
+		event event.Data
+		state view.State
+		line  string
+		usd   float64
+		in    int64
+	}{
+		{"goes on", event.ToolResults{Cycle: 1}, view.Running, "", 1.25, 10},
+		{"parks", event.RunParked{}, view.Waiting, "", 1.25, 10},
+		{"ends", event.RunCompleted{Outcome: event.Outcome{OK: true, FinalOutput: "All is done.\nReally."}}, view.Done, "All is done.", 1.25, 10},
+		{"fails", event.RunCompleted{Outcome: event.Outcome{Error: &event.Failure{Message: "no"}, FinalOutput: "Half."}}, view.Failed, "no", 1.25, 10},
+		{"is a fork", event.RunForked{}, view.Running, "", 0, 0},
+	} {
+		v, _ := fold(append(slices.Clip(events), tt.event)...)
+		n := v.Run()
+		usd := 0.0
+		if n.Cost != nil {
+			usd = n.Cost.USD
+		}
+		if n.Name != "lead" || n.State != tt.state || n.Line != tt.line || usd != tt.usd || n.Usage.Input != tt.in || n.Seconds != 0 != (tt.line != "") {
+			t.Errorf("a run that %s is %+v", tt.name, n)
+		}
+		if in := v.Inherited(); in != nil != (tt.in == 0) || in != nil && (in.Usage.Input != 10 || in.Cost.USD != 1.25) {
+			t.Errorf("a run that %s inherits %+v", tt.name, in)
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/view"
 	"github.com/pawlrun/pawl/llm"
 )
 
@@ -87,7 +88,7 @@ type Translator struct {
 	open   []*agent
 	steps  []*step
 	calls  map[string]bool
-	asked  []pendingQuestion
+	asked  view.Questions
 	cycle  int
 	out    []Event
 	now    int64
@@ -111,11 +112,6 @@ type agent struct {
 type step struct {
 	name, owner string
 	told        bool
-}
-
-type pendingQuestion struct {
-	run string
-	event.Question
 }
 
 // New returns a translator for a run.
@@ -144,7 +140,7 @@ func (t *Translator) Translate(e *event.Event) []Event {
 	}
 	t.speech(a, e)
 	t.work(a, e)
-	t.questions(a, e)
+	t.asked.Add(a.run, e.Data)
 	if a == t.open[0] {
 		t.pause(e)
 	}
@@ -454,25 +450,6 @@ func failure(o *event.Outcome) string {
 	return "the run ended: " + string(o.Reason)
 }
 
-// questions tracks the questions to people.
-func (t *Translator) questions(a *agent, e *event.Event) {
-	remove := func(id string) {
-		t.asked = slices.DeleteFunc(t.asked, func(q pendingQuestion) bool { return q.run == a.run && q.ID == id })
-	}
-	switch d := e.Data.(type) {
-	case event.Asking:
-		q := d.Question()
-		remove(q.ID)
-		t.asked = append(t.asked, pendingQuestion{a.run, q})
-	case event.Resolving:
-		remove(d.Resolution().ID)
-	case event.Voiding:
-		remove(d.Voids())
-	case event.InputReceived:
-		t.asked = slices.DeleteFunc(t.asked, func(q pendingQuestion) bool { return q.run == a.run && q.Message })
-	}
-}
-
 // pause ends AG-UI runs when the run parks or ends.
 func (t *Translator) pause(e *event.Event) {
 	switch d := e.Data.(type) {
@@ -554,8 +531,8 @@ func (t *Translator) interrupts(d *event.RunParked, id string) (list []Interrupt
 		if q.ExpiresAt != nil {
 			n.ExpiresAt = q.ExpiresAt.UTC().Format(time.RFC3339)
 		}
-		if q.run != t.run {
-			n.SubagentRunID = q.run
+		if q.Run != t.run {
+			n.SubagentRunID = q.Run
 		}
 		list = append(list, n)
 	}
