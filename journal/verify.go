@@ -57,16 +57,17 @@ func Verify(ctx context.Context, s Store, run, head string) (Verified, error) {
 	}
 	for c.seq < row.Seq {
 		records, err := s.Records(ctx, run, c.seq, int(min(verifyPage, row.Seq-c.seq)))
+		// What a store reads before it fails may be what was damaged first.
+		for _, r := range records {
+			if err := c.add(r); err != nil {
+				return c.verified(), err
+			}
+		}
 		if err != nil && !errors.Is(err, ErrNotFound) {
 			return c.verified(), fmt.Errorf("journal: verify run %s: %w", run, err)
 		}
 		if len(records) == 0 {
 			return c.verified(), c.missing(ctx, s)
-		}
-		for _, r := range records {
-			if err := c.add(r); err != nil {
-				return c.verified(), err
-			}
 		}
 	}
 	err = c.finish(ctx, s, row)

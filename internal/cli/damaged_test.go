@@ -56,12 +56,12 @@ func TestARunWhoseLastEventWasAlteredIsNotAppendedTo(t *testing.T) {
 	p := newProject(t, map[string]string{"agent.yaml": asksAgent, "script.yaml": shellTurn("touch one") + "- text: the end\n"})
 	p.exits(4, "run", "agent.yaml", "go")
 	id := p.newest()
-	p.alter(`UPDATE log SET body = CAST(CAST(body AS TEXT) || ' ' AS BLOB) WHERE pos = (SELECT max(pos) FROM log)`)
+	p.alter(`UPDATE commits SET body = replace(body, 'approval_required', 'approval_requirec') WHERE pos = (SELECT max(pos) FROM commits)`)
 	for range 2 {
 		f := p.exits(1, "runs", "resume", id)
 		f.clean(t, "is damaged at event", "its hash is not the one in the run's row")
 	}
-	p.alter(`UPDATE log SET body = CAST(rtrim(CAST(body AS TEXT)) AS BLOB) WHERE pos = (SELECT max(pos) FROM log)`)
+	p.alter(`UPDATE commits SET body = replace(body, 'approval_requirec', 'approval_required') WHERE pos = (SELECT max(pos) FROM commits)`)
 	p.exits(4, "runs", "resume", id)
 }
 
@@ -72,7 +72,7 @@ func TestVerifyAllGoesOnAfterABadRun(t *testing.T) {
 		p.exits(0, "run", "agent.yaml", "hi")
 		ids = append(ids, p.newest())
 	}
-	p.alter(`UPDATE log SET body = X'00' WHERE seq = 2 AND rid IN (SELECT rid FROM runs ORDER BY rid DESC LIMIT 2)`)
+	p.alter(`UPDATE commits SET body = X'00' WHERE 2 BETWEEN seq - events + 1 AND seq AND rid IN (SELECT rid FROM runs ORDER BY rid DESC LIMIT 2)`)
 	f := p.exits(1, "runs", "verify", "--all")
 	for i, want := range []string{": journal checksum ok, ", ": journal checksum does NOT match: ", ": journal checksum does NOT match: "} {
 		if !strings.Contains(f.out, ids[i]+want) {

@@ -97,7 +97,7 @@ func TestADamagedEventIsNamedByWhateverReadsIt(t *testing.T) {
 	p := greeter(t)
 	p.exits(0, "run", "agent.yaml", "hi")
 	id := p.newest()
-	p.sql("UPDATE log SET body = substr(body, 1, 40) WHERE seq = 3")
+	p.sql("UPDATE commits SET body = substr(body, 1, 40) WHERE 3 BETWEEN seq - events + 1 AND seq")
 	for _, args := range [][]string{{"runs", "show", id}, {"runs", "events", id}, {"run", "--continue", id, "more"}} {
 		f := p.pawl(args...)
 		if f.code != exitFailed && f.code != exitUsage {

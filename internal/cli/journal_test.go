@@ -185,7 +185,7 @@ func TestAnEditedJournalIsFoundOut(t *testing.T) {
 	p := greeter(t)
 	p.exits(0, "run", "agent.yaml", "hi")
 	id := p.newest()
-	p.sql("UPDATE log SET body = replace(body, 'hello', 'jello') WHERE type = 'model.response'")
+	p.sql("UPDATE commits SET body = replace(body, 'hello', 'jello')")
 	if f := p.exits(1, "runs", "verify", id); !strings.Contains(f.out, "journal checksum does NOT match") {
 		t.Errorf("stdout %q", f.out)
 	}

@@ -213,7 +213,7 @@ func TestWhatWaitsInAChildIsListedAndDecidedOverHTTP(t *testing.T) {
 func TestARunThatCannotBeReadIsNotCalledAPrograms(t *testing.T) {
 	p := newProject(t, nil)
 	parent, _ := p.parksInChild()
-	p.sql(`UPDATE log SET body = x'7b' WHERE seq = 1 AND rid = (SELECT rid FROM runs WHERE id = '` + parent + `')`)
+	p.sql(`UPDATE commits SET body = x'7b' WHERE seq = events AND rid = (SELECT rid FROM runs WHERE id = '` + parent + `')`)
 	f := p.exits(exitFailed, "runs", "input", parent, "more", "--resume")
 	if strings.Contains(f.err, "program") {
 		t.Errorf("it says %q", f.err)
@@ -224,7 +224,7 @@ func TestARunThatCannotBeReadIsNotCalledAPrograms(t *testing.T) {
 func TestAChildThatCannotBeReadIsShownAsThat(t *testing.T) {
 	p := newProject(t, nil)
 	parent, child := p.parksInChild()
-	p.sql(`UPDATE log SET body = x'7b' WHERE rid = (SELECT rid FROM runs WHERE id = '` + child + `')`)
+	p.sql(`UPDATE commits SET body = x'7b' WHERE rid = (SELECT rid FROM runs WHERE id = '` + child + `')`)
 	if f := p.exits(0, "runs", "show", parent); !strings.Contains(f.out, "  payer  parked: approval_required, and cannot be read  ") {
 		t.Errorf("the parent's page:\n%s", f.out)
 	}

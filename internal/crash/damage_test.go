@@ -3,8 +3,13 @@ package crash
 import (
 	"bytes"
 	"database/sql"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/journal"
 )
 
 func TestADamagedRunIsNotResumedAndVerifySaysWhere(t *testing.T) {
@@ -16,17 +21,15 @@ func TestADamagedRunIsNotResumedAndVerifySaysWhere(t *testing.T) {
 - text: done
 `)
 	park(t, w)
-	row, _, _ := w.theRun(t)
+	row, records, _ := w.theRun(t)
+	called := slices.IndexFunc(records, func(r journal.Record) bool { return r.Type == string(event.TypeToolCall) })
+	seq := fmt.Sprint(records[called].Seq)
 	db, err := sql.Open("sqlite", w.path(".pawl/journal.db"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	var seq string
-	err = db.QueryRow(`
-UPDATE log SET body = CAST(replace(CAST(body AS TEXT), 'sleep 60', 'sleep 61') AS BLOB)
-WHERE type = 'tool_call' RETURNING seq`).Scan(&seq)
-	if err != nil {
+	if _, err := db.Exec(`UPDATE commits SET body = replace(body, 'sleep 60', 'sleep 61') WHERE ` + seq + ` BETWEEN seq - events + 1 AND seq`); err != nil {
 		t.Fatal(err)
 	}
 	for _, verb := range []string{"resume", "verify"} {

@@ -14,7 +14,7 @@ func (c *conn) create(row journal.Run, b *journal.Batch) (int64, error) {
 	}
 	row = row.Placed()
 	if row.ForkOf != "" {
-		seq, ok, err := c.queryInt(`SELECT seq FROM runs WHERE id = ?1`, row.ForkOf)
+		seq, ok, err := c.queryInt(`SELECT seq FROM runs CROSS JOIN heads USING (rid) WHERE id = ?1`, row.ForkOf)
 		if err == nil && (!ok || seq < row.ForkSeq) {
 			err = fmt.Errorf("event %d of run %s: %w", row.ForkSeq, row.ForkOf, journal.ErrNotFound)
 		}
@@ -22,19 +22,27 @@ func (c *conn) create(row journal.Run, b *journal.Batch) (int64, error) {
 			return 0, err
 		}
 	}
-	waits, err := encodeWaits(b.Status.Waits)
+	newest, err := c.newestPos()
 	if err != nil {
 		return 0, err
 	}
-	rid, ok, err := c.insert(insertRun, row.ID, row.Parent, row.Kind, row.Name, nanos(row.Created), nanos(b.Time),
-		string(b.Status.State), b.Status.Detail, int64(b.Status.Cycles), bytesOrNil(b.Status.Outcome),
-		row.ForkSeq+int64(len(b.Records)), b.Head, ownerAfter(b), expiryAfter(b), row.ForkOf, row.ForkSeq,
-		int64(len(b.Records)), row.Root, int64(row.Depth), textOrNil(waits))
+	shown, err := showingOf(&b.Status)
+	if err != nil {
+		return 0, err
+	}
+	rid, ok, err := c.insert(insertRun, row.ID, row.Parent, row.Kind, row.Name, nanos(row.Created),
+		string(b.Status.State), b.Status.Detail, bytesOrNil(b.Status.Outcome), row.ForkOf, row.ForkSeq,
+		newest+1, row.Root, int64(row.Depth), shown.waitsOrNil())
 	if err != nil {
 		return 0, err
 	}
 	if !ok {
 		return 0, journal.ErrExists
+	}
+	n := int64(len(b.Records))
+	if _, err := c.exec(insertHead, rid, ownerAfter(b), expiryAfter(b), row.ForkSeq+n, b.Head, newest+n,
+		int64(b.Status.Cycles), nanos(b.Time), shown.digest()); err != nil {
+		return 0, err
 	}
 	c.rids[row.ID] = rid
 	return c.insertRecords(rid, b)
@@ -61,84 +69,84 @@ func (c *conn) append(b *journal.Batch) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	n := int64(len(b.Records))
-	if n == 0 {
-		return c.appendStatus(rid, b)
+	var before int64
+	if len(b.Records) > 0 {
+		before = b.Records[0].Seq - 1
 	}
-	before, last := b.Records[0].Seq-1, b.Records[n-1].Seq
 	if err := consecutive(b.Records, before); err != nil {
 		return 0, err
 	}
-	end := c.newest + n
-	if err := c.updateRun(rid, before, last, end, b.Head, b); err != nil {
-		return 0, err
-	}
-	first, err := c.insertRecords(rid, b)
-	if err == nil && c.newest != end {
-		_, err = c.exec(moveEnd, c.newest, rid)
-	}
-	return first, err
-}
-
-// appendStatus changes a run's row and its inbox on top of whatever event is
-// the last.
-func (c *conn) appendStatus(rid int64, b *journal.Batch) (int64, error) {
-	row, ok, err := c.queryRow(`SELECT seq, head, last FROM runs WHERE rid = ?1`, rid)
+	newest, err := c.newestPos()
 	if err != nil {
 		return 0, err
 	}
-	if !ok {
-		return 0, c.whyNot(b.Lease.Run)
-	}
-	seq, _ := row[0].(int64)
-	head, _ := row[1].(string)
-	end, _ := row[2].(int64)
-	if err := c.updateRun(rid, seq, seq, end, head, b); err != nil {
+	if err := c.move(rid, newest, b); err != nil {
 		return 0, err
+	}
+	if b.Release {
+		if _, err := c.exec(releaseRun, b.Lease.Run, b.Lease.Owner, b.Lease.Epoch); err != nil {
+			return 0, err
+		}
 	}
 	return c.insertRecords(rid, b)
 }
 
-// updateRun moves a run's row on from one event to another, if the lease holds;
-// end is the last one's pos, as far as that is known before it is inserted.
-func (c *conn) updateRun(rid, before, last, end int64, head string, b *journal.Batch) error {
-	waits, err := encodeWaits(b.Status.Waits)
+// move moves a run on from one event to another, if the lease holds, and writes what
+// lists show of it, if that is something else now.
+func (c *conn) move(rid, newest int64, b *journal.Batch) error {
+	shown, err := showingOf(&b.Status)
 	if err != nil {
 		return err
 	}
-	s, err := c.prepare(updateRun)
+	if len(b.Records) > 0 && b.Status.State != journal.Ended {
+		if moved, err := c.moveHead(moveHead, rid, newest, shown, b); moved || err != nil {
+			return err
+		}
+	}
+	query := moveHeadAlso
+	if len(b.Records) == 0 {
+		query = stayHead
+	}
+	moved, err := c.moveHead(query, rid, newest, shown, b)
 	if err != nil {
 		return err
 	}
-	s.bindInt(last)
-	s.bindText(head)
-	s.bindText(string(b.Status.State))
-	s.bindText(b.Status.Detail)
+	if !moved {
+		return c.whyNot(b.Lease.Run)
+	}
+	_, err = c.exec(showRun, string(b.Status.State), b.Status.Detail, bytesOrNil(b.Status.Outcome), shown.waitsOrNil(), rid)
+	return err
+}
+
+// moveHead runs one of the statements that change a run's head, and reports whether
+// the lease holds.
+func (c *conn) moveHead(query string, rid, newest int64, shown showing, b *journal.Batch) (moved bool, err error) {
+	s, err := c.prepare(query)
+	if err != nil {
+		return false, err
+	}
+	n := int64(len(b.Records))
+	if n > 0 {
+		s.bindInt(b.Records[n-1].Seq)
+		s.bindText(b.Head)
+		s.bindInt(newest + n)
+	}
 	s.bindInt(int64(b.Status.Cycles))
-	if len(b.Status.Outcome) == 0 {
-		s.bindNull()
-	} else {
-		s.bindBlob(b.Status.Outcome)
-	}
-	if waits == nil {
-		s.bindNull()
-	} else {
-		s.bindText(*waits)
-	}
 	s.bindInt(nanos(b.Time))
-	s.bindInt(end)
+	if query != moveHead {
+		s.bindInt(shown.digest())
+	}
 	s.bindInt(rid)
 	s.bindInt(b.Lease.Epoch)
 	s.bindText(b.Lease.Owner)
-	s.bindInt(before)
+	if n > 0 {
+		s.bindInt(b.Records[0].Seq - 1)
+	}
+	if query == moveHead {
+		s.bindInt(shown.digest())
+	}
 	changed, err := c.run(s)
-	if err == nil && changed == 0 {
-		return c.whyNot(b.Lease.Run)
-	}
-	if err == nil && b.Release {
-		_, err = c.exec(releaseRun, b.Lease.Run, b.Lease.Owner, b.Lease.Epoch)
-	}
-	return err
+	return changed > 0, err
 }
 
 // consecutive refuses records that leave a hole.
@@ -151,11 +159,15 @@ func consecutive(records []journal.Record, before int64) error {
 	return nil
 }
 
-// insertRecords returns the pos of the first.
-func (c *conn) insertRecords(rid int64, b *journal.Batch) (int64, error) {
-	first, err := c.insertEvents(rid, b.Records)
-	if err != nil {
+// insertRecords writes what a batch has, behind the newest pos, and returns the pos of
+// the first record.
+func (c *conn) insertRecords(rid int64, b *journal.Batch) (first int64, err error) {
+	if err := c.insertCommits(rid, c.newest, b.Records); err != nil {
 		return 0, err
+	}
+	if len(b.Records) > 0 {
+		first = c.newest + 1
+		c.newest += int64(len(b.Records))
 	}
 	for _, blob := range b.Blobs {
 		if _, err := c.exec(insertBlob, blob.Digest, blob.Bytes); err != nil {
@@ -193,34 +205,6 @@ func (c *conn) emptyEndedInboxes() error {
 	return c.erase(`DELETE FROM inbox WHERE id IN (` + left + `)`)
 }
 
-// insertEvents returns the pos of the first, which the others follow without a
-// gap.
-func (c *conn) insertEvents(rid int64, records []journal.Record) (first int64, err error) {
-	for len(records) > 0 {
-		rows := records[:min(len(records), maxRows)]
-		records = records[len(rows):]
-		s, err := c.prepare(insertEvents[len(rows)-1])
-		if err != nil {
-			return 0, err
-		}
-		s.bindInt(rid)
-		for i := range rows {
-			r := &rows[i]
-			s.bindInt(r.Seq)
-			s.bindText(r.Type)
-			s.bindBlob(r.Body)
-		}
-		if _, err := c.run(s); err != nil {
-			return 0, err
-		}
-		c.newest = c.db.lastRow()
-		if first == 0 {
-			first = c.newest - int64(len(rows)) + 1
-		}
-	}
-	return first, nil
-}
-
 // whyNot explains an append that its fence refused.
 func (c *conn) whyNot(run string) error {
 	row, ok, err := c.queryRow(`SELECT state FROM runs WHERE id = ?1`, run)
@@ -237,7 +221,7 @@ func (c *conn) whyNot(run string) error {
 }
 
 func (c *conn) heldBy(run string) error {
-	row, ok, err := c.queryRow(`SELECT owner, expiry FROM runs WHERE id = ?1`, run)
+	row, ok, err := c.queryRow(`SELECT owner, expiry FROM runs CROSS JOIN heads USING (rid) WHERE id = ?1`, run)
 	switch {
 	case err != nil:
 		return err

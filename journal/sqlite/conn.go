@@ -12,9 +12,10 @@ type conn struct {
 	stmts map[string]*statement
 	rids  map[string]int64
 	wrote bool
-	// newest is the pos of the event that was inserted here last. Another process
-	// may have inserted more since.
-	newest int64
+	// newest is the largest pos in the file, if it is known in the transaction that is
+	// open: no other connection writes before its end.
+	newest      int64
+	newestKnown bool
 	// erased says that something was deleted of which the log must keep nothing.
 	erased bool
 }
@@ -46,6 +47,7 @@ func (c *conn) transact(group []*op) error {
 	if _, err := c.exec("BEGIN IMMEDIATE"); err != nil {
 		return err
 	}
+	c.newestKnown = false
 	for _, o := range group {
 		c.wrote = false
 		if o.err = o.perform(c); o.err != nil && (c.wrote || len(group) == 1 || c.db.idle()) {
@@ -115,14 +117,30 @@ func (c *conn) insert(query string, args ...any) (id int64, ok bool, err error) 
 // script runs statements that are not worth keeping prepared.
 func (c *conn) script(text string) error { return classify(c.db.script(text)) }
 
+// newestPos is the largest pos in the file.
+func (c *conn) newestPos() (int64, error) {
+	if c.newestKnown {
+		return c.newest, nil
+	}
+	n, _, err := c.queryInt(newestPos)
+	c.newest, c.newestKnown = n, err == nil
+	return n, err
+}
+
 // queryInt returns the first column of the first row; ok is false without one.
 func (c *conn) queryInt(query string, args ...any) (n int64, ok bool, err error) {
-	row, ok, err := c.queryRow(query, args...)
-	if !ok || err != nil {
-		return 0, ok, err
+	s, err := c.prepare(query)
+	if err != nil {
+		return 0, false, err
 	}
-	n, _ = row[0].(int64)
-	return n, true, nil
+	defer s.reset()
+	if err := s.bind(args); err != nil {
+		return 0, false, err
+	}
+	if ok, err = s.step(); ok {
+		n = s.number()
+	}
+	return n, ok, classify(err)
 }
 
 // queryRow returns the first row; ok is false without one.
@@ -139,6 +157,26 @@ func (c *conn) queryRow(query string, args ...any) (row []any, ok bool, err erro
 		row = s.row()
 	}
 	return row, ok, classify(err)
+}
+
+// each calls do with every row.
+func (c *conn) each(query string, do func(row []any) error, args ...any) error {
+	s, err := c.prepare(query)
+	if err != nil {
+		return err
+	}
+	defer s.reset()
+	if err := s.bind(args); err != nil {
+		return err
+	}
+	for {
+		if more, err := s.step(); !more || err != nil {
+			return classify(err)
+		}
+		if err := do(s.row()); err != nil {
+			return err
+		}
+	}
 }
 
 // rid is the number that stands for a run's id in the file.

@@ -8,9 +8,9 @@ import (
 	"github.com/pawlrun/pawl/journal"
 )
 
-// deleteStep bounds how much one transaction of a deletion frees, so that
+// deleteStep bounds how many commits one transaction of a deletion frees, so that
 // appends never wait long for it.
-const deleteStep = 256
+const deleteStep = 64
 
 // A run that is deleted may own the newest pos. Its row then stays, empty and
 // without a run (rid 0), until a newer one is there, so that no pos is ever
@@ -21,18 +21,18 @@ const (
 	endOfPart = `
 WITH RECURSIVE block (n) AS (SELECT ?1 >> 10 UNION ALL SELECT n + 1 FROM block WHERE n < ?2 >> 10)
 SELECT count(*), max(pos) FROM (
-	SELECT pos FROM block CROSS JOIN log INDEXED BY log_block ON pos >> 10 = n AND rid = ?3
-	WHERE pos < (SELECT max(pos) FROM log) LIMIT ?4)`
+	SELECT pos FROM block CROSS JOIN commits INDEXED BY commits_block ON pos >> 10 = n AND rid = ?3
+	WHERE pos < (SELECT max(pos) FROM commits) LIMIT ?4)`
 	deletePart = `
 WITH RECURSIVE block (n) AS (SELECT ?1 >> 10 UNION ALL SELECT n + 1 FROM block WHERE n < ?2 >> 10)
-DELETE FROM log WHERE pos IN (
-	SELECT pos FROM block CROSS JOIN log INDEXED BY log_block ON pos >> 10 = n AND rid = ?3 WHERE pos <= ?2)`
+DELETE FROM commits WHERE pos IN (
+	SELECT pos FROM block CROSS JOIN commits INDEXED BY commits_block ON pos >> 10 = n AND rid = ?3 WHERE pos <= ?2)`
 	deleteBuried = `
-DELETE FROM log WHERE rid = 0 AND pos < (SELECT max(pos) FROM log) AND pos = (SELECT last FROM deleted WHERE rid = 0)`
+DELETE FROM commits WHERE rid = 0 AND pos < (SELECT max(pos) FROM commits) AND pos = (SELECT last FROM deleted WHERE rid = 0)`
 	buryEvent = `
-UPDATE log SET rid = 0, seq = pos, type = '', body = x'' WHERE rid = ?1 AND pos = (SELECT max(pos) FROM log)`
+UPDATE commits SET rid = 0, seq = pos, events = 0, kinds = 0, body = x'' WHERE rid = ?1 AND pos = (SELECT max(pos) FROM commits)`
 	noteBuried = `
-INSERT OR REPLACE INTO deleted (rid, first, last) SELECT 0, max(pos), max(pos) FROM log`
+INSERT OR REPLACE INTO deleted (rid, first, last) SELECT 0, max(pos), max(pos) FROM commits`
 	deleteBlobs = `
 DELETE FROM blobs WHERE digest IN (
 	SELECT digest FROM blob_runs AS mine WHERE rid = ?1
@@ -69,7 +69,7 @@ func (s *Store) Delete(ctx context.Context, run string) error {
 
 // hideRun takes a run out of everybody's sight.
 func (c *conn) hideRun(run string, now int64) error {
-	row, ok, err := c.queryRow(`SELECT rid, owner <> '' AND expiry > ?2 FROM runs WHERE id = ?1`, run, now)
+	row, ok, err := c.queryRow(`SELECT rid, owner <> '' AND expiry > ?2 FROM runs CROSS JOIN heads USING (rid) WHERE id = ?1`, run, now)
 	switch {
 	case err != nil:
 		return err
@@ -87,7 +87,8 @@ func (c *conn) hideRun(run string, now int64) error {
 		return err
 	}
 	for _, q := range []string{
-		`INSERT INTO deleted (rid, first, last) SELECT rid, first, last FROM runs WHERE rid = ?1`, `DELETE FROM runs WHERE rid = ?1`,
+		`INSERT INTO deleted (rid, first, last) SELECT rid, first, last FROM runs CROSS JOIN heads USING (rid) WHERE rid = ?1`,
+		`DELETE FROM runs WHERE rid = ?1`, `DELETE FROM heads WHERE rid = ?1`,
 	} {
 		if _, err := c.exec(q, rid); err != nil {
 			return err

@@ -85,7 +85,7 @@ func TestTheNextDeletionFinishesOneThatACrashCutShort(t *testing.T) {
 		t.Fatal(err)
 	}
 	for query, want := range map[string]int{
-		`SELECT count(*) FROM log`:       1,
+		`SELECT count(*) FROM commits`:   1,
 		`SELECT count(*) FROM blobs`:     0,
 		`SELECT count(*) FROM blob_runs`: 0,
 		`SELECT count(*) FROM deleted`:   0,
@@ -102,8 +102,8 @@ func TestTheNextDeletionFinishesOneThatACrashCutShort(t *testing.T) {
 func hide(t *testing.T, path, run string) {
 	t.Helper()
 	tamper(t, path,
-		`INSERT INTO deleted (rid, first, last) SELECT rid, first, last FROM runs WHERE id = '`+run+`'`,
-		`DELETE FROM runs WHERE id = '`+run+`'`)
+		`INSERT INTO deleted (rid, first, last) SELECT rid, first, last FROM runs JOIN heads USING (rid) WHERE id = '`+run+`'`,
+		`DELETE FROM heads WHERE rid = (SELECT rid FROM runs WHERE id = '`+run+`')`, `DELETE FROM runs WHERE id = '`+run+`'`)
 }
 
 // Each keeps its own account of how far it has come, wherever the events of
@@ -129,7 +129,7 @@ func TestDeletionsThatWereCutShortDoNotForgetEachOther(t *testing.T) {
 	if err := s.Delete(t.Context(), "third"); err != nil {
 		t.Fatal(err)
 	}
-	if n := count(t, path, `SELECT count(*) FROM log`); n != 1 {
+	if n := count(t, path, `SELECT count(*) FROM commits`); n != 1 {
 		t.Errorf("%d events are left, want the one of the run that stays", n)
 	}
 	if n := count(t, path, `SELECT count(*) FROM deleted`); n != 0 {
@@ -155,10 +155,10 @@ func TestDeletedRunsLeaveOneRowAtMost(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if n := count(t, path, `SELECT count(*) FROM log WHERE rid = 0 AND type = '' AND body = x''`); n != 1 {
+		if n := count(t, path, `SELECT count(*) FROM commits WHERE rid = 0 AND events = 0 AND kinds = 0 AND body = x''`); n != 1 {
 			t.Errorf("%d empty rows, want 1", n)
 		}
-		if n := count(t, path, `SELECT count(*) FROM log`); n != 1 {
+		if n := count(t, path, `SELECT count(*) FROM commits`); n != 1 {
 			t.Errorf("%d rows, want 1", n)
 		}
 		if err := s.Check(t.Context()); err != nil {
@@ -171,7 +171,7 @@ func TestDeletedRunsLeaveOneRowAtMost(t *testing.T) {
 	if err := s.Delete(t.Context(), "a"); err != nil {
 		t.Fatal(err)
 	}
-	if n := count(t, path, `SELECT count(*) FROM log`); n != 2 {
+	if n := count(t, path, `SELECT count(*) FROM commits`); n != 2 {
 		t.Errorf("%d rows, want those of the run that stays", n)
 	}
 	if n := count(t, path, `SELECT count(*) FROM deleted`); n != 0 {
@@ -196,7 +196,7 @@ func TestADeletedRunLeavesNoEventHoweverFarApartTheyLie(t *testing.T) {
 	if err := s.Delete(t.Context(), "a"); err != nil {
 		t.Fatal(err)
 	}
-	if n := count(t, path, `SELECT count(*) FROM log`); n != int(kept.Seq) {
+	if n := count(t, path, `SELECT sum(events) FROM commits`); n != int(kept.Seq) {
 		t.Errorf("%d events are left, want the %d of the run that stays", n, kept.Seq)
 	}
 	intact(t, s, kept)

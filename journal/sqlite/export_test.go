@@ -10,8 +10,8 @@ import (
 
 // The queries by which events and commands are read.
 const (
-	OwnLog      = ownLog
-	TailLog     = tailLog
+	OwnLog      = ownCommits
+	TailLog     = tailCommits
 	OwnInbox    = selectOwnInbox
 	NewCommands = selectCommanded
 )
@@ -147,3 +147,13 @@ const (
 
 // Failed is a failure of SQLite's.
 func Failed(code int32) error { return &sqliteError{code: code, message: "it failed"} }
+
+// Unpack gives the events of a row of commits, or the row itself where it has none.
+func Unpack(pos, seq, events int64, body []byte) (records []journal.Record, err error) {
+	p := packed{last: journal.Record{Pos: pos, Seq: seq, Body: body}, n: events}
+	err = p.cut(map[string]string{}, func(r journal.Record) bool {
+		records = append(records, r)
+		return true
+	})
+	return records, err
+}

@@ -221,18 +221,6 @@ func (c *conn) migrate() error {
 	return err
 }
 
-// upgrade brings a file to this version's format.
-func (c *conn) upgrade(from int64) error {
-	script := ""
-	if from == 0 {
-		script, from = schema, schemaVersion
-	}
-	for ; from < schemaVersion; from++ {
-		script += upgrades[from]
-	}
-	return c.script(fmt.Sprintf("%s PRAGMA application_id = %d; PRAGMA user_version = %d;", script, applicationID, schemaVersion))
-}
-
 // format is the version of the file's format, 0 for an empty file; it refuses
 // what is not ours.
 func (c *conn) format() (int64, error) {

@@ -152,7 +152,7 @@ func (s *Store) queryRuns(ctx context.Context, query string, args ...any) ([]jou
 // first. A fork's own are asked for only behind them, so that a run without
 // ancestors costs one query.
 func (s *Store) Records(ctx context.Context, run string, after int64, limit int) ([]journal.Record, error) {
-	records, err := s.queryRecords(ctx, s.queries.records, run, max(after, 0), noLimit(limit))
+	records, err := s.ownRecords(ctx, run, max(after, 0), limit)
 	if err != nil || len(records) > 0 {
 		return records, err
 	}
@@ -166,20 +166,25 @@ func (s *Store) Records(ctx context.Context, run string, after int64, limit int)
 		want = min(want, int64(limit))
 	}
 	if records, err = s.Records(ctx, row.ForkOf, after, int(want)); err != nil {
-		return nil, fmt.Errorf("sqlite: read what run %s shares: %w", run, err)
+		return records, fmt.Errorf("sqlite: read what run %s shares: %w", run, err)
 	}
 	if limit > 0 {
 		if limit -= len(records); limit <= 0 {
 			return records, nil
 		}
 	}
-	own, err := s.queryRecords(ctx, s.queries.records, run, row.ForkSeq, noLimit(limit))
+	own, err := s.ownRecords(ctx, run, row.ForkSeq, limit)
 	return append(records, own...), err
+}
+
+// ownRecords returns what a run wrote itself.
+func (s *Store) ownRecords(ctx context.Context, run string, after int64, limit int) ([]journal.Record, error) {
+	return s.queryRecords(ctx, limit, afterSeq(after), s.queries.records, run, after, noLimit(limit))
 }
 
 // Tail returns records of any run after a pos.
 func (s *Store) Tail(ctx context.Context, after int64, limit int) ([]journal.Record, error) {
-	return s.queryRecords(ctx, s.queries.tail, after, noLimit(limit))
+	return s.queryRecords(ctx, limit, afterPos(after), s.queries.tail, after, noLimit(limit))
 }
 
 // Last is the newest pos that a record was given.
@@ -192,7 +197,7 @@ func (s *Store) Last(ctx context.Context) (pos int64, err error) {
 
 // Tree returns records of a root and of all runs below it after a pos.
 func (s *Store) Tree(ctx context.Context, root string, after int64, limit int) ([]journal.Record, error) {
-	records, err := s.queryRecords(ctx, s.queries.tree, root, after, noLimit(limit))
+	records, err := s.queryRecords(ctx, limit, afterPos(after), s.queries.tree, root, after, noLimit(limit))
 	if err == nil && len(records) == 0 {
 		_, err = s.Run(ctx, root)
 	}
@@ -226,7 +231,10 @@ func (s *Store) prepared(ctx context.Context, query string) (*sql.Stmt, error) {
 	return stmt, err
 }
 
-func (s *Store) queryRecords(ctx context.Context, query string, args ...any) ([]journal.Record, error) {
+// queryRecords reads up to limit records (0: all) of the rows that a query finds: as far
+// as keep has them, which may be fewer than the rows have. Where a row is damaged it
+// also returns what is before it.
+func (s *Store) queryRecords(ctx context.Context, limit int, keep func(*journal.Record) bool, query string, args ...any) ([]journal.Record, error) {
 	stmt, err := s.prepared(ctx, query)
 	if err != nil {
 		return nil, fmt.Errorf("sqlite: read events: %w", s.cause(err))
@@ -237,17 +245,35 @@ func (s *Store) queryRecords(ctx context.Context, query string, args ...any) ([]
 	}
 	defer rows.Close()
 	var out []journal.Record
-	for rows.Next() {
-		var r journal.Record
-		if err := rows.Scan(&r.Pos, &r.Run, &r.Seq, &r.Type, &r.Body, &r.Root); err != nil {
+	types := map[string]string{}
+	for (limit <= 0 || len(out) < limit) && rows.Next() {
+		var p packed
+		if err := rows.Scan(&p.last.Pos, &p.last.Run, &p.last.Seq, &p.n, &p.typ, &p.last.Body, &p.last.Root); err != nil {
 			return nil, fmt.Errorf("sqlite: read events: %w", s.cause(err))
 		}
-		out = append(out, r)
+		err := p.cut(types, func(r journal.Record) bool {
+			if keep(&r) {
+				out = append(out, r)
+			}
+			return limit <= 0 || len(out) < limit
+		})
+		if err != nil {
+			return out, fmt.Errorf("sqlite: read events: %w", err)
+		}
 	}
 	if err := rows.Err(); err != nil {
 		return nil, fmt.Errorf("sqlite: read events: %w", s.cause(err))
 	}
 	return out, nil
+}
+
+// afterSeq and afterPos keep what is behind an event.
+func afterSeq(seq int64) func(*journal.Record) bool {
+	return func(r *journal.Record) bool { return r.Seq > seq }
+}
+
+func afterPos(pos int64) func(*journal.Record) bool {
+	return func(r *journal.Record) bool { return r.Pos > pos }
 }
 
 // Inbox reads what is not consumed.

@@ -85,7 +85,7 @@ func TestABatchThatFailsHalfwayHarmsNobodyElseInItsCommit(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal.db")
 	s := open(t, path)
 	bad, good := journaltest.Start(t, s, "bad"), journaltest.Start(t, s, "good")
-	tamper(t, path, `CREATE TRIGGER refuse BEFORE INSERT ON log WHEN new.seq = 3 BEGIN SELECT RAISE(ABORT, 'refused'); END`)
+	tamper(t, path, `CREATE TRIGGER refuse BEFORE INSERT ON commits WHEN new.seq = 3 BEGIN SELECT RAISE(ABORT, 'refused'); END`)
 	b := good.Batch(t, texts(1)...)
 	errs := s.AppendTogether(bad.Batch(t, texts(2)...), b)
 	if errs[0] == nil || errs[1] != nil {
@@ -99,7 +99,7 @@ func TestABatchThatFailsHalfwayHarmsNobodyElseInItsCommit(t *testing.T) {
 // The number that a run would have had is the next one's.
 func TestARunThatCouldNotBeCreatedTakesNothing(t *testing.T) {
 	path, s, d := begun(t)
-	tamper(t, path, `CREATE TRIGGER refuse BEFORE INSERT ON log BEGIN SELECT RAISE(ABORT, 'refused'); END`)
+	tamper(t, path, `CREATE TRIGGER refuse BEFORE INSERT ON commits BEGIN SELECT RAISE(ABORT, 'refused'); END`)
 	never := *d
 	never.Lease.Run, never.Seq, never.Head = "never", 0, ""
 	if _, _, err := s.Create(t.Context(), journal.Run{ID: "never", Kind: "Agent"}, never.Batch(t, texts(1)...)); err == nil {

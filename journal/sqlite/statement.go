@@ -8,6 +8,8 @@ import (
 	"modernc.org/libc"
 	"modernc.org/libc/sys/types"
 	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/pawlrun/pawl/journal"
 )
 
 // statement is a compiled statement. Its parameters are bound in their order,
@@ -64,17 +66,40 @@ func (s *statement) bindBlob(v []byte) {
 	}
 }
 
+// bindRecords binds records that are packed into so many bytes.
+func (s *statement) bindRecords(records []journal.Record, size int) {
+	i, ok := s.next()
+	if !ok {
+		return
+	}
+	p := s.claim(size)
+	if s.rc != sqlite3.SQLITE_OK {
+		return
+	}
+	b := unsafe.Slice(at[byte](p), size)[:0]
+	for j := range records {
+		b = pack(b, &records[j])
+	}
+	s.rc = sqlite3.Xsqlite3_bind_blob(s.db.tls, s.handle, i, p, int32(size), sqlite3.SQLITE_STATIC)
+}
+
 // lay puts a value where SQLite finds it until the statement is reset.
 func lay[T string | []byte](s *statement, v T) (address uintptr) {
-	if len(v) > math.MaxInt32 {
+	if address = s.claim(len(v)); address != 0 {
+		copy(unsafe.Slice(at[byte](address), len(v)), v)
+	}
+	return address
+}
+
+// claim is take, and 0 where so much cannot be bound.
+func (s *statement) claim(size int) (address uintptr) {
+	if size > math.MaxInt32 {
 		s.rc = sqlite3.SQLITE_TOOBIG
 		return 0
 	}
-	if address = s.take(len(v)); address == 0 {
+	if address = s.take(size); address == 0 {
 		s.rc = sqlite3.SQLITE_NOMEM
-		return 0
 	}
-	copy(unsafe.Slice(at[byte](address), len(v)), v)
 	return address
 }
 
@@ -148,6 +173,9 @@ func (s *statement) row() []any {
 	}
 	return row
 }
+
+// number is the first column of the row that was found.
+func (s *statement) number() int64 { return sqlite3.Xsqlite3_column_int64(s.db.tls, s.handle, 0) }
 
 func (s *statement) column(i int32) any {
 	tls := s.db.tls

@@ -220,10 +220,3 @@ func bytesOrNil(b []byte) any {
 	}
 	return b
 }
-
-func textOrNil(s *string) any {
-	if s == nil {
-		return nil
-	}
-	return *s
-}

@@ -2,8 +2,10 @@ package sqlite_test
 
 import (
 	"database/sql"
+	"errors"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/pawlrun/pawl/journal"
@@ -13,6 +15,9 @@ import (
 
 // downgrades turn a file of a version into one of the version before.
 var downgrades = map[int][]string{
+	7: {
+		"DROP TABLE commits", "DROP TABLE heads", "CREATE INDEX log_block ON log (pos >> 10, rid, seq)", "PRAGMA user_version = 6",
+	},
 	6: {"ALTER TABLE runs DROP COLUMN waits", "PRAGMA user_version = 5"},
 	5: {"DROP TABLE notes", "PRAGMA user_version = 4"},
 	4: {
@@ -30,6 +35,51 @@ var downgrades = map[int][]string{
 	},
 }
 
+// unpack gives each event a row, and each run a row that is whole.
+func unpack(t *testing.T, db *sql.DB) {
+	t.Helper()
+	exec := func(query string, args ...any) {
+		t.Helper()
+		if _, err := db.Exec(query, args...); err != nil {
+			t.Fatalf("%s: %v", query, err)
+		}
+	}
+	exec(`CREATE TABLE log (pos INTEGER PRIMARY KEY, rid INTEGER NOT NULL, seq INTEGER NOT NULL, type TEXT NOT NULL, body BLOB NOT NULL)`)
+	for _, column := range []string{"owner TEXT", "epoch INTEGER", "expiry INTEGER", "seq INTEGER", "head TEXT", "last INTEGER", "cycles INTEGER", "updated INTEGER"} {
+		name, _, _ := strings.Cut(column, " ")
+		exec("ALTER TABLE runs ADD COLUMN " + column + " NOT NULL DEFAULT ''")
+		exec("UPDATE runs SET " + name + " = (SELECT " + name + " FROM heads WHERE heads.rid = runs.rid)")
+	}
+	rows, err := db.Query(`SELECT pos, rid, seq, events, body FROM commits`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	tx, err := db.Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for rows.Next() {
+		var pos, rid, seq, n int64
+		var body []byte
+		if err := rows.Scan(&pos, &rid, &seq, &n, &body); err != nil {
+			t.Fatal(err)
+		}
+		records, err := sqlite.Unpack(pos, seq, max(n, 0), body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range records {
+			if _, err := tx.Exec(`INSERT INTO log VALUES (?1, ?2, ?3, ?4, ?5)`, r.Pos, rid, r.Seq, r.Type, append([]byte{}, r.Body...)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := errors.Join(rows.Err(), tx.Commit()); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func downgrade(t *testing.T, path string, to int) {
 	t.Helper()
 	db, err := sql.Open("sqlite", path)
@@ -38,6 +88,9 @@ func downgrade(t *testing.T, path string, to int) {
 	}
 	defer db.Close()
 	for from := sqlite.Format; from > to; from-- {
+		if from == 7 {
+			unpack(t, db)
+		}
 		for _, q := range downgrades[from] {
 			if _, err := db.Exec(q); err != nil {
 				t.Fatalf("%s: %v", q, err)
@@ -134,7 +187,7 @@ func TestAJournalOfAnOlderVersionIsReadAndUpgraded(t *testing.T) {
 		if err := s.Delete(t.Context(), "gone too"); err != nil {
 			t.Fatal(err)
 		}
-		if n := count(t, path, `SELECT count(*) FROM log WHERE rid = 0`); n != 1 {
+		if n := count(t, path, `SELECT count(*) FROM commits WHERE rid = 0`); n != 1 {
 			t.Errorf("version %d: %d events without a run, want only the newest", version, n)
 		}
 	}
@@ -161,20 +214,25 @@ func TestAnUpgradeThatFailsLeavesTheJournalAsItWas(t *testing.T) {
 // A process of an older version that has the file open must not append what
 // this one would not find.
 func TestAnOlderProcessStopsWritingWhenTheJournalIsUpgraded(t *testing.T) {
-	path, _ := older(t, 2)
-	db, err := sql.Open("sqlite", path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	insert, err := db.Prepare(`INSERT INTO events (rid, seq, type, body) VALUES (1, 10000, '', x'')`)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer insert.Close()
-	openAt(t, path, sqlite.Options{})
-	if _, err := insert.Exec(); err == nil {
-		t.Error("it goes on writing")
+	for version, query := range map[int]string{
+		2: `INSERT INTO events (rid, seq, type, body) VALUES (1, 10000, '', x'')`,
+		6: `INSERT INTO log (rid, seq, type, body) VALUES (1, 10000, '', x'')`,
+	} {
+		path, _ := older(t, version)
+		db, err := sql.Open("sqlite", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		insert, err := db.Prepare(query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer insert.Close()
+		openAt(t, path, sqlite.Options{})
+		if _, err := insert.Exec(); err == nil {
+			t.Errorf("version %d goes on writing", version)
+		}
 	}
 }
 

@@ -8,21 +8,51 @@ import (
 	"github.com/pawlrun/pawl/journal"
 )
 
-// encodeWaits returns the text of the column waits: nil (NULL) if it is unknown
-// what the run waits for, and "" if that is nothing.
-func encodeWaits(w *journal.Waits) (*string, error) {
-	if w == nil {
-		return nil, nil
+// showing is what the table runs keeps of a [journal.Progress].
+type showing struct {
+	*journal.Progress
+	// waits is the text of the column: "" if the run waits for nothing. It is unknown,
+	// and NULL, without Progress.Waits.
+	waits string
+}
+
+func showingOf(p *journal.Progress) (showing, error) {
+	s := showing{Progress: p}
+	if p.Waits == nil || p.Waits.Nothing() {
+		return s, nil
 	}
-	if w.Nothing() {
-		return new(string), nil
-	}
-	text, err := json.Marshal(w)
+	text, err := json.Marshal(p.Waits)
 	if err != nil {
-		return nil, fmt.Errorf("encode what the run waits for: %w", err)
+		return s, fmt.Errorf("encode what the run waits for: %w", err)
 	}
-	s := string(text)
-	return &s, nil
+	s.waits = string(text)
+	return s, nil
+}
+
+func (s showing) waitsOrNil() any {
+	if s.Waits == nil {
+		return nil
+	}
+	return s.waits
+}
+
+// digest is what heads.shown has: other for what differs, and not 0.
+func (s showing) digest() int64 {
+	known := "-"
+	if s.Waits != nil {
+		known = "+"
+	}
+	hash := uint64(14695981039346656037) // FNV-1a
+	for _, part := range [...]string{string(s.State), s.Detail, known, s.waits} {
+		for i := range len(part) {
+			hash = (hash ^ uint64(part[i])) * 1099511628211
+		}
+		hash = (hash ^ 0xff) * 1099511628211 // which is in no text
+	}
+	for _, b := range s.Outcome {
+		hash = (hash ^ uint64(b)) * 1099511628211
+	}
+	return int64(hash | 1)
 }
 
 func decodeWaits(column sql.NullString) (*journal.Waits, error) {
