@@ -204,6 +204,14 @@ type Filter struct {
 // before it, when a reader wants them. They are the bytes that another store would keep.
 type KeepsValues interface{ KeepsValues() bool }
 
+// ReadsTypes is implemented by stores that find the events of some types without reading
+// all others.
+type ReadsTypes interface {
+	// RecordsOf is [Store.Records] for events of these types. If it returns fewer than
+	// limit, there are no more.
+	RecordsOf(ctx context.Context, run string, after int64, limit int, types ...event.Type) ([]Record, error)
+}
+
 // Store keeps runs. Implementations are safe for concurrent use, by goroutines
 // and by processes.
 type Store interface {

@@ -12,6 +12,7 @@ import (
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/journal/journaltest"
+	"github.com/pawlrun/pawl/journal/sqlite"
 )
 
 func TestAppendIsOneRow(t *testing.T) {
@@ -161,4 +162,68 @@ func TestRowIsWrittenWhenListsShowSomethingElse(t *testing.T) {
 	if _, err := s.Append(t.Context(), end); !errors.Is(err, journal.ErrEnded) {
 		t.Errorf("a second end: %v, want ErrEnded", err)
 	}
+}
+
+// What is read by types is what a reader of everything keeps.
+func TestEventsAreReadByTheirTypes(t *testing.T) {
+	for name, path := range map[string]string{"of this version": upgraded(t, written6(t)), "read only, of an older one": written6(t)} {
+		s := openAt(t, path, sqlite.Options{ReadOnly: true})
+		for _, run := range []string{"root", "child", "other", "fork"} {
+			whole, err := s.Records(t.Context(), run, 0, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, types := range [][]event.Type{
+				{event.TypeToolCall}, {event.TypeToolResult, event.TypeCycleStart}, {event.TypeInputReceived}, {event.TypeRunForked, event.TypeText}, {event.TypeNudge},
+			} {
+				var want []journal.Record
+				for _, r := range whole {
+					if slices.Contains(types, event.Type(r.Type)) {
+						want = append(want, r)
+					}
+				}
+				var got []journal.Record
+				for after, more := int64(0), true; more; {
+					page, err := s.RecordsOf(t.Context(), run, after, 3, types...)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if more = len(page) == 3; len(page) > 0 {
+						after = page[len(page)-1].Seq
+					}
+					got = append(got, page...)
+				}
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Errorf("%s, run %s, %v (-want +got):\n%s", name, run, types, diff)
+				}
+				if all, err := s.RecordsOf(t.Context(), run, 0, 0, types...); err != nil || len(all) != len(want) {
+					t.Errorf("%s, run %s, %v: %d of %d without a limit, %v", name, run, types, len(all), len(want), err)
+				}
+			}
+		}
+	}
+}
+
+// Rows that cannot have an event of a type are not opened: a damaged one is no matter.
+func TestRowsWithoutATypeAreNotRead(t *testing.T) {
+	path, s, d := begun(t)
+	d.Append(t, texts(3)...)
+	d.Append(t, event.Checkpoint{Label: "here"}, event.Checkpoint{Label: "there"})
+	tamper(t, path, `UPDATE commits SET body = x'ff' WHERE seq = 4`)
+	got, err := s.RecordsOf(t.Context(), "a", 0, 0, event.Checkpoint{}.EventType())
+	if err != nil || len(got) != 2 || got[0].Seq != 5 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if _, err := s.RecordsOf(t.Context(), "a", 0, 0, event.TypeInputReceived); !errors.Is(err, journal.ErrCorrupt) {
+		t.Errorf("the damaged one: %v", err)
+	}
+}
+
+func upgraded(t *testing.T, path string) string {
+	t.Helper()
+	s := openAt(t, path, sqlite.Options{})
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }

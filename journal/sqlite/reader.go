@@ -6,8 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
+	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
 )
 
@@ -30,7 +32,11 @@ func scanRun(row scanner) (journal.Run, error) {
 
 // Run returns a run's row.
 func (s *Store) Run(ctx context.Context, id string) (journal.Run, error) {
-	r, err := scanRun(s.readers.QueryRowContext(ctx, s.queries.run+` WHERE id = ?1`, id))
+	stmt, err := s.prepared(ctx, s.queries.run+` WHERE id = ?1`)
+	var r journal.Run
+	if err == nil {
+		r, err = scanRun(stmt.QueryRowContext(ctx, id))
+	}
 	if errors.Is(err, sql.ErrNoRows) {
 		err = journal.ErrNotFound
 	}
@@ -180,6 +186,33 @@ func (s *Store) Records(ctx context.Context, run string, after int64, limit int)
 // ownRecords returns what a run wrote itself.
 func (s *Store) ownRecords(ctx context.Context, run string, after int64, limit int) ([]journal.Record, error) {
 	return s.queryRecords(ctx, limit, afterSeq(after), s.queries.records, run, after, noLimit(limit))
+}
+
+// RecordsOf returns up to limit (0: all) records of a run that are of some types, after a
+// seq. Rows that have none of them are left unread.
+func (s *Store) RecordsOf(ctx context.Context, run string, after int64, limit int, types ...event.Type) ([]journal.Record, error) {
+	query, selects := s.queries.typed, kindsOf(types...)
+	if query == "" { // a file of an older version
+		query, selects = s.queries.records, -1
+	}
+	line, err := journal.Lineage(ctx, s, run)
+	if err != nil {
+		return nil, err
+	}
+	var out []journal.Record
+	for i, part := range line {
+		last := i == len(line)-1
+		if !last && part.To <= after {
+			continue
+		}
+		records, err := s.queryRecords(ctx, limit-len(out), func(r *journal.Record) bool {
+			return r.Seq > after && (last || r.Seq <= part.To) && slices.Contains(types, event.Type(r.Type))
+		}, query, part.Run, max(after, part.From), selects)
+		if out = append(out, records...); err != nil || limit > 0 && len(out) == limit {
+			return out, err
+		}
+	}
+	return out, nil
 }
 
 // Tail returns records of any run after a pos.

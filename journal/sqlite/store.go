@@ -34,7 +34,10 @@ type Store struct {
 	statements map[string]*sql.Stmt
 }
 
-var _ journal.Store = (*Store)(nil)
+var (
+	_ journal.Store      = (*Store)(nil)
+	_ journal.ReadsTypes = (*Store)(nil)
+)
 
 // Path is the journal's file.
 func (s *Store) Path() string { return s.path }

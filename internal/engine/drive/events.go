@@ -14,15 +14,27 @@ import (
 // AsStored reads a run's events in their order, each as it is stored and with its pos. Where
 // types are given, it reads only those.
 func AsStored(ctx context.Context, store journal.Store, run string, types ...event.Type) iter.Seq2[*event.Event, error] {
-	return Since(ctx, store, run, 0, func(t event.Type) bool { return len(types) == 0 || slices.Contains(types, t) })
+	read := store.Records
+	if typed, may := store.(journal.ReadsTypes); may && len(types) > 0 {
+		read = func(ctx context.Context, run string, after int64, limit int) ([]journal.Record, error) {
+			return typed.RecordsOf(ctx, run, after, limit, types...)
+		}
+	}
+	return since(ctx, read, run, 0, func(t event.Type) bool { return len(types) == 0 || slices.Contains(types, t) })
 }
 
 // Since is [AsStored] for the events after a number whose types are wanted.
 func Since(ctx context.Context, store journal.Store, run string, after int64, wanted func(event.Type) bool) iter.Seq2[*event.Event, error] {
+	return since(ctx, store.Records, run, after, wanted)
+}
+
+type recordsFunc = func(ctx context.Context, run string, after int64, limit int) ([]journal.Record, error)
+
+func since(ctx context.Context, read recordsFunc, run string, after int64, wanted func(event.Type) bool) iter.Seq2[*event.Event, error] {
 	const page = 500
 	return func(yield func(*event.Event, error) bool) {
 		for n := page; n == page; {
-			records, err := store.Records(ctx, run, after, page)
+			records, err := read(ctx, run, after, page)
 			if err != nil {
 				yield(nil, err)
 				return
