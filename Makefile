@@ -55,10 +55,14 @@ test-cluster:
 	@cd cluster && $(GO) test -json -timeout 20m ./... 2>&1 | ../bin/testreport -log ../bin/test-cluster.log
 
 # A PostgreSQL server and two servers of Pawl on it, until Ctrl-C.
-cluster:
-	@mkdir -p bin
-	cd cluster && $(GO) build -trimpath -ldflags="-s -w" -o ../bin/pawl-cluster ./cmd/pawl && $(GO) build -o ../bin/try ./internal/try
+cluster: bin/pawl-cluster
+	cd cluster && $(GO) build -o ../bin/try ./internal/try
 	@bin/try bin/pawl-cluster examples
+
+# The program with journals on PostgreSQL.
+bin/pawl-cluster: FORCE
+	@mkdir -p bin
+	cd cluster && $(GO) build -trimpath -ldflags="-s -w" -o ../$@ ./cmd/pawl
 
 # The packages that start commands, which is where sandbox tiers differ.
 test-commands:

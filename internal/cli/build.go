@@ -91,13 +91,10 @@ func (a *app) openURL(ctx context.Context, at string, use Use) (Opened, error) {
 	return open(ctx, at, use)
 }
 
-// otherBuild is the program that opens journals on PostgreSQL.
-const otherBuild = "github.com/pawlrun/pawl/cluster/cmd/pawl"
-
 // unopened returns the error for a scheme that this build does not open.
 func (a *app) unopened(scheme string) error {
 	if scheme == "postgres" || scheme == "postgresql" {
-		return usagef("this build opens no journal on PostgreSQL; the one that does is made with 'go install %s@latest', or give --journal a path", otherBuild)
+		return usagef("this build opens no journal on PostgreSQL; the one that does is github.com/pawlrun/pawl/cluster/cmd/pawl, which 'make bin/pawl-cluster' builds in a clone; or give --journal a path")
 	}
 	known := slices.Sorted(maps.Keys(a.build.Journals))
 	if len(known) == 0 {

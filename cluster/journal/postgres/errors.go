@@ -50,7 +50,7 @@ func classify(err error) error {
 func lost(err error) bool {
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return strings.HasPrefix(e.Code, "08") ||
-			slices.Contains([]string{"57P01", "57P02", "57P03", "53300", "25006"}, e.Code)
+			slices.Contains([]string{"57P01", "57P02", "57P03", "53300", "25006", "40001", "40P01"}, e.Code)
 	}
 	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
 		return true

@@ -111,11 +111,11 @@ func (s *Store) Runs(ctx context.Context, f journal.Filter) ([]journal.Run, erro
 		args = append(args, arg)
 		fmt.Fprintf(&where, " AND "+condition, len(args)+1)
 	}
-	for column, value := range map[string]string{
-		"parent": f.Parent, "root": f.Root, "kind": f.Kind, "name": f.Name, "detail": f.Detail, "fork_of": f.ForkOf,
+	for _, c := range []struct{ column, value string }{
+		{"parent", f.Parent}, {"root", f.Root}, {"kind", f.Kind}, {"name", f.Name}, {"detail", f.Detail}, {"fork_of", f.ForkOf},
 	} {
-		if value != "" {
-			and(column+" = $%d", value)
+		if c.value != "" {
+			and(c.column+" = $%d", c.value)
 		}
 	}
 	if f.Before != "" {
