@@ -121,24 +121,25 @@ func (w *watcher) wake(run string) {
 	}
 }
 
-// follow listens, and looks while it cannot listen.
+// follow listens, and looks while it does not: until the first notification has arrived
+// and after the connection has failed.
 func (w *watcher) follow(ctx context.Context) {
 	var seen marks
-	for ctx.Err() == nil {
+	for pause := time.Duration(0); ctx.Err() == nil; pause = listenAgain {
 		looking, listening := context.WithCancel(ctx)
 		var looks sync.WaitGroup
 		looks.Go(func() { w.look(looking, &seen) })
-		w.listen(ctx, func() {
-			listening()
-			looks.Wait()
-			w.notifyAll() // of what was committed between the last look and now
-		})
-		pause := time.NewTimer(listenAgain)
+		t := time.NewTimer(pause)
 		select {
-		case <-pause.C:
+		case <-t.C:
+			w.listen(ctx, func() {
+				listening()
+				looks.Wait()
+				w.notifyAll() // of what was committed between the last look and now
+			})
 		case <-ctx.Done():
 		}
-		pause.Stop()
+		t.Stop()
 		listening()
 		looks.Wait()
 	}
