@@ -168,6 +168,8 @@ func CallOf(d Data) string {
 		return d.CallID
 	case PermissionAdded:
 		return d.CallID
+	case ToolTask:
+		return d.CallID
 	case ToolInputRequired:
 		return d.CallID
 	case ToolInputResolved:

@@ -110,3 +110,17 @@ func (d ToolInputResolved) Resolution() Resolution {
 		Command: d.Command, Principal: d.Principal,
 	}
 }
+
+// ToolTask says that a call goes on outside the run, as a task that the tool can ask for.
+// It is journalled before the tool waits. An attempt after a crash asks for the same task
+// and begins no second one, whatever the effect of the tool is.
+type ToolTask struct {
+	CallID  string `json:"callId"`
+	Attempt int    `json:"attempt"`
+	// Task is what the tool needs to ask for it.
+	Task json.RawMessage `json:"task"`
+	// Until is when the next attempt asks for it, if this one has ended.
+	Until *time.Time `json:"until,omitempty"`
+}
+
+func (ToolTask) EventType() Type { return TypeToolTask }

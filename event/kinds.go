@@ -32,6 +32,7 @@ const (
 	TypeToolApprovalResolved Type = "tool.approval_resolved"
 	TypeToolInputRequired    Type = "tool.input_required"
 	TypeToolInputResolved    Type = "tool.input_resolved"
+	TypeToolTask             Type = "tool.task"
 	TypeToolStarted          Type = "tool.started"
 	TypeToolResult           Type = "tool_result"
 	TypeToolResults          Type = "tool.results"
@@ -105,6 +106,7 @@ func kinds() []kind {
 		aside[ToolStarted](),
 		aside[ToolAttemptFailed](),
 		aside[ToolRetrying](),
+		aside[ToolTask](),
 		aside[ToolInputRequired](),
 		aside[ToolInputResolved](),
 		aside[ServerChanged](),

@@ -50,7 +50,7 @@ func (a *account) add(e *event.Event, own bool) {
 		a.parked = nil
 	case event.CycleStart:
 		a.cycles, a.retrying, a.asking = d.Cycle, false, nil
-	case event.ModelRetrying, event.ToolAttemptFailed:
+	case event.ModelRetrying, event.ToolAttemptFailed, event.ToolTask:
 		a.retrying = true
 	case event.WaitStarted:
 		a.waits++

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/pawlrun/pawl/event"
 )
@@ -209,4 +210,13 @@ func plainValue(raw json.RawMessage) string {
 		return text
 	}
 	return string(raw)
+}
+
+// NotYet is the error of an attempt whose task, see [Call.Keep], takes longer. A further
+// attempt asks for it after Wait; a run does not stay in its process for a long wait.
+type NotYet struct{ Wait time.Duration }
+
+// Error says that the task goes on.
+func (e *NotYet) Error() string {
+	return "the task goes on; it can be asked for after " + e.Wait.String()
 }

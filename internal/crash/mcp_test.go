@@ -115,3 +115,55 @@ func serversOf(t *testing.T, program string) (n int) {
 	}
 	return n
 }
+
+// A call that goes on as a task at its server is not made again after a kill: the task is
+// asked for, although the tool is at_most_once.
+func TestKilledTaskIsAskedFor(t *testing.T) {
+	w := newWorld(t, "- tool_calls: [{name: docs.task, arguments: {text: file}}]\n- text: done\n")
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.write(t, "agent.yaml", `
+identity: {name: crash}
+model_policy: {primary: {model: scripted/script.yaml}}
+tools:
+  allow: ["docs.task"]
+  approvals: {"docs.*": never}
+  may_send: ["docs.*"]
+  mcp: [{server: docs, command: [`+self+`], env: {`+asServer+`: "1", `+mcptest.LedgerVariable+`: ledger}}]
+`)
+	cmd := w.command("run", "agent.yaml", "go")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	w.await(t, "ledger")
+	for !strings.Contains(w.read(t, "ledger"), "get file") {
+		select {
+		case <-t.Context().Done():
+			t.Fatal("the task is not asked for")
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	w.write(t, "done", "")
+	row, _, _ := w.theRun(t)
+	var stderr bytes.Buffer
+	resume := w.command("runs", "resume", row.ID)
+	resume.Stderr = &stderr
+	if err := resume.Run(); err != nil {
+		t.Fatalf("resume: %v\n%s", err, &stderr)
+	}
+	_, records, _ := w.theRun(t)
+	for _, e := range decode(t, records) {
+		if r, is := e.Data.(event.ToolResult); is && (r.IsError || r.Output != "done") {
+			t.Errorf("the result is %+v", r)
+		}
+	}
+	if n := strings.Count(w.read(t, "ledger"), "call task"); n != 1 {
+		t.Errorf("the call is %d times on the wire", n)
+	}
+}

@@ -83,6 +83,8 @@ type settlement struct {
 	effect    string
 	data      []event.Data
 	abandoned bool
+	// noted is closed once data is committed. The effect goes on.
+	noted chan struct{}
 }
 
 // effect is something that the driver does in the world without holding the
@@ -219,6 +221,9 @@ func (s *effects) stop(id string) bool {
 func (s *effects) forget(of settlement) {
 	delete(s.pending, of.effect)
 	delete(s.underWay, of.effect)
+	if of.noted != nil {
+		s.add(func(context.Context) { close(of.noted) })
+	}
 	s.abandoned = s.abandoned || of.abandoned
 	s.ended++
 }
@@ -278,6 +283,18 @@ func (s *effects) begin(keepLast bool) (last job) {
 func (s *effects) report(of settlement) {
 	s.lock.push(of)
 	s.lock.notify()
+}
+
+// note journals data about an effect that goes on, and returns once it is committed.
+func (s *effects) note(ctx context.Context, data event.Data) error {
+	noted := make(chan struct{})
+	s.report(settlement{data: []event.Data{data}, noted: noted})
+	select {
+	case <-noted:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // job is work on an effect. It returns the next job for its goroutine, nil for

@@ -84,8 +84,20 @@ func (cs *calls) runTool(work context.Context, a machine.RunTool) {
 	ctx, cancel := cs.effects.until(work, timeout)
 	args := bytes.Clone(a.Args) // a tool may change them; the conversation has its own
 	start, post := cs.env.clock.awake(), cs.above.poster(a.CallID)
+	task := json.RawMessage(a.Input.Task)
+	keep := func(ctx context.Context, kept json.RawMessage) error {
+		if !json.Valid(kept) || len(kept) > maxTask || cs.env.record.Secrets.Text(string(kept)) != string(kept) {
+			return errors.New("what is to be kept of the task is no JSON, too large, or holds a secret")
+		}
+		task = bytes.Clone(kept)
+		return cs.effects.note(ctx, event.ToolTask{CallID: a.CallID, Attempt: a.Attempt, Task: task})
+	}
 	settle := func(ctx context.Context, r tool.Result, err error) []event.Data {
 		lasted := cs.env.clock.awake().Sub(start)
+		if later, is := errors.AsType[*tool.NotYet](err); is && task != nil && context.Cause(ctx) == nil {
+			until := cs.env.clock.now().Add(later.Wait).UTC()
+			return []event.Data{event.ToolTask{CallID: a.CallID, Attempt: a.Attempt, Task: task, Until: &until}}
+		}
 		asks, wrong := cs.env.inputRequired(ctx, a, err)
 		if asks != nil {
 			asks.DurationMs = lasted.Milliseconds()
@@ -115,7 +127,7 @@ func (cs *calls) runTool(work context.Context, a machine.RunTool) {
 			r, err := guard(func() (tool.Result, error) {
 				return cs.env.observeTool(ctx, a, func(ctx context.Context) (tool.Result, error) {
 					return t.Run(ctx, tool.Call{
-						ID: a.CallID, Key: a.Key, Attempt: a.Attempt, Spent: a.Spent, Args: args, Input: a.Input.Answer, Facts: a.Facts,
+						ID: a.CallID, Key: a.Key, Attempt: a.Attempt, Spent: a.Spent, Args: args, Input: a.Input.Answer, Task: bytes.Clone(a.Input.Task), Keep: keep, Facts: a.Facts,
 						MaxResultChars: max(a.MaxResultChars, 0), Results: cs.env.record.Blobs, Sandbox: a.Sandbox,
 						Redact: cs.env.record.Secrets.Text, Seen: cs.log.files.digest, Post: post,
 					})
@@ -132,6 +144,9 @@ func (cs *calls) runTool(work context.Context, a machine.RunTool) {
 		},
 	})
 }
+
+// maxTask bounds what is kept of a task.
+const maxTask = 64 << 10
 
 func toolPanic(message string) error {
 	return &tool.Error{Type: event.ErrorPanic, Message: "the tool " + message}

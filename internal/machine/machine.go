@@ -96,7 +96,8 @@ type Resolve struct {
 }
 
 // RunTool makes one attempt at a tool call. Its intent is tool.started. Its
-// settlement is tool_result, tool.input_required if it needs the input of a person, or,
+// settlement is tool_result, tool.input_required if it needs the input of a person,
+// tool.task with a time if it is to be asked for later, or,
 // if Retries is set, tool.attempt_failed for a failure that another attempt may cure.
 type RunTool struct {
 	CallID  string
@@ -133,6 +134,8 @@ type RunTool struct {
 type Input struct {
 	// Answer is the answer to what the attempt before asked for, nil for none.
 	Answer *event.FormAnswer
+	// Task is what an earlier attempt waits for outside the run, nil for nothing.
+	Task json.RawMessage
 	// Patience is how long a person may take to answer, 0 for any time, and OnExpiry
 	// what follows after that.
 	Patience time.Duration

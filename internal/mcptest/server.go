@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -32,8 +33,8 @@ const (
 // Tools is the page of tools that a server lists by default. What a tool does is in
 // its name: ask asks a person for a name, with the text of the call as the message, and
 // asktwice for another one after that; askpage asks to open a page, and needpage fails
-// until a person has; roots asks for the roots.
-var Tools = page("ask", "asktwice", "askpage", "needpage", "roots", "echo", "exit", "chatty", "silent", "progress", "big", "structured", "media", "error", "grandchild", "environment", "write", "refuse", "changed")
+// until a person has; roots asks for the roots; task is done as a task, see [Server.task].
+var Tools = page("task", "ask", "asktwice", "askpage", "needpage", "roots", "echo", "exit", "chatty", "silent", "progress", "big", "structured", "media", "error", "grandchild", "environment", "write", "refuse", "changed")
 
 func page(names ...string) string {
 	var tools []string
@@ -65,6 +66,8 @@ type message struct {
 	Params struct {
 		Name      string          `json:"name"`
 		Cursor    string          `json:"cursor"`
+		TaskID    string          `json:"taskId"`
+		Responses json.RawMessage `json:"inputResponses"`
 		Arguments json.RawMessage `json:"arguments"`
 		Meta      map[string]any  `json:"_meta"`
 	} `json:"params"`
@@ -216,6 +219,8 @@ func (s *Server) Answer(m message) string {
 		return answer(m, s.list(m.Params.Cursor))
 	case "tools/call":
 		return answer(m, s.call(m))
+	case "tasks/get", "tasks/update":
+		return answer(m, s.task(m))
 	case "ping":
 		return answer(m, `{}`)
 	}
@@ -254,6 +259,37 @@ func (s *Server) list(cursor string) string {
 	return string(pages[n])
 }
 
+// task is how a task stands, by the text of its call: quick is done when it is asked for
+// the third time, long is to be asked for after an hour, failed has failed, unknown is
+// not known, asks needs a name, and file is done once there is a file done beside the
+// ledger.
+func (s *Server) task(m message) string {
+	kind := strings.TrimPrefix(m.Params.TaskID, "t-")
+	if m.Method == "tasks/update" {
+		s.Note("update "+string(m.Params.Responses), m)
+		return `{"resultType":"complete"}`
+	}
+	s.Note("get "+kind, m)
+	noted, _ := os.ReadFile(s.Ledger)
+	about := fmt.Sprintf(`"resultType":"complete","taskId":"t-%s","pollIntervalMs":20`, kind)
+	done := fmt.Sprintf(`{%s,"status":"completed","result":{"content":[{"type":"text","text":"done"}]}}`, about)
+	switch asked := strings.Count(string(noted), "get "+kind); {
+	case kind == "unknown":
+		return "!no such task"
+	case kind == "failed":
+		return fmt.Sprintf(`{%s,"status":"failed","error":{"code":-32603,"message":"it broke"}}`, about)
+	case kind == "asks" && !strings.Contains(string(noted), "update"):
+		return fmt.Sprintf(`{%s,"status":"input_required","inputRequests":{"n":{"method":"elicitation/create","params":%s}}}`, about, elicitation("Your name?"))
+	case kind == "file":
+		if _, err := os.Stat(filepath.Join(filepath.Dir(s.Ledger), "done")); err == nil {
+			return done
+		}
+	case kind == "asks", kind == "long", kind == "quick" && asked > 2:
+		return done
+	}
+	return fmt.Sprintf(`{%s,"status":"working"}`, about)
+}
+
 func (s *Server) call(m message) string {
 	text := func(text string) string {
 		quoted, _ := json.Marshal(text)
@@ -271,6 +307,14 @@ func (s *Server) call(m message) string {
 		return `{"content":[{"type":"text","text":"it is broken"}],"isError":true}`
 	case "refuse":
 		return "!such a call is not taken"
+	case "task":
+		var args struct{ Text string }
+		_ = json.Unmarshal(m.Params.Arguments, &args)
+		poll := 20
+		if args.Text == "long" {
+			poll = 3_600_000
+		}
+		return fmt.Sprintf(`{"resultType":"task","taskId":"t-%s","status":"working","ttlMs":null,"pollIntervalMs":%d}`, args.Text, poll)
 	case "needpage":
 		noted, _ := os.ReadFile(s.Ledger)
 		if strings.Count(string(noted), "call needpage") > 1 && !strings.Contains(string(m.Params.Arguments), "never") {

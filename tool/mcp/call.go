@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -38,9 +39,18 @@ func (r remote) perform(ctx context.Context, c tool.Call) (tool.Result, error) {
 	if err != nil {
 		return tool.Result{}, err
 	}
+	if c.Task != nil {
+		var t kept
+		if err := json.Unmarshal(c.Task, &t); err != nil {
+			return tool.Result{}, fmt.Errorf("what the journal keeps of a task: %w", err)
+		}
+		return r.await(ctx, x, &task{ID: t.ID})
+	}
 	for again := false; ; again = true {
 		res, sent, err := r.attempt(ctx, c, x)
 		switch {
+		case err == nil && taskOf(res) != nil:
+			return r.begun(ctx, c, x, taskOf(res))
 		case err == nil && !res.NeedsInput():
 			return r.result(res)
 		case err == nil:

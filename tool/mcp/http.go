@@ -34,6 +34,9 @@ func (c carrier) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err == nil && !strings.HasPrefix(answer.Header.Get("Content-Type"), "text/event-stream") {
 		answer.Body = &bounded{ReadCloser: answer.Body, left: maxFrame}
 	}
+	if err == nil {
+		answer.Body = newTasking(answer.Body)
+	}
 	return answer, err
 }
 

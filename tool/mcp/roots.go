@@ -16,11 +16,13 @@ func (o Options) roots() []*sdk.Root {
 	return all
 }
 
-// capabilities are what a server may ask for: input of people, and the directories.
+// capabilities are what a server may ask for: input of people, the directories, and time
+// for tasks.
 func (o Options) capabilities() *sdk.ClientCapabilities {
 	c := &sdk.ClientCapabilities{
 		Elicitation: &sdk.ElicitationCapabilities{Form: &sdk.FormElicitationCapabilities{}, URL: &sdk.URLElicitationCapabilities{}},
 	}
+	c.AddExtension(extensionTasks, nil)
 	if len(o.Roots) > 0 {
 		c.RootsV2 = &sdk.RootCapabilities{}
 	}

@@ -82,6 +82,9 @@ func (s *Server) open(ctx context.Context) (*session, []*sdk.Tool, error) {
 		},
 	})
 	client.AddRoots(s.o.roots()...)
+	if err := addTasks(client); err != nil {
+		return nil, nil, errors.Join(err, open.close())
+	}
 	if open.client, err = client.Connect(ctx, transport, nil); err != nil {
 		return nil, nil, errors.Join(err, open.close())
 	}

@@ -72,7 +72,7 @@ func (c *stdio) Read(context.Context) (jsonrpc.Message, error) {
 			c.tooLong(cut)
 			continue
 		case len(bytes.TrimSpace(line)) > 0:
-			m, wrong := jsonrpc.DecodeMessage(line)
+			m, wrong := jsonrpc.DecodeMessage(withTask(line))
 			if wrong == nil {
 				c.note(m)
 				return m, nil

@@ -46,6 +46,8 @@ type execution struct {
 	// orphan: the process that ran the call is gone.
 	orphan bool
 	retry  retry
+	// kept is the task that the attempts wait for, nil for none.
+	kept json.RawMessage
 	// child is the run that answers the call, nil where none was begun.
 	child *tree.Child
 }
@@ -137,6 +139,8 @@ func (c *call) resume(d event.RunResumed) {
 		c.running = true
 	case c.running:
 		c.running, c.orphan = false, true
+	case c.kept != nil:
+		c.retry.notBefore = time.Time{}
 	}
 }
 
@@ -196,7 +200,7 @@ func (c *call) allowed() bool {
 	switch d := c.verdict.Decision; {
 	case c.form != nil: // the attempt that gets the answer needs no other decision
 		return c.form.Decided() != nil && c.form.Resolution.Kind != event.ApprovalExpired
-	case unasked(d):
+	case c.kept != nil, unasked(d):
 		return true
 	case d == event.DecisionAsk:
 		return c.approval() != nil && c.approval().Kind == event.ApprovalApproved
@@ -206,7 +210,7 @@ func (c *call) allowed() bool {
 
 // approved reports whether a person let the call run, and it has not begun.
 func (c *call) approved() bool {
-	return c.idle() && c.form == nil && c.resolved != nil && c.verdict != nil && c.verdict.Decision == event.DecisionAsk && c.allowed()
+	return c.idle() && c.form == nil && c.kept == nil && c.resolved != nil && c.verdict != nil && c.verdict.Decision == event.DecisionAsk && c.allowed()
 }
 
 // changed takes the facts about a call that was approved before a file that it runs

@@ -87,6 +87,19 @@ func (s *calls) askForm(r *run, e *event.Event, d event.ToolInputRequired) error
 	})
 }
 
+// goOn takes in that a call goes on outside the run.
+func (s *calls) goOn(r *run, e *event.Event, d event.ToolTask) error {
+	if c := s.touch(d.CallID); c != nil && c.result == nil && !c.running {
+		return fmt.Errorf("%w: attempt %d at %s has a task without being in flight", ErrMisfit, d.Attempt, d.CallID)
+	}
+	return s.onOpen(r, e, d.CallID, func(c *call) {
+		c.kept = d.Task
+		if d.Until != nil {
+			c.running, c.retry.notBefore = false, *d.Until
+		}
+	})
+}
+
 // asking reports whether there is nothing to do but wait for a person, whose time
 // is not the run's.
 func (s *calls) asking() bool { return s.total.busy == 0 && s.total.waiting > 0 }
@@ -356,10 +369,10 @@ func (c *call) perform(r *run) machine.Action {
 	a := c.task(r)
 	a.Attempt++
 	a.Input = machine.Input{
-		Answer: c.input, Patience: time.Duration(r.cfg.Approvals.Seconds * float64(time.Second)), OnExpiry: r.cfg.Approvals.OnTimeout,
+		Answer: c.input, Task: c.kept, Patience: time.Duration(r.cfg.Approvals.Seconds * float64(time.Second)), OnExpiry: r.cfg.Approvals.OnTimeout,
 	}
 	a.Sandbox, a.NotBefore, a.Retries, a.Spent = c.verdict.Sandbox, c.retry.notBefore, c.mayRetry(&r.cfg), c.retry.spent
-	if c.verdict.Decision == event.DecisionAsk && c.form == nil && c.resolved.Facts != nil && len(c.resolved.Facts.Runs) > 0 {
+	if c.verdict.Decision == event.DecisionAsk && c.form == nil && c.kept == nil && c.resolved.Facts != nil && len(c.resolved.Facts.Runs) > 0 {
 		// What the model said is dropped once it is resolved.
 		again := machine.Resolve{CallID: c.ref.CallID, Call: c.ref, EditedBy: c.resolved.EditedBy}
 		again.Call.Args, again.Call.ArgsText = c.resolved.Args, c.resolved.ArgsText

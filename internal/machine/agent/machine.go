@@ -208,6 +208,8 @@ func (m *Machine) foldCall(e *event.Event) error {
 		return m.calls.onOpen(&m.run, e, d.CallID, func(c *call) { m.calls.ask(c, d) })
 	case event.ToolApprovalResolved:
 		m.applyApproval(d.Resolution())
+	case event.ToolTask:
+		return m.calls.goOn(&m.run, e, d)
 	case event.ToolInputRequired:
 		return m.calls.askForm(&m.run, e, d)
 	case event.ToolInputResolved:

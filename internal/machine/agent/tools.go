@@ -44,6 +44,12 @@ func (m *Machine) nextCalls(due *actions) {
 	switch {
 	case r.pause && s.onlyWaits(*due, r.Now):
 		*due = actions{record(event.RunParked{Reason: event.ParkPaused})}
+	case s.total.running == 0 && len(*due) > 0:
+		if until := s.onlyTasks(*due, r.Now); !until.IsZero() {
+			*due = actions{record(event.RunParked{
+				Reason: event.ParkPaused, Until: &until, Detail: "a call goes on at its server, which asks for a longer wait than a run waits by itself",
+			})}
+		}
 	case len(*due) == 0:
 		due.add(m.await(held))
 	}
@@ -107,6 +113,27 @@ func (s *calls) onlyWaits(due []machine.Action, now time.Time) bool {
 		run, ok := a.(machine.RunTool)
 		return !ok || !run.NotBefore.After(now)
 	})
+}
+
+// maxTaskWait is how long a run waits by itself for a task of a call.
+const maxTaskWait = 5 * time.Minute
+
+// onlyTasks returns when the first of the tasks is asked for, if all that is due is to
+// ask for tasks, later than a run waits by itself.
+func (s *calls) onlyTasks(due []machine.Action, now time.Time) (first time.Time) {
+	for _, a := range due {
+		run, ok := a.(machine.RunTool)
+		if !ok || run.Input.Task == nil || run.NotBefore.Sub(now) <= maxTaskWait {
+			return time.Time{}
+		}
+		if first.IsZero() || run.NotBefore.Before(first) {
+			first = run.NotBefore
+		}
+	}
+	if s.total.waiting > 0 {
+		return time.Time{}
+	}
+	return first
 }
 
 // resolve asks for the facts about the calls. Nothing is decided about any of
@@ -194,7 +221,7 @@ func (s *calls) eachToDecide(in *situation, look func(*call)) {
 func (m *Machine) nextStep(c *call, s *situation) machine.Action {
 	r := &m.run
 	switch stuck, circling := m.progress.circling(c, &m.calls); {
-	case c.orphan && (s.cancelled || !c.mayRepeat(&r.cfg)):
+	case c.orphan && (s.cancelled || c.kept == nil && !c.mayRepeat(&r.cfg)):
 		return record(c.lost(&r.cfg))
 	case c.retry.undecided:
 		return c.nextRetry(r)
@@ -220,6 +247,8 @@ func (m *Machine) nextStep(c *call, s *situation) machine.Action {
 		return s.hold(&r.cfg, c, s.late)
 	case c.form != nil:
 		return m.permissions.nextForm(r, c)
+	case c.kept != nil:
+		return nil
 	case unasked(c.verdict.Decision) && m.permissions.rules(r).Met(c.resolved):
 		return record(c.decision(m.permissions.judge(r, c)))
 	case !permits(c.verdict.Decision):
