@@ -13,7 +13,7 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// resolve asks for the facts about the call as it is to run.
+// resolve requests the facts about the call as it will run.
 func (c *call) resolve() machine.Resolve {
 	r := machine.Resolve{CallID: c.ref.CallID, Call: c.ref}
 	if c.given != nil {
@@ -22,7 +22,7 @@ func (c *call) resolve() machine.Resolve {
 	return r
 }
 
-// key is the call's idempotency key. Other arguments are another action.
+// key is the call's idempotency key. A call with other arguments is another action.
 func (c *call) key(run string) string {
 	key := run + ":" + c.ref.CallID
 	if c.edit != nil {
@@ -31,8 +31,8 @@ func (c *call) key(run string) string {
 	return key
 }
 
-// undecided reports whether a step may be before a call, as [Machine.nextStep] finds
-// it, whatever holds for all calls.
+// undecided reports whether [Machine.nextStep] may have a step for the call, ignoring
+// run-wide conditions.
 func (p *permissions) undecided(r *run, c *call) bool {
 	switch {
 	case !c.idle():
@@ -66,8 +66,7 @@ func (p *permissions) nextApproval(r *run, c *call) machine.Action {
 	return record(c.rejected(event.ErrorRejected, decided.Reason))
 }
 
-// answer decides a question that no person has to answer, and returns nil for
-// any other.
+// answer decides a question without a person, or returns nil if a person must decide.
 func (p *permissions) answer(r *run, c *call) machine.Action {
 	switch by := p.since(r, c); {
 	case p.editorApproves(r, c):
@@ -127,8 +126,7 @@ func (p *permissions) nextForm(r *run, c *call) machine.Action {
 
 const undecidedInTime = "nobody decided in time"
 
-// question opens an approval: what is asked about, by which rule, and until
-// when.
+// question opens an approval with its subject, its rule and its expiry.
 func (p *permissions) question(r *run, c *call) event.ToolPendingApproval {
 	q := event.ToolPendingApproval{
 		CallID: c.ref.CallID, Tool: c.ref.Name, Args: c.resolved.Args, Digest: c.resolved.Digest,
@@ -148,9 +146,8 @@ func (p *permissions) question(r *run, c *call) event.ToolPendingApproval {
 	return q
 }
 
-// later is the time that counts for what is decided about a call. It depends on
-// the call alone and not on which others were decided at the same moment, so
-// that a replay finds the same.
+// later is the time that counts for a decision about a call. It depends on the call
+// alone, not on other decisions of the same moment, so that a replay computes the same.
 func later(a, b time.Time) time.Time {
 	if a.Before(b) {
 		return b
@@ -162,8 +159,7 @@ func (c *call) resolution(kind event.ApprovalKind, by, why string, at time.Time)
 	return c.pending.Resolve(event.Resolution{Kind: kind, Approver: by, Reason: why, At: at})
 }
 
-// answeredBy names the setting that answers every question beforehand, or is
-// empty.
+// answeredBy names the setting that answers every question in advance, or is empty.
 func (c *Config) answeredBy() string {
 	switch c.Approve {
 	case ApproveAll, ApproveDeny:
@@ -184,8 +180,8 @@ func (r *run) answerBeforehand(c *call) event.Resolving {
 }
 
 // editorApproves reports whether the person who edited the call has approved the
-// result: they wrote these arguments, and no rule asks about them that did not
-// ask about the ones that they saw.
+// result: that person wrote these arguments, and no rule asks about them that did not
+// ask about the original ones.
 func (p *permissions) editorApproves(r *run, c *call) bool {
 	if c.edit == nil || c.edit.spent || c.edit.Policy != c.pending.Policy || c.hooks.added(c.edit.asked) {
 		return false
@@ -198,8 +194,8 @@ func (p *permissions) editorApproves(r *run, c *call) bool {
 	})
 }
 
-// judgeBy goes on under another reading of the rules. What was asked under the
-// one before is judged again, whether or not it has been approved meanwhile.
+// judgeBy continues under another reading of the rules. Open and answered questions of
+// the earlier one are judged again.
 func (p *permissions) judgeBy(reading string, calls []*call) {
 	if reading == "" {
 		return
@@ -216,8 +212,8 @@ func (p *permissions) judgeBy(reading string, calls []*call) {
 // maxTold bounds the edited arguments in the message to the model.
 const maxTold = 4000
 
-// told is a call's result as the model sees it. The conversation keeps what the
-// model said, so a call that ran with other arguments says so.
+// told returns a call's result as the model sees it. The conversation keeps the model's
+// arguments, so the result of a call with other arguments shows those.
 func (c *call) told(output string) string {
 	if c.given == nil || c.resolved == nil {
 		return output
@@ -233,20 +229,20 @@ func (c *call) told(output string) string {
 	return output + "\n" + note + "]"
 }
 
-// failureCounts counts what has gone wrong with a run's calls in a row.
+// failureCounts counts the failures in a row of a run's calls.
 type failureCounts struct {
-	// failures are the newest calls, as far as all of them failed, and answers
-	// those that they came from.
+	// failures counts the newest calls back to the last success, and answers the
+	// answers that they came from.
 	failures, answers int
-	// deserted are the newest cycles, as far as none of their calls had its tool.
+	// deserted counts the newest cycles in which no call had an existing tool.
 	deserted int
 }
 
-// maxDeserted is how many cycles in a row may ask only for tools that do not
-// exist any more: the model gets one message and may find another way (HAR-84).
+// maxDeserted is how many cycles in a row may call only tools that do not exist any
+// more: the model gets one message and may find another way.
 const maxDeserted = 2
 
-// settled takes in the results of a cycle that had calls.
+// settled folds the results of a cycle with calls.
 func (s *failureCounts) settled(calls []*call) {
 	deserted, failed := true, false
 	for _, c := range calls {
@@ -266,7 +262,7 @@ func (s *failureCounts) settled(calls []*call) {
 	}
 }
 
-// ownFailure reports whether a failure is the call's own, and not the run's.
+// ownFailure reports whether the call itself failed, rather than the run.
 func ownFailure(kind event.ErrorType) bool {
 	switch kind {
 	case "", event.ErrorTruncated, event.ErrorCancelled, event.ErrorBudget, event.ErrorInDoubt:
@@ -279,8 +275,8 @@ func unavailable(kind event.ErrorType) bool {
 	return kind == event.ErrorUnavailable || kind == event.ErrorWorkspace
 }
 
-// endedByRefusal ends the run on a call that was refused, where the owner wants
-// that, each way of refusing with its own reason (HAR-83).
+// endedByRefusal ends the run on a refused call if the owner wants that, each kind of
+// refusal with its own reason.
 func (s *calls) endedByRefusal(cfg *Config) machine.Action {
 	for _, c := range s.list {
 		switch v, a := c.verdict, c.approval(); {
@@ -293,8 +289,8 @@ func (s *calls) endedByRefusal(cfg *Config) machine.Action {
 	return nil
 }
 
-// endedByFailures ends the run when too many calls failed one after the other
-// (HAR-82), or when their tools are gone.
+// endedByFailures ends the run when too many calls in a row failed, or when their tools
+// are gone.
 func (n *failureCounts) endedByFailures(cfg *Config, calls []*call) machine.Action {
 	switch most := cfg.FailureThreshold; {
 	case n.deserted >= maxDeserted:
@@ -309,8 +305,8 @@ func (n *failureCounts) endedByFailures(cfg *Config, calls []*call) machine.Acti
 	return nil
 }
 
-// unfit is the result of a call that cannot run as asked. A tool that the
-// run began with is not unknown when it is gone.
+// unfit is the result of a call that cannot run as requested. A tool that is gone but
+// that the run began with is not unknown.
 func (c *call) unfit(cfg *Config) event.ToolResult {
 	p := c.resolved.Problem
 	if p.Type == event.ErrorUnknownTool && slices.ContainsFunc(cfg.Tools, func(t llm.ToolDef) bool { return t.Name == c.ref.Name }) {
@@ -319,8 +315,7 @@ func (c *call) unfit(cfg *Config) event.ToolResult {
 	return c.failed(p.Type, c.problem())
 }
 
-// unread quotes arguments that could not be read, because the conversation does not
-// hold them.
+// unread quotes unreadable arguments, because the conversation does not contain them.
 func (c *call) unread() string {
 	if c.resolved.ArgsText == "" || c.resolved.Problem == nil {
 		return ""

@@ -26,61 +26,61 @@ type call struct {
 	repeats repeats
 	hooks   callHooks
 	result  *event.ToolResult
-	// news says that the result was not there before.
+	// news reports whether the result is new.
 	news bool
-	// counted is what of the call is in the cycle's counts.
+	// counted is the call's share of the cycle's counts.
 	counted counts
-	// undecided says that a step may be before the call.
+	// undecided reports whether the call may have a step.
 	undecided bool
-	// listed is the question about the call that is among the pending ones.
+	// listed is the call's entry among the pending questions.
 	listed *event.Question
-	// due keeps a child going that is under way. It is asked for again after each event
-	// of the others, and to make it each time would take the square of their number.
+	// due is the action that keeps the call's child running. It is requested again
+	// after each event of other calls, and building it each time would cost the square
+	// of their number.
 	due machine.Action
 }
 
-// execution is how the attempts at a call, or the run that answers it, have come.
+// execution is the state of the attempts at a call, or of the run that answers it.
 type execution struct {
 	attempt int
 	running bool
-	// orphan: the process that ran the call is gone.
+	// orphan reports whether the process that ran the call is gone.
 	orphan bool
 	retry  retry
 	// kept is the task that the attempts wait for, nil for none.
 	kept json.RawMessage
-	// child is the run that answers the call, nil where none was begun.
+	// child is the run that answers the call, nil if none has started.
 	child *tree.Child
 }
 
-// repeats is what the watch for repetition knows of a call.
+// repeats is the state of the repetition check for a call.
 type repeats struct {
 	// own is the digest of the call as the model made it.
 	own string
-	// shown is how many calls the watch is shown up to this one.
+	// shown is the number of calls that the check has seen up to this one.
 	shown int
-	// blocked is the decision that the call will not run, because it goes on with
-	// what led nowhere.
+	// blocked is the decision not to run the call because it continues a repetition.
 	blocked *event.Stuck
 }
 
 // edit is a replacement of a call's arguments.
 type edit struct {
 	*event.Resolution
-	// before is the call that the editor saw, and asked the hook that wanted it
-	// to be decided.
+	// before is the call that the editor saw, and asked the hook that requested a
+	// decision.
 	before *event.ToolCall
 	asked  *event.HookResult
-	// spent: the editor's approval has been used by an attempt.
+	// spent reports whether an attempt has used the editor's approval.
 	spent bool
 }
 
-// given are arguments in the place of the model's: a person's, or a hook's.
+// given are arguments that replace the model's: a person's, or a hook's.
 type given struct {
 	args       json.RawMessage
 	by, reason string
 }
 
-// review is what people were asked about a call, and what they said.
+// review holds the questions to people about a call, and their answers.
 type review struct {
 	// pending is the question about the call, nil for none.
 	pending *question.Asked
@@ -95,23 +95,22 @@ type review struct {
 	input *event.FormAnswer
 }
 
-// retry is what a call knows of its attempts that failed and may be cured by
-// another one (HAR-50, HAR-52 to 60).
+// retry is the state of a call's failed attempts that another one may cure.
 type retry struct {
-	// count is how many attempts were made because one before them failed. An
-	// attempt whose process died is none of them.
+	// count is the number of attempts that followed a failed one. An attempt whose
+	// process died does not count.
 	count int
 	// spent is how long the failed attempts ran, without the waits between them.
 	spent time.Duration
-	// failure is the newest attempt's, until the next one begins; undecided says
-	// that nothing has followed from it, and notBefore is the end of the wait.
+	// failure is the newest attempt's, until the next one begins; undecided reports
+	// whether it has had no consequence yet, and notBefore is the end of the wait.
 	failure   *event.ToolAttemptFailed
 	undecided bool
 	notBefore time.Time
 }
 
-// start notes an attempt. It uses the approval up: another attempt at a gated
-// call needs another decision (HAR-68).
+// start notes an attempt. It uses the approval: another attempt at a gated call needs
+// another decision.
 func (c *call) start(attempt int) {
 	c.execution.start(attempt)
 	c.unask()
@@ -127,11 +126,11 @@ func (x *execution) start(attempt int) {
 	x.retry.started()
 }
 
-// stop notes that the call is not under way any more.
+// stop notes that the call is no longer under way.
 func (x *execution) stop() { x.running, x.orphan, x.retry = false, false, retry{} }
 
-// resume notes that the run was taken up again. A child goes on; what else was
-// under way is an orphan, its outcome unknown.
+// resume notes that the run was resumed. A child continues; everything else that was
+// under way is an orphan with an unknown outcome.
 func (c *call) resume(d event.RunResumed) {
 	switch {
 	case c.openChild():
@@ -144,17 +143,17 @@ func (c *call) resume(d event.RunResumed) {
 	}
 }
 
-// unask makes what was asked about the call void.
+// unask withdraws the question about the call.
 func (r *review) unask() {
 	r.pending.Void()
 	r.pending = nil
 }
 
-// approval is what was decided about the call, nil while nothing was.
+// approval is the decision about the call, nil while there is none.
 func (r *review) approval() *event.Resolution { return r.pending.Decided() }
 
-// judged takes a decision of policy. What was approved under an earlier one is
-// not approved under this one.
+// judged folds a policy decision. An approval under an earlier decision does not count
+// for this one.
 func (c *call) judged(d *event.PolicyDecision) {
 	c.verdict = d
 	c.unask()
@@ -165,7 +164,7 @@ func (r *retry) started() { *r = retry{count: r.count, spent: r.spent} }
 // due reports whether an attempt has failed and the next one has not begun.
 func (r *retry) due() bool { return r.failure != nil }
 
-// waits reports whether the call has nothing before it but a person's decision.
+// waits reports whether only a person's decision is missing.
 func (c *call) waits() bool { return c.result == nil && c.asked() != nil }
 
 // asked is the open question about the call, nil for none.
@@ -179,20 +178,20 @@ func (c *call) asked() *event.Question {
 	return nil
 }
 
-// idle reports whether the call has no result, and nothing of it is under way.
+// idle reports whether the call has no result and nothing of it is under way.
 func (c *call) idle() bool { return c.result == nil && !c.running && c.child == nil }
 
-// done reports whether nothing about the call is open: it has its result, and the
-// hooks behind it have run.
+// done reports whether nothing about the call is open: it has its result, and the hooks
+// after it have run.
 func (c *call) done() bool { return c.result != nil && c.hooks.after.due == nil }
 
-// openChild reports whether the call's child was begun and has no outcome yet.
+// openChild reports whether the call's child has started and has no outcome yet.
 func (c *call) openChild() bool { return c.child != nil && c.result == nil }
 
 // childWaits reports whether the call's child is under way and waits for a person.
 func (c *call) childWaits() bool { return c.running && c.openChild() && c.child.Waiting }
 
-// allowed reports whether nothing stands between the call and its dispatch.
+// allowed reports whether nothing prevents the call's dispatch.
 func (c *call) allowed() bool {
 	if c.result != nil || c.running || c.child != nil || c.verdict == nil {
 		return false
@@ -208,13 +207,13 @@ func (c *call) allowed() bool {
 	return false
 }
 
-// approved reports whether a person let the call run, and it has not begun.
+// approved reports whether a person approved the call and it has not begun.
 func (c *call) approved() bool {
 	return c.idle() && c.form == nil && c.kept == nil && c.resolved != nil && c.verdict != nil && c.verdict.Decision == event.DecisionAsk && c.allowed()
 }
 
-// changed takes the facts about a call that was approved before a file that it runs
-// became another: it is judged anew, and no earlier approval counts, nor an editor's.
+// changed folds new facts about an approved call after a file that it runs has changed:
+// it is judged anew, and earlier approvals, including an editor's, do not count.
 func (c *call) changed(d *event.ToolCall) {
 	c.resolved = d
 	c.judged(nil)
@@ -223,30 +222,30 @@ func (c *call) changed(d *event.ToolCall) {
 	}
 }
 
-// granted reports whether the call was let through and has not used up its share of
-// the tool-call budget yet.
+// granted reports whether the call was allowed and has not used its share of the
+// tool-call budget yet.
 func (c *call) granted() bool {
 	return c.result == nil && c.attempt == 0 && c.verdict != nil && permits(c.verdict.Decision)
 }
 
 func permits(d event.Decision) bool { return unasked(d) || d == event.DecisionAsk }
 
-// unasked reports whether a call runs without anybody's approval.
+// unasked reports whether a call runs without an approval.
 func unasked(d event.Decision) bool { return d == event.DecisionAllow || d == event.DecisionSandbox }
 
-// repeatable reports whether the tool declares that to run twice does no harm.
+// repeatable reports whether the tool declares that running twice is harmless.
 func (c *call) repeatable() bool {
 	return c.resolved.Effect == event.EffectPure || c.resolved.Effect == event.EffectIdempotent
 }
 
-// final reports whether what the call does cannot be taken back. A tool that only
-// reads sends no more than its question.
+// final reports whether the call's effect is irreversible. A tool that only reads sends
+// no more than its question.
 func (c *call) final() bool {
 	return c.resolved.Facts != nil && policy.High(c.resolved.Facts.Risk) && !c.resolved.ReadOnly
 }
 
-// failed is the settlement of a call that did not run, or not to its end, in
-// the shape that the model sees (ALDO-51, HAR-31, HAR-32).
+// failed is the settlement of a call that did not run, or not to its end, in the form
+// that the model sees.
 func (c *call) failed(kind event.ErrorType, message string) event.ToolResult {
 	return event.ToolResult{
 		CallID: c.ref.CallID, Tool: c.ref.Name, IsError: true, ErrorType: kind,
@@ -254,7 +253,7 @@ func (c *call) failed(kind event.ErrorType, message string) event.ToolResult {
 	}
 }
 
-// rejected is the settlement of a call that a person declined (ALDO-61).
+// rejected is the settlement of a call that a person rejected.
 func (c *call) rejected(kind event.ErrorType, reason string) event.ToolResult {
 	return event.ToolResult{
 		CallID: c.ref.CallID, Tool: c.ref.Name, IsError: true, ErrorType: kind,
@@ -268,18 +267,18 @@ func (c *call) overBudget(setting string) event.ToolResult {
 	return r
 }
 
-// ErrorOutput is the text of a structured error, as the model sees it.
+// ErrorOutput returns the text of a structured error, as the model sees it.
 func ErrorOutput(kind event.ErrorType, message string) string {
 	return `{"error":` + quote(message) + `,"type":"` + string(kind) + `"}`
 }
 
-// quote is a JSON string that leaves "<", ">" and "&" as they are: the model
-// reads it, no browser does.
+// quote returns a JSON string that leaves "<", ">" and "&" as they are, because its
+// reader is the model, not a browser.
 func quote(s string) string {
 	var b strings.Builder
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	_ = enc.Encode(s) // there is no string that JSON cannot say
+	_ = enc.Encode(s) // JSON can encode every string
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
@@ -301,9 +300,9 @@ func (s *calls) onChild(r *run, e *event.Event, callID, child string) error {
 	})
 }
 
-// nextChildren keeps the children going that are under way. After a crash they
-// go on where their own journals stand: what was settled there is paid for, so
-// such a call is never in doubt.
+// nextChildren keeps the started children running. After a crash they continue from
+// their own journals: what was settled there is paid for, so such a call is never in
+// doubt.
 func (s *calls) nextChildren(due *actions) {
 	if s.total.children == 0 {
 		return
@@ -327,8 +326,8 @@ func (s *calls) endChildren(r *run, due *actions) {
 	}
 }
 
-// heldChildren names the limit on time that keeps children from going on until
-// it is raised, or is empty. Its end parked them.
+// heldChildren names the limit on time whose end parked the children, which keeps them
+// parked until it is raised, or is empty.
 func (s *calls) heldChildren(r *run) string {
 	late := r.outOfTime()
 	if r.cfg.asksAt(late) && slices.ContainsFunc(s.list, func(c *call) bool { return c.openChild() && c.child.Parked != nil }) {
@@ -337,8 +336,8 @@ func (s *calls) heldChildren(r *run) string {
 	return ""
 }
 
-// awaitChildren parks the run when the rest of its cycle only waits for a
-// person: its siblings finish first. A resume wakes the children.
+// awaitChildren parks the run when the rest of its cycle waits only for a person: other
+// children finish first. A resume wakes the children.
 func (s *calls) awaitChildren(run string) machine.Action {
 	if s.total.children == 0 || s.total.running > 0 {
 		return nil

@@ -30,8 +30,8 @@ func (c *call) count() counts {
 	}
 }
 
-// calls are the tool calls of a cycle's answer, with what is known of them without a
-// look at each.
+// calls holds the tool calls of a cycle's answer, with derived state that avoids a look
+// at each.
 type calls struct {
 	list []*call
 	// pending holds the open questions, in call order, and until is when the next of
@@ -40,23 +40,23 @@ type calls struct {
 	until   *time.Time
 	// stopBudget is the setting that refused a call of this cycle.
 	stopBudget string
-	// shown are the calls as the watch for repetition is shown them, where it is.
+	// shown holds the calls in the form that the repetition check sees, if it is on.
 	shown []stop.Asked
 
 	total counts
-	// first is the first call that is open, and next the first that is undecided.
+	// first is the first open call, and next the first undecided one.
 	first, next int
-	// touched are the calls that the event which is being applied changes.
+	// touched holds the calls that the current event changes.
 	touched []*call
 }
 
-// begin forgets the calls of the cycle before.
+// begin drops the calls of the previous cycle.
 func (s *calls) begin() {
 	*s = calls{list: s.list[:0], touched: s.touched[:0], shown: s.shown, stopBudget: s.stopBudget}
 }
 
-// asked takes in the calls of an answer, which are n.
-func (s *calls) asked(parts llm.Parts, n int) {
+// addCalls adds the n calls of an answer.
+func (s *calls) addCalls(parts llm.Parts, n int) {
 	all := make([]call, n)
 	for _, p := range parts {
 		if ref, ok := p.(llm.ToolCall); ok {
@@ -67,7 +67,7 @@ func (s *calls) asked(parts llm.Parts, n int) {
 	}
 }
 
-// ask takes in a question about a call. One that was asked before is void.
+// ask folds a question about a call. An earlier question is void.
 func (s *calls) ask(c *call, d event.ToolPendingApproval) {
 	c.unask()
 	c.pending = &question.Asked{Question: d.Question()}
@@ -100,17 +100,17 @@ func (s *calls) goOn(r *run, e *event.Event, d event.ToolTask) error {
 	})
 }
 
-// asking reports whether there is nothing to do but wait for a person, whose time
-// is not the run's.
+// asking reports whether the run waits only for a person, whose time is not the run's.
 func (s *calls) asking() bool { return s.total.busy == 0 && s.total.waiting > 0 }
 
-// askingBelow reports whether the run waits for a person, and a child of it does.
+// askingBelow reports whether the run waits only for a person, and one of its children
+// does.
 func (s *calls) askingBelow() bool {
 	return s.asking() && slices.ContainsFunc(s.unsettled(), (*call).childWaits)
 }
 
-// touch is the call of that id, about to be changed; nil when there is none. The
-// counts follow what becomes of it.
+// touch returns the call with an id for a change, nil if there is none. The counts
+// follow the change.
 func (s *calls) touch(id string) *call {
 	c := s.find(id)
 	if c != nil {
@@ -119,7 +119,7 @@ func (s *calls) touch(id string) *call {
 	return c
 }
 
-// find is the first call of that id.
+// find returns the first call with an id.
 func (s *calls) find(id string) *call {
 	for _, c := range s.list {
 		if c.ref.CallID == id {
@@ -129,11 +129,11 @@ func (s *calls) find(id string) *call {
 	return nil
 }
 
-// unsettled are the calls from the first one on that is not done.
+// unsettled returns the calls from the first one on that is not done.
 func (s *calls) unsettled() []*call { return s.list[s.first:] }
 
-// follow takes in what an event changed; tainted says that the run took something in
-// with it. So what is due is found without a look at each call.
+// follow updates the counts after an event; tainted reports whether the event added
+// taint. So what is due is found without a look at each call.
 func (s *calls) follow(r *run, p *permissions, d event.Data, tainted bool) {
 	late := s.until != nil && !r.Now.Before(*s.until)
 	if late || tainted || concernsAll(d) {
@@ -165,7 +165,7 @@ func (s *calls) follow(r *run, p *permissions, d event.Data, tainted bool) {
 	}
 }
 
-// concernsAll reports whether an event may mean something for any call.
+// concernsAll reports whether an event may affect every call.
 func concernsAll(d event.Data) bool {
 	switch d.(type) {
 	case event.ModelResponse, event.RunResumed, event.RunForked, event.RunTerminatedBy, event.PermissionAdded, event.BudgetRaised:
@@ -194,7 +194,7 @@ func (s *calls) listQuestion(c *call) {
 	case q == nil:
 		s.pending = slices.Concat(before, after)
 	case at == len(s.pending):
-		s.pending = append(s.pending, q) // behind what others have of it
+		s.pending = append(s.pending, q) // its backing array is shared with callers
 	default:
 		s.pending = slices.Concat(before, []*event.Question{q}, after)
 	}
@@ -203,15 +203,14 @@ func (s *calls) listQuestion(c *call) {
 	}
 }
 
-// behindHook reports whether the call waits for a hook before anything else is decided
-// about it.
+// behindHook reports whether the call waits for a hook before any other decision about
+// it.
 func (c *call) behindHook() bool {
 	return c.resolved != nil && c.resolved.Problem == nil && c.verdict == nil && c.hooks.before.due != nil &&
 		c.attempt == 0 && c.repeats.blocked == nil
 }
 
-// onOpen changes a call that has no result yet: a second result, and anything after
-// the first, has no place.
+// onOpen changes a call that has no result yet; an event after the result is a misfit.
 func (s *calls) onOpen(r *run, e *event.Event, id string, change func(*call)) error {
 	c := s.touch(id)
 	switch {
@@ -234,12 +233,12 @@ func (s *calls) applyStarted(r *run, e *event.Event, d event.ToolStarted) error 
 	})
 }
 
-// startable are the calls that may start now, in call order, beside those
-// that run. limit bounds how many run at once; 0 bounds nothing.
+// startable returns the calls that may start now, in call order, beside the running
+// ones. limit bounds how many run at once; 0 means no limit.
 func startable(mode Dispatch, calls []*call, running, limit int) iter.Seq[*call] {
 	return func(yield func(*call) bool) {
 		openRead := mode == ParallelFirst && slices.ContainsFunc(calls, func(c *call) bool { return !c.done() && safe(c) })
-		first := true // of those that are unsettled
+		first := true // of the unsettled ones
 		for i, c := range calls {
 			if limit > 0 && running >= limit {
 				return
@@ -260,8 +259,8 @@ func startable(mode Dispatch, calls []*call, running, limit int) iter.Seq[*call]
 	}
 }
 
-// barrier reports whether every call behind an unsettled one waits for it;
-// openRead that a call which is safe is unsettled.
+// barrier reports whether every call after an unsettled one waits for it; openRead
+// whether a safe call is unsettled.
 func barrier(mode Dispatch, openRead bool, c *call) bool {
 	switch mode {
 	case ParallelFirst:
@@ -274,8 +273,8 @@ func barrier(mode Dispatch, openRead bool, c *call) bool {
 	return !safe(c)
 }
 
-// follows reports whether c must wait for one of the calls before it, of which
-// some are unsettled and none of these is a barrier.
+// follows reports whether c must wait for an earlier call, given that some are
+// unsettled and none of these is a barrier.
 func follows(mode Dispatch, before []*call, c *call) bool {
 	if mode == ByResource || mode == ParallelAll {
 		return slices.ContainsFunc(before, func(other *call) bool { return !other.done() && conflict(other, c, mode == ByResource) })
@@ -283,14 +282,14 @@ func follows(mode Dispatch, before []*call, c *call) bool {
 	return !safe(c)
 }
 
-// safe is ALF-56: read-only and concurrency-safe for this call's input. An agent may also
-// run beside others where its file says so: what it may do its own rules judge.
+// safe reports whether the call is read-only and concurrency-safe for its input. An
+// agent may also run beside others if its file says so: its own rules judge its calls.
 func safe(c *call) bool {
 	return c.resolved.Concurrent && (c.resolved.ReadOnly || c.resolved.Agent)
 }
 
-// exclusive reports whether a call must be alone: it may touch everything, or it
-// does not say what it touches and is not declared fit to run beside others.
+// exclusive reports whether a call must run alone: it may touch everything, or it does
+// not declare its resources and is not declared concurrency-safe.
 func exclusive(c *call) bool {
 	for _, a := range c.resolved.Access {
 		if a.Key == everything && a.Write {
@@ -303,8 +302,8 @@ func exclusive(c *call) bool {
 // everything is the key that stands for all resources.
 const everything = "*"
 
-// conflict reports whether two calls must not overlap in time. strict takes a read
-// without keys for a read of everything.
+// conflict reports whether two calls must not overlap in time. If strict, a read
+// without keys counts as a read of everything.
 func conflict(a, b *call, strict bool) bool {
 	if safe(a) && safe(b) {
 		return false
@@ -329,7 +328,7 @@ func accesses(c *call, strict bool) []event.Access {
 	return c.resolved.Access
 }
 
-// overlap compares hierarchical keys: a directory overlaps what is inside it.
+// overlap compares hierarchical keys: a directory overlaps everything inside it.
 func overlap(a, b string) bool {
 	return a == b || a == everything || b == everything || inside(a, b) || inside(b, a)
 }
@@ -361,7 +360,7 @@ func (c *call) startChild(r *run) machine.Action {
 	return a
 }
 
-// perform asks for a call to be made: a tool to run, or an agent to begin.
+// perform requests the execution of a call: a tool to run, or an agent to start.
 func (c *call) perform(r *run) machine.Action {
 	if c.resolved.Agent {
 		return c.startChild(r)
@@ -373,7 +372,7 @@ func (c *call) perform(r *run) machine.Action {
 	}
 	a.Sandbox, a.NotBefore, a.Retries, a.Spent = c.verdict.Sandbox, c.retry.notBefore, c.mayRetry(&r.cfg), c.retry.spent
 	if c.verdict.Decision == event.DecisionAsk && c.form == nil && c.kept == nil && c.resolved.Facts != nil && len(c.resolved.Facts.Runs) > 0 {
-		// What the model said is dropped once it is resolved.
+		// The model's arguments are dropped once they are resolved.
 		again := machine.Resolve{CallID: c.ref.CallID, Call: c.ref, EditedBy: c.resolved.EditedBy}
 		again.Call.Args, again.Call.ArgsText = c.resolved.Args, c.resolved.ArgsText
 		a.Again = &again

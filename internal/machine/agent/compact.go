@@ -13,7 +13,7 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// compaction is what a run remembers about the room in its context.
+// compaction is the state of the room in a run's context.
 type compaction struct {
 	meter compact.Meter
 	// sizes are those of the messages, and total their sum.
@@ -21,38 +21,38 @@ type compaction struct {
 	total int
 	// overhead is the size of system text and tools, 0 before it is measured.
 	overhead int
-	// reported is the input that the provider counted for the first known
-	// messages of the conversation; 0 when it counted none.
+	// reported is the provider's input count for the first known messages of the
+	// conversation; 0 if there is none.
 	reported, known int
 
 	summary summaryCall
 
-	// overflow is what was done about a request that did not fit, overflows
-	// how many in a row did not.
+	// overflow is the relief for a request that did not fit, and overflows the number
+	// of such requests in a row.
 	overflow  relief
 	overflows int
 	decisions []string
 	hooks     compactionHooks
 }
 
-// relief is the way out of a request that the provider found too long.
+// relief is the state of the response to a request that the provider found too long.
 type relief uint8
 
 const (
 	reliefNone relief = iota
-	// reliefDue: the history must become shorter before anything else.
+	// reliefDue means that the history must become shorter before anything else.
 	reliefDue
-	// reliefGiven: it has become shorter, and the request may be made again.
+	// reliefGiven means that it has become shorter, and the request may be made again.
 	reliefGiven
 )
 
-// begin forgets what was measured and what was under way, for a fork whose
-// prompt, window or results are others. What was decided stays decided.
+// begin drops measurements and pending work, for a fork whose prompt, window or results
+// differ. Decisions stay.
 func (c *compaction) begin() {
 	*c = compaction{decisions: c.decisions, summary: summaryCall{used: c.summary.used}}
 }
 
-// measure takes in the messages that are new.
+// measure measures the new messages.
 func (c *compaction) measure(cfg *Config, said *messages) {
 	if cfg.Compact.Off {
 		return
@@ -63,8 +63,8 @@ func (c *compaction) measure(cfg *Config, said *messages) {
 	c.sizes, c.total = c.meter.Measure(said.history.All())
 }
 
-// contextSize estimates the next request: system text, tools, conversation,
-// and the messages that will join it; more of them than the run knows of.
+// contextSize estimates the next request: system text, tools, conversation, and the
+// messages that will join it, including more.
 func (c *compaction) contextSize(cfg *Config, unread, more []*llm.Message) int {
 	total := c.overhead + c.total
 	if cfg.Compact.Measure == compact.MeasureProvider && c.reported > 0 && c.known <= len(c.sizes) {
@@ -73,8 +73,8 @@ func (c *compaction) contextSize(cfg *Config, unread, more []*llm.Message) int {
 	return total + compact.Messages(unread) + compact.Messages(more)
 }
 
-// nextCompaction makes the conversation shorter when that is due, between a
-// settled cycle and the next call, which waits for it. more is what will be said
+// nextCompaction makes the conversation shorter when that is due, between a settled
+// cycle and the next call, which waits for it. more are the messages that will be added
 // before that call.
 func (m *Machine) nextCompaction(more ...*llm.Message) machine.Action {
 	c := &m.compaction
@@ -92,7 +92,7 @@ func (m *Machine) nextCompaction(more ...*llm.Message) machine.Action {
 	if m.run.cfg.Compact.Measure == compact.MeasureMessages {
 		measured -= c.overhead
 	}
-	// What a summary was due for may be gone when it comes: it is paid for.
+	// The reason for a summary may be gone when it arrives, but it is paid for.
 	must := forced || known && used > window
 	if !must && c.summary.answer == nil && !m.run.cfg.Compact.Due(measured, window) {
 		return nil
@@ -137,8 +137,8 @@ func (m *Machine) nextCompaction(more ...*llm.Message) machine.Action {
 	return record(*plan.Change)
 }
 
-// endedByWindow ends the run when the next request would not fit and nothing
-// more can be left out: what would be sent would only be refused.
+// endedByWindow ends the run when the next request would not fit and nothing more can
+// be removed, because the provider would refuse it.
 func (c *compaction) endedByWindow(r *run, of Target, used int) machine.Action {
 	window, known := r.contextWindow(of)
 	if !known || used <= window {
@@ -186,8 +186,8 @@ func (m *Machine) applyCompressed(d event.HistoryCompressed) error {
 	return nil
 }
 
-// tooLong notes that the provider found a request too long. The first time the
-// history becomes shorter; a second time in a row nothing helps.
+// tooLong notes that the provider found a request too long. The first time the history
+// becomes shorter; a second time in a row ends the run.
 func (c *compaction) tooLong(off bool) {
 	c.overflows++
 	c.overflow = reliefNone
@@ -196,7 +196,7 @@ func (c *compaction) tooLong(off bool) {
 	}
 }
 
-// fitted notes what the provider counted for a request that it answered.
+// fitted records the provider's count for a request that it answered.
 func (c *compaction) fitted(u llm.Usage, known int) {
 	c.overflow, c.overflows = reliefNone, 0
 	c.reported, c.known = 0, 0
@@ -205,8 +205,8 @@ func (c *compaction) fitted(u llm.Usage, known int) {
 	}
 }
 
-// nextRelief makes the history shorter for a request that was too long. Once it is,
-// the request may be made again.
+// nextRelief makes the history shorter for a request that was too long. Then the
+// request may be made again.
 func (m *Machine) nextRelief() machine.Action {
 	if m.compaction.overflow != reliefDue {
 		return nil
@@ -217,8 +217,8 @@ func (m *Machine) nextRelief() machine.Action {
 	return m.nextCompaction()
 }
 
-// decided keeps a line about what people and policy said of a call, which
-// stays in the conversation when the call itself leaves it.
+// decided adds a line about the decisions on a call, which stays in the conversation
+// when the call itself leaves it.
 func (m *Machine) decided(c *call, what, reason string) {
 	if c.resolved == nil {
 		return
@@ -235,18 +235,18 @@ func (m *Machine) decided(c *call, what, reason string) {
 	if len(kept) == compact.MaxDecisions {
 		kept = kept[1:]
 	}
-	// A plan that is under way keeps the list that it was made with.
+	// A pending compaction keeps the list that it was planned with.
 	m.compaction.decisions = append(slices.Clone(kept), text)
 }
 
-// curedByCompaction reports whether nothing stands against another call, or nothing
-// that a shorter conversation would not put right.
+// curedByCompaction reports whether another call is possible now, or would be with a
+// shorter conversation.
 func curedByCompaction(r budget.Refusal) bool {
 	return r.Setting == "" || r.Setting == budget.RequestTokens
 }
 
-// affordSummary reports whether the run's budget has room for a summary. Without it
-// the run goes on unsummarised, for as long as its budget lasts.
+// affordSummary reports whether the run's budget has room for a summary. Without it the
+// run continues unsummarized, as long as its budget lasts.
 func (m *Machine) affordSummary(s *compact.SummaryRequest) bool {
 	r, summary := &m.run, &m.compaction.summary
 	if r.outlasts(summary.call.notBefore) != "" {
@@ -259,8 +259,8 @@ func (m *Machine) affordSummary(s *compact.SummaryRequest) bool {
 	return refusal.Setting == "" && m.account.declined(summary.id(r.answered)) == nil
 }
 
-// callSummary asks for a summary: of the model in use, within the run's own
-// limits, and never as live text. Its worst case is set aside first.
+// callSummary requests a summary: from the model in use, within the run's own limits,
+// and never as live text. Its worst case is reserved first.
 func (m *Machine) callSummary(s *compact.SummaryRequest) machine.Action {
 	t, r, a := m.target(), &m.run, &m.compaction.summary.call
 	if m.account.id == "" {
@@ -284,37 +284,37 @@ func (m *Machine) callSummary(s *compact.SummaryRequest) machine.Action {
 	}
 }
 
-// summaryCall is the call for a summary that a compaction makes, and its answer.
+// summaryCall is the call for a summary of a compaction, and its answer.
 type summaryCall struct {
-	// call is the attempt under way or just failed.
+	// call is the attempt that is under way or has just failed.
 	call  attempt
 	asked bool
-	// answer is the summary, nil before it is there; void says that the answer was
-	// none.
+	// answer is the summary, nil before it arrives; void reports whether the answer was
+	// unusable.
 	answer *event.ModelResponse
 	void   bool
-	// least is what the call has at least in tokens, by a refusal of it.
+	// least is the call's minimum size in tokens, learned from a refusal.
 	least int64
-	// used counts the summaries that were used, strikes those that came to nothing.
-	// After maxStrikes none is tried any more.
-	used, strikes int
+	// used counts the summaries that were used, and unusable the others. After
+	// maxUnusable no further summary is tried.
+	used, unusable int
 }
 
-const maxStrikes = 3
+const maxUnusable = 3
 
-// none reports whether no summary is to be asked for.
-func (s *summaryCall) none() bool { return s.strikes >= maxStrikes || s.void }
+// none reports whether no summary may be requested.
+func (s *summaryCall) none() bool { return s.unusable >= maxUnusable || s.void }
 
-// forget closes the summary under way, when the history has become shorter or the
-// run goes on without. One that came to nothing is a strike.
+// forget ends the pending summary, when the history has become shorter or the run
+// continues without one. An unusable summary counts.
 func (s *summaryCall) forget() {
 	if s.void || s.answer != nil || s.call.failure != nil {
-		s.strikes++
+		s.unusable++
 	}
-	*s = summaryCall{used: s.used, strikes: s.strikes}
+	*s = summaryCall{used: s.used, unusable: s.unusable}
 }
 
-// answered takes in the answer.
+// answered folds the answer.
 func (s *summaryCall) answered(d *event.ModelResponse) {
 	if strings.TrimSpace(llm.Parts(d.Parts).Text()) == "" || !summed(d.FinishReason) {
 		s.void = true
@@ -323,12 +323,12 @@ func (s *summaryCall) answered(d *event.ModelResponse) {
 	s.answer = d
 }
 
-// pricedSummary is a summary at its worst, of whose input least is known.
+// pricedSummary is the worst case of a summary, whose input is the least known.
 func (m *messages) pricedSummary(r *run, t Target, s *compact.SummaryRequest, least int64) budget.Call {
 	call := budget.Call{Price: t.Price, KeptLong: r.cfg.Cache == llm.CacheLong}
 	if s.SamePrefix {
-		// No more than the conversation and the instruction behind it: what the
-		// provider counted of the one bounds it better than its bytes do.
+		// The request has only the conversation and the instruction after it, and the
+		// provider's count bounds the conversation better than its bytes do.
 		call.Input, call.Likely = m.size.tokens(t.Model, messageSize(s.Messages[len(s.Messages)-1]))
 	} else {
 		call.Input = int64(len(s.System))
@@ -347,8 +347,8 @@ func (s *summaryCall) id(answered int) string {
 	return "summary-" + strconv.Itoa(answered) + "." + strconv.Itoa(max(s.call.number, 1))
 }
 
-// next goes on with a summary that was asked for: it uses the answer, or
-// tries a call that failed again. missing says that no summary can be had now.
+// next continues a requested summary: it uses the answer, or retries a failed call.
+// missing reports whether no summary is possible now.
 func (s *summaryCall) next(r *run, in *compact.Situation, lowers func(*event.ModelAttemptFailed, *compact.Situation) bool) (a machine.Action, missing bool) {
 	if s.answer != nil {
 		if plan := r.cfg.Compact.Next(*in); plan.Summary != nil {
@@ -378,8 +378,8 @@ func (s *summaryCall) next(r *run, in *compact.Situation, lowers func(*event.Mod
 	}), false
 }
 
-// summed reports whether an answer with this finish can be a summary. One that was
-// cut off is a short one.
+// summed reports whether an answer with this finish can be a summary. A truncated one
+// is a short summary.
 func summed(f llm.Finish) bool {
 	return f == llm.FinishEnd || f == llm.FinishLength || f == llm.FinishTool
 }

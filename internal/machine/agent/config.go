@@ -1,7 +1,6 @@
-// Package agent is the machine of one agent: call the model, run the tools it
-// asks for, feed the results back, and repeat until something that the owner
-// declared says stop. Its cycle is the one of the design page: limits, model,
-// calls, dispatch, termination, nudge.
+// Package agent is the machine of one agent: call the model, run the tools it asks for,
+// feed the results back, and repeat until a stop condition of the owner is met. Its
+// cycle is that of the design page: limits, model, calls, dispatch, termination, nudge.
 package agent
 
 import (
@@ -25,11 +24,11 @@ import (
 // Version names the machine's rules; a run's first event pins it.
 const Version = "agent/1"
 
-// Kind is the kind of the runs that the machine is of, as files name it.
+// Kind is the kind of the machine's runs, as files name it.
 const Kind = "Agent"
 
-// Config is everything that a run of an agent depends on. It is stored whole
-// in run.started, so that a fold needs nothing but the journal.
+// Config is everything that a run of an agent depends on. run.started stores it whole,
+// so that a fold needs only the journal.
 type Config struct {
 	System string `json:"system,omitempty"`
 	// Targets are the models to use: the first, then its fallbacks.
@@ -38,85 +37,83 @@ type Config struct {
 	Temperature   *float64        `json:"temperature,omitempty"`
 	Schema        json.RawMessage `json:"schema,omitempty"`
 	ProviderTools []string        `json:"provider_tools,omitempty"`
-	// Result is the tool by whose arguments the run gives its result, and without a
-	// call of which it does not end well; empty for none.
+	// Result is the tool whose arguments are the run's result, and without a call of
+	// which the run does not end well; empty for none.
 	Result string `json:"result,omitempty"`
-	// ResultText lets a JSON object that is the whole text of an answer be the result, too,
-	// where it matches the schema of that tool.
+	// ResultText also accepts a JSON object that is the whole text of an answer as the
+	// result, if it matches the schema of that tool.
 	ResultText bool `json:"result_text,omitempty"`
-	// AllText makes the final output of what the model said in all answers, instead
-	// of the last.
+	// AllText makes the text of all answers the final output, instead of the last
+	// one's.
 	AllText bool          `json:"all_text,omitempty"`
 	Tools   []llm.ToolDef `json:"tools,omitempty"`
-	// Hidden are the tools that the model is not told of, because policy would
-	// deny every call of them.
+	// Hidden are the tools that are not offered, because policy would deny every call
+	// of them.
 	Hidden []HiddenTool  `json:"hidden,omitempty"`
 	Limits budget.Limits `json:"limits"`
 	// DefaultCap reports whether USDPerRun is the default cap in money.
 	DefaultCap bool `json:"default_cap,omitempty"`
-	// UnpricedBelow are models without a known price of the agents that the run
-	// offers: what those cost counts here.
+	// UnpricedBelow are the models without a known price of the agents that the run
+	// offers: their cost counts here.
 	UnpricedBelow []string         `json:"unpriced_below,omitempty"`
 	Conditions    []stop.Condition `json:"conditions,omitempty"`
 	OnLimit       OnLimit          `json:"on_limit,omitempty"`
 	OnNoToolCall  OnNoToolCall     `json:"on_no_tool_call,omitempty"`
-	// OnBudget says what reaching a limit means, by the limit's name; a limit
-	// that it does not name stops the run.
+	// OnBudget maps a limit's name to what reaching it means; a limit without an entry
+	// stops the run.
 	OnBudget map[string]OnBudget `json:"on_budget,omitempty"`
-	// OnDenied and OnRejected say what a refused call means.
+	// OnDenied and OnRejected set what a refused call means.
 	OnDenied   OnRefusedCall `json:"on_denied,omitempty"`
 	OnRejected OnRefusedCall `json:"on_rejected,omitempty"`
-	// FailureThreshold is how many calls in a row may fail, each in its own way,
-	// before the run ends, if they came from at least FailureAnswers answers; 0 is
-	// no bound (HAR-82). Before WithDefaults 0 means unset, and [budget.None] no
-	// bound.
+	// FailureThreshold is how many calls in a row may fail, each in its own way, before
+	// the run ends, if they came from at least FailureAnswers answers; 0 means no
+	// limit. Before WithDefaults 0 means unset, and [budget.None] no limit.
 	FailureThreshold int    `json:"failure_threshold,omitempty"`
 	FailureAnswers   int    `json:"failure_answers,omitempty"`
 	NudgeText        string `json:"nudge_text,omitempty"`
-	// MaxNudges bounds the nudges in a row after cycles without a call; 0 leaves
-	// only the cycle cap. Before WithDefaults 0 means unset, and [budget.None] no
-	// bound.
+	// MaxNudges bounds the nudges in a row after cycles without a call; 0 leaves only
+	// the cycle cap. Before WithDefaults 0 means unset, and [budget.None] no limit.
 	MaxNudges int          `json:"max_nudges,omitempty"`
 	Dispatch  Dispatch     `json:"tool_dispatch,omitempty"`
 	Policy    policy.Rules `json:"policy"`
 	Approve   ApproveMode  `json:"approve,omitempty"`
 	// Approvals bound how long a gated call waits.
 	Approvals Approvals `json:"approvals,omitzero"`
-	// Cache is what to ask of the providers' prompt caches.
+	// Cache configures the providers' prompt caches.
 	Cache llm.Caching `json:"cache,omitempty"`
-	// Compact says when and how the history becomes shorter.
+	// Compact configures when and how the history becomes shorter.
 	Compact compact.Settings `json:"compact,omitzero"`
 	// Hooks are the owner's, in declared order.
 	Hooks []Hook `json:"hooks,omitempty"`
-	// NoStream asks the provider for whole answers instead of streams.
+	// NoStream requests whole answers instead of streams.
 	NoStream bool `json:"whole,omitempty"`
-	// StallTimeout is how long a stream may say nothing; 0 is the adapters' default.
+	// StallTimeout is how long a stream may be silent; 0 is the adapters' default.
 	StallTimeout time.Duration `json:"stall_timeout,omitempty"`
-	// WindowCaps says that the cap on an answer leaves room for the input in the
+	// WindowCaps reports whether the cap on an answer leaves room for the input in the
 	// window. Runs of older versions have no such rule.
 	WindowCaps bool `json:"window_caps,omitempty"`
 }
 
-// HiddenTool is a tool that a run has and does not offer, with the rule that
-// denies every call of it.
+// HiddenTool is a tool that a run has but does not offer, with the rule that denies
+// every call of it.
 type HiddenTool struct {
 	Tool string `json:"tool"`
 	Rule string `json:"rule"`
 }
 
-// Target is one model of the chain with what is known of it.
+// Target is one model of the chain with its known properties.
 type Target struct {
 	// Model is "provider/model".
 	Model string `json:"model"`
 	// Price is nil when no price is known; a local model costs 0.
 	Price *llm.Price `json:"price,omitempty"`
-	// ContextWindow is the model's in tokens, 0 when it is not known.
+	// ContextWindow is the model's in tokens, 0 if unknown.
 	ContextWindow int `json:"context_window,omitempty"`
-	// NoSchema says that the model is known not to answer by schema.
+	// NoSchema reports whether the model is known not to answer by schema.
 	NoSchema bool `json:"no_schema,omitempty"`
 }
 
-// WithDefaultCap caps what a run may cost where its owner has not said.
+// WithDefaultCap caps the cost of a run without an explicit cap.
 func (c Config) WithDefaultCap() Config {
 	if l := &c.Limits; l.USDPerRun == 0 && l.MaxTotalCost <= 0 {
 		l.USDPerRun, c.DefaultCap = budget.DefaultUSDPerRun, true
@@ -124,8 +121,8 @@ func (c Config) WithDefaultCap() Config {
 	return c
 }
 
-// SetLimit replaces a limit, as [budget.Limits.Set] does. A cap in money takes the
-// place of the default one, whichever of the two settings it is.
+// SetLimit replaces a limit, as [budget.Limits.Set] does. A cap in money replaces the
+// default one, whichever of the two settings it is.
 func (c *Config) SetLimit(setting string, value float64) error {
 	if err := c.Limits.Set(setting, value); err != nil {
 		return err
@@ -140,8 +137,8 @@ func (c *Config) SetLimit(setting string, value float64) error {
 	return nil
 }
 
-// Unpriced are the models that a run, or an agent that it offers, may call and
-// whose price is not known.
+// Unpriced returns the models without a known price that a run, or an agent that it
+// offers, may call.
 func (c Config) Unpriced() []string {
 	var names []string
 	for _, t := range c.Targets {
@@ -157,7 +154,7 @@ func (c Config) Unpriced() []string {
 	return names
 }
 
-// OnLimit says what reaching the cycle cap means for the caller.
+// OnLimit sets what reaching the cycle cap means for the caller.
 type OnLimit string
 
 // The values of on_limit.
@@ -167,7 +164,7 @@ const (
 	OnLimitFail    OnLimit = "fail"
 )
 
-// OnBudget says what reaching a limit means.
+// OnBudget sets what reaching a limit means.
 type OnBudget = tree.OnBudget
 
 // The values of budgets.actions.
@@ -177,7 +174,7 @@ const (
 	BudgetAsk  = tree.BudgetAsk
 )
 
-// OnNoToolCall says what a cycle without tool calls means.
+// OnNoToolCall sets what a cycle without tool calls means.
 type OnNoToolCall string
 
 // The values of on_no_tool_call.
@@ -187,7 +184,7 @@ const (
 	NoToolCallStop   OnNoToolCall = "stop"
 )
 
-// ApproveMode says who answers when a call needs an approval.
+// ApproveMode sets how calls that need an approval get a decision.
 type ApproveMode string
 
 // The values of --approve, and those that only an agent file names.
@@ -210,9 +207,9 @@ const (
 	ApproveBypass ApproveMode = "bypass"
 )
 
-// Approvals say how long a call waits for a decision, and what happens then.
+// Approvals set how long a call waits for a decision, and what happens then.
 type Approvals struct {
-	// Seconds is how long a decision may take; 0 is for ever.
+	// Seconds is the time for a decision; 0 means no limit.
 	Seconds   float64   `json:"seconds,omitempty"`
 	OnTimeout OnTimeout `json:"on_timeout,omitempty"`
 }
@@ -228,19 +225,19 @@ const (
 	TimeoutStop = event.ExpiryStops
 )
 
-// DefaultWaitSeconds is the default bound for [ApproveWait]: a process must not
-// wait for an answer for ever.
+// DefaultWaitSeconds is the default bound for [ApproveWait]: a process must not wait
+// forever.
 const DefaultWaitSeconds = 3600
 
-// OnRefusedCall says what a call means that policy denied or a person declined.
+// OnRefusedCall sets what a call means that policy denied or a person rejected.
 type OnRefusedCall string
 
 // The values of on_denied and on_rejected.
 const (
-	// RefusedContinue tells the model, which may take another way.
+	// RefusedContinue reports the refusal to the model, which may take another way.
 	RefusedContinue OnRefusedCall = "continue"
-	// RefusedStop ends the run once the calls beside it have settled: an agent
-	// that reaches for what it must not have is not to try its luck.
+	// RefusedStop ends the run once the calls beside it have settled: an agent that
+	// tries something forbidden gets no second attempt.
 	RefusedStop OnRefusedCall = "stop"
 )
 
@@ -255,11 +252,11 @@ type Hook struct {
 	Stage event.HookStage `json:"stage"`
 	// Name is unique within its stage.
 	Name string `json:"name"`
-	// Observer says that nothing follows from the hook but its record. Any
-	// other hook is a gate, and one that fails blocks.
+	// Observer reports whether the hook is only recorded. Any other hook is a gate, and
+	// a gate that fails blocks.
 	Observer bool `json:"observer,omitempty"`
-	// Tools are patterns for the tools whose calls the hook is about, in which a
-	// star stands for any characters; none means every tool.
+	// Tools are patterns for the tools of the calls that the hook covers, in which a
+	// star matches any characters; none means every tool.
 	Tools []string `json:"tools,omitempty"`
 }
 
@@ -274,8 +271,8 @@ const (
 	// ParallelFirst runs every concurrency-safe read together, then the rest
 	// one at a time (Alfred).
 	ParallelFirst Dispatch = "parallel-first"
-	// ByResource also runs calls together whose resources do not overlap. A
-	// read that does not say what it reads may read anything.
+	// ByResource also runs calls together whose resources do not overlap. A read that
+	// does not declare its resources may read anything.
 	ByResource Dispatch = "by-resource"
 	// ParallelAll runs all together, except that overlapping resources and
 	// exclusive tools take turns (ALDO).
@@ -295,15 +292,14 @@ const (
 	malformedNudge = "Your last tool call could not be read. " +
 		"Make the call again with arguments that match the tool's schema."
 
-	// DefaultMaxNudges is how often in a row a run is nudged. ALDO's loop has
-	// no such bound but the cycle cap.
+	// DefaultMaxNudges is the default of MaxNudges. ALDO's loop has no such bound but
+	// the cycle cap.
 	DefaultMaxNudges = 3
 
-	// DefaultFailureThreshold ends a run that only fails, each time in another
-	// way, so that no repetition is seen. A healthy run has a success among so many
-	// calls; many calls of one answer may all fail by one mistake, which its
-	// author has then not seen, so they must come from DefaultFailureAnswers
-	// answers.
+	// DefaultFailureThreshold ends a run that only fails, each time in another way, so
+	// that no repetition is detected. A healthy run has a success among so many calls;
+	// one mistake may fail many calls of one answer before the model sees it, so they
+	// must come from DefaultFailureAnswers answers.
 	DefaultFailureThreshold = 20
 	DefaultFailureAnswers   = 2
 
@@ -311,8 +307,8 @@ const (
 	maxTruncations = 4
 )
 
-// WithDefaults fills what is not set with the defaults of an agent file
-// without an iteration block.
+// WithDefaults fills unset values with the defaults of an agent file without an
+// iteration block.
 func (c Config) WithDefaults() Config {
 	c.Limits = c.Limits.WithDefaults()
 	c.OnLimit = cmp.Or(c.OnLimit, OnLimitStopped)
@@ -331,19 +327,18 @@ func (c Config) WithDefaults() Config {
 	return c
 }
 
-// Start builds the first event of a run: the configuration pinned, and the
-// task as the first user message (HAR-19). The error wraps [compact.ErrNoRoom]
-// when they leave the model no room to work in, and [ErrInput] when the task is
-// more than what a user can say.
+// Start returns the first event of a run: the configuration pinned, and the task as the
+// first user message. The error wraps [compact.ErrNoRoom] if they leave the model no
+// room to work in, and [ErrInput] if the task is not a valid user message.
 func Start(cfg Config, input *llm.Message) (event.RunStarted, error) {
 	return StartFenced(cfg, input, nil)
 }
 
-// StartFenced is [Start] for a run that marks untrusted text with a fence, so
-// that the explanation of the fence counts against the model's context. Without
-// a nonce the driver chooses one; a nil fence marks nothing.
+// StartFenced is [Start] for a run with a fence around untrusted text, so that the
+// explanation of the fence counts against the model's context. Without a nonce the
+// driver chooses one; a nil fence marks nothing.
 func StartFenced(cfg Config, input *llm.Message, f *event.Fence) (event.RunStarted, error) {
-	input, err := said(input)
+	input, err := userMessage(input)
 	if err != nil {
 		return event.RunStarted{}, err
 	}
@@ -384,8 +379,8 @@ func (c *Config) conditionBudget() int {
 	return slices.IndexFunc(c.Conditions, func(cond stop.Condition) bool { return cond.Kind.OfMoney() })
 }
 
-// prompt is the system text of a run that marks text with a fence: it is the
-// same for every run of the same agent, whatever the nonce.
+// prompt returns the system text of a run with a fence: it is the same for every run of
+// the same agent, whatever the nonce.
 func prompt(system string, fenced bool) string {
 	switch {
 	case !fenced:

@@ -74,7 +74,7 @@ func (m *Machine) applyToolCall(d *event.ToolCall) error {
 	}
 	c.resolved = d
 	if c.given != nil {
-		return nil // the conversation keeps what the model said
+		return nil // the conversation keeps the model's arguments
 	}
 	c.repeats.own = d.Digest
 	c.hooks.before.due = m.run.cfg.hookAfter(nil, event.HookBeforeTool, c.ref.Name)
@@ -129,8 +129,8 @@ func (m *Machine) applyNudge(d event.Nudge) error {
 	return nil
 }
 
-// applyResumed turns what was in flight into orphans: their outcome is
-// unknown, and Next decides by effect class.
+// applyResumed makes everything in flight an orphan: its outcome is unknown, and Next
+// decides by effect class.
 func (m *Machine) applyResumed(d event.RunResumed) {
 	m.run.pause = false
 	m.permissions.judgeBy(d.Policy, m.calls.list)
@@ -164,8 +164,8 @@ func (m *Machine) applyCompleted() error {
 	return nil
 }
 
-// measure takes in the messages that are new, so that the size of the next request is
-// known. While calls are open there is none.
+// measure measures the new messages, so that the size of the next request is known.
+// While calls are open there is no next request.
 func (m *Machine) measure() {
 	switch m.run.phase {
 	case phaseReady, phaseModel, phaseSettled:
@@ -174,8 +174,8 @@ func (m *Machine) measure() {
 	}
 }
 
-// applyBudget takes in an event about the budget: in the run's ledger, which its
-// children draw from too, and in the account of its own calls.
+// applyBudget folds an event about the budget into the run's ledger, from which its
+// children draw too, and into the account of its own calls.
 func (m *Machine) applyBudget(data event.Data) error {
 	switch d := data.(type) {
 	case event.BudgetRefused:
@@ -209,7 +209,7 @@ func (m *Machine) applyRaised(d event.BudgetRaised) {
 		m.calls.stopBudget = ""
 	}
 	m.account.warned = m.run.cfg.Limits.Raised(m.run.Spent, m.account.warned)
-	m.run.Overrun = "" // said again where it still holds, or another does
+	m.run.Overrun = "" // recorded again if it still holds, or another does
 	m.account.outdated = m.account.id != "" && !m.account.settled && !m.model.inFlight && !m.compaction.summary.call.inFlight
 }
 
@@ -239,8 +239,7 @@ func (m *Machine) applyApproval(d event.Resolution) {
 	c.hooks.again(&m.run.cfg, c.ref.Name)
 }
 
-// applyHook folds what followed from a hook. What comes too late, or a second
-// time, changes nothing.
+// applyHook folds a hook's result. A late or repeated result changes nothing.
 func (m *Machine) applyHook(e *event.Event, d *event.HookResult) {
 	c, cfg := m.calls.touch(d.CallID), &m.run.cfg
 	if c != nil {
@@ -262,8 +261,8 @@ func (m *Machine) applyHook(e *event.Event, d *event.HookResult) {
 	}
 }
 
-// applyBeforeTool folds what a hook says of a call before it runs. Arguments that
-// it rewrote are resolved and judged like the model's own.
+// applyBeforeTool folds the result of a hook before a call. Arguments that it rewrote
+// are resolved and judged like the model's own.
 func (m *Machine) applyBeforeTool(c *call, d *event.HookResult) {
 	if c == nil || c.result != nil || c.resolved == nil || !c.hooks.before.answered(&m.run.cfg, d, c.ref.Name) {
 		return
@@ -281,9 +280,9 @@ func (m *Machine) applyBeforeTool(c *call, d *event.HookResult) {
 	}
 }
 
-// counts are how the calls of a cycle stand. They follow the calls that an event
-// changes, because to look at all of them after each event takes the square of
-// their number.
+// counts are the numbers of calls of a cycle in each state. They are updated from the
+// calls that an event changes, because looking at all of them after each event would
+// cost the square of their number.
 type counts struct {
 	open, unresolved, granted, running, busy, waiting, children, hooks, undecided, behind int
 }
@@ -308,13 +307,13 @@ func one(is bool) int {
 	return 0
 }
 
-// ErrInput is returned for a task that is no message of a user's.
+// ErrInput is returned for a task that is not a valid user message.
 var ErrInput = errors.New("agent: not a user's message")
 
-// said is a message as a user may say it: texts and files, and nothing that
-// claims to be the owner's, the model's, a tool's or the loop's: what a client
-// supplies carries no system text, no approval and no compaction boundary.
-func said(m *llm.Message) (*llm.Message, error) {
+// userMessage validates a message of a user: texts and files only. A client cannot supply the
+// owner's, the model's, a tool's or the loop's messages: no system text, no approval
+// and no compaction boundary.
+func userMessage(m *llm.Message) (*llm.Message, error) {
 	if m == nil {
 		return nil, nil
 	}
@@ -336,10 +335,10 @@ func said(m *llm.Message) (*llm.Message, error) {
 	return &own, nil
 }
 
-// outOfTime is the limit on time that is used up, or "".
+// outOfTime returns the limit on time that is used up, or "".
 func (r *run) outOfTime() string { return r.cfg.Limits.OutOfTime(r.Spent) }
 
-// tooLateToWait refuses a wait that a limit on time has no room for.
+// tooLateToWait refuses a wait for which a limit on time has no room.
 func tooLateToWait(setting string, wait time.Duration) budget.Refusal {
 	return budget.Refusal{
 		Setting: setting, After: wait, Because: "the wait before the next attempt is longer than the remaining time",

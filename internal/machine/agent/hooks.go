@@ -15,7 +15,7 @@ func (h *Hook) about(tool string) bool {
 	return len(h.Tools) == 0 || slices.ContainsFunc(h.Tools, func(pattern string) bool { return policy.MatchTool(pattern, tool) })
 }
 
-// HooksBefore are the hooks that would run before a call of a tool.
+// HooksBefore returns the hooks that would run before a call of a tool.
 func (c *Config) HooksBefore(tool string) []Hook {
 	var hooks []Hook
 	for h := c.hookAfter(nil, event.HookBeforeTool, tool); h != nil; h = c.hookAfter(h, event.HookBeforeTool, tool) {
@@ -24,8 +24,8 @@ func (c *Config) HooksBefore(tool string) []Hook {
 	return hooks
 }
 
-// hookAfter is the next hook of a stage behind last, or the first where last is
-// nil; nil when there is none.
+// hookAfter returns the next hook of a stage after last, or the first if last is nil;
+// nil if there is none.
 func (c *Config) hookAfter(last *Hook, stage event.HookStage, tool string) *Hook {
 	passed := last == nil
 	for i := range c.Hooks {
@@ -38,8 +38,8 @@ func (c *Config) hookAfter(last *Hook, stage event.HookStage, tool string) *Hook
 	return nil
 }
 
-// hooks is how far the hooks of a run, or of a compaction, have come: the next
-// to run, nil for none, and the one that refused.
+// hooks is the progress of the hooks of a run, or of a compaction: the next to run, nil
+// for none, and the one that refused.
 type hooks struct {
 	due     *Hook
 	refusal *event.HookResult
@@ -48,9 +48,9 @@ type hooks struct {
 // runHooks are the hooks about the run as a whole.
 type runHooks struct{ before, after hooks }
 
-// answered folds the result of the hook that is due, and says whether anything may
-// follow from it: of an observer nothing does, and the result of another hook
-// comes too late, or a second time.
+// answered folds the result of the hook that is due, and reports whether it may have
+// consequences: an observer's has none, and the result of another hook is late or
+// repeated.
 func (h *hooks) answered(c *Config, d *event.HookResult, tool string) bool {
 	if h.due == nil || h.due.Name != d.Hook {
 		return false
@@ -66,7 +66,7 @@ func (h *hooks) answered(c *Config, d *event.HookResult, tool string) bool {
 	return true
 }
 
-// runHook asks for a hook to run. What it is about is filled by change.
+// runHook requests a hook. change fills in its subject.
 func (r *run) runHook(h *Hook, change func(*machine.RunHook)) machine.Action {
 	a := machine.RunHook{
 		ID: string(h.Stage) + "/" + h.Name, Stage: h.Stage, Hook: h.Name, Observer: h.Observer,
@@ -81,8 +81,8 @@ func (r *run) runHook(h *Hook, change func(*machine.RunHook)) machine.Action {
 	return a
 }
 
-// hookTurns is how many more hooks may run beside those that are due, negative where
-// nothing bounds them.
+// hookTurns returns how many more hooks may run beside those that are due, negative for
+// no limit.
 func (r *run) hookTurns(due actions) int {
 	if r.cfg.Limits.MaxParallelTools <= 0 {
 		return -1
@@ -90,10 +90,10 @@ func (r *run) hookTurns(due actions) int {
 	return max(r.cfg.Limits.MaxParallelTools-due.hooks(), 0)
 }
 
-// kindHook begins the kind of an end that a hook brought about; its name follows.
+// kindHook is the prefix of the kind of an end that a hook caused; its name follows.
 const kindHook = "hook:"
 
-// nextBefore asks for the next hook before the run begins.
+// nextBefore requests the next hook before the run begins.
 func (h *runHooks) nextBefore(r *run) machine.Action {
 	if h.before.due == nil {
 		return nil
@@ -109,7 +109,7 @@ func (h *runHooks) nextAfter(r *run, end *event.Outcome) machine.Action {
 	return r.runHook(h.after.due, func(a *machine.RunHook) { a.Outcome = end })
 }
 
-// refused ends a run that a hook would not let begin.
+// refused ends a run that a hook did not allow to begin.
 func (h *runHooks) refused() machine.Action {
 	d := h.before.refusal
 	if d == nil {
@@ -121,7 +121,7 @@ func (h *runHooks) refused() machine.Action {
 	})
 }
 
-// hookSays tells what a hook did, and why.
+// hookSays describes what a hook did, and why.
 func hookSays(d *event.HookResult, did string) string {
 	if d.Failed {
 		did += ", because it failed and a gate that fails is closed"
@@ -136,8 +136,8 @@ func refusalType(d *event.HookResult) event.ErrorType {
 	return event.ErrorHookBlocked
 }
 
-// skipped is the record of a hook that is not run any more, because the run
-// was cancelled, or ended. As a gate it is closed.
+// skipped is the record of a hook that does not run because the run was cancelled, or
+// ended. As a gate it is closed.
 func (r *run) skipped(h *Hook, callID string) event.HookResult {
 	happened := "ended"
 	if r.Cancel != nil {
@@ -153,41 +153,41 @@ func (r *run) skipped(h *Hook, callID string) event.HookResult {
 	return d
 }
 
-// callHooks is how far the hooks about a call have come.
+// callHooks is the progress of the hooks about a call.
 type callHooks struct {
 	before, after hooks
 	// asked is the first hook that wants a person to decide.
 	asked *event.HookResult
-	// rewritten: what runs is not what a person wrote last, but a hook's.
+	// rewritten reports whether the arguments are a hook's, after a person's.
 	rewritten bool
 }
 
-// again has the hooks run again, because a person gave the call other
-// arguments: what a gate must not let through it does not let them, either.
+// again makes the hooks run again after a person changed the arguments: a gate applies
+// to these as well.
 func (h *callHooks) again(c *Config, tool string) {
 	*h = callHooks{before: hooks{due: c.hookAfter(nil, event.HookBeforeTool, tool)}}
 }
 
-// added reports whether the hooks did more with a person's arguments than ask what
-// they had asked before, so that who wrote them has not approved what will run.
+// added reports whether the hooks did more with a person's arguments than repeat their
+// question, so that their author has not approved what will run.
 func (h *callHooks) added(asked *event.HookResult) bool {
 	return h.rewritten || h.asked != nil && (asked == nil || asked.Hook != h.asked.Hook)
 }
 
-// compactionHooks is how far the hooks about a compaction have come.
+// compactionHooks is the progress of the hooks about a compaction.
 type compactionHooks struct {
 	before, after hooks
-	// begun says that the hooks before the compaction have been asked for.
+	// begun reports whether the hooks before the compaction were requested.
 	begun bool
 	// done is the compaction that the later hooks receive.
 	done *event.HistoryCompressed
 }
 
-// vetoed reports whether a hook will not have the conversation shortened here.
-// It is asked again after the next cycle.
+// vetoed reports whether a hook forbids a compaction here. It is asked again after the
+// next cycle.
 func (h *compactionHooks) vetoed() bool { return h.before.refusal != nil }
 
-// nextBefore asks for the next hook before a compaction.
+// nextBefore requests the next hook before a compaction.
 func (h *compactionHooks) nextBefore(r *run, in *compact.Situation, used int) machine.Action {
 	due := h.before.due
 	if !h.begun {
@@ -204,8 +204,8 @@ func (h *compactionHooks) nextBefore(r *run, in *compact.Situation, used int) ma
 	})
 }
 
-// nextAfter asks for the next hook behind a compaction. The run goes on when all
-// have run.
+// nextAfter requests the next hook after a compaction. The run continues when all have
+// run.
 func (h *compactionHooks) nextAfter(r *run) machine.Action {
 	switch due := h.after.due; {
 	case due == nil || r.phase >= phaseEnding:
@@ -228,7 +228,7 @@ func (h *compactionHooks) answered(c *Config, d *event.HookResult) {
 	h.before.answered(c, d, "")
 }
 
-// compacted begins the hooks behind a compaction.
+// compacted begins the hooks after a compaction.
 func (h *compactionHooks) compacted(c *Config, d *event.HistoryCompressed) {
 	*h = compactionHooks{}
 	if h.after.due = c.hookAfter(nil, event.HookAfterCompaction, ""); h.after.due != nil {
@@ -236,7 +236,7 @@ func (h *compactionHooks) compacted(c *Config, d *event.HistoryCompressed) {
 	}
 }
 
-// problem says why the call cannot run, and whose arguments it has.
+// problem returns why the call cannot run, and the author of its arguments.
 func (c *call) problem() string {
 	if c.resolved.EditedBy == "" {
 		return c.resolved.Problem.Message
@@ -244,8 +244,8 @@ func (c *call) problem() string {
 	return c.resolved.EditedBy + " gave this call other arguments, so it was not run: " + c.resolved.Problem.Message
 }
 
-// judge is what policy says of a call, and a hook's question where policy would
-// have let it run: a hook never softens a verdict.
+// judge returns policy's verdict on a call, or a hook's question if policy would allow
+// it: a hook never softens a verdict.
 func (p *permissions) judge(r *run, c *call) policy.Verdict {
 	v := p.rules(r).Decide(c.resolved)
 	if d := c.hooks.asked; d != nil && v.Decision != event.DecisionAsk && permits(v.Decision) {
@@ -254,10 +254,10 @@ func (p *permissions) judge(r *run, c *call) policy.Verdict {
 	return v
 }
 
-// hooksAfter asks for the hooks about the calls that have their results. What
-// depends on a call waits for them: they may change what it left behind. No more
-// hooks run at once than calls may run at once: an answer of a hundred calls must
-// not start a hundred programs.
+// hooksAfter requests the hooks about the calls that have their results. Anything that
+// depends on a call waits for them: they may change its result. No more hooks run at
+// once than calls may run at once: an answer with a hundred calls must not start a
+// hundred programs.
 func (s *calls) hooksAfter(r *run, due *actions) {
 	if s.total.hooks == 0 {
 		return
@@ -279,8 +279,8 @@ func (s *calls) hooksAfter(r *run, due *actions) {
 	}
 }
 
-// applyAfterTool folds what a hook says of a result: the model sees what the hook
-// leaves of it, the call's settlement stays as it is.
+// applyAfterTool folds a hook's change of a result: the model sees the changed result,
+// the call's settlement stays as it is.
 func (c *call) applyAfterTool(cfg *Config, d *event.HookResult) {
 	if !c.hooks.after.answered(cfg, d, c.ref.Name) {
 		return

@@ -27,10 +27,10 @@ type Machine struct {
 	progress    progress
 }
 
-// Configured is the machine of an agent's run, whatever its version.
+// Configured is the machine of an agent's run, in any version.
 type Configured interface {
 	machine.Conversing
-	// Config is the configuration that the run has now.
+	// Config is the current configuration of the run.
 	Config() Config
 }
 
@@ -39,7 +39,7 @@ func New() *Machine { return &Machine{} }
 
 var _ machine.Funder = (*Machine)(nil)
 
-// State says where the run stands.
+// State returns the state of the run.
 func (m *Machine) State() machine.State {
 	s := m.run.State(m.calls.asking())
 	s.Cycle, s.Pending = m.run.cycle, m.calls.pending
@@ -53,23 +53,22 @@ func (m *Machine) State() machine.State {
 // raised budgets changed it.
 func (m *Machine) Config() Config { return m.run.cfg }
 
-// Spent is what the run has used, and how long it has been going up to its last
-// event.
+// Spent returns the run's usage, and its time up to its last event.
 func (m *Machine) Spent() budget.Spent { return m.run.Spent }
 
-// Workload is the id under which providers know the conversation: that of the
+// Workload returns the id under which providers know the conversation: that of the
 // first of the runs that continue one another.
 func (m *Machine) Workload() string { return m.messages.workload }
 
-// Conversation is the history so far, for a run that continues this one. Once
-// the run has ended it includes the messages that came too late to be read.
+// Conversation returns the history so far, for a run that continues this one. Once the
+// run has ended it includes the messages that came too late to be read.
 func (m *Machine) Conversation() ([]*llm.Message, error) { return m.messages.history.Messages() }
 
-// Transcript is the conversation as it stands, for showing: it may end with
-// calls that have no result yet.
+// Transcript returns the current conversation, for display: it may end with calls that
+// have no result yet.
 func (m *Machine) Transcript() []*llm.Message { return m.messages.history.All() }
 
-// Unread are messages that came while the run went and join the conversation
+// Unread returns the messages that arrived during the run and join the conversation
 // with its next cycle. They must not be changed.
 func (m *Machine) Unread() []*llm.Message { return slices.Clip(m.messages.unread) }
 
@@ -79,12 +78,12 @@ func (m *Machine) Admit(c budget.Call, asked budget.Amount) machine.Grant {
 	return m.run.Admit(c, m.run.cfg.Limits, asked, m.run.cfg.asksAt)
 }
 
-// Drawn are the reservations of a child that are open.
+// Drawn returns the open reservations of a child.
 func (m *Machine) Drawn(child string) []event.BudgetReserved { return m.run.Drawn(child) }
 
-// CanKeep implements [machine.Capped]: a cap in money needs the price of every
-// model that the run may call. The cap that the run has parked for counts what
-// has a price, and may be raised.
+// CanKeep implements [machine.Capped]: a cap in money needs the price of every model
+// that the run may call. The cap for which the run has parked counts what has a price,
+// and may be raised.
 func (m *Machine) CanKeep(setting string, value float64) error {
 	if !budget.IsMoney(setting) || value <= 0 || m.run.Parked != nil && budget.IsMoney(m.run.Parked.Limit) {
 		return nil
@@ -96,9 +95,9 @@ func (m *Machine) CanKeep(setting string, value float64) error {
 	return &budget.UnpricedError{Models: names, USD: value}
 }
 
-// Fence is what marks untrusted text in the run's conversation, nil where
-// nothing does. A run that goes on from this one marks with the same, so that
-// the beginning of its requests stays what it was.
+// Fence returns the fence around untrusted text in the run's conversation, nil for
+// none. A run that continues this one uses the same, so that the prefix of its requests
+// stays the same.
 func (m *Machine) Fence() *event.Fence {
 	if !m.messages.fence.Active() {
 		return nil
@@ -106,15 +105,14 @@ func (m *Machine) Fence() *event.Fence {
 	return &event.Fence{Nonce: m.messages.fence.Nonce()}
 }
 
-// Model is the one that the run stands on: the first of its chain, or the fallback
-// that took over.
+// Model returns the model in use: the first of the chain, or the current fallback.
 func (m *Machine) Model() string { return m.target().Model }
 
 func (m *Machine) target() Target { return m.run.cfg.Targets[m.model.target] }
 
-// Apply folds one event. It returns [ErrUnsupported] for a journal of a newer
-// version and [ErrMisfit] for an event that has no place; an event of a kind
-// that this version does not know is passed over.
+// Apply folds one event. It returns [ErrUnsupported] for a journal of a newer version
+// and [ErrMisfit] for an event that cannot follow; it ignores an event of a kind that
+// this version does not know.
 func (m *Machine) Apply(e *event.Event) error {
 	before := m.run.Taint
 	err := m.apply(e)
@@ -143,8 +141,8 @@ func (m *Machine) apply(e *event.Event) error {
 	return m.applyStarted(e, started)
 }
 
-// fold takes in an event of a run that has started. What follows from it is with
-// the part of the machine that it is about.
+// fold folds an event of a run that has started, by the part of the machine that it
+// concerns.
 func (m *Machine) fold(e *event.Event) error {
 	switch d := e.Data.(type) {
 	case event.CycleStart:
@@ -192,7 +190,7 @@ func (m *Machine) fold(e *event.Event) error {
 	return nil
 }
 
-// foldCall takes in an event about one call of the answer.
+// foldCall folds an event about one call of the answer.
 func (m *Machine) foldCall(e *event.Event) error {
 	switch d := e.Data.(type) {
 	case event.ToolCall:
@@ -234,13 +232,13 @@ func (m *Machine) foldCall(e *event.Event) error {
 	return nil
 }
 
-// ErrUnsupported is returned for a journal that another version wrote in a way
-// that this one does not understand.
+// ErrUnsupported is returned for a journal of another version that this one does not
+// understand.
 var ErrUnsupported = machine.ErrUnsupported
 
-// ErrMisfit is returned for an event that cannot follow on those before it,
-// such as a second result of a call or anything after run.completed. A driver
-// that meets it must not journal the event.
+// ErrMisfit is returned for an event that cannot follow the earlier ones, such as a
+// second result of a call or anything after run.completed. A driver that gets it must
+// not journal the event.
 var ErrMisfit = tree.ErrMisfit
 
 // run is the state that all parts of a machine use: the configuration, the
@@ -252,7 +250,7 @@ type run struct {
 	cycle int
 	// pause reports whether the run is to park between two effects.
 	pause bool
-	// rooms are what providers said of the room for requests, by target.
+	// rooms holds what providers reported about the room for requests, by target.
 	rooms map[string]llm.Room
 	// answered counts the model calls whose outcome is known.
 	answered int
@@ -263,15 +261,15 @@ type phase uint8
 
 const (
 	phaseNew phase = iota
-	// phaseReady: between cycles, history whole.
+	// phaseReady is between cycles; the history is complete.
 	phaseReady
-	// phaseModel: the cycle has begun and its answer is not there yet.
+	// phaseModel is after the start of a cycle, before its answer.
 	phaseModel
-	// phaseTools: the answer is journalled, its calls are not all settled.
+	// phaseTools is after the answer; its calls are not all settled.
 	phaseTools
-	// phaseSettled: the cycle is whole; what follows is not decided.
+	// phaseSettled is after the cycle; what follows is not decided.
 	phaseSettled
-	// phaseEnding: terminated_by is journalled, run.completed is due.
+	// phaseEnding is after terminated_by; run.completed is due.
 	phaseEnding
 	phaseEnded
 )
@@ -283,12 +281,12 @@ func (r *run) cancelled() machine.Action {
 	return record(event.RunTerminatedBy{Reason: event.ReasonCancelled, Detail: r.Cancel.Reason})
 }
 
-// atCeiling reports whether the last cycle that the run may have has begun.
+// atCeiling reports whether the last allowed cycle has begun.
 func (r *run) atCeiling() bool {
 	return r.cfg.Limits.MaxCycles > 0 && r.cycle >= r.cfg.Limits.MaxCycles
 }
 
-// outOfCycles ends the run where it may have no other cycle.
+// outOfCycles ends the run if it may have no other cycle.
 func (r *run) outOfCycles() machine.Action {
 	if !r.atCeiling() {
 		return nil
@@ -296,11 +294,11 @@ func (r *run) outOfCycles() machine.Action {
 	return record(event.RunTerminatedBy{Reason: event.ReasonMaxCycles, Limit: budget.CycleCap})
 }
 
-// step is what a run may have to do next: an action, or nil where it has not. A step
-// changes nothing; what follows from its action comes back as an event.
+// step returns what the run may have to do next: an action, or nil. A step changes
+// nothing; the consequences of its action come back as an event.
 type step func() machine.Action
 
-// first is the action of the first step that has one, nil where none has.
+// first returns the action of the first step that has one, nil if none has.
 func first(steps ...step) machine.Action {
 	for _, s := range steps {
 		if a := s(); a != nil {
@@ -318,13 +316,13 @@ func fail(reason event.Reason, class, message string) machine.Action {
 
 func internal(err error) machine.Action { return fail(event.ReasonInternal, "internal", err.Error()) }
 
-// several are the actions of one step, which are due at once.
+// several is the actions of one step that are due at once.
 type several struct {
 	machine.Action
 	all []machine.Action
 }
 
-// together makes one of those actions that are not nil.
+// together combines the actions that are not nil.
 func together(actions ...machine.Action) (one machine.Action) {
 	n := 0
 	for _, a := range actions {
@@ -341,7 +339,7 @@ func together(actions ...machine.Action) (one machine.Action) {
 // actions are those that are due.
 type actions []machine.Action
 
-// add takes in an action, or several, or none.
+// add adds an action, or several, or none.
 func (due *actions) add(a machine.Action) {
 	switch a := a.(type) {
 	case nil:
@@ -354,7 +352,7 @@ func (due *actions) add(a machine.Action) {
 	}
 }
 
-// hooks counts the hooks that are asked for.
+// hooks counts the requested hooks.
 func (due actions) hooks() (n int) {
 	for _, a := range due {
 		if _, ok := a.(machine.RunHook); ok {

@@ -14,18 +14,18 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// turn is what is remembered of answers beyond their cycle: the text that the
-// run would end with, and how often in a row something odd has happened.
+// turn is state about answers that outlives their cycle: the text that the run would
+// end with, and counts of odd answers in a row.
 type turn struct {
-	// answer is the text of the last answer with what it went on from, said
+	// answer is the text of the last answer with the parts that it continues, and said
 	// the last one that is not blank.
 	answer string
 	said   string
-	// all is the text of all answers, where the run's output is that.
+	// all is the text of all answers, if that is the run's output.
 	all string
 	// resultAsked reports whether the model was asked for its result.
 	resultAsked bool
-	// unfinished: the next answer goes on where this one stopped.
+	// unfinished reports whether the next answer continues this one.
 	unfinished bool
 
 	nudges      int
@@ -34,14 +34,14 @@ type turn struct {
 	malformed   int
 	pauses      int
 
-	// checked is what became of this cycle's answer when it was held against the
-	// run's schema, nil before that; invalid counts those that did not fit.
+	// checked is the result of validating this cycle's answer against the run's schema,
+	// nil before that; invalid counts the answers that failed.
 	checked *event.AnswerChecked
 	invalid int
 }
 
-// answered takes in an answer's text. An answer that was cut off or paused is one
-// text with what follows it; a JSON value that was cut off is given again, whole.
+// answered folds an answer's text. A truncated or paused answer is one text with its
+// continuation; a truncated JSON value is requested again, whole.
 func (t *turn) answered(d *event.ModelResponse, calls int, value, all bool) {
 	text := llm.Parts(d.Parts).Text()
 	t.appendAll(text, all)
@@ -65,7 +65,7 @@ func (t *turn) appendAll(text string, all bool) {
 	t.all += text
 }
 
-// settled counts the answers in a row that were odd, once their cycle is over.
+// settled counts the odd answers in a row, once their cycle is over.
 func (t *turn) settled(d *event.ModelResponse, calls int, truncated bool) {
 	count := func(n *int, hit bool) {
 		if hit {
@@ -84,19 +84,19 @@ func (t *turn) settled(d *event.ModelResponse, calls int, truncated bool) {
 	}
 }
 
-// malformed reports whether the model meant to call a tool and did not manage to. A
-// finish "tool" without a call is that, too: it is no final answer (ALF-13).
+// malformed reports whether the model tried to call a tool and failed. That includes a
+// finish "tool" without a call: it is no final answer.
 func malformed(f llm.Finish, calls int) bool {
 	return f == llm.FinishMalformed || f == llm.FinishTool && calls == 0
 }
 
-// runnable reports whether the calls of an answer with this finish may run: what
-// counts is that they are there, not what the provider called it.
+// runnable reports whether the calls of an answer with this finish may run: their
+// presence counts, not the provider's name for the finish.
 func runnable(f llm.Finish) bool {
 	return f == llm.FinishTool || f == llm.FinishEnd || f == llm.FinishPause
 }
 
-// spoken reports whether an answer holds something: text, a call, or an item.
+// spoken reports whether an answer has content: text, a call, or an item.
 func spoken(parts llm.Parts) bool {
 	for _, p := range parts {
 		switch p := p.(type) {
@@ -112,7 +112,7 @@ func spoken(parts llm.Parts) bool {
 	return false
 }
 
-// sentence joins what a reason or a message is made of, skipping what is empty.
+// sentence joins the parts of a reason or a message, skipping empty ones.
 func sentence(parts ...string) string {
 	kept := parts[:0]
 	for _, p := range parts {
@@ -123,35 +123,35 @@ func sentence(parts ...string) string {
 	return strings.Join(kept, ": ")
 }
 
-// messages are the conversation, as requests hold it.
+// messages is the conversation, as requests contain it.
 type messages struct {
-	// system is the owner's text, and what the model must know of fences.
+	// system is the owner's text, and the explanation of fences.
 	system  string
 	history history.History
-	// unread are those that came while the run went, and join the conversation with
+	// unread are messages that arrived during the run, and join the conversation with
 	// its next cycle.
 	unread []*llm.Message
 	fence  fence.Fence
-	// workload is the first of the runs that continue one another, or share
-	// events as forks do: their requests have a prefix in common.
+	// workload is the first of the runs that continue one another, or share events as
+	// forks do: their requests have a common prefix.
 	workload string
 	size     size
 }
 
-// received takes in a message that came while the run went.
+// received adds a message that arrived during the run.
 func (m *messages) received(d event.InputReceived) {
 	if said := d.Message(); said != nil {
 		m.unread = append(m.unread, said)
 	}
 }
 
-// read lets what came join the conversation.
+// read moves the unread messages into the conversation.
 func (m *messages) read() {
 	m.history.Append(m.unread...)
 	m.unread = nil
 }
 
-// unreadSize is that of the messages that came, in bytes.
+// unreadSize returns the size of the unread messages in bytes.
 func (m *messages) unreadSize() (n int64) {
 	for _, said := range m.unread {
 		n += messageSize(said)
@@ -159,19 +159,19 @@ func (m *messages) unreadSize() (n int64) {
 	return n
 }
 
-// toldResults are the results of calls as the model sees them.
+// toldResults returns the results of calls as the model sees them.
 func (m *messages) toldResults(calls []*call) []llm.ToolResult {
 	results := make([]llm.ToolResult, len(calls))
 	for i, c := range calls {
 		results[i] = llm.ToolResult{
 			CallID: c.ref.CallID, Name: c.ref.Name,
-			Output: c.told(m.shown(c.result)), IsError: c.result.IsError, Media: c.result.Media, Tools: c.result.Tools, Pin: c.result.Pin,
+			Output: c.told(m.resultText(c.result)), IsError: c.result.IsError, Media: c.result.Media, Tools: c.result.Tools, Pin: c.result.Pin,
 		}
 	}
 	return results
 }
 
-// withoutTask parks a run that has nothing to answer yet.
+// withoutTask parks a run that has no task yet.
 func (m *messages) withoutTask(cycle int) machine.Action {
 	if cycle > 0 || len(m.unread) > 0 || m.history.AwaitsAnswer() {
 		return nil
@@ -179,10 +179,9 @@ func (m *messages) withoutTask(cycle int) machine.Action {
 	return record(event.RunParked{Reason: event.ParkInput, Detail: "the run has no task yet"})
 }
 
-// measure looks at the messages that are new: how large they are, and whether a
-// provider would take them.
+// measure measures the new messages, and checks whether a provider would accept them.
 func (m *messages) measure(tools []llm.ToolDef) {
-	_, _ = m.history.Messages() // says so again to who would send them
+	_, _ = m.history.Messages() // the caller that sends them gets the error again
 	m.size.measure(m.history.All(), tools)
 }
 
@@ -200,14 +199,14 @@ func (m *messages) fixedSize(cfg *Config) int64 {
 	return n
 }
 
-// shown is a result's text as the model sees it.
-func (m *messages) shown(d *event.ToolResult) string {
+// resultText returns a result's text as the model sees it.
+func (m *messages) resultText(d *event.ToolResult) string {
 	if !d.Untrusted {
 		return d.Output
 	}
 	text := d.Output
 	if len(d.Media) > 0 && m.fence.Active() {
-		// What an image says has no place between two marks: they say that it is there.
+		// Text in an image cannot be placed between markers, so they mention the image.
 		text = strings.TrimPrefix(text+"\n"+besideText, "\n")
 	}
 	return m.fence.Wrap(d.Tool, text)
@@ -215,9 +214,9 @@ func (m *messages) shown(d *event.ToolResult) string {
 
 const besideText = "[The images and files of this result come from outside, too.]"
 
-// quoted is what a note of the loop repeats of a call. Once a run has taken in
-// text of strangers, the model's arguments, and what policy says of them, may be
-// their words: they stand behind the fence, or, where there is none, nowhere.
+// quoted returns the part of a call that a note of the loop repeats. Once a run has
+// read untrusted text, the model's arguments, and policy's reasons about them, may
+// contain it: they are fenced, or left out without a fence.
 func (m *messages) quoted(taint event.Taint, tool, text string) string {
 	switch {
 	case taint.Untrusted == nil:
@@ -228,8 +227,7 @@ func (m *messages) quoted(taint event.Taint, tool, text string) string {
 	return m.fence.Wrap(tool, text)
 }
 
-// instead is an output in the place of another one: it stands behind the fence
-// that the other one stood behind.
+// instead replaces an output, inside the same fence.
 func (m *messages) instead(output string) func(before llm.ToolResult) string {
 	return func(before llm.ToolResult) string {
 		if m.fence.Wraps(before.Output) {
@@ -239,9 +237,9 @@ func (m *messages) instead(output string) func(before llm.ToolResult) string {
 	}
 }
 
-// applyForked continues another run's events as a run of its own. The other
-// run's spending and its pending requests do not belong to this run; the count
-// of cycles and the prefix of the requests continue.
+// applyForked continues another run's events as a run of its own. The other run's
+// spending and its pending requests do not belong to this run; the count of cycles and
+// the prefix of the requests continue.
 func (m *Machine) applyForked(e *event.Event, d event.RunForked) error {
 	if m.run.phase == phaseTools || m.run.phase == phaseEnding || m.model.inFlight {
 		return fmt.Errorf("%w: run %s forks amid an open call of cycle %d", ErrMisfit, e.Run, m.run.cycle)
@@ -272,7 +270,7 @@ func (m *Machine) applyForked(e *event.Event, d event.RunForked) error {
 	m.run.Account = tree.Account{Spent: budget.Spent{Cycles: m.run.cycle}}
 	m.account, m.permissions.added, m.permissions.redefined = account{}, nil, nil
 	if len(d.Config) > 0 || len(d.Results) > 0 {
-		// What was reported of another prompt bounds nothing.
+		// A count that was reported for another prompt bounds nothing.
 		m.messages.size = size{fixed: m.messages.fixedSize(&m.run.cfg)}
 		m.compaction.begin()
 	}

@@ -45,8 +45,8 @@ func (a *account) lost(r *run, x *attempt, of Target, purpose event.Purpose) mac
 	})
 }
 
-// nextRetry decides about a failed attempt. A budget that is used up, or that
-// would be before the wait is over, comes first.
+// nextRetry decides about a failed attempt. A budget that is used up, or that would be
+// before the wait is over, comes first.
 func (m *Machine) nextRetry() machine.Action {
 	f := m.model.failure
 	if f == nil {
@@ -92,7 +92,7 @@ func (m *Machine) nextRetry() machine.Action {
 	}})
 }
 
-// attempt is that at a call for a purpose, and says what the call is.
+// attempt requests an attempt at a call for a purpose, and describes the call.
 func (m *Machine) attempt(p event.Purpose) (a *attempt, what string) {
 	if p == event.PurposeSummary {
 		return &m.compaction.summary.call, "a summary"
@@ -147,7 +147,7 @@ func (m *Machine) applyRetrying(e *event.Event, d event.ModelRetrying) error {
 	}
 	a.retrying(d, e.Time, m.run.cfg.Targets)
 	if m.compaction.overflow == reliefDue {
-		m.compaction.overflows-- // the cap was lowered in place of the history
+		m.compaction.overflows-- // the cap was lowered instead of the history
 	}
 	m.compaction.overflow = reliefNone
 	return nil
@@ -193,23 +193,22 @@ func (m *Machine) applyResponse(d *event.ModelResponse) error {
 		return nil
 	}
 	m.run.phase = phaseTools
-	m.calls.asked(parts, calls)
+	m.calls.addCalls(parts, calls)
 	return nil
 }
 
-// refused says which limit has no room for a call of a target.
+// refused returns the limit that has no room for a call of a target.
 func (m *Machine) refused(t Target) budget.Refusal {
 	if m.account.id != "" {
-		// What was set aside is used or given back before anything else is
-		// asked for.
+		// A reservation is used or given back before the next request.
 		return budget.Refusal{Setting: m.run.cfg.Limits.BeforeModelCall(m.run.Spent)}
 	}
 	_, refusal := m.run.admit(m.messages.pricedCall(&m.run, t))
 	return refusal
 }
 
-// reserve sets the next call's worst case aside, or ends the run: a call that
-// cannot be paid for is not made (HAR-22).
+// reserve reserves the next call's worst case, or ends the run: a call that cannot be
+// paid for is not made.
 func (m *Machine) reserve() machine.Action {
 	if m.account.id != "" {
 		return nil
@@ -226,36 +225,36 @@ func (m *Machine) reserve() machine.Action {
 	return m.account.setAside(&m.run, id, call, a, m.model.notBefore)
 }
 
-// attempt is the state of the current model request: which try it is, at which
-// target, and what became of the last one.
+// attempt is the state of the current model request: the try, its target, and the
+// result of the last one.
 type attempt struct {
 	number int
 	target int
-	// failures counts the calls of this request that failed, for the limit on
-	// calls in total (ALF-44). A call that its owner stopped does not count.
+	// failures counts the failed calls of this request, for the limit on calls in
+	// total. A call that was stopped does not count.
 	failures int
 	inFlight bool
-	// orphan: the process that made the call is gone.
+	// orphan reports whether the process that made the call is gone.
 	orphan  bool
 	failure *event.ModelAttemptFailed
-	// lost says that the failure is an orphan's.
+	// lost reports whether the failure is an orphan's.
 	lost bool
 	// resumed reports whether the run was resumed after the failure.
 	resumed   bool
 	notBefore time.Time
-	// withheld are the provider's own tools that the last call did not name.
+	// withheld are the provider's own tools that the last call did not offer.
 	withheld *event.Withheld
 }
 
-// modelCall is the call of the model that a cycle makes, and its answer.
+// modelCall is the model call of a cycle, and its answer.
 type modelCall struct {
 	attempt
-	// response is the cycle's answer, nil before it is there.
+	// response is the cycle's answer, nil before it arrives.
 	response *event.ModelResponse
 }
 
-// begin opens a new request. The target stays: a fallback is kept for the rest
-// of the run, so that neither cache nor signatures go back and forth.
+// begin opens a new request. The target stays: a fallback is kept for the rest of the
+// run, so that caches and signatures stay valid.
 func (a *attempt) begin() { *a = attempt{number: 1, target: a.target} }
 
 func (a *attempt) requested(d event.ModelRequested) {
@@ -269,8 +268,8 @@ func (a *attempt) failed(d *event.ModelAttemptFailed) {
 	a.failures++
 }
 
-// resume notes that the run was taken up again. A call that was stopped to
-// park the run was no failure of anybody's.
+// resume notes that the run was resumed. A call that was stopped to park the run does
+// not count as a failure.
 func (a *attempt) resume() {
 	a.orphan = a.inFlight
 	if a.failure == nil || a.resumed {
@@ -285,7 +284,7 @@ func (a *attempt) resume() {
 func (a *attempt) retrying(d event.ModelRetrying, at time.Time, targets []Target) {
 	a.number, a.failure = d.Attempt, nil
 	a.notBefore = at.Add(time.Duration(d.DelayMs) * time.Millisecond)
-	// A chain may name a model twice, so the search begins where it stands.
+	// A chain may name a model twice, so the search begins at the current place.
 	for i := range targets {
 		if at := (a.target + i) % len(targets); targets[at].Model == d.ToModel {
 			a.target = at
@@ -294,12 +293,12 @@ func (a *attempt) retrying(d event.ModelRetrying, at time.Time, targets []Target
 	}
 }
 
-// maxRetryAfter is the longest wait that a provider may ask of an unattended
-// run on the same model.
+// maxRetryAfter is the longest wait that an unattended run accepts from a provider on
+// the same model.
 const maxRetryAfter = 60 * time.Second
 
-// verdict is what to do about a failed attempt: try again at target after
-// delay, park until the provider takes calls again, or (the zero verdict) end.
+// verdict is the decision about a failed attempt: retry at target after delay, park
+// until the provider accepts calls again, or (the zero verdict) end.
 type verdict struct {
 	retry  bool
 	park   bool
@@ -307,9 +306,8 @@ type verdict struct {
 	delay  time.Duration
 }
 
-// judge decides about a failed attempt (ALF-35 to 44). targets is
-// the length of the chain, limit the number of calls in total that one request
-// may take.
+// judge decides about a failed attempt. targets is the length of the chain, and limit
+// the number of calls in total for one request.
 func judge(a *attempt, targets, limit int, seed string) verdict {
 	f := a.failure
 	interrupted := f.Class == llm.ClassInterrupted
@@ -350,10 +348,9 @@ func retryable(c llm.Class) bool {
 	return c == llm.ClassThrottled || c == llm.ClassOverloaded || c == llm.ClassNetwork
 }
 
-// backoff is the wait before retry n: 200 ms doubling, plus 0 to 25 % jitter,
-// in whole milliseconds (ALF-37, ALF-38), and never longer than a provider may
-// ask for. The jitter is drawn from the seed, because a machine has no
-// randomness: runs differ, a fold does not.
+// backoff returns the wait before retry n: 200 ms doubling, plus 0 to 25 % jitter, in
+// whole milliseconds, and never longer than a provider may request. The jitter is drawn
+// from the seed, because a machine has no randomness: runs differ, a fold does not.
 func backoff(n int, seed string) time.Duration {
 	const first = 200 * time.Millisecond
 	base := maxRetryAfter
@@ -363,8 +360,8 @@ func backoff(n int, seed string) time.Duration {
 	return time.Duration(float64(base) * (1 + 0.25*fraction(seed))).Round(time.Millisecond)
 }
 
-// fraction draws a number from [0, 1). The hash alone hardly moves its high
-// bits for seeds that differ at the end, hence the mixing.
+// fraction draws a number from [0, 1). The high bits of the hash alone hardly change
+// for seeds that differ at the end, hence the mixing.
 func fraction(seed string) float64 {
 	h := fnv.New32a()
 	h.Write([]byte(seed))

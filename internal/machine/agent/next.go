@@ -12,7 +12,7 @@ import (
 	"github.com/pawlrun/pawl/stop"
 )
 
-// Next returns what is due. All actions but those about the calls of an answer come
+// Next returns what is due. All actions except those about the calls of an answer come
 // one by one.
 func (m *Machine) Next() []machine.Action {
 	if m.run.Parked != nil {
@@ -31,7 +31,7 @@ func (m *Machine) Next() []machine.Action {
 	return due
 }
 
-// nextAnyway is what comes first in every phase.
+// nextAnyway returns what comes first in every phase.
 func (m *Machine) nextAnyway() machine.Action {
 	r := &m.run
 	return first(
@@ -44,7 +44,7 @@ func (m *Machine) nextAnyway() machine.Action {
 }
 
 // nextOf is the table of the phases: what each of them may lead to, in the order in
-// which it is looked at. Of an answer with calls see [Machine.nextCalls].
+// which it is checked. For an answer with calls see [Machine.nextCalls].
 func (m *Machine) nextOf(p phase) machine.Action {
 	r := &m.run
 	switch p {
@@ -54,8 +54,8 @@ func (m *Machine) nextOf(p phase) machine.Action {
 		return m.nextAttempt()
 	case phaseSettled:
 		// An answer that the provider itself calls void meets no condition. Conditions
-		// come before limits, so that one met in the last allowed cycle wins over the
-		// ceiling (ALDO-16).
+		// come before limits, so that one met in the last allowed cycle takes
+		// precedence over the ceiling.
 		return first(
 			r.cancelled,
 			m.endedByVoid,
@@ -81,8 +81,8 @@ func (m *Machine) nextOf(p phase) machine.Action {
 	return nil
 }
 
-// nextCycle opens a cycle, unless something stands against it: a cancel first
-// (ALF-8), then a pause, then the limits (ALDO-13, HAR-22).
+// nextCycle opens a cycle, unless something prevents it: a cancel first, then a pause,
+// then the limits.
 func (m *Machine) nextCycle() machine.Action {
 	r := &m.run
 	return first(
@@ -97,8 +97,7 @@ func (m *Machine) nextCycle() machine.Action {
 	)
 }
 
-// openCycle begins a cycle where there is room for its call, which a shorter
-// conversation may make.
+// openCycle begins a cycle if there is room for its call, which a compaction may make.
 func (m *Machine) openCycle() machine.Action {
 	refusal := m.refused(m.target())
 	if curedByCompaction(refusal) {
@@ -115,7 +114,7 @@ func (m *Machine) openCycle() machine.Action {
 	return record(event.CycleStart{Cycle: m.run.cycle + 1, MaxCycles: m.run.cfg.Limits.MaxCycles})
 }
 
-// nextAttempt asks for a model call, or decides about the one that failed.
+// nextAttempt requests a model call, or decides about the one that failed.
 func (m *Machine) nextAttempt() machine.Action {
 	if m.model.inFlight && !m.model.orphan {
 		return nil
@@ -132,8 +131,8 @@ func (m *Machine) nextAttempt() machine.Action {
 	)
 }
 
-// goOn begins the next cycle where the results of calls, a paused answer or a message
-// are to be answered.
+// goOn begins the next cycle if the results of calls, a paused answer or a message need
+// an answer.
 func (m *Machine) goOn() machine.Action {
 	if len(m.calls.list) > 0 || m.model.response.FinishReason == llm.FinishPause || len(m.messages.unread) > 0 && m.hasRoom() {
 		return m.nextCycle()
@@ -141,13 +140,13 @@ func (m *Machine) goOn() machine.Action {
 	return nil
 }
 
-// hasRoom reports whether no limit stands against another cycle. Without room, an
-// answer is judged for itself, whatever message came with it.
+// hasRoom reports whether no limit prevents another cycle. Without room, an answer is
+// judged by itself, whatever message came with it.
 func (m *Machine) hasRoom() bool {
 	return !m.run.atCeiling() && m.refused(m.target()) == (budget.Refusal{})
 }
 
-// withheld tells the model what it has to go on without, if it would go on with that.
+// withheld informs the model which tools are missing, if it would continue with them.
 func (m *Machine) withheld() machine.Action {
 	if w := m.model.brokenOff(&m.run, &m.permissions, len(m.calls.list)); w != nil {
 		return m.nudge(event.NudgeWithheld, withheldNudge(w))
@@ -161,7 +160,7 @@ func (s *calls) endedByCondition(r *run, answer *event.ModelResponse) machine.Ac
 		return nil
 	}
 	cycle := stop.Cycle{SpentUSD: r.Spent.USD}
-	if answer.FinishReason != llm.FinishMalformed { // a call that could not be read is no answer
+	if answer.FinishReason != llm.FinishMalformed { // an unreadable call is no answer
 		cycle.Text = llm.Parts(answer.Parts).Text()
 	}
 	cycle.LimitUSD, _ = r.cfg.Limits.CostCap()
@@ -179,7 +178,7 @@ func (s *calls) endedByCondition(r *run, answer *event.ModelResponse) machine.Ac
 	return record(d)
 }
 
-// met is the end by one of the conditions.
+// met ends the run by one of the conditions.
 func (c *Config) met(i int) event.RunTerminatedBy {
 	kind := c.Conditions[i].Kind
 	d := event.RunTerminatedBy{Reason: event.ReasonConditionMet, Index: &i, Kind: string(kind)}
@@ -203,8 +202,8 @@ func (m *Machine) endedByTool() machine.Action {
 	return nil
 }
 
-// endedByVoid ends the run on an answer that is none: declined, without room,
-// or broken. Sending the same again would end the same.
+// endedByVoid ends the run on an unusable answer: declined, without room, or broken.
+// The same request would end in the same way.
 func (m *Machine) endedByVoid() machine.Action {
 	switch f := m.model.response.FinishReason; f {
 	case llm.FinishRefusal:
@@ -227,7 +226,7 @@ func (m *Machine) endedByVoid() machine.Action {
 	}
 }
 
-// endedByRepetition stops what may happen a few times but not for ever.
+// endedByRepetition stops what may happen a few times but not forever.
 func (t *turn) endedByRepetition() machine.Action {
 	switch {
 	case t.truncations >= maxTruncations:
@@ -242,7 +241,7 @@ func (t *turn) endedByRepetition() machine.Action {
 	return nil
 }
 
-// withoutCalls handles a cycle in which the model asked for no tool.
+// withoutCalls handles a cycle without tool calls.
 func (m *Machine) withoutCalls() machine.Action {
 	f := m.model.response.FinishReason
 	switch {
@@ -264,12 +263,12 @@ func (m *Machine) withoutCalls() machine.Action {
 	return m.finish(event.RunTerminatedBy{Reason: event.ReasonFinalAnswer})
 }
 
-// nudge adds a user message, unless no cycle is left to answer it. It comes behind
-// what compaction leaves (ALDO-47, ALDO-48), but for the one that takes away what
-// no provider would read again, not even for a summary.
+// nudge adds a user message, unless no cycle is left to answer it. It comes after what
+// compaction leaves, except after the relief compaction that removes what no provider
+// would read again, not even for a summary.
 func (m *Machine) nudge(kind event.NudgeKind, text string) machine.Action {
 	goesOn := !m.run.pause && curedByCompaction(m.refused(m.target()))
-	if m.run.atCeiling() || m.compaction.summary.asked && !goesOn { // parks, and then goes on with the summary
+	if m.run.atCeiling() || m.compaction.summary.asked && !goesOn { // parks, and then continues with the summary
 		return m.nextCycle()
 	}
 	if kind != event.NudgeWithheld && goesOn {
@@ -280,9 +279,8 @@ func (m *Machine) nudge(kind event.NudgeKind, text string) machine.Action {
 	return record(event.Nudge{Kind: kind, Text: text})
 }
 
-// finish ends the run with an answer. Where the run has a schema, the answer
-// must fit it: one that does not goes back to the model, a bounded number of
-// times.
+// finish ends the run with an answer. If the run has a schema, the answer must match
+// it: an invalid one goes back to the model, a bounded number of times.
 func (m *Machine) finish(d event.RunTerminatedBy) machine.Action {
 	checked := m.turn.checked
 	switch {
@@ -304,8 +302,8 @@ func (m *Machine) finish(d event.RunTerminatedBy) machine.Action {
 	return m.nudge(event.NudgeInvalid, invalidNudge(m.quoted(checked.Problem)))
 }
 
-// withoutResult is for an answer without a call. Its text is the result where that may be
-// and it fits; otherwise the model is asked for its result once.
+// withoutResult handles an answer without a call. Its text is the result if that is
+// allowed and it is valid; otherwise the model is asked for its result once.
 func (m *Machine) withoutResult() machine.Action {
 	wrong := ""
 	if schema, object := m.run.cfg.textSchema(), m.turn.object(); schema != nil && object != nil {
@@ -324,8 +322,8 @@ func (m *Machine) withoutResult() machine.Action {
 	return m.nudge(event.NudgeResult, "You have not given the result of your task. Call "+m.run.cfg.Result+" with it now; your text alone is no result."+wrong)
 }
 
-// quoted is what is wrong with an answer, which names what the answer has, such as a
-// property: behind the fence where the run has taken in untrusted text.
+// quoted describes the problem of an answer, which names parts of the answer, such as a
+// property: fenced if the run has read untrusted text.
 func (m *Machine) quoted(problem string) string {
 	if m.run.Taint.Untrusted != nil {
 		return m.messages.fence.Wrap("answer", problem)
@@ -333,8 +331,7 @@ func (m *Machine) quoted(problem string) string {
 	return problem
 }
 
-// nextStuck acts on repetition once a cycle has settled: it nudges, or ends the
-// run.
+// nextStuck handles repetition once a cycle has settled: it nudges, or ends the run.
 func (m *Machine) nextStuck() machine.Action {
 	if m.progress.stuck == nil {
 		if d, ok := m.progress.repetition.Due(); ok {

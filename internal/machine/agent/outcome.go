@@ -13,7 +13,7 @@ import (
 	"github.com/pawlrun/pawl/stop"
 )
 
-// outcome is that of a run whose end has been recorded.
+// outcome returns the outcome of a run whose end has been recorded.
 func (r *run) outcome(t *turn, s *calls, late int) event.Outcome {
 	end := r.Terminated
 	o := event.Outcome{
@@ -48,13 +48,13 @@ func (r *run) outcome(t *turn, s *calls, late int) event.Outcome {
 	return o
 }
 
-// leftInDoubt reports whether it is unknown if a call of the last cycle took
-// effect, and the model has not learned that either.
+// leftInDoubt reports whether it is unknown if a call of the last cycle took effect,
+// and the model has not learned that either.
 func (s *calls) leftInDoubt() bool {
 	return slices.ContainsFunc(s.list, func(c *call) bool { return c.result != nil && c.result.ErrorType == event.ErrorInDoubt })
 }
 
-// unread says that messages came too late.
+// unread reports messages that came too late.
 func unread(n int) string {
 	if n == 1 {
 		return "One message came too late; continue the run to have it read."
@@ -62,7 +62,7 @@ func unread(n int) string {
 	return strconv.Itoa(n) + " messages came too late; continue the run to have them read."
 }
 
-// grade separates what happened from what the owner wants to call well.
+// grade separates what happened from what the owner considers a success.
 func (c *Config) grade(end *event.RunTerminatedBy) (status event.Status, ok, completed bool) {
 	switch r := end.Reason; {
 	case r == event.ReasonFinalAnswer:
@@ -91,9 +91,9 @@ func (c *Config) grade(end *event.RunTerminatedBy) (status event.Status, ok, com
 	return event.StatusFailed, false, false
 }
 
-// nextSafeAction is the sentence that tells an owner how to go on (HAR-51). It
-// speaks of nothing that the run has not had: a run that was refused its first
-// call has spent nothing that could be looked at.
+// nextSafeAction returns the sentence that tells an owner how to continue. It mentions
+// only what the run has had: a run whose first call was refused has no spending to look
+// at.
 func nextSafeAction(end *event.RunTerminatedBy, spent budget.Spent) string {
 	switch r := end.Reason; {
 	case isBudget(r) && end.Kind == tree.KindAbove:
@@ -117,7 +117,7 @@ func nextSafeAction(end *event.RunTerminatedBy, spent budget.Spent) string {
 	}
 }
 
-// afterLimit says what to look at before a limit is raised.
+// afterLimit returns what to look at before a limit is raised.
 func afterLimit(setting string, spent budget.Spent) string {
 	raise := "; if it was worth it, continue the run with a higher " + setting + "."
 	switch {
@@ -143,7 +143,7 @@ func afterLimit(setting string, spent budget.Spent) string {
 	return "Check what was used" + raise
 }
 
-// afterCircle says where to look for what kept the run from getting on.
+// afterCircle returns where to look for what kept the run from making progress.
 func afterCircle(p stop.Pattern) string {
 	switch p {
 	case stop.SameError:
@@ -212,12 +212,12 @@ func isBudget(r event.Reason) bool {
 	return strings.HasPrefix(string(r), string(event.BudgetReason("")))
 }
 
-// maxInvalidAnswers is how many answers of a run may fail its schema. Each but
-// the last is fed back with what is wrong with it.
+// maxInvalidAnswers is how many answers of a run may violate its schema. Each but the
+// last goes back to the model with its problems.
 const maxInvalidAnswers = 3
 
-// kindInvalidAnswer is the class of the failure, and the kind of the end, of a
-// run whose answers did not fit its schema.
+// kindInvalidAnswer is the class of the failure, and the kind of the end, of a run
+// whose answers violated its schema.
 const kindInvalidAnswer = "invalid_answer"
 
 func invalidNudge(problem string) string {
@@ -225,8 +225,8 @@ func invalidNudge(problem string) string {
 		". Answer again with the whole JSON value and nothing else: no other words, no code fence."
 }
 
-// truncatedNudge asks for the rest of a text, or for a value that fits: no
-// model goes on in the middle of one when it is held to a schema.
+// truncatedNudge requests the rest of a text, or for a schema a complete value: no
+// model continues in the middle of one.
 func (c *Config) truncatedNudge() string {
 	if len(c.Schema) == 0 {
 		return cutNudge
@@ -235,7 +235,7 @@ func (c *Config) truncatedNudge() string {
 		"Answer again with a shorter one that matches the schema."
 }
 
-// check takes in what became of the cycle's answer when it was held against the schema.
+// check folds the validation of the cycle's answer against the schema.
 func (t *turn) check(r *run, d event.AnswerChecked) error {
 	if r.phase != phaseSettled || len(r.cfg.Schema) == 0 && r.cfg.textSchema() == nil || d.Cycle != r.cycle || t.checked != nil {
 		return fmt.Errorf("%w: the answer of cycle %d is checked in cycle %d", ErrMisfit, d.Cycle, r.cycle)

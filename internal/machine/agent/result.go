@@ -11,7 +11,7 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// NoResult is why a run failed that had to give a result by its tool and did not.
+// NoResult is the failure of a run that had to give a result by its tool and did not.
 const NoResult = "resultSchema defined but submit_result never called"
 
 // isResult reports whether a call gave the run's result.
@@ -19,7 +19,7 @@ func (c *call) isResult(cfg *Config) bool {
 	return cfg.Result != "" && c.ref.Name == cfg.Result && c.result != nil && c.result.EndsRun && !c.result.IsError
 }
 
-// result is what the first call gave that did so, nil where none did.
+// result returns the run's result from the first call that gave one, nil if none did.
 func (s *calls) result(cfg *Config) json.RawMessage {
 	for _, c := range s.list {
 		if c.isResult(cfg) {
@@ -29,8 +29,8 @@ func (s *calls) result(cfg *Config) json.RawMessage {
 	return nil
 }
 
-// textSchema is the schema that a text must match which is the run's result, nil where no
-// text is.
+// textSchema returns the schema that a text must match to be the run's result, nil if
+// no text can be.
 func (c *Config) textSchema() json.RawMessage {
 	if !c.ResultText {
 		return nil
@@ -42,8 +42,8 @@ func (c *Config) textSchema() json.RawMessage {
 	return c.Tools[i].Schema
 }
 
-// object is an answer's text where that is one JSON object and nothing else, nil for any
-// other.
+// object returns an answer's text if it is one JSON object and nothing else, otherwise
+// nil.
 func (t *turn) object() json.RawMessage {
 	text := strings.TrimSpace(t.answer)
 	if !strings.HasPrefix(text, "{") || !json.Valid([]byte(text)) {
@@ -52,8 +52,8 @@ func (t *turn) object() json.RawMessage {
 	return json.RawMessage(text)
 }
 
-// given is the run's result: what the call of its tool gave, or the text that was held
-// against the tool's schema.
+// given returns the run's result: the arguments of its tool's call, or the text that
+// was validated against the tool's schema.
 func (t *turn) given(cfg *Config, s *calls) json.RawMessage {
 	if result := s.result(cfg); result != nil || cfg.textSchema() == nil || t.checked == nil || t.checked.Problem != "" {
 		return result
@@ -61,8 +61,8 @@ func (t *turn) given(cfg *Config, s *calls) json.RawMessage {
 	return t.object()
 }
 
-// offered are the tools that the next request names: once the model was asked for its
-// result, the one for that alone.
+// offered returns the tools that the next request names: after the model was asked for
+// its result, only the one for that.
 func (t *turn) offered(cfg *Config) []llm.ToolDef {
 	if !t.resultAsked {
 		return cfg.Tools
@@ -74,14 +74,14 @@ func (t *turn) offered(cfg *Config) []llm.ToolDef {
 	return cfg.Tools[i : i+1 : i+1]
 }
 
-// tainted notes what a result brought in.
+// tainted folds the taint of a result.
 func (r *run) tainted(d *event.ToolResult) {
 	source := event.TaintSource{Run: r.ID, Cycle: r.cycle, CallID: d.CallID, Tool: d.Tool}
 	r.Taint = r.Taint.With(source.Brings(d.Untrusted, d.Private))
 }
 
-// tookIn notes that the provider ran a tool of its own within an answer: the
-// result comes from the provider, so it is untrusted.
+// tookIn notes that the provider ran a tool of its own within an answer: the result
+// comes from the provider, so it is untrusted.
 func (r *run) tookIn(parts llm.Parts) {
 	if len(r.cfg.ProviderTools) == 0 || r.Taint.Untrusted != nil {
 		return
@@ -94,40 +94,37 @@ func (r *run) tookIn(parts llm.Parts) {
 	}
 }
 
-// permissions are the rules that calls are judged by, beside those of the
-// configuration.
+// permissions are the rules for calls, in addition to those of the configuration.
 type permissions struct {
-	// policy is the version of the policy that judges.
+	// policy is the version of the current policy.
 	policy string
-	// added are what people allowed for the rest of the run.
+	// added are the permissions that people gave for the rest of the run.
 	added []event.PermissionAdded
 	// redefined are the definitions of changed tools that people approved.
 	redefined []string
 }
 
-// rules are the owner's with what people allowed since, for what the run has taken in.
+// rules returns the owner's rules with the added permissions, for the run's taint.
 func (p *permissions) rules(r *run) policy.Rules {
 	rules := r.cfg.Policy
 	rules.Taint, rules.Redefined = r.Taint, p.redefined
-	rules.Permissions = slices.Clip(rules.Permissions) // others have them, too
+	rules.Permissions = slices.Clip(rules.Permissions) // the backing array is shared
 	for _, more := range p.added {
 		rules.Permissions = append(rules.Permissions, more.Permission)
 	}
 	return rules
 }
 
-// providerTools are the tools of the provider's own that the next request
-// names, and those that are withheld from it: what the run has taken in so far
-// decides, the same after a resume.
+// providerTools returns the provider's own tools that the next request names, and those
+// that are withheld from it: the run's taint decides, the same after a resume.
 func (p *permissions) providerTools(r *run) (offered []string, withheld *event.Withheld) {
 	return p.rules(r).Offered(r.cfg.ProviderTools)
 }
 
-// brokenOff says that the provider would go on with tools of its own, because it
-// paused its turn or waits for the results of our calls beside them, and may not
-// use one any more that it was offered for this turn. It refuses to go on without
-// the tools that its half-done calls are of, so the turn goes on without those
-// calls.
+// brokenOff reports that the provider would continue with tools of its own, because it
+// paused its answer or waits for the results of our calls beside them, and may not use
+// one any more that was offered for this answer. A provider refuses to continue
+// half-done calls without their tools, so the answer continues without those calls.
 func (a *modelCall) brokenOff(r *run, p *permissions, calls int) *event.Withheld {
 	switch paused := a.response.FinishReason == llm.FinishPause; {
 	case len(r.cfg.ProviderTools) == 0, calls == 0 && !paused:
@@ -147,7 +144,7 @@ func (a *modelCall) brokenOff(r *run, p *permissions, calls int) *event.Withheld
 	return nil
 }
 
-// withheldNudge tells the model what it has to go on without.
+// withheldNudge informs the model which tools are missing.
 func withheldNudge(w *event.Withheld) string {
 	return "You can use " + strings.Join(w.Tools, ", ") + " no more, because " + w.Reason + ". Go on without."
 }

@@ -11,40 +11,40 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// size follows how large the next request can be: what the provider reported
-// of the last one, and the bytes that came since. It counts each message once.
+// size tracks the maximum size of the next request: the provider's report on the last
+// one, and the bytes since. It counts each message once.
 type size struct {
 	// fixed is the prompt and the tools, total the messages, in bytes.
 	fixed int64
 	total int64
-	// reported is the last request with its answer, in tokens of model, and
-	// since the bytes of the messages from then on.
+	// reported is the last request with its answer, in tokens of model, and since the
+	// bytes of the messages from then on.
 	reported int64
 	model    string
 	from     int
 	since    int64
-	// counted is the number of messages that total holds.
+	// counted is the number of messages in total.
 	counted int
-	// least is what the next request has at least in tokens, by a refusal of it.
+	// least is the next request's minimum size in tokens, learned from a refusal.
 	least int64
 }
 
 const (
-	// messageOverhead and partOverhead are allowed for what a provider writes
-	// around a message and a part.
+	// messageOverhead and partOverhead allow for what a provider writes around a
+	// message and a part.
 	messageOverhead = 16
 	partOverhead    = 32
 	// mediaTokens is more than any provider counts for one image, and
 	// documentTokens more than one counts for one document of pages.
 	mediaTokens    = 8192
 	documentTokens = 300_000
-	// hostedTokens is allowed for a tool that the provider describes itself, and
-	// toolWords for what it says of tools as such.
+	// hostedTokens allows for a tool that the provider describes itself, and toolWords
+	// for its general text about tools.
 	hostedTokens = 4096
 	toolWords    = 1024
-	// schemaOverhead is for the words around a schema in the system text.
+	// schemaOverhead allows for the words around a schema in the system text.
 	schemaOverhead = 256
-	// bytesPerToken is what text has on average; in the worst case it is 1.
+	// bytesPerToken is the average of text; in the worst case it is 1.
 	bytesPerToken = 4
 )
 
@@ -52,8 +52,8 @@ func toolSize(t llm.ToolDef) int64 {
 	return partOverhead + int64(len(t.Name)+len(t.Description)+len(t.Schema))
 }
 
-// answered takes in what a provider reported; next is where the messages begin
-// that the report does not cover.
+// answered folds a provider's report; next is the first message that the report does
+// not cover.
 func (s *size) answered(d *event.ModelResponse, next int) {
 	if d.Usage.Estimated || d.Usage.Input <= 0 {
 		return
@@ -62,8 +62,8 @@ func (s *size) answered(d *event.ModelResponse, next int) {
 	s.from, s.since, s.least = next, 0, 0
 }
 
-// measure counts the messages that are new, with what tools they tell the model
-// of. A history that became shorter is counted again.
+// measure counts the new messages, with the definitions of tools that they contain. A
+// history that became shorter is counted again.
 func (s *size) measure(messages []*llm.Message, tools []llm.ToolDef) {
 	if len(messages) < s.counted {
 		s.total, s.since, s.counted, s.reported, s.from, s.least = 0, 0, 0, 0, 0, 0
@@ -78,8 +78,8 @@ func (s *size) measure(messages []*llm.Message, tools []llm.ToolDef) {
 	s.counted = len(messages)
 }
 
-// tokens bounds the next request from above, and says what is to be expected.
-// A token has at least one byte. Another model may count what is known twice.
+// tokens returns an upper bound of the next request, and the expected size. A token has
+// at least one byte. Another model may count the known part twice.
 func (s *size) tokens(model string, unread int64) (worst, likely int64) {
 	all := s.fixed + s.total + unread
 	if s.reported == 0 {
@@ -92,8 +92,8 @@ func (s *size) tokens(model string, unread int64) (worst, likely int64) {
 	return min(all, known+s.since+unread), max(s.reported+(s.since+unread)/bytesPerToken, s.least)
 }
 
-// foundSize is that of the tools that a search in a message found: the provider,
-// which has held them back so far, reads them there.
+// foundSize returns the size of the tools that a search in a message found: the
+// provider, which deferred them so far, reads them there.
 func foundSize(m *llm.Message, tools []llm.ToolDef) int64 {
 	n := int64(0)
 	for _, p := range m.Parts {
@@ -133,8 +133,8 @@ func messageSize(m *llm.Message) int64 {
 	return n
 }
 
-// mediaSize is in tokens: those of a picture have nothing to do with its bytes, and
-// a document may lie elsewhere.
+// mediaSize returns the size in tokens: a picture's is unrelated to its bytes, and a
+// document may be stored elsewhere.
 func mediaSize(m llm.Media) int64 {
 	switch {
 	case strings.HasPrefix(m.MediaType, "image/"):
@@ -147,8 +147,8 @@ func mediaSize(m llm.Media) int64 {
 	return min(int64(len(m.Data)), documentTokens)
 }
 
-// contextWindow is the context window that holds for a model: the file's or the
-// model's own, or what its provider has said, where that is smaller or none was known.
+// contextWindow returns the context window of a model: the file's or the model's own,
+// or its provider's report if that is smaller or none was known.
 func (r *run) contextWindow(of Target) (tokens int, known bool) {
 	tokens, known = r.cfg.Compact.WindowFor(of.ContextWindow)
 	if learnt := int(r.rooms[of.Model].Window); learnt > 0 && (!known || learnt < tokens) {
@@ -157,8 +157,8 @@ func (r *run) contextWindow(of Target) (tokens int, known bool) {
 	return tokens, known
 }
 
-// window is the one that the conversation is compacted for. A limit on the size of
-// single requests is one, too: a run compacts before it ends by it.
+// window returns the window for which the conversation is compacted. A limit on the
+// size of single requests counts as one: a run compacts before it ends by it.
 func (r *run) window(of Target) (tokens int, known bool) {
 	tokens, known = r.contextWindow(of)
 	if most := int(r.cfg.Limits.MaxRequestTokens); most > 0 && most < tokens {
@@ -171,10 +171,10 @@ func (r *run) window(of Target) (tokens int, known bool) {
 // estimate.
 func margin(window int64) int64 { return max(window/64, 64) }
 
-// mostOutput is what an answer may take beside an input of so many tokens: no more than
-// the owner allows, the provider takes, and the window has room for. Where that is less
-// than an answer needs, the provider decides: if it refuses the request, the conversation
-// becomes shorter.
+// mostOutput returns the cap on an answer beside an input of a size in tokens: no more
+// than the owner allows, the provider accepts, and the window has room for. If that is
+// less than an answer needs, the provider decides: if it refuses the request, the
+// conversation becomes shorter.
 func (r *run) mostOutput(t Target, input int64) int64 {
 	most := r.cfg.mostOutput()
 	if n := r.rooms[t.Model].Output; n > 0 {
@@ -186,7 +186,7 @@ func (r *run) mostOutput(t Target, input int64) int64 {
 	return most
 }
 
-// besides is the room that the window has beside an input.
+// besides returns the room of the window beside an input.
 func (r *run) besides(t Target, input int64) (room int64, known bool) {
 	window, known := r.contextWindow(t)
 	_, refused := r.rooms[t.Model]
@@ -202,8 +202,8 @@ func (r *run) leastOutput(t Target) int64 {
 	return least
 }
 
-// learn takes in what a provider said of the room as it refused a call, and what
-// follows from that for the size of the call.
+// learn folds what a provider reported about its room when it refused a call, and its
+// consequences for the size of the call.
 func (m *Machine) learn(d *event.ModelAttemptFailed) {
 	known, now := m.run.rooms[d.Model], *d.Room
 	if now.Window == 0 {
@@ -234,8 +234,8 @@ func (m *Machine) learn(d *event.ModelAttemptFailed) {
 	}
 }
 
-// lowersCap reports whether a call that was refused for its room is another one, which
-// may fit, once its cap is lowered.
+// lowersCap reports whether a call that was refused for its room may fit once its cap
+// is lowered.
 func (m *Machine) lowersCap(f *event.ModelAttemptFailed) bool {
 	return m.model.failures < m.run.cfg.Limits.ModelCalls() && m.lowers(f, m.messages.pricedCall(&m.run, m.target()))
 }
@@ -256,10 +256,9 @@ func (m *Machine) lowers(f *event.ModelAttemptFailed, again budget.Call) bool {
 	return f.Room != nil && (sent == 0 || again.Output < sent) && again.Output >= least && (!known || room >= least)
 }
 
-// cutShort gives the calls of a cycle that the run's end cut short their
-// results in the conversation, so that a run can continue this one: no provider
-// takes a call without a result. What the journal does not have follows from it
-// alone, so that every fold finds the same.
+// cutShort adds results to the conversation for the calls that the run's end cut short,
+// so that a run can continue this one: no provider accepts a call without a result. The
+// added results derive from the journal alone, so that every fold computes the same.
 func (s *calls) cutShort(r *run, said *messages) error {
 	for _, c := range s.list {
 		c.cutShort(r)
@@ -268,7 +267,7 @@ func (s *calls) cutShort(r *run, said *messages) error {
 		}
 		asked := event.ToolCall{CallID: c.ref.CallID, Args: c.ref.Args, ArgsText: c.ref.ArgsText}
 		if len(bytes.TrimSpace(asked.Args)) == 0 && asked.ArgsText == "" {
-			asked.Args = []byte("{}") // only a call's own event keeps its arguments
+			asked.Args = []byte("{}") // only a call's own event has its arguments
 		}
 		if err := said.history.Call(c.index, asked); err != nil {
 			return err

@@ -13,35 +13,35 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// account is the run's side of its ledger: what is set aside for the call that
-// is due or under way, and what its owner has been told.
+// account is the run's side of its ledger: the reservation for the call that is due or
+// under way, and what the owner was warned of.
 type account struct {
 	// id names the open reservation, "" for none.
 	id string
-	// outdated says that a limit was changed before the call began, so that it
-	// is to be asked for anew.
+	// outdated reports whether a limit was changed before the call began, so that the
+	// reservation must be made anew.
 	outdated bool
-	// settled says that charged is what the call really used, and used the
-	// whole of it.
+	// settled reports whether charged is the call's true usage, and used the whole of
+	// it.
 	settled bool
 	charged budget.Amount
 	used    llm.Usage
 	priced  bool
-	// exceeded says that a call used more than was set aside for it.
+	// exceeded reports whether a call used more than its reservation.
 	exceeded bool
-	// maxTokens is the output cap that the last call was made with, 0 for none.
+	// maxTokens is the output cap of the last call, 0 for none.
 	maxTokens int
 	warned    budget.Levels
-	// draws counts the run's own reservations. refused is the newest answer of
-	// the run above that has no room, nil for none.
+	// draws counts the run's own reservations. refused is the parent's newest refusal,
+	// nil for none.
 	draws   int
 	refused *event.BudgetRefused
 }
 
-// defaultOutput is set aside for the answer where no cap is known.
+// defaultOutput is reserved for the answer if no cap is known.
 const defaultOutput = 8192
 
-// mostOutput is what an answer may take.
+// mostOutput returns the cap on an answer.
 func (c *Config) mostOutput() int64 {
 	if c.MaxTokens > 0 {
 		return int64(c.MaxTokens)
@@ -49,14 +49,14 @@ func (c *Config) mostOutput() int64 {
 	return defaultOutput
 }
 
-// pricedCall is the next call of a target at its worst.
+// pricedCall returns the worst case of the next call of a target.
 func (m *messages) pricedCall(r *run, t Target) budget.Call {
 	worst, likely := m.size.tokens(t.Model, m.unreadSize())
 	return budget.Call{Input: worst, Likely: likely, Output: r.mostOutput(t, likely), Price: t.Price, KeptLong: r.cfg.Cache == llm.CacheLong}
 }
 
-// admit is the one place where a call of the run is set against the run's own
-// share, whatever it is for. The shares above it are asked by [machine.Reserve].
+// admit is the one place where a call of the run, for any purpose, is compared with the
+// run's own share. [machine.Reserve] compares it with the shares above.
 func (r *run) admit(c budget.Call) (budget.Amount, budget.Refusal) {
 	a, refusal := budget.Line{r.Share(r.cfg.Limits)}.Admit(c)
 	if refusal.Setting != "" {
@@ -65,10 +65,9 @@ func (r *run) admit(c budget.Call) (budget.Amount, budget.Refusal) {
 	return a, refusal
 }
 
-// capsOutput reports whether a request carries the cap on its answer that was set
-// aside: the owner's, or one that a budget depends on, which may be that of the run
-// above, or one for which there is not more room. Else the length is left to the
-// adapter.
+// capsOutput reports whether a request carries the cap of its reservation: the owner's,
+// or one on which a budget depends, which may be a parent's, or one with no more room.
+// Otherwise the adapter decides the length.
 func (r *run) capsOutput(t Target, most int64) bool {
 	l := r.cfg.Limits
 	money, _ := l.CostCap()
@@ -76,8 +75,8 @@ func (r *run) capsOutput(t Target, most int64) bool {
 	return r.cfg.MaxTokens > 0 || refused || most < r.cfg.mostOutput() || l.MaxOutputTokens > 0 || money > 0 && t.Price != nil || r.Parent != ""
 }
 
-// reserved takes in what was set aside for a call; capped says that the call
-// carries a cap on its output.
+// reserved folds a reservation; capped reports whether the call carries a cap on its
+// output.
 func (a *account) reserved(d event.BudgetReserved, capped bool) {
 	a.id, a.draws, a.refused = d.ID, a.draws+1, nil
 	a.exceeded, a.maxTokens = false, 0
@@ -86,7 +85,7 @@ func (a *account) reserved(d event.BudgetReserved, capped bool) {
 	}
 }
 
-// committed takes in what a call used, the run's own or a child's.
+// committed folds the usage of a call, the run's own or a child's.
 func (a *account) committed(d event.BudgetCommitted, exceeded bool) {
 	a.exceeded = a.exceeded || exceeded
 	if d.Run == "" {
@@ -94,7 +93,7 @@ func (a *account) committed(d event.BudgetCommitted, exceeded bool) {
 	}
 }
 
-// spend adds what a settled call cost.
+// spend adds the cost of a settled call.
 func (a *account) spend(r *run, u llm.Usage, c llm.Cost) {
 	r.Use(u, c)
 	if a.id != "" {
@@ -105,8 +104,8 @@ func (a *account) spend(r *run, u llm.Usage, c llm.Cost) {
 	}
 }
 
-// commitment is what a call that was made really used. A run above adds the
-// whole usage to its own sums.
+// commitment returns the true usage of a call that was made. A parent adds the whole
+// usage to its own sums.
 func (a *account) commitment(below bool) event.BudgetCommitted {
 	d := event.BudgetCommitted{
 		ID: a.id, USD: a.charged.USD, Input: a.charged.Input, Output: a.charged.Output, Estimated: a.used.Estimated,
@@ -118,8 +117,8 @@ func (a *account) commitment(below bool) event.BudgetCommitted {
 	return d
 }
 
-// settlement records what follows from a call that was paid for: the real usage in
-// the place of the reservation, and what its owner must know of it.
+// settlement records the consequences of a call that was paid for: the true usage in
+// place of the reservation, and the warnings for its owner.
 func (a *account) settlement(r *run) machine.Action {
 	if r.phase >= phaseEnding {
 		return nil
@@ -127,8 +126,8 @@ func (a *account) settlement(r *run) machine.Action {
 	return together(a.commit(r), a.overrun(r), a.warn(r, budget.OfCalls))
 }
 
-// commit records what the call that was answered used, or that none will be made by
-// what was set aside.
+// commit records the usage of the answered call, or that the reservation will not be
+// used.
 func (a *account) commit(r *run) machine.Action {
 	switch {
 	case a.settled:
@@ -139,11 +138,11 @@ func (a *account) commit(r *run) machine.Action {
 	return nil
 }
 
-// giveBack returns what is set aside for a call that is not made.
+// giveBack gives back the reservation of a call that is not made.
 func (a *account) giveBack() machine.Action { return record(event.BudgetCommitted{ID: a.id}) }
 
-// beforeEnd gives back what is set aside for a call that will not be made, where the
-// run is about to end.
+// beforeEnd gives back the reservation of a call that will not be made because the run
+// is about to end.
 func (a *account) beforeEnd(next machine.Action) machine.Action {
 	if r, ok := next.(machine.Record); ok && a.id != "" {
 		if _, ends := r.Data.(event.RunTerminatedBy); ends {
@@ -193,9 +192,9 @@ func (t Target) cost(u llm.Usage) llm.Cost {
 	return llm.Cost{USD: p.Of(u), Priced: true}
 }
 
-// setAside records a reservation that the run's own share has room for. In a
-// run that another one started it asks for it above, when the call's time has
-// come: what the run above has left bounds this one, whatever its own limits say.
+// setAside records a reservation for which the run's own share has room. A child
+// requests it from its parent, once the call is due: the parent's remaining budget
+// bounds this one, whatever its own limits are.
 func (a *account) setAside(r *run, id string, c budget.Call, most budget.Amount, notBefore time.Time) machine.Action {
 	if r.Parent == "" {
 		return record(event.BudgetReserved{ID: id, USD: most.USD, Input: most.Input, Output: most.Output})
@@ -204,12 +203,11 @@ func (a *account) setAside(r *run, id string, c budget.Call, most budget.Amount,
 	return machine.Reserve{ID: a.drawID(id), Call: c, NotBefore: notBefore}
 }
 
-// drawID is an id that no other reservation of the run has, so that the run
-// above can tell after a crash which of them was used.
+// drawID returns an id that no other reservation of the run has, so that the parent can
+// tell after a crash which of them was used.
 func (a *account) drawID(id string) string { return id + "/" + strconv.Itoa(a.draws+1) }
 
-// declined is the refusal of the run above for a reservation, nil while there
-// is none.
+// declined returns the parent's refusal of a reservation, nil while there is none.
 func (a *account) declined(id string) *event.BudgetRefused {
 	if r := a.refused; r != nil && r.ID == a.drawID(id) {
 		return r
@@ -217,8 +215,8 @@ func (a *account) declined(id string) *event.BudgetRefused {
 	return nil
 }
 
-// exhaustedAbove ends the run at a limit of the run above, or parks it where
-// the owner of that limit wants to be asked: the run above parks with it.
+// exhaustedAbove ends the run at a limit of its parent, or parks it if that limit parks
+// the parent for a raise: the parent parks with it.
 func (r *run) exhaustedAbove(d *event.BudgetRefused) machine.Action {
 	above := cmp.Or(d.Run, r.Parent)
 	detail := sentence("the budget of run "+r.Parent+", which started this one, has no room", d.Detail)
@@ -244,9 +242,9 @@ func (a *account) applyRefused(r *run, d event.BudgetRefused) error {
 	return nil
 }
 
-// exhausted ends the run at a budget that has no room, or parks it where its owner
-// wants to be asked. A budget-exhausted condition in the owner's list turns a money
-// stop into the condition it names.
+// exhausted ends the run at a budget without room, or parks it if the limit parks the
+// run for a raise. A budget-exhausted condition in the owner's list turns a money stop
+// into the condition it names.
 func (a *account) exhausted(r *run, why budget.Refusal) machine.Action {
 	if why.Setting == "" {
 		return nil
@@ -267,8 +265,8 @@ func (c *Config) conditionOn(setting string) bool {
 	return budget.IsMoney(setting) && c.conditionBudget() >= 0
 }
 
-// asksAt reports whether reaching a limit parks the run. A condition about the
-// limit comes first: what the run was to end by is not asked about.
+// asksAt reports whether reaching a limit parks the run. A condition about the limit
+// comes first: if it is to end the run, there is no question.
 func (c *Config) asksAt(setting string) bool {
 	return c.OnBudget[setting] == BudgetAsk && !c.conditionOn(setting)
 }

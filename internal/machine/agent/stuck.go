@@ -11,18 +11,17 @@ import (
 	"github.com/pawlrun/pawl/stop"
 )
 
-// progress is what shows that a run gets on, or does not.
+// progress tracks whether a run makes progress.
 type progress struct {
 	novelty       novelty
 	repetition    stop.Repetition
 	failureCounts failureCounts
-	// stuck is what was decided about repetition in this cycle.
+	// stuck is the decision about repetition in this cycle.
 	stuck *event.Stuck
 }
 
-// observe shows the calls of a settled cycle to the watch for repetition. What
-// kept a call from running for reasons of the run's own says nothing about the
-// model.
+// observe passes the calls of a settled cycle to the repetition check. A call that did
+// not run for reasons of the run's own does not count.
 func (p *progress) observe(calls []*call) {
 	var work stop.Work
 	for _, c := range calls {
@@ -42,9 +41,8 @@ func (p *progress) observe(calls []*call) {
 	p.repetition.Worked(work)
 }
 
-// circling reports whether a call continues the repetition that the model was
-// warned about. Earlier calls in the answer count: a new one among them breaks a
-// circle.
+// circling reports whether a call continues the repetition that the model was warned
+// about. Earlier calls in the answer count: a new one among them breaks a circle.
 func (p *progress) circling(c *call, among *calls) (event.Stuck, bool) {
 	if c.repeats.blocked != nil && c.result == nil {
 		return *c.repeats.blocked, true
@@ -57,7 +55,7 @@ func (p *progress) circling(c *call, among *calls) (event.Stuck, bool) {
 	return d, ok
 }
 
-// listAsked lists the calls of the answer for the watch for repetition.
+// listAsked lists the calls of the answer for the repetition check.
 func (s *calls) listAsked() {
 	s.shown = s.shown[:0]
 	for _, c := range s.list {
@@ -95,7 +93,7 @@ func (p *progress) applyStuck(r *run, among *calls, d *event.Stuck) error {
 	return nil
 }
 
-// note takes in what came. What is new is progress.
+// note folds new content. Content that is new is progress.
 func (p *progress) note(r *run, kind, content string) (news bool) {
 	if news = p.novelty.add(kind, content); news {
 		r.Progress(r.cfg.Limits)
@@ -103,18 +101,18 @@ func (p *progress) note(r *run, kind, content string) (news bool) {
 	return news
 }
 
-// novelty remembers what the run brought forth lately, so that time in which
-// nothing new comes can be told from progress.
+// novelty remembers the run's recent output, so that time without anything new can be
+// told from progress.
 type novelty struct {
 	recent []uint64
 	next   int
 }
 
-// memory is how many results and texts are remembered: a run that goes round in
-// a circle of fewer makes no progress.
+// memory is how many results and texts are remembered: a run in a circle of fewer makes
+// no progress.
 const memory = 64
 
-// add takes in what came, and reports whether it was not there before.
+// add adds content, and reports whether it is new.
 func (n *novelty) add(kind, content string) (news bool) {
 	if strings.TrimSpace(content) == "" {
 		return false
@@ -132,9 +130,9 @@ func (n *novelty) add(kind, content string) (news bool) {
 	return true
 }
 
-// gotOn counts progress from the journal of an older version. A model is not
-// called when the time without progress is over, but older versions counted the
-// result of a call that took longer as progress.
+// gotOn counts progress in the journal of an older version. A model is not called when
+// the time without progress is over, but older versions counted the result of a longer
+// call as progress.
 func (r *run) gotOn() {
 	if r.cfg.Limits.Stalled(r.Spent) {
 		r.Spent.Idle = 0

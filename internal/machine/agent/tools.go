@@ -14,8 +14,8 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// nextCalls moves every call of the cycle one step: resolve, refuse what
-// cannot run, decide, ask, dispatch, settle.
+// nextCalls advances every call of the cycle by one step: resolve, refuse what cannot
+// run, decide, ask, dispatch, settle.
 func (m *Machine) nextCalls(due *actions) {
 	r, s := &m.run, &m.calls
 	switch {
@@ -36,7 +36,7 @@ func (m *Machine) nextCalls(due *actions) {
 		s.endChildren(r, due)
 		return
 	}
-	if !r.cfg.asksAt(r.outOfTime()) { // what starts now would be cut short at once
+	if !r.cfg.asksAt(r.outOfTime()) { // a call that starts now would be cut short at once
 		for c := range startable(r.cfg.Dispatch, s.unsettled(), s.total.running, r.cfg.Limits.MaxParallelTools) {
 			due.add(c.perform(r))
 		}
@@ -56,8 +56,8 @@ func (m *Machine) nextCalls(due *actions) {
 	s.nextChildren(due)
 }
 
-// await is what a cycle waits for when nothing can start: a person, a raised limit, or
-// children.
+// await returns what a cycle waits for when nothing can start: a person, a raised
+// limit, or children.
 func (m *Machine) await(held string) machine.Action {
 	switch held = cmp.Or(held, m.calls.heldChildren(&m.run)); {
 	case m.calls.asking():
@@ -68,8 +68,8 @@ func (m *Machine) await(held string) machine.Action {
 	return m.calls.awaitChildren(m.run.ID)
 }
 
-// awaitsRaise parks the run before the calls that a limit holds, once nothing
-// else of the cycle is under way.
+// awaitsRaise parks the run before the calls that a limit holds, once nothing else of
+// the cycle is under way.
 func (m *Machine) awaitsRaise(setting string) machine.Action {
 	if m.calls.total.running > 0 {
 		return nil
@@ -105,9 +105,8 @@ func unanswered(mode ApproveMode) machine.Unanswered {
 	return machine.UnansweredPark
 }
 
-// onlyWaits reports whether everything that is due is a further attempt whose
-// time has not come, nothing else is under way, and no answer of a person is
-// awaited.
+// onlyWaits reports whether everything that is due is a further attempt whose time has
+// not come, nothing else is under way, and no person's answer is awaited.
 func (s *calls) onlyWaits(due []machine.Action, now time.Time) bool {
 	return s.total.running == 0 && s.total.waiting == 0 && len(due) > 0 && !slices.ContainsFunc(due, func(a machine.Action) bool {
 		run, ok := a.(machine.RunTool)
@@ -136,8 +135,8 @@ func (s *calls) onlyTasks(due []machine.Action, now time.Time) (first time.Time)
 	return first
 }
 
-// resolve asks for the facts about the calls. Nothing is decided about any of
-// them before all are known.
+// resolve requests the facts about the calls. Nothing is decided about any of them
+// before all are known.
 func (s *calls) resolve(due *actions) {
 	for _, c := range s.list {
 		if c.resolved == nil {
@@ -146,9 +145,9 @@ func (s *calls) resolve(due *actions) {
 	}
 }
 
-// situation is what the steps of all calls depend on. held is the limit that holds
-// calls until it is raised, if one does; spent counts those that are let through, and
-// hooks how many more may begin, negative where nothing bounds them.
+// situation is what the steps of all calls depend on. held is the limit, if any, that
+// holds calls until it is raised; spent counts the allowed calls, and hooks how many
+// more may begin, negative for no limit.
 type situation struct {
 	unfit     event.ErrorType
 	why       string
@@ -171,22 +170,22 @@ func (m *Machine) situation() situation {
 	return s
 }
 
-// everyCall reports whether something follows from the situation for any call.
+// everyCall reports whether the situation decides about every call.
 func (s *situation) everyCall() bool {
 	return s.cancelled || s.unfit != "" || s.late != "" || s.overrun != ""
 }
 
-// nextSteps decides about the open calls as far as no effect is needed, and
-// says which limit holds calls until it is raised, if one does.
+// nextSteps decides about the open calls as far as no effect is needed, and returns the
+// limit, if any, that holds calls until it is raised.
 func (m *Machine) nextSteps(due *actions) (held string) {
 	s := m.situation()
 	m.calls.eachToDecide(&s, func(c *call) { due.add(m.nextStep(c, &s)) })
 	return s.held
 }
 
-// eachToDecide looks at the calls that may have a step before them, in call order. Of
-// those that only wait for a hook these are as many as may begin, unless each of them
-// may be one that will not run.
+// eachToDecide visits the calls that may have a step, in call order. Of those that only
+// wait for a hook it visits as many as may begin, unless each of them may be one that
+// will not run.
 func (s *calls) eachToDecide(in *situation, look func(*call)) {
 	if in.everyCall() {
 		for _, c := range s.unsettled() {
@@ -217,7 +216,7 @@ func (s *calls) eachToDecide(in *situation, look func(*call)) {
 	}
 }
 
-// nextStep is the table of one call: what is decided about it before it may run.
+// nextStep is the table of one call: the decisions before it may run.
 func (m *Machine) nextStep(c *call, s *situation) machine.Action {
 	r := &m.run
 	switch stuck, circling := m.progress.circling(c, &m.calls); {
@@ -236,7 +235,7 @@ func (m *Machine) nextStep(c *call, s *situation) machine.Action {
 	case s.unfit != "":
 		return record(c.failed(s.unfit, s.why+c.unread()))
 	case s.overrun != "":
-		return s.hold(&r.cfg, c, s.overrun)
+		return s.holdBack(&r.cfg, c, s.overrun)
 	case circling:
 		return c.block(stuck)
 	case c.resolved.Problem != nil:
@@ -244,7 +243,7 @@ func (m *Machine) nextStep(c *call, s *situation) machine.Action {
 	case c.verdict == nil:
 		return m.permissions.nextVerdict(r, c, s)
 	case s.late != "" && permits(c.verdict.Decision) && (c.attempt == 0 || r.cfg.asksAt(s.late)):
-		return s.hold(&r.cfg, c, s.late)
+		return s.holdBack(&r.cfg, c, s.late)
 	case c.form != nil:
 		return m.permissions.nextForm(r, c)
 	case c.kept != nil:
@@ -259,8 +258,8 @@ func (m *Machine) nextStep(c *call, s *situation) machine.Action {
 	return nil
 }
 
-// nextVerdict brings a call that nothing has judged yet one step further: the hooks
-// before it, then the budget for calls, then policy.
+// nextVerdict advances an unjudged call by one step: the hooks before it, then the
+// budget for calls, then policy.
 func (p *permissions) nextVerdict(r *run, c *call, s *situation) machine.Action {
 	switch h := &c.hooks.before; {
 	case h.refusal != nil:
@@ -276,17 +275,17 @@ func (p *permissions) nextVerdict(r *run, c *call, s *situation) machine.Action 
 	v := p.judge(r, c)
 	if c.attempt == 0 && permits(v.Decision) {
 		if setting := r.cfg.Limits.BeforeToolCall(s.spent); setting != "" {
-			return s.hold(&r.cfg, c, setting)
+			return s.holdBack(&r.cfg, c, setting)
 		}
 		s.spent.ToolCalls++
 	}
 	return record(c.decision(v))
 }
 
-// hold keeps a call from starting for which a limit has no room. It is refused, and
-// the run ends once the cycle has settled; where the owner wants to be asked it is
-// held, and runs after the raise.
-func (s *situation) hold(cfg *Config, c *call, setting string) machine.Action {
+// holdBack keeps a call from starting for which a limit has no room. It is refused, and the
+// run ends once the cycle has settled; if the limit parks the run for a raise, the call
+// is held, and runs after the raise.
+func (s *situation) holdBack(cfg *Config, c *call, setting string) machine.Action {
 	if !cfg.asksAt(setting) {
 		return record(c.overBudget(setting))
 	}
@@ -294,8 +293,8 @@ func (s *situation) hold(cfg *Config, c *call, setting string) machine.Action {
 	return nil
 }
 
-// promised is what the run has spent, with what it has promised to the calls that were
-// let through. Hooks and edits bring calls to their decisions in any order.
+// promised returns the run's spending, including that promised to allowed calls. Hooks
+// and edits make calls reach their decisions in any order.
 func (s *calls) promised(spent budget.Spent) budget.Spent {
 	spent.ToolCalls += s.total.granted
 	return spent
@@ -307,8 +306,8 @@ func (c *call) decision(v policy.Verdict) event.PolicyDecision {
 	}
 }
 
-// unfit says why no call of the answer may run, whatever each of them is like:
-// half an answer is no instruction.
+// unfit returns why no call of the answer may run, whatever each of them contains: half
+// an answer is no instruction.
 func (a *modelCall) unfit(limit int) (event.ErrorType, string) {
 	switch f := a.response.FinishReason; {
 	case a.cut(int64(limit)):
@@ -325,10 +324,10 @@ func (a *modelCall) unfit(limit int) (event.ErrorType, string) {
 	return "", ""
 }
 
-// cut reports whether the answer was cut off at the output limit. Servers are
-// known to call an answer that used up its cap finished. An estimate, which counts
-// bytes up to what was set aside, says nothing of the cap. Arguments that cannot be
-// read do not say so either: a server that mixes up its fragments breaks them too.
+// cut reports whether the answer was cut off at the output limit. Some servers report
+// an answer that used up its cap as finished. An estimate, which counts bytes up to the
+// reservation, does not show that the cap was reached. Neither do unreadable arguments:
+// a server that mixes up its fragments breaks them too.
 func (a *modelCall) cut(limit int64) bool {
 	r := a.response
 	return r.FinishReason == llm.FinishLength || limit > 0 && !r.Usage.Estimated && r.Usage.Output >= limit
@@ -358,24 +357,24 @@ func (s *calls) results(cycle int) event.ToolResults {
 	return event.ToolResults{Cycle: cycle, Results: refs}
 }
 
-// mayRetry reports whether another attempt may follow a failure of the call's
-// next attempt: the tool declares that running it twice does no harm, and no
-// person had to approve the call, because an approval is good for one attempt. A
-// call that pays, sends, deletes or grants is made once (HAR-56 to 60).
+// mayRetry reports whether another attempt may follow a failure of the call's next
+// attempt: the tool declares that running it twice is harmless, and the call needed no
+// person's approval, because an approval is good for one attempt. A call that pays,
+// sends, deletes or grants is made once.
 func (c *call) mayRetry(cfg *Config) bool {
 	return c.mayRepeat(cfg) && unasked(c.verdict.Decision) && c.retry.count < cfg.Limits.ToolRetries()
 }
 
-// mayRepeat reports whether an attempt whose process is gone may be made again. One
-// that cannot be taken back is made again only when a person approves it anew.
+// mayRepeat reports whether an attempt whose process is gone may be made again. An
+// irreversible one is made again only after a new approval.
 func (c *call) mayRepeat(cfg *Config) bool {
 	alone := c.verdict != nil && unasked(c.verdict.Decision) || cfg.answeredBy() != ""
 	return c.repeatable() && !(alone && c.final())
 }
 
-// nextRetry decides about an attempt that failed: another one after a wait,
-// or the failure as the call's result. A further attempt is not another call of
-// the budget's (max_tool_calls), and is made only in what is left of the time.
+// nextRetry decides about a failed attempt: another one after a wait, or the failure as
+// the call's result. A further attempt does not count for max_tool_calls, and is made
+// only within the remaining time.
 func (c *call) nextRetry(r *run) machine.Action {
 	f := c.retry.failure
 	delay := backoff(c.retry.count+1, r.ID+"/"+f.CallID+"/"+strconv.Itoa(f.Attempt))

@@ -17,7 +17,7 @@ func (n *node) reachable() bool {
 	return s.Agent != nil || s.Run != nil && s.Run.Kind == KindAgent
 }
 
-// bare is a step's name without its namespace.
+// bare returns a step's name without its namespace.
 func (n *node) bare() string {
 	if n.in.pass != nil && n.in.pass.of.plan.Single {
 		return n.in.in.step().ID
@@ -25,8 +25,8 @@ func (n *node) bare() string {
 	return n.step().ID
 }
 
-// next is the id that a step of the loop's next pass has, and whether there is one of
-// that name and may be such a pass.
+// next returns the id that a step of the loop's next pass has, and reports whether the
+// name exists and there may be such a pass.
 func (l *loop) nextID(name string) (id string, ok bool) {
 	if l.plan.Items != nil || l.failed != nil || l.of.stop != nil || l.of.phase != working || l.next >= l.most() {
 		return "", false
@@ -39,8 +39,8 @@ func (l *loop) nextID(name string) (id string, ok bool) {
 	return id + "." + name, known
 }
 
-// inPass takes the id of a step of a pass apart: the loop, the number of the pass and
-// the step's name.
+// inPass splits the id of a step of a pass: the loop, the number of the pass and the
+// step's name.
 func (m *Machine) inPass(id string) (l *loop, pass int, name string) {
 	for at := id; ; {
 		i := strings.LastIndexByte(at, '.')
@@ -59,8 +59,8 @@ func (m *Machine) inPass(id string) (l *loop, pass int, name string) {
 	}
 }
 
-// addressees are the ids of the steps that a name may mean: the namespaced id of one
-// that has not ended, or a bare name. A step of a pass that is over stands for that of
+// addressees returns the ids of the steps that a name may mean: the namespaced id of
+// one that has not ended, or a bare name. A step of an ended pass stands for that of
 // the next one.
 func (m *Machine) addressees(target string) (ids []string) {
 	if n := m.steps[target]; n != nil && n.leaf() {
@@ -94,7 +94,7 @@ func (m *Machine) addressees(target string) (ids []string) {
 	return ids
 }
 
-// inLatest is a step of the pass under way, nil where it has ended.
+// inLatest returns a step of the current pass, nil if it has ended.
 func (m *Machine) inLatest(l *loop, name string) *node {
 	s := l.active[l.next-1]
 	if s == nil {
@@ -108,13 +108,13 @@ func (m *Machine) inLatest(l *loop, name string) *node {
 	return nil
 }
 
-// isToCome reports whether an id is that of a step of a pass that may come.
+// isToCome reports whether an id is that of a step of a possible later pass.
 func (m *Machine) isToCome(id string) bool {
 	l, pass, _ := m.inPass(id)
 	return l != nil && pass >= l.next
 }
 
-// boxOf is where a message goes, by the id that it is sent to; nil for nowhere.
+// boxOf returns the mailbox for an id that a message is sent to; nil for none.
 func (m *Machine) boxOf(to string) *mailbox {
 	if to == event.Coordinator {
 		return &m.coordinator.mailbox
@@ -138,7 +138,7 @@ func (m *Machine) boxOf(to string) *mailbox {
 	return l.mail[name]
 }
 
-// Post implements [machine.Messenger]. A step speaks to the coordinator alone.
+// Post implements [machine.Messenger]. A step sends messages only to the coordinator.
 func (m *Machine) Post(child string, p machine.Post) (become []event.Data, told string) {
 	from, known := m.mail[child]
 	if !known {
@@ -165,7 +165,7 @@ func (m *Machine) Post(child string, p machine.Post) (become []event.Data, told 
 	return become, became(reason, sent.To) + why
 }
 
-// became says what became of a message.
+// became returns the text about what happened to a message.
 func became(reason event.DropReason, to string) string {
 	switch {
 	case reason != "":
@@ -176,7 +176,7 @@ func became(reason event.DropReason, to string) string {
 	return "queued: for " + to
 }
 
-// route is where a message of the coordinator goes, or why nowhere.
+// route returns the destination of a coordinator's message, or why it has none.
 func (m *Machine) route(p machine.Post) (to string, reason event.DropReason, why string) {
 	if p.Kind == event.MessageNarration || p.Kind == event.MessageFinal {
 		return "", m.coordinator.closed, ""
@@ -210,7 +210,7 @@ func (m *Machine) route(p machine.Post) (to string, reason event.DropReason, why
 	return to, "", ""
 }
 
-// sent takes in that a message is on its way.
+// sent folds that a message is on its way.
 func (m *Machine) sent(d *event.MessageSent) {
 	c := &m.coordinator
 	if m.sender = m.boxOf(d.From); m.sender != nil {
@@ -222,7 +222,7 @@ func (m *Machine) sent(d *event.MessageSent) {
 	if d.From == event.Coordinator {
 		c.remember(strings.TrimSpace(string(d.Kind)+" "+d.To) + ": " + d.Text)
 	}
-	if d.To == "" || d.Kind == event.MessageCancel { // said with it, but where a fork begins between the two
+	if d.To == "" || d.Kind == event.MessageCancel { // recorded with it, unless a fork begins between the two
 		m.record("message "+d.ID, event.MessageDelivered{ID: d.ID, To: d.To}, nil)
 	}
 	switch d.Kind {
@@ -241,13 +241,13 @@ func (m *Machine) sent(d *event.MessageSent) {
 		return
 	}
 	if b := m.boxOf(d.To); b != nil {
-		m.add(b, m.letter(d))
+		m.add(b, m.messageText(d))
 		m.warn("inbox "+d.To, len(b.unread), MostUnread)
 	}
 }
 
-// letter is a message as its reader sees it.
-func (m *Machine) letter(d *event.MessageSent) event.InputReceived {
+// messageText is a message as its reader sees it.
+func (m *Machine) messageText(d *event.MessageSent) event.InputReceived {
 	text := ""
 	if d.To == event.Coordinator {
 		text = m.coordinator.news()
@@ -271,7 +271,7 @@ func (m *Machine) dropped(d *event.MessageDropped) {
 	}
 }
 
-// handOn is for the messages of a step that has ended: where it is one of a pass they
+// handOn handles the messages of a step that has ended: if it is a step of a pass they
 // wait for that of the next one.
 func (m *Machine) handOn(n *node) {
 	if len(n.mail.unread) == 0 {
@@ -297,7 +297,7 @@ func (m *Machine) whyDropped() event.DropReason {
 	return event.DropTargetTerminal
 }
 
-// takeOver gives the steps of a pass what waited for it.
+// takeOver gives the steps of a pass the messages that waited for it.
 func (m *Machine) takeOver(l *loop, s *scope) {
 	for _, n := range s.steps {
 		waited := l.mail[n.bare()]
@@ -312,7 +312,7 @@ func (m *Machine) takeOver(l *loop, s *scope) {
 	}
 }
 
-// dropCarried is for a step whose loop has no other pass.
+// dropCarried drops the messages for a step whose loop has no other pass.
 func (m *Machine) dropCarried(n *node) {
 	if n.loop == nil {
 		return

@@ -6,8 +6,8 @@ import (
 	"github.com/pawlrun/pawl/event"
 )
 
-// nextSafeAction is the sentence that tells an owner how to go on with a workflow that
-// did not complete.
+// nextSafeAction returns the sentence that tells an owner how to continue a workflow
+// that did not complete.
 func nextSafeAction(end *event.RunTerminatedBy) string {
 	const (
 		again = ", and retry the run, which keeps what completed."

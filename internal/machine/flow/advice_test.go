@@ -59,7 +59,7 @@ func TestALoopThatDidNotCompleteSaysHowToGoOn(t *testing.T) {
 		{event.ReasonImpossible, "calls the task impossible", "the objective cannot be reached"},
 		{event.ReasonModelError, "why the last iteration failed", "why the last iteration failed"},
 	} {
-		for want, p := range map[*string]plan.Plan{&tt.loop: refinement(plan.Loop{Max: 3}), &tt.ofGoal: towards(plan.Goal{}, plan.Loop{}, command("check"))} {
+		for want, p := range map[*string]plan.Plan{&tt.loop: refinement(plan.Loop{Max: 3}), &tt.ofGoal: goalState(plan.Goal{}, plan.Loop{}, command("check"))} {
 			play := newPlayer(t, p)
 			play.hold = func(string) bool { return true }
 			play.apply(event.RunTerminatedBy{Reason: tt.reason, Limit: "usd_per_run"})

@@ -11,21 +11,21 @@ import (
 	"github.com/pawlrun/pawl/internal/rules/plan"
 )
 
-// mostOutput bounds what the journal's event has of a command's output; the whole is
-// kept beside it.
+// mostOutput bounds a command's output in the journal's event; the whole is kept beside
+// it.
 const mostOutput = 30_000
 
-// command asks for a program to be run for a step. lasts bounds it, 0 for no bound.
+// command requests a program for a step. lasts bounds it, 0 for no limit.
 func (m *Machine) command(id string, n *node, c *plan.Command, lasts time.Duration, then func(*event.CommandFinished)) {
 	if c.Timeout > 0 && (lasts == 0 || c.Timeout < lasts) {
 		lasts = c.Timeout
 	}
 	argv, err := m.argv(n, c.Argv)
-	if err != nil { // nothing begins of which a value is missing
+	if err != nil { // a command with a missing value does not begin
 		argv = c.Argv
 	}
 	env := m.environment(n)
-	m.agenda.add("command "+id, func() []machine.Action {
+	m.requests.add("command "+id, func() []machine.Action {
 		return m.Command(machine.RunCommand{
 			ID: id, Argv: argv, Env: env, WallLimit: lasts, MaxOutputChars: mostOutput, WholeJSON: m.cfg.Edition > 0,
 			Step: n.id, Worktree: n.step().Command != nil && n.isolated(),
@@ -38,16 +38,16 @@ func (m *Machine) command(id string, n *node, c *plan.Command, lasts time.Durati
 
 const notWanted = "the workflow does not want this step any more"
 
-// dropCommand takes off a command that was not started, with what people are asked
-// about it, and reports whether there was one. One that was started goes on to its end or
+// dropCommand removes the request for a command that was not started, with its
+// question, and reports whether there was one. One that was started runs to its end or
 // its limit.
 func (m *Machine) dropCommand(id string) bool {
 	if m.running[id] {
 		return false
 	}
-	_, had := m.agenda.drop("command " + id)
+	_, had := m.requests.drop("command " + id)
 	if asked := m.Withdraw(id, notWanted); len(asked) > 0 {
-		m.agenda.add("withdraw "+id, func() []machine.Action { return asked }, nil)
+		m.requests.add("withdraw "+id, func() []machine.Action { return asked }, nil)
 	}
 	return had
 }
@@ -79,8 +79,8 @@ func (m *Machine) tookIn(d *event.CommandFinished) event.Taint {
 	return event.TaintSource{Run: m.ID, CallID: d.ID, Tool: machine.CommandTool}.Brings(d.Untrusted, d.Private)
 }
 
-// printed is what a command gives as a step: its output without the line ends behind it,
-// and as its result that output where it is JSON, or else how it exited.
+// printed returns a command's result as a step: its output without trailing line ends,
+// and as its result that output if it is JSON, or else its exit.
 func printed(d *event.CommandFinished, edition int) (content string, result json.RawMessage) {
 	if content = d.Output; edition > 0 {
 		content = strings.TrimRight(content, "\r\n")
@@ -94,7 +94,7 @@ func printed(d *event.CommandFinished, edition int) (content string, result json
 	return content, result
 }
 
-// runStop runs the command that says whether a loop is to end.
+// runStop runs the command that decides whether a loop ends.
 func (m *Machine) runStop(l *loop) {
 	s, stop := l.finished, l.running
 	l.running = nil
@@ -119,7 +119,7 @@ func (m *Machine) runStop(l *loop) {
 		case d.ErrorType == event.ErrorDenied, d.ErrorType == event.ErrorUnavailable, m.cfg.Plan.Refine && cannotShow(d, stop.Command):
 			m.endLoop(l, m.refusal(d))
 		default:
-			m.looked(l, s, l.asked, d.Failure() == nil, message(d.Failure()))
+			m.checked(l, s, l.asked, d.Failure() == nil, message(d.Failure()))
 		}
 	})
 }

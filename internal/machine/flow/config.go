@@ -15,24 +15,23 @@ import (
 // Version names the machine's rules; a run's first event pins it.
 const Version = "flow/1"
 
-// Kind is the kind of the runs that the machine is of, as files name it.
+// Kind is the kind of the machine's runs, as files name it.
 const Kind = "Workflow"
 
-// Config is everything that a workflow depends on. It is stored whole in
-// run.started, so that a fold needs nothing but the journal.
+// Config is everything that a workflow depends on. run.started stores it whole, so that
+// a fold needs only the journal.
 type Config struct {
 	Plan plan.Plan `json:"plan"`
-	// Limits bound the run and all below it.
+	// Limits bound the run and all runs below it.
 	Limits budget.Limits `json:"limits"`
-	// OnBudget says what reaching a limit means, by the limit's name.
+	// OnBudget maps a limit's name to what reaching it means.
 	OnBudget map[string]tree.OnBudget `json:"onBudget,omitempty"`
-	// Tree is what the workspace of a loop held when it began, see [event.Iteration].
+	// Tree is the hash of a loop's workspace at its start, see [event.Iteration].
 	Tree string `json:"tree,omitempty"`
-	// Concurrency is how many children of the run may be at work at once, beside what
-	// the plan says, 0 for any number.
+	// Concurrency is how many children of the run may be active at once, in addition to
+	// the plan's bound, 0 for no limit.
 	Concurrency int `json:"concurrency,omitempty"`
-	// Policy are the rules by which the plan's commands are judged, nil where it has
-	// none.
+	// Policy holds the rules for the plan's commands, nil if it has none.
 	Policy *policy.Rules `json:"policy,omitempty"`
 	// Edition is the edition of the rules by which the run decides; [Start] sets the
 	// newest. What an edition changed holds for the runs that began under it:
@@ -46,7 +45,7 @@ type Config struct {
 // edition is the newest edition of the rules.
 const edition = 1
 
-// Start builds the first event of a run: its configuration pinned, and its task.
+// Start returns the first event of a run: its configuration pinned, and its task.
 func Start(cfg Config, input *llm.Message) (event.RunStarted, error) {
 	if err := cfg.Plan.Check(); err != nil {
 		return event.RunStarted{}, fmt.Errorf("flow: %w", err)

@@ -13,25 +13,25 @@ import (
 // MostWakes is how often the coordinator may be called.
 const MostWakes = 100
 
-// warnAt is the share of a cap at which the run's owner is warned, in percent.
+// warnAt is the share of a cap, in percent, at which the run's owner is warned.
 const warnAt = 80
 
-// coordinator is the agent that receives messages of steps. It is called when there is
-// something, in a run of its own each time.
+// coordinator is the agent that receives the messages of steps. It is called when there
+// are messages, in a run of its own each time.
 type coordinator struct {
 	agent string
 	mailbox
-	// child is the name of its run under way, or about to be, empty for none.
+	// child is the name of its current or next run, empty for none.
 	child string
 	wakes int
-	// starts are the steps that began since it last received a message, and more how
-	// many before those.
+	// starts are the steps that began since it last received a message, and more the
+	// number of earlier ones.
 	starts []string
 	more   int
-	// earlier is what it said so far, the newest last, and size how much that is.
+	// earlier is its output so far, the newest last, and size the length.
 	earlier []string
 	size    int
-	// closed is why it receives nothing more, and word its closing word.
+	// closed is why it receives nothing more, and word its closing text.
 	closed event.DropReason
 	word   string
 	taint  event.Taint
@@ -40,7 +40,7 @@ type coordinator struct {
 // mostStarts is how many starts of steps one message to the coordinator names.
 const mostStarts = 100
 
-// note tells the coordinator that a step has begun, without calling it.
+// note records the start of a step for the coordinator, without calling it.
 func (c *coordinator) note(step string) {
 	if c.closed != "" {
 		return
@@ -51,7 +51,7 @@ func (c *coordinator) note(step string) {
 	}
 }
 
-// news are the starts that it has not been told of.
+// news returns the starts that it has not received.
 func (c *coordinator) news() string {
 	if len(c.starts) == 0 {
 		return ""
@@ -74,8 +74,8 @@ func (c *coordinator) remember(what string) {
 	}
 }
 
-// attend calls the coordinator where messages wait for it, and ends a run whose
-// steps have ended once there is not.
+// attend calls the coordinator if messages wait for it, and ends a run whose steps have
+// ended once none do.
 func (m *Machine) attend() {
 	c := &m.coordinator
 	if m.root == nil || c.child != "" || m.Cancel != nil || m.Terminated != nil {
@@ -92,10 +92,10 @@ func (m *Machine) attend() {
 	m.beginCoordinator()
 }
 
-// beginCoordinator wants the call of the coordinator, or another in its place.
+// beginCoordinator requests the call of the coordinator, or a replacement.
 func (m *Machine) beginCoordinator() {
 	c := &m.coordinator
-	m.agenda.add("child "+c.child, func() []machine.Action { return []machine.Action{m.callCoordinator()} }, func(d event.Data) {
+	m.requests.add("child "+c.child, func() []machine.Action { return []machine.Action{m.callCoordinator()} }, func(d event.Data) {
 		run := d.(event.ChildStarted).Child
 		c.wakes++
 		m.beginMail(&c.mailbox, run, event.Coordinator)
@@ -109,7 +109,7 @@ func (m *Machine) beginCoordinator() {
 	})
 }
 
-// warn tells once that the most of what may be is there.
+// warn warns once that most of a cap is used.
 func (m *Machine) warn(setting string, used, most int) {
 	if used*100 != most*warnAt {
 		return
@@ -117,7 +117,7 @@ func (m *Machine) warn(setting string, used, most int) {
 	m.record("warning "+setting, event.BudgetWarning{Setting: setting, Used: float64(used), Limit: float64(most), Percent: warnAt}, nil)
 }
 
-// callCoordinator is the coordinator's run as it is started.
+// callCoordinator returns the action that starts the coordinator's run.
 func (m *Machine) callCoordinator() machine.StartChild {
 	c := &m.coordinator
 	given := c.started()
@@ -146,8 +146,7 @@ func (m *Machine) coordinatorTask(given []event.InputReceived) string {
 	return strings.Join(append(parts, inbox(given)), "\n\n")
 }
 
-// inbox is the part of a run's task that contains messages to it from before it
-// began.
+// inbox is the part of a run's task that contains messages to it from before it began.
 func inbox(given []event.InputReceived) string {
 	parts := []string{"## Inbox"}
 	for i := range given {
@@ -176,7 +175,7 @@ func (m *Machine) closeMail(why event.DropReason) {
 		return
 	}
 	c.closed = why
-	if _, had := m.agenda.drop("child " + c.child); had {
+	if _, had := m.requests.drop("child " + c.child); had {
 		c.child = ""
 	}
 	if c.child != "" && why == event.DropWorkflowCancelled {
@@ -185,7 +184,7 @@ func (m *Machine) closeMail(why event.DropReason) {
 	m.drop(&c.mailbox, event.Coordinator, why)
 }
 
-// readers are the ids of the steps that can be told something, at most so many.
+// readers returns the ids of the steps that can receive a message, at most so many.
 func (m *Machine) readers() []string {
 	ids := slices.Sorted(maps.Keys(m.steps))
 	ids = slices.DeleteFunc(ids, func(id string) bool { return !m.steps[id].reachable() })

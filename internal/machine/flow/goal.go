@@ -14,24 +14,23 @@ import (
 	"github.com/pawlrun/pawl/internal/rules/plan"
 )
 
-// towards is what a loop that works towards a goal keeps beside what every loop does.
-type towards struct {
+// goalState is the additional state of a loop toward a goal.
+type goalState struct {
 	goal.State
-	// checkpoints counts those that were made, the last at since.
+	// checkpoints counts the checkpoints, the last at since.
 	checkpoints int
 	since       time.Time
-	// strikes are the reviews that were missing in a row.
-	strikes int
-	// blocked is the id of the question without an answer to which nothing goes on.
+	// missed is the number of missing reviews in a row.
+	missed int
+	// blocked is the id of the question without whose answer nothing continues.
 	blocked string
 }
 
-// startGoal begins a loop that works towards a goal: with a plan where one is to be
-// made.
+// startGoal begins a loop toward a goal: with a plan if one is to be made.
 func (m *Machine) startGoal(l *loop) {
 	g := l.plan.Goal
-	l.goal = &towards{State: goal.State{Goal: g, Input: m.task, Plan: g.Steps}, since: m.Now}
-	if m.aim = l; g.Planner == "" || len(g.Steps) > 0 {
+	l.goal = &goalState{State: goal.State{Goal: g, Input: m.task, Plan: g.Steps}, since: m.Now}
+	if m.goalLoop = l; g.Planner == "" || len(g.Steps) > 0 {
 		m.nextPass(l)
 		return
 	}
@@ -44,13 +43,13 @@ func (m *Machine) startGoal(l *loop) {
 	})
 }
 
-// keep journals a checkpoint. The plan is from then on what it says.
+// keep journals a checkpoint. The plan is from then on the one that it contains.
 func (m *Machine) keep(l *loop, d event.Checkpoint, then func(event.Checkpoint)) {
 	d.Step = l.of.id
-	l.of.errand = "checkpoint " + d.Label
-	m.record(l.of.errand, d, func(e event.Data) {
+	l.of.request = "checkpoint " + d.Label
+	m.record(l.of.request, d, func(e event.Data) {
 		kept := e.(event.Checkpoint)
-		l.of.errand = ""
+		l.of.request = ""
 		var steps []string
 		if json.Unmarshal(kept.Plan, &steps) == nil && !slices.Equal(steps, l.goal.Plan) {
 			l.goal.Plan, l.goal.Made = steps, true
@@ -67,9 +66,9 @@ func encodedPlan(steps []string) json.RawMessage {
 	return raw
 }
 
-// looked takes in what looking at the i-th check of a pass gave. One reason to stop is
-// enough for other loops; of a goal all must hold, and its validation ends nothing.
-func (m *Machine) looked(l *loop, s *scope, i int, holds bool, why string) {
+// checked folds the result of the i-th check of a pass. One reason to stop is enough
+// for other loops; for a goal all must hold, and its validation ends nothing.
+func (m *Machine) checked(l *loop, s *scope, i int, holds bool, why string) {
 	g := l.plan.Goal
 	if g == nil {
 		if holds {
@@ -97,11 +96,11 @@ func (m *Machine) looked(l *loop, s *scope, i int, holds bool, why string) {
 	}
 }
 
-// kindDone is the kind of the condition that ends a goal which is reached.
+// kindDone is the kind of the condition that ends a reached goal.
 const kindDone = "done"
 
-// known looks at a check of a goal that was looked at in this pass already, and says
-// whether it was.
+// known reuses the result of a check of a goal that was made in this pass already, and
+// reports whether there is one.
 func (m *Machine) known(l *loop, s *scope, i int) bool {
 	if l.goal == nil {
 		return false
@@ -112,17 +111,16 @@ func (m *Machine) known(l *loop, s *scope, i int) bool {
 		return false
 	}
 	e := l.goal.Evidence[at]
-	m.looked(l, s, i, e.Holds, e.Reason)
+	m.checked(l, s, i, e.Holds, e.Reason)
 	return true
 }
 
-// hopeless are the classes of failures of an iteration that another one would meet
-// again.
+// hopeless are the classes of failures that would repeat in another iteration.
 func hopeless() []event.Reason {
 	return []event.Reason{event.ReasonPolicyDenied, event.ReasonToolUnavailable, event.ReasonRejected}
 }
 
-// ofGoal follows a pass of a goal. What it left is looked at whether it failed or not:
+// ofGoal handles the end of a pass of a goal. Its result is checked even if it failed:
 // the evidence does not depend on how the agent ended.
 func (m *Machine) ofGoal(l *loop, s *scope, failure *event.Failure) {
 	l.goal.Evidence = nil
@@ -139,7 +137,7 @@ func (m *Machine) ofGoal(l *loop, s *scope, failure *event.Failure) {
 	m.consider(l, s, 0)
 }
 
-// unfinished goes on with a goal that is not done after a pass.
+// unfinished continues a goal that is not done after a pass.
 func (m *Machine) unfinished(l *loop) {
 	g, last := l.plan.Goal, l.last()
 	switch {
@@ -155,7 +153,8 @@ func (m *Machine) unfinished(l *loop) {
 	}
 }
 
-// checkpoint asks the reviewer what no evidence answers, and keeps all answers.
+// checkpoint asks the reviewer the questions that no evidence answers, and keeps all
+// answers.
 func (m *Machine) checkpoint(l *loop) {
 	l.goal.checkpoints++
 	l.goal.since = m.Now
@@ -195,41 +194,41 @@ func (l *loop) left() string {
 	return note + text
 }
 
-// reviewedAt goes on by the verdict of a checkpoint.
+// reviewedAt continues by the verdict of a checkpoint.
 func (m *Machine) reviewedAt(l *loop, d event.Checkpoint) {
 	switch most := l.plan.JudgeFailuresMax; d.Verdict {
 	case event.VerdictImpossible:
 		m.endLoop(l, &event.Failure{Class: string(event.ReasonImpossible), Message: d.Answer(event.AskObjective)})
 	case event.VerdictBlockedOnHuman:
-		l.goal.strikes = 0
+		l.goal.missed = 0
 		m.block(l, d.Answer(event.AskHuman))
 	case "":
-		if l.goal.strikes++; most > 0 && l.goal.strikes >= most {
-			m.endLoop(l, &event.Failure{Class: string(event.ReasonJudgeUnavailable), Message: fmt.Sprintf("the reviewer gave no answer %d times in a row", l.goal.strikes)})
+		if l.goal.missed++; most > 0 && l.goal.missed >= most {
+			m.endLoop(l, &event.Failure{Class: string(event.ReasonJudgeUnavailable), Message: fmt.Sprintf("the reviewer gave no answer %d times in a row", l.goal.missed)})
 			return
 		}
 		m.another(l)
 	default:
-		l.goal.strikes = 0
+		l.goal.missed = 0
 		m.another(l)
 	}
 }
 
 // told folds a message to the run. A goal that waits for one continues.
 func (m *Machine) told(d *event.InputReceived) {
-	l := m.aim
+	l := m.goalLoop
 	if l == nil || strings.TrimSpace(d.Text) == "" {
 		return
 	}
 	l.goal.Said = append(l.goal.Said, d.Text)
 	if l.goal.blocked != "" && l.of.phase == working && l.of.stop == nil && m.Terminated == nil {
-		m.agenda.drop("goal " + l.goal.blocked)
+		m.requests.drop("goal " + l.goal.blocked)
 		l.goal.blocked = ""
 		m.another(l)
 	}
 }
 
-// block asks a person what the goal cannot go on without.
+// block asks a person for what the goal cannot continue without.
 func (m *Machine) block(l *loop, question string) {
 	id := fmt.Sprintf("goal-%d", l.next)
 	d := event.GoalBlocked{ID: id, Step: l.of.id, Number: l.next, Asks: question, Digest: fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(id+"\n"+question)))}
@@ -238,19 +237,19 @@ func (m *Machine) block(l *loop, question string) {
 		d.ExpiresAt, d.OnExpiry = &until, event.ExpiryStops
 	}
 	l.goal.blocked = id
-	m.agenda.add("goal "+id, func() []machine.Action { return m.Ask(d) }, nil)
+	m.requests.add("goal "+id, func() []machine.Action { return m.Ask(d) }, nil)
 }
 
-// unblock takes back what a person is asked about a goal that ends.
+// unblock withdraws the question about a goal that ends.
 func (m *Machine) unblock(l *loop) {
 	if l.goal == nil || l.goal.blocked == "" {
 		return
 	}
 	id := l.goal.blocked
 	l.goal.blocked = ""
-	m.agenda.drop("goal " + id)
+	m.requests.drop("goal " + id)
 	if asked := m.Withdraw(id, notWanted); len(asked) > 0 {
-		m.agenda.add("goal "+id, func() []machine.Action { return asked }, nil)
+		m.requests.add("goal "+id, func() []machine.Action { return asked }, nil)
 	}
 }
 
@@ -261,8 +260,8 @@ func cannotShow(d *event.CommandFinished, c *plan.Command) bool {
 	return d.ErrorType == event.ErrorRejected || d.ErrorType == event.ErrorNotStarted && !strings.Contains(c.Argv[0], "/")
 }
 
-// refusal is why a loop ends whose check was refused or cannot be run. Where the run
-// is that loop, it is a reason of the run.
+// refusal returns why a loop ends whose check was refused or cannot run. If the run is
+// that loop, it is a reason of the run.
 func (m *Machine) refusal(d *event.CommandFinished) *event.Failure {
 	f := d.Failure()
 	if !m.cfg.Plan.Refine {
@@ -277,7 +276,7 @@ func (m *Machine) refusal(d *event.CommandFinished) *event.Failure {
 	return f
 }
 
-// nextOfGoal says what a person can safely do about a goal that was not reached.
+// nextOfGoal returns what a person can safely do about a goal that was not reached.
 func nextOfGoal(end *event.RunTerminatedBy) string {
 	switch end.Reason {
 	case event.ReasonMaxIterations:

@@ -15,8 +15,8 @@ import (
 	"github.com/pawlrun/pawl/internal/rules/plan"
 )
 
-// towards is a goal: done is what shows that it is reached.
-func towards(g plan.Goal, l plan.Loop, done ...plan.Stop) plan.Plan {
+// goalState is a goal: done is what shows that it is reached.
+func goalState(g plan.Goal, l plan.Loop, done ...plan.Stop) plan.Plan {
 	g.Objective, g.Reviewer, g.Done = "Make it green.", "reviewer", []string{"the tests pass"}
 	if g.Validation == nil {
 		g.Validation = []plan.Stop{{Expression: "true"}}
@@ -48,7 +48,7 @@ func goalPlayer(t *testing.T, p plan.Plan, answers map[string]event.Outcome) *pl
 
 // rows: HAR-70..75
 func TestGoalContinuesByTheAnswersAtEachCheckpoint(t *testing.T) {
-	p := goalPlayer(t, towards(plan.Goal{Every: 2, Steps: []string{"find it"}}, plan.Loop{Max: 5}, command("check")), map[string]event.Outcome{
+	p := goalPlayer(t, goalState(plan.Goal{Every: 2, Steps: []string{"find it"}}, plan.Loop{Max: 5}, command("check")), map[string]event.Outcome{
 		"goal/checkpoint/1": reviewed("not_done", "no"), "goal/checkpoint/2": ok("no answer"),
 	})
 	if o := p.play(); o.Reason != event.ReasonMaxIterations || o.Status != event.StatusStopped || o.OK || o.Iterations != 5 {
@@ -88,7 +88,7 @@ func checkpoints(p *player) (all []event.Checkpoint) {
 
 // rows: HAR-70
 func TestACheckpointComesAfterATime(t *testing.T) {
-	p := goalPlayer(t, towards(plan.Goal{After: time.Hour}, plan.Loop{Max: 4}, command("check")), nil)
+	p := goalPlayer(t, goalState(plan.Goal{After: time.Hour}, plan.Loop{Max: 4}, command("check")), nil)
 	p.says = func(a machine.StartChild) (event.Outcome, event.Taint) {
 		p.now = p.now.Add(40 * time.Minute)
 		if a.Name == "reviewer" {
@@ -106,7 +106,7 @@ func TestACheckpointComesAfterATime(t *testing.T) {
 
 func TestAPlanIsMadeFirst(t *testing.T) {
 	for name, result := range map[string]string{"one": `{"steps":["find it","mend it"]}`, "none": `{}`} {
-		p := goalPlayer(t, towards(plan.Goal{Planner: "planner"}, plan.Loop{Max: 1}, command("check")), map[string]event.Outcome{"goal/plan": gave("", result)})
+		p := goalPlayer(t, goalState(plan.Goal{Planner: "planner"}, plan.Loop{Max: 1}, command("check")), map[string]event.Outcome{"goal/plan": gave("", result)})
 		p.play()
 		points := checkpoints(p)
 		if ids := p.ids(); len(points) != 1 || points[0].Label != "plan" || ids[0] != "goal/plan" || ids[1] != "goal.0" {
@@ -135,24 +135,24 @@ func TestEveryRuleEndsAGoalUnderItsOwnReason(t *testing.T) {
 		status  event.Status
 		ran     int
 	}{
-		"all of it holds":                           {plan: towards(plan.Goal{}, plan.Loop{}, holds, judge), answers: map[string]event.Outcome{"goal.0/judge": gave("", `{"verdict":"done","reason":"r"}`)}, reason: event.ReasonConditionMet, kind: "done", status: event.StatusCompleted, ran: 1},
-		"a final answer":                            {plan: towards(plan.Goal{FinalAnswer: true}, plan.Loop{}, command("check")), reason: event.ReasonFinalAnswer, status: event.StatusCompleted, ran: 1},
-		"a final answer, which is done":             {plan: towards(plan.Goal{FinalAnswer: true}, plan.Loop{}, holds), reason: event.ReasonConditionMet, kind: "done", status: event.StatusCompleted, ran: 1},
-		"a failed iteration is no final answer":     {plan: towards(plan.Goal{FinalAnswer: true}, plan.Loop{}, command("check")), answers: map[string]event.Outcome{"goal.0": fails("x"), "goal.1": fails("y")}, reason: event.ReasonFinalAnswer, status: event.StatusCompleted, ran: 3},
-		"its cap":                                   {plan: towards(plan.Goal{}, plan.Loop{Max: 2}, command("check")), reason: event.ReasonMaxIterations, status: event.StatusStopped, ran: 2},
-		"the judge has no word before the evidence": {plan: towards(plan.Goal{}, plan.Loop{Max: 1}, command("check"), judge), reason: event.ReasonMaxIterations, status: event.StatusStopped, ran: 1},
-		"the judge says no":                         {plan: towards(plan.Goal{}, plan.Loop{Max: 1}, holds, judge), answers: map[string]event.Outcome{"goal.0/judge": gave("", `{"verdict":"not_done","reason":"r"}`)}, reason: event.ReasonMaxIterations, status: event.StatusStopped, ran: 1},
-		"the judge says never":                      {plan: towards(plan.Goal{}, plan.Loop{}, holds, judge), answers: map[string]event.Outcome{"goal.0/judge": gave("", `{"verdict":"impossible","reason":"r"}`)}, reason: event.ReasonImpossible, status: event.StatusFailed, ran: 1},
-		"the reviewer says never":                   {plan: towards(plan.Goal{Every: 1}, plan.Loop{}, command("check")), answers: map[string]event.Outcome{"goal/checkpoint/1": reviewed("impossible", "no")}, reason: event.ReasonImpossible, status: event.StatusFailed, ran: 1},
-		"no reviewer answers":                       {plan: towards(plan.Goal{Every: 1}, plan.Loop{JudgeFailuresMax: 2}, command("check")), reason: event.ReasonJudgeUnavailable, status: event.StatusFailed, ran: 2},
-		"iterations that fail":                      {plan: towards(plan.Goal{}, plan.Loop{ErrorsMax: 2}, command("check")), answers: map[string]event.Outcome{"goal.1": fails("x"), "goal.2": fails("y")}, reason: event.ReasonRepeatedFailure, status: event.StatusFailed, ran: 3},
-		"one that fails and is done":                {plan: towards(plan.Goal{}, plan.Loop{ErrorsMax: 1}, holds), answers: map[string]event.Outcome{"goal.0": fails("x")}, reason: event.ReasonConditionMet, kind: "done", status: event.StatusCompleted, ran: 1},
-		"a rule denies":                             {plan: towards(plan.Goal{}, plan.Loop{}, command("check")), answers: map[string]event.Outcome{"goal.0": stopped(event.ReasonPolicyDenied)}, reason: event.ReasonPolicyDenied, status: event.StatusFailed, ran: 1},
-		"a tool is gone":                            {plan: towards(plan.Goal{}, plan.Loop{}, command("check")), answers: map[string]event.Outcome{"goal.0": stopped(event.ReasonToolUnavailable)}, reason: event.ReasonToolUnavailable, status: event.StatusFailed, ran: 1},
-		"a rule denies a check":                     {plan: towards(plan.Goal{}, plan.Loop{}, command("check")), exec: &event.CommandFinished{ErrorType: event.ErrorDenied}, reason: event.ReasonPolicyDenied, status: event.StatusFailed, ran: 1},
-		"a check that is not there":                 {plan: towards(plan.Goal{}, plan.Loop{}, command("check")), exec: &event.CommandFinished{ErrorType: event.ErrorNotStarted}, reason: event.ReasonToolUnavailable, status: event.StatusFailed, ran: 1},
-		"a check that is not there yet":             {plan: towards(plan.Goal{}, plan.Loop{Max: 2}, command("./check")), exec: &event.CommandFinished{ErrorType: event.ErrorNotStarted}, reason: event.ReasonMaxIterations, status: event.StatusStopped, ran: 2},
-		"the money is spent":                        {plan: towards(plan.Goal{}, plan.Loop{}, command("check")), answers: map[string]event.Outcome{"goal.1": outOfMoney}, reason: "budget:usd_per_run", status: event.StatusStopped, ran: 2},
+		"all of it holds":                           {plan: goalState(plan.Goal{}, plan.Loop{}, holds, judge), answers: map[string]event.Outcome{"goal.0/judge": gave("", `{"verdict":"done","reason":"r"}`)}, reason: event.ReasonConditionMet, kind: "done", status: event.StatusCompleted, ran: 1},
+		"a final answer":                            {plan: goalState(plan.Goal{FinalAnswer: true}, plan.Loop{}, command("check")), reason: event.ReasonFinalAnswer, status: event.StatusCompleted, ran: 1},
+		"a final answer, which is done":             {plan: goalState(plan.Goal{FinalAnswer: true}, plan.Loop{}, holds), reason: event.ReasonConditionMet, kind: "done", status: event.StatusCompleted, ran: 1},
+		"a failed iteration is no final answer":     {plan: goalState(plan.Goal{FinalAnswer: true}, plan.Loop{}, command("check")), answers: map[string]event.Outcome{"goal.0": fails("x"), "goal.1": fails("y")}, reason: event.ReasonFinalAnswer, status: event.StatusCompleted, ran: 3},
+		"its cap":                                   {plan: goalState(plan.Goal{}, plan.Loop{Max: 2}, command("check")), reason: event.ReasonMaxIterations, status: event.StatusStopped, ran: 2},
+		"the judge has no word before the evidence": {plan: goalState(plan.Goal{}, plan.Loop{Max: 1}, command("check"), judge), reason: event.ReasonMaxIterations, status: event.StatusStopped, ran: 1},
+		"the judge says no":                         {plan: goalState(plan.Goal{}, plan.Loop{Max: 1}, holds, judge), answers: map[string]event.Outcome{"goal.0/judge": gave("", `{"verdict":"not_done","reason":"r"}`)}, reason: event.ReasonMaxIterations, status: event.StatusStopped, ran: 1},
+		"the judge says never":                      {plan: goalState(plan.Goal{}, plan.Loop{}, holds, judge), answers: map[string]event.Outcome{"goal.0/judge": gave("", `{"verdict":"impossible","reason":"r"}`)}, reason: event.ReasonImpossible, status: event.StatusFailed, ran: 1},
+		"the reviewer says never":                   {plan: goalState(plan.Goal{Every: 1}, plan.Loop{}, command("check")), answers: map[string]event.Outcome{"goal/checkpoint/1": reviewed("impossible", "no")}, reason: event.ReasonImpossible, status: event.StatusFailed, ran: 1},
+		"no reviewer answers":                       {plan: goalState(plan.Goal{Every: 1}, plan.Loop{JudgeFailuresMax: 2}, command("check")), reason: event.ReasonJudgeUnavailable, status: event.StatusFailed, ran: 2},
+		"iterations that fail":                      {plan: goalState(plan.Goal{}, plan.Loop{ErrorsMax: 2}, command("check")), answers: map[string]event.Outcome{"goal.1": fails("x"), "goal.2": fails("y")}, reason: event.ReasonRepeatedFailure, status: event.StatusFailed, ran: 3},
+		"one that fails and is done":                {plan: goalState(plan.Goal{}, plan.Loop{ErrorsMax: 1}, holds), answers: map[string]event.Outcome{"goal.0": fails("x")}, reason: event.ReasonConditionMet, kind: "done", status: event.StatusCompleted, ran: 1},
+		"a rule denies":                             {plan: goalState(plan.Goal{}, plan.Loop{}, command("check")), answers: map[string]event.Outcome{"goal.0": stopped(event.ReasonPolicyDenied)}, reason: event.ReasonPolicyDenied, status: event.StatusFailed, ran: 1},
+		"a tool is gone":                            {plan: goalState(plan.Goal{}, plan.Loop{}, command("check")), answers: map[string]event.Outcome{"goal.0": stopped(event.ReasonToolUnavailable)}, reason: event.ReasonToolUnavailable, status: event.StatusFailed, ran: 1},
+		"a rule denies a check":                     {plan: goalState(plan.Goal{}, plan.Loop{}, command("check")), exec: &event.CommandFinished{ErrorType: event.ErrorDenied}, reason: event.ReasonPolicyDenied, status: event.StatusFailed, ran: 1},
+		"a check that is not there":                 {plan: goalState(plan.Goal{}, plan.Loop{}, command("check")), exec: &event.CommandFinished{ErrorType: event.ErrorNotStarted}, reason: event.ReasonToolUnavailable, status: event.StatusFailed, ran: 1},
+		"a check that is not there yet":             {plan: goalState(plan.Goal{}, plan.Loop{Max: 2}, command("./check")), exec: &event.CommandFinished{ErrorType: event.ErrorNotStarted}, reason: event.ReasonMaxIterations, status: event.StatusStopped, ran: 2},
+		"the money is spent":                        {plan: goalState(plan.Goal{}, plan.Loop{}, command("check")), answers: map[string]event.Outcome{"goal.1": outOfMoney}, reason: "budget:usd_per_run", status: event.StatusStopped, ran: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := goalPlayer(t, c.plan, c.answers)
@@ -175,7 +175,7 @@ func TestEveryRuleEndsAGoalUnderItsOwnReason(t *testing.T) {
 
 // What is validation and shows that the goal is done as well is looked at once.
 func TestACheckOfAGoalRunsOnceInAnIteration(t *testing.T) {
-	p := goalPlayer(t, towards(plan.Goal{Validation: []plan.Stop{command("check")}}, plan.Loop{Max: 2}, command("check")), nil)
+	p := goalPlayer(t, goalState(plan.Goal{Validation: []plan.Stop{command("check")}}, plan.Loop{Max: 2}, command("check")), nil)
 	p.play()
 	same(t, p.ids(), []string{"goal.0", "goal.0/0", "goal.1", "goal.1/0"})
 }
@@ -183,7 +183,7 @@ func TestACheckOfAGoalRunsOnceInAnIteration(t *testing.T) {
 // rows: HAR-79
 func TestAPersonIsAskedWhetherAGoalIsDoneOnceTheRestHolds(t *testing.T) {
 	human := plan.Stop{Human: &plan.Human{Prompt: "Is it?", Feedback: true}}
-	p := goalPlayer(t, towards(plan.Goal{}, plan.Loop{}, command("check"), human), nil)
+	p := goalPlayer(t, goalState(plan.Goal{}, plan.Loop{}, command("check"), human), nil)
 	green := false
 	p.exec = func(machine.RunCommand) event.CommandFinished {
 		if green {
@@ -215,8 +215,8 @@ func TestABlockedGoalWaitsForAMessageAndKeepsAllItKnows(t *testing.T) {
 		plan    plan.Plan
 		answers map[string]event.Outcome
 	}{
-		"by the reviewer": {towards(plan.Goal{Every: 1}, plan.Loop{Max: 2}, command("check")), map[string]event.Outcome{"goal/checkpoint/1": reviewed("blocked_on_human", "Which port?")}},
-		"by the judge": {towards(plan.Goal{}, plan.Loop{Max: 2}, plan.Stop{Expression: "true"}, judge), map[string]event.Outcome{
+		"by the reviewer": {goalState(plan.Goal{Every: 1}, plan.Loop{Max: 2}, command("check")), map[string]event.Outcome{"goal/checkpoint/1": reviewed("blocked_on_human", "Which port?")}},
+		"by the judge": {goalState(plan.Goal{}, plan.Loop{Max: 2}, plan.Stop{Expression: "true"}, judge), map[string]event.Outcome{
 			"goal.0/judge": gave("", `{"verdict":"blocked_on_human","reason":"Which port?"}`), "goal.1/judge": gave("", `{"verdict":"not_done","reason":""}`),
 		}},
 	} {
@@ -251,13 +251,13 @@ func TestABlockedGoalWaitsForAMessageAndKeepsAllItKnows(t *testing.T) {
 
 // A cancel comes before whatever a goal waits for, and a limit on its time as well.
 func TestABlockedGoalEndsWhenItIsCancelled(t *testing.T) {
-	p := goalPlayer(t, towards(plan.Goal{Every: 1}, plan.Loop{}, command("check")), map[string]event.Outcome{"goal/checkpoint/1": reviewed("blocked_on_human", "Which port?")})
+	p := goalPlayer(t, goalState(plan.Goal{Every: 1}, plan.Loop{}, command("check")), map[string]event.Outcome{"goal/checkpoint/1": reviewed("blocked_on_human", "Which port?")})
 	p.play()
 	p.apply(event.CancelRequested{By: "ann"})
 	if o := p.play(); o.Status != event.StatusCancelled {
 		t.Errorf("%+v", o)
 	}
-	at := newPlayerOf(t, flow.Config{Plan: towards(plan.Goal{}, plan.Loop{}, command("check")), Limits: budget.Limits{MaxWallSeconds: 60}})
+	at := newPlayerOf(t, flow.Config{Plan: goalState(plan.Goal{}, plan.Loop{}, command("check")), Limits: budget.Limits{MaxWallSeconds: 60}})
 	at.eval = isTrue(func(machine.Evaluate) bool { return true })
 	at.exec = func(machine.RunCommand) event.CommandFinished { return exits(1, "") }
 	at.says = func(a machine.StartChild) (event.Outcome, event.Taint) {

@@ -8,20 +8,20 @@ import (
 	"github.com/pawlrun/pawl/internal/rules/plan"
 )
 
-// graph is a plan with what follows from its edges. All iterations of a loop share
+// graph is a plan with derived data about its edges. All iterations of a loop share
 // that of its body.
 type graph struct {
 	plan  *plan.Plan
 	steps []vertex
 }
 
-// vertex is a step in its graph; the numbers are places in it.
+// vertex is a step in its graph; the numbers are indexes in it.
 type vertex struct {
 	step             *plan.Step
 	deps, dependents []int
-	// above are the steps that it waits for, directly or not, as bits.
+	// above is the set of steps that it waits for, directly or not, as bits.
 	above big.Int
-	// below is how many steps wait for it, directly or not.
+	// below is the number of steps that wait for it, directly or not.
 	below int
 	// body is the graph of the step's own plan, or of its loop's.
 	body *graph
@@ -38,7 +38,7 @@ func (v *vertex) waitsFor() iter.Seq[int] {
 	}
 }
 
-// newGraph builds the graph of a plan that was checked.
+// newGraph builds the graph of a validated plan.
 func newGraph(p *plan.Plan) *graph {
 	g := &graph{plan: p, steps: make([]vertex, len(p.Steps))}
 	places := make(map[string]int, len(p.Steps))
@@ -73,7 +73,7 @@ func newGraph(p *plan.Plan) *graph {
 	return g
 }
 
-// sorted are the places of the steps, each behind those that it waits for.
+// sorted returns the indexes of the steps, each after those that it waits for.
 func (g *graph) sorted() []int {
 	var order []int
 	left := make([]int, len(g.steps))

@@ -2,8 +2,8 @@ package flow
 
 import "container/heap"
 
-// queue gives what was put into it in the order of keys, and of the puts where keys
-// are equal.
+// queue returns its elements in the order of keys, and in the order of insertion for
+// equal keys.
 type queue[T any] struct{ list list[T] }
 
 type entry[T any] struct {

@@ -101,7 +101,7 @@ func TestTheLogHasItsEntryBeforeTheCriterionIsLookedAt(t *testing.T) {
 // The questions that no model answers are answered by what was spent and logged, at each
 // checkpoint anew.
 func TestEachCheckpointSaysTheBudgetAndTheLogOfItsMoment(t *testing.T) {
-	g := towards(plan.Goal{Every: 2}, plan.Loop{Max: 5, Carry: plan.Carry{Log: &plan.Log{Chars: 10, MaxEntries: 3}}}, command("check"))
+	g := goalState(plan.Goal{Every: 2}, plan.Loop{Max: 5, Carry: plan.Carry{Log: &plan.Log{Chars: 10, MaxEntries: 3}}}, command("check"))
 	p := newPlayerOf(t, flow.Config{Plan: g, Limits: budget.Limits{MaxTotalCost: 2}})
 	p.eval = isTrue(func(machine.Evaluate) bool { return true })
 	looks := 0
@@ -126,7 +126,7 @@ func TestEachCheckpointSaysTheBudgetAndTheLogOfItsMoment(t *testing.T) {
 // The objective, the done condition, the budget, the checkpoints, the plan, the log, the
 // validation and the stop rules outlive each restart.
 func TestAllEightFieldsOfAGoalOutliveRestarts(t *testing.T) {
-	g := towards(plan.Goal{Every: 1, Steps: []string{"find it"}, Validation: []plan.Stop{{Expression: "true"}}}, plan.Loop{Max: 3}, command("check"))
+	g := goalState(plan.Goal{Every: 1, Steps: []string{"find it"}, Validation: []plan.Stop{{Expression: "true"}}}, plan.Loop{Max: 3}, command("check"))
 	p := newPlayerOf(t, flow.Config{Plan: g, Limits: budget.Limits{MaxTotalCost: 2}})
 	p.eval = isTrue(func(machine.Evaluate) bool { return true })
 	p.exec = func(machine.RunCommand) event.CommandFinished { return exits(1, "") }

@@ -11,7 +11,7 @@ import (
 	"github.com/pawlrun/pawl/internal/rules/plan"
 )
 
-// consultation is what an agent is asked about a loop, under the name of its child.
+// consultation is a question to an agent about a loop, under the name of its child.
 type consultation struct {
 	name, agent string
 	task        func() string
@@ -21,11 +21,11 @@ type consultation struct {
 // consult asks an agent about a loop once there is room.
 func (m *Machine) consult(l *loop, c consultation) {
 	l.consulting = &c
-	m.hunger(l.of)
+	m.markStartable(l.of)
 	m.wake(l.of.in)
 }
 
-// beginConsulting starts the agent that is to be asked.
+// beginConsulting starts the consulted agent.
 func (m *Machine) beginConsulting(l *loop) {
 	c := *l.consulting
 	l.consulting, l.judge, l.judgeOf = nil, c.name, c.agent
@@ -35,7 +35,7 @@ func (m *Machine) beginConsulting(l *loop) {
 	}
 	var begin func()
 	begin = func() {
-		m.agenda.add("child "+c.name, func() []machine.Action { return []machine.Action{ask()} }, func(d event.Data) {
+		m.requests.add("child "+c.name, func() []machine.Action { return []machine.Action{ask()} }, func(d event.Data) {
 			m.under[d.(event.ChildStarted).Child] = underWay{ask, begin, func(d event.ChildFinished) {
 				m.Forget(c.name)
 				m.judgeLeft(l)
@@ -51,8 +51,8 @@ func (m *Machine) beginConsulting(l *loop) {
 	begin()
 }
 
-// judgeName is the name of the judge that is asked next about a pass: each that a loop
-// has is a child of its own.
+// judgeName returns the name of the next judge of a pass: each judge of a loop is a
+// child of its own.
 func (l *loop) judgeName(s *scope) string {
 	name := s.key + "/judge"
 	if slices.ContainsFunc(l.plan.Checks()[:l.asked], func(stop plan.Stop) bool { return stop.Judge != "" }) {
@@ -61,13 +61,13 @@ func (l *loop) judgeName(s *scope) string {
 	return name
 }
 
-// judgeLeft is for an agent that is asked no more.
+// judgeLeft handles the end of a consultation.
 func (m *Machine) judgeLeft(l *loop) {
 	m.busy(l.of.in, l.judgeOf, -1)
 	l.judge, l.judgeOf = "", ""
 }
 
-// askJudge has a judge look at the pass that has just ended.
+// askJudge has a judge evaluate the pass that has just ended.
 func (m *Machine) askJudge(l *loop, agent string) {
 	s := l.finished
 	m.consult(l, consultation{
@@ -76,7 +76,7 @@ func (m *Machine) askJudge(l *loop, agent string) {
 	})
 }
 
-// judgeTask is the task of the judge of a pass.
+// judgeTask returns the task of the judge of a pass.
 func (m *Machine) judgeTask(l *loop, s *scope) string {
 	if e := l.plan.Checks()[l.asked].Eval; e != nil {
 		q, _ := e.Ask(m.extract(s), m.fence)
@@ -85,14 +85,14 @@ func (m *Machine) judgeTask(l *loop, s *scope) string {
 	return JudgePrompt(m.evidence(l, s))
 }
 
-// extract is what an evaluator sees of a pass that has ended.
+// extract returns an ended pass as an evaluator sees it.
 func (m *Machine) extract(s *scope) eval.Extract {
 	x := s.steps[0].extract
 	x.Text = s.pass.of.passes[s.pass.index].content
 	return x
 }
 
-// score is the verdict that an evaluator makes of what its judge answered.
+// score returns an evaluator's verdict from its judge's answer.
 func score(e *eval.Evaluator, x eval.Extract, answer json.RawMessage) event.JudgeVerdict {
 	v := event.JudgeVerdict{Verdict: event.VerdictNotDone, Result: answer}
 	r, err := e.Read(x, answer)
@@ -117,35 +117,35 @@ func (m *Machine) judgeDone(l *loop, s *scope, d *event.ChildFinished) {
 	}
 	v.Step, v.Number, v.Child = n.id, s.pass.index+1, d.Child
 	said := &judged{content: d.Outcome.FinalOutput, reason: v.Reason, result: v.Result}
-	n.errand = fmt.Sprint("verdict ", v.Number, " ", n.id)
-	m.record(n.errand, v, func(e event.Data) {
-		n.errand = ""
+	n.request = fmt.Sprint("verdict ", v.Number, " ", n.id)
+	m.record(n.request, v, func(e event.Data) {
+		n.request = ""
 		l.last().judged = said
 		m.judgement(l, s, e.(event.JudgeVerdict))
 	})
 }
 
-// judgement follows a verdict. A judge that gives none stops nothing by that, until
-// it has given none too often.
+// judgement handles a verdict. A missing verdict stops nothing, until too many are
+// missing.
 func (m *Machine) judgement(l *loop, s *scope, v event.JudgeVerdict) {
 	if v.Failed {
-		l.strikes++
+		l.missed++
 	} else {
-		l.strikes = 0
+		l.missed = 0
 	}
 	switch most := l.plan.JudgeFailuresMax; {
-	case v.Failed && most > 0 && l.strikes >= most:
-		m.endLoop(l, &event.Failure{Class: string(event.ReasonJudgeUnavailable), Message: fmt.Sprintf("the judge gave no verdict %d times in a row", l.strikes)})
+	case v.Failed && most > 0 && l.missed >= most:
+		m.endLoop(l, &event.Failure{Class: string(event.ReasonJudgeUnavailable), Message: fmt.Sprintf("the judge gave no verdict %d times in a row", l.missed)})
 	case v.Verdict == event.VerdictBlockedOnHuman && l.goal != nil:
 		m.block(l, v.Reason)
 	case v.Verdict == event.VerdictImpossible:
 		m.endLoop(l, &event.Failure{Class: string(event.ReasonImpossible), Message: v.Reason})
 	default:
-		m.looked(l, s, l.asked, v.Verdict == event.VerdictDone && !v.Failed, v.Reason)
+		m.checked(l, s, l.asked, v.Verdict == event.VerdictDone && !v.Failed, v.Reason)
 	}
 }
 
-// verdict reads a judge's result: a verdict, or whether it is done.
+// verdict reads a judge's result: a verdict, or whether the work is done.
 func verdict(result json.RawMessage) event.JudgeVerdict {
 	var said struct {
 		Done    *bool         `json:"done"`

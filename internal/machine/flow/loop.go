@@ -13,78 +13,78 @@ import (
 	"github.com/pawlrun/pawl/internal/rules/plan"
 )
 
-// SafetyCap is how many iterations a loop has that has no cap.
+// SafetyCap is the number of iterations of a loop without a cap.
 const SafetyCap = 100
 
-// loop is a loop that is being carried out, as the work of one attempt at a step.
+// loop is an active loop, as the work of one attempt at a step.
 type loop struct {
 	of   *node
 	plan *plan.Loop
-	// items are what there is one pass for; next is the index of the next pass.
+	// items has an element for each pass; next is the index of the next pass.
 	items []json.RawMessage
 	next  int
-	// active are the passes under way, hungry those in which something may begin.
-	active map[int]*scope
-	hungry queue[*scope]
-	// passes are how those ended that have, by their indexes.
+	// active are the current passes, and startable those in which something may begin.
+	active    map[int]*scope
+	startable queue[*scope]
+	// passes holds the ends of passes, by index.
 	passes []passEnd
-	// failed says that no new pass begins, and why.
+	// failed is the reason why no new pass begins, if any.
 	failed *event.Failure
 	taint  event.Taint
-	look
+	inspection
 	tally
 	work
 	record
-	// goal is what a loop that works towards one keeps, nil for other loops.
-	goal *towards
+	// goal is the state of a loop toward a goal, nil for other loops.
+	goal *goalState
 	// mail holds the messages for the steps of the next pass, by step name.
 	mail map[string]*mailbox
 }
 
-// tally is what a loop counts.
+// tally holds the counts of a loop.
 type tally struct {
-	// strikes are the verdicts that were missing in a row, and errors the passes that
-	// failed.
-	strikes, errors int
-	// more are the passes that a person allowed beyond the cap.
+	// missed is the number of missing verdicts in a row, and errors that of the failed
+	// passes.
+	missed, errors int
+	// more is the number of passes that a person allowed beyond the cap.
 	more int
 }
 
 // record is the log of a loop.
 type record struct {
 	log refine.Log
-	// unlogged is a pass that has ended and is not in the log yet.
+	// unlogged is an ended pass that is not in the log yet.
 	unlogged *passEnd
 }
 
-// look is how a pass that has ended is looked at.
-type look struct {
+// inspection is the state of the checks of an ended pass.
+type inspection struct {
 	finished *scope
-	// asked is the place of the reason to stop that is looked at.
+	// asked is the index of the reason to stop that is being checked.
 	asked int
-	// running is the command that is to run, and consulting what an agent is to be asked.
+	// running is the command to run, and consulting the question to an agent.
 	running    *plan.Stop
 	consulting *consultation
 	// judge is the name of the child that was asked, and judgeOf that of its agent;
-	// command is that of the command that runs, and review the id of what a person is
-	// asked.
+	// command is that of the running command, and review the id of the question to a
+	// person.
 	judge, judgeOf, command, review string
 }
 
 // loopEnd is how a loop ended.
 type loopEnd struct {
 	passes int
-	// why says which reason to stop held, or that the loop came to its cap; nil for a
-	// loop that had no such end.
+	// why is the reason to stop that held, or the cap; nil for a loop without such an
+	// end.
 	why *event.RunTerminatedBy
 }
 
 // pass is one pass of a loop.
 type pass struct {
-	of     *loop
-	index  int
-	item   json.RawMessage
-	hungry bool
+	of        *loop
+	index     int
+	item      json.RawMessage
+	startable bool
 }
 
 // passEnd is how a pass ended.
@@ -94,15 +94,15 @@ type passEnd struct {
 	result  json.RawMessage
 	error   *event.Failure
 	judged  *judged
-	// checks are what the commands printed that looked at the pass.
+	// checks are the outputs of the commands that checked the pass.
 	checks []Said
-	// said is what each of a team said, of the last pass.
+	// said is the output of each member of a team, in the last pass.
 	said []Said
-	// plain says that the result adds nothing to the content.
+	// plain reports whether the result adds nothing to the content.
 	plain bool
 }
 
-// judged is what a judge said of a pass.
+// judged is a judge's verdict on a pass.
 type judged struct {
 	content, reason string
 	result          json.RawMessage
@@ -139,13 +139,13 @@ func (m *Machine) setItems(l *loop, items []json.RawMessage) {
 		return
 	}
 	l.items, l.passes = items, make([]passEnd, len(items))
-	m.hunger(l.of)
+	m.markStartable(l.of)
 	m.wake(l.of.in)
 	m.endItems(l)
 }
 
-// takeFromLoop says how what comes next in a loop is begun: what is under way comes
-// before another item.
+// takeFromLoop returns how the next work in a loop is begun: current passes come before
+// another item.
 func (m *Machine) takeFromLoop(l *loop) (begin func()) {
 	switch {
 	case l.consulting != nil:
@@ -154,13 +154,13 @@ func (m *Machine) takeFromLoop(l *loop) (begin func()) {
 		return func() { m.runStop(l) }
 	}
 	for {
-		for !l.hungry.empty() {
-			s := l.hungry.first()
+		for !l.startable.empty() {
+			s := l.startable.first()
 			if begin := m.takeFrom(s); begin != nil {
 				return begin
 			}
-			l.hungry.pop()
-			s.pass.hungry = false
+			l.startable.pop()
+			s.pass.startable = false
 		}
 		if l.plan.Items == nil || l.next == len(l.items) || l.failed != nil {
 			return nil
@@ -187,7 +187,7 @@ func (m *Machine) nextPass(l *loop) {
 	m.wake(s)
 }
 
-// passDone is for a pass whose steps have all ended.
+// passDone handles a pass whose steps have all ended.
 func (m *Machine) passDone(s *scope) {
 	p, l := s.pass, s.pass.of
 	n, end := l.of, s.end()
@@ -238,7 +238,7 @@ func (m *Machine) passed(l *loop, s *scope, end passEnd) {
 		if failed && l.plan.Items.OnError == plan.FailFast && l.failed == nil {
 			l.failed = end.error
 		}
-		m.hunger(l.of)
+		m.markStartable(l.of)
 		m.wake(l.of.in)
 		m.endItems(l)
 		return
@@ -247,7 +247,7 @@ func (m *Machine) passed(l *loop, s *scope, end passEnd) {
 		l.passes[n-1].said = nil
 	}
 	if m.cfg.Plan.Team {
-		end.said = s.said()
+		end.said = s.sections()
 	}
 	l.passes = append(l.passes, end)
 	switch {
@@ -263,7 +263,7 @@ func (m *Machine) passed(l *loop, s *scope, end passEnd) {
 	}
 }
 
-// afterError follows a failed pass.
+// afterError handles a failed pass.
 func (m *Machine) afterError(l *loop, failure *event.Failure) {
 	l.errors++
 	over := m.cfg.Plan.Refine && failure.Limit != "" // no other iteration has more
@@ -282,7 +282,7 @@ func (m *Machine) afterError(l *loop, failure *event.Failure) {
 	}
 }
 
-// endItems ends a loop over items once all that were begun have ended and no other
+// endItems ends a loop over items once all passes that began have ended and no other
 // begins.
 func (m *Machine) endItems(l *loop) {
 	switch {
@@ -322,7 +322,7 @@ func (l *loop) counted() (succeeded, skipped int, failure *event.Failure) {
 	return succeeded, skipped, failure
 }
 
-// consider looks at the reasons to stop after a pass, from the one at i on.
+// consider checks the reasons to stop after a pass, from the one at i on.
 func (m *Machine) consider(l *loop, s *scope, i int) {
 	n, checks := l.of, l.plan.Checks()
 	switch {
@@ -337,7 +337,7 @@ func (m *Machine) consider(l *loop, s *scope, i int) {
 		if holds, err := truth(d); err != "" {
 			m.endLoop(l, conditionError(d.Expression, err))
 		} else {
-			m.looked(l, s, i, holds, "")
+			m.checked(l, s, i, holds, "")
 		}
 	}
 	switch stop := &checks[i]; {
@@ -360,7 +360,7 @@ func (m *Machine) consider(l *loop, s *scope, i int) {
 		m.review(l, s, i)
 	default:
 		l.running, l.asked, l.finished = stop, i, s
-		m.hunger(n)
+		m.markStartable(n)
 		m.wake(n.in)
 	}
 }
@@ -373,8 +373,8 @@ func (m *Machine) decide(n *node, id, expression string, holds func() (bool, err
 	} else {
 		d.Value, _ = json.Marshal(held)
 	}
-	n.errand = "evaluate " + id
-	m.record(n.errand, d, func(d event.Data) { then(d.(event.ConditionEvaluated)) })
+	n.request = "evaluate " + id
+	m.record(n.request, d, func(d event.Data) { then(d.(event.ConditionEvaluated)) })
 }
 
 // met ends a loop because the reason to stop at i holds.
@@ -385,7 +385,7 @@ func (m *Machine) met(l *loop, i int) {
 
 func (l *loop) last() *passEnd { return &l.passes[len(l.passes)-1] }
 
-// most is how many passes there may be.
+// most returns the maximum number of passes.
 func (l *loop) most() int {
 	if l.plan.Max > 0 {
 		return l.plan.Max + l.more
@@ -393,13 +393,13 @@ func (l *loop) most() int {
 	return SafetyCap
 }
 
-// atLimit ends a loop that came to its cap, which is no failure of its step.
+// atLimit ends a loop that reached its cap, which is no failure of its step.
 func (m *Machine) atLimit(l *loop) {
 	l.of.end.why = &event.RunTerminatedBy{Reason: event.ReasonMaxIterations, Limit: string(event.ReasonMaxIterations), Output: l.log.Last()}
 	m.endLoop(l, nil)
 }
 
-// another begins the next pass, or ends a loop that has had all it may have.
+// another begins the next pass, or ends a loop at its cap.
 func (m *Machine) another(l *loop) {
 	switch {
 	case l.stuck():
@@ -408,8 +408,8 @@ func (m *Machine) another(l *loop) {
 	case l.next < l.most() && l.plan.Delay > 0:
 		id := fmt.Sprintf("%s/delay/%d", l.of.name(), l.next)
 		until := m.Now.Add(l.plan.Delay)
-		l.of.errand = "wait " + id
-		m.agenda.add(l.of.errand, func() []machine.Action { return m.Until(id, until) }, func(event.Data) { m.nextPass(l) })
+		l.of.request = "wait " + id
+		m.requests.add(l.of.request, func() []machine.Action { return m.Until(id, until) }, func(event.Data) { m.nextPass(l) })
 	case l.next < l.most():
 		m.nextPass(l)
 	case l.plan.Max == 0 || len(l.plan.StopWhen) == 0 && l.last().error == nil && !m.cfg.Plan.Refine:
@@ -426,7 +426,7 @@ func (m *Machine) another(l *loop) {
 	}
 }
 
-// endLoop ends a loop's step, as failed where there is a failure.
+// endLoop ends a loop's step, as failed if there is a failure.
 func (m *Machine) endLoop(l *loop, failure *event.Failure) {
 	d := event.StepFinished{Status: event.StepStatusCompleted, Error: failure}
 	if failure != nil {
@@ -437,7 +437,7 @@ func (m *Machine) endLoop(l *loop, failure *event.Failure) {
 	m.finish(l.of, d)
 }
 
-// content is what the passes said, as the plan wants it.
+// content returns the outputs of the passes, in the form that the plan sets.
 func (l *loop) content() string {
 	var texts []string
 	for i, end := range l.passes {
@@ -453,8 +453,8 @@ func (l *loop) content() string {
 	return strings.Join(texts, "\n\n---\n\n")
 }
 
-// result is that of the last pass; of a loop over items it is those of all, in their
-// order.
+// result returns the result of the last pass; for a loop over items the results of all,
+// in their order.
 func (l *loop) result() json.RawMessage {
 	if len(l.passes) == 0 {
 		return nil
@@ -482,24 +482,24 @@ func (l *loop) result() json.RawMessage {
 	return b.Bytes()
 }
 
-// stopLoop ends what is under way of a loop.
+// stopLoop ends the active parts of a loop.
 func (m *Machine) stopLoop(l *loop) {
 	n := l.of
-	m.agenda.drop(n.errand)
-	m.agenda.drop(fmt.Sprint("progress ", l.next, " ", n.id))
+	m.requests.drop(n.request)
+	m.requests.drop(fmt.Sprint("progress ", l.next, " ", n.id))
 	for i := range l.next {
 		s := l.active[i]
 		if s == nil {
 			continue
 		}
-		if _, had := m.agenda.drop(fmt.Sprint("iteration ", i, " ", n.id)); had {
+		if _, had := m.requests.drop(fmt.Sprint("iteration ", i, " ", n.id)); had {
 			delete(l.active, i)
 			continue
 		}
 		m.stopScope(s)
 	}
 	if l.judge != "" {
-		if _, had := m.agenda.drop("child " + l.judge); had {
+		if _, had := m.requests.drop("child " + l.judge); had {
 			m.judgeLeft(l)
 		} else {
 			m.Stop(l.judge, "the workflow does not want this verdict any more")
@@ -514,7 +514,7 @@ func (m *Machine) stopLoop(l *loop) {
 	m.endStopped(l)
 }
 
-// endStopped ends a loop that was stopped, once nothing of it is under way.
+// endStopped ends a stopped loop, once no part of it is active.
 func (m *Machine) endStopped(l *loop) {
 	if len(l.active) > 0 || l.judge != "" || l.command != "" || l.of.phase != working {
 		return

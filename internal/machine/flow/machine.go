@@ -1,6 +1,6 @@
-// Package flow is the machine of a workflow: a graph of steps, which are runs of
-// others, and of loops around such graphs. One scheduler carries out all of them: the
-// body of a loop and a plan in a plan are graphs as the workflow itself is.
+// Package flow is the machine of a workflow: a graph of steps, which are runs of other
+// machines, and of loops around such graphs. One scheduler runs all of them: the body
+// of a loop and a nested plan are graphs like the workflow itself.
 package flow
 
 import (
@@ -25,24 +25,24 @@ type Machine struct {
 	cfg Config
 	assignment
 	root *scope
-	// steps are those of the graphs under way, by their ids in the run.
+	// steps are those of the active graphs, by their ids in the run.
 	steps map[string]*node
-	// under are the children under way, by their runs' ids.
+	// under are the active children, by their runs' ids.
 	under map[string]underWay
-	// running are the commands that were started and have not ended.
+	// running are the commands that have started and not ended.
 	running map[string]bool
-	// aim is the loop that works towards the run's goal, nil for none.
-	aim *loop
+	// goalLoop is the loop toward the run's goal, nil for none.
+	goalLoop *loop
 	// reviews are the loops that wait for a person, by the ids of the questions.
-	reviews map[string]*loop
-	agenda  agenda
+	reviews  map[string]*loop
+	requests requests
 	post
 	timers
 	workload
 	progress
 }
 
-// assignment is what the run was started with.
+// assignment is the run's input.
 type assignment struct {
 	fence fence.Fence
 	given event.Taint
@@ -51,20 +51,20 @@ type assignment struct {
 	media []llm.Media
 }
 
-// timers are the ends of the times that the plan and its steps may take.
+// timers are the deadlines of the plan and its steps.
 type timers struct {
-	// deadlines holds when the open steps end; timed holds the steps with a wait, by
+	// deadlines holds the ends of the open steps; timed holds the steps with a wait, by
 	// the ids of the waits.
 	deadlines queue[*node]
 	timed     map[string]*node
-	// timeout is the wait for the end of the plan's time, and parkedAt when the run
-	// parked last, zero while it goes.
+	// timeout is the wait for the end of the plan's time, and parkedAt the time of the
+	// last park, zero while the run is driven.
 	timeout            string
 	deadline, parkedAt time.Time
 }
 
-// workload is how much was begun: turns counts it, and atWork by agent how much of it
-// goes on.
+// workload counts the work that has begun: turns counts all of it, and atWork the
+// active part by agent.
 type workload struct {
 	turns  int64
 	atWork map[string]int
@@ -72,20 +72,20 @@ type workload struct {
 
 // progress is how far the run is.
 type progress struct {
-	// counts are how the top-level steps ended; done says that all did, and late that
-	// the plan's time was over before.
+	// counts are the ends of the top-level steps; done reports whether all have ended,
+	// and late whether the plan's time was over before.
 	counts     counts
 	done, late bool
-	// paused says that nothing begins until the run was parked and resumed.
+	// paused reports whether nothing begins until the run has parked and resumed.
 	paused bool
-	// over says that nothing is left to do, messages to be delivered included.
+	// over reports whether nothing is left to do, including undelivered messages.
 	over bool
 }
 
-// underWay is a child that was begun: how it was, and who takes in how it ended.
+// underWay is a child that has begun: its action, and the function that folds its end.
 type underWay struct {
 	again func() machine.StartChild
-	// anew wants another in its place.
+	// anew requests a replacement.
 	anew func()
 	done func(event.ChildFinished)
 }
@@ -102,7 +102,7 @@ func New() *Machine { return &Machine{} }
 // Apply folds one event.
 func (m *Machine) Apply(e *event.Event) error {
 	if _, forks := e.Data.(event.RunForked); forks && m.parkedAt.IsZero() {
-		m.parkedAt = m.Now // what lies between is no time of the fork's
+		m.parkedAt = m.Now // the time in between does not count for the fork
 	}
 	if err := m.Run.Apply(e); err != nil {
 		return err
@@ -117,7 +117,7 @@ func (m *Machine) Apply(e *event.Event) error {
 
 func (m *Machine) apply(e *event.Event) error {
 	if key, is := settledBy(e.Data); is {
-		return m.agenda.settle(key, e.Data)
+		return m.requests.settle(key, e.Data)
 	}
 	switch d := e.Data.(type) {
 	case event.RunStarted:
@@ -133,7 +133,7 @@ func (m *Machine) apply(e *event.Event) error {
 		m.shift(e.Time)
 		m.beginAnew()
 	case event.RunTerminatedBy:
-		m.agenda.drop("end")
+		m.requests.drop("end")
 		m.closeMail(event.DropWorkflowCancelled)
 		if !m.done {
 			m.stopScope(m.root)
@@ -143,11 +143,11 @@ func (m *Machine) apply(e *event.Event) error {
 	case event.ReviewResolved:
 		return m.reviewed(&d)
 	case event.ToolApprovalResolved:
-		m.agenda.drop("withdraw " + d.CallID)
+		m.requests.drop("withdraw " + d.CallID)
 	case event.BudgetWarning:
-		m.agenda.drop("warning " + d.Setting)
+		m.requests.drop("warning " + d.Setting)
 	case event.GoalUnanswered:
-		m.agenda.drop("goal " + d.ID)
+		m.requests.drop("goal " + d.ID)
 	case event.MessageSent, event.MessageDelivered, event.MessageDropped, event.InputReceived:
 		m.applyMail(d)
 	default:
@@ -156,8 +156,8 @@ func (m *Machine) apply(e *event.Event) error {
 	return nil
 }
 
-// settledBy is the key of the errand that an event settles, for those events which do
-// nothing else.
+// settledBy returns the key of the request that an event settles, for the events that
+// do nothing else.
 func settledBy(data event.Data) (key string, is bool) {
 	switch d := data.(type) {
 	case event.ChildStarted:
@@ -180,7 +180,7 @@ func settledBy(data event.Data) (key string, is bool) {
 	return "", false
 }
 
-// applyWork folds what became of the children, the commands and the steps.
+// applyWork folds the results of children, commands and steps.
 func (m *Machine) applyWork(data event.Data) error {
 	switch d := data.(type) {
 	case event.ChildFinished:
@@ -196,15 +196,15 @@ func (m *Machine) applyWork(data event.Data) error {
 		begun := m.running[d.ID]
 		delete(m.running, d.ID)
 		m.Forget(d.ID)
-		if _, due := m.agenda.byKey["command "+d.ID]; due || begun {
-			return m.agenda.settle("command "+d.ID, d)
+		if _, due := m.requests.byKey["command "+d.ID]; due || begun {
+			return m.requests.settle("command "+d.ID, d)
 		}
 	case event.StepStarted:
-		if _, due := m.agenda.byKey["start "+d.Step]; !due && d.Child != "" {
-			return nil // a journal of before says it beside child.started
+		if _, due := m.requests.byKey["start "+d.Step]; !due && d.Child != "" {
+			return nil // an older journal records it beside child.started
 		}
 		m.coordinator.note(d.Step)
-		return m.agenda.settle("start "+d.Step, d)
+		return m.requests.settle("start "+d.Step, d)
 	}
 	return nil
 }
@@ -215,17 +215,17 @@ func (m *Machine) applyMail(data event.Data) {
 	case event.MessageSent:
 		m.sent(&d)
 	case event.MessageDelivered:
-		m.agenda.drop("message " + d.ID)
+		m.requests.drop("message " + d.ID)
 		m.delivered(d.ID)
 	case event.MessageDropped:
-		m.agenda.drop("message " + d.ID)
+		m.requests.drop("message " + d.ID)
 		m.dropped(&d)
 	case event.InputReceived:
 		m.told(&d)
 	}
 }
 
-// waited takes in that a time has come.
+// waited folds the end of a wait.
 func (m *Machine) waited(d event.WaitFinished) error {
 	switch n := m.timed[d.ID]; {
 	case d.ID == m.timeout:
@@ -236,13 +236,13 @@ func (m *Machine) waited(d event.WaitFinished) error {
 	case n != nil:
 		m.timeUp(n)
 	default:
-		return m.agenda.settle("wait "+d.ID, d)
+		return m.requests.settle("wait "+d.ID, d)
 	}
 	return nil
 }
 
-// beginAnew begins the children again that had not ended where a fork begins: they
-// are those of the run that it is a fork of.
+// beginAnew restarts the children that had not ended where a fork begins: they belong
+// to the forked run.
 func (m *Machine) beginAnew() {
 	open := slices.SortedFunc(maps.Values(m.under), func(a, b underWay) int { return cmp.Compare(a.again().ID, b.again().ID) })
 	m.under = map[string]underWay{}
@@ -283,7 +283,7 @@ func (m *Machine) begin(d *event.RunStarted) error {
 	return nil
 }
 
-// least is the smaller of two bounds, of which 0 is none.
+// least returns the smaller of two bounds, of which 0 means none.
 func least(a, b int) int {
 	if a == 0 || b > 0 && b < a {
 		return b
@@ -294,7 +294,7 @@ func least(a, b int) int {
 // Next returns what is due.
 func (m *Machine) Next() []machine.Action {
 	if m.Terminated != nil && m.Open() == 0 && m.State().Phase == machine.Running {
-		if rest := m.agenda.actions(nil); len(rest) > 0 {
+		if rest := m.requests.actions(nil); len(rest) > 0 {
 			return rest
 		}
 		return []machine.Action{machine.Record{Data: event.RunCompleted{Outcome: m.outcome()}}}
@@ -303,7 +303,7 @@ func (m *Machine) Next() []machine.Action {
 	if !more {
 		return due
 	}
-	switch due = m.agenda.actions(due); {
+	switch due = m.requests.actions(due); {
 	case len(due) == 0 && m.AllParked():
 		return m.OrPark(nil)
 	case m.paused && m.Open() == 0 && !slices.ContainsFunc(due, pressing):
@@ -312,13 +312,13 @@ func (m *Machine) Next() []machine.Action {
 	return m.deliveries(append(m.OrPark(due), m.nextDeadline()...))
 }
 
-// pressing reports whether an action comes before a pause: a wait goes on meanwhile.
+// pressing reports whether an action comes before a pause: a wait continues meanwhile.
 func pressing(a machine.Action) bool {
 	_, wait := a.(machine.Wait)
 	return !wait
 }
 
-// planTimeout is the wait for the end of the time that the whole plan may take.
+// planTimeout is the wait for the end of the plan's time.
 const planTimeout = "timeout"
 
 // shift extends the deadlines of the plan and its steps by the time the run was
@@ -342,8 +342,7 @@ func (t *timers) shift(now time.Time) {
 	}
 }
 
-// nextDeadline waits for the times at which the plan and the first of its steps are
-// to end.
+// nextDeadline waits for the deadlines of the plan and of the first of its steps.
 func (m *Machine) nextDeadline() (due []machine.Action) {
 	if !m.deadline.IsZero() && !m.over {
 		due = m.Until(m.timeout, m.deadline)

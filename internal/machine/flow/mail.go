@@ -10,7 +10,7 @@ import (
 // MostUnread is how many messages may wait for one reader.
 const MostUnread = 1_000
 
-// post is all that is on its way.
+// post is the state of all messages.
 type post struct {
 	// mail holds the mailboxes of the runs under way, by run, and unread those of
 	// undelivered messages, by message. toDeliver holds the mailboxes with messages
@@ -18,27 +18,27 @@ type post struct {
 	mail      map[string]reader
 	unread    map[string]*mailbox
 	toDeliver []*mailbox
-	// sender is that of the message that was sent last.
+	// sender is that of the last message.
 	sender *mailbox
-	// coordinator receives what steps send.
+	// coordinator receives the messages of steps.
 	coordinator coordinator
 }
 
-// mailbox is what others said to a step, or to the coordinator.
+// mailbox holds the messages to a step, or to the coordinator.
 type mailbox struct {
 	// unread holds the undelivered messages, oldest first.
 	unread []event.InputReceived
-	// run is the run that reads them, empty while none is under way, and given what it
-	// was started with.
+	// run is the run that reads them, empty while there is none, and given its initial
+	// messages.
 	run   string
 	given []event.InputReceived
-	// came are the messages that the run was given since.
+	// came are the messages that the run received since.
 	came []event.InputReceived
 	// told holds the messages that the run has received, by id.
 	told map[string]string
 }
 
-// started are the messages that its reader is started with, or would be now.
+// started returns the messages with which its reader starts, or would start now.
 func (b *mailbox) started() []event.InputReceived {
 	if b.run != "" {
 		return b.given
@@ -46,7 +46,7 @@ func (b *mailbox) started() []event.InputReceived {
 	return b.unread
 }
 
-// beginMail has a run started with all that is unread.
+// beginMail starts a run with all unread messages.
 func (m *Machine) beginMail(b *mailbox, run, to string) {
 	b.run, b.given, b.unread = run, b.unread, nil
 	m.mail[run] = reader{b, to}
@@ -56,10 +56,10 @@ func (m *Machine) beginMail(b *mailbox, run, to string) {
 	}
 }
 
-// readAgain gives a run's messages to the run that takes its place.
+// readAgain gives a run's messages to the run that replaces it.
 func (m *Machine) readAgain(b *mailbox) {
 	for _, said := range b.given {
-		m.agenda.drop("message " + said.MessageID)
+		m.requests.drop("message " + said.MessageID)
 	}
 	unread := slices.Concat(b.given, b.came, b.unread)
 	m.endMail(b)
@@ -69,14 +69,14 @@ func (m *Machine) readAgain(b *mailbox) {
 	}
 }
 
-// endMail is for a run that reads no more.
+// endMail handles the end of a reader.
 func (m *Machine) endMail(b *mailbox) {
 	delete(m.mail, b.run)
 	m.undue(b)
 	b.run, b.given, b.came, b.told = "", nil, nil, nil
 }
 
-// reader is who reads a mailbox.
+// reader is the reader of a mailbox.
 type reader struct {
 	*mailbox
 	// step is the reader's id.
@@ -92,7 +92,7 @@ func (m *Machine) add(b *mailbox, said event.InputReceived) {
 	}
 }
 
-// delivered takes a message out that the run under way has.
+// delivered removes a message that the current run has.
 func (m *Machine) delivered(id string) {
 	if b := m.unread[id]; b != nil && b.run != "" {
 		at := slices.IndexFunc(b.unread, func(said event.InputReceived) bool { return said.MessageID == id })
@@ -101,8 +101,8 @@ func (m *Machine) delivered(id string) {
 	m.remove(id)
 }
 
-// remove removes a message that is delivered or dropped: the newest, which has
-// just been dropped, or one of the oldest.
+// remove removes a message that is delivered or dropped: the newest, which has just
+// been dropped, or one of the oldest.
 func (m *Machine) remove(id string) {
 	b := m.unread[id]
 	if b == nil {
@@ -122,7 +122,7 @@ func (m *Machine) remove(id string) {
 	}
 }
 
-// undue takes a mailbox off those in which something waits for a run under way.
+// undue removes a mailbox from those with messages for a current run.
 func (m *Machine) undue(b *mailbox) {
 	m.toDeliver = slices.DeleteFunc(m.toDeliver, func(r *mailbox) bool { return r == b })
 }
@@ -139,7 +139,7 @@ func (m *Machine) drop(b *mailbox, to string, reason event.DropReason) {
 	}
 }
 
-// deliveries hand messages to runs that are under way.
+// deliveries delivers messages to current runs.
 func (m *Machine) deliveries(due []machine.Action) []machine.Action {
 	for _, b := range m.toDeliver {
 		due = append(due, machine.Deliver{Child: b.run, Messages: b.unread})

@@ -7,8 +7,8 @@ import (
 	"github.com/pawlrun/pawl/event"
 )
 
-// material is what a step's task is made from: the results of the steps that it
-// depends on, and what belongs to each loop and plan around it.
+// material returns the parts of a step's task: the results of the steps that it depends
+// on, and those of each loop and plan around it.
 func (m *Machine) material(n *node) Material {
 	t := m.around(n)
 	switch s := n.step(); {
@@ -22,7 +22,7 @@ func (m *Machine) material(n *node) Material {
 	return t
 }
 
-// around is the part of the task that all steps in a place share.
+// around returns the part of the task that all steps in a scope share.
 func (m *Machine) around(n *node) Material {
 	t := Material{Fence: m.fence}
 	var passes []Said
@@ -35,7 +35,7 @@ func (m *Machine) around(n *node) Material {
 		if p == nil {
 			continue
 		}
-		if at != n || !n.in.logged() { // the log says what was before
+		if at != n || !n.in.logged() { // the log has the earlier results
 			passes = append(p.before(), passes...)
 		}
 		switch {
@@ -54,11 +54,11 @@ func (m *Machine) around(n *node) Material {
 	return t
 }
 
-// dependencies are what the steps said that one depends on.
+// dependencies returns the outputs of the steps that a step depends on.
 func (n *node) dependencies() (all []Said) {
 	for _, i := range n.vertex.deps {
 		dep := n.in.steps[i]
-		said := dep.said("Step " + dep.step().ID)
+		said := dep.section("Step " + dep.step().ID)
 		if dep.items != nil {
 			said.Content, said.Result, said.Full = dep.items.told(), nil, true
 		}
@@ -67,21 +67,21 @@ func (n *node) dependencies() (all []Said) {
 	return all
 }
 
-func (n *node) said(title string) Said {
+func (n *node) section(title string) Said {
 	return Said{Title: title, From: n.id, Status: n.status, Content: n.content, Result: n.result, Full: n.whole}
 }
 
-// said is what each step of a pass said.
-func (s *scope) said() (all []Said) {
+// sections returns the output of each step of a pass.
+func (s *scope) sections() (all []Said) {
 	for _, n := range s.steps {
 		if n.status == event.StepStatusCompleted {
-			all = append(all, n.said("Previous round: "+n.step().ID))
+			all = append(all, n.section("Previous round: "+n.step().ID))
 		}
 	}
 	return all
 }
 
-// before is what the pass before came to, and what its judge said.
+// before returns the output of the previous pass, and its judge's verdict.
 func (p *pass) before() []Said {
 	if p.of.plan.Items != nil || p.index == 0 || p.of.plan.Carry.None {
 		return nil
@@ -101,7 +101,7 @@ func (p *pass) before() []Said {
 	return all
 }
 
-// evidence is the part of a judge's task about the pass that has just ended.
+// evidence returns the part of a judge's task about the pass that has just ended.
 func (m *Machine) evidence(l *loop, s *scope) Material {
 	t := m.around(l.of)
 	t.Item, t.Iteration, t.Of = nil, s.pass.index+1, l.most()
@@ -117,7 +117,7 @@ func (m *Machine) evidence(l *loop, s *scope) Material {
 	t.Said = append(t.Said, l.last().checks...)
 	var prose []Said
 	for _, n := range s.steps {
-		said := n.said("Step " + n.step().ID)
+		said := n.section("Step " + n.step().ID)
 		if len(n.result) > 0 {
 			t.Said = append(t.Said, Said{Title: "Result of step " + n.step().ID, From: n.id, Status: n.status, Result: n.result})
 			said.Result = nil
@@ -128,7 +128,7 @@ func (m *Machine) evidence(l *loop, s *scope) Material {
 	return t
 }
 
-// takesIn is the taint of everything in a step's task.
+// takesIn returns the taint of everything in a step's task.
 func (m *Machine) takesIn(n *node) event.Taint {
 	taint := m.given
 	for at := n; at != nil; at = at.in.in {
@@ -142,7 +142,7 @@ func (m *Machine) takesIn(n *node) event.Taint {
 	return taint
 }
 
-// argument is what a function is given.
+// argument returns the argument of a function.
 func (m *Machine) argument(n *node) json.RawMessage {
 	v := n.in.surroundings()
 	v.Input = m.task

@@ -15,8 +15,7 @@ import (
 // loop around them.
 func (s *scope) logged() bool { return s.pass != nil && s.pass.of.plan.Carry.Log != nil }
 
-// keepLog adds to the log of a loop what a pass came to, before anything looks at it
-// (RON-8, RON-10).
+// keepLog adds the result of a pass to the log of a loop, before the pass is checked.
 func (m *Machine) keepLog(l *loop, s *scope, end passEnd) {
 	l.unlogged = &end
 	log := l.plan.Carry.Log
@@ -37,8 +36,8 @@ func (m *Machine) keepLog(l *loop, s *scope, end passEnd) {
 	})
 }
 
-// logLearning adds to the log the summary of a pass, or a part of its output where
-// there is none.
+// logLearning adds the summary of a pass to the log, or a part of its output if there
+// is none.
 func (m *Machine) logLearning(l *loop, s *scope, end passEnd, summary string) {
 	log, output := *l.plan.Carry.Log, end.content
 	if strings.TrimSpace(summary) != "" {
@@ -56,7 +55,7 @@ func (m *Machine) logLearning(l *loop, s *scope, end passEnd, summary string) {
 	})
 }
 
-// message is the task of an iteration's agent.
+// message returns the task of an iteration's agent.
 func (m *Machine) message(n *node) string {
 	p := n.in.pass
 	l := p.of
@@ -69,7 +68,7 @@ func (m *Machine) message(n *node) string {
 	case !m.cfg.Plan.Refine:
 		t := m.material(n)
 		if p.index > 0 {
-			t.Iteration = 0 // stands at the end
+			t.Iteration = 0 // is at the end
 		}
 		it.Input = Prompt(t)
 	}
@@ -79,7 +78,7 @@ func (m *Machine) message(n *node) string {
 	return it.Message()
 }
 
-// feedback is what was said of the last pass.
+// feedback returns the reports on the last pass.
 func feedback(l *loop) (all []refine.Feedback) {
 	end := l.last()
 	for _, said := range end.checks {
@@ -95,16 +94,16 @@ func feedback(l *loop) (all []refine.Feedback) {
 	return all
 }
 
-// kindUnchanged says of a stuck loop how it was stuck.
+// kindUnchanged is the kind of a stuck loop whose iterations changed nothing.
 const kindUnchanged = "unchanged"
 
-// refined is why a run ends that is one loop.
+// refined returns why a run ends that is one loop.
 func (n *node) refined() event.RunTerminatedBy {
 	why := event.RunTerminatedBy{Reason: event.ReasonFinalAnswer}
 	switch {
 	case n.end.why != nil:
 		why = *n.end.why
-	case n.error != nil: // a failure of the loop itself says the reason
+	case n.error != nil: // a failure of the loop itself gives the reason
 		why = event.RunTerminatedBy{Reason: event.Reason(n.error.Class)}
 	}
 	if why.Reason == event.ReasonStuck { // the loop was stopped, and nothing in it failed
@@ -120,8 +119,8 @@ func (n *node) refined() event.RunTerminatedBy {
 	return why
 }
 
-// refinedOutcome is that of a run that is one loop. At the cap it is fine where the
-// plan says so, and its result is the last entry of the log (RON-41).
+// refinedOutcome returns the outcome of a run that is one loop. At the cap it succeeds
+// if the plan allows that, and its result is the last entry of the log.
 func (m *Machine) refinedOutcome(o event.Outcome) event.Outcome {
 	n := m.root.steps[0]
 	o.Iterations, o.LastOutput, o.Result = n.end.passes, n.content, n.result
@@ -140,7 +139,7 @@ func (m *Machine) refinedOutcome(o event.Outcome) event.Outcome {
 	return o
 }
 
-// nextOfLoop says what a person can safely do about a loop that did not end well.
+// nextOfLoop returns what a person can safely do about a loop that did not end well.
 func nextOfLoop(end *event.RunTerminatedBy) string {
 	const again = ", and start the loop again."
 	switch r := end.Reason; {

@@ -12,11 +12,11 @@ import (
 	"github.com/pawlrun/pawl/internal/machine"
 )
 
-// ErrNothingFailed is returned for a run of which no step failed or was cancelled.
+// ErrNothingFailed is returned for a run without a failed or cancelled step.
 var ErrNothingFailed = errors.New("flow: no step of the run failed or was cancelled")
 
-// Retry is what a second try at a workflow keeps of its first one. It is built by adding
-// the events of a run that has ended, in order.
+// Retry determines what a second try at a workflow keeps of its first one. It is built
+// by adding the events of an ended run, in order.
 type Retry struct {
 	steps map[string]*retried
 	// pass is the last pass of each loop that is not over items, by the loop's step.
@@ -29,11 +29,12 @@ type Retry struct {
 	values    map[string]event.ConditionEvaluated
 	decisions map[string]event.ReviewResolved
 	waits     map[string]event.WaitStarted
-	// iterations are those of loops that are observed, by the loop's step and the index.
+	// iterations are those of observed loops, by the loop's step and the index.
 	iterations map[string]map[int]event.Iteration
 }
 
-// retried is how a step stands at the end of the run, and the number of its first event.
+// retried is the state of a step at the end of the run, and the number of its first
+// event.
 type retried struct {
 	seq   int64
 	open  bool
@@ -47,7 +48,7 @@ type command struct {
 	finished *event.CommandFinished
 }
 
-// NewRetry returns a retry of which no event is known.
+// NewRetry returns a retry without events.
 func NewRetry() *Retry {
 	return &Retry{
 		steps: map[string]*retried{}, pass: map[string]int{}, started: map[string]event.ChildStarted{}, finished: map[string]event.ChildFinished{},
@@ -56,7 +57,7 @@ func NewRetry() *Retry {
 	}
 }
 
-// Add takes in an event of the run. It does not keep e.
+// Add adds an event of the run. It does not keep e.
 func (r *Retry) Add(e *event.Event) {
 	s := r.of(e)
 	switch d := e.Data.(type) {
@@ -96,7 +97,7 @@ func (r *Retry) Add(e *event.Event) {
 	}
 }
 
-// of is the step that an event is about, a new one at its first event.
+// of returns the step that an event is about, a new one at its first event.
 func (r *Retry) of(e *event.Event) *retried {
 	s := r.steps[e.Step]
 	if s == nil {
@@ -108,7 +109,7 @@ func (r *Retry) of(e *event.Event) *retried {
 	return s
 }
 
-// Begin returns the last event that both tries share, and the steps that are done again.
+// Begin returns the last event that both tries share, and the steps that are repeated.
 func (r *Retry) Begin() (seq int64, steps []string, err error) {
 	r.findPasses()
 	ids := slices.Sorted(maps.Keys(r.steps))
@@ -129,7 +130,8 @@ func (r *Retry) Begin() (seq int64, steps []string, err error) {
 		return 1, steps, nil
 	}
 	for _, id := range r.again {
-		// The step around it begins anew too, with its time; what is done in it is kept.
+		// The enclosing step begins anew too, with its time; the work done in it is
+		// kept.
 		if first := r.outermost(id).seq; seq == 0 || first < seq {
 			seq = first
 		}
@@ -137,7 +139,7 @@ func (r *Retry) Begin() (seq int64, steps []string, err error) {
 	return max(seq-1, 1), steps, nil
 }
 
-// findPasses finds the last pass of each loop, also of one whose last pass did not end.
+// findPasses finds the last pass of each loop, even if it did not end.
 func (r *Retry) findPasses() {
 	for id := range r.steps {
 		for of, index := range passesOf(id) {
@@ -148,7 +150,8 @@ func (r *Retry) findPasses() {
 	}
 }
 
-// passesOf are the steps around one whose ids are followed by a number, with that.
+// passesOf yields the enclosing steps whose ids are followed by a number, with that
+// number.
 func passesOf(id string) map[string]int {
 	passes := map[string]int{}
 	for i, c := range id {
@@ -164,8 +167,8 @@ func passesOf(id string) map[string]int {
 	return passes
 }
 
-// failed reports whether the run failed because of a step: neither the loop around it
-// went on to another pass, nor a step around it completed.
+// failed reports whether the run failed because of a step: neither did the loop around
+// it continue with another pass, nor did an enclosing step complete.
 func (r *Retry) failed(id string) bool {
 	bad := func(s *retried) bool {
 		return s.open || s.end == event.StepStatusFailed || s.end == event.StepStatusCancelled
@@ -186,7 +189,7 @@ func (r *Retry) failed(id string) bool {
 	return true
 }
 
-// around yields the steps that a step is in, from the outermost on.
+// around yields the steps that enclose a step, from the outermost on.
 func (r *Retry) around(id string) func(yield func(*retried) bool) {
 	return func(yield func(*retried) bool) {
 		for i, c := range id {
@@ -212,15 +215,15 @@ func inside(id, of string) bool {
 	return strings.HasPrefix(id, of+".") || strings.HasPrefix(id, of+"[")
 }
 
-// repeats reports whether a step is done again, by its id or its name.
+// repeats reports whether a step is repeated, by its id or its name.
 func (r *Retry) repeats(id string) bool {
 	return slices.ContainsFunc(r.again, func(again string) bool {
 		return id == again || inside(id, again) || strings.HasPrefix(id, again+"~")
 	})
 }
 
-// Kept returns what the first try journalled for an action, nil where it did not, or
-// where that is of a step which is done again.
+// Kept returns what the first try journalled for an action, nil if there is nothing, or
+// if its step is repeated.
 func (r *Retry) Kept(a machine.Action) []event.Data {
 	switch a := a.(type) {
 	case machine.Record:
@@ -277,7 +280,7 @@ func (r *Retry) iteration(i *event.Iteration) []event.Data {
 	return []event.Data{before}
 }
 
-// repeatsPass reports whether a step of a pass is done again.
+// repeatsPass reports whether a step of a pass is repeated.
 func (r *Retry) repeatsPass(id string) bool {
 	return slices.ContainsFunc(r.again, func(again string) bool { return again == id || inside(again, id) })
 }
@@ -299,7 +302,7 @@ func (r *Retry) answer(a *machine.Ask) []event.Data {
 	return nil
 }
 
-// kept is what a machine decides by itself, but for the end of the run.
+// kept are the machine's own decisions, except the end of the run.
 func kept(d event.Data) []event.Data {
 	switch d.(type) {
 	case event.RunParked, event.RunTerminatedBy, event.RunCompleted:

@@ -10,7 +10,7 @@ import (
 	"github.com/pawlrun/pawl/internal/rules/plan"
 )
 
-// Rejected is why a loop failed of which a person rejected an iteration (RON-22).
+// Rejected is the failure of a loop of which a person rejected an iteration.
 const Rejected = "Manual approval was rejected by user"
 
 // review asks a person about the pass that has just ended, for the reason to stop at i.
@@ -37,7 +37,7 @@ func humans(stops []plan.Stop) bool {
 	return false
 }
 
-// askForMore asks a person whether a loop may go on that came to its cap.
+// askForMore asks a person whether a loop at its cap may continue.
 func (m *Machine) askForMore(l *loop) {
 	id := fmt.Sprintf("limit-%d", l.next)
 	if !m.cfg.Plan.Refine {
@@ -56,18 +56,18 @@ func (m *Machine) ask(l *loop, d event.ReviewRequested, lasts time.Duration) {
 	}
 	l.review = d.LoopID
 	m.reviews[d.LoopID] = l
-	m.agenda.add("review "+d.LoopID, func() []machine.Action { return m.Ask(d) }, nil)
+	m.requests.add("review "+d.LoopID, func() []machine.Action { return m.Ask(d) }, nil)
 }
 
-// reviewed takes in what a person said.
+// reviewed folds a person's answer.
 func (m *Machine) reviewed(d *event.ReviewResolved) error {
 	l, by := m.reviews[d.LoopID], m.Answer(d.LoopID)
 	if l == nil || by == nil || by.Kind == event.ApprovalExpired || by.Kind == event.ApprovalCancelled {
-		m.agenda.drop("review " + d.LoopID)
-		return nil // the run ends, or the loop does not wait for it any more
+		m.requests.drop("review " + d.LoopID)
+		return nil // the run ends, or the loop no longer waits for it
 	}
 	delete(m.reviews, d.LoopID)
-	m.agenda.drop("review " + d.LoopID)
+	m.requests.drop("review " + d.LoopID)
 	s, rejected := l.finished, by.Kind == event.ApprovalRejected
 	l.review = ""
 	if by.Reason != "" {
@@ -86,17 +86,17 @@ func (m *Machine) reviewed(d *event.ReviewResolved) error {
 	return nil
 }
 
-// judgedByPerson goes on as the loop says that a decision means.
+// judgedByPerson continues as the loop interprets the decision.
 func (m *Machine) judgedByPerson(l *loop, s *scope, kind event.ApprovalKind) {
 	switch h := l.plan.Checks()[l.asked].Human; {
 	case kind == event.ApprovalRejected && !h.Feedback:
 		m.endLoop(l, &event.Failure{Class: string(event.ReasonRejected), Message: Rejected})
 	default:
-		m.looked(l, s, l.asked, kind == event.ApprovalApproved && !h.GoesOn, "")
+		m.checked(l, s, l.asked, kind == event.ApprovalApproved && !h.GoesOn, "")
 	}
 }
 
-// dropReview takes back what a person is asked about a loop that ends.
+// dropReview withdraws the question about a loop that ends.
 func (m *Machine) dropReview(l *loop) {
 	id := l.review
 	if id == "" {
@@ -104,8 +104,8 @@ func (m *Machine) dropReview(l *loop) {
 	}
 	l.review = ""
 	delete(m.reviews, id)
-	m.agenda.drop("review " + id)
+	m.requests.drop("review " + id)
 	if asked := m.Withdraw(id, notWanted); len(asked) > 0 {
-		m.agenda.add("review "+id, func() []machine.Action { return asked }, nil)
+		m.requests.add("review "+id, func() []machine.Action { return asked }, nil)
 	}
 }

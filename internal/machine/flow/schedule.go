@@ -7,8 +7,8 @@ import (
 	"github.com/pawlrun/pawl/internal/rules/plan"
 )
 
-// ready are the steps of a scope that lack nothing but room, in the order of the
-// scope's scheduler. The orders that look at agents keep one queue for each.
+// ready holds the steps of a scope that need only room, in the order of the scope's
+// scheduler. The orders that depend on agents have one queue for each.
 type ready struct {
 	of     plan.Scheduler
 	groups []*group
@@ -17,7 +17,7 @@ type ready struct {
 type group struct {
 	agent string
 	steps queue[*node]
-	// turn is when one of them was last begun.
+	// turn is the time of the last start.
 	turn int64
 }
 
@@ -43,8 +43,8 @@ func (r *ready) group(agent string) *group {
 	return g
 }
 
-// pop takes out the step that begins next, nil for none. Those that were stopped
-// meanwhile are passed over.
+// pop removes and returns the step that begins next, nil for none. It skips steps that
+// were stopped meanwhile.
 func (r *ready) pop(atWork map[string]int, turn int64) *node {
 	for {
 		var best *group
@@ -73,7 +73,7 @@ func (r *ready) before(a, b *group, atWork map[string]int) bool {
 	return a.turn < b.turn || a.turn == b.turn && a.steps.first().place < b.steps.first().place
 }
 
-// agent is what schedulers tell steps apart by.
+// agent returns the name by which schedulers distinguish steps.
 func (n *node) agent() string {
 	switch s := n.step(); {
 	case s.Agent != nil:
@@ -96,26 +96,26 @@ func (m *Machine) queue(n *node) {
 	m.wake(n.in)
 }
 
-// wake says of a scope, and of those around it, that something may begin in it.
+// wake marks a scope, and the enclosing ones, as startable.
 func (m *Machine) wake(s *scope) {
 	for ; s.in != nil; s = s.in.in {
-		if s.pass != nil && !s.pass.hungry {
-			s.pass.hungry = true
-			s.pass.of.hungry.push(int64(s.pass.index), 0, s)
+		if s.pass != nil && !s.pass.startable {
+			s.pass.startable = true
+			s.pass.of.startable.push(int64(s.pass.index), 0, s)
 		}
-		m.hunger(s.in)
+		m.markStartable(s.in)
 	}
 }
 
-// hunger says of a step that something may begin below it.
-func (m *Machine) hunger(n *node) {
-	if !n.hungry {
-		n.hungry = true
-		n.in.hungry.push(int64(n.place), 0, n)
+// markStartable marks a step below which something may begin.
+func (m *Machine) markStartable(n *node) {
+	if !n.startable {
+		n.startable = true
+		n.in.startable.push(int64(n.place), 0, n)
 	}
 }
 
-// fill begins all that there is room for.
+// fill begins everything that there is room for.
 func (m *Machine) fill() {
 	if m.root == nil || m.paused || m.Cancel != nil || m.Terminated != nil {
 		return
@@ -130,8 +130,8 @@ func (m *Machine) fill() {
 	}
 }
 
-// takeFrom says how what comes next in a scope is begun, nil for nothing. Steps
-// come before what is below those that are under way: they were waited for longer.
+// takeFrom returns how the next work in a scope is begun, nil for none. Steps come
+// before work below active steps, because others waited for them longer.
 func (m *Machine) takeFrom(s *scope) (begin func()) {
 	if s.stopped || s.limit > 0 && s.busy >= s.limit {
 		return nil
@@ -141,13 +141,13 @@ func (m *Machine) takeFrom(s *scope) (begin func()) {
 			return func() { m.start(n) }
 		}
 	}
-	for !s.hungry.empty() {
-		n := s.hungry.first()
+	for !s.startable.empty() {
+		n := s.startable.first()
 		if begin := m.takeBelow(n); begin != nil {
 			return begin
 		}
-		s.hungry.pop()
-		n.hungry = false
+		s.startable.pop()
+		n.startable = false
 	}
 	return nil
 }
@@ -164,7 +164,7 @@ func (m *Machine) takeBelow(n *node) (begin func()) {
 	return nil
 }
 
-// busy counts a child at work, or one less, in all scopes around it.
+// busy adds to the number of active children in all enclosing scopes.
 func (m *Machine) busy(s *scope, agent string, by int) {
 	m.atWork[agent] += by
 	for at := s; ; at = at.in.in {
@@ -193,7 +193,7 @@ func (m *Machine) start(n *node) {
 	m.startBelow(n)
 }
 
-// lasts is how long a step may take with all that is in it, 0 for no bound.
+// lasts returns how long a step may take with everything in it, 0 for no limit.
 func lasts(s *plan.Step) time.Duration {
 	if s.Plan != nil && s.Plan.Timeout > 0 && (s.Timeout == 0 || s.Plan.Timeout < s.Timeout) {
 		return s.Plan.Timeout

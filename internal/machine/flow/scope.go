@@ -12,36 +12,35 @@ import (
 	"github.com/pawlrun/pawl/internal/rules/plan"
 )
 
-// scope is a graph that is being carried out: the run's plan, a plan in a step, or
-// one pass of a loop.
+// scope is an active graph: the run's plan, a plan in a step, or one pass of a loop.
 type scope struct {
 	graph *graph
-	// in is the step that it is in, nil for the run's plan, and pass the loop's pass
-	// that it is, nil for none.
+	// in is the enclosing step, nil for the run's plan, and pass the loop's pass, nil
+	// for none.
 	in   *node
 	pass *pass
-	// id is what the ids of its steps begin with, and key the same for the names that
-	// no two attempts share.
+	// id is the prefix of its steps' ids, and key that of the names that no two
+	// attempts share.
 	id, key string
 	steps   []*node
-	// open are the steps without an end, under those that are under way, and busy
-	// the children at work below, of which limit is how many there may be.
+	// open is the number of steps without an end, under that of the active ones, busy
+	// that of the active children below, and limit the maximum of busy.
 	open, under, busy, limit int
 
-	ready  ready
-	hungry queue[*node]
-	// failed is the first step that failed, and stopped says that all are to end.
+	ready     ready
+	startable queue[*node]
+	// failed is the first step that failed, and stopped reports whether all are to end.
 	failed  *node
 	stopped bool
 }
 
-// phase is where a step stands.
+// phase is the state of a step.
 type phase uint8
 
 const (
 	// waiting for the steps that it depends on, or for its condition.
 	waiting phase = iota
-	// queued: nothing but room is lacking.
+	// queued until there is room.
 	queued
 	working
 	// ending: its end is decided and not journalled.
@@ -57,14 +56,14 @@ type node struct {
 	id     string
 	phase  phase
 	left   int
-	// attempt counts from 1 once it was begun.
-	attempt int
-	hungry  bool
-	// counts says that it is one of those of its scope that are under way.
+	// attempt counts from 1 once it has begun.
+	attempt   int
+	startable bool
+	// counts reports whether it is one of the active steps of its scope.
 	counts bool
-	// errand is the key of what is wanted for it.
-	errand string
-	// mail is what others said to it.
+	// request is the key of its request.
+	request string
+	// mail holds the messages to it.
 	mail mailbox
 	stepTime
 	stepChild
@@ -80,27 +79,27 @@ type stepTime struct {
 
 // stepChild is the child that does a step.
 type stepChild struct {
-	// child is its name, run its id; atWork says that it counts as one at work.
+	// child is its name, run its id; atWork reports whether it counts as active.
 	child, run string
 	atWork     bool
-	// exit is why it ended, and extract what evaluators see of it.
+	// exit is why it ended, and extract its end as evaluators see it.
 	exit    event.Reason
 	extract eval.Extract
 }
 
-// stepInside is what a step consists of that is a graph or a loop.
+// stepInside is the graph or loop of a step.
 type stepInside struct {
 	sub  *scope
 	loop *loop
-	// stop is how the step ends once what is inside has ended.
+	// stop is how the step ends once its inside has ended.
 	stop *event.StepFinished
 }
 
-// stepEnd is what came of a step.
+// stepEnd is the result of a step.
 type stepEnd struct {
 	status  event.StepStatus
 	content string
-	// whole says that the content is given to others uncut.
+	// whole reports whether the content is passed on uncut.
 	whole  bool
 	result json.RawMessage
 	// results and items are those of a loop over items, nil for other steps.
@@ -108,7 +107,7 @@ type stepEnd struct {
 	items   *itemsEnd
 	error   *event.Failure
 	taint   event.Taint
-	// unfit says that it was skipped because of a failure.
+	// unfit reports whether it was skipped because of a failure.
 	unfit bool
 	end   loopEnd
 }
@@ -158,7 +157,7 @@ func (m *Machine) settleEmpty(s *scope) {
 	}
 }
 
-// free is for a step whose dependencies have all ended.
+// free handles a step whose dependencies have all ended.
 func (m *Machine) free(n *node) {
 	if n.in.stopped {
 		m.cancel(n)
@@ -184,8 +183,7 @@ func (m *Machine) free(n *node) {
 	m.queue(n)
 }
 
-// missingKey is the type of the error of an expression that names a key which a value
-// lacks.
+// missingKey is the type of the error of an expression that names a missing key.
 const missingKey = "missing_key"
 
 // The classes of failures.
@@ -196,11 +194,11 @@ const (
 )
 
 func (m *Machine) evaluate(n *node, id, expression string, variables func() json.RawMessage, then func(event.ConditionEvaluated)) {
-	n.errand = "evaluate " + id
-	m.agenda.add(n.errand, func() []machine.Action {
+	n.request = "evaluate " + id
+	m.requests.add(n.request, func() []machine.Action {
 		return []machine.Action{machine.Evaluate{ID: id, Step: n.id, Expression: expression, Variables: variables()}}
 	}, func(d event.Data) {
-		n.errand = ""
+		n.request = ""
 		then(d.(event.ConditionEvaluated))
 	})
 }
@@ -218,7 +216,7 @@ func (m *Machine) conditional(n *node, d event.ConditionEvaluated) {
 	}
 }
 
-// truth is what a condition gave; err is why it gave nothing that is true or false.
+// truth returns the value of a condition; err is why it has none.
 func truth(d event.ConditionEvaluated) (holds bool, err string) {
 	if d.Error != "" {
 		return false, d.Error
@@ -233,35 +231,35 @@ func conditionError(expression, err string) *event.Failure {
 	return &event.Failure{Class: string(event.ReasonConditionError), Message: expression + ": " + err}
 }
 
-// finish wants a step's end journalled.
+// finish requests a step's end to be journalled.
 func (m *Machine) finish(n *node, d event.StepFinished) {
 	d.Step, d.Attempt, n.phase = n.id, n.attempt, ending
-	n.errand = "settle " + n.id
-	e := m.record(n.errand, d, func(e event.Data) { m.finished(n, e.(event.StepFinished)) })
+	n.request = "settle " + n.id
+	e := m.record(n.request, d, func(e event.Data) { m.finished(n, e.(event.StepFinished)) })
 	failed := d.Status == event.StepStatusFailed || d.Status == event.StepStatusCancelled
 	e.stops = failed && n.in.graph.plan.OnFailure == plan.Abort && !n.in.stopped
 }
 
-// skip wants it journalled that a step is left out; unfit says that a failure is why.
+// skip requests a skip to be journalled; unfit reports whether a failure is the reason.
 func (m *Machine) skip(n *node, reason string, unfit bool) {
 	n.phase = ending
-	n.errand = "settle " + n.id
-	m.record(n.errand, event.StepSkipped{Step: n.id, Reason: reason}, func(event.Data) {
+	n.request = "settle " + n.id
+	m.record(n.request, event.StepSkipped{Step: n.id, Reason: reason}, func(event.Data) {
 		n.status, n.unfit = event.StepStatusSkipped, unfit
 		m.settled(n)
 	})
 }
 
-// cancel ends a step that was not begun.
+// cancel ends a step that has not begun.
 func (m *Machine) cancel(n *node) {
 	m.finish(n, event.StepFinished{Status: event.StepStatusCancelled})
 }
 
-// finished takes in how an attempt at a step ended, and begins the next where there
-// is one.
+// finished folds the end of an attempt at a step, and begins the next if there is one.
 func (m *Machine) finished(n *node, d event.StepFinished) {
 	if n.atWork {
-		// Only now: what waits for the step is in its place before anything else is.
+		// Not earlier: the steps that wait for it are in their places before anything
+		// else is.
 		n.atWork = false
 		m.busy(n.in, n.agent(), -1)
 	}
@@ -281,7 +279,7 @@ func (m *Machine) finished(n *node, d event.StepFinished) {
 	m.settled(n)
 }
 
-// count adds an attempt to those under way of the step's scope, or takes it from them.
+// count adds an attempt to the active ones of the step's scope, or removes it.
 func (n *node) count(by int) {
 	if begins := by > 0; n.counts != begins {
 		n.counts = begins
@@ -289,7 +287,7 @@ func (n *node) count(by int) {
 	}
 }
 
-// settled is for a step that has ended.
+// settled handles the end of a step.
 func (m *Machine) settled(n *node) {
 	s := n.in
 	n.count(-1)
@@ -303,7 +301,7 @@ func (m *Machine) settled(n *node) {
 	} else if n.loop != nil {
 		n.taint = n.taint.With(n.loop.taint)
 	}
-	n.phase, n.errand, n.sub, n.loop = settled, "", nil, nil
+	n.phase, n.request, n.sub, n.loop = settled, "", nil, nil
 	delete(m.steps, n.id)
 	delete(m.timed, n.timeout)
 	s.open--
@@ -328,7 +326,7 @@ func (m *Machine) settled(n *node) {
 	m.wake(s)
 }
 
-// scopeDone is for a scope whose steps have all ended.
+// scopeDone handles a scope whose steps have all ended.
 func (m *Machine) scopeDone(s *scope) {
 	switch {
 	case s.in == nil:
@@ -344,7 +342,7 @@ func (m *Machine) scopeDone(s *scope) {
 	}
 }
 
-// end is what a scope comes to: the content and the result of its last steps, and
+// end returns the result of a scope: the content and the result of its last steps, and
 // how it ended.
 func (s *scope) end() event.StepFinished {
 	d := event.StepFinished{Status: event.StepStatusCompleted}
@@ -359,7 +357,7 @@ func (s *scope) end() event.StepFinished {
 	return d
 }
 
-// within is a step's failure as that of the step around it.
+// within returns a step's failure as that of the enclosing step.
 func within(n *node) *event.Failure {
 	f := event.Failure{Class: string(event.ReasonStepFailed), Message: "it was cancelled"}
 	if n.error != nil {
@@ -369,8 +367,8 @@ func within(n *node) *event.Failure {
 	return &f
 }
 
-// last is what the last steps of a scope say, behind which none was done. The result is that of the one last
-// step.
+// last returns the output of the last steps of a scope, after which none ran. The
+// result is that of the one last step.
 func (s *scope) last() (content string, result json.RawMessage) {
 	lasts := s.lasts()
 	if len(lasts) == 1 {
@@ -385,7 +383,7 @@ func (s *scope) last() (content string, result json.RawMessage) {
 	return content, nil
 }
 
-// lasts are the steps of a scope that were not skipped, and behind which none was done.
+// lasts returns the steps of a scope that were not skipped, and after which none ran.
 func (s *scope) lasts() (lasts []*node) {
 	for i, v := range s.graph.steps {
 		goesOn := slices.ContainsFunc(v.dependents, func(d int) bool { return s.steps[d].status != event.StepStatusSkipped })

@@ -29,9 +29,9 @@ func (m *Machine) startChild(n *node) {
 	m.beginChild(n)
 }
 
-// beginChild wants the child that the attempt is, or another in its place.
+// beginChild requests the child of the attempt, or a replacement.
 func (m *Machine) beginChild(n *node) {
-	m.agenda.add("child "+n.child, func() []machine.Action { return []machine.Action{m.child(n)} }, func(d event.Data) {
+	m.requests.add("child "+n.child, func() []machine.Action { return []machine.Action{m.child(n)} }, func(d event.Data) {
 		child := d.(event.ChildStarted).Child
 		n.run = child
 		if n.reachable() {
@@ -40,13 +40,13 @@ func (m *Machine) beginChild(n *node) {
 		m.under[child] = underWay{
 			again: func() machine.StartChild { return m.child(n) },
 			anew: func() {
-				m.agenda.drop("start " + n.id)
+				m.requests.drop("start " + n.id)
 				m.readAgain(&n.mail)
 				m.beginChild(n)
 			},
 			done: func(d event.ChildFinished) { m.childDone(n, &d) },
 		}
-		if n.child == n.id { // child.started says it
+		if n.child == n.id { // child.started records it
 			m.coordinator.note(n.id)
 			m.began(n)
 			return
@@ -56,7 +56,7 @@ func (m *Machine) beginChild(n *node) {
 	})
 }
 
-// item is the element that a scope is for, nil where it is for none.
+// item returns the element of a scope, nil if it has none.
 func (s *scope) item() *int {
 	if s.pass == nil || s.pass.of.plan.Items == nil {
 		return nil
@@ -86,7 +86,7 @@ func (m *Machine) child(n *node) machine.StartChild {
 	return a
 }
 
-// task is what an agent is given to do, with the files that are no text.
+// task returns an agent's task, with the files that are not text.
 func task(text string, media []llm.Media) json.RawMessage {
 	raw, _ := json.Marshal(struct {
 		Task  string      `json:"task"`
@@ -106,8 +106,8 @@ func (n *node) media() (all []llm.Media) {
 	return all
 }
 
-// began is for an attempt whose beginning is journalled. The first one's is that of
-// the step's time.
+// began folds the journalled start of an attempt. The first one's starts the step's
+// time.
 func (m *Machine) began(n *node) {
 	most := lasts(n.step())
 	if most == 0 || n.timeout != "" {
@@ -118,7 +118,7 @@ func (m *Machine) began(n *node) {
 	m.deadlines.push(n.deadline.UnixNano(), 0, n)
 }
 
-// timeUp ends a step that has taken as long as it may.
+// timeUp ends a step that has used up its time.
 func (m *Machine) timeUp(n *node) {
 	delete(m.timed, n.timeout)
 	m.stop(n, event.StepFinished{Status: event.StepStatusFailed, Error: &event.Failure{
@@ -131,7 +131,7 @@ func (m *Machine) childDone(n *node, d *event.ChildFinished) {
 	n.exit, n.extract = d.Outcome.Reason, eval.OfOutcome(d.Outcome)
 	s := n.step()
 	if n.taint = n.taint.With(d.Taint); s.Func != nil {
-		n.taint = n.taint.With(m.takesIn(n)) // no journal says what a function made of it
+		n.taint = n.taint.With(m.takesIn(n)) // no journal records a function's use of it
 	}
 	end := ended(&d.Outcome, s.Agent != nil && s.Agent.Result)
 	if o := d.Outcome; end.Error != nil && o.Kind == tree.KindAbove {
@@ -157,10 +157,11 @@ func (n *node) isolated() bool {
 	return false
 }
 
-// NoResult is why a step failed whose agent has a schema for its result and gave none.
+// NoResult is the failure of a step whose agent has a schema for its result and gave
+// none.
 const NoResult = "resultSchema defined but submit_result never called"
 
-// ended is a child's end as that of its step.
+// ended returns a child's end as that of its step.
 func ended(o *event.Outcome, result bool) event.StepFinished {
 	d := event.StepFinished{Status: event.StepStatusFailed, Content: o.FinalOutput, Result: o.Result}
 	switch {
@@ -186,13 +187,13 @@ func (m *Machine) stopScope(s *scope) {
 	}
 }
 
-// stop ends a step with all that is below it.
+// stop ends a step with everything below it.
 func (m *Machine) stop(n *node, how event.StepFinished) {
 	switch {
 	case n.stop != nil || n.phase == ending || n.phase == settled:
 		return
 	case n.phase != working:
-		m.agenda.drop(n.errand)
+		m.requests.drop(n.request)
 		n.stop = &how // there is no other attempt
 		m.finish(n, how)
 		return
@@ -210,17 +211,17 @@ func (m *Machine) stop(n *node, how event.StepFinished) {
 	case n.loop != nil:
 		m.stopLoop(n.loop)
 	default:
-		m.agenda.drop("start " + n.id)
+		m.requests.drop("start " + n.id)
 		m.finish(n, how)
 	}
 }
 
-// dropUnbegun takes off what is wanted of a step that is one child, where that was
-// not begun.
+// dropUnbegun removes the request of a step that is one child, if the child has not
+// begun.
 func (m *Machine) dropUnbegun(n *node) (had bool) {
 	if n.step().Command == nil {
-		_, had = m.agenda.drop("child " + n.child)
-	} else if _, had = m.agenda.drop("start " + n.id); !had {
+		_, had = m.requests.drop("child " + n.child)
+	} else if _, had = m.requests.drop("start " + n.id); !had {
 		had = m.dropCommand(n.child)
 	}
 	return had

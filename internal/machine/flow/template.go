@@ -11,15 +11,14 @@ import (
 	"github.com/pawlrun/pawl/internal/rules/plan"
 )
 
-// classMissing is the class of the failure of a step whose text names a value that is
-// not there.
+// classMissing is the class of the failure of a step whose text names a missing value.
 const classMissing = "missing_value"
 
 // named is a value that a text of a step names.
 type named struct {
 	text string
-	// from is what gave it, empty for what the plan or the run's input says; whole is
-	// as in [stepEnd].
+	// from is its source, empty for the plan or the run's input; whole is as in
+	// [stepEnd].
 	from  string
 	whole bool
 	// of is the step whose content or result it is.
@@ -27,8 +26,8 @@ type named struct {
 	content bool
 }
 
-// filled is a text of a step with the values in the place of their names, each as shown
-// gives it. What a value holds is never read as a name.
+// filled returns a text of a step with the values in place of their names, each as
+// shown formats it. Names inside a value are not replaced.
 func (m *Machine) filled(n *node, text string, shown func(named) string) (string, error) {
 	if !m.cfg.Plan.Templates {
 		return text, nil
@@ -48,7 +47,7 @@ func (m *Machine) filled(n *node, text string, shown func(named) string) (string
 	return b.String(), nil
 }
 
-// named is the value of a path as a step sees it.
+// named returns the value of a path as a step sees it.
 func (m *Machine) named(n *node, path []string) (v named, ok bool) {
 	switch p := n.in.element(); {
 	case path[0] == "input" && len(path) == 1:
@@ -67,7 +66,7 @@ func (m *Machine) named(n *node, path []string) (v named, ok bool) {
 	return v, false
 }
 
-// named is the value of a step that has ended.
+// named returns the value of an ended step.
 func (n *node) named(field string, path []string) (v named, ok bool) {
 	if n == nil {
 		return v, false
@@ -87,7 +86,7 @@ func (n *node) named(field string, path []string) (v named, ok bool) {
 	return v, ok
 }
 
-// awaited is the step of an id that a step waits for, or that one around it waits for.
+// awaited returns the step with an id that a step, or an enclosing one, waits for.
 func (n *node) awaited(id string) *node {
 	for at := n; at != nil; at = at.in.in {
 		for i := range at.vertex.waitsFor() {
@@ -99,7 +98,7 @@ func (n *node) awaited(id string) *node {
 	return nil
 }
 
-// element is the pass over an item that a scope is in, nil for none.
+// element returns the pass over an item that encloses a scope, nil for none.
 func (s *scope) element() *pass {
 	for at := s; at.in != nil; at = at.in.in {
 		if at.pass != nil && at.pass.of.plan.Items != nil {
@@ -109,8 +108,8 @@ func (s *scope) element() *pass {
 	return nil
 }
 
-// textAt is what stands at a path in a JSON value: a string as it is, anything else as
-// JSON.
+// textAt returns the value at a path of a JSON value: a string as it is, anything else
+// as JSON.
 func textAt(raw json.RawMessage, path []string) (text string, ok bool) {
 	for _, key := range path {
 		var object map[string]json.RawMessage
@@ -136,8 +135,8 @@ func textAt(raw json.RawMessage, path []string) (text string, ok bool) {
 	return b.String(), true
 }
 
-// missing is why a step cannot begin whose texts name a value that is not there, nil
-// where it can.
+// missing returns why a step cannot begin whose texts name a missing value, nil if it
+// can.
 func (m *Machine) missing(n *node) *event.Failure {
 	for _, text := range n.step().Texts() {
 		if _, err := m.filled(n, text, func(named) string { return "" }); err != nil {
@@ -167,7 +166,7 @@ func (m *Machine) instruct(t *Material, n *node, text string) {
 		t.Fenced = true
 		return note + t.Fence.Wrap(v.from, kept)
 	})
-	if err != nil { // a step of which a value is missing does not begin
+	if err != nil { // a step with a missing value does not begin
 		filled = text
 	}
 	t.Instructions, t.Used = filled, MostOfAll-left
@@ -178,8 +177,8 @@ func (m *Machine) instruct(t *Material, n *node, text string) {
 	}
 }
 
-// argv are the arguments of a command, each with the values that it names: one argument
-// stays one.
+// argv returns the arguments of a command, each with the values that it names: one
+// argument stays one.
 func (m *Machine) argv(n *node, argv []string) ([]string, error) {
 	filled := make([]string, len(argv))
 	for i, arg := range argv {
@@ -194,17 +193,17 @@ func (m *Machine) argv(n *node, argv []string) ([]string, error) {
 	return filled, nil
 }
 
-// The variables by which a command is given the run's input and the item that it is for.
+// The variables that pass a command the run's input and its item.
 const (
 	InputVariable = "PAWL_INPUT"
 	ItemVariable  = "PAWL_ITEM"
 )
 
-// mostVariable is how many bytes a variable may have: a system starts no program whose
-// environment has a longer one.
+// mostVariable is the maximum size of a variable in bytes: a system starts no program
+// whose environment has a longer one.
 const mostVariable = 100_000
 
-// environment are the variables of a step's commands beside the usual ones.
+// environment returns the variables of a step's commands beside the usual ones.
 func (m *Machine) environment(n *node) (env []string) {
 	if m.cfg.Edition == 0 {
 		return nil
@@ -222,8 +221,8 @@ func (m *Machine) environment(n *node) (env []string) {
 	return env
 }
 
-// handed is the taint of what a command is given: the run's input, its item and the values
-// that its arguments name.
+// handed returns the taint of a command's values: the run's input, its item and the
+// values that its arguments name.
 func (m *Machine) handed(n *node, argv []string) event.Taint {
 	if m.cfg.Edition == 0 {
 		return event.Taint{}

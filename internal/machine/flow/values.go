@@ -12,33 +12,34 @@ type Value struct {
 	Status  event.StepStatus `json:"status"`
 	Result  json.RawMessage  `json:"result,omitempty"`
 	// Results are those of a loop over items, in the order of the items: the result of
-	// each, its content where it has no result, and null where it did not complete.
+	// each, its content if it has no result, and null if it did not complete.
 	Results json.RawMessage `json:"results,omitempty"`
 }
 
-// Values are what expressions and functions know.
+// Values are what expressions and functions can use.
 type Values struct {
-	// Steps are those that a step waits for, by their ids, and of an iteration that has
-	// ended its own.
+	// Steps are those that a step waits for, by their ids, and of an ended iteration
+	// its own.
 	Steps map[string]Value `json:"steps"`
-	// Item and Index are the element that the step is for, nil for none.
+	// Item and Index are the element of the step, nil for none.
 	Item  json.RawMessage `json:"item,omitempty"`
 	Index *int            `json:"index,omitempty"`
-	// Iteration counts from 0, nil where nothing is repeated. Content, Result and
-	// Status are those of the iteration that has ended last.
+	// Iteration counts from 0, nil outside of loops. Content, Result and Status are
+	// those of the last ended iteration.
 	Iteration *int             `json:"iteration,omitempty"`
 	Content   string           `json:"content"`
 	Result    json.RawMessage  `json:"result,omitempty"`
 	Status    event.StepStatus `json:"status,omitempty"`
-	// Input is the workflow's, for functions that do a step and in a team.
+	// Input is the workflow's, for functions that are steps and in a team.
 	Input string `json:"input,omitempty"`
-	// Round is the number of a team's round, from 1, and Previous what it came to.
+	// Round is the number of a team's round, from 1, and Previous the result of the
+	// round before.
 	Round    int    `json:"round,omitempty"`
 	Previous *Value `json:"previous,omitempty"`
 }
 
-// variables are what a step's own expressions are evaluated over: the steps that it
-// waits for, directly or not, and the pass that it is in.
+// variables returns the values for a step's own expressions: the steps that it waits
+// for, directly or not, and its pass.
 func (n *node) variables() json.RawMessage { return encoded(n.values()) }
 
 func (n *node) values() Values {
@@ -53,8 +54,8 @@ func (v *Values) set(n *node) {
 	v.Steps[n.step().ID] = Value{n.content, n.status, n.result, n.results}
 }
 
-// surroundings are the item or the iteration of a scope, and what the pass before
-// came to.
+// surroundings adds the item or the iteration of a scope, and the result of the
+// previous pass.
 func (s *scope) surroundings() Values {
 	v := Values{Steps: map[string]Value{}}
 	for at := s; at.in != nil; at = at.in.in {
@@ -76,7 +77,7 @@ func (s *scope) surroundings() Values {
 	return v
 }
 
-// variables are what a pass that has ended is looked at by.
+// variables returns the values by which an ended pass is checked.
 func (m *Machine) variables(s *scope) json.RawMessage {
 	v := s.surroundings()
 	if !s.pass.of.plan.Single {

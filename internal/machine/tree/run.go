@@ -97,7 +97,7 @@ func (r *Run) Apply(e *event.Event) error {
 		}
 		r.values[d.ID] = d
 	case event.Asking, event.Resolving, event.InputReceived:
-		r.asked(d)
+		r.noteQuestion(d)
 	case event.BudgetReserved:
 		return r.Reserve(d)
 	case event.BudgetCommitted:
@@ -118,8 +118,8 @@ func (r *Run) forked() {
 	r.children.forget()
 }
 
-// asked folds a question or a decision about one.
-func (r *Run) asked(d event.Data) {
+// noteQuestion folds a question or a decision about one.
+func (r *Run) noteQuestion(d event.Data) {
 	r.questions.Apply(d)
 	if d, ok := d.(event.Resolving); ok && r.stops == nil {
 		a := r.questions.Of(d.Resolution().ID)
