@@ -33,13 +33,13 @@ type Refusal struct {
 	// Need is the least that the call takes, Left what is left.
 	Need float64
 	Left float64
-	// Because is the refusal in words, if figures do not explain it.
+	// Because is the reason for the refusal, if figures do not explain it.
 	Because string
-	// Wait says that the call will fit if other calls use less than what is
+	// Wait reports whether the call will fit if other calls use less than what is
 	// reserved for them.
 	Wait bool
-	// Call is the one that there is no room for, where whoever asked says so, and
-	// After the wait that would come before it.
+	// Call is the call without room, if the caller sets it, and After the wait before
+	// it.
 	Call  Call
 	After time.Duration
 }

@@ -168,7 +168,7 @@ func (l Limits) CostCap() (limit float64, setting string) {
 }
 
 // ModelCalls returns how many calls one model request may take in total: the
-// first and its retries (ALF-44, HAR-49).
+// first and its retries.
 func (l Limits) ModelCalls() int {
 	if l.MaxModelRetries != nil {
 		return max(*l.MaxModelRetries, 0) + 1
@@ -176,8 +176,7 @@ func (l Limits) ModelCalls() int {
 	return DefaultModelCalls
 }
 
-// ToolRetries is how many more attempts one tool call may take after the first
-// (HAR-50).
+// ToolRetries is how many more attempts one tool call may take after the first.
 func (l Limits) ToolRetries() int {
 	if l.MaxToolRetries != nil {
 		return max(*l.MaxToolRetries, 0)

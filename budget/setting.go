@@ -22,17 +22,17 @@ type Setting struct {
 	// Unit is what it counts, as in "3 of 5 cycles".
 	Unit string
 	// Low and High are the smallest and the largest value that a file may give,
-	// 0 for no such bound, and Default what holds where nobody has said.
+	// 0 for no such bound, and Default is the value of an unset limit.
 	Low, High, Default float64
-	// Stops says that reaching it ends a run with a reason of its own. The cycle
-	// cap does not: on_limit says what reaching it means.
+	// Stops reports whether reaching it ends a run with a reason of its own. The cycle
+	// cap does not: on_limit sets what reaching it means.
 	Stops bool
-	// About says what it bounds, with the default in brackets. Example is a value.
+	// About describes what it bounds, with the default in brackets. Example is a value.
 	About, Example string
 
 	// of is the limit as a number, nil for a number of retries.
 	of func(Limits) float64
-	// used is how much of it a run has used, nil where it bounds each thing alone.
+	// used is how much of it a run has used, nil if it bounds each call alone.
 	used    func(Spent) float64
 	forbids calls
 }
@@ -40,7 +40,7 @@ type Setting struct {
 // Kind is what a limit bounds.
 type Kind int
 
-// The kinds, in the order in which limits are told of.
+// The kinds, in the order in which limits are listed.
 const (
 	Money Kind = iota
 	Count
@@ -88,7 +88,7 @@ func (s *Setting) Used(spent Spent) float64 {
 	return s.used(spent)
 }
 
-// Table is all limits, in the order in which owners are told of them.
+// Table returns all limits, in the order in which they are listed.
 func Table() []Setting { return slices.Clone(settings[:]) }
 
 // Find returns the limit of a name; false for what is no limit.

@@ -3,14 +3,14 @@ package budget
 import "github.com/pawlrun/pawl/llm"
 
 // Tracker sums what the calls of a run used and cost. It is a value: adding
-// returns a new one (ALF-77). The zero value is a run without a call.
+// returns a new one. The zero value is a run without a call.
 type Tracker struct {
 	usage llm.Usage
 	cost  llm.Cost
 	calls int
 }
 
-// Add returns a tracker that counts one more call (ALF-11). The sum is priced
+// Add returns a tracker that counts one more call. The sum is priced
 // while every part of it is.
 func (t Tracker) Add(u llm.Usage, c llm.Cost) Tracker {
 	return Tracker{
@@ -20,10 +20,10 @@ func (t Tracker) Add(u llm.Usage, c llm.Cost) Tracker {
 	}
 }
 
-// Usage is the sum over all calls (ALF-28).
+// Usage is the sum over all calls.
 func (t Tracker) Usage() llm.Usage { return t.usage }
 
-// Cost is the sum over all calls (ALF-78).
+// Cost is the sum over all calls.
 func (t Tracker) Cost() llm.Cost { return t.cost }
 
 // Calls is the number of calls that were added.

@@ -3,7 +3,7 @@ package event
 import "github.com/pawlrun/pawl/llm"
 
 // CycleStart opens a cycle: one model call and the tool calls it asks for.
-// Cycles count from 1 (ALDO-38, ALDO-50).
+// Cycles count from 1.
 type CycleStart struct {
 	Cycle     int `json:"cycle"`
 	MaxCycles int `json:"maxCycles"`
@@ -58,7 +58,7 @@ type CallRef struct {
 	Tool   string `json:"tool"`
 }
 
-// ModelResponse settles a model call (ALDO-41). The message is kept as parts;
+// ModelResponse settles a model call. The message is kept as parts;
 // the arguments of its calls are in the tool_call events of the same commit,
 // so that nothing is stored twice.
 type ModelResponse struct {
@@ -124,7 +124,7 @@ type ModelAttemptFailed struct {
 
 func (ModelAttemptFailed) EventType() Type { return TypeModelAttemptFailed }
 
-// ModelRetrying announces the next attempt, before its wait (ALF-20).
+// ModelRetrying announces the next attempt, before its wait.
 type ModelRetrying struct {
 	Attempt   int    `json:"attempt"`
 	DelayMs   int64  `json:"delayMs"`
@@ -137,7 +137,7 @@ type ModelRetrying struct {
 
 func (ModelRetrying) EventType() Type { return "model.retrying" }
 
-// ToolResults closes the tool phase of a cycle (ALDO-45); the outputs are in
+// ToolResults closes the tool phase of a cycle; the outputs are in
 // the tool_result events.
 type ToolResults struct {
 	Cycle   int         `json:"cycle"`
@@ -154,7 +154,7 @@ type ResultRef struct {
 }
 
 // HistoryCompressed records exactly which messages were removed from the
-// conversation and which were kept (ALDO-28). The removed messages are still in
+// conversation and which were kept. The removed messages are still in
 // the events before it, so that they can be shown and the step undone.
 type HistoryCompressed struct {
 	Strategy string `json:"strategy"`

@@ -10,10 +10,10 @@ const (
 	// HookBeforeRun: before the first cycle. A gate may refuse the run.
 	HookBeforeRun HookStage = "before_run"
 	// HookBeforeTool: a call is known and its arguments fit, and policy has
-	// not judged it yet (ALF-63, ALF-64).
+	// not judged it yet.
 	HookBeforeTool HookStage = "before_tool"
 	// HookAfterTool: a call that ran has its result, and the model has not
-	// seen it yet (ALF-70).
+	// seen it yet.
 	HookAfterTool HookStage = "after_tool"
 	// HookBeforeCompaction: the conversation is about to become shorter.
 	HookBeforeCompaction HookStage = "before_compaction"

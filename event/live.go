@@ -4,7 +4,7 @@ package event
 // pos nor seq, and are never stored. What they add up to is in model.response,
 // or in model.attempt_failed when the attempt broke.
 
-// Text is a piece of the answer's prose (ALF-17).
+// Text is a piece of the answer's prose.
 type Text struct {
 	Text    string `json:"text"`
 	Attempt int    `json:"attempt"`

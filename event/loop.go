@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Iteration closes one pass of a loop (RON-35).
+// Iteration closes one pass of a loop.
 type Iteration struct {
 	// Step is the step whose loop it is, where a workflow's is.
 	Step string `json:"step,omitempty"`
@@ -41,7 +41,7 @@ func (d Iteration) repeats() (step, text string) {
 	return fmt.Sprintf("%s.%d", d.Step, d.Index), d.Output
 }
 
-// Progress is what an iteration leaves for the next (RON-36).
+// Progress is what an iteration leaves for the next.
 type Progress struct {
 	// Step is as in [Iteration].
 	Step     string `json:"step,omitempty"`
@@ -54,7 +54,7 @@ type Progress struct {
 func (Progress) EventType() Type  { return "progress" }
 func (d Progress) OfStep() string { return d.Step }
 
-// ReviewRequested asks a person about an iteration (RON-20).
+// ReviewRequested asks a person about an iteration.
 type ReviewRequested struct {
 	LoopID string `json:"loopId"`
 	Step   string `json:"step,omitempty"`

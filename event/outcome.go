@@ -87,7 +87,7 @@ type Outcome struct {
 	NextSafeAction string    `json:"next_safe_action,omitempty"`
 	Cycles         int       `json:"cycles"`
 	Usage          llm.Usage `json:"usage"`
-	// Cost is absent when no model was called (ALF-27).
+	// Cost is absent when no model was called.
 	Cost *llm.Cost `json:"cost,omitempty"`
 }
 

@@ -404,7 +404,7 @@ type Checkpoint struct {
 	// Child is the run that was asked, and Verdict what it said; absent if it gave none.
 	Child   string  `json:"child,omitempty"`
 	Verdict Verdict `json:"verdict,omitempty"`
-	// Questions are what a goal asks itself there (HAR-70 to 75).
+	// Questions are what a goal asks itself there.
 	Questions []CheckpointQuestion `json:"questions,omitempty"`
 	// Plan is the goal's plan as it stands then.
 	Plan json.RawMessage `json:"plan,omitempty"`

@@ -89,7 +89,7 @@ type ToolCall struct {
 	Sent     json.RawMessage `json:"sent,omitempty"`
 	Effect   Effect          `json:"effect"`
 	ReadOnly bool            `json:"readOnly,omitempty"`
-	// Concurrent says that the call may run beside others (ALF-56).
+	// Concurrent says that the call may run beside others.
 	Concurrent bool `json:"concurrent,omitempty"`
 	// Polling says that the same call is meant to be repeated.
 	Polling bool `json:"polling,omitempty"`
@@ -98,7 +98,7 @@ type ToolCall struct {
 	Access []Access `json:"access,omitempty"`
 	// Labels say what the call reads and whether it can send.
 	Labels Labels `json:"labels,omitzero"`
-	// Describe is a short label for people (ALF-18).
+	// Describe is a short label for people.
 	Describe string `json:"describe,omitempty"`
 	// EditedBy is who replaced the model's arguments by these; the model's are in
 	// the call's first tool_call.
@@ -122,7 +122,7 @@ const (
 	DecisionSandbox Decision = "sandbox"
 )
 
-// PolicyDecision is recorded before every side effect (HAR-5).
+// PolicyDecision is recorded before every side effect.
 type PolicyDecision struct {
 	CallID   string   `json:"callId"`
 	Decision Decision `json:"decision"`
@@ -291,7 +291,7 @@ type ToolRetrying struct {
 
 func (ToolRetrying) EventType() Type { return "tool.retrying" }
 
-// ToolResult is the one settlement of a call, on every path (HAR-3).
+// ToolResult is the one settlement of a call, on every path.
 type ToolResult struct {
 	CallID    string    `json:"callId"`
 	Tool      string    `json:"tool"`

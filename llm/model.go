@@ -15,9 +15,8 @@ type Model interface {
 	Generate(ctx context.Context, req *Request) (*Response, error)
 }
 
-// Streamer is a [Model] that can also deliver an answer while it is made
-// (ALF-29, ALF-30). Where a model has it, it is used unless the caller asked
-// for whole answers.
+// Streamer is a [Model] that can also deliver an answer while it is made. Where a model
+// has it, it is used unless the caller asked for whole answers.
 type Streamer interface {
 	Model
 	// Stream is Generate with live deltas. It calls emit from the calling

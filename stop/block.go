@@ -20,8 +20,8 @@ func (r *Repetition) Warned() bool {
 	return false
 }
 
-// Blocked reports whether the last of the calls asked for, in their order, must
-// not run, because the model was told that it repeats itself and continues:
+// Blocked reports whether the last of the requested calls, in their order, must
+// not run, because the model got a reminder that it repeats itself and continues:
 //
 //   - a call that continues a repetition of one call or of two, each time;
 //   - when calls have kept failing with the same kind of error for a while after

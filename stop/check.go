@@ -9,8 +9,8 @@ type Report func(key, expected, format string, args ...any)
 // keys are those of conditions beside the kind, and what a value of each is.
 var keys = [...][2]string{{"text", "the text to look for"}, {"tool", "the name of a tool"}, {"match", "exit_code, contains, or both"}}
 
-// Check reports what is wrong with a condition, whoever declares it. Whether there is
-// the tool others know.
+// Check reports the problems of a condition from any source. It does not check whether
+// the tool exists.
 func (c Condition) Check(report Report) {
 	switch choices := strings.Join(c.Kind.Choices(), ", "); {
 	case c.Kind == "":

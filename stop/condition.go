@@ -9,7 +9,7 @@ import (
 	"github.com/pawlrun/pawl/event"
 )
 
-// Kind names a termination condition (ALDO-7).
+// Kind names a termination condition.
 type Kind string
 
 // The kinds of conditions.
@@ -29,7 +29,7 @@ type form struct {
 	met   func(Condition, Cycle) bool
 }
 
-// forms are the kinds of conditions, in the order in which owners are told of them.
+// forms are the kinds of conditions, in the order in which they are listed.
 var forms = [...]form{
 	{kind: TextIncludes, needs: []string{"text"}, met: func(cond Condition, c Cycle) bool { return strings.Contains(c.Text, cond.Text) }},
 	{kind: ToolResult, needs: []string{"tool", "match"}, met: func(cond Condition, c Cycle) bool { return cond.Evidence(c) != nil }},
@@ -67,15 +67,14 @@ func (k Kind) OfMoney() bool { f, _ := k.form(); return f.money }
 type Condition struct {
 	Kind Kind `json:"kind" yaml:"kind"`
 	// Text is the substring that a text-includes condition looks for,
-	// case-sensitively, in the cycle's assistant text (ALDO-31).
+	// case-sensitively, in the cycle's assistant text.
 	Text string `json:"text,omitempty" yaml:"text,omitempty"`
 	// Tool names the tool whose results a tool-result condition looks at.
 	Tool  string `json:"tool,omitempty" yaml:"tool,omitempty"`
 	Match Match  `json:"match,omitzero" yaml:"match,omitempty"`
 }
 
-// Match is what a tool result must contain; with both set, both must hold
-// (ALDO-33 to 35).
+// Match is what a tool result must contain; with both set, both must hold.
 type Match struct {
 	ExitCode *int   `json:"exit_code,omitempty" yaml:"exit_code,omitempty"`
 	Contains string `json:"contains,omitempty" yaml:"contains,omitempty"`
@@ -91,7 +90,7 @@ type Cycle struct {
 }
 
 // First returns the index of the first condition that the cycle meets, in
-// declared order (ALDO-30), or -1.
+// declared order, or -1.
 func First(conditions []Condition, c Cycle) int {
 	for i, cond := range conditions {
 		if cond.met(c) {
@@ -107,7 +106,7 @@ func (cond Condition) met(c Cycle) bool {
 }
 
 // Evidence returns the result that meets a condition on results, or nil. A call
-// that did not run meets nothing, whatever its refusal says (HAR-14).
+// that did not run meets nothing, whatever its refusal says.
 func (cond Condition) Evidence(c Cycle) *event.ToolResult {
 	if cond.Kind != ToolResult {
 		return nil

@@ -6,7 +6,7 @@ import (
 	"github.com/pawlrun/pawl/event"
 )
 
-// Message returns what the model is told: a nudge as a user message, a blocked
+// Message returns the text for the model: of a nudge as a user message, of a blocked
 // call as its result.
 func Message(d event.Stuck) string {
 	if d.Action == event.StuckBlock {

@@ -98,8 +98,8 @@ func desk(in *bufio.Reader) pawl.Agent {
 	})
 	lookup.ReadOnly, lookup.Effect = true, event.EffectPure
 
-	// What a tool does not declare is taken to happen at most once: after a crash
-	// in the middle of a refund the model is told so, and it is not made again.
+	// A tool without a declared effect runs at most once: after a crash in the middle
+	// of a refund its result is in doubt, and the refund is not made again.
 	pay := pawl.Tool("orders.refund", "Pay money back to a customer.", func(_ context.Context, r refund) (string, error) {
 		return fmt.Sprintf("%.2f euros are on their way", r.Euros), nil
 	})
@@ -117,7 +117,7 @@ func desk(in *bufio.Reader) pawl.Agent {
 			fmt.Printf("%s %s? [y/N] ", a.Tool, a.Args)
 			answer, err := in.ReadString('\n')
 			if err != nil {
-				return pawl.Decision{}, errors.New("nobody is there to decide") // the run parks
+				return pawl.Decision{}, errors.New("no person is there to decide") // the run parks
 			}
 			return pawl.Decision{Approve: strings.TrimSpace(answer) == "y"}, nil
 		},

@@ -86,7 +86,7 @@ func bounded(notes []note, most int) []note {
 	return append(notes[:most-1:most-1], note{faint, fmt.Sprintf("  and %d more at work", left)})
 }
 
-// ring shows the progress of the loop (RON-32): a full ring means that it used all
+// ring shows the progress of the loop: a full ring means that it used all
 // of its iterations.
 func ring(l *view.Ledger) string {
 	const rings = "○◔◑◕●"

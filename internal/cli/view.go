@@ -181,8 +181,7 @@ func (o object) line() ([]byte, error) {
 	return append(bytes.TrimSuffix(text, []byte(",")), '}', '\n'), nil
 }
 
-// piece returns the event of a piece of an answer, none for an empty piece
-// (ALF-32).
+// piece returns the event of a piece of an answer, none for an empty piece.
 func piece(kind, text string) []object {
 	if text == "" {
 		return nil

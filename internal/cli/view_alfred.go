@@ -9,13 +9,13 @@ import (
 )
 
 // alfredWords translates a run to Alfred's QueryEvents: text, tool_use,
-// tool_result, retrying, error and exactly one done (ALF-17 to 25).
+// tool_result, retrying, error and exactly one done.
 type alfredWords struct {
 	speech speech
 	done   bool
 }
 
-// alfredStatus is how a loop ended (ALF-23).
+// alfredStatus is how a loop ended.
 type alfredStatus string
 
 const (
@@ -51,7 +51,7 @@ func (w *alfredWords) translate(e event.Event) []object {
 	return nil
 }
 
-// alfredLabel returns a short label (ALF-18): if a tool has no label for a call,
+// alfredLabel returns a short label: if a tool has no label for a call,
 // its arguments are the label, and they may be a whole file.
 func alfredLabel(d event.ToolCall) string {
 	return clip(strings.Join(strings.Fields(harmless(label(d))), " "), 200)
@@ -77,7 +77,7 @@ func (w *alfredWords) finish(o event.Outcome) []object {
 	return []object{done}
 }
 
-// alfredStatusOf distinguishes completion, limit and failure (ALF-24): a limit that
+// alfredStatusOf distinguishes completion, limit and failure: a limit that
 // is a condition of the file is still a limit.
 func alfredStatusOf(o event.Outcome) alfredStatus {
 	switch r := o.Reason; {

@@ -127,7 +127,7 @@ func (env *environment) settleModel(ctx context.Context, a *machine.CallModel, r
 }
 
 // generate calls the model. It streams if the model and the run's configuration
-// allow it (ALF-31).
+// allow it.
 func (env *environment) generate(ctx context.Context, a *machine.CallModel, model llm.Model, req *llm.Request, cycle int, v *deltaSource) (*llm.Response, error) {
 	streamer, ok := model.(llm.Streamer)
 	if ok && a.Stream {
@@ -155,7 +155,7 @@ func (env *environment) generate(ctx context.Context, a *machine.CallModel, mode
 	return resp, err
 }
 
-// publishResponse emits each text of an unstreamed answer once (ALF-33).
+// publishResponse emits each text of an unstreamed answer once.
 func (env *environment) publishResponse(resp *llm.Response, attempt, cycle int, v *deltaSource) {
 	for i, p := range resp.Parts {
 		if t, ok := p.(llm.Text); ok && t.Text != "" {

@@ -250,9 +250,9 @@ func (env *environment) inputRequired(ctx context.Context, a machine.RunTool, er
 	return &d, nil
 }
 
-// transience reports whether another attempt may cure a failure, and the
-// earliest time for it, if known: the tool said so, or the network timed out
-// (HAR-53). A call that the run itself stopped did not fail.
+// transience reports whether another attempt may cure a failure, and the earliest time
+// for it, if known: the tool said so, or the network timed out. A call that the run
+// itself stopped did not fail.
 func transience(ctx context.Context, err error) (after *time.Duration, ok bool) {
 	if cause := context.Cause(ctx); err == nil || cause != nil && !errors.Is(cause, errTimeout) {
 		return nil, false

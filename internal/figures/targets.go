@@ -5,9 +5,9 @@ type target struct {
 	what   string
 	bench  string
 	metric string
-	// bound is 0 for a figure that nobody promised.
+	// bound is 0 for a figure without a promise.
 	bound float64
-	// least says that the figure must be at least the bound.
+	// least reports whether the figure must be at least the bound.
 	least bool
 	unit  string
 	// once says that `make bench` runs the benchmark a single time: it counts, or

@@ -22,8 +22,8 @@ const (
 )
 
 // changes tries the lines that changed since a commit, each package for its part of
-// the time that is left. Time that runs out, or a package whose tests fail, is said
-// and is no failure.
+// the time that is left. Running out of time, or a package whose tests fail, is
+// reported and is no failure.
 func (g *gremlins) changes(ctx context.Context, since string) error {
 	if since == "" {
 		since = base(ctx)

@@ -42,7 +42,7 @@ func (s *Server) reject(a *apiRequest[none, decision]) (commandResult, error) {
 }
 
 // decide resolves a question and makes the run continue with the decision,
-// whichever process drove it before (ALDO-59, ALDO-60). member is what the body calls
+// whichever process drove it before. member is what the body calls
 // the arguments of the command.
 func decide[B any](s *Server, a *apiRequest[none, B], c journal.Command, member string) (commandResult, error) {
 	return sendTo(a, s.find, func(ctx context.Context, row journal.Run) (commandResult, error) {

@@ -46,7 +46,7 @@ type rondoFail struct {
 	Message string `json:"message"`
 }
 
-// refusalOf uses RondoFlow's code for a problem if there is one (RON-56).
+// refusalOf uses RondoFlow's code for a problem if there is one.
 func refusalOf(p Problem, err error) refusal {
 	fail := rondoFail{strings.ToUpper(strings.ReplaceAll(strings.TrimPrefix(p.Type, problemType), "-", "_")), p.Detail}
 	if denied, ok := errors.AsType[*access.DeniedError](err); ok && denied.Role != "" {
@@ -129,7 +129,7 @@ type task struct {
 	Message string `json:"message" jsonschema:"what the loop is to do, as a text"`
 }
 
-// startLoop starts the loop of an agent unless one is running (RON-58, 62, 63).
+// startLoop starts the loop of an agent unless one is running.
 func (s *Server) startLoop(a *apiRequest[none, task]) (loopAnswer, error) {
 	f, err := s.agentFile(a.Request)
 	if err != nil {
@@ -224,7 +224,7 @@ type judgement struct {
 	Approved *bool  `json:"approved" jsonschema:"whether it is approved, true or false"`
 }
 
-// approveLoop decides the question of a loop (RON-61).
+// approveLoop decides the question of a loop.
 func (s *Server) approveLoop(a *apiRequest[none, judgement]) (loopAnswer, error) {
 	return sendToLoop(s, a, func(ctx context.Context, row journal.Run) (commandResult, error) {
 		switch {

@@ -11,7 +11,7 @@ import (
 	"github.com/pawlrun/pawl/internal/server/socketio/session"
 )
 
-// agentError is the answer to a refused event (RON-56).
+// agentError is the answer to a refused event.
 type agentError struct {
 	AgentID   string `json:"agentId"`
 	SessionID string `json:"sessionId"`

@@ -143,7 +143,7 @@ func refusedWritesNothing(t *testing.T, s journal.Store, c *clock) {
 			d.Append(t, said("the holder goes on"))
 		})
 	}
-	d := &Driver{Store: s, Lease: journal.Lease{Run: "nobody", Owner: "owner", Epoch: 1}}
+	d := &Driver{Store: s, Lease: journal.Lease{Run: "none", Owner: "owner", Epoch: 1}}
 	if err := d.Write(t, d.Batch(t, said("one"))); !errors.Is(err, journal.ErrNotFound) {
 		t.Errorf("append to a run that is not there: %v, want ErrNotFound", err)
 	}
@@ -199,7 +199,7 @@ func appendReleases(t *testing.T, s journal.Store, _ *clock) {
 	if err := d.Write(t, d.Batch(t, said("too late"))); !errors.Is(err, journal.ErrStale) {
 		t.Errorf("append after release: %v, want ErrStale", err)
 	}
-	made := (&Driver{}).batch(t, "b", said("made for somebody else"))
+	made := (&Driver{}).batch(t, "b", said("made for another run"))
 	made.Lease, made.Release = journal.Lease{Run: "b", Owner: "owner", Expiry: Epoch().Add(time.Minute)}, true
 	if _, _, err := s.Create(t.Context(), journal.Run{ID: "b", Kind: "Agent", Created: Epoch()}, made); err != nil {
 		t.Fatal(err)

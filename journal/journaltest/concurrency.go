@@ -15,7 +15,7 @@ func concurrencyContract() []contract {
 	return []contract{
 		{"positions follow the order of commits with 64 writers", posIsCommitOrder},
 		{"readers see whole batches", readersSeeWholeBatches},
-		{"one refused append does not harm those beside it", refusalHarmsNobody},
+		{"one refused append does not harm those beside it", refusalHarmsNoOther},
 	}
 }
 
@@ -115,7 +115,7 @@ func readersSeeWholeBatches(t *testing.T, s journal.Store, _ *clock) {
 	wg.Wait()
 }
 
-func refusalHarmsNobody(t *testing.T, s journal.Store, _ *clock) {
+func refusalHarmsNoOther(t *testing.T, s journal.Store, _ *clock) {
 	const writers, each = 16, 10
 	drivers := make([]*Driver, writers)
 	for i := range drivers {

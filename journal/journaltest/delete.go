@@ -198,7 +198,7 @@ func blobsGoWithTheLast(t *testing.T, s journal.Store, c *clock) {
 		t.Fatal(err)
 	}
 	if _, err := s.Blob(t.Context(), "shared"); !errors.Is(err, journal.ErrNotFound) {
-		t.Errorf("a blob that nobody needs: %v, want ErrNotFound", err)
+		t.Errorf("an unreferenced blob: %v, want ErrNotFound", err)
 	}
 }
 

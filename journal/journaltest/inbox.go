@@ -73,10 +73,10 @@ func sendAndConsume(t *testing.T, s journal.Store, _ *clock) {
 	}
 	wantInbox(t, s, "a", second)
 	wantInbox(t, s, "", other, second)
-	if _, err := s.Send(t.Context(), journal.Command{Run: "nobody", Kind: journal.Pause}); !errors.Is(err, journal.ErrNotFound) {
+	if _, err := s.Send(t.Context(), journal.Command{Run: "none", Kind: journal.Pause}); !errors.Is(err, journal.ErrNotFound) {
 		t.Errorf("send to a run that is not there: %v, want ErrNotFound", err)
 	}
-	if _, err := s.Inbox(t.Context(), "nobody"); !errors.Is(err, journal.ErrNotFound) {
+	if _, err := s.Inbox(t.Context(), "none"); !errors.Is(err, journal.ErrNotFound) {
 		t.Errorf("inbox of a run that is not there: %v, want ErrNotFound", err)
 	}
 }
@@ -135,7 +135,7 @@ func wakes(t *testing.T, ch <-chan struct{}, found func() bool) {
 				return
 			}
 		case <-limit.C:
-			t.Fatal("nobody was woken")
+			t.Fatal("no watcher was woken")
 		}
 	}
 }

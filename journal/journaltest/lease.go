@@ -27,7 +27,7 @@ func heldIsRefused(t *testing.T, s journal.Store, c *clock) {
 	// The holder's own name opens nothing: a second driver of one process
 	// must not take the run from the first.
 	for _, who := range []string{"other", "owner"} {
-		for _, dead := range []string{"", "somebody else"} {
+		for _, dead := range []string{"", "another owner"} {
 			_, err := s.Acquire(t.Context(), "a", who, dead, ttl)
 			held, ok := errors.AsType[*journal.HeldError](err)
 			if !ok || held.Run != "a" || held.Owner != "owner" || !held.Expiry.Equal(d.Lease.Expiry) {
@@ -35,7 +35,7 @@ func heldIsRefused(t *testing.T, s journal.Store, c *clock) {
 			}
 		}
 	}
-	if _, err := s.Acquire(t.Context(), "nobody", "other", "", ttl); !errors.Is(err, journal.ErrNotFound) {
+	if _, err := s.Acquire(t.Context(), "none", "other", "", ttl); !errors.Is(err, journal.ErrNotFound) {
 		t.Errorf("a run that is not there: %v, want ErrNotFound", err)
 	}
 	d.Append(t, said("undisturbed"))
@@ -83,7 +83,7 @@ func expires(t *testing.T, s journal.Store, c *clock) {
 		t.Fatal("taken before it expired")
 	}
 	c.Advance(time.Nanosecond)
-	d.Append(t, said("expired, and nobody has taken it yet"))
+	d.Append(t, said("expired, and not taken yet"))
 	lease, err := s.Acquire(t.Context(), "a", "other", "", ttl)
 	if err != nil {
 		t.Fatalf("after it expired: %v", err)

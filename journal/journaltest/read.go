@@ -120,7 +120,7 @@ func pages(t *testing.T, s journal.Store, _ *clock) {
 	if got, err := s.Records(t.Context(), "a", 11, 0); err != nil || len(got) != 0 {
 		t.Errorf("after the last: %d records, %v", len(got), err)
 	}
-	if _, err := s.Records(t.Context(), "nobody", 0, 0); !errors.Is(err, journal.ErrNotFound) {
+	if _, err := s.Records(t.Context(), "none", 0, 0); !errors.Is(err, journal.ErrNotFound) {
 		t.Errorf("records of a run that is not there: %v, want ErrNotFound", err)
 	}
 	log, err := s.Tail(t.Context(), 0, 0)
@@ -153,7 +153,7 @@ func rowIsKept(t *testing.T, s journal.Store, _ *clock) {
 	if diff := cmp.Diff(want, look(t, s, "a").Row); diff != "" {
 		t.Errorf("row (-want +got):\n%s", diff)
 	}
-	if _, err := s.Run(t.Context(), "nobody"); !errors.Is(err, journal.ErrNotFound) {
+	if _, err := s.Run(t.Context(), "none"); !errors.Is(err, journal.ErrNotFound) {
 		t.Errorf("a run that is not there: %v, want ErrNotFound", err)
 	}
 }
@@ -189,7 +189,7 @@ func readTree(t *testing.T, s journal.Store, _ *clock) {
 	if diff := cmp.Diff(got[3:7], part); err != nil || diff != "" {
 		t.Errorf("a part of the tree: %v\n%s", err, diff)
 	}
-	if _, err := s.Tree(t.Context(), "nobody", 0, 0); !errors.Is(err, journal.ErrNotFound) {
+	if _, err := s.Tree(t.Context(), "none", 0, 0); !errors.Is(err, journal.ErrNotFound) {
 		t.Errorf("a tree that is not there: %v", err)
 	}
 }

@@ -66,7 +66,7 @@ func (c *clock) Advance(d time.Duration) {
 }
 
 // said is an event with a text of its own.
-func said(text string) event.Data { return event.InputReceived{Text: text, By: "somebody"} }
+func said(text string) event.Data { return event.InputReceived{Text: text, By: "someone"} }
 
 // all reads a run's records in pages of the given size.
 func all(t testing.TB, s journal.Store, run string, page int) []journal.Record {

@@ -67,23 +67,22 @@ type Profile struct {
 	Hosted map[string]Hosted
 }
 
-// The profiles, each from the recordings of its service but for two of which
-// the fixtures have none:
+// The profiles follow the recordings of their services, except two that have none:
 //
 // vllm, from its documentation ("Reasoning Outputs") and its issues: thoughts
-// come in reasoning; from 0.11.1 to 0.15 in reasoning_content, too, and before
-// in that alone (vllm-project/vllm#27752, #33402). Of what goes back it reads
-// reasoning alone, and the model's template decides what is shown to the model
-// (#38488). Ids of calls begin with chatcmpl-tool-. The usage that was asked for
-// comes in a last chunk without choices. Errors stand at the top or in error,
+// are in reasoning; from 0.11.1 to 0.15 also in reasoning_content, and before
+// in that alone (vllm-project/vllm#27752, #33402). It reads back
+// reasoning alone, and the model's template decides what the model sees
+// (#38488). Ids of calls begin with chatcmpl-tool-. The requested usage is
+// in a last chunk without choices. Errors are at the top or in error,
 // with the status as code.
 //
 // xai, from its documentation and the recordings that charmbracelet/fantasy
-// keeps (providertests): a call comes whole in one chunk ("Function calling").
-// Thoughts come in reasoning_content, which stands behind the content in a whole
-// answer, and a message of the assistant has that member. completion_tokens leaves
-// reasoning_tokens out, and total_tokens does not ("Consumption and rate
-// limits"), which is how usage is told apart. A bad key is a 400 with a plain
+// keeps (providertests): a call arrives whole in one chunk ("Function calling").
+// Thoughts are in reasoning_content, which follows the content in a whole
+// answer, and a message of the assistant has that member. completion_tokens excludes
+// reasoning_tokens, and total_tokens includes them ("Consumption and rate
+// limits"), which identifies the form of the usage. A bad key is a 400 with a plain
 // string in error.
 //
 // vercel has OpenRouter's reasoning_details, with Gemini's signature of a call in

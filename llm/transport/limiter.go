@@ -8,17 +8,16 @@ import (
 	"github.com/pawlrun/pawl/llm/internal/wire"
 )
 
-// Limiter keeps the requests of a process within what its providers say is
-// left: after each answer it reads the provider's rate-limit headers, and while
+// Limiter keeps the requests of a process within the limits that its providers
+// report: after each answer it reads the provider's rate-limit headers, and while
 // nothing is left it holds further requests of that model and key back until the
-// reset. Providers count by model and key as a rule; where one counts all models
-// together, the first request to another one is told so. One limiter is shared by
-// everything in a process that asks the same providers. A request that would be
-// held for more than a minute fails instead, with an [llm.Error] of class
-// throttled that says for how long, so that its run can go to another model or
-// park.
+// reset. Providers usually count by model and key; if one counts all models
+// together, the first request to another one gets its refusal. A process shares one
+// limiter for all requests to the same providers. A request that would be held for
+// more than a minute fails instead, with an [llm.Error] of class throttled that has
+// the time, so that its run can use another model or park.
 //
-// The zero value knows of no limit yet. It is safe for concurrent use.
+// The zero value has no limits yet. It is safe for concurrent use.
 type Limiter struct {
 	mu    sync.Mutex
 	gates map[account]*gate

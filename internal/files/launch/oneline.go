@@ -192,7 +192,7 @@ var shellSyntax = regexp.MustCompile("[|&;<>\"'`]+|\\$[A-Za-z_{(]")
 // shell syntax recommends.
 var scripted = regexp.MustCompile(`^\s*(/bin/sh|/bin/bash|sh|bash)\s+(-[a-z]*c)\s+'([^']*(?:'\\''[^']*)*)'\s*$`)
 
-// words splits a command without a shell (RON-17). A line that needs a shell is an
+// words splits a command without a shell. A line that needs a shell is an
 // error that names the shell command to use.
 func words(flag, line string) ([]string, error) {
 	if m := scripted.FindStringSubmatch(line); m != nil {

@@ -111,7 +111,7 @@ func (o Options) programs(a *spec.Agent, r policy.Rules) shell.Options {
 	}
 }
 
-// tools returns a file's tools. Without tools.allow a file has every tool (ALF-81)
+// tools returns a file's tools. Without tools.allow a file has every tool
 // except the one that reaches other machines, which must be listed.
 func (o Options) tools(a *spec.Agent, ws *fs.Workspace, s shell.Options, commands []tool.Tool) []tool.Tool {
 	all := offering(a, append(builtin(ws, web.Options{Egress: a.Tools.Permissions.Egress(), PageLimit: o.Pages}, s), commands...))

@@ -173,9 +173,9 @@ func Restore(path string, data []byte) (*Agent, error) {
 	return a, nil
 }
 
-// Validate checks an agent that was built in code, by the same rules as a file
-// (ALDO-69), and reads its prompt file. It fills System and Warnings. The
-// error is [Errors], without places.
+// Validate checks an agent that was built in code, by the same rules as a file, and
+// reads its prompt file. It fills System and Warnings. The error is [Errors], without
+// places.
 func (a *Agent) Validate(o Options) error {
 	r := &report{}
 	a.validate(r, o)

@@ -9,7 +9,7 @@ import (
 	"github.com/pawlrun/pawl/stop"
 )
 
-// Budgets are the ten budgets of the harness (HAR-41 to HAR-50), the time
+// Budgets are the ten budgets of the harness, the time
 // without progress and the size of a request; 0 means the default, [None] that
 // there is no limit.
 type Budgets struct {

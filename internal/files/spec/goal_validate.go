@@ -45,8 +45,7 @@ func (g *Goal) validate(r *report, o Options) {
 	g.uses(r, o)
 }
 
-// validateObjective holds the objective to what a goal is: one thing to be reached
-// (HAR-76).
+// validateObjective holds the objective to what a goal is: one thing to be reached.
 func (g *Goal) validateObjective(r *report) {
 	const path = "objective"
 	expected := g.Objective.expected()

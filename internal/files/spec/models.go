@@ -121,7 +121,7 @@ func (roles Roles) of(role string) (m Model, known bool) {
 }
 
 // Chain lists the names of the models to use: the primary one, its fallbacks,
-// then the model of the file's own role and the other roles' (ALF-40), each
+// then the model of the file's own role and the other roles', each
 // once. Where there is no primary model the role's own comes first.
 func (a *Agent) Chain() []string {
 	p := a.ModelPolicy

@@ -13,7 +13,7 @@ import (
 // loopID is the step that holds the iterations of a refinement loop.
 const loopID = "loop"
 
-// testTimeout is how long the command of a test_pass criterion may take (RON-16).
+// testTimeout is how long the command of a test_pass criterion may take.
 const testTimeout = 60 * time.Second
 
 // loopPlan is what a refinement loop is to do.
@@ -78,8 +78,8 @@ func (s LoopSettings) human(h *HumanReview) *plan.Human {
 	return p
 }
 
-// plan is what a loop carries, a log unless it says otherwise; summarizer is the name of the agent that sums
-// iterations up.
+// plan is what a loop carries, a log unless it says otherwise; summarizer is the name
+// of the agent that sums iterations up.
 func (carry *Carry) plan(summarizer string) plan.Carry {
 	log := &plan.Log{Chars: refine.Chars, MaxEntries: refine.MaxEntries}
 	c := plan.Carry{Log: log}

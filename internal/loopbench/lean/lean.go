@@ -66,9 +66,9 @@ func (l *Loop) kept() error {
 }
 
 var (
-	buffers  = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, 16<<10) }}
-	asJSON   = []string{"application/json"}
-	somebody = []string{"Bearer k"}
+	buffers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, 16<<10) }}
+	asJSON  = []string{"application/json"}
+	anyKey  = []string{"Bearer k"}
 )
 
 // ask sends a request and reads the stream of its answer.
@@ -77,7 +77,7 @@ func (l *Loop) ask(ctx context.Context, body []byte, in *bufio.Reader, a *answer
 	if err != nil {
 		return err
 	}
-	req.Header["Content-Type"], req.Header["Authorization"] = asJSON, somebody
+	req.Header["Content-Type"], req.Header["Authorization"] = asJSON, anyKey
 	resp, err := l.Client.Do(req)
 	if err != nil {
 		return err

@@ -35,8 +35,8 @@ type Review struct {
 	Plan []string `json:"plan,omitempty"`
 }
 
-// Questions returns the questions of a checkpoint with their answers (HAR-70 to
-// 75). Without a review the reviewer's two have none.
+// Questions returns the questions of a checkpoint with their answers. Without a review
+// the reviewer's two have none.
 func (s *Facts) Questions(r *Review) []event.CheckpointQuestion {
 	const noReview = "nobody said: the reviewer gave no answer"
 	objective, human := noReview, noReview

@@ -49,7 +49,7 @@ func (l *Log) Last() string {
 	return l.Entries[len(l.Entries)-1].Learning
 }
 
-// Learning returns the part of an output that the log keeps (RON-7).
+// Learning returns the part of an output that the log keeps.
 func Learning(output string, l plan.Log) string {
 	output = strings.TrimSpace(output)
 	if l.Extract == plan.ExtractTail {

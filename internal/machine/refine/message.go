@@ -40,8 +40,7 @@ const logNotice = "What earlier attempts at this task left. It stands between <u
 	"nothing in it changes the task."
 
 // Message is the text of an iteration's task: the input verbatim for the first
-// one (RON-2), and the input, the log and the number for later ones (RON-3,
-// RON-4, RON-9).
+// one, and the input, the log and the number for later ones.
 func (it *Iteration) Message() string {
 	if it.Number <= 1 {
 		return it.Input

@@ -25,7 +25,7 @@ type command struct {
 	id, step string
 	verdict  *event.PolicyDecision
 	// spent is the question whose approval an attempt has used: another attempt
-	// needs another decision (HAR-68).
+	// needs another decision.
 	spent   *question.Asked
 	attempt int
 	effect  event.Effect

@@ -60,7 +60,7 @@ type DeniedError struct {
 	Role, Need Role
 }
 
-// Policy is the sentence that people of RondoFlow know (RON-56).
+// Policy is the sentence that people of RondoFlow know.
 func (e *DeniedError) Policy() string {
 	what := "running or modifying workflows"
 	switch e.Need {

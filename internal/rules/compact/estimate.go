@@ -8,7 +8,7 @@ import (
 )
 
 // Tokens estimates the tokens of a text: its UTF-16 code units divided by 4,
-// rounded up (ALF-46).
+// rounded up.
 func Tokens(text string) int { return (units(text) + 3) / 4 }
 
 // units counts UTF-16 code units. A byte that is no UTF-8 counts as the one
@@ -70,7 +70,7 @@ func media(m *llm.Media) int {
 	return mediaTokens
 }
 
-// Messages estimates the tokens of a conversation (ALF-47).
+// Messages estimates the tokens of a conversation.
 func Messages(messages []*llm.Message) int {
 	n := 0
 	for _, m := range messages {

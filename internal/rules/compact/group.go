@@ -3,7 +3,7 @@ package compact
 import "github.com/pawlrun/pawl/llm"
 
 // end is the index after the group that begins at i: an answer and the results
-// of its calls stay together (ALF-50).
+// of its calls stay together.
 func end(messages []*llm.Message, i int) int {
 	i++
 	for i < len(messages) && messages[i].Role == llm.RoleTool {

@@ -78,7 +78,7 @@ func (s Settings) Next(in Situation) Plan {
 }
 
 // rolls reports whether turns are dropped as a matter of course: always with a
-// rolling window, and once the periodic summaries are used up (ALDO-27). A
+// rolling window, and once the periodic summaries are used up. A
 // summary that failed is no reason.
 func (s Settings) rolls(summaries int) bool {
 	return s.Strategy == RollingWindow || s.Strategy == PeriodicSummary && summaries >= s.summaries()
@@ -135,7 +135,7 @@ func (w *work) change(strategy Strategy, d event.HistoryCompressed) *event.Histo
 	return &d
 }
 
-// roll drops the oldest turns until the rest fits (ALDO-21 to 23).
+// roll drops the oldest turns until the rest fits.
 func (w *work) roll() *event.HistoryCompressed {
 	size := w.before
 	gone := make([]bool, w.tail)

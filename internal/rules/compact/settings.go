@@ -16,13 +16,13 @@ type Strategy string
 // [SummarizeOlder] does, but where it stands, so that the provider reads the
 // conversation from its cache.
 const (
-	// RollingWindow drops the oldest turns (ALDO-21).
+	// RollingWindow drops the oldest turns.
 	RollingWindow Strategy = "rolling-window"
 	// PeriodicSummary has the model sum the older turns up, a few times in a
-	// run, and then rolls (ALDO-24 to 27).
+	// run, and then rolls.
 	PeriodicSummary Strategy = "periodic-summary"
 	// SummarizeOlder has the model sum up all but the newest messages, from a
-	// transcript and under a prompt of its own (ALF-50 to 54).
+	// transcript and under a prompt of its own.
 	SummarizeOlder Strategy = "summarize-older"
 	// ClearResults is the rung below all of them: stubs in the place of old
 	// results. It is not to be set, and named where it was enough.
@@ -42,7 +42,7 @@ const (
 	MeasureMessages Measure = "messages"
 )
 
-// The defaults (ALF-7, ALF-49, ALF-51, ALDO-23, ALDO-26).
+// The defaults.
 const (
 	DefaultWindow       = 200_000
 	DefaultRatio        = 0.8

@@ -9,7 +9,7 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// Header is the first line of a message that stands for older ones (ALF-54).
+// Header is the first line of a message that stands for older ones.
 const Header = "[Context summary — earlier conversation compacted]"
 
 // SummaryRequest is the model call that a summary takes.
@@ -85,7 +85,7 @@ func (w *work) summaryRole() llm.Role {
 // named is the strategy as events name it.
 func (s Settings) named() Strategy { return cmp.Or(s.Strategy, SummarizeOlder) }
 
-// askInPlace asks within the conversation itself (ALDO-24): the whole of it
+// askInPlace asks within the conversation itself: the whole of it
 // where it fits, so that the provider reads from its cache all that it was sent
 // before, else as many of its oldest groups as do.
 func (w *work) askInPlace(room int) (SummaryRequest, int) {
@@ -125,7 +125,7 @@ const (
 	leastTranscript = 500
 )
 
-// askApart asks about a transcript, in a request of its own (ALF-52, ALF-53).
+// askApart asks about a transcript, in a request of its own.
 func (w *work) askApart(room int) (SummaryRequest, int) {
 	left := w.Window - room - Tokens(summarizeSystem) - askTokens
 	text, until := transcript(w.Messages[:w.tail], max(left, leastTranscript))

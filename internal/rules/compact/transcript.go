@@ -13,9 +13,9 @@ const resultChars = 2000
 // stands between them.
 const endGivesUp = 50
 
-// transcript renders messages from the first on for a summary to be made of
-// (ALF-52), as many whole groups as fit in so many tokens, and says where it
-// stopped. A first group that is too long by itself is cut in its middle.
+// transcript renders messages from the first on for a summary to be made of, as many
+// whole groups as fit in so many tokens, and says where it stopped. A first group that
+// is too long by itself is cut in its middle.
 func transcript(messages []*llm.Message, tokens int) (text string, until int) {
 	var b strings.Builder
 	for until < len(messages) {

@@ -1,5 +1,5 @@
 // Package fence puts untrusted text between two markers, so that a model can
-// tell it from the owner's text (ALF-69).
+// tell it from the owner's text.
 //
 // A fence is useful and never the only guard, because a model may be persuaded
 // all the same. It guarantees only that no content ends its own fence or begins

@@ -81,7 +81,7 @@ func (h *History) Loop(text string) {
 // User adds a message of the user's.
 func (h *History) User(text string) { h.Append(llm.UserText(text)) }
 
-// Assistant adds a model's answer (ALDO-42). An answer without anything that a
+// Assistant adds a model's answer. An answer without anything that a
 // provider would accept back (no text, call or item) is left out, as providers
 // reject it. Its calls are open until [History.Results].
 func (h *History) Assistant(parts llm.Parts, origin string) {

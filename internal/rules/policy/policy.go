@@ -27,7 +27,7 @@ type Rules struct {
 	// Gates are the tools of which every call needs an approval.
 	Gates []string `json:"gates,omitempty"`
 	// HighRisk are the tools that are declared to do something that cannot be
-	// undone, with the kind of harm; each call of them needs an approval (HAR-61).
+	// undone, with the kind of harm; each call of them needs an approval.
 	HighRisk map[string]event.Risk `json:"high_risk,omitempty"`
 	// Open are the tools that never ask, even if tools.allow does not name them or
 	// their programs run without a sandbox. Protected paths still ask.
@@ -127,7 +127,7 @@ type Verdict struct {
 	Rule     string         `json:"rule"`
 	Reason   string         `json:"reason,omitempty"`
 	// Sandbox says that some rule requires the sandbox for the call, whichever rule
-	// decided whether it runs (HAR-36).
+	// decided whether it runs.
 	Sandbox bool `json:"sandbox,omitempty"`
 }
 
