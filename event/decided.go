@@ -33,7 +33,7 @@ func Decided(d Data) Data {
 		d.Command, d.MessageID, d.Taint, d.Principal = 0, "", Taint{}, Principal{}
 		return d
 	case ModelResponse:
-		d.Attempt, d.ResponseID, d.RequestID, d.Parts = 0, "", "", said(d.Parts)
+		d.Attempt, d.ResponseID, d.RequestID, d.Parts = 0, "", "", readableParts(d.Parts)
 		return d
 	case ToolCall:
 		d.ProviderID, d.Agent, d.Facts = "", false, nil
@@ -128,8 +128,8 @@ func Unexplained(d Data) Data {
 	return d
 }
 
-// said are an answer's parts without what goes back to its provider unread.
-func said(parts Answer) Answer {
+// readableParts returns an answer's parts without those that only its provider reads.
+func readableParts(parts Answer) Answer {
 	var out Answer
 	for _, p := range parts {
 		switch p := p.(type) {

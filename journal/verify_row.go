@@ -105,7 +105,7 @@ func (a *account) check(row Run) fault {
 	case row.Cycles != a.cycles:
 		return fault{"it counts other cycles than the run's events", num(int64(a.cycles)), num(int64(row.Cycles))}
 	}
-	if can, is := a.standings(), (standing{row.State, row.Detail}); !slices.Contains(can, is) {
+	if can, is := a.rowStates(), (rowState{row.State, row.Detail}); !slices.Contains(can, is) {
 		return fault{"the run's state is none that its events lead to", inWords(can), is.String()}
 	}
 	return a.checkOutcome(row.Outcome)
@@ -116,49 +116,48 @@ func (a *account) placed(row Run) Run {
 	return Run{ID: row.ID, Parent: a.parent, Root: a.root, Depth: a.depth}.Placed()
 }
 
-// standing is a state with its detail.
-type standing struct {
+// rowState is a state with its detail.
+type rowState struct {
 	state  State
 	detail string
 }
 
 // String is the standing as lists show it.
-func (s standing) String() string {
+func (s rowState) String() string {
 	if s.detail == "" {
 		return string(s.state)
 	}
 	return string(s.state) + " (" + s.detail + ")"
 }
 
-// standings are those that a row may have after the run's events. Whether a run
-// that goes on does something or waits is not in its events, but what it could
-// wait for is.
-func (a *account) standings() []standing {
+// rowStates returns the states that a row may have after the run's events. The events do
+// not show whether a running run works or waits, but they show what it could wait for.
+func (a *account) rowStates() []rowState {
 	switch {
 	case a.outcome != nil:
-		return []standing{{Ended, string(a.outcome.Reason)}}
+		return []rowState{{Ended, string(a.outcome.Reason)}}
 	case a.parked != nil && a.parked.Reason == event.ParkPaused:
-		return []standing{{Paused, string(a.parked.Reason)}}
+		return []rowState{{Paused, string(a.parked.Reason)}}
 	case a.parked != nil:
-		return []standing{{Parked, string(a.parked.Reason)}}
+		return []rowState{{Parked, string(a.parked.Reason)}}
 	}
-	all := []standing{{Running, ""}}
+	all := []rowState{{Running, ""}}
 	if a.untouched {
-		all = append(all, standing{Queued, ""})
+		all = append(all, rowState{Queued, ""})
 	}
 	if a.retrying {
-		all = append(all, standing{Waiting, WaitRetry})
+		all = append(all, rowState{Waiting, WaitRetry})
 	}
 	if a.waits > 0 {
-		all = append(all, standing{Waiting, WaitTime})
+		all = append(all, rowState{Waiting, WaitTime})
 	}
 	if len(a.asking) > 0 {
-		all = append(all, standing{Waiting, string(event.ParkApproval)})
+		all = append(all, rowState{Waiting, string(event.ParkApproval)})
 	}
 	return all
 }
 
-func inWords(all []standing) string {
+func inWords(all []rowState) string {
 	words := make([]string, len(all))
 	for i, s := range all {
 		words[i] = s.String()

@@ -61,7 +61,7 @@ func (c Command) Run(ctx context.Context, told hook.Call) (hook.Answer, error) {
 	}
 	switch {
 	case e.Code == exitBlock && !c.Observer:
-		return hook.Answer{Decision: event.HookBlock, Reason: said(e)}, nil
+		return hook.Answer{Decision: event.HookBlock, Reason: stderrText(e)}, nil
 	case e.Code != 0:
 		return hook.Answer{}, failure(e)
 	case c.Observer:
@@ -80,14 +80,14 @@ func failure(e shell.Ended) error {
 	if e.Signal != "" {
 		how = "it was ended by a signal: " + e.Signal
 	}
-	if said := said(e); said != "" {
+	if said := stderrText(e); said != "" {
 		how += ": " + said
 	}
 	return errors.New(how)
 }
 
-// said is what a program printed to stderr, as a terminal would show it.
-func said(e shell.Ended) string {
+// stderrText returns a program's stderr, as a terminal would show it.
+func stderrText(e shell.Ended) string {
 	text, _ := tool.Screen(e.Stderr)
 	return strings.TrimSpace(text)
 }

@@ -28,7 +28,7 @@ func (c Command) Files() []string {
 func (c Command) named() []string {
 	named := c.plain()
 	for _, line := range c.lines() {
-		named = append(named, c.apart(line)...)
+		named = append(named, c.splitWords(line)...)
 	}
 	return named
 }
@@ -57,9 +57,9 @@ func (c Command) lines() []string {
 	return lines
 }
 
-// apart are the words of a command line, as far as they can be told apart without
-// a shell.
-func (c Command) apart(line string) []string {
+// splitWords returns the words of a command line, as far as they can be split without a
+// shell.
+func (c Command) splitWords(line string) []string {
 	line = strings.NewReplacer("$PAWL_AGENT_DIR", c.FileDir, "${PAWL_AGENT_DIR}", c.FileDir).Replace(line)
 	return strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(" \t\r\n;|&<>()`\"'", r) })
 }

@@ -14,9 +14,9 @@ import (
 	"github.com/pawlrun/pawl/hook"
 )
 
-// told is what a program reads. ToolName and Input are Alfred's names of Tool
+// hookInput is the input of a program. ToolName and Input are Alfred's names of Tool
 // and Args.
-type told struct {
+type hookInput struct {
 	Event      event.HookStage          `json:"event"`
 	Hook       string                   `json:"hook"`
 	Run        string                   `json:"run"`
@@ -43,7 +43,7 @@ type result struct {
 }
 
 func encode(c hook.Call, workspace string) ([]byte, error) {
-	t := told{
+	t := hookInput{
 		Event: c.Stage, Hook: c.Hook, Run: c.Run, Cycle: c.Cycle, Workspace: workspace,
 		CallID: c.CallID, Tool: c.Tool, Args: c.Args, ToolName: c.Tool, Input: c.Args,
 		Outcome: c.Outcome, Compaction: c.Compaction,

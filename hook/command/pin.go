@@ -85,7 +85,7 @@ func Unchanged(pins []Pin) error {
 func (c Command) programs() []string {
 	files := c.among(c.plain(), false)
 	for _, line := range c.lines() {
-		files = append(files, c.among(c.apart(line), true)...)
+		files = append(files, c.among(c.splitWords(line), true)...)
 	}
 	return files
 }

@@ -26,8 +26,8 @@ func (cs *children) end(ctx context.Context, child, reason string) (childEnd, er
 	}
 }
 
-// leaseLook is how often a lease is polled that another process holds.
-const leaseLook = 100 * time.Millisecond
+// leasePoll is how often a lease is polled that another process holds.
+const leasePoll = 100 * time.Millisecond
 
 // isHeld reports whether another process holds the lease of a run.
 func isHeld(err error) bool { return errors.As(err, new(*journal.HeldError)) }
@@ -40,7 +40,7 @@ func (cs *children) awaitLease(ctx context.Context, err error) {
 	if !ok {
 		return
 	}
-	t := time.NewTimer(min(max(held.Expiry.Sub(cs.engine.opts.Now()), time.Millisecond), leaseLook))
+	t := time.NewTimer(min(max(held.Expiry.Sub(cs.engine.opts.Now()), time.Millisecond), leasePoll))
 	defer t.Stop()
 	select {
 	case <-t.C:
@@ -172,18 +172,18 @@ type parkedChild struct {
 	// was last read.
 	news bool
 	// below holds the runs that the child waits for, once they are known.
-	below  []parkedChild
-	looked bool
+	below      []parkedChild
+	belowKnown bool
 }
 
-// spokenTo records which children have received a command. It is safe for
+// receivers records which children have received a command. It is safe for
 // concurrent use.
-type spokenTo struct {
+type receivers struct {
 	mu sync.Mutex
 	of map[string]bool
 }
 
-func (t *spokenTo) note(child string) {
+func (t *receivers) note(child string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.of == nil {
@@ -192,7 +192,7 @@ func (t *spokenTo) note(child string) {
 	t.of[child] = true
 }
 
-func (t *spokenTo) take() map[string]bool {
+func (t *receivers) take() map[string]bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	of := t.of
@@ -200,9 +200,9 @@ func (t *spokenTo) take() map[string]bool {
 	return of
 }
 
-// lookAgain marks the journals of all parked children as unread, because another
+// markUnread marks the journals of all parked children as unread, because another
 // process may have written them.
-func (cs *children) lookAgain() {
+func (cs *children) markUnread() {
 	for i := range cs.parked {
 		cs.parked[i].news = true
 	}
@@ -215,13 +215,13 @@ func (cs *children) wake(ctx context.Context) error {
 	if len(cs.parked) == 0 || cs.life.leaving() || cs.machine.State().Phase != machine.Running {
 		return nil
 	}
-	told := cs.spokenTo.take()
+	told := cs.receivers.take()
 	waiting := cs.parked[:0]
 	for _, p := range cs.parked {
 		answered := p.raised && waitsAbove(p.ChildParked)
 		if !answered && (p.news || told[p.Child]) {
 			var err error
-			if answered, err = cs.engine.lookAt(ctx, &p); err != nil {
+			if answered, err = cs.engine.hasAnswer(ctx, &p); err != nil {
 				return cs.log.failed(err)
 			}
 			p.news = false
@@ -246,13 +246,13 @@ func (cs *children) limitChanged() {
 	}
 	for _, f := range cs.active {
 		f.raised = true
-		cs.engine.tellRaised(f.run)
+		cs.engine.notifyRaised(f.run)
 	}
 }
 
-// tellRaised wakes a driver of this engine because a limit of a run above
+// notifyRaised wakes a driver of this engine because a limit of a run above
 // changed.
-func (e *Engine) tellRaised(run string) {
+func (e *Engine) notifyRaised(run string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if d := e.drivers[run]; d != nil {
@@ -265,10 +265,10 @@ func waitsAbove(p event.ChildParked) bool {
 	return p.Reason == event.ParkInput && p.Limit == "" || p.Reason == event.ParkInterrupted
 }
 
-// lookAt reports whether a parked run has received what it waits for, or has
+// hasAnswer reports whether a parked run has received what it waits for, or has
 // ended. For a run that waits for runs below, it checks those, and remembers
 // which they are.
-func (e *Engine) lookAt(ctx context.Context, p *parkedChild) (bool, error) {
+func (e *Engine) hasAnswer(ctx context.Context, p *parkedChild) (bool, error) {
 	row, err := e.store.Run(ctx, p.Child)
 	switch {
 	case err != nil:
@@ -278,23 +278,23 @@ func (e *Engine) lookAt(ctx context.Context, p *parkedChild) (bool, error) {
 	case row.State != journal.Parked, p.Reason != event.ParkApproval && p.Reason != event.ParkInput:
 		return false, nil
 	case row.Seq != p.seq:
-		told, err := e.toldSince(ctx, p)
+		told, err := e.answeredSince(ctx, p)
 		if told || err != nil {
 			return told, err
 		}
 	}
-	if err := e.lookBelow(ctx, p); err != nil {
+	if err := e.findBelow(ctx, p); err != nil {
 		return false, err
 	}
 	for i := range p.below {
-		if answered, err := e.lookAt(ctx, &p.below[i]); answered || err != nil {
+		if answered, err := e.hasAnswer(ctx, &p.below[i]); answered || err != nil {
 			return answered, err
 		}
 	}
 	return false, nil
 }
 
-func (e *Engine) toldSince(ctx context.Context, p *parkedChild) (bool, error) {
+func (e *Engine) answeredSince(ctx context.Context, p *parkedChild) (bool, error) {
 	for ev, err := range drive.Since(ctx, e.store, p.Child, p.seq, func(t event.Type) bool {
 		return t.Resolves() || p.Reason == event.ParkInput && (t == event.TypeInputReceived || t == event.TypeBudgetRaised)
 	}) {
@@ -303,10 +303,10 @@ func (e *Engine) toldSince(ctx context.Context, p *parkedChild) (bool, error) {
 	return false, nil
 }
 
-// lookBelow finds the runs that a parked run waits for. It does so once, because
+// findBelow finds the runs that a parked run waits for. It does so once, because
 // they do not change while the run is parked.
-func (e *Engine) lookBelow(ctx context.Context, p *parkedChild) error {
-	if p.looked {
+func (e *Engine) findBelow(ctx context.Context, p *parkedChild) error {
+	if p.belowKnown {
 		return nil
 	}
 	open := map[string]event.ChildParked{}
@@ -324,7 +324,7 @@ func (e *Engine) lookBelow(ctx context.Context, p *parkedChild) error {
 			delete(open, x.Child)
 		}
 	}
-	p.looked = true
+	p.belowKnown = true
 	for _, parked := range open {
 		seq, err := e.lastParked(ctx, parked.Child)
 		if err != nil {

@@ -56,11 +56,11 @@ type childRequest struct {
 	ask *machine.Reserve
 	// answer receives the reply to a request; it does not block.
 	answer func(event.Data)
-	// passed reports whether the request was forwarded to the run above; asked is
-	// the amount requested there, and said the reply.
-	passed bool
-	asked  budget.Amount
-	said   event.Data
+	// forwarded reports whether the request was forwarded to the run above; amount is
+	// the amount requested there, and reply the answer.
+	forwarded bool
+	amount    budget.Amount
+	reply     event.Data
 	// withdrawn names a request that is withdrawn, and answered one that the run
 	// above has answered.
 	withdrawn string
@@ -170,9 +170,9 @@ func (b *childBudget) take(x *childRequest) (staged bool, err error) {
 		return b.mail.noteDelivered(x.child, x.read)
 	case x.answered != nil:
 		if slices.Contains(b.waiting, x.answered) {
-			x.answered.said = x.said
+			x.answered.reply = x.reply
 		} else {
-			b.above.giveBack(x.said)
+			b.above.giveBack(x.reply)
 		}
 	default:
 		return b.note(x)
@@ -200,7 +200,7 @@ func (b *childBudget) note(x *childRequest) (staged bool, err error) {
 // run that is shutting down grants nothing; its children are shutting down too.
 func (b *childBudget) grant(x *childRequest) (progress, done bool, err error) {
 	funder, ok := b.machine.(machine.Funder)
-	if !ok || b.life.leaving() || b.machine.State().Phase != machine.Running || x.passed && x.said == nil {
+	if !ok || b.life.leaving() || b.machine.State().Phase != machine.Running || x.forwarded && x.reply == nil {
 		return false, false, nil
 	}
 	open := slices.ContainsFunc(funder.Drawn(x.child), func(r event.BudgetReserved) bool { return r.ID == x.ask.ID })
@@ -208,7 +208,7 @@ func (b *childBudget) grant(x *childRequest) (progress, done bool, err error) {
 		return false, false, nil
 	}
 	call := x.ask.Call
-	switch said := x.said.(type) {
+	switch said := x.reply.(type) {
 	case event.BudgetRefused:
 		b.refuse(x, event.BudgetRefused{
 			ID: x.ask.ID, Setting: said.Setting, Detail: said.Detail, Ask: said.Ask, AtLeast: said.AtLeast, Run: cmp.Or(said.Run, b.above.budget.run.id),
@@ -217,7 +217,7 @@ func (b *childBudget) grant(x *childRequest) (progress, done bool, err error) {
 	case event.BudgetReserved:
 		call.Output = said.Output
 	}
-	g := funder.Admit(call, b.askedAbove(x))
+	g := funder.Admit(call, b.forwardedAmount(x))
 	switch {
 	case g.Refusal.Setting != "":
 		b.above.withdraw(x)
@@ -226,10 +226,10 @@ func (b *childBudget) grant(x *childRequest) (progress, done bool, err error) {
 		}
 		b.refuse(x, event.BudgetRefused{ID: x.ask.ID, Setting: g.Refusal.Setting, Detail: g.Refusal.Detail(), Ask: g.Ask, AtLeast: g.AtLeast})
 		return false, true, nil
-	case b.above.budget != nil && x.said == nil:
-		b.askFor(x, g.Amount)
+	case b.above.budget != nil && x.reply == nil:
+		b.forward(x, g.Amount)
 		return false, false, nil
-	case x.passed && g.Amount.Output != call.Output: // there is less room here now
+	case x.forwarded && g.Amount.Output != call.Output: // there is less room here now
 		b.above.withdraw(x)
 		return true, false, nil
 	}
@@ -242,24 +242,24 @@ func (b *childBudget) grant(x *childRequest) (progress, done bool, err error) {
 	return true, true, nil
 }
 
-// askFor forwards a request to the run above. The reply arrives through
+// forward forwards a request to the run above. The reply arrives through
 // childRequests, as children's messages do.
-func (b *childBudget) askFor(x *childRequest, a budget.Amount) {
+func (b *childBudget) forward(x *childRequest, a budget.Amount) {
 	ask := *x.ask
 	ask.ID, ask.Call.Output = tree.ReservationID(x.child, ask.ID), a.Output
-	x.passed, x.asked = true, a
+	x.forwarded, x.amount = true, a
 	b.above.put(&childRequest{child: b.run.id, ask: &ask, answer: func(said event.Data) {
-		b.requests.put(&childRequest{answered: x, said: said})
+		b.requests.put(&childRequest{answered: x, reply: said})
 	}})
 }
 
-// askedAbove is the sum of the requests that were forwarded for other children.
+// forwardedAmount returns the sum of the requests that were forwarded for other children.
 // It counts as reserved.
-func (b *childBudget) askedAbove(but *childRequest) budget.Amount {
+func (b *childBudget) forwardedAmount(but *childRequest) budget.Amount {
 	var sum budget.Amount
 	for _, x := range b.waiting {
 		if x != but {
-			sum = sum.Add(x.asked)
+			sum = sum.Add(x.amount)
 		}
 	}
 	return sum

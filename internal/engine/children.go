@@ -16,10 +16,10 @@ type children struct {
 	*core
 	budget *childBudget
 	// active are those that effects drive or end; parked are those that parked while
-	// this run continues; spokenTo are those that received a command.
-	active   map[string]*pendingChild
-	parked   []parkedChild
-	spokenTo spokenTo
+	// this run continues; receivers are those that received a command.
+	active    map[string]*pendingChild
+	parked    []parkedChild
+	receivers receivers
 }
 
 // pendingChild is a child under way.
@@ -35,8 +35,8 @@ type pendingChild struct {
 	// releases its context.
 	driven *Run
 	leave  func()
-	// apart is the step whose worktree the child works in, empty for none.
-	apart string
+	// worktree is the step whose worktree the child works in, empty for none.
+	worktree string
 	// raised reports whether a limit of this run has changed since it last refused
 	// the child.
 	raised bool
@@ -65,7 +65,7 @@ func (cs *children) begin(work context.Context, a machine.StartChild) (bool, err
 	}
 	begun := a // a captured variable moves to the heap, even if the child is under way
 	cs.queue(a.ID, a.Call, child, cs.observeStart, func(ctx context.Context, f *pendingChild) (childEnd, error) {
-		f.apart = cs.env.apart(&begun)
+		f.worktree = cs.env.worktreeStep(&begun)
 		return cs.play(ctx, &begun, f)
 	})
 	return cs.log.seq != before, nil
@@ -137,8 +137,8 @@ func (cs *children) queue(id string, call *machine.RunTool, child string, observ
 					f.leave()
 					end, err = f.driven.left()
 				}
-				if f.apart != "" && end.outcome != nil && end.failed == nil {
-					end.worktree = cs.env.leftTree(ctx, f.apart)
+				if f.worktree != "" && end.outcome != nil && end.failed == nil {
+					end.worktree = cs.env.leftTree(ctx, f.worktree)
 				}
 				return settle(end, err)
 			},
@@ -249,7 +249,7 @@ func (cs *children) make(ctx context.Context, a *machine.StartChild, child strin
 	var env Env
 	started, err := guard(func() (started event.RunStarted, err error) {
 		begin := offered.Begin
-		if cs.env.apart(a) != "" {
+		if cs.env.worktreeStep(a) != "" {
 			if begin, err = cs.env.beginApart(ctx, a, offered); err != nil {
 				return started, err
 			}
@@ -259,7 +259,7 @@ func (cs *children) make(ctx context.Context, a *machine.StartChild, child strin
 	}, toolPanic)
 	if err == nil {
 		started.Taint = a.Taint
-		cs.run.place(&started, a.Step, offered.MaxDepth)
+		cs.run.setPlace(&started, a.Step, offered.MaxDepth)
 		if cs.run.traced.ID != "" || cs.engine.opts.traced() {
 			started.Trace = cs.run.traceBelow(a.Call)
 		}

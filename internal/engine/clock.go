@@ -117,7 +117,7 @@ func (s *effects) stoppable(ctx context.Context, timeout time.Duration) (_ conte
 		ctx, stop = context.WithTimeoutCause(ctx, timeout, errTimeout)
 	}
 	ctx, end := context.WithCancelCause(ctx)
-	s.deadlines.hold(&end)
+	s.deadlines.addDeadline(&end)
 	return ctx, end, func() {
 		s.deadlines.release(&end)
 		end(nil)
@@ -152,7 +152,7 @@ type deadlines struct {
 	timer    *time.Timer
 }
 
-func (s *deadlines) hold(end *context.CancelCauseFunc) {
+func (s *deadlines) addDeadline(end *context.CancelCauseFunc) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.effects == nil {

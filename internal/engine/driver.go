@@ -159,7 +159,7 @@ func (d *driver) advance(work context.Context) error {
 		return err
 	}
 	d.budget.deliver()
-	d.above.tellWaiting()
+	d.above.reportWaiting()
 	if len(d.effects.queue) > 0 {
 		d.moveDeadlines()
 		d.effects.start(work)
@@ -204,7 +204,7 @@ func (d *driver) commit(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.above.tellUsed()
+	d.above.reportUsed()
 	d.log.publish(pos)
 	d.effects.ended = 0
 	return nil
@@ -267,7 +267,7 @@ func (d *driver) beat(ctx context.Context) error {
 	if errors.Is(err, journal.ErrStale) || errors.Is(err, journal.ErrNotFound) || err != nil && d.log.lease.over() {
 		return d.log.failed(err)
 	}
-	d.children.lookAgain()
+	d.children.markUnread()
 	return d.inbox.takeCommands(ctx)
 }
 

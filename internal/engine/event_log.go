@@ -279,7 +279,7 @@ type fold struct {
 	children openChildren
 	commands openCommands
 	cache    drive.Continuity
-	bill     bill
+	paid     paid
 	// secrets are the names of secrets in the journal, and messages the ids of the
 	// messages that the run has.
 	secrets  declaredSecrets
@@ -294,7 +294,7 @@ func (f *fold) note(ev *event.Event, hash string) {
 	f.calls.note(ev.Data)
 	f.children.note(ev.Data)
 	f.commands.note(ev.Data)
-	f.bill.note(ev.Data)
+	f.paid.note(ev.Data)
 	f.cache.Note(ev)
 	f.secrets.note(ev.Data)
 	f.files.note(ev.Data)

@@ -63,9 +63,9 @@ func (r *identity) trace() event.Trace {
 	return t
 }
 
-// place sets the place of a child in the tree. Runs below the child may be most
+// setPlace sets the place of a child in the tree. Runs below the child may be most
 // levels deep, 0 for as many as the tree allows.
-func (r *identity) place(started *event.RunStarted, step string, most int) {
+func (r *identity) setPlace(started *event.RunStarted, step string, most int) {
 	started.Root, started.Parent, started.Step, started.Depth = r.root, r.id, step, r.depth+1
 	if deepest := r.deepest(); most > 0 {
 		started.MaxDepth = min(deepest, r.depth+most)

@@ -143,7 +143,7 @@ func (e *Engine) wake(run, child string) {
 		return
 	}
 	if child != "" {
-		d.children.spokenTo.note(child)
+		d.children.receivers.note(child)
 	}
 	d.inbox.notify()
 }

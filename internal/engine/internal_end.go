@@ -63,10 +63,10 @@ func (d *driver) internalOutcome(cause error, row journal.Run) event.Outcome {
 		Status: event.StatusFailed, Reason: event.ReasonInternal, Cycles: row.Cycles,
 		Error:          &event.Failure{Class: "internal", Message: cause.Error()},
 		NextSafeAction: "This is a bug in Pawl. The run's events up to here are kept. Please report it.",
-		Usage:          d.log.bill.sums.Usage(),
+		Usage:          d.log.paid.sums.Usage(),
 	}
-	if d.log.bill.sums.Calls() > 0 {
-		cost := d.log.bill.sums.Cost()
+	if d.log.paid.sums.Calls() > 0 {
+		cost := d.log.paid.sums.Cost()
 		o.Cost = &cost
 	}
 	if errors.Is(cause, errEnded) {

@@ -87,7 +87,7 @@ func (e *Engine) takePatiently(ctx context.Context, run string) (*driver, event.
 			return d, started, err
 		}
 		select {
-		case <-time.After(leaseLook):
+		case <-time.After(leasePoll):
 		case <-ctx.Done():
 			return nil, event.RunStarted{}, err
 		}

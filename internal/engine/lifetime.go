@@ -138,7 +138,7 @@ type driverLock struct {
 	failure error
 
 	// settlements holds finished effects; the first ones are already taken, the rest
-	// are not journalled yet. news is signalled when a settlement or a command
+	// are not journalled yet. wake is signalled when a settlement or a command
 	// arrives, when the driver leaves, or when the alarm changes.
 	mu          sync.Mutex
 	settlements []settlement
@@ -214,18 +214,18 @@ func (d *driver) finish(err error) {
 	_, broken := errors.AsType[*storeError](err)
 	switch {
 	case err == nil && d.result.final.Phase == machine.Parked:
-		d.result.err = d.engine.lookOnceMore(ctx, d)
+		d.result.err = d.engine.checkInboxAgain(ctx, d)
 	case broken && d.log.lease.released: // the store works again
 		clear(d.inbox.seen) // the commands that were taken are not in the journal
-		_ = d.engine.lookOnceMore(ctx, d)
+		_ = d.engine.checkInboxAgain(ctx, d)
 	}
 	left := d.result.err
 	d.result.err = errors.Join(left, errEndedClosing) // this remains if closing ends the goroutine
 	d.result.err = errors.Join(left, d.closeEnv())
 }
 
-// lookOnceMore answers the commands that arrived while a driver was leaving.
-func (e *Engine) lookOnceMore(ctx context.Context, d *driver) error {
+// checkInboxAgain answers the commands that arrived while a driver was leaving.
+func (e *Engine) checkInboxAgain(ctx context.Context, d *driver) error {
 	a := answers{seen: d.inbox.seen, refused: map[int64]bool{}, secrets: d.env.knownSecrets()}
 	if news, err := e.unseen(ctx, d.run.id, &a); err != nil || !news {
 		return err

@@ -99,12 +99,12 @@ type deltaRedactor struct {
 	redactors [2]*secret.Redactor
 
 	mu      sync.Mutex
-	strands []strand
+	strands []segment
 }
 
-// strand is a part of an answer: its text, its thoughts or one call. Providers
+// segment is a part of an answer: its text, its thoughts or one call. Providers
 // send text in order, but may interleave calls.
-type strand struct {
+type segment struct {
 	kind  llm.DeltaKind
 	index int
 	text  *secret.Stream
@@ -127,7 +127,7 @@ func (v *deltaRedactor) say(delta llm.Delta, publish func(llm.Delta)) {
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	s := v.strand(delta)
+	s := v.segment(delta)
 	if s.index != delta.Index {
 		s.end(publish)
 		s.index = delta.Index
@@ -162,18 +162,18 @@ func (v *deltaRedactor) reset() {
 	v.strands = nil
 }
 
-func (v *deltaRedactor) strand(delta llm.Delta) *strand {
+func (v *deltaRedactor) segment(delta llm.Delta) *segment {
 	for i := range v.strands {
 		s := &v.strands[i]
 		if s.kind == delta.Kind && (s.index == delta.Index || s.kind != llm.DeltaToolCall) {
 			return s
 		}
 	}
-	v.strands = append(v.strands, strand{kind: delta.Kind, index: delta.Index, text: secret.NewStream(v.redactors[:]...)})
+	v.strands = append(v.strands, segment{kind: delta.Kind, index: delta.Index, text: secret.NewStream(v.redactors[:]...)})
 	return &v.strands[len(v.strands)-1]
 }
 
-func (s *strand) end(publish func(llm.Delta)) {
+func (s *segment) end(publish func(llm.Delta)) {
 	if rest := s.text.End(); rest != "" {
 		publish(llm.Delta{Kind: s.kind, Index: s.index, Text: rest})
 	}

@@ -20,11 +20,11 @@ import (
 type mail struct {
 	*core
 	mu    sync.Mutex
-	piles map[string]*pile
+	boxes map[string]*letterbox
 }
 
-// pile holds the messages for one child; last is the newest that it ever held.
-type pile struct {
+// letterbox holds the messages for one child; last is the newest that it ever held.
+type letterbox struct {
 	messages []event.InputReceived
 	last     string
 }
@@ -34,13 +34,13 @@ type pile struct {
 func (m *mail) put(child string, messages []event.InputReceived) (news bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.piles == nil {
-		m.piles = map[string]*pile{}
+	if m.boxes == nil {
+		m.boxes = map[string]*letterbox{}
 	}
-	p := m.piles[child]
+	p := m.boxes[child]
 	if p == nil {
-		p = &pile{}
-		m.piles[child] = p
+		p = &letterbox{}
+		m.boxes[child] = p
 	}
 	first := len(messages)
 	for first > 0 && messages[first-1].MessageID != p.last {
@@ -56,7 +56,7 @@ func (m *mail) put(child string, messages []event.InputReceived) (news bool) {
 func (m *mail) take(child string) (messages []event.InputReceived) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if p := m.piles[child]; p != nil {
+	if p := m.boxes[child]; p != nil {
 		messages, p.messages = p.messages, nil
 	}
 	return messages
@@ -65,7 +65,7 @@ func (m *mail) take(child string) (messages []event.InputReceived) {
 func (m *mail) clear(child string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.piles, child)
+	delete(m.boxes, child)
 }
 
 // posted is a message of a child on its way to the parent.
@@ -241,15 +241,15 @@ func (e *Engine) asker(ctx context.Context, rows []journal.Run, c journal.Comman
 	}
 	switch len(asks) {
 	case 0:
-		return e.asked(ctx, rows, c), nil
+		return e.decidedIn(ctx, rows, c), nil
 	case 1:
 		return asks[0], nil
 	}
 	return "", &AmbiguousError{Run: c.Run, ID: c.CallID, Asked: asks}
 }
 
-// asked returns the run that took a decision.
-func (e *Engine) asked(ctx context.Context, rows []journal.Run, c journal.Command) string {
+// decidedIn returns the run that took a decision.
+func (e *Engine) decidedIn(ctx context.Context, rows []journal.Run, c journal.Command) string {
 	for _, r := range rows {
 		if made, err := e.Decisions(ctx, r.ID, c.CallID); err == nil && len(made) > 0 {
 			return r.ID

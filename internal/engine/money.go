@@ -13,10 +13,10 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// bill is what a run paid for model calls according to its events: the sums,
+// paid is what a run paid for model calls according to its events: the sums,
 // including its children, and the run's own open call. It is needed when the
 // machine is broken.
-type bill struct {
+type paid struct {
 	sums budget.Tracker
 	// reserved is the reservation for the run's own call, with an empty id for none,
 	// call its attempt until there is an answer, and used what the call took, once
@@ -27,11 +27,11 @@ type bill struct {
 	cost     llm.Cost
 }
 
-func (b *bill) note(data event.Data) {
+func (b *paid) note(data event.Data) {
 	switch x := data.(type) {
 	case event.BudgetReserved:
 		if x.Run == "" {
-			*b = bill{sums: b.sums, reserved: x}
+			*b = paid{sums: b.sums, reserved: x}
 		}
 	case event.ModelRequested:
 		b.call = &x
@@ -42,16 +42,16 @@ func (b *bill) note(data event.Data) {
 	case event.BudgetCommitted:
 		switch {
 		case x.Run == "":
-			*b = bill{sums: b.sums}
+			*b = paid{sums: b.sums}
 		case x.Usage != nil:
 			b.sums = b.sums.Add(*x.Usage, llm.Cost{USD: x.USD, Priced: x.Priced})
 		}
 	case event.RunForked:
-		*b = bill{}
+		*b = paid{}
 	}
 }
 
-func (b *bill) took(u llm.Usage, c llm.Cost) {
+func (b *paid) took(u llm.Usage, c llm.Cost) {
 	b.call, b.used, b.cost, b.sums = nil, u, c, b.sums.Add(u, c)
 }
 
@@ -60,7 +60,7 @@ func (b *bill) took(u llm.Usage, c llm.Cost) {
 // under way.
 func (l *eventLog) lateModel(cause error, late []event.Data) []event.Data {
 	var closing []event.Data
-	b := l.bill
+	b := l.paid
 	if b.call != nil {
 		failed := l.lateAttempt(cause, late)
 		closing = append(closing, failed)
@@ -83,7 +83,7 @@ func (l *eventLog) lateModel(cause error, late []event.Data) []event.Data {
 // machine refuses cannot be read.
 func (l *eventLog) lateAttempt(cause error, late []event.Data) event.ModelAttemptFailed {
 	failed := event.ModelAttemptFailed{
-		Attempt: l.bill.call.Attempt, Model: l.bill.call.Model, Purpose: l.bill.call.Purpose,
+		Attempt: l.paid.call.Attempt, Model: l.paid.call.Model, Purpose: l.paid.call.Purpose,
 		Class: llm.ClassInterrupted, Message: "the run ended before this call was settled: " + cause.Error(),
 	}
 	if l.stages(event.TypeModelRequested) {
@@ -101,7 +101,7 @@ func (l *eventLog) lateAttempt(cause error, late []event.Data) event.ModelAttemp
 			return failed
 		}
 	}
-	whole := completeOf(l.bill.reserved)
+	whole := completeOf(l.paid.reserved)
 	failed.Usage, failed.Cost = *whole.Usage, llm.Cost{USD: whole.USD, Priced: whole.Priced}
 	return failed
 }

@@ -20,7 +20,7 @@ type parentRun struct {
 	// reserving reports whether a request for a part of the budget is open.
 	// toldWaiting is the last notice to the parent: whether this run waits for a
 	// person.
-	reserving, toldWaiting bool
+	reserving, reportedWaiting bool
 }
 
 // put sends a request to the parent.
@@ -93,12 +93,12 @@ func (p *parentRun) await(work context.Context, a machine.Reserve) {
 // or needs nothing any more.
 func (p *parentRun) withdraw(x *childRequest) {
 	switch {
-	case x.said != nil:
-		p.giveBack(x.said)
-	case x.passed:
+	case x.reply != nil:
+		p.giveBack(x.reply)
+	case x.forwarded:
 		p.put(&childRequest{child: p.run.id, withdrawn: tree.ReservationID(x.child, x.ask.ID)})
 	}
-	x.passed, x.asked, x.said = false, budget.Amount{}, nil
+	x.forwarded, x.amount, x.reply = false, budget.Amount{}, nil
 }
 
 // giveBack gives back a reservation of the parent's that is not needed.
@@ -108,23 +108,23 @@ func (p *parentRun) giveBack(said event.Data) {
 	}
 }
 
-// tellWaiting notifies the parent when this run begins to wait for a person, and
+// reportWaiting notifies the parent when this run begins to wait for a person, and
 // when it continues. The parent sees by itself when the run parks or ends.
-func (p *parentRun) tellWaiting() {
+func (p *parentRun) reportWaiting() {
 	if p.budget == nil {
 		return
 	}
 	s := p.machine.State()
-	if s.Phase != machine.Running || s.Asking == p.toldWaiting {
+	if s.Phase != machine.Running || s.Asking == p.reportedWaiting {
 		return
 	}
-	p.toldWaiting = s.Asking
+	p.reportedWaiting = s.Asking
 	p.put(&childRequest{child: p.run.id, waiting: &s.Asking})
 }
 
-// tellUsed reports to the parent what calls used, in this run and below it, and
+// reportUsed reports to the parent what calls used, in this run and below it, and
 // which messages arrived, once that is on disk here.
-func (p *parentRun) tellUsed() {
+func (p *parentRun) reportUsed() {
 	if p.budget == nil {
 		return
 	}

@@ -26,10 +26,10 @@ func (cs *calls) beginCommand(a machine.RunCommand) (changed bool, err error) {
 		cs.judgeApart(a)
 		return false, nil
 	case a.Verdict == nil:
-		return true, cs.stage(judgeCommand(a, place{commands: cs.env.Commands, rules: cs.env.Rules}, cs.machine.State().Taint))
+		return true, cs.stage(judgeCommand(a, workplace{commands: cs.env.Commands, rules: cs.env.Rules}, cs.machine.State().Taint))
 	}
 	if !a.Worktree && ranOtherwise(cs.env.Commands, a) {
-		return true, cs.stage(judgeCommand(a, place{commands: cs.env.Commands, rules: cs.env.Rules}, cs.machine.State().Taint))
+		return true, cs.stage(judgeCommand(a, workplace{commands: cs.env.Commands, rules: cs.env.Rules}, cs.machine.State().Taint))
 	}
 	intent := event.CommandStarted{ID: a.ID, Argv: a.Argv, Dir: ".", Attempt: a.Attempt, Effect: a.Effect, Step: a.Step}
 	if err := cs.stage(intent); err != nil {
@@ -79,7 +79,7 @@ func (cs *calls) judgeApart(a machine.RunCommand) {
 }
 
 // judgeCommand returns the decision of the rules that hold where a command runs.
-func judgeCommand(a machine.RunCommand, p place, taint event.Taint) event.PolicyDecision {
+func judgeCommand(a machine.RunCommand, p workplace, taint event.Taint) event.PolicyDecision {
 	args, _ := json.Marshal(struct {
 		Argv  []string `json:"argv"`
 		Stdin []byte   `json:"stdin,omitempty"`
@@ -302,9 +302,9 @@ func (env *environment) makeTree(ctx context.Context, step string) (dir string, 
 	return env.Worktrees.Make(ctx, env.run.treeName(step))
 }
 
-// apart returns the name of the worktree that a child works in: that of its
+// worktreeStep returns the name of the worktree that a child works in: that of its
 // step, or of the call that it answers; empty for none.
-func (env *environment) apart(a *machine.StartChild) string {
+func (env *environment) worktreeStep(a *machine.StartChild) string {
 	switch {
 	case a.Worktree:
 		return a.Step
@@ -320,7 +320,7 @@ func (env *environment) beginApart(ctx context.Context, a *machine.StartChild, o
 	if offered.BeginIn == nil {
 		return nil, errors.New("the agent " + a.Name + " works in no other directory than its own")
 	}
-	dir, err := env.makeTree(ctx, env.apart(a))
+	dir, err := env.makeTree(ctx, env.worktreeStep(a))
 	return func(args json.RawMessage) (event.RunStarted, Env, error) { return offered.BeginIn(dir, args) }, err
 }
 
@@ -339,17 +339,17 @@ func (env *environment) leftTree(ctx context.Context, step string) *event.Worktr
 	return left
 }
 
-// place is where a command runs, and the rules that hold there.
-type place struct {
+// workplace is where a command runs, and the rules that hold there.
+type workplace struct {
 	commands tool.Commands
 	rules    policy.Rules
 	close    func() error
 }
 
 // placeOf opens the place of a command.
-func (env *environment) placeOf(ctx context.Context, a machine.RunCommand) (p place, err error) {
+func (env *environment) placeOf(ctx context.Context, a machine.RunCommand) (p workplace, err error) {
 	if !a.Worktree {
-		return place{commands: env.Commands, rules: env.Rules, close: func() error { return nil }}, nil
+		return workplace{commands: env.Commands, rules: env.Rules, close: func() error { return nil }}, nil
 	}
 	dir, err := env.makeTree(ctx, a.Step)
 	if err == nil {

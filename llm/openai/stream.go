@@ -174,11 +174,11 @@ func (d *decoder) grow(kind itemKind, as llm.DeltaKind) {
 	if !ok || it.kind != kind {
 		return
 	}
-	d.show(it.strand(d, e.piece), as, text, e.piece)
+	d.show(it.segment(d, e.piece), as, text, e.piece)
 }
 
 // show adds text to a strand and emits it.
-func (d *decoder) show(s *strand, as llm.DeltaKind, text []byte, piece int64) {
+func (d *decoder) show(s *segment, as llm.DeltaKind, text []byte, piece int64) {
 	if len(text) == 0 {
 		return
 	}

@@ -116,8 +116,8 @@ func read[T any](line []byte) (v T) {
 	return v
 }
 
-// said is an error as streams have it, a text or an object with a message.
-func said(raw json.RawMessage) string {
+// errorText returns the text of an error of a stream: a text or an object with a message.
+func errorText(raw json.RawMessage) string {
 	if text := read[string](raw); text != "" {
 		return text
 	}
@@ -209,7 +209,7 @@ func takeCodex(s *Stream, kind string, line []byte) {
 		s.report.Failed = "" // an error before was got over
 		s.uses(llm.Usage{Input: m.Usage.Input, CacheRead: m.Usage.Cached, Output: m.Usage.Output, Reasoning: m.Usage.Reasoning})
 	case "turn.failed":
-		s.report.Failed = said(read[struct{ Error json.RawMessage }](line).Error)
+		s.report.Failed = errorText(read[struct{ Error json.RawMessage }](line).Error)
 	case "error":
 		s.report.Failed = read[struct{ Message string }](line).Message
 	}
@@ -247,7 +247,7 @@ func takeGemini(s *Stream, kind string, line []byte) {
 			} `json:"stats"`
 		}](line)
 		if m.Status == "error" {
-			s.report.Failed = "error: " + said(m.Error)
+			s.report.Failed = "error: " + errorText(m.Error)
 		}
 		if u := m.Stats; u != nil {
 			s.uses(llm.Usage{Input: u.Input, Output: u.Output, CacheRead: u.Cached})

@@ -109,10 +109,10 @@ func TestAWorkspaceThatIsNamedThroughALink(t *testing.T) {
 }
 
 func TestAVanishedWorkspaceIsAnErrorOfItsOwn(t *testing.T) {
-	for name, vanish := range map[string]func(place) error{
-		"removed": func(p place) error { return os.RemoveAll(p.dir) },
-		"renamed": func(p place) error { return os.Rename(p.dir, p.dir+".away") },
-		"replaced": func(p place) error {
+	for name, vanish := range map[string]func(pathFunc) error{
+		"removed": func(p pathFunc) error { return os.RemoveAll(p.dir) },
+		"renamed": func(p pathFunc) error { return os.Rename(p.dir, p.dir+".away") },
+		"replaced": func(p pathFunc) error {
 			if err := os.Rename(p.dir, p.dir+".away"); err != nil {
 				return err
 			}

@@ -14,14 +14,14 @@ import (
 	"github.com/pawlrun/pawl/tool"
 )
 
-// place is the path of the file or directory that a call is about, as the model
+// pathFunc returns the path of the file or directory that a call is about, as the model
 // wrote it.
-type place func(args json.RawMessage) string
+type pathFunc func(args json.RawMessage) string
 
-// reads declares a tool that looks at one place, or at the tree below it: it has
-// no effect and may run beside others. The owner's files are private, and trusted unless the owner
-// says otherwise.
-func (w *Workspace) reads(t *tool.Tool, verb string, at place, tree bool) {
+// reads declares a tool that looks at one place, or at the tree below it: it has no
+// effect and may run beside others. The owner's files are private, and trusted unless
+// the owner says otherwise.
+func (w *Workspace) reads(t *tool.Tool, verb string, at pathFunc, tree bool) {
 	t.Effect, t.ReadOnly, t.Concurrent = event.EffectPure, true, true
 	t.Access, t.Describe = w.access(at, false), describe(verb)
 	t.Labels = &event.Labels{Private: true}
@@ -38,7 +38,7 @@ func (w *Workspace) writes(t *tool.Tool, verb string) {
 // judged declares the file of a call's path argument, and rejects a call whose path
 // leads to another file when it runs than when it was judged, because a symbolic
 // link may have been put in between.
-func (w *Workspace) judged(t *tool.Tool, at place, use event.PathUse, risk event.Risk) {
+func (w *Workspace) judged(t *tool.Tool, at pathFunc, use event.PathUse, risk event.Risk) {
 	facts := func(args json.RawMessage) event.Facts {
 		named := filepath.Clean(at(args))
 		p := w.paths.Path(named)
@@ -104,7 +104,7 @@ func (w *Workspace) linked(p string) bool {
 // access names what a call touches by one key for each file, however the path
 // was written: keys are hierarchical, so a write conflicts with a read of the
 // same file and of every directory above it, and with nothing beside it.
-func (w *Workspace) access(at place, write bool) func(json.RawMessage) []event.Access {
+func (w *Workspace) access(at pathFunc, write bool) func(json.RawMessage) []event.Access {
 	return func(args json.RawMessage) []event.Access {
 		p, err := w.resolve(at(args))
 		if err != nil {

@@ -16,9 +16,9 @@ import (
 	"github.com/pawlrun/pawl/tool/fs"
 )
 
-// place is a workspace of a test, called the way a run calls it: through a set
+// pathFunc is a workspace of a test, called the way a run calls it: through a set
 // of tools, with JSON.
-type place struct {
+type pathFunc struct {
 	t   testing.TB
 	dir string
 	set *tool.Set
@@ -27,7 +27,7 @@ type place struct {
 	mu   *sync.Mutex
 }
 
-func newPlace(t testing.TB, files map[string]string) place {
+func newPlace(t testing.TB, files map[string]string) pathFunc {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "work")
 	if err := os.Mkdir(dir, 0o755); err != nil {
@@ -36,7 +36,7 @@ func newPlace(t testing.TB, files map[string]string) place {
 	return openPlace(t, dir, files)
 }
 
-func openPlace(t testing.TB, dir string, files map[string]string) place {
+func openPlace(t testing.TB, dir string, files map[string]string) pathFunc {
 	t.Helper()
 	ws, err := fs.Open(dir, fs.Options{})
 	if err != nil {
@@ -47,17 +47,17 @@ func openPlace(t testing.TB, dir string, files map[string]string) place {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := place{t: t, dir: dir, set: set, seen: map[string]string{}, mu: new(sync.Mutex)}
+	p := pathFunc{t: t, dir: dir, set: set, seen: map[string]string{}, mu: new(sync.Mutex)}
 	for name, content := range files {
 		p.put(name, content)
 	}
 	return p
 }
 
-func (p place) path(name string) string { return filepath.Join(p.dir, filepath.FromSlash(name)) }
+func (p pathFunc) path(name string) string { return filepath.Join(p.dir, filepath.FromSlash(name)) }
 
 // put writes a file behind the tools' back.
-func (p place) put(name, content string) {
+func (p pathFunc) put(name, content string) {
 	p.t.Helper()
 	if err := os.MkdirAll(filepath.Dir(p.path(name)), 0o755); err != nil {
 		p.t.Fatal(err)
@@ -67,7 +67,7 @@ func (p place) put(name, content string) {
 	}
 }
 
-func (p place) content(name string) string {
+func (p pathFunc) content(name string) string {
 	p.t.Helper()
 	b, err := os.ReadFile(p.path(name))
 	if err != nil {
@@ -78,7 +78,7 @@ func (p place) content(name string) string {
 
 type args = map[string]any
 
-func (p place) resolve(name string, a args) event.ToolCall {
+func (p pathFunc) resolve(name string, a args) event.ToolCall {
 	p.t.Helper()
 	raw, err := json.Marshal(a)
 	if err != nil {
@@ -88,12 +88,12 @@ func (p place) resolve(name string, a args) event.ToolCall {
 }
 
 // call resolves and runs a call.
-func (p place) call(name string, a args) (tool.Result, error) {
+func (p pathFunc) call(name string, a args) (tool.Result, error) {
 	p.t.Helper()
 	return p.callWith(p.t.Context(), name, a)
 }
 
-func (p place) callWith(ctx context.Context, name string, a args) (tool.Result, error) {
+func (p pathFunc) callWith(ctx context.Context, name string, a args) (tool.Result, error) {
 	p.t.Helper()
 	c := p.resolve(name, a)
 	if c.Problem != nil {
@@ -104,7 +104,7 @@ func (p place) callWith(ctx context.Context, name string, a args) (tool.Result, 
 }
 
 // run runs a call as the engine does: the result says what the run has seen.
-func (p place) run(ctx context.Context, t tool.Tool, c tool.Call) (tool.Result, error) {
+func (p pathFunc) run(ctx context.Context, t tool.Tool, c tool.Call) (tool.Result, error) {
 	c.Seen = func(path string) (string, bool) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -121,7 +121,7 @@ func (p place) run(ctx context.Context, t tool.Tool, c tool.Call) (tool.Result, 
 }
 
 // good calls and expects the call to succeed.
-func (p place) good(name string, a args) string {
+func (p pathFunc) good(name string, a args) string {
 	p.t.Helper()
 	r, err := p.call(name, a)
 	if err != nil {
@@ -131,7 +131,7 @@ func (p place) good(name string, a args) string {
 }
 
 // bad calls and expects an error of a type that says something.
-func (p place) bad(name string, a args, kind event.ErrorType, says string) {
+func (p pathFunc) bad(name string, a args, kind event.ErrorType, says string) {
 	p.t.Helper()
 	r, err := p.call(name, a)
 	if err == nil {

@@ -53,7 +53,7 @@ func (w *Workspace) read(ctx context.Context, c tool.Call, a readArgs) (tool.Res
 	}
 	defer f.Close()
 	src := cancellable{ctx, f}
-	whole, err := w.look(p, src, info.Size())
+	whole, err := w.readForEdit(p, src, info.Size())
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -81,20 +81,20 @@ func (w *Workspace) read(ctx context.Context, c tool.Call, a readArgs) (tool.Res
 	return result, nil
 }
 
-// looked is what is known of a file that was read to its end.
-type looked struct {
+// wholeFile describes a file that was read to its end.
+type wholeFile struct {
 	survey
 	digest string
 }
 
-// look reads a file that may be edited to its end, because an edit is compared with
-// its digest; nil for a larger one. It keeps the content of a small one, see
-// [contents]. A binary file is left to who reads its lines.
-func (w *Workspace) look(p string, src io.Reader, size int64) (*looked, error) {
+// readForEdit reads a file that may be edited to its end, because an edit is compared
+// with its digest; it returns nil for a larger one. It keeps the content of a small one,
+// see [contents]. The caller handles a binary file.
+func (w *Workspace) readForEdit(p string, src io.Reader, size int64) (*wholeFile, error) {
 	if size > maxEdit {
 		return nil, nil
 	}
-	l, hash := looked{}, sha256.New()
+	l, hash := wholeFile{}, sha256.New()
 	to := []io.Writer{&l.survey, hash}
 	var content bytes.Buffer
 	if size <= maxKept {

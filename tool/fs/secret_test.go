@@ -100,7 +100,7 @@ func TestTheSizesOfACutLineAreThoseInTheFile(t *testing.T) {
 
 // redacted is what a call gives whose run knows secrets, before the engine takes
 // those out.
-func (p place) redacted(name, args string, redact func(string) string) string {
+func (p pathFunc) redacted(name, args string, redact func(string) string) string {
 	p.t.Helper()
 	found, _ := p.set.Lookup(name)
 	r, err := found.Run(p.t.Context(), tool.Call{ID: "c", Args: json.RawMessage(args), Redact: redact})

@@ -14,7 +14,7 @@ func asJudged(judged *event.Facts, now event.Facts) error {
 	case moved(judged.Paths, now.Paths):
 		return &tool.Error{Type: event.ErrorConflict,
 			Message: "a path of the command leads to another file now than when the call was permitted; make the call again"}
-	case looked(judged.Commands, now.Commands):
+	case lostReadOnly(judged.Commands, now.Commands):
 		return &tool.Error{Type: event.ErrorConflict,
 			Message: "a command that was known to change nothing when the call was permitted may do more now; make the call again"}
 	}
@@ -32,10 +32,9 @@ func moved(judged, now []event.PathUse) bool {
 	})
 }
 
-// looked reports whether a command which was known only to look when the call was
-// judged is not any more: a program of its name may have been put where it is
-// looked for.
-func looked(judged, now []event.Command) bool {
+// lostReadOnly reports whether a command that was read-only when the call was judged is
+// not any more: a program of its name may have been put on the search path.
+func lostReadOnly(judged, now []event.Command) bool {
 	for i, c := range judged {
 		if c.ReadOnly && (i >= len(now) || !now[i].ReadOnly) {
 			return true

@@ -38,7 +38,7 @@ type Subscription struct {
 	// behind reports whether it reads the journal, and lost whether live events may
 	// be missing.
 	behind, lost bool
-	told         map[string]*told
+	told         map[string]*progress
 	out          []Event
 	closed       bool
 
@@ -76,7 +76,7 @@ func (f *Follower) subscribe(ctx context.Context, q Query) (*Subscription, error
 	row = row.Placed()
 	row.Outcome = nil // it may be large, and the run's last event contains it
 	s := &Subscription{
-		follower: f, query: q, row: row, wake: make(chan struct{}, 1), pos: q.After, behind: true, next: away, most: page, told: map[string]*told{},
+		follower: f, query: q, row: row, wake: make(chan struct{}, 1), pos: q.After, behind: true, next: away, most: page, told: map[string]*progress{},
 	}
 	if s.seq, err = journal.SeqAfter(ctx, f.store, row, q.After); err != nil {
 		return nil, err
@@ -166,13 +166,13 @@ func (s *Subscription) readOn(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	s.topic.place(s, true)
+	s.topic.startAt(s, true)
 	records, more, err := s.page(ctx)
 	if err != nil {
 		return err
 	}
 	if more {
-		s.topic.place(s, false)
+		s.topic.startAt(s, false)
 	}
 	for i := range records {
 		e, err := decode(&records[i])
@@ -271,8 +271,8 @@ func (s *Subscription) rouse() {
 	}
 }
 
-// told is what a subscription has returned of one run.
-type told struct {
+// progress is what a subscription has returned of one run.
+type progress struct {
 	// last is the seq of the last durable event.
 	last int64
 	// spoken is the attempt of which something was returned since then, 0 for none,
@@ -295,10 +295,10 @@ func (s *Subscription) pass(e *Event) {
 		return
 	}
 	if of := s.told[e.Run]; of != nil {
-		*of = told{last: e.Seq, nth: of.nth}
+		*of = progress{last: e.Seq, nth: of.nth}
 		return
 	}
-	s.told[e.Run] = &told{last: e.Seq}
+	s.told[e.Run] = &progress{last: e.Seq}
 }
 
 // overtake takes back what was given of an attempt behind which a durable event stands
@@ -309,26 +309,26 @@ func (s *Subscription) overtake(e *Event) {
 		return
 	}
 	s.out = append(s.out, of.reset())
-	*of = told{last: e.Seq, nth: of.nth}
+	*of = progress{last: e.Seq, nth: of.nth}
 }
 
 // reset is the event that takes back what was given of an attempt.
-func (of *told) reset() Event {
+func (of *progress) reset() Event {
 	e := of.said
 	e.Pos, e.Seq, e.Prev, e.Data = 0, 0, "", event.TextReset{Attempt: of.spoken}
 	return e
 }
 
-// toldOf is what was given of the run of a live event, nil where its live events are
-// not wanted.
-func (s *Subscription) toldOf(e *Event) *told {
+// progressOf returns the progress of the run of a live event, nil if the subscription
+// has no live events of it.
+func (s *Subscription) progressOf(e *Event) *progress {
 	switch {
 	case !s.query.Deltas, !s.query.Tree && e.Run != s.row.ID, s.below != nil && !s.below[e.Run]:
 		return nil
 	}
 	of := s.told[e.Run]
 	if of == nil {
-		of = &told{last: e.after}
+		of = &progress{last: e.after}
 		s.told[e.Run] = of
 	}
 	return of
@@ -336,7 +336,7 @@ func (s *Subscription) toldOf(e *Event) *told {
 
 // givesLive reports whether a live event is to be given, and notes it.
 func (s *Subscription) givesLive(e *Event) bool {
-	of := s.toldOf(e)
+	of := s.progressOf(e)
 	if of == nil || e.after < of.last || e.nth <= of.nth || of.torn {
 		return false
 	}
@@ -359,7 +359,7 @@ func (s *Subscription) givesLive(e *Event) bool {
 func (s *Subscription) catchUpLive() {
 	for i := range s.soFar {
 		e := &s.soFar[i]
-		of := s.toldOf(e)
+		of := s.progressOf(e)
 		if of == nil || e.after < of.last {
 			continue
 		}

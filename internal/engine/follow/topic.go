@@ -266,9 +266,9 @@ func (t *topic) settle(s *Subscription) {
 	t.rest(s)
 }
 
-// place sets where a subscription begins to read, and what the answers under way
+// startAt sets where a subscription begins to read, and what the answers under way
 // contain so far.
-func (t *topic) place(s *Subscription, live bool) {
+func (t *topic) startAt(s *Subscription, live bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s.next, s.soFar = away, nil

@@ -64,7 +64,7 @@ func (r Rules) Host(host string, port uint16) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := r.listed(name, port, netip.Addr{}); err != nil {
+	if err := r.allows(name, port, netip.Addr{}); err != nil {
 		return "", err
 	}
 	if a, err := netip.ParseAddr(name); err == nil {
@@ -80,13 +80,13 @@ func (r Rules) Address(host string, to netip.AddrPort) error {
 	if err != nil {
 		return err
 	}
-	if err := r.listed(name, to.Port(), to.Addr()); err != nil {
+	if err := r.allows(name, to.Port(), to.Addr()); err != nil {
 		return err
 	}
 	return r.public(name, to.Addr(), to.Port())
 }
 
-func (r Rules) listed(name string, port uint16, addr netip.Addr) error {
+func (r Rules) allows(name string, port uint16, addr netip.Addr) error {
 	switch cmp.Or(r.Network, NetworkHost) {
 	case NetworkHost:
 		return nil

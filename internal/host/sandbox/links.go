@@ -157,7 +157,7 @@ func (o *OtherNames) Of(path string, below bool) ([]string, error) {
 		return nil, err
 	}
 	if !o.looked {
-		o.looked, o.err = true, o.look(workspace)
+		o.looked, o.err = true, o.search(workspace)
 	}
 	var found []string
 	for id := range of {
@@ -171,8 +171,8 @@ func (o *OtherNames) Of(path string, below bool) ([]string, error) {
 	return slices.Compact(found), o.err
 }
 
-// look finds every protected file that has several names.
-func (o *OtherNames) look(workspace string) error {
+// search finds every protected file with several names.
+func (o *OtherNames) search(workspace string) error {
 	closed, _, err := protected(workspace, o.protected)
 	o.names = map[fileID][]string{}
 	w := linkWalk{left: maxEntries}

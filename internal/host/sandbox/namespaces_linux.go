@@ -267,7 +267,7 @@ func (s step) put() error {
 	if err := unix.Fstat(s.tree, &st); err != nil {
 		return err
 	}
-	at, err := place(s.At, st.Mode&unix.S_IFMT == unix.S_IFDIR)
+	at, err := openTarget(s.At, st.Mode&unix.S_IFMT == unix.S_IFDIR)
 	if err != nil {
 		return err
 	}
@@ -275,13 +275,13 @@ func (s step) put() error {
 	return unix.MoveMount(s.tree, "", at, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
 }
 
-// place opens what is mounted on, and makes it where it is not there.
-func place(path string, dir bool) (int, error) {
+// openTarget opens a mount point, and creates it if necessary.
+func openTarget(path string, dir bool) (int, error) {
 	at, err := openPath(path)
 	if !errors.Is(err, fs.ErrNotExist) {
 		return at, err
 	}
-	in, err := place(filepath.Dir(path), true)
+	in, err := openTarget(filepath.Dir(path), true)
 	if err != nil {
 		return -1, err
 	}

@@ -82,7 +82,7 @@ func assignedIn(line string) []string {
 		if said == nil || said[2] == said[3] && !strings.EqualFold(name, "password") {
 			continue
 		}
-		if v := rest[said[4]:said[5]]; !place(v) {
+		if v := rest[said[4]:said[5]]; !isLocation(v) {
 			values = append(values, v)
 		}
 		line = rest[said[5]:]

@@ -81,9 +81,9 @@ func proxy(name string) bool { return strings.HasSuffix(strings.ToUpper(name), "
 // because of its variable's name alone: SESSION=wayland is none.
 const likelyLength = 16
 
-// place reports whether a value is a path, an address or a text rather than a
+// isLocation reports whether a value is a path, an address or a text rather than a
 // credential.
-func place(value string) bool {
+func isLocation(value string) bool {
 	return strings.ContainsAny(value[:1], "/.~") || strings.ContainsAny(value, " \t\n\\") || strings.Contains(value, ":/")
 }
 
@@ -111,7 +111,7 @@ func credentials(name, value string, named bool) []string {
 	case value == "":
 	case named: // it may say of what kind the credential is, as headers do
 		return slices.Compact(append(strings.Fields(value), value))
-	case LikelyName(name) && (!place(value) || strings.Contains(value, "PRIVATE KEY-----")):
+	case LikelyName(name) && (!isLocation(value) || strings.Contains(value, "PRIVATE KEY-----")):
 		return []string{value}
 	case strings.Contains(value, "://"), proxy(name):
 		return passwords(value)

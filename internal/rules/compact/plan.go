@@ -55,7 +55,7 @@ func (s Settings) Next(in Situation) Plan {
 	if w.states != nil {
 		w.pinStates(ownWords(in.Window))
 	}
-	w.goal = w.aim()
+	w.goal = w.targetSize()
 	if s.Strategy == "" {
 		if d := w.spare(); d != nil && int(d.TokensAfter) <= w.goal {
 			return Plan{Change: d}
@@ -97,9 +97,9 @@ type work struct {
 	before, goal int
 }
 
-// aim is half way between what always stays and the size at which compaction
-// begins: far enough below it that the next cycles do not pay for another.
-func (w *work) aim() int {
+// targetSize returns the target size: half way between what always stays and the size
+// at which compaction begins, so that the next cycles do not pay for another.
+func (w *work) targetSize() int {
 	floor := w.Overhead
 	for i, pin := range w.pins {
 		if pin {

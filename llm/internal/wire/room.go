@@ -15,14 +15,14 @@ func Refine(e *llm.Error, failure []byte) {
 	readRoom(e, failure)
 }
 
-// said is a figure in the words of services.
-type said struct {
+// pattern recognizes a figure in the messages of services.
+type pattern struct {
 	words *regexp.Regexp
 	put   func(*llm.Room, int64)
 }
 
-func figure(words string, put func(*llm.Room, int64)) said {
-	return said{regexp.MustCompile(`(?is)` + strings.ReplaceAll(words, "N", `([0-9][0-9,]*)`)), put}
+func figure(words string, put func(*llm.Room, int64)) pattern {
+	return pattern{regexp.MustCompile(`(?is)` + strings.ReplaceAll(words, "N", `([0-9][0-9,]*)`)), put}
 }
 
 func window(r *llm.Room, n int64)    { r.Window = n }
@@ -32,7 +32,7 @@ func output(r *llm.Room, n int64)    { r.Output = n }
 
 // figures are what services say of room, each in the words of those beside it. A
 // count that is only "at least" so many is none.
-var figures = []said{
+var figures = []pattern{
 	figure(`maximum context length (?:is|of) N`, window),         // OpenAI, vLLM, DeepSeek, OpenRouter, SGLang
 	figure(`exceed context limit: \d+ \+ \d+ > N`, window),       // Anthropic
 	figure(`prompt is too long: \d+ tokens > N maximum`, window), // Anthropic

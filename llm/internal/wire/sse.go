@@ -90,14 +90,15 @@ func isField(name []byte) bool {
 	return false
 }
 
-// Next returns the next event's name and data. Both are valid until the next
-// call. One without data only keeps the connection open and is not returned. An event that the stream's end cuts off is not returned: io.EOF.
+// Next returns the next event's name and data. Both are valid until the next call. One
+// without data only keeps the connection open and is not returned. An event that the
+// stream's end cuts off is not returned: io.EOF.
 func (e *EventReader) Next() (name, data []byte, err error) {
 	e.name, e.data, e.hasAny = e.name[:0], e.data[:0], false
 	for {
 		line, err := e.line()
 		if errors.Is(err, io.EOF) && e.endsComplete() {
-			e.heard()
+			e.noteData()
 			return e.name, e.data, nil
 		}
 		if err != nil {
@@ -105,7 +106,7 @@ func (e *EventReader) Next() (name, data []byte, err error) {
 		}
 		if len(line) == 0 {
 			if len(bytes.TrimSpace(e.data)) > 0 {
-				e.heard()
+				e.noteData()
 				return e.name, e.data, nil
 			}
 			e.name, e.data, e.hasAny = e.name[:0], e.data[:0], false
@@ -118,11 +119,11 @@ func (e *EventReader) Next() (name, data []byte, err error) {
 	}
 }
 
-// heard takes note of an event with data. A ping only keeps the connection open.
-func (e *EventReader) heard() {
+// noteData records an event with data. A ping only keeps the connection open.
+func (e *EventReader) noteData() {
 	e.events = true
 	if e.silence != nil && !isPing(e.name, e.data) {
-		e.silence.heard()
+		e.silence.reset()
 	}
 }
 

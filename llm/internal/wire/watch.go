@@ -38,8 +38,8 @@ func (s *stall) begin() {
 	}
 }
 
-// heard takes note of an event that says something.
-func (s *stall) heard() { s.timer.Reset(s.after) }
+// reset restarts the timer at an event with content.
+func (s *stall) reset() { s.timer.Reset(s.after) }
 
 func (s *stall) end() {
 	if s.timer != nil {

@@ -22,15 +22,15 @@ type item struct {
 	kind    itemKind
 	callID  string
 	name    string
-	strands []*strand
+	strands []*segment
 	// pieces finds the strands by their content, once there are several.
-	pieces  map[int64]*strand
+	pieces  map[int64]*segment
 	done    bool
 	settled settled
 }
 
-// strand is the text that has come for one part of the answer.
-type strand struct {
+// segment is the received text of one part of the answer.
+type segment struct {
 	// content is the part's number within its item, index that in the answer.
 	content int64
 	index   int
@@ -64,13 +64,13 @@ func (d *decoder) open(at int64, kind itemKind) *item {
 	}
 	d.begun[at] = append(d.begun[at], it)
 	if it.kind != kindMessage {
-		it.strand(d, 0)
+		it.segment(d, 0)
 	}
 	return it
 }
 
-// strand finds the text that a delta belongs to, or begins it.
-func (it *item) strand(d *decoder, content int64) *strand {
+// segment finds the text that a delta belongs to, or begins it.
+func (it *item) segment(d *decoder, content int64) *segment {
 	if it.kind != kindMessage {
 		content = 0
 	}
@@ -80,14 +80,14 @@ func (it *item) strand(d *decoder, content int64) *strand {
 			return last
 		}
 		if it.pieces == nil {
-			it.pieces = map[int64]*strand{}
+			it.pieces = map[int64]*segment{}
 		}
 		it.pieces[last.content] = last
 	}
 	if s := it.pieces[content]; s != nil {
 		return s
 	}
-	s := &strand{content: content, index: d.shown}
+	s := &segment{content: content, index: d.shown}
 	d.shown++
 	it.strands = append(it.strands, s)
 	return s
@@ -104,7 +104,7 @@ func (d *decoder) close(it *item, o *output) {
 	}
 	parts := it.settled.parts
 	for i := range parts {
-		parts[i] = d.reconcile(it.strand(d, int64(i)), parts[i])
+		parts[i] = d.reconcile(it.segment(d, int64(i)), parts[i])
 	}
 	for _, s := range it.strands {
 		if it.kind == kindMessage && s.content >= int64(len(parts)) && s.text.Len() > 0 {
@@ -115,7 +115,7 @@ func (d *decoder) close(it *item, o *output) {
 
 // reconcile shows what the deltas of a part did not. Where the two disagree,
 // what was shown is what the answer holds.
-func (d *decoder) reconcile(s *strand, part llm.Part) llm.Part {
+func (d *decoder) reconcile(s *segment, part llm.Part) llm.Part {
 	shown := s.text.String()
 	switch p := part.(type) {
 	case llm.Text:
