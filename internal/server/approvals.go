@@ -16,6 +16,7 @@ import (
 type decision struct {
 	CallID string `json:"callId" jsonschema:"the id of a call that waits, as a text"`
 	Reason string `json:"reason,omitempty" jsonschema:"why, as a text"`
+	Digest string `json:"digest,omitempty" jsonschema:"the digest of the question that was read; a question with another digest is not decided"`
 }
 
 // permission is a decision that may change the call.
@@ -34,17 +35,21 @@ func (s *Server) approve(a *apiRequest[none, permission]) (commandResult, error)
 		}
 		c.Args, member = a.body.Input, "input"
 	}
-	return decide(s, a, c, member)
+	return decide(s, a, c, stated{a.body.Digest, member})
 }
 
 func (s *Server) reject(a *apiRequest[none, decision]) (commandResult, error) {
-	return decide(s, a, journal.Command{Kind: journal.Reject, CallID: a.body.CallID, Text: a.body.Reason}, "")
+	return decide(s, a, journal.Command{Kind: journal.Reject, CallID: a.body.CallID, Text: a.body.Reason}, stated{a.body.Digest, ""})
 }
 
-// decide resolves a question and makes the run continue with the decision,
-// whichever process drove it before. member is what the body calls
+// stated is what the body of a decision says beside its command: the digest of the
+// question that the person read, empty if it does not say, and the member that holds
 // the arguments of the command.
-func decide[B any](s *Server, a *apiRequest[none, B], c journal.Command, member string) (commandResult, error) {
+type stated struct{ digest, member string }
+
+// decide resolves a question and makes the run continue with the decision,
+// whichever process drove it before.
+func decide[B any](s *Server, a *apiRequest[none, B], c journal.Command, body stated) (commandResult, error) {
 	return sendTo(a, s.find, func(ctx context.Context, row journal.Run) (commandResult, error) {
 		switch {
 		case c.CallID == "":
@@ -52,7 +57,7 @@ func decide[B any](s *Server, a *apiRequest[none, B], c journal.Command, member 
 		case c.Kind == journal.Reject && strings.TrimSpace(c.Text) == "":
 			return commandResult{}, missing("reason", "say why: the model receives the reason")
 		}
-		if err := s.checkArgs(ctx, row.ID, &c, member); err != nil {
+		if err := s.checkDecision(ctx, row.ID, &c, body); err != nil {
 			return commandResult{}, err
 		}
 		return s.decided(ctx, row, c)
@@ -73,10 +78,11 @@ func (s *Server) decided(ctx context.Context, row journal.Run, c journal.Command
 	return s.continueRun(ctx, answer), nil
 }
 
-// checkArgs rejects changed arguments that the tool of the call would reject, and an
-// answer that does not fit its form.
-func (s *Server) checkArgs(ctx context.Context, run string, c *journal.Command, member string) error {
-	if c.Kind != journal.Approve {
+// checkDecision rejects a decision about another question than the one that was read,
+// changed arguments that the tool of the call would reject, and an answer that does not
+// fit its form.
+func (s *Server) checkDecision(ctx context.Context, run string, c *journal.Command, body stated) error {
+	if c.Kind != journal.Approve && body.digest == "" {
 		return nil
 	}
 	pending, err := s.controller.Pending(ctx, run)
@@ -87,15 +93,18 @@ func (s *Server) checkArgs(ctx context.Context, run string, c *journal.Command, 
 		if p.ID != c.CallID {
 			continue
 		}
+		if body.digest != "" && body.digest != p.Digest {
+			return kindChanged.problem("read the question again at /v1/runs/"+run+"/questions", "the question %s has changed since it was read", c.CallID).about(run, c.CallID).at("/digest")
+		}
 		takes := "args"
 		if p.Kind == event.QuestionForm {
 			takes = "input"
 		}
 		switch {
-		case c.Args == nil && takes == "args":
+		case c.Kind != journal.Approve, c.Args == nil && takes == "args":
 			return nil
-		case c.Args != nil && takes != member:
-			return kindArgs.problem("give "+takes+" in their place", "the question is of kind %s, which takes no %s", p.Kind, member).about(run, c.CallID).at("/" + member)
+		case c.Args != nil && takes != body.member:
+			return kindArgs.problem("give "+takes+" in their place", "the question is of kind %s, which takes no %s", p.Kind, body.member).about(run, c.CallID).at("/" + body.member)
 		}
 		err := s.controller.CheckArgs(ctx, p, c.Args)
 		if wrong, ok := errors.AsType[*control.ArgsError](err); ok {

@@ -54,12 +54,24 @@ var shownFiles = map[string]string{
 	"member.yaml":        "identity: {name: member, description: is quick}\nmodel_policy: {primary: {model: scripted/quick.script.yaml}}\n",
 	"capped.yaml":        "identity: {name: capped}\nmodel_policy: {primary: {model: scripted/capped.script.yaml}}\ntools: {allow: [fs.glob]}\nbudgets: {max_model_turns: 1, actions: {max_model_turns: ask}}\n",
 	"capped.script.yaml": "- {text: I look., tool_calls: [{name: fs.glob, arguments: {pattern: \"*.txt\"}}]}\n- {text: That is all.}\n",
-	"many.yaml":          "identity: {name: many}\nmodel_policy: {primary: {model: scripted/many.script.yaml}}\ntools: {allow: [fs.glob]}\nbudgets: {max_tool_calls: none}\n",
+	"long.yaml":          "identity: {name: long}\nmodel_policy: {primary: {model: scripted/long.script.yaml}}\ntools: {allow: [fs.write, shell.exec], approvals: {fs.write: always, shell.exec: always}}\n",
+	"long.script.yaml": "- {text: I write., tool_calls: [{name: fs.write, arguments: {path: long.txt, content: \"" + numbered(400) + "\"}}]}\n" +
+		"- {text: I run., tool_calls: [{name: shell.exec, arguments: {command: \"echo 'a  b'" + strings.Repeat(" ", 17) + "&& echo done\"}}]}\n- {text: That is all.}\n",
+	"many.yaml": "identity: {name: many}\nmodel_policy: {primary: {model: scripted/many.script.yaml}}\ntools: {allow: [fs.glob]}\nbudgets: {max_tool_calls: none}\n",
 	"many.script.yaml": "- {text: I look., tool_calls: [" + strings.Repeat("{name: fs.glob, arguments: {pattern: \"*.txt\"}}, ", 199) +
 		"{name: fs.glob, arguments: {pattern: \"*.txt\"}}]}\n- {text: That is all.}\n",
 	"asks.script.yaml":  "- {text: I write., tool_calls: [{name: fs.write, arguments: {path: asked.txt, content: x}}]}\n- {text: That is all.}\n",
 	"quick.script.yaml": "- {text: done}\n",
 	"evil.script.yaml":  `- {text: "<img src=x onerror=\"window.pwned=1\">\n<script>window.pwned=1</script>\n` + "```" + `\n</pre><iframe src=\"javascript:parent.pwned=1\"></iframe>\n` + "```" + `"}` + "\n",
+}
+
+// numbered is a text of so many lines, as a string of YAML between quotes has it.
+func numbered(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "line %d\\n", i+1)
+	}
+	return strings.TrimSuffix(b.String(), "\\n")
 }
 
 // heldModel speaks Chat Completions: it says nothing, then half an answer and then the
@@ -175,7 +187,7 @@ func TestThePageInABrowser(t *testing.T) {
 			}
 		})
 	}
-	if scenes != 18 {
+	if scenes != 23 && os.Getenv("PAWL_SCENE") == "" {
 		t.Errorf("%d scenes were played:\n%s", scenes, out)
 	}
 }

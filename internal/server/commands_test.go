@@ -205,6 +205,12 @@ func TestAnApprovalMayGiveTheCallOtherArguments(t *testing.T) {
 				t.Errorf("%s: the place is %q", args, p.Pointer)
 			}
 		}
+		for _, verb := range []string{"approve", "reject"} {
+			changed := `{"callId": "` + call + `", "digest": "of another question", "reason": "no"}`
+			if p := gets[struct{ Pointer string }](l, http.StatusConflict, http.MethodPost, path+"/"+verb, changed); p.Pointer != "/digest" {
+				t.Errorf("%s of another question: the place is %q", verb, p.Pointer)
+			}
+		}
 		body := `{"callId": "` + call + `", "reason": "there", "args": {"path": "told.txt", "content": "told"}}`
 		if got := gets[reply](l, http.StatusOK, http.MethodPost, path+"/approve", body); got.Decision == nil || got.Decision.Approver != "http:somebody" || got.Decision.Principal != anyUser {
 			t.Errorf("approve gets %+v", got)

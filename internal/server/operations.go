@@ -14,7 +14,7 @@ func operations() []operation {
 	const ok, created, accepted = http.StatusOK, http.StatusCreated, http.StatusAccepted
 	const viewer, editor, admin = access.Viewer, access.Editor, access.Admin
 	goes := []kind{kindEnded, kindDriven, kindStands, kindCannotGo, kindSecrets}
-	decides := slices.Concat(goes, []kind{kindNotPending, kindDecided})
+	decides := slices.Concat(goes, []kind{kindNotPending, kindDecided, kindChanged})
 	loops := append([]kind{kindNoLoop}, goes...)
 	said, unchanged := []int{accepted}, []int{http.StatusNotModified}
 	return []operation{

@@ -77,6 +77,7 @@ var (
 	kindUnknown     = kind{http.StatusConflict, "perhaps-done", "It is unknown whether the request was done"}
 	kindNotPending  = kind{http.StatusNotFound, "not-pending", "The call waits for no decision"}
 	kindDecided     = kind{http.StatusConflict, "already-decided", "The call has been decided"}
+	kindChanged     = kind{http.StatusConflict, "question-changed", "The question is another one now"}
 	kindEnded       = kind{http.StatusConflict, "run-ended", "The run has ended"}
 	kindDriven      = kind{http.StatusConflict, "run-driven", "The run is already running"}
 	kindStands      = kind{http.StatusConflict, "run-stands-still", "The run is not running"}

@@ -2,10 +2,12 @@ import { effect, signal } from "@preact/signals";
 import { render } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { get, locked, principal, takeToken, token, useToken } from "./api";
+import { Keys } from "./keys";
 import { ProblemBox } from "./parts";
 import { RunPage } from "./run";
 import { QuestionsPage, RunsPage } from "./runs";
 import type { Principal } from "./types";
+import { countWaiting, waiting } from "./waiting";
 import "./style.css";
 
 const place = signal(location.hash);
@@ -18,25 +20,27 @@ addEventListener("hashchange", () => {
 function App() {
   const at = place.value.replace(/^#\/?/, "");
   const first = useRef(true);
+  const [, run, entry] = /^runs\/([^/]+)(?:\/e\/(\d+))?$/.exec(at) ?? [];
+  const page = run ?? at;
   useEffect(() => {
     if (!first.current) {
       scrollTo(0, 0);
       document.querySelector<HTMLElement>("main")?.focus();
     }
     first.current = false;
-  }, [at]);
-  const run = /^runs\/([^/]+)$/.exec(at);
+  }, [page]);
   return (
     <>
       <a class="skip" href="#main" onClick={e => { e.preventDefault(); document.querySelector<HTMLElement>("main")?.focus(); }}>Skip to the content</a>
       <nav class="bar" aria-label="Pages">
         <a class="brand" href="#/">Pawl</a>
         <a href="#/" aria-current={at === "" ? "page" : undefined}>Runs</a>
-        <a href="#/questions" aria-current={at === "questions" ? "page" : undefined}>Questions</a>
+        <a href="#/questions" aria-current={at === "questions" ? "page" : undefined}>Questions{waiting.value > 0 && <> <span class="chip wait">{waiting.value}</span></>}</a>
         <span class="who">{principal.value && `${principal.value.name} (${principal.value.role})`}</span>
         {token.value && !locked.value && <button type="button" onClick={() => { useToken(""); location.reload(); }}>Forget the token</button>}
       </nav>
-      {locked.value ? <Unlock /> : run ? <RunPage key={run[1]!} id={run[1]!} /> : at === "questions" ? <QuestionsPage /> : <RunsPage />}
+      {locked.value ? <Unlock /> : run ? <RunPage key={run} id={run} entry={entry ?? ""} /> : at === "questions" ? <QuestionsPage /> : <RunsPage />}
+      <Keys />
       <footer><a href="/assets/LICENSES.txt">Licences</a></footer>
     </>
   );
@@ -62,6 +66,7 @@ function Unlock() {
 effect(() => {
   token.value;
   if (locked.value) return;
+  countWaiting();
   get<Principal>("/v1/principal").then(p => { principal.value = p; }, () => { principal.value = null; });
 });
 

@@ -1,4 +1,4 @@
-import { Component, type ComponentChildren } from "preact";
+import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { Problem, asProblem } from "./api";
 import type { Part, Run } from "./types";
@@ -49,6 +49,30 @@ export function Text({ children, label, quiet }: { children: string; label: stri
     : <pre class={quiet ? "text quiet" : "text"}>{visible(children)}</pre>;
 }
 
+const firstLines = 20;
+const firstChars = 4000;
+
+/**
+ * Lines is a text that a person decides about: nothing of it is behind a scroll, and what is not shown is counted on the
+ * button that shows it.
+ */
+export function Lines({ children, label, diff }: { children: string; label: string; diff?: boolean }) {
+  const [whole, setWhole] = useState(false);
+  const lines = children.split("\n");
+  const short = lines.slice(0, firstLines).join("\n").slice(0, firstChars);
+  const rest = children.length - short.length;
+  const more = lines.length - short.split("\n").length;
+  const shown = whole ? children : short;
+  return (
+    <div role="group" aria-label={label}>
+      <pre class="text">{diff
+        ? shown.split("\n").map((line, i) => <span key={i} class={line.startsWith("+ ") ? "added" : "removed"}>{visible(line)}{"\n"}</span>)
+        : visible(shown)}</pre>
+      {rest > 0 && !whole && <button type="button" onClick={() => setWhole(true)}>Show {more > 0 ? `${more} more ${more === 1 ? "line" : "lines"}` : `${rest} more characters`}</button>}
+    </div>
+  );
+}
+
 /** Prose is what was written for people: as it is, with what stands between fences as code. */
 export function Prose({ children, label }: { children: string; label: string }) {
   const parts = children.split(/^ {0,3}```[^\n]*\n?/m);
@@ -75,26 +99,21 @@ export function Parts({ parts, about }: { parts: Part[]; about: string }) {
   );
 }
 
-interface PanelProps { summary: ComponentChildren; open: boolean; class?: string; children: () => ComponentChildren }
+interface PanelProps { id?: string | undefined; summary: ComponentChildren; open: boolean; class?: string; choose: (open: boolean) => void; children: () => ComponentChildren }
 
-/** Panel is collapsible; what is in a closed one is not drawn. It opens and closes by itself until somebody did it. */
-export class Panel extends Component<PanelProps, { by: boolean | null }> {
-  override state: { by: boolean | null } = { by: null };
-
-  render() {
-    const open = this.state.by ?? this.props.open;
-    return (
-      <details class={`panel ${this.props.class ?? ""}`} open={open}>
-        <summary onClick={e => { e.preventDefault(); this.setState({ by: !open }); }}>{this.props.summary}</summary>
-        {open && <div class="inside">{this.props.children()}</div>}
-      </details>
-    );
-  }
+/** Panel is collapsible; what is in a closed one is not drawn. */
+export function Panel({ id, summary, open, class: kind, choose, children }: PanelProps) {
+  return (
+    <details id={id} class={`panel ${kind ?? ""}`} open={open}>
+      <summary onClick={e => { e.preventDefault(); choose(!open); }}>{summary}</summary>
+      {open && <div class="inside">{children()}</div>}
+    </details>
+  );
 }
 
 /** Act is a button that does something, which may fail, and may want a word before: then last is the button that does it. */
-export function Act({ name, kind, wants, last, needed, hint, act }: {
-  name: string; kind?: string; wants?: string; last?: string; needed?: boolean; hint?: string; act: (text: string) => Promise<unknown>;
+export function Act({ name, kind, shortcut, wants, last, needed, hint, act }: {
+  name: string; kind?: string; shortcut?: string; wants?: string; last?: string; needed?: boolean; hint?: string; act: (text: string) => Promise<unknown>;
 }) {
   const [open, setOpen] = useState(false);
   const [text, setText] = useState("");
@@ -115,7 +134,7 @@ export function Act({ name, kind, wants, last, needed, hint, act }: {
   };
   return (
     <>
-      <button type="button" class={kind} disabled={busy} aria-expanded={wants ? open : undefined} onClick={() => wants ? setOpen(!open) : void go()}>{name}</button>
+      <button type="button" class={kind} data-key={shortcut} disabled={busy} aria-expanded={wants ? open : undefined} onClick={() => wants ? setOpen(!open) : void go()}>{name}</button>
       {wants && open && (
         <form class="asks" onSubmit={e => { e.preventDefault(); void go(); }}>
           <label>

@@ -1,7 +1,7 @@
 import { useState } from "preact/hooks";
 import { decides, post } from "./api";
 import { FormCard } from "./form";
-import { Act, Text } from "./parts";
+import { Act, Lines, Text } from "./parts";
 import { pretty, visible } from "./format";
 import type { Limit, Question } from "./types";
 
@@ -13,12 +13,12 @@ const asks: { [kind: string]: string } = {
 export function QuestionCard({ question, linked, done }: { question: Question; linked: boolean; done: () => void }) {
   const what = (question.what ?? {}) as { [key: string]: unknown };
   const [edited, setEdited] = useState<string | null>(null);
-  const decide = (verb: string, body: object) => post(`/v1/runs/${question.run}/${verb}`, { callId: question.id, ...body }).then(done);
+  const decide = (verb: string, body: object) => post(`/v1/runs/${question.run}/${verb}`, { callId: question.id, digest: question.digest, ...body }).then(done);
   const subject = typeof what.tool === "string" ? what.tool : "";
   const runs = (Array.isArray(what.runs) ? what.runs : []) as { path: string; digest?: string }[];
   const args = "args" in what ? pretty(what.args) : "";
   return (
-    <section class="question" aria-label={`Question: ${subject || question.kind}`}>
+    <section class="question" tabIndex={-1} aria-label={`Question: ${subject || question.kind}, ${question.id} of run ${question.run}`}>
       <h2>
         {linked ? <a href={`#/runs/${question.path[0] ?? question.run}`}>Run {question.path[0] ?? question.run}</a> : question.step ? `Step ${question.step}` : "It"}
         {" "}{asks[question.kind] ?? "asks"}{subject && <>: <code>{visible(subject)}</code></>}
@@ -27,7 +27,7 @@ export function QuestionCard({ question, linked, done }: { question: Question; l
       {visible(args) !== args && <p class="why" role="note">It has characters or spaces that are not seen; they are marked ⟨…⟩.</p>}
       {args
         ? edited === null
-          ? <Text label="Arguments">{args}</Text>
+          ? <Called args={what.args} />
           : <label><span>Arguments, as JSON</span><textarea class="code" rows={8} value={edited} onInput={e => setEdited(e.currentTarget.value)} /></label>
         : question.kind !== "form" && <About what={what} />}
       {runs.map(f => (
@@ -41,11 +41,62 @@ export function QuestionCard({ question, linked, done }: { question: Question; l
         : typeof what.setting === "string" ? <div class="acts"><Raise limit={what as unknown as Limit} done={done} /></div>
         : question.kind === "form" ? <FormCard what={what} decide={decide} /> : (
           <div class="acts">
-            <Act name={edited === null ? "Approve" : "Approve as edited"} kind="good" act={async () => decide("approve", edited === null ? {} : { args: parsed(edited) })} />
-            <Act name="Reject" kind="bad" wants="Why? The model is told." last="Reject it" needed act={reason => decide("reject", { reason })} />
-            {question.kind === "call" && <button type="button" onClick={() => setEdited(edited === null ? args : null)}>{edited === null ? "Edit the arguments" : "Leave them as they are"}</button>}
+            <Act name={edited === null ? "Approve" : "Approve as edited"} kind="good" shortcut="a" act={async () => decide("approve", edited === null ? {} : { args: parsed(edited) })} />
+            <Act name="Reject" kind="bad" shortcut="r" wants="Why? The model is told." last="Reject it" needed act={reason => decide("reject", { reason })} />
+            {question.kind === "call" && <button type="button" data-key="e" onClick={() => setEdited(edited === null ? args : null)}>{edited === null ? "Edit the arguments" : "Leave them as they are"}</button>}
           </div>
         )}
+    </section>
+  );
+}
+
+/** Called shows the arguments of a call as what they are: a command, the lines of a file, an edit, or else JSON. */
+function Called({ args }: { args: unknown }) {
+  if (typeof args !== "object" || args === null || Array.isArray(args)) return <Lines label="Arguments">{pretty(args)}</Lines>;
+  const { command, path, content, old_string: before, new_string: after, ...rest } = args as { [name: string]: unknown };
+  const of = typeof path === "string" ? visible(path) : "";
+  const parts = [];
+  if (of) parts.push(<p key="path" class="why">File <code>{of}</code></p>);
+  if (typeof command === "string") parts.push(<Lines key="command" label="Command">{command}</Lines>);
+  else if (command !== undefined) rest.command = command;
+  if (typeof content === "string") parts.push(<Lines key="content" label={`Content of ${of}`}>{content}</Lines>);
+  else if (content !== undefined) rest.content = content;
+  if (typeof before === "string" && typeof after === "string") {
+    parts.push(<Lines key="edit" label={`Edit of ${of}`} diff>{[...diffLines("- ", before), ...diffLines("+ ", after)].join("\n")}</Lines>);
+  }
+  if (path !== undefined && !of) rest.path = path;
+  if (Object.keys(rest).length > 0) parts.push(<Lines key="rest" label={parts.length > 0 ? "Other arguments" : "Arguments"}>{pretty(rest)}</Lines>);
+  return <>{parts}</>;
+}
+
+/** diffLines are the lines of a text behind a mark. */
+function diffLines(mark: string, text: string): string[] { return text === "" ? [] : text.replace(/\n$/, "").split("\n").map(line => mark + line); }
+
+/** Alike are calls of one tool that one rule asks about, which may be decided at once. */
+export function Alike({ questions, done }: { questions: Question[]; done: () => void }) {
+  const groups = new Map<string, Question[]>();
+  for (const q of questions) {
+    const tool = (q.what as { tool?: unknown } | null)?.tool;
+    if (q.kind === "call" && typeof tool === "string") groups.set(`${tool}\u0000${q.reason}`, [...groups.get(`${tool}\u0000${q.reason}`) ?? [], q]);
+  }
+  const several = [...groups.values()].filter(g => g.length > 1);
+  if (!decides() || several.length === 0) return null;
+  const all = (group: Question[], verb: string, body: object) => async () => {
+    for (const q of group) await post(`/v1/runs/${q.run}/${verb}`, { callId: q.id, digest: q.digest, ...body });
+    done();
+  };
+  return (
+    <section class="alike" aria-label="Calls that are alike">
+      {several.map(group => {
+        const tool = visible((group[0]!.what as { tool: string }).tool);
+        return (
+          <div key={tool + group[0]!.reason} class="acts">
+            <p>{group.length} calls of <code>{tool}</code>{group[0]!.reason && <>, {visible(group[0]!.reason)}</>}</p>
+            <Act name={`Approve all ${group.length}`} kind="good" act={all(group, "approve", {})} />
+            <Act name={`Reject all ${group.length}`} kind="bad" wants="Why? The model is told." last="Reject them" needed act={reason => all(group, "reject", { reason })()} />
+          </div>
+        );
+      })}
     </section>
   );
 }

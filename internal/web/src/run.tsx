@@ -1,5 +1,7 @@
 import { Component } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useKey } from "./keys";
+import { titled } from "./waiting";
 import { decides, post } from "./api";
 import { money, span, titleOf, tokens, visible } from "./format";
 import { Act, Ago, Panel, Parts, ProblemBox, Prose, Ring, Standing, Text } from "./parts";
@@ -8,15 +10,46 @@ import { type Head, Tree } from "./tree";
 import type { Body, Entry, Run } from "./types";
 import type { RunView } from "./view";
 
-/** RunPage is one run with all below it. */
-export function RunPage({ id }: { id: string }) {
+/** Left is how a person left the page of a run, for when they come back. */
+interface Left { opened: Map<string, boolean>; scroll: number }
+
+const left = new Map<string, Left>();
+
+/** RunPage is one run with all below it. entry is the one that is to be in view, if any. */
+export function RunPage({ id, entry }: { id: string; entry: string }) {
   const tree = useMemo(() => new Tree(id), [id]);
+  const loaded = useRef(false);
   useEffect(() => {
+    const view = tree.view(id);
+    const was = left.get(id);
+    const gone = new AbortController();
+    const now: Left = { opened: view.opened, scroll: was?.scroll ?? 0 };
+    was?.opened.forEach((open, at) => view.opened.set(at, open));
+    left.set(id, now);
+    const look = () => { if (loaded.current && location.hash.includes(id)) now.scroll = scrollY; }; // another place begins at its top
+    addEventListener("scroll", look, { passive: true, signal: gone.signal });
+    void tree.ready.then(() => {
+      if (gone.signal.aborted) return;
+      if (was?.scroll && !entry) settleAt(() => scrollTo(0, was.scroll), gone.signal);
+      loaded.current = true;
+    });
     void tree.start();
-    return () => tree.close();
+    return () => {
+      gone.abort();
+      tree.close();
+    };
   }, [tree]);
+  useEffect(() => {
+    const gone = new AbortController();
+    if (entry) {
+      void tree.ready.then(() => tree.view(id).reveal(entry, gone.signal)).then(
+        () => settleAt(() => document.getElementById(`e${entry}`)?.scrollIntoView({ block: "start" }), gone.signal),
+        () => { /* the run has no such entry, and its page is shown */ });
+    }
+    return () => gone.abort();
+  }, [tree, entry]);
   const head = tree.head.value;
-  useEffect(() => { if (head) document.title = `${titleOf(head)} · Pawl`; }, [head?.name]);
+  useEffect(() => { if (head) titled(`${titleOf(head)} · Pawl`); }, [head?.name]);
   const problem = tree.problem.value;
   if (problem) return <main id="main" tabIndex={-1}><h1>Run {id}</h1><ProblemBox problem={problem} /></main>;
   if (!head) return <main id="main" tabIndex={-1}><h1>Run {id}</h1><p class="empty">Reading the run…</p><Connected tree={tree} /></main>;
@@ -30,6 +63,10 @@ function RunShown({ tree, head }: { tree: Tree; head: Head }) {
   const outcome = head.outcome;
   const usage = outcome?.usage ?? head.usage;
   const below = tree.rows.value.length > 1 || tree.moreRows.value !== "";
+  useKey("n", "the next failure", () => {
+    const next = root.nextFailure(root.target);
+    if (next) location.hash = `#/runs/${tree.id}/e/${next}`;
+  });
   return (
     <main id="main" tabIndex={-1} class={below ? "run with-tree" : "run"}>
       <header class="head">
@@ -59,6 +96,10 @@ function RunShown({ tree, head }: { tree: Tree; head: Head }) {
       </div>
       {below && <TreeList tree={tree} />}
       <section class="what" aria-label="What it did">
+        <div class="acts" role="group" aria-label="All entries">
+          <button type="button" onClick={() => root.chooseAll(true)}>Expand all</button>
+          <button type="button" onClick={() => root.chooseAll(false)}>Collapse all</button>
+        </div>
         <Timeline tree={tree} view={root} parent="" top />
         {outcome?.final_output && outcome.ok && head.kind !== "Agent" && <section class="outcome"><h2>Result</h2><Prose label="Result">{outcome.final_output}</Prose></section>}
         {decides() && head.state !== "ended" && head.kind === "Agent" && !root.limit && <Say tree={tree} head={head} />}
@@ -129,11 +170,12 @@ export function Timeline({ tree, view, parent, top }: { tree: Tree; view: RunVie
   view.rev.value;
   const [shown, setShown] = useState(atOnce);
   useEffect(() => view.open(parent), [view, parent]);
-  useFollow(top ?? false);
   const list = view.below(parent);
+  const fresh = useFollow(top ?? false, list.items);
   if (list.problem) return <ProblemBox problem={list.problem} />;
   if (!list.loaded) return <p class="empty">Reading…</p>;
-  const first = Math.max(0, list.items.length - shown);
+  const revealed = list.items.findIndex(id => view.revealed.has(id));
+  const first = Math.min(Math.max(0, list.items.length - shown), revealed < 0 ? Infinity : revealed);
   const earlier = list.earlier + first;
   const last = list.items.findLast(id => view.entries.get(id)!.kind !== "note");
   const more = () => {
@@ -145,24 +187,60 @@ export function Timeline({ tree, view, parent, top }: { tree: Tree; view: RunVie
       {earlier > 0 && <button type="button" onClick={more}>Show {Math.min(earlier, atOnce)} earlier of {earlier}</button>}
       {list.items.slice(first).map(id => {
         const e = view.entries.get(id)!;
-        return <EntryPanel key={id} tree={tree} view={view} entry={e} live={e.kind === "cycle" && e.state === "running" ? view.said + view.thought : ""} last={id === last} />;
+        return <EntryPanel key={id} tree={tree} view={view} entry={e} choice={view.opened.get(id)} target={view.target === id} live={e.kind === "cycle" && e.state === "running" ? view.said + view.thought : ""} last={id === last} />;
       })}
+      {fresh > 0 && <button type="button" class="fresh" onClick={() => scrollTo(0, document.documentElement.scrollHeight)}>{fresh} new</button>}
     </div>
   );
 }
 
-/** useFollow keeps the end of the page in view for who is there. */
-function useFollow(on: boolean): void {
+/**
+ * useFollow keeps the end of the page in view for who is there. It gives how many of the items came since the end was
+ * last in view.
+ */
+function useFollow(on: boolean, items: string[]): number {
   const atEnd = useRef(false);
+  const [seen, setSeen] = useState("");
+  const last = items[items.length - 1] ?? "";
   useEffect(() => {
-    const look = () => { atEnd.current = innerHeight + scrollY >= document.documentElement.scrollHeight - 60 && scrollY > 0; };
+    if (!on) return;
+    const look = () => {
+      atEnd.current = endInView() && scrollY > 0;
+      if (endInView()) setSeen(items[items.length - 1] ?? "");
+    };
     addEventListener("scroll", look, { passive: true });
     return () => removeEventListener("scroll", look);
-  }, []);
-  useLayoutEffect(() => { if (on && atEnd.current) scrollTo(0, document.documentElement.scrollHeight); });
+  }, [on, items]);
+  useLayoutEffect(() => {
+    if (!on) return;
+    if (atEnd.current) scrollTo(0, document.documentElement.scrollHeight);
+    if (last && (!seen || endInView())) setSeen(last);
+  });
+  return on && seen ? items.length - 1 - items.indexOf(seen) : 0;
 }
 
-interface EntryProps { tree: Tree; view: RunView; entry: Entry; live: string; last: boolean }
+function endInView(): boolean { return innerHeight + scrollY >= document.documentElement.scrollHeight - 60; }
+
+const settles = 5000;
+
+/**
+ * settleAt scrolls to a place again while what is above it is still read, until the person scrolls.
+ */
+function settleAt(scroll: () => void, gone: AbortSignal): void {
+  const done = new AbortController();
+  const stop = () => {
+    done.abort();
+    grows.disconnect();
+  };
+  const grows = new ResizeObserver(() => requestAnimationFrame(() => { if (!done.signal.aborted) scroll(); }));
+  for (const by of ["wheel", "touchmove", "keydown", "pointerdown"]) addEventListener(by, stop, { signal: done.signal, passive: true });
+  gone.addEventListener("abort", stop);
+  setTimeout(stop, settles);
+  grows.observe(document.body);
+  requestAnimationFrame(scroll);
+}
+
+interface EntryProps { tree: Tree; view: RunView; entry: Entry; choice: boolean | undefined; target: boolean; live: string; last: boolean }
 
 const tones: { [state: string]: string } = {
   running: "busy", waiting: "wait", done: "good", failed: "bad", denied: "bad", rejected: "bad", skipped: "still", cancelled: "still",
@@ -181,10 +259,12 @@ function opens(e: Entry, last: boolean): boolean {
 /** EntryPanel is drawn again only when its entry has changed. */
 class EntryPanel extends Component<EntryProps> {
   override shouldComponentUpdate(next: EntryProps) {
-    return next.entry !== this.props.entry || next.last !== this.props.last || next.live !== this.props.live;
+    const was = this.props;
+    return next.entry !== was.entry || next.last !== was.last || next.live !== was.live || next.choice !== was.choice || next.target !== was.target;
   }
 
-  render({ tree, view, entry: e, last }: EntryProps) {
+  render({ tree, view, entry: e, choice, target, last }: EntryProps) {
+    const own = view.id === tree.id;
     const failed = e.failures ? `, ${e.failures} failed` : "";
     const summary = (
       <>
@@ -195,7 +275,7 @@ class EntryPanel extends Component<EntryProps> {
       </>
     );
     return (
-      <Panel class={e.kind} open={opens(e, last)} summary={summary}>
+      <Panel id={own ? `e${e.id}` : undefined} class={target ? `${e.kind} target` : e.kind} open={choice ?? opens(e, last)} choose={open => view.choose(e.id, open)} summary={summary}>
         {() => (
           <>
             {e.kind === "cycle" && e.state === "running" && <Live view={view} />}
@@ -205,6 +285,7 @@ class EntryPanel extends Component<EntryProps> {
             <p class="facts">
               {e.cost && <><span>{tokens(e.usage)}</span><span>{money(e.cost, e.usage)}</span></>}
               {e.seconds !== undefined && <span>{span(1000 * e.seconds)}</span>}
+              {own && <a class="anchor" href={`#/runs/${view.id}/e/${e.id}`}>address of this entry</a>}
             </p>
           </>
         )}

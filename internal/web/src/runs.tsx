@@ -3,7 +3,8 @@ import { useEffect, useMemo } from "preact/hooks";
 import { asProblem, get, Problem } from "./api";
 import { money, titleOf } from "./format";
 import { Ago, ProblemBox, Ring, Standing } from "./parts";
-import { QuestionCard } from "./questions";
+import { Alike, QuestionCard } from "./questions";
+import { questions as allQuestions, titled } from "./waiting";
 import { type Entries, type Page, type Question, type Run, type State, states } from "./types";
 import { type Passes, passesOf } from "./view";
 
@@ -91,7 +92,7 @@ class List {
 export function RunsPage() {
   const list = useMemo(() => new List(), []);
   useEffect(() => list.polled.start(), [list]);
-  useEffect(() => { document.title = "Runs · Pawl"; }, []);
+  useEffect(() => titled("Runs · Pawl"), []);
   const runs = list.runs.value;
   const state = list.state.value;
   return (
@@ -151,19 +152,11 @@ function Card({ run, passes }: { run: Run; passes?: Passes | null | undefined })
 export function QuestionsPage() {
   const page = useMemo(() => {
     const questions = signal<Question[] | null>(null);
-    const polled = new Polled(async () => {
-      const all: Question[] = [];
-      for (let cursor = "", i = 0; i < 10; i++) {
-        const page = await get<Page<Question>>(`/v1/questions?limit=500${cursor && `&cursor=${encodeURIComponent(cursor)}`}`);
-        all.push(...page.items);
-        if (!(cursor = page.next ?? "")) break;
-      }
-      questions.value = all;
-    });
+    const polled = new Polled(async () => { questions.value = await allQuestions(); });
     return { questions, polled };
   }, []);
   useEffect(() => page.polled.start(), [page]);
-  useEffect(() => { document.title = "Questions · Pawl"; }, []);
+  useEffect(() => titled("Questions · Pawl"), []);
   const questions = page.questions.value;
   return (
     <main id="main" tabIndex={-1}>
@@ -171,7 +164,7 @@ export function QuestionsPage() {
       <Trouble problem={page.polled.problem} />
       {questions === null ? <p class="empty">Reading the questions…</p>
         : questions.length === 0 ? <p class="empty">No run asks anything now. Calls that need an approval, reviews of iterations and blocked goals appear here.</p>
-          : questions.map(q => <QuestionCard key={q.run + q.id} question={q} linked done={() => page.polled.soon()} />)}
+          : <><Alike questions={questions} done={() => page.polled.soon()} />{questions.map(q => <QuestionCard key={q.run + q.id} question={q} linked done={() => page.polled.soon()} />)}</>}
     </main>
   );
 }

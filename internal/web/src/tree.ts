@@ -16,6 +16,9 @@ export class Tree {
   readonly rows = signal<Run[]>([]);
   readonly moreRows = signal("");
   readonly connection = signal<{ stands: Connection; why?: Problem }>({ stands: "connecting" });
+  /** ready is done when the newest entries are here. */
+  readonly ready: Promise<void>;
+  private loaded!: () => void;
   private readonly views = new Map<string, RunView>();
   private readonly gone = new AbortController();
   private queue: Told[] = [];
@@ -23,7 +26,7 @@ export class Tree {
   private asking = false;
   private askAgain = false;
 
-  constructor(readonly id: string) {}
+  constructor(readonly id: string) { this.ready = new Promise(done => { this.loaded = done; }); }
 
   async start(): Promise<void> {
     const root = this.view(this.id);
@@ -32,6 +35,7 @@ export class Tree {
         await this.moreOfTree();
         this.head.value = this.rows.value[0] ?? null;
         await root.more("", this.gone.signal);
+        this.loaded();
         break;
       } catch (err) {
         if (this.gone.signal.aborted) return;

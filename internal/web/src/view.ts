@@ -38,6 +38,11 @@ export class RunView {
   said = "";
   thought = "";
   readonly entries = new Map<string, Entry>();
+  /** opened are the entries that a person opened or closed. */
+  readonly opened = new Map<string, boolean>();
+  /** target is the entry that is to be in view, and revealed it and those above it. */
+  target = "";
+  revealed = new Set<string>();
   private readonly lists = new Map<string, Listed>();
 
   constructor(readonly id: string) {}
@@ -87,6 +92,39 @@ export class RunView {
       else list.problem = problem;
       this.changed();
     });
+  }
+
+  choose(id: string, open: boolean): void {
+    this.opened.set(id, open);
+    this.changed();
+  }
+
+  /** chooseAll opens or closes all entries that are here. */
+  chooseAll(open: boolean): void {
+    for (const id of this.entries.keys()) this.opened.set(id, open);
+    this.changed();
+  }
+
+  /** reveal reads what stands above an entry, opens that, and has the entry come into view. */
+  async reveal(id: string, abort: AbortSignal): Promise<void> {
+    const above: Entry[] = [];
+    for (let at = id; at; at = above[0]!.parent ?? "") above.unshift(this.entries.get(at) ?? (await this.body(at, abort)).entry);
+    for (const e of above) {
+      const list = this.below(e.parent ?? "");
+      if (!list.loaded) await this.more(e.parent ?? "", abort);
+      while (!list.items.includes(e.id) && list.before) await this.more(e.parent ?? "", abort);
+      this.opened.set(e.id, true);
+    }
+    this.revealed = new Set(above.map(e => e.id));
+    this.target = id;
+    this.changed();
+  }
+
+  /** nextFailure is the entry that failed next after one, the first after the last; "" where none did. */
+  nextFailure(after: string): string {
+    const failed = [...this.entries.values()].filter(e => e.kind !== "note" && (e.state === "failed" || e.state === "denied" || e.state === "rejected"))
+      .filter(e => !e.failures || !this.lists.get(e.id)?.loaded).map(e => e.id).sort((a, b) => Number(a) - Number(b));
+    return failed.find(id => Number(id) > Number(after || -1)) ?? failed[0] ?? "";
   }
 
   body(id: string, abort: AbortSignal): Promise<Body> { return get<Body>(`/v1/runs/${this.id}/view/${id}`, abort); }

@@ -8,7 +8,7 @@ const axe = fs.readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
 const { strict: assert } = require("assert");
 const { createHash } = require("crypto");
 
-const patience = 60_000;
+const patience = Number(process.env.PAWL_SCENE_MS ?? 60_000);
 const phone = { width: 390, height: 844 };
 const desk = { width: 1280, height: 900 };
 
@@ -77,7 +77,8 @@ const scenes = {
     // The call waits, with its arguments in view, and goes on when it is approved.
     const question = page.getByRole("region", { name: "Question: fs.write" });
     await question.waitFor();
-    assert.match(await question.textContent(), /"path": "note.txt"/);
+    assert.match(await question.textContent(), /File note\.txt/);
+    assert.equal(await question.getByRole("group", { name: "Content of note.txt" }).textContent(), "hello");
     await chip(page, "waits for a decision").waitFor();
     await accessibleInAllLooks(page, "a run that asks");
     await question.getByRole("button", { name: "Approve", exact: true }).click();
@@ -310,6 +311,114 @@ const scenes = {
     await page.getByText("No run asks anything now").waitFor();
   },
 
+  "an entry has an address, and Back returns to the place that was left": async page => {
+    const id = await begin({ agent: "many", input: "go" });
+    await ended(id);
+    await page.setViewportSize({ width: 1280, height: 400 });
+    await page.goto(`${open}/#/runs/${id}`);
+    await panel(page, "cycle 1/50").locator("> summary").click();
+    const first = (await api(`/v1/runs/${id}/view?parent=${(await panel(page, "cycle 1/50").getAttribute("id")).slice(1)}&limit=200`)).items[0].id;
+    // One that is on no page that was read: it is read, opened and brought into view, again after a reload.
+    const inView = () => page.waitForFunction(id => {
+      const e = document.getElementById(id);
+      return e?.open && e.getBoundingClientRect().top > -5 && e.getBoundingClientRect().top < innerHeight;
+    }, `e${first}`);
+    await page.goto(`${open}/#/runs/${id}/e/${first}`);
+    await inView();
+    await page.reload();
+    await inView();
+    await accessible(page, "an entry with an address");
+
+    // What a person opened, and where they were, is there again after Back.
+    await page.goto(`${open}/#/runs/${id}`);
+    await page.reload();
+    await panel(page, "cycle 1/50").locator("> summary").click();
+    await panel(page, "cycle 1/50").locator("details.call").nth(40).locator("> summary").click();
+    await page.mouse.wheel(0, 1200);
+    await page.waitForFunction(() => scrollY > 800);
+    await page.waitForTimeout(1600); // a page that has just been read settles its place
+    const place = await page.evaluate(() => scrollY);
+    await page.getByRole("link", { name: "Runs", exact: true }).click();
+    await page.locator(".card").first().waitFor();
+    await page.goBack();
+    await page.locator("details.call[open]").waitFor();
+    await page.waitForFunction(place => Math.abs(scrollY - place) < 60, place);
+  },
+
+  "what is new is counted while the end is out of view": async page => {
+    await page.setViewportSize({ width: 1280, height: 260 });
+    const id = await begin({ agent: "works", input: "go" });
+    await page.goto(`${open}/#/runs/${id}`);
+    await page.getByText("live", { exact: true }).waitFor();
+    await page.evaluate(() => scrollTo(0, 1e6));
+    await page.waitForFunction(() => scrollY > 0);
+    await page.mouse.wheel(0, -1e6);
+    await page.waitForFunction(() => scrollY === 0);
+    await release(2);
+    await page.getByRole("button", { name: /^\d+ new$/ }).click();
+    await page.waitForFunction(() => innerHeight + scrollY >= document.documentElement.scrollHeight - 60);
+    await page.waitForFunction(() => ![...document.querySelectorAll("button")].some(b => / new$/.test(b.textContent)));
+    await release(2);
+    await ended(id);
+  },
+
+  "a key leads to the next failure": async page => {
+    const id = await begin({ workflow: "judged", input: "go" });
+    await ended(id);
+    await page.goto(`${open}/#/runs/${id}`);
+    await chip(page, "failed").waitFor();
+    await page.keyboard.press("n");
+    await page.waitForFunction(() => /\/e\/\d+$/.test(location.hash));
+    await page.locator("details.target[open]").waitFor();
+    assert.equal(await page.locator("details.target > summary > .chip.bad").count(), 1);
+    await page.getByRole("button", { name: "Collapse all" }).click();
+    assert.equal(await page.locator("details[open]").count(), 0);
+    await page.getByRole("button", { name: "Expand all" }).click();
+    assert(await page.locator("details[open]").count() > 1);
+  },
+
+  "questions are counted, decided by keys, and at once where they are alike": async page => {
+    const runs = [await begin({ agent: "asks", input: "one" }), await begin({ agent: "asks", input: "two" }), await begin({ agent: "asks", input: "three" })];
+    for (const id of runs) while ((await api(`/v1/runs/${id}`)).waiting.length === 0) await new Promise(r => setTimeout(r, 50));
+    await page.goto(`${open}/#/questions`);
+    const cards = page.getByRole("region", { name: "Question: fs.write" });
+    await cards.nth(2).waitFor();
+    await page.waitForFunction(() => document.title === "(3) Questions · Pawl");
+    await page.keyboard.press("a");
+    await page.keyboard.press("Enter");
+    await page.keyboard.press("?");
+    const keys = page.getByRole("dialog", { name: "Keys" });
+    await keys.getByText("approve the question that has the focus").waitFor();
+    await accessibleInAllLooks(page, "the keys");
+    await page.keyboard.press("Escape");
+    assert.equal(await cards.count(), 3, "a key decided without a card in focus");
+    await page.keyboard.press("j");
+    await page.keyboard.press("a");
+    await page.waitForFunction(() => document.title === "(2) Questions · Pawl");
+    await page.getByRole("button", { name: "Approve all 2" }).click();
+    await page.getByText("No run asks anything now").waitFor();
+    for (const id of runs) await ended(id);
+    await page.waitForFunction(() => document.title === "Questions · Pawl");
+  },
+
+  "a card hides nothing of what it asks about": async page => {
+    const id = await begin({ agent: "long", input: "go" });
+    await page.goto(`${open}/#/runs/${id}`);
+    const edit = page.getByRole("region", { name: "Question: fs.write" });
+    await edit.getByText("File long.txt").waitFor();
+    assert(!(await edit.textContent()).includes("line 400"));
+    await edit.getByRole("button", { name: "Show 380 more lines" }).click();
+    assert.match(await edit.textContent(), /line 1\n[^]*line 400/);
+    const scrolls = await edit.evaluate(card => [...card.querySelectorAll("*")].some(e => e.scrollHeight > e.clientHeight + 1 && getComputedStyle(e).overflowY !== "visible"));
+    assert(!scrolls, "a part of the card scrolls");
+    await edit.getByRole("button", { name: "Approve", exact: true }).click();
+    const command = page.getByRole("region", { name: "Question: shell.exec" });
+    assert.equal(await command.getByRole("group", { name: "Command" }).textContent(), "echo 'a  b'⟨17 spaces⟩&& echo done");
+    await command.getByText("It has characters or spaces that are not seen").waitFor();
+    await accessible(page, "a card with a command");
+    await api(`/v1/runs/${id}/cancel`, {});
+  },
+
   "a cycle of two hundred calls has few nodes": async page => {
     const id = await begin({ agent: "many", input: "go" });
     await ended(id);
@@ -365,7 +474,7 @@ const scenes = {
     await page.getByText("the-viewer (viewer)").waitFor();
     await page.getByRole("link", { name: /asks/ }).click();
     await page.getByText("Your role may not decide").waitFor();
-    assert.deepEqual(await page.getByRole("button").allTextContents(), ["Forget the token"]);
+    assert.deepEqual(await page.getByRole("button").allTextContents(), ["Forget the token", "Expand all", "Collapse all"]);
     assert.equal(await page.evaluate(() => localStorage.length), 0);
     await page.getByRole("button", { name: "Forget the token" }).click();
     await page.getByRole("heading", { name: "A token is needed" }).waitFor();
@@ -407,6 +516,7 @@ const scenes = {
     args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
   });
   for (const [name, play] of Object.entries(scenes)) {
+    if (!name.includes(process.env.PAWL_SCENE ?? "")) continue;
     const context = await browser.newContext({ viewport: desk });
     context.setDefaultTimeout(patience);
     const page = await context.newPage();
