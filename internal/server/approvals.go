@@ -108,7 +108,7 @@ func (s *Server) checkDecision(ctx context.Context, run string, c *journal.Comma
 		}
 		err := s.controller.CheckArgs(ctx, p, c.Args)
 		if wrong, ok := errors.AsType[*control.ArgsError](err); ok {
-			problem := kindArgs.problem("give "+takes+" that fit the schema of "+p.Subject, "%s", wrong.Message).about(run, c.CallID).at("/" + takes)
+			problem := kindArgs.problem("give arguments that fit the schema of "+p.Subject, "%s", wrong.Message).about(run, c.CallID).at("/" + takes)
 			problem.Fields = wrong.Fields
 			return problem
 		}
