@@ -1,0 +1,68 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/pawlrun/pawl/cluster/journal/postgres"
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/journal"
+)
+
+// The database crashes and is gone for longer than a lease lasts. The run goes on when
+// it is back, and calls neither a model nor a tool again that had answered.
+func TestAnOutageLongerThanALeaseEndsNoRun(t *testing.T) {
+	if os.Getenv("PAWL_LONG") == "" {
+		t.Skip("part of the long suite: PAWL_LONG=1")
+	}
+	p := newProject(t, "outage")
+	cmd := p.command("run", "marks.yaml", "go")
+	var log bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &log, &log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer cmd.Process.Kill()
+	s, err := postgres.Open(t.Context(), p.journal, postgres.Options{Create: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	await(t, s, "the first call", func() bool { return len(p.ledger(t)) > 0 })
+	if err := server.Down(t.Context(), "immediate"); err != nil {
+		t.Fatal(err)
+	}
+	<-time.After(25 * time.Second) // a lease lasts 15 s
+	if err := server.Up(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Fatalf("%v: %s", err, &log)
+	}
+	rows, err := s.Runs(t.Context(), journal.Filter{})
+	if err != nil || len(rows) != 1 || rows[0].State != journal.Ended {
+		t.Fatalf("runs %+v, %v", rows, err)
+	}
+	records, err := s.Records(t.Context(), rows[0].ID, 0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answers, retries := 0, 0
+	for _, r := range records {
+		e, err := event.Decode(r.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch e.Data.(type) {
+		case event.ModelResponse:
+			answers++
+		case event.ModelRetrying, event.RunResumed, event.RunParked:
+			retries++
+		}
+	}
+	if answers != calls+1 || retries != 0 || len(p.ledger(t)) != calls {
+		t.Errorf("%d answers of the model, %d retries, %d effects; want %d, 0 and %d", answers, retries, len(p.ledger(t)), calls+1, calls)
+	}
+}
