@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -61,6 +62,25 @@ func TestASchemaOfAnotherVersionIsRefused(t *testing.T) {
 	}
 	if _, err := postgres.Migrate(t.Context(), at, false); !errors.Is(err, journal.ErrNewer) {
 		t.Errorf("the migration of a newer schema: %v", err)
+	}
+}
+
+// Servers that start at once on an empty database make one schema.
+func TestProcessesThatStartAtOnceMakeOneSchema(t *testing.T) {
+	for range 4 {
+		at := place(t)
+		var all sync.WaitGroup
+		for i := range 4 {
+			all.Go(func() {
+				s, err := postgres.Open(t.Context(), at, postgres.Options{Create: true})
+				if err != nil {
+					t.Errorf("process %d: %v", i, err)
+					return
+				}
+				_ = s.Close()
+			})
+		}
+		all.Wait()
 	}
 }
 

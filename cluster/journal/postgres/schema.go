@@ -180,13 +180,19 @@ var (
 	ErrOlder = errors.New("postgres: the schema is of version")
 )
 
-// versionOf returns the version of a schema, 0 for none.
-func versionOf(ctx context.Context, q querier, at func(string) string) (version int, err error) {
+// selectThere reads tables of the catalogue, and not its cache: that may not know yet
+// what another process made while this one waited for its lock.
+const selectThere = `
+SELECT EXISTS (SELECT 1 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE n.nspname = $1 AND c.relname = 'version')`
+
+// versionOf returns the version of the schema, 0 for none.
+func (c *config) versionOf(ctx context.Context, q querier) (version int, err error) {
 	var there bool
-	if err := q.QueryRow(ctx, `SELECT to_regclass($1) IS NOT NULL`, at(`@version`)).Scan(&there); err != nil || !there {
+	if err := q.QueryRow(ctx, selectThere, c.schema).Scan(&there); err != nil || !there {
 		return 0, err
 	}
-	err = q.QueryRow(ctx, at(`SELECT version FROM @version`)).Scan(&version)
+	err = q.QueryRow(ctx, c.at(`SELECT version FROM @version`)).Scan(&version)
 	if err == nil && version > schemaVersion {
 		err = fmt.Errorf("the schema has version %d, and this version of Pawl knows %d: %w", version, schemaVersion, journal.ErrNewer)
 	}
@@ -230,7 +236,7 @@ func (c *config) migrate(ctx context.Context, conn *pgx.Conn, dry bool, from fun
 		return m, err
 	}
 	m.To = schemaVersion
-	if m.From, err = versionOf(ctx, tx, c.at); err != nil || m.From == schemaVersion || !from(m.From) {
+	if m.From, err = c.versionOf(ctx, tx); err != nil || m.From == schemaVersion || !from(m.From) {
 		return m, err
 	}
 	if m.From == 0 {

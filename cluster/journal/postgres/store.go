@@ -57,8 +57,9 @@ var _ journal.Store = (*Store)(nil)
 type config struct {
 	conn *pgx.ConnConfig
 	pool *pgxpool.Config
-	// prefix is the quoted schema with a dot.
-	prefix   string
+	// prefix is the schema, quoted and with a dot.
+	schema, prefix string
+
 	patience time.Duration
 	readOnly bool
 }
@@ -91,7 +92,7 @@ func configOf(at string, o Options) (*config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("postgres: read the URL of the journal: %w", err)
 	}
-	c := &config{conn: pool.ConnConfig.Copy(), pool: pool, prefix: pgx.Identifier{schema}.Sanitize() + ".", patience: o.Patience, readOnly: o.ReadOnly}
+	c := &config{conn: pool.ConnConfig.Copy(), pool: pool, schema: schema, prefix: pgx.Identifier{schema}.Sanitize() + ".", patience: o.Patience, readOnly: o.ReadOnly}
 	if c.patience == 0 {
 		c.patience = defaultPatience
 	}
@@ -188,7 +189,7 @@ func (c *config) connect(ctx context.Context) (*pgx.Conn, error) {
 
 // prepare refuses a schema of another version, and makes one where there is none.
 func (c *config) prepare(ctx context.Context, conn *pgx.Conn, create bool) error {
-	version, err := versionOf(ctx, conn, c.at)
+	version, err := c.versionOf(ctx, conn)
 	switch {
 	case err != nil || version == schemaVersion:
 		return err
