@@ -86,6 +86,7 @@ func TestTheNextDeletionFinishesOneThatACrashCutShort(t *testing.T) {
 	}
 	for query, want := range map[string]int{
 		`SELECT count(*) FROM commits`:   1,
+		`SELECT count(*) FROM heads`:     1,
 		`SELECT count(*) FROM blobs`:     0,
 		`SELECT count(*) FROM blob_runs`: 0,
 		`SELECT count(*) FROM deleted`:   0,

@@ -55,10 +55,6 @@ func (c *conn) packLog() error {
 		err := c.each(`SELECT pos, rid, seq, type, body FROM log WHERE pos > ?1 ORDER BY pos LIMIT ?2`, func(row []any) error {
 			r, rid := logged(row)
 			n, after = n+1, r.Pos
-			if rid == 0 { // what a deleted run left, see [conn.bury]
-				_, err := c.exec(insertCommit, r.Pos, rid, r.Seq, int64(0), int64(0), []byte{})
-				return err
-			}
 			if m := len(open); m > 0 && (run != rid || m == maxPacked || open[m-1].Pos+1 != r.Pos || open[m-1].Seq+1 != r.Seq) {
 				if err := flush(); err != nil {
 					return err

@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"errors"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -234,6 +235,32 @@ func TestAnOlderProcessStopsWritingWhenTheJournalIsUpgraded(t *testing.T) {
 			t.Errorf("version %d goes on writing", version)
 		}
 	}
+}
+
+// Events of a run that follow each other with a gap between their positions, which a
+// deleted run left, keep their positions.
+func TestUpgradeKeepsPositionsAroundADeletedRun(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal.db")
+	s := openAt(t, path, sqlite.Options{})
+	d := journaltest.Start(t, s, "a")
+	d.Append(t, texts(3)...)
+	long(t, s, "gone", 5)
+	d.Append(t, texts(3)...)
+	if err := s.Delete(t.Context(), "gone"); err != nil {
+		t.Fatal(err)
+	}
+	before := everything(t, s)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	downgrade(t, path, 6)
+	s = openAt(t, path, sqlite.Options{})
+	if after := everything(t, s); !reflect.DeepEqual(before, after) {
+		t.Errorf("upgraded:\n%+v, before:\n%+v", after, before)
+	}
+	d.Store = s
+	d.Append(t, texts(1)...)
+	intact(t, s, d)
 }
 
 // A run that pauses while others write is found on both sides of the gap, from
