@@ -27,12 +27,12 @@ func TestTheRingOfALoopFillsAsItsIterationsEnd(t *testing.T) {
 			hear(event.Progress{Step: "loop", Number: n, Learning: fmt.Sprintf("learned %d\nand more", n)})
 			want += fmt.Sprintf("  learned %d", n)
 		}
-		if got := told(liveSteps(s, 20, ink{}, new(activity))); got != want {
+		if got := told(liveSteps(&s.Steps, 20, ink{}, new(activity))); got != want {
 			t.Errorf("after %d iterations the line is %q, want %q", n, got, want)
 		}
 	}
 	hear(event.Progress{Step: "loop", Number: 10, Learning: strings.Repeat("long ", 100)})
-	if got := told(liveSteps(s, 20, ink{}, new(activity))); columns(got) > 120 {
+	if got := told(liveSteps(&s.Steps, 20, ink{}, new(activity))); columns(got) > 120 {
 		t.Errorf("a learning is not cut: %q", got)
 	}
 }

@@ -59,17 +59,17 @@ func (s *session) startOf(ctx context.Context, r journal.Run) (event.RunStarted,
 // counted counts the steps of a workflow's plan, or the finished iterations of a
 // loop.
 func (s *session) counted(ctx context.Context, run string, started event.RunStarted) (planned, ended int) {
-	var of steps
-	if of.Begin(started); of.Ledger == nil {
-		return len(of.Lines), 0
+	var v view.View
+	if v.Steps.Begin(started); v.Steps.Ledger == nil {
+		return len(v.Steps.Lines), 0
 	}
 	for e, err := range drive.AsStored(ctx, s.store, run, event.TypeChildStarted, event.TypeChildFinished, event.Iteration{}.EventType()) {
 		if err != nil {
 			break
 		}
-		of.Ledger.Add(e.Data)
+		v.Add(e)
 	}
-	return 0, of.Ledger.Ended()
+	return 0, v.Steps.Ledger.Ended()
 }
 
 // did returns the progress of a run, in its unit.

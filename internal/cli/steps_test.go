@@ -11,16 +11,17 @@ import (
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/machine/flow"
 	"github.com/pawlrun/pawl/internal/rules/plan"
+	"github.com/pawlrun/pawl/internal/view"
 )
 
-// stepsOf are the steps of a plan that has just begun.
-func stepsOf(t *testing.T, p plan.Plan) *steps {
+// stepsOf is the view of a plan that has just begun.
+func stepsOf(t *testing.T, p plan.Plan) *view.View {
 	t.Helper()
 	started, err := flow.Start(flow.Config{Plan: p}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var s steps
+	var s view.View
 	s.Add(&event.Event{Seq: 1, Time: time.Unix(0, 0), Data: started})
 	return &s
 }
@@ -44,7 +45,7 @@ func TestTheTreeOfALoopOverManyItemsIsOneLine(t *testing.T) {
 		seq++
 		e := event.Event{Seq: seq, Time: time.Unix(seq/1000, 0), Data: d}
 		s.Add(&e)
-		lines += len(s.Told(&e))
+		lines += len(s.Steps.Told(&e))
 	}
 	const items = 10_000
 	hear(event.StepStarted{Step: "each", Attempt: 1})
@@ -59,11 +60,11 @@ func TestTheTreeOfALoopOverManyItemsIsOneLine(t *testing.T) {
 		}
 		hear(event.StepFinished{Step: step, Attempt: 1, Status: status})
 		hear(event.Iteration{Step: "each", Index: i, Number: i + 1})
-		if got := len(liveSteps(s, 20, ink{}, new(activity))); got != 2 {
-			t.Fatalf("item %d: the tree has %d lines: %s", i, got, told(liveSteps(s, 20, ink{}, new(activity))))
+		if got := len(liveSteps(&s.Steps, 20, ink{}, new(activity))); got != 2 {
+			t.Fatalf("item %d: the tree has %d lines: %s", i, got, told(liveSteps(&s.Steps, 20, ink{}, new(activity))))
 		}
 	}
-	if got, want := told(liveSteps(s, 20, ink{}, new(activity))), "▸ each  running  10000/10000 items, 1 failed  40s\n· after  waiting"; got != want {
+	if got, want := told(liveSteps(&s.Steps, 20, ink{}, new(activity))), "▸ each  running  10000/10000 items, 1 failed  40s\n· after  waiting"; got != want {
 		t.Errorf("the tree is\n%s\nwant\n%s", got, want)
 	}
 	if lines > 13 { // the beginning, each tenth part, and the failure
@@ -83,7 +84,7 @@ func TestATreeOfManyStepsShowsThoseUnderWayAndCountsTheOthers(t *testing.T) {
 			s.Add(&event.Event{Data: event.StepFinished{Step: fmt.Sprint("s", i), Status: event.StepStatusCompleted}})
 		}
 	}
-	tree := liveSteps(s, 5, ink{}, new(activity))
+	tree := liveSteps(&s.Steps, 5, ink{}, new(activity))
 	if got := told(tree); len(tree) > 5 || !strings.Contains(got, "▸ s3 ") || !strings.Contains(got, "▸ s400 ") ||
 		!regexp.MustCompile(`  and 498 completed, 49\d waiting$`).MatchString(got) {
 		t.Errorf("the tree is\n%s", got)

@@ -8,13 +8,11 @@ import (
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/rules/plan"
-	"github.com/pawlrun/pawl/llm"
 )
 
 // Ledger holds the iterations of a run that is one refinement loop, in their order.
 type Ledger struct {
 	Lines []*IterationLine
-	byRun map[string]*IterationLine
 	// commands are the commands under way that look at an iteration, by their ids.
 	commands map[string][]string
 	// Of is how many iterations there may be.
@@ -22,7 +20,7 @@ type Ledger struct {
 }
 
 func newLedger(of *plan.Loop) *Ledger {
-	return &Ledger{byRun: map[string]*IterationLine{}, commands: map[string][]string{}, Of: of.Max}
+	return &Ledger{commands: map[string][]string{}, Of: of.Max}
 }
 
 // IterationLine is one of them.
@@ -45,19 +43,8 @@ type IterationLine struct {
 func (l *Ledger) Add(data event.Data) {
 	switch d := data.(type) {
 	case event.ChildStarted:
-		if _, index, found := strings.Cut(d.Step, "."); found && d.BeginsStep() {
-			if n, err := strconv.Atoi(index); err == nil {
-				i := l.at(n + 1)
-				i.Run, l.byRun[d.Child] = d.Child, i
-			}
-		}
-	case event.ChildFinished:
-		if i := l.byRun[d.Child]; i != nil {
-			i.Exit, i.Failed = d.Outcome.Reason, !d.Outcome.OK
-		}
-	case event.BudgetCommitted:
-		if i := l.byRun[d.Run]; i != nil && d.Usage != nil {
-			i.Spend(*d.Usage, llm.Cost{USD: d.USD, Priced: d.Priced})
+		if i := l.begins(d); i != nil {
+			i.Run = d.Child
 		}
 	case event.Iteration:
 		i := l.at(d.Number)
@@ -79,6 +66,16 @@ func (l *Ledger) Add(data event.Data) {
 	case event.ReviewResolved:
 		l.judged(reviewSaid(d))
 	}
+}
+
+// begins is the iteration that a run begins, nil for a run that begins none.
+func (l *Ledger) begins(d event.ChildStarted) *IterationLine {
+	_, index, found := strings.Cut(d.Step, ".")
+	n, err := strconv.Atoi(index)
+	if !found || err != nil || !d.BeginsStep() {
+		return nil
+	}
+	return l.at(n + 1)
 }
 
 // at is an iteration by its number, from 1.
@@ -179,7 +176,7 @@ func reviewSaid(d event.ReviewResolved) string {
 func (l *Ledger) Told(data event.Data) []Part {
 	switch d := data.(type) {
 	case event.ChildStarted:
-		if i := l.byRun[d.Child]; i != nil {
+		if i := l.begins(d); i != nil {
 			return []Part{line(Plain, "▸ iteration "+l.Count(i.Iteration))}
 		}
 	case event.Progress:

@@ -84,6 +84,9 @@ type ChildRun struct {
 	// What the child has used so far, with the runs below it.
 	Spent
 	entry *Entry
+	// line is that of its step, and pass the iteration that it does; nil for none.
+	line *StepLine
+	pass *IterationLine
 }
 
 // Run is the run itself: its state, what it and all runs below it used, and the first line
@@ -189,6 +192,9 @@ func (v *View) child(e *event.Event, d event.ChildStarted) *Entry {
 	c := v.childOf(d.Child, n)
 	c.Name, c.CallID, c.Step, c.Of = d.Name, d.CallID, d.ID, d.Step
 	v.children, v.ofStep[d.Step] = append(v.children, c), c
+	if c.line = v.Steps.Of(d.Step); v.Steps.Ledger != nil {
+		c.pass = v.Steps.Ledger.begins(d)
+	}
 	return n
 }
 
@@ -211,9 +217,13 @@ func (v *View) waits(e *event.Event, run string, wait bool, parked *event.ChildP
 	if c == nil {
 		return nil
 	}
+	before := len(v.parked)
 	v.parked = slices.DeleteFunc(v.parked, func(x *ChildRun) bool { return x == c })
 	if wait {
 		v.parked = append(v.parked, c)
+	}
+	if c.line != nil {
+		c.line.parked += len(v.parked) - before
 	}
 	if parked != nil || !wait {
 		c.Parked = parked
@@ -243,6 +253,9 @@ func (v *View) childEnded(e *event.Event, d event.ChildFinished) *Entry {
 		n.Line = outcomeLine(d.Outcome, n.Line)
 		v.end(n, e, stateOf(d.Outcome))
 	}
+	if c.pass != nil {
+		c.pass.Exit, c.pass.Failed = d.Outcome.Reason, !d.Outcome.OK
+	}
 	if !v.Texts {
 		o := d.Outcome
 		o.FinalOutput, c.Outcome = "", &o
@@ -258,7 +271,12 @@ func (v *View) paid(e *event.Event, d event.BudgetCommitted) {
 	cost, n := llm.Cost{USD: d.USD, Priced: d.Priced}, (*Entry)(nil)
 	if c := v.runs[d.Run]; c != nil {
 		c.Spend(*d.Usage, cost)
-		n = c.entry
+		if n = c.entry; c.line != nil {
+			c.line.Spend(*d.Usage, cost)
+		}
+		if c.pass != nil {
+			c.pass.Spend(*d.Usage, cost)
+		}
 	}
 	v.spend(n, e, *d.Usage, cost)
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/pawlrun/pawl/internal/machine/flow"
 	"github.com/pawlrun/pawl/internal/rules/plan"
 	"github.com/pawlrun/pawl/internal/view/terminal"
-	"github.com/pawlrun/pawl/llm"
 )
 
 // StepState is where a step of a workflow stands.
@@ -47,8 +46,8 @@ type StepLine struct {
 	Depth   int `json:"-"`
 	loop    *plan.Loop
 	started time.Time
-	// parked holds the children that wait for a person.
-	parked map[string]bool
+	// parked counts the children that wait for a person.
+	parked int
 	// redo is the event before what failed of the step began, 0 where nothing did.
 	redo int64
 }
@@ -58,8 +57,6 @@ type StepLine struct {
 type Steps struct {
 	Lines []*StepLine
 	byID  map[string]*StepLine
-	// runs are the steps of the children.
-	runs map[string]*StepLine
 	// begun is the event before that which began a step under way, and failing are
 	// those that failed in passes under way.
 	begun   map[string]int64
@@ -84,15 +81,8 @@ func (s *Steps) Add(e *event.Event) {
 	switch d := e.Data.(type) {
 	case event.RunStarted:
 		s.Begin(d)
-	case event.RunResumed:
-		for _, l := range s.Lines {
-			l.parked = nil
-		}
 	case event.ChildStarted:
 		s.start(d.Step, e.Seq)
-		if l := s.Of(d.Step); l != nil {
-			s.runs[d.Child] = l
-		}
 		if d.BeginsStep() {
 			s.opened(d.Step, 1, e.Time)
 		}
@@ -101,16 +91,6 @@ func (s *Steps) Add(e *event.Event) {
 	case event.CommandFinished:
 		if s.printed != nil && DoesStep(d.ID) {
 			s.printed[d.Step] = d.Output
-		}
-	case event.ChildParked:
-		s.waits(d.Child, true)
-	case event.ChildWaiting:
-		s.waits(d.Child, d.Waiting)
-	case event.ChildFinished:
-		s.waits(d.Child, false)
-	case event.BudgetCommitted:
-		if l := s.runs[d.Run]; l != nil && d.Usage != nil {
-			l.Spend(*d.Usage, llm.Cost{USD: d.USD, Priced: d.Priced})
 		}
 	case event.ConditionEvaluated:
 		if l := s.byID[d.Step]; l != nil && l.loop != nil && l.loop.Items != nil && strings.HasSuffix(d.ID, "/items") {
@@ -137,7 +117,7 @@ func (s *Steps) Add(e *event.Event) {
 // Begin reads the plan that the run's first event pins.
 func (s *Steps) Begin(d event.RunStarted) {
 	*s = Steps{
-		byID: map[string]*StepLine{}, runs: map[string]*StepLine{}, begun: map[string]int64{}, failing: map[string]bool{}, printed: map[string]string{},
+		byID: map[string]*StepLine{}, begun: map[string]int64{}, failing: map[string]bool{}, printed: map[string]string{},
 		Show: s.Show,
 	}
 	var c flow.Config
@@ -181,19 +161,6 @@ func (s *Steps) Of(id string) *StepLine {
 func (s *Steps) start(id string, seq int64) {
 	if _, again := s.begun[id]; !again && s.byID != nil {
 		s.begun[id] = seq - 1
-	}
-}
-
-func (s *Steps) waits(child string, waiting bool) {
-	l := s.runs[child]
-	switch {
-	case l == nil:
-	case !waiting:
-		delete(l.parked, child)
-	case l.parked == nil:
-		l.parked = map[string]bool{child: true}
-	default:
-		l.parked[child] = true
 	}
 }
 
@@ -276,7 +243,7 @@ func (l *StepLine) At(now time.Time) StepLine {
 	shown := *l
 	if l.State == StepRunning {
 		shown.Seconds = now.Sub(l.started).Seconds()
-		if len(l.parked) > 0 {
+		if l.parked > 0 {
 			shown.State = StepParked
 		}
 	}
