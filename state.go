@@ -2,11 +2,15 @@ package pawl
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"slices"
 
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/engine/drive"
 	"github.com/pawlrun/pawl/internal/machine"
+	"github.com/pawlrun/pawl/internal/machine/versions"
+	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/llm"
 )
 
@@ -107,6 +111,31 @@ func stateOf(run string, m machine.Conversing, s machine.State) State {
 		out.Cost = &Cost{Cost: s.Cost, Usage: s.Usage}
 	}
 	return out
+}
+
+// addBelow adds the calls that wait for a decision in the runs below. A run that
+// cannot be read is left out, so that the others can be decided.
+func (s *State) addBelow(ctx context.Context, store journal.Store) error {
+	past := drive.Past{Store: store, Machines: versions.Make}
+	below, err := past.Below(ctx, s.Run)
+	if err != nil {
+		return fmt.Errorf("pawl: %w", err)
+	}
+	for _, r := range below {
+		if r.State == journal.Ended || r.State == journal.Queued || r.State == journal.Paused {
+			continue
+		}
+		asked, err := past.Questions(ctx, r.Run)
+		if err != nil && ctx.Err() != nil {
+			return fmt.Errorf("pawl: %w", err)
+		}
+		for _, q := range asked {
+			if call, is := q.Asked.(Approval); is {
+				s.Pending = append(s.Pending, call)
+			}
+		}
+	}
+	return nil
 }
 
 // called reports whether a model has been called.

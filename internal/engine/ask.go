@@ -313,12 +313,14 @@ func (e *Engine) decidable(ctx context.Context, c journal.Command) error {
 	if nestedTooDeep(c.Args) {
 		return fmt.Errorf("engine: send %s: the arguments for call %s are nested deeper than %d levels", c.Kind, c.CallID, maxNesting)
 	}
-	s, err := e.State(ctx, c.Run)
+	row, err := e.store.Run(ctx, c.Run)
 	if err != nil {
-		return err
+		return fmt.Errorf("engine: send %s: %w", c.Kind, err)
 	}
-	q := pending(s, c.CallID)
+	q, err := e.Past().Question(ctx, row, c.CallID)
 	switch {
+	case err != nil:
+		return fmt.Errorf("engine: send %s: %w", c.Kind, err)
 	case q == nil:
 		return e.undecidable(ctx, c)
 	case q.Message:
@@ -327,7 +329,7 @@ func (e *Engine) decidable(ctx context.Context, c journal.Command) error {
 		return fmt.Errorf("engine: send %s: %s %s is decided by one of %s, not by %s", c.Kind, q.Kind, q.ID, inWords(q.Takes), resolution(c, q).Kind)
 	case decided(q, resolution(c, q)) != nil:
 		return fmt.Errorf("engine: send %s: %w", c.Kind, decided(q, resolution(c, q)))
-	case s.Phase == machine.Parked:
+	case row.State == journal.Parked, row.State == journal.Paused:
 		return nil // the decision is applied at once, and a late one fails then
 	case q.Late(e.opts.Now()):
 		return &DecidedError{Decision: q.Resolve(event.Resolution{Kind: event.ApprovalExpired, At: q.ExpiresAt.UTC()})}

@@ -286,6 +286,8 @@ type fold struct {
 	messages map[string]bool
 	files    seenFiles
 	servers  changedServers
+	// waiting is what the run's row says of what it waits for.
+	waiting drive.Waiting
 }
 
 // note folds an event whose body has this hash.
@@ -299,6 +301,7 @@ func (f *fold) note(ev *event.Event, hash string) {
 	f.secrets.note(ev.Data)
 	f.files.note(ev.Data)
 	f.servers.note(ev.Data)
+	f.waiting.Note(ev)
 	if said, ok := ev.Data.(event.InputReceived); ok && said.MessageID != "" {
 		if f.messages == nil {
 			f.messages = map[string]bool{}
@@ -357,7 +360,7 @@ func (s *seenFiles) digest(path string) (string, bool) {
 
 func (d *driver) status() journal.Progress {
 	s := d.machine.State()
-	st := journal.Progress{State: journal.Running, Cycles: s.Cycle}
+	st := journal.Progress{State: journal.Running, Cycles: s.Cycle, Waits: d.log.waiting.Of(s)}
 	switch {
 	case s.Phase == machine.Ended:
 		st.State, st.Detail = journal.Ended, string(s.Outcome.Reason)

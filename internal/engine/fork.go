@@ -190,6 +190,9 @@ func (e *Engine) Fork(ctx context.Context, b *Branch, change event.RunForked) (s
 	d.run.kind, d.run.name = b.Started.Kind, b.Started.Name
 	d.log.seq, d.log.head = b.Seq, b.Hash
 	d.log.cycle = b.Machine.State().Cycle
+	for _, ev := range b.events[:b.Seq] {
+		d.log.waiting.Note(ev)
+	}
 	if err := d.stage(change); err != nil {
 		return fail(err)
 	}

@@ -230,9 +230,9 @@ func (e *Engine) asker(ctx context.Context, rows []journal.Run, c journal.Comman
 		if r.State == journal.Ended {
 			continue
 		}
-		s, err := e.State(ctx, r.ID)
+		w, err := e.Past().Waits(ctx, r)
 		switch {
-		case err != nil || pending(s, c.CallID) == nil: // if it cannot be read, another run may still ask
+		case err != nil || !slices.ContainsFunc(w.Questions, func(q journal.Wait) bool { return q.ID == c.CallID }): // if it cannot be read, another run may still ask
 		case r.ID == c.Run:
 			return c.Run, nil
 		default:

@@ -206,17 +206,9 @@ func (s *Server) openQuestions(ctx context.Context, row journal.Run) ([]control.
 	if err != nil || len(pending) > 0 || row.State != journal.Parked {
 		return pending, err
 	}
-	last, err := s.store.Records(ctx, row.ID, row.Seq-1, 1)
-	if err != nil || len(last) == 0 {
+	d, err := s.controller.AtLimit(ctx, row)
+	if err != nil || d == nil {
 		return nil, err
-	}
-	e, err := decoded(last[0])
-	if err != nil {
-		return nil, err
-	}
-	d, parked := e.Data.(event.RunParked)
-	if !parked || d.Limit == "" {
-		return nil, nil
 	}
 	return []control.Pending{{Run: row.ID, Above: []string{row.ID}, Question: event.Question{
 		ID: "limit-" + d.Limit, Kind: event.QuestionLimit, Reason: d.Detail, What: view.Limit{Run: row.ID, Setting: d.Limit, AtLeast: d.AtLeast},

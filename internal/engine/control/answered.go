@@ -146,21 +146,41 @@ const (
 // below it. A run below that cannot be read is left out, as in
 // [Controller.Pending].
 func (l look) hold(ctx context.Context, r journal.Run) (hold, error) {
-	s, err := l.standstill(ctx, r)
-	if err != nil || s.undecided {
+	w, err := l.past.Waits(ctx, r)
+	if err != nil {
+		return waits, fmt.Errorf("control: %w", err)
+	}
+	sent, err := l.inbox(ctx, r.ID)
+	if err != nil {
 		return waits, err
 	}
-	if parkedFor(r, event.ParkInput) {
-		told, err := l.told(ctx, r, s)
-		if err != nil || !told && (s.refused || len(s.children) == 0) {
+	most := free
+	if w.Expired {
+		most = expired
+	}
+	for _, q := range w.Questions {
+		at, decided := sentAt(sent, q.ID)
+		if !decided {
+			at = l.now
+		}
+		switch late := q.ExpiresAt != nil && !at.Before(*q.ExpiresAt); {
+		case late:
+			most = expired
+		case !q.Message && !decided:
+			return waits, nil
+		}
+	}
+	children, err := l.children(ctx, r, w)
+	if err != nil {
+		return waits, err
+	}
+	if parkedFor(r, event.ParkInput) && w.Parked != nil {
+		told, err := l.told(ctx, r, w, sent)
+		if err != nil || !told && (w.Refused || w.Parked.Limit != "" || len(children) == 0) {
 			return waits, err
 		}
 	}
-	most := free
-	if s.expired {
-		most = expired
-	}
-	for _, id := range s.children {
+	for _, id := range children {
 		h, err := l.childsHold(ctx, id)
 		if err != nil && ctx.Err() != nil {
 			return waits, err
@@ -175,6 +195,25 @@ func (l look) hold(ctx context.Context, r journal.Run) (hold, error) {
 	return most, nil
 }
 
+// children returns the runs that a run started and that have not ended. The row of a run
+// that is not parked does not name them.
+func (l look) children(ctx context.Context, r journal.Run, w *journal.Waits) ([]string, error) {
+	if w.Parked != nil {
+		return w.Children, nil
+	}
+	rows, err := l.store.Runs(ctx, journal.Filter{Parent: r.ID})
+	if err != nil {
+		return nil, fmt.Errorf("control: runs below run %s: %w", r.ID, err)
+	}
+	var open []string
+	for _, child := range rows {
+		if child.State != journal.Ended {
+			open = append(open, child.ID)
+		}
+	}
+	return open, nil
+}
+
 func (l look) childsHold(ctx context.Context, id string) (hold, error) {
 	child, err := l.store.Run(ctx, id)
 	if err != nil || child.State == journal.Ended {
@@ -185,144 +224,44 @@ func (l look) childsHold(ctx context.Context, id string) (hold, error) {
 
 // told reports whether a run that parked for a message or a limit has received
 // it.
-func (l look) told(ctx context.Context, r journal.Run, s standstill) (bool, error) {
-	switch {
-	case s.parked.ParentLimit != "":
-		above, err := l.store.Run(ctx, cmp.Or(s.parked.LimitRun, r.Parent))
+func (l look) told(ctx context.Context, r journal.Run, w *journal.Waits, sent []journal.Command) (bool, error) {
+	switch p := w.Parked; {
+	case p.ParentLimit != "":
+		above, err := l.store.Run(ctx, cmp.Or(p.LimitRun, r.Parent))
 		if err != nil {
 			return false, fmt.Errorf("control: a run above run %s: %w", r.ID, err)
 		}
-		parent, err := l.standstill(ctx, above)
-		return parent.raisedFor(s.parked, s.parked.ParentLimit), err
-	case s.parked.Limit != "":
-		return s.raisedFor(s.parked, s.parked.Limit), nil
-	}
-	return s.message, nil
-}
-
-// standstill is what a run waits for, and what it has received since it parked.
-type standstill struct {
-	questions
-	parked event.RunParked
-	now    time.Time
-	// undecided reports whether a question waits for a decision, and expired whether
-	// the time for one is over.
-	undecided, expired bool
-	message            bool
-	// refused reports whether a call of the run itself has no room in the limit above
-	// it. A run also parks at such a limit for a run below it, which may have ended
-	// since. resumed reports that what follows was before the run was last resumed.
-	refused, resumed bool
-	// raised holds the limits that were changed, with their newest values.
-	raised map[string]float64
-	// sentAt holds, by call, when a decision was sent that is not taken.
-	sentAt map[string]time.Time
-	// children are those that have not ended, unless the run parked at a limit that
-	// is still to be raised.
-	children []string
-}
-
-// heldBy are the types of the events, beside the questions, that a run's standstill
-// is read from.
-var heldBy = [...]event.Type{
-	event.TypeRunParked, event.TypeRunResumed, event.TypeBudgetRaised, event.TypeBudgetRefused, event.TypeChildStarted, event.TypeChildFinished,
-}
-
-// standstill reads a run backwards, as far as necessary.
-func (l look) standstill(ctx context.Context, r journal.Run) (standstill, error) {
-	s := standstill{questions: newQuestions(), now: l.now, raised: map[string]float64{}, sentAt: map[string]time.Time{}}
-	sent, err := l.inbox(ctx, r.ID)
-	if err != nil {
-		return s, err
-	}
-	for _, c := range sent {
-		s.sent(c)
-	}
-	for rec, err := range l.backwards(ctx, r, 1) {
-		t := event.Type(rec.Type)
-		switch {
-		case err != nil:
-			return s, err
-		case s.first(t):
-			return s, nil
-		case !s.reads(t) && !slices.Contains(heldBy[:], t):
-			continue
-		}
-		e, err := event.Decode(rec.Body)
+		aboves, err := l.past.Waits(ctx, above)
 		if err != nil {
-			return s, fmt.Errorf("control: run %s, event %d: %w", r.ID, rec.Seq, err)
+			return false, fmt.Errorf("control: %w", err)
 		}
-		s.before(e)
-		atLimit := s.parked.Limit != "" || s.refused
-		if s.undecided || atLimit && !s.raisedFor(s.parked, s.parked.Limit) {
-			break
-		}
+		sent, err := l.inbox(ctx, above.ID)
+		return enough(p, p.ParentLimit, aboves, sent), err
+	case p.Limit != "":
+		return enough(p, p.Limit, w, sent), nil
 	}
-	return s, nil
+	return w.Message || slices.ContainsFunc(sent, func(c journal.Command) bool { return c.Kind == journal.Input && c.Sealed == nil }), nil
 }
 
-// sent adds a command that is not taken. A sealed command does not count,
-// because it may be lost with the process that can read it.
-func (s *standstill) sent(c journal.Command) {
-	switch {
-	case c.Sealed != nil:
-	case c.Kind == journal.Input:
-		s.message = true
-	case c.Kind == journal.Raise:
-		s.raised[c.Setting] = c.Value
-	case c.Kind == journal.Approve, c.Kind == journal.Reject:
-		if _, known := s.sentAt[c.CallID]; !known {
-			s.sentAt[c.CallID] = c.At
+// enough reports whether a limit of a run was raised to the value that a parked
+// run needs. A sealed command does not count, because it may be lost with the process
+// that can read it.
+func enough(p *event.RunParked, limit string, w *journal.Waits, sent []journal.Command) bool {
+	value, changed := w.Raised[limit]
+	for _, c := range sent {
+		if c.Kind == journal.Raise && c.Setting == limit && c.Sealed == nil {
+			value, changed = c.Value, true
 		}
 	}
+	return changed && p.Enough(value)
 }
 
-// before adds the event before those that were added.
-func (s *standstill) before(e *event.Event) {
-	waited, sinceParked := len(s.open), s.parked.Reason == ""
-	s.questions.before(e)
-	if len(s.open) > waited {
-		s.asked(s.open[0])
-	}
-	switch d := e.Data.(type) {
-	case event.RunParked:
-		if sinceParked {
-			s.parked = d
-		}
-	case event.RunResumed:
-		s.resumed = s.resumed || !sinceParked
-	case event.BudgetRefused:
-		s.refused = s.refused || !s.resumed && d.Ask && d.Setting == s.parked.ParentLimit
-	case event.InputReceived:
-		s.message = s.message || sinceParked
-	case event.BudgetRaised:
-		if _, newer := s.raised[d.Setting]; sinceParked && !newer {
-			s.raised[d.Setting] = d.Value
-		}
-	case event.Resolving:
-		s.expired = s.expired || sinceParked && d.Resolution().Kind == event.ApprovalExpired
-	case event.ChildFinished:
-		s.closed[d.Child] = true
-	case event.ChildStarted:
-		if !s.closed[d.Child] {
-			s.children = append(s.children, d.Child)
+// sentAt returns when the first decision about a question was sent that is not taken.
+func sentAt(sent []journal.Command, question string) (at time.Time, decided bool) {
+	for _, c := range sent {
+		if (c.Kind == journal.Approve || c.Kind == journal.Reject) && c.CallID == question && c.Sealed == nil {
+			return c.At, true
 		}
 	}
-}
-
-// raisedFor reports whether a limit of this run was raised to the value that a
-// parked run needs.
-func (s *standstill) raisedFor(parked event.RunParked, limit string) bool {
-	value, changed := s.raised[limit]
-	return changed && parked.Enough(value)
-}
-
-// asked adds an open question. Questions for a message are handled separately.
-func (s *standstill) asked(q event.Question) {
-	at, sent := s.sentAt[q.ID]
-	if !sent {
-		at = s.now
-	}
-	s.expired = s.expired || q.Late(at)
-	s.undecided = s.undecided || !q.Late(at) && !q.Message && !sent
+	return at, false
 }

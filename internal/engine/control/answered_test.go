@@ -11,7 +11,10 @@ import (
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine"
 	"github.com/pawlrun/pawl/internal/engine/control"
+	"github.com/pawlrun/pawl/internal/engine/drive"
+	"github.com/pawlrun/pawl/internal/machine"
 	"github.com/pawlrun/pawl/internal/machine/versions"
+	"github.com/pawlrun/pawl/internal/rules/question"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/journal/journaltest"
 	"github.com/pawlrun/pawl/journal/memory"
@@ -46,19 +49,42 @@ func shelf() (*read, *control.Controller) {
 }
 
 // happens writes events to a run, whose row then says what its last parking
-// does: what comes after that changes no row.
+// does, and what it waits for by its events.
 func happens(t *testing.T, d *journaltest.Driver, events ...event.Data) {
 	t.Helper()
+	var waiting drive.Waiting
+	var asked question.List
+	var s machine.State
+	note := func(e *event.Event) {
+		waiting.Note(e)
+		asked.Apply(e.Data)
+		switch d := e.Data.(type) {
+		case event.CycleStart:
+			asked = question.List{}
+		case event.RunParked:
+			s.Parked = &d
+		case event.RunResumed:
+			s.Parked = nil
+		}
+	}
+	for e, err := range drive.AsStored(t.Context(), d.Store, d.Lease.Run) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		note(e)
+	}
 	state := journal.Progress{State: journal.Running}
 	for _, e := range events {
 		b := d.Batch(t, e)
+		note(&event.Event{Seq: d.Seq + 1, Data: e})
 		switch e := e.(type) {
 		case event.RunParked:
 			state = journal.Progress{State: journal.Parked, Detail: string(e.Reason)}
 		case event.RunCompleted:
 			state = journal.Progress{State: journal.Ended}
 		}
-		b.Status = state
+		s.Pending = asked.Open()
+		b.Status, b.Status.Waits = state, waiting.Of(s)
 		if err := d.Write(t, b); err != nil {
 			t.Fatal(err)
 		}

@@ -6,10 +6,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/engine/drive"
 	"github.com/pawlrun/pawl/journal"
 )
 
@@ -127,103 +127,50 @@ func (d *Controller) placed(ctx context.Context, run string, all []Pending) ([]P
 }
 
 // PendingIn returns the questions of the run itself that wait for a decision,
-// without the runs above it. Those about calls belong to their cycle, so only the
-// last cycle is read. A nil error therefore does not mean that the rest of the run
-// can be read.
+// without the runs above it. It reads the events that ask them.
 func (d *Controller) PendingIn(ctx context.Context, run string) ([]Pending, error) {
 	r, err := d.store.Run(ctx, run)
 	if err != nil {
 		return nil, fmt.Errorf("control: run %s: %w", run, err)
 	}
-	q := newQuestions()
-	for rec, err := range d.backwards(ctx, r, 8) {
-		t := event.Type(rec.Type)
-		if err != nil {
-			return nil, err
-		} else if q.first(t) {
-			break
-		} else if !q.reads(t) {
-			continue
-		}
-		e, err := event.Decode(rec.Body)
-		if err != nil {
-			return nil, fmt.Errorf("control: run %s, event %d: %w", run, rec.Seq, err)
-		}
-		if q.before(e); t == event.TypeModelResponse {
-			break
-		}
+	asked, err := d.past.Questions(ctx, r)
+	if err != nil {
+		return nil, fmt.Errorf("control: %w", err)
 	}
-	slices.SortStableFunc(q.open, func(a, b event.Question) int { return q.place[a.ID] - q.place[b.ID] })
-	pending := make([]Pending, len(q.open))
-	for i, asked := range q.open {
-		pending[i] = Pending{Run: run, Question: asked}
+	pending := make([]Pending, len(asked))
+	for i, q := range asked {
+		pending[i] = Pending{Run: run, Question: q}
 	}
 	return pending, nil
 }
 
-// questions holds the questions of a run that have no decision. It reads the
-// run's events backwards, while the machine folds them forwards; the simulator
-// compares the two.
-type questions struct {
-	open []event.Question
-	// closed holds the ids of earlier questions that are void or answered.
-	closed  map[string]bool
-	answers map[string][]event.Resolution
-	// told reports whether a message has arrived since.
-	told bool
-	// place holds the position of each call in its answer.
-	place map[string]int
-	// readings are the policy editions under which the run was resumed. A question
-	// under another one is judged again.
-	readings []string
-}
+// Step and Below are those of package drive.
+type (
+	Step  = drive.Step
+	Below = drive.Below
+)
 
-func newQuestions() questions {
-	return questions{closed: map[string]bool{}, answers: map[string][]event.Resolution{}}
-}
-
-// reads reports whether events of a type matter for the open questions.
-func (*questions) reads(t event.Type) bool {
-	return t.Asks() || t.Resolves() || slices.Contains([]event.Type{
-		event.TypeModelResponse, event.TypeRunResumed, event.TypePolicyDecision, event.TypeToolStarted, event.TypeToolResult, event.TypeInputReceived,
-	}, t)
-}
-
-// first reports whether no open question can be older than an event of a type.
-func (*questions) first(t event.Type) bool {
-	return t == event.TypeCycleStart || t == event.TypeRunForked || t == event.TypeRunTerminatedBy
-}
-
-// before adds the event before those that were added.
-func (q *questions) before(e *event.Event) {
-	switch d := e.Data.(type) {
-	case event.ModelResponse:
-		q.place = make(map[string]int, len(d.ToolCalls))
-		for i, c := range d.ToolCalls {
-			q.place[c.CallID] = i
-		}
-	case event.InputReceived:
-		q.told = true
-	case event.RunResumed:
-		q.readings = append(q.readings, d.Policy)
-	case event.Resolving:
-		made := d.Resolution()
-		q.answers[made.ID] = append(q.answers[made.ID], made)
-	case event.Asking:
-		asked := d.Question()
-		asked.Step = cmp.Or(asked.Step, e.Step)
-		if !q.closed[asked.ID] && !slices.ContainsFunc(q.answers[asked.ID], asked.Counts) && !q.voids(asked) && (!asked.Message || !q.told) {
-			q.open = slices.Insert(q.open, 0, asked)
-		}
-		q.closed[asked.ID] = true
-	case event.Voiding:
-		q.closed[d.Voids()] = true
+// Below returns the runs below a run, each before those that it started, in the
+// order in which they were started.
+func (d *Controller) Below(ctx context.Context, run string) ([]Below, error) {
+	below, err := d.past.Below(ctx, run)
+	if err != nil {
+		return nil, fmt.Errorf("control: %w", err)
 	}
+	return below, nil
 }
 
-// voids reports whether the run was resumed under another policy edition since
-// it asked.
-func (q *questions) voids(asked event.Question) bool {
-	by, _, judged := strings.Cut(asked.Policy, "/")
-	return judged && slices.ContainsFunc(q.readings, func(reading string) bool { return reading != "" && reading != by })
+// AtLimit returns the limit of its own at which a run is parked and that was not changed
+// since, nil if there is none.
+func (d *Controller) AtLimit(ctx context.Context, r journal.Run) (*event.RunParked, error) {
+	w, err := d.past.Waits(ctx, r)
+	if err != nil {
+		return nil, fmt.Errorf("control: %w", err)
+	}
+	if p := w.Parked; p != nil && p.Limit != "" {
+		if _, changed := w.Raised[p.Limit]; !changed {
+			return p, nil
+		}
+	}
+	return nil, nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/pawlrun/pawl/internal/engine/drive"
 	"github.com/pawlrun/pawl/internal/engine/holder"
 	"github.com/pawlrun/pawl/internal/files/kinds"
+	"github.com/pawlrun/pawl/internal/machine/versions"
 	"github.com/pawlrun/pawl/internal/rules/access"
 	"github.com/pawlrun/pawl/journal"
 )
@@ -23,11 +24,12 @@ import (
 type Controller struct {
 	store  journal.Store
 	engine *engine.Engine
+	past   drive.Past
 }
 
 // New returns a Controller for a journal and the engine that drives its runs here.
 func New(store journal.Store, e *engine.Engine) *Controller {
-	return &Controller{store: store, engine: e}
+	return &Controller{store: store, engine: e, past: drive.Past{Store: store, Machines: versions.Make}}
 }
 
 // Delivery is the result of sending a command.

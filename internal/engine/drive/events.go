@@ -98,14 +98,7 @@ func decode(run string, r journal.Record) (*event.Event, error) {
 
 // At returns the payload of the event after a number.
 func At[T event.Data](ctx context.Context, store journal.Store, run string, after int64) (said T, err error) {
-	records, err := store.Records(ctx, run, after, 1)
-	if err == nil && len(records) == 0 {
-		err = journal.ErrNotFound
-	}
-	var e *event.Event
-	if err == nil {
-		e, err = event.Decode(records[0].Body)
-	}
+	e, err := at(ctx, store, run, after)
 	if err != nil {
 		return said, fmt.Errorf("drive: read event %d of run %s: %w", after+1, run, err)
 	}
@@ -114,6 +107,18 @@ func At[T event.Data](ctx context.Context, store journal.Store, run string, afte
 		return said, fmt.Errorf("drive: event %d of run %s is %s", after+1, run, e.Type())
 	}
 	return said, nil
+}
+
+// at returns the event after a number.
+func at(ctx context.Context, store journal.Store, run string, after int64) (*event.Event, error) {
+	records, err := store.Records(ctx, run, after, 1)
+	if err == nil && len(records) == 0 {
+		err = journal.ErrNotFound
+	}
+	if err != nil {
+		return nil, err
+	}
+	return event.Decode(records[0].Body)
 }
 
 // Read is an event of a run as it is stored, and as it is folded.

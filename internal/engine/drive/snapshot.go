@@ -38,6 +38,8 @@ type folded struct {
 	hash    string
 	// cut reports whether an event was applied without its text.
 	cut bool
+	// note is called with each event that was applied, nil for nothing.
+	note func(*event.Event)
 }
 
 // read applies the events that the journal has behind the last one.
@@ -53,6 +55,9 @@ func (f *folded) read(ctx context.Context, p Past, run string) error {
 		}
 		if err := f.machine.Apply(read.Event); err != nil {
 			return &UnreadableError{err}
+		}
+		if f.note != nil {
+			f.note(read.Event)
 		}
 		f.seq, f.hash, f.cut = read.Record.Seq, read.Hash, f.cut || event.LeftOut(read.Event.Data)
 	}

@@ -1,4 +1,4 @@
-package control
+package drive
 
 import (
 	"context"
@@ -23,14 +23,14 @@ type Below struct {
 
 // Below returns the runs below a run, each before those that it started, in the
 // order in which they were started.
-func (d *Controller) Below(ctx context.Context, run string) ([]Below, error) {
-	top, err := d.store.Run(ctx, run)
+func (p Past) Below(ctx context.Context, run string) ([]Below, error) {
+	top, err := p.Store.Run(ctx, run)
 	if err != nil {
-		return nil, fmt.Errorf("control: run %s: %w", run, err)
+		return nil, fmt.Errorf("run %s: %w", run, err)
 	}
-	rows, err := d.store.Runs(ctx, journal.Filter{Root: top.Root})
+	rows, err := p.Store.Runs(ctx, journal.Filter{Root: top.Root})
 	if err != nil {
-		return nil, fmt.Errorf("control: runs below run %s: %w", run, err)
+		return nil, fmt.Errorf("runs below run %s: %w", run, err)
 	}
 	started := map[string][]journal.Run{}
 	for _, r := range slices.Backward(rows) { // they come newest first

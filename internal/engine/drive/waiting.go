@@ -1,0 +1,166 @@
+package drive
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/machine"
+	"github.com/pawlrun/pawl/journal"
+)
+
+// Waiting derives from a run's events what its row says about what it waits for
+// ([journal.Waits]). The zero value is that of a run without events.
+type Waiting struct {
+	// asked are the numbers of the events that asked the questions that may be open.
+	asked map[string]int64
+	// refusals are the limits above in which the run's own calls had no room since it
+	// was resumed.
+	refusals         []string
+	refused          bool
+	message, expired bool
+	raised           map[string]float64
+	children         map[string]bool
+	// nothing is what a run waits for most of the time.
+	nothing *journal.Waits
+}
+
+// Note takes in the next event.
+func (w *Waiting) Note(e *event.Event) {
+	switch d := e.Data.(type) {
+	case event.Asking:
+		if w.asked == nil {
+			w.asked = map[string]int64{}
+		}
+		w.asked[d.Question().ID] = e.Seq
+	case event.Resolving:
+		w.expired = w.expired || d.Resolution().Kind == event.ApprovalExpired
+	case event.InputReceived:
+		w.message = true
+	case event.BudgetRaised:
+		w.raised = maps.Clone(w.raised) // a row may have the old one
+		if w.raised == nil {
+			w.raised = map[string]float64{}
+		}
+		w.raised[d.Setting] = d.Value
+	case event.BudgetRefused:
+		if d.Ask {
+			w.refusals = append(w.refusals, d.Setting)
+		}
+	case event.RunParked:
+		w.refused = slices.Contains(w.refusals, d.ParentLimit)
+		w.message, w.expired, w.raised = false, false, nil
+	case event.RunResumed:
+		w.refusals = nil
+	case event.CycleStart, event.RunTerminatedBy:
+		w.refusals, w.expired, w.raised = nil, false, nil
+	case event.RunForked:
+		*w = Waiting{asked: w.asked}
+	case event.ChildStarted:
+		if w.children == nil {
+			w.children = map[string]bool{}
+		}
+		w.children[d.Child] = true
+	case event.ChildFinished:
+		delete(w.children, d.Child)
+	}
+}
+
+// Of returns what a run waits for whose machine is in a state, after the events that were
+// noted.
+func (w *Waiting) Of(s machine.State) *journal.Waits {
+	out := journal.Waits{}
+	if s.Phase != machine.Ended {
+		out.Expired, out.Raised = w.expired, w.raised
+	}
+	for _, q := range s.Pending {
+		out.Questions = append(out.Questions, journal.Wait{
+			ID: q.ID, Kind: q.Kind, Seq: w.asked[q.ID], Digest: q.Digest, ExpiresAt: q.ExpiresAt, Message: q.Message,
+		})
+	}
+	if len(s.Pending) == 0 {
+		clear(w.asked)
+	}
+	if s.Parked != nil {
+		parked := *s.Parked
+		out.Parked, out.Refused, out.Message, out.Children = &parked, w.refused, w.message, slices.Sorted(maps.Keys(w.children))
+	}
+	if !out.Nothing() {
+		return &out
+	}
+	if w.nothing == nil {
+		w.nothing = &journal.Waits{}
+	}
+	return w.nothing
+}
+
+// Waits returns what a run waits for: its row says so, or, if an older version wrote the
+// row, its events.
+func (p Past) Waits(ctx context.Context, row journal.Run) (*journal.Waits, error) {
+	if row.Waits != nil || row.State == journal.Ended {
+		return cmp.Or(row.Waits, &journal.Waits{}), nil
+	}
+	var w Waiting
+	f := folded{note: w.Note}
+	if err := f.read(ctx, p, row.ID); err != nil {
+		return nil, fmt.Errorf("what run %s waits for: %w", row.ID, err)
+	}
+	return w.Of(f.machine.State()), nil
+}
+
+// Questions returns the questions of a run itself that wait for a decision.
+func (p Past) Questions(ctx context.Context, row journal.Run) ([]event.Question, error) {
+	w, err := p.Waits(ctx, row)
+	if err != nil {
+		return nil, err
+	}
+	questions := make([]event.Question, len(w.Questions))
+	for i, q := range w.Questions {
+		if questions[i], err = p.question(ctx, row.ID, q); err != nil {
+			return nil, err
+		}
+	}
+	return questions, nil
+}
+
+// Question returns the question of a run itself that has an id and waits for a decision,
+// nil if there is none.
+func (p Past) Question(ctx context.Context, row journal.Run, id string) (*event.Question, error) {
+	w, err := p.Waits(ctx, row)
+	if err != nil {
+		return nil, err
+	}
+	for _, q := range w.Questions {
+		if q.ID == id {
+			asked, err := p.question(ctx, row.ID, q)
+			return &asked, err
+		}
+	}
+	return nil, nil
+}
+
+// question reads the event that asks.
+func (p Past) question(ctx context.Context, run string, w journal.Wait) (event.Question, error) {
+	e, err := at(ctx, p.Store, run, w.Seq-1)
+	if errors.Is(err, journal.ErrNotFound) {
+		err = &journal.CorruptError{Run: run, Seq: w.Seq, What: "the event is missing"}
+	}
+	if err != nil {
+		return event.Question{}, fmt.Errorf("question %s of run %s: %w", w.ID, run, err)
+	}
+	asking, is := e.Data.(event.Asking)
+	if !is {
+		return event.Question{}, fmt.Errorf("question %s of run %s: %w", w.ID, run, &journal.CorruptError{
+			Run: run, Seq: w.Seq, What: fmt.Sprintf("it is %s, and the run's row has a question there", e.Type()),
+		})
+	}
+	q := asking.Question()
+	if q.Step == "" {
+		q.Step = e.Step
+	}
+	return q, nil
+}
