@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
@@ -65,4 +66,63 @@ func TestShowingARunReadsItsNewEvents(t *testing.T) {
 		}
 		l.refuses(http.StatusNotFound, "not-found", http.MethodGet, path, "")
 	})
+}
+
+// waitless is a store whose rows do not have what the runs wait for, as those of an
+// older version.
+type waitless struct{ journal.Store }
+
+func (s waitless) Run(ctx context.Context, id string) (journal.Run, error) {
+	row, err := s.Store.Run(ctx, id)
+	row.Waits = nil
+	return row, err
+}
+
+func (s waitless) Runs(ctx context.Context, f journal.Filter) ([]journal.Run, error) {
+	rows, err := s.Store.Runs(ctx, f)
+	for i := range rows {
+		rows[i].Waits = nil
+	}
+	return rows, err
+}
+
+// A list reads rows and the events that ask, and a row of an older version is as good.
+func TestListsReadTheQuestionsAndNoMore(t *testing.T) {
+	for name, older := range map[string]bool{"this version": false, "an older version": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := &counted{Store: memory.New(nil)}
+				if older {
+					store.Store = waitless{store.Store}
+				}
+				s, _ := newServerOn(t, store, longRun(20))
+				l := local{s, t}
+				const runs = 3
+				var path string
+				for range runs {
+					_, path = l.begin("long")
+				}
+				synctest.Wait()
+				type asked struct{ ID, Run, Kind string }
+				store.read.Store(0)
+				questions := gets[struct{ Items []asked }](l, http.StatusOK, http.MethodGet, "/v1/questions", "").Items
+				if len(questions) != runs || questions[0].Kind != "call" || !strings.HasPrefix(questions[0].ID, questions[0].Run) {
+					t.Fatalf("these wait: %+v", questions)
+				}
+				if read := store.read.Load(); !older && read != runs {
+					t.Errorf("%d records were read of %d questions", read, runs)
+				}
+				store.read.Store(0)
+				listed := gets[struct{ Items []struct{ Answered bool } }](l, http.StatusOK, http.MethodGet, "/v1/runs", "").Items
+				if read := store.read.Load(); !older && read != runs || len(listed) != runs || listed[0].Answered {
+					t.Errorf("%d records were read of a list of %+v", read, listed)
+				}
+				gets[reply](l, http.StatusOK, http.MethodPost, path+"/approve", `{"callId": "`+questions[0].ID+`"}`)
+				synctest.Wait()
+				if left := gets[struct{ Items []asked }](l, http.StatusOK, http.MethodGet, "/v1/questions", "").Items; len(left) != runs-1 || left[0].ID == questions[0].ID {
+					t.Errorf("these still wait: %+v", left)
+				}
+			})
+		})
+	}
 }
