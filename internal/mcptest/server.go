@@ -28,6 +28,10 @@ const (
 	// StartVariable is what a server does instead of starting: exit, hang or list
 	// without end (cursor).
 	StartVariable = "MCPTEST_START"
+	// HoldFile keeps a server from starting, which notes held, and AnswerFile lets it
+	// answer a call of wait, which notes answered. Both are in its working directory.
+	HoldFile   = "hold-start"
+	AnswerFile = "let-answer"
 )
 
 // Tools is the page of tools that a server lists by default. What a tool does is in
@@ -90,6 +94,12 @@ func Main() {
 	case "cursor":
 		s.Endless = true
 	}
+	if exists(HoldFile) {
+		s.Note("held", message{})
+		for exists(HoldFile) {
+			time.Sleep(waiting)
+		}
+	}
 	fmt.Fprintln(os.Stderr, "the server is up")
 	in := bufio.NewReader(os.Stdin)
 	for {
@@ -138,6 +148,14 @@ func elicitation(message string) string {
 	return fmt.Sprintf(`{"mode":"form","message":%q,"requestedSchema":{"type":"object","required":["name"],"properties":{"name":{"type":"string","title":"Name"}}}}`, message)
 }
 
+// waiting is how often a server looks for a file.
+const waiting = 2 * time.Millisecond
+
+func exists(name string) bool {
+	_, err := os.Stat(name)
+	return err == nil
+}
+
 // serve answers a message on stdout.
 func (s *Server) serve(m message) {
 	if m.Method == "" {
@@ -180,6 +198,13 @@ func (s *Server) fault(m message) {
 	case "exit":
 		os.Exit(3)
 	case "silent":
+		return
+	case "wait":
+		for !exists(AnswerFile) {
+			time.Sleep(waiting)
+		}
+		s.print(s.Answer(m))
+		s.Note("answered", m)
 		return
 	case "ask", "asktwice":
 		var args struct{ Text string }
