@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/mcptest"
+	"github.com/pawlrun/pawl/journal"
 )
 
 // asServer makes this program an MCP server.
@@ -103,7 +104,7 @@ tools:
 		t.Fatal(err)
 	}
 	if at.reached == "" {
-		w.awaitCall(t, row.ID+"-2-1")
+		w.awaitCall(t, row.ID, row.ID+"-2-1")
 	} else {
 		w.awaitLedger(t, at.reached)
 	}
@@ -189,11 +190,17 @@ func (w world) server(t *testing.T) string {
 	return w.path("server")
 }
 
-// awaitCall waits until the journal has a call.
-func (w world) awaitCall(t *testing.T, id string) {
+// awaitCall waits until the journal has a call of a run that goes on.
+func (w world) awaitCall(t *testing.T, run, id string) {
 	t.Helper()
 	for {
-		_, records, _ := w.theRun(t)
+		var records []journal.Record
+		w.look(t, func(s journal.Store) {
+			var err error
+			if records, err = s.Records(t.Context(), run, 0, 0); err != nil {
+				t.Fatal(err)
+			}
+		})
 		for _, e := range decode(t, records) {
 			if c, ok := e.Data.(event.ToolCall); ok && c.CallID == id {
 				return
