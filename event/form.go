@@ -39,7 +39,7 @@ type FormAnswer struct {
 }
 
 // ToolInputRequired settles an attempt at a call that cannot go on without the input
-// of a person. A further attempt, with the same key, gets the answer.
+// of a person, unless a person answered at once (Live). A further attempt, with the same key, gets the answer.
 type ToolInputRequired struct {
 	CallID  string `json:"callId"`
 	Attempt int    `json:"attempt"`
@@ -50,6 +50,8 @@ type ToolInputRequired struct {
 	// ExpiresAt and OnExpiry are as in [ToolPendingApproval].
 	ExpiresAt *time.Time `json:"expiresAt,omitempty"`
 	OnExpiry  OnExpiry   `json:"onExpiry,omitempty"`
+	// Live says that the attempt went on, and was given the answer.
+	Live bool `json:"live,omitempty"`
 	// DurationMs is how long the attempt lasted.
 	DurationMs int64 `json:"durationMs,omitempty"`
 }

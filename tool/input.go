@@ -2,6 +2,7 @@ package tool
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -212,7 +213,18 @@ func plainValue(raw json.RawMessage) string {
 	return string(raw)
 }
 
-// NotYet is the error of an attempt whose task, see [Call.Keep], takes longer. A further
+// Run is a run, for a call that is under way.
+type Run interface {
+	// Keep journals what the tool needs to ask for the result of what it has begun
+	// elsewhere, before it waits for that.
+	Keep(ctx context.Context, task json.RawMessage) error
+	// Ask asks a person who is there for input at once. The error is an
+	// [*InputRequired] if there is no person, or no answer: the attempt then ends with it,
+	// and the next one has the answer.
+	Ask(ctx context.Context, f event.Form) (event.FormAnswer, error)
+}
+
+// NotYet is the error of an attempt whose task, see [Run.Keep], takes longer. A further
 // attempt asks for it after Wait; a run does not stay in its process for a long wait.
 type NotYet struct{ Wait time.Duration }
 

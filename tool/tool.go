@@ -116,12 +116,11 @@ type Call struct {
 	// Input is what a person answered to the form of the attempt before, nil for none;
 	// see [InputRequired]. Attempts that follow after a failure get it as well.
 	Input *event.FormAnswer
-	// Task is what [Call.Keep] has kept of the call, nil for nothing. An attempt that has
+	// Task is what [Run.Keep] has kept of the call, nil for nothing. An attempt that has
 	// one asks for the task and does not begin the call again.
 	Task json.RawMessage
-	// Keep journals what the tool needs to ask for the result of what it has begun
-	// elsewhere, before it waits for that; nil outside a run.
-	Keep func(ctx context.Context, task json.RawMessage) error
+	// Run is the run that makes the call; nil outside a run.
+	Run Run
 	// Facts are what the call was judged by. A tool that finds something else when
 	// it runs must refuse the call, because the decision was about another one.
 	Facts *event.Facts

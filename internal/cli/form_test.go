@@ -52,7 +52,7 @@ func TestFormIsFilledInAtTheTerminal(t *testing.T) {
 	y.types("\n")
 	p.eventually("it asks again", func() bool { return strings.Contains(y.plain(), "name: is missing") })
 	y.types("Ann\n")
-	if f := s.wait(); f.code != 0 || !strings.Contains(p.read("ledger"), `answer {"action":"accept","content":{"name":"Ann"}}`) {
+	if f := s.wait(); f.code != 0 || !strings.Contains(p.read("ledger"), `answer {"action":"accept","content":{"name":"Ann"}}`) || strings.Count(p.read("ledger"), "call ask") != 1 {
 		t.Errorf("exit code %d: %q", f.code, y.plain())
 	}
 }

@@ -286,9 +286,9 @@ func (s *effects) report(of settlement) {
 }
 
 // note journals data about an effect that goes on, and returns once it is committed.
-func (s *effects) note(ctx context.Context, data event.Data) error {
+func (s *effects) note(ctx context.Context, data ...event.Data) error {
 	noted := make(chan struct{})
-	s.report(settlement{data: []event.Data{data}, noted: noted})
+	s.report(settlement{data: data, noted: noted})
 	select {
 	case <-noted:
 		return nil

@@ -278,3 +278,73 @@ func TestRunWithAFormReplays(t *testing.T) {
 		}
 	})
 }
+
+// liveRig is a run with a call that asks a person while it is under way.
+func liveRig(t *testing.T) (*rig, *[]string) {
+	var made []string
+	return newRig(t).tools(tool.Tool{
+		Name: "work", Description: "Works.", Schema: json.RawMessage(`{"type":"object"}`),
+		Run: func(ctx context.Context, c tool.Call) (tool.Result, error) {
+			made = append(made, fmt.Sprint(c.Attempt))
+			if c.Input != nil {
+				return tool.Result{Output: "later " + string(c.Input.Input)}, nil
+			}
+			a, err := c.Run.Ask(ctx, event.Form{Message: "Which port?", Schema: json.RawMessage(portSchema)})
+			return tool.Result{Output: fmt.Sprintf("at once %s %s", a.Kind, a.Input)}, err
+		},
+	}).turns(scripted.Turn{ToolCalls: calls("work", "{}")}, scripted.Turn{Text: "done"}), &made
+}
+
+// A person who is there answers while the call is under way, so that it is made once. The
+// journal has the question and the answer.
+func TestPersonWhoIsThereAnswersACallUnderWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, made := liveRig(t)
+		r.asker(func(context.Context, event.Question) (event.Resolution, error) {
+			return event.Resolution{Kind: event.ApprovalAnswered, Approver: "ann", Args: json.RawMessage(`{"port":1}`)}, nil
+		})
+		run := r.start(t.Context())
+		if o := outcome(t, run); !o.OK || len(*made) != 1 {
+			t.Errorf("outcome %+v after %q", o, *made)
+		}
+		events := r.whole(run.ID)
+		if got := results(events); got[0].Output != `at once answered {"port":1}` || count(events, "tool.input_required") != 1 || count(events, "tool.input_resolved") != 1 {
+			t.Errorf("the result is %+v among %q", got[0], names(events))
+		}
+		found, err := replay.Run(t.Context(), r.Past(), run.ID, func(string) (llm.Model, string, error) { return scripted.New("none"), "model", nil })
+		if err != nil || len(found.Divergences) > 0 {
+			t.Errorf("it differs: %+v (%v)", found, err)
+		}
+	})
+}
+
+// Without a person, or after the person has left, the question stays open for later.
+func TestQuestionOfACallUnderWayWaitsForLater(t *testing.T) {
+	for name, ask := range map[string]asker{"no person is there": nil, "the person leaves": silent} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r, made := liveRig(t)
+				if ask != nil {
+					r.asker(ask)
+				}
+				run := r.start(t.Context())
+				if ask != nil {
+					synctest.Wait()
+					run.Interrupt()
+				}
+				if s, err := run.Wait(t.Context()); err != nil || s.Parked == nil {
+					t.Fatalf("it is %+v, %v", s, err)
+				}
+				other := r.other()
+				other.env.Ask = nil
+				other.send(journal.Command{Run: run.ID, Kind: journal.Approve, CallID: run.ID + "-1-1", By: "ann", Args: json.RawMessage(`{"port":2}`)})
+				if o := outcome(t, other.resume(run.ID)); !o.OK || len(*made) != 2 {
+					t.Errorf("outcome %+v after %q", o, *made)
+				}
+				if got := results(r.whole(run.ID)); got[0].Output != `later {"port":2}` {
+					t.Errorf("the result is %+v", got[0])
+				}
+			})
+		})
+	}
+}

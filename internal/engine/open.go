@@ -42,7 +42,7 @@ func (o *openCalls) note(data event.Data) {
 	case event.ToolStarted:
 		o.change(x.CallID, func(c *openCall) { c.started = true })
 	case event.ToolInputRequired:
-		o.change(x.CallID, func(c *openCall) { c.started = false })
+		o.change(x.CallID, func(c *openCall) { c.started = x.Live })
 	case event.ToolAttemptFailed:
 		o.change(x.CallID, func(c *openCall) { c.started = false })
 	case event.ToolResult:

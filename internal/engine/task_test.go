@@ -26,7 +26,7 @@ func remote(wait time.Duration, rounds int, kept func() error) (t tool.Tool, beg
 		if id == "" {
 			*begun++
 			id = fmt.Sprintf(`"t%d"`, *begun)
-			if err := c.Keep(ctx, json.RawMessage(id)); err != nil {
+			if err := c.Run.Keep(ctx, json.RawMessage(id)); err != nil {
 				return tool.Result{}, err
 			}
 			if err := kept(); err != nil {

@@ -84,21 +84,14 @@ func (cs *calls) runTool(work context.Context, a machine.RunTool) {
 	ctx, cancel := cs.effects.until(work, timeout)
 	args := bytes.Clone(a.Args) // a tool may change them; the conversation has its own
 	start, post := cs.env.clock.awake(), cs.above.poster(a.CallID)
-	task := json.RawMessage(a.Input.Task)
-	keep := func(ctx context.Context, kept json.RawMessage) error {
-		if !json.Valid(kept) || len(kept) > maxTask || cs.env.record.Secrets.Text(string(kept)) != string(kept) {
-			return errors.New("what is to be kept of the task is no JSON, too large, or holds a secret")
-		}
-		task = bytes.Clone(kept)
-		return cs.effects.note(ctx, event.ToolTask{CallID: a.CallID, Attempt: a.Attempt, Task: task})
-	}
+	under := &underWay{calls: cs, of: a, task: a.Input.Task}
 	settle := func(ctx context.Context, r tool.Result, err error) []event.Data {
 		lasted := cs.env.clock.awake().Sub(start)
-		if later, is := errors.AsType[*tool.NotYet](err); is && task != nil && context.Cause(ctx) == nil {
+		if later, is := errors.AsType[*tool.NotYet](err); is && under.task != nil && context.Cause(ctx) == nil {
 			until := cs.env.clock.now().Add(later.Wait).UTC()
-			return []event.Data{event.ToolTask{CallID: a.CallID, Attempt: a.Attempt, Task: task, Until: &until}}
+			return []event.Data{event.ToolTask{CallID: a.CallID, Attempt: a.Attempt, Task: under.task, Until: &until}}
 		}
-		asks, wrong := cs.env.inputRequired(ctx, a, err)
+		asks, wrong := cs.env.inputRequired(a, err)
 		if asks != nil {
 			asks.DurationMs = lasted.Milliseconds()
 			return []event.Data{*asks}
@@ -127,7 +120,7 @@ func (cs *calls) runTool(work context.Context, a machine.RunTool) {
 			r, err := guard(func() (tool.Result, error) {
 				return cs.env.observeTool(ctx, a, func(ctx context.Context) (tool.Result, error) {
 					return t.Run(ctx, tool.Call{
-						ID: a.CallID, Key: a.Key, Attempt: a.Attempt, Spent: a.Spent, Args: args, Input: a.Input.Answer, Task: bytes.Clone(a.Input.Task), Keep: keep, Facts: a.Facts,
+						ID: a.CallID, Key: a.Key, Attempt: a.Attempt, Spent: a.Spent, Args: args, Input: a.Input.Answer, Task: bytes.Clone(a.Input.Task), Run: under, Facts: a.Facts,
 						MaxResultChars: max(a.MaxResultChars, 0), Results: cs.env.record.Blobs, Sandbox: a.Sandbox,
 						Redact: cs.env.record.Secrets.Text, Seen: cs.log.files.digest, Post: post,
 					})
@@ -143,6 +136,54 @@ func (cs *calls) runTool(work context.Context, a machine.RunTool) {
 			return settle(ctx, tool.Result{}, toolPanic("was given up: "+why.Error()))
 		},
 	})
+}
+
+// underWay is a run, for a call that it makes.
+type underWay struct {
+	calls *calls
+	of    machine.RunTool
+	// task is the newest that was kept.
+	task json.RawMessage
+}
+
+var _ tool.Run = (*underWay)(nil)
+
+// Keep implements [tool.Run].
+func (u *underWay) Keep(ctx context.Context, task json.RawMessage) error {
+	if !json.Valid(task) || len(task) > maxTask || u.calls.env.record.Secrets.Text(string(task)) != string(task) {
+		return errors.New("what is to be kept of the task is no JSON, too large, or holds a secret")
+	}
+	u.task = bytes.Clone(task)
+	return u.calls.effects.note(ctx, event.ToolTask{CallID: u.of.CallID, Attempt: u.of.Attempt, Task: u.task})
+}
+
+// Ask implements [tool.Run].
+func (u *underWay) Ask(ctx context.Context, f event.Form) (event.FormAnswer, error) {
+	later := &tool.InputRequired{Form: f}
+	asked, err := u.calls.env.inputRequired(u.of, later)
+	if err != nil {
+		return event.FormAnswer{}, err
+	}
+	if u.calls.env.Ask == nil || asked == nil {
+		return event.FormAnswer{}, later
+	}
+	asked.Live = true
+	q := asked.Question()
+	r, err := guard(func() (event.Resolution, error) {
+		r, err := u.calls.env.Ask(ctx, q.Clone())
+		if err == nil {
+			err = decided(&q, r)
+		}
+		return r, err
+	}, func(message string) error { return errors.New("the asker " + message) })
+	if err != nil || r.Kind == event.ApprovalExpired || q.Late(u.calls.env.clock.now()) {
+		return event.FormAnswer{}, later
+	}
+	r.Args, r.At, r.Command = bytes.Clone(r.Args), u.calls.env.clock.now().UTC(), 0
+	if err := u.calls.effects.note(ctx, *asked, q.Resolve(r)); err != nil {
+		return event.FormAnswer{}, later
+	}
+	return event.FormAnswer{Kind: r.Kind, Input: r.Args, Reason: r.Reason, State: f.State}, nil
 }
 
 // maxTask bounds what is kept of a task.
@@ -226,9 +267,9 @@ func settledAttempt(ctx context.Context, a machine.RunTool, r event.ToolResult, 
 
 // inputRequired returns the question of an attempt that asks a person for input, nil for
 // any other, and what is wrong with a form that cannot be asked.
-func (env *environment) inputRequired(ctx context.Context, a machine.RunTool, err error) (*event.ToolInputRequired, error) {
+func (env *environment) inputRequired(a machine.RunTool, err error) (*event.ToolInputRequired, error) {
 	needs, ok := errors.AsType[*tool.InputRequired](err)
-	if !ok || context.Cause(ctx) != nil {
+	if !ok {
 		return nil, nil
 	}
 	f := needs.Form

@@ -236,16 +236,24 @@ func (x exchange) pages(err error) error {
 type talk struct {
 	// asked has the first question without an answer, and ends the attempt. over is
 	// closed when the attempt has ended.
-	asked chan asks
+	asked chan error
 	over  chan struct{}
+	// run asks a person who is there; nil outside a run. asking is called around that.
+	run    tool.Run
+	asking func(while bool)
+	// ctx is that of the attempt.
+	ctx context.Context
 
 	mu sync.Mutex
+	x  exchange
+	// question is the error that would end the attempt while a person is asked.
+	question error
 	// answers are those that were not given yet.
 	answers []answer
 }
 
-func newTalk(x exchange) *talk {
-	t := &talk{asked: make(chan asks, 1), over: make(chan struct{})}
+func newTalk(ctx context.Context, run tool.Run, x exchange, asking func(while bool)) *talk {
+	t := &talk{asked: make(chan error, 1), over: make(chan struct{}), run: run, asking: asking, ctx: ctx, x: x}
 	for _, a := range x.Answers {
 		if a.Name == "" {
 			t.answers = append(t.answers, a)
@@ -266,6 +274,41 @@ func (t *talk) take(q asks) (answer, bool) {
 		}
 	}
 	return answer{}, false
+}
+
+// ask asks a person who is there, and gives the answer. The error ends the attempt with
+// the question.
+func (t *talk) ask(q asks) (answer, error) {
+	t.mu.Lock()
+	err := t.x.ask(q)
+	t.question = err
+	t.mu.Unlock()
+	needs, is := errors.AsType[*tool.InputRequired](err)
+	if !is || t.run == nil {
+		return answer{}, err
+	}
+	t.asking(true)
+	given, err := t.run.Ask(t.ctx, needs.Form)
+	if err != nil {
+		return answer{}, err
+	}
+	t.asking(false)
+	now, err := continued(&given)
+	if err != nil {
+		return answer{}, err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.x, t.question = now, nil
+	return now.Answers[len(now.Answers)-1], nil
+}
+
+// open is the error that ends the attempt with what a person is asked now, nil for
+// nothing.
+func (t *talk) open() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.question
 }
 
 // talking has the questions of the server put to a call until the returned function is
@@ -300,8 +343,12 @@ func (s *Server) elicit(ctx context.Context, r *sdk.ElicitRequest) (*sdk.ElicitR
 	if len(talks) != 1 {
 		return nil, refusal(fmt.Sprintf("a person can be asked about one call at a time, and %d are under way", len(talks)))
 	}
+	a, err := talks[0].ask(q)
+	if err == nil {
+		return a.result()
+	}
 	select {
-	case talks[0].asked <- q:
+	case talks[0].asked <- err:
 	default:
 		return nil, refusal("a person is asked something else about the call already")
 	}

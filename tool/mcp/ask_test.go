@@ -1,6 +1,7 @@
 package mcp_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -175,5 +176,42 @@ func TestRootsAreTheDirectoriesThatWereGiven(t *testing.T) {
 	o.Roots = nil
 	if r := finish(t, connect(t, o), "docs.roots", `{}`, 1, nil); strings.Contains(r.Output, "file:") {
 		t.Errorf("the roots are %+v", r)
+	}
+}
+
+// present is a run with a person who answers at once.
+type present struct{ answers []string }
+
+func (*present) Keep(context.Context, json.RawMessage) error { return nil }
+
+func (p *present) Ask(_ context.Context, f event.Form) (event.FormAnswer, error) {
+	if len(p.answers) == 0 {
+		return event.FormAnswer{}, &tool.InputRequired{Form: f}
+	}
+	a := event.FormAnswer{Kind: event.ApprovalAnswered, Input: json.RawMessage(p.answers[0]), State: f.State}
+	p.answers = p.answers[1:]
+	return a, nil
+}
+
+// A person who is there answers the request itself, and the call is made once. What they
+// leave open is asked in the next attempt, which has the first answer as well.
+func TestRequestForInputIsAnsweredAtOnce(t *testing.T) {
+	w := newWorld(t)
+	s := connect(t, w.options("ledger"))
+	c := tool.Call{ID: "c1", Key: "key-1", Attempt: 1, Args: json.RawMessage(`{"text":"Your name?"}`), Run: &present{[]string{`{"name":"Ann"}`, `{"name":"Lee"}`}}}
+	r, err := find(t, s, "docs.asktwice").Run(t.Context(), c)
+	if err != nil || !strings.Contains(r.Output, `"Lee"`) || len(w.ledger(t, "call")) != 1 {
+		t.Errorf("the result is %+v, %v after %q", r, err, w.ledger(t, "call"))
+	}
+	c.Run = &present{[]string{`{"name":"Ann"}`}}
+	_, err = find(t, s, "docs.asktwice").Run(t.Context(), c)
+	needs, is := errors.AsType[*tool.InputRequired](err)
+	if !is || needs.Form.Message != "And the family name?" {
+		t.Fatalf("it asks %v", err)
+	}
+	c.Run, c.Attempt, c.Input = &present{}, 2, gives(needs.Form, `{"name":"Day"}`)
+	r, err = find(t, s, "docs.asktwice").Run(t.Context(), c)
+	if err != nil || !strings.Contains(r.Output, `"Day"`) || len(w.ledger(t, "call")) != 3 {
+		t.Errorf("the result is %+v, %v after %q", r, err, w.ledger(t, "call"))
 	}
 }

@@ -96,7 +96,13 @@ func (r remote) attempt(ctx context.Context, c tool.Call, x exchange) (res *sdk.
 	if params.InputResponses, err = x.responses(s.o.roots()); err != nil {
 		return nil, false, err
 	}
-	t := newTalk(x)
+	t := newTalk(ctx, c.Run, x, func(while bool) {
+		if while {
+			silence.Stop()
+		} else {
+			silence.Reset(s.o.Timeout)
+		}
+	})
 	defer s.talking(t)()
 
 	type answer struct {
@@ -123,10 +129,13 @@ func (r remote) attempt(ctx context.Context, c tool.Call, x exchange) (res *sdk.
 			}
 		}
 		return a.res, wrote.Load(), a.err
-	case q := <-t.asked:
+	case err := <-t.asked:
 		cancel(errAsks)
-		return nil, true, x.ask(q)
+		return nil, true, err
 	case <-ctx.Done():
+		if err := t.open(); err != nil {
+			return nil, true, err
+		}
 		// The notification that cancels the call leaves beside this.
 		return nil, true, context.Cause(ctx)
 	}

@@ -145,8 +145,8 @@ func (t *tasking) Read(p []byte) (int, error) {
 // begun keeps the task of a call in the journal, and waits for it.
 func (r remote) begun(ctx context.Context, c tool.Call, x exchange, t *task) (tool.Result, error) {
 	text, err := json.Marshal(kept{ID: t.ID})
-	if err == nil && c.Keep != nil {
-		err = c.Keep(ctx, text)
+	if err == nil && c.Run != nil {
+		err = c.Run.Keep(ctx, text)
 	}
 	if err != nil {
 		return tool.Result{}, &tool.Error{

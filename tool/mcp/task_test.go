@@ -20,7 +20,7 @@ func taskCall(t *testing.T, s *mcp.Server, text string, c tool.Call) (tool.Resul
 	t.Helper()
 	var kept json.RawMessage
 	c.ID, c.Key, c.Args = "c1", "key-1", json.RawMessage(`{"text":"`+text+`"}`)
-	c.Keep = func(_ context.Context, task json.RawMessage) error { kept = task; return nil }
+	c.Run = keeps{&kept}
 	r, err := find(t, s, "docs.task").Run(t.Context(), c)
 	return r, kept, err
 }
@@ -93,4 +93,16 @@ func TestTaskThatNeedsInput(t *testing.T) {
 	if calls, updates := w.ledger(t, "call"), w.ledger(t, "update"); len(calls) != 1 || len(updates) != 1 || !strings.Contains(updates[0], `"Ann"`) {
 		t.Errorf("the calls are %q, the updates %q", calls, updates)
 	}
+}
+
+// keeps is a run that keeps a task and in which no person is there.
+type keeps struct{ task *json.RawMessage }
+
+func (k keeps) Keep(_ context.Context, task json.RawMessage) error {
+	*k.task = task
+	return nil
+}
+
+func (keeps) Ask(_ context.Context, f event.Form) (event.FormAnswer, error) {
+	return event.FormAnswer{}, &tool.InputRequired{Form: f}
 }

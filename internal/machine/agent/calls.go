@@ -80,7 +80,7 @@ func (s *calls) askForm(r *run, e *event.Event, d event.ToolInputRequired) error
 		return fmt.Errorf("%w: attempt %d at %s asks for input without being in flight", ErrMisfit, d.Attempt, d.CallID)
 	}
 	return s.onOpen(r, e, d.CallID, func(c *call) {
-		c.running, c.form = false, &question.Asked{Question: d.Question()}
+		c.running, c.form = d.Live, &question.Asked{Question: d.Question()}
 		c.forms++
 		c.retry.spent += time.Duration(d.DurationMs) * time.Millisecond
 		s.until = tree.Sooner(s.until, d.ExpiresAt)
