@@ -124,7 +124,7 @@ type ToolDef struct {
 	Schema      json.RawMessage `json:"schema"`
 	// Deferred says that the tool may be left out until a search has found it. If a
 	// provider does not support that, or no tool searches, it is offered from the
-	// beginning.
+	// beginning. A run with a tool [CallTool] leaves it out of all requests.
 	Deferred bool `json:"deferred,omitempty"`
 	// Search marks the tool that finds deferred ones: [ToolResult.Tools] of its
 	// results names them. At most one tool of a request is marked.

@@ -167,6 +167,7 @@ func (s *Set) Lookup(name string) (Tool, bool) {
 // judged. It never runs the tool. A call without any argument text has the
 // arguments {}, because some providers omit an empty object.
 func (s *Set) Resolve(callID string, c llm.ToolCall) event.ToolCall {
+	c = s.inner(c)
 	e := event.ToolCall{
 		CallID: callID, ProviderID: c.ProviderID, Tool: c.Name, Args: c.Args, ArgsText: c.ArgsText,
 		Effect: event.EffectAtMostOnce,
@@ -205,6 +206,15 @@ func (s *Set) Resolve(callID string, c llm.ToolCall) event.ToolCall {
 		}
 	}
 	return e
+}
+
+// inner is the call that a call of [llm.CallTool] asks for, where the set has both
+// tools: all that follows is about that one. Any other call is returned as it is.
+func (s *Set) inner(c llm.ToolCall) llm.ToolCall {
+	if inner, ok := c.Inner(); ok && s.lookup(llm.CallTool) != nil && s.lookup(inner.Name) != nil {
+		return inner
+	}
+	return c
 }
 
 // declare asks the tool what it says of the call. A declaration that panics
@@ -317,11 +327,16 @@ func (s *Set) unknown(name string) string {
 	if s == nil || len(s.sorted) == 0 {
 		return fmt.Sprintf("there is no tool %q; this run has no tools", name)
 	}
-	names := make([]string, len(s.sorted))
-	for i, t := range s.sorted {
-		names[i] = t.Name
+	var names []string
+	others := ""
+	for _, t := range s.sorted {
+		if t.Deferred && s.lookup(llm.CallTool) != nil {
+			others = "; others are called by " + llm.CallTool
+			continue
+		}
+		names = append(names, t.Name)
 	}
-	return fmt.Sprintf("there is no tool %q; the tools are: %s", name, quoted(names))
+	return fmt.Sprintf("there is no tool %q; the tools are: %s%s", name, quoted(names), others)
 }
 
 // AttemptTimeout is how long one attempt at a call may take.

@@ -22,6 +22,8 @@ type Tool struct {
 	// Name may contain dots; wire adapters map it to what a provider allows.
 	Name        string
 	Description string
+	// Title is a name for people, which a search for tools reads as well.
+	Title string
 	// Aliases are what other programs call it, for the files that were written for
 	// those.
 	Aliases []string
@@ -73,7 +75,7 @@ type Tool struct {
 	// Such a call of any other tool is refused.
 	Sandboxed bool
 	// Deferred says that the model need not be told of the tool until a search has
-	// found it, if its provider supports that.
+	// found it, if its provider supports that or the set has a tool [llm.CallTool].
 	Deferred bool
 	// Search says that the tool finds deferred ones, by [Result.Tools]. A set
 	// has at most one such tool.

@@ -38,7 +38,7 @@ func (o *openCalls) note(data event.Data) {
 	case event.ModelResponse:
 		o.answered(x)
 	case event.ToolCall:
-		o.change(x.CallID, func(c *openCall) { c.noted = true })
+		o.change(x.CallID, func(c *openCall) { c.noted, c.tool = true, x.Tool })
 	case event.ToolStarted:
 		o.change(x.CallID, func(c *openCall) { c.started = true })
 	case event.ToolInputRequired:

@@ -4,6 +4,7 @@ package mcptest
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -25,8 +26,8 @@ const (
 	// result of a tools/list. Without it the server lists [Tools]. Since a call of
 	// changed its pages are those of the file with .changed after its name, if any.
 	ToolsVariable = "MCPTEST_TOOLS"
-	// StartVariable is what a server does instead of starting: exit, hang or list
-	// without end (cursor).
+	// StartVariable is what a server does instead of starting: exit, hang, list without
+	// end (cursor) or list the tools of [Many] (many).
 	StartVariable = "MCPTEST_START"
 	// HoldFile keeps a server from starting, which notes held, and AnswerFile lets it
 	// answer a call of wait, which notes answered. Both are in its working directory.
@@ -54,6 +55,8 @@ type Server struct {
 	Ledger, ToolsFile string
 	// Endless repeats a cursor.
 	Endless bool
+	// Lists is the page of tools where there is no ToolsFile; empty is [Tools].
+	Lists string
 
 	mu  sync.Mutex
 	out io.Writer
@@ -93,6 +96,8 @@ func Main() {
 		time.Sleep(time.Hour)
 	case "cursor":
 		s.Endless = true
+	case "many":
+		s.Lists = Many()
 	}
 	if exists(HoldFile) {
 		s.Note("held", message{})
@@ -270,7 +275,7 @@ func (s *Server) list(cursor string) string {
 	}
 	text, err := os.ReadFile(s.ToolsFile)
 	if err != nil {
-		return Tools
+		return cmp.Or(s.Lists, Tools)
 	}
 	var pages []json.RawMessage
 	if err := json.Unmarshal(text, &pages); err != nil {

@@ -58,6 +58,7 @@ type definition struct {
 	InputSchema  json.RawMessage `json:"inputSchema"`
 	Name         string          `json:"name"`
 	OutputSchema json.RawMessage `json:"outputSchema,omitempty"`
+	Title        string          `json:"title,omitempty"`
 }
 
 // hints are what a server says of a tool's effects; nil is not said.
@@ -96,7 +97,7 @@ func pinned(o Options, open *session, tools []*sdk.Tool) (event.ToolServer, erro
 
 // definitionOf is a tool in canonical JSON: members are in order at every level.
 func definitionOf(t *sdk.Tool) (json.RawMessage, error) {
-	d := definition{Name: t.Name, Description: t.Description}
+	d := definition{Name: t.Name, Title: titleOf(t), Description: t.Description}
 	if a := t.Annotations; a != nil {
 		d.Annotations = &hints{Destructive: a.DestructiveHint, OpenWorld: a.OpenWorldHint}
 		if a.ReadOnlyHint {
@@ -125,6 +126,14 @@ func definitionOf(t *sdk.Tool) (json.RawMessage, error) {
 	return json.Marshal(d)
 }
 
+// titleOf is the tool's name for people, which older servers have among the hints.
+func titleOf(t *sdk.Tool) string {
+	if t.Title == "" && t.Annotations != nil {
+		return t.Annotations.Title
+	}
+	return t.Title
+}
+
 // differences says which parts of a definition changed.
 func differences(before, after json.RawMessage) string {
 	var a, b map[string]json.RawMessage
@@ -132,7 +141,7 @@ func differences(before, after json.RawMessage) string {
 		return "its definition changed"
 	}
 	var parts []string
-	for _, name := range []string{"description", "inputSchema", "outputSchema", "annotations"} {
+	for _, name := range []string{"title", "description", "inputSchema", "outputSchema", "annotations"} {
 		if string(a[name]) != string(b[name]) {
 			parts = append(parts, fmt.Sprintf("%s was %s and is now %s", name, excerpt(a[name]), excerpt(b[name])))
 		}
@@ -205,7 +214,7 @@ func (s *Server) toolOf(p event.ServerTool) (tool.Tool, error) {
 		return tool.Tool{}, err
 	}
 	t := tool.Tool{
-		Name: s.o.Server + "." + p.Name, Description: clean(d.Description, maxDescription), Schema: schema,
+		Name: s.o.Server + "." + p.Name, Title: clean(d.Title, maxShownLine), Description: clean(d.Description, maxDescription), Schema: schema,
 		Effect: event.EffectAtMostOnce, Risk: event.RiskUnknown, Timeout: s.o.MaxTime,
 		Labels: &event.Labels{Untrusted: true, Private: true, Outgoing: true},
 		Check: func(json.RawMessage) error {

@@ -113,10 +113,11 @@ func (r *recorder) complete(d event.ToolCall) {
 	parts := r.calls[len(r.calls)-1].Response.Parts
 	for i, p := range parts {
 		if c, ok := p.(llm.ToolCall); ok && c.CallID == d.CallID {
-			c.CallID, c.Args, c.ArgsText = "", d.Args, d.ArgsText
+			made := llm.ToolCall{Name: d.Tool, Args: d.Args}
 			if len(d.Sent) > 0 && d.EditedBy == "" {
-				c.Args = d.Sent
+				made.Args = d.Sent
 			}
+			c.CallID, c.Args, c.ArgsText = "", made.Outer(c.Name), d.ArgsText
 			parts[i] = c
 		}
 	}

@@ -102,7 +102,7 @@ func (r *replayer) step(m machine.Machine, ev *event.Event) error {
 			if run, is := a.(machine.RunTool); is && run.Again != nil {
 				resolve, ok = *run.Again, true
 			}
-			return ok && resolve.CallID == d.CallID && resolve.Call.Name == d.Tool
+			return ok && resolve.CallID == d.CallID && (resolve.Call.Name == d.Tool || resolve.Call.Name == llm.CallTool)
 		})
 		return nil
 	case event.ToolStarted:

@@ -108,6 +108,7 @@ func prepare(a *spec.Agent, source string, text []byte, input string, o Options)
 	if d.Config, err = o.config(a, targets); err != nil {
 		return fail(assembly.Closing(env, err))
 	}
+	d.Tools = assembly.WithSearch(d.Tools, assembly.Defer(&d.Config, d.Tools, a.Tools.Defers))
 	p, err := d.Prepare()
 	if err != nil {
 		return fail(assembly.Closing(env, unaffordable(err)))
@@ -226,7 +227,7 @@ func restored(started event.RunStarted, o Options) (engine.Env, confinement, err
 		}
 	}
 	o.commandPins = started.Commands
-	o.served = &served{began: true, pins: started.Servers}
+	o.served = &served{began: true, pins: started.Servers, deferred: assembly.Deferred(cfg)}
 	if o.opensConfig(a, cfg.Policy) {
 		return engine.Env{}, confinement{}, fmt.Errorf("launch: the rules that the run began with let its tools write the config file (%s); "+
 			"keep it outside of the run's workspace, or in its .pawl", o.Config.File)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/files/assembly"
 	"github.com/pawlrun/pawl/internal/files/spec"
 	"github.com/pawlrun/pawl/internal/host/secret"
 	"github.com/pawlrun/pawl/internal/rules/policy"
@@ -31,8 +32,10 @@ var ErrPins = errors.New("launch: an MCP server is not what its pins say")
 // served are the MCP servers of a run that is being prepared. A run that began has
 // pins, and its servers are reached when they are needed; else they are started.
 type served struct {
-	began    bool
-	pins     []event.ToolServer
+	began bool
+	pins  []event.ToolServer
+	// deferred are the tools that requests do not name.
+	deferred []string
 	warnings []string
 	mu       sync.Mutex
 }
@@ -303,8 +306,7 @@ func PinServers(ctx context.Context, f File, o Options, only string) (written, w
 
 func reportOf(t tool.Tool, pin event.ToolServer) ToolReport {
 	r := ToolReport{Name: t.Name, Effect: t.Effect, Risk: cmp.Or(t.Risk, event.RiskUnknown), Labels: *t.Labels}
-	// A token of a schema is about four characters.
-	r.Tokens = (len(t.Name) + len(t.Description) + len(t.Schema)) / 4
+	r.Tokens = assembly.Tokens(t)
 	for _, p := range pin.Tools {
 		if pin.Server+"."+p.Name == t.Name {
 			r.Hints = strings.Join(mcp.Hints(p), ", ")

@@ -24,6 +24,7 @@ import (
 	"github.com/pawlrun/pawl/internal/rules/policy"
 	"github.com/pawlrun/pawl/models"
 	"github.com/pawlrun/pawl/tool"
+	"github.com/pawlrun/pawl/tool/find"
 	"github.com/pawlrun/pawl/tool/fs"
 	"github.com/pawlrun/pawl/tool/result"
 	"github.com/pawlrun/pawl/tool/shell"
@@ -35,6 +36,9 @@ func (o Options) environment(a *spec.Agent, resolver *models.Resolver) (engine.E
 	d, err := o.definition(a, resolver)
 	if err != nil {
 		return engine.Env{}, err
+	}
+	if o.served != nil {
+		d.Tools = assembly.WithSearch(d.Tools, o.served.deferred)
 	}
 	env, err := d.Environment()
 	if err != nil {
@@ -176,7 +180,7 @@ var declared = sync.OnceValue(func() []tool.Tool { return builtin(&fs.Workspace{
 
 // toolNames returns the names that a file may use.
 func toolNames() []string {
-	names := []string{result.Name}
+	names := append(find.Names(), result.Name)
 	for _, t := range anyBuiltin() {
 		names = append(names, t.Name)
 	}

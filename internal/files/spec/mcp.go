@@ -40,8 +40,21 @@ type MCPServer struct {
 	Pins string `yaml:"pins,omitempty"`
 	// TrustHints lets readOnlyHint and destructiveHint mean what they say.
 	TrustHints bool `yaml:"trust_hints,omitempty"`
+	// Deferred says whether requests leave the server's tools out until a search finds
+	// them; empty is auto.
+	Deferred string `yaml:"deferred,omitempty" oneof:"auto always never"`
 	// shared says that the server is one of tools.mcp_file.
 	shared bool
+}
+
+// Defers reports whether requests may leave a tool out, and whether they always do.
+func (t *Tools) Defers(name string) (may, always bool) {
+	for _, s := range t.MCP {
+		if s.has(name) {
+			return s.Deferred != "never", s.Deferred == "always"
+		}
+	}
+	return false, false
 }
 
 // PinsFile is where the pins of a server are, empty for one without.

@@ -309,7 +309,7 @@ func (n *failureCounts) endedByFailures(cfg *Config, calls []*call) machine.Acti
 // that the run began with is not unknown.
 func (c *call) unfit(cfg *Config) event.ToolResult {
 	p := c.resolved.Problem
-	if p.Type == event.ErrorUnknownTool && slices.ContainsFunc(cfg.Tools, func(t llm.ToolDef) bool { return t.Name == c.ref.Name }) {
+	if p.Type == event.ErrorUnknownTool && c.ref.Name != llm.CallTool && slices.ContainsFunc(cfg.Tools, func(t llm.ToolDef) bool { return t.Name == c.ref.Name }) {
 		return c.failed(event.ErrorUnavailable, "the tool "+c.ref.Name+" is not there any more; "+c.problem())
 	}
 	return c.failed(p.Type, c.problem())

@@ -17,8 +17,11 @@ import (
 
 // call is one tool call of the current cycle, from request to settlement.
 type call struct {
-	index    int
-	ref      llm.ToolCall
+	index int
+	ref   llm.ToolCall
+	// said is the tool that the model called to call the one of ref, empty where that
+	// is the same.
+	said     string
 	resolved *event.ToolCall
 	verdict  *event.PolicyDecision
 	review

@@ -73,6 +73,9 @@ func (m *Machine) applyToolCall(d *event.ToolCall) error {
 		return fmt.Errorf("%w: tool_call %s is not due in cycle %d", ErrMisfit, d.CallID, m.run.cycle)
 	}
 	c.resolved = d
+	if c.ref.Name != d.Tool {
+		c.said, c.ref.Name = c.ref.Name, d.Tool
+	}
 	if c.given != nil {
 		return nil // the conversation keeps the model's arguments
 	}

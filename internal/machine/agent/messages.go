@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -164,7 +165,7 @@ func (m *messages) toldResults(calls []*call) []llm.ToolResult {
 	results := make([]llm.ToolResult, len(calls))
 	for i, c := range calls {
 		results[i] = llm.ToolResult{
-			CallID: c.ref.CallID, Name: c.ref.Name,
+			CallID: c.ref.CallID, Name: cmp.Or(c.said, c.ref.Name),
 			Output: c.told(m.resultText(c.result)), IsError: c.result.IsError, Media: c.result.Media, Tools: c.result.Tools, Pin: c.result.Pin,
 		}
 	}
@@ -193,7 +194,7 @@ func (m *messages) fixedSize(cfg *Config) int64 {
 	if len(cfg.Tools) > 0 {
 		n += toolWords
 	}
-	for _, t := range cfg.Tools {
+	for _, t := range cfg.shown() {
 		n += toolSize(t)
 	}
 	return n

@@ -109,7 +109,8 @@ func (h *History) Call(n int, c event.ToolCall) error {
 	}
 	at := h.calls[n]
 	call, _ := h.open.Parts[at].(llm.ToolCall)
-	call.CallID, call.Args, call.ArgsText = c.CallID, c.Args, c.ArgsText
+	made := llm.ToolCall{Name: c.Tool, Args: c.Args}
+	call.CallID, call.Args, call.ArgsText = c.CallID, made.Outer(call.Name), c.ArgsText
 	h.open.Parts[at] = call
 	return nil
 }

@@ -1,0 +1,54 @@
+package llm
+
+import (
+	"bytes"
+	"encoding/json"
+)
+
+// CallTool is the tool by which a model calls one that its requests do not name. Its
+// arguments are the name of that tool, and the arguments for it.
+const CallTool = "tool.call"
+
+type indirect struct {
+	Tool string          `json:"tool"`
+	Args json.RawMessage `json:"args"`
+}
+
+// Inner is the call that a call of [CallTool] asks for. It reports whether the
+// arguments say what that is; models write the inner ones as a string as well.
+func (c ToolCall) Inner() (inner ToolCall, ok bool) {
+	if c.Name != CallTool {
+		return c, false
+	}
+	var asked indirect
+	dec := json.NewDecoder(bytes.NewReader(c.Args))
+	dec.DisallowUnknownFields()
+	if dec.Decode(&asked) != nil || asked.Tool == "" || asked.Tool == CallTool {
+		return c, false
+	}
+	var text string
+	if json.Unmarshal(asked.Args, &text) == nil && text != "" {
+		asked.Args = json.RawMessage(text)
+	}
+	if string(asked.Args) == "null" || len(asked.Args) == 0 {
+		asked.Args = json.RawMessage("{}")
+	}
+	if !json.Valid(asked.Args) || bytes.TrimSpace(asked.Args)[0] != '{' {
+		return c, false
+	}
+	c.Name, c.Args, c.ArgsText = asked.Tool, asked.Args, ""
+	return c, true
+}
+
+// Outer is the arguments of a call as the model made it, which called a tool of the
+// name as: those of c, or where it called [CallTool] to call c, those of that call.
+func (c ToolCall) Outer(as string) json.RawMessage {
+	if as != CallTool || c.Name == as || c.Name == "" || len(c.Args) == 0 {
+		return c.Args
+	}
+	name, err := json.Marshal(c.Name)
+	if err != nil {
+		return c.Args
+	}
+	return bytes.Join([][]byte{[]byte(`{"tool":`), name, []byte(`,"args":`), c.Args, []byte("}")}, nil)
+}
