@@ -14,7 +14,6 @@ type (
 	stepLine      = view.StepLine
 	stepState     = view.StepState
 	iterationLine = view.IterationLine
-	spent         = view.Spent
 )
 
 // liveSteps returns the lines of a live tree, at most most of them, with the

@@ -1,3 +1,5 @@
+//lint:file-ignore SA1019 servers of protocol 2025-11-25 ask for roots, and a later protocol only advises against them
+
 package mcp
 
 import (
