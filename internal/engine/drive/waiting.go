@@ -27,6 +27,8 @@ type Waiting struct {
 	children         map[string]bool
 	// nothing is what a run waits for most of the time.
 	nothing *journal.Waits
+	// last are the questions of the last result.
+	last []journal.Wait
 }
 
 // Note takes in the next event.
@@ -77,11 +79,7 @@ func (w *Waiting) Of(s machine.State) *journal.Waits {
 	if s.Phase != machine.Ended {
 		out.Expired, out.Raised = w.expired, w.raised
 	}
-	for _, q := range s.Pending {
-		out.Questions = append(out.Questions, journal.Wait{
-			ID: q.ID, Kind: q.Kind, Seq: w.asked[q.ID], Digest: q.Digest, ExpiresAt: q.ExpiresAt, Message: q.Message,
-		})
-	}
+	out.Questions = w.questions(s.Pending)
 	if len(s.Pending) == 0 {
 		clear(w.asked)
 	}
@@ -96,6 +94,33 @@ func (w *Waiting) Of(s machine.State) *journal.Waits {
 		w.nothing = &journal.Waits{}
 	}
 	return w.nothing
+}
+
+// questions returns the open questions. Of many questions one is decided at a time, so
+// what is left is mostly the end of the last list, which is then used again.
+func (w *Waiting) questions(pending []*event.Question) []journal.Wait {
+	if len(pending) == 0 {
+		w.last = nil
+		return nil
+	}
+	of := func(q *event.Question) journal.Wait {
+		return journal.Wait{ID: q.ID, Kind: q.Kind, Seq: w.asked[q.ID], Digest: q.Digest, ExpiresAt: q.ExpiresAt, Message: q.Message}
+	}
+	if from := len(w.last) - len(pending); from >= 0 {
+		same := true
+		for i := range pending {
+			same = same && w.last[from+i] == of(pending[i])
+		}
+		if same {
+			w.last = w.last[from:]
+			return w.last
+		}
+	}
+	w.last = make([]journal.Wait, len(pending))
+	for i := range pending {
+		w.last[i] = of(pending[i])
+	}
+	return w.last
 }
 
 // Waits returns what a run waits for: its row says so, or, if an older version wrote the
