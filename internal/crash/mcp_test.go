@@ -2,8 +2,10 @@ package crash
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -112,6 +114,7 @@ tools:
 		if err := approve.Process.Signal(syscall.SIGSTOP); err != nil {
 			t.Fatal(err)
 		}
+		awaitStop(t, approve.Process.Pid)
 		w.write(t, mcptest.AnswerFile, "")
 		w.awaitLedger(t, "answered")
 	}
@@ -136,6 +139,31 @@ tools:
 		t.Fatalf("resume: %v\n%s", err, out)
 	}
 	at.check(t, w, effects != "")
+}
+
+// awaitStop waits until each thread of a process has stopped, which takes a moment after
+// the signal.
+func awaitStop(t *testing.T, pid int) {
+	t.Helper()
+	for {
+		states, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+		if err != nil || len(states) == 0 {
+			t.Fatalf("the threads of process %d: %v", pid, err)
+		}
+		going := slices.ContainsFunc(states, func(name string) bool {
+			stat, err := os.ReadFile(name)
+			_, rest, _ := bytes.Cut(stat, []byte(") "))
+			return err == nil && !bytes.HasPrefix(rest, []byte("T"))
+		})
+		if !going {
+			return
+		}
+		select {
+		case <-t.Context().Done():
+			t.Fatal("the process does not stop")
+		case <-time.After(time.Millisecond):
+		}
+	}
 }
 
 // check holds the ledger and the journal to what is expected.

@@ -57,7 +57,7 @@ func withPrefix(tools []llm.ToolDef, prefix string) (n int) {
 	return n
 }
 
-func TestToolsOfAServerAreLeftOutOfRequestsWhereTheyTakeMuchOfTheWindow(t *testing.T) {
+func TestToolsThatTakeMuchOfTheWindowAreDeferred(t *testing.T) {
 	for _, c := range []struct {
 		name, more string
 		deferred   bool
