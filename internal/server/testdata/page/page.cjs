@@ -367,6 +367,7 @@ const scenes = {
     await ended(id);
     await page.goto(`${open}/#/runs/${id}`);
     await chip(page, "failed").waitFor();
+    await page.locator(".timeline details").first().waitFor();
     await page.keyboard.press("n");
     await page.waitForFunction(() => /\/e\/\d+$/.test(location.hash));
     await page.locator("details.target[open]").waitFor();
