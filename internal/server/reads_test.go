@@ -3,6 +3,7 @@ package server_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
@@ -14,15 +15,15 @@ import (
 
 // longRun is an agent that writes a file in each of many cycles and then asks about a
 // call.
-func longRun(cycles int) map[string]string {
+func longRun(name string, cycles int) map[string]string {
 	var script strings.Builder
 	for i := range cycles {
-		fmt.Fprintf(&script, "- tool_calls: [{name: fs.write, arguments: {path: %d.txt, content: x}}]\n", i)
+		fmt.Fprintf(&script, "- tool_calls: [{name: fs.write, arguments: {path: %s-%d.txt, content: x}}]\n", name, i)
 	}
 	return map[string]string{
-		"long.yaml": "identity: {name: long}\nmodel_policy: {primary: {model: scripted/long.script.yaml}}\nmax_cycles: 10000\n" +
+		name + ".yaml": "identity: {name: " + name + "}\nmodel_policy: {primary: {model: scripted/" + name + ".script.yaml}}\nmax_cycles: 10000\n" +
 			"tools: {allow: [fs.write, fs.edit], approvals: {fs.edit: always}}\n",
-		"long.script.yaml": script.String() + "- tool_calls: [{name: fs.edit, arguments: {path: 1.txt, old_string: x, new_string: y}}]\n- text: the end\n",
+		name + ".script.yaml": script.String() + "- tool_calls: [{name: fs.edit, arguments: {path: " + name + "-1.txt, old_string: x, new_string: y}}]\n- text: the end\n",
 	}
 }
 
@@ -30,7 +31,7 @@ func longRun(cycles int) map[string]string {
 func TestShowingARunReadsItsNewEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &counted{Store: memory.New(nil)}
-		s, _ := newServerOn(t, store, longRun(60))
+		s, _ := newServerOn(t, store, longRun("long", 60))
 		l := local{s, t}
 		run, path := l.begin("long")
 		synctest.Wait()
@@ -95,12 +96,16 @@ func TestListsReadTheQuestionsAndNoMore(t *testing.T) {
 				if older {
 					store.Store = waitless{store.Store}
 				}
-				s, _ := newServerOn(t, store, longRun(20))
-				l := local{s, t}
 				const runs = 3
+				files := map[string]string{}
+				for i := range runs { // each with files of its own: what changes nothing ends a run
+					maps.Copy(files, longRun(fmt.Sprint("long", i), 20))
+				}
+				s, _ := newServerOn(t, store, files)
+				l := local{s, t}
 				var path string
-				for range runs {
-					_, path = l.begin("long")
+				for i := range runs {
+					_, path = l.begin(fmt.Sprint("long", i))
 				}
 				synctest.Wait()
 				type asked struct{ ID, Run, Kind string }
