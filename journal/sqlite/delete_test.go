@@ -42,7 +42,7 @@ func count(t *testing.T, path, query string) (n int) {
 func TestOthersWriteWhileALongRunIsDeleted(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal.db")
 	s := open(t, path)
-	long(t, s, "long", 20_000)
+	long(t, s, "long", 300_000)
 	d := journaltest.Start(t, s, "busy")
 	done := make(chan error)
 	go func() { done <- s.Delete(t.Context(), "long") }()
@@ -56,7 +56,7 @@ func TestOthersWriteWhileALongRunIsDeleted(t *testing.T) {
 			deleting = false
 		default:
 			// A run that is half deleted is seen by others only between two
-			// transactions, of which 20,000 events take some eighty.
+			// transactions, of which 300,000 events take some seventy.
 			half := count(t, path, `SELECT count(*) FROM deleted`) == 1
 			d.Append(t, event.InputReceived{Text: "meanwhile"})
 			if half && count(t, path, `SELECT count(*) FROM deleted`) == 1 {
