@@ -52,23 +52,33 @@ const (
 	inPrompts  = "it is part of a prompt, and a changed prompt invalidates the providers' caches of runs that continue"
 )
 
-func TestTheCodeUsesPlainWords(t *testing.T) {
-	found, kept := map[string][]string{}, map[string]bool{}
-	files := 0
-	err := filepath.WalkDir("../..", func(path string, e fs.DirEntry, err error) error {
+// eachGoFile calls visit for each Go file that is written here.
+func eachGoFile(visit func(path string, src []byte) error) error {
+	return filepath.WalkDir("../..", func(path string, e fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
 		case e.IsDir() && (e.Name() == "testdata" || e.Name() == "vendor" || e.Name() == "node_modules"):
 			return filepath.SkipDir
-		case !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go"):
+		case e.IsDir() || !strings.HasSuffix(path, ".go"):
 			return nil
 		}
-		files++
 		src, err := os.ReadFile(path)
 		if err != nil {
 			return err
 		}
+		return visit(path, src)
+	})
+}
+
+func TestTheCodeUsesPlainWords(t *testing.T) {
+	found, kept := map[string][]string{}, map[string]bool{}
+	files := 0
+	err := eachGoFile(func(path string, src []byte) error {
+		if strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		files++
 		dir, err := filepath.Rel("../..", filepath.Dir(path))
 		if err != nil {
 			return err
@@ -171,18 +181,9 @@ var wordsKept = regexp.MustCompile(`^\.\./\.\./(internal/engine/control|internal
 // is a rule, and keeps requirement codes in the marks that internal/requirements reads.
 func TestNamesAndCommentsOfTestsAreShortAndPlain(t *testing.T) {
 	names := 0
-	err := filepath.WalkDir("../..", func(path string, e fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case e.IsDir() && (e.Name() == "testdata" || e.Name() == "vendor" || e.Name() == "node_modules"):
-			return filepath.SkipDir
-		case !strings.HasSuffix(path, "_test.go"):
+	err := eachGoFile(func(path string, src []byte) error {
+		if !strings.HasSuffix(path, "_test.go") {
 			return nil
-		}
-		src, err := os.ReadFile(path)
-		if err != nil {
-			return err
 		}
 		file, err := parser.ParseFile(token.NewFileSet(), path, src, parser.ParseComments|parser.SkipObjectResolution)
 		if err != nil {

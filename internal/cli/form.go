@@ -92,7 +92,7 @@ func fieldLine(f tool.Field) string {
 	return oneLine(line)
 }
 
-// fieldFlags are the flags that answer a form, for an example.
+// fieldFlags returns the flags that answer a form, as an example.
 func fieldFlags(form event.FormAsked) string {
 	text, fields := "", tool.FieldsOf(form.Schema)
 	for _, f := range fields {

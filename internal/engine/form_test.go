@@ -101,7 +101,7 @@ func TestFormIsAnsweredNextMonthInAnotherProcess(t *testing.T) {
 	}
 }
 
-// What answers every question declines a form, and invents no answer.
+// A mode that decides every question declines a form, because it cannot invent input.
 func TestFormIsDeclinedByWhatAnswersEveryQuestion(t *testing.T) {
 	for _, mode := range []agent.ApproveMode{agent.ApproveAll, agent.ApproveDeny} {
 		t.Run(string(mode), func(t *testing.T) {

@@ -75,7 +75,7 @@ func TestTaskIsAskedForAfterACrash(t *testing.T) {
 	}
 }
 
-// What is kept is in the journal before the tool goes on.
+// The journal has what a tool keeps before the tool continues.
 func TestTaskIsJournalledBeforeTheWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r *rig

@@ -113,7 +113,7 @@ func (s *turns) Blob(ctx context.Context, digest string) ([]byte, error) {
 func (s *turns) Delete(ctx context.Context, run string) error { return s.next().Delete(ctx, run) }
 func (s *turns) Close() error                                 { return nil }
 
-// What one store does the other sees, whichever does which.
+// Each of two stores on one schema sees what the other writes.
 func TestTwoStoresOnOneSchemaKeepTheContract(t *testing.T) {
 	for _, first := range []int64{0, 1} {
 		t.Run(fmt.Sprint(first), func(t *testing.T) {

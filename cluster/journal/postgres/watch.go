@@ -135,7 +135,7 @@ func (w *watcher) follow(ctx context.Context) {
 			w.listen(ctx, func() {
 				listening()
 				looks.Wait()
-				w.notifyAll() // of what was committed between the last look and now
+				w.notifyAll() // commits since the last look sent no notification here
 			})
 		case <-ctx.Done():
 		}
@@ -145,9 +145,9 @@ func (w *watcher) follow(ctx context.Context) {
 	}
 }
 
-// listen passes notifications on until the connection fails. It calls heard when the
+// listen passes notifications on until the connection fails. It calls connected when the
 // first has arrived.
-func (w *watcher) listen(ctx context.Context, heard func()) {
+func (w *watcher) listen(ctx context.Context, connected func()) {
 	conn, err := pgx.ConnectConfig(ctx, w.store.config.conn)
 	if err != nil {
 		return
@@ -165,7 +165,7 @@ func (w *watcher) listen(ctx context.Context, heard func()) {
 			return
 		}
 		if first {
-			heard()
+			connected()
 		}
 		for w.next(ctx, conn, quiet) != "" {
 		}

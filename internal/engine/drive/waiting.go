@@ -96,8 +96,8 @@ func (w *Waiting) Of(s machine.State) *journal.Waits {
 	return w.nothing
 }
 
-// questions returns the open questions. Of many questions one is decided at a time, so
-// what is left is mostly the end of the last list, which is then used again.
+// questions returns the open questions. People decide one question at a time, mostly in
+// order, so the open ones are usually the end of the last list, which it shares.
 func (w *Waiting) questions(pending []*event.Question) []journal.Wait {
 	if len(pending) == 0 {
 		w.last = nil
