@@ -486,7 +486,8 @@ func TestResultsAreForTheModel(t *testing.T) {
 func TestStartThatFailsSaysWhy(t *testing.T) {
 	w := newWorld(t)
 	_, err := mcp.Connect(t.Context(), w.options("ledger", mcptest.StartVariable+"=exit"))
-	if err == nil || !strings.Contains(err.Error(), "reason 29") || !strings.Contains(err.Error(), "reason 10\n") || strings.Contains(err.Error(), "reason 9\n") {
+	// A program built for coverage adds a line of its own, so that 10 may be cut.
+	if err == nil || !strings.Contains(err.Error(), "reason 29") || !strings.Contains(err.Error(), "reason 11\n") || strings.Contains(err.Error(), "reason 9\n") {
 		t.Errorf("a program that ends is %v", err)
 	}
 	o := w.options("ledger", mcptest.StartVariable+"=hang")
