@@ -96,8 +96,7 @@ func playFlows(t *testing.T, tree func(*testing.T, int) *grove, few, many int, w
 					g.violatef("with crashes it goes another way:\n%s", strings.Join(differences(stories[0], stories[1]), "\n"))
 				}
 				if len(g.violations) > 0 {
-					t.Errorf("seed %d: %s\n\n%s\n\njournals:\n%s\nreproduce with: go test ./internal/simulate -run %s -seed=%d",
-						seed, strings.Join(g.violations, "\n"), strings.Join(g.log, "\n"), g.listing(), t.Name(), seed)
+					t.Error(g.report(t.Name(), g.listing()))
 				}
 				for what, n := range g.happened {
 					happened[what] += n

@@ -59,8 +59,7 @@ func play(t *testing.T, seed int) map[string]int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if t.Failed() || len(w.violations) > 0 {
-		t.Errorf("seed %d: %s\n\n%s\n\njournal:\n%s\nreproduce with: go test ./internal/simulate -run TestSeeds -seed=%d",
-			seed, strings.Join(w.violations, "\n"), strings.Join(w.log, "\n"), s.listing(), seed)
+		t.Error(w.report("TestSeeds", s.listing()))
 	}
 	return w.happened
 }

@@ -61,8 +61,7 @@ func TestSeedsOfTrees(t *testing.T) {
 			g.mu.Lock()
 			defer g.mu.Unlock()
 			if len(g.violations) > 0 {
-				t.Errorf("seed %d: %s\n\n%s\n\njournals:\n%s\nreproduce with: go test ./internal/simulate -run TestSeedsOfTrees -seed=%d",
-					seed, strings.Join(g.violations, "\n"), strings.Join(g.log, "\n"), g.listing(), seed)
+				t.Error(g.report(t.Name(), g.listing()))
 			}
 			for what, n := range g.happened {
 				happened[what] += n

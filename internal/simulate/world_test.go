@@ -191,6 +191,12 @@ func (w *world) violatef(format string, args ...any) {
 	w.violations = append(w.violations, fmt.Sprintf(format, args...))
 }
 
+// report returns what happened and, as its last lines, what was wrong: a log that is cut keeps its end.
+func (w *world) report(test, listing string) string {
+	return fmt.Sprintf("seed %d\n%s\n\njournals:\n%s\n%s\nreproduce with: go test ./internal/simulate -run '^%s$' -seed=%d",
+		w.seed, strings.Join(w.log, "\n"), listing, strings.Join(w.violations, "\n"), test, w.seed)
+}
+
 // seen counts something that a run came across.
 func (w *world) seen(what string) {
 	w.mu.Lock()
