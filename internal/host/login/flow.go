@@ -1,0 +1,139 @@
+package login
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/auth"
+	"github.com/modelcontextprotocol/go-sdk/oauthex"
+	"golang.org/x/oauth2"
+)
+
+// Begin logs a user in. open is given the page of the authorization server on which the
+// user agrees; the browser then comes back to a port of this machine. The issuer, the
+// state and the code verifier (S256) are checked.
+func (l *Login) Begin(ctx context.Context, open func(page string) error) error {
+	challenge, err := l.challenge(ctx)
+	if err != nil {
+		return err
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return fmt.Errorf("login: %w", err)
+	}
+	defer listener.Close()
+	k := kept{URL: l.URL}
+	handler, err := auth.NewAuthorizationCodeHandler(l.config("http://"+listener.Addr().String()+"/callback", &k,
+		func(ctx context.Context, args *auth.AuthorizationArgs) (*auth.AuthorizationResult, error) {
+			return l.agreed(ctx, listener, args.URL, &k, open)
+		}))
+	if err != nil {
+		return errors.Join(fmt.Errorf("login: %w", err), challenge.Body.Close())
+	}
+	if err := handler.Authorize(ctx, challenge.Request, challenge); err != nil {
+		return fmt.Errorf("login at %s: %w", l.URL, err)
+	}
+	unlock, err := l.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	return l.write(&k)
+}
+
+// config says how a client of this machine logs in.
+func (l *Login) config(redirect string, k *kept, fetch auth.AuthorizationCodeFetcher) *auth.AuthorizationCodeHandlerConfig {
+	c := &auth.AuthorizationCodeHandlerConfig{
+		RedirectURL: redirect, AuthorizationCodeFetcher: fetch, RequestRefreshToken: true, AcceptUnadvertisedIss: true, Client: l.client(),
+		DynamicClientRegistrationConfig: &auth.DynamicClientRegistrationConfig{Metadata: &oauthex.ClientRegistrationMetadata{
+			RedirectURIs: []string{redirect}, ClientName: "Pawl", TokenEndpointAuthMethod: "none",
+			GrantTypes: []string{"authorization_code", "refresh_token"}, ResponseTypes: []string{"code"},
+		}},
+		NewTokenSource: func(_ context.Context, cfg *oauth2.Config, t *oauth2.Token) (oauth2.TokenSource, error) {
+			k.TokenEndpoint, k.Style = cfg.Endpoint.TokenURL, cfg.Endpoint.AuthStyle
+			k.ClientID, k.ClientSecret = cfg.ClientID, cfg.ClientSecret
+			k.AccessToken, k.RefreshToken, k.Expires = t.AccessToken, t.RefreshToken, t.Expiry
+			return oauth2.StaticTokenSource(t), nil
+		},
+	}
+	if len(l.Scopes) > 0 {
+		c.ScopeFilter = func([]string) []string { return l.Scopes }
+	}
+	switch {
+	case strings.HasPrefix(l.ClientID, "https://"):
+		c.ClientIDMetadataDocumentConfig = &auth.ClientIDMetadataDocumentConfig{URL: l.ClientID}
+	case l.ClientID != "":
+		c.PreregisteredClient = &oauthex.ClientCredentials{ClientID: l.ClientID}
+		if l.ClientSecret != "" {
+			c.PreregisteredClient.ClientSecretAuth = &oauthex.ClientSecretAuth{ClientSecret: l.ClientSecret}
+		}
+	}
+	return c
+}
+
+// challenge is the server's answer to a request without a token.
+func (l *Login) challenge(ctx context.Context) (*http.Response, error) {
+	const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"pawl","version":"1"}}}`
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, l.URL, strings.NewReader(hello))
+	if err != nil {
+		return nil, fmt.Errorf("login: %w", err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json, text/event-stream")
+	resp, err := l.client().Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("login: %w", err)
+	}
+	if resp.StatusCode != http.StatusUnauthorized {
+		return nil, errors.Join(fmt.Errorf("login: %s asks for no login: it answered %s", l.URL, resp.Status), resp.Body.Close())
+	}
+	return resp, nil
+}
+
+// agreed waits until the browser comes back from the page of the authorization server.
+func (l *Login) agreed(ctx context.Context, listener net.Listener, page string, k *kept, open func(string) error) (*auth.AuthorizationResult, error) {
+	u, err := url.Parse(page)
+	if err != nil {
+		return nil, fmt.Errorf("the page to agree on: %w", err)
+	}
+	k.Resource = u.Query().Get("resource")
+	type answer struct {
+		result *auth.AuthorizationResult
+		err    error
+	}
+	answers := make(chan answer, 1)
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		q := r.URL.Query()
+		if r.URL.Path != "/callback" || q.Get("state") != u.Query().Get("state") {
+			http.Error(w, "this is no answer to a login that is under way", http.StatusBadRequest)
+			return
+		}
+		a := answer{result: &auth.AuthorizationResult{Code: q.Get("code"), State: q.Get("state"), Iss: q.Get("iss")}}
+		text := "Logged in. You can close this page."
+		if q.Get("code") == "" {
+			a.err = fmt.Errorf("the authorization server did not agree: %q %q", q.Get("error"), q.Get("error_description"))
+			text = "The login failed. The terminal says why."
+		}
+		fmt.Fprintln(w, text)
+		select {
+		case answers <- a:
+		default: // a page that was loaded again
+		}
+	})}
+	defer func() { _ = server.Shutdown(context.WithoutCancel(ctx)) }()
+	go func() { _ = server.Serve(listener) }()
+	if err := open(page); err != nil {
+		return nil, err
+	}
+	select {
+	case a := <-answers:
+		return a.result, a.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}

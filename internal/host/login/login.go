@@ -1,0 +1,252 @@
+// Package login keeps the tokens of servers that want a login (OAuth 2.1), in files
+// that only their user can read, and has them renewed.
+//
+// Any number of processes share the tokens of a server. One of them renews an expired
+// token while it holds a lock; the others wait, and read what it has written.
+package login
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/oauth2"
+)
+
+// ErrNeeded is returned where a person must log in.
+var ErrNeeded = errors.New("a login is needed")
+
+// Server is a server that wants a login.
+type Server struct {
+	URL string
+	// Scopes are asked for in the place of those that the server names.
+	Scopes []string
+	// ClientID is the address of a client metadata document, or the id of a client that
+	// is registered with the authorization server, ClientSecret that client's secret;
+	// without one, a client is registered at each login.
+	ClientID     string
+	ClientSecret string
+}
+
+// Login is a user's login at a server. It is safe for concurrent use.
+type Login struct {
+	Server
+	// Dir is where tokens are kept, see [Dir].
+	Dir string
+	// Client makes the requests; nil is one with a time limit.
+	Client *http.Client
+	// Learn takes each secret value that is read or received; nil drops it.
+	Learn func(value string)
+}
+
+// Dir is the directory of a user's tokens.
+func Dir() (string, error) {
+	config, err := os.UserConfigDir()
+	if err != nil {
+		return "", fmt.Errorf("login: %w", err)
+	}
+	return filepath.Join(config, "pawl", "mcp"), nil
+}
+
+// kept is what the file of a login holds.
+type kept struct {
+	URL           string           `json:"url"`
+	Resource      string           `json:"resource"`
+	TokenEndpoint string           `json:"token_endpoint"`
+	ClientID      string           `json:"client_id"`
+	ClientSecret  string           `json:"client_secret,omitempty"`
+	Style         oauth2.AuthStyle `json:"auth_style,omitempty"`
+	AccessToken   string           `json:"access_token"`
+	RefreshToken  string           `json:"refresh_token,omitempty"`
+	Expires       time.Time        `json:"expires,omitzero"`
+}
+
+// early is how long before its expiry a token is renewed.
+const early = 10 * time.Second
+
+func (k *kept) good(refused string) bool {
+	return k.AccessToken != "" && k.AccessToken != refused && (k.Expires.IsZero() || time.Until(k.Expires) > early)
+}
+
+func (l *Login) file() string {
+	sum := sha256.Sum256([]byte(l.URL + "\n" + l.ClientID))
+	return filepath.Join(l.Dir, hex.EncodeToString(sum[:16])+".json")
+}
+
+// Token is a token that requests to the server carry. refused is one that the server
+// did not take, empty for none. The error is [ErrNeeded] where a person must log in.
+func (l *Login) Token(ctx context.Context, refused string) (string, error) {
+	k, err := l.read()
+	if err != nil {
+		return "", err
+	}
+	if k.good(refused) {
+		return k.AccessToken, nil
+	}
+	unlock, err := l.lock(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	if k, err = l.read(); err != nil {
+		return "", err
+	}
+	if k.good(refused) { // renewed by another process
+		return k.AccessToken, nil
+	}
+	if err := l.renew(ctx, k); err != nil {
+		return "", err
+	}
+	return k.AccessToken, l.write(k)
+}
+
+func (l *Login) read() (*kept, error) {
+	text, err := os.ReadFile(l.file())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w at %s", ErrNeeded, l.URL)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("login: %w", err)
+	}
+	var k kept
+	if err := json.Unmarshal(text, &k); err != nil || k.URL != l.URL {
+		return nil, fmt.Errorf("%w at %s: what is kept of the last one cannot be read", ErrNeeded, l.URL)
+	}
+	l.learn(&k)
+	return &k, nil
+}
+
+func (l *Login) learn(k *kept) {
+	if l.Learn == nil {
+		return
+	}
+	for _, value := range []string{k.AccessToken, k.RefreshToken, k.ClientSecret} {
+		if value != "" {
+			l.Learn(value)
+		}
+	}
+}
+
+// write replaces the file of the login. The caller holds its lock.
+func (l *Login) write(k *kept) error {
+	l.learn(k)
+	text, err := json.Marshal(k)
+	if err != nil {
+		return fmt.Errorf("login: %w", err)
+	}
+	f, err := os.CreateTemp(l.Dir, ".new-*") // which only its user can read
+	if err != nil {
+		return fmt.Errorf("login: %w", err)
+	}
+	_, err = f.Write(text)
+	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
+		err = os.Rename(f.Name(), l.file())
+	}
+	if err != nil {
+		return fmt.Errorf("login: %w", errors.Join(err, os.Remove(f.Name())))
+	}
+	return nil
+}
+
+// lockPoll is how often a lock that another process holds is tried.
+const lockPoll = 5 * time.Millisecond
+
+// lock waits until no other process renews the login.
+func (l *Login) lock(ctx context.Context) (unlock func(), err error) {
+	if err := os.MkdirAll(l.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("login: %w", err)
+	}
+	f, err := os.OpenFile(l.file()+".lock", os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("login: %w", err)
+	}
+	for {
+		switch err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); {
+		case err == nil, errors.Is(err, errors.ErrUnsupported):
+			return func() { _ = f.Close() }, nil
+		case !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR):
+			return nil, fmt.Errorf("login: lock %s: %w", f.Name(), errors.Join(err, f.Close()))
+		}
+		select {
+		case <-ctx.Done():
+			return nil, errors.Join(ctx.Err(), f.Close())
+		case <-time.After(lockPoll):
+		}
+	}
+}
+
+func (l *Login) client() *http.Client {
+	if l.Client != nil {
+		return l.Client
+	}
+	return &http.Client{Timeout: 30 * time.Second}
+}
+
+// maxAnswer bounds the answer of an authorization server.
+const maxAnswer = 1 << 20
+
+// renew gets new tokens for the refresh token.
+func (l *Login) renew(ctx context.Context, k *kept) error {
+	if k.RefreshToken == "" {
+		return fmt.Errorf("%w at %s: the last one has expired", ErrNeeded, l.URL)
+	}
+	form := url.Values{"grant_type": {"refresh_token"}, "refresh_token": {k.RefreshToken}, "resource": {k.Resource}}
+	basic := k.Style == oauth2.AuthStyleInHeader || k.Style == oauth2.AuthStyleAutoDetect && k.ClientSecret != ""
+	if !basic {
+		form.Set("client_id", k.ClientID)
+		if k.ClientSecret != "" {
+			form.Set("client_secret", k.ClientSecret)
+		}
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, k.TokenEndpoint, strings.NewReader(form.Encode()))
+	if err != nil {
+		return fmt.Errorf("login: renew the token: %w", err)
+	}
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	req.Header.Set("Accept", "application/json")
+	if basic {
+		req.SetBasicAuth(url.QueryEscape(k.ClientID), url.QueryEscape(k.ClientSecret))
+	}
+	resp, err := l.client().Do(req)
+	if err != nil {
+		return fmt.Errorf("login: renew the token: %w", err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if err != nil {
+		return fmt.Errorf("login: renew the token: %w", err)
+	}
+	var got struct {
+		AccessToken  string  `json:"access_token"`
+		RefreshToken string  `json:"refresh_token"`
+		ExpiresIn    float64 `json:"expires_in"`
+		Error        string  `json:"error"`
+	}
+	err = json.Unmarshal(text, &got)
+	switch {
+	case resp.StatusCode == http.StatusBadRequest, resp.StatusCode == http.StatusUnauthorized:
+		return fmt.Errorf("%w at %s: the authorization server does not renew the last one (%q)", ErrNeeded, l.URL, got.Error)
+	case resp.StatusCode != http.StatusOK || err != nil || got.AccessToken == "":
+		return fmt.Errorf("login: renew the token: the authorization server answered %s", resp.Status)
+	}
+	k.AccessToken, k.Expires = got.AccessToken, time.Time{}
+	if got.RefreshToken != "" {
+		k.RefreshToken = got.RefreshToken
+	}
+	if got.ExpiresIn > 0 {
+		k.Expires = time.Now().Add(time.Duration(got.ExpiresIn * float64(time.Second)))
+	}
+	return nil
+}
