@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawlrun/pawl/event"
-	"github.com/pawlrun/pawl/internal/engine"
 	"github.com/pawlrun/pawl/internal/engine/drive"
 	"github.com/pawlrun/pawl/internal/files/kinds"
 	"github.com/pawlrun/pawl/internal/files/launch"
@@ -195,7 +194,7 @@ func (s *session) fork(ctx context.Context, r journal.Run, f *forkFlags, approve
 
 func (s *session) makeFork(ctx context.Context, r journal.Run, f *forkFlags, results []event.ForkedResult) (forked, error) {
 	b, err := s.engine.Branch(ctx, r.ID, f.seq)
-	if errors.Is(err, engine.ErrNoSuchEvent) {
+	if errors.Is(err, drive.ErrNoSuchEvent) {
 		return forked{}, usagef("run %s has no event %d; it has 1 to %d", r.ID, f.seq, r.Seq)
 	}
 	if err != nil {

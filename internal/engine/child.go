@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/engine/drive"
 	"github.com/pawlrun/pawl/internal/host/secret"
 	"github.com/pawlrun/pawl/internal/machine"
 	"github.com/pawlrun/pawl/tool"
@@ -251,7 +252,7 @@ func childResult(name string, end childEnd) (tool.Result, error) {
 
 // attach sets the run that started this one, nil for none.
 func (d *driver) attach(above *children) {
-	d.run.turns = &turns{store: d.log.store, root: d.run.id}
+	d.run.turns = drive.NewTurns(d.log.store, d.run.id)
 	if above != nil {
 		d.run.turns = above.run.turns
 		d.run.above, d.above.budget, d.above.mail = &above.run, above.budget, above.budget.mail

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/engine/drive"
 	"github.com/pawlrun/pawl/internal/machine"
 	"github.com/pawlrun/pawl/journal"
 )
@@ -195,7 +196,7 @@ func (cs *children) reach(ctx, inside context.Context, a *machine.StartChild, ch
 		}
 		run, end, err := cs.take(inside, a, child)
 		if run != nil {
-			run.driver.run.as = asStarted(a)
+			run.driver.run.as = drive.StartedAs{ID: a.ID, Agent: a.Name, Step: a.Step}
 		}
 		if isHeld(err) {
 			cs.awaitLease(ctx, err)

@@ -277,7 +277,7 @@ type fold struct {
 	// The open calls of the last answer, children and commands.
 	calls    openCalls
 	children openChildren
-	commands openCommands
+	commands drive.OpenCommands
 	cache    drive.Continuity
 	paid     paid
 	// secrets are the names of secrets in the journal, and messages the ids of the
@@ -295,7 +295,7 @@ func (f *fold) note(ev *event.Event, hash string) {
 	f.seq, f.head, f.last = ev.Seq, hash, ev.Time
 	f.calls.note(ev.Data)
 	f.children.note(ev.Data)
-	f.commands.note(ev.Data)
+	f.commands.Note(ev.Data)
 	f.paid.note(ev.Data)
 	f.cache.Note(ev)
 	f.secrets.note(ev.Data)

@@ -11,169 +11,15 @@ import (
 	"github.com/pawlrun/pawl/journal"
 )
 
-// ErrNoSuchEvent is returned for a point that a run has not reached.
-var ErrNoSuchEvent = errors.New("engine: the run has no such event")
-
-// ResultError says why a fork cannot change the result of a call.
-type ResultError struct {
-	CallID string
-	// Why is the reason, and Seq the event to fork at instead, 0 for none.
-	Why string
-	Seq int64
-}
-
-// Error names the call and the event to fork at instead.
-func (e *ResultError) Error() string {
-	text := fmt.Sprintf("the result of %s cannot be changed: %s", e.CallID, e.Why)
-	if e.Seq > 0 {
-		text += fmt.Sprintf("; fork at %d", e.Seq)
-	}
-	return text
-}
-
-// Branch is a point of a run behind which a fork can begin.
-type Branch struct {
-	// Run wrote the event: the named run, or one that it was forked from.
-	Run string
-	// Seq is the last shared event: the requested one, or the nearest one before it
-	// at which no call was open and the run had not ended.
-	Seq, Requested int64
-	Hash           string
-	// Started is the run's first event with the changes of earlier forks.
-	Started event.RunStarted
-	// Machine is folded up to Seq.
-	Machine machine.Machine
-	// Keep returns what the fork takes from the events behind the branch: what the
-	// run journalled for an action, nil for nothing. The fork does what follows from
-	// it.
-	Keep func(machine.Action) []event.Data
-
-	events []*event.Event
-}
-
-// Branch finds the point of a run to fork at. It changes nothing, and works on
-// any run, even while another process drives it.
-func (e *Engine) Branch(ctx context.Context, run string, seq int64) (*Branch, error) {
-	fail := func(err error) (*Branch, error) {
-		return nil, fmt.Errorf("engine: fork run %s at %d: %w", run, seq, err)
-	}
-	row, err := e.store.Run(ctx, run)
-	switch {
-	case err != nil:
-		return fail(err)
-	case seq < 1 || seq > row.Seq:
-		return fail(fmt.Errorf("%w: it has events 1 to %d", ErrNoSuchEvent, row.Seq))
-	}
-	b := &Branch{Requested: seq}
-	var open openEffects
-	for read, err := range drive.Events(ctx, e.store, run, seq) {
-		if err != nil {
-			return fail(err)
-		}
-		r, ev := read.Record, read.Event
-		if r.Seq == 1 { // a replay starts a run with this event, so it needs the attachments
-			if ev.Data, err = drive.NewBlobs(e.store).Attach(ctx, ev.Data); err != nil {
-				return fail(err)
-			}
-		}
-		if event.LeftOut(ev.Data) {
-			break // its text is behind the requested point
-		}
-		b.events = append(b.events, ev)
-		if open.note(ev.Data); !open.any() {
-			b.Run, b.Seq, b.Hash = ev.Run, r.Seq, event.Hash(r.Body)
-		}
-	}
-	if b.Seq == 0 {
-		return fail(journal.ErrNotFound)
-	}
-	return b, b.fold(e.machines)
-}
-
-// fold applies the events up to the branch to the machine.
-func (b *Branch) fold(machines func(string) (machine.Machine, error)) error {
-	started, ok := b.events[0].Data.(event.RunStarted)
-	if !ok {
-		return fmt.Errorf("engine: the journal of run %s begins with %s", b.Run, b.events[0].Type())
-	}
-	m, err := machines(started.Machine)
-	if err != nil {
-		return fmt.Errorf("engine: fork run %s: %w", b.Run, err)
-	}
-	b.Started, b.Machine = started, m
-	for _, ev := range b.events[:b.Seq] {
-		if err := m.Apply(ev); err != nil {
-			return fmt.Errorf("engine: fork run %s: %w", b.Run, err)
-		}
-		if forked, ok := ev.Data.(event.RunForked); ok {
-			b.Started = b.Started.Forked(forked)
-		}
-	}
-	return nil
-}
-
-// openEffects tracks the effects under way along a run's events, without
-// children: a fork starts those anew.
-type openEffects struct {
-	model, calls, ended bool
-	commands            openCommands
-}
-
-func (o *openEffects) note(data event.Data) {
-	o.commands.note(data)
-	switch d := data.(type) {
-	case event.ModelRequested:
-		o.model = true
-	case event.ModelAttemptFailed:
-		o.model = false
-	case event.ModelResponse:
-		o.model, o.calls = false, len(d.ToolCalls) > 0
-	case event.ToolResults:
-		o.calls = false
-	case event.RunTerminatedBy:
-		o.ended = true
-	}
-}
-
-func (o *openEffects) any() bool {
-	return o.model || o.calls || o.ended || len(o.commands) > 0
-}
-
-// CheckResult returns an error if a fork here cannot change a call's result: the
-// result must exist, and no later answer may depend on it.
-func (b *Branch) CheckResult(callID string) error {
-	settled, closed, answered := int64(0), int64(0), int64(0)
-	for _, ev := range b.events {
-		switch d := ev.Data.(type) {
-		case event.ToolResult:
-			if d.CallID == callID {
-				settled = ev.Seq
-			}
-		case event.ToolResults:
-			if settled > 0 && closed == 0 {
-				closed = ev.Seq
-			}
-		case event.ModelResponse:
-			if closed > 0 && answered == 0 && ev.Seq <= b.Seq {
-				answered = ev.Seq
-			}
-		}
-	}
-	switch {
-	case settled == 0:
-		return &ResultError{CallID: callID, Why: fmt.Sprintf("it has none up to event %d", b.Requested)}
-	case closed == 0 || closed > b.Seq:
-		return &ResultError{CallID: callID, Why: "other calls beside it are still open there, so the fork begins before it; choose a later event"}
-	case answered > 0:
-		return &ResultError{CallID: callID, Why: fmt.Sprintf("the model has gone on from it in event %d", answered), Seq: closed}
-	}
-	return nil
+// Branch finds the point of a run to fork at; see [drive.Past.Branch].
+func (e *Engine) Branch(ctx context.Context, run string, seq int64) (*drive.Branch, error) {
+	return e.Past().Branch(ctx, run, seq)
 }
 
 // Fork makes a run that shares the events before the branch and then continues
 // by itself. It is not driven: [Engine.Resume] does that. Fork fills in the
 // fields of change that say where it forks. Files stay as they are now.
-func (e *Engine) Fork(ctx context.Context, b *Branch, change event.RunForked) (string, error) {
+func (e *Engine) Fork(ctx context.Context, b *drive.Branch, change event.RunForked) (string, error) {
 	fail := func(err error) (string, error) {
 		return "", fmt.Errorf("engine: fork run %s at %d: %w", b.Run, b.Seq, err)
 	}
@@ -190,7 +36,7 @@ func (e *Engine) Fork(ctx context.Context, b *Branch, change event.RunForked) (s
 	d.run.kind, d.run.name = b.Started.Kind, b.Started.Name
 	d.log.seq, d.log.head = b.Seq, b.Hash
 	d.log.cycle = b.Machine.State().Cycle
-	for _, ev := range b.events[:b.Seq] {
+	for _, ev := range b.Shared() {
 		d.log.waiting.Note(ev)
 	}
 	if err := d.stage(change); err != nil {

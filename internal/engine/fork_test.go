@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/drive"
 	"github.com/pawlrun/pawl/internal/machine/agent"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/llm"
@@ -34,7 +35,7 @@ func eventful(t *testing.T) *rig {
 	)
 }
 
-func (r *rig) fork(run string, seq int64, change event.RunForked) (string, *engine.Branch) {
+func (r *rig) fork(run string, seq int64, change event.RunForked) (string, *drive.Branch) {
 	r.t.Helper()
 	b, err := r.Branch(r.t.Context(), run, seq)
 	if err != nil {
@@ -104,7 +105,7 @@ func TestAForkBeginsWhereNothingIsOpen(t *testing.T) {
 		}
 		for _, seq := range []int64{-1, 0, int64(len(events)) + 1} {
 			_, err := r.Branch(t.Context(), run.ID, seq)
-			mustBe(t, err, engine.ErrNoSuchEvent)
+			mustBe(t, err, drive.ErrNoSuchEvent)
 		}
 		_, err := r.Branch(t.Context(), "nobody", 1)
 		mustBe(t, err, journal.ErrNotFound)
@@ -183,7 +184,7 @@ func TestAForkMayChangeTheResultThatTheModelHasNotSeen(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err = r.Fork(t.Context(), b, changed)
-			if refused, ok := errors.AsType[*engine.ResultError](err); !ok || !strings.Contains(refused.Error(), want) {
+			if refused, ok := errors.AsType[*drive.ResultError](err); !ok || !strings.Contains(refused.Error(), want) {
 				t.Errorf("at %d: %v, want %q", seq, err, want)
 			}
 		}

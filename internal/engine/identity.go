@@ -2,18 +2,13 @@ package engine
 
 import (
 	"cmp"
-	"context"
-	"fmt"
 	"slices"
-	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/engine/drive"
 	"github.com/pawlrun/pawl/internal/machine"
-	"github.com/pawlrun/pawl/journal"
-	"github.com/pawlrun/pawl/llm"
 )
 
 // identity is which run it is and its place in the tree of runs. It does not
@@ -33,8 +28,8 @@ type identity struct {
 	// above is the parent if this engine drives it, as is the id by which the parent
 	// knows this run, and turns counts the model calls of the tree.
 	above *identity
-	as    startedAs
-	turns *turns
+	as    drive.StartedAs
+	turns *drive.Turns
 }
 
 // begin sets the fields that the run's first event contains.
@@ -108,144 +103,5 @@ func (r *identity) treeName(step string) string {
 	return r.root + "/" + strings.NewReplacer("[", ".", "]", "").Replace(step)
 }
 
-// turns counts the model calls of a tree by caller, for scripts that continue
-// from one run to the next. It reads the tree's journal on first use.
-type turns struct {
-	store journal.Store
-	root  string
-
-	mu sync.Mutex
-	// calls are those that were answered before, nil until the journal is read.
-	calls []madeCall
-	// asked counts the calls of this process by caller.
-	asked map[askedAs]int
-}
-
-// madeCall is a call to a model with the names of the runs above it.
-type madeCall struct {
-	model string
-	names []string
-}
-
-type askedAs struct{ model, name string }
-
-// caller returns the caller of a model, and a function that takes back the count
-// of an interrupted call, because the call is made again.
-func (t *turns) caller(r *identity, model string) (c llm.Caller, interrupted func()) {
-	var as *askedAs
-	c = llm.Caller{Names: r.names, Turn: func(ctx context.Context, name string) (int, error) {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		if err := t.read(ctx); err != nil {
-			return 0, err
-		}
-		as = &askedAs{model, name}
-		n := t.asked[*as]
-		t.asked[*as]++
-		for _, c := range t.calls {
-			if c.model == model && slices.Contains(c.names, name) {
-				n++
-			}
-		}
-		return n, nil
-	}}
-	return c, func() {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		if as != nil {
-			t.asked[*as]--
-		}
-	}
-}
-
-// read counts the calls of the tree with a journalled outcome, and those of the
-// runs that it was forked from.
-func (t *turns) read(ctx context.Context) error {
-	if t.asked != nil {
-		return nil
-	}
-	var calls []madeCall
-	for root := t.root; root != ""; {
-		from, err := t.readTree(ctx, root, &calls)
-		if err != nil {
-			return fmt.Errorf("engine: count the model calls of run %s: %w", root, err)
-		}
-		root = from
-	}
-	t.calls, t.asked = calls, map[askedAs]int{}
-	return nil
-}
-
-// readTree adds the calls of one tree, and returns the run that its root was forked from.
-func (t *turns) readTree(ctx context.Context, root string, calls *[]madeCall) (from string, err error) {
-	const page = 1000
-	runs := map[string]*identity{}
-	of := func(run string) *identity {
-		if runs[run] == nil {
-			runs[run] = &identity{}
-		}
-		return runs[run]
-	}
-	for pos := int64(0); ; {
-		records, err := t.store.Tree(ctx, root, pos, page)
-		if err != nil {
-			return "", err
-		}
-		for _, r := range records {
-			pos = r.Pos
-			e, err := event.Decode(r.Body)
-			if err != nil {
-				return "", err
-			}
-			switch d := e.Data.(type) {
-			case event.RunStarted:
-				of(r.Run).name = d.Name
-			case event.RunForked:
-				from = d.From
-			case event.ChildStarted:
-				of(d.Child).as = startedAs{d.Action(), d.Name, d.Step}
-			case event.ModelResponse:
-				*calls = append(*calls, madeCall{d.Model, of(r.Run).names()})
-			case event.ModelAttemptFailed:
-				if d.Class != llm.ClassInterrupted {
-					*calls = append(*calls, madeCall{d.Model, of(r.Run).names()})
-				}
-			}
-		}
-		if len(records) < page {
-			return from, nil
-		}
-	}
-}
-
-// startedAs is how a run knows one that it starts.
-type startedAs struct{ id, agent, step string }
-
-func asStarted(a *machine.StartChild) startedAs { return startedAs{a.ID, a.Name, a.Step} }
-
-// names are those that the run is known by, the narrowest first: its step as it is shown,
-// the step as its file names it, the part that it has in a loop ("judge"), what its parent
-// calls its agent, and its own name.
-func (r *identity) names() []string {
-	var names []string
-	if _, part, within := strings.Cut(r.as.id, "/"); within { // it looks at a step, and is none
-		part, _, _ = strings.Cut(part, "/")
-		names = append(names, part)
-	} else if r.as.step != "" {
-		names = append(names, r.as.step, bareStep(r.as.step))
-	}
-	return append(names, r.as.agent, r.name)
-}
-
-// bareStep is the id of a step without the loops around it and without its own pass.
-func bareStep(id string) string {
-	parts := strings.Split(id, ".")
-	for len(parts) > 1 {
-		if _, err := strconv.Atoi(parts[len(parts)-1]); err != nil {
-			break
-		}
-		parts = parts[:len(parts)-1]
-	}
-	name, _, _ := strings.Cut(parts[len(parts)-1], "[")
-	return name
-}
+// names are those by which a script knows the run.
+func (r *identity) names() []string { return r.as.Names(r.name) }

@@ -75,7 +75,7 @@ func adapterError(message string, cause error) error {
 func (cs *calls) callModel(work context.Context, a *machine.CallModel, model llm.Model, req *llm.Request) {
 	ctx, cancel := cs.effects.until(work, 0)
 	cycle, v := cs.log.cycle, &deltaSource{deltaRedactor: cs.env.newDeltaRedactor()}
-	caller, interrupted := cs.run.turns.caller(&cs.run, a.Target)
+	caller, interrupted := cs.run.turns.Caller(cs.run.names, a.Target)
 	paid, refused := cs.env.admit(ctx, a)
 	settle := func(ctx context.Context, resp *llm.Response, err error) []event.Data {
 		settled := cs.env.settleModel(ctx, a, resp, err, cycle, v)

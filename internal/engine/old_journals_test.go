@@ -13,6 +13,7 @@ import (
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/drive"
 	"github.com/pawlrun/pawl/internal/rules/compact"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/journal/sqlite"
@@ -116,7 +117,7 @@ func oldRuns() []oldRun {
 }
 
 // must makes the fork of a branch.
-func must(b *engine.Branch, err error) func(*rig) string {
+func must(b *drive.Branch, err error) func(*rig) string {
 	return func(r *rig) string {
 		r.t.Helper()
 		if err != nil {

@@ -243,23 +243,6 @@ func commandFailure(ctx context.Context, a machine.RunCommand, err error) (kind 
 	return event.ErrorNotStarted, "", err.Error()
 }
 
-// openCommands are the commands that are under way.
-type openCommands []event.CommandStarted
-
-func (o *openCommands) note(data event.Data) {
-	switch x := data.(type) {
-	case event.CommandStarted:
-		o.drop(x.ID)
-		*o = append(*o, x)
-	case event.CommandFinished:
-		o.drop(x.ID)
-	}
-}
-
-func (o *openCommands) drop(id string) {
-	*o = slices.DeleteFunc(*o, func(c event.CommandStarted) bool { return c.ID == id })
-}
-
 // lateCommands settles the open commands if the machine broke: with their
 // results, or with the reason why there is none.
 func (l *eventLog) lateCommands(late []event.Data) []event.Data {

@@ -8,7 +8,7 @@ import (
 	"strconv"
 
 	"github.com/pawlrun/pawl/event"
-	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/drive"
 	"github.com/pawlrun/pawl/internal/files/kinds"
 	"github.com/pawlrun/pawl/internal/files/launch"
 	"github.com/pawlrun/pawl/internal/machine/agent"
@@ -51,7 +51,7 @@ func fileCap(started event.RunStarted) (float64, error) {
 
 // mayBranch stops an editor from forking a run with a limit above the editor's
 // maximum, which an admin may have set.
-func (s *Server) mayBranch(ctx context.Context, b *engine.Branch) error {
+func (s *Server) mayBranch(ctx context.Context, b *drive.Branch) error {
 	file, err := fileCap(b.Started)
 	if err != nil {
 		return err

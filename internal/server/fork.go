@@ -6,8 +6,8 @@ import (
 	"net/http"
 
 	"github.com/pawlrun/pawl/event"
-	"github.com/pawlrun/pawl/internal/engine"
 	"github.com/pawlrun/pawl/internal/engine/control"
+	"github.com/pawlrun/pawl/internal/engine/drive"
 	"github.com/pawlrun/pawl/internal/files/kinds"
 	"github.com/pawlrun/pawl/internal/files/launch"
 	"github.com/pawlrun/pawl/journal"
@@ -75,7 +75,7 @@ func (s *Server) makeFork(a *apiRequest[none, forking]) (journal.Run, error) {
 	}
 	defer leave()
 	branch, err := s.engine.Branch(ctx, row.ID, a.body.Seq)
-	if errors.Is(err, engine.ErrNoSuchEvent) {
+	if errors.Is(err, drive.ErrNoSuchEvent) {
 		return row, kindFork.problem("give the seq of an event of /v1/runs/"+row.ID+"/events", "run %s has the events 1 to %d", row.ID, row.Seq).about(row.ID, "").at("/seq")
 	}
 	if err != nil {

@@ -172,7 +172,7 @@ func Continue(ctx context.Context, store journal.Store, run, input string, o lau
 }
 
 // Fork prepares what a fork of a run does otherwise.
-func Fork(b *engine.Branch, c launch.ForkChanges, o launch.Options) (event.RunForked, []string, error) {
+func Fork(b *drive.Branch, c launch.ForkChanges, o launch.Options) (event.RunForked, []string, error) {
 	k, err := named(b.Started.Kind)
 	if err == nil && k.Fork == nil {
 		err = cannot(k, "cannot be forked")

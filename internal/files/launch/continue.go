@@ -194,7 +194,7 @@ type ForkChanges struct {
 // Fork prepares what a fork changes. The changes are recorded in full, so folding
 // the fork needs only the journal. The options are used only to find models. The
 // warnings concern the new values.
-func Fork(b *engine.Branch, c ForkChanges, o Options) (forked event.RunForked, warnings []string, err error) {
+func Fork(b *drive.Branch, c ForkChanges, o Options) (forked event.RunForked, warnings []string, err error) {
 	for _, r := range c.Results {
 		if err := b.CheckResult(r.CallID); err != nil {
 			return forked, nil, fmt.Errorf("launch: fork: %w", err)
@@ -242,7 +242,7 @@ func Fork(b *engine.Branch, c ForkChanges, o Options) (forked event.RunForked, w
 
 // forkAsIs is for kinds of runs whose forks change nothing; their agents are
 // changed in their files.
-func forkAsIs(_ *engine.Branch, c ForkChanges, _ Options) (event.RunForked, []string, error) {
+func forkAsIs(_ *drive.Branch, c ForkChanges, _ Options) (event.RunForked, []string, error) {
 	if c.Model != "" || c.Prompt != "" || c.Window > 0 || len(c.Results) > 0 {
 		return event.RunForked{}, nil, errors.New("launch: fork: a workflow goes on as it was begun; run its changed file, or fork the run of a step")
 	}
@@ -280,8 +280,8 @@ var ErrNoRetry = errors.New("it cannot be retried")
 
 // Retry finds the point of an ended workflow after which a fork repeats what failed
 // or was cancelled. The fork keeps what completed. steps are the ones that repeat.
-func Retry(ctx context.Context, e *engine.Engine, store journal.Store, row journal.Run) (b *engine.Branch, steps []string, err error) {
-	fail := func(format string, args ...any) (*engine.Branch, []string, error) {
+func Retry(ctx context.Context, e *engine.Engine, store journal.Store, row journal.Run) (b *drive.Branch, steps []string, err error) {
+	fail := func(format string, args ...any) (*drive.Branch, []string, error) {
 		return nil, nil, fmt.Errorf("run "+row.ID+": %w: "+format, append([]any{ErrNoRetry}, args...)...)
 	}
 	switch {

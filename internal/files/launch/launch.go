@@ -20,6 +20,7 @@ import (
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/drive"
 	"github.com/pawlrun/pawl/internal/files/assembly"
 	"github.com/pawlrun/pawl/internal/files/spec"
 	"github.com/pawlrun/pawl/internal/host/secret"
@@ -361,7 +362,7 @@ type Kind struct {
 	// Continue prepares a run that continues an ended one; see [Continue].
 	Continue func(ctx context.Context, store journal.Store, run, input string, o Options) (event.RunStarted, engine.Env, error)
 	// Fork prepares the changes of a fork; see [Fork].
-	Fork func(*engine.Branch, ForkChanges, Options) (f event.RunForked, warnings []string, err error)
+	Fork func(*drive.Branch, ForkChanges, Options) (f event.RunForked, warnings []string, err error)
 	// Redactor removes a run's secrets from its input; see [Redactor].
 	Redactor func(event.RunStarted) (r *secret.Redactor, missing []string, err error)
 	// CheckCall validates a call of a run's tool; see [CheckCall].
