@@ -2,22 +2,22 @@ package llm
 
 import "time"
 
-// Caching is the lifetime that a run asks of its providers' prompt caches.
+// Caching is the lifetime that a run requests for its providers' prompt caches.
 type Caching string
 
 // The values of the setting cache; "" is [CacheShort].
 const (
-	// CacheShort asks for the ordinary lifetime, which every read renews.
+	// CacheShort requests the ordinary lifetime, which every read renews.
 	CacheShort Caching = "5m"
-	// CacheLong asks for an hour, if a provider offers that. Writing costs more, so
-	// it is worth it for runs that wait between cycles.
+	// CacheLong requests an hour, if the provider offers that. Writing costs more, so
+	// it suits runs that wait between cycles.
 	CacheLong Caching = "1h"
 	// CacheOff asks the provider to cache nothing, if that is possible.
 	CacheOff Caching = "off"
 )
 
-// CacheRules is how a provider caches the prefix of requests to one model
-// as far as it can be told from what it reports.
+// CacheRules describes how a provider caches the prefix of requests to one model, as
+// far as its reports show.
 type CacheRules struct {
 	// Minimum is the length in tokens below which nothing is cached.
 	Minimum int64
@@ -26,16 +26,16 @@ type CacheRules struct {
 	Step int64
 	// Lifetime is how long a prefix is kept after its last use.
 	Lifetime time.Duration
-	// WritesReported says that usage reports what was written. If it does not, a
+	// WritesReported reports that usage includes the tokens written. Otherwise a
 	// request's whole input counts as written.
 	WritesReported bool
-	// BestEffort says that the provider guarantees nothing, so that a miss alone is
-	// not an error of the request.
+	// BestEffort reports that the provider guarantees nothing, so a miss alone is not
+	// an error of the request.
 	BestEffort bool
 }
 
-// Cacher is a [Model] that knows its provider's cache rules. ok is false for a
-// model whose rules are not known, or that caches nothing.
+// Cacher is a [Model] that knows its provider's cache rules. ok is false if the rules
+// of a model are unknown or it caches nothing.
 type Cacher interface {
 	CacheRules(model string, asked Caching) (rules CacheRules, ok bool)
 }

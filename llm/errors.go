@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// Class is what an error of a model call means for the loop: wait, try another
-// model, or stop.
+// Class says how the loop reacts to an error of a model call: wait, try another model,
+// or stop.
 type Class string
 
-// The classes. A class says what to do next, not which status code came.
+// The classes. A class describes the reaction, not the status code.
 const (
 	// ClassThrottled: too many requests; wait.
 	ClassThrottled Class = "throttled"
 	// ClassQuota: the account's credit or quota is used up; stop.
 	ClassQuota Class = "quota"
-	// ClassOverloaded: the service is short of capacity or failed inside.
+	// ClassOverloaded: the service lacks capacity or failed internally.
 	ClassOverloaded Class = "overloaded"
 	// ClassContextOverflow: the request does not fit the model's window.
 	ClassContextOverflow Class = "context_overflow"
@@ -28,8 +28,8 @@ const (
 	ClassRefused Class = "refused"
 	// ClassNetwork: the connection failed, stalled, or ended too early.
 	ClassNetwork Class = "network"
-	// ClassInterrupted: the call was in flight when its process stopped or its run
-	// was stopped; its outcome is unknown.
+	// ClassInterrupted: the call was in flight when its process or its run stopped; its
+	// outcome is unknown.
 	ClassInterrupted Class = "interrupted"
 )
 
@@ -37,39 +37,39 @@ const (
 type Error struct {
 	Class    Class
 	Provider string
-	// Status is the HTTP status, or the one that an error within an answer names; 0 if
-	// there was neither.
+	// Status is the HTTP status, or the status that an error within an answer contains;
+	// 0 if there is neither.
 	Status int
 	// Code is the provider's own code for the error.
 	Code string
-	// Message is the provider's whole message.
+	// Message is the provider's complete message.
 	Message   string
 	RequestID string
-	// RetryAfter is how long the provider asked to wait; HasRetryAfter
-	// tells "at once" from "did not say".
+	// RetryAfter is how long the provider asked to wait. HasRetryAfter distinguishes a
+	// wait of zero from none.
 	RetryAfter    time.Duration
 	HasRetryAfter bool
-	// Unsent says that nothing of the call was sent to the provider, so that it
-	// cannot have charged for it: no connection, no proxy that would connect, or a
-	// certificate that was not trusted. It is false if that is not known.
+	// Unsent reports that nothing was sent to the provider, so that it cannot charge
+	// for the call: no connection, a proxy that would not connect, or an untrusted
+	// certificate. It is false if that is unknown.
 	Unsent bool
-	// Room is what the provider says of the room for the request.
+	// Room is the provider's information about the size of the request.
 	Room Room
-	// Adapted says that the adapter has learnt from the error: the same request is sent
-	// in another form the next time.
+	// Adapted reports that the adapter has adapted to the error: it will send the same
+	// request in another form.
 	Adapted bool
 	Err     error
 }
 
-// Room is what a provider says of how large a request may be, in tokens, each 0 where it
-// does not.
+// Room is a provider's information about how large a request may be, in tokens; unknown
+// values are 0.
 type Room struct {
-	// Window is what the input and the cap on the answer may take together.
+	// Window is the maximum of input and output cap together.
 	Window int64 `json:"window,omitempty"`
-	// Input is what the provider counted of the input, Requested of that and the cap.
+	// Input is the provider's count of the input, Requested that of input and cap.
 	Input     int64 `json:"input,omitempty"`
 	Requested int64 `json:"requested,omitempty"`
-	// Output is the largest cap that it takes.
+	// Output is the largest cap that the provider accepts.
 	Output int64 `json:"output,omitempty"`
 }
 
@@ -100,9 +100,8 @@ func (e *Error) Unwrap() error { return e.Err }
 // ErrUnknownModel is wrapped by resolvers that do not have a model.
 var ErrUnknownModel = errors.New("llm: unknown model")
 
-// AsError returns err as an *Error. An error of another type is classified as a
-// network failure, because the adapter received no answer that it could
-// classify.
+// AsError returns err as an *Error. It classifies an error of another type as a network
+// failure, because the adapter received no answer that it could classify.
 func AsError(err error) *Error {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e
@@ -110,8 +109,8 @@ func AsError(err error) *Error {
 	return &Error{Class: ClassNetwork, Message: err.Error(), Err: err}
 }
 
-// ClassOfStatus is the class of an HTTP status when nothing else is known of
-// the error; 0 (no answer) is a network failure.
+// ClassOfStatus returns the class of an HTTP status if nothing else is known about the
+// error; 0 (no answer) is a network failure.
 func ClassOfStatus(status int) Class {
 	switch {
 	case status == 0 || status == 408:

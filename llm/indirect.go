@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 )
 
-// CallTool is the tool by which a model calls one that its requests do not name. Its
-// arguments are the name of that tool, and the arguments for it.
+// CallTool is the tool through which a model calls a tool that its requests do not
+// list. Its arguments are the name of that tool and its arguments.
 const CallTool = "tool.call"
 
 type indirect struct {
@@ -14,8 +14,8 @@ type indirect struct {
 	Args json.RawMessage `json:"args"`
 }
 
-// Inner is the call that a call of [CallTool] asks for. It reports whether the
-// arguments say what that is; models write the inner ones as a string as well.
+// Inner returns the call that a call of [CallTool] contains. It reports whether the
+// arguments are valid; models also write the inner ones as a string.
 func (c ToolCall) Inner() (inner ToolCall, ok bool) {
 	if c.Name != CallTool {
 		return c, false
@@ -40,8 +40,8 @@ func (c ToolCall) Inner() (inner ToolCall, ok bool) {
 	return c, true
 }
 
-// Outer is the arguments of a call as the model made it, which called a tool of the
-// name as: those of c, or where it called [CallTool] to call c, those of that call.
+// Outer returns the arguments of a call as the model made it, for a tool with the name
+// as: those of c itself, or those of the call of [CallTool] that contains c.
 func (c ToolCall) Outer(as string) json.RawMessage {
 	if as != CallTool || c.Name == as || c.Name == "" || len(c.Args) == 0 {
 		return c.Args

@@ -8,32 +8,33 @@ import (
 	"slices"
 )
 
-// Memo remembers the encoded form of messages within one run, so that a
-// request costs only what is new in it. It is keyed by message identity, which
-// is why a message must not change once it is in a request. The zero Memo is
-// ready; a nil *Memo remembers nothing and gives the same bytes. A Memo is not
-// safe for concurrent use.
+// Memo caches the encoded form of messages within one run, so that encoding a request
+// costs only what is new in it. It is keyed by message identity, so a message must not
+// change once it is in a request.
+//
+// The zero Memo is ready for use; a nil *Memo caches nothing and produces the same
+// bytes. A Memo is not safe for concurrent use.
 type Memo struct {
 	wire    string
 	encoded map[*Message]Segment
-	// asked are the messages of the last request, and segments what they are
-	// encoded as. The list is the memo's own: a program may change its.
+	// asked holds a copy of the last request's list of messages, and segments their
+	// encoded forms.
 	asked    []*Message
 	segments []Segment
 	prefix   *Segment
 	key      string
 	fixed    Request
-	// kept are the messages of the last request that was found in order.
+	// kept holds the messages of the last request that [Memo.Keep] recorded.
 	kept []*Message
-	// room is what messages are encoded in, of which exact copies are kept.
+	// room is the buffer for encoding; the memo keeps copies of its exact size.
 	room []byte
 }
 
-// Segment is encoded bytes with their hash.
+// Segment is a piece of an encoded request with its hash.
 type Segment struct {
 	Bytes []byte
 	Sum   [sha256.Size]byte
-	// prompt marks what the model reads: the prefix and the messages.
+	// prompt marks segments that the model reads: the prefix and the messages.
 	prompt bool
 }
 
@@ -43,11 +44,11 @@ func promptSegment(b []byte) Segment {
 	return s
 }
 
-// NewSegment hashes the bytes once.
+// NewSegment returns a segment and hashes its bytes once.
 func NewSegment(b []byte) Segment { return Segment{Bytes: b, Sum: sha256.Sum256(b)} }
 
-// Message returns the encoded form of m on a wire, encoding it at most once.
-// What encode appends must depend on m and the wire's name alone.
+// Message returns the encoded form of m on a wire, encoding it at most once. The result
+// of encode must depend only on m and the wire's name.
 func (c *Memo) Message(wire string, m *Message, encode func(dst []byte, m *Message) []byte) Segment {
 	if c == nil {
 		return promptSegment(encode(nil, m))
@@ -65,13 +66,13 @@ func (c *Memo) Message(wire string, m *Message, encode func(dst []byte, m *Messa
 	return seg
 }
 
-// maxRoom is how much room is kept from one message to the next: pictures must
-// not be held twice.
+// maxRoom bounds the buffer that is kept for the next message, so that images are not
+// held twice.
 const maxRoom = 64 << 10
 
-// Messages returns the encoded forms of all messages of a request, as
-// [Memo.Message] does of one. What the request before began with is not looked up
-// again. The segments are good until the next call, and not to be changed.
+// Messages returns the encoded forms of all messages of a request, like [Memo.Message].
+// It does not look up again the messages that the last request began with. The segments
+// are valid until the next call and must not be changed.
 func (c *Memo) Messages(wire string, messages []*Message, encode func(dst []byte, m *Message) []byte) []Segment {
 	if c == nil {
 		c = new(Memo)
@@ -86,7 +87,7 @@ func (c *Memo) Messages(wire string, messages []*Message, encode func(dst []byte
 	return c.segments
 }
 
-// alike counts the messages that both begin with.
+// alike returns the length of the common prefix.
 func alike(a, b []*Message) int {
 	n := 0
 	for n < len(a) && n < len(b) && a[n] == b[n] {
@@ -95,9 +96,9 @@ func alike(a, b []*Message) int {
 	return n
 }
 
-// RequestPrefix returns the encoded form of what stands before the messages of a
-// request; variant tells forms of one request apart. It is encoded again when
-// any of that is not the same as last time.
+// RequestPrefix returns the encoded form of everything before the messages of a
+// request; variant distinguishes forms of one request. It encodes again if any part has
+// changed since the last call.
 func (c *Memo) RequestPrefix(wire, variant string, req *Request, encode func() []byte) Segment {
 	if c == nil {
 		return promptSegment(encode())
@@ -112,14 +113,14 @@ func (c *Memo) RequestPrefix(wire, variant string, req *Request, encode func() [
 	return *c.prefix
 }
 
-// Len is how many messages are remembered.
+// Len returns the number of cached messages.
 func (c *Memo) Len() int { return len(c.encoded) }
 
-// spare is how many messages may be remembered beside twice those of a request.
+// spare is how many messages are cached beyond twice the number in a request.
 const spare = 256
 
-// forget drops what a conversation no longer holds once there is much of it, so
-// that a run which is compacted again and again does not keep all that it was.
+// forget drops messages that the conversation no longer contains once there are many,
+// so that repeated compaction does not grow the cache.
 func (c *Memo) forget(messages []*Message) {
 	if len(c.encoded) <= 2*len(messages)+spare {
 		return
@@ -133,8 +134,8 @@ func (c *Memo) forget(messages []*Message) {
 	c.encoded = kept
 }
 
-// samePrefix compares by identity where contents are frozen within a run, so
-// that it costs no more than a few pointers.
+// samePrefix compares fields by identity if their contents cannot change within a run,
+// so that it costs only a few comparisons of pointers.
 func samePrefix(a, b *Request) bool {
 	return a.Model == b.Model && a.System == b.System && a.MaxTokens == b.MaxTokens && a.CacheKey == b.CacheKey && a.Cache == b.Cache &&
 		a.SchemaInPrompt == b.SchemaInPrompt &&
@@ -150,8 +151,8 @@ func sameNumber(a, b *float64) bool {
 	return a == b || a != nil && b != nil && *a == *b
 }
 
-// Unchanged counts the leading messages that [Memo.Keep] recorded, on the same
-// wire.
+// Unchanged returns the number of leading messages that [Memo.Keep] recorded on the
+// same wire.
 func (c *Memo) Unchanged(wire string, messages []*Message) int {
 	if c == nil {
 		return 0
@@ -160,7 +161,7 @@ func (c *Memo) Unchanged(wire string, messages []*Message) int {
 	return alike(messages, c.kept)
 }
 
-// Keep remembers a request's messages as found in order.
+// Keep records the messages of a request that passed the check of their order.
 func (c *Memo) Keep(messages []*Message) {
 	if c != nil {
 		n := alike(messages, c.kept)
@@ -174,9 +175,8 @@ func (c *Memo) use(wire string) {
 	}
 }
 
-// Assembly is a body that segments are joined into. Its digest is a hash over
-// the segments' hashes: identifying a request costs the number of its messages,
-// not its bytes.
+// Assembly is a body assembled from segments. Its digest is a hash of the segments'
+// hashes, so identifying a request costs the number of its messages, not of its bytes.
 type Assembly struct {
 	encoded Encoded
 	sums    []byte
@@ -199,7 +199,7 @@ func (a *Assembly) Add(s Segment) {
 	}
 }
 
-// Encoded is the whole body. Nothing may be added after it.
+// Encoded returns the whole body. Nothing may be added after it.
 func (a *Assembly) Encoded() *Encoded {
 	sum := sha256.Sum256(a.sums)
 	a.encoded.Digest = hex.EncodeToString(sum[:16])

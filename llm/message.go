@@ -2,39 +2,39 @@ package llm
 
 import "encoding/json"
 
-// Role says who speaks in a [Message].
+// Role is the author of a [Message].
 type Role string
 
 // The roles of a conversation. The owner's system text is not a message: it is
-// [Request.System], so that no later turn can pose as it.
+// [Request.System], so that no later turn can imitate it.
 const (
 	RoleUser      Role = "user"
 	RoleAssistant Role = "assistant"
 	// RoleTool carries the results of one cycle's calls, in call order.
 	RoleTool Role = "tool"
-	// RoleSystem is text of the loop with the system's authority: the summary of
-	// what was compacted, if the owner configured it so. It holds text only. If a
+	// RoleSystem is text that the loop adds with the system's authority: the summary of
+	// compacted messages, if the owner configured that. It contains text only. If a
 	// wire has no place for it among the messages, it follows the system text
 	// ([Request.SystemNotes]).
 	RoleSystem Role = "system"
 )
 
-// Message is one turn of a conversation. A message that has been handed to a
-// [Request] must not be changed: its encoded form is memoised by identity.
+// Message is one turn of a conversation. A message that was passed in a [Request] must
+// not be changed: its encoded form is cached by identity.
 type Message struct {
 	Role  Role  `json:"role"`
 	Parts Parts `json:"parts"`
-	// Origin names the model ("provider/model") that produced an assistant
-	// message. Reasoning of another origin is never echoed. On a
-	// user's message it is empty or [OriginLoop].
+	// Origin names the model ("provider/model") that produced an assistant message.
+	// Reasoning of another origin is never sent back. On a user's message it is empty
+	// or [OriginLoop].
 	Origin string `json:"origin,omitempty"`
 }
 
-// OriginLoop is the origin of messages that the loop adds in the user's place
-// or with the system's role: a nudge, or the summary of what was compacted.
+// OriginLoop is the origin of messages that the loop adds with the user's or the
+// system's role, such as a nudge or the summary of compacted messages.
 const OriginLoop = "loop"
 
-// UserText is a user message of one text part.
+// UserText returns a user message with one text part.
 func UserText(text string) *Message {
 	return &Message{Role: RoleUser, Parts: Parts{Text{Text: text}}}
 }
@@ -49,13 +49,13 @@ type Part interface{ kind() partKind }
 // Text is prose, from either side.
 type Text struct {
 	Text string `json:"text"`
-	// Raw is the provider's own item if Text alone would lose something (citations,
-	// an item id that its reasoning is paired with).
+	// Raw is the provider's own item if Text alone would lose information (citations,
+	// the id of an item that reasoning is paired with).
 	Raw json.RawMessage `json:"raw,omitempty"`
 }
 
-// Reasoning is what a model thought before it spoke. Signature and Raw are
-// opaque and go back unchanged, whole block in or whole block out.
+// Reasoning is a model's reasoning before its answer. Signature and Raw are opaque and
+// are sent back unchanged, as a whole or not at all.
 type Reasoning struct {
 	Text      string          `json:"text,omitempty"`
 	Signature string          `json:"signature,omitempty"`
@@ -66,15 +66,15 @@ type Reasoning struct {
 type Media struct {
 	MediaType string `json:"mediaType"`
 	Name      string `json:"name,omitempty"`
-	// Data is the content. A stored form with Blob leaves it out.
+	// Data is the content. It is absent from a stored form with Blob.
 	Data []byte `json:"data,omitempty"`
 	URL  string `json:"url,omitempty"`
-	// Blob is the digest of Data, if the journal stores it once, beside the events.
-	// The engine sets it; adapters read only Data.
+	// Blob is the digest of Data if the journal stores the content separately. The
+	// engine sets it; adapters read only Data.
 	Blob string `json:"blob,omitempty"`
 }
 
-// MarshalJSON leaves out content that is stored elsewhere.
+// MarshalJSON omits content that is stored separately.
 func (m Media) MarshalJSON() ([]byte, error) {
 	if m.Blob != "" {
 		m.Data = nil
@@ -83,18 +83,18 @@ func (m Media) MarshalJSON() ([]byte, error) {
 	return marshalPlain(plain(m))
 }
 
-// ToolCall is the model's request to run a tool. The model never runs one.
+// ToolCall is a model's request to run a tool.
 type ToolCall struct {
-	// CallID is Pawl's id, unique in the tree of runs. ProviderID is the
-	// provider's, which may be reused from turn to turn.
+	// CallID is Pawl's id, unique in the tree of runs. ProviderID is the provider's,
+	// which may repeat across turns.
 	CallID     string `json:"callId,omitempty"`
 	ProviderID string `json:"providerId,omitempty"`
 	Name       string `json:"name"`
-	// Args is the JSON the model gave. When it is not valid JSON, Args is
-	// empty and ArgsText holds the fragment as it came.
+	// Args is the JSON from the model. If it is not valid JSON, Args is empty and
+	// ArgsText contains the text as received.
 	Args     json.RawMessage `json:"args,omitempty"`
 	ArgsText string          `json:"argsText,omitempty"`
-	// Signature binds the call to the reasoning before it (Gemini).
+	// Signature ties the call to the reasoning before it (Gemini).
 	Signature string          `json:"signature,omitempty"`
 	Raw       json.RawMessage `json:"raw,omitempty"`
 }
@@ -108,17 +108,17 @@ type ToolResult struct {
 	IsError    bool   `json:"isError,omitempty"`
 	// Media are images or files that belong to the result.
 	Media []Media `json:"media,omitempty"`
-	// Tools names the deferred tools that a search found, which the model may
-	// call from here on.
+	// Tools names the deferred tools that a search found; the model may call them from
+	// then on.
 	Tools []string `json:"tools,omitempty"`
-	// Pin names a piece of the work's state that the result holds, such as the open
-	// todos. It is not sent to the provider: compaction keeps the newest result of
-	// each name as it is.
+	// Pin names a piece of the work's state that the result contains, such as the open
+	// todos. It is not sent to the provider: compaction keeps the newest result of each
+	// name unchanged.
 	Pin string `json:"pin,omitempty"`
 }
 
-// Item is something a provider did on its own side (a hosted search, its
-// result, a compaction block): shown, and sent back untouched.
+// Item is the record of a provider's own action (a hosted search, its result, a
+// compaction block). It is shown, and sent back unchanged.
 type Item struct {
 	Type string          `json:"itemType"`
 	Raw  json.RawMessage `json:"raw"`

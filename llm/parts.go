@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Parts is an ordered list of parts. Its JSON form is an array of objects that
-// carry their kind in "type".
+// Parts is an ordered list of parts. Its JSON form is an array of objects with their
+// kind in "type".
 type Parts []Part
 
 // Text concatenates the text parts.
@@ -35,7 +35,7 @@ func (p Parts) Text() string {
 	return only
 }
 
-// ToolCalls returns the tool calls in the order the model gave them.
+// ToolCalls returns the tool calls in the model's order.
 func (p Parts) ToolCalls() []ToolCall {
 	var calls []ToolCall
 	for _, part := range p {
@@ -46,7 +46,7 @@ func (p Parts) ToolCalls() []ToolCall {
 	return calls
 }
 
-// Media are the images and files, those in the results of calls too.
+// Media returns the images and files, including those in the results of calls.
 func (p Parts) Media() iter.Seq[Media] {
 	return func(yield func(Media) bool) {
 		for _, part := range p {
@@ -88,7 +88,7 @@ func (p Parts) MarshalJSON() ([]byte, error) {
 	return append(out, ']'), nil
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote.
+// UnmarshalJSON decodes the output of MarshalJSON.
 func (p *Parts) UnmarshalJSON(data []byte) error {
 	var raws []json.RawMessage
 	if err := json.Unmarshal(data, &raws); err != nil {
@@ -138,8 +138,8 @@ func decodeAs[T Part](raw json.RawMessage) (Part, error) {
 	return v, nil
 }
 
-// marshalPlain is json.Marshal without HTML escaping: a request that echoes
-// "<" must echo the same byte, or the provider's cached prefix breaks.
+// marshalPlain is json.Marshal without HTML escaping: a request that sends back "<"
+// must contain the same byte, or the provider's cached prefix breaks.
 func marshalPlain(v any) ([]byte, error) {
 	var b strings.Builder
 	enc := json.NewEncoder(&b)

@@ -6,7 +6,7 @@ import (
 	"github.com/pawlrun/pawl/event"
 )
 
-// Task are the arguments of an agent that is offered as a tool.
+// Task holds the arguments of an agent that is offered as a tool.
 type Task struct {
 	Task string `json:"task"`
 }
@@ -15,11 +15,11 @@ var taskSchema = json.RawMessage(`{"type":"object","properties":{"task":{"type":
 	`"description":"What the agent is to do, with everything that it must know: it sees nothing of this conversation."}},` +
 	`"required":["task"],"additionalProperties":false}`)
 
-// ForAgent declares an agent as a tool. A call's arguments are a [Task]; its
-// result is the final output of the agent's run. What the call can do follows
-// from the agent's own tools: it changes nothing, and may run beside others, if
-// that holds for all of them; it can send if one of them can. An agent's output
-// is untrusted text, like any text that is not the owner's.
+// ForAgent declares an agent as a tool. A call's arguments are a [Task]; its result is
+// the final output of the agent's run. The agent's own tools determine the properties
+// of the call: it changes nothing, and may run beside others, if that holds for all of
+// them; it can send if one of them can. An agent's output is untrusted text, like any
+// text that is not the owner's.
 func ForAgent(name, description string, own *Set) Tool {
 	t := Tool{
 		Name: name, Description: description, Schema: taskSchema, Effect: event.EffectAtMostOnce, Agent: true,

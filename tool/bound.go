@@ -5,16 +5,16 @@ import (
 	"unicode/utf8"
 )
 
-// Excerpt is the head and the tail of a text that is too long for a model. The
-// tail is kept because programs print what went wrong at the end.
+// Excerpt is the head and the tail of a text that is too long for a model. It keeps the
+// tail because programs print errors at the end.
 type Excerpt struct {
 	Head, Tail string
-	// From is where the omitted part begins, Omitted how long it is, both in
-	// characters. A byte that is not UTF-8 counts as one.
+	// From is the offset of the omitted part, Omitted its length, both in characters.
+	// An invalid UTF-8 byte counts as one character.
 	From, Omitted int
 }
 
-// Cut returns head and tail of a text that is longer than limit characters, and
+// Cut returns the head and the tail of a text that is longer than limit characters, and
 // reports whether it is. A limit of 0 or less means no limit.
 func Cut(s string, limit int) (Excerpt, bool) {
 	if limit <= 0 || len(s) <= limit || utf8.RuneCountInString(s) <= limit {
@@ -27,8 +27,8 @@ func Cut(s string, limit int) (Excerpt, bool) {
 	}, true
 }
 
-// Text returns head and tail with a line between them that says what is
-// missing, followed by more, if given.
+// Text returns the head and the tail with a line between them that describes the
+// omitted part, followed by more, if given.
 func (e Excerpt) Text(more string) string {
 	if more != "" {
 		more = "; " + more
@@ -36,9 +36,9 @@ func (e Excerpt) Text(more string) string {
 	return fmt.Sprintf("%s\n[… %d characters left out%s …]\n%s", e.Head, e.Omitted, more, e.Tail)
 }
 
-// Bound cuts a text that is longer than limit characters to its head and tail
-// with a line between them, so that a model knows that something is missing. A
-// limit of 0 means no limit.
+// Bound reduces a text that is longer than limit characters to its head and tail with a
+// line between them, so that a model knows that a part is missing. A limit of 0 means
+// no limit.
 func Bound(s string, limit int) (string, bool) {
 	e, cut := Cut(s, limit)
 	if !cut {

@@ -11,9 +11,9 @@ import (
 	"unicode/utf8"
 )
 
-// decimal splits a JSON number into its sign, its significant digits without
-// zeros at either end, and the power of ten that they are multiplied by. Equal
-// numbers give equal parts, however they are written.
+// decimal splits a JSON number into its sign, its significant digits without zeros at
+// either end, and the power of ten that multiplies them. Equal numbers have equal
+// parts, whatever their notation.
 func decimal(n string) (negative bool, digits string, exp int, err error) {
 	if len(n) > maxNumber {
 		return false, "", 0, fmt.Errorf("the number %s has %d characters; at most %d are possible", clip(n, 50), len(n), maxNumber)
@@ -39,8 +39,8 @@ func decimal(n string) (negative bool, digits string, exp int, err error) {
 	return negative, trimmed, exp, nil
 }
 
-// appendNumber writes a number the one way that stands for its value: as a
-// plain integer where that is short, so that Go integers can be read from it.
+// appendNumber appends a number in its canonical form: a plain integer if that is
+// short, so that it can be decoded into a Go integer.
 func appendNumber(b []byte, n string) []byte {
 	negative, digits, exp, err := decimal(n)
 	switch {
@@ -59,8 +59,8 @@ func appendNumber(b []byte, n string) []byte {
 	return strconv.AppendInt(append(b, 'e'), int64(exp), 10)
 }
 
-// appendCanonical writes a value of [parse] with members in order, without
-// white space, and every number and string in one form.
+// appendCanonical appends a value of [parse] with sorted members, without white space,
+// and with canonical numbers and strings.
 func appendCanonical(b []byte, v any) []byte {
 	switch v := v.(type) {
 	case map[string]any:
@@ -97,8 +97,8 @@ func appendCanonical(b []byte, v any) []byte {
 	return append(b, "null"...)
 }
 
-// appendString writes a string as it is where it needs no escapes, which is
-// cheap and as unambiguous as the escaped form of the others.
+// appendString appends a string without escapes unchanged, which is cheap and as
+// unambiguous as the escaped form of the others.
 func appendString(b []byte, s string) []byte {
 	if !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r >= utf8.RuneSelf || r == '"' || r == '\\' }) {
 		return append(append(append(b, '"'), s...), '"')
@@ -110,10 +110,9 @@ func appendString(b []byte, s string) []byte {
 	return append(b, enc...)
 }
 
-// Digest identifies a call by its tool and the value of its arguments: the
-// order of members, white space, escapes and the way a number is written do
-// not matter. Arguments that are no unambiguous JSON are identified by their
-// text.
+// Digest identifies a call by its tool and the value of its arguments: the order of
+// members, white space, escapes and the notation of numbers do not matter. Arguments
+// that are not unambiguous JSON are identified by their text.
 func Digest(name string, args json.RawMessage, text string) string {
 	if v, err := parse(args); err == nil {
 		return digest(name, v)
@@ -125,7 +124,7 @@ func digest(name string, v any) string {
 	return sum(appendCanonical(beginning(make([]byte, 0, 512), name, 'v'), v))
 }
 
-// beginning is what stands before the arguments in what a digest is made of.
+// beginning appends the input of a digest before the arguments.
 func beginning(b []byte, name string, form byte) []byte { return append(append(b, name...), 0, form) }
 
 func sum(content []byte) string {

@@ -6,25 +6,26 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// maxSteps bounds how many schemas within a schema a value is held against, beside
-// one for each of its bytes. Where alternatives hold alternatives each level
-// multiplies them: a few hundred bytes would take hours and all memory.
+// maxSteps bounds the number of subschemas that a value is validated against, in
+// addition to one for each of its bytes. Nested alternatives multiply: a few hundred
+// bytes could take hours and all memory.
 const maxSteps = 100_000
 
-// effort counts the steps of a validation: it is a keyword that all schemas have.
+// effort counts the steps of a validation. It is a keyword that every schema gets.
 type effort struct{ steps, most int }
 
 func (e *effort) begin(size int) { e.steps, e.most = 0, maxSteps+size }
 
-// Validate counts one more, and more of what lies deep: each violation has a copy
-// of its place. There is no other way out of a validation than a panic.
+// Validate counts a step, and more steps at greater depth, because each violation
+// copies its path. It panics at the limit, because a validation cannot be stopped
+// otherwise.
 func (e *effort) Validate(ctx *jsonschema.ValidatorContext, _ any) {
 	if e.steps += 1 + len(ctx.ValueLocation())/8; e.steps > e.most {
 		panic(fmt.Sprintf("it takes more than %d checks, because alternatives are nested in it too deep", e.most))
 	}
 }
 
-// count has a compiler give the keyword to each schema.
+// count makes a compiler add the keyword to each schema.
 func (e *effort) count(c *jsonschema.Compiler) {
 	c.RegisterVocabulary(&jsonschema.Vocabulary{
 		URL:     "mem:///effort",

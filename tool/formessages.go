@@ -8,11 +8,11 @@ import (
 	"github.com/pawlrun/pawl/event"
 )
 
-// SendName is the tool by which a step of a workflow speaks to its coordinator.
+// SendName is the tool with which a step of a workflow sends a message to its
+// coordinator.
 const SendName = "send_message"
 
-// ForSteps are the tools by which the agent of a workflow's step says something to
-// others.
+// ForSteps returns the tools with which the agent of a workflow's step sends messages.
 func ForSteps() []Tool {
 	return []Tool{
 		posting(SendName, "Send a message to the coordinator of the workflow: how you get on, what you need, what others should know. "+
@@ -20,7 +20,7 @@ func ForSteps() []Tool {
 	}
 }
 
-// ForCoordinator are those of the agent that receives messages of steps.
+// ForCoordinator returns the tools of the agent that receives messages of steps.
 func ForCoordinator() []Tool {
 	forward := posting("forward_to_agent", "Send a message to a step: by its id, like loop.0.worker, or by its bare name where only one step has it.",
 		event.MessageInfo, field{"target", "the step's id or name"}, field{"text", "what to say"})
@@ -41,8 +41,8 @@ func ForCoordinator() []Tool {
 
 type field struct{ name, about string }
 
-// posting is a tool that hands on what it is given. The run above carries it once,
-// however often the call is made.
+// posting returns a tool that posts a message. The parent run carries the message of a
+// call once, however often the call runs.
 func posting(name, description string, kind event.MessageKind, fields ...field) Tool {
 	properties, required := map[string]any{}, []string{}
 	for _, f := range fields {
@@ -77,7 +77,7 @@ func object(properties map[string]any, required []string) json.RawMessage {
 	return raw
 }
 
-// kinded adds what a message is for.
+// kinded adds the kind of a message to a schema.
 func kinded(schema json.RawMessage) json.RawMessage {
 	var s struct {
 		Properties map[string]any

@@ -7,12 +7,12 @@ import (
 	"github.com/pawlrun/pawl/event"
 )
 
-// ResultName is the tool by which an agent gives a structured result.
+// ResultName is the tool with which an agent submits a structured result.
 const ResultName = "submit_result"
 
-// ForResult declares the tool by which an agent gives its result, whose schema is
-// that of the tool's arguments. A valid call ends the run once the other calls of
-// the same answer are done; an invalid one tells the model what is wrong with it.
+// ForResult declares the tool with which an agent submits its result; schema describes
+// the tool's arguments. A valid call ends the run once the other calls of the same
+// answer are done; an invalid one returns the errors to the model.
 func ForResult(schema json.RawMessage) Tool {
 	return Tool{
 		Name: ResultName, Schema: schema, Effect: event.EffectPure, ReadOnly: true, Concurrent: true, Labels: &event.Labels{},

@@ -14,10 +14,10 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// readSchemas are the schemas of those types within a type that encoding/json
-// reads from something else than they look like: by their look alone a model
-// would be asked for what then cannot be read. An error is about what can be
-// read from nothing and must be there, or is read from another place.
+// readSchemas returns the schemas of those types within a type that encoding/json
+// decodes from another form than their kind suggests; a schema by kind would ask a
+// model for values that cannot be decoded. It returns an error for a required value
+// that cannot be decoded from any JSON, or a value that is decoded from another place.
 func readSchemas(t reflect.Type) (map[reflect.Type]*jsonschema.Schema, error) {
 	c := collector{found: map[reflect.Type]*jsonschema.Schema{}, seen: map[place]bool{}}
 	for t.Kind() == reflect.Pointer {
@@ -32,7 +32,7 @@ type collector struct {
 	seen  map[place]bool
 }
 
-// place is a type where a call gives it, or may leave it out.
+// place is a type at a place that a call must provide, or may omit.
 type place struct {
 	reflect.Type
 	optional bool
@@ -62,7 +62,7 @@ func (c collector) collectWithin(p place) error {
 		case p.NumMethod() > 0 && !p.optional:
 			return fmt.Errorf("nothing can be read into the interface %s", p)
 		case p.NumMethod() > 0:
-			// A null is all that encoding/json reads into it.
+			// encoding/json decodes only null into it.
 			c.found[p.Type] = &jsonschema.Schema{Types: []string{"null"}}
 		}
 	case reflect.Struct:
@@ -84,8 +84,8 @@ func (c collector) collectWithin(p place) error {
 	return nil
 }
 
-// isRead reports whether encoding/json reads a field, or the fields of one
-// embedded.
+// isRead reports whether encoding/json decodes a field, or the fields of an embedded
+// one.
 func isRead(field reflect.StructField) bool {
 	return field.Tag.Get("json") != "-" &&
 		(field.IsExported() || field.Anonymous && behindPointer(field.Type).Kind() == reflect.Struct)
@@ -98,8 +98,8 @@ func behindPointer(t reflect.Type) reflect.Type {
 	return t
 }
 
-// checkField refuses a field that the schema would have elsewhere, or otherwise,
-// than encoding/json.
+// checkField rejects a field whose name or form in the schema differs from
+// encoding/json.
 func checkField(field reflect.StructField, name string, settings []string) error {
 	t := behindPointer(field.Type)
 	if slices.Contains(settings, "string") && isScalar(t) {
@@ -119,8 +119,8 @@ func isNumber(t reflect.Type) bool {
 	return reflect.Int <= t.Kind() && t.Kind() <= reflect.Float64
 }
 
-// readSchema describes a type that is read in another way than its kind says; nil
-// for every other.
+// readSchema returns the schema of a type that is not decoded by its kind; nil for
+// every other.
 func readSchema(t reflect.Type) *jsonschema.Schema {
 	switch pointer := reflect.PointerTo(t); {
 	case t == reflect.TypeFor[time.Duration]():
@@ -139,9 +139,9 @@ func readSchema(t reflect.Type) *jsonschema.Schema {
 	return nil
 }
 
-// readsItself describes a type that reads itself; nil where it is taken to read
-// what it looks like, to check it or to fill in what is missing. A number does so
-// as often to be written by a name.
+// readsItself returns the schema of a type with its own decoder; nil if the decoder
+// presumably accepts the form of the kind and only validates it or adds defaults. A
+// number with its own decoder is often written as a name.
 func readsItself(t reflect.Type) *jsonschema.Schema {
 	switch {
 	case isNumber(t):
@@ -151,12 +151,12 @@ func readsItself(t reflect.Type) *jsonschema.Schema {
 	}
 	return &jsonschema.Schema{
 		Types: []string{"null", "boolean", "number", "string", "array", "object"},
-		// Services refuse an array without items, and some a schema that is only true.
+		// Services reject an array without items, and some reject the schema true.
 		Items: &jsonschema.Schema{Description: "any value"},
 	}
 }
 
-// opaque reports whether a type's look tells nothing of what it reads.
+// opaque reports whether a type's kind says nothing about its JSON form.
 func opaque(t reflect.Type) bool { return !isNumber(t) && !isScalar(t) && !hasExportedField(t) }
 
 func hasExportedField(t reflect.Type) bool {

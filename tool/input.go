@@ -14,22 +14,22 @@ import (
 	"github.com/pawlrun/pawl/event"
 )
 
-// InputRequired is the error of an attempt that cannot go on without the input of a
-// person. The run asks for it, if need be for days and in another process, and makes a
-// further attempt at the same call, with the same key and the answer in [Call.Input].
+// InputRequired is the error of an attempt that needs a person's input. The run asks
+// for it, possibly for days and in another process, and makes another attempt at the
+// same call, with the same key and the answer in [Call.Input].
 type InputRequired struct{ Form event.Form }
 
-// Error says what is asked for.
+// Error returns the requested input.
 func (e *InputRequired) Error() string { return "a person's input is needed: " + e.Form.Message }
 
-// What a form may hold.
+// Limits of a form.
 const (
 	maxFormMessage = 8 << 10
 	maxFormSchema  = 64 << 10
 	maxFormState   = 256 << 10
 )
 
-// CheckForm reports why a form cannot be put to a person.
+// CheckForm returns why a form cannot be shown to a person, or nil.
 func CheckForm(f event.Form) error {
 	switch {
 	case len(f.Message) > maxFormMessage || len(f.Schema) > maxFormSchema || len(f.URL) > maxFormMessage || len(f.State) > maxFormState:
@@ -55,16 +55,16 @@ func CheckForm(f event.Form) error {
 	return nil
 }
 
-// InputError says what is wrong with an answer to a form.
+// InputError describes the errors in an answer to a form.
 type InputError struct{ Fields []FieldError }
 
-// FieldError says what is wrong with a field; Field is empty for the whole answer.
+// FieldError describes the error in a field; Field is empty for the whole answer.
 type FieldError struct {
 	Field   string `json:"field"`
 	Message string `json:"message"`
 }
 
-// Error names each field.
+// Error lists the fields with their errors.
 func (e *InputError) Error() string {
 	lines := make([]string, len(e.Fields))
 	for i, f := range e.Fields {
@@ -76,8 +76,8 @@ func (e *InputError) Error() string {
 	return strings.Join(lines, "; ")
 }
 
-// CheckInput compares an answer with the schema of its form, nil for a form that only
-// has a URL. The error is an [*InputError].
+// CheckInput validates an answer against the schema of its form, which is nil for a
+// form that has only a URL. The error is an [*InputError].
 func CheckInput(schema, input json.RawMessage) error {
 	whole := func(message string) error { return &InputError{Fields: []FieldError{{Message: message}}} }
 	var values map[string]json.RawMessage
@@ -124,9 +124,9 @@ type Field struct {
 	About    string
 	Type     string
 	Required bool
-	// Default is the value of a field that is left out, nil for none.
+	// Default is the value of an omitted field, nil for none.
 	Default json.RawMessage
-	// Choices are the values that a text may have, nil for any.
+	// Choices are the allowed values of a text, nil for any.
 	Choices []Choice
 	Schema  json.RawMessage
 }
@@ -134,8 +134,8 @@ type Field struct {
 // Choice is one of the values of a field.
 type Choice struct{ Value, Title string }
 
-// FieldsOf returns the fields of a form's schema in their order there. What is no
-// schema of an object has none.
+// FieldsOf returns the fields of a form's schema in their order. A schema that is not
+// an object's has none.
 func FieldsOf(schema json.RawMessage) []Field {
 	var s struct {
 		Properties json.RawMessage
@@ -165,7 +165,7 @@ func FieldsOf(schema json.RawMessage) []Field {
 	return fields
 }
 
-// read takes what the field's schema says.
+// read sets the field from its schema.
 func (f *Field) read() {
 	type titled struct {
 		Const json.RawMessage
@@ -204,7 +204,7 @@ func (f *Field) read() {
 	}
 }
 
-// plainValue is a text without its quotes, and any other value as JSON.
+// plainValue returns a string without quotes, and any other value as JSON.
 func plainValue(raw json.RawMessage) string {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {
@@ -213,22 +213,23 @@ func plainValue(raw json.RawMessage) string {
 	return string(raw)
 }
 
-// Run is a run, for a call that is under way.
+// Run is the run of a call in progress.
 type Run interface {
-	// Keep journals what the tool needs to ask for the result of what it has begun
-	// elsewhere, before it waits for that.
+	// Keep journals the data with which the tool can ask for the result of work that it
+	// started elsewhere. The tool calls it before it waits for the result.
 	Keep(ctx context.Context, task json.RawMessage) error
-	// Ask asks a person who is there for input at once. The error is an
-	// [*InputRequired] if there is no person, or no answer: the attempt then ends with it,
-	// and the next one has the answer.
+	// Ask asks a person who is present for input at once. The error is an
+	// [*InputRequired] if there is no person or no answer: the attempt then ends with
+	// it, and the next one has the answer.
 	Ask(ctx context.Context, f event.Form) (event.FormAnswer, error)
 }
 
-// NotYet is the error of an attempt whose task, see [Run.Keep], takes longer. A further
-// attempt asks for it after Wait; a run does not stay in its process for a long wait.
+// NotYet is the error of an attempt whose task, see [Run.Keep], is not finished.
+// Another attempt asks for its result after Wait; a run does not stay in its process
+// for a long wait.
 type NotYet struct{ Wait time.Duration }
 
-// Error says that the task goes on.
+// Error reports that the task is not finished.
 func (e *NotYet) Error() string {
 	return "the task goes on; it can be asked for after " + e.Wait.String()
 }

@@ -6,9 +6,8 @@ import (
 	"github.com/pawlrun/pawl/event"
 )
 
-// labels returns what a call counts as for the rule of two. An undeclared tool is
-// assumed to bring in untrusted text, and to send its input unless it changes
-// nothing.
+// labels returns the labels of a call for the rule of two. An undeclared tool is
+// assumed to return untrusted text, and to send its input unless it changes nothing.
 func (t *compiled) labels(args json.RawMessage, facts *event.Facts) event.Labels {
 	switch {
 	case t.LabelsFor != nil:
@@ -19,8 +18,8 @@ func (t *compiled) labels(args json.RawMessage, facts *event.Facts) event.Labels
 	return event.Labels{Untrusted: true, Outgoing: !t.ReadOnly}
 }
 
-// Fences reports whether some tool may return untrusted text, so that a run
-// needs a fence for it.
+// Fences reports whether some tool may return untrusted text, so that a run needs a
+// fence for it.
 func (s *Set) Fences() bool {
 	if s == nil {
 		return false

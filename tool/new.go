@@ -13,22 +13,22 @@ import (
 	"github.com/pawlrun/pawl/event"
 )
 
-// New makes a tool from a function. The schema comes from the fields of A: the
-// json tags name them, a jsonschema tag describes them, and omitempty makes
-// them optional. A type that implements encoding.TextUnmarshaler is described
-// as a string. R is [Result], a pointer to one, a string, bytes that are one,
-// or anything that encodes as JSON.
+// New makes a tool from a function. The schema comes from the fields of A: the json
+// tags name them, a jsonschema tag describes them, and omitempty makes them optional. A
+// type that implements encoding.TextUnmarshaler is described as a string. R is
+// [Result], a pointer to one, a string, a byte slice, or any value that encodes as
+// JSON.
 //
-// The tool is not declared read-only or concurrent, so its calls are
-// at_most_once; set the fields of the returned Tool to change that. New panics
-// if A cannot be described by a schema, or no call could fill it, which is a
-// mistake in the program.
+// The tool is not declared read-only or concurrent, so its calls are at_most_once; set
+// the fields of the returned Tool to change that.
+//
+// New panics if A cannot be described by a schema, or if no call could provide a value
+// of it, which is a mistake in the program.
 func New[A, R any](name, description string, run func(ctx context.Context, args A) (R, error)) Tool {
 	return NewWithCall(name, description, func(ctx context.Context, _ Call, args A) (R, error) { return run(ctx, args) })
 }
 
-// NewWithCall is [New] for a function that needs more of the call than its
-// arguments.
+// NewWithCall is [New] for a function that needs the whole call.
 func NewWithCall[A, R any](name, description string, run func(ctx context.Context, c Call, args A) (R, error)) Tool {
 	schema, err := SchemaOf[A]()
 	if err != nil {
@@ -50,8 +50,8 @@ func NewWithCall[A, R any](name, description string, run func(ctx context.Contex
 	}
 }
 
-// decode reads arguments into a Go value. JSON Schema calls 3.0 and 3e0
-// integers, and encoding/json does not; the canonical form is one that it reads.
+// decode decodes arguments into a Go value. JSON Schema treats 3.0 and 3e0 as integers,
+// but encoding/json does not, so it decodes the canonical form.
 func decode[A any](raw json.RawMessage) (A, error) {
 	var args A
 	err := json.Unmarshal(raw, &args)
@@ -89,8 +89,8 @@ func SchemaOf[A any]() (json.RawMessage, error) {
 	return json.Marshal(s)
 }
 
-// resultBefore is the Result that a function gave; the zero value where it gave
-// something else.
+// resultBefore returns the Result of a function; the zero value if it returned another
+// type.
 func resultBefore(out any) Result {
 	switch r := out.(type) {
 	case Result:

@@ -8,28 +8,27 @@ import (
 	"unicode/utf8"
 )
 
-// The bounds of what is accepted as arguments. Deeper nesting would let a
-// model exhaust the stack of a validator, larger exponents and longer numbers its
-// memory.
+// Limits of arguments. Deeper nesting would let a model exhaust the stack of a
+// validator; larger exponents and longer numbers would exhaust its memory.
 const (
 	maxDepth    = 256
 	maxExponent = 1000
 	maxNumber   = 10_000
 )
 
-// parse reads one JSON value, numbers as [json.Number]. It refuses what two
-// readers could understand differently, an object that names a member twice,
-// and what lies beyond the bounds above.
+// parse decodes one JSON value, numbers as [json.Number]. It rejects text that readers
+// interpret differently, such as an object with duplicate members, and text beyond the
+// limits above.
 func parse(raw []byte) (any, error) {
 	if !json.Valid(raw) {
 		var v any
-		return nil, json.Unmarshal(raw, &v) // says what is wrong where
+		return nil, json.Unmarshal(raw, &v) // it returns the error with its place
 	}
 	p := parser{rest: raw}
 	return p.value(0)
 }
 
-// parser builds the value of a text that is known to be valid JSON.
+// parser decodes a text that is known to be valid JSON.
 type parser struct{ rest []byte }
 
 func (p *parser) value(depth int) (any, error) {
@@ -56,7 +55,7 @@ func (p *parser) value(depth int) (any, error) {
 	return p.number()
 }
 
-// peek is the first character of the next token.
+// peek returns the first character of the next token.
 func (p *parser) peek() byte {
 	p.rest = bytes.TrimLeft(p.rest, " \t\r\n")
 	return p.rest[0]

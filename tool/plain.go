@@ -6,19 +6,19 @@ import (
 	"strings"
 )
 
-// plain is what most schemas of tools say: types, properties, and which are required.
-// It knows the values that fit without a validator, which costs a call its largest
-// part; what it does not know is left to the validator.
+// plain is the part of JSON Schema that most tools use: types, properties, and which
+// are required. It recognizes matching values without a validator, which would be the
+// most expensive part of a call; all other values go to the validator.
 type plain struct {
 	kinds    []string
 	members  map[string]*plain
 	required []string
-	// open says that an object may have members that are not named.
+	// open reports that an object may have members that are not named.
 	open  bool
 	items *plain
 }
 
-// plainOf is a schema as it is plain, or nil where it says more.
+// plainOf returns the plain form of a schema, or nil if it has other keywords.
 func plainOf(schema any) *plain {
 	s, ok := schema.(map[string]any)
 	if !ok {
@@ -36,7 +36,7 @@ func plainOf(schema any) *plain {
 	return p
 }
 
-// take takes one keyword over, and reports whether it is known.
+// take applies one keyword, and reports whether it is known.
 func (p *plain) take(keyword string, value any) (known bool) {
 	switch keyword {
 	case "description", "title":
@@ -90,7 +90,7 @@ func (p *plain) takeKinds(value any) bool {
 
 func (p *plain) is(kind string) bool { return slices.Contains(p.kinds, kind) }
 
-// fits reports whether a value of [parse] certainly fits. A nil plain knows none.
+// fits reports whether a value of [parse] certainly matches. A nil plain matches none.
 func (p *plain) fits(v any) bool {
 	if p == nil {
 		return false

@@ -16,28 +16,28 @@ import (
 type Schema struct {
 	compiled *jsonschema.Schema
 	plain    *plain
-	// mu lets one validation go on at a time, and effort is its count.
+	// mu serializes validations, and effort counts the steps of the current one.
 	mu     sync.Mutex
 	effort effort
 }
 
-// CompileSchema compiles a schema. References to other documents are refused:
-// a schema must not make the loop fetch anything.
+// CompileSchema compiles a schema. It rejects references to other documents: a schema
+// must not make the loop fetch anything.
 func CompileSchema(raw json.RawMessage) (*Schema, error) {
 	return compile(raw, refuse{})
 }
 
-// SchemaError says what is wrong with a schema, and where.
+// SchemaError is an error in a schema, with its place.
 type SchemaError struct {
-	// At is the path of the keyword that is wrong.
+	// At is the path of the wrong keyword.
 	At      []string
 	Message string
 }
 
-// Error gives the place as a JSON pointer, then what is wrong.
+// Error returns the place as a JSON pointer, and the message.
 func (e *SchemaError) Error() string { return at(e.At) + e.Message }
 
-// schemaError finds the place that the validator's tree of errors is about.
+// schemaError finds the place in the validator's tree of errors.
 func schemaError(err error) error {
 	invalid, ok := errors.AsType[*jsonschema.SchemaValidationError](err)
 	if !ok {
@@ -52,7 +52,7 @@ func schemaError(err error) error {
 	return &SchemaError{At: leaf.InstanceLocation, Message: x.words(leaf)}
 }
 
-// deepest is the first of the errors that say most exactly where they are.
+// deepest returns the first of the errors with the most specific place.
 func deepest(e *jsonschema.ValidationError) *jsonschema.ValidationError {
 	best := e
 	for _, cause := range e.Causes {
@@ -63,7 +63,7 @@ func deepest(e *jsonschema.ValidationError) *jsonschema.ValidationError {
 	return best
 }
 
-// refuse is the loader of other documents.
+// refuse is a loader that refuses other documents.
 type refuse struct{}
 
 func (refuse) Load(url string) (any, error) {
@@ -81,8 +81,8 @@ func compile(raw json.RawMessage, loader jsonschema.URLLoader) (s *Schema, err e
 		return nil, fmt.Errorf("not valid JSON: %w", err)
 	}
 	s = &Schema{plain: plainOf(doc)}
-	// The keyword that counts would have less of the schema checked, so that is
-	// done without it.
+	// With the counting keyword the compiler checks less of the schema, so the first
+	// compilation is without it.
 	for _, counted := range []bool{false, true} {
 		c := jsonschema.NewCompiler()
 		c.DefaultDraft(jsonschema.Draft2020)
@@ -101,10 +101,9 @@ func compile(raw json.RawMessage, loader jsonschema.URLLoader) (s *Schema, err e
 	return s, nil
 }
 
-// Validate checks a JSON value. The error lists the violations, each with the
-// path of the value, in words that a model can act on. A value that has a
-// member twice is always refused, because parsers differ in which of the two
-// they use.
+// Validate checks a JSON value. The error lists the violations, each with the path of
+// the value, in words that a model can act on. It rejects a value with duplicate
+// members, because parsers differ in which one they use.
 func (s *Schema) Validate(raw json.RawMessage) error {
 	v, err := parse(raw)
 	if err != nil {
@@ -113,7 +112,7 @@ func (s *Schema) Validate(raw json.RawMessage) error {
 	return s.validate(v, len(raw))
 }
 
-// validate holds a value that was read from so many bytes against the schema.
+// validate checks a decoded value; size is the length of its text.
 func (s *Schema) validate(v any, size int) error { return s.explain(s.check(v, size)) }
 
 // check is [Schema.validate] with the validator's own error.

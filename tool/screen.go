@@ -5,12 +5,11 @@ import (
 	"unicode/utf8"
 )
 
-// Screen returns the text that a terminal would show of the output of a program, and
-// how many lines of it later output replaced (frames of progress bars and spinners).
-// Carriage returns, backspaces and the movements of the cursor are applied; colors,
-// titles, links and all other escape sequences are removed. A screen that the program
-// clears stays in the text, because a terminal keeps it above. Output without any of
-// these is returned as it is.
+// Screen returns the text that a terminal would show for a program's output, and how
+// many lines later output replaced (frames of progress bars and spinners). It applies
+// carriage returns, backspaces and cursor movements, and removes colors, titles, links
+// and all other escape sequences. A screen that the program clears stays in the text,
+// because a terminal keeps it above. Output without any of these is returned unchanged.
 func Screen(output string) (shown string, overwritten int) {
 	if !drawn(output) {
 		return output, 0
@@ -29,7 +28,7 @@ func Screen(output string) (shown string, overwritten int) {
 	return s.text(), s.overwritten
 }
 
-// drawn reports whether a terminal would show a text otherwise than as it is.
+// drawn reports whether a terminal would show a text differently.
 func drawn(output string) bool {
 	if strings.ContainsAny(output, "\b\x1b") {
 		return true
@@ -45,28 +44,28 @@ func drawn(output string) bool {
 	}
 }
 
-// screen is a terminal without an upper edge. The line of the cursor is held as
-// characters, the others as text.
+// screen is a terminal of unlimited height. It holds the line of the cursor as
+// characters and the others as text.
 type screen struct {
 	lines []string
-	// ends are the line ends as they came: "\n" or "\r\n".
+	// ends holds the line ends as received: "\n" or "\r\n".
 	ends        []string
 	row, column int
 	line        []rune
 	overwritten int
-	// replacing is set while the text of a line is being replaced, so that it is
+	// replacing is set while the text of a line is being replaced, so that the line is
 	// counted once.
 	replacing bool
-	// padding is how many spaces movements to the right have made, and effort how many
-	// characters other movements have copied. Both are bounded: the work that a text
-	// makes grows with its length alone.
+	// padding is the number of spaces that movements to the right have added, and
+	// effort the number of characters that other movements have copied. Both are
+	// bounded, so that the work is proportional to the length of the output.
 	padding, effort int
 }
 
 const (
 	maxPadding = 1 << 16
 	maxEffort  = 1 << 26
-	// maxMove is how far one sequence moves the cursor.
+	// maxMove bounds how far one sequence moves the cursor.
 	maxMove = 500
 )
 
@@ -128,7 +127,7 @@ func (s *screen) newline(end string) {
 	s.move(s.row+1, 0)
 }
 
-// jump moves the cursor to a line that is there already, or to the one below all.
+// jump moves the cursor to an existing line, or to the one below all.
 func (s *screen) jump(row, column int) {
 	if s.effort += len(s.line) + 1; s.effort > maxEffort {
 		return
@@ -136,7 +135,7 @@ func (s *screen) jump(row, column int) {
 	s.move(min(row, max(len(s.lines), s.row+1)), column)
 }
 
-// move puts the cursor into another place. A line that is not there yet is made.
+// move moves the cursor and creates a missing line.
 func (s *screen) move(row, column int) {
 	row = max(0, row)
 	if row != s.row {
@@ -172,8 +171,8 @@ func (s *screen) text() string {
 	return b.String()
 }
 
-// escape applies an escape sequence and returns its length. One that is cut off ends
-// with the text.
+// escape applies an escape sequence and returns its length. An incomplete one extends
+// to the end of the text.
 func (s *screen) escape(text string) int {
 	if len(text) == 1 {
 		return 1
@@ -186,7 +185,7 @@ func (s *screen) escape(text string) int {
 				s.csi(text[2:i], c)
 				return i + 1
 			case c < 0x20 || c > 0x7e:
-				return i // not a sequence: the character stands for itself
+				return i // not a sequence but a plain character
 			}
 		}
 		return len(text)
@@ -244,8 +243,8 @@ func (s *screen) columnAfter(first bool) int {
 	return s.column
 }
 
-// erase removes text of the cursor's line: 0 from the cursor on, 1 up to the cursor,
-// 2 the whole line.
+// erase removes text of the cursor's line: 0 from the cursor to the end, 1 up to the
+// cursor, 2 the whole line.
 func (s *screen) erase(what int) {
 	if len(s.line) == 0 {
 		return
@@ -270,7 +269,7 @@ func (s *screen) erase(what int) {
 	}
 }
 
-// count counts the text of the cursor's line as replaced, once.
+// count counts the cursor's line as replaced, once.
 func (s *screen) count() {
 	if !s.replacing {
 		s.replacing = true
@@ -278,7 +277,7 @@ func (s *screen) count() {
 	}
 }
 
-// number is the first parameter of a sequence, 0 if there is none.
+// number returns the first parameter of a sequence, 0 if there is none.
 func number(parameters string) int {
 	n := 0
 	for _, c := range parameters {

@@ -1,16 +1,15 @@
 package tool
 
-// Seam is the number of bytes after a cut that are examined but not shown, so
-// that a secret across the cut is recognised. It is longer than the longest
-// secret that a run may declare, in base64 or in hex, broken into lines. In a
-// dump with the text beside the bytes, or after long file names, only shorter
-// secrets are recognised.
+// Seam is the number of bytes after a cut that are examined but not shown, so that a
+// secret across the cut is recognized. It is longer than the longest secret that a run
+// may declare, in base64 or in hex, broken into lines. In a hex dump with the text
+// beside the bytes, or after long file names, only shorter secrets are recognized.
 const Seam = 192 << 10
 
-// SafeEnd returns a place in a text, at or before the given one, that does not
-// divide anything that redact removes: a text that is shown up to there
-// contains no half of a secret. If the text is the beginning of a longer one,
-// [Seam] bytes must follow the given place. A nil redact removes nothing.
+// SafeEnd returns an offset in a text, at most at, that does not split anything that
+// redact removes: the text before it contains no part of a secret that continues. If
+// the text is the beginning of a longer one, [Seam] bytes must follow at. A nil redact
+// removes nothing.
 func SafeEnd(text string, at int, redact func(string) string) int {
 	if redact == nil {
 		return max(0, at)

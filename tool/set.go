@@ -16,7 +16,7 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// Set is the tools of one run, sorted by name. It is safe for concurrent use.
+// Set holds the tools of one run, sorted by name. It is safe for concurrent use.
 type Set struct {
 	tools  map[string]*compiled
 	sorted []*compiled
@@ -27,13 +27,13 @@ type compiled struct {
 	schema *declared
 }
 
-// NewSet checks the tools and compiles their schemas. Names must be unique and
-// free of white space, and a schema must describe an object, because every
-// provider sends one. All errors are reported at once, joined.
+// NewSet checks the tools and compiles their schemas. Names must be unique and free of
+// white space, and a schema must describe an object, because every provider sends one.
+// It returns all errors at once, joined.
 func NewSet(tools ...Tool) (*Set, error) { return (*Set)(nil).Again(tools...) }
 
-// Again is [NewSet] for another run of the same agent: a tool that has the schema
-// which it has in s is not compiled again. A nil set has none.
+// Again is [NewSet] for another run of the same agent: it does not compile again the
+// schema of a tool that s already has. A nil set has none.
 func (s *Set) Again(tools ...Tool) (*Set, error) {
 	next := &Set{tools: make(map[string]*compiled, len(tools))}
 	var problems []error
@@ -107,9 +107,9 @@ func newCompiled(t Tool, before *compiled) (*compiled, error) {
 	return &compiled{Tool: t, schema: schema}, nil
 }
 
-// declared is a schema that is compiled once for all sets that its tool is in: that of
-// [New], which is right because it was made of a Go type, when a call is first held to
-// it; any other when it is first seen.
+// declared is a schema that is compiled once for all sets with its tool. A schema of
+// [New] is known to be valid, so it is compiled at the first validation; any other in
+// the first set.
 type declared struct {
 	raw      json.RawMessage
 	once     sync.Once
@@ -142,7 +142,7 @@ func compileObject(raw json.RawMessage) (*Schema, error) {
 	return schema, nil
 }
 
-// Defs returns the tools as they are described to the model, in a stable order.
+// Defs returns the definitions of the tools for the model, in a stable order.
 func (s *Set) Defs() []llm.ToolDef {
 	if s == nil {
 		return nil
@@ -163,9 +163,9 @@ func (s *Set) Lookup(name string) (Tool, bool) {
 	return t.Tool, true
 }
 
-// Resolve establishes what policy and dispatch must know of a call before it is
-// judged. It never runs the tool. A call without any argument text has the
-// arguments {}, because some providers omit an empty object.
+// Resolve establishes what policy and dispatch must know about a call before it is
+// judged. It never runs the tool. A call without any argument text has the arguments
+// {}, because some providers omit an empty object.
 func (s *Set) Resolve(callID string, c llm.ToolCall) event.ToolCall {
 	c = s.inner(c)
 	e := event.ToolCall{
@@ -208,8 +208,9 @@ func (s *Set) Resolve(callID string, c llm.ToolCall) event.ToolCall {
 	return e
 }
 
-// inner is the call that a call of [llm.CallTool] asks for, where the set has both
-// tools: all that follows is about that one. Any other call is returned as it is.
+// inner returns the call that a call of [llm.CallTool] contains, if the set has both
+// tools; everything after that concerns the inner call. It returns any other call
+// unchanged.
 func (s *Set) inner(c llm.ToolCall) llm.ToolCall {
 	if inner, ok := c.Inner(); ok && s.lookup(llm.CallTool) != nil && s.lookup(inner.Name) != nil {
 		return inner
@@ -217,9 +218,9 @@ func (s *Set) inner(c llm.ToolCall) llm.ToolCall {
 	return c
 }
 
-// declare asks the tool what it says of the call. A declaration that panics
-// makes the call one that cannot be judged, so it is not run; so does one that
-// writes into the arguments, because what is declared after it is of another call.
+// declare calls the tool's functions for the facts of a call. A call is not run if one
+// of them panics, or if one writes into the arguments, because later ones would
+// describe another call.
 func (t *compiled) declare(e *event.ToolCall) (problem *event.Problem) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -261,7 +262,7 @@ func (t *compiled) declare(e *event.ToolCall) (problem *event.Problem) {
 	return nil
 }
 
-// problemOf is why a call is not run, in the words of the tool.
+// problemOf returns the tool's error as the reason not to run a call.
 func problemOf(err error) *event.Problem {
 	if typed, ok := errors.AsType[*Error](err); ok {
 		return &event.Problem{Type: typed.Type, Message: typed.Message}
@@ -273,7 +274,7 @@ func (t *compiled) invalid(what string) *event.Problem {
 	return &event.Problem{Type: event.ErrorInvalidArgs, Message: "the arguments of " + t.Name + " " + what}
 }
 
-// notObject quotes arguments that are no object. The others stand in the
+// notObject quotes arguments that are not an object. Other arguments are already in the
 // conversation.
 func notObject(args any, raw json.RawMessage) string {
 	if _, ok := args.(map[string]any); ok {
@@ -289,8 +290,8 @@ func fragment(text string) string {
 	return "; they were: " + clip(text, 200)
 }
 
-// label makes a text fit for one line of a terminal: a model's text must not move
-// the cursor, ring a bell or reverse the line.
+// label makes a text safe for one line of a terminal: a model's text must not move the
+// cursor, ring the bell or reverse the line.
 func label(s string) string {
 	const maxLabel = 200
 	s = strings.Map(func(r rune) rune {
@@ -305,7 +306,7 @@ func label(s string) string {
 	return strings.TrimSpace(s)
 }
 
-// search is the name of the tool that finds deferred ones, "" for none.
+// search returns the name of the tool that finds deferred tools, "" for none.
 func (s *Set) search() string {
 	for _, t := range s.sorted {
 		if t.Search {
@@ -339,7 +340,7 @@ func (s *Set) unknown(name string) string {
 	return fmt.Sprintf("there is no tool %q; the tools are: %s%s", name, quoted(names), others)
 }
 
-// AttemptTimeout is how long one attempt at a call may take.
+// AttemptTimeout returns the time limit of one attempt at a call.
 func (t Tool) AttemptTimeout(args json.RawMessage) time.Duration {
 	if d := t.askedTimeout(args); d > 0 {
 		return d
@@ -362,7 +363,7 @@ func (t Tool) askedTimeout(args json.RawMessage) (d time.Duration) {
 	return t.TimeoutFor(bytes.Clone(args))
 }
 
-// clip cuts a text after n bytes, never within a character.
+// clip cuts a text to n bytes, between characters.
 func clip(s string, n int) string {
 	if len(s) <= n {
 		return s

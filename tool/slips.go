@@ -12,19 +12,19 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 )
 
-// maxLayers bounds how often a value is corrected: texts may hold texts.
+// maxLayers bounds how often a value is corrected, because texts may contain texts.
 const maxLayers = 8
 
-// fit holds arguments to the schema. Some models write null for each property that
-// they leave out, and numbers, booleans, lists and objects as text. Where correcting
-// that is all that is needed, corrected are the arguments that fit; else it is nil, and
-// the error is about the arguments as they are.
+// fit validates arguments and corrects two common mistakes of models: null for an
+// omitted property, and numbers, booleans, lists and objects as text. If that makes the
+// arguments valid, corrected holds them; otherwise it is nil, and the error describes
+// the original arguments.
 func (s *Schema) fit(raw json.RawMessage, v any) (corrected json.RawMessage, err error) {
 	err = s.validate(v, len(raw))
 	if err == nil {
 		return nil, nil
 	}
-	v, _ = parse(raw) // a copy, which may be changed
+	v, _ = parse(raw) // a copy that may be changed
 	for range maxLayers {
 		places := slips(s.violation(v, len(raw)))
 		if len(places) == 0 {
@@ -44,8 +44,7 @@ func (s *Schema) fit(raw json.RawMessage, v any) (corrected json.RawMessage, err
 	return nil, err
 }
 
-// reread writes corrected arguments down, and holds them once more to all that
-// arguments are held to.
+// reread encodes corrected arguments and validates them again from their text.
 func (s *Schema) reread(v any, before error) (json.RawMessage, error) {
 	raw := json.RawMessage(appendCanonical(nil, v))
 	v, err := parse(raw)
@@ -55,17 +54,17 @@ func (s *Schema) reread(v any, before error) (json.RawMessage, error) {
 	return raw, nil
 }
 
-// slip is a place of a value that has not the type which the schema wants there.
+// slip is a place in a value whose type differs from the schema's.
 type slip struct {
 	at []string
-	// want are the types that it may have.
+	// want lists the allowed types.
 	want []string
-	// deep says that nothing below the place counts either.
+	// deep reports that violations below the place do not count.
 	deep bool
 }
 
-// slips are the places whose type is wrong whichever alternatives of the schema are
-// taken, by their paths. A place where one of them takes what is there is none.
+// slips returns, by path, the places whose type is wrong in every alternative of the
+// schema. It omits a place whose value some alternative allows.
 func slips(e *jsonschema.ValidationError) map[string]slip {
 	if e == nil {
 		return nil
@@ -95,7 +94,7 @@ func slips(e *jsonschema.ValidationError) map[string]slip {
 	return all
 }
 
-// covers reports whether a branch of a schema takes nothing at a place.
+// covers reports whether a branch of a schema allows nothing at a place.
 func covers(branch map[string]slip, at []string) bool {
 	if _, ok := branch[path(at)]; ok {
 		return true
@@ -110,8 +109,8 @@ func covers(branch map[string]slip, at []string) bool {
 
 func path(at []string) string { return strings.Join(at, "\x00") }
 
-// wanted are the types that a violation asks for, nil where it is about something
-// else or the type that is there is one of them.
+// wanted returns the types that a violation asks for, nil if it is about something else
+// or the value has one of these types.
 func wanted(violation jsonschema.ErrorKind) (types []string, deep bool) {
 	var got any
 	var allowed []any
@@ -148,10 +147,9 @@ func typeOf(v any) string {
 	return "number"
 }
 
-// correct changes what is at the place of a value: it leaves out a property that is
-// null, and reads a text that holds a value of a type that is wanted. It reports
-// whether it did. A property that is required is then missing, so that the value does
-// not fit.
+// correct changes the value at the place: it removes a property that is null, and
+// replaces a text by the value of a wanted type that it contains. It reports whether it
+// changed anything. Removing a required property leaves the value invalid.
 func (s slip) correct(root *any) bool {
 	v, set := *root, func(v any) { *root = v }
 	var object map[string]any
@@ -166,7 +164,7 @@ func (s slip) correct(root *any) bool {
 			}
 			object, v, set = nil, in[i], func(v any) { in[i] = v }
 		default:
-			return false // what is around it was corrected before
+			return false // a containing value was corrected before
 		}
 	}
 	if v == nil && object != nil {
@@ -185,8 +183,8 @@ func (s slip) correct(root *any) bool {
 	return true
 }
 
-// wants reports whether a value that a text held has a type that is wanted. A text
-// that says null is no null.
+// wants reports whether a value in a text has a wanted type. The text "null" does not
+// count as null.
 func (s slip) wants(v any) bool {
 	switch t := typeOf(v); t {
 	case "string", "null":
@@ -198,8 +196,8 @@ func (s slip) wants(v any) bool {
 	}
 }
 
-// violation is the validator's own tree of errors, nil where a value fits or cannot be
-// held to the schema at all.
+// violation returns the validator's tree of errors, nil if a value is valid or cannot
+// be validated.
 func (s *Schema) violation(v any, size int) *jsonschema.ValidationError {
 	invalid, _ := errors.AsType[*jsonschema.ValidationError](s.check(v, size))
 	return invalid

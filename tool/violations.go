@@ -15,15 +15,15 @@ import (
 	"golang.org/x/text/message"
 )
 
-// Limits of the report about one value: a model corrects a few mistakes at a time,
-// and a thousand of them are mostly one.
+// Limits of the report about one value: a model corrects a few mistakes at a time, and
+// a thousand of them are usually one.
 const (
 	maxViolations    = 10
 	maxViolationText = 300
 	maxNames         = 30
 )
 
-// explain turns the validator's tree of errors into sentences.
+// explain converts the validator's tree of errors to sentences.
 func (s *Schema) explain(err error) error {
 	if err == nil {
 		return nil
@@ -45,8 +45,8 @@ type explainer struct {
 	printer *message.Printer
 }
 
-// violations adds the leaves of the tree to lines, except that alternatives of
-// which none fits stay together. What there is no room for is only counted: there
+// violations appends the leaves of the tree to lines; alternatives of which none
+// matches stay together. Violations beyond the limit are only counted, because there
 // may be one for each of a million items.
 func (x explainer) violations(lines []string, e *jsonschema.ValidationError) (all []string, more int) {
 	if len(e.Causes) > 0 && !alternative(e) {
@@ -120,7 +120,7 @@ func (x explainer) words(e *jsonschema.ValidationError) string {
 	return e.ErrorKind.LocalizedString(x.printer)
 }
 
-// known lists the members that an object may have, where the schema says so.
+// known lists the allowed members of an object, if the schema lists them.
 func (x explainer) known(location []string) string {
 	s := follow(x.root)
 	for _, step := range location {
@@ -157,7 +157,7 @@ func follow(s *jsonschema.Schema) *jsonschema.Schema {
 	return s
 }
 
-// at names a place as a JSON pointer; the whole value needs no place.
+// at returns a place as a JSON pointer, "" for the whole value.
 func at(location []string) string {
 	if len(location) == 0 {
 		return ""
@@ -182,7 +182,7 @@ func quoted(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// values writes what a schema allows in the words in which it is to be given.
+// values lists allowed values in the form in which a call must give them.
 func values(allowed []any) string {
 	texts := make([]string, 0, len(allowed))
 	for _, v := range allowed[:min(len(allowed), maxNames)] {

@@ -25,7 +25,7 @@ type activity struct {
 	// order holds the runs that have not ended, in the order of their start.
 	order []*working
 	edits
-	// told reports that the last event shows what its run does.
+	// told reports whether the last event showed what its run does.
 	told bool
 	// now is the time of the drawing.
 	now time.Time
@@ -70,7 +70,7 @@ func (a *activity) add(e *event.Event) {
 	switch d := e.Data.(type) {
 	case event.RunStarted:
 		w.dir = d.Workspace
-	case event.RunForked: // the events before it have the run that the fork shares them with
+	case event.RunForked: // The view of a fork already has the events that both runs share.
 		w = a.root
 		w.run, a.runs[e.Run] = e.Run, w
 	}
@@ -238,8 +238,8 @@ func (a *activity) called(w *working) string {
 	return cmp.Or(w.child.Of, w.child.Name)
 }
 
-// below returns the lines of a run's children that satisfy of, each followed by
-// those of its descendants.
+// below returns a line for each child of a run that satisfies of, followed by the lines
+// of its descendants.
 func (a *activity) below(above *working, k ink, indent string, of func(*working) bool) []note {
 	if a.over() {
 		return nil

@@ -103,8 +103,8 @@ func (a *app) unopened(scheme string) error {
 	return usagef("no journal is opened by %s://; give --journal a path, or a URL that begins with %s://", scheme, strings.Join(known, ":// or "))
 }
 
-// checkURL refuses a password in the name of a journal: the name is in the list of
-// processes and in what commands print.
+// checkURL refuses a password in a journal's URL, because the list of processes and the
+// output of commands show the URL.
 func checkURL(journal string) error {
 	if schemeOf(journal) == "" {
 		return nil

@@ -22,7 +22,7 @@ func (a *app) loopCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "loop [MESSAGE]",
 		Short: "Repeat one task until its tests pass, without any file",
-		Long: `Does one task again and again, each time in a fresh run that is told the log of those before, until a
+		Long: `Does one task again and again, each time in a fresh run that reads the log of the earlier ones, until a
 condition holds: the command of --until-test exits with 0, or the answer matches --until-regex. With
 both, the first that holds ends the loop; without any it runs --max times. A loop whose condition never
 held ends as stopped, with exit code 3.

@@ -18,7 +18,7 @@ import (
 type nextStep struct {
 	// pawl is the beginning of every command, see [app.invocation].
 	pawl string
-	// view is that of the run.
+	// view is the view of the run.
 	view *view.View
 	origin
 	// pending returns the calls of a run and its descendants that wait for a
@@ -163,7 +163,8 @@ func higher(l budget.Limits, setting string, atLeast float64) string {
 	return strconv.FormatFloat(value, 'f', -1, 64)
 }
 
-// notGoingOn describes a replay that ended early: its record was in its process.
+// notGoingOn explains why a replay that ended early cannot continue: its record was in
+// its process.
 func notGoingOn(replays, pawl string) string {
 	return "a replay is not resumed; start it again with: " + pawl + " runs replay " + replays + " --live-model"
 }

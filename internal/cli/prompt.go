@@ -248,7 +248,7 @@ func howToAnswer(offered, edits bool) string {
 	case !edits:
 		return "  answer y to approve, n to reject, or \"n REASON\" to say why\n"
 	case offered:
-		return "  answer y to approve, n to reject, \"n REASON\" to tell the model why, a to approve it and to allow what is said above, or e to change the arguments\n"
+		return "  answer y to approve, n to reject, \"n REASON\" to tell the model why, a to approve it and to allow what is shown above, or e to change the arguments\n"
 	}
 	return "  answer y to approve, n to reject, \"n REASON\" to tell the model why, or e to change the arguments\n"
 }

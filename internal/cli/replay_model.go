@@ -9,8 +9,8 @@ import (
 	"github.com/pawlrun/pawl/llm/replay"
 )
 
-// replays opens the models replay/RUN of a command and remembers which requests
-// differed from the recorded ones.
+// replays opens the models replay/RUN of a command and records which requests differed
+// from the recorded ones.
 type replays struct {
 	app *app
 

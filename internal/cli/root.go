@@ -47,11 +47,11 @@ type app struct {
 	typed func() *keyboard
 	// limiter is shared by all runs of this process.
 	limiter transport.Limiter
-	// pages is shared by them too.
+	// pages bounds the web pages that all runs of this process fetch.
 	pages web.PageLimit
 	// shim starts this program again, beside the commands of a sandbox.
 	shim sandbox.Shim
-	// build is what the program adds.
+	// build is what the program adds to the command line.
 	build Build
 }
 

@@ -21,7 +21,7 @@ func (a *app) approveCommand() *cobra.Command {
 	c.Long += `
 With --args the call runs with other arguments than the model gave. They are validated and judged like the
 model's own; where a rule asks about them that did not ask before, the call waits for another decision. The
-model is told what ran.
+result names what ran, so the model sees it.
 
 A call that asks for input is answered with --input NAME=VALUE, one for each field that 'pawl runs show' lists; a
 field of several values takes several. A page that the call names is opened by you, never by Pawl.`
@@ -36,7 +36,7 @@ field of several values takes several. A page that the call names is opened by y
 
 func (a *app) rejectCommand() *cobra.Command {
 	c := a.decisionCommand(journal.Reject, new(string), nil)
-	c.Use, c.Short = "reject RUN CALL", "Reject a call that waits for a decision, or decline what it asks for; the model is told why"
+	c.Use, c.Short = "reject RUN CALL", "Reject a call that waits for a decision, or decline what it asks for; the model sees the reason"
 	c.Example = "  pawl runs reject k7x2 3-1 --reason \"not on a Friday\" --resume"
 	return c
 }
@@ -62,7 +62,7 @@ run below it whose id begins with k7x2. A review is named by its loop's id. 'paw
 				return usagef("--args and --input are both given; leave one out")
 			}
 			if kind == journal.Reject && strings.TrimSpace(f.reason) == "" {
-				return usagef("a rejection needs a --reason: it is what the model is told")
+				return usagef("a rejection needs a --reason: the model reads it")
 			}
 			return a.withOpenRun(c.Context(), args[0], func(s *session, r journal.Run) error {
 				if err := s.decidedByPerson(c.Context()); err != nil {

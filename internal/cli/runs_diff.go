@@ -54,7 +54,7 @@ iteration and attempt, agents that were called as tools in the order of the call
 	return c
 }
 
-// diff is what two runs have in common and where they differ.
+// diff holds what two runs have in common and where they differ.
 type diff struct {
 	spot
 	Left  string `json:"left"`
@@ -97,8 +97,8 @@ type cycleSide struct {
 	Outcome event.Reason `json:"outcome,omitempty"`
 }
 
-// side is a run as the diff reads it: its events as they are compared, and what its view
-// says of its cycles and children.
+// side is one run of a diff: its events in the form that is compared, and the cycles
+// and children from its view.
 type side struct {
 	told   []telling
 	cycles []cycleSide
@@ -111,8 +111,8 @@ type side struct {
 	words []string
 }
 
-// telling is an event in the form that is compared: as decided, with one word in
-// place of the run's ids.
+// telling is an event in the form that is compared: as it was decided, with
+// placeholders for the run's ids.
 type telling struct {
 	event *event.Event
 	plain []byte
@@ -124,7 +124,7 @@ func (t telling) data() []byte {
 	return bytes.TrimSuffix(data, []byte("}"))
 }
 
-// readSide reads a run; each of its ancestors has its own replacement words.
+// readSide reads a run; above holds its ancestors, each with its own placeholder.
 func (s *session) readSide(ctx context.Context, r journal.Run, above []string) (*side, error) {
 	var d view.Digest
 	out := &side{words: slices.Clone(above)}

@@ -31,7 +31,7 @@ type forkFlags struct {
 	output
 }
 
-// forked is what fork prints about a run that it only creates.
+// forked is the output for a fork that is only created.
 type forked struct {
 	Run       string   `json:"run"`
 	From      string   `json:"from"`

@@ -21,7 +21,7 @@ type retryFlags struct {
 	output
 }
 
-// retry is what is printed about a retry that is only created.
+// retry is the output for a retry that is only created.
 type retry struct {
 	Run   string   `json:"run"`
 	From  string   `json:"from"`

@@ -22,7 +22,7 @@ func (s *session) folded(ctx context.Context, p *page) {
 	}
 }
 
-// tookIn returns which call brought something into a run.
+// tookIn returns which call introduced a taint into a run.
 func tookIn(t *event.TaintSource) string {
 	if t == nil {
 		return ""

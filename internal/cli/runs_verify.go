@@ -199,7 +199,7 @@ func (a *app) printVerified(results []verified, problem string, many, asJSON boo
 	return nil
 }
 
-// alsoBelow returns a text about the checked descendants, if there are any.
+// alsoBelow returns a note about the checked descendants, "" if there are none.
 func alsoBelow(n int) string {
 	if n == 0 {
 		return ""
@@ -207,8 +207,8 @@ func alsoBelow(n int) string {
 	return " (and " + plural(n, "run") + " below it)"
 }
 
-// contents returns a text about the checked results and attachments, if there are
-// any.
+// contents returns a note about the checked results and attachments, "" if there are
+// none.
 func contents(n int) string {
 	if n == 0 {
 		return ""

@@ -31,7 +31,7 @@ type waitingRef struct {
 	Value   float64 `json:"value,omitempty"`
 }
 
-// unread is a command that an event brought to a parked run.
+// unread returns the command that an event delivered to a parked run.
 func unread(e *event.Event) waitingRef {
 	w := waitingRef{At: e.Time}
 	switch d := e.Data.(type) {

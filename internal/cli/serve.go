@@ -52,8 +52,8 @@ it, or a proxy in front of it, must speak TLS then, and --host gives it the prox
 program and every user of this machine is an admin. The address is printed on stdout, the log goes to stderr. Ctrl-C
 or SIGTERM parks the running runs, which the next server of the journal continues, or ends them (--on-shutdown
 teardown); it takes 10 s at most, and a second one ends the server at once. What a server left that was killed is
-continued as well, also by another server of the journal. Nothing is continued that somebody paused, that waits
-for a decision, or that 'pawl run' drove.
+continued as well, also by another server of the journal. Paused runs, runs that wait for a decision and runs of
+'pawl run' are not continued.
 
   GET  /                             a page that shows runs, and on which questions are decided
   POST /v1/runs                      {agent | workflow | spec, input?, model?, budget?, vars?}; NAME@VERSION names a version

@@ -8,7 +8,7 @@ import (
 	"github.com/pawlrun/pawl/internal/view"
 )
 
-// These are the view's.
+// The types of the view.
 type (
 	steps         = view.Steps
 	stepLine      = view.StepLine
@@ -16,9 +16,9 @@ type (
 	iterationLine = view.IterationLine
 )
 
-// liveSteps returns the lines of a live tree, at most most of them, with the
-// activity of the steps' runs. If the steps do not fit, it shows those in progress
-// and those that failed, and counts the others.
+// liveSteps returns at most most lines of a live tree, with the activity of the steps'
+// runs. If the steps do not fit, it shows those in progress and those that failed, and
+// counts the others.
 func liveSteps(s *steps, most int, k ink, work *activity) []note {
 	switch {
 	case s.Ledger != nil:

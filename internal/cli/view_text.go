@@ -227,8 +227,8 @@ func (v *textView) printAnswer(answer string) error {
 	return err
 }
 
-// listen follows how long the model of a run says nothing. A summary is never live text,
-// so nothing is known of its silence.
+// listen measures how long the model of a run has been silent. A summary is not
+// streamed, so its silence is not measured.
 func (v *textView) listen(e event.Event) {
 	w := v.work.at(e.Run)
 	switch d := e.Data.(type) {

@@ -8,16 +8,16 @@ import (
 	"github.com/pawlrun/pawl/llm/internal/wire"
 )
 
-// amendment is an item that deltas of a kind that is not known here change. It
-// is written when the item ends: once, however many they were.
+// amendment collects deltas of an unknown kind for an item. The item is rebuilt once,
+// when it ends, however many deltas there were.
 type amendment struct {
 	members map[string]json.RawMessage
-	// grown are the members that text was appended to.
+	// grown holds the members that text was appended to.
 	grown map[string]*strings.Builder
 }
 
-// amend takes a delta of a kind that is not known here: its members belong to
-// the block, text being appended to text. It can only be meant for an item.
+// amend applies a delta of an unknown kind: its members belong to the block, and text
+// is appended to text. Only items receive such deltas.
 func (b *block) amend(object []byte) error {
 	if b.kind != kindItem {
 		return nil
@@ -55,7 +55,7 @@ func (a *amendment) take(key string, value []byte) {
 	}
 }
 
-// settle writes what the deltas made of an item.
+// settle rebuilds an item from its deltas.
 func (b *block) settle() error {
 	if b.amended == nil {
 		return nil

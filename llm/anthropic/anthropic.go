@@ -20,37 +20,37 @@ const (
 	apiVersion       = "2023-06-01"
 )
 
-// Options configure a [Model]. Every field may be left out.
+// Options configure a [Model]. Every field is optional.
 type Options struct {
-	// APIKey goes into x-api-key, AuthToken into Authorization.
+	// APIKey is sent as x-api-key, AuthToken as Authorization.
 	APIKey    string
 	AuthToken string
-	// BaseURL is what comes before /v1/messages, as the official SDKs take it;
-	// empty means [DefaultBaseURL]. A query is kept.
+	// BaseURL is the address before /v1/messages, in the form that the official SDKs
+	// use; empty means [DefaultBaseURL]. A query is kept.
 	BaseURL string
-	// HTTP is the client to use; nil means one that honours the proxy variables
-	// of the environment. Redirects are not followed unless it has a policy of
-	// its own, because they would carry the key elsewhere.
+	// HTTP is the client to use; nil means one that honours the proxy variables of the
+	// environment. It follows redirects only if it has its own policy, because a
+	// redirect would send the key elsewhere.
 	HTTP *http.Client
-	// Headers are added to every request, as anthropic-beta.
+	// Headers are added to every request, for example anthropic-beta.
 	Headers map[string]string
-	// Idle is how long the service may be silent before a call counts as
-	// stalled; 0 means five minutes. Every byte counts, pings too.
+	// Idle is how long the service may send nothing before a call counts as stalled; 0
+	// means five minutes. Every byte counts, including pings.
 	Idle time.Duration
-	// Provider names the service in errors and is the first half of the target
-	// names whose reasoning is echoed; empty means "anthropic".
+	// Provider names the service in errors, and is the prefix of the targets whose
+	// reasoning is sent back; empty means "anthropic".
 	Provider string
-	// MaxTokens caps answers of requests that do not say; the API demands a
-	// figure. 0 means [DefaultMaxTokens].
+	// MaxTokens caps the answers of requests that set no cap; the API requires one. 0
+	// means [DefaultMaxTokens].
 	MaxTokens int
-	// NoCache leaves out the marks that ask the service to cache the prefix.
+	// NoCache omits the marks that ask the service to cache the prefix.
 	NoCache bool
-	// Extra are further members of every request body (thinking, tool_choice,
-	// mcp_servers). A member that the request itself sets wins over them.
+	// Extra are additional members of every request body (thinking, tool_choice,
+	// mcp_servers). A member of the request itself takes precedence.
 	Extra map[string]json.RawMessage
 }
 
-// Model is a Claude model behind the Messages API. It is safe for concurrent use.
+// Model is a Claude model on the Messages API. It is safe for concurrent use.
 type Model struct {
 	client    wire.Client
 	url       string
@@ -69,7 +69,7 @@ var (
 	_ llm.Encoder  = (*Model)(nil)
 )
 
-// New returns a model. The model's name comes with each request.
+// New returns a model. Each request names the model to use.
 func New(o Options) *Model {
 	m := &Model{
 		url:      wire.Endpoint(cmp.Or(o.BaseURL, DefaultBaseURL), "/v1/messages"),
@@ -92,12 +92,12 @@ func headers(o Options) http.Header {
 	}, o.Headers)
 }
 
-// Generate asks for the whole answer at once.
+// Generate requests the whole answer at once.
 func (m *Model) Generate(ctx context.Context, req *llm.Request) (*llm.Response, error) {
 	return m.call(ctx, req, nil)
 }
 
-// Stream asks for the answer as it is made.
+// Stream requests the answer as a stream.
 func (m *Model) Stream(ctx context.Context, req *llm.Request, emit func(llm.Delta)) (*llm.Response, error) {
 	return m.call(ctx, req, emit)
 }

@@ -14,40 +14,40 @@ type blockKind uint8
 const (
 	kindText blockKind = iota + 1
 	kindThinking
-	// kindRedacted: thinking that the service has sealed.
+	// kindRedacted: thinking that the service has encrypted.
 	kindRedacted
 	kindToolUse
-	// kindItem: anything else; it goes back as it came.
+	// kindItem: anything else; it is sent back unchanged.
 	kindItem
 )
 
-// block is one content block of an answer under way.
+// block is one content block of an answer in progress.
 type block struct {
 	index int64
 	kind  blockKind
 	open  bool
-	// part is its place among the answer's parts, -1 while it has none.
+	// part is its index among the answer's parts, -1 before it has one.
 	part int
-	// text is prose, thought, or the bytes of an input.
+	// text is prose, reasoning, or the bytes of an input.
 	text      strings.Builder
 	signature strings.Builder
 	id, name  string
-	// wireType is the service's name of the kind of an item.
+	// wireType is the service's name for the kind of an item.
 	wireType string
-	// first is the text that came with the block's start, still encoded.
+	// first is the text in the block's start event, still encoded.
 	first []byte
-	// input is the input that came with the block's start, if it says anything.
+	// input is the input in the block's start event, nil if it is empty.
 	input json.RawMessage
-	// raw is the whole start of a sealed block or an item.
+	// raw is the whole start event of an encrypted block or an item.
 	raw json.RawMessage
-	// amended is what deltas have made of an item since, nil without any.
+	// amended holds later deltas of an item, nil without any.
 	amended *amendment
-	// more are members that the neutral view has no place for.
+	// more holds the members without a place in the neutral form.
 	more      []byte
 	citations []byte
 }
 
-// prose reports whether a block which breaks off still means what it holds.
+// prose reports whether an incomplete block of this kind is still useful.
 func (b *block) prose() bool { return b.kind == kindText || b.kind == kindThinking }
 
 func newBlock(index int64, object []byte) (*block, error) {
@@ -82,7 +82,7 @@ func typeOf(object []byte) string { return wire.Text(wire.Member(object, "type")
 
 func compact(raw []byte) json.RawMessage { return wire.AppendCompact(nil, raw, "null") }
 
-// member takes one member of a block's start.
+// member applies one member of a block's start event.
 func (b *block) member(key string, value []byte) error {
 	switch {
 	case key == "type" || string(value) == "null":
@@ -113,8 +113,8 @@ func (b *block) member(key string, value []byte) error {
 	return nil
 }
 
-// callerIsModel reports whether a call was made by the model itself, which is what
-// the service assumes of a call that does not say.
+// callerIsModel reports whether the model itself made a call, which is the service's
+// default.
 func callerIsModel(caller []byte) bool { return typeOf(caller) == "direct" }
 
 func (b *block) keep(key string, value []byte) {
@@ -140,7 +140,7 @@ func (b *block) cite(citation []byte) {
 	b.citations = wire.AppendCompact(b.citations, citation, "null")
 }
 
-// toPart is the block in neutral form.
+// toPart returns the block in neutral form.
 func (b *block) toPart(names *wire.Names) llm.Part {
 	switch b.kind {
 	case kindText:
@@ -158,7 +158,7 @@ func (b *block) toPart(names *wire.Names) llm.Part {
 	return llm.Item{Type: b.wireType, Raw: b.whole()}
 }
 
-// members are the further members as an object, nil when there are none.
+// members returns the additional members as an object, nil if there are none.
 func (b *block) members() json.RawMessage {
 	if len(b.more) == 0 {
 		return nil
@@ -174,7 +174,7 @@ func (b *block) toCall(names *wire.Names) llm.ToolCall {
 	return call
 }
 
-// whole is an item with the input that came after its start put in place.
+// whole returns an item with the input that arrived after its start.
 func (b *block) whole() json.RawMessage {
 	input := []byte(b.text.String())
 	if len(input) == 0 || !wire.Valid(input) {

@@ -9,24 +9,23 @@ import (
 	"github.com/pawlrun/pawl/llm/internal/wire"
 )
 
-// The limits of the service's cache: a fifth mark is refused, and a
-// prefix is looked for in the 20 blocks before a mark. One mark stands at the
-// end of tools and system text. What is too short to be cached is marked all
-// the same: the service then does nothing, and how many tokens a text has is
-// only guessed here.
+// The limits of the service's cache. It refuses a fifth mark, and looks for a prefix in
+// the 20 blocks before a mark. One mark is at the end of tools and system text.
+// Prefixes that are too short to be cached are marked too: the service ignores such
+// marks, and the number of tokens is only estimated here.
 const (
 	maxMarks      = 4
 	messageMarks  = maxMarks - 1
 	lookBackRange = 20
 )
 
-// blockEnd is how every encoded message ends: its last block, the list, the
+// blockEnd is the end of every encoded message: of its last block, the list, and the
 // message itself.
 const blockEnd = `}]}`
 
-// mark is the member that ends a cached stretch of the request, "" where
-// nothing shall be cached. All marks of a request ask for one lifetime, so that
-// none comes before a longer one.
+// mark returns the member that ends a cached part of the request, "" if nothing is to
+// be cached. All marks of a request have the same lifetime, because a shorter one must
+// not come before a longer one.
 func (m *Model) mark(asked llm.Caching) string {
 	switch {
 	case !m.cache || asked == llm.CacheOff:
@@ -37,8 +36,8 @@ func (m *Model) mark(asked llm.Caching) string {
 	return `,"cache_control":{"type":"ephemeral"}`
 }
 
-// marks chooses the messages whose last block ends a cached stretch, by the
-// encoded forms that they have.
+// marks chooses the messages whose last block gets a mark, based on their encoded
+// forms.
 func (m *Model) marks(req *llm.Request, encoded []llm.Segment) []int {
 	if m.mark(req.Cache) == "" {
 		return nil
@@ -47,21 +46,21 @@ func (m *Model) marks(req *llm.Request, encoded []llm.Segment) []int {
 		if len(encoded[i].Bytes) == 0 {
 			return wire.Turn{}
 		}
-		// A part becomes one block or none.
+		// A part becomes at most one block.
 		return wire.Turn{Answer: req.Messages[i].Role == llm.RoleAssistant, Blocks: len(req.Messages[i].Parts)}
 	}, messageMarks, lookBackRange)
 }
 
-// addMarked puts the mark into a message's last block without touching its
-// encoded bytes: they are memoised, and are the same when the mark moves on.
+// addMarked adds a message with a mark in its last block. It does not change the cached
+// encoded form, which is also used when the mark has moved on.
 func addMarked(body *llm.Assembly, message llm.Segment, mark string) {
 	message.Bytes = message.Bytes[:len(message.Bytes)-len(blockEnd)]
 	body.Add(message)
 	body.Add(llm.NewSegment([]byte(mark + blockEnd)))
 }
 
-// minimums are the lengths in tokens below which nothing is cached, by the
-// beginning of a model's name.
+// minimums are the lengths in tokens below which nothing is cached, by the prefix of a
+// model's name.
 var minimums = []minimum{
 	{"claude-opus-5", 512}, {"claude-fable-5", 512}, {"claude-mythos-5", 512},
 	{"claude-haiku-4-5", 4096}, {"claude-opus-4-5", 4096}, {"claude-opus-4-6", 4096},
@@ -74,8 +73,8 @@ type minimum struct {
 	tokens int64
 }
 
-// CacheRules says how the service caches for a model. Nothing is cached where
-// the marks are left out.
+// CacheRules returns the service's cache rules for a model. Nothing is cached if the
+// marks are omitted.
 func (m *Model) CacheRules(model string, asked llm.Caching) (llm.CacheRules, bool) {
 	if m.mark(asked) == "" {
 		return llm.CacheRules{}, false

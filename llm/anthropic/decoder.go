@@ -7,30 +7,31 @@ import (
 	"github.com/pawlrun/pawl/llm/internal/wire"
 )
 
-// decoder folds an answer, event by event, into a response.
+// decoder folds the events of an answer into a response.
 type decoder struct {
 	names *wire.Names
 	// emit may be nil.
 	emit func(llm.Delta)
-	// cap is the output limit that was asked for.
+	// cap is the requested output limit.
 	cap int64
 
 	resp   llm.Response
 	usage  usage
 	blocks []*block
-	// places finds blocks by their numbers, once there are several.
+	// places finds blocks by their numbers if there are several.
 	places map[int64]*block
-	// unfinished counts the open blocks that mean something only when whole.
+	// unfinished counts the open blocks that are useless while incomplete.
 	unfinished int
-	// content are the blocks that came whole and are not taken yet.
+	// content holds complete blocks that are not processed yet.
 	content []byte
 	parts   int
 	scratch []byte
-	// started and stopped: the message's head and its end have come.
+	// started and stopped report that the start and the end of the message have
+	// arrived.
 	started, stopped bool
 }
 
-// find returns a block by its number; it is nearly always the last one.
+// find returns a block by its number, which is nearly always the last one.
 func (d *decoder) find(index int64) *block {
 	if n := len(d.blocks); n > 0 && d.blocks[n-1].index == index {
 		return d.blocks[n-1]
@@ -50,9 +51,9 @@ func (d *decoder) keep(b *block) {
 	d.blocks = append(d.blocks, b)
 }
 
-// startBlock begins a block. Calls may run side by side, as relays of other
-// protocols send them; prose keeps its place only where nothing is open that
-// could still be left out, and ends where the next block begins.
+// startBlock begins a block. Calls may be interleaved, as relays of other protocols
+// send them. Prose gets its place only if no open block may still be omitted, and ends
+// when the next block begins.
 func (d *decoder) startBlock(index int64, object []byte) error {
 	if d.find(index) != nil {
 		return fmt.Errorf("%w: block %d begins twice", errMalformed, index)
@@ -75,8 +76,8 @@ func (d *decoder) startBlock(index int64, object []byte) error {
 	return d.add(b, b.first)
 }
 
-// show gives a block its place among the parts. Prose takes it with its first
-// letter, because an empty block is no part.
+// show adds a block to the parts. A block of prose is added with its first character,
+// because an empty block is no part.
 func (d *decoder) show(b *block) {
 	if b.part < 0 {
 		b.part = d.parts
@@ -115,8 +116,8 @@ func (d *decoder) delta(index int64, object []byte) error {
 	return b.amend(object)
 }
 
-// add appends a JSON string to a block's text and shows it. The delta is a
-// substring of what is kept, so it costs nothing of its own.
+// add appends a JSON string to a block's text and shows it. The delta is a substring of
+// the stored text, so it is not copied.
 func (d *decoder) add(b *block, value []byte) error {
 	text, ok := wire.AppendText(d.scratch[:0], value)
 	d.scratch = text
@@ -149,8 +150,7 @@ func (d *decoder) deltaOf(b *block, text string, first bool) llm.Delta {
 	return delta
 }
 
-// stopBlock closes a block. A call without arguments is shown here, since no
-// delta announced it.
+// stopBlock ends a block. It shows a call without arguments, because no delta did.
 func (d *decoder) stopBlock(index int64) error {
 	b := d.find(index)
 	if b != nil && b.prose() {
@@ -180,16 +180,16 @@ func (d *decoder) stopBlock(index int64) error {
 // Begun implements [wire.Answer].
 func (d *decoder) Begun() bool { return len(d.blocks) > 0 || len(d.content) > len("[]") }
 
-// Response is the answer after its end, or what came of one that broke: its
-// prose, and the calls and items that were complete. Of that the usage is at
-// best what the head said.
+// Response returns the complete answer, or the usable rest of one that broke: its
+// prose, and its complete calls and items. The usage of a broken answer is at best the
+// usage in its head.
 func (d *decoder) Response(complete bool) *llm.Response {
 	d.collect()
 	d.resp.Usage = d.usage.neutral()
 	d.resp.Usage.Estimated = !complete || !d.usage.reported
 	if !complete {
 		if d.resp.RawFinish == "" && len(d.blocks) > 0 {
-			d.resp.Usage.Output = 0 // the head counts none of what came after it
+			d.resp.Usage.Output = 0 // the head does not count what came after it
 		}
 		d.resp.RawFinish = ""
 		return &d.resp
@@ -208,9 +208,9 @@ func (d *decoder) collect() {
 	}
 }
 
-// finish puts the reason into neutral words. Whether there are calls is seen,
-// not believed; and an answer that used up its output limit was cut, whatever a
-// compatible server calls it.
+// finish returns the neutral finish reason. It is ToolUse only if there are calls,
+// whatever the service reports; and an answer that used up its output limit was
+// truncated, whatever a compatible server reports.
 func (d *decoder) finish() llm.Finish {
 	switch d.resp.RawFinish {
 	case "max_tokens":

@@ -1,8 +1,8 @@
-// Package anthropic speaks Anthropic's Messages API: it projects a request to
-// bytes and reads the answer, streamed or whole.
+// Package anthropic implements Anthropic's Messages API: it encodes requests and
+// decodes answers, streamed or whole.
 //
-// What the provider needs back is kept beside the neutral view and echoed
-// untouched: thinking with its signature, sealed thinking, citations, and
-// whatever a tool of the provider's own did. It goes back only to the model
-// family that made it; for any other model it is left out whole.
+// Data that the provider needs back is kept beside the neutral form and sent back
+// unchanged: thinking with its signature, encrypted thinking, citations, and the
+// records of the provider's own tools. It is sent back only to the model family that
+// made it and omitted for every other model.
 package anthropic

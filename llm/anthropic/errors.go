@@ -26,14 +26,14 @@ func classify(e *llm.Error, body []byte) {
 	}
 }
 
-// newError is the error that an answer reports after it has begun.
+// newError returns the error that a started answer reports.
 func newError(failure, requestID []byte) *llm.Error {
 	e := wire.Failed(failure, describe)
 	e.RequestID = wire.Text(requestID)
 	return e
 }
 
-// describe takes type and message of an error object and refines the class.
+// describe copies type and message of an error object and refines the class.
 func describe(e *llm.Error, failure []byte) {
 	m := wire.ScanObject(failure)
 	for m.Next() {
@@ -57,7 +57,7 @@ func describe(e *llm.Error, failure []byte) {
 	}
 }
 
-// classes says what each error type of the API means for a loop.
+// classes maps the error types of the API to classes.
 var classes = map[string]llm.Class{
 	"invalid_request_error": llm.ClassInvalid,
 	"not_found_error":       llm.ClassInvalid,
@@ -71,8 +71,8 @@ var classes = map[string]llm.Class{
 	"overloaded_error":      llm.ClassOverloaded,
 }
 
-// wordings tell apart what the API reports under invalid_request_error or
-// rate_limit_error and a loop must treat otherwise.
+// wordings distinguish errors that the API reports as invalid_request_error or
+// rate_limit_error but that need another reaction of the loop.
 var wordings = []struct {
 	part  string
 	class llm.Class

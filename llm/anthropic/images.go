@@ -7,8 +7,8 @@ import (
 	"github.com/pawlrun/pawl/llm/internal/wire"
 )
 
-// What the API takes of images. Where a request has more than manyImages, each may
-// only have the smaller size.
+// The API's limits on images. In a request with more than manyImages, each image has
+// the smaller size limit.
 const (
 	manyImages  = 20
 	maxSide     = 8000
@@ -16,7 +16,7 @@ const (
 	maxEncoded  = 10 << 20
 )
 
-// images is what the API takes in a request with so many of them.
+// images returns the API's limits for a request with a number of images.
 func images(count int) wire.Images {
 	s := wire.Images{Types: []string{"image/png", "image/jpeg", "image/gif", "image/webp"}, Side: maxSide, Encoded: maxEncoded}
 	if count > manyImages {
@@ -25,7 +25,7 @@ func images(count int) wire.Images {
 	return s
 }
 
-// Shows says why an image would not be shown to the model.
+// Shows returns why an image cannot be shown to the model.
 func (m *Model) Shows(f *llm.Media) error { return images(1).Refused(f) }
 
 // countImages counts the images of a request.

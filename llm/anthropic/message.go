@@ -10,12 +10,12 @@ import (
 	"github.com/pawlrun/pawl/llm/internal/wire"
 )
 
-// appendMessage writes a message with a comma before it, or nothing when no
-// part of it can be said to this model. It depends on the message and on the
-// projection's wire name alone.
+// appendMessage appends a message with a comma before it, or nothing if no part of it
+// can be sent to this model. The result depends only on the message and on the
+// projection's wire name.
 func (p *projection) appendMessage(dst []byte, provider string, m *llm.Message) []byte {
 	if m.Role == llm.RoleSystem {
-		return dst // it stands behind the system text
+		return dst // it follows the system text
 	}
 	start := len(dst)
 	role := "user"
@@ -44,14 +44,14 @@ func (p *projection) appendMessage(dst []byte, provider string, m *llm.Message) 
 	return append(dst, `]}`...)
 }
 
-// native reports whether what a message holds for its maker only may go to this
-// model: thinking of another family is refused by the service.
+// native reports whether the provider-specific data of a message may be sent to this
+// model: the service rejects thinking of another family.
 func (p *projection) native(provider, origin string) bool {
 	by, model, ok := strings.Cut(origin, "/")
 	return ok && by == provider && modelFamily(model) == p.family
 }
 
-// modelFamily is a model's name without the date of its snapshot.
+// modelFamily returns a model's name without the date of its snapshot.
 func modelFamily(model string) string {
 	model, _, _ = strings.Cut(model, "@")
 	model = strings.TrimSuffix(model, "-latest")
@@ -61,7 +61,7 @@ func modelFamily(model string) string {
 	return model
 }
 
-// appendPart writes one part as a block, or nothing.
+// appendPart appends one part as a block, or nothing.
 func (p *projection) appendPart(dst []byte, part llm.Part, native bool) []byte {
 	switch v := part.(type) {
 	case llm.Text:
@@ -84,7 +84,7 @@ func (p *projection) appendPart(dst []byte, part llm.Part, native bool) []byte {
 	return dst
 }
 
-// appendText leaves out text that is only space, which the service refuses.
+// appendText omits text that is only white space, which the service rejects.
 func appendText(dst []byte, t llm.Text, native bool) []byte {
 	if strings.TrimSpace(t.Text) == "" {
 		return dst
@@ -97,8 +97,8 @@ func appendText(dst []byte, t llm.Text, native bool) []byte {
 	return append(dst, '}')
 }
 
-// appendReasoning echoes a block whole or not at all: one without its signature
-// is refused.
+// appendReasoning appends a block of reasoning, or nothing if it lacks its signature:
+// the service rejects such blocks.
 func appendReasoning(dst []byte, r llm.Reasoning) []byte {
 	if r.Signature == "" {
 		return wire.AppendCompact(dst, r.Raw, "")
@@ -110,7 +110,7 @@ func appendReasoning(dst []byte, r llm.Reasoning) []byte {
 	return append(appendMembers(dst, r.Raw), '}')
 }
 
-// appendMembers adds the members of an object that was kept beside a block.
+// appendMembers appends the members of an object that was kept for a block.
 func appendMembers(dst []byte, raw json.RawMessage) []byte {
 	if len(raw) <= len(`{}`) || raw[0] != '{' {
 		return dst
@@ -133,8 +133,8 @@ func (p *projection) appendCall(dst []byte, c llm.ToolCall, native bool) []byte 
 	return append(dst, '}')
 }
 
-// appendInput writes a call's arguments, which must be an object here. What is
-// none is shown to the model under a name that says so.
+// appendInput appends a call's arguments, which must be an object. Other arguments are
+// shown to the model as a member with a descriptive name.
 func appendInput(dst []byte, c llm.ToolCall) []byte {
 	raw := bytes.TrimSpace(c.Args)
 	if wire.Object(raw) {
@@ -151,9 +151,9 @@ func appendInput(dst []byte, c llm.ToolCall) []byte {
 	return append(wire.AppendQuoted(dst, text), '}')
 }
 
-// callID is the id under which a call and its result are known to the service.
-// An id of its own goes back; any other may be unfit or not unique, so ours
-// stands in. Call and result hold the same two ids, so they agree.
+// callID returns the id of a call and its result for the service. An id of the service
+// itself is sent back; ids of other services may be invalid or not unique, so Pawl's
+// own id replaces them. Call and result have the same two ids, so the results agree.
 func callID(ours, provider string) string {
 	if strings.HasPrefix(provider, "toolu_") || ours == "" {
 		return provider
@@ -193,8 +193,8 @@ func (p *projection) appendResult(dst []byte, r llm.ToolResult) []byte {
 	return append(dst, '}')
 }
 
-// appendMedia writes an image or a document. What the service cannot take is
-// named in words, so that the model knows that something is missing.
+// appendMedia appends an image or a document. A note in words replaces one that the
+// service cannot accept, so that the model knows that it is missing.
 func (p *projection) appendMedia(dst []byte, m llm.Media) []byte {
 	m, words := p.images.Shown(m)
 	if words != "" {

@@ -11,30 +11,29 @@ import (
 	"github.com/pawlrun/pawl/llm/internal/wire"
 )
 
-// maxToolName is the longest tool name that the API takes.
+// maxToolName is the API's limit on the length of tool names.
 const maxToolName = 128
 
-// The ends of a body. Which one is sent is decided by the call, so that the
-// same encoded request serves both.
+// The ends of a body. The call decides which one is sent, so that both share the
+// encoded request.
 var (
 	streamedEnd = []byte(`],"stream":true}`)
 	wholeEnd    = []byte(`]}`)
 )
 
-// projection is what the encoding of a request's messages depends on, besides
-// the messages.
+// projection holds the settings that the encoding of a request's messages depends on.
 type projection struct {
 	names *wire.Names
-	// family decides which reasoning is echoed.
+	// family decides which reasoning is sent back.
 	family string
-	// wire names the encoding of a message for the memo.
+	// wire identifies the encoding of a message in the memo.
 	wire string
-	// images is what of images the service takes in this request.
+	// images holds the limits on images in this request.
 	images wire.Images
 }
 
-// Encode returns the streamed form of the request: a prefix that stays the same
-// for a run, one piece for each message, and the end. It costs what is new.
+// Encode returns the streamed form of the request: a prefix that stays the same for a
+// run, one piece for each message, and the end. Its cost depends only on what is new.
 func (m *Model) Encode(req *llm.Request) (*llm.Encoded, error) {
 	for _, name := range req.ProviderTools {
 		if len(providerTool(name)) == 0 {
@@ -45,7 +44,7 @@ func (m *Model) Encode(req *llm.Request) (*llm.Encoded, error) {
 	p.images = images(countImages(req.Messages))
 	p.wire = m.provider + "/" + p.family + p.names.Clashes()
 	if p.images.Side == maxManySide {
-		p.wire += "+many" // large images have a form of their own then
+		p.wire += "+many" // large images are encoded differently
 	}
 	messages := req.Memo.Messages(p.wire, req.Messages, func(dst []byte, msg *llm.Message) []byte {
 		return p.appendMessage(dst, m.provider, msg)
@@ -63,7 +62,8 @@ func (m *Model) Encode(req *llm.Request) (*llm.Encoded, error) {
 			continue
 		}
 		if first {
-			// A message begins with the comma that parts it from the one before.
+			// Each message begins with the comma that separates it from the previous
+			// one.
 			seg.Bytes, first = seg.Bytes[1:], false
 		}
 		if slices.Contains(marked, i) {
@@ -76,9 +76,9 @@ func (m *Model) Encode(req *llm.Request) (*llm.Encoded, error) {
 	return body.Encoded(), nil
 }
 
-// appendPrefix writes everything up to the messages: the settings, then tools
-// and system text, which is what the service caches first. Notes are a block
-// behind the marked one, so that what stands before them stays cached.
+// appendPrefix appends everything before the messages: the settings, then tools and
+// system text, which the service caches first. Notes are a block after the marked one,
+// so that everything before them stays cached.
 func (m *Model) appendPrefix(dst []byte, p *projection, req *llm.Request, notes string) []byte {
 	dst = append(dst, `{"model":`...)
 	dst = wire.AppendQuoted(dst, req.Model)
@@ -97,7 +97,7 @@ func (m *Model) appendPrefix(dst []byte, p *projection, req *llm.Request, notes 
 	system, mark := wire.System(req, held), m.mark(req.Cache)
 	ofTools := mark
 	if system != "" {
-		ofTools = "" // the end of the system text is that of the tools as well
+		ofTools = "" // the end of the system text is also the end of the tools
 	}
 	dst = appendTools(dst, p, req, ofTools)
 	dst = appendSystem(dst, system, mark, notes)
@@ -119,11 +119,11 @@ func appendSystem(dst []byte, system, mark, notes string) []byte {
 	return append(dst, ']')
 }
 
-// cap is the most that an answer may hold. The API demands a figure.
+// cap returns the maximum length of an answer, which the API requires.
 func (m *Model) cap(req *llm.Request) int { return cmp.Or(req.MaxTokens, m.maxTokens) }
 
-// appendExtra adds the owner's further members, but for those that the request
-// has itself.
+// appendExtra appends the owner's additional members, except those that the request
+// itself has.
 func (m *Model) appendExtra(dst []byte, req *llm.Request) []byte {
 	return wire.AppendExtra(dst, m.extra, func(name string) bool {
 		switch name {
@@ -139,7 +139,7 @@ func (m *Model) appendExtra(dst []byte, req *llm.Request) []byte {
 	})
 }
 
-// appendTools writes the tools, the last of them with a mark.
+// appendTools appends the tools, with a mark on the last one.
 func appendTools(dst []byte, p *projection, req *llm.Request, mark string) []byte {
 	if len(req.Tools)+len(req.ProviderTools) == 0 {
 		return dst
@@ -171,16 +171,16 @@ func appendTools(dst []byte, p *projection, req *llm.Request, mark string) []byt
 	return append(dst, ']')
 }
 
-// providerTools are the tools that the service runs itself, in the version that
-// every current model takes. Newer ones can be given as JSON.
+// providerTools are the tools that the service runs itself, in the version that every
+// current model accepts. Newer ones can be given as JSON.
 var providerTools = map[string]string{
 	"web_search":     `{"type":"web_search_20250305","name":"web_search"}`,
 	"web_fetch":      `{"type":"web_fetch_20250910","name":"web_fetch"}`,
 	"code_execution": `{"type":"code_execution_20250825","name":"code_execution"}`,
 }
 
-// providerTool is what a request says of a tool that the service runs, nothing
-// of one that it does not.
+// providerTool returns the definition of a tool that the service runs, nil for any
+// other.
 func providerTool(name string) []byte {
 	if whole, ok := wire.ProviderToolAsJSON(name); ok {
 		return whole

@@ -9,13 +9,13 @@ import (
 	"github.com/pawlrun/pawl/llm/internal/wire"
 )
 
-// withoutSchemas are the models that came before structured outputs.
+// withoutSchemas are the models older than structured outputs.
 var withoutSchemas = []string{
 	"claude-2", "claude-3", "claude-instant", "claude-sonnet-4-0", "claude-sonnet-4-2025", "claude-opus-4-0", "claude-opus-4-2025",
 }
 
-// heldSchema is the request's schema in the form that the service holds the
-// model to, and false where it cannot: it must then be said in words.
+// heldSchema returns the request's schema in the form that the service enforces, and
+// false if it cannot enforce it; the schema then belongs in the prompt.
 func heldSchema(req *llm.Request) (json.RawMessage, bool) {
 	if len(req.Schema) == 0 || req.SchemaInPrompt || !AnswersBySchema(req.Model) {
 		return nil, false
@@ -23,8 +23,8 @@ func heldSchema(req *llm.Request) (json.RawMessage, bool) {
 	return wire.ClosedSchema(req.Schema)
 }
 
-// AnswersBySchema reports whether the service holds a model to a schema. A model
-// that is not known is taken for a newer one.
+// AnswersBySchema reports whether the service enforces a schema for a model. Unknown
+// models count as newer ones.
 func AnswersBySchema(model string) bool {
 	return !slices.ContainsFunc(withoutSchemas, func(family string) bool { return strings.HasPrefix(model, family) })
 }

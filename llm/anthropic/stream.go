@@ -9,11 +9,11 @@ import (
 	"github.com/pawlrun/pawl/llm/internal/wire"
 )
 
-// errMalformed is what a stream is broken by when its events make no sense.
+// errMalformed is the error of a stream with invalid events.
 var errMalformed = errors.New("malformed event")
 
-// Events reads events until the one that ends the message. A stream that just
-// ends before it is broken, whatever it held.
+// Events decodes events until the one that ends the message. A stream that ends before
+// it is broken, whatever it contained.
 func (d *decoder) Events(events *wire.EventReader) error {
 	for !d.stopped {
 		_, data, err := events.Next()
@@ -27,7 +27,7 @@ func (d *decoder) Events(events *wire.EventReader) error {
 	return nil
 }
 
-// DecodeBody reads an answer that came in one piece.
+// DecodeBody decodes an answer that is not streamed.
 func (d *decoder) DecodeBody(body []byte) error {
 	if !wire.Valid(body) {
 		return io.ErrUnexpectedEOF
@@ -35,8 +35,8 @@ func (d *decoder) DecodeBody(body []byte) error {
 	return d.message(body)
 }
 
-// event folds one event into the answer. The name of an event is repeated in
-// its data, and some gateways send the data alone.
+// event folds one event into the answer. It ignores the name of the event, which the
+// data repeats, because some gateways send only the data.
 func (d *decoder) event(data []byte) error {
 	var kind, index, delta, block, message, usage, failure, requestID []byte
 	m := wire.ScanObject(data)
@@ -69,7 +69,7 @@ func (d *decoder) event(data []byte) error {
 	case `"content_block_start"`:
 		i := wire.Int(index)
 		if i == 0 {
-			d.content = nil // the stream gives it all
+			d.content = nil // the stream contains all of it
 		}
 		if err := d.wholeBlocks(); err != nil {
 			return err
@@ -87,14 +87,14 @@ func (d *decoder) event(data []byte) error {
 		return newError(failure, requestID)
 	}
 	if kind == nil && len(failure) > 0 && string(failure) != "null" {
-		return newError(failure, requestID) // as relays of other protocols put it
+		return newError(failure, requestID) // the form that relays of other protocols use
 	}
 	return nil
 }
 
-// startMessage takes the head of an answer. Some gateways send it twice; the
-// second stands. Its content is empty as a rule; calls that the model's code made
-// come whole in it.
+// startMessage applies the head of an answer. Some gateways send it twice; the second
+// one counts. Its content is usually empty; calls that the model's code made are
+// complete in it.
 func (d *decoder) startMessage(message []byte) error {
 	d.started = true
 	m := wire.ScanObject(message)
@@ -108,7 +108,7 @@ func (d *decoder) startMessage(message []byte) error {
 	return m.Err()
 }
 
-// head takes what a streamed and a whole message have in common.
+// head applies the members that a streamed and a whole message share.
 func (d *decoder) head(key, value []byte) {
 	switch string(key) {
 	case "id":
@@ -122,8 +122,8 @@ func (d *decoder) head(key, value []byte) {
 	}
 }
 
-// stop takes what says why the answer ended. A refusal comes with details, of
-// which the explanation is for people.
+// stop records why the answer ended. A refusal has details with an explanation for
+// people.
 func (d *decoder) stop(key, value []byte) {
 	switch string(key) {
 	case "stop_reason":
@@ -133,8 +133,8 @@ func (d *decoder) stop(key, value []byte) {
 	}
 }
 
-// endTurn takes the reason of the end and the usage, which is cumulative: the
-// last one counts.
+// endTurn records the reason of the end and the usage, which is cumulative: the last
+// report counts.
 func (d *decoder) endTurn(delta, usage []byte) error {
 	m := wire.ScanObject(delta)
 	for m.Next() {
@@ -185,13 +185,13 @@ func (d *decoder) message(body []byte) error {
 		return newError(failure, requestID)
 	}
 	if kind == nil && content == nil {
-		return newError(body, requestID) // no message, so it says what is wrong
+		return newError(body, requestID) // not a message but an error
 	}
 	d.started, d.content = true, content
 	return d.stopMessage()
 }
 
-// wholeBlocks takes the blocks that came whole.
+// wholeBlocks applies the blocks that arrived complete.
 func (d *decoder) wholeBlocks() error {
 	if len(d.content) == 0 {
 		return nil

@@ -7,16 +7,16 @@ import (
 	"github.com/pawlrun/pawl/llm/internal/wire"
 )
 
-// usage is the service's own count. Its input excludes cached tokens.
+// usage is the service's count. Its input excludes cached tokens.
 type usage struct {
 	input, cacheRead, cacheWrite, longWrite, output, reasoning int64
-	// reported says that the input came, which every report has.
+	// reported reports that the input count has arrived; every report has it.
 	reported bool
 }
 
-// merge takes over every figure that an object names. A later report restates
-// an earlier one and never adds to it. A count of nothing is none: some relays
-// count the output alone at the end.
+// merge copies every count that an object contains. A later report replaces an earlier
+// one and is never added to it. Zero counts are ignored: some relays report only the
+// output at the end.
 func (u *usage) merge(object []byte) {
 	if len(object) == 0 {
 		return
@@ -35,7 +35,7 @@ func (u *usage) merge(object []byte) {
 		case "cache_creation_input_tokens":
 			u.cacheWrite = cmp.Or(wire.Int(v), u.cacheWrite)
 		case "cache_creation":
-			// What is kept for longer is in the sum beside it, too.
+			// Tokens with the longer lifetime are also part of the sum.
 			if n := wire.Member(v, "ephemeral_1h_input_tokens"); n != nil {
 				u.longWrite = cmp.Or(wire.Int(n), u.longWrite)
 			}
@@ -49,7 +49,7 @@ func (u *usage) merge(object []byte) {
 	}
 }
 
-// neutral counts cached tokens in.
+// neutral returns the usage with cached tokens included in the input.
 func (u *usage) neutral() llm.Usage {
 	return llm.Usage{
 		Input: u.input + u.cacheRead + u.cacheWrite, Output: u.output,

@@ -95,8 +95,8 @@ func readBlock(r *Items, role string, raw []byte) *Violation {
 	return nil
 }
 
-// checkMessages holds messages to the order of calls and results. Neighbours of
-// one role are one turn to the service.
+// checkMessages checks the order of calls and results. The service treats adjacent
+// messages of one role as one turn.
 func checkMessages(o Options, elements []element) *Violation {
 	if !o.Continued && len(elements) > 0 && elements[0].role == "assistant" {
 		return broken("first-role", "", "the conversation begins with the assistant").at(elements[0])
@@ -159,8 +159,8 @@ func callsOf(turn []element) ([]element, *Violation) {
 	return calls, nil
 }
 
-// answersInFront holds a turn of the user's to the calls before it: one result
-// each, before anything else.
+// answersInFront checks that a turn of the user begins with one result for each open
+// call.
 func answersInFront(turn []element, open []element) *Violation {
 	var answered []element
 	other := false
@@ -186,7 +186,7 @@ func answersInFront(turn []element, open []element) *Violation {
 	return nil
 }
 
-// find is the index of the element with an id, or -1.
+// find returns the index of the element with an id, or -1.
 func find(elements []element, id string) int {
 	return slices.IndexFunc(elements, func(e element) bool { return e.id == id })
 }

@@ -6,14 +6,14 @@ import (
 	"github.com/pawlrun/pawl/llm/internal/wire"
 )
 
-// maxMarks is how many cache breakpoints Anthropic takes in a request.
+// maxMarks is the number of cache breakpoints that Anthropic accepts in a request.
 const maxMarks = 4
 
-// body is what a request holds beside its conversation that rules ask for.
+// body holds the parts of a request outside its conversation that rules depend on.
 type body struct {
 	model        string
 	conversation []byte
-	// bare says that the conversation is one text.
+	// bare reports that the conversation is a single text.
 	bare            bool
 	stored, chained bool
 	marks           int

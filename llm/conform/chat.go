@@ -82,8 +82,8 @@ func readChatCalls(r *Items, list []byte) *Violation {
 	return nil
 }
 
-// checkChat holds messages to the order of calls and results: the messages
-// right behind a call's answer it, one for each.
+// checkChat checks the order of calls and results: the messages directly after a call's
+// message answer its calls, one each.
 func checkChat(_ Options, elements []element) *Violation {
 	var open []element
 	var answered int

@@ -1,12 +1,11 @@
-// Package conform says whether the conversation of a request is one that its
-// provider takes, for each of the four wires, and names the rule that it
-// breaks. It reads the JSON that goes over the wire, so that any program can
-// hold its own histories to the same rules.
+// Package conform checks whether a provider accepts the conversation of a request, for
+// each of the four wires, and names the rule that it violates. It reads the JSON of the
+// wire, so any program can check its conversations.
 //
-// The rules are those about history: pairing, order, ids, signatures, roles,
-// empty content. They are the ones that a provider answers with status 400
-// where a loop has lost, doubled or reordered something, as a crash, a switch of
-// models or a compaction makes it do. The cases that show each rule are [Cases].
+// The rules concern the conversation: pairing, order, ids, signatures, roles, empty
+// content. A provider answers a violation with status 400, typically after a crash, a
+// switch of models or a compaction has lost, duplicated or reordered messages. [Cases]
+// has examples of each rule.
 package conform
 
 import (
@@ -17,7 +16,7 @@ import (
 	"github.com/pawlrun/pawl/llm/internal/wire"
 )
 
-// Wire is one of the wire formats, by the name of the provider that has it.
+// Wire is a wire format, named after its provider.
 type Wire string
 
 // The wires.
@@ -26,7 +25,7 @@ const (
 	Anthropic Wire = "anthropic"
 	// Responses is OpenAI's Responses API.
 	Responses Wire = "openai"
-	// Chat is Chat Completions, as OpenAI and compatible services have it.
+	// Chat is Chat Completions, as implemented by OpenAI and compatible services.
 	Chat Wire = "openai-chat"
 	// Gemini is generateContent.
 	Gemini Wire = "google"
@@ -35,20 +34,20 @@ const (
 // Wires lists the wires.
 func Wires() []Wire { return []Wire{Anthropic, Responses, Chat, Gemini} }
 
-// Violation is a rule that a conversation breaks. It is the error of [Lint] and
+// Violation is a rule that a conversation violates. It is the error of [Lint] and
 // [Check].
 type Violation struct {
 	Wire Wire
 	// Rule is the name of one of the wire's [Rules].
 	Rule string
-	// Item is the index of the message, item or content that breaks it.
+	// Item is the index of the message, item or content that violates it.
 	Item int
-	// CallID is the call that it is about, by the provider's id.
+	// CallID is the provider's id of the call that the violation concerns.
 	CallID string
 	Detail string
 }
 
-// Error names the rule, the place and what is wrong there.
+// Error returns the rule, the place and the problem.
 func (v *Violation) Error() string {
 	s := fmt.Sprintf("conform: %s: item %d breaks %s: %s", v.Wire, v.Item, v.Rule, v.Detail)
 	if v.CallID != "" {
@@ -57,25 +56,25 @@ func (v *Violation) Error() string {
 	return s
 }
 
-// Options are what a rule must know of a request beside its conversation.
+// Options are properties of a request, outside its conversation, that rules depend on.
 type Options struct {
-	// Model is the model's name. Gemini's signatures are demanded from
-	// gemini-3 on; other wires have it in the request.
+	// Model is the model's name. Gemini requires signatures from gemini-3 on; on other
+	// wires the request contains the name.
 	Model string
-	// Stored says that the provider keeps what it answered, so that reasoning
-	// may come back by its id alone. Of OpenAI's services that is the default;
-	// the request says so.
+	// Stored reports that the provider stores its answers, so that reasoning may be
+	// sent back by its id alone. That is the default of OpenAI's services; a request
+	// can change it.
 	Stored bool
-	// Chained says that the conversation goes on from an answer that the
-	// provider keeps, so that the calls of results may lie there.
+	// Chained reports that the conversation continues an answer that the provider
+	// stores, which may contain the calls of its results.
 	Chained bool
-	// Continued says that the pieces go on behind others that were found in
-	// order, and that had no open call at their end.
+	// Continued reports that the pieces follow others that were valid and ended without
+	// an open call.
 	Continued bool
 }
 
-// Lint checks a whole request. The error is a *[Violation], or says that the
-// request is no JSON object with a conversation.
+// Lint checks a whole request. The error is a *[Violation], or reports that the request
+// is not a JSON object with a conversation.
 func Lint(w Wire, request []byte, o Options) error {
 	b, err := bodyOf(w, request)
 	if err != nil {
@@ -87,12 +86,12 @@ func Lint(w Wire, request []byte, o Options) error {
 		return &Violation{Wire: w, Rule: "cache-marks", Detail: fmt.Sprintf("%d breakpoints are set, and a fifth is refused", b.marks)}
 	}
 	if b.bare {
-		return nil // a request may give its whole input as one text
+		return nil // the whole input may be a single text
 	}
 	return Check(w, o, Read(w, b.conversation))
 }
 
-// Items are what a piece of a conversation shows of itself.
+// Items is the parsed form of a piece of a conversation.
 type Items struct {
 	elements []element
 	// count is the number of messages, items or contents.
@@ -100,15 +99,15 @@ type Items struct {
 	fault *Violation
 }
 
-// element is one part of a message, as far as a rule asks for it.
+// element holds the properties of one part of a message that rules depend on.
 type element struct {
 	item int
 	role string
 	kind kind
-	// id is the provider's id of a call, name the tool's.
+	// id is the provider's id of a call, name the name of its tool.
 	id, name string
-	// mark says: of Gemini's call, that it is signed; of a text, that it is
-	// blank; of a Responses item, that it is the model's.
+	// mark reports that a Gemini call is signed, that a text is blank, or that a
+	// Responses item is the model's.
 	mark bool
 }
 
@@ -122,9 +121,8 @@ const (
 	result
 )
 
-// Read takes in messages, items or contents, separated by commas, as they stand
-// in a request. Reading a message once and keeping what it gave makes [Check] of
-// the next request cheap.
+// Read parses messages, items or contents, separated by commas, as a request contains
+// them. A caller can keep the result, so that [Check] of the next request is cheap.
 func Read(w Wire, conversation []byte) Items {
 	list := make([]byte, 0, len(conversation)+2)
 	list = append(list, '[')
@@ -161,19 +159,19 @@ func trimComma(b []byte) []byte {
 	return b
 }
 
-// readers take in one message, item or content, and say what is wrong with it
-// whatever stands around it.
+// readers parse one message, item or content, and report errors that do not depend on
+// its neighbours.
 var readers = map[Wire]func(r *Items, raw []byte) *Violation{
 	Anthropic: readMessage, Responses: readItem, Chat: readChat, Gemini: readContent,
 }
 
-// checkers hold a conversation to the rules about what follows what.
+// checkers check the rules about order.
 var checkers = map[Wire]func(o Options, elements []element) *Violation{
 	Anthropic: checkMessages, Responses: checkItems, Chat: checkChat, Gemini: checkContents,
 }
 
-// Check holds the pieces of a conversation, in order, to the rules of a wire.
-// The error is a *[Violation].
+// Check checks the pieces of a conversation, in order, against the rules of a wire. The
+// error is a *[Violation].
 func Check(w Wire, o Options, pieces ...Items) error {
 	var all []element
 	if len(pieces) == 1 {
@@ -209,7 +207,7 @@ func broken(rule, callID, detail string, args ...any) *Violation {
 	return &Violation{Rule: rule, CallID: callID, Detail: fmt.Sprintf(detail, args...)}
 }
 
-// at puts a violation at an element.
+// at sets the position of a violation.
 func (v *Violation) at(e element) *Violation {
 	v.Item = e.item
 	return v

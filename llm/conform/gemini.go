@@ -108,8 +108,8 @@ func readFunction(e *element, raw []byte, body string) *Violation {
 	return nil
 }
 
-// checkContents holds contents to the order of calls and results: those of one
-// content are answered in the next one, as many as there are.
+// checkContents checks the order of calls and results: the next content answers all
+// calls of a content.
 func checkContents(o Options, elements []element) *Violation {
 	if !o.Continued && len(elements) > 0 && elements[0].role == "model" {
 		return broken("first-role", "", "the conversation begins with the model").at(elements[0])
@@ -153,9 +153,8 @@ func ofKind(elements []element, k kind) []element {
 	return slices.DeleteFunc(slices.Clone(elements), func(e element) bool { return e.kind != k })
 }
 
-// signed demands, of a model that thinks, the signature of the first call in
-// each step of the turn that goes on. What came before the user's last word is
-// not looked at.
+// signed checks, for a model that thinks, that the first call in each step of the
+// current turn is signed. It does not check earlier turns.
 func signed(o Options, elements []element) *Violation {
 	if !strings.HasPrefix(strings.TrimPrefix(o.Model, "models/"), "gemini-3") {
 		return nil

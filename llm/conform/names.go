@@ -2,8 +2,8 @@ package conform
 
 import "strings"
 
-// idLike reports whether a text is a name of letters, digits, "_" and "-", and what
-// else is allowed, of at most limit characters.
+// idLike reports whether a text consists of at most limit letters, digits, "_", "-" and
+// the characters in also.
 func idLike(s string, limit int, also string) bool {
 	if s == "" || len(s) > limit {
 		return false
@@ -20,7 +20,7 @@ func idLike(s string, limit int, also string) bool {
 	return true
 }
 
-// blank reports whether a text, still encoded as JSON, holds nothing but space.
+// blank reports whether a JSON string contains only white space.
 func blank(value []byte) bool {
 	if len(value) < 2 || value[0] != '"' {
 		return true
@@ -37,7 +37,8 @@ func blank(value []byte) bool {
 	return true
 }
 
-// given reports whether a value is there: no null, no empty text, list or object.
+// given reports whether a value is present: not null and not an empty text, list or
+// object.
 func given(value []byte) bool {
 	switch string(value) {
 	case "", "null", `""`, "[]", "{}":

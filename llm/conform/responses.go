@@ -41,7 +41,7 @@ func readItem(r *Items, raw []byte) *Violation {
 	case i.kind == "reasoning":
 		add(element{kind: reasoning, mark: given(sealed) || given(content)})
 	case strings.HasPrefix(i.kind, "tool_search_") && i.execution != "client":
-		add(element{kind: other, mark: true}) // the service's own search, which has no result message
+		add(element{kind: other, mark: true}) // the service's own search, which has no result item
 	case isOutput(i.kind):
 		add(element{kind: result, id: i.id})
 		if i.id == "" {
@@ -65,7 +65,7 @@ func readItem(r *Items, raw []byte) *Violation {
 	return nil
 }
 
-// outputOf are the calls that the client answers, with the items that do.
+// outputOf maps the calls that the client answers to the items with their results.
 var outputOf = map[string]string{
 	"function_call": "function_call_output", "custom_tool_call": "custom_tool_call_output",
 	"computer_call": "computer_call_output", "local_shell_call": "local_shell_call_output",
@@ -82,7 +82,7 @@ func isOutput(kind string) bool {
 	return false
 }
 
-// readSaid checks a message: who speaks, and in which parts.
+// readSaid checks the role and the parts of a message.
 func readSaid(role string, content []byte) *Violation {
 	switch role {
 	case "user", "assistant", "system", "developer":
@@ -106,14 +106,14 @@ func readSaid(role string, content []byte) *Violation {
 	return nil
 }
 
-// checkItems holds items to the pairs that belong together: a call and its
-// output, reasoning and what it led to.
+// checkItems checks items that belong together: a call and its output, reasoning and
+// the item that it produced.
 func checkItems(o Options, elements []element) *Violation {
 	open, closed := map[string]int{}, map[string]bool{}
 	for i, e := range elements {
 		switch e.kind {
 		case call:
-			// Some services use an id again once its call is answered.
+			// Some services reuse an id after its call was answered.
 			if _, waits := open[e.id]; waits {
 				return broken("duplicate-call", e.id, "two calls have this id").at(e)
 			}
@@ -144,8 +144,8 @@ func checkItems(o Options, elements []element) *Violation {
 	return nil
 }
 
-// ledTo checks the first of the elements, which is reasoning: it must be sealed
-// where the service keeps nothing, and an item of the model's must follow it.
+// ledTo checks reasoning, the first of the elements: it must be encrypted if the
+// service does not store answers, and an item of the model must follow it.
 func ledTo(o Options, elements []element) *Violation {
 	e := elements[0]
 	if !o.Stored && !e.mark {

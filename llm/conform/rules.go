@@ -7,23 +7,22 @@ import (
 	"slices"
 )
 
-// Rule is something that a provider demands of a conversation.
+// Rule is a provider's requirement on a conversation.
 type Rule struct {
 	Name string `json:"name"`
-	// Says is the rule in a sentence.
+	// Says is the rule as a sentence.
 	Says string `json:"says"`
-	// Source is where it is known from: a page of the provider's, or the words
-	// of its refusal.
+	// Source is the evidence for the rule: a page of the provider, or the text of its
+	// error.
 	Source string `json:"source"`
 }
 
-// Case is an example of a request that is taken, or refused.
+// Case is an example of a request that is accepted or refused.
 type Case struct {
 	Name string `json:"name"`
-	// Rule is the rule that the request breaks, "" for a request that is
-	// taken.
+	// Rule is the rule that the request violates, "" for an accepted request.
 	Rule string `json:"rule,omitempty"`
-	// Model is the model of a wire that has it elsewhere than in the request.
+	// Model is the model, if the wire does not name it in the request.
 	Model   string          `json:"model,omitempty"`
 	Request json.RawMessage `json:"request"`
 }
@@ -46,7 +45,7 @@ func tableOf(w Wire) table {
 		err = json.Unmarshal(data, &t)
 	}
 	if err != nil {
-		// The files are part of the program, and a test reads them all.
+		// The files are embedded, and a test reads them all.
 		return table{Rules: []Rule{{Name: "broken", Says: fmt.Sprint(err)}}}
 	}
 	return t
@@ -55,6 +54,6 @@ func tableOf(w Wire) table {
 // Rules lists the rules of a wire.
 func Rules(w Wire) []Rule { return tableOf(w).Rules }
 
-// Cases lists examples for every rule of a wire, taken and refused: what a
-// linter, or a loop that makes requests, can be tested with.
+// Cases lists examples of every rule of a wire, accepted and refused, for testing a
+// linter or a loop that makes requests.
 func Cases(w Wire) []Case { return tableOf(w).Cases }

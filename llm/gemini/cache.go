@@ -7,9 +7,9 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// CacheRules says how Google caches for a model: by itself, from 2.5 on,
-// without a promise and without a way to turn it off. How long is not said, so
-// a short time is assumed.
+// CacheRules returns Google's cache rules for a model: from 2.5 on it caches
+// automatically, without a guarantee and without a way to turn it off. The lifetime is
+// not documented, so a short one is assumed.
 func (m *Model) CacheRules(model string, _ llm.Caching) (llm.CacheRules, bool) {
 	rules := llm.CacheRules{Minimum: 4096, Lifetime: 3 * time.Minute, BestEffort: true}
 	switch {

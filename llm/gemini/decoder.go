@@ -11,10 +11,10 @@ import (
 	"github.com/pawlrun/pawl/llm/internal/wire"
 )
 
-// decoder builds a response from the chunks of a stream, or from one whole
-// answer, which has the shape of a chunk.
+// decoder builds a response from the chunks of a stream, or from one whole answer,
+// which has the form of a chunk.
 type decoder struct {
-	// emit does nothing without a listener.
+	// emit does nothing if there is no listener.
 	emit  func(llm.Delta)
 	names *wire.Names
 
@@ -22,16 +22,16 @@ type decoder struct {
 	parts     []part
 	finish    string
 	blocked   string
-	// said is what the service says of finish or blocked, for people.
+	// said is the service's explanation of finish or blocked, for people.
 	said     string
 	usage    llm.Usage
 	reported bool
-	// made counts the values of arguments in pieces.
+	// made counts the values in arguments that arrive in pieces.
 	made    int
 	scratch []byte
 }
 
-// part is one part of the answer while it grows.
+// part is one part of an answer in progress.
 type part struct {
 	kind      partKind
 	text      strings.Builder
@@ -61,8 +61,8 @@ func newDecoder(names *wire.Names, emit func(llm.Delta)) *decoder {
 	return &decoder{emit: emit, names: names}
 }
 
-// Events decodes a stream. A finish reason is not its end: more may follow it,
-// and the last one counts. The end of the bytes is, if a reason was seen.
+// Events decodes a stream. More may follow a finish reason, and the last one counts.
+// The stream is complete when the bytes end after a finish reason.
 func (d *decoder) Events(events *wire.EventReader) error {
 	for {
 		_, data, err := events.Next()
@@ -94,8 +94,8 @@ func (d *decoder) DecodeBody(body []byte) error {
 	return err
 }
 
-// ended reports whether the answer was brought to an end: no call is open, and no
-// code waits for the result that Google owes it.
+// ended reports whether the answer is complete: no call is open, and no code lacks the
+// result that Google must add.
 func (d *decoder) ended() bool {
 	if n := len(d.parts); n > 0 && d.parts[n-1].kind == itemPart && itemType(d.parts[n-1].raw) == "executableCode" {
 		return false
@@ -134,7 +134,7 @@ func (d *decoder) chunk(data []byte) error {
 	return m.Err()
 }
 
-// feedback takes why the prompt was not answered.
+// feedback records why the prompt was not answered.
 func (d *decoder) feedback(data []byte) {
 	for m := wire.ScanObject(data); m.Next(); {
 		switch string(m.Key()) {
@@ -184,7 +184,7 @@ func (d *decoder) content(data []byte) error {
 		}
 		list := wire.ScanArray(m.Value())
 		for list.Next() {
-			// What comes after a finish reason opens the answer again.
+			// Content after a finish reason continues the answer.
 			d.finish = ""
 			if err := d.part(list.Value()); err != nil {
 				return err
@@ -232,9 +232,8 @@ func (d *decoder) part(data []byte) error {
 	return nil
 }
 
-// text grows the open text, or opens one. One that is signed, and it may be
-// empty, is a part of its own: Google wants no part with a signature merged with
-// one without.
+// text appends to the open text, or starts one. A signed text, which may be empty, is a
+// separate part: Google does not allow merging a part with a signature and one without.
 func (d *decoder) text(v []byte, thought bool, signature string) {
 	kind, delta := textPart, llm.DeltaText
 	if thought {
@@ -272,7 +271,7 @@ func (d *decoder) media(data []byte) {
 	d.parts = append(d.parts, p)
 }
 
-// call takes a call, whole or in pieces.
+// call applies a call, whole or in pieces.
 func (d *decoder) call(data []byte, signature string) error {
 	p := part{kind: callPart, signature: signature}
 	var pieces []byte
@@ -298,7 +297,7 @@ func (d *decoder) call(data []byte, signature string) error {
 	index := len(d.parts) - 1
 	if index < 0 || d.parts[index].partial == nil || !d.parts[index].partial.open {
 		if p.id == "" && p.name == "" && len(p.args) == 0 && pieces == nil && !goesOn {
-			return nil // it ends a call that has ended, or none
+			return nil // it ends a call that has ended, or does not exist
 		}
 		d.parts = append(d.parts, p)
 		index++

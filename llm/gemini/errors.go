@@ -8,7 +8,7 @@ import (
 	"github.com/pawlrun/pawl/llm/internal/wire"
 )
 
-// classify reads an error body. Streams may wrap it into an array.
+// classify reads an error body. Streams may wrap it in an array.
 func classify(e *llm.Error, body []byte) {
 	if list := wire.ScanArray(body); list.Next() {
 		body = list.Value()
@@ -48,8 +48,8 @@ func classify(e *llm.Error, body []byte) {
 	}
 }
 
-// readDetails takes the wait that the service asks for, and says why it
-// refused: a daily quota is not a matter of waiting a minute.
+// readDetails reads the wait that the service asks for and the reason of the refusal:
+// an exhausted daily quota does not recover in a minute.
 func readDetails(e *llm.Error, v []byte) (reason string) {
 	for list := wire.ScanArray(v); list.Next(); {
 		for m := wire.ScanObject(list.Value()); m.Next(); {

@@ -1,4 +1,4 @@
-// Package gemini speaks Google's Gemini API (generateContent).
+// Package gemini implements Google's Gemini API (generateContent).
 package gemini
 
 import (
@@ -21,14 +21,14 @@ const provider = "google"
 // Options configure [New].
 type Options struct {
 	APIKey string
-	// BaseURL is taken as the official SDKs take GOOGLE_GEMINI_BASE_URL: the
-	// API's version and path are added to it. A query is kept.
+	// BaseURL has the form of GOOGLE_GEMINI_BASE_URL in the official SDKs: the API's
+	// version and path are added to it. A query is kept.
 	BaseURL string
 	// HTTP is the transport; nil means one that follows no redirect.
 	HTTP *http.Client
 	// Headers are added to every request.
 	Headers map[string]string
-	// Idle bounds the silence of a stream; 0 means five minutes.
+	// Idle bounds the time without data in a stream; 0 means five minutes.
 	Idle time.Duration
 }
 
@@ -45,11 +45,11 @@ var (
 	_ llm.Encoder  = (*Model)(nil)
 )
 
-// New returns a model on an endpoint.
+// New returns a model for an endpoint.
 func New(o Options) *Model {
 	return &Model{
 		base: cmp.Or(o.BaseURL, DefaultBaseURL),
-		// The key goes into a header: an address ends up in logs.
+		// The key is sent in a header, because addresses are logged.
 		header: wire.Header(map[string]string{"X-Goog-Api-Key": o.APIKey}, o.Headers),
 		client: wire.Client{
 			Provider: provider, HTTP: wire.WithoutRedirects(o.HTTP), Idle: o.Idle,
@@ -58,18 +58,18 @@ func New(o Options) *Model {
 	}
 }
 
-// Generate asks for the whole answer at once.
+// Generate requests the whole answer at once.
 func (m *Model) Generate(ctx context.Context, req *llm.Request) (*llm.Response, error) {
 	return m.call(ctx, req, nil)
 }
 
-// Stream asks for the answer as it is made.
+// Stream requests the answer as a stream.
 func (m *Model) Stream(ctx context.Context, req *llm.Request, emit func(llm.Delta)) (*llm.Response, error) {
 	return m.call(ctx, req, emit)
 }
 
-// call makes one exchange. The answer is streamed if emit is not nil; the bytes of
-// the request are the same.
+// call makes one exchange. The answer is streamed if emit is not nil; the bytes of the
+// request are the same.
 func (m *Model) call(ctx context.Context, req *llm.Request, emit func(llm.Delta)) (*llm.Response, error) {
 	body, err := wire.Encoded(req, m)
 	if err != nil {

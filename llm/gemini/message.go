@@ -5,16 +5,16 @@ import (
 	"github.com/pawlrun/pawl/llm/internal/wire"
 )
 
-// unsigned stands for the signature of a call that has none: another provider's
-// model made it, or a gateway dropped what Google had signed. It is Google's
-// documented way out, for the first call of a step only.
+// unsigned replaces the missing signature of a call: another provider's model made the
+// call, or a gateway dropped Google's signature. Google documents it for the first call
+// of a step only.
 const unsigned = "skip_thought_signature_validator"
 
 // encoder renders the messages of one request.
 type encoder struct {
 	names *wire.Names
-	// own says that the message came from this very model, so that its
-	// signatures hold; signs that the model insists on signatures.
+	// own reports that this model made the message, so its signatures are valid; signs
+	// reports that the model requires signatures.
 	own, signs bool
 	open       bool
 }
@@ -25,7 +25,7 @@ func (e *encoder) appendMessage(b []byte, msg *llm.Message) []byte {
 	case llm.RoleAssistant:
 		role = "model"
 	case llm.RoleSystem:
-		return b // it stands behind the system text
+		return b // it follows the system text
 	}
 	b = append(append(append(b, `,{"role":"`...), role...), `","parts":[`...)
 	start := len(b)
@@ -82,8 +82,8 @@ func appendSignature(b []byte, signature string) []byte {
 	return wire.AppendQuoted(append(b, `,"thoughtSignature":`...), signature)
 }
 
-// appendThought sends a signed thought back. An unsigned one is a summary for
-// people, which the model does not need.
+// appendThought appends a signed thought. An unsigned one is a summary for people that
+// the model does not need.
 func (e *encoder) appendThought(b []byte, r llm.Reasoning) []byte {
 	if !e.own || r.Signature == "" {
 		return b
@@ -126,12 +126,12 @@ func (e *encoder) appendResult(b []byte, r llm.ToolResult) []byte {
 	return b
 }
 
-// images is what the API takes of images.
+// images returns the API's limits on images.
 func images() wire.Images {
 	return wire.Images{Types: []string{"image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"}}
 }
 
-// Shows says why an image would not be shown to the model.
+// Shows returns why an image cannot be shown to the model.
 func (m *Model) Shows(f *llm.Media) error { return images().Refused(f) }
 
 func appendMedia(b []byte, f llm.Media) []byte {

@@ -9,8 +9,8 @@ import (
 	"github.com/pawlrun/pawl/llm/internal/wire"
 )
 
-// partialArgs puts the arguments of a call together that come as values with
-// their places ("$.recipe.steps[2]"), strings in several pieces.
+// partialArgs assembles the arguments of a call from values with paths
+// ("$.recipe.steps[2]"); a string may arrive in several pieces.
 type partialArgs struct {
 	open bool
 	root *node
@@ -18,7 +18,7 @@ type partialArgs struct {
 	made *int
 }
 
-// node is a value that grows.
+// node is a value in progress.
 type node struct {
 	fields []field
 	// byName finds the fields.
@@ -36,8 +36,8 @@ type field struct {
 
 var errPlace = errors.New("gemini: malformed place in streamed arguments")
 
-// A path of a few bytes must not cause a giant array, nor a long one a depth beyond
-// what any reader supports: a stack overflow cannot be recovered.
+// A short path must not cause a giant array, nor a long one more nesting than readers
+// support: a stack overflow cannot be recovered.
 const (
 	maxValues = 1 << 16
 	maxDepth  = 1_000
@@ -81,7 +81,7 @@ func (a *partialArgs) add(pieces []byte) error {
 	return list.Err()
 }
 
-// at finds or makes the node at a place.
+// at returns the node at a path, creating it if necessary.
 func (a *partialArgs) at(place string) (*node, error) {
 	if a.root == nil {
 		a.root = &node{}

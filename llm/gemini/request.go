@@ -10,11 +10,11 @@ import (
 	"github.com/pawlrun/pawl/llm/internal/wire"
 )
 
-// maxToolName is the longest function name that the API takes.
+// maxToolName is the API's limit on the length of function names.
 const maxToolName = 64
 
-// Encode returns the request: a prefix that stays the same for a run, one piece
-// for each message, and the end. It costs what is new.
+// Encode returns the request: a prefix that stays the same for a run, one piece for
+// each message, and the end. Its cost depends only on what is new.
 func (m *Model) Encode(req *llm.Request) (*llm.Encoded, error) {
 	for _, name := range req.ProviderTools {
 		if len(providerTool(name)) == 0 {
@@ -40,8 +40,8 @@ func (m *Model) Encode(req *llm.Request) (*llm.Encoded, error) {
 	return body.Encoded(), nil
 }
 
-// appendPrefix writes everything up to the contents. Notes are a part of their
-// own behind the system text.
+// appendPrefix appends everything before the contents. Notes are a separate part after
+// the system text.
 func appendPrefix(b []byte, req *llm.Request, names *wire.Names, notes string) []byte {
 	b = append(b, '{')
 	held := holdsSchema(req)
@@ -117,9 +117,9 @@ func appendTools(b []byte, req *llm.Request, names *wire.Names) []byte {
 	return append(b, "],"...)
 }
 
-// providerTools are the tools that Google runs itself and that need no settings,
-// by its names, in either spelling, and by those that other services have for the
-// same. Others can be given as JSON.
+// providerTools are the tools that Google runs itself and that need no settings, by
+// their names in either spelling and by the names of other services for the same tools.
+// Others can be given as JSON.
 var providerTools = map[string]string{
 	"web_search":     `{"googleSearch":{}}`,
 	"google_search":  `{"googleSearch":{}}`,
@@ -133,8 +133,7 @@ var providerTools = map[string]string{
 	"googleMaps":     `{"googleMaps":{}}`,
 }
 
-// providerTool is what a request says of a tool that Google runs, nothing of one
-// that it does not.
+// providerTool returns the definition of a tool that Google runs, nil for any other.
 func providerTool(name string) []byte {
 	if whole, ok := wire.ProviderToolAsJSON(name); ok {
 		return whole

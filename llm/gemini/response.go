@@ -10,8 +10,8 @@ import (
 // Begun implements [wire.Answer].
 func (d *decoder) Begun() bool { return len(d.parts) > 0 }
 
-// Response is what has come so far. Of an answer that is not whole the calls
-// are left out: none of them may be trusted to be complete.
+// Response returns what has arrived. It omits the calls of an incomplete answer,
+// because none of them is known to be complete.
 func (d *decoder) Response(complete bool) *llm.Response {
 	r := &llm.Response{ID: d.id, Model: d.model, Usage: d.usage, RawFinish: d.finish, FinishDetail: d.said}
 	if d.finish == "" && d.blocked != "" {
@@ -59,7 +59,7 @@ func (p *part) toolCall(names *wire.Names) llm.ToolCall {
 	return c
 }
 
-// itemType is the member that says what an item is.
+// itemType returns the member that determines the kind of an item.
 func itemType(raw json.RawMessage) string {
 	for m := wire.ScanObject(raw); m.Next(); {
 		if k := string(m.Key()); k != "thoughtSignature" && k != "thought" {

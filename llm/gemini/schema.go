@@ -6,9 +6,8 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// holdsSchema reports whether the request asks for an answer by schema, and
-// that the service holds the model to it. Before gemini-3 it refuses a schema
-// beside tools.
+// holdsSchema reports whether the request has a schema that the service enforces.
+// Models before gemini-3 reject a schema together with tools.
 func holdsSchema(req *llm.Request) bool {
 	if len(req.Schema) == 0 || req.SchemaInPrompt {
 		return false

@@ -7,9 +7,9 @@ import (
 	"github.com/pawlrun/pawl/llm/internal/wire"
 )
 
-// readUsage reduces the counts to ours: prompt tokens hold the cached ones,
-// thoughts and tool-use prompts are counted beside. The last report wins, but
-// for a count of nothing, as a relay sends which has lost count.
+// readUsage converts the service's counts: prompt tokens include cached ones; thoughts
+// and tool-use prompts are counted separately. The last report counts, except zero
+// counts, which relays send if they lost the count.
 func (d *decoder) readUsage(v []byte) {
 	var u llm.Usage
 	var candidates, hosted int64

@@ -7,15 +7,15 @@ import (
 	"github.com/pawlrun/pawl/llm/internal/wire"
 )
 
-// contentEnd is how every encoded user message ends: its last piece of content,
-// the list, the message itself.
+// contentEnd is the end of every encoded user message: of its last piece of content,
+// the list, and the message itself.
 const contentEnd = `}]}`
 
-// breakpoint is the member that ends a stretch which the service shall keep.
+// breakpoint is the member that ends a part of the request that the service caches.
 const breakpoint = `,"prompt_cache_breakpoint":{"mode":"explicit"}`
 
-// breakpoints reports whether a model takes explicit breakpoints. Services that
-// copy the API refuse members that they do not know.
+// breakpoints reports whether a model accepts explicit breakpoints. Services that copy
+// the API reject unknown members.
 func (m *Model) breakpoints(model string) bool { return m.official && wire.HasCacheBreakpoints(model) }
 
 // official reports whether an endpoint is OpenAI's own.
@@ -24,9 +24,9 @@ func official(endpoint string) bool {
 	return err == nil && u.Hostname() == "api.openai.com"
 }
 
-// appendCaching appends the settings of the service's cache. To turn it off, a
-// model with breakpoints is limited to explicit ones, of which there are none.
-// Other models cannot turn it off.
+// appendCaching appends the settings of the service's cache. To turn the cache off, a
+// model with breakpoints is restricted to explicit ones, and gets none. Other models
+// cannot turn it off.
 func (m *Model) appendCaching(b []byte, req *llm.Request) []byte {
 	if req.Cache != llm.CacheOff {
 		return appendMember(b, "prompt_cache_key", req.CacheKey)
@@ -37,25 +37,25 @@ func (m *Model) appendCaching(b []byte, req *llm.Request) []byte {
 	return b
 }
 
-// pinsTask reports whether the end of the first message shall be remembered. What
-// comes before it serves every request of the run, and every run that begins
-// the same way; the end of a request the service remembers by itself. It is
-// always the same place, so the bytes of the prefix never move.
+// pinsTask reports whether the end of the first message gets a breakpoint. The content
+// before it is common to all requests of the run and to all runs that begin the same
+// way; the service caches the end of a request by itself. The position is always the
+// same, so the bytes of the prefix never change.
 func (m *Model) pinsTask(req *llm.Request) bool {
 	return req.Cache != llm.CacheOff && m.breakpoints(req.Model) && len(req.Messages) > 0 && req.Messages[0].Role == llm.RoleUser
 }
 
-// addPinned puts the breakpoint into the first message's last piece of content and
-// leaves its encoded bytes alone, which are memoised. The comma that it brings
-// goes: nothing stands before it.
+// addPinned adds the first message with a breakpoint in its last piece of content. It
+// does not change the cached encoded form. It drops the message's leading comma,
+// because nothing precedes the message.
 func addPinned(body *llm.Assembly, first llm.Segment) {
 	first.Bytes = first.Bytes[1 : len(first.Bytes)-len(contentEnd)]
 	body.Add(first)
 	body.Add(llm.NewSegment([]byte(breakpoint + contentEnd)))
 }
 
-// CacheRules says how OpenAI caches for a model; of the services that copy the
-// API nothing is known.
+// CacheRules returns OpenAI's cache rules for a model; the rules of services that copy
+// the API are unknown.
 func (m *Model) CacheRules(model string, asked llm.Caching) (llm.CacheRules, bool) {
 	if !m.official || asked == llm.CacheOff && wire.HasCacheBreakpoints(model) {
 		return llm.CacheRules{}, false

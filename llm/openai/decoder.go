@@ -5,29 +5,29 @@ import (
 	"github.com/pawlrun/pawl/llm/internal/wire"
 )
 
-// decoder reads one answer, whichever form it comes in.
+// decoder decodes one answer, streamed or whole.
 type decoder struct {
 	offered offered
-	// emit is nil without a listener.
+	// emit is nil if there is no listener.
 	emit func(llm.Delta)
-	// limit is the output that was asked for at most, 0 where none was.
+	// limit is the requested output limit, 0 for none.
 	limit int64
 	items []*item
-	// begun are the items by their places, without those at the end of each that
-	// are done; finished are the ids of those that are, so that one which is
-	// reported twice counts once.
+	// begun holds the items by their places, without the leading ones that are done.
+	// finished holds the ids of those that are done, so that an item that is reported
+	// twice counts once.
 	begun    map[int64][]*item
 	finished map[string]bool
-	// shown counts the parts that have a place in the answer so far.
+	// shown counts the parts that have a place in the answer.
 	shown   int
 	event   event
 	scratch []byte
 	result  result
-	// ended is the answer once it has come to its end.
+	// ended is the complete answer, nil before that.
 	ended *llm.Response
 }
 
-// DecodeBody reads a response object.
+// DecodeBody decodes a response object.
 func (d *decoder) DecodeBody(raw []byte) error {
 	if err := d.result.read(raw); err != nil {
 		return err
@@ -38,15 +38,15 @@ func (d *decoder) DecodeBody(raw []byte) error {
 			d.result.status = "failed"
 		}
 		if d.result.output == nil && d.result.failure == nil {
-			d.result.failure = raw // no response, so it says what is wrong
+			d.result.failure = raw // not a response but an error
 		}
 	}
 	return d.conclude()
 }
 
-// conclude turns a response object and the items that were streamed before it
-// into the answer. Some services leave the items out of the object, others do
-// not stream them: whichever has more is taken.
+// conclude builds the answer from a response object and the items streamed before it.
+// Some services omit the items from the object, others do not stream them; the larger
+// set is used.
 func (d *decoder) conclude() error {
 	if err := d.takeOutput(); err != nil {
 		return err
@@ -59,7 +59,7 @@ func (d *decoder) conclude() error {
 		refused = refused || it.settled.refusal
 		cut = cut || it.settled.cut
 	}
-	// An answer that used up its limit was cut, whatever its status says.
+	// An answer that used up its limit was truncated, whatever its status is.
 	cut = cut || d.limit > 0 && d.result.usage.Output >= d.limit && len(parts.ToolCalls()) > 0
 	finish, raw, ok := d.result.finish(parts, refused, cut)
 	if !ok {
@@ -104,8 +104,7 @@ func (d *decoder) takeOutput() error {
 // Begun implements [wire.Answer].
 func (d *decoder) Begun() bool { return len(d.items) > 0 }
 
-// Response is the answer, or what was received of one that did not come to its
-// end.
+// Response returns the answer, or the received part of an incomplete one.
 func (d *decoder) Response(complete bool) *llm.Response {
 	if complete {
 		return d.ended
@@ -119,14 +118,14 @@ func (d *decoder) Response(complete bool) *llm.Response {
 	return resp
 }
 
-// response is the answer so far, without its end.
+// response returns the answer so far, without its end.
 func (d *decoder) response(parts llm.Parts) *llm.Response {
 	resp := &llm.Response{Parts: parts, Usage: d.result.usage, Model: d.result.model, ID: d.result.id}
 	resp.Usage.Estimated = !d.result.hasUsage
 	return resp
 }
 
-// failure is the error of an answer that the service gave up on.
+// failure returns the error of an answer that the service aborted.
 func (d *decoder) failure(said []byte) error {
 	e := &llm.Error{}
 	describe(e, said)

@@ -20,8 +20,8 @@ func classify(e *llm.Error, body []byte) {
 	describe(e, body)
 }
 
-// describe fills in an error from the service's own account of it, which is an
-// object with a code, a type and a message, or with a sentence for an error.
+// describe fills in an error from the service's error, which is an object with a code,
+// a type and a message, or a sentence.
 func describe(e *llm.Error, failure []byte) {
 	var code, kind, message string
 	for m := wire.ScanObject(failure); m.Next(); {
@@ -52,8 +52,8 @@ func describe(e *llm.Error, failure []byte) {
 	}
 }
 
-// class reads what a failure means for the loop: from the code, else
-// the type, else the words, else the status.
+// class returns the class of a failure, from the code, the type, the message or the
+// status, in this order.
 func class(e *llm.Error, code, kind string) llm.Class {
 	if c := classOfCode(code); c != "" {
 		return c
@@ -66,7 +66,7 @@ func class(e *llm.Error, code, kind string) llm.Class {
 	case e.Status != 0:
 		c = llm.ClassOfStatus(e.Status)
 	case c == "":
-		c = llm.ClassOverloaded // the service spoke, so the connection is well
+		c = llm.ClassOverloaded // the service answered, so the connection works
 	}
 	if c == llm.ClassInvalid {
 		return classOfWords(strings.ToLower(e.Message))
@@ -94,7 +94,7 @@ func classOfCode(code string) llm.Class {
 	return ""
 }
 
-// classOfWords looks at what services that copy the API say without a code.
+// classOfWords classifies the messages of services that send no code.
 func classOfWords(message string) llm.Class {
 	for _, w := range []struct {
 		phrase string
@@ -113,8 +113,8 @@ func classOfWords(message string) llm.Class {
 	return llm.ClassInvalid
 }
 
-// saidRetryAfter reads the wait out of "Please try again in 1.5s", which is all
-// that a failure within a stream has of a Retry-After.
+// saidRetryAfter parses the wait in "Please try again in 1.5s", because failures within
+// a stream have no Retry-After header.
 func saidRetryAfter(message string) (time.Duration, bool) {
 	_, rest, found := strings.Cut(message, "try again in ")
 	if !found {
@@ -122,7 +122,7 @@ func saidRetryAfter(message string) (time.Duration, bool) {
 	}
 	word, _, _ := strings.Cut(rest, " ")
 	if d, err := time.ParseDuration(strings.TrimRight(word, ".,;")); err == nil && d >= 0 {
-		return wire.Bounded(d), true // of several units, as "1m30s"
+		return wire.Bounded(d), true // several units, for example "1m30s"
 	}
 	n := 0
 	for n < len(rest) && (rest[n] >= '0' && rest[n] <= '9' || rest[n] == '.') {

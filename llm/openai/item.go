@@ -8,8 +8,7 @@ import (
 	"github.com/pawlrun/pawl/llm/internal/wire"
 )
 
-// output is an item of an answer as the service gave it, not yet interpreted.
-// Its fields are still encoded.
+// output is an item of an answer as received. Its fields are still encoded.
 type output struct {
 	raw       []byte
 	kind      string
@@ -60,16 +59,16 @@ func readOutput(raw []byte) (output, error) {
 	return o, m.Err()
 }
 
-// settled is what an item came to.
+// settled is the result of interpreting an item.
 type settled struct {
 	parts   llm.Parts
 	refusal bool
-	// cut says that the item broke off, whatever the answer's status says.
+	// cut reports that the item is incomplete, whatever the answer's status is.
 	cut bool
 }
 
-// as is how the item's deltas are read: every call that the client answers as
-// a call.
+// as returns the kind by which the item's deltas are decoded: every call that the
+// client answers counts as a call.
 func (o *output) as() itemKind {
 	if o.kind == customCall || o.clientSearch() {
 		return kindCall
@@ -77,7 +76,7 @@ func (o *output) as() itemKind {
 	return itemKind(o.kind)
 }
 
-// settle interprets a whole item. What it keeps is copied.
+// settle interprets a complete item. It copies the data that it keeps.
 func (o *output) settle(offered *offered) settled {
 	switch o.as() {
 	case kindMessage:
@@ -124,7 +123,7 @@ func readContent(raw []byte) (string, keptText) {
 	return wire.Text(text), kept
 }
 
-// reasoning keeps the whole item, because the service wants it back untouched.
+// reasoning keeps the whole item, because the service needs it back unchanged.
 func (o *output) reasoning() llm.Reasoning {
 	var b strings.Builder
 	for _, list := range [][]byte{o.summary, o.content} {
@@ -139,7 +138,7 @@ func (o *output) reasoning() llm.Reasoning {
 	return llm.Reasoning{Text: b.String(), Raw: clone(o.raw)}
 }
 
-// thoughtBreak stands between the pieces of a thought's summary.
+// thoughtBreak separates the pieces of a reasoning summary.
 const thoughtBreak = "\n\n"
 
 func (o *output) call(offered *offered) llm.ToolCall {
@@ -156,8 +155,8 @@ func (o *output) call(offered *offered) llm.ToolCall {
 	return c
 }
 
-// arguments reads what a call was given: a string that holds JSON, or JSON
-// itself as some services send it.
+// arguments decodes the arguments of a call: a string that contains JSON, or JSON
+// itself, which some services send.
 func arguments(value []byte) (json.RawMessage, string) {
 	if len(value) > 0 && value[0] != '"' && string(value) != "null" {
 		return clone(value), ""

@@ -6,13 +6,13 @@ import (
 	"github.com/pawlrun/pawl/llm/internal/wire"
 )
 
-// keptText is what a text part's Raw keeps of its item: all that the part does
-// not say itself, so that nothing is journalled twice.
+// keptText is the content of a text part's Raw: everything of its item that the part
+// does not contain, so that nothing is journalled twice.
 type keptText struct {
 	id    string
 	phase string
-	// refusal says that the text is the model's refusal, which is content of
-	// another kind.
+	// refusal reports that the text is the model's refusal, which has another content
+	// type.
 	refusal     bool
 	annotations []byte
 }
@@ -68,18 +68,18 @@ func (k *keptText) appendContent(b []byte, text string) []byte {
 	return append(b, '}')
 }
 
-// keptCall is what a call's Raw keeps of its item.
+// keptCall is the content of a call's Raw.
 type keptCall struct {
 	id        string
 	namespace string
-	// kind is the item's type where it is not the ordinary one: [customCall] or
+	// kind is the item's type if it is not a function call: [customCall] or
 	// [searchCall].
 	kind string
 }
 
-// The items that are calls beside those of functions.
+// The other items that are calls.
 const (
-	// customCall is a call of a tool that takes text in place of JSON.
+	// customCall is a call of a tool that takes text instead of JSON.
 	customCall = "custom_tool_call"
 	// searchCall is a search for tools.
 	searchCall = "tool_search_call"
@@ -107,7 +107,7 @@ func readKeptCall(raw []byte) keptCall {
 	return k
 }
 
-// object closes members that were appended with commas before them.
+// object makes an object of members that each begin with a comma.
 func object(members []byte) json.RawMessage {
 	if len(members) == 0 {
 		return nil
@@ -116,10 +116,10 @@ func object(members []byte) json.RawMessage {
 	return append(members, '}')
 }
 
-// customArgs wraps the text that a custom tool was called with.
+// customArgs wraps the text input of a custom tool.
 func customArgs(text string) json.RawMessage {
 	return append(wire.AppendKept([]byte(`{"input":`), text), '}')
 }
 
-// customInput takes out what customArgs wrapped.
+// customInput unwraps the text that customArgs wrapped.
 func customInput(args []byte) string { return wire.Text(wire.Member(args, "input")) }

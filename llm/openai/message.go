@@ -9,14 +9,14 @@ import (
 	"github.com/pawlrun/pawl/llm/internal/wire"
 )
 
-// projection turns messages into input items. Each item is appended with a
-// comma before it.
+// projection converts messages to input items. Each item is appended with a comma
+// before it.
 type projection struct {
-	// origin is the target that the request is for. Only what that very target
-	// made is echoed in its own form.
+	// origin is the target of the request. Only items that this target made are sent
+	// back in their own form.
 	origin string
 	offered
-	// before and behind are the messages around the encoded one: they determine the
+	// before and behind are the messages around the encoded one; they determine the
 	// kind of a call and of its result.
 	before, behind []*llm.Message
 }
@@ -33,7 +33,7 @@ func (p *projection) appendMessage(b []byte, m *llm.Message) []byte {
 	return appendSaid(b, "user", m)
 }
 
-// appendSaid appends a text message to the model.
+// appendSaid appends a text message.
 func appendSaid(b []byte, role string, m *llm.Message) []byte {
 	start := len(b)
 	b = append(b, `,{"type":"message","role":"`...)
@@ -53,10 +53,10 @@ func appendSaid(b []byte, role string, m *llm.Message) []byte {
 	return append(dropByte(b, content), "]}"...)
 }
 
-// dropByte removes the byte at i: the comma before the first of several.
+// dropByte removes the byte at i: the leading comma.
 func dropByte(b []byte, i int) []byte { return append(b[:i], b[i+1:]...) }
 
-// Shows says why an image would not be shown to the model.
+// Shows returns why an image cannot be shown to the model.
 func (m *Model) Shows(f *llm.Media) error { return wire.OpenAIImages().Refused(f) }
 
 func appendInputText(b []byte, text string) []byte {
@@ -65,7 +65,7 @@ func appendInputText(b []byte, text string) []byte {
 	return append(b, '}')
 }
 
-// appendMedia appends an image as one, a text as text, and everything else as a
+// appendMedia appends an image as an image, a text as text, and everything else as a
 // file.
 func appendMedia(b []byte, m *llm.Media) []byte {
 	if text, ok := wire.FileText(m); ok {
@@ -96,9 +96,9 @@ func appendMedia(b []byte, m *llm.Media) []byte {
 	return append(b, '}')
 }
 
-// appendAssistant appends an answer's items in their order. Reasoning stands
-// before what it led to and is never the last of them; ids are only kept behind
-// reasoning that is echoed, because the service refuses one without the other.
+// appendAssistant appends an answer's items in order. Reasoning precedes the item that
+// it produced and is never last; ids are sent only after reasoning that is sent back,
+// because the service rejects one without the other.
 func (p *projection) appendAssistant(b []byte, m *llm.Message) []byte {
 	own := m.Origin == p.origin
 	var behindReasoning bool
@@ -124,9 +124,9 @@ func (p *projection) appendAssistant(b []byte, m *llm.Message) []byte {
 	return b
 }
 
-// replayable reports whether a reasoning item means anything to a service that
-// stored nothing: it must hold the thought itself, sealed or open, since a bare
-// id points nowhere.
+// replayable reports whether a service that stored nothing can use a reasoning item: it
+// must contain the reasoning, encrypted or in plain text, because the service cannot
+// resolve an id.
 func replayable(raw []byte) bool {
 	members := wire.ScanObject(raw)
 	for members.Next() {
@@ -154,8 +154,8 @@ func appendRaw(b []byte, raw []byte) []byte {
 	return b
 }
 
-// appendOutput appends the text parts at the head of parts that were one item,
-// and says how many they are.
+// appendOutput appends the leading text parts that were one item, and returns their
+// number.
 func appendOutput(b []byte, parts llm.Parts, own, withID bool) ([]byte, int) {
 	start := len(b)
 	first, _ := parts[0].(llm.Text)
@@ -223,7 +223,7 @@ func (p *projection) appendCall(b []byte, c *llm.ToolCall, own, withID bool) []b
 	return append(b, '}')
 }
 
-// appendArguments appends what the model gave, as a string.
+// appendArguments appends the model's arguments as a string.
 func appendArguments(b []byte, c *llm.ToolCall, custom bool) []byte {
 	if custom {
 		return wire.AppendQuoted(b, customInput(c.Args))
@@ -231,14 +231,14 @@ func appendArguments(b []byte, c *llm.ToolCall, custom bool) []byte {
 	return wire.AppendQuoted(b, string(wire.AppendCompact(nil, wire.SentArguments(c), "{}")))
 }
 
-// Ids that a service counts from zero in every answer are ambiguous, so ours
+// Some services count ids from zero in every answer. Such ids are ambiguous, so ours
 // replace them; ids shorter than this count as such.
 const (
 	shortID   = 12
 	maxCallID = 64
 )
 
-// callID is the id that pairs a call with its result on the wire.
+// callID returns the id that pairs a call with its result on the wire.
 func callID(provider, ours string) string {
 	id := provider
 	switch {
@@ -283,8 +283,8 @@ func (p *projection) appendResults(b []byte, m *llm.Message) []byte {
 	return b
 }
 
-// answered is the call that a result answers, where the very target made it
-// that the request is for.
+// answered returns the call that a result answers, if the target of the request made
+// the call.
 func (p *projection) answered(r *llm.ToolResult) llm.ToolCall {
 	if len(p.before) == 0 {
 		return llm.ToolCall{}

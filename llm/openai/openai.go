@@ -1,10 +1,10 @@
-// Package openai speaks OpenAI's Responses API, to OpenAI itself and to the
-// services that copy it.
+// Package openai implements OpenAI's Responses API, for OpenAI and for services that
+// copy it.
 //
-// Every request carries the whole conversation (store is false), so that the
-// journal is the only history there is. What the service must get back
-// untouched (sealed reasoning, items of tools that it runs itself, the ids that
-// pair a call with the reasoning before it) is kept in the Raw of the parts.
+// Every request contains the whole conversation (store is false), so the journal is the
+// only history. Data that the service needs back unchanged (encrypted reasoning, items
+// of tools that it runs itself, the ids that pair a call with the reasoning before it)
+// is kept in the Raw of the parts.
 package openai
 
 import (
@@ -18,50 +18,48 @@ import (
 	"github.com/pawlrun/pawl/llm/internal/wire"
 )
 
-// DefaultBaseURL is where OpenAI itself serves the API.
+// DefaultBaseURL is the address of OpenAI's API.
 const DefaultBaseURL = "https://api.openai.com/v1"
 
-// maxToolName is the longest tool name that the API takes.
+// maxToolName is the API's limit on the length of tool names.
 const maxToolName = 64
 
-// Options say which service to talk to, and as whom. The zero value talks to
-// OpenAI without a key.
+// Options select a service and the credentials for it. The zero value calls OpenAI
+// without a key.
 type Options struct {
 	// APIKey is sent as a bearer token; empty sends none.
 	APIKey string
-	// BaseURL is the service's address with its version, as the official SDK
-	// takes it; "" means [DefaultBaseURL]. A query is kept.
+	// BaseURL is the service's address with its version, in the form that the official
+	// SDK uses; "" means [DefaultBaseURL]. A query is kept.
 	BaseURL string
-	// Organization and Project choose who pays, where a key belongs to several.
+	// Organization and Project select the account that pays, if a key belongs to
+	// several.
 	Organization string
 	Project      string
-	// Provider is the first half of target names ("openai" when empty). It
-	// names the service in errors, and reasoning is only echoed to the
-	// provider and model that it came from.
+	// Provider is the prefix of target names ("openai" if empty). It names the service
+	// in errors, and reasoning is sent back only to the provider and model that it came
+	// from.
 	Provider string
-	// HTTP is the client to use; nil means one that honours the proxy variables
-	// of the environment. Redirects are not followed unless it has a policy of
-	// its own.
+	// HTTP is the client to use; nil means one that honours the proxy variables of the
+	// environment. It follows redirects only if it has its own policy.
 	HTTP *http.Client
-	// Headers are sent in addition and win over the adapter's own.
+	// Headers are added to every request and override the adapter's own.
 	Headers map[string]string
-	// Idle bounds how long an answer may be silent, counted in bytes of any
-	// kind; 0 means five minutes.
+	// Idle bounds the time without any byte of an answer; 0 means five minutes.
 	Idle time.Duration
-	// Extra are further members of every request body (reasoning, tool_choice,
-	// service_tier). What the request itself sets wins over them.
+	// Extra are additional members of every request body (reasoning, tool_choice,
+	// service_tier). A member of the request itself takes precedence.
 	Extra map[string]json.RawMessage
 }
 
-// Model is a service that speaks the Responses API. It is safe for concurrent
-// use.
+// Model is a service with the Responses API. It is safe for concurrent use.
 type Model struct {
 	client   wire.Client
 	url      string
 	header   http.Header
 	provider string
 	extra    map[string]json.RawMessage
-	// official says that it is OpenAI itself that answers.
+	// official reports that the service is OpenAI's own.
 	official bool
 	// variant identifies what the options add to every request.
 	variant string
@@ -73,8 +71,8 @@ var (
 	_ llm.Encoder  = (*Model)(nil)
 )
 
-// New returns a model of the service that the options describe. A bad address
-// shows with the first call.
+// New returns a model of the service that the options describe. The first call reports
+// an invalid address.
 func New(o Options) *Model {
 	m := &Model{provider: cmp.Or(o.Provider, "openai"), url: wire.Endpoint(cmp.Or(o.BaseURL, DefaultBaseURL), "/responses"), header: headers(&o), extra: o.Extra}
 	m.official = official(m.url)
@@ -92,12 +90,12 @@ func headers(o *Options) http.Header {
 	}, o.Headers)
 }
 
-// Generate asks for the whole answer at once.
+// Generate requests the whole answer at once.
 func (m *Model) Generate(ctx context.Context, req *llm.Request) (*llm.Response, error) {
 	return m.call(ctx, req, nil)
 }
 
-// Stream asks for the answer as it is made.
+// Stream requests the answer as a stream.
 func (m *Model) Stream(ctx context.Context, req *llm.Request, emit func(llm.Delta)) (*llm.Response, error) {
 	return m.call(ctx, req, emit)
 }

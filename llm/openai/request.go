@@ -10,8 +10,8 @@ import (
 	"github.com/pawlrun/pawl/llm/internal/wire"
 )
 
-// Encode returns the streamed form of the request: a prefix that stays the same
-// for a run, one piece for each message, and the end. It costs what is new.
+// Encode returns the streamed form of the request: a prefix that stays the same for a
+// run, one piece for each message, and the end. Its cost depends only on what is new.
 func (m *Model) Encode(req *llm.Request) (*llm.Encoded, error) {
 	for _, name := range req.ProviderTools {
 		if len(providerTool(name)) == 0 {
@@ -21,7 +21,7 @@ func (m *Model) Encode(req *llm.Request) (*llm.Encoded, error) {
 	p := projection{origin: m.provider + "/" + req.Model, offered: m.offer(req)}
 	name := p.origin + p.names.Clashes()
 	if p.search != nil {
-		name += "+" + searchTool // searches have a form of their own then
+		name += "+" + searchTool // searches are encoded differently then
 	}
 	body := llm.NewAssembly(len(req.Messages) + 3)
 	body.Add(req.Memo.RequestPrefix(name, m.variant, req, func() []byte {
@@ -45,8 +45,8 @@ func (m *Model) Encode(req *llm.Request) (*llm.Encoded, error) {
 	return body.Encoded(), nil
 }
 
-// The ends of a body. Which one is sent is decided by the call, so that the
-// same encoded request serves both.
+// The ends of a body. The call decides which one is sent, so that both share the
+// encoded request.
 var (
 	streamedEnd = []byte(`],"stream":true}`)
 	wholeEnd    = []byte(`]}`)
@@ -81,9 +81,9 @@ func (m *Model) appendPrefix(b []byte, req *llm.Request, offered *offered) []byt
 	return append(b, `,"input":[`...)
 }
 
-// reasons reports whether a model may be asked for its sealed reasoning. The
-// service refuses the whole request where a model cannot reason; models that
-// are not known to be of that kind can.
+// reasons reports whether a model can return encrypted reasoning. The service rejects a
+// request for it from a model that cannot reason. Unknown models count as reasoning
+// models.
 func reasons(model string) bool {
 	model = strings.ToLower(model)
 	model = strings.TrimPrefix(model, "ft:")
@@ -95,8 +95,8 @@ func reasons(model string) bool {
 	return !strings.HasSuffix(model, "-chat-latest")
 }
 
-// appendExtra adds the owner's further members, but for those that the request
-// has itself.
+// appendExtra appends the owner's additional members, except those that the request
+// itself has.
 func (m *Model) appendExtra(b []byte, req *llm.Request) []byte {
 	return wire.AppendExtra(b, m.extra, func(name string) bool {
 		switch name {
@@ -142,8 +142,8 @@ var providerTools = map[string]string{
 	"image_generation":              `{"type":"image_generation"}`,
 }
 
-// providerTool is what a request says of a tool that the service runs, nothing
-// of one that it does not.
+// providerTool returns the definition of a tool that the service runs, nil for any
+// other.
 func providerTool(name string) []byte {
 	if whole, ok := wire.ProviderToolAsJSON(name); ok {
 		return whole
@@ -151,7 +151,7 @@ func providerTool(name string) []byte {
 	return []byte(providerTools[name])
 }
 
-// appendMember appends a string member where the value is not empty.
+// appendMember appends a string member if the value is not empty.
 func appendMember(b []byte, name, value string) []byte {
 	if value == "" {
 		return b

@@ -5,9 +5,8 @@ import (
 	"github.com/pawlrun/pawl/llm/internal/wire"
 )
 
-// result is a response object: what the service says of an answer as a whole.
-// The terminal event of a stream carries one, and an answer that is not
-// streamed is one.
+// result is a response object, which describes an answer as a whole. The terminal event
+// of a stream contains one, and an answer that is not streamed is one.
 type result struct {
 	id       string
 	model    string
@@ -47,8 +46,8 @@ func (r *result) read(raw []byte) error {
 	return m.Err()
 }
 
-// finish is why the model stopped, and the service's own words for it. A
-// response that failed has none.
+// finish returns why the model stopped, and the service's value for it. A failed
+// response has none.
 func (r *result) finish(parts llm.Parts, refused, cut bool) (llm.Finish, string, bool) {
 	switch r.status {
 	case "completed":
@@ -68,8 +67,8 @@ func (r *result) finish(parts llm.Parts, refused, cut bool) (llm.Finish, string,
 	return llm.FinishFailed, r.status, false
 }
 
-// finishCompleted is decided by what is there: calls are to be run, unless one
-// of them broke off.
+// finishCompleted returns the finish reason of a completed response from its parts: its
+// calls run, unless one of them is incomplete.
 func (r *result) finishCompleted(parts llm.Parts, refused, cut bool) llm.Finish {
 	switch {
 	case cut:

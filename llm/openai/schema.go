@@ -7,16 +7,16 @@ import (
 	"github.com/pawlrun/pawl/llm/internal/wire"
 )
 
-// holdsSchema reports whether the request asks for an answer by schema, and
-// that the model can be held to it: OpenAI's own can since gpt-4o.
+// holdsSchema reports whether the request has a schema that the service enforces;
+// OpenAI's own models do since gpt-4o.
 func holdsSchema(req *llm.Request) bool {
 	model := strings.TrimPrefix(strings.ToLower(req.Model), "ft:")
 	return len(req.Schema) > 0 && !req.SchemaInPrompt && !strings.HasPrefix(model, "gpt-3") && model != "gpt-4" &&
 		!strings.HasPrefix(model, "gpt-4-") && !strings.HasPrefix(model, "chatgpt")
 }
 
-// appendParameters appends a tool's schema. The service refuses one that does
-// not say that it is an object with properties, even where there are none.
+// appendParameters appends a tool's schema. The service rejects one that is not an
+// object schema with properties, even if there are none.
 func appendParameters(b []byte, schema []byte) []byte {
 	var hasType, hasProperties bool
 	members := wire.ScanObject(schema)

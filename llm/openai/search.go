@@ -7,15 +7,15 @@ import (
 	"github.com/pawlrun/pawl/llm/internal/wire"
 )
 
-// searchTool is the service's own name of the tool that finds deferred ones.
+// searchTool is the service's name for the tool that finds deferred tools.
 const searchTool = "tool_search"
 
-// offered is what a request offers to call.
+// offered holds the tools that a request offers.
 type offered struct {
 	names *wire.Names
 	tools []llm.ToolDef
-	// search is the tool that finds deferred ones, nil where there is none or
-	// the model cannot search: then every tool is an ordinary one.
+	// search is the tool that finds deferred tools. It is nil if there is none or the
+	// model cannot search; then every tool is an ordinary one.
 	search *llm.ToolDef
 }
 
@@ -27,7 +27,7 @@ func (m *Model) offer(req *llm.Request) offered {
 	return o
 }
 
-// nameOf is our name of the tool that an item calls.
+// nameOf returns our name of the tool that an item calls.
 func (o *offered) nameOf(call *output) string {
 	switch {
 	case !call.clientSearch():
@@ -38,8 +38,8 @@ func (o *offered) nameOf(call *output) string {
 	return searchTool
 }
 
-// clientSearch reports whether the item is a search for tools that the client is to
-// make. Those that the service makes are items of its own.
+// clientSearch reports whether the item is a search for tools that the client performs.
+// The service's own searches are other items.
 func (o *output) clientSearch() bool {
 	return o.kind == searchCall && wire.Text(o.execution) == "client"
 }
@@ -63,8 +63,8 @@ func (o *offered) appendTool(b []byte, t *llm.ToolDef) []byte {
 	return append(b, '}')
 }
 
-// finds reports whether a search is sent back as one: its result follows, and
-// can be told by the tools that it names.
+// finds reports whether a search is sent back as a search: its result follows and names
+// the tools found.
 func (p *projection) finds(c *llm.ToolCall) bool {
 	if len(p.behind) == 0 {
 		return false
@@ -77,8 +77,8 @@ func (p *projection) finds(c *llm.ToolCall) bool {
 	return false
 }
 
-// found reports whether a search came to a result. A failed one has nothing but
-// words, which the service takes of functions only, so it goes as a call of one.
+// found reports whether a search found tools. A failed search has only text, which the
+// service accepts only from functions, so it is sent as a function call.
 func (p *projection) found(c *llm.ToolCall, r *llm.ToolResult) bool {
 	return p.search != nil && p.search.Name == c.Name && len(c.Args) > 0 && !r.IsError
 }
@@ -93,8 +93,8 @@ func appendSearchCall(b []byte, c *llm.ToolCall, kept *keptCall, withID bool) []
 	return append(wire.AppendCompact(b, wire.SentArguments(c), "{}"), '}')
 }
 
-// appendFound appends the tools that a search found, whole, as they are offered.
-// Names of tools that are not deferred mean nothing: the model knows them.
+// appendFound appends the complete definitions of the tools that a search found. It
+// skips tools that are not deferred, because the model knows them.
 func (p *projection) appendFound(b []byte, r *llm.ToolResult) []byte {
 	b = append(b, `,{"type":"tool_search_output","execution":"client","status":"completed"`...)
 	b = appendMember(b, "call_id", callID(r.ProviderID, r.CallID))

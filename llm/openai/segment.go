@@ -7,8 +7,7 @@ import (
 	"github.com/pawlrun/pawl/llm/internal/wire"
 )
 
-// itemKind is an item's type in the service's words, as far as its deltas are
-// read.
+// itemKind is an item's type for decoding its deltas, by the service's name.
 type itemKind string
 
 const (
@@ -17,13 +16,13 @@ const (
 	kindCall      itemKind = "function_call"
 )
 
-// item is an item of the answer while it is streamed.
+// item is an item of the answer in progress.
 type item struct {
 	kind    itemKind
 	callID  string
 	name    string
 	strands []*segment
-	// pieces finds the strands by their content, once there are several.
+	// pieces finds the segments by their content index, if there are several.
 	pieces  map[int64]*segment
 	done    bool
 	settled settled
@@ -31,17 +30,17 @@ type item struct {
 
 // segment is the received text of one part of the answer.
 type segment struct {
-	// content is the part's number within its item, index that in the answer.
+	// content is the part's index within its item, index that in the answer.
 	content int64
 	index   int
-	// piece is the piece of a thought's summary that came last.
+	// piece is the index of the last piece of a reasoning summary.
 	piece int64
 	tool  string
 	text  strings.Builder
 }
 
-// find returns the open item at a place. Services that leave out places have
-// all their items at the first, one after the other.
+// find returns the open item at a place. With services that omit places, all items are
+// at the first one, one after the other.
 func (d *decoder) find(at int64) *item {
 	begun := d.begun[at]
 	for n := len(begun); n > 0; n-- {
@@ -54,8 +53,8 @@ func (d *decoder) find(at int64) *item {
 	return nil
 }
 
-// open begins an item. All but messages are one part, which has its place from
-// now on; a message's parts come with its content.
+// open begins an item. Every item but a message is one part with its place from now on;
+// the parts of a message begin with their content.
 func (d *decoder) open(at int64, kind itemKind) *item {
 	it := &item{kind: kind}
 	d.items = append(d.items, it)
@@ -69,7 +68,7 @@ func (d *decoder) open(at int64, kind itemKind) *item {
 	return it
 }
 
-// segment finds the text that a delta belongs to, or begins it.
+// segment returns the segment that a delta belongs to, and creates it if necessary.
 func (it *item) segment(d *decoder, content int64) *segment {
 	if it.kind != kindMessage {
 		content = 0
@@ -93,7 +92,7 @@ func (it *item) segment(d *decoder, content int64) *segment {
 	return s
 }
 
-// close settles an item with its whole form.
+// close settles an item with its complete form.
 func (d *decoder) close(it *item, o *output) {
 	it.done, it.settled = true, o.settle(&d.offered)
 	if id := wire.Text(o.id); id != "" {
@@ -113,8 +112,8 @@ func (d *decoder) close(it *item, o *output) {
 	}
 }
 
-// reconcile shows what the deltas of a part did not. Where the two disagree,
-// what was shown is what the answer holds.
+// reconcile emits the text of a part that its deltas did not contain. If they disagree,
+// the emitted text counts.
 func (d *decoder) reconcile(s *segment, part llm.Part) llm.Part {
 	shown := s.text.String()
 	switch p := part.(type) {
@@ -140,9 +139,9 @@ func (d *decoder) reconcile(s *segment, part llm.Part) llm.Part {
 	return part
 }
 
-// assemble builds an item that was never reported whole from its deltas, in an
-// answer that was announced as complete. The arguments of a call are unconfirmed
-// then, so the call counts as broken off.
+// assemble builds an item from its deltas if its complete form never arrived but the
+// answer is complete. The arguments of a call are unconfirmed then, so the call counts
+// as incomplete.
 func (it *item) assemble() {
 	if it.done {
 		return
@@ -154,9 +153,9 @@ func (it *item) assemble() {
 	}
 }
 
-// received returns the usable part of an answer that broke off: whole items, and
-// the text of unfinished ones. It drops an unfinished call, so that its fragment is
-// not mistaken for arguments.
+// received returns the usable part of an incomplete answer: whole items, and the text
+// of unfinished ones. It drops an unfinished call, so that its fragment is not mistaken
+// for arguments.
 func (it *item) received() llm.Parts {
 	if it.done {
 		return it.settled.parts

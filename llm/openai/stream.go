@@ -8,7 +8,7 @@ import (
 	"github.com/pawlrun/pawl/llm/internal/wire"
 )
 
-// event is one event of a stream. Its fields are slices of the stream's buffer,
+// event is one event of a stream. Its fields are slices of the stream's buffer and
 // still encoded.
 type event struct {
 	kind     []byte
@@ -47,8 +47,8 @@ func (e *event) read(data []byte) error {
 	return m.Err()
 }
 
-// name is the event's type, from the data where it says so: the SSE field is
-// missing with some services.
+// name returns the event's type, from the data if it contains one: some services omit
+// the SSE field.
 func (e *event) name(field []byte) []byte {
 	if len(e.kind) > 2 {
 		return e.kind[1 : len(e.kind)-1]
@@ -56,7 +56,7 @@ func (e *event) name(field []byte) []byte {
 	return field
 }
 
-// Events reads events until one that ends the answer.
+// Events decodes events until one ends the answer.
 func (d *decoder) Events(events *wire.EventReader) error {
 	for {
 		field, data, err := events.Next()
@@ -80,10 +80,10 @@ func (d *decoder) Events(events *wire.EventReader) error {
 	}
 }
 
-// errFailed says that the event reports a failure of the service.
+// errFailed is returned for an event that reports a failure of the service.
 var errFailed = errors.New("openai: the service reports a failure")
 
-// take applies the event just read and reports whether it was the last one.
+// take applies the current event and reports whether it was the last one.
 func (d *decoder) take(field []byte) (ended bool, err error) {
 	e := &d.event
 	switch name := e.name(field); string(name) {
@@ -114,8 +114,8 @@ func (d *decoder) take(field []byte) (ended bool, err error) {
 	return false, nil
 }
 
-// last reads the terminal event. Its name decides where the object's status is
-// missing or was left at what it was.
+// last decodes the terminal event. Its name determines the status if the object's
+// status is missing or outdated.
 func (d *decoder) last(name string) error {
 	d.result = result{id: d.result.id, model: d.result.model, usage: d.result.usage, hasUsage: d.result.hasUsage}
 	if err := d.result.read(d.event.response); err != nil {
@@ -161,8 +161,8 @@ func (d *decoder) itemDone() error {
 	return nil
 }
 
-// grow adds the event's delta to its item and shows it. A delta costs no
-// allocation of its own: its text is a piece of what has come so far.
+// grow appends the event's delta to its item and emits it. The text of the delta is a
+// slice of the received text, so it is not allocated.
 func (d *decoder) grow(kind itemKind, as llm.DeltaKind) {
 	e := &d.event
 	it := d.find(e.at)
@@ -177,7 +177,7 @@ func (d *decoder) grow(kind itemKind, as llm.DeltaKind) {
 	d.show(it.segment(d, e.piece), as, text, e.piece)
 }
 
-// show adds text to a strand and emits it.
+// show appends text to a segment and emits it.
 func (d *decoder) show(s *segment, as llm.DeltaKind, text []byte, piece int64) {
 	if len(text) == 0 {
 		return

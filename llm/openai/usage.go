@@ -6,9 +6,9 @@ import (
 	"github.com/pawlrun/pawl/llm/internal/wire"
 )
 
-// readUsage reads token counts. The service counts as we do: cached tokens are
-// in the input and reasoning is in the output. The last report wins, but for a
-// count of nothing, as a relay sends which has lost count.
+// readUsage reads token counts. The service's convention is ours: the input includes
+// cached tokens and the output includes reasoning. The last report counts, except zero
+// counts, which relays send if they lost the count.
 func (r *result) readUsage(raw []byte) {
 	if len(raw) == 0 || raw[0] != '{' {
 		return

@@ -5,8 +5,8 @@ import (
 	"github.com/pawlrun/pawl/llm/internal/wire"
 )
 
-// CacheRules says how OpenAI caches for a model; of the services that copy the
-// API nothing is known. It cannot be turned off here.
+// CacheRules returns OpenAI's cache rules for a model; the rules of services that copy
+// the API are unknown. The cache cannot be turned off.
 func (m *Model) CacheRules(model string, _ llm.Caching) (llm.CacheRules, bool) {
 	if !m.profile.CacheKey {
 		return llm.CacheRules{}, false

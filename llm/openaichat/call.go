@@ -14,10 +14,10 @@ type call struct {
 	args     argText
 }
 
-// numbered are the calls that have one number.
+// numbered holds the calls with one number.
 type numbered struct {
 	last *call
-	// anonymous had no id when they began.
+	// anonymous holds the calls that had no id when they began.
 	anonymous []*call
 	byID      map[string]*call
 }
@@ -77,12 +77,12 @@ func (d *decoder) toolCall(m *wire.Members, position int64) error {
 	return nil
 }
 
-// callFor finds the call that a fragment belongs to. Most services number the
-// calls; some give every call the number 0 and another id, or no number, and
-// relays of Gemini not even an id. Others count the fragments on, so that one
-// without id and name has a number that no call has; it belongs to the call that
-// began last. A new id alone begins no call, because some make one up for every
-// fragment (poolsideai/pool#9).
+// callFor returns the call that a fragment belongs to. Most services number the calls.
+// Some give every call the number 0 and another id, or no number, and relays of Gemini
+// not even an id. Others number the fragments, so that a fragment without id and name
+// has a number that no call has; it belongs to the call that began last. A new id alone
+// does not begin a call, because some services generate one for every fragment
+// (poolsideai/pool#9).
 func (d *decoder) callFor(index, position int64, id, name string, args []byte) *call {
 	n := d.numbers[index]
 	if n == nil && id == "" && name == "" && len(d.calls) > 0 {
@@ -121,8 +121,8 @@ func (d *decoder) begin(index int64) *call {
 	return c
 }
 
-// takes is the last call that a fragment with an id may belong to: one that has
-// this id, or none so far.
+// takes returns the last call that a fragment with an id may belong to: one that has
+// this id, or none yet.
 func (n *numbered) takes(id string) *call {
 	top := len(n.anonymous) - 1
 	for ; top >= 0 && n.anonymous[top].id != ""; top-- {
@@ -135,9 +135,9 @@ func (n *numbered) takes(id string) *call {
 	return known
 }
 
-// followedBy reports whether a fragment without an id begins another call, although
-// its number is that of this one: it has another name, or brings whole arguments
-// where there are such already. A name alone may be repeated with each fragment.
+// followedBy reports whether a fragment without an id begins another call with the same
+// number: it has another name, or complete arguments although this call has complete
+// arguments already. A service may repeat the name in each fragment.
 func (c *call) followedBy(name string, args []byte) bool {
 	if name == "" || c.name == "" {
 		return false
@@ -152,7 +152,8 @@ func (c *call) followedBy(name string, args []byte) bool {
 	return len(text) > 0 && text[0] == '{' && wire.Valid(text) && c.args.whole()
 }
 
-// arguments come as fragments of a string; a few services send the object.
+// arguments appends a fragment of the string of arguments; a few services send an
+// object instead.
 func (d *decoder) arguments(c *call, v []byte, name string) {
 	from := c.args.Len()
 	if len(v) > 0 && v[0] == '{' {

@@ -5,16 +5,15 @@ import (
 	"crypto/sha256"
 )
 
-// The lengths of ids: the longest that OpenAI takes, and the only one that
-// Mistral does.
+// The lengths of ids: OpenAI's limit, and the only length that Mistral accepts.
 const (
 	maxCallID   = 40
 	shortCallID = 9
 )
 
-// callID is the id under which a call and its result go to the service: the
-// provider's own, as a rule. One that another provider gave and this service
-// refuses becomes a hash of it, the same every time.
+// callID returns the id of a call and its result for the service, normally the
+// provider's own. If the service rejects another provider's id, a hash of it replaces
+// it, which is the same every time.
 func (m *Model) callID(provider, own string) string {
 	id := cmp.Or(provider, own)
 	switch {
@@ -35,7 +34,7 @@ func alphanumeric(s string) bool {
 	return true
 }
 
-// digest is a hash of n letters and digits.
+// digest returns a hash of n letters and digits.
 func digest(s string, n int) string {
 	const letters = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 	sum := sha256.Sum256([]byte(s))

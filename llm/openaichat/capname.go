@@ -7,22 +7,22 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// The names of the member that caps the answer. OpenAI's newer models refuse the first;
-// most servers that copy the API know it alone.
+// The names of the member that caps the answer. OpenAI's newer models reject the first;
+// most servers that copy the API know only the first.
 const (
 	maxTokens           = "max_tokens"
 	maxCompletionTokens = "max_completion_tokens"
 )
 
-// capNames remembers by which name models have refused the cap. The zero value is ready
+// capNames records the names that models have rejected. The zero value is ready for use
 // and safe for concurrent use.
 type capNames struct {
 	mu      sync.Mutex
 	refused map[string]map[string]bool
 }
 
-// name is the one to send: that of the profile, unless the model has refused it and not
-// the other one.
+// name returns the name to send: the profile's, unless the model has rejected it but
+// not the other one.
 func (c *capNames) name(model, profile string) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -39,8 +39,8 @@ func otherName(name string) string {
 	return maxTokens
 }
 
-// learn takes in a refusal of the name that was sent, and reports whether another one is
-// sent from now on.
+// learn records the rejection of the name that was sent, and reports whether the other
+// name is sent from now on.
 func (c *capNames) learn(model, profile string, e *llm.Error) bool {
 	name := refusedName(e)
 	if name == "" {
@@ -58,8 +58,8 @@ func (c *capNames) learn(model, profile string, e *llm.Error) bool {
 	return c.name(model, profile) != name
 }
 
-// refusedName is the name that an error says is not supported, "" for none. It is the
-// first that the message speaks of; the other one may be told in its place.
+// refusedName returns the name that an error reports as unsupported, "" for none. It is
+// the first name in the message, which may mention the other one as the replacement.
 func refusedName(e *llm.Error) string {
 	message := strings.ToLower(e.Message)
 	if e.Class != llm.ClassInvalid || !unsupported(e.Code, message) {
@@ -74,7 +74,7 @@ func refusedName(e *llm.Error) string {
 	return name
 }
 
-// unsupported reports whether a refusal is about a parameter as such, and not its value.
+// unsupported reports whether an error rejects a parameter itself and not its value.
 func unsupported(code, message string) bool {
 	if code == "unsupported_parameter" || code == "unknown_parameter" {
 		return true

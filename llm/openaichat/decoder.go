@@ -13,7 +13,7 @@ import (
 
 // decoder builds a response from chunks, or from one whole answer.
 type decoder struct {
-	// emit does nothing without a listener.
+	// emit does nothing if there is no listener.
 	emit  func(llm.Delta)
 	names *wire.Names
 
@@ -21,8 +21,8 @@ type decoder struct {
 	text      piece
 	thought   piece
 	tags      tagged
-	// named is the member that thoughts came in, kept where they go back under
-	// the name that they came under.
+	// named is the name of the member that contained the reasoning, if it must be sent
+	// back under the same name.
 	named    string
 	echoes   bool
 	refusal  piece
@@ -34,19 +34,19 @@ type decoder struct {
 	order    []partKind
 	finish   string
 	usage    llm.Usage
-	// pieces says that deltas have brought something.
+	// pieces reports that deltas had content.
 	pieces bool
-	// counted says that usage was asked for, reported that it came.
+	// counted reports that usage was requested, reported that it arrived.
 	counted  bool
 	reported bool
 	scratch  []byte
 	// learn receives whether the answer began after an opening tag.
 	learn func(prefilled bool)
-	// prefilled are the tags that an answer may close without having opened one.
+	// prefilled are the tags that an answer may close without opening them.
 	prefilled *prefilledTags
 }
 
-// piece is text that grows; its deltas are slices of it.
+// piece is a growing text; its deltas are slices of it.
 type piece struct {
 	b     strings.Builder
 	index int
@@ -80,9 +80,9 @@ func newDecoder(m *Model, req *llm.Request, emit func(llm.Delta)) *decoder {
 	return d
 }
 
-// Events decodes a stream up to its end. Some services never send [DONE]; their
-// answer is whole once a finish reason came, and the usage that was asked for,
-// however the connection ends then.
+// Events decodes a stream. Some services never send [DONE]; their answer is complete
+// once a finish reason and the requested usage have arrived, however the connection
+// ends.
 func (d *decoder) Events(events *wire.EventReader) error {
 	err := d.events(events)
 	d.endText()
@@ -114,9 +114,8 @@ func (d *decoder) events(events *wire.EventReader) error {
 	}
 }
 
-// DecodeBody decodes an answer that came in one piece. A success status with an
-// error inside is an error. Its texts are emitted once each, and its thoughts
-// come first, as in a stream, wherever their member stands.
+// DecodeBody decodes an answer that is not streamed. A success status with an error in
+// the body is an error. It emits each text once, the reasoning first as in a stream.
 func (d *decoder) DecodeBody(body []byte) error {
 	emit := d.emit
 	d.emit, d.tags.presumed = func(llm.Delta) {}, false
@@ -136,7 +135,7 @@ func (d *decoder) DecodeBody(body []byte) error {
 	return err
 }
 
-// chunk takes one object of a stream, or a whole answer.
+// chunk applies one object of a stream, or a whole answer.
 func (d *decoder) chunk(data []byte) error {
 	m := wire.ScanNested(data)
 	for m.Next() {
@@ -180,9 +179,9 @@ func (d *decoder) chunk(data []byte) error {
 	return m.Err()
 }
 
-// choices takes the first choice. Perplexity gives the message so far beside each
-// delta, and an empty delta in a whole answer: a message counts where no delta
-// has brought anything.
+// choices applies the first choice. Perplexity sends the message so far with each
+// delta, and an empty delta in a whole answer, so a message counts only if no delta had
+// content.
 func (d *decoder) choices(list *wire.Members) error {
 	for n := 0; list.Next(); n++ {
 		if n > 0 {
@@ -222,8 +221,8 @@ func (d *decoder) choices(list *wire.Members) error {
 	return list.Err()
 }
 
-// delta takes a piece of the answer. A service that gives its thoughts a second
-// name repeats under it what the first has said (vLLM 0.11.1 to 0.15).
+// delta applies a piece of the answer. Services with a second name for reasoning repeat
+// its text under that name (vLLM 0.11.1 to 0.15).
 func (d *decoder) delta(m *wire.Members) error {
 	thought := d.thought.b.Len()
 	for m.Next() {
@@ -244,7 +243,7 @@ func (d *decoder) delta(m *wire.Members) error {
 			d.content(v)
 		case "reasoning_content", "reasoning":
 			if d.tags.stage == stageOpen && d.tags.presumed && len(v) > len(`""`) && v[0] == '"' {
-				d.endText() // the service tells thoughts apart itself
+				d.endText() // the service separates the reasoning itself
 				thought = d.thought.b.Len()
 			}
 			if d.thought.b.Len() == thought {
@@ -266,7 +265,7 @@ func (d *decoder) delta(m *wire.Members) error {
 	return m.Err()
 }
 
-// content is a string, or with some services a list of typed pieces.
+// content applies a string, or a list of typed pieces from some services.
 func (d *decoder) content(v []byte) {
 	if len(v) == 0 || v[0] != '[' {
 		d.sayQuoted(v)
@@ -286,8 +285,8 @@ func (d *decoder) content(v []byte) {
 	}
 }
 
-// grow adds to a text and emits what was added. The delta is a slice of the
-// growing text, so that it costs no allocation of its own.
+// grow appends to a text and emits the addition. The delta is a slice of the growing
+// text, so it is not allocated.
 func (d *decoder) grow(p *piece, kind partKind, delta llm.DeltaKind, v []byte) {
 	d.scratch, _ = wire.AppendText(d.scratch[:0], v)
 	if from := d.begun(p, kind, len(d.scratch)); from >= 0 {
@@ -296,7 +295,7 @@ func (d *decoder) grow(p *piece, kind partKind, delta llm.DeltaKind, v []byte) {
 	}
 }
 
-// growText is grow for a text that is decoded.
+// growText is grow for decoded text.
 func (d *decoder) growText(p *piece, kind partKind, delta llm.DeltaKind, text string) {
 	if from := d.begun(p, kind, len(text)); from >= 0 {
 		p.b.WriteString(text)
@@ -304,8 +303,8 @@ func (d *decoder) growText(p *piece, kind partKind, delta llm.DeltaKind, text st
 	}
 }
 
-// begun opens a part for n bytes more of its text, and says where they begin; -1
-// where there are none.
+// begun opens a part for n more bytes of its text, and returns the offset where they
+// begin, or -1 if n is 0.
 func (d *decoder) begun(p *piece, kind partKind, n int) int {
 	if n == 0 {
 		return -1
@@ -317,8 +316,8 @@ func (d *decoder) begun(p *piece, kind partKind, n int) int {
 	return p.b.Len()
 }
 
-// sayQuoted takes a piece of the answer's text. Most of them come where no tag is
-// looked for any more.
+// sayQuoted applies a piece of the answer's text, usually after the decoder has stopped
+// looking for tags.
 func (d *decoder) sayQuoted(v []byte) {
 	if d.tags.stage == stageText {
 		d.grow(&d.text, partText, llm.DeltaText, v)
@@ -331,8 +330,8 @@ func (d *decoder) sayQuoted(v []byte) {
 // Begun implements [wire.Answer].
 func (d *decoder) Begun() bool { return len(d.order) > 0 || len(d.details) > 0 }
 
-// Response is what has come so far. Of an answer that is not complete the calls
-// are left out: none of them may be trusted.
+// Response returns what has arrived. It omits the calls of an incomplete answer,
+// because they cannot be trusted.
 func (d *decoder) Response(complete bool) *llm.Response {
 	r := &llm.Response{ID: d.id, Model: d.model, RawFinish: d.finish, Usage: d.usage}
 	r.Usage.Estimated = !d.reported
@@ -381,7 +380,7 @@ func (d *decoder) neutralFinish() llm.Finish {
 		return llm.FinishTool
 	case d.tags.offered:
 		if _, calls := textCalls(d.text.b.String()); calls {
-			return llm.FinishMalformed // the model meant calls, so it is no answer
+			return llm.FinishMalformed // the model meant calls, so this is no answer
 		}
 	}
 	return llm.FinishEnd

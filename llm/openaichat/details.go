@@ -8,20 +8,20 @@ import (
 	"github.com/pawlrun/pawl/llm/internal/wire"
 )
 
-// detail is one entry of reasoning_details, put together from its fragments.
-// Signed and encrypted entries must go back as they came.
+// detail is one entry of reasoning_details, assembled from its fragments. Signed and
+// encrypted entries must be sent back unchanged.
 type detail struct {
 	place     detailPlace
 	text      strings.Builder
 	summary   strings.Builder
 	signature string
-	// other are the members that do not grow, still encoded, in order.
+	// other holds the members that do not grow, still encoded, in order.
 	other []member
 	// places finds them by their keys.
 	places map[string]int
 }
 
-// detailPlace tells an entry from the others.
+// detailPlace identifies an entry.
 type detailPlace struct {
 	kind  string
 	index int64
@@ -109,7 +109,7 @@ func (x *detail) append(b []byte) []byte {
 	return append(b, '}')
 }
 
-// rawDetails is the list as it goes back, nil without any.
+// rawDetails returns the list to send back, nil if it is empty.
 func (d *decoder) rawDetails() json.RawMessage {
 	if len(d.details) == 0 {
 		return nil
@@ -124,8 +124,8 @@ func (d *decoder) rawDetails() json.RawMessage {
 	return append(b, ']')
 }
 
-// rawThought is what a thought goes back as: the details, else the name of the
-// member that holds its text, where the service does not have one of its own.
+// rawThought returns the form in which reasoning is sent back: the details, or the name
+// of the member with its text if that is not the service's usual one.
 func (d *decoder) rawThought() json.RawMessage {
 	if len(d.details) == 0 && d.echoes && d.named != "" {
 		return wire.AppendQuoted(nil, d.named)

@@ -9,8 +9,8 @@ import (
 	"github.com/pawlrun/pawl/llm/internal/wire"
 )
 
-// classify reads an error body in any of the shapes that services give it: an
-// object, a plain string, or the message at the top.
+// classify reads an error body in any of the forms that services use: an object, a
+// plain string, or a message at the top level.
 func classify(e *llm.Error, body []byte) {
 	kind, status, outer := "", int64(0), int64(0)
 	for m := wire.ScanObject(bytes.TrimSpace(body)); m.Next(); {
@@ -60,7 +60,8 @@ func classify(e *llm.Error, body []byte) {
 	}
 }
 
-// classOf reads the words that services use; a status alone is too coarse.
+// classOf classifies by the texts that services use, because a status alone is too
+// coarse.
 func classOf(code, kind, message string) (llm.Class, bool) {
 	has := func(words ...string) bool {
 		for _, w := range words {

@@ -8,17 +8,16 @@ import (
 	"github.com/pawlrun/pawl/llm/internal/wire"
 )
 
-// Hosted is how a service is asked for a tool that it runs itself: by an entry
-// among the tools, or by a member of the request beside them.
+// Hosted describes how a request asks for a tool that the service runs itself: as an
+// entry among the tools, or as a separate member.
 type Hosted struct {
 	Entry  string
 	Member string
 }
 
-// The tools that services run themselves, as they document them (OpenAI "Web
-// search" for chat completions, whose models made for search look things up
-// before every answer; OpenRouter "Server tools"; Groq "Built-in tools"). The
-// fixtures have no recording of one.
+// The tools that services run themselves, by their documentation (OpenAI "Web search"
+// for chat completions, whose search models search before every answer; OpenRouter
+// "Server tools"; Groq "Built-in tools"). The fixtures have no recording of one.
 var (
 	openAIHosted     = map[string]Hosted{"web_search": {Member: `"web_search_options":{}`}}
 	openRouterHosted = map[string]Hosted{"web_search": {Entry: `{"type":"openrouter:web_search"}`}}
@@ -28,8 +27,8 @@ var (
 	}
 )
 
-// hosted are the tools of a request that the service runs. Of a service that
-// runs none, and stands in a chain with others that do, none is asked for.
+// hosted returns the tools of a request that the service runs. A service that runs
+// none, in a chain with others that do, gets none.
 func (m *Model) hosted(req *llm.Request) ([]Hosted, error) {
 	if len(m.profile.Hosted) == 0 {
 		return nil, nil
@@ -48,14 +47,14 @@ func (m *Model) hosted(req *llm.Request) ([]Hosted, error) {
 	return asked, nil
 }
 
-// reported is what a service says of the tools that it ran for an answer.
+// reported is a service's report about the tools that it ran for an answer.
 type reported struct {
-	// asked says that it was offered some.
+	// asked reports that the request offered such tools.
 	asked bool
-	// annotations name the pages that the answer stands on, executed the calls.
+	// annotations name the pages that the answer is based on, executed the calls.
 	annotations []json.RawMessage
 	executed    []json.RawMessage
-	// places finds the calls by the numbers that they came with.
+	// places finds the calls by their numbers.
 	places map[int64]int
 }
 
@@ -65,8 +64,7 @@ func (r *reported) annotate(list []byte) {
 	}
 }
 
-// execute takes calls that the service made. A stream repeats each with what
-// came of it.
+// execute records the service's calls. A stream repeats each one with its result.
 func (r *reported) execute(list []byte) {
 	for a := wire.ScanArray(list); a.Next(); {
 		index := indexOf(a.Value())
@@ -84,7 +82,7 @@ func (r *reported) execute(list []byte) {
 	}
 }
 
-// indexOf is the place that a piece of a list names, -1 where it names none.
+// indexOf returns the index of an element of a list, -1 if it has none.
 func indexOf(object []byte) int64 {
 	if index := wire.Member(object, "index"); index != nil {
 		return wire.Int(index)
@@ -92,9 +90,9 @@ func indexOf(object []byte) int64 {
 	return -1
 }
 
-// item returns the record of what the service ran beside an answer. Most services
-// do not report that a tool ran, so there is a record whenever a tool was offered:
-// an answer that may contain search results must not pass for the model's own.
+// item returns the record of the service's tools for an answer. Most services do not
+// report whether a tool ran, so there is a record whenever a tool was offered: an
+// answer that may contain search results must not count as the model's own.
 func (r *reported) item() (llm.Item, bool) {
 	if !r.asked && len(r.annotations)+len(r.executed) == 0 {
 		return llm.Item{}, false
@@ -104,7 +102,7 @@ func (r *reported) item() (llm.Item, bool) {
 		Annotations []json.RawMessage `json:"annotations,omitempty"`
 	}{r.executed, r.annotations})
 	if err != nil {
-		raw = []byte("{}") // a stream whose pieces were no JSON fails elsewhere
+		raw = []byte("{}") // invalid JSON in a stream is reported elsewhere
 	}
 	return llm.Item{Type: "hosted_tools", Raw: raw}, true
 }

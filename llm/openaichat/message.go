@@ -7,8 +7,8 @@ import (
 	"github.com/pawlrun/pawl/llm/internal/wire"
 )
 
-// appendMessage renders one message of ours as one or more of the API's, each
-// with the comma before it.
+// appendMessage encodes one message as one or more messages of the API, each with a
+// comma before it.
 func (m *Model) appendMessage(b []byte, msg *llm.Message, names *wire.Names, own bool) []byte {
 	switch msg.Role {
 	case llm.RoleTool:
@@ -36,8 +36,8 @@ func (m *Model) appendResult(b []byte, r llm.ToolResult) []byte {
 	return append(wire.AppendQuoted(append(b, `,"content":`...), r.Output), '}')
 }
 
-// appendResultMedia gives the images of results as a user message behind them,
-// because a tool message holds text only.
+// appendResultMedia appends the images of results as a user message after them, because
+// a tool message contains only text.
 func appendResultMedia(b []byte, parts llm.Parts) []byte {
 	var media llm.Parts
 	for _, p := range parts {
@@ -77,7 +77,7 @@ func appendContent(b []byte, parts llm.Parts) []byte {
 	return append(b, ']')
 }
 
-// Shows says why an image would not be shown to the model.
+// Shows returns why an image cannot be shown to the model.
 func (m *Model) Shows(f *llm.Media) error { return wire.OpenAIImages().Refused(f) }
 
 func appendMedia(b []byte, f llm.Media) []byte {
@@ -95,8 +95,8 @@ func appendMedia(b []byte, f llm.Media) []byte {
 	return append(wire.AppendSource(append(b, `,"file_data":`...), &f), "}}"...)
 }
 
-// appendAssistant renders an answer. One of which nothing can be said here, such
-// as a search that another provider ran, is left out.
+// appendAssistant encodes an answer. It omits one without any content for this service,
+// such as another provider's search.
 func (m *Model) appendAssistant(b []byte, parts llm.Parts, names *wire.Names, own bool) []byte {
 	text := parts.Text()
 	if text == "" && len(parts.ToolCalls()) == 0 && !own {
@@ -137,8 +137,7 @@ func (m *Model) appendCall(b []byte, c llm.ToolCall, names *wire.Names) []byte {
 	return append(wire.AppendQuoted(append(b, `,"arguments":`...), string(wire.SentArguments(&c))), "}}"...)
 }
 
-// appendReasoning sends a model its own thoughts back, whole, where its
-// service wants them.
+// appendReasoning sends a model's reasoning back, complete, if its service wants that.
 func (m *Model) appendReasoning(b []byte, parts llm.Parts) []byte {
 	for _, p := range parts {
 		r, ok := p.(llm.Reasoning)

@@ -1,5 +1,5 @@
-// Package openaichat speaks OpenAI's Chat Completions and the many services
-// that are compatible with it. What they do differently is in a [Profile].
+// Package openaichat implements OpenAI's Chat Completions, also for the many compatible
+// services. A [Profile] describes their differences.
 package openaichat
 
 import (
@@ -14,28 +14,27 @@ import (
 	"github.com/pawlrun/pawl/llm/internal/wire"
 )
 
-// DefaultBaseURL is OpenAI's own.
+// DefaultBaseURL is the address of OpenAI's API.
 const DefaultBaseURL = "https://api.openai.com/v1"
 
 // Options configure [New].
 type Options struct {
 	APIKey string
-	// BaseURL ends before /chat/completions; empty means [DefaultBaseURL].
-	// A query is kept.
+	// BaseURL is the address before /chat/completions; empty means [DefaultBaseURL]. A
+	// query is kept.
 	BaseURL string
-	// Provider is the prefix of the model's name in a file, as in
-	// "groq/…"; empty means "openai-chat". Reasoning is only echoed to the
-	// provider and model it came from.
+	// Provider is the prefix of the model's name in a file, as in "groq/…"; empty means
+	// "openai-chat". Reasoning is sent back only to the provider and model that it came
+	// from.
 	Provider string
-	// Profile says how the service differs; nil means [ProfileFor] the
-	// base URL.
+	// Profile describes the service's differences; nil means [ProfileFor] the base URL.
 	Profile *Profile
-	// HTTP is the client to use, nil means a default one. Redirects are not
-	// followed unless it has a policy of its own.
+	// HTTP is the client to use; nil means a default one. It follows redirects only if
+	// it has its own policy.
 	HTTP *http.Client
 	// Headers are added to every request.
 	Headers map[string]string
-	// Idle bounds the silence of a stream; 0 means five minutes.
+	// Idle bounds the time without data in a stream; 0 means five minutes.
 	Idle time.Duration
 }
 
@@ -47,8 +46,8 @@ type Model struct {
 	provider string
 	profile  Profile
 	names    wire.NameCache
-	// prefilled says of each model whether its last answer began behind the opening
-	// tag of a thought. It decides how the next one is shown while it comes.
+	// prefilled records for each model whether its last answer began after the opening
+	// tag of a thought, which decides how the next answer is shown while it streams.
 	prefilled sync.Map
 	tags      *prefilledTags
 	caps      capNames
@@ -59,7 +58,7 @@ var (
 	_ llm.Encoder  = (*Model)(nil)
 )
 
-// New returns a model on an endpoint.
+// New returns a model for an endpoint.
 func New(o Options) *Model {
 	base := cmp.Or(o.BaseURL, DefaultBaseURL)
 	m := &Model{
@@ -80,12 +79,12 @@ func New(o Options) *Model {
 	return m
 }
 
-// Generate asks for the whole answer at once.
+// Generate requests the whole answer at once.
 func (m *Model) Generate(ctx context.Context, req *llm.Request) (*llm.Response, error) {
 	return m.call(ctx, req, nil)
 }
 
-// Stream asks for the answer as it is made.
+// Stream requests the answer as a stream.
 func (m *Model) Stream(ctx context.Context, req *llm.Request, emit func(llm.Delta)) (*llm.Response, error) {
 	return m.call(ctx, req, emit)
 }
@@ -101,7 +100,7 @@ func (m *Model) call(ctx context.Context, req *llm.Request, emit func(llm.Delta)
 		body, accept = wire.WithEnd(body, m.streamedEnd(), wholeEnd), "application/json"
 	}
 	resp, err := m.client.Ask(wire.For(ctx, req), m.url, wire.Accepting(m.header, accept), body, newDecoder(m, req, emit))
-	// An error of the transport may be shared, so only one that is learnt from is changed.
+	// An error of the transport may be shared, so it is copied before it is changed.
 	if e, ok := errors.AsType[*llm.Error](err); ok && req.MaxTokens > 0 && m.caps.learn(req.Model, m.profile.MaxTokens, e) {
 		e.Adapted = true
 	}

@@ -7,63 +7,64 @@ import (
 	"strings"
 )
 
-// Echo says how a service wants a model's earlier reasoning back: sending it
-// helps some models and makes the answers of others worse.
+// Echo says how a service wants a model's earlier reasoning back: sending it back
+// improves the answers of some models and makes those of others worse.
 type Echo string
 
-// The ways to echo reasoning.
+// The ways to send reasoning back.
 const (
 	EchoNone    Echo = ""
 	EchoContent Echo = "reasoning_content"
 	EchoPlain   Echo = "reasoning"
 	EchoDetails Echo = "reasoning_details"
-	// EchoSame: under the name that the service gave it.
+	// EchoSame: under the name that the service used.
 	EchoSame Echo = "same"
 )
 
-// Format says how a service is asked for an answer by schema.
+// Format says how a request asks a service for an answer by schema.
 type Format string
 
 // The ways to ask for an answer by schema.
 const (
-	// FormatSchema: the service holds the model to the schema.
+	// FormatSchema: the service enforces the schema.
 	FormatSchema Format = ""
-	// FormatSchemaAlone: it does so only where no tools are offered.
+	// FormatSchemaAlone: it does so only if no tools are offered.
 	FormatSchemaAlone Format = "schema_without_tools"
-	// FormatObject: it holds the model to JSON; the schema is in the prompt.
+	// FormatObject: it enforces JSON; the schema is in the prompt.
 	FormatObject Format = "json_object"
 )
 
-// Profile is how a compatible service differs from OpenAI's own.
+// Profile describes how a compatible service differs from OpenAI's.
 type Profile struct {
 	Name string
 	// MaxTokens is the name of the field that caps the answer.
 	MaxTokens string
-	// Echo says how reasoning goes back.
+	// Echo says how reasoning is sent back.
 	Echo Echo
-	// NoUsageOption says that the service rejects stream_options.
+	// NoUsageOption reports that the service rejects stream_options.
 	NoUsageOption bool
-	// CacheKey says that prompt_cache_key is understood.
+	// CacheKey reports that the service accepts prompt_cache_key.
 	CacheKey bool
-	// EmptyContent says that an assistant message with calls must carry
-	// content, if only "".
+	// EmptyContent reports that an assistant message with calls must have content, even
+	// if it is "".
 	EmptyContent bool
-	// ShortIDs says that ids of calls must have nine letters and digits.
+	// ShortIDs reports that ids of calls must consist of nine letters and digits.
 	ShortIDs bool
-	// Format is how answers by schema are asked for.
+	// Format says how a request asks for an answer by schema.
 	Format Format
-	// LateSystem says that a system message may stand anywhere. Servers with
-	// chat templates of models refuse one that is not the first.
+	// LateSystem reports that a system message may be at any position. Servers that use
+	// the chat templates of models reject one that is not first.
 	LateSystem bool
-	// NoTags says that tags in a text mean nothing. Of other services a thought
-	// between tags at the beginning of an answer (<think>, [THINK], gpt-oss's
-	// analysis channel) is reasoning, and <tool_call> as the whole answer is none.
+	// NoTags reports that tags in a text have no meaning. With other services, text
+	// between tags at the beginning of an answer (<think>, [THINK], gpt-oss's analysis
+	// channel) is reasoning, and an answer that consists of <tool_call> is malformed.
 	NoTags bool
-	// TextCalls says that the service may leave a call of its models as text,
-	// <tool_call>{…}</tool_call>. Where that is the whole answer it is the call.
+	// TextCalls reports that the service may leave a model's call as text,
+	// <tool_call>{…}</tool_call>. A text that consists of such calls is decoded as
+	// calls.
 	TextCalls bool
-	// Hosted are the tools that the service runs itself, by the names that
-	// [llm.Request.ProviderTools] has; nil for none.
+	// Hosted are the tools that the service runs itself, by their names in
+	// [llm.Request.ProviderTools]; nil for none.
 	Hosted map[string]Hosted
 }
 
@@ -113,16 +114,16 @@ func ProfileNamed(name string) (Profile, bool) {
 // ProfileNames lists the profiles.
 func ProfileNames() []string { return slices.Sorted(maps.Keys(profiles)) }
 
-// hosts tells services apart by the end of their host name.
+// hosts maps the ends of host names to profiles.
 var hosts = []struct{ suffix, profile string }{
 	{"api.openai.com", "openai"}, {"openai.azure.com", "azure"}, {"services.ai.azure.com", "azure"},
 	{"deepseek.com", "deepseek"}, {"z.ai", "zai"}, {"bigmodel.cn", "zai"}, {"openrouter.ai", "openrouter"},
 	{"groq.com", "groq"}, {"mistral.ai", "mistral"}, {"x.ai", "xai"}, {"ai-gateway.vercel.sh", "vercel"},
 }
 
-// ProfileFor guesses the profile from a base URL. What it does not know gets
-// the habits that most compatible servers share; one that names its thoughts is
-// taken to read them under that name.
+// ProfileFor guesses the profile from a base URL. An unknown service gets a profile
+// that suits most compatible servers; if it names its reasoning, the reasoning is sent
+// back under that name.
 func ProfileFor(baseURL string) Profile {
 	u, err := url.Parse(baseURL)
 	if err == nil {

@@ -11,11 +11,11 @@ import (
 	"github.com/pawlrun/pawl/llm/internal/wire"
 )
 
-// maxToolName is the longest tool name that the API takes.
+// maxToolName is the API's limit on the length of tool names.
 const maxToolName = 64
 
-// Encode returns the streamed form of the request: a prefix that stays the same
-// for a run, one piece for each message, and the end. It costs what is new.
+// Encode returns the streamed form of the request: a prefix that stays the same for a
+// run, one piece for each message, and the end. Its cost depends only on what is new.
 func (m *Model) Encode(req *llm.Request) (*llm.Encoded, error) {
 	hosted, err := m.hosted(req)
 	if err != nil {
@@ -45,8 +45,8 @@ func (m *Model) Encode(req *llm.Request) (*llm.Encoded, error) {
 	return body.Encoded(), nil
 }
 
-// The ends of a body. Which one is sent is decided by the call, so that the
-// same encoded request serves both.
+// The ends of a body. The call decides which one is sent, so that both share the
+// encoded request.
 var (
 	streamedEnd         = []byte(`],"stream":true}`)
 	streamedAndUsageEnd = []byte(`],"stream":true,"stream_options":{"include_usage":true}}`)
@@ -60,7 +60,7 @@ func (m *Model) streamedEnd() []byte {
 	return streamedAndUsageEnd
 }
 
-// joined is the system text with notes behind it.
+// joined returns the system text followed by the notes.
 func joined(system, notes string) string {
 	if system == "" || notes == "" {
 		return system + notes

@@ -7,9 +7,9 @@ import (
 	"github.com/pawlrun/pawl/llm/internal/wire"
 )
 
-// holdsSchema reports whether the service holds the model to the request's schema.
-// Servers that constrain the whole answer by a grammar would keep the model
-// from calling a tool, and refuse or ignore the one or the other.
+// holdsSchema reports whether the service enforces the request's schema. Servers that
+// constrain the whole answer by a grammar would prevent tool calls, or reject or ignore
+// either the schema or the tools.
 func (m *Model) holdsSchema(req *llm.Request) bool {
 	if len(req.Schema) == 0 || req.SchemaInPrompt {
 		return false

@@ -8,67 +8,68 @@ import (
 	"github.com/pawlrun/pawl/llm/internal/wire"
 )
 
-// Models write their thoughts as text at the beginning of an answer, between tags
-// of their family. A server that knows the family removes them; others leave them
-// in place.
+// Models write reasoning as text at the beginning of an answer, between the tags of
+// their family. A server that knows the family removes the tags; others do not.
 
 // tags are the tags of one family.
 type tags struct {
 	open string
-	// closes are what may end the thought; the first that is found does.
+	// closes are the tags that end the thought; the first one in the text counts.
 	closes []string
-	// prefilled says that a prompt may end with the opening tag, so that the answer
-	// begins behind it.
+	// prefilled reports that a prompt may end with the opening tag, so that the answer
+	// begins after it.
 	prefilled bool
 }
 
-// families are those of DeepSeek, Qwen and most others, of Mistral, and of gpt-oss.
+// families are the tags of DeepSeek, Qwen and most others, of Mistral, and of gpt-oss.
 var families = []tags{
 	{"<think>", []string{"</think>"}, true},
 	{"[THINK]", []string{"[/THINK]"}, true},
 	{"<|channel|>analysis<|message|>", []string{"<|end|><|start|>assistant<|channel|>final<|message|>", "<|channel|>final<|message|>"}, false},
 }
 
-// callTag begins and ends a call that a model wrote as text.
+// callTag and callEnd enclose a call that a model wrote as text.
 const callTag, callEnd = "<tool_call>", "</tool_call>"
 
-// stage is where the text of an answer stands.
+// stage is the state of decoding an answer's text.
 type stage uint8
 
 const (
-	// stageText: the rest is text, whatever tags it holds.
+	// stageText: the rest is text, whatever tags it contains.
 	stageText stage = iota
-	// stageBegin: an opening tag may come.
+	// stageBegin: an opening tag may follow.
 	stageBegin
-	// stageThought: a thought that its closing tag ends.
+	// stageThought: reasoning up to a closing tag.
 	stageThought
-	// stageOpen: text that a closing tag without an opening one makes a thought.
+	// stageOpen: text that is reasoning if a closing tag without an opening one
+	// follows.
 	stageOpen
-	// stageCall: a call as text, to the end of the answer.
+	// stageCall: a call as text, up to the end of the answer.
 	stageCall
 )
 
-// tagged tells thoughts and calls in an answer's text from the text.
+// tagged separates reasoning and calls from the text of an answer.
 type tagged struct {
 	stage  stage
 	family *tags
-	// held is text that may be a tag, or the beginning of one.
+	// held is text that may be a tag or the beginning of one.
 	held string
-	// calls says that the model writes calls as text, offered that there are tools.
+	// calls reports that the model writes calls as text, offered that there are tools.
 	calls, offered bool
-	// begun says that there was text, of whichever kind.
+	// begun reports that there was text of any kind.
 	begun bool
-	// presumed says that the answer before began behind an opening tag, so that this
-	// one is shown as a thought until it is known; lone that this one did, too.
+	// presumed reports that the previous answer began after an opening tag, so that
+	// this one is shown as reasoning until its kind is known. lone reports that this
+	// answer did so too.
 	presumed, lone bool
-	// blanks are those that a thought began with.
+	// blanks holds the leading white space of a thought.
 	blanks string
 }
 
-// past reports whether a thought has ended, if only an empty one.
+// past reports whether a thought, possibly empty, has ended.
 func (t *tagged) past() bool { return t.family != nil || t.lone }
 
-// say takes the next piece of the answer's text.
+// say applies the next piece of the answer's text.
 func (d *decoder) say(text string) {
 	d.tags.held += text
 	d.tags.begun = d.tags.begun || text != ""
@@ -76,8 +77,8 @@ func (d *decoder) say(text string) {
 	}
 }
 
-// advance takes what can be decided of the held text, and reports whether more of it
-// may be.
+// advance decides about as much of the held text as possible, and reports whether it
+// can continue.
 func (d *decoder) advance() bool {
 	t := &d.tags
 	switch t.stage {
@@ -95,13 +96,13 @@ func (d *decoder) advance() bool {
 	return false
 }
 
-// begins looks for an opening tag where the answer, or its text behind a thought,
-// begins.
+// begins looks for an opening tag at the beginning of the answer, or of its text after
+// a thought.
 func (d *decoder) begins() bool {
 	t := &d.tags
 	rest := strings.TrimLeft(t.held, " \t\r\n")
 	if t.past() {
-		t.held = rest // the blanks behind a thought belong to its tag
+		t.held = rest // white space after a thought belongs to its tag
 	}
 	for i := range families {
 		switch f := &families[i]; {
@@ -121,7 +122,7 @@ func (d *decoder) begins() bool {
 		return false
 	}
 	switch {
-	case t.past() || d.thought.open: // the service may have told the thought apart
+	case t.past() || d.thought.open: // the service may have separated the reasoning
 		t.stage = stageText
 	default:
 		t.stage = stageOpen
@@ -129,7 +130,7 @@ func (d *decoder) begins() bool {
 	return true
 }
 
-// thinks takes text of a thought up to what closes it.
+// thinks applies the text of a thought up to its closing tag.
 func (d *decoder) thinks(closes []string) bool {
 	t := &d.tags
 	if at, length := firstOf(t.held, closes...); at >= 0 {
@@ -143,7 +144,7 @@ func (d *decoder) thinks(closes []string) bool {
 	return false
 }
 
-// think adds to the thought, without the blanks that it begins with.
+// think appends to the thought, without its leading white space.
 func (d *decoder) think(text string) {
 	if !d.thought.open {
 		begin := strings.TrimLeft(text, " \t\r\n")
@@ -153,8 +154,9 @@ func (d *decoder) think(text string) {
 	d.growText(&d.thought, partThought, llm.DeltaReasoning, text)
 }
 
-// opens takes text of which a closing tag makes a thought where no opening one begins
-// it, as where the prompt ended with that. A closing tag in code is text.
+// opens applies text that a closing tag turns into reasoning although no opening tag
+// precedes it, because the prompt ended with the opening tag. A closing tag in code is
+// text.
 func (d *decoder) opens() bool {
 	t, p := &d.tags, &d.text
 	if t.presumed {
@@ -190,7 +192,7 @@ func (d *decoder) opens() bool {
 	return true
 }
 
-// growOpen adds to what may be a thought or the text.
+// growOpen appends text whose kind is not yet known.
 func (d *decoder) growOpen(text string) {
 	if d.tags.presumed {
 		d.think(text)
@@ -199,7 +201,7 @@ func (d *decoder) growOpen(text string) {
 	}
 }
 
-// settleText makes what may have been a thought the text that it is.
+// settleText turns text whose kind was unknown into text.
 func (d *decoder) settleText() {
 	t := &d.tags
 	t.stage = stageText
@@ -216,14 +218,14 @@ func (d *decoder) settleText() {
 	d.order = append(d.order, others...)
 }
 
-// recall takes back all that was shown, and the text and the thought with it.
+// recall retracts everything that was shown, and clears the text and the thought.
 func (d *decoder) recall() {
 	d.emit(llm.Delta{Kind: llm.DeltaReset})
 	d.order = slices.DeleteFunc(d.order, func(k partKind) bool { return k == partText || k == partThought })
 	d.text, d.thought = piece{}, piece{}
 }
 
-// endText decides about what is held at the end of an answer.
+// endText decides about the held text at the end of an answer.
 func (d *decoder) endText() {
 	t := &d.tags
 	held := t.held
@@ -244,8 +246,8 @@ func (d *decoder) endText() {
 	t.stage = stageText
 }
 
-// callsFrom begins the calls that the text of an answer is, if it is nothing else and
-// all of them can be read.
+// callsFrom begins the calls in the text of an answer, if it consists only of calls and
+// all of them are valid.
 func (d *decoder) callsFrom(text string) bool {
 	list, whole := textCalls(text)
 	if !whole || len(d.calls) > 0 {
@@ -277,8 +279,8 @@ func (d *decoder) callsFrom(text string) bool {
 	return true
 }
 
-// textCalls are the insides of the calls that a text is, and whether it is nothing
-// else. A model that stops at the closing tag leaves out the last one.
+// textCalls returns the contents of the calls in a text, and whether the text contains
+// nothing else. A model that stops at the closing tag omits the last one.
 func textCalls(text string) (list []string, whole bool) {
 	rest := strings.TrimSpace(text)
 	for rest != "" {
@@ -292,8 +294,8 @@ func textCalls(text string) (list []string, whole bool) {
 	return list, len(list) > 0
 }
 
-// firstOf is where the first of some words stands in a text, and how long it is; at
-// is -1 where there is none.
+// firstOf returns the offset and the length of the first of some words in a text; at is
+// -1 if there is none.
 func firstOf(text string, words ...string) (at, length int) {
 	at = -1
 	for _, w := range words {
@@ -304,8 +306,8 @@ func firstOf(text string, words ...string) (at, length int) {
 	return at, length
 }
 
-// unfinished is the length of the longest end of a text that may go on as one of the
-// words.
+// unfinished returns the length of the longest suffix of a text that may be the
+// beginning of one of the words.
 func unfinished(text string, words ...string) int {
 	longest := 0
 	for _, w := range words {
@@ -318,7 +320,7 @@ func unfinished(text string, words ...string) int {
 	return longest
 }
 
-// prefilledTags are the tags of the families that prompts begin the thought of.
+// prefilledTags holds the tags of the families whose opening tag a prompt may contain.
 type prefilledTags struct{ opens, closes, all []string }
 
 func newPrefilledTags() *prefilledTags {

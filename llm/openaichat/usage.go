@@ -6,9 +6,9 @@ import (
 	"github.com/pawlrun/pawl/llm/internal/wire"
 )
 
-// readUsage converts a usage object to ours. The last one wins, except for an empty
-// count, which a relay sends that has lost count. The total shows whether a service
-// counts reasoning beside the completion.
+// readUsage converts a usage object. The last one counts, except for empty counts,
+// which relays send if they lost the count. The total shows whether a service counts
+// reasoning in addition to the completion.
 func (d *decoder) readUsage(v []byte) {
 	if string(v) == "null" {
 		return

@@ -6,22 +6,23 @@ import (
 	"github.com/pawlrun/pawl/llm/internal/wire"
 )
 
-// argText is the arguments of a call as they come in.
+// argText is the text of a call's arguments in progress.
 type argText struct {
 	strings.Builder
-	// read is how far the text was followed, the rest is where that led.
+	// read is the offset up to which the text was scanned; the other fields are the
+	// state there.
 	read    int
 	depth   int
 	quoted  bool
 	escaped bool
-	// broken says that nothing can follow that makes it JSON.
+	// broken reports that no continuation makes the text valid JSON.
 	broken bool
 }
 
-// whole reports whether the text is JSON, when an object is about to follow it.
-// That is asked for one fragment after the other, so the text is only read as
-// JSON where its brackets and quotes have come to their ends: either that is a
-// value, or with the object behind it it never will be one.
+// whole reports whether the text is complete JSON, when an object is about to follow
+// it. It is called for each fragment, so it parses the text only if all brackets and
+// quotes are closed: then the text is either a value, or cannot become one by adding
+// the object.
 func (a *argText) whole() bool {
 	text := a.String()
 	for ; a.read < len(text); a.read++ {

@@ -10,7 +10,7 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// Difference is the first place where a request is not the recorded one.
+// Difference is the first difference between a request and the recorded one.
 type Difference struct {
 	Run string
 	// Call counts the model calls from 1.
@@ -19,21 +19,22 @@ type Difference struct {
 	// message; Offset is in bytes of its text.
 	Segment string
 	Offset  int
-	// Recorded and Now are what stands there, cut to a readable length.
+	// Recorded and Now are the texts there, cut to a readable length.
 	Recorded string
 	Now      string
 }
 
-// String says it in one line.
+// String returns the difference in one line.
 func (d Difference) String() string {
 	return fmt.Sprintf("request %d differs from the one that run %s recorded, in its %s at byte %d: recorded %q, now %q",
 		d.Call, d.Run, d.Segment, d.Offset, d.Recorded, d.Now)
 }
 
-// first compares two requests as a model sees them and returns the first
-// difference, if there is one. What names a run is left out: its id in the ids
-// of calls, the nonce of its fences, and the key of its cache. It compares from a
-// message on, those before being known to be alike, and also returns how many are.
+// first compares two requests as a model reads them and returns the first difference,
+// if there is one. It ignores values that identify a run: its id in the ids of calls,
+// the nonce of its fences, and its cache key. It compares messages from an index on,
+// since the earlier ones are known to be equal, and also returns the number of equal
+// ones.
 func first(now, then *llm.Request, from int) (Difference, int) {
 	for _, s := range []struct{ name, now, then string }{
 		{"system prompt", now.System, then.System},
@@ -74,7 +75,7 @@ func between(segment, now, then string) (Difference, bool) {
 	return Difference{Segment: segment, Offset: at, Recorded: excerpt(then, at), Now: excerpt(now, at)}, true
 }
 
-// excerpt is a piece of text around an offset, cut at whole characters.
+// excerpt returns the text around an offset, cut between characters.
 func excerpt(s string, at int) string {
 	const before, after = 20, 60
 	from, to := max(at-before, 0), min(at+after, len(s))
@@ -96,8 +97,8 @@ func settings(r *llm.Request) string {
 	}{r.MaxTokens, r.Temperature, r.Schema, r.ProviderTools})
 }
 
-// message is a message's role and parts as text. Where it came from is not
-// compared: an answer that is replayed has another origin than the recorded.
+// message returns a message's role and parts as text. It omits the origin, because a
+// replayed answer has another origin than the recorded one.
 func message(m *llm.Message) string {
 	parts := make(llm.Parts, len(m.Parts))
 	for i, p := range m.Parts {
@@ -115,7 +116,7 @@ func message(m *llm.Message) string {
 	return text(parts)
 }
 
-// place is what an id of a call says beside its run: cycle and number.
+// place returns the part of a call's id without its run: cycle and number.
 func place(callID string) string {
 	rest := callID
 	for range 2 {

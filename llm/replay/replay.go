@@ -1,6 +1,6 @@
-// Package replay is a model that answers from a recorded run, without any
-// network: every run is a fixture. Each request is held against the recorded
-// one, and a request that differs is reported with the first difference.
+// Package replay implements a model that answers from a recorded run without a network,
+// so that every run can serve as a fixture. It compares each request with the recorded
+// one and reports the first difference.
 package replay
 
 import (
@@ -12,33 +12,33 @@ import (
 	"github.com/pawlrun/pawl/llm/internal/wire"
 )
 
-// Call is one recorded model call whose outcome is known.
+// Call is one recorded model call with a known outcome.
 type Call struct {
-	// Request is what was asked, nil when it cannot be told any more.
+	// Request is the recorded request, nil if it is unknown.
 	Request *llm.Request
-	// Response is the answer, nil where Failure is why there is none; then
-	// Partial is the text that had come.
+	// Response is the answer. If it is nil, Failure is the error and Partial the text
+	// that had arrived.
 	Response *llm.Response
 	Failure  *llm.Error
 	Partial  string
 }
 
-// Model implements [llm.Model] on recorded calls; a request finds its place by
-// its ordinal. It is safe for concurrent use.
+// Model implements [llm.Model] with recorded calls; a request's ordinal selects its
+// call. It is safe for concurrent use.
 type Model struct {
 	run    string
 	calls  []Call
 	report func(Difference)
 
 	mu sync.Mutex
-	// now and then are the messages of the request before, of which the first
-	// same were found to be alike.
+	// now and then are the messages of the previous request, of which the first same
+	// were equal.
 	now, then []*llm.Message
 	same      int
 }
 
-// New returns a model that answers what run was answered. report, which may be
-// nil, hears of every request that differs from the recorded one.
+// New returns a model that repeats the answers of a run. report, which may be nil, is
+// called for every request that differs from the recorded one.
 func New(run string, calls []Call, report func(Difference)) *Model {
 	if report == nil {
 		report = func(Difference) {}
@@ -46,11 +46,11 @@ func New(run string, calls []Call, report func(Difference)) *Model {
 	return &Model{run: run, calls: calls, report: report}
 }
 
-// Encode returns the request as it is journalled; it is never sent.
+// Encode returns the request in the form that is journalled; it is never sent.
 func (m *Model) Encode(req *llm.Request) (*llm.Encoded, error) { return wire.Plain(req) }
 
-// Generate gives the recorded outcome of the request's place, whether the
-// request is the recorded one or not. Behind the last one it fails.
+// Generate returns the recorded outcome for the request's ordinal, whether or not the
+// request differs. After the last one it fails.
 func (m *Model) Generate(ctx context.Context, req *llm.Request) (*llm.Response, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, &llm.Error{Class: llm.ClassNetwork, Provider: "replay/" + m.run, Message: err.Error(), Err: err}
@@ -77,7 +77,7 @@ func (m *Model) Generate(ctx context.Context, req *llm.Request) (*llm.Response, 
 		return partial, &failure
 	}
 	answer := *c.Response
-	// The receiver of the answer numbers its calls in place.
+	// The caller numbers the calls of the answer in place.
 	answer.Parts = append(llm.Parts(nil), answer.Parts...)
 	return &answer, nil
 }

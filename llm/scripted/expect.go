@@ -8,7 +8,7 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// differs says how a request differs from what was expected, or "".
+// differs returns how a request differs from the expectation, or "".
 func (x *Expectation) differs(req *llm.Request) string {
 	if x == nil {
 		return ""
@@ -75,7 +75,7 @@ func messageText(m *llm.Message) string {
 	return b.String()
 }
 
-// clip cuts a text after n bytes, never within a character.
+// clip cuts a text to n bytes, between characters.
 func clip(s string, n int) string {
 	if len(s) <= n {
 		return s

@@ -16,16 +16,16 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// Recorder writes the turns of a run to a script, so that the run can be played
-// again without its models. A turn is written when it is known, so that a
-// recording is good up to where its process died; a turn that was made again
-// takes the place of the first. It is safe for concurrent use.
+// Recorder writes the turns of a run to a script, so that the run can be repeated
+// without its models. It writes a turn as soon as it is known, so a recording survives
+// the end of its process; a repeated turn replaces the first one. It is safe for
+// concurrent use.
 type Recorder struct {
 	path string
 
 	mu sync.Mutex
-	// begins are the offsets of the turns in the file, with the end of the
-	// last one behind them; nil before the file was opened.
+	// begins holds the offsets of the turns in the file, followed by the end of the
+	// last one; nil before the file is open.
 	begins []int64
 	// first is the ordinal of the file's first turn.
 	first int
@@ -33,12 +33,12 @@ type Recorder struct {
 	clean func([]byte) []byte
 }
 
-// NewRecorder returns a recorder on a file. The file is made with the first
-// turn; turns that it holds already are kept and go before the new ones.
+// NewRecorder returns a recorder for a file. The first turn creates the file; new turns
+// are appended to existing ones.
 func NewRecorder(path string) *Recorder { return &Recorder{path: path} }
 
-// Err is the first failure to write, or nil. What a model answered is worth
-// more than its recording, so no call fails because of it.
+// Err returns the first write error, or nil. A model's answer is worth more than its
+// recording, so a write error fails no call.
 func (r *Recorder) Err() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -48,12 +48,12 @@ func (r *Recorder) Err() error {
 	return fmt.Errorf("scripted: the recording %s is not whole: %w", r.path, r.err)
 }
 
-// Clean has every turn go through a function before it is written, which takes
-// out what must not be. It is set before the first turn.
+// Clean sets a function that each turn passes through before it is written, to remove
+// secrets. It must be called before the first turn.
 func (r *Recorder) Clean(clean func(turn []byte) []byte) { r.clean = clean }
 
-// Wrap returns the model with its turns recorded. It streams and encodes when
-// the model does, and knows as much of its provider's cache.
+// Wrap returns the model with recording. It streams, encodes and knows its provider's
+// cache rules if the model does.
 func (r *Recorder) Wrap(m llm.Model) llm.Model {
 	whole := recorded{m, r}
 	streamer, streams := m.(llm.Streamer)
@@ -88,7 +88,7 @@ func (m recorded) Generate(ctx context.Context, req *llm.Request) (*llm.Response
 	return resp, err
 }
 
-// CacheRules implements [llm.Cacher] as far as the model does.
+// CacheRules implements [llm.Cacher] if the model does.
 func (m recorded) CacheRules(model string, asked llm.Caching) (rules llm.CacheRules, ok bool) {
 	if cacher, caches := m.Model.(llm.Cacher); caches {
 		rules, ok = cacher.CacheRules(model, asked)
@@ -108,8 +108,8 @@ func (m recordedStream) Stream(ctx context.Context, req *llm.Request, emit func(
 	return resp, err
 }
 
-// record leaves out a call that was stopped: its outcome is not known, and it
-// is made again when the run goes on.
+// record omits a call that was stopped: its outcome is unknown, and a resumed run
+// repeats it.
 func (r *Recorder) record(ctx context.Context, ordinal int, resp *llm.Response, err error) {
 	if err != nil && ctx.Err() != nil || err == nil && resp == nil {
 		return
@@ -136,8 +136,7 @@ func (r *Recorder) write(ordinal int, text []byte) error {
 		}
 	}
 	turns := len(r.begins) - 1
-	// A run that began in the middle of another one's history has no earlier
-	// turns to give.
+	// A run that began within another run's history has no earlier turns.
 	r.first = max(r.first, ordinal-turns)
 	at := min(max(ordinal-r.first, 0), turns)
 	f, err := os.OpenFile(r.path, os.O_RDWR|os.O_CREATE, 0o600)
@@ -156,7 +155,7 @@ func (r *Recorder) write(ordinal int, text []byte) error {
 	return f.Close()
 }
 
-// open finds where the turns begin that the file holds already.
+// open finds the offsets of the turns that the file contains.
 func (r *Recorder) open() error {
 	data, err := os.ReadFile(r.path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -225,8 +224,8 @@ func errorOf(partial *llm.Response, e *llm.Error) *fileError {
 	return f
 }
 
-// argumentsOf is a mapping, which people read, where that says the same as the
-// model's own text, and else the text.
+// argumentsOf returns a mapping, which is readable, if that is equivalent to the
+// model's text, and otherwise the text.
 func argumentsOf(c llm.ToolCall) any {
 	if len(c.Args) == 0 {
 		return c.ArgsText
@@ -252,7 +251,7 @@ func sameJSON(a, b []byte) bool {
 	return errX == nil && errY == nil && reflect.DeepEqual(x, y)
 }
 
-// numbersAsText decodes JSON with its numbers as they are written.
+// numbersAsText decodes JSON and keeps the text of its numbers.
 func numbersAsText(data []byte) (v any, err error) {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.UseNumber()

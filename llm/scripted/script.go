@@ -30,7 +30,7 @@ type fileTurn struct {
 
 type fileCall struct {
 	Name string `yaml:"name"`
-	// Arguments is a mapping, or a string that is sent as it stands.
+	// Arguments is a mapping, or a string that is sent unchanged.
 	Arguments any `yaml:"arguments,omitempty"`
 }
 
@@ -59,19 +59,19 @@ type fileExpect struct {
 	Messages int      `yaml:"messages"`
 }
 
-// FileType is the type that a script is read into, for its published schema.
+// FileType is the Go type of a script, for its published schema.
 func FileType() reflect.Type { return reflect.TypeFor[[]fileTurn]() }
 
 // texts is one string or a list of them.
 type texts []string
 
-// JSONSchema is either form.
+// JSONSchema allows both forms.
 func (*texts) JSONSchema() map[string]any {
 	text := map[string]any{"type": "string"}
 	return map[string]any{"anyOf": []any{text, map[string]any{"type": "array", "items": text}}}
 }
 
-// UnmarshalYAML reads either form.
+// UnmarshalYAML decodes both forms.
 func (t *texts) UnmarshalYAML(n *yaml.Node) error {
 	if n.Kind == yaml.ScalarNode {
 		*t = texts{n.Value}
@@ -80,7 +80,7 @@ func (t *texts) UnmarshalYAML(n *yaml.Node) error {
 	return n.Decode((*[]string)(t))
 }
 
-// Parse reads a script. name is used in errors and as the model's name.
+// Parse parses a script. name is used in errors and as the model's name.
 func Parse(name string, data []byte) (*Model, error) {
 	file, err := read(name, data)
 	if err != nil {
@@ -97,7 +97,7 @@ func Parse(name string, data []byte) (*Model, error) {
 	return New(name, turns...), nil
 }
 
-// read reads the one document of a script. It reports all errors at once.
+// read decodes the one document of a script. It reports all errors at once.
 func read(name string, data []byte) ([]fileTurn, error) {
 	var doc, second yaml.Node
 	dec := yaml.NewDecoder(bytes.NewReader(data))
@@ -129,7 +129,7 @@ func read(name string, data []byte) ([]fileTurn, error) {
 	return file, nil
 }
 
-// isEmpty reports whether nothing stands in a document, or a comment alone.
+// isEmpty reports whether a document is empty or contains only comments.
 func isEmpty(doc *yaml.Node) bool {
 	return len(doc.Content) == 0 || doc.Content[0].Kind == yaml.ScalarNode && doc.Content[0].ShortTag() == "!!null" && doc.Content[0].Value == ""
 }
@@ -223,7 +223,7 @@ func (e *fileError) failure() (*Failure, error) {
 	return f, nil
 }
 
-// duration reads "1.5s" or a plain number of seconds.
+// duration parses "1.5s" or a number of seconds.
 func duration(s string) (time.Duration, error) {
 	if s == "" {
 		return 0, nil

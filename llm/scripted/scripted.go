@@ -1,8 +1,9 @@
-// Package scripted is a model that answers from a script: the offline default,
-// and how users test their own agents. A script is a YAML list of turns; the
-// n-th model call of a run gets the n-th turn, also after a crash, because the
-// call says how many were answered before it. Turns for a step or an agent go on from
-// one of its runs to the next.
+// Package scripted implements a model that answers from a script. It is the offline
+// default, and lets users test their agents.
+//
+// A script is a YAML list of turns; the n-th model call of a run gets the n-th turn,
+// also after a crash, because the call contains the number of answers before it. Turns
+// for a step or an agent continue from one of its runs to the next.
 package scripted
 
 import (
@@ -18,27 +19,27 @@ import (
 
 // Turn is one scripted answer.
 type Turn struct {
-	// For names the step or the agent that the answer is for: the n-th call that the runs
-	// of a tree make under that name gets the n-th turn for it. Empty stands for all runs
-	// that no turn of the script names, each of which begins at the first.
+	// For names the step or the agent that the answer is for: the n-th call by the runs
+	// of a tree under that name gets the n-th turn for it. Empty means all runs that no
+	// turn of the script names; each of them begins with the first turn.
 	For       string
 	Text      string
 	Reasoning string
 	ToolCalls []Call
-	// Usage is reported as the call's usage; nil makes up a plausible one.
+	// Usage is reported as the call's usage; nil generates a plausible one.
 	Usage *llm.Usage
 	// Finish overrides the finish reason, which is otherwise "tool" with
 	// calls and "end" without.
 	Finish llm.Finish
-	// Error makes the call fail, after whatever else the turn says.
+	// Error makes the call fail, after the rest of the turn.
 	Error *Failure
-	// Delay is waited before the answer.
+	// Delay is the time before the answer.
 	Delay  time.Duration
 	Expect *Expectation
 }
 
-// Call is one tool call of a turn. Arguments is JSON; Malformed, where set, is
-// sent in its place as a fragment that is not JSON.
+// Call is one tool call of a turn. Arguments is JSON; Malformed, if set, is sent
+// instead, as a fragment that is not valid JSON.
 type Call struct {
 	Name      string
 	Arguments json.RawMessage
@@ -51,17 +52,17 @@ type Failure struct {
 	Class      llm.Class
 	Message    string
 	RetryAfter *time.Duration
-	// Partial is text that arrives before the failure.
+	// Partial is the text that arrives before the failure.
 	Partial string
 }
 
-// Expectation is what the request must be like; a request that is not fails
-// the run with a message that says what differs.
+// Expectation describes a request; one that differs fails the run with a message about
+// the difference.
 type Expectation struct {
-	// Contains and Excludes look at the whole request as text.
+	// Contains and Excludes apply to the whole request as text.
 	Contains []string
 	Excludes []string
-	// System looks at the system text, Last at the newest message.
+	// System applies to the system text, Last to the newest message.
 	System []string
 	Last   []string
 	// Tools are names that must be offered; Messages is the exact count, 0
@@ -70,11 +71,11 @@ type Expectation struct {
 	Messages int
 }
 
-// Model plays a script. It is safe for concurrent use.
+// Model answers from a script. It is safe for concurrent use.
 type Model struct {
 	name  string
 	turns []Turn
-	// named are the places of the turns in turns, by whom they are for.
+	// named holds the indexes of the turns by the name that they are for.
 	named map[string][]int
 }
 
@@ -92,15 +93,15 @@ var (
 	_ llm.Encoder  = (*Model)(nil)
 )
 
-// Encode returns the request as it is journalled; it is never sent.
+// Encode returns the request in the form that is journalled; it is never sent.
 func (m *Model) Encode(req *llm.Request) (*llm.Encoded, error) { return wire.Plain(req) }
 
-// Generate answers whole.
+// Generate returns the whole answer.
 func (m *Model) Generate(ctx context.Context, req *llm.Request) (*llm.Response, error) {
 	return m.Stream(ctx, req, func(llm.Delta) {})
 }
 
-// Stream answers word by word.
+// Stream emits the answer word by word.
 func (m *Model) Stream(ctx context.Context, req *llm.Request, emit func(llm.Delta)) (*llm.Response, error) {
 	n, err := m.turn(ctx, req)
 	if err != nil {
@@ -119,7 +120,7 @@ func (m *Model) Stream(ctx context.Context, req *llm.Request, emit func(llm.Delt
 	return m.answer(n, t, req, emit), nil
 }
 
-// turn is the place of the turn that a call gets.
+// turn returns the index of the turn for a call.
 func (m *Model) turn(ctx context.Context, req *llm.Request) (int, error) {
 	all := m.named[""]
 	caller, known := llm.CallerOf(ctx)
@@ -137,7 +138,7 @@ func (m *Model) turn(ctx context.Context, req *llm.Request) (int, error) {
 		"the run asks for turn %d and the script ends after %d; the calls of all models of a run are counted together", req.Ordinal+1, len(all)))
 }
 
-// goOn is the place of the next turn for a name.
+// goOn returns the index of the next turn for a name.
 func (m *Model) goOn(ctx context.Context, caller llm.Caller, name string, turns []int) (int, error) {
 	n, err := caller.Turn(ctx, name)
 	if err != nil {
@@ -167,7 +168,7 @@ func (m *Model) fail(class llm.Class, message string) error {
 	return &llm.Error{Class: class, Provider: "scripted/" + m.name, Message: message}
 }
 
-// broken is what arrives of an answer before it fails, nil for nothing.
+// broken returns the part of an answer that arrives before it fails, nil for none.
 func (m *Model) broken(n int, t Turn, req *llm.Request, emit func(llm.Delta)) *llm.Response {
 	t.Text += t.Error.Partial
 	if t.Text == "" && t.Reasoning == "" && len(t.ToolCalls) == 0 && t.Usage == nil {
@@ -220,7 +221,7 @@ func (m *Model) answer(n int, t Turn, req *llm.Request, emit func(llm.Delta)) *l
 	return r
 }
 
-// estimate gives a usage in the order of magnitude that a real model reports.
+// estimate returns a usage of realistic size.
 func estimate(req *llm.Request, r *llm.Response) llm.Usage {
 	in := len(req.System)
 	for _, msg := range req.Messages {

@@ -9,15 +9,15 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// shape compares the YAML of a script with the types that it is read into, so that
-// an error has its place and what was expected there.
+// shape compares the YAML of a script with the Go types of a script, so that an error
+// contains the place and what was expected there.
 type shape struct {
 	file  string
 	wrong []error
 }
 
-// check looks at what stands at a place, which path names: "" for the whole
-// file, then "turn 2: tool_calls[0].name".
+// check checks the node at a path: "" for the whole file, then "turn 2:
+// tool_calls[0].name".
 func (s *shape) check(n *yaml.Node, t reflect.Type, path string) {
 	for n.Kind == yaml.AliasNode {
 		n = n.Alias
@@ -55,7 +55,7 @@ func (s *shape) list(n *yaml.Node, t reflect.Type, path, expected string) {
 		if path == "" {
 			at = fmt.Sprintf("turn %d", i+1)
 		}
-		if item.ShortTag() == "!!null" && t.Elem().Kind() == reflect.Struct { // the decoder would leave it out, and what follows would be counted wrong
+		if item.ShortTag() == "!!null" && t.Elem().Kind() == reflect.Struct { // the decoder would omit it, so later items would have wrong indexes
 			s.fail(item, at, "is empty", "a mapping of "+strings.Join(keysOf(t.Elem()), ", "))
 			continue
 		}
@@ -130,7 +130,7 @@ func keyOf(f reflect.StructField) string {
 	return name
 }
 
-// unreadable is an error of the YAML reader with its place in the file.
+// unreadable returns an error of the YAML parser with its place in the file.
 func unreadable(file string, err error) error {
 	if e, ok := errors.AsType[*yaml.LoadError](err); ok {
 		message := e.Message

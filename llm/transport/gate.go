@@ -10,26 +10,25 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// longestHold is how long a request is held back at most: as long as the loop
-// waits on the same model when a provider asks it to.
+// longestHold bounds how long a request is held: as long as the loop waits for the same
+// model when a provider asks for that.
 const longestHold = 60 * time.Second
 
-// gate lets the requests to one model of a provider through. Requests are numbered in the
-// order in which they pass; what a provider says is left becomes the number of
-// the last one that may.
+// gate admits the requests to one model of a provider. It numbers them in the order of
+// admission and converts a provider's remaining count to the number of the last request
+// that may be sent.
 type gate struct {
 	provider string
 
 	mu sync.Mutex
-	// started counts the requests that passed, answered those of them that
-	// came back.
+	// started counts the admitted requests, answered those that have returned.
 	started, answered int64
-	// window is what the provider last said of requests, nil for nothing.
+	// window is the provider's last report about requests, nil for none.
 	window *window
-	// closed is until when nothing may pass at all: no tokens are left, or
-	// the provider asked to wait.
+	// closed is the time until which nothing may be sent: no tokens are left, or the
+	// provider asked to wait.
 	closed time.Time
-	// changed is closed and replaced when an answer has come.
+	// changed is closed and replaced when an answer arrives.
 	changed chan struct{}
 }
 
@@ -38,15 +37,15 @@ type window struct {
 	// upTo is the number of the last request that fits.
 	upTo  int64
 	reset time.Time
-	// size is how many requests fit a whole window, as far as was seen.
+	// size is the number of requests in a whole window, as far as observed.
 	size int64
-	// opened says that the reset of an earlier window has come and no answer
-	// has told of this one yet.
+	// opened reports that the previous window has been reset and no answer has reported
+	// on this one yet.
 	opened bool
 }
 
-// pass is a request under way. answered is how many had come back when it
-// passed: those are certainly counted in what its answer says is left.
+// pass is an admitted request. answered is how many had returned when it was admitted;
+// the remaining count in its answer certainly includes those.
 type pass struct{ answered int64 }
 
 // enter waits until a request may be sent.
@@ -66,16 +65,16 @@ func (g *gate) enter(ctx context.Context) (pass, error) {
 	}
 }
 
-// try lets a request pass, or says how long it is held as things stand. The
-// clock is read under the lock: who read it before and then waited for others
-// would be held for longer than the window that they opened lasts.
+// try admits a request, or returns how long it must currently wait. It reads the clock
+// under the lock: a time read before waiting for the lock could be older than the
+// window that others opened.
 func (g *gate) try() (hold time.Duration, changed <-chan struct{}, p pass) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := time.Now()
 	if w := g.window; w != nil && !now.Before(w.reset) {
-		// Whatever has come back told of a window that is over now; what is
-		// under way may be counted in the new one.
+		// The answers so far described a window that has ended; requests under way may
+		// count in the new one.
 		g.window = &window{upTo: g.answered + w.size, reset: now.Add(longestHold), size: w.size, opened: true}
 	}
 	until := g.closed
@@ -89,7 +88,7 @@ func (g *gate) try() (hold time.Duration, changed <-chan struct{}, p pass) {
 	return 0, nil, pass{answered: g.answered}
 }
 
-// sleep ends with the time, with a change, or with the context.
+// sleep returns after the duration, at a change, or when the context ends.
 func sleep(ctx context.Context, d time.Duration, changed <-chan struct{}) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -107,7 +106,7 @@ func (g *gate) tooLong(hold time.Duration) error {
 	}
 }
 
-// leave takes in what an answer says. header is nil when there was none.
+// leave applies an answer's limits. header is nil if there was no answer.
 func (g *gate) leave(p pass, header http.Header, status int) {
 	now := time.Now()
 	limits := readLimits(header, status, now)
@@ -124,11 +123,11 @@ func (g *gate) leave(p pass, header http.Header, status int) {
 	g.changed = make(chan struct{})
 }
 
-// count turns what is left into the number of the last request that fits. What
-// had come back before this request was sent is counted in what is left; of
-// everything sent since, nothing is known. Each answer so gives a bound that is
-// safe, and the highest bound is the best one. The latest reset counts: by then
-// every window that an answer has told of is over.
+// count converts the remaining count to the number of the last request that may be
+// sent. The count includes the requests that had returned before this one was sent;
+// whether it includes later ones is unknown. So each answer gives a safe bound, and the
+// highest bound is the best. The latest reset counts, because every reported window has
+// ended by then.
 func (g *gate) count(p pass, r requests, reset time.Time) {
 	w := window{upTo: p.answered + 1 + r.remaining, reset: reset, size: max(r.limit, r.remaining+1)}
 	if old := g.window; old != nil {

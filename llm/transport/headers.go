@@ -8,22 +8,20 @@ import (
 	"github.com/pawlrun/pawl/llm/internal/wire"
 )
 
-// limits are what an answer says of the requests after it.
+// limits are an answer's limits on later requests.
 type limits struct {
 	requests *requests
-	// closed is how long nothing may be sent, 0 for no such thing.
+	// closed is how long nothing may be sent, 0 for no such limit.
 	closed time.Duration
 }
 
-// requests are how many are left until a reset, and how many there are in all,
-// 0 for unknown.
+// requests holds how many requests are left until a reset, and the total, 0 if unknown.
 type requests struct {
 	remaining, limit int64
 	reset            time.Duration
 }
 
-// The headers of Anthropic, and those of OpenAI, which the compatible services
-// have taken over.
+// The headers of Anthropic, and those of OpenAI, which compatible services use too.
 var (
 	requestHeaders = []headerNames{
 		{"Anthropic-Ratelimit-Requests-Limit", "Anthropic-Ratelimit-Requests-Remaining", "Anthropic-Ratelimit-Requests-Reset"},
@@ -39,8 +37,8 @@ var (
 
 type headerNames struct{ limit, remaining, reset string }
 
-// readLimits reads an answer's headers. What is missing or makes no sense
-// limits nothing: the provider will refuse what is too much.
+// readLimits reads an answer's headers. Missing and invalid values impose no limit,
+// because the provider itself refuses excess requests.
 func readLimits(h http.Header, status int, now time.Time) limits {
 	var l limits
 	if status == http.StatusTooManyRequests {
@@ -77,18 +75,18 @@ func (n headerNames) read(h http.Header, now time.Time) (r requests, ok bool) {
 }
 
 const (
-	// mostCounted and longestReset bound what a header can say, so that no sum
+	// mostCounted and longestReset bound the values of headers, so that no sum
 	// overflows.
 	mostCounted  = 1 << 40
 	longestReset = 365 * 24 * time.Hour
-	// A number of seconds that is larger than epoch counts from 1970, and one
-	// larger than epochMillis does so in milliseconds.
+	// A number of seconds above epoch counts from 1970; a number above epochMillis is
+	// in milliseconds since 1970.
 	epoch       = 100_000_000
 	epochMillis = 100_000_000_000
 )
 
-// readReset reads how long it is to a reset: a duration ("6m0s", "20ms"), a
-// number of seconds, a time, or a time as seconds or milliseconds since 1970.
+// readReset parses the time until a reset: a duration ("6m0s", "20ms"), a number of
+// seconds, a time, or a time in seconds or milliseconds since 1970.
 func readReset(h http.Header, text string, now time.Time) (time.Duration, bool) {
 	if d, err := time.ParseDuration(text); err == nil {
 		return bounded(d), true

@@ -8,14 +8,16 @@ import (
 	"github.com/pawlrun/pawl/llm/internal/wire"
 )
 
-// Limiter keeps the requests of a process within the limits that its providers
-// report: after each answer it reads the provider's rate-limit headers, and while
-// nothing is left it holds further requests of that model and key back until the
-// reset. Providers usually count by model and key; if one counts all models
-// together, the first request to another one gets its refusal. A process shares one
-// limiter for all requests to the same providers. A request that would be held for
-// more than a minute fails instead, with an [llm.Error] of class throttled that has
-// the time, so that its run can use another model or park.
+// Limiter keeps the requests of a process within the limits that its providers report.
+// After each answer it reads the provider's rate-limit headers, and while nothing is
+// left it holds further requests for that model and key until the reset. Providers
+// usually count by model and key; if one counts all models together, the first request
+// to another model is refused. A process shares one limiter for all requests to the
+// same providers.
+//
+// A request that would be held for more than a minute fails instead, with an
+// [llm.Error] of class throttled that contains the time, so that its run can use
+// another model or park.
 //
 // The zero value has no limits yet. It is safe for concurrent use.
 type Limiter struct {
@@ -23,7 +25,7 @@ type Limiter struct {
 	gates map[account]*gate
 }
 
-// account is what a provider counts requests by.
+// account identifies the unit by which a provider counts requests.
 type account struct {
 	provider, model string
 	// key is a hash of the key.
@@ -44,7 +46,8 @@ func (l *Limiter) gate(a account) *gate {
 	return g
 }
 
-// limited is a transport behind the gates of an account, one for each model.
+// limited is a transport that passes requests through the gates of an account, one for
+// each model.
 type limited struct {
 	limiter *Limiter
 	account account

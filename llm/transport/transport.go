@@ -1,5 +1,5 @@
-// Package transport makes the HTTP clients of providers: through a proxy where
-// one is named, and within the rate limits that the provider tells.
+// Package transport makes the HTTP clients for providers, with an optional proxy and
+// within the rate limits that the provider reports.
 package transport
 
 import (
@@ -11,25 +11,24 @@ import (
 	"github.com/pawlrun/pawl/llm/internal/wire"
 )
 
-// Options say how a provider is reached.
+// Options describe how to reach a provider.
 type Options struct {
 	// Base is the client to build on; nil means the wires' own default, which
 	// honours the proxy variables of the environment.
 	Base *http.Client
-	// Proxy, where set, replaces the environment's and that of Base.
+	// Proxy, if set, replaces the proxy of the environment and that of Base.
 	Proxy *url.URL
-	// Limiter, where set, limits the requests. Provider names whose they are, Key
-	// is the key that they are made with.
+	// Limiter, if set, limits the requests. Provider and Key identify the account.
 	Limiter       *Limiter
 	Provider, Key string
 }
 
-// ErrNoProxy is returned for a proxy in front of a transport that takes none.
+// ErrNoProxy is returned if the transport does not support a proxy.
 var ErrNoProxy = errors.New("transport: the client sends by a transport of its own, which takes no proxy from here; name the proxy there")
 
-// New returns a client. Redirects are not followed unless Base has a policy of
-// its own. The error is [ErrNoProxy] where requests would go past the proxy,
-// because Base sends them by something else than an [*http.Transport].
+// New returns a client. It follows redirects only if Base has its own policy. The error
+// is [ErrNoProxy] if requests would bypass the proxy, because the transport of Base is
+// not an [*http.Transport].
 func New(o Options) (*http.Client, error) {
 	client := *wire.WithoutRedirects(o.Base)
 	if client.Transport == nil {

@@ -1,7 +1,7 @@
-// Package external runs other agents as processes of their own: with the task that
-// they are given, the environment that their owner lets them have, and what their
-// output says of their work. They run outside of every sandbox, because they need
-// their own network, home and keys.
+// Package external runs other agents as processes: it passes them their task and the
+// environment that their owner allows, and reads their output for a report on their
+// work. They run outside of every sandbox, because they need their own network, home
+// and keys.
 package external
 
 import (
@@ -20,51 +20,51 @@ import (
 	"github.com/pawlrun/pawl/tool/shell"
 )
 
-// The ways in which a program is given its task.
+// The ways to pass a program its task.
 const (
-	// PromptArgument puts it behind the last argument.
+	// PromptArgument appends it as the last argument.
 	PromptArgument = "argument"
-	// PromptStdin lets the program read it.
+	// PromptStdin writes it to the program's stdin.
 	PromptStdin = "stdin"
-	// PromptFile puts the name of a file that has it behind the last argument.
+	// PromptFile appends the name of a file that contains it as the last argument.
 	PromptFile = "file"
 )
 
-// The variables by which a program finds its files.
+// The variables that name a program's files.
 const (
-	// ResultVariable names the file into which it may write its result.
+	// ResultVariable names the file for the program's result.
 	ResultVariable = "PAWL_RESULT_FILE"
-	// PromptVariable names the file that has its task, where there is one.
+	// PromptVariable names the file with the task, if there is one.
 	PromptVariable = "PAWL_PROMPT_FILE"
 )
 
 const (
-	// longestArgument is how many bytes a task has at most that is an argument.
+	// longestArgument bounds the bytes of a task that is an argument.
 	longestArgument = 32 << 10
-	// mostResult bounds what is read of a result, mostStderr the end of what was
-	// printed as errors.
+	// mostResult bounds how much of a result is read, mostStderr how much is kept of
+	// the end of stderr.
 	mostResult = 1 << 20
 	mostStderr = 2 << 10
-	// mostSecret is how much more than is kept is looked through for secrets.
+	// mostSecret is how much more than is kept is searched for secrets.
 	mostSecret = 64 << 10
 )
 
-// Options are how the programs are run.
+// Options describe how the programs run.
 type Options struct {
-	// Shell says where they run and what they see; its boxes are not used.
+	// Shell sets where they run and their environment; its boxes are not used.
 	Shell shell.Options
-	// Prompt is how they are given their tasks; empty is as an argument.
+	// Prompt is how they get their tasks; empty means as an argument.
 	Prompt string
-	// Variables are what they see beside what commands do, as NAME=value, keys too.
+	// Variables are added to the environment, as NAME=value; they may contain keys.
 	Variables []string
-	// Events says that their output may be a stream of events.
+	// Events reports that their output may be a stream of events.
 	Events bool
-	// Now is the clock by which they say when a limit ends; nil is [time.Now].
+	// Now is the clock for relative times of limits; nil is [time.Now].
 	Now func() time.Time
 }
 
-// Commands runs the programs that machines ask for. What was left over of those that
-// a killed process of this user's had begun is killed first.
+// Commands runs the programs of machines. It first kills programs that a killed process
+// of this user left behind.
 func Commands(o Options) tool.Commands {
 	o.Shell.Sandbox, o.Shell.Bare = nil, nil
 	if o.Now == nil {
@@ -115,7 +115,7 @@ func (o commands) Run(ctx context.Context, c tool.Invocation) (tool.Ended, error
 	return e, err
 }
 
-// hand gives a program its task, its result file and its variables.
+// hand passes a program its task, its result file and its variables.
 func (o commands) hand(p *shell.Program, room *room, task []byte) error {
 	p.Env = append(append(p.Env, o.Variables...), ResultVariable+"="+room.file(resultFile))
 	how := cmp.Or(o.Prompt, PromptArgument)
@@ -140,8 +140,8 @@ func (o commands) hand(p *shell.Program, room *room, task []byte) error {
 	return nil
 }
 
-// ended is how a program ended, and what it said of its work. What it said is looked
-// through for secrets before it is cut, or half of one could be left.
+// ended returns how a program ended, with its report. It redacts texts before it cuts
+// them, because a cut could leave half of a secret.
 func ended(end shell.Ended, room *room, report event.CommandReport, redact func(string) string) tool.Ended {
 	stdout, _ := tool.Screen(end.Stdout)
 	stderr, _ := tool.Screen(end.Stderr)
@@ -156,13 +156,13 @@ func ended(end shell.Ended, room *room, report event.CommandReport, redact func(
 	return e
 }
 
-// failed reports whether a program ended and did not do its work.
+// failed reports whether a program ended without doing its work.
 func failed(e *tool.Ended) bool {
 	return e.Signal != "" || *e.ExitCode != 0 || e.Report != nil && e.Report.Failed != ""
 }
 
-// noteLimit says of a program that failed whether it did because its provider's limit
-// is reached. What one that did its work says of limits is its work's matter.
+// noteLimit records that a program failed because its provider's limit is reached. It
+// ignores programs that succeeded, whose output may mention limits for other reasons.
 func (o commands) noteLimit(e *tool.Ended, l limit, redact func(string) string) {
 	said := []string{e.Stderr}
 	switch {
@@ -185,7 +185,7 @@ func (o commands) noteLimit(e *tool.Ended, l limit, redact func(string) string) 
 	}
 }
 
-// tail is the end of a text, from the beginning of a line where there is one.
+// tail returns the end of a text, from the beginning of a line if there is one.
 func tail(text string, redact func(string) string) string {
 	text = redact(strings.TrimSpace(text[max(0, len(text)-mostSecret):]))
 	if len(text) <= mostStderr {
@@ -198,16 +198,16 @@ func tail(text string, redact func(string) string) string {
 	return "… " + text
 }
 
-// lastLines are those in which a program says why it ends. What stands before them
+// lastLines returns the last lines, where a program reports why it ends. Earlier lines
 // may be about anything.
 func lastLines(text string) string {
 	lines := strings.Split(text, "\n")
 	return strings.Join(lines[max(0, len(lines)-5):], "\n")
 }
 
-// result is what the program wrote into its file.
+// result returns the content of the program's result file.
 func (r *room) result() string {
-	f, err := os.OpenFile(r.file(resultFile), os.O_RDONLY|nonBlocking, 0) // a pipe in its place has no writer
+	f, err := os.OpenFile(r.file(resultFile), os.O_RDONLY|nonBlocking, 0) // if it is a pipe, there is no writer
 	if err != nil {
 		return ""
 	}
@@ -222,5 +222,5 @@ func (r *room) result() string {
 	return strings.ToValidUTF8(string(text), "\uFFFD")
 }
 
-// file is the name of a file of the room.
+// file returns the name of a file of the room.
 func (r *room) file(name string) string { return filepath.Join(r.dir, name) }

@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// limit is a provider's limit that a program has reached: what it said of that, empty
-// for none, and when it ends, nil where it did not say.
+// limit is a provider's limit that a program has reached: its message, empty for none,
+// and when the limit ends, nil if unknown.
 type limit struct {
 	said  string
 	until *time.Time
 }
 
-// signs are the words in which the known programs say that a limit is reached.
+// signs returns the patterns of the known programs' messages about a limit.
 func signs() []*regexp.Regexp {
 	return []*regexp.Regexp{
 		regexp.MustCompile(`(?i)\b(usage|rate|session|weekly|\d+-hour)[ _-]?limit(s)? (reached|exceeded|hit)`),
@@ -29,7 +29,7 @@ func signs() []*regexp.Regexp {
 	}
 }
 
-// limitIn finds a limit in what a program said last.
+// limitIn finds a limit in a program's last lines.
 func limitIn(text string, now time.Time) (l limit) {
 	for _, sign := range signs() {
 		if at := sign.FindStringIndex(text); at != nil {
@@ -43,7 +43,7 @@ func limitIn(text string, now time.Time) (l limit) {
 	return l
 }
 
-// ends finds when a limit ends: a moment, or a time from now.
+// ends finds when a limit ends: an absolute or a relative time.
 func (l *limit) ends(text string, now time.Time) {
 	moment := regexp.MustCompile(`(?i)(?:\||resets?_?at\D{0,4})([1-9]\d{9})\b`).FindStringSubmatch(text)
 	if moment != nil {

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// killWith ends every process that has a variable in its environment. It looks again
-// as long as it finds one, a hundred times at most: what is found may start others
-// before it is killed.
+// killWith kills every process that has a variable in its environment. It repeats the
+// search until it finds none, at most a hundred times, because a process may start
+// others before it is killed.
 func killWith(variable string) {
 	looks := 100
 	for found := true; found; time.Sleep(time.Millisecond) {

@@ -16,17 +16,17 @@ const (
 )
 
 const (
-	// roomPrefix begins the names of rooms, and newPrefix those of rooms that no
-	// process holds yet.
+	// roomPrefix begins the names of rooms, and newPrefix those of rooms that are not
+	// locked yet.
 	roomPrefix = "pawl-process-"
 	newPrefix  = ".pawl-process-"
 
 	nonBlocking = syscall.O_NONBLOCK
 )
 
-// room is a directory of one program's files. It is locked as long as the process
-// that began the program lives, and its name in their environment says which processes
-// are the program's, so that what a killed one leaves behind is found.
+// room is a directory for one program's files. The process that started the program
+// locks it while it lives, and the room's name in the environment identifies the
+// processes of the program, so that those of a killed Pawl can be found.
 type room struct {
 	dir  string
 	lock *os.File
@@ -48,7 +48,7 @@ func newRoom() (*room, error) {
 	return &room{dir: named, lock: lock}, nil
 }
 
-// held is a directory that this process holds; the error says that another one does.
+// held locks a directory; the error reports that another process holds it.
 func held(dir string) (*os.File, error) {
 	f, err := os.Open(dir)
 	if err != nil {
@@ -61,15 +61,14 @@ func held(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// leave ends what is left of the program, and takes the room away.
+// leave kills the rest of the program and removes the room.
 func (r *room) leave() {
 	killWith(ResultVariable + "=" + r.file(resultFile))
 	_ = os.RemoveAll(r.dir)
 	_ = r.lock.Close()
 }
 
-// sweep ends what was left over of programs whose Pawl was killed. It is a courtesy:
-// what it cannot look at stays.
+// sweep kills programs whose Pawl was killed. It ignores rooms that it cannot examine.
 func sweep() {
 	names, _ := filepath.Glob(filepath.Join(os.TempDir(), roomPrefix+"*"))
 	for _, dir := range names {

@@ -11,32 +11,32 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// mostLine bounds a line of a stream; a longer one is passed over.
+// mostLine bounds a line of a stream; longer lines are skipped.
 const mostLine = 4 << 20
 
-// Stream reads the events that a known agent prints as lines of JSON, as they come.
-// The first object tells whose they are; output that begins otherwise is a text. The
-// zero value is ready, and is not safe for concurrent use.
+// Stream reads the events that a known agent prints as lines of JSON. The first object
+// identifies the agent; any other output is text. The zero value is ready for use. It
+// is not safe for concurrent use.
 type Stream struct {
 	line []byte
-	// long says that the line is passed over.
+	// long reports that the current line is skipped.
 	long   bool
 	form   *form
 	text   bool
 	report event.CommandReport
 	limit  limit
-	// root is the run that a stream of Pawl's is about.
+	// root is the run of a Pawl stream.
 	root string
-	// message is the newest of Gemini's, which come in pieces, and fresh says that
-	// another one begins.
+	// message is Gemini's newest message, which arrives in pieces; fresh reports that
+	// the next piece begins another one.
 	message []byte
 	fresh   bool
 }
 
-// form is whose events a stream has.
+// form is the format of a known agent's stream.
 type form struct {
 	name string
-	// begins are the types of events of which the first object is one.
+	// begins lists the possible types of the first event.
 	begins []string
 	take   func(s *Stream, kind string, line []byte)
 }
@@ -50,7 +50,7 @@ func forms() []form {
 	}
 }
 
-// Write takes what comes next. It never fails.
+// Write processes the next bytes. It never fails.
 func (s *Stream) Write(p []byte) (int, error) {
 	n := len(p)
 	for !s.text {
@@ -67,7 +67,7 @@ func (s *Stream) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// end takes in the line that has come.
+// end processes a complete line.
 func (s *Stream) end() {
 	line := bytes.TrimSpace(s.line)
 	long := s.long
@@ -90,7 +90,7 @@ func (s *Stream) end() {
 	s.form.take(s, kind.Type, line)
 }
 
-// Report is what the stream says of the work, once it has ended.
+// Report returns the report on the work after the stream has ended.
 func (s *Stream) Report() event.CommandReport {
 	if s.end(); s.form == nil {
 		return event.CommandReport{}
@@ -109,14 +109,15 @@ func upTo(text string, most int) string {
 	return strings.ToValidUTF8(text[:most], "")
 }
 
-// read decodes as much of a line as has the form that is expected: what other versions
-// write must not hide what is known.
+// read decodes the parts of a line that have the expected form, so that additions of
+// other versions do not matter.
 func read[T any](line []byte) (v T) {
 	_ = json.Unmarshal(line, &v)
 	return v
 }
 
-// errorText returns the text of an error of a stream: a text or an object with a message.
+// errorText returns the text of an error in a stream: a string or an object with a
+// message.
 func errorText(raw json.RawMessage) string {
 	if text := read[string](raw); text != "" {
 		return text
@@ -126,8 +127,8 @@ func errorText(raw json.RawMessage) string {
 	}](raw).Message
 }
 
-// takeClaude reads what 'claude -p --output-format stream-json' prints, and the one
-// line of '--output-format json'.
+// takeClaude reads the output of 'claude -p --output-format stream-json', and the
+// single line of '--output-format json'.
 func takeClaude(s *Stream, kind string, line []byte) {
 	switch kind {
 	case "assistant":
@@ -184,7 +185,7 @@ func takeClaude(s *Stream, kind string, line []byte) {
 	}
 }
 
-// takeCodex reads what 'codex exec --json' prints.
+// takeCodex reads the output of 'codex exec --json'.
 func takeCodex(s *Stream, kind string, line []byte) {
 	switch kind {
 	case "item.completed":
@@ -206,7 +207,7 @@ func takeCodex(s *Stream, kind string, line []byte) {
 				Reasoning int64 `json:"reasoning_output_tokens"`
 			} `json:"usage"`
 		}](line)
-		s.report.Failed = "" // an error before was got over
+		s.report.Failed = "" // the agent recovered from an earlier error
 		s.uses(llm.Usage{Input: m.Usage.Input, CacheRead: m.Usage.Cached, Output: m.Usage.Output, Reasoning: m.Usage.Reasoning})
 	case "turn.failed":
 		s.report.Failed = errorText(read[struct{ Error json.RawMessage }](line).Error)
@@ -215,7 +216,7 @@ func takeCodex(s *Stream, kind string, line []byte) {
 	}
 }
 
-// takeGemini reads what 'gemini --output-format stream-json' prints.
+// takeGemini reads the output of 'gemini --output-format stream-json'.
 func takeGemini(s *Stream, kind string, line []byte) {
 	if kind != "message" {
 		s.fresh = true
@@ -255,8 +256,8 @@ func takeGemini(s *Stream, kind string, line []byte) {
 	}
 }
 
-// takePawl reads what 'pawl run --json' prints: the events of a run and of those below
-// it.
+// takePawl reads the output of 'pawl run --json': the events of a run and its
+// descendants.
 func takePawl(s *Stream, kind string, line []byte) {
 	e, err := event.Decode(line)
 	if err != nil {
@@ -290,8 +291,8 @@ func takePawl(s *Stream, kind string, line []byte) {
 	}
 }
 
-// uses records the usage of the work. A missing count is ignored, and so is one
-// that is lower than before.
+// uses records the usage of the work. It ignores a missing count, and a count lower
+// than before.
 func (s *Stream) uses(u llm.Usage) {
 	if u == (llm.Usage{}) || min(u.Input, u.Output, u.CacheRead, u.CacheWrite, u.Reasoning) < 0 {
 		return
@@ -306,7 +307,7 @@ func (s *Stream) costs(usd float64) {
 	s.report.Cost = &llm.Cost{USD: usd, Priced: true}
 }
 
-// at is when a limit ends, in seconds since 1970.
+// at sets when a limit ends, in seconds since 1970.
 func (l *limit) at(seconds int64) {
 	if seconds > 0 && seconds < 1<<40 {
 		until := time.Unix(seconds, 0).UTC()

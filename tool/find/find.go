@@ -1,9 +1,9 @@
-// Package find holds tool.search and tool.call, with which a model finds and calls
-// tools that its requests do not name, because their definitions would fill them.
+// Package find provides tool.search and tool.call, with which a model finds and calls
+// tools that its requests do not list, because their definitions would take too much
+// room.
 //
-// What tool.call asks for is read before anything judges the call, see
-// [tool.Set.Resolve]: rules, approvals, hooks, limits and the journal are about the
-// tool that is called.
+// A call of tool.call is resolved before it is judged, see [tool.Set.Resolve]: rules,
+// approvals, hooks, limits and the journal apply to the tool that it calls.
 package find
 
 import (
@@ -18,10 +18,10 @@ import (
 	"github.com/pawlrun/pawl/tool"
 )
 
-// Name is what the tool that searches is called.
+// Name is the name of the tool that searches.
 const Name = "tool.search"
 
-// Names are the names of both tools.
+// Names returns the names of both tools.
 func Names() []string { return []string{Name, llm.CallTool} }
 
 const (
@@ -36,10 +36,10 @@ type args struct {
 	Limit int    `json:"limit,omitempty" jsonschema:"how many definitions to give, at most 20; 5 when absent"`
 }
 
-// found is what a search gives.
+// found is the result of a search.
 type found struct {
 	Tools []definition `json:"tools"`
-	// More are the names of others that match.
+	// More lists further matching names.
 	More []string `json:"more,omitempty"`
 	Note string   `json:"note,omitempty"`
 }
@@ -51,7 +51,7 @@ type definition struct {
 	Args        json.RawMessage `json:"args"`
 }
 
-// Tools are the two tools for those that are deferred.
+// Tools returns the two tools for a list of deferred tools.
 func Tools(deferred []tool.Tool) []tool.Tool {
 	x := newIndex(deferred)
 	return []tool.Tool{x.search(), x.call()}
@@ -62,7 +62,7 @@ func (x *index) search() tool.Tool {
 		". Gives the definitions of those that fit the query best; call one with "+llm.CallTool+
 		". A name or a pattern such as SERVER.* gives the tools of these names.", x.run)
 	t.Effect, t.ReadOnly, t.Concurrent = event.EffectPure, true, true
-	// A definition is what it would be in the list of tools.
+	// A definition is as trusted as one in the list of tools.
 	t.Labels = &event.Labels{}
 	t.Describe = func(raw json.RawMessage) string {
 		var a args
@@ -72,7 +72,7 @@ func (x *index) search() tool.Tool {
 	return t
 }
 
-// overview says which tools there are, by what their names begin with.
+// overview lists the tools by the prefixes of their names.
 func (x *index) overview() string {
 	counts := map[string]int{}
 	var servers []string
@@ -124,10 +124,10 @@ func (x *index) run(_ context.Context, a args) (string, error) {
 	return text, err
 }
 
-// maxMore bounds the names of tools that a search gives without their definitions.
+// maxMore bounds the names without definitions in the result of a search.
 const maxMore = 100
 
-// plain is JSON without the escapes that only web pages need.
+// plain returns JSON without the escapes that only web pages need.
 func plain(v any) (string, error) {
 	var b strings.Builder
 	enc := json.NewEncoder(&b)
@@ -141,8 +141,8 @@ var callSchema = json.RawMessage(`{"type":"object","properties":{` +
 	`"args":{"type":"object","description":"its arguments, by the schema that ` + Name + ` gives"}},` +
 	`"required":["tool"],"additionalProperties":false}`)
 
-// call is for the calls that say of no tool that there is one: all others have
-// become calls of their tools before.
+// call returns the tool for calls that name no known tool: all others were already
+// resolved to the tools that they call.
 func (x *index) call() tool.Tool {
 	return tool.Tool{
 		Name: llm.CallTool, Schema: callSchema, Effect: event.EffectPure, ReadOnly: true, Concurrent: true, Labels: &event.Labels{},

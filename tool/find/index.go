@@ -16,8 +16,8 @@ import (
 // index finds tools by words (BM25).
 type index struct {
 	tools []tool.Tool
-	// terms has for each tool how often each word occurs, by the weights of its
-	// places, lengths the sum of these, and in how many tools each word is.
+	// terms holds for each tool the weighted frequency of each word, lengths the sums
+	// of these, and in the number of tools with each word.
 	terms   []map[string]float64
 	lengths []float64
 	in      map[string]int
@@ -63,7 +63,7 @@ func newIndex(tools []tool.Tool) *index {
 	return x
 }
 
-// argumentsOf are the names of a schema's properties, sorted.
+// argumentsOf returns the names of a schema's properties, sorted.
 func argumentsOf(schema json.RawMessage) []string {
 	var s struct {
 		Properties map[string]json.RawMessage `json:"properties"`
@@ -77,13 +77,13 @@ func argumentsOf(schema json.RawMessage) []string {
 	return names
 }
 
-// named are the tools that a name or a pattern is about; nil where a query is
-// neither, or about none.
+// named returns the tools that match a name or a pattern; nil if the query is neither,
+// or matches none.
 func (x *index) named(query string) (hits []int) {
 	if strings.ContainsFunc(query, unicode.IsSpace) {
 		return nil
 	}
-	// A star stands for a slash, too, which names may have.
+	// A star also matches a slash in a name.
 	flat := func(s string) string { return strings.ReplaceAll(s, "/", "\x00") }
 	for i, t := range x.tools {
 		if ok, err := path.Match(flat(query), flat(t.Name)); ok && err == nil || t.Name == query {
@@ -93,7 +93,7 @@ func (x *index) named(query string) (hits []int) {
 	return hits
 }
 
-// rank are the tools that have words of the query, the best first.
+// rank returns the tools that contain words of the query, best first.
 func (x *index) rank(query string) []int {
 	asked := map[string]float64{}
 	for _, w := range words(query) {
@@ -122,7 +122,7 @@ func (x *index) rank(query string) []int {
 	return hits
 }
 
-// alike has for a word of a query those that names of tools have in its place.
+// alike maps a word of a query to synonyms in names of tools.
 func alike() map[string][]string {
 	by := map[string][]string{}
 	for _, group := range []string{
@@ -137,14 +137,13 @@ func alike() map[string][]string {
 	return by
 }
 
-// likeness is what a word counts that stands for another one of the query.
+// likeness is the weight of a synonym.
 const likeness = 0.5
 
-// common are words that say nothing of a tool.
+// common are words without information about a tool.
 const common = " a an and are as at be by do does for from has have i in into is it its me my of on or that the this to which who with you your "
 
-// words are those of a text in a form that is the same for endings of one word.
-// createIssue is two words.
+// words returns the words of a text without their endings; createIssue is two words.
 func words(text string) []string {
 	var all []string
 	var word []rune
@@ -169,7 +168,7 @@ func words(text string) []string {
 	return all
 }
 
-// stem cuts the endings of English words off.
+// stem removes the endings of English words.
 func stem(w string) string {
 	switch {
 	case strings.HasSuffix(w, "ies") && len(w) > 4:

@@ -2,15 +2,15 @@ package fs
 
 import "encoding/json"
 
-// Change is what a call makes of a file: a new whole, or a new piece in the
-// place of an old one, everywhere where All says so.
+// Change is the change that a call makes to a file: a new content, or a replacement for
+// a part of the old one, for all occurrences if All is set.
 type Change struct {
 	Path, Old, New string
 	Overwrite, All bool
 }
 
-// ChangeOf is the change that a call of a tool asks for, as people are shown it
-// before they decide; false for a call that is not known to change a file.
+// ChangeOf returns the change that a call makes, to show to people before they decide;
+// false for a call that is not known to change a file.
 func ChangeOf(tool string, args json.RawMessage) (c Change, known bool) {
 	var a struct {
 		Path       string

@@ -12,17 +12,16 @@ import (
 )
 
 const (
-	// maxKept is the size of the largest content that is kept, and maxContents how
-	// many bytes all of them have at most.
+	// maxKept is the maximum size of a content that is kept, and maxContents that of
+	// all of them.
 	maxKept     = 256 << 10
 	maxContents = 8 << 20
-	// maxShown is how many changed lines an edit shows.
+	// maxShown bounds the changed lines that an edit shows.
 	maxShown = 40
 )
 
-// contents are the latest contents that calls have seen, by their digest, so that an
-// edit can say what has changed since. They are a cache: what a run has seen is in
-// its journal, as digests alone.
+// contents caches the latest contents that calls have seen, by digest, so that an edit
+// can describe later changes. The journal stores only digests.
 type contents struct {
 	mu     sync.Mutex
 	digest map[string][]byte
@@ -57,7 +56,8 @@ func (c *contents) of(digest string) ([]byte, bool) {
 	return content, ok
 }
 
-// digestOf is the digest of a content as the journal has it, see [event.FileSeen].
+// digestOf returns the digest of a content in the form of the journal, see
+// [event.FileSeen].
 func digestOf(sum [sha256.Size]byte) string { return hex.EncodeToString(sum[:sha256.Size/2]) }
 
 func digest(content []byte) string { return digestOf(sha256.Sum256(content)) }
@@ -86,15 +86,15 @@ func unread(p string) error {
 	return conflict("%s has not been read in this run; read it first", quote(p))
 }
 
-// now is what a run knows of a file that a call has written whole.
+// now returns what a run knows about a file that a call has written whole.
 func (w *Workspace) now(p string, content []byte) []event.FileSeen {
 	d := digest(content)
 	w.contents.keep(d, content)
 	return []event.FileSeen{{Path: p, Digest: d}}
 }
 
-// since says what has changed in a file since the run has seen it, and reports
-// whether that is all of it.
+// since describes how a file has changed since the run saw it, and reports whether the
+// description is complete.
 func (w *Workspace) since(known string, content []byte) (said string, whole bool) {
 	before, ok := w.contents.of(known)
 	if !ok {
@@ -138,8 +138,7 @@ func count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// commonLines is how many lines two texts share, counted from the end at which line
-// begins.
+// commonLines counts the common lines of two texts from the end at which line begins.
 func commonLines(a, b []string, line func([]string, int) string) int {
 	n := 0
 	for n < len(a) && n < len(b) && line(a, n) == line(b, n) {

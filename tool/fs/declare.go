@@ -14,13 +14,12 @@ import (
 	"github.com/pawlrun/pawl/tool"
 )
 
-// pathFunc returns the path of the file or directory that a call is about, as the model
-// wrote it.
+// pathFunc returns the path in a call's arguments, as the model wrote it.
 type pathFunc func(args json.RawMessage) string
 
-// reads declares a tool that looks at one place, or at the tree below it: it has no
-// effect and may run beside others. The owner's files are private, and trusted unless
-// the owner says otherwise.
+// reads declares a tool that reads one file or directory, or a tree: it has no effect
+// and may run beside others. The owner's files are private, and trusted unless the
+// owner configures otherwise.
 func (w *Workspace) reads(t *tool.Tool, verb string, at pathFunc, tree bool) {
 	t.Effect, t.ReadOnly, t.Concurrent = event.EffectPure, true, true
 	t.Access, t.Describe = w.access(at, false), describe(verb)
@@ -28,7 +27,7 @@ func (w *Workspace) reads(t *tool.Tool, verb string, at pathFunc, tree bool) {
 	w.judged(t, at, event.PathUse{Tree: tree}, event.RiskRead)
 }
 
-// writes declares a tool that changes the file that its path argument names.
+// writes declares a tool that changes the file in its path argument.
 func (w *Workspace) writes(t *tool.Tool, verb string) {
 	t.Access, t.Describe = w.access(pathOf, true), describe(verb)
 	t.Labels, t.Risk, t.Writing = &event.Labels{}, event.RiskWrite, w.writing
@@ -64,7 +63,7 @@ func (w *Workspace) judged(t *tool.Tool, at pathFunc, use event.PathUse, risk ev
 	}
 }
 
-// writing are the facts of the calls that write a file of the workspace.
+// writing returns the facts of the calls that write a file of the workspace.
 func (w *Workspace) writing(file string) []event.Facts {
 	var calls []event.Facts
 	for _, name := range w.paths.Names(file) {
@@ -101,9 +100,9 @@ func (w *Workspace) linked(p string) bool {
 	return err == nil && links(info) > 1
 }
 
-// access names what a call touches by one key for each file, however the path
-// was written: keys are hierarchical, so a write conflicts with a read of the
-// same file and of every directory above it, and with nothing beside it.
+// access returns one resource key for each file, whatever the form of the path: keys
+// are hierarchical, so a write conflicts with a read of the same file and of every
+// directory above it, and with no other.
 func (w *Workspace) access(at pathFunc, write bool) func(json.RawMessage) []event.Access {
 	return func(args json.RawMessage) []event.Access {
 		p, err := w.resolve(at(args))
@@ -114,7 +113,7 @@ func (w *Workspace) access(at pathFunc, write bool) func(json.RawMessage) []even
 	}
 }
 
-// pathOf is what the path argument names.
+// pathOf returns the path argument.
 func pathOf(args json.RawMessage) string {
 	var a struct {
 		Path string `json:"path"`

@@ -61,8 +61,8 @@ func (w *Workspace) edit(ctx context.Context, c tool.Call, a editArgs) (tool.Res
 	return r, nil
 }
 
-// replace makes an edit: the new text, how often the old string occurred, and
-// the line where it first did.
+// replace makes an edit. It returns the new text, how often the old string occurred,
+// and the line of the first occurrence.
 func replace(p, text string, a editArgs) (content string, n, line int, err error) {
 	if a.OldString == "" || a.OldString == a.NewString {
 		return "", 0, 0, invalid("old_string must be some text that differs from new_string")
@@ -90,7 +90,7 @@ func replace(p, text string, a editArgs) (content string, n, line int, err error
 	return strings.ReplaceAll(text, from, to), n, line, nil
 }
 
-// asKept is an edit in the encoding and with the line ends of the file.
+// asKept converts an edit to the encoding and the line ends of the file.
 func (f format) asKept(p, from, to string) (string, string, error) {
 	if f.encoding == latin1 {
 		encoded, bad := toLatin1(to)
@@ -129,7 +129,7 @@ func toCRLF(s string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(s, "\r\n", "\n"), "\n", "\r\n")
 }
 
-// near points at the place that the model may have meant: where the first line
+// near returns a hint to the place that the model may have meant: where the first line
 // of the old string occurs with other white space around it.
 func near(text, old string) string {
 	wanted := ""

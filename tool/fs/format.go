@@ -7,11 +7,11 @@ import (
 	"unicode/utf8"
 )
 
-// format is how a text is kept in a file, which the lines that a model sees do not
-// show. A file that is written keeps it.
+// format is the encoding and the line ends of a file, which the lines shown to a model
+// do not reveal. Writing a file preserves it.
 type format struct {
 	bom bool
-	// crlf says that every line ends in CRLF, mixed that some do.
+	// crlf reports that every line ends in CRLF, mixed that only some do.
 	crlf, mixed bool
 	encoding    encoding
 }
@@ -20,23 +20,23 @@ type encoding int
 
 // The encodings of a text that is not UTF-8.
 const (
-	// latin1 is a text in which no character of several bytes is UTF-8: each byte
-	// stands for one character of ISO 8859-1, and for the same one when it is written.
+	// latin1 is a text without valid multi-byte UTF-8: each byte is a character of ISO
+	// 8859-1, also when it is written.
 	latin1 encoding = iota + 1
-	// unknown is a text of which some is UTF-8 and some is not.
+	// unknown is a text that is partly valid UTF-8.
 	unknown
 )
 
 const bom = "\uFEFF"
 
-// formatOf is the format of a whole text.
+// formatOf returns the format of a whole text.
 func formatOf(text []byte) format {
 	var s survey
 	_, _ = s.Write(text)
 	return s.format()
 }
 
-// String names what a model cannot see, empty for UTF-8 with plain line ends.
+// String describes the format, empty for UTF-8 with plain line ends.
 func (f format) String() string {
 	var said []string
 	switch {
@@ -56,8 +56,9 @@ func (f format) String() string {
 	return strings.Join(said, ", ")
 }
 
-// keep gives a new text the format of the file that it replaces, and says what it
-// kept. An error names a character that the file's encoding does not have.
+// keep converts a new text to the format of the file that it replaces, and describes
+// the format in note. An error names a character that the file's encoding cannot
+// represent.
 func (f format) keep(p string, text []byte) (kept []byte, note string, err error) {
 	var notes []string
 	if f.crlf && bytes.IndexByte(text, '\n') >= 0 && !bytes.Contains(text, []byte("\r\n")) {
@@ -84,7 +85,7 @@ func (f format) keep(p string, text []byte) (kept []byte, note string, err error
 	return text, note, nil
 }
 
-// toLatin1 encodes a text; bad is the first character that Latin-1 does not have.
+// toLatin1 encodes a text; bad is the first character that Latin-1 cannot represent.
 func toLatin1(text string) (encoded string, bad rune) {
 	var b strings.Builder
 	for _, r := range text {
@@ -96,7 +97,7 @@ func toLatin1(text string) (encoded string, bad rune) {
 	return b.String(), 0
 }
 
-// fromLatin1 shows a text whose bytes are characters of Latin-1.
+// fromLatin1 decodes Latin-1.
 func fromLatin1(text []byte) []byte {
 	out := make([]byte, 0, len(text)+len(text)/8)
 	for _, c := range text {
@@ -105,13 +106,13 @@ func fromLatin1(text []byte) []byte {
 	return out
 }
 
-// survey finds the format of a text that is written to it piece by piece.
+// survey determines the format of a text that is written in pieces.
 type survey struct {
 	size      int64
 	start     []byte
 	lf, crlf  int64
 	last      byte
-	rest      []byte // the beginning of a character that the pieces go through
+	rest      []byte // the beginning of a character that continues in the next piece
 	invalid   bool
 	multibyte bool
 }
@@ -158,7 +159,7 @@ func (s *survey) lines(p []byte) {
 	s.last = p[len(p)-1]
 }
 
-// total is how many lines the text has.
+// total returns the number of lines of the text.
 func (s *survey) total() int {
 	if s.size > 0 && s.last != '\n' {
 		return int(s.lf) + 1

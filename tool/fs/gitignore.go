@@ -10,15 +10,15 @@ import (
 	"strings"
 )
 
-// maxIgnoreFile is how many bytes of a file of patterns are read.
+// maxIgnoreFile bounds the bytes that are read of a file of patterns.
 const maxIgnoreFile = 1 << 20
 
-// ignores are the patterns of one .gitignore file and, behind it, of those of the
-// directories above it, as gitignore(5) has them. Nil ignores nothing. Whether git
-// tracks a file although a pattern matches it is not looked at.
+// ignores holds the patterns of one .gitignore file and links to those of the
+// directories above, with the rules of gitignore(5). Nil ignores nothing. It does not
+// consider whether git tracks a file that a pattern matches.
 type ignores struct {
 	above *ignores
-	// base is the directory that the patterns are relative to, seen from the top of
+	// base is the directory that the patterns are relative to, relative to the top of
 	// the repository: "" or a path that ends in a slash.
 	base  string
 	rules []ignoreRule
@@ -26,13 +26,13 @@ type ignores struct {
 
 type ignoreRule struct {
 	match *regexp.Regexp
-	// name says that the pattern is about the last part of a path, keep that it takes
-	// files back, and dir that it matches directories alone.
+	// name reports that the pattern matches the last part of a path, keep that it
+	// re-includes files, and dir that it matches only directories.
 	name, keep, dir bool
 }
 
-// ignored reports whether git ignores an entry of a directory that it does not ignore.
-// The path is seen from the top of the repository.
+// ignored reports whether git ignores an entry of a directory that is not ignored. The
+// path is relative to the top of the repository.
 func (g *ignores) ignored(p string, dir bool) bool {
 	for ; g != nil; g = g.above {
 		below := strings.TrimPrefix(p, g.base)
@@ -63,7 +63,7 @@ func (g *ignores) with(base, text string) *ignores {
 	return &ignores{above: g, base: base, rules: rules}
 }
 
-// ignoreRuleOf reads one line. A pattern that cannot be read matches nothing.
+// ignoreRuleOf parses one line. An invalid pattern matches nothing.
 func ignoreRuleOf(l string) (r ignoreRule, ok bool) {
 	for strings.HasSuffix(l, " ") && !strings.HasSuffix(l, `\ `) {
 		l = l[:len(l)-1]
@@ -74,17 +74,18 @@ func ignoreRuleOf(l string) (r ignoreRule, ok bool) {
 	l, r.keep = strings.CutPrefix(l, "!")
 	l, r.dir = strings.CutSuffix(l, "/")
 	r.name = !strings.Contains(l, "/")
-	// Git has no alternatives in braces.
+	// Git has no alternatives in braces, so the braces are quoted.
 	match, err := compileGlob(strings.ReplaceAll(strings.TrimPrefix(l, "/"), "{", `\{`))
 	r.match = match
 	return r, err == nil && l != ""
 }
 
-// repository is the git repository that a workspace is in.
+// repository is the git repository that contains a workspace.
 type repository struct {
-	// prefix is the workspace seen from its top: "" or a path that ends in a slash.
+	// prefix is the path of the workspace in the repository: "" or a path that ends in
+	// a slash.
 	prefix string
-	// above are the patterns that hold at the top of the workspace, without its own.
+	// above holds the patterns from outside the workspace that apply at its top.
 	above *ignores
 }
 
@@ -118,7 +119,7 @@ func (w *Workspace) repositoryAt(top string) *repository {
 	return r
 }
 
-// gitDir is the directory that a repository shares with its worktrees.
+// gitDir returns the directory that a repository shares with its worktrees.
 func gitDir(top string) string {
 	dir := filepath.Join(top, ".git")
 	said, ok := strings.CutPrefix(strings.TrimSpace(textOf(dir)), "gitdir: ")
@@ -134,7 +135,7 @@ func gitDir(top string) string {
 	return dir
 }
 
-// textOf is the beginning of a small file, empty if it cannot be read.
+// textOf returns the beginning of a small file, empty if it cannot be read.
 func textOf(name string) string {
 	info, err := os.Stat(name)
 	if err != nil || !info.Mode().IsRegular() {
@@ -149,15 +150,15 @@ func textOf(name string) string {
 	return string(text)
 }
 
-// ignoring are the patterns that hold in a directory of the workspace, given those
-// that hold above it.
+// ignoring returns the patterns that apply in a directory of the workspace, given those
+// of its parent.
 func (k *walker) ignoring(dir string, above *ignores) *ignores {
 	if k.repo == nil {
 		return nil
 	}
 	if dir != "." {
 		if _, err := k.w.root.Lstat(path.Join(dir, ".git")); err == nil {
-			above = nil // a repository of its own
+			above = nil // a separate repository
 		}
 	}
 	f, _, err := k.w.open(path.Join(dir, ".gitignore"), os.O_RDONLY)
@@ -176,8 +177,8 @@ func inside(dir string) string {
 	return dir + "/"
 }
 
-// respectIgnores leaves out of a walk what git ignores, unless the walk starts in an
-// ignored directory or its pattern names one: that is searched because the call says so.
+// respectIgnores excludes from a walk what git ignores, unless the walk starts in an
+// ignored directory or its pattern names one.
 func (k *walker) respectIgnores(start, pattern string) {
 	k.repo = k.w.repository()
 	if k.repo == nil {
@@ -202,7 +203,7 @@ func (k *walker) respectIgnores(start, pattern string) {
 	k.exact = pattern != "" && !strings.ContainsAny(path.Base(pattern), `*?[{\`)
 }
 
-// leftOut reports whether git ignores an entry, and notes it.
+// leftOut reports whether git ignores an entry, and counts it.
 func (k *walker) leftOut(p string, dir bool, rules *ignores) bool {
 	if k.repo == nil || k.exact && !dir || !rules.ignored(k.repo.prefix+p, dir) {
 		return false

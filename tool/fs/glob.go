@@ -55,8 +55,8 @@ func (w *Workspace) glob(ctx context.Context, a globArgs) (tool.Result, error) {
 	return out.result(more), nil
 }
 
-// searched is where a call looks: its pattern may begin with directories that lead
-// to another place than its path.
+// searched returns the directory that a call searches: its pattern may begin with
+// directories.
 func searched(args json.RawMessage) string {
 	var a globArgs
 	_ = json.Unmarshal(args, &a)
@@ -64,8 +64,8 @@ func searched(args json.RawMessage) string {
 	return dir
 }
 
-// split moves the directories that a pattern begins with and that are no
-// pattern themselves into its directory, so that only what can match is searched.
+// split moves the leading directories of a pattern that contain no wildcards to its
+// directory, so that only possible matches are searched.
 func split(dir, pattern string) (base, rest string) {
 	at := strings.LastIndexByte(pattern[:firstSign(pattern)], '/')
 	switch {
@@ -77,7 +77,7 @@ func split(dir, pattern string) (base, rest string) {
 	return dir + "/" + pattern[:at], pattern[at+1:]
 }
 
-// firstSign is where a pattern has the first character that does not stand for itself.
+// firstSign returns the index of the first special character of a pattern.
 func firstSign(pattern string) int {
 	if at := strings.IndexAny(pattern, `*?[{\`); at >= 0 {
 		return at
@@ -85,7 +85,7 @@ func firstSign(pattern string) int {
 	return len(pattern)
 }
 
-// depthOf is how many levels a pattern can reach, 0 for any number.
+// depthOf returns how many levels a pattern can reach, 0 for any number.
 func depthOf(pattern string) int {
 	if strings.Contains(pattern, "**") || strings.Contains(pattern, "{") {
 		return 0

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// maxMatches is how many lines one search gives.
+	// maxMatches bounds the lines that one search returns.
 	maxMatches = 200
 	// maxSearched is the size in bytes of the largest file that is searched.
 	maxSearched = 1 << 20
@@ -84,7 +84,7 @@ type grepping struct {
 	large, binary, unread int
 }
 
-// one searches the one file that the call names, and says why if it cannot.
+// one searches the one file that the call names, and returns the error if it cannot.
 func (s *grepping) one(ctx context.Context, p string) (tool.Result, error) {
 	f, info, err := s.w.open(p, os.O_RDONLY)
 	if err != nil {
@@ -104,8 +104,8 @@ func (s *grepping) one(ctx context.Context, p string) (tool.Result, error) {
 	return s.out.result(s.more), nil
 }
 
-// file searches one file of a walk. One that cannot be read is counted, not an
-// error: the others are still worth searching.
+// file searches one file of a walk. A file that cannot be read is counted and is no
+// error.
 func (s *grepping) file(ctx context.Context, p string) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -152,8 +152,8 @@ func (s *grepping) text(ctx context.Context, p string, data []byte) error {
 	return nil
 }
 
-// excerpt returns the part of a line around a match. It cuts no secret in half,
-// which no redaction would recognize.
+// excerpt returns the part of a line around a match. It does not cut a secret in half,
+// because the redaction would miss the half.
 func (s *grepping) excerpt(l []byte, at int) string {
 	if len(l) > maxMatchText && s.redact != nil {
 		before := s.redact(string(l[:at]))

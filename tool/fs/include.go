@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// include says which files a search looks into. A pattern without a slash is
-// about the name of a file, wherever it is.
+// include says which files to search. A pattern without a slash matches file names in
+// any directory.
 type include struct {
 	re   *regexp.Regexp
 	name bool

@@ -9,9 +9,8 @@ import (
 	"github.com/pawlrun/pawl/tool"
 )
 
-// lines reads a text line by line and keeps so much of each that limit bytes of
-// it can be shown, so that a line of a gigabyte costs no more memory than a
-// short one.
+// lines reads a text line by line. It keeps only as much of each line as showing limit
+// bytes needs, so that a line of a gigabyte needs no more memory than a short one.
 type lines struct {
 	r     *bufio.Reader
 	limit int
@@ -24,14 +23,14 @@ func newLines(r io.Reader, limit int) *lines {
 
 // line is one line without its end. Text is valid until the next call.
 type line struct {
-	// text is the line's beginning, as it is in the file.
+	// text is the original beginning of the line.
 	text []byte
 	// size is the length of the whole line in bytes.
 	size int64
 }
 
-// beginning is at most limit bytes of a line, cut between characters and through
-// nothing that redact, which may be nil, takes out.
+// beginning returns at most limit bytes of a line. It cuts between characters, and not
+// within anything that redact, which may be nil, removes.
 func (l line) beginning(limit int, redact func(string) string) []byte {
 	if len(l.text) <= limit {
 		return l.text
@@ -66,7 +65,7 @@ func (l *lines) next() (line, error) {
 	}
 }
 
-// end takes the line's end off, which size does not count any more.
+// end removes the line end; size then excludes it.
 func (l *lines) end(size int64) line {
 	text := l.buf[:min(int64(len(l.buf)), size)]
 	if n := len(text); int64(n) == size && n > 0 && text[n-1] == '\r' {

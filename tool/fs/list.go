@@ -10,7 +10,7 @@ import (
 	"github.com/pawlrun/pawl/tool"
 )
 
-// maxEntries is how many entries a listing or a glob gives.
+// maxEntries bounds the entries of a listing or a glob.
 const maxEntries = 500
 
 type listArgs struct {

@@ -10,16 +10,16 @@ import (
 	"time"
 )
 
-// The lock is held for one update. A longer holder is another kind of program, and
-// waiting for it would only hang the call.
+// The lock is held for one update. A longer holder is another kind of program; waiting
+// for it would only block the call.
 const (
 	lockPatience = 5 * time.Second
 	lockPoll     = 5 * time.Millisecond
 )
 
-// lockFile takes the file's advisory lock, which closing the file releases. It
-// counts for each open file, so it also separates the workspaces of one
-// process. A file system without locks is used without.
+// lockFile takes the file's advisory lock, which closing the file releases. The lock
+// belongs to the open file, so it also separates the workspaces of one process. A file
+// system without locks is used without one.
 func lockFile(ctx context.Context, p string, f *os.File) error {
 	deadline := time.Now().Add(lockPatience)
 	for {
@@ -48,10 +48,10 @@ func flock(f *os.File) error {
 	return errors.Join(err, lockErr)
 }
 
-// keepOwner gives a file the owner and the group of another file as far as this
-// process may, and returns the permissions that it can then have: only root may
-// give a file to another user, and must, so that a run as root does not take over
-// files in a user's tree.
+// keepOwner gives a file the owner and the group of another file if this process may,
+// and returns the permissions that it can then have. Only root may give a file to
+// another user, and must, so that a run as root does not take over files in a user's
+// tree.
 func keepOwner(f *os.File, like os.FileInfo) os.FileMode {
 	mode := like.Mode().Perm()
 	was, ok := like.Sys().(*syscall.Stat_t)
@@ -69,9 +69,9 @@ func keepOwner(f *os.File, like os.FileInfo) os.FileMode {
 	return inAnotherGroup(mode)
 }
 
-// inAnotherGroup is what a file's permissions become where its group is lost. The
-// new group's members were others before, and the old one's are others now, so
-// both may do only what both of them might.
+// inAnotherGroup returns the permissions of a file that loses its group. The members of
+// both groups had different rights, so both get only the rights that are common to
+// group and others.
 func inAnotherGroup(mode os.FileMode) os.FileMode {
 	both := mode >> 3 & mode & 0o7
 	return mode&0o700 | both<<3 | both

@@ -7,9 +7,9 @@ import (
 	"github.com/pawlrun/pawl/tool"
 )
 
-// maxPage is how many bytes one call returns. It stays below the 30,000
-// characters that a model is given of a result, so that a page is
-// never cut in its middle: a call says itself how to go on.
+// maxPage bounds the bytes that one call returns. It is below the 30,000 characters of
+// a result that a model sees, so that a page is never cut; the page itself says how to
+// continue.
 const maxPage = 28_000
 
 // page collects the lines of a result up to maxPage.
@@ -27,7 +27,7 @@ func (p *page) add(line string) bool {
 	return true
 }
 
-// note appends a remark of the tool's own, room or not.
+// note appends a remark of the tool, even if the page is full.
 func (p *page) note(format string, args ...any) {
 	fmt.Fprintf(&p.b, "["+format+"]\n", args...)
 }

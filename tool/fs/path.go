@@ -12,13 +12,13 @@ import (
 	"github.com/pawlrun/pawl/tool"
 )
 
-// maxPath is how many bytes the system takes for one path: policy cannot say where a
-// longer one leads.
+// maxPath is the system's limit on the bytes of a path: policy cannot resolve a longer
+// one.
 const maxPath = 4095
 
-// resolve turns a path of the model's into the one name of the file inside the
-// workspace, behind all symbolic links, so that two names of one file are one
-// resource and an edit goes to the file and not to the link.
+// resolve converts a model's path to the unique name of the file inside the workspace,
+// with all symbolic links resolved, so that two names of one file are one resource and
+// an edit changes the file and not the link.
 func (w *Workspace) resolve(p string) (string, error) {
 	switch {
 	case strings.ContainsRune(p, 0):
@@ -49,7 +49,7 @@ func conflict(format string, args ...any) error {
 	return &tool.Error{Type: event.ErrorConflict, Message: fmt.Sprintf(format, args...)}
 }
 
-// explain turns a file system error into one that a model can act on.
+// explain converts a file system error to one that a model can act on.
 func explain(p string, err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -68,7 +68,7 @@ func explain(p string, err error) error {
 	}
 }
 
-// quote shows a path of the model's in a message: as it is when it is plain.
+// quote returns a model's path for a message, quoted only if necessary.
 func quote(p string) string {
 	const most = 300
 	if len(p) > most {

@@ -9,12 +9,11 @@ import (
 	"github.com/pawlrun/pawl/tool/internal/search"
 )
 
-// compileGlob turns a glob into a regular expression, which unlike a matcher
-// that backtracks takes linear time on any pattern. A star stands for any
-// characters but a slash, a question mark for one of them, [a-z] for one of
-// these characters and [!a-z] for one of the others, {a,b} for one of the
-// alternatives, two stars as a whole part of the path for any number of
-// directories, and a backslash makes the next character stand for itself.
+// compileGlob converts a glob to a regular expression, which takes linear time on any
+// pattern, unlike a matcher with backtracking. A star matches any characters except a
+// slash, a question mark one of them, [a-z] one of these characters and [!a-z] one of
+// the others, {a,b} one of the alternatives, two stars as a whole part of the path any
+// number of directories, and a backslash quotes the next character.
 func compileGlob(pattern string) (*regexp.Regexp, error) {
 	if len(pattern) > search.MaxPattern {
 		return nil, invalid("the pattern has %d bytes; at most %d are possible", len(pattern), search.MaxPattern)
@@ -35,9 +34,9 @@ func compileGlob(pattern string) (*regexp.Regexp, error) {
 type globber struct {
 	rest string
 	out  strings.Builder
-	// open counts the braces that are not closed yet.
+	// open counts the open braces.
 	open int
-	// start is true where a part of the path begins.
+	// start is true at the beginning of a part of the path.
 	start bool
 }
 
@@ -84,7 +83,8 @@ func (g *globber) translate() error {
 	return nil
 }
 
-// ends reports whether what follows is the end of the pattern or of an alternative.
+// ends reports whether the rest begins with the end of the pattern or of an
+// alternative.
 func (g *globber) ends(rest string) bool {
 	return rest == "" || g.open > 0 && (rest[0] == ',' || rest[0] == '}')
 }
@@ -105,8 +105,7 @@ func (g *globber) literal() error {
 	return nil
 }
 
-// class translates a bracket expression. It does not match a slash when it is
-// negated.
+// class translates a bracket expression. A negated one does not match a slash.
 func (g *globber) class() error {
 	body, open := g.rest[1:], "["
 	if strings.HasPrefix(body, "!") || strings.HasPrefix(body, "^") {

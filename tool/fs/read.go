@@ -14,12 +14,12 @@ import (
 )
 
 const (
-	// maxLines is how many lines one read gives when the call does not say.
+	// maxLines is the default number of lines of one read.
 	maxLines = 2000
-	// maxLine is how many bytes of one line are shown.
+	// maxLine bounds the bytes that are shown of a line.
 	maxLine = 2000
-	// maxEdit is the size in bytes of the largest file that is edited or
-	// written. Larger ones are read in pages, but only as far as asked.
+	// maxEdit is the maximum size in bytes of a file that is edited or written. Larger
+	// ones are read in pages, but only as far as requested.
 	maxEdit = 32 << 20
 )
 
@@ -81,7 +81,7 @@ func (w *Workspace) read(ctx context.Context, c tool.Call, a readArgs) (tool.Res
 	return result, nil
 }
 
-// wholeFile describes a file that was read to its end.
+// wholeFile is a file that was read to its end.
 type wholeFile struct {
 	survey
 	digest string
@@ -119,8 +119,8 @@ type reader struct {
 	name        string
 	size        int64
 	from, limit int
-	// total is the number of lines, 0 if the file was not read to its end, and format
-	// is known then as well.
+	// total is the number of lines, 0 if the file was not read to its end; format is
+	// known only if it was.
 	total  int
 	format format
 	redact func(string) string
@@ -160,7 +160,8 @@ func (r *reader) run(src io.Reader) error {
 	return r.close()
 }
 
-// numbered is the last line, or the beginning of a longer one, as the model sees it.
+// numbered returns the current line, or the beginning of a longer one, as the model
+// sees it.
 func (r *reader) numbered(text []byte, size int64) string {
 	length := len(text)
 	if r.format.encoding == latin1 {

@@ -12,32 +12,30 @@ import (
 	"time"
 )
 
-// The bounds of what [Workspace.State] looks at. It is meant to be asked for
-// after every call that may have changed a file, so it must cost little.
+// The limits of [Workspace.State]. It runs after every call that may have changed a
+// file, so it must be cheap.
 const (
 	maxStateFiles = 20_000
-	// maxStateFile is the size up to which a file is known by its content; a
-	// larger one is known by its size and its time.
+	// maxStateFile is the size up to which a file is identified by its content; a
+	// larger one is identified by size and time.
 	maxStateFile = 256 << 10
-	// racy is how old a change must be for size and time to prove that there
-	// was no other one after it: file systems tell times in steps.
+	// racy is the minimum age of a change for which size and time prove that no other
+	// change followed, because file systems have coarse timestamps.
 	racy = 2 * time.Second
 )
 
-// ErrTooManyFiles is returned for a tree that is too large to be looked at
-// after every call.
+// ErrTooManyFiles is returned for a tree that is too large to examine after every call.
 var ErrTooManyFiles = errors.New("the workspace has too many files for its state to be known")
 
-// state remembers the content of files, so that only what changed since is read
-// again.
+// state caches the contents of files, so that only changed files are read again.
 type state struct {
 	mu    sync.Mutex
 	files map[string]fileState
-	// most is how many files are looked at.
+	// most bounds the number of files.
 	most int
 }
 
-// fileState is what a file was when it was looked at last.
+// fileState is the last known state of a file.
 type fileState struct {
 	size  int64
 	mode  fs.FileMode
@@ -47,10 +45,10 @@ type fileState struct {
 }
 
 // State identifies the content of the workspace: the names, the contents and the
-// permissions of its files, without version control and what [Options.Own] names.
-// The same tree gives the same state in every process, and different trees give
-// different states. The error is [ErrTooManyFiles] or that of a directory or a file
-// that could not be read.
+// permissions of its files, without version control and the files of [Options.Own]. The
+// same tree has the same state in every process, and different trees have different
+// states. The error is [ErrTooManyFiles] or that of a directory or a file that could
+// not be read.
 func (w *Workspace) State(ctx context.Context) (string, error) {
 	w.state.mu.Lock()
 	defer w.state.mu.Unlock()
@@ -86,8 +84,7 @@ func (w *Workspace) State(ctx context.Context) (string, error) {
 	return hex.EncodeToString(whole.Sum(nil)[:16]), nil
 }
 
-// fileState looks at a file again where size and time do not prove that it is as
-// it was.
+// fileState examines a file again unless size and time prove that it is unchanged.
 func (w *Workspace) fileState(ctx context.Context, p string, info fs.FileInfo) (fileState, error) {
 	now := fileState{size: info.Size(), mode: info.Mode(), time: info.ModTime(), taken: time.Now()}
 	if old, ok := w.state.files[p]; ok && old.size == now.size && old.mode == now.mode && old.time.Equal(now.time) && old.taken.Sub(old.time) > racy {

@@ -10,17 +10,16 @@ import (
 	"syscall"
 )
 
-// update replaces a file's content by what change makes of it, as one step:
-// the file is locked, so that updates of it by this process and by others of
-// its kind take turns, and the new content lies complete beside it before it
-// is renamed over it, so that no reader ever sees half. A program that does
-// not take the lock can still write between the comparison that change makes
-// and the rename; nothing short of its own cooperation prevents that.
+// update replaces a file's content by the result of change, as one step. It locks the
+// file, so that updates by this process and by others like it are serialized, and
+// renames a complete new file over it, so that no reader ever sees half of it. A
+// program that does not take the lock can still write between the comparison in change
+// and the rename; that cannot be prevented.
 //
-// The file keeps its owner and its group where this process may set them, and its
-// permissions but for what another group would gain by them. A file with several
-// names, or one that is a mount of its own, is written in place: a new file would
-// not be the same one.
+// The file keeps its owner and its group if this process may set them, and its
+// permissions except those that another group would gain. A file with several names, or
+// one that is a mount point, is written in place, because a new file would not be the
+// same file.
 func (w *Workspace) update(ctx context.Context, p string, change func(old []byte) ([]byte, error)) error {
 	f, info, err := w.lock(ctx, p)
 	if err != nil {
@@ -45,7 +44,7 @@ func (w *Workspace) update(ctx context.Context, p string, change func(old []byte
 	return err
 }
 
-// swap puts a new file with the content in the place of the old one.
+// swap replaces a file by a new one with the content.
 func (w *Workspace) swap(p string, content []byte, like os.FileInfo) error {
 	temp, err := w.temp(p, content, like)
 	if err != nil {
@@ -58,8 +57,8 @@ func (w *Workspace) swap(p string, content []byte, like os.FileInfo) error {
 	return nil
 }
 
-// inPlace writes the content into the file itself. If that fails, it writes the old
-// content back as far as it can.
+// inPlace writes the content into the file itself. If that fails, it tries to restore
+// the old content.
 func inPlace(p string, f *os.File, old, content []byte) error {
 	err := rewrite(f, content)
 	if err == nil {
@@ -78,7 +77,7 @@ func rewrite(f *os.File, content []byte) error {
 	return f.Sync()
 }
 
-// links is how many names a file has.
+// links returns the number of names of a file.
 func links(info os.FileInfo) int {
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
 		return int(st.Nlink)
@@ -86,10 +85,9 @@ func links(info os.FileInfo) int {
 	return 1
 }
 
-// lock opens a file for an update and locks it. The file may have been
-// replaced while the lock was awaited; then the new one is locked instead. It
-// is opened for writing so that a file that may not be written is refused,
-// which the rename alone would not notice.
+// lock opens a file for an update and locks it. If the file was replaced while lock
+// waited, it locks the new one instead. It opens the file for writing so that a
+// read-only file is rejected, which the rename alone would not notice.
 func (w *Workspace) lock(ctx context.Context, p string) (*os.File, os.FileInfo, error) {
 	for {
 		f, info, err := w.open(p, os.O_RDWR)
@@ -111,8 +109,8 @@ func (w *Workspace) lock(ctx context.Context, p string) (*os.File, os.FileInfo, 
 	}
 }
 
-// temp writes content to a new file beside p, on the disk before it returns.
-// It looks like the file that it will replace, if there is one.
+// temp writes content to a new file beside p, synced to disk. It has the owner and
+// permissions of like, the file that it will replace, if there is one.
 func (w *Workspace) temp(p string, content []byte, like os.FileInfo) (string, error) {
 	name := path.Join(path.Dir(p), ".pawl-"+rand.Text())
 	f, err := w.empty(name, like)
@@ -132,9 +130,9 @@ func (w *Workspace) temp(p string, content []byte, like os.FileInfo) (string, er
 	return name, nil
 }
 
-// empty creates a new file with the mode of an existing one, if there is one,
-// before it has content: only this process's user may read what those permissions
-// hide from others.
+// empty creates a new file with the mode of an existing one, if there is one. Until it
+// has content, only this process's user may read it, because the permissions may hide
+// the content from others.
 func (w *Workspace) empty(name string, like os.FileInfo) (*os.File, error) {
 	if like == nil {
 		return w.root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)

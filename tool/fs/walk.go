@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// maxDirEntries bounds what is looked at in one directory.
+	// maxDirEntries bounds the entries of one directory that are examined.
 	maxDirEntries = 100_000
-	// maxDepth bounds how deep a search goes; what is below counts as unread.
+	// maxDepth bounds the depth of a search; what is below counts as unread.
 	maxDepth = 200
 )
 
@@ -24,27 +24,26 @@ const (
 // them: version control, and the journal of the run itself.
 var hidden = []string{".git", ".pawl"}
 
-// walker goes through a tree in a fixed order and follows no symbolic link, so
-// it sees every file once.
+// walker walks a tree in a fixed order and follows no symbolic link, so it sees every
+// file once.
 type walker struct {
 	w *Workspace
-	// depth, where it is not 0, is how many levels below the start matter.
+	// depth, if not 0, is the number of levels below the start to search.
 	depth int
-	// match reports whether a path of the workspace is looked for; nil means that
-	// all are.
+	// match reports whether a path of the workspace is searched for; nil means all.
 	match func(p string) bool
-	// visit is called for everything but directories that match, with the path
-	// relative to the workspace. fs.SkipAll ends the walk.
+	// visit is called for each match that is not a directory, with the path relative to
+	// the workspace. fs.SkipAll ends the walk.
 	visit func(p string, e fs.DirEntry) error
-	// unread counts directories that could not be read, or not whole.
+	// unread counts directories that could not be read completely.
 	unread int
-	// repo is the repository whose ignored files are left out, nil for none; rules are
-	// those that hold above the start. exact says that the pattern of the walk names
-	// files, which are found although they are ignored.
+	// repo is the repository whose ignored files are excluded, nil for none; rules are
+	// the patterns that apply above the start. exact reports that the pattern of the
+	// walk names files, which are found even if they are ignored.
 	repo  *repository
 	rules *ignores
 	exact bool
-	// ignored counts the files and directories that were left out.
+	// ignored counts the excluded files and directories.
 	ignored      int
 	ignoredNames []string
 }
@@ -94,7 +93,7 @@ func (k *walker) directory(ctx context.Context, dir string, level int, rules *ig
 
 func (k *walker) wants(p string) bool { return k.match == nil || k.match(p) }
 
-// report says what the walk left out or could not see.
+// report reports what the walk excluded or could not read.
 func (k *walker) report(out *page) {
 	if k.ignored > 0 {
 		names := strings.Join(k.ignoredNames, ", ")
@@ -108,7 +107,7 @@ func (k *walker) report(out *page) {
 	}
 }
 
-// entries lists a directory by name, at most maxDirEntries of it.
+// entries lists a directory by name, at most maxDirEntries entries.
 func (w *Workspace) entries(dir string) ([]fs.DirEntry, error) {
 	info, err := w.root.Stat(dir)
 	if err != nil {

@@ -1,10 +1,10 @@
-// Package fs holds the file tools: fs.read, fs.write, fs.edit, fs.list,
-// fs.glob and fs.grep.
+// Package fs provides the file tools: fs.read, fs.write, fs.edit, fs.list, fs.glob and
+// fs.grep.
 //
-// Every path is resolved inside one workspace and opened through [os.Root], so
-// that neither "..", nor a symbolic link, nor a swap between decision and use
-// leads out of it. What a tool returns is bounded, whatever the size of the
-// files, and comes in the same order every time.
+// Every path is resolved inside one workspace and opened through [os.Root], so that
+// neither "..", nor a symbolic link, nor a swap between decision and use leads out of
+// it. The result of a tool is bounded, whatever the size of the files, and in the same
+// order every time.
 package fs
 
 import (
@@ -22,8 +22,8 @@ import (
 // Workspace is the directory that a run's file tools work in. It is safe for
 // concurrent use.
 type Workspace struct {
-	// dir is the directory as it was named, real the same without symbolic
-	// links: a model may have met either.
+	// dir is the directory as named, real the same without symbolic links: a model may
+	// know either.
 	dir, real string
 	root      *os.Root
 	paths     resolve.Workspace
@@ -35,16 +35,16 @@ type Workspace struct {
 	own        func(path string, info os.FileInfo) bool
 }
 
-// Options say how a workspace's tools are judged.
+// Options configure how the tools of a workspace are judged.
 type Options struct {
-	// OtherNames gives the protected names that a path of the workspace, and all
-	// below it, have besides the one by which a tool reads or writes them (hard
-	// links): an owner who is asked about what is protected must be asked then,
-	// too. An error makes the call unclear. Without the function no other
-	// names are known, and a write of a file that has some is unclear.
+	// OtherNames returns the protected names that a path of the workspace, and
+	// everything below it, has in addition to the one that a tool uses (hard links),
+	// because a call that touches a protected file must ask. An error makes the call
+	// unclear. Without the function no other names are known, and a write to a file
+	// that has several is unclear.
 	OtherNames func(tool, path string, write bool) ([]string, error)
-	// Own reports whether a file is one that this process writes itself, such as its
-	// journal. [Workspace.State] leaves those out. Nil stands for none.
+	// Own reports whether this process writes a file itself, such as its journal.
+	// [Workspace.State] excludes those. Nil means none.
 	Own func(path string, info os.FileInfo) bool
 }
 
@@ -75,13 +75,13 @@ func Open(dir string, o Options) (*Workspace, error) {
 // Close releases the directory.
 func (w *Workspace) Close() error { return w.root.Close() }
 
-// Tools are the workspace's file tools.
+// Tools returns the workspace's file tools.
 func (w *Workspace) Tools() []tool.Tool {
 	return []tool.Tool{w.readTool(), w.writeTool(), w.editTool(), w.listTool(), w.globTool(), w.grepTool()}
 }
 
-// here fails when the workspace is no longer the directory that was opened:
-// what a tool found or wrote there would not be what its owner sees.
+// here fails if the workspace is no longer the directory that was opened, because its
+// owner would not see what a tool found or wrote there.
 func (w *Workspace) here() error {
 	opened, err := w.root.Stat(".")
 	if err == nil {
@@ -96,15 +96,15 @@ func (w *Workspace) here() error {
 	}
 }
 
-// within wraps the function of a tool so that a workspace that vanishes before
-// or during the call makes the call fail, and not find nothing.
+// within wraps the function of a tool so that a call fails if the workspace vanishes
+// before or during it, instead of finding nothing.
 func within[A any](w *Workspace, run func(context.Context, A) (tool.Result, error)) func(context.Context, A) (tool.Result, error) {
 	checked := withinCall(w, func(ctx context.Context, _ tool.Call, args A) (tool.Result, error) { return run(ctx, args) })
 	return func(ctx context.Context, args A) (tool.Result, error) { return checked(ctx, tool.Call{}, args) }
 }
 
-// withinCall is within for the function of a tool that cuts what it shows, and
-// so has to know what the call's run keeps secret.
+// withinCall is within for a function that cuts what it shows and so needs the redactor
+// of its run.
 func withinCall[A any](w *Workspace, run func(context.Context, tool.Call, A) (tool.Result, error)) func(context.Context, tool.Call, A) (tool.Result, error) {
 	return func(ctx context.Context, c tool.Call, args A) (tool.Result, error) {
 		if err := w.here(); err != nil {

@@ -20,8 +20,8 @@ type writeArgs struct {
 
 const writeName = "fs.write"
 
-// writeTool declares it idempotent: the same content again changes
-// nothing, and a file that became another meanwhile is refused, not written.
+// writeTool declares the tool idempotent: writing the same content again changes
+// nothing, and a file that has changed meanwhile is not written.
 func (w *Workspace) writeTool() tool.Tool {
 	t := tool.NewWithCall(writeName, "Write a whole file, with the directories above it. A file that exists must have been read before and be unchanged since.",
 		withinCall(w, w.write))

@@ -48,8 +48,8 @@ func invalid(format string, args ...any) error {
 	return &tool.Error{Type: event.ErrorInvalidArgs, Message: fmt.Sprintf(format, args...)}
 }
 
-// pageSize is how many characters are given: what was asked for, and never
-// more than is shown, or a page would itself be cut to head and tail.
+// pageSize returns the number of characters of a page: as requested, but at most what
+// the model sees, or the page would itself be cut.
 func pageSize(asked, shown int) int {
 	most := defaultPage
 	if shown > 0 {
@@ -63,8 +63,8 @@ func pageSize(asked, shown int) int {
 	}
 }
 
-// text is content whose places are counted in characters. A byte that is not
-// UTF-8 is a character of its own, so that pages never lose one.
+// text is content with offsets in characters. An invalid UTF-8 byte is one character,
+// so that pages never lose one.
 type text struct {
 	content []byte
 	total   int
@@ -72,7 +72,7 @@ type text struct {
 
 func newText(content []byte) text { return text{content: content, total: utf8.RuneCount(content)} }
 
-// after is the place n characters behind the byte at.
+// after returns the offset n characters after the byte at.
 func (t text) after(at, n int) int {
 	if len(t.content) == t.total {
 		return min(at+n, len(t.content))
@@ -84,8 +84,8 @@ func (t text) after(at, n int) int {
 	return at
 }
 
-// page is limit characters from offset, under a line that says where they are
-// and where to go on.
+// page returns limit characters from offset, with a header that says where they are and
+// how to continue.
 func (t text) page(offset, limit int) string {
 	from := t.after(0, offset)
 	limit = min(limit, t.total-offset)

@@ -1,8 +1,6 @@
-// Package result holds result.read, with which a model reads on in a tool
-// result that was too long to be shown whole.
-//
-// It reaches what the run's own calls returned and nothing else: the engine
-// answers for the handles, see [tool.Results].
+// Package result provides result.read, with which a model reads more of a tool result
+// that was too long to show. It reads only results of the run's own calls: the engine
+// checks the handles, see [tool.Results].
 package result
 
 import (
@@ -14,14 +12,14 @@ import (
 	"github.com/pawlrun/pawl/tool"
 )
 
-// Name is what the tool is called.
+// Name is the name of the tool.
 const Name = "result.read"
 
 const (
-	// defaultPage is the length of a page, in characters, where neither the
-	// call nor the run says how much may be shown.
+	// defaultPage is the length of a page, in characters, if neither the call nor the
+	// run sets one.
 	defaultPage = 30_000
-	// headerRoom is kept free for the line above a page.
+	// headerRoom is reserved for the header of a page.
 	headerRoom = 120
 )
 
@@ -36,16 +34,16 @@ type args struct {
 	Pattern string `json:"pattern,omitempty" jsonschema:"a regular expression (RE2); gives only the lines that match it"`
 }
 
-// New returns the result.read tool. It changes nothing, so it may run beside
-// others and again after a crash.
+// New returns the result.read tool. It changes nothing, so it may run beside others and
+// again after a crash.
 func New() tool.Tool {
 	t := declared()
-	// A page is what the result was that it is of; Run says so.
+	// A page has the labels of its result, which Run sets.
 	t.Labels = &event.Labels{}
 	return t
 }
 
-// declared is the tool for all agents that get it, so that its schema is made once.
+// declared returns the tool for all agents, so that its schema is compiled once.
 var declared = sync.OnceValue(declare)
 
 func declare() tool.Tool {
@@ -64,7 +62,7 @@ func declare() tool.Tool {
 	return t
 }
 
-// brief is enough of a handle for a person to tell it from others.
+// brief returns enough of a handle for a person to recognize it.
 func brief(handle string) string {
 	const enough = len("sha256-") + 8
 	if len(handle) <= enough {

@@ -11,18 +11,17 @@ import (
 )
 
 const (
-	// maxMatches bounds the lines that one search gives.
+	// maxMatches bounds the lines that one search returns.
 	maxMatches = 100
-	// maxLine is how much of a matching line is shown, in bytes; lead is how
-	// much of it stands before the match in a line that is longer.
+	// maxLine bounds the bytes that are shown of a matching line; lead is how much of a
+	// longer line is shown before the match.
 	maxLine = 300
 	lead    = 60
 )
 
-// search gives the lines that match from offset on, as many as limit
-// characters hold, under a line that says where to go on. Of a line that is
-// too long to be shown, what follows the part that is shown is searched as a
-// line of its own.
+// search returns the lines from offset on that match, up to limit characters, with a
+// header that says how to continue. The rest of a line that is too long to show is
+// searched as a separate line.
 func (t text) search(ctx context.Context, pattern *search.Pattern, offset, limit int) (string, error) {
 	s := scan{text: t, at: t.after(0, offset), chars: offset}
 	s.line = 1 + bytes.Count(t.content[:s.at], []byte{'\n'})
@@ -47,14 +46,14 @@ func (t text) search(ctx context.Context, pattern *search.Pattern, offset, limit
 		matches, offset, s.chars, t.total, s.rest(), found.String()), nil
 }
 
-// scan is a place in a text, counted in bytes, characters and lines.
+// scan is a position in a text, in bytes, characters and lines.
 type scan struct {
 	text
 	at, chars, line int
 }
 
-// match looks at the line from here on. It gives the match as it is shown and
-// where the next look begins.
+// match searches the current line. It returns the match as it is shown and where the
+// next search begins.
 func (s *scan) match(ctx context.Context, pattern *search.Pattern) (shown string, next int, ok bool, err error) {
 	end, next := len(s.content), len(s.content)
 	if i := bytes.IndexByte(s.content[s.at:], '\n'); i >= 0 {
@@ -91,7 +90,7 @@ func (s *scan) rest() string {
 	return fmt.Sprintf("the next offset is %d", s.chars)
 }
 
-// wholeRunes moves both ends of a window forward to where a character begins.
+// wholeRunes moves both ends of a window forward to the beginning of a character.
 func wholeRunes(line []byte, from, to int) (int, int) {
 	forward := func(at int) int {
 		for i := 0; i < utf8.UTFMax-1 && at < len(line) && !utf8.RuneStart(line[at]); i++ {

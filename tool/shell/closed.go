@@ -14,24 +14,24 @@ import (
 )
 
 var (
-	// refusedFile is how programs report a file that the system does not let them have,
+	// refusedFile matches how programs report that the system denies access to a file,
 	// and unresolved a name without an address.
 	refusedFile = regexp.MustCompile(`(?i)read-only file system|\bEROFS\b|permission denied|\bEACCES\b|device or resource busy|\bEBUSY\b`)
 	unresolved  = regexp.MustCompile(`(?i)could not resolve|couldn't resolve|failed to resolve|unable to resolve|name resolution|name or service not known|no such host` +
 		`|nodename nor servname|\bEAI_AGAIN\b|\bENOTFOUND\b|failed to lookup address|network is unreachable|\bENETUNREACH\b|unknown host`)
-	// quotedText is a name that a program put into quotes.
+	// quotedText matches a name in quotes.
 	quotedText = regexp.MustCompile("'([^']+)'|\"([^\"]+)\"|‘([^’]+)’|`([^`]+)`")
 )
 
 const (
-	// maxSearched is how much of an output is looked through, from its end.
+	// maxSearched bounds how much of the end of an output is searched.
 	maxSearched = 64 << 10
-	// maxRefusals is how many refusals of one output are looked at, from the last.
+	// maxRefusals bounds how many refusals of one output are examined, from the last.
 	maxRefusals = 20
 )
 
-// closedNote is the line about what this program, and not the machine, closed to a
-// command that failed; empty where nothing shows that it did.
+// closedNote returns a line about what the sandbox, and not the machine, denied to a
+// failed command; empty if the output shows no sign of that.
 func (o Options) closedNote(end ended, output string, facts *event.Facts, boxed bool) string {
 	if o.Sandbox == nil || !boxed || end.stopped || end.exitCode() == 0 && len(end.changed) == 0 {
 		return ""
@@ -78,7 +78,7 @@ func (o Options) closedFile(end ended, output string, grants []sandbox.Grant) st
 	return ""
 }
 
-// namesIn are the words of a line that may be the name of a file.
+// namesIn returns the words of a line that may be file names.
 func namesIn(line string) []string {
 	var names []string
 	for _, m := range quotedText.FindAllStringSubmatch(line, -1) {
@@ -92,8 +92,9 @@ func namesIn(line string) []string {
 	return names
 }
 
-// isOurs reports whether a path is closed to the command and open to this process. What
-// the kernel shows as files says nothing by its rights.
+// isOurs reports whether the sandbox denies access to a path that this process can
+// access. Files of kernel file systems are excluded, because their permissions prove
+// nothing.
 func (o Options) isOurs(path string, grants []sandbox.Grant) bool {
 	if slices.Contains([]string{"proc", "sys", "dev"}, strings.SplitN(path, "/", 3)[1]) {
 		return false
@@ -106,7 +107,7 @@ func (o Options) isOurs(path string, grants []sandbox.Grant) bool {
 	return !o.Sandbox.MayWrite(path, grants...) && syscall.Access(at, write) == nil || at == path && !o.Sandbox.MayRead(path) && syscall.Access(at, read) == nil
 }
 
-// why says by which setting a path is closed, and what opens it.
+// why returns the setting that closes a path, and the one that opens it.
 func (o Options) why(path string) string {
 	name := o.shownAs(path)
 	switch o.Sandbox.Closed(path) {
@@ -129,7 +130,7 @@ func (o Options) why(path string) string {
 		name, o.Sandbox.Policy().Filesystem)
 }
 
-// shownAs is a path as the workspace names it.
+// shownAs returns a path as the workspace names it.
 func (o Options) shownAs(path string) string {
 	if rel, err := filepath.Rel(o.Dir, path); err == nil && filepath.IsLocal(rel) {
 		path = rel

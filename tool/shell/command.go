@@ -12,13 +12,13 @@ import (
 	"github.com/pawlrun/pawl/tool"
 )
 
-// Commands runs the commands of machines as shell.exec runs those of models: in the
-// same box, with the same environment, and judged by the same facts.
+// Commands runs the commands of machines like those of shell.exec: in the same box,
+// with the same environment, and judged by the same facts.
 func Commands(o Options) tool.Commands { return commands{o.withDefaults()} }
 
 type commands struct{ Options }
 
-// Facts implements [tool.Commands]: those of the argv as a command line.
+// Facts implements [tool.Commands]: the facts of the argv as a command line.
 func (o commands) Facts(c tool.Invocation) (event.Facts, event.Labels) {
 	facts := o.facts(line(c))
 	return facts, o.labels(nil, &facts)
@@ -53,7 +53,7 @@ func (o commands) Run(ctx context.Context, c tool.Invocation) (tool.Ended, error
 	return e, nil
 }
 
-// line is a command as a shell would be told to run it.
+// line returns a command as a shell command line.
 func line(c tool.Invocation) string {
 	words := make([]string, len(c.Argv))
 	for i, w := range c.Argv {
@@ -64,7 +64,7 @@ func line(c tool.Invocation) string {
 
 func quoted(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
 
-// process is what a command comes to here. An error says why it cannot be started.
+// process returns the process for a command. An error says why it cannot be started.
 func (o Options) process(c tool.Invocation) (process, error) {
 	refused := func(kind event.ErrorType, format string, args ...any) (process, error) {
 		return process{}, &tool.Error{Type: kind, Message: fmt.Sprintf(format, args...)}
@@ -86,8 +86,8 @@ func (o Options) process(c tool.Invocation) (process, error) {
 	return p, nil
 }
 
-// find is the file of a program by its name, as it is called in a directory; empty
-// where there is none.
+// find returns the file of a program that is called by a name in a directory; empty if
+// there is none.
 func (o Options) find(name, dir string) string {
 	candidates := []string{name}
 	if !strings.ContainsRune(name, '/') {

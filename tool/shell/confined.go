@@ -25,10 +25,10 @@ func confine(ctx context.Context, box *sandbox.Box, p process, grants []sandbox.
 	return end, err
 }
 
-// grants are what was let through although the sandbox would not have it
-// written: policy asks about every path outside the workspace and every
-// protected one that a call names, so a call that runs may write those. In a
-// workspace that is read-only it need not have asked, so there nothing is.
+// grants returns the paths that an approved call may write although the sandbox
+// protects them: policy asks about every path outside the workspace and every protected
+// one that a call names. In a read-only workspace a call need not have asked, so
+// nothing is granted there.
 func (o Options) grants(facts *event.Facts) []sandbox.Grant {
 	if facts == nil || o.Sandbox == nil {
 		return nil
@@ -43,9 +43,9 @@ func (o Options) grants(facts *event.Facts) []sandbox.Grant {
 	return grants
 }
 
-// withProtection says which of the paths that a command writes are opened for it
-// although the sandbox holds them read-only: the owner of the box may be another
-// than the one whose rules judge the call.
+// withProtection marks the paths that a command writes and that the sandbox must open
+// for it although it keeps them read-only: the sandbox may have another owner than the
+// rules that judge the call.
 func (o Options) withProtection(facts event.Facts) event.Facts {
 	if o.Sandbox == nil || o.Sandbox.Policy().Protected == nil {
 		return facts
@@ -60,8 +60,8 @@ func (o Options) withProtection(facts event.Facts) event.Facts {
 	return facts
 }
 
-// withScratch says which of the paths that a command writes lie in a directory of the
-// sandbox's own.
+// withScratch marks the paths that a command writes in a temporary directory of the
+// sandbox.
 func (o Options) withScratch(facts event.Facts) event.Facts {
 	if !o.Scratch {
 		return facts
@@ -72,8 +72,8 @@ func (o Options) withScratch(facts event.Facts) event.Facts {
 	return facts
 }
 
-// behindLinks are what the protected names of the sandbox lead to, which it holds
-// as well.
+// behindLinks returns the targets of the protected names of the sandbox, which it
+// protects as well.
 func (o Options) behindLinks() []string {
 	policy := o.Sandbox.Policy()
 	ws, err := resolve.At(policy.Workspace)
@@ -93,7 +93,7 @@ func below(name, dir string) bool {
 	return name == dir || dir == "." || strings.HasPrefix(name, dir+"/")
 }
 
-// at is the absolute name of a path in the sandbox.
+// at returns the absolute name of a path in the sandbox.
 func (o Options) at(p event.PathUse) string {
 	path := filepath.FromSlash(p.Path)
 	if p.Outside {
@@ -102,7 +102,7 @@ func (o Options) at(p event.PathUse) string {
 	return filepath.Join(o.Sandbox.Policy().Workspace, path)
 }
 
-// limitNote says which limit a command was killed for.
+// limitNote names the limit for which a command was killed.
 func limitNote(limit string, l sandbox.Limits) string {
 	switch limit {
 	case sandbox.LimitMemory:
@@ -113,8 +113,8 @@ func limitNote(limit string, l sandbox.Limits) string {
 	return ""
 }
 
-// changeNote says which protected paths a command changed, and which of them are so
-// still.
+// changeNote lists the protected paths that a command changed, and which of them are
+// still changed.
 func changeNote(changes []sandbox.Change) string {
 	var undone, left []string
 	for _, c := range changes {
@@ -136,7 +136,7 @@ func changeNote(changes []sandbox.Change) string {
 	return note
 }
 
-// maxNamed is how many paths a note names.
+// maxNamed bounds the paths in a note.
 const maxNamed = 20
 
 func andMore(n int) string {
@@ -146,7 +146,7 @@ func andMore(n int) string {
 	return fmt.Sprintf(" and %d more", n)
 }
 
-// inText is a path as a journal, which holds text alone, can have it in a line.
+// inText returns a path as valid text on one line, for the journal.
 func inText(path string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(path, "\uFFFD"), "\n", "\uFFFD")
 }

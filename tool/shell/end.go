@@ -9,24 +9,23 @@ import (
 	"github.com/pawlrun/pawl/event"
 )
 
-// ended is how a command ended: with a code, or by a signal.
+// ended describes how a command ended: with a code, or by a signal.
 type ended struct {
 	code   int
 	signal syscall.Signal
 	// stopped reports that it was ordered to end.
 	stopped bool
-	// out is what it printed, errs what it printed to its stderr: the same where that
-	// is not kept apart.
+	// out is its output, errs its stderr; they are the same unless stderr is separate.
 	out, errs *headTail
 	// note is an extra text for the model.
 	note string
-	// reached are the machines that it asked for.
+	// reached are the machines that it requested.
 	reached []event.Reach
 	// changed are the protected paths that it changed.
 	changed []event.Change
 }
 
-// fetched reports whether the command got something from another machine.
+// fetched reports whether the command received data from another machine.
 func (e ended) fetched() bool {
 	return slices.ContainsFunc(e.reached, func(r event.Reach) bool { return r.Denied == "" })
 }
@@ -41,7 +40,7 @@ func endOf(s *os.ProcessState) ended {
 	return ended{code: s.ExitCode()}
 }
 
-// exitCode is the code that a shell would report: 128 plus the signal for a
+// exitCode returns the code that a shell would report: 128 plus the signal for a
 // process that a signal ended.
 func (e ended) exitCode() int {
 	if e.signal != 0 {

@@ -8,7 +8,7 @@ import (
 	"github.com/pawlrun/pawl/internal/host/secret"
 )
 
-// allowed are the variables that commands may see.
+// allowed lists the variables that commands may see.
 var allowed = []string{
 	"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TERM", "TMPDIR",
 	"GOPATH", "GOROOT", "GOCACHE", "GOMODCACHE", "GOFLAGS", "GOPROXY", "GOTOOLCHAIN", "GOSUMDB", "GONOSUMDB", "GOPRIVATE",
@@ -17,16 +17,15 @@ var allowed = []string{
 	"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy", "SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS",
 }
 
-// set is added to every command's environment: a program that opens a pager or asks
-// for a password would wait forever.
+// set is added to every command's environment: a program that opens a pager or asks for
+// a password would block forever.
 var set = []string{"PAGER=cat", "GIT_PAGER=cat", "GIT_TERMINAL_PROMPT=0"}
 
-// userInAddress finds an address that has a user, and so may have a password.
+// userInAddress matches an address with a user, and so possibly a password.
 var userInAddress = regexp.MustCompile(`://[^/?#\s]*@`)
 
-// Environment filters an environment down to what a command may see: an
-// allow-list and the locale, and never a name that secrets have or an address
-// with a user.
+// Environment returns the variables of env that a command may see: an allow-list and
+// the locale, without names that look like secrets and addresses with a user.
 func Environment(env []string) []string {
 	out := slices.Clone(set)
 	for _, kv := range env {
@@ -39,13 +38,13 @@ func Environment(env []string) []string {
 	return out
 }
 
-// namesUser reports whether a variable's value has an address with a user. That of
-// a proxy needs no scheme.
+// namesUser reports whether a variable's value contains an address with a user. The
+// address of a proxy needs no scheme.
 func namesUser(name, value string) bool {
 	return userInAddress.MatchString(value) || strings.HasSuffix(strings.ToUpper(name), "_PROXY") && strings.Contains(value, "@")
 }
 
-// variable is what a variable holds for the commands.
+// variable returns the value of a variable for the commands.
 func (o Options) variable(name string) string {
 	for _, kv := range slices.Backward(o.Env) {
 		if value, ok := strings.CutPrefix(kv, name+"="); ok {

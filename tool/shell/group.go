@@ -9,9 +9,9 @@ import (
 	"syscall"
 )
 
-// group is a running command with everything that it starts in its process
-// group. Its first process leads a session of its own, so it has no terminal
-// to ask for a password on.
+// group is a running command with everything that it starts in its process group. Its
+// first process leads a separate session, so it has no terminal to ask for a password
+// on.
 type group struct {
 	leader *exec.Cmd
 	guard  *guard
@@ -23,16 +23,16 @@ type group struct {
 	reaped  bool
 }
 
-// The scripts wait for a line before they become the program, whose input is what
-// follows on that line or nothing: a shell reads no further than the line. It comes
-// when the guard knows of the group, so nothing of the program runs unguarded.
+// The scripts wait for a line before they execute the program, whose input follows that
+// line; a shell reads no further than the line. The line is written when the guard
+// knows the group, so nothing of the program runs unguarded.
 const (
 	gateScript  = `read -r go && exec "$@" </dev/null`
 	inputScript = `read -r go && exec "$@"`
 )
 
-// startGated starts a program in a new group. Where it runs and what it prints to
-// are set in cmd; where it reads, the input is the caller's.
+// startGated starts a program in a new group. cmd sets its directory and its outputs;
+// if it reads, the caller writes the input.
 func startGated(cmd *exec.Cmd, p process) (*group, io.WriteCloser, error) {
 	w, err := startGuard()
 	if err != nil {
@@ -57,9 +57,9 @@ func startGated(cmd *exec.Cmd, p process) (*group, io.WriteCloser, error) {
 	return &group{leader: cmd, guard: w, exited: make(chan struct{})}, gate, nil
 }
 
-// signal reaches every member of the group. The group's number is the leader's
-// process id, which the kernel does not reuse before the leader is reaped; after
-// that nothing is sent.
+// signal signals every member of the group. The group's number is the leader's process
+// id, which the kernel does not reuse before the leader is reaped; after that nothing
+// is sent.
 func (g *group) signal(s syscall.Signal) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -68,7 +68,7 @@ func (g *group) signal(s syscall.Signal) {
 	}
 }
 
-// stop asks a group whose leader runs to end, and makes it after a while.
+// stop asks a group with a running leader to end, and kills it after a while.
 func (g *group) stop() {
 	select {
 	case <-g.exited:
@@ -84,8 +84,8 @@ func (g *group) stop() {
 	}
 }
 
-// end kills what the leader, which has ended, left of its group, and reaps it.
-// It says whether the group was stopped before.
+// end kills the rest of the group after its leader has ended, and reaps the leader. It
+// reports whether the group was stopped before.
 func (g *group) end() (state *os.ProcessState, stopped bool, err error) {
 	g.signal(syscall.SIGKILL)
 	g.mu.Lock()
@@ -96,21 +96,20 @@ func (g *group) end() (state *os.ProcessState, stopped bool, err error) {
 	g.reaped = true
 	g.guard.dismiss()
 	if g.leader.ProcessState != nil {
-		err = nil // how it ended is no failure of ours
+		err = nil // the exit status is not an error here
 	}
 	return g.leader.ProcessState, g.stopped, err
 }
 
-// guard is a process that outlives this one by a moment: it kills the group
-// when this process is gone, however that ended. The system itself
-// would only kill the leader.
+// guard is a process that briefly outlives this one: it kills the group when this
+// process is gone, for whatever reason. The system itself would kill only the leader.
 type guard struct {
 	cmd  *exec.Cmd
 	line io.WriteCloser
 }
 
-// guardScript reads the number of the group, and then waits for the end of its
-// input, which comes when no process holds the other end.
+// guardScript reads the number of the group, and then waits for the end of its input,
+// which comes when no process holds the other end.
 const guardScript = `trap '' HUP INT TERM; read -r group || exit; read -r end; kill -s KILL -- "-$group"`
 
 func startGuard() (*guard, error) {
@@ -129,8 +128,8 @@ func startGuard() (*guard, error) {
 
 func (w *guard) watch(group int) { fmt.Fprintln(w.line, group) }
 
-// dismiss ends the guard. It is killed before its input ends, so that it kills no
-// process.
+// dismiss ends the guard. It kills the guard before its input ends, so that the guard
+// kills nothing.
 func (w *guard) dismiss() {
 	_ = w.cmd.Process.Kill()
 	_ = w.cmd.Wait()

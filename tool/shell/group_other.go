@@ -4,11 +4,11 @@ package shell
 
 import "syscall"
 
-// leaderAttr puts a command into its own session.
+// leaderAttr puts a command into a separate session.
 func leaderAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
-// awaitLeader waits for the leader to end. It is reaped here, so for a moment
-// its number could be given to another process; no portable call avoids that.
+// awaitLeader waits for the leader to end. It also reaps the leader, so its process id
+// could briefly be reused; no portable call avoids that.
 func (g *group) awaitLeader() {
 	_ = g.leader.Wait()
 	close(g.exited)

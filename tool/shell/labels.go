@@ -7,11 +7,11 @@ import (
 	"github.com/pawlrun/pawl/internal/host/resolve"
 )
 
-// labels: a command may read whatever this user may. What it prints is as
-// trusted as the workspace, unless it is known to talk to another machine;
-// and it may talk to one unless it is known to change nothing, or runs in a
-// sandbox without a network. Where only some calls run in the sandbox, which
-// a rule decides later, all are taken for calls that do not.
+// labels returns the labels of a command. It may read whatever this user may. Its
+// output is as trusted as the workspace, unless it is known to talk to another machine;
+// and it may talk to one unless it is known to change nothing, or runs in a sandbox
+// without a network. If a later rule decides which calls run in the sandbox, all count
+// as running outside.
 func (o Options) labels(_ json.RawMessage, facts *event.Facts) event.Labels {
 	l := event.Labels{Private: true, Untrusted: true, Outgoing: true}
 	if facts != nil {

@@ -7,12 +7,11 @@ import (
 	"github.com/pawlrun/pawl/internal/host/sandbox"
 )
 
-// withOtherNames adds the protected names that a file has besides the one by
-// which a command writes it, or gives it to a program (hard links): what
-// happens to the one happens to the other. File tools need none of this,
-// because they put a new file in the place of the old one. Where the owner asks
-// before a command so much as reads what is protected, the names of what it
-// reads count as well.
+// withOtherNames adds the protected names of a file that a command writes, or passes to
+// a program, under another name (hard links), because a change applies to all names.
+// File tools do not need this, because they replace the file under one name. If the
+// owner requires a question before a command reads a protected file, the other names of
+// files that it reads count too.
 func (o Options) withOtherNames(facts event.Facts) event.Facts {
 	others := sandbox.NewOtherNames(o.Dir, o.Protected)
 	for _, p := range slices.Clone(facts.Paths) {

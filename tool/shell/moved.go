@@ -7,8 +7,7 @@ import (
 	"github.com/pawlrun/pawl/tool"
 )
 
-// asJudged fails for a command of which something else is found now than what it
-// was judged by.
+// asJudged fails if the facts of a command differ from those by which it was judged.
 func asJudged(judged *event.Facts, now event.Facts) error {
 	switch {
 	case moved(judged.Paths, now.Paths):
@@ -21,10 +20,10 @@ func asJudged(judged *event.Facts, now event.Facts) error {
 	return nil
 }
 
-// moved reports whether a path of a command leads to another file now than when the
-// call was judged. What a pattern of names stands for may have grown meanwhile, or
-// shrunk: nothing that was named is another file for that. What a link leads to is
-// one, also where the file that it led to is still named besides.
+// moved reports whether a path of a command now leads to another file than when the
+// call was judged. Files that match a wildcard may have been added or removed
+// meanwhile, which does not count. A link with a new target counts, even if the old
+// target is still among the paths.
 func moved(judged, now []event.PathUse) bool {
 	led := slices.ContainsFunc(judged, func(p event.PathUse) bool { return !slices.Contains(now, p) })
 	return slices.ContainsFunc(now, func(p event.PathUse) bool {
@@ -33,7 +32,7 @@ func moved(judged, now []event.PathUse) bool {
 }
 
 // lostReadOnly reports whether a command that was read-only when the call was judged is
-// not any more: a program of its name may have been put on the search path.
+// no longer read-only: a program with its name may have been added to the search path.
 func lostReadOnly(judged, now []event.Command) bool {
 	for i, c := range judged {
 		if c.ReadOnly && (i >= len(now) || !now[i].ReadOnly) {

@@ -12,7 +12,7 @@ import (
 // is safe for concurrent use.
 type headTail struct {
 	limit int
-	// written is called for each write; nil calls nothing.
+	// written, if not nil, is called for each write.
 	written func()
 
 	mu    sync.Mutex
@@ -57,8 +57,8 @@ func (h *headTail) keepTail(p []byte) {
 	}
 }
 
-// appendDoubling is append for a buffer of at most size bytes that may become
-// large: it costs two bytes for each one that is kept, where append costs five.
+// appendDoubling is append for a buffer of at most size bytes that may become large: it
+// allocates two bytes for each byte that is kept, where append allocates five.
 func appendDoubling(b, p []byte, size int) []byte {
 	if len(p) > cap(b)-len(b) {
 		b = slices.Grow(b, min(size-len(b), max(len(p), cap(b))))
@@ -66,7 +66,7 @@ func appendDoubling(b, p []byte, size int) []byte {
 	return append(b, p...)
 }
 
-// cut is how many of them were dropped.
+// cut returns how many bytes were dropped.
 func (h *headTail) cut() int64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -75,8 +75,8 @@ func (h *headTail) cut() int64 {
 
 func (h *headTail) dropped() int64 { return h.total - int64(len(h.head)) - int64(len(h.tail)) }
 
-// String is what was kept as valid UTF-8, with a line where something was
-// dropped. A character that the cut went through is dropped too.
+// String returns the kept output as valid UTF-8, with a line where bytes were dropped.
+// It also drops characters that the cut splits.
 func (h *headTail) String() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -86,8 +86,8 @@ func (h *headTail) String() string {
 	return cutText("", string(h.head), h.end(), h.dropped())
 }
 
-// whole is what was written, where nothing of it was dropped, behind a header.
-// The lock is held.
+// whole returns the complete output after a header, if nothing was dropped. The lock is
+// held.
 func (h *headTail) whole(header string) string {
 	var b strings.Builder
 	b.Grow(len(header) + len(h.head) + len(h.tail))
@@ -98,7 +98,7 @@ func (h *headTail) whole(header string) string {
 	return valid(b.String())
 }
 
-// end is the tail in the order in which it came. The lock is held.
+// end returns the tail in the order of writing. The lock is held.
 func (h *headTail) end() string {
 	var b strings.Builder
 	b.Grow(len(h.tail))
@@ -107,8 +107,8 @@ func (h *headTail) end() string {
 	return b.String()
 }
 
-// cutText joins head and tail, under a header, with a line that says what is
-// missing between them.
+// cutText joins head and tail, after a header, with a line about the omitted part
+// between them.
 func cutText(header, head, tail string, dropped int64) string {
 	return strings.Join([]string{
 		header, valid(wholeEnd(head)), fmt.Sprintf("\n[… %d bytes left out …]\n", dropped), valid(wholeStart(tail)),
@@ -117,7 +117,7 @@ func cutText(header, head, tail string, dropped int64) string {
 
 func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
-// wholeEnd drops the beginning of a character at the end of s.
+// wholeEnd drops an incomplete character at the end of s.
 func wholeEnd(s string) string {
 	for i := 1; i <= min(utf8.UTFMax-1, len(s)); i++ {
 		if b := s[len(s)-i]; utf8.RuneStart(b) {
@@ -130,7 +130,7 @@ func wholeEnd(s string) string {
 	return s
 }
 
-// wholeStart drops the end of a character at the start of s.
+// wholeStart drops an incomplete character at the start of s.
 func wholeStart(s string) string {
 	for i := range min(utf8.UTFMax-1, len(s)) {
 		if utf8.RuneStart(s[i]) {

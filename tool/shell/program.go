@@ -8,55 +8,54 @@ import (
 	"github.com/pawlrun/pawl/tool"
 )
 
-// Program is a program of the owner's that is run beside the tools, such as a
-// hook. It is held like a command of shell.exec: in a session and process
-// group of its own that does not outlive the call or this process.
+// Program is a program of the owner that runs beside the tools, such as a hook. Like a
+// command of shell.exec it runs in a separate session and process group, which does not
+// outlive the call or this process.
 type Program struct {
-	// Words are the program and its arguments; no shell reads them.
+	// Words are the program and its arguments, without a shell.
 	Words []string
 	// Dir is the working directory.
 	Dir string
-	// Env is the environment, taken as it is; see [Environment].
+	// Env is the exact environment; see [Environment].
 	Env []string
-	// Input is what the program reads.
+	// Input is the program's stdin.
 	Input []byte
-	// MaxOutput bounds the bytes that are kept of each of its outputs, head and
-	// tail together.
+	// MaxOutput bounds the bytes that are kept of each output, head and tail together.
 	MaxOutput int
-	// Copy takes what the program prints as it comes, beside what is kept of it; nil
-	// takes nothing. OnOutput is called whenever it has printed something, also as an
-	// error; nil is not called. Both must return at once.
+	// Copy, if not nil, receives the program's stdout as it is printed. OnOutput, if
+	// not nil, is called whenever it has printed something, including errors. Both must
+	// return at once.
 	Copy     io.Writer
 	OnOutput func()
 }
 
-// Program is a command as a program that runs outside of every sandbox.
+// Program returns a command as a program that runs outside of every sandbox.
 func (o Options) Program(c tool.Invocation) (Program, error) {
 	p, err := o.withDefaults().process(c)
 	return Program{Words: p.argv, Dir: p.dir, Env: p.env, Input: p.input}, err
 }
 
-// Ended is how a program ended.
+// Ended describes how a program ended.
 type Ended struct {
-	// Code is the exit code that a shell would report: 128 plus the signal for
-	// a program that a signal ended. Signal then names it.
+	// Code is the exit code that a shell would report: 128 plus the signal for a
+	// program that a signal ended. Signal then names it.
 	Code   int
 	Signal string
 	Stdout string
 	Stderr string
-	// Cut says that Stdout is not the whole.
+	// Cut reports that Stdout is incomplete.
 	Cut bool
-	// Left says that something which the program had left behind still held its
-	// stdout, so that it may have been about to say more when it was stopped.
+	// Left reports that a process that the program left behind still held its stdout,
+	// so that it might have printed more.
 	Left bool
 }
 
-// answerGrace is how long what a program has left behind may go on with its
-// answer: a filter that its shell did not wait for has its last words then.
+// answerGrace is how long a process that the program left behind may continue the
+// output, for example a filter that its shell did not wait for.
 const answerGrace = time.Second
 
-// Run runs the program to its end. When ctx ends first, the program is stopped
-// with all that it started, the error is ctx's, and what it printed is returned.
+// Run runs the program to its end. If ctx ends first, it stops the program and all that
+// it started and returns its output and ctx's error.
 func (p Program) Run(ctx context.Context) (Ended, error) {
 	if err := ctx.Err(); err != nil {
 		return Ended{}, err

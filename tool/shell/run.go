@@ -14,20 +14,20 @@ import (
 )
 
 const (
-	// MaxOutput bounds the bytes kept of a command's output: up to it the output
-	// is whole, beyond it head and tail are, so that a command which
-	// prints gigabytes costs no more memory and no more room in the journal.
+	// MaxOutput bounds the bytes that are kept of a command's output: a longer output
+	// keeps its head and tail, so that a command that prints gigabytes needs no more
+	// memory and journal space.
 	MaxOutput = 16 << 20
-	// maxErrors bounds what is kept of a stderr that is kept apart.
+	// maxErrors bounds what is kept of a separate stderr.
 	maxErrors = 64 << 10
-	// termGrace is how long a command that is stopped may clean up.
+	// termGrace is how long a command may clean up when it is stopped.
 	termGrace = 2 * time.Second
-	// drainGrace is how long the output of what a command left in the
-	// background is still read, before and after that is killed.
+	// drainGrace is how long the output of background processes of a command is read,
+	// before and after they are killed.
 	drainGrace = 250 * time.Millisecond
 )
 
-// run is the tool: a command line is a command that /bin/sh runs.
+// run implements the tool: /bin/sh runs the command line.
 func (o Options) run(ctx context.Context, c tool.Call, a args) (tool.Result, error) {
 	if err := o.check(a); err != nil {
 		return tool.Result{}, err
@@ -55,7 +55,7 @@ func (o Options) run(ctx context.Context, c tool.Call, a args) (tool.Result, err
 		}
 	}
 	if len(end.changed) > 0 {
-		// Its code would say that the command did well.
+		// The exit code alone would report success.
 		r.IsError, r.ErrorType = true, event.ErrorProtected
 		return r, nil
 	}
@@ -77,8 +77,8 @@ func (o Options) check(a args) error {
 	return o.here()
 }
 
-// here fails when another directory, or none, has the name of the one in which
-// commands were to run: the file tools do not follow into it either.
+// here fails if the working directory was replaced or is gone; the file tools do not
+// follow a replacement either.
 func (o Options) here() error {
 	info, err := os.Stat(o.Dir)
 	if err == nil && info.IsDir() && (o.opened == nil || os.SameFile(o.opened, info)) {
@@ -100,8 +100,8 @@ func (o Options) startError(err error) error {
 	return fmt.Errorf("the command could not be started: %w", err)
 }
 
-// execute runs a command to its end, or until ctx ends. All that this package
-// starts for a run comes through here.
+// execute runs a command to its end, or until ctx ends. Every process that this package
+// starts for a run passes through here.
 func (o Options) execute(ctx context.Context, c tool.Invocation) (end ended, err error) {
 	if err := ctx.Err(); err != nil {
 		return ended{}, err
@@ -144,10 +144,11 @@ func (o Options) execute(ctx context.Context, c tool.Invocation) (end ended, err
 	return end, nil
 }
 
-// boxed reports whether a command runs in the sandbox; asked says that a rule puts it there.
+// boxed reports whether a command runs in the sandbox; asked reports that a rule
+// requires it.
 func (o Options) boxed(asked bool) bool { return o.Sandbox != nil && (asked || !o.OnDemand) }
 
-// withLine is a text with a line behind it, if there is one.
+// withLine returns a text followed by a line, if there is one.
 func withLine(text, line string) string {
 	if line != "" && text != "" && !strings.HasSuffix(text, "\n") {
 		text += "\n"

@@ -6,13 +6,13 @@ import (
 	"github.com/pawlrun/pawl/internal/host/sandbox"
 )
 
-// What a program needs to confine its commands, by the names of this package.
+// The types of package sandbox that a program needs to confine its commands.
 type (
-	// A Shim starts this program again, beside the commands of a sandbox.
+	// A Shim starts this program again as a helper of a sandbox.
 	Shim = sandbox.Shim
-	// A Machine is what this machine can confine commands with.
+	// A Machine holds the ways in which this machine can confine commands.
 	Machine = sandbox.Machine
-	// A SandboxPolicy is what the commands of a sandbox may reach.
+	// A SandboxPolicy is what the commands of a sandbox may access.
 	SandboxPolicy = sandbox.Policy
 	// A Tier is a way to confine commands.
 	Tier = sandbox.Tier
@@ -20,7 +20,7 @@ type (
 	Sandbox = sandbox.Box
 )
 
-// SandboxMain is the first call of a program whose commands run in a sandbox. In a
+// SandboxMain must be the first call of a program whose commands run in a sandbox. In a
 // process that was started as a helper of a sandbox it does not return.
 func SandboxMain() Shim { return sandbox.Main() }
 

@@ -7,9 +7,9 @@ import (
 	"github.com/pawlrun/pawl/tool"
 )
 
-// text returns the output for the caller of the tool, under a header, and whether
-// some of it was dropped. If the middle is missing, the cut does not split anything
-// that redact would remove; nil removes nothing.
+// text returns the output for the caller of the tool, after a header, and reports
+// whether some of it was dropped. If the middle is missing, the cut does not split
+// anything that redact would remove; nil removes nothing.
 func (h *headTail) text(header string, redact func(string) string) (string, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -25,8 +25,8 @@ func (h *headTail) text(header string, redact func(string) string) (string, bool
 	return cutText(header, head, tail, dropped), true
 }
 
-// safeStart is for the beginning of a tail what [tool.SafeEnd] is for the end
-// of a head.
+// safeStart does for the beginning of a tail what [tool.SafeEnd] does for the end of a
+// head.
 func safeStart(tail string, redact func(string) string) int {
 	whole := redact(tail)
 	at := tool.Seam
@@ -49,7 +49,7 @@ func commonSuffix(a, b string) int {
 	return n
 }
 
-// onScreen is [tool.Screen] for what stands under a header.
+// onScreen applies [tool.Screen] to the text after a header.
 func onScreen(header, text string) (shown string, overwritten int) {
 	printed := strings.TrimPrefix(text, header)
 	shown, overwritten = tool.Screen(printed)

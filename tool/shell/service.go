@@ -13,11 +13,11 @@ import (
 	"github.com/pawlrun/pawl/tool"
 )
 
-// Service is a program that runs beside the calls of a run until it is closed, such
-// as a server that reads requests from its input. It is confined like a command.
-// Nothing that it starts outlives it, nor this process.
+// Service is a program that runs beside the calls of a run until it is closed, such as
+// a server that reads requests from its input. It is confined like a command. Nothing
+// that it starts outlives it or this process.
 type Service struct {
-	// In is what the program reads, Out what it prints.
+	// In is the program's stdin, Out its stdout.
 	In  io.WriteCloser
 	Out io.ReadCloser
 
@@ -28,11 +28,11 @@ type Service struct {
 	close     sync.Once
 }
 
-// closeGrace is how long a program may take to end by itself after its input has ended.
+// closeGrace is how long a program may take to end after its input has ended.
 const closeGrace = time.Second
 
-// Serve starts a program. errs takes what it prints as errors, in one goroutine. Of
-// the command its Argv and Env count.
+// Serve starts a program. errs receives its stderr, from one goroutine. Only the Argv
+// and Env of c are used.
 func (o Options) Serve(c tool.Invocation, errs io.Writer) (*Service, error) {
 	o = o.withDefaults()
 	p, err := o.process(tool.Invocation{Argv: c.Argv, Env: c.Env})
@@ -89,7 +89,8 @@ func (s *Service) start(p process, out, errs *os.File) error {
 	p.input = []byte{}
 	started := make(chan error)
 	go func() {
-		// The thread that starts a program must live as long as that, see [spawn].
+		// The thread that starts a program must live as long as the program, see
+		// [spawn].
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		g, input, err := startGated(&exec.Cmd{Dir: p.dir, Env: p.env, Stdout: out, Stderr: errs}, p)
@@ -107,11 +108,12 @@ func (s *Service) start(p process, out, errs *os.File) error {
 	return <-started
 }
 
-// Ended is closed when the program has ended, with all that it started.
+// Ended returns a channel that is closed when the program and all that it started have
+// ended.
 func (s *Service) Ended() <-chan struct{} { return s.ended }
 
-// Close ends the program's input, and stops the program if it does not end by that.
-// It returns when nothing of it runs any more.
+// Close ends the program's input, and stops the program if it does not end by itself.
+// It returns when no process of it runs.
 func (s *Service) Close() error {
 	s.close.Do(func() {
 		_ = s.In.Close()

@@ -1,11 +1,10 @@
-// Package shell holds shell.exec: one command in the workspace, in a session
-// and process group of its own, with an environment from an allow-list, a
+// Package shell provides shell.exec, which runs one command in the workspace: in a
+// separate session and process group, with an environment from an allow-list, a
 // timeout, and bounded output.
 //
-// Nothing that a command starts in its group outlives the call, nor this
-// process if that is killed. A process that leaves the group (setsid) is ended
-// with it in a box ([Options.Sandbox], [Options.Bare]); without one it outlives
-// the call.
+// Nothing that a command starts in its group outlives the call, nor this process if
+// that is killed. A process that leaves the group (setsid) is killed with it in a box
+// ([Options.Sandbox], [Options.Bare]); without a box it outlives the call.
 package shell
 
 import (
@@ -26,47 +25,45 @@ import (
 
 // Options configure [New].
 type Options struct {
-	// Dir is the working directory; empty means this process's. Commands run in
-	// the directory that is there when the tool is made, in none that takes its
-	// place.
+	// Dir is the working directory; empty means this process's. Commands run in the
+	// directory that exists when the tool is made, not in one that replaces it.
 	Dir string
-	// Env is the environment of commands, taken as it is; nil means
-	// [Environment] of this process's.
+	// Env is the exact environment of commands; nil means [Environment] of this
+	// process's.
 	Env []string
-	// Timeout bounds a command that does not ask for another; 0 means
-	// [tool.DefaultTimeout].
+	// Timeout bounds a command that sets no timeout; 0 means [tool.DefaultTimeout].
 	Timeout time.Duration
-	// MaxTimeout caps what a call may ask for; 0 means an hour.
+	// MaxTimeout bounds the timeout that a call may set; 0 means an hour.
 	MaxTimeout time.Duration
-	// Sandbox is the box that commands run in; nil runs them with the rights
-	// of this process, about which an agent asks (the rule "no sandbox") unless
-	// its NeverAsk names the tool. It is not closed here.
+	// Sandbox is the box that commands run in. If it is nil, they run with the rights
+	// of this process, and an agent asks first (the rule "no sandbox") unless its
+	// NeverAsk names the tool. The tool does not close it.
 	Sandbox *sandbox.Box
-	// Bare is the box of commands that run outside the sandbox: it holds nothing
-	// but ends all that they start with them. Without it, a process that leaves
-	// its group outlives its call.
+	// Bare is the box of commands that run outside the sandbox: it confines nothing but
+	// ends all processes that they start. Without it, a process that leaves its group
+	// outlives its call.
 	Bare *sandbox.Box
-	// OnDemand leaves the sandbox to the calls that a rule puts there.
+	// OnDemand uses the sandbox only for calls for which a rule requires it.
 	OnDemand bool
-	// Inside says that every command runs in a sandbox, and Offline that it
-	// does so without a network, so that none brings in or sends out anything.
-	// Both follow from Sandbox where that is given.
+	// Inside reports that every command runs in a sandbox, and Offline that the sandbox
+	// has no network, so that no command receives or sends anything. Both follow from
+	// Sandbox if it is set.
 	Inside, Offline bool
-	// Full says that the sandbox does not hold what is protected or what is outside
-	// the working directory, Scratch that commands have directories of their own for
-	// temporary files. Both follow from Sandbox where that is given.
+	// Full reports that the sandbox does not protect protected paths and paths outside
+	// the working directory, Scratch that commands have separate directories for
+	// temporary files. Both follow from Sandbox if it is set.
 	Full, Scratch bool
-	// Protected says what of the working directory is protected, so that a
-	// command is also judged by the protected names that a file has besides the
-	// one that it is called by; nil protects what Sandbox does.
+	// Protected says which paths of the working directory are protected, so that a
+	// command is also judged by the other, protected names of a file (hard links); nil
+	// protects what Sandbox does.
 	Protected sandbox.Protection
-	// Git is what tools.permissions.git says, for what a refusal says.
+	// Git is the value of tools.permissions.git, for error messages.
 	Git string
-	// GateReads says that the owner is asked before a command reads what is
-	// protected, too.
+	// GateReads reports that a question is also required before a command reads a
+	// protected path.
 	GateReads bool
 
-	// opened is what the working directory was at first, nil if it was not there.
+	// opened identifies the working directory at the start, nil if it did not exist.
 	opened os.FileInfo
 }
 
@@ -100,8 +97,8 @@ type args struct {
 	TimeoutSeconds float64 `json:"timeout_seconds,omitempty" jsonschema:"stop the command after this many seconds"`
 }
 
-// New returns the shell.exec tool. What a command does is unknown, so it is at
-// most once, runs alone, and touches everything.
+// New returns the shell.exec tool. The effect of a command is unknown, so it is at most
+// once, runs alone, and touches everything.
 func New(o Options) tool.Tool {
 	o = o.withDefaults()
 	about := fmt.Sprintf("Run a shell command in the workspace and return its exit code and output. It has no input and no terminal. "+
@@ -130,7 +127,7 @@ func New(o Options) tool.Tool {
 	return t
 }
 
-// facts are what the command is judged by.
+// facts returns the facts by which the command is judged.
 func (o Options) facts(command string) event.Facts {
 	facts := event.Facts{Risk: event.RiskUnknown, Unclear: []string{"the workspace cannot be resolved"}}
 	if ws, err := resolve.At(o.Dir); err == nil {
@@ -151,7 +148,7 @@ func argsOf(raw json.RawMessage) args {
 	return a
 }
 
-// timeout is what a call asks for, within the cap; 0 when it does not ask.
+// timeout returns the timeout that a call sets, within the cap; 0 if it sets none.
 func (o Options) timeout(seconds float64) time.Duration {
 	switch {
 	case !(seconds > 0):

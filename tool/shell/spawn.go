@@ -12,20 +12,20 @@ import (
 	"github.com/pawlrun/pawl/internal/host/sandbox"
 )
 
-// process is a program with its surroundings, ready to be started.
+// process is a program with its directory, environment and input, ready to start.
 type process struct {
 	argv []string
 	dir  string
 	env  []string
-	// input is what it reads, nil for nothing.
+	// input is its stdin, nil for none.
 	input []byte
 }
 
-// spawn runs a program in a process group of its own, without a box, to its end or
-// until ctx ends. Both outlets may be the same.
+// spawn runs a program in a separate process group, without a box, to its end or until
+// ctx ends. Both outlets may be the same.
 func spawn(ctx context.Context, p process, stdout, stderr *outlet) (ended, error) {
-	// The kernel sends Pdeathsig when the thread that started the child ends,
-	// so this thread must live for as long as the child.
+	// The kernel sends Pdeathsig when the thread that started the child ends, so this
+	// thread must live as long as the child.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 
@@ -53,8 +53,8 @@ func spawn(ctx context.Context, p process, stdout, stderr *outlet) (ended, error
 	return end, err
 }
 
-// spawnIn is [spawn] in a box. What the program leaves behind is killed with it,
-// wherever it went.
+// spawnIn is [spawn] in a box. All processes that the program leaves behind are killed,
+// wherever they went.
 func spawnIn(ctx context.Context, box *sandbox.Box, p process, grants []sandbox.Grant, out, errs *outlet) (end sandbox.End, stopped bool, err error) {
 	c := sandbox.Command{Args: p.argv, Dir: p.dir, Env: p.env, Output: out.w, Grants: grants}
 	outs := []*outlet{out}
@@ -83,15 +83,15 @@ func spawnIn(ctx context.Context, box *sandbox.Box, p process, grants []sandbox.
 		o.settle()
 	}
 	end, err = started.Wait()
-	// Without a sandbox a command may kill its supervisor, and what it left then
-	// keeps the other end.
+	// Without a sandbox a command may kill its supervisor, and the processes that it
+	// left behind then keep the other end open.
 	for _, o := range outs {
 		o.finish(termGrace)
 	}
 	return end, stopped, err
 }
 
-// await waits for the command, and stops it when ctx ends first.
+// await waits for the command, and stops it if ctx ends first.
 func await(ctx context.Context, p *sandbox.Process) (stopped bool) {
 	select {
 	case <-p.Ended():
@@ -106,7 +106,7 @@ func await(ctx context.Context, p *sandbox.Process) (stopped bool) {
 	return true
 }
 
-// feed gives a program its input, which it need not read to the end, or at all.
+// feed writes a program's input, which the program need not read.
 func feed(to io.WriteCloser, input []byte) {
 	if input == nil {
 		_ = to.Close()
@@ -123,8 +123,8 @@ type outlet struct {
 	r, w   *os.File
 	into   io.Writer
 	copied chan struct{}
-	// grace is how long what a program has left behind may go on with it, and whole
-	// says that nothing of it did.
+	// grace is how long processes that the program left behind may continue the output;
+	// whole reports that none did.
 	grace time.Duration
 	whole bool
 }
@@ -149,8 +149,8 @@ func (o *outlet) start() {
 
 func (o *outlet) settle() { o.whole = wait(o.copied, o.grace) }
 
-// finish waits for the rest of the output, and takes the pipe from what left
-// the group with it in its hands.
+// finish waits for the rest of the output, and closes the pipe even if a process
+// outside the group still holds it.
 func (o *outlet) finish(grace time.Duration) {
 	if !wait(o.copied, grace) {
 		o.r.Close()
@@ -163,7 +163,7 @@ func (o *outlet) close() {
 	o.r.Close()
 }
 
-// wait waits for done, at most d, and reports whether it was done.
+// wait waits for done, at most d, and reports whether it was closed.
 func wait(done <-chan struct{}, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

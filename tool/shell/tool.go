@@ -11,12 +11,12 @@ import (
 	"github.com/pawlrun/pawl/tool"
 )
 
-// exitRefused is the exit code with which a program refuses a call.
+// exitRefused is the exit code of a program that refuses a call.
 const exitRefused = 2
 
-// ForCommand returns the tool that a program is. It runs as the commands of
-// shell.exec do: in the same sandbox, with the same environment, judged by the
-// same facts. What it does is unknown, so it runs alone.
+// ForCommand returns the tool for a program. It runs like the commands of shell.exec:
+// in the same sandbox, with the same environment, judged by the same facts. Its effect
+// is unknown, so it runs alone.
 func ForCommand(c tool.Command, o Options) tool.Tool {
 	o = o.withDefaults()
 	o.Env = append(slices.Clip(o.Env), c.Env...)
@@ -35,7 +35,7 @@ func ForCommand(c tool.Command, o Options) tool.Tool {
 	}
 }
 
-// program is a tool that is a program. line is its argv as a command line.
+// program is a program that is a tool. line is its argv as a command line.
 type program struct {
 	Options
 	command tool.Command
@@ -49,8 +49,8 @@ func (p program) labelsFor() func(json.RawMessage, *event.Facts) event.Labels {
 	return p.labels
 }
 
-// judgedBy are the facts of every call. The words of the command are the owner's,
-// so files that they name for the program are not judged.
+// judgedBy returns the facts of every call. The words of the command are the owner's,
+// so the files that they name are not judged.
 func (p program) judgedBy() event.Facts {
 	facts := p.facts(p.line)
 	facts.Paths = slices.DeleteFunc(facts.Paths, func(use event.PathUse) bool { return use.Given })
@@ -104,7 +104,7 @@ func (p program) failure(end ended) event.ErrorType {
 	return event.ErrorTool
 }
 
-// why is the message of a call that failed.
+// why returns the message of a failed call.
 func (p program) why(end ended, stderr string) string {
 	var how string
 	switch {

@@ -5,14 +5,13 @@ import (
 	"github.com/pawlrun/pawl/internal/host/resolve"
 )
 
-// writing are the facts of the commands that write a file: of one that names it,
-// and, where the sandbox leaves it open, of one that does not say so. What a
-// program does without a sandbox is not known, so policy asks about it whatever
-// it writes.
+// writing returns the facts of commands that write a file: of one that names it, and,
+// if the sandbox leaves the file writable, of one that does not. What a program without
+// a sandbox does is unknown, so policy asks about it whatever it writes.
 func (o Options) writing(file string) []event.Facts {
 	ws, err := resolve.At(o.Dir)
 	if err != nil {
-		return nil // check refuses every command
+		return nil // check rejects every command
 	}
 	var calls []event.Facts
 	for _, name := range ws.Names(file) {

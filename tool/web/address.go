@@ -12,19 +12,19 @@ import (
 	"github.com/pawlrun/pawl/internal/host/egress"
 )
 
-// target is an address that is fit to be asked.
+// target is a valid address to fetch.
 type target struct {
 	url *url.URL
-	// host is the one name of the machine ([egress.CanonicalHost]).
+	// host is the canonical name of the machine ([egress.CanonicalHost]).
 	host string
 	port uint16
 }
 
-// maxURL bounds an address in bytes: what is longer carries something.
+// maxURL bounds an address in bytes, because a longer one probably carries data.
 const maxURL = 8 << 10
 
-// parse parses an address. Its URL is rebuilt from the parsed parts, so that later
-// code cannot read it differently.
+// parse parses an address. Its URL is rebuilt from the parsed parts, so that later code
+// cannot interpret it differently.
 func parse(text string) (target, error) {
 	if len(text) > maxURL {
 		return target{}, fmt.Errorf("it has %d bytes, and the most is %d", len(text), maxURL)
@@ -36,7 +36,7 @@ func parse(text string) (target, error) {
 	return check(u)
 }
 
-// reason is an error without the address, which the model wrote itself.
+// reason returns an error without the address, which the model knows.
 func reason(err error) error {
 	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		return wrapped.Err
@@ -65,8 +65,8 @@ func check(u *url.URL) (target, error) {
 	return target{url: clean, host: host, port: port}, nil
 }
 
-// canonical is the one name of a host; names of other scripts get their ASCII
-// form first.
+// canonical returns the canonical name of a host; it first converts names in other
+// scripts to their ASCII form.
 func canonical(host string) (string, error) {
 	for i := range len(host) {
 		if host[i] >= 0x80 {

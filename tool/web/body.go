@@ -17,16 +17,16 @@ import (
 	"github.com/pawlrun/pawl/tool"
 )
 
-// page is what an answer holds.
+// page is the content of an answer.
 type page struct {
 	mediaType string
 	text      string
-	// cut says that there was more than the tool reads.
+	// cut reports that there was more than the tool reads.
 	cut bool
 }
 
-// body takes in what comes of an answer's body: bounded, decompressed, and as UTF-8.
-// Closing the body is the caller's.
+// body reads an answer's body: bounded, decompressed, and converted to UTF-8. The
+// caller closes the body.
 func (o Options) body(resp *http.Response, redact func(string) string) (page, error) {
 	most := o.MaxBytes + ahead(redact)
 	raw := &io.LimitedReader{R: resp.Body, N: most + 1}
@@ -41,7 +41,7 @@ func (o Options) body(resp *http.Response, redact func(string) string) (page, er
 		return page{}, err
 	}
 	content, err := io.ReadAll(buffered)
-	p.cut = raw.N <= 0 || plain.N <= 0 // there is a byte more than may be
+	p.cut = raw.N <= 0 || plain.N <= 0 // a byte beyond the limit was read
 	content = content[:min(int64(len(content)), most)]
 	if err != nil && !(p.cut && errors.Is(err, io.ErrUnexpectedEOF)) {
 		return page{}, fmt.Errorf("the answer broke off: %w", err)
@@ -50,13 +50,13 @@ func (o Options) body(resp *http.Response, redact func(string) string) (page, er
 	if err != nil || strings.ContainsRune(p.text, 0) {
 		return page{}, unfit(p.mediaType + " with binary content")
 	}
-	// A byte of another encoding may be three of UTF-8.
+	// A byte of another encoding may become three bytes of UTF-8.
 	p.text, p.cut = o.beginning(p.text, p.cut, redact)
 	return p, nil
 }
 
-// ahead is how much more of a page is read than is shown where half of a secret
-// could be left of it.
+// ahead returns how many bytes beyond the shown part are read to find secrets across
+// its end.
 func ahead(redact func(string) string) int64 {
 	if redact == nil {
 		return 0
@@ -64,9 +64,9 @@ func ahead(redact func(string) string) int64 {
 	return tool.Seam
 }
 
-// beginning returns the shown part of a text, and whether more follows. It ends
-// with a whole character and does not cut a secret in half, which no redaction
-// would recognize. A text that is already cut continues out of sight.
+// beginning returns the shown part of a text, and whether more follows. It ends with a
+// whole character and does not cut a secret in half, because the redaction would miss
+// the half. A text that is already cut continues out of sight.
 func (o Options) beginning(text string, cut bool, redact func(string) string) (string, bool) {
 	end := int64(len(text))
 	if cut {
@@ -79,8 +79,8 @@ func (o Options) beginning(text string, cut bool, redact func(string) string) (s
 	return string(wholeRunes([]byte(text[:tool.SafeEnd(text, int(end), redact)]))), true
 }
 
-// text is content as UTF-8: what the server says, or the content itself, and
-// where neither does, UTF-8 if it can be read as that.
+// text returns content as UTF-8. The server or the content itself declares the
+// encoding; without a declaration it is UTF-8 if that is valid.
 func text(content []byte, contentType string) (string, error) {
 	const mark = "\uFEFF"
 	encoding, name, certain := charset.DetermineEncoding(content, contentType)
@@ -91,7 +91,7 @@ func text(content []byte, contentType string) (string, error) {
 	return strings.ToValidUTF8(strings.TrimPrefix(string(decoded), mark), "\uFFFD"), err
 }
 
-// wholeRunes leaves a last character out that was cut.
+// wholeRunes drops an incomplete last character.
 func wholeRunes(content []byte) []byte {
 	for i := len(content) - 1; i >= max(len(content)-utf8.UTFMax, 0); i-- {
 		if utf8.RuneStart(content[i]) {
@@ -104,7 +104,7 @@ func wholeRunes(content []byte) []byte {
 	return content
 }
 
-// decompressed undoes the one encoding that was asked for.
+// decompressed undoes the one encoding that was requested.
 func decompressed(resp *http.Response, body io.Reader) (io.Reader, error) {
 	switch encoding := strings.ToLower(strings.TrimSpace(resp.Header.Get("Content-Encoding"))); encoding {
 	case "", "identity":

@@ -15,8 +15,8 @@ import (
 	"github.com/pawlrun/pawl/tool"
 )
 
-// transport makes connections for one fetch; none of them outlives it, so that
-// none is used that was judged for another.
+// transport makes connections for one fetch; none outlives it, so that no connection is
+// used that was judged for another fetch.
 func (o Options) transport(proxy *url.URL) *http.Transport {
 	t := &http.Transport{
 		DisableKeepAlives: true, DisableCompression: true, TLSClientConfig: o.TLS.Clone(),
@@ -30,8 +30,8 @@ func (o Options) transport(proxy *url.URL) *http.Transport {
 	return t
 }
 
-// dial connects to a name by an address that was judged, never by the name:
-// what it would lead to by then is not known.
+// dial connects by an address that was judged, never by the name, which could resolve
+// to another address by then.
 func (o Options) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -56,11 +56,11 @@ func (o Options) dial(ctx context.Context, network, address string) (net.Conn, e
 	return nil, failed
 }
 
-// connectTimeout bounds the way to one address.
+// connectTimeout bounds connecting to one address.
 const connectTimeout = 10 * time.Second
 
-// connect dials one of so many addresses. A machine that keeps silent takes only
-// a share of the time, so that the next one, and an answer, have theirs.
+// connect dials one of several addresses. A machine that does not answer takes only a
+// share of the time, so that time remains for the next one and for the answer.
 func (o Options) connect(ctx context.Context, network, address string, addresses int) (net.Conn, error) {
 	share := connectTimeout
 	if end, ok := ctx.Deadline(); ok {
@@ -71,9 +71,8 @@ func (o Options) connect(ctx context.Context, network, address string, addresses
 	return o.Dial(ctx, network, address)
 }
 
-// reachable gives the addresses of a host. All of them must be allowed: a name
-// that leads to a public machine and to a private one is not to be trusted
-// with the choice.
+// reachable returns the addresses of a host. All of them must be allowed: a name that
+// resolves to both a public and a private machine is not trusted.
 func (o Options) reachable(ctx context.Context, host string, port uint16) ([]netip.AddrPort, error) {
 	found, err := o.lookup(ctx, host)
 	if err != nil {
@@ -100,7 +99,7 @@ func (o Options) lookup(ctx context.Context, host string) ([]netip.Addr, error) 
 	return o.Lookup(ctx, host)
 }
 
-// refused is an error of the egress rules as the model and the journal see it.
+// refused converts an error of the egress rules for the model and the journal.
 func refused(err error) error {
 	if r, ok := errors.AsType[*egress.Refusal](err); ok {
 		return &tool.Error{Type: event.ErrorDenied, Message: r.Host + " may not be reached: " + r.Why, Err: err, NothingCame: true}

@@ -49,16 +49,15 @@ func (o Options) run(ctx context.Context, c tool.Call, a args) (tool.Result, err
 	}
 }
 
-// sameService reports whether a redirect stays with what the call was judged by: a
-// machine and its port. A server of plain HTTP may send its readers to its
-// encrypted side.
+// sameService reports whether a redirect stays on the machine and port by which the
+// call was judged. A server may redirect plain HTTP to HTTPS.
 func sameService(from, to target) bool {
 	encrypted := from.url.Scheme == "http" && from.port == 80 && to.url.Scheme == "https" && to.port == 443
 	return from.host == to.host && (from.port == to.port || encrypted)
 }
 
-// elsewhere is the result of a page that has moved to another machine, or to
-// another port: whether that one may be asked is decided for a call of its own.
+// elsewhere returns the result for a page that has moved to another machine or port,
+// which needs a separate call and decision.
 func elsewhere(from, to target) tool.Result {
 	where := "another machine"
 	if from.host == to.host {
@@ -68,7 +67,7 @@ func elsewhere(from, to target) tool.Result {
 		"Call %s with that address if you still want the page.", from.url, where, to.url, Name)}
 }
 
-// fetch asks one address. It gives the page, or where the page has moved to.
+// fetch requests one address. It returns the page, or where the page has moved to.
 func (o Options) fetch(ctx context.Context, t target, c tool.Call, a args) (tool.Result, *url.URL, error) {
 	fail := func(err error) (tool.Result, *url.URL, error) { return tool.Result{}, nil, err }
 	if _, err := o.Egress.Host(t.host, t.port); err != nil {
@@ -111,7 +110,7 @@ func (o Options) fetch(ctx context.Context, t target, c tool.Call, a args) (tool
 	return result, nil, err
 }
 
-// location is where a page has moved to, nil when it has not.
+// location returns where a page has moved to, nil if it has not.
 func location(resp *http.Response, t target) (*url.URL, error) {
 	switch resp.StatusCode {
 	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
@@ -129,7 +128,7 @@ func location(resp *http.Response, t target) (*url.URL, error) {
 	return next, nil
 }
 
-// busy is the error of a server that may answer a later attempt.
+// busy returns the error of a server that may answer a later attempt.
 func busy(resp *http.Response) error {
 	switch resp.StatusCode {
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
@@ -147,9 +146,9 @@ func status(resp *http.Response) string {
 	return strings.TrimSpace(strconv.Itoa(resp.StatusCode) + " " + http.StatusText(resp.StatusCode))
 }
 
-// failure is why a fetch came to nothing, in words for the model. Where they
-// name nothing but the machine that the call named, nothing came from it.
-// Another attempt has what is left of the time, so none is made after its end.
+// failure returns the error of a fetch, in words for the model. If the error names only
+// the machine that the call named, no data came from it. Another attempt has the rest
+// of the time, so there is none after its end.
 func (o Options) failure(ctx context.Context, t target, err error) error {
 	if typed, ok := errors.AsType[*tool.Error](err); ok && typed.Type == event.ErrorTimeout {
 		return typed

@@ -9,22 +9,21 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// formatting are the elements that only change how text looks. HTML goes on
-// with those that were not closed in each paragraph that follows, so a parser
-// that is given them makes a tree of gigabytes from a page of kilobytes. Links
-// are of that kind too, but of them no two are open at once.
+// formatting are the elements that only change how text looks. HTML reopens unclosed
+// ones in each following paragraph, so a parser would make a tree of gigabytes from a
+// page of kilobytes. Links are of that kind too, but no two links are open at once.
 var formatting = map[atom.Atom]bool{
 	atom.B: true, atom.Big: true, atom.Code: true, atom.Em: true, atom.Font: true, atom.I: true, atom.Nobr: true, atom.S: true,
 	atom.Small: true, atom.Strike: true, atom.Strong: true, atom.Tt: true, atom.U: true,
 }
 
-// markup reads a page without its formatting elements. One that hides what is
-// in it stays, as an element that ends with its paragraph. What is text here stays
-// text: the inside of a style in a drawing is none for the parser.
+// markup tokenizes a page without its formatting elements. It keeps one that hides its
+// content, as an element that ends with its paragraph. Raw text stays text: the content
+// of a style in a drawing is not text for the parser.
 type markup struct {
 	tokens *html.Tokenizer
-	// concealing says of the open formatting elements of each name whether they
-	// hide what is in them, the innermost one last.
+	// concealing records for the open formatting elements of each name whether they
+	// hide their content, the innermost last.
 	concealing map[atom.Atom][]bool
 	rest       []byte
 }
@@ -52,7 +51,7 @@ func (m *markup) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// tag puts in the place of a formatting tag what the parser is given of it.
+// tag replaces a formatting tag by what the parser sees.
 func (m *markup) tag(kind html.TokenType) {
 	name, _ := m.tokens.TagName()
 	element := atom.Lookup(name)
@@ -77,7 +76,7 @@ func (m *markup) tag(kind html.TokenType) {
 	}
 }
 
-// attributes are those of the tag whose name was read.
+// attributes returns the attributes of the current tag.
 func (m *markup) attributes() []html.Attribute {
 	var all []html.Attribute
 	for {
@@ -89,8 +88,8 @@ func (m *markup) attributes() []html.Attribute {
 	}
 }
 
-// stoppable reads until its context ends: a parser looks at none, and a page
-// can be made to keep it busy for minutes.
+// stoppable reads until its context ends: the parser does not check contexts, and a
+// page can keep it busy for minutes.
 type stoppable struct {
 	ctx context.Context
 	r   io.Reader

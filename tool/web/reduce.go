@@ -40,7 +40,7 @@ func reduce(ctx context.Context, page string, base *url.URL, limit int64, places
 	return strings.TrimSpace(w.b.String()), w.full, nil
 }
 
-// baseOf is what the links of a page are relative to: what the page says first, or
+// baseOf returns the base of a page's links: the first one that the page declares, or
 // its own address.
 func baseOf(doc *html.Node, page *url.URL) *url.URL {
 	for n := range doc.Descendants() {
@@ -60,8 +60,8 @@ func baseOf(doc *html.Node, page *url.URL) *url.URL {
 	return page
 }
 
-// unreadable is the error of a page that was not read to its end. Where its
-// time was up, another attempt would take as long.
+// unreadable returns the error of a page that was not read to its end. If its time was
+// up, another attempt would take as long.
 func unreadable(ctx context.Context, err error) error {
 	e := &tool.Error{Type: event.ErrorTool, Err: err, Message: fmt.Sprintf("the page cannot be read as HTML (%v); source gives it as it is", err)}
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
@@ -70,20 +70,19 @@ func unreadable(ctx context.Context, err error) error {
 	return e
 }
 
-// writer builds the text of a page. The depth of its recursion is bounded by
-// the parser, which refuses what is nested deeper.
+// writer builds the text of a page. The parser bounds the depth of its recursion.
 type writer struct {
 	b    strings.Builder
 	base *url.URL
-	// limit bounds the text in bytes; full says that there was more.
+	// limit bounds the text in bytes; full reports that there was more.
 	limit int
 	full  bool
 	pre   bool
-	// lines are the line breaks that are due before the next text, space says
-	// that a space is.
+	// lines is the number of pending line breaks before the next text, space reports a
+	// pending space.
 	lines int
 	space bool
-	// mark stands before the next text.
+	// mark precedes the next text.
 	mark string
 }
 
@@ -100,7 +99,7 @@ var breaks = map[atom.Atom]int{
 	atom.Details: 1, atom.Summary: 1, atom.Option: 1, atom.Caption: 1, atom.Address: 1, atom.Aside: 1,
 }
 
-// marks stand before the text of an element.
+// marks precede the text of an element.
 var marks = map[atom.Atom]string{
 	atom.Title: "# ", atom.H1: "# ", atom.H2: "## ", atom.H3: "### ", atom.H4: "#### ", atom.H5: "##### ", atom.H6: "###### ", atom.Li: "- ",
 }
@@ -162,8 +161,8 @@ func (w *writer) element(n *html.Node) {
 	}
 }
 
-// link writes the text of a link with where it leads, as Markdown does; a link
-// that shows nothing, or leads to nothing that is fetched, is its text alone.
+// link writes the text of a link with its target, like Markdown; a link without text,
+// or with a target that cannot be fetched, is written as its text alone.
 func (w *writer) link(n *html.Node) {
 	to := w.reference(attribute(n, "href"))
 	if to == nil {
@@ -179,8 +178,8 @@ func (w *writer) link(n *html.Node) {
 	w.full = w.full || inner.full
 }
 
-// reference is what a link says of where it leads, nil for what is not fetched.
-// It costs no more than the link is long, whatever the page's own address.
+// reference returns the target of a link, nil if it cannot be fetched. Its cost depends
+// on the length of the link, not on that of the page's address.
 func (w *writer) reference(href string) *url.URL {
 	if href == "" || strings.HasPrefix(href, "#") {
 		return nil
@@ -200,7 +199,7 @@ func (w *writer) reference(href string) *url.URL {
 	return to
 }
 
-// address is where a reference leads.
+// address returns the address of a reference.
 func (w *writer) address(to *url.URL) string {
 	t, err := check(w.base.ResolveReference(to))
 	if err != nil {
@@ -241,7 +240,7 @@ func concealed(attributes []html.Attribute) bool {
 	return false
 }
 
-// hides reports whether a style shows nothing of an element.
+// hides reports whether a style hides an element.
 func hides(style string) bool {
 	for declaration := range strings.SplitSeq(strings.ToLower(style), ";") {
 		property, value, _ := strings.Cut(strings.TrimSuffix(strings.TrimSpace(declaration), "!important"), ":")
@@ -265,7 +264,7 @@ func hides(style string) bool {
 	return false
 }
 
-// text writes what a page shows, with white space as HTML takes it.
+// text writes visible text, with white space collapsed like HTML.
 func (w *writer) text(s string) {
 	s = strings.Map(visible, s)
 	if w.pre {
@@ -285,8 +284,7 @@ func (w *writer) text(s string) {
 	w.space = !strings.HasSuffix(s, words[len(words)-1])
 }
 
-// raw writes a piece of text behind the breaks that are due, or as much of it
-// as there is room for.
+// raw writes a piece of text after the pending breaks, as far as there is room.
 func (w *writer) raw(s string) {
 	if room := w.limit - w.b.Len() - w.lines - len(w.mark) - len(" "); len(s) > room {
 		s, w.full = string(wholeRunes([]byte(s[:max(room, 0)]))), true

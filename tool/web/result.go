@@ -11,7 +11,7 @@ import (
 	"github.com/pawlrun/pawl/tool"
 )
 
-// result is a page as the model gets it, under a line that says what it is.
+// result returns a page for the model, with a line that describes it.
 func (o Options) result(ctx context.Context, p page, t target, resp *http.Response, c tool.Call, a args) (tool.Result, error) {
 	text := p.text
 	if isHTML(p.mediaType) && !a.Source {
@@ -45,7 +45,7 @@ func (o Options) result(ctx context.Context, p page, t target, resp *http.Respon
 	return r, nil
 }
 
-// first is so many characters of a text's beginning.
+// first returns the first characters of a text.
 func first(text string, chars int) string {
 	for i := range text {
 		if chars == 0 {

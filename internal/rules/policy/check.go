@@ -8,11 +8,11 @@ import (
 	"github.com/pawlrun/pawl/internal/host/egress"
 )
 
-// A Report records one problem in what an owner wrote: what is expected, and
-// what it is.
+// A Report records one problem in an owner's file: the expected form, and a description
+// of the problem.
 type Report func(expected, format string, args ...any)
 
-// Check reports a pattern of paths that is none, and one that could never match.
+// Check reports an invalid pattern of paths, and one that can never match.
 func (p Pattern) Check(report Report) {
 	pattern := string(p)
 	clean := path.Clean(pattern)
@@ -30,16 +30,16 @@ func (p Pattern) Check(report Report) {
 	}
 }
 
-// alternatives reports whether a pattern has some like {a,b}, as those of
-// fs.glob do.
+// alternatives reports whether a pattern contains alternatives such as {a,b}, which
+// only fs.glob supports.
 func alternatives(pattern string) bool {
 	_, inside, open := strings.Cut(strings.ReplaceAll(pattern, "[{]", ""), "{")
 	inside, _, closed := strings.Cut(inside, "}")
 	return open && closed && strings.Contains(inside, ",")
 }
 
-// Check reports what a rule is about and no call can be: at names the part of the
-// rule, as a file does. Whether there is such a tool others know.
+// Check reports the parts of a rule that no call can match. at returns the report for a
+// part, named as in a file. Check does not know which tools exist.
 func (r Rule) Check(at func(key string) Report) {
 	if r.Path != "" {
 		r.Path.Check(at("path"))
@@ -54,8 +54,8 @@ func (r Rule) Check(at func(key string) Report) {
 	}
 }
 
-// noCommand says why no command can be what a rule names, or "". Such a rule
-// would let everything past, too.
+// noCommand returns why no command can match these words, or "". Such a rule would have
+// no effect.
 func noCommand(words []string) string {
 	if len(words) == 0 {
 		return "names no command"
@@ -74,15 +74,15 @@ func noCommand(words []string) string {
 	return ""
 }
 
-// matchesHosts reports whether a pattern can match a host as calls name it. One
-// that cannot would let everything past a rule that denies.
+// matchesHosts reports whether a pattern can match a host as calls name it. A rule that
+// denies with another pattern would deny nothing.
 func matchesHosts(pattern string) bool {
 	host := strings.ToLower(strings.ReplaceAll(pattern, "*", "a"))
 	canonical, err := egress.CanonicalHost(host)
 	return err == nil && canonical == host
 }
 
-// isVariable reports whether a name can be an environment variable's.
+// isVariable reports whether a name is valid for an environment variable.
 func isVariable(name string) bool {
 	for i, c := range name {
 		letter := c == '_' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'

@@ -5,14 +5,13 @@ import (
 	"strings"
 )
 
-// Pattern is a glob over canonical paths, anchored at the workspace: "src/**"
-// is what lies in the src at the top and in no other. A star stands for any
-// characters of one part of the path, two stars as a whole part for any number
-// of parts. "dir/**" matches dir itself, too. A pattern that begins with a
-// slash is one for absolute paths.
+// Pattern is a glob over canonical paths, anchored at the workspace: "src/**" matches
+// only files of the top-level directory src. A star matches any characters within one
+// part of the path; two stars as a whole part match any number of parts. "dir/**" also
+// matches dir itself. A pattern that begins with a slash matches absolute paths.
 type Pattern string
 
-// Valid reports whether every part of the pattern can be matched.
+// Valid reports whether every part of the pattern has valid syntax.
 func (p Pattern) Valid() bool {
 	for _, part := range split(string(p)) {
 		if _, err := path.Match(part, ""); err != nil {
@@ -28,15 +27,15 @@ const maxPattern = 1000
 // single reports whether the pattern is the name of one file or directory.
 func (p Pattern) single() bool { return !strings.ContainsAny(string(p), `*?[\`) }
 
-// Match reports whether the pattern matches a path exactly as it is written, which
-// is what a rule that permits something must ask.
+// Match reports whether the pattern matches a path exactly as it is written. Rules that
+// allow use Match, not [Pattern.Guards].
 func (p Pattern) Match(name string) bool {
 	return match(split(string(p)), split(name))
 }
 
-// Within is what a pattern of absolute paths says of a directory's own paths:
-// "/srv/app/keys/**" says "keys/**" of those in /srv/app. One that is about all
-// below a directory further up says nothing of them.
+// Within converts a pattern of absolute paths to patterns relative to a directory:
+// "/srv/app/keys/**" becomes "keys/**" in /srv/app. A pattern that matches everything
+// below an ancestor of the directory has no relative form.
 func (p Pattern) Within(dir string) []Pattern {
 	if !strings.HasPrefix(string(p), "/") {
 		return nil
@@ -78,7 +77,7 @@ func split(p string) []string {
 	return parts
 }
 
-// matcher says whether a part of a pattern matches a part of a path.
+// A matcher reports whether a part of a pattern matches a part of a path.
 type matcher func(pattern, name string) bool
 
 func matchesPart(pattern, name string) bool {
@@ -86,16 +85,16 @@ func matchesPart(pattern, name string) bool {
 	return ok
 }
 
-// match walks the path once for each part of the pattern, so that no pattern
-// takes longer than the product of both.
+// match walks the path once for each part of the pattern, so that its time is bounded
+// by the product of both lengths.
 func match(pattern, name []string) bool {
 	at := make([]bool, len(name)+1)
 	reach(at, pattern, name, matchesPart)
 	return at[len(name)]
 }
 
-// reach says for each beginning of the name whether the pattern matches it; at has
-// a place for each.
+// reach reports, for each prefix of the name, whether the pattern matches it. The
+// result is stored in at, which has an element for each prefix.
 func reach(at []bool, pattern, name []string, matches matcher) {
 	at[0] = true
 	for _, part := range pattern {
@@ -103,7 +102,7 @@ func reach(at []bool, pattern, name []string, matches matcher) {
 	}
 }
 
-// step goes on by one part of the pattern, from which beginnings of the name were
+// step advances by one part of the pattern, given the prefixes of the name that were
 // reached before it.
 func step(at []bool, part string, name []string, matches matcher) {
 	if part == "**" {

@@ -8,11 +8,10 @@ import (
 	"github.com/pawlrun/pawl/event"
 )
 
-// Guard is patterns against which many names are held: each pattern is read once
-// for all of them, and each name once for all patterns.
+// Guard matches many names against many patterns. It parses each pattern once.
 type Guard struct{ patterns []parts }
 
-// NewGuard reads patterns.
+// NewGuard parses patterns.
 func NewGuard(patterns ...Pattern) Guard {
 	var g Guard
 	for _, p := range patterns {
@@ -21,29 +20,28 @@ func NewGuard(patterns ...Pattern) Guard {
 	return g
 }
 
-// Protects reports whether one of the patterns guards a name (see
-// [Pattern.Guards]).
+// Protects reports whether one of the patterns guards a name (see [Pattern.Guards]).
 func (g Guard) Protects(name string) bool {
 	n := nameParts(name)
 	return slices.ContainsFunc(g.patterns, func(p parts) bool { return p.guards(n) })
 }
 
-// Below reports whether something below a directory may be matched by one of them.
+// Below reports whether one of the patterns may match something below a directory.
 func (g Guard) Below(dir string) bool {
 	folded := fold(split(dir))
 	return slices.ContainsFunc(g.patterns, func(p parts) bool { return p.below(folded) })
 }
 
-// Guards reports whether the pattern matches a path or a directory above it,
-// under any spelling that some file system takes for the same file: with another
-// case, with dots, spaces or a stream's name at the end of a part, with
-// backslashes, with invisible characters, or cut short (GIT~1).
+// Guards reports whether the pattern matches a path or one of its parent directories
+// under any spelling that some file system treats as the same file: with another case,
+// with dots, spaces or a stream name at the end of a part, with backslashes, with
+// invisible characters, or as a short name (GIT~1).
 func (p Pattern) Guards(name string) bool { return p.parts().guards(nameParts(name)) }
 
-// Below reports whether something below a directory may be matched.
+// Below reports whether the pattern may match something below a directory.
 func (p Pattern) Below(dir string) bool { return p.parts().below(fold(split(dir))) }
 
-// parts are those of a pattern or a name, as they are written and folded.
+// parts holds the parts of a pattern or a name, as written and folded.
 type parts struct{ written, folded []string }
 
 func (p Pattern) parts() parts {
@@ -59,8 +57,8 @@ func (pattern parts) guards(name parts) bool {
 	return above(pattern.written, name.written, matchesPart) || above(pattern.folded, name.folded, matchesShort)
 }
 
-// touches reports whether the pattern guards a path, or what a call touches with it
-// besides: what lies below a tree, and what a pattern of names may stand for.
+// touches reports whether the pattern guards a path or something else that a call
+// touches with it: the content of a tree, or the names that a wildcard may expand to.
 func (pattern parts) touches(p event.PathUse) bool {
 	name := nameParts(p.Path)
 	switch {
@@ -73,8 +71,8 @@ func (pattern parts) touches(p event.PathUse) bool {
 	return pattern.guards(name)
 }
 
-// mayMatch reports whether a part of a pattern may match a name that a shell finds for
-// a part of a pattern of names. A shell's wildcards match no dot at the beginning.
+// mayMatch reports whether a part of a pattern may match a name that a shell expands a
+// part with wildcards to. A shell's wildcards do not match a leading dot.
 func mayMatch(pattern, names string) bool {
 	if !strings.ContainsAny(names, "*?") {
 		return matchesShort(pattern, names)
@@ -87,7 +85,7 @@ func mayMatch(pattern, names string) bool {
 	return !hidden && alike(ends(pattern, `*?[\`), ends(names, "*?"))
 }
 
-// ends are what a pattern begins and ends with, before and behind its wildcards.
+// ends returns the literal prefix and suffix of a pattern, outside its wildcards.
 func ends(pattern, wildcards string) [2]string {
 	return [2]string{pattern[:strings.IndexAny(pattern, wildcards)], pattern[strings.LastIndexAny(pattern, wildcards+"]")+1:]}
 }
@@ -96,15 +94,15 @@ func alike(a, b [2]string) bool {
 	return (strings.HasPrefix(a[0], b[0]) || strings.HasPrefix(b[0], a[0])) && (strings.HasSuffix(a[1], b[1]) || strings.HasSuffix(b[1], a[1]))
 }
 
-// above reports whether the pattern matches the name or a beginning of it.
+// above reports whether the pattern matches the name or a prefix of it.
 func above(pattern, name []string, matches matcher) bool {
 	at := make([]bool, len(name)+1)
 	reach(at, pattern, name, matches)
 	return slices.Contains(at[min(1, len(name)):], true)
 }
 
-// below reports whether the whole name of a directory is matched by some
-// beginning of the pattern after which more may follow.
+// below reports whether a prefix of the pattern, after which more parts may follow,
+// matches the whole name of a directory.
 func (pattern parts) below(dir []string) bool { return pattern.belowBy(dir, matchesShort) }
 
 func (pattern parts) belowBy(dir []string, matches matcher) bool {
@@ -119,7 +117,7 @@ func (pattern parts) belowBy(dir []string, matches matcher) bool {
 	return at[len(dir)] && len(pattern.folded) > 0 && pattern.folded[len(pattern.folded)-1] == "**"
 }
 
-// fold brings the spellings of a name together.
+// fold maps the spellings of a name to one.
 func fold(parts []string) []string {
 	out := make([]string, len(parts))
 	for i, part := range parts {

@@ -7,21 +7,21 @@ import (
 	"github.com/pawlrun/pawl/internal/host/egress"
 )
 
-// hosts applies the bound on the network to a call that does nothing but reach
-// other machines. The sandbox bounds what a program reaches, and the dialer
-// checks the address that a name resolves to.
+// hosts applies the limits on the network to a call that only reaches other machines.
+// The sandbox limits programs, and the dialer checks the address that a name resolves
+// to.
 func (r Rules) hosts(c *event.ToolCall) []Verdict {
 	if !reaches(c) {
 		return nil
 	}
-	var said []Verdict
+	var verdicts []Verdict
 	for i, host := range c.Facts.Hosts {
 		_, err := r.Network.Host(host, c.Facts.Port(i))
 		if refusal, ok := errors.AsType[*egress.Refusal](err); ok {
-			said = append(said, Verdict{Decision: event.DecisionDeny, Rule: refusal.Rule, Reason: c.Facts.HostPort(i) + " may not be reached: " + refusal.Why})
+			verdicts = append(verdicts, Verdict{Decision: event.DecisionDeny, Rule: refusal.Rule, Reason: c.Facts.HostPort(i) + " may not be reached: " + refusal.Why})
 		}
 	}
-	return said
+	return verdicts
 }
 
 // reaches reports whether a call is known to reach other machines and to do nothing

@@ -54,7 +54,7 @@ func TestACommandWithoutASandboxAsks(t *testing.T) {
 
 		{"known to look", gate, with(func(f *event.Facts) { f.Risk = event.RiskRead }), event.DecisionAllow, allowed},
 		{"known to write files of the workspace", gate, write(event.PathUse{Path: "a.txt"}), event.DecisionAllow, allowed},
-		{"said to write, without the files", gate, with(func(f *event.Facts) { f.Risk = event.RiskWrite }), event.DecisionAsk, asked},
+		{"declared to write, without the files", gate, with(func(f *event.Facts) { f.Risk = event.RiskWrite }), event.DecisionAsk, asked},
 		{"writes a file that is not known", gate, write(event.PathUse{Path: "$x", Unknown: true}), event.DecisionAsk, "unclear"},
 
 		{"the owner wants no question about the tool", gated(func(r *policy.Rules) { r.Open = []string{"shell.exec"} }), run, event.DecisionAllow, "tools.approvals.shell.exec: never"},
@@ -75,10 +75,10 @@ func TestACommandWithoutASandboxAsks(t *testing.T) {
 // answers by giving the call other arguments is not asked again.
 func TestACommandThatAsksAnywayIsAskedAboutOnce(t *testing.T) {
 	r := policy.Rules{Declared: true, Gates: []string{"shell.exec"}}
-	_, said := r.Explain(&event.ToolCall{Tool: "shell.exec", Facts: &event.Facts{Unsandboxed: true, Risk: event.RiskExecute}})
-	for _, v := range said {
+	_, verdicts := r.Explain(&event.ToolCall{Tool: "shell.exec", Facts: &event.Facts{Unsandboxed: true, Risk: event.RiskExecute}})
+	for _, v := range verdicts {
 		if v.Rule == policy.NoSandboxName {
-			t.Errorf("%s asks beside %s", v.Rule, said[0].Rule)
+			t.Errorf("%s asks beside %s", v.Rule, verdicts[0].Rule)
 		}
 	}
 }

@@ -7,31 +7,31 @@ import (
 	"github.com/pawlrun/pawl/event"
 )
 
-// paths judges what a call touches: a write outside the workspace and a write
-// to something protected ask, whatever else permits the call.
+// paths judges what a call touches. A write outside the workspace or to a protected
+// path asks, even if another rule permits the call.
 func (r Rules) paths(c *event.ToolCall) []Verdict {
 	if c.Facts == nil {
 		return nil
 	}
-	var said []Verdict
+	var verdicts []Verdict
 	for _, p := range c.Facts.Paths {
 		if p.Unknown {
 			continue
 		}
 		if p.Repository {
-			said = append(said, r.repository(c, p)...)
+			verdicts = append(verdicts, r.repository(c, p)...)
 			continue
 		}
 		if p.Outside {
-			said = append(said, outside(c.Facts, p)...)
+			verdicts = append(verdicts, outside(c.Facts, p)...)
 		}
 		if pattern, ok := r.protects(p); ok {
-			said = append(said, r.protected(c.Tool, p, pattern)...)
+			verdicts = append(verdicts, r.protected(c.Tool, p, pattern)...)
 		} else if p.Protected {
-			said = append(said, Verdict{Decision: event.DecisionAsk, Rule: "protected_paths", Reason: p.Path + " is protected by the sandbox"})
+			verdicts = append(verdicts, Verdict{Decision: event.DecisionAsk, Rule: "protected_paths", Reason: p.Path + " is protected by the sandbox"})
 		}
 	}
-	return said
+	return verdicts
 }
 
 func outside(f *event.Facts, p event.PathUse) []Verdict {
@@ -63,21 +63,21 @@ func (r Rules) protected(tool string, p event.PathUse, pattern Pattern) []Verdic
 	return nil
 }
 
-// protects finds the pattern that protects a path, or something below it when
-// the whole tree is touched.
+// protects returns the pattern that protects a path, or something below it if the call
+// touches the whole tree.
 func (r Rules) protects(p event.PathUse) (Pattern, bool) {
 	for _, pattern := range slices.Concat(r.Protected, Builtin()) {
 		if p.Alias && pattern.single() && pattern.Guards(path.Dir(p.Path)) {
-			// The pattern may be a link's on the way to one file: nothing else that the
-			// link leads to is protected for that.
+			// The pattern may match only a link on the way to a file; other files that
+			// the link leads to are not protected by it.
 			continue
 		}
 		if pattern.parts().touches(p) {
 			return pattern, true
 		}
 	}
-	// What a program is given may be a tree to copy, or a pattern of its own, to leave
-	// out */.git/*.
+	// An argument of a program may be a tree to copy, or a pattern of the program's
+	// own, such as */.git/* to exclude.
 	held := p.Write || !p.Given
 	for _, pattern := range r.Nested {
 		if pattern.parts().guards(nameParts(p.Path)) || held && pattern.parts().touches(p) {

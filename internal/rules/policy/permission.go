@@ -9,26 +9,26 @@ import (
 	"github.com/pawlrun/pawl/event"
 )
 
-// personal adds what a person allowed for the rest of the run. It answers the
-// questions that are asked of every call of a tool, and that about the repository that a
-// command of git writes. One for a whole command line also
-// answers what that line is asked about for what it writes. A denial, a declared risk,
-// the rule of two and the owner's own rules hold.
-func (r Rules) personal(c *event.ToolCall, said []Verdict) []Verdict {
+// personal applies what a person allowed for the rest of the run. A permission answers
+// the questions that every call of a tool raises, and the one about the repository that
+// a git command writes. A permission for a whole command line also answers questions
+// about what that line writes. Denials, declared risks, the rule of two and the owner's
+// rules still apply.
+func (r Rules) personal(c *event.ToolCall, verdicts []Verdict) []Verdict {
 	for _, p := range r.Permissions {
 		if p.Line != "" && p.Line == commandLine(c) && p.Tool == c.Tool || p.Line == "" && permissionRule(p).permits(c) {
-			if left, ok := answered(p, c, said); ok {
+			if left, ok := answered(p, c, verdicts); ok {
 				return left
 			}
 		}
 	}
-	return said
+	return verdicts
 }
 
-// answered is what remains of the verdicts about a call that a permission is about,
-// false where one of them holds against it.
-func answered(p event.Permission, c *event.ToolCall, said []Verdict) (left []Verdict, ok bool) {
-	for _, v := range said {
+// answered returns the verdicts that remain after a permission for the call; it returns
+// false if one of them overrides the permission.
+func answered(p event.Permission, c *event.ToolCall, verdicts []Verdict) (left []Verdict, ok bool) {
+	for _, v := range verdicts {
 		switch {
 		case v.Decision == event.DecisionDeny, v.Decision == event.DecisionAsk && !routine(c.Tool, v) && !(p.Line != "" && ofLine(c, v)):
 			return nil, false
@@ -39,17 +39,18 @@ func answered(p event.Permission, c *event.ToolCall, said []Verdict) (left []Ver
 	return append(left, Verdict{Decision: event.DecisionAllow, Rule: "allowed for this run: " + p.String()}), true
 }
 
-// ofLine reports whether a question is about what a command line writes, or about what
-// could not be read of one that a sandbox confines.
+// ofLine reports whether a question concerns what a command line writes, or the
+// unreadable part of a command line that a sandbox confines.
 func ofLine(c *event.ToolCall, v Verdict) bool {
 	return v.Rule == "workspace" || v.Rule == "unclear" && c.Facts.Sandboxed || strings.HasPrefix(v.Rule, "protected_paths")
 }
 
-// maxLine bounds a command line that a person is offered to allow: it is shown whole.
+// maxLine bounds the command line that a person can allow, because the question shows
+// all of it.
 const maxLine = 300
 
-// commandLine is the command line of a call, "" where it has none that can be shown in
-// a line.
+// commandLine returns the command line of a call, "" if it has none that fits on one
+// line.
 func commandLine(c *event.ToolCall) string {
 	var args struct {
 		Command string `json:"command"`
@@ -60,27 +61,26 @@ func commandLine(c *event.ToolCall) string {
 	return args.Command
 }
 
-// routine reports whether a question is asked of every call of a tool, whatever the
-// call does.
+// routine reports whether every call of a tool raises a question, regardless of its
+// arguments.
 func routine(tool string, v Verdict) bool {
 	return v.Rule == alwaysAsks(tool) || v.Rule == NoSandboxName || v.Rule == defaultAsks
 }
 
-// permissionRule is a permission as a rule.
+// permissionRule converts a permission to a rule.
 func permissionRule(p event.Permission) Rule {
 	return Rule{Decision: event.DecisionAllow, Tool: p.Tool, Command: p.Command, Path: Pattern(p.Path)}
 }
 
-// permits reports whether the rule covers the whole of a call. A rule without a
-// pattern would cover the whole tool, which is not offered as an answer to a
-// question.
+// permits reports whether the rule covers the whole call. A rule without a pattern
+// would cover the whole tool, which questions do not offer.
 func (r Rule) permits(c *event.ToolCall) bool {
 	return r.Tool == c.Tool && (r.Command != "" || r.Path != "") && r.permitsAll(c)
 }
 
-// Permission is what a person may allow for the rest of the run beside a call that
-// is asked about: the command's first two words, the directory of its files, or the
-// whole command line. It is nil where none of them would answer the question.
+// Permission returns what a person may allow for the rest of the run when a call asks:
+// the first two words of the command, the directory of its files, or the whole command
+// line. It returns nil if none of them would answer the question.
 func (r Rules) Permission(c *event.ToolCall) *event.Permission {
 	if c.Facts == nil {
 		return nil
@@ -101,8 +101,8 @@ func (r Rules) Permission(c *event.ToolCall) *event.Permission {
 	return nil
 }
 
-// beginning is the pattern of the commands that do more than look, "" where they do
-// not begin alike.
+// beginning returns the pattern of the commands that do more than read, "" if they
+// begin differently.
 func beginning(commands []event.Command) string {
 	pattern := ""
 	for _, c := range commands {
@@ -129,7 +129,7 @@ func beginning(commands []event.Command) string {
 	return pattern
 }
 
-// calledBy is how a command calls a program by the path of its file.
+// calledBy returns how a command calls a program by the path of its file.
 func calledBy(program string) string {
 	if path.IsAbs(program) {
 		return program
@@ -137,13 +137,13 @@ func calledBy(program string) string {
 	return "./" + program
 }
 
-// special reports whether a word would mean something else in a pattern.
+// special reports whether a word has a special meaning in a pattern.
 func special(word string) bool {
 	return word == "" || strings.ContainsAny(word, "* \t\n") || strings.HasSuffix(word, event.WordCut)
 }
 
-// directory is the pattern of the files right in the directory of a call's files, ""
-// where they are in several.
+// directory returns the pattern of the files directly in the directory of a call's
+// files, "" if they are in several directories.
 func directory(paths []event.PathUse) string {
 	pattern := ""
 	for _, p := range paths {

@@ -1,9 +1,9 @@
-// Package policy decides whether a tool call may run: pure rules over what the
-// driver resolved about it.
+// Package policy decides whether a tool call may run. Its rules are pure functions of
+// the facts that the driver resolved about the call.
 //
-// All rules that match a call are considered. A denial takes precedence over a
-// question, and a question over a permission, whatever their order and however
-// specific they are. The defaults apply only if no rule matches.
+// It considers all rules that match a call. A denial takes precedence over a question,
+// and a question over a permission, regardless of their order and specificity. The
+// defaults apply only if no rule matches.
 package policy
 
 import (
@@ -16,18 +16,18 @@ import (
 // Rules are the permissions of one run. Where they list tools, a name may be a pattern
 // (see [MatchTool]).
 type Rules struct {
-	// Declared is true if the owner named the tools that may be used. Other tools
+	// Declared reports whether the owner listed the tools that may be used. Other tools
 	// ask before any side effect.
 	Declared bool `json:"declared,omitempty"`
-	// Named are tools that the owner named in another place than the list of those that
-	// may be used; their calls are permitted as if they stood in it.
+	// Named are tools that the owner named outside that list; their calls are permitted
+	// as if the list contained them.
 	Named []string `json:"named,omitempty"`
 	// Served are patterns for tools of servers that the owner allowed with the servers.
 	Served []string `json:"served,omitempty"`
-	// Gates are the tools of which every call needs an approval.
+	// Gates are the tools whose calls always need an approval.
 	Gates []string `json:"gates,omitempty"`
-	// HighRisk are the tools that are declared to do something that cannot be
-	// undone, with the kind of harm; each call of them needs an approval.
+	// HighRisk are the tools that are declared to be irreversible, with the kind of
+	// harm; each of their calls needs an approval.
 	HighRisk map[string]event.Risk `json:"high_risk,omitempty"`
 	// Open are the tools that never ask, even if tools.allow does not name them or
 	// their programs run without a sandbox. Protected paths still ask.
@@ -35,18 +35,18 @@ type Rules struct {
 	// GateProtected are the tools that ask even before reading a protected path,
 	// and when it is not clear which paths they touch.
 	GateProtected []string `json:"gate_protected,omitempty"`
-	// Protected are the paths that need an approval to be written, besides those of
-	// [Builtin].
+	// Protected are the paths that a call may write only with an approval, besides
+	// those of [Builtin].
 	Protected []Pattern `json:"protected,omitempty"`
-	// Nested are the .git directories of the repositories within the workspace that
-	// existed when the run began: a call that touches a whole tree with one of them
-	// in it asks.
+	// Nested are the .git directories within the workspace that existed when the run
+	// began. A call that touches a whole tree with one of them in it asks.
 	Nested []Pattern `json:"nested,omitempty"`
-	// Git says what happens to a call that writes a repository of the workspace; empty
-	// means [GitAsk].
+	// Git decides about calls that write a repository of the workspace; empty means
+	// [GitAsk].
 	Git Git `json:"git,omitempty"`
-	// Repositories are the directories outside the workspace that belong to the
-	// repository which the workspace is in: of a linked worktree, or above a subdirectory.
+	// Repositories are the directories outside the workspace that belong to its
+	// repository: the main repository of a linked worktree, or the parents of a
+	// subdirectory.
 	Repositories []string `json:"repositories,omitempty"`
 	// Rules are the owner's own.
 	Rules []Rule `json:"rules,omitempty"`
@@ -55,8 +55,8 @@ type Rules struct {
 	Filesystem Filesystem `json:"filesystem,omitempty"`
 	// Network limits the hosts that Pawl's own tools may reach.
 	Network egress.Rules `json:"network,omitzero"`
-	// RuleOfTwo says what happens to an outgoing call once untrusted text and
-	// private data have met; empty means [RuleOfTwoAsk].
+	// RuleOfTwo decides about outgoing calls once the run has read untrusted text and
+	// private data; empty means [RuleOfTwoAsk].
 	RuleOfTwo RuleOfTwo `json:"rule_of_two,omitempty"`
 	// MaySend are the tools that the rule of two does not apply to.
 	MaySend []string `json:"may_send,omitempty"`
@@ -91,67 +91,67 @@ const (
 // Filesystem is a bound on files, the tightest one first.
 type Filesystem string
 
-// The bounds. Those that a program could get around without a sandbox deny the
-// calls that run programs.
+// The bounds. A bound that a program could evade without a sandbox denies the calls
+// that run programs.
 const (
 	FilesystemNone     Filesystem = "none"
 	FilesystemReadOnly Filesystem = "repo-readonly"
 )
 
-// Git says what happens to calls that write a repository of the workspace, but for its
-// settings and hooks, which ask.
+// Git decides about calls that write a repository of the workspace, except its settings
+// and hooks, which always ask.
 type Git string
 
-// What happens to them.
+// The values of Git.
 const (
-	// GitAsk: they ask, unless a rule names the command of git's that is allowed.
+	// GitAsk: such calls ask, unless a rule allows the git command by name.
 	GitAsk   Git = "ask"
 	GitAllow Git = "allow"
 	GitDeny  Git = "deny"
 )
 
-// Builtin are the paths that are always protected: a repository's own files,
-// which decide what later commands run, and Pawl's journals, in which a tool
-// could otherwise approve its own calls.
+// Builtin returns the paths that are always protected: a repository's own files,
+// because they decide what later commands run, and Pawl's journals, because a tool
+// could approve its own calls in them.
 func Builtin() []Pattern { return []Pattern{".git/**", ".pawl/**"} }
 
-// nested protects the same of the repositories within a workspace. It is held
-// against the names that a call touches: that it may hold such a name could be
-// said of every tree.
+// nested protects the same paths of repositories within the workspace. It applies to
+// names that a call touches, not to whole trees, because any tree could contain such a
+// name.
 const nested Pattern = "**/.git/**"
 
-// Verdict is the answer of one rule about a call, or the decision with the rule
-// that made it.
+// Verdict is the answer of one rule about a call. The decision is the strictest
+// verdict.
 type Verdict struct {
 	Decision event.Decision `json:"decision"`
 	Rule     string         `json:"rule"`
 	Reason   string         `json:"reason,omitempty"`
-	// Sandbox says that some rule requires the sandbox for the call, whichever rule
-	// decided whether it runs.
+	// Sandbox reports whether some rule requires the sandbox for the call, whichever
+	// rule decides.
 	Sandbox bool `json:"sandbox,omitempty"`
 }
 
-// Decide judges one resolved call.
+// Decide judges a resolved call.
 func (r Rules) Decide(c *event.ToolCall) Verdict {
 	v, _ := r.Explain(c)
 	return v
 }
 
-// Explain judges a call and returns the answer of every rule that matches, the
-// strictest first. The first of them decides.
+// Explain judges a call and returns the decision and the answers of all rules that
+// match, strictest first.
 func (r Rules) Explain(c *event.ToolCall) (Verdict, []Verdict) {
-	said := r.personal(c, r.judge(c))
-	boxed := slices.ContainsFunc(said, func(v Verdict) bool { return v.Decision == event.DecisionSandbox })
-	if boxed && !slices.ContainsFunc(said, func(v Verdict) bool { return v.Decision == event.DecisionAllow }) {
-		// Where a call runs is no permission to run it.
-		said = append(said, byDefault(c))
+	verdicts := r.personal(c, r.judge(c))
+	boxed := slices.ContainsFunc(verdicts, func(v Verdict) bool { return v.Decision == event.DecisionSandbox })
+	if boxed && !slices.ContainsFunc(verdicts, func(v Verdict) bool { return v.Decision == event.DecisionAllow }) {
+		// A rule about where a call runs does not permit the call.
+		verdicts = append(verdicts, byDefault(c))
 	}
-	slices.SortStableFunc(said, func(a, b Verdict) int { return strictness(b.Decision) - strictness(a.Decision) })
-	if len(said) == 0 {
-		said = []Verdict{byDefault(c)}
+	slices.SortStableFunc(verdicts, func(a, b Verdict) int { return strictness(b.Decision) - strictness(a.Decision) })
+	if len(verdicts) == 0 {
+		verdicts = []Verdict{byDefault(c)}
 	}
-	said[0].Sandbox = boxed
-	return said[0], said
+	verdicts[0].Sandbox = boxed
+	return verdicts[0], verdicts
 }
 
 func strictness(d event.Decision) int {
@@ -167,31 +167,31 @@ func strictness(d event.Decision) int {
 }
 
 func (r Rules) judge(c *event.ToolCall) []Verdict {
-	said := append(r.changed(c), r.met(c)...)
+	verdicts := append(r.changed(c), r.met(c)...)
 	if r.Mode == ModePlan && !harmless(c) {
-		said = append(said, Verdict{Decision: event.DecisionDeny, Rule: ruleOfPlan, Reason: "the run is in plan mode, so nothing may be changed"})
+		verdicts = append(verdicts, Verdict{Decision: event.DecisionDeny, Rule: ruleOfPlan, Reason: "the run is in plan mode, so nothing may be changed"})
 	}
-	said = append(said, r.files(c)...)
+	verdicts = append(verdicts, r.files(c)...)
 	for _, rule := range r.Rules {
 		if applies, doubt := rule.applies(c); applies {
-			said = append(said, Verdict{Decision: rule.Decision, Rule: rule.String(), Reason: rule.because(doubt)})
+			verdicts = append(verdicts, Verdict{Decision: rule.Decision, Rule: rule.String(), Reason: rule.because(doubt)})
 		}
 	}
 	if matchesAny(r.Gates, c.Tool) {
-		said = append(said, Verdict{Decision: event.DecisionAsk, Rule: alwaysAsks(c.Tool)})
+		verdicts = append(verdicts, Verdict{Decision: event.DecisionAsk, Rule: alwaysAsks(c.Tool)})
 	}
 	if risk := r.highRisk(c.Tool); risk != "" {
-		said = append(said, Verdict{Decision: event.DecisionAsk, Rule: "risk: " + string(risk), Reason: c.Tool + " is declared to be irreversible"})
+		verdicts = append(verdicts, Verdict{Decision: event.DecisionAsk, Rule: "risk: " + string(risk), Reason: c.Tool + " is declared to be irreversible"})
 	}
-	said = append(said, r.paths(c)...)
-	said = append(said, r.unclear(c)...)
-	said = append(said, r.hosts(c)...)
-	said = append(said, r.permits(c)...)
-	return append(said, r.unsandboxed(c, said)...)
+	verdicts = append(verdicts, r.paths(c)...)
+	verdicts = append(verdicts, r.unclear(c)...)
+	verdicts = append(verdicts, r.hosts(c)...)
+	verdicts = append(verdicts, r.permits(c)...)
+	return append(verdicts, r.unsandboxed(c, verdicts)...)
 }
 
-// changed asks about a tool that is not what it was when the run began, before all
-// other questions: a person decides about the call that they see.
+// changed asks about a tool whose definition has changed since the run began. It comes
+// before all other questions, because a person decides about the call as shown.
 func (r Rules) changed(c *event.ToolCall) []Verdict {
 	if c.Facts == nil || c.Facts.Redefined == nil || slices.Contains(r.Redefined, c.Facts.Redefined.Digest) {
 		return nil
@@ -201,34 +201,34 @@ func (r Rules) changed(c *event.ToolCall) []Verdict {
 	}}
 }
 
-// permits are the permissions that no rule of the owner's spells out.
+// permits returns the permissions that no rule of the owner spells out.
 func (r Rules) permits(c *event.ToolCall) []Verdict {
-	var said []Verdict
+	var verdicts []Verdict
 	switch {
 	case matchesAny(r.Open, c.Tool):
-		said = append(said, Verdict{Decision: event.DecisionAllow, Rule: "tools.approvals." + c.Tool + ": never"})
+		verdicts = append(verdicts, Verdict{Decision: event.DecisionAllow, Rule: "tools.approvals." + c.Tool + ": never"})
 	case r.Declared:
-		said = append(said, Verdict{Decision: event.DecisionAllow, Rule: "tools.allow"})
+		verdicts = append(verdicts, Verdict{Decision: event.DecisionAllow, Rule: "tools.allow"})
 	case slices.Contains(r.Named, c.Tool):
-		said = append(said, Verdict{Decision: event.DecisionAllow, Rule: "tools.commands"})
+		verdicts = append(verdicts, Verdict{Decision: event.DecisionAllow, Rule: "tools.commands"})
 	case matchesAny(r.Served, c.Tool):
-		said = append(said, Verdict{Decision: event.DecisionAllow, Rule: "tools.mcp"})
+		verdicts = append(verdicts, Verdict{Decision: event.DecisionAllow, Rule: "tools.mcp"})
 	}
 	switch {
 	case r.Mode == ModeAcceptEdits && edits(c):
-		said = append(said, Verdict{Decision: event.DecisionAllow, Rule: "mode: accept-edits"})
+		verdicts = append(verdicts, Verdict{Decision: event.DecisionAllow, Rule: "mode: accept-edits"})
 	case r.Mode == ModeBypass:
-		said = append(said, Verdict{Decision: event.DecisionAllow, Rule: "mode: bypass"})
+		verdicts = append(verdicts, Verdict{Decision: event.DecisionAllow, Rule: "mode: bypass"})
 	}
-	return said
+	return verdicts
 }
 
 func matchesAny(patterns []string, tool string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool { return MatchTool(p, tool) })
 }
 
-// highRisk is the harm that a tool is declared to do, of a pattern where none is
-// declared for the tool itself.
+// highRisk returns the harm that a tool is declared to do; a pattern applies only if
+// the tool itself has no declaration.
 func (r Rules) highRisk(tool string) event.Risk {
 	if risk := r.HighRisk[tool]; risk != "" {
 		return risk
@@ -262,13 +262,13 @@ func edits(c *event.ToolCall) bool {
 	return c.Facts != nil && c.Facts.Risk == event.RiskWrite && len(c.Facts.Paths) > 0 && within(c)
 }
 
-// alwaysAsks is how the rule signs that gates a tool.
+// alwaysAsks returns the rule name in verdicts about a gated tool.
 func alwaysAsks(tool string) string { return "tools.approvals." + tool + ": always" }
 
-// defaultAsks is how the default signs that asks.
+// defaultAsks is the rule name of the default that asks.
 const defaultAsks = "default: side effects ask"
 
-// byDefault is for calls of which no rule says anything.
+// byDefault judges a call that no rule matches.
 func byDefault(c *event.ToolCall) Verdict {
 	if harmless(c) && within(c) {
 		return Verdict{Decision: event.DecisionAllow, Rule: "default: read-only"}

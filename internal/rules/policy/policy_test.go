@@ -110,13 +110,13 @@ func TestEveryRuleThatSpokeIsGivenTheStrictestFirst(t *testing.T) {
 	r := policy.Rules{Declared: true, Gates: []string{"fs.write"}}
 	c := writes("fs.write", event.PathUse{Path: "/x", Outside: true})
 	c.Facts.Confined = true
-	v, said := r.Explain(c)
-	if v != said[0] || v.Decision != event.DecisionDeny || len(said) != 3 ||
-		said[1].Rule != "tools.approvals.fs.write: always" || said[2].Rule != "tools.allow" {
-		t.Errorf("decided %+v of %+v", v, said)
+	v, verdicts := r.Explain(c)
+	if v != verdicts[0] || v.Decision != event.DecisionDeny || len(verdicts) != 3 ||
+		verdicts[1].Rule != "tools.approvals.fs.write: always" || verdicts[2].Rule != "tools.allow" {
+		t.Errorf("decided %+v of %+v", v, verdicts)
 	}
-	if _, said := (policy.Rules{Gates: []string{"x"}}).Explain(&event.ToolCall{Tool: "x"}); len(said) != 1 {
-		t.Errorf("beside the rule that spoke there is %+v", said)
+	if _, verdicts := (policy.Rules{Gates: []string{"x"}}).Explain(&event.ToolCall{Tool: "x"}); len(verdicts) != 1 {
+		t.Errorf("beside the rule that spoke there is %+v", verdicts)
 	}
 }
 

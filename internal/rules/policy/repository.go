@@ -13,8 +13,8 @@ const (
 	ruleOfGit string  = "tools.permissions.git: deny"
 )
 
-// repository judges a call that writes a directory of git's. A repository that the run
-// made is its own.
+// repository judges a call that writes a Git directory. A repository that the run
+// created is not protected.
 func (r Rules) repository(c *event.ToolCall, p event.PathUse) []Verdict {
 	pattern, protected := r.protects(p)
 	own := slices.Contains(r.Repositories, p.Path)
@@ -40,12 +40,12 @@ func (r Rules) repository(c *event.ToolCall, p event.PathUse) []Verdict {
 	}}
 }
 
-// named reports whether the owner protects the repository by a path.
+// named reports whether one of the owner's protected paths covers the repository.
 func (r Rules) named(p event.PathUse) bool {
 	return slices.ContainsFunc(r.Protected, func(own Pattern) bool { return own.Guards(p.Path) })
 }
 
-// allowsGit reports whether the rule allows the call, and names git for that.
+// allowsGit reports whether the rule allows the call and names git.
 func (r Rule) allowsGit(c *event.ToolCall) bool {
 	words := strings.Fields(r.Command)
 	if r.Decision != event.DecisionAllow || len(words) == 0 || path.Base(words[0]) != "git" {

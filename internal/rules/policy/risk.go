@@ -2,8 +2,8 @@ package policy
 
 import "github.com/pawlrun/pawl/event"
 
-// High reports whether a call of this risk does what cannot be taken back: such a
-// call carries an approval record.
+// High reports whether a call of this risk is irreversible and so needs an approval
+// record.
 func High(r event.Risk) bool {
 	switch r {
 	case event.RiskDelete, event.RiskSend, event.RiskPermission, event.RiskFinancial:

@@ -10,26 +10,26 @@ import (
 	"github.com/pawlrun/pawl/event"
 )
 
-// Rule is one rule of the owner's. It applies if everything that it gives
-// matches. A rule that denies or asks applies if any part of a call matches; a
-// rule that allows only if the whole call does.
+// Rule is a rule of the owner. It applies if all of its fields match. A rule that
+// denies or asks applies if any part of a call matches; a rule that allows applies only
+// if the whole call matches.
 type Rule struct {
 	Decision event.Decision `json:"decision"`
-	// Tool is a tool's name, in which a star matches any characters.
+	// Tool is a tool's name; a star matches any characters.
 	Tool string `json:"tool"`
 	// Args are patterns for arguments by name; a star matches any characters.
 	Args map[string]string `json:"args,omitempty"`
 	Path Pattern           `json:"path,omitempty"`
-	// Host is a machine's name; "*.example.com" is every machine below it.
+	// Host is the name of a machine; "*.example.com" matches its subdomains.
 	Host string `json:"host,omitempty"`
-	// Command is the beginning of a simple command, word by word. A rule that
-	// allows matches only this command, unless it ends in a star for further words.
-	// Every other rule matches whatever words follow.
+	// Command is the beginning of a simple command, word by word. A rule that allows
+	// matches only this exact command, unless it ends in a star for further words.
+	// Other rules match any further words.
 	Command string `json:"command,omitempty"`
 	Reason  string `json:"reason,omitempty"`
 }
 
-// String names the rule as a file writes it.
+// String returns the rule as a file writes it.
 func (r Rule) String() string {
 	var b strings.Builder
 	b.WriteString("tools.rules: " + string(r.Decision) + " " + r.Tool)
@@ -44,9 +44,9 @@ func (r Rule) String() string {
 	return b.String()
 }
 
-// applies reports whether the rule speaks of a call. doubt says what of the call is
-// not known well enough to exclude a rule that denies or asks; it is empty where the
-// rule is known to match.
+// applies reports whether the rule matches a call. doubt names the unknown part of the
+// call that may match a rule that denies or asks; it is empty if the rule is known to
+// match.
 func (r Rule) applies(c *event.ToolCall) (applies bool, doubt string) {
 	if r.Decision == event.DecisionAllow {
 		return r.permitsAll(c), ""
@@ -80,7 +80,7 @@ func factsOf(c *event.ToolCall) event.Facts {
 	return *c.Facts
 }
 
-// because is the reason of a verdict of the rule.
+// because returns the reason in a verdict of the rule.
 func (r Rule) because(doubt string) string {
 	switch {
 	case doubt == "":
@@ -91,7 +91,7 @@ func (r Rule) because(doubt string) string {
 	return r.Reason + "; the rule could not be excluded: " + doubt
 }
 
-// permitsAll reports whether a rule that allows knows the whole of a call.
+// permitsAll reports whether a rule that allows covers the whole call.
 func (r Rule) permitsAll(c *event.ToolCall) bool {
 	facts := factsOf(c)
 	narrow := r.Path != "" || r.Host != "" || r.Command != ""
@@ -101,25 +101,24 @@ func (r Rule) permitsAll(c *event.ToolCall) bool {
 		r.Host != "" && !all(facts.Hosts, r.host):
 		return false
 	}
-	// It must know every command of the line, but for those that change nothing.
+	// The rule must cover every command of the line, except those that change nothing.
 	return r.Command == "" || slices.ContainsFunc(facts.Commands, r.covers) &&
 		all(facts.Commands, func(c event.Command) bool { return c.ReadOnly || r.covers(c) })
 }
 
-// all reports whether for lists that have something in them, and nothing else.
+// all reports whether fits holds for every element of a list that is not empty.
 func all[T any](list []T, fits func(T) bool) bool {
 	return len(list) > 0 && !slices.ContainsFunc(list, func(v T) bool { return !fits(v) })
 }
 
-// within reports whether a path, with all that is touched by it, is one that the rule
-// spells out.
+// within reports whether the rule covers a path and everything that is touched with it.
 func (r Rule) within(p event.PathUse) bool {
 	base := p.Base()
 	return p.Alias || !p.Unknown && r.Path.Match(base) && (!p.Tree && !p.Pattern || r.Path.Match(base+"/\x00"))
 }
 
-// touched is the place of a path that the rule matches, or may match, -1 for none. One
-// that it is known to match has no doubt.
+// touched returns the index of the first path that the rule matches or may match, -1
+// for none. A path that it certainly matches comes with an empty doubt.
 func (r Rule) touched(paths []event.PathUse) (at int, doubt string) {
 	at = -1
 	for i, p := range paths {
@@ -145,8 +144,8 @@ func (r Rule) touched(paths []event.PathUse) (at int, doubt string) {
 
 func (r Rule) host(host string) bool { return wild(strings.ToLower(r.Host), host) }
 
-// covers reports whether a command is one that the rule spells out. A program that
-// either calls by a path is known by the file that the path leads to.
+// covers reports whether the rule covers a command. A program that either side names by
+// a path is compared by the file that the path resolves to.
 func (r Rule) covers(c event.Command) bool {
 	pattern := strings.Fields(r.Command)
 	if c.Computed || len(pattern) == 0 || len(c.Words) == 0 {
@@ -162,8 +161,8 @@ func (r Rule) covers(c event.Command) bool {
 	return fits(pattern, words, wild)
 }
 
-// forbidden is the place of a command that the rule matches, or may match, -1 for
-// none. One that it is known to match has no doubt.
+// forbidden returns the index of the first command that the rule matches or may match,
+// -1 for none. A command that it certainly matches comes with an empty doubt.
 func (r Rule) forbidden(commands []event.Command) (at int, doubt string) {
 	at = -1
 	for i, c := range commands {
@@ -184,9 +183,9 @@ func anyCut(words []string) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return strings.HasSuffix(w, event.WordCut) })
 }
 
-// forbids reports whether a command may be one that the rule is about: under a path
-// to the program, with options between its words, with further words behind it,
-// or with words that are computed when it runs or too long to be kept.
+// forbids reports whether the rule may match a command: called by a path, with options
+// between its words, with further words, or with words that are computed at run time or
+// too long to be kept.
 func (r Rule) forbids(c event.Command) bool {
 	if len(c.Words) == 0 {
 		return false
@@ -202,7 +201,7 @@ func (r Rule) forbids(c event.Command) bool {
 	}
 	pattern, words := strings.Fields(r.Command), slices.Clone(c.Words)
 	if len(pattern) > 0 && starsBelow(pattern[0]) && !strings.Contains(words[0], "/") && !computed(words[0]) && !strings.HasSuffix(words[0], event.WordCut) {
-		return false // its name alone would fit, as that of any program might
+		return false // its name alone would match, as any program's name might
 	}
 	if n := len(pattern); n > 1 && pattern[n-1] == "*" {
 		pattern = pattern[:n-1]
@@ -212,21 +211,21 @@ func (r Rule) forbids(c event.Command) bool {
 	}
 	words[0] = path.Base(words[0])
 	if sub, ok := strings.CutPrefix(words[0], "git-"); ok && forbids(pattern, slices.Concat([]string{"git", sub}, words[1:]), may) {
-		return true // how git starts its own commands
+		return true // git calls its own commands like this
 	}
 	return forbids(pattern, words, may)
 }
 
-// starsBelow reports whether a pattern is about programs in a directory of the
-// workspace by a star in their names: none of them is called without a path.
+// starsBelow reports whether a pattern matches programs in a directory of the workspace
+// by a star in their names. Such programs are always called by a path.
 func starsBelow(pattern string) bool {
 	dir, name := path.Split(pattern)
 	return dir != "" && !strings.ContainsAny(dir[:1], "/~*") && strings.Contains(name, "*")
 }
 
-// forbids reports whether a command may begin as a pattern does, with options
-// anywhere between its words. Which options take the next word for a value is the
-// program's affair, so behind one any word may be the next of the pattern.
+// forbids reports whether a command may match a pattern with options anywhere between
+// its words. Only the program knows which options take a value, so after an option any
+// word may be the next one of the pattern.
 func forbids(pattern, words []string, may func(pattern, word string) bool) bool {
 	reached := make([]bool, len(words)+1)
 	reached[0] = true
@@ -241,7 +240,7 @@ func forbids(pattern, words []string, may func(pattern, word string) bool) bool 
 	return slices.Contains(reached, true)
 }
 
-// mayGoOn reports whether a word which was cut may be one that fits.
+// mayGoOn reports whether the full form of a truncated word may match.
 func mayGoOn(pattern, word string) bool {
 	kept, cut := strings.CutSuffix(word, event.WordCut)
 	if !cut || len(word) < event.MaxWord {
@@ -263,7 +262,7 @@ func fits(pattern, words []string, same func(pattern, word string) bool) bool {
 	return len(pattern) == len(words)
 }
 
-// args matches arguments of the top level by their text.
+// args matches top-level arguments by their text.
 func (r Rule) args(c *event.ToolCall, allow bool) bool {
 	if len(r.Args) == 0 {
 		return true
@@ -289,11 +288,11 @@ func (r Rule) args(c *event.ToolCall, allow bool) bool {
 	return true
 }
 
-// MatchTool reports whether a tool's name fits a pattern, in which a star
-// stands for any characters.
+// MatchTool reports whether a pattern matches a tool's name; a star matches any
+// characters.
 func MatchTool(pattern, name string) bool { return wild(pattern, name) }
 
-// wild matches a text with a pattern in which a star stands for any characters.
+// wild matches a text against a pattern in which a star matches any characters.
 func wild(pattern, text string) bool {
 	parts := strings.Split(pattern, "*")
 	if len(parts) == 1 {

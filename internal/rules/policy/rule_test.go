@@ -10,8 +10,8 @@ import (
 )
 
 func spoke(rule policy.Rule, c *event.ToolCall) bool {
-	_, said := policy.Rules{Rules: []policy.Rule{rule}}.Explain(c)
-	return slices.ContainsFunc(said, func(v policy.Verdict) bool { return v.Rule == rule.String() })
+	_, verdicts := policy.Rules{Rules: []policy.Rule{rule}}.Explain(c)
+	return slices.ContainsFunc(verdicts, func(v policy.Verdict) bool { return v.Rule == rule.String() })
 }
 
 func line(commands ...event.Command) *event.ToolCall {

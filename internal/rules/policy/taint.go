@@ -6,11 +6,11 @@ import (
 	"github.com/pawlrun/pawl/event"
 )
 
-// RuleOfTwo sets what happens to an outgoing call once a run has both untrusted
-// text and private data. It is the value of tools.rule_of_two.
+// RuleOfTwo decides about outgoing calls once a run has read both untrusted text and
+// private data. It is the value of tools.rule_of_two.
 type RuleOfTwo string
 
-// The values.
+// The values of RuleOfTwo.
 const (
 	// RuleOfTwoAsk: such a call needs an approval, whatever else permits it.
 	RuleOfTwoAsk RuleOfTwo = "ask"
@@ -18,13 +18,13 @@ const (
 	RuleOfTwoOff RuleOfTwo = "off"
 )
 
-// RuleOfTwoName is how the rule signs its verdicts.
+// RuleOfTwoName is the rule name in verdicts of the rule of two.
 const RuleOfTwoName = "rule of two"
 
-// met is the rule of two: untrusted instructions, private data and a way out
-// must not come together unless a person has looked at the call. For a call that
-// can read and send at once, the instructions are enough. Only permissions that
-// name the rule silence it.
+// met applies the rule of two: untrusted instructions, private data and a way out must
+// not come together unless a person has approved the call. For a call that can read and
+// send at once, untrusted instructions are enough. Only permissions that name the rule
+// disable it.
 func (r Rules) met(c *event.ToolCall) []Verdict {
 	if !r.Met(c) {
 		return nil
@@ -39,17 +39,17 @@ func (r Rules) met(c *event.ToolCall) []Verdict {
 	}}
 }
 
-// Met reports whether with this call untrusted text, private data and a way out
-// come together, and that the owner has not allowed it by name.
+// Met reports whether a call would combine untrusted text, private data and a way out,
+// without the owner having allowed that by name.
 func (r Rules) Met(c *event.ToolCall) bool {
 	return c.Labels.Outgoing && r.Taint.Untrusted != nil && (r.Taint.Private != nil || c.Labels.Private) &&
 		r.RuleOfTwo != RuleOfTwoOff && !matchesAny(r.MaySend, c.Tool)
 }
 
-// Offered returns the provider's own tools that the next request may name, and
-// those that it may not. They send within the model's answer, where no person
-// can be asked. So once untrusted text and private data have met, only those
-// remain that the owner has allowed by name.
+// Offered divides the provider's own tools into those that the next request may name
+// and those that it may not. They send data within the model's answer, where no person
+// can be asked. So once the run has read untrusted text and private data, only tools
+// that the owner allowed by name are offered.
 func (r Rules) Offered(providerTools []string) (offered []string, withheld *event.Withheld) {
 	if r.Taint.Untrusted == nil || r.Taint.Private == nil || r.RuleOfTwo == RuleOfTwoOff {
 		return providerTools, nil

@@ -7,11 +7,10 @@ import (
 	"github.com/pawlrun/pawl/event"
 )
 
-// unclear asks about a call of which it is not known what it does or which file it
-// writes, because some rule might forbid it. It does not ask where nothing depends on
-// that: a sandbox holds the protected paths whatever the call does, or the owner said
-// that the tool never asks and protects nothing, and no rule speaks of some calls of
-// the tool.
+// unclear asks about a call whose actions or written files are unknown, because a rule
+// might forbid them. It does not ask if nothing depends on the answer: a sandbox
+// enforces the protected paths anyway, or the owner configured that the tool never
+// asks, protects no path, and has no rule about only some calls of the tool.
 func (r Rules) unclear(c *event.ToolCall) []Verdict {
 	if c.Facts == nil {
 		return nil
@@ -42,8 +41,8 @@ func (r Rules) unclear(c *event.ToolCall) []Verdict {
 	return []Verdict{{Decision: event.DecisionAsk, Rule: "unclear", Reason: strings.Join(why, "; ")}}
 }
 
-// mightForbid is the first rule that denies or asks by what is not known of a call, ""
-// where there is none. Without a sandbox a program may do what a rule forbids to
+// mightForbid returns the first rule that might deny or ask because of an unknown part
+// of a call, "" for none. Without a sandbox a program may do what a rule forbids to
 // another tool.
 func (r Rules) mightForbid(c *event.ToolCall) string {
 	for _, rule := range r.Rules {
@@ -55,8 +54,8 @@ func (r Rules) mightForbid(c *event.ToolCall) string {
 	return ""
 }
 
-// files holds calls to the bound on files. What runs programs is not held by a
-// bound unless it is known to read the workspace alone.
+// files applies the bound on files. The read-only bound denies every call that is not
+// known to do nothing but read the workspace.
 func (r Rules) files(c *event.ToolCall) []Verdict {
 	deny := func(why string) []Verdict {
 		return []Verdict{{Decision: event.DecisionDeny, Rule: r.ruleOfFiles(), Reason: why}}

@@ -2,23 +2,22 @@ package policy
 
 import "github.com/pawlrun/pawl/event"
 
-// Tool is what policy can know of a tool before any call of it.
+// Tool is what policy knows about a tool before any call.
 type Tool struct {
 	Name string
-	// ReadOnly says that no call changes anything, Risk what harm every call
-	// can do where that is declared; empty means that it depends on the call.
+	// ReadOnly reports that no call changes anything. Risk is the harm that every call
+	// is declared to do; empty means that it depends on the call.
 	ReadOnly bool
 	Risk     event.Risk
-	// Judged says that the tool tells what each call touches.
+	// Judged reports that the tool returns facts about each call.
 	Judged bool
-	// Outgoing says that its calls can reach other machines.
+	// Outgoing reports that its calls can reach other machines.
 	Outgoing bool
 }
 
-// Hides reports whether every call of a tool would be denied, and by which rule. A
-// model that is offered such a tool spends its turns on denials, so a run does
-// not offer it: in a planning run only those tools are in view that a plan may
-// use.
+// Hides reports whether every call of a tool would be denied, and by which rule. A run
+// does not offer such a tool, because the model would spend its turns on denials. In
+// plan mode only the tools that a plan may use are offered.
 func (r Rules) Hides(t Tool) (rule string, hidden bool) {
 	changes := !t.ReadOnly && t.Risk != "" && t.Risk != event.RiskRead
 	mayOnlyReach := t.ReadOnly && t.Outgoing
@@ -36,7 +35,7 @@ func (r Rules) Hides(t Tool) (rule string, hidden bool) {
 	return "", false
 }
 
-// always reports whether a rule is about every call of its tools.
+// always reports whether a rule matches every call of its tools.
 func (r Rule) always() bool {
 	return len(r.Args) == 0 && r.Path == "" && r.Host == "" && r.Command == ""
 }

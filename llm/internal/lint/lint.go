@@ -1,5 +1,5 @@
-// Package lint holds the requests that adapters make to the rules of their
-// wires, before they are sent.
+// Package lint checks the requests of adapters against the rules of their wires before
+// they are sent.
 package lint
 
 import (
@@ -7,13 +7,13 @@ import (
 	"github.com/pawlrun/pawl/llm/conform"
 )
 
-// Request checks the encoded messages of a request, one segment for each of
-// them; name is the memo's of the encoding. What was found to be in order in the
-// request before is not read again. The error is an *[llm.Error] that names the
-// rule and wraps a *[conform.Violation].
+// Request checks the encoded messages of a request, one segment for each message; name
+// is the memo's name of the encoding. It does not check again what was valid in the
+// previous request. The error is an *[llm.Error] that names the rule and wraps a
+// *[conform.Violation].
 func Request(w conform.Wire, provider, name string, req *llm.Request, segments []llm.Segment) error {
 	if len(req.Messages) == 0 {
-		return nil // not to be sent, but asked about
+		return nil // the request is only encoded, not sent
 	}
 	from := settled(req.Messages, req.Memo.Unchanged(name, req.Messages))
 	o := conform.Options{Model: req.Model, Continued: from > 0}
@@ -36,8 +36,8 @@ func Request(w conform.Wire, provider, name string, req *llm.Request, segments [
 	return nil
 }
 
-// settled is the last place, of those up to n, behind which the conversation
-// owes nothing to what stands before it.
+// settled returns the last index, at most n, after which no message depends on an
+// earlier one.
 func settled(messages []*llm.Message, n int) int {
 	for ; n > 0; n-- {
 		if messages[n-1].Role == llm.RoleTool || n < len(messages) && messages[n].Role == llm.RoleUser && !asks(messages[n-1]) {
@@ -47,7 +47,7 @@ func settled(messages []*llm.Message, n int) int {
 	return 0
 }
 
-// asks reports whether a message holds a call, which what follows must answer.
+// asks reports whether a message contains a call, which the next message must answer.
 func asks(m *llm.Message) bool {
 	for _, p := range m.Parts {
 		if _, ok := p.(llm.ToolCall); ok {

@@ -9,27 +9,27 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// Answer builds a response from what a service sends, and emits it to listeners. An
-// *llm.Error that it returns was sent by the service; any other error is a broken
-// answer.
+// Answer builds a response from a service's data, and emits it to listeners. An
+// *llm.Error that it returns was sent by the service; any other error means that the
+// answer is broken.
 type Answer interface {
-	// Events reads a stream up to its end. Neither the reader nor what it gave
-	// may be kept: others use them afterwards.
+	// Events decodes a stream to its end. It must not keep the reader or its results,
+	// which are reused afterwards.
 	Events(events *EventReader) error
-	// DecodeBody reads an answer that came in one piece.
+	// DecodeBody decodes an answer that is not streamed.
 	DecodeBody(body []byte) error
-	// Begun reports whether anything of an answer has come, even what cannot be
+	// Begun reports whether any part of an answer has arrived, even one that cannot be
 	// trusted.
 	Begun() bool
-	// Response is what has come. Of an answer that did not come to its end it
-	// holds only what can be trusted to be complete.
+	// Response returns what has arrived. For an incomplete answer it contains only
+	// parts that are known to be complete.
 	Response(complete bool) *llm.Response
 }
 
-// Read reads the answer of an exchange and closes it. It recognizes a whole answer
-// by its bytes, not by the request or the Content-Type: some services do not stream
-// even on request, and some proxies drop or rewrite the type. An error comes with
-// what had arrived before it.
+// Read reads the answer of an exchange and closes it. It recognizes a whole answer by
+// its bytes, not by the request or the Content-Type: some services do not stream even
+// on request, and some proxies drop or rewrite the type. An error comes with the data
+// that arrived before it.
 func (c *Client) Read(x *Exchange, a Answer) (*llm.Response, error) {
 	defer x.Close()
 	if mediaType, _, _ := mime.ParseMediaType(x.Response.Header.Get("Content-Type")); mediaType == "text/event-stream" {
@@ -37,14 +37,14 @@ func (c *Client) Read(x *Exchange, a Answer) (*llm.Response, error) {
 	}
 	whole, err := x.IsJSON()
 	if errors.Is(err, gzip.ErrHeader) {
-		return a.Response(false), c.Broken(x, err) // it may be an answer, and have been paid for
+		return a.Response(false), c.Broken(x, err) // it may be an answer that was charged
 	}
 	if err != nil {
 		return nil, c.Broken(x, err)
 	}
 	spoken, silent := whole, false
 	if whole {
-		x.silence.end() // it came as a stream by its type only
+		x.silence.end() // only its type says that it is a stream
 		err = readBody(x, a)
 	} else {
 		spoken, silent, err = readEvents(x.Body, x.silence, a.Events)
@@ -59,7 +59,7 @@ func (c *Client) Read(x *Exchange, a Answer) (*llm.Response, error) {
 	}
 	if e, ok := errors.AsType[*llm.Error](err); ok {
 		if !a.Begun() && resp.Usage.Input == 0 && resp.Usage.Output == 0 {
-			resp = nil // an error and no answer: the call was declined, as by the status that says the same
+			resp = nil // an error without an answer: the service refused the call, as with an error status
 		}
 		e.Provider, e.Message = c.Provider, x.excerpt(e.Message)
 		if e.RequestID == "" {
@@ -70,13 +70,13 @@ func (c *Client) Read(x *Exchange, a Answer) (*llm.Response, error) {
 	if spoken && silent && x.ended(err) {
 		e := c.Broken(x, err)
 		e.Status = x.Response.StatusCode
-		return nil, e // as an error without a word, and not as one that broke
+		return nil, e // like an error without a message, not like a broken answer
 	}
 	if len(resp.Parts) > 0 && !x.lines || !x.foreign(spoken) {
 		return resp, c.Broken(x, err)
 	}
 	if !x.opaque() {
-		resp = nil // another server answered in the provider's place, and nothing is charged for it
+		resp = nil // another server answered instead of the provider, so nothing is charged
 	}
 	return resp, c.notAnswered(x, err)
 }
@@ -91,9 +91,9 @@ func readBody(x *Exchange, a Answer) error {
 	return a.DecodeBody(body)
 }
 
-// distinguish takes from a call the id that another one of the answer has
-// already, so that ours goes to the service in its place: it would refuse a
-// conversation in which two calls cannot be told apart.
+// distinguish removes the provider's id from a call if another call of the answer has
+// the same one, so that ours is sent instead: the service would reject a conversation
+// with ambiguous ids.
 func distinguish(parts llm.Parts) {
 	var first string
 	var more map[string]bool

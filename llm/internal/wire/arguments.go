@@ -7,9 +7,8 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// Arguments reads what a call was given, once it is there whole. No text is no
-// arguments; what is no JSON stays text, so that it never becomes a call that
-// can run.
+// Arguments decodes the complete arguments of a call. Empty text means no arguments;
+// invalid JSON stays text, so that it never becomes a call that can run.
 func Arguments(said string) (args json.RawMessage, text string) {
 	switch {
 	case strings.TrimSpace(said) == "":
@@ -20,10 +19,10 @@ func Arguments(said string) (args json.RawMessage, text string) {
 	return nil, said
 }
 
-// SentArguments are the arguments of a call as they go back to a service that
-// reads them as JSON: the object that the model gave, and {} for anything else.
-// Such a service refuses every request of a conversation with a call whose
-// arguments it cannot read, and the call's result says what they were.
+// SentArguments returns the arguments of a call for a service that parses them as JSON:
+// the model's object, or {} for anything else. Such a service rejects every request of
+// a conversation that contains a call with invalid arguments; the call's result
+// contains the original text.
 func SentArguments(c *llm.ToolCall) json.RawMessage {
 	if !Object(c.Args) {
 		return json.RawMessage("{}")
@@ -31,8 +30,8 @@ func SentArguments(c *llm.ToolCall) json.RawMessage {
 	return sendable(c.Args)
 }
 
-// Object reports whether raw is a JSON object in which no object names a member
-// twice: readers differ on what that means, and some refuse it.
+// Object reports whether raw is a JSON object without duplicate members at any depth:
+// readers interpret those differently, and some reject them.
 func Object(raw json.RawMessage) bool {
 	at := skipSpace(raw, 0)
 	if at == len(raw) || raw[at] != '{' {
@@ -41,7 +40,7 @@ func Object(raw json.RawMessage) bool {
 	return distinct(ScanNested(raw))
 }
 
-// distinct walks an object or an array to its end.
+// distinct checks an object or an array to its end.
 func distinct(m *Members) bool {
 	seen := map[string]bool{}
 	for m.Next() {

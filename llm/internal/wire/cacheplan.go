@@ -1,23 +1,23 @@
 package wire
 
-// Turn is one rendered message, as far as a cache plan looks at it.
+// Turn holds the properties of an encoded message that a cache plan depends on.
 type Turn struct {
-	// Answer says that the model said it. Answers are never marked: their last
-	// block may be thought, which takes no mark.
+	// Answer reports that the message is the model's. Answers are never marked, because
+	// their last block may be reasoning, which accepts no mark.
 	Answer bool
-	// Blocks bounds the content blocks that it became; 0 means that nothing of
-	// it is on the wire.
+	// Blocks is an upper bound on its content blocks; 0 means that the message is not
+	// on the wire.
 	Blocks int
 }
 
-// PlanMarks chooses the turns at whose ends a provider shall remember the
-// request, most useful first and at most limit. The first is the end of this
-// request, which the next one reads; the second the end of the request before,
-// where this one finds what that one wrote however wide the fan-out in between
-// was. What is left of the limit bridges messages without an answer between
-// them that hold more blocks than a provider looks back from a mark: an empty
-// answer leaves none, so the end of the request before is among them. It looks
-// at as many turns as it must, from the last one back.
+// PlanMarks chooses the turns whose ends are marked for the provider's cache, most
+// useful first and at most limit. The first mark is at the end of this request, for the
+// next request to read. The second is at the end of the previous request, so that this
+// one finds its cache entry however many messages are in between. The rest bridge
+// sequences of messages without an answer between them that have more blocks than the
+// provider searches back from a mark; an empty answer has no blocks, so the end of the
+// previous request may be among them. It examines only as many turns as necessary, from
+// the last one back.
 func PlanMarks(turns int, turn func(i int) Turn, limit, lookBack int) []int {
 	marks := make([]int, 0, max(limit, 0))
 	answered, blocks, bridge, wide := true, 0, -1, false

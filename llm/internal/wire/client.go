@@ -10,23 +10,23 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// Client posts requests of one provider. It is safe for concurrent use.
+// Client posts requests to one provider. It is safe for concurrent use.
 type Client struct {
 	// Provider names the provider in errors.
 	Provider string
 	// HTTP is the transport; see [NewHTTP] and [WithoutRedirects].
 	HTTP *http.Client
-	// Idle bounds silence; 0 means [DefaultIdle].
+	// Idle bounds the time without data; 0 means [DefaultIdle].
 	Idle time.Duration
-	// RequestIDs are the response headers that may name the exchange.
+	// RequestIDs are the response headers that may contain the id of the exchange.
 	RequestIDs []string
-	// Classify refines the error of an answer whose status is not 2xx, from its
-	// status and body; nil leaves it at what the status says.
+	// Classify refines the error of an answer whose status is not 2xx, from its status
+	// and body; nil keeps the class of the status.
 	Classify func(e *llm.Error, body []byte)
 }
 
-// Ask makes one exchange: it posts a request and has its answer read. With an
-// error comes what had arrived before it.
+// Ask makes one exchange: it posts a request and decodes its answer. An error comes
+// with the data that arrived before it.
 func (c *Client) Ask(ctx context.Context, url string, header http.Header, request *llm.Encoded, a Answer) (*llm.Response, error) {
 	x, err := c.Post(ctx, url, header, request)
 	if err != nil {
@@ -35,8 +35,8 @@ func (c *Client) Ask(ctx context.Context, url string, header http.Header, reques
 	return c.Read(x, a)
 }
 
-// Post sends a request and returns the answer when its status is 2xx. Any other
-// outcome is an *llm.Error.
+// Post sends a request and returns the answer if its status is 2xx. Any other outcome
+// is an *llm.Error.
 func (c *Client) Post(ctx context.Context, url string, header http.Header, request *llm.Encoded) (*Exchange, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	idle := c.Idle
@@ -55,7 +55,7 @@ func (c *Client) Post(ctx context.Context, url string, header http.Header, reque
 	}
 	req.Header = header
 	if c.HTTP.Jar != nil {
-		req.Header = header.Clone() // a jar adds its cookies to the header it is given
+		req.Header = header.Clone() // a cookie jar changes the header
 	}
 	req.ContentLength = request.Len()
 	req.GetBody = func() (io.ReadCloser, error) { return &body{segments: request.Segments, begun: &begun}, nil }
@@ -64,7 +64,7 @@ func (c *Client) Post(ctx context.Context, url string, header http.Header, reque
 		failure := c.NetworkError(ctx, err, "")
 		stop()
 		if failure.Class == llm.ClassNetwork && !begun.Load() {
-			unsent := *failure // the transport's own, which others may hold
+			unsent := *failure // the transport's error, which may be shared
 			unsent.Unsent = true
 			failure = &unsent
 		}

@@ -7,17 +7,17 @@ import (
 	"strings"
 )
 
-// closer rewrites a schema for a service that takes only closed objects and few
+// closer rewrites a schema for a service that accepts only closed objects and few
 // keywords.
 type closer struct {
 	root object
-	// open is set by what cannot be said without changing what is allowed.
+	// open reports that the schema cannot be closed without changing what it allows.
 	open bool
 	// seen counts schemas, because references may multiply them.
 	seen int
 }
 
-// maxSchemas bounds what the references of a schema may expand to.
+// maxSchemas bounds the size of a schema with its references expanded.
 const maxSchemas = 5000
 
 // ClosedSchema returns a schema for Anthropic's structured outputs: every object
@@ -82,13 +82,13 @@ func (c *closer) close(schema json.RawMessage, refs []string, depth int) json.Ra
 	return kept.encode()
 }
 
-// formats are those that the service enforces.
+// formats are the formats that the service enforces.
 var formats = map[string]bool{
 	"date-time": true, "time": true, "date": true, "duration": true, "email": true, "hostname": true, "uri": true,
 	"ipv4": true, "ipv6": true, "uuid": true,
 }
 
-// object closes an object, if the schema is that of one.
+// object closes the schema of an object.
 func (c *closer) object(o object, kept *object) {
 	if !o.has("properties") && !o.mayBeObject() {
 		return
@@ -100,7 +100,7 @@ func (c *closer) object(o object, kept *object) {
 	*kept = append(*kept, member{"additionalProperties", json.RawMessage("false")})
 }
 
-// describe keeps the description, with the bounds that are not enforced.
+// describe keeps the description and adds the bounds that are not enforced.
 func describe(o object, kept *object, bounds []string) {
 	text := o.text("description")
 	if len(bounds) > 0 {
@@ -111,8 +111,8 @@ func describe(o object, kept *object, bounds []string) {
 	}
 }
 
-// follow refuses a reference that leads back to where it stands, or elsewhere
-// than to the schema's own definitions.
+// follow rejects a recursive reference, and one that does not point to the schema's own
+// definitions.
 func (c *closer) follow(m member, refs []string, depth int) {
 	var ref string
 	_ = json.Unmarshal(m.value, &ref)

@@ -1,4 +1,4 @@
-// Package wire holds what the wire adapters share: reading server-sent events,
-// scanning and writing JSON without allocating, posting a request whose body is
-// in pieces, and turning an HTTP failure into a classified error.
+// Package wire contains what the adapters share: decoding server-sent events, scanning
+// and writing JSON without allocating, posting a request whose body is in pieces, and
+// converting HTTP failures to classified errors.
 package wire

@@ -2,7 +2,7 @@ package wire
 
 import "github.com/pawlrun/pawl/llm"
 
-// EmitResponse emits the texts of an answer that came whole, once each.
+// EmitResponse emits the texts of a whole answer, once each.
 func EmitResponse(r *llm.Response, emit func(llm.Delta)) {
 	for i, p := range r.Parts {
 		switch p := p.(type) {

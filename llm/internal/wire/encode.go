@@ -8,12 +8,12 @@ import (
 
 const hexDigits = "0123456789abcdef"
 
-// AppendQuoted appends s as a JSON string. Nothing is escaped that need not
-// be, so that text comes back to a provider as it came from it. U+FFFD stands for
-// what is not UTF-8, and for U+0000, at which some services end a prompt.
+// AppendQuoted appends s as a JSON string. It escapes only what must be escaped, so
+// that a provider gets its text back unchanged. U+FFFD replaces invalid UTF-8 and
+// U+0000, where some services truncate a prompt.
 func AppendQuoted(dst []byte, s string) []byte { return appendQuoted(dst, s, "\uFFFD") }
 
-// AppendKept is AppendQuoted for a value that is kept and not sent: U+0000 stays.
+// AppendKept is AppendQuoted for a value that is stored and not sent: it keeps U+0000.
 func AppendKept(dst []byte, s string) []byte { return appendQuoted(dst, s, `\u0000`) }
 
 func appendQuoted(dst []byte, s, zero string) []byte {
@@ -61,8 +61,8 @@ func appendEscaped(dst []byte, c byte) []byte {
 	return append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
 }
 
-// AppendCompact appends raw JSON without insignificant space, or fallback when
-// raw is not JSON. What no service takes is replaced, as in [AppendQuoted].
+// AppendCompact appends raw JSON without insignificant space, or fallback if raw is not
+// JSON. It replaces characters that services reject, like [AppendQuoted].
 func AppendCompact(dst []byte, raw json.RawMessage, fallback string) []byte {
 	buf := bytes.NewBuffer(dst)
 	if err := json.Compact(buf, sendable(raw)); err != nil {

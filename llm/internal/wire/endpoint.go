@@ -2,10 +2,9 @@ package wire
 
 import "strings"
 
-// Endpoint returns the address of a path below a base URL. A query of either stays
-// a query: a gateway may take its key there. The official SDKs do not agree on a
-// query in a base URL (some append the path to it, some drop it), so this works for
-// the users of both.
+// Endpoint returns the address of a path below a base URL. The query of either is kept:
+// a gateway may expect its key there. The official SDKs disagree on a query in a base
+// URL (some append the path to it, some drop it), so this works for the users of both.
 func Endpoint(base, path string) string {
 	base, _, _ = strings.Cut(base, "#")
 	base, given, _ := strings.Cut(base, "?")

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Exchange is an answer under way. Close it.
+// Exchange is an answer in progress. The caller must close it.
 type Exchange struct {
 	Response  *http.Response
 	Body      io.Reader
@@ -18,13 +18,13 @@ type Exchange struct {
 	watchdog  *time.Timer
 	silence   *stall
 	stop      func()
-	// asked and address are the request's header and address, which may carry
+	// asked and address are the request's header and address, which may contain
 	// credentials.
 	asked   http.Header
 	address *url.URL
-	// begun is the body's beginning, once it was looked at.
+	// begun holds the beginning of the body once IsJSON has read it.
 	begun *replayed
-	// lines says that the body is one object after the other.
+	// lines reports that the body is a sequence of objects.
 	lines bool
 }
 
@@ -34,18 +34,17 @@ func (x *Exchange) Close() {
 	_ = x.Response.Body.Close()
 }
 
-// IsJSON reports whether the body is a JSON object in place of an event stream.
-// It looks at the bytes: proxies are known to lose or rewrite Content-Type. What
-// was looked at is read again from Body, but for blanks that keep a connection
-// open until the answer comes, however many. The error is that of a connection
-// which broke before it gave anything to look at.
+// IsJSON reports whether the body is a JSON object instead of an event stream. It
+// examines the bytes, because some proxies drop or rewrite Content-Type. The examined
+// bytes can be read again from Body, except the leading white space that keeps a
+// connection open. It returns an error if the connection broke before the first byte.
 func (x *Exchange) IsJSON() (bool, error) {
 	seen := make([]byte, 0, 512)
 	for {
 		n, err := x.Body.Read(seen[len(seen):cap(seen)])
 		seen = seen[:len(seen)+n]
 		head := withoutBlanks(seen)
-		// A mark that has only begun is not looked past.
+		// An incomplete byte-order mark does not decide it.
 		undecided := len(head) == 0 || bytes.HasPrefix([]byte(byteOrderMark), seen)
 		if !undecided || err != nil {
 			x.begun = &replayed{seen: seen, err: err, rest: x.Body}
@@ -63,13 +62,13 @@ func (x *Exchange) IsJSON() (bool, error) {
 
 const byteOrderMark = "\xef\xbb\xbf"
 
-// withoutBlanks is a body from its first visible byte on.
+// withoutBlanks returns a body from its first visible byte on.
 func withoutBlanks(body []byte) []byte {
 	return bytes.TrimLeft(bytes.TrimPrefix(body, []byte(byteOrderMark)), " \t\r\n")
 }
 
-// replayed gives what was read before, then the rest. It keeps the beginning of
-// both, as much as seen has room for.
+// replayed reads the data that was read before, then the rest. seen keeps the beginning
+// of both, up to its capacity.
 type replayed struct {
 	seen  []byte
 	given int
@@ -95,20 +94,20 @@ func (r *replayed) Read(p []byte) (int, error) {
 // ReadAll reads a body that is not a stream.
 func (x *Exchange) ReadAll() ([]byte, error) { return io.ReadAll(x.Body) }
 
-// ended reports whether the service brought the body to its end, as it would not where
-// the connection broke.
+// ended reports whether the service completed the body, as opposed to a broken
+// connection.
 func (x *Exchange) ended(err error) bool {
 	r := x.Response
 	told := r.ProtoMajor > 1 || r.ContentLength >= 0 || slices.Contains(r.TransferEncoding, "chunked")
 	return told && errors.Is(err, io.EOF)
 }
 
-// linger is how long a finished answer may take to end.
+// linger bounds the time to read the rest of a finished answer.
 const linger = 250 * time.Millisecond
 
-// Finish ends an exchange whose last event has come. It reads what little may
-// follow, because a connection that was read to its end serves the next
-// request. A server that keeps the stream open is not waited for.
+// Finish ends an exchange whose last event has arrived. It reads the short rest,
+// because a connection can be reused only if it was read to its end. It does not wait
+// for a server that keeps the stream open.
 func (x *Exchange) Finish() {
 	x.silence.end()
 	x.watchdog.Reset(linger)

@@ -14,14 +14,14 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// NetworkError classifies a failure of the connection itself. One that the
-// transport has classified stays as it is.
+// NetworkError classifies a failure of the connection. It keeps a classification by the
+// transport.
 func (c *Client) NetworkError(ctx context.Context, err error, requestID string) *llm.Error {
 	if known, ok := errors.AsType[*llm.Error](err); ok {
 		return known
 	}
 	err = withoutCredentials(err)
-	if strings.Contains(err.Error(), "failed to parse Location header") { // net/http has no error of its own for it
+	if strings.Contains(err.Error(), "failed to parse Location header") { // net/http has no error value for it
 		return &llm.Error{Class: llm.ClassInvalid, Provider: c.Provider, Message: unreadableRedirect, RequestID: requestID}
 	}
 	message := err.Error()
@@ -35,8 +35,8 @@ const stalled = "the connection stalled: no byte arrived for too long"
 
 const unreadableRedirect = "the endpoint redirects to a place that cannot be read; redirects are not followed"
 
-// Broken is the error of a stream that ended before the provider said so. It
-// is a failure, whatever text it left.
+// Broken returns the error of a stream that ended before the provider's end. It is a
+// failure, whatever text arrived.
 func (c *Client) Broken(x *Exchange, err error) *llm.Error {
 	e := &llm.Error{Class: llm.ClassNetwork, Provider: c.Provider, RequestID: x.RequestID, Err: err}
 	switch {
@@ -45,7 +45,7 @@ func (c *Client) Broken(x *Exchange, err error) *llm.Error {
 	case errors.Is(err, ErrIdle):
 		e.Message = stalled
 	case errors.Is(err, ErrAnswerTooLarge), errors.Is(err, ErrEventTooLarge), errors.Is(err, ErrArgumentsTooLarge):
-		// The same request is likely to run away again, at the same price.
+		// The same request would probably run away again, at the same price.
 		e.Class, e.Message = llm.ClassInvalid, "the answer was given up: "+err.Error()
 	case errors.Is(err, gzip.ErrHeader):
 		e.Class, e.Message = llm.ClassInvalid, "the answer calls itself compressed (Content-Encoding gzip) and is not; look at proxies on the way"
@@ -61,7 +61,7 @@ func (c *Client) Broken(x *Exchange, err error) *llm.Error {
 	return e
 }
 
-// maxErrorBody bounds what is read of an error's body.
+// maxErrorBody bounds how much of an error's body is read.
 const maxErrorBody = 1 << 20
 
 func (c *Client) failure(x *Exchange) *llm.Error {
@@ -91,14 +91,13 @@ func (c *Client) failure(x *Exchange) *llm.Error {
 		e.Message = http.StatusText(status)
 	}
 	if status == http.StatusNotFound || status == http.StatusMethodNotAllowed {
-		// The server does not speak this protocol: the base URL is wrong.
+		// The server does not support this protocol: the base URL is wrong.
 		e.Message += "; asked was " + plain(*x.Response.Request.URL)
 	}
 	return e
 }
 
-// Failed is the error that an answer reports, as classify reads it, or what stands in
-// its place.
+// Failed returns the error in an answer as classify reads it, or a general one.
 func Failed(body []byte, classify func(e *llm.Error, body []byte)) *llm.Error {
 	e := &llm.Error{Class: llm.ClassOverloaded}
 	if classify(e, body); e.Message == "" {
@@ -108,17 +107,17 @@ func Failed(body []byte, classify func(e *llm.Error, body []byte)) *llm.Error {
 	return e
 }
 
-// readQuota classifies a failure as used up quota where it says so in the word
-// that OpenAI has for it, which gateways use on every wire. Where the word is
-// quoted, in what a request held, its quotes are escaped.
+// readQuota classifies a failure as exhausted quota if it contains OpenAI's code for
+// it, which gateways use on every wire. In a quoted request the quotes around the code
+// are escaped.
 func readQuota(e *llm.Error, failure []byte) {
 	if bytes.Contains(failure, []byte(`"insufficient_quota"`)) {
 		e.Class = llm.ClassQuota
 	}
 }
 
-// maxRawMessage bounds what is kept of a body that is no provider's error, such
-// as a proxy's page: every attempt is journalled with its message.
+// maxRawMessage bounds how much is kept of a body that is not a provider's error, such
+// as a proxy's page: the journal contains the message of every attempt.
 const maxRawMessage = 16 << 10
 
 func excerpt(s string) string {
@@ -128,7 +127,7 @@ func excerpt(s string) string {
 	return strings.ToValidUTF8(s[:maxRawMessage], "") + fmt.Sprintf("… [the first %d of %d bytes]", maxRawMessage, len(s))
 }
 
-// Said is the message of a failure that has none for people.
+// Said returns the message of a failure without a message for people.
 func Said(body []byte) string {
 	return "the service said: " + strings.ToValidUTF8(string(body), "\uFFFD")
 }

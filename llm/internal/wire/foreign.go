@@ -9,10 +9,9 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// foreign reports whether the body is visibly something else than an answer: no
-// line of it was one of a stream, or it is a page for people that calls itself
-// one. The type alone does not tell, because proxies rewrite that of streams too,
-// and those are paid for.
+// foreign reports whether the body is clearly not an answer: none of its lines belongs
+// to a stream, or it is an HTML page by its type and content. The type alone does not
+// decide, because proxies also rewrite the type of streams, which are charged.
 func (x *Exchange) foreign(spoken bool) bool {
 	head := x.head()
 	switch {
@@ -29,33 +28,30 @@ func (x *Exchange) foreign(spoken bool) bool {
 	return !spoken || head[0] == '<' && x.calledPage()
 }
 
-// opaque reports whether an answer may be in a foreign body all the same, in a form
-// that was not asked for: a list of what a stream would give, or lines of it, or
-// a compression.
+// opaque reports whether a foreign body may nevertheless contain an answer in another
+// form: a list of what a stream would contain, or lines of it, or compressed data.
 func (x *Exchange) opaque() bool {
 	return x.lines || bytes.HasPrefix(x.head(), []byte{'['}) || x.Response.Header.Get("Content-Encoding") != ""
 }
 
-// inLines reports whether a body is one object after the other, as Ollama's own
-// API and others stream. No whole answer goes on behind its end, and none that
-// was cut has one.
+// inLines reports whether a body is a sequence of objects, as Ollama's own API and
+// others stream. A whole answer ends with its object, and a truncated one has no end.
 func inLines(body []byte) bool {
 	end := valueEnd(body, skipSpace(body, 0), 0)
 	return end >= 0 && bytes.HasPrefix(withoutBlanks(body[end:]), []byte{'{'})
 }
 
-// head is the beginning of the body, as far as it was kept.
+// head returns the beginning of the body, as far as it was kept.
 func (x *Exchange) head() []byte { return withoutBlanks(x.begun.seen) }
 
-// calledPage reports whether the answer calls itself a page for people.
+// calledPage reports whether the answer's type is that of a page for people.
 func (x *Exchange) calledPage() bool {
 	return strings.HasPrefix(x.Response.Header.Get("Content-Type"), "text/html")
 }
 
-// notAnswered is the error of an answer that is foreign: a login page, a proxy's
-// words, a server that speaks no such API. What stands in the way may pass, as a
-// page that tells of maintenance does, and to ask again costs nothing; but what
-// may be a model's answer would be paid for each time.
+// notAnswered returns the error of a foreign answer: a login page, a proxy's message, a
+// server without this API. A retry costs nothing and may succeed, for example after
+// maintenance; but if the body may be a model's answer, each retry would be charged.
 func (c *Client) notAnswered(x *Exchange, err error) *llm.Error {
 	status, header, class := x.Response.StatusCode, x.Response.Header, llm.ClassNetwork
 	if x.opaque() {
@@ -78,12 +74,12 @@ func (c *Client) notAnswered(x *Exchange, err error) *llm.Error {
 	})
 }
 
-// maxQuoted bounds what an error quotes of a body that is no error's.
+// maxQuoted bounds how much an error quotes of a body that is not an error.
 const maxQuoted = 200
 
-// quoted returns the beginning of a text from an unknown sender, escaped. It is cut
-// after the redaction, which would miss half a credential, and drops an incomplete
-// credential at the end of the text itself.
+// quoted returns the beginning of a text from an unknown sender, escaped. It cuts after
+// redacting, because the redaction would miss half a credential, and drops an
+// incomplete credential at the end of the text.
 func (x *Exchange) quoted(text string) string {
 	text = x.redact(text)
 	for _, s := range x.secrets() {

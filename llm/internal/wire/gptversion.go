@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// GPTAtLeast reports whether a model is a GPT of that version or a later one, as
-// its name has it. A name of another form is none.
+// GPTAtLeast reports whether a model's name is that of a GPT of this version or a later
+// one.
 func GPTAtLeast(model string, major, minor int) bool {
 	version, ok := strings.CutPrefix(strings.TrimPrefix(strings.ToLower(model), "ft:"), "gpt-")
 	if !ok {

@@ -2,8 +2,8 @@ package wire
 
 import "net/http"
 
-// Header returns the headers of every request to a service: our own, of which
-// those that are empty are left out, and further ones, which win.
+// Header returns the headers of every request to a service: the adapter's own except
+// empty ones, and further ones, which override them.
 func Header(own, further map[string]string) http.Header {
 	h := http.Header{"Content-Type": {"application/json"}, "User-Agent": {"pawl"}}
 	for name, value := range own {
@@ -17,7 +17,7 @@ func Header(own, further map[string]string) http.Header {
 	return h
 }
 
-// Bearer is the value of an Authorization header, "" without a token.
+// Bearer returns the value of an Authorization header, "" without a token.
 func Bearer(token string) string {
 	if token == "" {
 		return ""
@@ -25,8 +25,8 @@ func Bearer(token string) string {
 	return "Bearer " + token
 }
 
-// Accepting returns the header with what is accepted, unless it says already.
-// The header itself is shared by all requests and stays as it is.
+// Accepting returns the header with an Accept value, unless it has one. It does not
+// change the header, which all requests share.
 func Accepting(h http.Header, kind string) http.Header {
 	if h.Get("Accept") != "" {
 		return h

@@ -17,8 +17,8 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// FileText is a text file in words, for services that take no such files. The
-// name tells the model where it begins and ends.
+// FileText returns a text file as text with its name at the beginning and end, for
+// services that do not accept such files.
 func FileText(m *llm.Media) (text string, ok bool) {
 	if !strings.HasPrefix(m.MediaType, "text/") || m.URL != "" {
 		return "", false
@@ -27,23 +27,23 @@ func FileText(m *llm.Media) (text string, ok bool) {
 	return `<file name="` + name + "\">\n" + strings.TrimSuffix(string(m.Data), "\n") + "\n</file>", true
 }
 
-// Images is what a service takes of images. One that it does not take would have
-// it refuse the request, and every later one, because each repeats it.
+// Images holds a service's limits on images. The service rejects a request with an
+// image beyond them, and so every later request of the conversation.
 type Images struct {
-	// Types are the media types that it reads.
+	// Types are the supported media types.
 	Types []string
-	// Side is the most that an image may measure either way, in pixels, and
-	// Encoded the most bytes that it may have in base64; 0 is no bound.
+	// Side is the maximum width and height in pixels, and Encoded the maximum size in
+	// base64; 0 is no limit.
 	Side, Encoded int
 }
 
-// OpenAIImages is what OpenAI takes of images, and the services that speak its way.
+// OpenAIImages returns the limits of OpenAI and of compatible services.
 func OpenAIImages() Images {
 	return Images{Types: []string{"image/png", "image/jpeg", "image/gif", "image/webp"}}
 }
 
-// Refused says why the service does not take an image; nil where it does, and for
-// what is no image.
+// Refused returns why the service rejects an image; nil if it accepts it, or if m is
+// not an image.
 func (s Images) Refused(m *llm.Media) error {
 	if !strings.HasPrefix(m.MediaType, "image/") {
 		return nil
@@ -60,8 +60,8 @@ func (s Images) Refused(m *llm.Media) error {
 	return nil
 }
 
-// Shown is an image under the type that its bytes have, or what stands in its place
-// in words, so that the model knows that something is missing.
+// Shown returns an image with the type of its bytes, or a text that replaces it, so
+// that the model knows that it is missing.
 func (s Images) Shown(m llm.Media) (shown llm.Media, words string) {
 	if err := s.Refused(&m); err != nil {
 		return m, fmt.Sprintf("[the image %q cannot be shown to this model: %v]", m.Name, err)
@@ -72,15 +72,15 @@ func (s Images) Shown(m llm.Media) (shown llm.Media, words string) {
 	return m, ""
 }
 
-// imageType is what an image's bytes say that it is, else what was said of it:
-// services compare the two.
+// imageType returns the type of an image's bytes, or else its declared type: services
+// compare the two.
 func imageType(m *llm.Media) string {
 	if seen := http.DetectContentType(m.Data); strings.HasPrefix(seen, "image/") {
 		return seen
 	}
 	said := m.MediaType
 	if plain, _, err := mime.ParseMediaType(said); err == nil {
-		said = plain // in small letters, and without parameters
+		said = plain // in lower case and without parameters
 	}
 	if said == "image/jpg" {
 		return "image/jpeg"
@@ -88,7 +88,7 @@ func imageType(m *llm.Media) string {
 	return said
 }
 
-// longSide is the larger of an image's measures in pixels, 0 where it is not known.
+// longSide returns the larger of width and height in pixels, 0 if unknown.
 func longSide(kind string, data []byte) int {
 	read := map[string]func(io.Reader) (image.Config, error){
 		"image/png": png.DecodeConfig, "image/jpeg": jpeg.DecodeConfig, "image/gif": gif.DecodeConfig,
@@ -109,8 +109,8 @@ func AppendBase64(dst, data []byte) []byte {
 	return append(dst, '"')
 }
 
-// AppendSource appends where an attachment is as a JSON string: its address, or
-// a data URL that holds it.
+// AppendSource appends the source of an attachment as a JSON string: its address, or a
+// data URL with its content.
 func AppendSource(dst []byte, m *llm.Media) []byte {
 	if len(m.Data) == 0 {
 		return AppendQuoted(dst, m.URL)

@@ -10,8 +10,8 @@ import (
 
 type requestKey struct{}
 
-// For returns a context that says of a request what the exchange needs beside its
-// bytes: the model, and how long its stream may say nothing.
+// For returns a context with the properties of a request that the exchange needs: the
+// model, and how long its stream may send nothing.
 func For(ctx context.Context, req *llm.Request) context.Context {
 	return context.WithValue(ctx, requestKey{}, about{model: req.Model, stall: req.StallTimeout})
 }
@@ -21,7 +21,7 @@ type about struct {
 	stall time.Duration
 }
 
-// ModelOf is the model that [For] named, "" where none is.
+// ModelOf returns the model that [For] stored, "" for none.
 func ModelOf(ctx context.Context) string {
 	a, _ := ctx.Value(requestKey{}).(about)
 	return a.model

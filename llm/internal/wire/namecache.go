@@ -6,8 +6,8 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// NameCache keeps the last mapping, because a run offers the same tools with
-// every request. The zero value is ready and safe for concurrent use.
+// NameCache caches the last mapping, because a run offers the same tools with every
+// request. The zero value is ready for use and safe for concurrent use.
 type NameCache struct{ last atomic.Pointer[cachedNames] }
 
 type cachedNames struct {
@@ -16,7 +16,7 @@ type cachedNames struct {
 	names *Names
 }
 
-// For is [NewNames], remembered.
+// For is [NewNames] with a cache.
 func (c *NameCache) For(tools []llm.ToolDef, limit int) *Names {
 	if last := c.last.Load(); last != nil && last.fits(tools, limit) {
 		return last.names

@@ -9,8 +9,8 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// Names maps tool names, which have dots here, to what a provider allows, and
-// back. Two names that would become one are kept apart by a hash.
+// Names maps tool names, which contain dots, to names that a provider accepts, and
+// back. A hash distinguishes names that would become equal.
 type Names struct {
 	limit   int
 	clashes string
@@ -18,8 +18,8 @@ type Names struct {
 	toLocal map[string]string
 }
 
-// NewNames maps the names of the tools that a request offers. limit is the
-// longest name that the provider takes.
+// NewNames maps the names of the tools that a request offers. limit is the provider's
+// limit on the length.
 func NewNames(tools []llm.ToolDef, limit int) *Names {
 	n := &Names{limit: limit, toWire: make(map[string]string, len(tools)), toLocal: make(map[string]string, len(tools))}
 	for _, t := range tools {
@@ -33,8 +33,8 @@ func NewNames(tools []llm.ToolDef, limit int) *Names {
 	return n
 }
 
-// Wire is the provider's name of a tool. A tool that is not offered any more
-// may still be in the history.
+// Wire returns the provider's name of a tool. The conversation may contain tools that
+// are no longer offered.
 func (n *Names) Wire(name string) string {
 	if w, ok := n.toWire[name]; ok {
 		return w
@@ -42,12 +42,11 @@ func (n *Names) Wire(name string) string {
 	return sanitize(name, n.limit)
 }
 
-// Clashes identifies what the mapping owes to the other tools of the request
-// and not to each name alone; it is nearly always "". A memo of encoded calls
-// must not outlive it.
+// Clashes identifies the part of the mapping that depends on the other tools of the
+// request; it is nearly always "". A cache of encoded calls must not outlive it.
 func (n *Names) Clashes() string { return n.clashes }
 
-// Local is our name of a tool that the provider named.
+// Local returns our name of a tool that the provider named.
 func (n *Names) Local(name string) string {
 	if l, ok := n.toLocal[name]; ok {
 		return l
@@ -66,7 +65,7 @@ func sanitize(name string, limit int) string {
 	return hashed(name, limit)
 }
 
-// mapped has an underscore for each character that is not allowed.
+// mapped replaces each character that is not allowed by an underscore.
 func mapped(name string) string {
 	return strings.Map(func(r rune) rune {
 		if r < utf8.RuneSelf && allowed(byte(r)) {

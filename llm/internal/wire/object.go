@@ -13,11 +13,11 @@ type member struct {
 
 func (m member) String() string { return m.name + ": " + string(AppendCompact(nil, m.value, "")) }
 
-// object is a JSON object in the order of its members, because models fill a
+// object is a JSON object with the order of its members, because models fill in a
 // schema in that order.
 type object []member
 
-// members reads a JSON object.
+// members parses a JSON object.
 func members(raw json.RawMessage) (object, bool) {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
@@ -50,7 +50,7 @@ func (o object) get(name string) json.RawMessage {
 
 func (o object) has(name string) bool { return o.get(name) != nil }
 
-// text is a member that is a text, else "".
+// text returns the value of a string member, or "".
 func (o object) text(name string) string {
 	var s string
 	_ = json.Unmarshal(o.get(name), &s)

@@ -6,12 +6,12 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// HasCacheBreakpoints reports whether an OpenAI model remembers the ends of
-// messages instead of any prefix: GPT-5.6 and what came after it.
+// HasCacheBreakpoints reports whether an OpenAI model caches the ends of messages
+// instead of arbitrary prefixes: GPT-5.6 and later.
 func HasCacheBreakpoints(model string) bool { return GPTAtLeast(model, 5, 6) }
 
-// OpenAICacheRules are the rules of OpenAI's own service, which both of its
-// APIs share.
+// OpenAICacheRules returns the rules of OpenAI's own service, which both of its APIs
+// share.
 func OpenAICacheRules(model string) llm.CacheRules {
 	if HasCacheBreakpoints(model) {
 		return llm.CacheRules{Minimum: 1024, Lifetime: 30 * time.Minute, WritesReported: true}

@@ -6,8 +6,8 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// AddParted adds encoded messages to a body, each of which brings the comma before
-// it. Where nothing stands before the first one, it needs none.
+// AddParted adds encoded messages, each of which begins with a comma, to a body. It
+// drops the comma of the first message if nothing precedes it.
 func AddParted(body *llm.Assembly, messages []llm.Segment, first bool) {
 	for _, seg := range messages {
 		if len(seg.Bytes) == 0 {
@@ -20,8 +20,8 @@ func AddParted(body *llm.Assembly, messages []llm.Segment, first bool) {
 	}
 }
 
-// WithEnd is a request with another end, as one that asks for the whole answer
-// in place of a stream. The other pieces are shared and stay as they are.
+// WithEnd returns a request with another end, for example to ask for the whole answer
+// instead of a stream. It shares the other pieces and does not change them.
 func WithEnd(e *llm.Encoded, from, to []byte) *llm.Encoded {
 	last := len(e.Segments) - 1
 	if last < 0 || string(e.Segments[last]) != string(from) {
@@ -32,8 +32,8 @@ func WithEnd(e *llm.Encoded, from, to []byte) *llm.Encoded {
 	return &llm.Encoded{Segments: segments, Digest: e.Digest}
 }
 
-// Encoded is a request as it is streamed: as it was encoded before, or as the
-// model encodes it now.
+// Encoded returns a request in streamed form: as it was encoded before, or as the model
+// encodes it now.
 func Encoded(req *llm.Request, model llm.Encoder) (*llm.Encoded, error) {
 	if req.Encoded != nil {
 		return req.Encoded, nil

@@ -7,7 +7,7 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// plainPrefix is what stands before the messages of a plain request.
+// plainPrefix is the part of a plain request before its messages.
 type plainPrefix struct {
 	Model         string          `json:"model,omitempty"`
 	System        string          `json:"system,omitempty"`
@@ -18,8 +18,8 @@ type plainPrefix struct {
 	ProviderTools []string        `json:"provider_tools,omitempty"`
 }
 
-// Plain encodes a request in our own format, a line of JSON for each piece, for
-// models that send nothing: their runs can be replayed byte for byte as well.
+// Plain encodes a request in Pawl's own format, a line of JSON for each piece, for
+// models that send nothing, so that their runs can be replayed byte for byte too.
 func Plain(req *llm.Request) (*llm.Encoded, error) {
 	var broken error
 	line := func(dst []byte, v any) []byte {

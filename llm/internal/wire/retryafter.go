@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// RetryAfter reads how long a provider asks to wait: retry-after-ms, or
-// Retry-After in seconds or as a date.
+// RetryAfter parses how long a provider asks to wait: retry-after-ms, or Retry-After in
+// seconds or as a date.
 func RetryAfter(h http.Header, now time.Time) (time.Duration, bool) {
 	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms >= 0 {
 		return Wait(ms, time.Millisecond), true
@@ -22,7 +22,7 @@ func RetryAfter(h http.Header, now time.Time) (time.Duration, bool) {
 	return 0, false
 }
 
-// ServerTime is the clock that a provider's times are of, where it tells: ours
+// ServerTime returns the provider's time if the header has it, because the local clock
 // may be wrong.
 func ServerTime(h http.Header, now time.Time) time.Time {
 	if t, err := http.ParseTime(h.Get("Date")); err == nil {
@@ -31,13 +31,13 @@ func ServerTime(h http.Header, now time.Time) time.Time {
 	return now
 }
 
-// maxWait bounds what a provider can ask for, so that no figure overflows.
+// maxWait bounds a provider's wait, so that no value overflows.
 const maxWait = 100 * 365 * 24 * time.Hour
 
-// Bounded is a wait, as far as a provider can ask for it.
+// Bounded limits a wait to maxWait.
 func Bounded(d time.Duration) time.Duration { return min(d, maxWait) }
 
-// Wait is so many units of time, as a provider says them.
+// Wait converts a provider's number of time units to a duration.
 func Wait(n float64, unit time.Duration) time.Duration {
 	if n >= float64(maxWait/unit) {
 		return maxWait

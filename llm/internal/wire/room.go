@@ -8,14 +8,14 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// Refine takes from a failure what services of all wires say in the same words: that
-// the quota is used up, and how much room there is.
+// Refine extracts from a failure what services of all wires express in the same words:
+// that the quota is exhausted, and the size limits.
 func Refine(e *llm.Error, failure []byte) {
 	readQuota(e, failure)
 	readRoom(e, failure)
 }
 
-// pattern recognizes a figure in the messages of services.
+// pattern recognizes a number in the messages of services.
 type pattern struct {
 	words *regexp.Regexp
 	put   func(*llm.Room, int64)
@@ -30,8 +30,8 @@ func input(r *llm.Room, n int64)     { r.Input = n }
 func requested(r *llm.Room, n int64) { r.Requested = n }
 func output(r *llm.Room, n int64)    { r.Output = n }
 
-// figures are what services say of room, each in the words of those beside it. A
-// count that is only "at least" so many is none.
+// figures are the patterns for sizes in the messages of services. A count that is only
+// a lower bound ("at least") is ignored.
 var figures = []pattern{
 	figure(`maximum context length (?:is|of) N`, window),         // OpenAI, vLLM, DeepSeek, OpenRouter, SGLang
 	figure(`exceed context limit: \d+ \+ \d+ > N`, window),       // Anthropic
@@ -68,12 +68,13 @@ var figures = []pattern{
 	figure(`max_tokens.{0,40} must be (?:at most|no more than|less than or equal to) N\b`, output), // others
 }
 
-// overRate is a request that is larger than what may be asked for in a minute or a day,
-// and that no wait makes smaller. One that fits has to wait for what others used.
+// overRate matches the error for a request that is larger than the limit per minute or
+// day, so that no wait makes it fit. A smaller request waits until earlier usage
+// expires.
 var overRate = regexp.MustCompile(`(?i)tokens per (?:min|minute|day)\b.{0,40}limit:? ([0-9][0-9,]*), (?:used:? [0-9][0-9,]*, )?requested:? ([0-9][0-9,]*)`)
 
-// readRoom reads what a refusal says of the room for a request. What does not fit into
-// a rate does not fit: to wait does not help.
+// readRoom extracts the size limits from a refusal. A request that exceeds a rate limit
+// by itself counts as too large, because waiting does not help.
 func readRoom(e *llm.Error, failure []byte) {
 	text := e.Message + "\n" + string(failure)
 	if m := overRate.FindStringSubmatch(text); m != nil {

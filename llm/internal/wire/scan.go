@@ -5,46 +5,46 @@ import "errors"
 // ErrSyntax is returned for bytes that are not JSON.
 var ErrSyntax = errors.New("wire: malformed JSON")
 
-// Members walks the members of a JSON object without copying: values are
-// slices of the input, still encoded. Use:
+// Members iterates over the members of a JSON object without copying: values are slices
+// of the input, still encoded. Use:
 //
 //	for m := wire.ScanObject(data); m.Next(); {
 //		switch string(m.Key()) { … m.Value() … }
 //	}
 //
-// and look at Err afterwards. Keys with escapes are unquoted.
+// and check Err afterwards. Keys with escapes are unquoted.
 type Members struct {
 	data []byte
 	at   int
 	key  []byte
-	// from and to are where the current value stands.
+	// from and to are the bounds of the current value.
 	from, to int
 	err      error
 	begun    bool
 	done     bool
 	array    bool
-	// nested says that an object or array within is read when it is asked for, unread
-	// that the current value is such a one and begins at at, and inner that this walks
-	// such a one.
+	// nested reports that nested objects and arrays are read only on request; unread
+	// that the current value is one that begins at at and was not read; inner that this
+	// iterates over such a value.
 	nested bool
 	unread bool
 	inner  bool
 }
 
-// ScanObject prepares to walk an object. A JSON null has no members.
+// ScanObject returns an iterator over an object. A JSON null has no members.
 func ScanObject(data []byte) *Members { return &Members{data: data} }
 
-// ScanArray prepares to walk an array; Key is empty then.
+// ScanArray returns an iterator over an array; Key is empty then.
 func ScanArray(data []byte) *Members { return &Members{data: data, array: true} }
 
-// ScanNested prepares to walk an object whose members are walked by Object and Array
-// and then passed, so that each byte is read once, however deep it stands.
+// ScanNested returns an iterator over an object whose nested values are iterated by
+// Object and Array and then passed, so that each byte is read once, at any depth.
 func ScanNested(data []byte) *Members { return &Members{data: data, nested: true} }
 
-// Object prepares to walk the current value as an object.
+// Object returns an iterator over the current value as an object.
 func (m *Members) Object() Members { return m.inside(false) }
 
-// Array prepares to walk the current value as an array.
+// Array returns an iterator over the current value as an array.
 func (m *Members) Array() Members { return m.inside(true) }
 
 func (m *Members) inside(array bool) Members {
@@ -54,19 +54,18 @@ func (m *Members) inside(array bool) Members {
 	return Members{data: m.data, at: m.at, array: array, nested: true, inner: true}
 }
 
-// Pass goes behind the current value where inner has walked it to its end. Without it
-// Next reads the value once more.
+// Pass skips the current value after inner has iterated over all of it. Without it Next
+// reads the value again.
 func (m *Members) Pass(inner *Members) {
 	if m.unread && inner.inner && inner.done {
 		m.unread, m.from, m.to, m.at = false, m.at, inner.at, inner.at
 	}
 }
 
-// Key is the current member's name.
+// Key returns the current member's name.
 func (m *Members) Key() []byte { return m.key }
 
-// Value is the current member's value as it stands in the input, empty where it is
-// malformed.
+// Value returns the current member's encoded value, empty if it is malformed.
 func (m *Members) Value() []byte {
 	if m.unread {
 		m.read()
@@ -74,10 +73,10 @@ func (m *Members) Value() []byte {
 	return m.data[m.from:m.to]
 }
 
-// Err is what stopped the walk, nil at the end of the object.
+// Err returns the error that ended the iteration, nil at the end of the object.
 func (m *Members) Err() error { return m.err }
 
-// Next goes to the next member and reports whether there is one.
+// Next advances to the next member and reports whether there is one.
 func (m *Members) Next() bool {
 	if m.done || m.err != nil {
 		return false
@@ -167,8 +166,8 @@ func (m *Members) finish(at int) bool {
 	return false
 }
 
-// Member is the first member of an object that has a name, still encoded; nil
-// where there is none, and where the value is no object.
+// Member returns the encoded value of an object's first member with a name; nil if
+// there is none or the value is not an object.
 func Member(object []byte, name string) []byte {
 	for m := ScanObject(object); m.Next(); {
 		if string(m.Key()) == name {

@@ -8,11 +8,11 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// maxSchemaDepth bounds how deep a schema is looked into.
+// maxSchemaDepth bounds the depth to which a schema is examined.
 const maxSchemaDepth = 64
 
-// System is the system text of a request. Its schema follows in words, unless
-// the service holds the model to it; the answer is validated all the same.
+// System returns the system text of a request. The schema is appended in words unless
+// the service enforces it; the answer is validated in any case.
 func System(req *llm.Request, held bool) string {
 	if len(req.Schema) == 0 || held {
 		return req.System
@@ -28,16 +28,17 @@ func System(req *llm.Request, held bool) string {
 	return b.String()
 }
 
-// strictKeywords are what OpenAI's strict mode takes, which compatible services
-// share. Every object must list all its members as required and forbid others.
+// strictKeywords are the keywords that OpenAI's strict mode supports, also on
+// compatible services. Every object must list all its members as required and forbid
+// others.
 var strictKeywords = []string{
 	"$defs", "$ref", "$schema", "additionalProperties", "anyOf", "const", "definitions", "description", "enum",
 	"exclusiveMaximum", "exclusiveMinimum", "format", "items", "maxItems", "maximum", "minItems", "minimum",
 	"multipleOf", "pattern", "properties", "required", "title", "type",
 }
 
-// StrictSchema reports whether a schema is of the kind that OpenAI's strict mode
-// takes. Asked to be strict about any other, the service refuses the request.
+// StrictSchema reports whether OpenAI's strict mode supports a schema. The service
+// rejects a strict request with any other schema.
 func StrictSchema(schema json.RawMessage) bool {
 	root, ok := members(schema)
 	return ok && root.text("type") == "object" && !root.has("anyOf") && strict(schema, 0)
@@ -68,14 +69,14 @@ func strict(schema json.RawMessage, depth int) bool {
 		!slices.ContainsFunc(properties, func(p member) bool { return !slices.Contains(required, p.name) })
 }
 
-// mayBeObject reports whether the type of a schema is, or lists, that of an object.
+// mayBeObject reports whether the type of a schema is, or includes, an object.
 func (o object) mayBeObject() bool {
 	var types []string
 	_ = json.Unmarshal(o.get("type"), &types)
 	return o.text("type") == "object" || slices.Contains(types, "object")
 }
 
-// subschemas are the schemas that a keyword holds.
+// subschemas returns the schemas in the value of a keyword.
 func subschemas(m member) []json.RawMessage {
 	switch m.name {
 	case "items":

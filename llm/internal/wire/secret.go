@@ -9,11 +9,11 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// minSecret is the length below which a header's value is taken for a
-// placeholder: to strike "x" out of a message would only spoil it.
+// minSecret is the length below which a header's value counts as a placeholder:
+// replacing "x" in a message would only damage it.
 const minSecret = 8
 
-// redacted stands where a secret was.
+// redacted replaces a secret.
 const redacted = "[redacted]"
 
 // secretsOf returns the credentials among a request's headers.
@@ -25,7 +25,7 @@ func secretsOf(h http.Header) []string {
 		}
 		for _, v := range values {
 			if fields := strings.Fields(v); len(fields) > 0 {
-				// What precedes it is the scheme, such as "Bearer".
+				// The scheme, such as "Bearer", precedes it.
 				v = fields[len(fields)-1]
 			}
 			if len(v) >= minSecret {
@@ -36,9 +36,9 @@ func secretsOf(h http.Header) []string {
 	return secrets
 }
 
-// secretsIn returns the credentials in an address, as they are meant and as they
-// are written there. Names tell them from other settings in a query no better
-// than ours do ("sig", "code"), so that all but a version count as one.
+// secretsIn returns the credentials in an address, decoded and as written. Names do not
+// identify credentials in a query ("sig", "code"), so every value except a version
+// counts as one.
 func secretsIn(u *url.URL) []string {
 	if u == nil {
 		return nil
@@ -67,15 +67,14 @@ func secretsIn(u *url.URL) []string {
 	return secrets
 }
 
-// plain is an address without what may be a credential.
+// plain returns an address without possible credentials.
 func plain(u url.URL) string {
 	u.User, u.RawQuery, u.Fragment = nil, "", ""
 	return u.String()
 }
 
-// withoutCredentials takes the address that was asked out of an error, and
-// leaves what may be known of it: of a credential in one, Go hides a password
-// alone.
+// withoutCredentials replaces the address in an error by one without credentials; Go
+// itself hides only a password.
 func withoutCredentials(err error) error {
 	failed, ok := err.(*url.Error)
 	if !ok {
@@ -101,14 +100,14 @@ func namesSecret(name string) bool {
 }
 
 // Redact removes the request's credentials from a provider's message. Some gateways
-// repeat the key that they refuse, and an error's text goes to the journal, the
-// terminal and all readers of either.
+// repeat the key that they reject, and the journal, the terminal and their readers show
+// the text of an error.
 func (x *Exchange) Redact(e *llm.Error) *llm.Error {
 	e.Message, e.Code = x.redact(e.Message), x.redact(e.Code)
 	return e
 }
 
-// secrets are the credentials that the request carried.
+// secrets returns the credentials in the request.
 func (x *Exchange) secrets() []string { return append(secretsOf(x.asked), secretsIn(x.address)...) }
 
 func (x *Exchange) redact(text string) string {
@@ -121,6 +120,6 @@ func (x *Exchange) redact(text string) string {
 	return text
 }
 
-// excerpt is what is kept of a text that a provider said. It is cut behind the
-// redaction, which would not know half a credential.
+// excerpt returns the beginning of a provider's text. It cuts after redacting, because
+// the redaction would miss half a credential.
 func (x *Exchange) excerpt(text string) string { return excerpt(x.redact(text)) }

@@ -9,22 +9,23 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// replacement is U+FFFD as an escape. It has the length of what it replaces.
+// replacement is U+FFFD as an escape. It has the length of the escapes that it
+// replaces.
 const replacement = `\ufffd`
 
-// Sound returns a JSON text with U+FFFD in the place of what is no character: the
-// escape of a surrogate without its other half, and bytes that are not UTF-8. A
-// service that sent such a text refuses a request which holds it.
+// Sound returns a JSON text with U+FFFD in place of invalid characters: unpaired
+// surrogates and invalid UTF-8. A service that sent such a text rejects a request that
+// contains it.
 func Sound(raw json.RawMessage) json.RawMessage {
 	return replaceEscapes(raw, func(rune) bool { return false })
 }
 
-// sendable is [Sound] without U+0000 too, at which some services end a prompt.
+// sendable is [Sound] that also replaces U+0000, where some services truncate a prompt.
 func sendable(raw json.RawMessage) json.RawMessage {
 	return replaceEscapes(raw, func(r rune) bool { return r == 0 })
 }
 
-// replaceEscapes returns raw itself where nothing is to be replaced.
+// replaceEscapes returns raw itself if there is nothing to replace.
 func replaceEscapes(raw json.RawMessage, refused func(rune) bool) json.RawMessage {
 	if !utf8.Valid(raw) {
 		raw = bytes.ToValidUTF8(raw, []byte("\uFFFD"))
@@ -54,8 +55,8 @@ func replaceEscapes(raw json.RawMessage, refused func(rune) bool) json.RawMessag
 	return out
 }
 
-// keepSound replaces in an answer what could not be sent back: the encoded values
-// that are kept as they came.
+// keepSound replaces invalid characters in the encoded values that an answer keeps,
+// because they could not be sent back.
 func keepSound(parts llm.Parts) {
 	for i, p := range parts {
 		switch p := p.(type) {

@@ -8,16 +8,16 @@ import (
 	"sync"
 )
 
-// maxEventBytes bounds one event, so that a stream without line ends cannot
-// take the process's memory.
+// maxEventBytes bounds one event, so that a stream without line ends cannot exhaust the
+// process's memory.
 const maxEventBytes = 64 << 20
 
-// ErrEventTooLarge is returned for an event beyond the bound.
+// ErrEventTooLarge is returned for an event above maxEventBytes.
 var ErrEventTooLarge = errors.New("wire: server-sent event is too large")
 
-// EventReader reads server-sent events (WHATWG HTML, 9.2) however the bytes
-// are cut: LF, CR or CRLF line ends, a leading byte-order mark, comments, and
-// data over several lines.
+// EventReader reads server-sent events (WHATWG HTML, 9.2) regardless of how the bytes
+// are split: LF, CR or CRLF line ends, a leading byte-order mark, comments, and data
+// over several lines.
 type EventReader struct {
 	r     io.Reader
 	buf   []byte
@@ -25,33 +25,33 @@ type EventReader struct {
 	end   int
 	err   error
 	begun bool
-	// skipLF is set after a CR: an LF that follows belongs to it.
+	// skipLF is set after a CR: a following LF belongs to it.
 	skipLF bool
 	name   []byte
 	data   []byte
 	hasAny bool
-	// fields says that there was a field that streams have, or a comment; events that
-	// an event had data.
+	// fields reports that there was a field of a stream, or a comment; events that an
+	// event had data.
 	fields, events bool
 	// silence is reset by every event with content; nil for none.
 	silence *stall
 }
 
-// NewEventReader reads from r, which should not be read elsewhere.
+// NewEventReader returns a reader of r, which must not be read elsewhere.
 func NewEventReader(r io.Reader) *EventReader {
 	return &EventReader{r: r, buf: make([]byte, bufferSize)}
 }
 
-// bufferSize is what a reader's buffer begins with. It grows with a long event.
+// bufferSize is the initial size of a reader's buffer, which grows with a long event.
 const bufferSize = 16 << 10
 
-// readers are those of streams that have been read. A buffer for each stream
-// was most of what a short answer allocated.
+// readers holds readers for reuse. A buffer for each stream would be most of what a
+// short answer allocates.
 var readers = sync.Pool{New: func() any { return NewEventReader(nil) }}
 
-// readEvents lends a reader of a stream to read, which keeps nothing of it.
-// spoken says that it was one, as far as it came, and silent that no event of it had
-// data: comments may have kept the connection open.
+// readEvents calls read with a reader of the stream; read must not keep the reader.
+// spoken reports that the data was a stream, and silent that none of its events had
+// data, because comments may have kept the connection open.
 func readEvents(r io.Reader, silence *stall, read func(*EventReader) error) (spoken, silent bool, err error) {
 	e := readers.Get().(*EventReader)
 	silence.begin()
@@ -66,7 +66,7 @@ func readEvents(r io.Reader, silence *stall, read func(*EventReader) error) (spo
 	return spoken, silent, err
 }
 
-// beginsField reports whether a line which was cut may be one of a stream.
+// beginsField reports whether a truncated line may be a line of a stream.
 func beginsField(cut []byte) bool {
 	name, _, named := bytes.Cut(cut, []byte{':'})
 	if named || len(cut) == 0 {
@@ -80,8 +80,8 @@ func beginsField(cut []byte) bool {
 	return false
 }
 
-// isField reports whether a line of this name is one of a stream; that of a comment
-// has none.
+// isField reports whether a line with this name belongs to a stream; the name of a
+// comment is empty.
 func isField(name []byte) bool {
 	switch string(name) {
 	case "", "data", "event", "id", "retry":
@@ -90,9 +90,9 @@ func isField(name []byte) bool {
 	return false
 }
 
-// Next returns the next event's name and data. Both are valid until the next call. One
-// without data only keeps the connection open and is not returned. An event that the
-// stream's end cuts off is not returned: io.EOF.
+// Next returns the name and data of the next event. Both are valid until the next call.
+// It skips events without data, which only keep the connection open. For an event that
+// the end of the stream truncates it returns io.EOF.
 func (e *EventReader) Next() (name, data []byte, err error) {
 	e.name, e.data, e.hasAny = e.name[:0], e.data[:0], false
 	for {
@@ -127,8 +127,8 @@ func (e *EventReader) noteData() {
 	}
 }
 
-// isPing reports whether an event is one that a service sends in place of a comment, by
-// its name or, where a proxy dropped the name, by its type.
+// isPing reports whether an event is a ping that a service sends instead of a comment,
+// by its name or, if a proxy dropped the name, by its type.
 func isPing(name, data []byte) bool {
 	for _, ping := range [...]string{"ping", "keepalive"} {
 		if string(name) == ping {
@@ -142,9 +142,9 @@ func isPing(name, data []byte) bool {
 	return false
 }
 
-// endsComplete reports whether a stream ends with an event that lacks nothing but the
-// blank line behind it. Some gateways close the connection without one, and the
-// answer's end would be lost with the event (openai/openai-node#2725).
+// endsComplete reports whether a stream ends with an event that lacks only the blank
+// line after it. Some gateways close the connection without the line, and the end of
+// the answer would be lost with the event (openai/openai-node#2725).
 func (e *EventReader) endsComplete() bool {
 	rest := e.withoutMark(e.buf[e.start:e.end])
 	if e.start = e.end - len(rest); bytes.HasPrefix(rest, []byte("data:")) {
@@ -195,8 +195,8 @@ func (e *EventReader) line() ([]byte, error) {
 	}
 }
 
-// indexLineEnd looks at a part of what is buffered at a time: where lines end with
-// CR alone, the next LF may be far behind many of them.
+// indexLineEnd examines a part of the buffer at a time: if lines end with CR alone, the
+// next LF may be many lines away.
 func indexLineEnd(b []byte) int {
 	for from := 0; from < len(b); from += bufferSize {
 		if i := firstLineEnd(b[from:min(len(b), from+bufferSize)]); i >= 0 {
@@ -225,7 +225,7 @@ func (e *EventReader) withoutMark(line []byte) []byte {
 	return bytes.TrimPrefix(line, []byte("\xef\xbb\xbf"))
 }
 
-// fill reads more bytes behind what is buffered.
+// fill reads more bytes into the buffer.
 func (e *EventReader) fill() error {
 	if e.err != nil {
 		return e.err

@@ -1,6 +1,6 @@
 package wire
 
-// maxDepth bounds nesting, as encoding/json does.
+// maxDepth bounds nesting like encoding/json.
 const maxDepth = 10_000
 
 func isNull(b []byte) bool { return len(b) >= 4 && string(b[:4]) == "null" }
@@ -12,8 +12,8 @@ func skipSpace(b []byte, i int) int {
 	return i
 }
 
-// stringEnd returns the offset after the closing quote of the string that
-// begins at i, or -1; plain says that it holds no escape.
+// stringEnd returns the offset after the closing quote of the string that begins at i,
+// or -1; plain reports that it contains no escape.
 func stringEnd(b []byte, i int) (end int, plain bool) {
 	if i >= len(b) || b[i] != '"' {
 		return -1, false
@@ -37,7 +37,7 @@ func stringEnd(b []byte, i int) (end int, plain bool) {
 	return -1, false
 }
 
-// escapeLen is the length of the escape that s begins with, 0 when it is none.
+// escapeLen returns the length of the escape at the beginning of s, 0 if it is invalid.
 func escapeLen(s []byte) int {
 	if len(s) < 2 {
 		return 0
@@ -158,7 +158,7 @@ func digits(b []byte, i int) int {
 	return i
 }
 
-// Valid reports whether b is one JSON value, leading and trailing space allowed.
+// Valid reports whether b is one JSON value, with optional space around it.
 func Valid(b []byte) bool {
 	end := valueEnd(b, skipSpace(b, 0), 0)
 	return end >= 0 && skipSpace(b, end) == len(b)

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// NewHTTP returns the default transport. It honours the proxy variables of the
-// environment and follows no redirect. A connection that served a call is kept for the
-// next one, however many runs there are: a bound would close and open them in turn.
+// NewHTTP returns the default client. It honours the proxy variables of the environment
+// and follows no redirect. It keeps every idle connection for the next call, however
+// many runs there are: a limit would make runs close and reopen connections.
 func NewHTTP() *http.Client {
 	t := &http.Transport{
 		Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: math.MaxInt, IdleConnTimeout: 90 * time.Second,
@@ -17,10 +17,10 @@ func NewHTTP() *http.Client {
 	return WithoutRedirects(&http.Client{Transport: t})
 }
 
-// WithoutRedirects returns the client with redirects off, because a redirected
-// POST would carry the key elsewhere: net/http withholds Authorization from
-// another host, not the headers that providers invented. A nil client means
-// [NewHTTP]; one that has a redirect policy of its own keeps it.
+// WithoutRedirects returns the client with redirects off, because a redirected POST
+// would send the key elsewhere: net/http withholds Authorization from another host, but
+// not the headers of providers. A nil client means [NewHTTP]; a client with its own
+// redirect policy keeps it.
 func WithoutRedirects(c *http.Client) *http.Client {
 	if c == nil {
 		return NewHTTP()

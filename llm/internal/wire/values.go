@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// AppendText appends the text of a JSON string value to dst. For null and for
-// what is no string it appends nothing; ok is false only for a bad escape.
+// AppendText appends the text of a JSON string to dst. It appends nothing for null and
+// other values; ok is false only for an invalid escape.
 func AppendText(dst, value []byte) (out []byte, ok bool) {
 	if len(value) < 2 || value[0] != '"' {
 		return dst, true
@@ -16,7 +16,7 @@ func AppendText(dst, value []byte) (out []byte, ok bool) {
 	return appendUnquoted(dst, value[1:len(value)-1])
 }
 
-// Text is the text of a JSON string value, "" for anything else.
+// Text returns the text of a JSON string, "" for anything else.
 func Text(value []byte) string {
 	if len(value) < 2 || value[0] != '"' {
 		return ""
@@ -31,7 +31,7 @@ func Text(value []byte) string {
 	return string(inner)
 }
 
-// Int is the value of a JSON number, 0 for anything else.
+// Int returns the value of a JSON number, 0 for anything else.
 func Int(value []byte) int64 {
 	var n int64
 	i, neg := 0, false
@@ -51,11 +51,11 @@ func Int(value []byte) int64 {
 	return n
 }
 
-// bigInt reads the numbers that are not a few digits; one beyond the range of
-// an int64 becomes the nearest that is within.
+// bigInt parses numbers with many digits or in other forms; it limits the result to the
+// range of int64.
 func bigInt(value string) int64 {
 	if value == "" || value[0] != '-' && (value[0] < '0' || value[0] > '9') {
-		return 0 // such as null, for which strconv would make an error
+		return 0 // null, for example, for which strconv would create an error
 	}
 	if n, err := strconv.ParseInt(value, 10, 64); err == nil {
 		return n
@@ -75,8 +75,8 @@ func bigInt(value string) int64 {
 // True reports whether a JSON value is true.
 func True(value []byte) bool { return string(value) == "true" }
 
-// appendUnquoted resolves the escapes of a string's inside. Invalid UTF-8 and
-// lone surrogates become U+FFFD, as with encoding/json.
+// appendUnquoted resolves the escapes in the content of a string. Invalid UTF-8 and
+// unpaired surrogates become U+FFFD, as in encoding/json.
 func appendUnquoted(dst, s []byte) ([]byte, bool) {
 	for i := 0; i < len(s); {
 		c := s[i]
@@ -104,8 +104,7 @@ func appendUnquoted(dst, s []byte) ([]byte, bool) {
 	return dst, true
 }
 
-// appendEscape resolves one escape and returns how many bytes it took, 0 when
-// it is none.
+// appendEscape resolves one escape and returns its length, 0 if it is invalid.
 func appendEscape(dst, s []byte) ([]byte, int) {
 	if len(s) < 2 {
 		return dst, 0
@@ -145,7 +144,7 @@ func appendUnicode(dst, s []byte) ([]byte, int) {
 	return utf8.AppendRune(dst, utf8.RuneError), 6
 }
 
-// hex4 reads \uXXXX, or returns -1.
+// hex4 parses \uXXXX, or returns -1.
 func hex4(s []byte) rune {
 	if len(s) < 6 || s[0] != '\\' || s[1] != 'u' {
 		return -1

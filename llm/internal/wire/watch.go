@@ -8,24 +8,23 @@ import (
 	"time"
 )
 
-// DefaultIdle is how long a connection may be silent before it counts as stalled.
-// Every byte counts, comments and pings too: the events of a stream have a bound of
-// their own, see [llm.Request].
+// DefaultIdle is how long a connection may be silent before it counts as stalled. Every
+// byte counts, including comments and pings; the events of a stream have a separate
+// limit, see [llm.Request].
 const DefaultIdle = 5 * time.Minute
 
-// ErrIdle is the cause when a connection was silent for too long.
+// ErrIdle is the cause if no data arrived for too long.
 var ErrIdle = errors.New("no byte arrived for too long")
 
-// StallError is the cause when a stream gave nothing but comments and pings for too
-// long.
+// StallError is the cause if a stream contained only comments and pings for too long.
 type StallError struct{ After time.Duration }
 
 func (e *StallError) Error() string {
 	return fmt.Sprintf("the stream stalled: no data for %g s (stall_timeout)", e.After.Seconds())
 }
 
-// stall bounds how long a stream may give no event that says something. Its clock
-// begins with [stall.begin].
+// stall bounds the time without an event with content in a stream. It starts with
+// [stall.begin].
 type stall struct {
 	after  time.Duration
 	cancel context.CancelCauseFunc
@@ -47,20 +46,20 @@ func (s *stall) end() {
 	}
 }
 
-// maxAnswer bounds what one answer may send, events and all: a service that
-// never stops must not take the process's memory. The longest answers of today
-// stay far below it.
+// maxAnswer bounds the bytes of one answer, events included: a service that never stops
+// must not exhaust the process's memory. The longest answers of current models are far
+// smaller.
 const maxAnswer = 128 << 20
 
 // ErrAnswerTooLarge is returned for an answer beyond the bound.
 var ErrAnswerTooLarge = errors.New("the answer is larger than 128 MiB")
 
-// ErrArgumentsTooLarge is returned for arguments of which more would be built
-// than their bytes are worth.
+// ErrArgumentsTooLarge is returned for streamed arguments that describe a value much
+// larger than their bytes.
 var ErrArgumentsTooLarge = errors.New("the streamed arguments hold too many values, or go too deep")
 
-// watchedReader puts the watchdog off with every byte that arrives, and bounds
-// their number.
+// watchedReader restarts the watchdog with every byte that arrives, and bounds the
+// number of bytes.
 type watchedReader struct {
 	r        io.Reader
 	watchdog *time.Timer

@@ -1,5 +1,5 @@
-// Package search looks for a pattern of a model's in the lines of a text, for as
-// long as the call lasts.
+// Package search searches the lines of a text for a model's pattern, bounded by the
+// context of the call.
 package search
 
 import (
@@ -17,11 +17,12 @@ const MaxPattern = 1000
 // Pattern is a regular expression (RE2). It is safe for concurrent use.
 type Pattern struct {
 	re *regexp.Regexp
-	// states are what one character of a text may have to be held against.
+	// states is the number of states that one character of a text may have to be
+	// compared with.
 	states int
 }
 
-// Compile reads a pattern. The error says what is wrong with it.
+// Compile parses a pattern. The error describes what is wrong with it.
 func Compile(expr string) (*Pattern, error) {
 	if len(expr) > MaxPattern {
 		return nil, fmt.Errorf("it has %d bytes; at most %d are possible", len(expr), MaxPattern)
@@ -41,13 +42,13 @@ func Compile(expr string) (*Pattern, error) {
 	return &Pattern{re: re, states: len(program.Inst)}, nil
 }
 
-// atOnce bounds the characters times the states of a search that looks at no
-// context: what takes a part of a second at most.
+// atOnce bounds characters times states of a search without a context, so that it takes
+// at most a fraction of a second.
 const atOnce = 1 << 23
 
-// Find is where the first match in a line begins and ends, nil where there is none.
-// The error is that of the context. A few characters of a pattern can keep a search
-// of one long line busy for hours, and a regular expression of Go's sees no context.
+// Find returns the bounds of the first match in a line, nil if there is none, or the
+// error of the context. A short pattern can take hours in a long line, and Go's regular
+// expressions do not support contexts.
 func (p *Pattern) Find(ctx context.Context, line []byte) (at []int, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -59,13 +60,13 @@ func (p *Pattern) Find(ctx context.Context, line []byte) (at []int, err error) {
 	return at, ctx.Err()
 }
 
-// characters are those of a text, which ends with its context.
+// characters reads the characters of a text until its context ends.
 type characters struct {
 	ctx  context.Context
 	rest []byte
 }
 
-// ReadRune gives the next character.
+// ReadRune returns the next character.
 func (c *characters) ReadRune() (rune, int, error) {
 	if len(c.rest) == 0 || c.ctx.Err() != nil {
 		return 0, 0, io.EOF
