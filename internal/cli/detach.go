@@ -54,6 +54,10 @@ func (l *launched) detach(ctx context.Context, asJSON bool, record string) error
 // its answer.
 func (a *app) logOf(run string) string { return filepath.Join(a.beside(), run+".log") }
 
+// serverLogOf returns the file that keeps the end of what the MCP servers of a run print
+// as errors.
+func (a *app) serverLogOf(run string) string { return filepath.Join(a.beside(), run+".servers.log") }
+
 // spawn starts this binary again to drive the run. gone receives when that process
 // has ended.
 func (a *app) spawn(id, record string) (detached, <-chan error, error) {

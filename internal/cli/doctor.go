@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawlrun/pawl/internal/files/kinds"
+	"github.com/pawlrun/pawl/internal/files/launch"
 	"github.com/pawlrun/pawl/internal/host/sandbox"
 )
 
@@ -45,18 +47,18 @@ type diagnosis struct {
 func (a *app) doctorCommand() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
-		Use:   "doctor",
+		Use:   "doctor [FILE...]",
 		Short: "Check what this machine supports",
 		Long: `Checks what this machine supports: whether the journal can be written and how long a durable write
 takes, which sandbox the commands of a run get and why no stronger one, which models can be called, and
 what else runs need. Each check does the real thing and leaves nothing behind. The exit code is 0 when
-nothing required is broken, else 1.
+nothing required is broken, else 1. Of each FILE it names the programs that are not on this machine: those
+of MCP servers, of tools.commands and of hooks. It starts none of them.
 
 $PAWL_SANDBOX names the strongest sandbox that runs may use: bubblewrap, namespaces, landlock or none.`,
-		Example: "  pawl doctor\n  pawl doctor --json\n  pawl doctor --journal /srv/agents/journal.db",
-		Args:    cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			d, err := a.diagnose(c.Context())
+		Example: "  pawl doctor\n  pawl doctor agent.yaml\n  pawl doctor --json\n  pawl doctor --journal /srv/agents/journal.db",
+		RunE: func(c *cobra.Command, files []string) error {
+			d, err := a.diagnose(c.Context(), files)
 			if err != nil {
 				return err
 			}
@@ -71,7 +73,7 @@ $PAWL_SANDBOX names the strongest sandbox that runs may use: bubblewrap, namespa
 	return c
 }
 
-func (a *app) diagnose(ctx context.Context) (diagnosis, error) {
+func (a *app) diagnose(ctx context.Context, files []string) (diagnosis, error) {
 	d := diagnosis{OK: true, Version: thisBuild(a.build.Version)}
 	machine, err := a.sandbox(ctx)
 	if err != nil {
@@ -83,6 +85,17 @@ func (a *app) diagnose(ctx context.Context) (diagnosis, error) {
 	d.Permissions = permissions(machine.Tier())
 	d.Sandbox = sandbox.Detect(ctx, a.shim).Findings()
 	d.Findings = append(d.Findings, a.journalHealth(ctx), sandboxHealth(machine), a.configHealth(), a.modelHealth(), a.terminalHealth(), gitHealth(ctx), a.clockHealth())
+	host, _, err := a.host(ctx)
+	if err != nil && len(files) > 0 {
+		return d, err
+	}
+	for _, path := range files {
+		f, err := kinds.Read(path)
+		if err != nil {
+			return d, fileError([]string{path}, err)
+		}
+		d.Findings = append(d.Findings, programHealth(f, launch.Options{Host: host}))
+	}
 	for _, f := range d.Findings {
 		d.OK = d.OK && f.Health != healthBroken
 	}

@@ -13,6 +13,9 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/internal/engine/control"
+	"github.com/pawlrun/pawl/internal/files/kinds"
+	"github.com/pawlrun/pawl/internal/files/launch"
+	"github.com/pawlrun/pawl/internal/files/spec"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/journal/sqlite"
 	"github.com/pawlrun/pawl/models"
@@ -211,4 +214,30 @@ func (a *app) clockHealth() finding {
 		f.Health, f.Help = healthLacks, "the clock is before "+date+", when this version was built; set the clock, because journals record times"
 	}
 	return f
+}
+
+// programHealth reports which programs of a file are not on this machine.
+func programHealth(f kinds.File, o launch.Options) finding {
+	found := finding{Name: "programs", Health: healthOK, Detail: f.Path + ": all of its programs are there"}
+	_, err := f.Check(o)
+	var problems spec.Errors
+	if !errors.As(err, &problems) {
+		if err != nil {
+			found.Health, found.Detail = healthBroken, f.Path+": "+err.Error()
+		}
+		return found
+	}
+	var missing []string
+	for _, p := range problems {
+		if strings.HasSuffix(p.Path, ".command") {
+			missing = append(missing, p.Path+": "+p.Message)
+		}
+	}
+	if len(missing) == 0 {
+		found.Health, found.Detail = healthLacks, fmt.Sprintf("%s: not known, because the file has errors; 'pawl check %s' lists them", f.Path, f.Path)
+		return found
+	}
+	found.Health, found.Detail = healthBroken, f.Path+": "+strings.Join(missing, "; ")
+	found.Help = "install them, or name another program; ./FILE is relative to the file, other paths to the workspace"
+	return found
 }

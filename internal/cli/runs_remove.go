@@ -121,10 +121,13 @@ func (s *session) removeChildren(ctx context.Context, r journal.Run) ([]string, 
 	return gone, nil
 }
 
-// removeLog removes the log of a detached run.
+// removeLog removes the logs of a run: that of its process if it was detached, and that
+// of its MCP servers.
 func (a *app) removeLog(run string) error {
-	if err := os.Remove(a.logOf(run)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("remove the log of run %s: %w", run, err)
+	for _, log := range []string{a.logOf(run), a.serverLogOf(run)} {
+		if err := os.Remove(log); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("remove the log of run %s: %w", run, err)
+		}
 	}
 	return nil
 }

@@ -38,8 +38,8 @@ const (
 // Tools is the page of tools that a server lists by default. What a tool does is in
 // its name: ask asks a person for a name, with the text of the call as the message, and
 // asktwice for another one after that; askpage asks to open a page, and needpage fails
-// until a person has; roots asks for the roots; task is done as a task, see [Server.task].
-var Tools = page("task", "ask", "asktwice", "askpage", "needpage", "roots", "echo", "exit", "chatty", "silent", "progress", "big", "structured", "media", "error", "grandchild", "environment", "write", "refuse", "changed")
+// until a person has; complain prints its variables as errors; roots asks for the roots; task is done as a task, see [Server.task].
+var Tools = page("task", "ask", "asktwice", "askpage", "needpage", "roots", "echo", "exit", "chatty", "silent", "progress", "big", "structured", "media", "error", "grandchild", "environment", "write", "refuse", "changed", "complain")
 
 func page(names ...string) string {
 	var tools []string
@@ -222,6 +222,8 @@ func (s *Server) fault(m message) {
 	case "roots":
 		s.ask(m, "q1", "roots/list", `{}`)
 		return
+	case "complain":
+		fmt.Fprintln(os.Stderr, strings.Join(os.Environ(), "\n"))
 	case "chatty":
 		s.print("Listening for requests …")
 	case "progress":

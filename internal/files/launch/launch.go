@@ -127,7 +127,7 @@ func prepare(a *spec.Agent, source string, text []byte, input string, o Options)
 		started.MaxDepth = o.MaxDepth
 	}
 	o.confined.pin(&started)
-	started.Warnings = append(warnings, o.served.warnings...)
+	started.Warnings = append(warnings, o.served.pinnedWarnings()...)
 	return started, env, nil
 }
 

@@ -64,6 +64,13 @@ func (o Options) forLoop(env *engine.Env, source string) error {
 // Changes to them are not progress of the run.
 func (o Options) writtenByPawl() func(path string, info os.FileInfo) bool {
 	journal, _ := o.journalInside()
+	logs, ending := "", ""
+	if o.ServerLog != nil {
+		dir, name := filepath.Split(o.ServerLog(""))
+		if within, ok := inside(o.Workspace, real(dir)); ok {
+			logs, ending = within, name
+		}
+	}
 	state := ""
 	if dir, err := StateDir(); err == nil {
 		state, _ = inside(o.Workspace, real(dir))
@@ -74,9 +81,10 @@ func (o Options) writtenByPawl() func(path string, info os.FileInfo) bool {
 			printed = append(printed, info)
 		}
 	}
-	return func(path string, info os.FileInfo) bool {
-		switch rest, ok := strings.CutPrefix(path, journal); {
-		case journal != "" && ok && slices.Contains([]string{"", "-wal", "-shm"}, rest), strings.HasPrefix(path, state+"/"):
+	return func(name string, info os.FileInfo) bool {
+		switch rest, ok := strings.CutPrefix(name, journal); {
+		case journal != "" && ok && slices.Contains([]string{"", "-wal", "-shm"}, rest), strings.HasPrefix(name, state+"/"),
+			logs != "" && path.Dir(name) == logs && strings.HasSuffix(name, ending):
 			return true
 		}
 		return slices.ContainsFunc(printed, func(other os.FileInfo) bool { return os.SameFile(info, other) })

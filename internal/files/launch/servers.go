@@ -16,6 +16,7 @@ import (
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/files/assembly"
 	"github.com/pawlrun/pawl/internal/files/spec"
+	"github.com/pawlrun/pawl/internal/host/programlog"
 	"github.com/pawlrun/pawl/internal/host/secret"
 	"github.com/pawlrun/pawl/internal/rules/policy"
 	"github.com/pawlrun/pawl/tool"
@@ -36,16 +37,32 @@ type served struct {
 	pins  []event.ToolServer
 	// deferred are the tools that requests do not name.
 	deferred []string
-	warnings []string
+	// log takes what the servers print as errors, and the warnings that come after the
+	// run's first event has been made.
+	log *programlog.Log
+
 	mu       sync.Mutex
+	warnings []string
+	pinned   bool
 }
 
 func (s *served) warn(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !slices.Contains(s.warnings, text) {
+	switch {
+	case s.began || s.pinned:
+		s.log.Line("pawl", text)
+	case !slices.Contains(s.warnings, text):
 		s.warnings = append(s.warnings, text)
 	}
+}
+
+// pinnedWarnings returns the warnings for the run's first event. Later ones are logged.
+func (s *served) pinnedWarnings() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pinned = true
+	return s.warnings
 }
 
 // pin is a server as the run has it, nil for one that was absent when it began.
@@ -65,6 +82,7 @@ func (o Options) servers(a *spec.Agent, s shell.Options, secrets []secret.Secret
 	if o.served == nil || len(a.Tools.MCP) == 0 {
 		return nil, none, nil
 	}
+	o.served.log = programlog.New(secrets)
 	open := make([]*mcp.Server, len(a.Tools.MCP))
 	problems := make([]error, len(a.Tools.MCP))
 	var starting sync.WaitGroup
@@ -87,6 +105,7 @@ func (o Options) servers(a *spec.Agent, s shell.Options, secrets []secret.Secret
 			}
 		}
 		closing.Wait()
+		o.served.log.Close()
 		return nil
 	}
 	redact := secret.NewRedactor(secrets...)
@@ -106,6 +125,21 @@ func (o Options) servers(a *spec.Agent, s shell.Options, secrets []secret.Secret
 		}
 	}
 	return tools, closeAll, nil
+}
+
+// logServers returns what has the log of the run's servers written, once the run has an
+// id; nil for a run without servers.
+func (o Options) logServers() func(run string) {
+	if o.served == nil || o.served.log == nil {
+		return nil
+	}
+	return func(run string) {
+		path := ""
+		if o.ServerLog != nil {
+			path = o.ServerLog(run)
+		}
+		o.served.log.Open(path)
+	}
 }
 
 // checkPins compares a server that was started with its pins, if it has any.
@@ -167,6 +201,7 @@ func (o Options) serverOptions(server spec.MCPServer, a *spec.Agent, s shell.Opt
 	}
 	m := mcp.Options{
 		Server: server.Server, Shell: s, URL: server.URL, Headers: server.HeadersWith(value), TrustHints: server.TrustHints, Warn: o.served.warn,
+		Log:          func(line string) { o.served.log.Line(server.Server, line) },
 		StartTimeout: seconds(server.StartTimeout), Timeout: seconds(server.Timeout), MaxTime: seconds(server.MaxTime),
 	}
 	if p := a.Tools.Permissions; o.Workspace != "" && (p == nil || p.Filesystem != string(policy.FilesystemNone)) {
@@ -238,6 +273,7 @@ func ConnectServers(ctx context.Context, f File, o Options) (reports []ServerRep
 		return nil, nil, err
 	}
 	redact := secret.NewRedactor(secrets...)
+	o.served.log = programlog.New(secrets)
 	for _, server := range a.Tools.MCP {
 		r := ServerReport{ToolServer: event.ToolServer{Server: server.Server, URL: server.URL, Argv: server.Command}, Offered: []ToolReport{}, pins: a.PinsFile(server)}
 		open, err := mcp.Connect(ctx, o.serverOptions(server, a, o.programs(a, rules(a, o)), secrets))

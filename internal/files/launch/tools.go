@@ -91,6 +91,7 @@ func (o Options) definition(a *spec.Agent, resolver *models.Resolver) (d assembl
 	}
 	release := d.Host.Close
 	d.Host.Close = func() error { return errors.Join(closeServers(), release()) }
+	d.Host.Began = o.logServers()
 	d.Tools = o.tools(a, ws, programs, append(o.commandTools(a, plain, d.Secrets), ofServers...))
 	if o.byTool(a) {
 		d.Tools = append(d.Tools, tool.ForResult(a.ResultSchema.JSON))
