@@ -1,5 +1,5 @@
-// Package attach reads images and files so that they can go with a task. What a
-// file is shows in its first bytes, not in its name.
+// Package attach reads images and files that accompany a task. It determines the type
+// of a file from its content, not from its name.
 package attach
 
 import (
@@ -16,29 +16,29 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// Bounds of what goes with one message, in bytes. Providers take 20 to 32 MB of
-// a request, and files grow by a third on their way.
+// Limits on the attachments of one message, in bytes. Providers accept requests of 20
+// to 32 MB, and encoding makes files a third larger.
 const (
 	MaxFile = 15 << 20
 	MaxText = 1 << 20
 	MaxAll  = 20 << 20
 )
 
-// MaxFiles is how many images and files go with one message: what the strictest
-// provider takes in a whole request.
+// MaxFiles is the maximum number of images and files of one message: what the strictest
+// provider accepts in a whole request.
 const MaxFiles = 100
 
-// Errors that callers may tell apart.
+// Errors for callers to distinguish.
 var (
-	// ErrType is returned for a file that no model reads.
+	// ErrType is returned for a file that no model can read.
 	ErrType = errors.New("is not an image (PNG, JPEG, GIF, WebP), a PDF or a text in UTF-8")
-	// ErrTooLarge is returned for a file, or for files, beyond the bounds.
+	// ErrTooLarge is returned for files above the limits, alone or together.
 	ErrTooLarge = errors.New("is too large")
-	// ErrTooMany is returned for one file more than go with a message.
+	// ErrTooMany is returned for a file above MaxFiles.
 	ErrTooMany = errors.New("is one too many")
 )
 
-// Files reads files in their order. The error names the file.
+// Files reads files in order. The error names the file.
 func Files(paths ...string) ([]llm.Media, error) {
 	var all []llm.Media
 	var sizes Sizes
@@ -55,13 +55,12 @@ func Files(paths ...string) ([]llm.Media, error) {
 	return all, nil
 }
 
-// Sizes are those of the images and files that go with one message. The zero
-// value is of none.
+// Sizes accumulates the sizes of the attachments of one message. The zero value is
+// empty.
 type Sizes struct{ total, files int }
 
-// Add adds one. The error is [ErrTooLarge] for one beyond the bounds, alone or
-// together with the others, which is not added, and [ErrTooMany] for one more than
-// [MaxFiles].
+// Add adds one attachment. If it is too large, alone or together with the others, Add
+// does not add it and returns [ErrTooLarge]; beyond [MaxFiles] it returns [ErrTooMany].
 func (s *Sizes) Add(m *llm.Media) error {
 	if err := bounded(m); err != nil {
 		return err
@@ -77,7 +76,7 @@ func (s *Sizes) Add(m *llm.Media) error {
 	return nil
 }
 
-// bounded refuses one that is too large by itself.
+// bounded rejects an attachment that is too large by itself.
 func bounded(m *llm.Media) error {
 	limit := MaxFile
 	if strings.HasPrefix(m.MediaType, "text/") {
@@ -89,7 +88,7 @@ func bounded(m *llm.Media) error {
 	return nil
 }
 
-// File reads one file, or a pipe with a writer.
+// File reads a file, or a pipe with a writer.
 func File(path string) (llm.Media, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // opening a pipe without a writer would block
 	if err != nil {
@@ -113,8 +112,8 @@ func File(path string) (llm.Media, error) {
 	return m, nil
 }
 
-// Data makes an attachment of content. The name is shown to the model, and a
-// journal holds text alone: it would have another name than was given.
+// Data makes an attachment from content. The name must be valid text, because the model
+// sees it and a journal cannot store any other name unchanged.
 func Data(name string, content []byte) (llm.Media, error) {
 	m := llm.Media{MediaType: sniff(content), Name: name, Data: content}
 	switch {
@@ -131,7 +130,7 @@ func Data(name string, content []byte) (llm.Media, error) {
 	return m, nil
 }
 
-// sniff is the media type of content, "" for one that no model reads.
+// sniff returns the media type of content, "" for one that no model can read.
 func sniff(content []byte) string {
 	for _, known := range []struct{ prefix, mediaType string }{
 		{"\x89PNG\r\n\x1a\n", "image/png"}, {"\xff\xd8\xff", "image/jpeg"},
@@ -150,7 +149,7 @@ func sniff(content []byte) string {
 	return ""
 }
 
-// unprintable reports whether a character has no place in a text.
+// unprintable reports whether a character does not occur in text.
 func unprintable(c rune) bool {
 	return c == 0x7f || c < ' ' && !strings.ContainsRune("\t\n\r\f\x1b", c)
 }

@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// Class is what kind of place an address is.
+// Class is the kind of network location of an address.
 type Class string
 
-// The classes. Only [Public] is reached without being named.
+// The classes. Only [Public] addresses can be reached without being named.
 const (
 	Public      Class = "public"
 	Loopback    Class = "loopback"
@@ -21,9 +21,9 @@ const (
 	Reserved    Class = "reserved"
 )
 
-// Nameable reports whether naming a host is enough to reach addresses of the class.
-// The owner of a name could point it to a cloud's metadata service, which hands out
-// credentials; such an address must be named itself.
+// Nameable reports whether naming a host is enough to reach addresses of the class. The
+// owner of a name could point it to a cloud's metadata service, which returns
+// credentials, so such an address must be named itself.
 func (c Class) Nameable() bool {
 	return c == Public || c == Loopback || c == Private || c == Shared
 }
@@ -48,32 +48,32 @@ func (c Class) describe() string {
 	return "in a reserved range"
 }
 
-// metadata are the addresses at which clouds tell a machine its credentials.
+// metadata are the addresses at which clouds serve a machine's credentials.
 var metadata = addresses("169.254.169.254", "169.254.170.2", "169.254.170.23", "168.63.129.16", "100.100.100.200", "192.0.0.192",
 	"fd00:ec2::254", "fd00:ec2::23", "fd20:ce::254", "fd00:42::42", "fd00:c1::a9fe:a9fe")
 
 var shared = netip.MustParsePrefix("100.64.0.0/10")
 
-// reserved are the ranges of the special-purpose registries of IANA that are
-// neither public nor of another class.
+// reserved are the ranges of IANA's special-purpose registries that are neither public
+// nor of another class.
 var reserved = prefixes(
 	"0.0.0.0/8", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "240.0.0.0/4",
 	"2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20",
 )
 
-// global is where public IPv6 addresses are; everything else is not public.
+// global contains the public IPv6 addresses; everything else is not public.
 var global = netip.MustParsePrefix("2000::/3")
 
-// nat64 is the prefix under which IPv4 machines are reached over IPv6; compatible
-// is what was meant to be one once.
+// nat64 is the prefix under which IPv6 reaches IPv4 machines; compatible is a
+// deprecated prefix for the same purpose.
 var (
 	nat64      = netip.MustParsePrefix("64:ff9b::/96")
 	compatible = netip.MustParsePrefix("::/96")
 )
 
-// Classify says what kind of place an address is. An IPv6 address in which an
-// IPv4 one is carried (IPv4-mapped, NAT64) is what that one is; the tunnels
-// 6to4 and Teredo lead to places that cannot be told, and are reserved.
+// Classify returns the class of an address. An IPv6 address that contains an IPv4 one
+// (IPv4-mapped, NAT64) has the class of the IPv4 address; the tunnels 6to4 and Teredo
+// lead to unknown places, and are reserved.
 func Classify(a netip.Addr) Class {
 	a = carried(a)
 	switch {
@@ -101,7 +101,7 @@ func Classify(a netip.Addr) Class {
 	return Public
 }
 
-// carried is the IPv4 address inside an IPv6 one, or the address itself.
+// carried returns the IPv4 address inside an IPv6 one, or the address itself.
 func carried(a netip.Addr) netip.Addr {
 	a = a.WithZone("").Unmap()
 	if nat64.Contains(a) || compatible.Contains(a) && !a.IsUnspecified() && !a.IsLoopback() {

@@ -1,10 +1,9 @@
-// Package egress says which machines a run may reach: pure rules over a host's
-// name, and over the address that is dialled in the end.
+// Package egress decides which machines a run may reach. Its rules are pure functions
+// of a host's name and of the address that is dialled.
 //
-// A name is judged before it is resolved, and an address when it is dialled,
-// because a name that resolves to a harmless address when it is judged can resolve
-// to another one a moment later. Code that opens connections for a run calls both:
-// [Rules.Host] and [Rules.Address].
+// A name is judged before it is resolved, and an address when it is dialled, because a
+// name can resolve to a harmless address first and to another one a moment later. Code
+// that opens connections for a run calls both [Rules.Host] and [Rules.Address].
 package egress
 
 import (
@@ -18,7 +17,7 @@ import (
 // tools.permissions.network.
 type Network string
 
-// The bounds, the tightest one first.
+// The values of Network, the strictest first.
 const (
 	// NetworkNone: nothing.
 	NetworkNone Network = "none"
@@ -28,37 +27,37 @@ const (
 	NetworkHost Network = "host"
 )
 
-// Rules are what a run may reach. The zero value reaches every machine with a
-// public address and no other.
+// Rules decide what a run may reach. The zero value allows every machine with a public
+// address and no other.
 type Rules struct {
 	// Network is empty for [NetworkHost].
 	Network Network `json:"network,omitempty"`
 	// Hosts is the list of [NetworkAllowlist] (tools.permissions.hosts).
 	Hosts []Pattern `json:"hosts,omitempty"`
 	// Private are the hosts that may have addresses which are not public
-	// (tools.permissions.private_hosts). A name opens the addresses of a local
-	// network and of this machine; an address or a prefix opens just what it
-	// says, and is the only way to what no name can open ([Class.Nameable]).
-	// It adds nothing to a list of hosts.
+	// (tools.permissions.private_hosts). A name allows addresses of a local network and
+	// of this machine; an address or a prefix allows exactly itself, and is the only
+	// way to allow what a name cannot ([Class.Nameable]). It adds nothing to a list of
+	// hosts.
 	Private []Pattern `json:"private,omitempty"`
 }
 
-// Refusal says that a machine may not be reached, and by which rule.
+// Refusal is the error for a machine that may not be reached, with the rule.
 type Refusal struct {
-	// Rule is the key of the agent file that refuses.
+	// Rule is the key of the agent file that contains the rule.
 	Rule string
-	// Host is the name that was asked for.
+	// Host is the requested name.
 	Host string
-	// Why is a clause for people and models.
+	// Why is the reason, as a clause for people and models.
 	Why string
 }
 
-// Error says who may not be reached and why.
+// Error returns the host and the reason.
 func (r *Refusal) Error() string { return "egress: " + r.Host + " may not be reached: " + r.Why }
 
-// Host judges a name, or an address in its place, before it is looked up. It
-// gives the canonical form of the host ([CanonicalHost]). The error is a
-// *[Refusal], or says that the text is no host.
+// Host judges a name, or an address in its place, before it is resolved. It returns the
+// canonical form of the host ([CanonicalHost]). The error is a *[Refusal], or reports
+// that the text is not a host.
 func (r Rules) Host(host string, port uint16) (string, error) {
 	name, err := CanonicalHost(host)
 	if err != nil {
@@ -73,8 +72,8 @@ func (r Rules) Host(host string, port uint16) (string, error) {
 	return name, nil
 }
 
-// Address judges the address that is about to be dialled for a host. A list of
-// hosts holds the name, or the address when the list has that.
+// Address judges the address that is about to be dialled for a host. A list of hosts
+// must contain the name, or the address if the host is an address.
 func (r Rules) Address(host string, to netip.AddrPort) error {
 	name, err := CanonicalHost(host)
 	if err != nil {

@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// maxHost bounds a host's name in bytes, as DNS does.
+// maxHost is the limit of DNS on the bytes of a host's name.
 const maxHost = 253
 
-// CanonicalHost is the one spelling of a host: a name in lower case without the
-// dot at its end, an IPv4 address for an IPv6 one that only carries it. A name
-// that some resolver reads as an address (0x7f.1, 127.1, 2130706433) is no
-// host, nor is one with characters that DNS names do not have: names of other
-// scripts are written in their ASCII form (xn--…).
+// CanonicalHost returns the canonical form of a host: a name in lower case without a
+// final dot, and an IPv4 address for an IPv6 one that contains it. It rejects names
+// that some resolvers interpret as an address (0x7f.1, 127.1, 2130706433), and
+// characters outside of DNS names: names in other scripts must be in their ASCII form
+// (xn--…).
 func CanonicalHost(host string) (string, error) {
 	name := strings.ToLower(strings.TrimSuffix(host, "."))
 	if inner, ok := strings.CutPrefix(name, "["); ok {
@@ -53,7 +53,8 @@ func isLabel(s string) bool {
 	return true
 }
 
-// isNumber reports whether a name which ends so is read as an address by some.
+// isNumber reports whether some resolvers interpret a name with this last label as an
+// address.
 func isNumber(label string) bool {
 	if hex, ok := strings.CutPrefix(label, "0x"); ok {
 		return strings.Trim(hex, "0123456789abcdef") == ""
@@ -61,20 +62,20 @@ func isNumber(label string) bool {
 	return strings.Trim(label, "0123456789") == ""
 }
 
-// Pattern is one entry of a list of hosts: a name (example.com), every machine
-// below one (*.example.com, which example.com is not), an address (192.0.2.1),
-// or a prefix of addresses (10.0.0.0/8); each with a port or without
-// (localhost:8080, [::1]:8080). Without one it stands for every port.
+// Pattern is one entry of a list of hosts: a name (example.com), all subdomains of one
+// (*.example.com, which does not match example.com), an address (192.0.2.1), or a
+// prefix of addresses (10.0.0.0/8), each with an optional port (localhost:8080,
+// [::1]:8080). Without a port it matches every port.
 type Pattern string
 
-// Valid reports whether the pattern can match something.
+// Valid reports whether the pattern can match anything.
 func (p Pattern) Valid() bool {
 	_, ok := p.parse()
 	return ok
 }
 
-// Match reports whether a host in its canonical form, and the port, are what the
-// pattern says. Port 0 is one that is not known yet, and fits every pattern.
+// Match reports whether the pattern matches a host in its canonical form and the port.
+// Port 0 is an unknown port, which every pattern matches.
 func (p Pattern) Match(host string, port uint16) bool {
 	q, ok := p.parse()
 	if !ok || q.port != 0 && port != 0 && q.port != port {
@@ -90,13 +91,13 @@ func (p Pattern) Match(host string, port uint16) bool {
 	return err != nil && host == q.name
 }
 
-// HasPort reports whether the pattern is about one port of a host.
+// HasPort reports whether the pattern has a port.
 func (p Pattern) HasPort() bool {
 	q, ok := p.parse()
 	return ok && q.port != 0
 }
 
-// isAddress reports whether the pattern names addresses, not names.
+// isAddress reports whether the pattern is an address or a prefix of addresses.
 func (p Pattern) isAddress() bool {
 	q, ok := p.parse()
 	return ok && q.prefix.IsValid()

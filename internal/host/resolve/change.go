@@ -10,7 +10,7 @@ import (
 	"github.com/pawlrun/pawl/event"
 )
 
-// changers are the programs of which it is known which files they change.
+// changers are the programs for which the files that they change are known.
 var changers = map[string]event.Risk{
 	"rm": event.RiskDelete, "rmdir": event.RiskDelete, "unlink": event.RiskDelete, "shred": event.RiskDelete, "truncate": event.RiskDelete,
 	"mv": event.RiskDelete, "cp": event.RiskWrite, "ln": event.RiskWrite, "link": event.RiskWrite, "install": event.RiskWrite,
@@ -18,14 +18,14 @@ var changers = map[string]event.Risk{
 	"chmod": event.RiskPermission, "chown": event.RiskPermission, "chgrp": event.RiskPermission,
 }
 
-// recursive programs have an option to take whole trees.
+// recursive are the programs with an option for whole trees.
 var recursive = []string{"rm", "chmod", "chown", "chgrp"}
 
-// chmodMode is a mode that looks like an option.
+// chmodMode matches a mode that looks like an option.
 var chmodMode = newPattern(`^-[rwxXst]+$`)
 
-// change notes what such a program writes. Everything that could be an operand
-// counts as one.
+// change records what such a program writes. Everything that may be an operand counts
+// as one.
 func (r *reader) change(name string, args []word, dirs []string) {
 	r.atLeast(changers[name])
 	if fits, copies := copyOptions[name]; copies {
@@ -64,8 +64,8 @@ func (r *reader) change(name string, args []word, dirs []string) {
 	}
 }
 
-// copyOptions are the options of the programs that put something in a new place,
-// its last operand, with which no other file is written. A copy with another is
+// copyOptions maps the programs that copy, move or link files to their last operand to
+// the options with which they write no other file. A copy with another option is
 // unclear.
 var copyOptions = map[string]pattern{
 	"cp":      newPattern(`^(-[adfHiLlnPpRrsTuvx]+|--(archive|force|link|no-clobber|recursive|symbolic-link|verbose|update|preserve)(=.*)?)$`),
@@ -75,12 +75,11 @@ var copyOptions = map[string]pattern{
 	"install": newPattern(`^(-[CcDdpTv]*(m[0-7]*)?|--(directory|mode)(=.*)?)$`),
 }
 
-// installMode are the options of install that take the next word.
+// installMode matches the options of install that take the next word as the mode.
 var installMode = newPattern(`^(-[CcDdpTv]*m|--mode)$`)
 
-// copy notes what is written: the target, or what gets the sources' names below
-// it. A link gives access to its source, and a move takes its source away, so
-// these count as written.
+// copy records what is written: the target, or the sources' names below it. A link
+// gives access to its source, and a move removes its source, so these count as written.
 func (r *reader) copy(name string, fits pattern, args []word, dirs []string) {
 	var operands []word
 	var letters string
@@ -97,7 +96,7 @@ func (r *reader) copy(name string, fits pattern, args []word, dirs []string) {
 			letters += a.text[1:]
 		case name == "install" && i > 0 && installMode.MatchString(args[i-1].text):
 		default:
-			// A computed word, or a pattern, may stand for an option.
+			// A computed word, or a pattern, may expand to an option.
 			r.notOnlyLooks = r.notOnlyLooks || !end && a.computed && a.prefix == ""
 			operands = append(operands, a)
 		}
@@ -106,13 +105,13 @@ func (r *reader) copy(name string, fits pattern, args []word, dirs []string) {
 		return
 	}
 	sources, to := operands[:len(operands)-1], operands[len(operands)-1]
-	if len(sources) == 0 { // ln -s x makes ./x
+	if len(sources) == 0 { // ln -s x creates ./x
 		sources, to = operands, word{text: "."}
 	}
 	tree := name != "cp" || strings.ContainsAny(letters, "aRrd")
 	linking := name == "ln" || name == "link" || name == "cp" && strings.ContainsAny(letters, "ls")
 	taking := name == "mv" || name == "install" && strings.Contains(letters, "d")
-	// A link that is moved or copied as one may lead elsewhere from its new place.
+	// A link that is moved or copied as a link may lead elsewhere from its new place.
 	keeping := name == "mv" || name == "cp" && (tree || strings.Contains(letters, "P"))
 	r.links = r.links || linking || keeping
 
@@ -136,8 +135,8 @@ func (r *reader) copy(name string, fits pattern, args []word, dirs []string) {
 	}
 }
 
-// linkDirs are the directories from which a symbolic link is followed that is made at
-// a place or below it.
+// linkDirs returns the directories from which a symbolic link created at or below a
+// place may be followed.
 func linkDirs(to string, dirs []string) []string {
 	var from []string
 	for _, dir := range dirs {

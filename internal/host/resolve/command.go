@@ -75,8 +75,8 @@ func (r *reader) simple(words []word, dirs []string, depth int) after {
 	return stay(dirs)
 }
 
-// leadsTo is the file of a program that is called by a path, "" where that is not
-// known. One outside of the workspace keeps the name that it is called by, so that a
+// leadsTo returns the file of a program that is called by a path, "" if it is unknown.
+// A program outside of the workspace keeps the path by which it is called, so that a
 // rule can name /usr/bin/awk.
 func (r *reader) leadsTo(w word, dirs []string) string {
 	switch {
@@ -90,7 +90,7 @@ func (r *reader) leadsTo(w word, dirs []string) string {
 	return trim(file.Path)
 }
 
-// program is the name of the program that a command's first word runs. One
+// program returns the name of the program that a command's first word runs. A program
 // that is given by a path may be anything.
 func program(first string) string {
 	switch dir := path.Dir(first); dir {
@@ -100,8 +100,8 @@ func program(first string) string {
 	return first
 }
 
-// unclearPrograms run something that their arguments do not show, run it as another
-// user or elsewhere, or are shells with their own language.
+// unclearPrograms run something that is not in their arguments, run it as another user
+// or elsewhere, or are shells with their own language.
 var unclearPrograms = []string{
 	"eval", "xargs", "parallel", "source", ".", "trap", "alias", "watch", "sudo", "doas", "su", "runuser", "chroot", "unshare", "nsenter", "script", "at",
 	"batch", "shopt", "crontab", "systemd-run", "flock", "busybox", "toybox", "pushd", "popd", "enable", "hash", "bind", "complete", "coproc", "ssh",
@@ -110,8 +110,8 @@ var unclearPrograms = []string{
 	"entr", "expect",
 }
 
-// wrappers run the command that follows their own arguments. The value is the
-// pattern of those; a wrapper whose arguments do not fit is unclear.
+// wrappers run the command that follows their own arguments, which must match the
+// pattern; a wrapper with other arguments is unclear.
 var wrappers = map[string]pattern{
 	"env":     newPattern(`^(-i|-|--ignore-environment|[A-Za-z_]\w*=.*)$`),
 	"nice":    newPattern(`^-(n?[0-9]+)$`),
@@ -138,15 +138,15 @@ var wrappers = map[string]pattern{
 	"dbus-run-session": onlyItsEnd, "systemd-inhibit": onlyItsEnd,
 }
 
-// onlyItsEnd is the pattern of a wrapper of which no option is known.
+// onlyItsEnd is the pattern of a wrapper without known options.
 var onlyItsEnd = newPattern(`^--$`)
 
 func (r *reader) wrapped(name string, args []word, dirs []string, depth int) {
 	operand := false
 	for i, a := range args {
 		bare := !strings.HasPrefix(a.text, "-") && !strings.Contains(a.text, "=")
-		// None takes more than one word that is neither an option nor a variable: what
-		// follows that one is a program, also where it is called 7.
+		// A wrapper takes at most one word that is neither an option nor a variable:
+		// the word after it is a program, even if its name is 7.
 		if own := wrappers[name]; !a.computed && own.MatchString(a.text) && !(bare && operand) {
 			operand = operand || bare
 			if variable, value, ok := strings.Cut(a.text, "="); ok {
@@ -190,8 +190,8 @@ func (r *reader) cd(args []word, dirs []string) after {
 	return after{to, union(dirs, to)}
 }
 
-// given notes the paths among the arguments of a program of which it is not
-// known what it does with them.
+// given records the paths among the arguments of a program whose use of them is
+// unknown.
 func (r *reader) given(args []word, dirs []string) {
 	for _, a := range args {
 		if a.glob {
@@ -213,8 +213,8 @@ func (r *reader) given(args []word, dirs []string) {
 	}
 }
 
-// givenContent notes a file whose content a word stands for, as many programs
-// write it (@file, or curl's <file), and one that is named by an address.
+// givenContent records a file whose content an argument denotes, in a common notation
+// (@file, or curl's <file), and a file in a URL.
 func (r *reader) givenContent(text string, dirs []string) {
 	name, isAddress := strings.CutPrefix(text, "file://")
 	switch {
@@ -231,8 +231,8 @@ func (r *reader) givenContent(text string, dirs []string) {
 	}
 }
 
-// givenBehind notes what may be a path behind short options in the same word,
-// as in -uofile: where the options end is not known.
+// givenBehind records a possible path after short options in the same word, as in
+// -uofile: it is unknown where the options end.
 func (r *reader) givenBehind(a word, dirs []string) {
 	if a.computed || len(a.text) < 3 || a.text[0] != '-' || a.text[1] == '-' || strings.Contains(a.text, "=") || !strings.ContainsAny(a.text, "/.") {
 		return
@@ -247,13 +247,13 @@ func (r *reader) givenBehind(a word, dirs []string) {
 
 var shells = []string{"sh", "bash", "dash", "ash"}
 
-// shellOptions are the options of a shell before the text of its commands that
-// change nothing about which commands it runs.
+// shellOptions matches the options of a shell that do not affect which commands it
+// runs.
 var shellOptions = newPattern(`^[-+][abefnuvxo]*$`)
 
-// shell reads the command line that a shell is given, with the shell's other
-// arguments as values that are not known. A shell that reads its commands from
-// its input is unclear.
+// shell reads the command line that is an argument of a shell, with the shell's other
+// arguments as unknown values. A shell that reads its commands from its input is
+// unclear.
 func (r *reader) shell(name string, args []word, dirs []string, depth int) {
 	byText := false
 	for i, a := range args {
@@ -262,7 +262,7 @@ func (r *reader) shell(name string, args []word, dirs []string, depth int) {
 		case i > 0 && strings.HasSuffix(args[i-1].text, "o") && len(args[i-1].text) > 1 && a.is("pipefail", "errexit", "nounset", "xtrace"):
 		case option && !a.computed && letters != "" && shellOptions.MatchString(strings.NewReplacer("c", "", "l", "", "i", "").Replace(a.text)):
 			byText = byText || strings.Contains(letters, "c")
-			r.notOnlyLooks = r.notOnlyLooks || strings.ContainsAny(letters, "li") // it runs files of its user's before
+			r.notOnlyLooks = r.notOnlyLooks || strings.ContainsAny(letters, "li") // it also runs its user's startup files
 		case option, a.text == "", i > 0 && strings.HasSuffix(args[i-1].text, "o"):
 			r.unclear("which commands " + name + " runs, is not known before it runs")
 			return
@@ -281,7 +281,7 @@ func (r *reader) shell(name string, args []word, dirs []string, depth int) {
 	r.unclear(name + " runs what it is given as input")
 }
 
-// nested reads a word as a command line of its own.
+// nested reads a word as a separate command line.
 func (r *reader) nested(w word, dirs []string, depth int) {
 	if w.computed {
 		r.unclear("which command " + trim(w.text) + " is, is computed when it runs")
@@ -292,9 +292,8 @@ func (r *reader) nested(w word, dirs []string, depth int) {
 	r.depth = outer
 }
 
-// opensFile reports whether a word in front of a redirection may be the
-// variable that takes the number of the opened file, with an index:
-// {x[i]}>file.
+// opensFile reports whether a word before a redirection may be the variable that
+// receives the number of the opened file, with an index: {x[i]}>file.
 func opensFile(w word) bool {
 	return w.computed && strings.HasPrefix(w.text, "{") && strings.HasSuffix(w.text, "}") && strings.Contains(w.text, "[")
 }

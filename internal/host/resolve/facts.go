@@ -8,7 +8,7 @@ import (
 	"github.com/pawlrun/pawl/event"
 )
 
-// path notes a file that is named from any of the directories.
+// path records a file that is named relative to any of the directories.
 func (r *reader) path(w word, dirs []string, use event.PathUse) {
 	name := w.text
 	switch {
@@ -72,7 +72,7 @@ func (r *reader) unclear(why string) {
 	}
 }
 
-// risks are the classes in the order of what they can do.
+// risks are the risk classes, from the lowest to the highest.
 var risks = []event.Risk{
 	"", event.RiskRead, event.RiskWrite, event.RiskExecute, event.RiskDelete, event.RiskSend, event.RiskPermission, event.RiskFinancial, event.RiskUnknown,
 }
@@ -90,7 +90,7 @@ func cutLast(s, sep string) (before, after string, found bool) {
 	return s, "", false
 }
 
-// trim shortens what a command line said.
+// trim shortens a text of a command line.
 func trim(s string) string {
 	if len(s) > event.MaxWord {
 		return strings.ToValidUTF8(s[:event.MaxWord], "") + event.WordCut

@@ -8,13 +8,12 @@ import (
 	"github.com/pawlrun/pawl/event"
 )
 
-// Git runs what the configuration of a repository says, also to look at it. So
-// no command of git's is known only to look unless a sandbox confines it; what
-// such a command can do then, the sandbox decides. One of which it matters which
-// files it shows may show all.
+// Git runs programs from the configuration of a repository, even to display something.
+// So a git command counts as read-only only in a sandbox, which then limits what it can
+// do. If it matters which files a command displays, it counts as displaying all.
 
-// gitLooks are the subcommands that show something as long as their operands
-// fit: those of gitShows, or the ones that stand here.
+// gitLooks are the subcommands that only display something if their operands match the
+// pattern, gitShows for most of them.
 var gitLooks = map[string]pattern{
 	"status": gitShows, "diff": gitShows, "log": gitShows, "show": gitShows, "rev-parse": gitShows, "ls-files": gitShows, "blame": gitShows,
 	"describe": gitShows, "cat-file": gitShows, "shortlog": gitShows, "grep": gitShows, "ls-tree": gitShows, "merge-base": gitShows,
@@ -22,20 +21,20 @@ var gitLooks = map[string]pattern{
 	"remote": newPattern(`^(-v|--verbose)$`), "stash": newPattern(`^list$`),
 }
 
-// gitShows are operands with which those subcommands write nothing and start
-// nothing that the repository does not make them start.
+// gitShows matches operands with which those subcommands write nothing and start
+// nothing beyond the repository's configuration.
 var gitShows = newPattern(`^([^-].*|--?|-[0-9A-NP-Za-z][^O]*|--(abbrev-commit|abbrev-ref|all|always|author|branch|cached|color|count|date|decorate` +
 	`|exclude-standard|first-parent|follow|graph|grep|line-number|list|max-count|merge-base|merges|name-only|name-status|no-color|no-ext-diff|no-merges` +
 	`|no-patch|no-textconv|numstat|oneline|others|patch|porcelain|quiet|reverse|short|shortstat|show-current|show-toplevel|since|staged|stat|summary` +
 	`|tags|unified|until|untracked-files|verify|word-diff|(format|pretty)=[^%]*(%[^G+ -][^%]*)*)(=[^%]*)?)$`)
 
-// gitTells are the operands of a log that does not show what files hold.
+// gitTells matches the operands of a log that does not display the contents of files.
 var gitTells = newPattern(`^(-[0-9]+|-n[0-9]*|--(oneline|graph|all|decorate|format|pretty|author|since|until|before|after|max-count|reverse|no-merges|stat` +
 	`|name-only|name-status|shortstat)(=.*)?)$`)
 
-// gitQuiet are the subcommands that show nothing of what files hold without an
-// option for it. Of those that are neither here nor in gitHistories nothing is known:
-// each may be an alias.
+// gitQuiet are the subcommands that display no contents of files without an option for
+// it. Nothing is known about subcommands that are neither here nor in gitHistories,
+// because they may be aliases.
 var (
 	gitQuiet = strings.Fields(`add apply bisect branch check-attr check-ignore check-ref-format checkout cherry cherry-pick clean clone commit commit-tree
 		config count-objects describe fetch for-each-ref fsck gc hash-object help init ls-files ls-remote ls-tree maintenance merge merge-base mktree mv
@@ -43,19 +42,18 @@ var (
 		sparse-checkout stash status submodule switch symbolic-ref tag update-index update-ref var version worktree write-tree`)
 	gitHistories = strings.Fields(`am archive blame bundle cat-file diff diff-files diff-index diff-tree difftool fast-export format-patch grep log
 		range-diff reflog show whatchanged`)
-	// gitVerbose are the options with which others show what changes.
+	// gitVerbose matches the options with which others display changes.
 	gitVerbose = newPattern(`^(-[a-ln-z]*[vp]|--(v|patch|show|ver)[a-z-]*)$`)
 )
 
-// gitSafe are the settings that make git run nothing.
+// gitSafe matches the settings that do not make git run a program.
 var gitSafe = newPattern(`(?i)^((advice|color|column)\..*|user\.(name|email)|safe\.directory|init\.defaultBranch|core\.(abbrev|autocrlf|quotePath|safecrlf)` +
 	`|diff\.(algorithm|context|noprefix|renames)|pull\.(ff|rebase)|merge\.conflictStyle|(commit|tag|push)\.gpgSign=(false|no|0)|core\.pager=(cat|less)?)(=.*)?$`)
 
-// gitBefore are the options in front of a subcommand that change nothing of what
-// it means.
+// gitBefore are the options before a subcommand that do not change its meaning.
 var gitBefore = []string{"-p", "-P", "--paginate", "--no-pager", "--no-optional-locks"}
 
-// git judges a command of git's, and reports whether it is known only to look.
+// git judges a git command, and reports whether it is known to be read-only.
 func (r *reader) git(args []word, computed bool, dirs []string) bool {
 	c := r.gitOptions(args, dirs)
 	fits := gitLooks[c.sub]
@@ -69,7 +67,7 @@ func (r *reader) git(args []word, computed bool, dirs []string) bool {
 	}
 	if looks {
 		r.looksByGit = true
-		if c.sub == "diff" || c.sub == "blame" { // git diff shows two files wherever they are
+		if c.sub == "diff" || c.sub == "blame" { // git diff compares any two files
 			r.operandFiles(c.operands, dirs)
 		}
 		return true
@@ -88,19 +86,20 @@ func (r *reader) git(args []word, computed bool, dirs []string) bool {
 	return false
 }
 
-// gitCommand is a command of git's.
+// gitCommand is a parsed git command.
 type gitCommand struct {
 	sub      string
 	operands []word
-	// dirs are where it works, and dir is the repository that --git-dir names.
+	// dirs are its possible working directories, and dir is the repository of
+	// --git-dir.
 	dirs []string
 	dir  word
-	// elsewhere: git may look at another repository than that of the directory where it
-	// runs.
+	// elsewhere reports that git may use another repository than that of the directory
+	// where it runs.
 	elsewhere bool
 }
 
-// gitOptions reads what stands before the subcommand.
+// gitOptions parses the options before the subcommand.
 func (r *reader) gitOptions(args []word, dirs []string) (c gitCommand) {
 	c.dirs = dirs
 	for i := 0; i < len(args); i++ {
@@ -163,8 +162,8 @@ func (r *reader) gitSetting(w word) {
 	}
 }
 
-// gitContents notes the files that a subcommand may show: those behind "--", or
-// all of the workspace.
+// gitContents records the files that a subcommand may display: those after "--", or the
+// whole workspace.
 func (r *reader) gitContents(sub string, operands []word, dirs []string) {
 	verbose := func(a word) bool { return gitVerbose.MatchString(a.text) || a.computed && a.several }
 	if slices.Contains(gitQuiet, sub) && !slices.ContainsFunc(operands, verbose) && !(sub == "stash" && len(operands) > 0 && operands[0].is("show")) {
@@ -192,9 +191,9 @@ func (r *reader) gitContents(sub string, operands []word, dirs []string) {
 	}
 }
 
-// Confined returns the workspace for sandboxed command lines whose user's settings
-// are below these directories. If one of them is in the workspace, a tool that may
-// edit files may have written git's settings there.
+// Confined returns the workspace for sandboxed command lines whose user's git settings
+// are in these directories. If one of them is in the workspace, a tool that may edit
+// files may have written those settings.
 func (w Workspace) Confined(settings ...string) Workspace {
 	w.confined = true
 	w.gitLooks = !slices.ContainsFunc(settings, func(dir string) bool { return filepath.IsAbs(dir) && !w.Path(dir).Outside })
@@ -202,14 +201,14 @@ func (w Workspace) Confined(settings ...string) Workspace {
 }
 
 // repository reports whether git, run in a directory of the workspace, finds the
-// repository of the workspace, whose settings are protected, or one outside: none
-// that the commands of a run could have made.
+// repository of the workspace, whose settings are protected, or one outside, and not
+// one that the run's commands could have created.
 func (w Workspace) repository(dir string) bool {
 	for ; dir != anywhere; dir = filepath.Dir(dir) {
 		switch below := strings.HasPrefix(dir, w.real+"/"); {
 		case exists(dir, ".git"):
-			return !below && !exists(dir, ".gitmodules") // git enters those within
-		case exists(dir, "HEAD") && exists(dir, "objects"): // one without a working tree
+			return !below && !exists(dir, ".gitmodules") // git also enters repositories within this one
+		case exists(dir, "HEAD") && exists(dir, "objects"): // a bare repository
 			return false
 		case dir == filepath.Dir(dir):
 			return true

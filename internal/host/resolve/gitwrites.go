@@ -8,14 +8,14 @@ import (
 	"github.com/pawlrun/pawl/event"
 )
 
-// gitReads are the subcommands that write nothing in a repository, whatever their
-// operands are. All others write it, as an alias may.
+// gitReads are the subcommands that never write a repository. All others count as
+// writing, because they may be aliases.
 var gitReads = strings.Fields(`annotate archive blame bundle cat-file check-attr check-ignore check-mailmap check-ref-format cherry clean column
 	count-objects describe diagnose diff diff-files diff-index diff-tree difftool fast-export for-each-ref format-patch fsck grep help log ls-files
 	ls-remote ls-tree merge-base name-rev range-diff request-pull rev-list rev-parse shortlog show show-branch show-ref status var verify-commit
 	verify-pack verify-tag version whatchanged`)
 
-// gitLists are the operands with which a subcommand that else writes only shows
+// gitLists matches operands with which a subcommand that normally writes only lists
 // something.
 var gitLists = map[string]pattern{
 	"apply":     newPattern(`^--(check|stat|numstat|summary)$`),
@@ -29,8 +29,8 @@ var gitLists = map[string]pattern{
 	"worktree":  newPattern(`^list$`),
 }
 
-// gitConfigures are the operands with which a subcommand writes the settings of the
-// repository as well; one with anyOperand always does.
+// gitConfigures matches operands with which a subcommand also writes the settings of
+// the repository; anyOperand matches all.
 var (
 	anyOperand    = newPattern(``)
 	gitConfigures = map[string]pattern{
@@ -48,11 +48,11 @@ var (
 	}
 )
 
-// gitTakes are the options of init and clone that take the next word.
+// gitTakes matches the options of init and clone that take the next word.
 var gitTakes = newPattern(`^(-[bojcu]|--(branch|config|depth|initial-branch|jobs|object-format|origin|ref-format|reference|separate-git-dir|template|upload-pack|filter))$`)
 
-// gitWrites notes which repositories a command of git's writes, and whether their
-// settings with them.
+// gitWrites records which repositories a git command writes, and whether it also writes
+// their settings.
 func (r *reader) gitWrites(c gitCommand) {
 	matches := func(table map[string]pattern) bool {
 		of := table[c.sub]
@@ -88,8 +88,8 @@ func (r *reader) gitWrites(c gitCommand) {
 	}
 }
 
-// branchesOff reports whether a command may make a branch that follows another one,
-// which is a setting.
+// branchesOff reports whether a command may create a branch with an upstream, which is
+// a setting.
 func (c gitCommand) branchesOff() bool {
 	made, operands := false, 0
 	for _, a := range c.operands {
@@ -103,8 +103,8 @@ func (c gitCommand) branchesOff() bool {
 	return slices.Contains([]string{"checkout", "switch"}, c.sub) && made && operands > 1
 }
 
-// writesRepository notes the directories that git writes, and the settings. Of a
-// directory that is not there yet nothing is noted: what the run makes is its own.
+// writesRepository records the directories that git writes, and the settings. It
+// records nothing for a directory that does not exist: what the run creates is its own.
 func (r *reader) writesRepository(c gitCommand, content, settings bool) {
 	note := func(dir string, content, settings bool) {
 		if content {
@@ -138,7 +138,7 @@ func (r *reader) writesRepository(c gitCommand, content, settings bool) {
 	}
 }
 
-// gitMakes notes the repository that is made, with its settings.
+// gitMakes records the repository that is created, with its settings.
 func (r *reader) gitMakes(c gitCommand) {
 	var operands []word
 	for i, a := range c.operands {
@@ -151,7 +151,7 @@ func (r *reader) gitMakes(c gitCommand) {
 	case c.sub == "init" && len(operands) > 0:
 		to = operands[0]
 	case c.sub == "clone" && len(operands) < 2:
-		return // it makes a directory for it
+		return // it creates a new directory
 	case c.sub == "clone":
 		to = operands[1]
 	}
@@ -166,14 +166,14 @@ func (r *reader) gitMakes(c gitCommand) {
 			continue
 		}
 		r.path(word{text: at + "/.git"}, []string{dir}, event.PathUse{Write: true, Tree: true, Repository: true})
-		if exists(at, ".git") { // else it is made whole
+		if exists(at, ".git") { // otherwise it is created completely
 			r.path(word{text: at + "/.git/config"}, []string{dir}, event.PathUse{Write: true})
 		}
 	}
 }
 
-// gitConfig notes what git config changes: it only shows settings where an option
-// says so and no other follows.
+// gitConfig records what git config changes: it only lists settings if an option says
+// so and no other option follows.
 func (r *reader) gitConfig(c gitCommand) {
 	shows := len(c.operands) > 0 && c.operands[0].is("-l", "--list", "--get", "--get-all", "--get-regexp")
 	writes := !shows || slices.ContainsFunc(c.operands[1:], func(a word) bool { return a.computed || strings.HasPrefix(a.text, "-") })

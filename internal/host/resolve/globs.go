@@ -11,16 +11,16 @@ import (
 )
 
 const (
-	// maxNames is how many files the patterns of names in a line may stand for before
-	// they are no longer listed.
+	// maxNames bounds the number of files that match the wildcards of a line; more are
+	// not listed.
 	maxNames = 50
-	// maxLooked is how many entries of directories are held against patterns.
+	// maxLooked bounds the number of directory entries that are compared with patterns.
 	maxLooked = 4096
 )
 
-// glob notes the files whose names a command is given, as the shell will find them,
-// and the directory that their pattern names: where there are no such files a command
-// is given the pattern itself, and may make a file of that name.
+// glob records the files that match a wildcard, as the shell will expand it, and the
+// directory of the pattern: if no file matches, the command gets the pattern itself and
+// may create a file with that name.
 func (r *reader) glob(w word, dirs []string, use event.PathUse) {
 	base, rest, below := globBase(w.names)
 	if below {
@@ -49,8 +49,8 @@ func (r *reader) glob(w word, dirs []string, use event.PathUse) {
 	}
 }
 
-// intoDirectory notes the files that get the names below a directory for which a
-// pattern stands.
+// intoDirectory records the files that are created in a directory under the names that
+// a pattern matches.
 func (r *reader) intoDirectory(w word, to string, dirs []string, into event.PathUse) {
 	for _, dir := range dirs {
 		found, ok := r.expand(absolute(dir, w.names))
@@ -67,13 +67,13 @@ func (r *reader) intoDirectory(w word, to string, dirs []string, into event.Path
 	}
 }
 
-// globBase splits a pattern of names before its first part that is one.
+// globBase splits a pattern before its first part with a wildcard.
 func globBase(names string) (base, rest string, below bool) {
 	at := strings.LastIndexByte(names[:strings.IndexAny(names+"*", "*?[")], '/')
 	return names[:at+1], names[at+1:], at >= 0
 }
 
-// manyNames notes a pattern that stands for too many files to list them.
+// manyNames records a pattern that matches too many files to list.
 func (r *reader) manyNames(dir, base, rest string, use event.PathUse) {
 	parts := strings.Split(rest, "/")
 	if slices.Contains(parts, "..") || dir == anywhere && !filepath.IsAbs(base) {
@@ -93,7 +93,7 @@ func (r *reader) straight(dir, name string) bool {
 	return r.ws.PathFrom(dir, name) == r.ws.within(filepath.Clean(name))
 }
 
-// withoutBrackets is a part of a pattern in which a bracket stands for anything.
+// withoutBrackets replaces the brackets of a pattern's part by wildcards.
 func withoutBrackets(part string) string {
 	if before, _, bracket := strings.Cut(part, "["); bracket {
 		return before + "*"
@@ -101,9 +101,8 @@ func withoutBrackets(part string) string {
 	return part
 }
 
-// expand gives the files whose absolute names match a pattern, and perhaps some
-// more: a bracket in it stands for anything. It is false where that is too much to
-// look at.
+// expand returns the files whose absolute names match a pattern, and possibly more,
+// because a bracket matches anything. It returns false if there are too many to check.
 func (r *reader) expand(pattern string) (names []string, ok bool) {
 	names = []string{"/"}
 	for part := range strings.SplitSeq(pattern, "/") {
@@ -117,7 +116,7 @@ func (r *reader) expand(pattern string) (names []string, ok bool) {
 		if !strings.ContainsAny(part, "*?") {
 			var next []string
 			for _, dir := range names {
-				name := dir + "/" + part // not cleaned: ".." behind a link leads elsewhere
+				name := dir + "/" + part // not cleaned, because ".." after a link leads elsewhere
 				if _, err := os.Lstat(name); err == nil {
 					next = append(next, name)
 				}

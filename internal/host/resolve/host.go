@@ -10,13 +10,12 @@ import (
 	"github.com/pawlrun/pawl/event"
 )
 
-// senders are the programs that talk to other machines.
+// senders are the programs that communicate with other machines.
 var senders = []string{"curl", "wget", "nc", "ncat", "netcat", "scp", "sftp", "rsync", "ftp", "tftp", "telnet", "socat", "http", "https", "mail", "sendmail",
 	"dig", "host", "nslookup", "drill", "ping", "ping6", "traceroute", "tracepath", "mtr", "whois", "gh", "glab"}
 
-// Sends reports whether a command line is known to talk to another machine, or may
-// do so by a program that another one runs. A line of which it is not known does so
-// perhaps.
+// Sends reports whether a command line is known to communicate with another machine, or
+// may do so through a program that it runs. An unclear command line may do so.
 func Sends(f event.Facts) bool {
 	return f.Risk == event.RiskSend || slices.ContainsFunc(f.Commands, func(c event.Command) bool {
 		for i, name := range c.Words {
@@ -32,7 +31,7 @@ func Sends(f event.Facts) bool {
 	})
 }
 
-// gitSubcommand is the first word that is neither an option nor the value of one.
+// gitSubcommand returns the first word that is neither an option nor an option's value.
 func gitSubcommand(words []string) string {
 	for i, w := range words {
 		if !strings.HasPrefix(w, "-") && (i == 0 || !slices.Contains([]string{"-c", "-C", "--git-dir", "--work-tree", "--namespace"}, words[i-1])) {
@@ -42,11 +41,11 @@ func gitSubcommand(words []string) string {
 	return ""
 }
 
-// remoteGit are the subcommands of git that talk to another machine.
+// remoteGit are the subcommands of git that communicate with another machine.
 var remoteGit = []string{"push", "fetch", "pull", "clone", "ls-remote"}
 
-// hosts records the machines that a command names. A program that connects to
-// machines known only at run time is unclear.
+// hosts records the machines that a command names. A program that connects to machines
+// known only at run time is unclear.
 func (r *reader) hosts(words []word) {
 	name := program(words[0].text)
 	sends := slices.Contains(senders, name) || name == "git" && len(words) > 1 && slices.Contains(remoteGit, words[1].text)
@@ -68,8 +67,8 @@ func (r *reader) hosts(words []word) {
 	}
 }
 
-// addressed notes the machine that a word names which is an address, or has one
-// behind the name of an option. An address need not say by which protocol.
+// addressed records the machine in a word that is an address, or has one after the name
+// of an option. An address need not contain a scheme.
 func (r *reader) addressed(w word) {
 	if w.computed {
 		r.computedHost(w)
@@ -84,7 +83,7 @@ func (r *reader) addressed(w word) {
 	}
 }
 
-// behindOption is the value that stands in the same word as its option.
+// behindOption returns the value in the same word as its option.
 func behindOption(text string) string {
 	if _, value, ok := strings.Cut(text, "="); ok && strings.HasPrefix(text, "--") {
 		return value
@@ -99,8 +98,8 @@ func (r *reader) computedHost(w word) {
 	r.unclear("which machine " + trim(w.text) + " names, is computed when it runs")
 }
 
-// addressFlags are the options without a value of programs that take every word
-// which is no value for an address, also a name without a dot or a number.
+// addressFlags maps programs that interpret every operand as an address, even a plain
+// name, to their options without a value.
 var addressFlags = map[string]pattern{
 	"curl": newPattern(`^-[#0-46aBfgGiIjJkLlnNOpqRsSvZ]+$`),
 	"wget": newPattern(`^-[46bcdEFHkKLmNpqrSvx]+$`),
@@ -112,13 +111,11 @@ var (
 	bareHost = newPattern(`^((?:[A-Za-z0-9_-]+\.)+[A-Za-z]{2,}\.?|[0-9]{1,3}(?:\.[0-9]{1,3}){3}|localhost)(?:[:/?#].*)?$`)
 )
 
-// unreadable is in the place of a host that programs may read in one way or
-// another.
+// unreadable replaces a host that programs may interpret differently.
 const unreadable = "?"
 
-// downloads notes the files that a program which talks to other machines
-// writes, and the options by which it talks to another one than its address
-// names or takes the address from a file.
+// downloads records the files that a sender writes, and the options with which it
+// connects to another machine than its address or reads the address from a file.
 func (r *reader) downloads(name string, args []word, dirs []string) {
 	for i, a := range args {
 		if where := elsewhere[name]; where != nil && where.MatchString(a.text) {
@@ -135,8 +132,8 @@ func (r *reader) downloads(name string, args []word, dirs []string) {
 	}
 }
 
-// outputs are the options of senders that name a file to write, with the file where it
-// stands in the same word.
+// outputs matches the options of senders that name an output file, with the file if it
+// is in the same word.
 var outputs = newPattern(`^(?:-[a-bd-np-zA-NP-Z0-9]*[oOD]|--(?:output|output-document|output-file|append-output|dump-header|cookie-jar|save-cookies` +
 	`|trace|trace-ascii|stderr|etag-save|hsts|alt-svc|libcurl|rejected-log|warc-file)(?:=|$))(.*)$`)
 
@@ -145,8 +142,8 @@ var elsewhere = map[string]pattern{
 	"wget": newPattern(`^(-[a-zA-Z]*i.*|--input-file.*|-e.*|--execute.*|--config.*|--use-askpass.*)$`),
 }
 
-// hostOf is the machine that a word names, as an address or as scp and git
-// write it.
+// hostOf returns the machine in a word, as an address or in the notation of scp and
+// git.
 func hostOf(text string) string {
 	if i := strings.Index(text, "://"); i >= 0 {
 		start := strings.LastIndexAny(text[:i], "=,:@ ") + 1
@@ -164,7 +161,7 @@ func hostOf(text string) string {
 	return ""
 }
 
-// maxHost is how long a machine's name may be (RFC 1035, 3.1).
+// maxHost is the maximum length of a machine's name (RFC 1035, 3.1).
 const maxHost = 253
 
 func (r *reader) host(name string) {
@@ -187,12 +184,12 @@ func (r *reader) host(name string) {
 	r.facts.Hosts = append(r.facts.Hosts, name)
 }
 
-// sockets are the directories below which bash opens a connection when it is
-// redirected to a file: to a host and a port, or with datagrams.
+// sockets are the directories under which bash opens a connection for a redirection: to
+// a host and a port, over TCP or UDP.
 var sockets = []string{"/dev/tcp/", "/dev/udp/"}
 
-// connects notes the machine that a redirection talks to, whichever way it
-// reads or writes. Where it is computed it may be such a machine.
+// connects records the machine that a redirection connects to, for reading or writing.
+// A computed target may be such a machine.
 func (r *reader) connects(to word) {
 	for _, socket := range sockets {
 		host, ok := strings.CutPrefix(to.text, socket)

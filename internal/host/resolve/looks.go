@@ -10,8 +10,8 @@ import (
 	"github.com/pawlrun/pawl/event"
 )
 
-// plain programs change nothing whatever they are given, so that an argument
-// that is computed when they run does no harm either.
+// plain programs change nothing with any arguments, so computed arguments are harmless
+// too.
 var plain = strings.Fields(`cat head tail wc ls stat du df pwd echo true false : basename dirname realpath readlink id whoami uname which type
 	grep egrep fgrep cut tr comm diff cmp nl tac rev fold paste join md5sum sha1sum sha256sum sha512sum cksum seq sleep expr nproc free uptime
 	printenv od hexdump strings getconf tty ps`)
@@ -20,9 +20,8 @@ var plain = strings.Fields(`cat head tail wc ls stat du df pwd echo true false :
 var pathless = strings.Fields(`echo printf true false : pwd id whoami uname seq sleep expr nproc free uptime printenv exit return break continue shift wait
 	date hostname arch tr basename dirname which type read set ps env`)
 
-// lookOptions are the programs that change nothing as long as every word of theirs
-// fits. An option that is not here may be one of a newer version that writes or runs
-// something.
+// lookOptions are the programs that change nothing if each of their words matches the
+// pattern. An unknown option may be a new one that writes or runs something.
 var lookOptions = map[string]pattern{
 	"find": words(`-[HLPd]|-[0-9].*|-O[0-3]|-[ugoa]*[-+=][-+=,ugoarwxXst]*|-newer[aBcm][aBcmt]|-(i?name|i?path|i?wholename|i?regex|regextype|x?type|size|empty` +
 		`|[ac]?newer|[acm]time|[acm]min|used|user|group|[ug]id|nouser|nogroup|perm|readable|writable|executable|links|inum|samefile|i?lname|fstype` +
@@ -35,37 +34,37 @@ var lookOptions = map[string]pattern{
 	"file": words(`-[0bdEhikLlNnprsSv]*([eF].*)?|--(brief|dereference|mime|mime-type)(=.*)?`),
 	"date": newPattern(`^(\+.*|-[uR]+|-I[a-z]*|-[dr].+|--(date|reference|rfc-3339)=.*|--(utc|universal|rfc-email|iso-8601)(=.*)?)$`),
 	"jq":   words(`-[acCehjMnrRsS]+|--(arg|argjson|args|slurpfile|rawfile|exit-status|tab)(=.*)?`),
-	"uniq": newPattern(`^-([cdDiuz]+|[fsw]?[0-9]+|-(count|repeated|unique)|)$`), // a second operand is written
+	"uniq": newPattern(`^-([cdDiuz]+|[fsw]?[0-9]+|-(count|repeated|unique)|)$`), // a second operand is an output file
 	"read": newPattern(`^([a-z_0-9]*|-[ers]+|-[dnNtpu]|-[ers]*[nNtu][0-9.]+)$`),
 	"set":  newPattern(`^([-+][abCefmnuvxo]+|--|[^-].*)$`),
 
 	"break": number, "continue": number, "exit": number, "return": number, "shift": number, "wait": number,
 }
 
-// number is the pattern of what no shell computes.
+// number matches a number.
 var number = newPattern(`^[0-9]+$`)
 
-// words is the pattern of options of a program, beside which every word is harmless
-// that is none.
+// words returns a pattern that matches these options of a program, and every word that
+// is not an option.
 func words(options string) pattern {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?s)^(--?|[^-].*|` + options + `)$`) })
 }
 
 var (
 	sedPrints = newPattern(`^([0-9]+|\$)(,([0-9]+|\$))?p$`)
-	// namesFurther are words by which jq and strings read files that no word names.
+	// namesFurther matches words with which jq and strings read files that no word
+	// names.
 	namesFurther = newPattern(`\b(import|include)\b|^@`)
-	// findRuns are the actions of find that run, delete or write something.
+	// findRuns matches the actions of find that run, delete or write something.
 	findRuns = newPattern(`^-(exec|execdir|ok|okdir|delete|fls|fprint|fprint0|fprintf|files0-from)$`)
-	// showsEnvironments are words by which ps may show the environments of other
+	// showsEnvironments matches words with which ps may show the environments of other
 	// processes.
 	showsEnvironments = newPattern(`(?i:environ)|^([^-].*)?e|^-.*E`)
 )
 
-// reads reports whether a program that is not known to change anything is known
-// to change nothing, and notes what it touches. A program that is not known is
-// one that may do anything with what it is given, and so is one with an option
-// that is not known.
+// reads reports whether a program is known to change nothing, and records what it
+// touches. Unknown programs, and known ones with an unknown option, may do anything
+// with their arguments.
 func (r *reader) reads(name string, args []word, computed bool, dirs []string) bool {
 	if name == "git" {
 		return r.git(args, computed, dirs)
@@ -103,15 +102,15 @@ func (r *reader) looks(name string, args []word, computed bool) bool {
 		return len(args) > 0 && !args[0].computed && texts.MatchString(args[0].text)
 	case "hostname", "env", "arch":
 		return len(args) == 0
-	case "sed": // sed -n 'FROM,TOp' FILE, which models use to page
+	case "sed": // sed -n 'FROM,TOp' FILE, which models use for paging
 		return !computed && len(args) >= 2 && args[0].text == "-n" && sedPrints.MatchString(args[1].text) &&
 			!slices.ContainsFunc(args[2:], func(a word) bool { return strings.HasPrefix(a.text, "-") })
 	}
-	return slices.Contains(plain, name) && !(strings.HasSuffix(name, "grep") && r.ws.shadowed("grep")) // the others are scripts that run it
+	return slices.Contains(plain, name) && !(strings.HasSuffix(name, "grep") && r.ws.shadowed("grep")) // the others are scripts that run grep
 }
 
-// operandFiles notes what could be the name of a file that is read, also where it
-// stands behind an option in the same word.
+// operandFiles records every possible name of a file that is read, including one after
+// an option in the same word.
 func (r *reader) operandFiles(args []word, dirs []string) {
 	options := true
 	for _, a := range args {
@@ -134,7 +133,7 @@ func (r *reader) operandFiles(args []word, dirs []string) {
 	}
 }
 
-// existing notes a file that may be meant, where there is one.
+// existing records a file with a name, if there is one.
 func (r *reader) existing(name string, dirs []string) {
 	for _, dir := range dirs {
 		if _, err := os.Lstat(absolute(dir, name)); err == nil && dir != anywhere {
@@ -143,12 +142,12 @@ func (r *reader) existing(name string, dirs []string) {
 	}
 }
 
-// searchers are the programs that look for text below directories, each with the
-// pattern of options that may take the next word, so that this names no files.
+// searchers maps the programs that search directories to the options that may take the
+// next word as a value, so that it is no file.
 var searchers = map[string]pattern{"rg": newPattern(`^(-[a-zA-Z]*[ABCdefEgjmMrtT]|--[a-z-]+)$`), "grep": newPattern(`^(-[a-zA-Z]*[ABCDdefm]|--[a-z-]+)$`)}
 
-// searched notes that such a program may search the directory where it runs, because
-// no word is known to name another.
+// searched records that such a program may search its working directory, because no
+// word is known to name another one.
 func (r *reader) searched(name string, args []word, dirs []string) {
 	recursive := func(a word) bool {
 		return a.computed && a.several && !strings.HasPrefix(a.prefix, "/") || strings.HasPrefix(a.text, "--r") || strings.HasPrefix(a.text, "--d") ||
@@ -174,15 +173,16 @@ func (r *reader) searched(name string, args []word, dirs []string) {
 	}
 }
 
-// searchPattern are the options by which the pattern is no operand.
+// searchPattern matches the options that contain the pattern, so that the first operand
+// is a file.
 var searchPattern = newPattern(`^(-[a-zA-Z]*[ef]|--(regexp|file)(=.*)?)$`)
 
-// packers are the programs that take all that lies below a directory which they
-// are given.
+// packers are the programs that read everything below the directories in their
+// arguments.
 var packers = []string{"tar", "gtar", "bsdtar", "zip", "7z", "7za", "7zz", "pax", "rsync", "scp", "ag", "ack"}
 
-// mayDo raises the risk of programs that are not known in detail, and notes
-// the files that they are known to write.
+// mayDo raises the risk of programs that are not known in detail, and records the files
+// that they are known to write.
 func (r *reader) mayDo(name string, args []word, dirs []string) {
 	if slices.Contains(packers, name) {
 		for _, a := range args {

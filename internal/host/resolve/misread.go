@@ -6,15 +6,15 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// The parser and the shells do not end every part of a line at the same place: what
-// is the middle of a quoted text, a comment or a here-document to the one is a
-// command to the other. A line with such a part is asked about.
+// The parser and the shells may disagree on where a part of a line ends: the parser may
+// see quoted text, a comment or a here-document where a shell sees a command. A line
+// with such a part is unclear.
 
-// goesOn fits a comment that ends with a backslash, behind which the parser goes on
-// with the words of the command, while for a shell the next line is another one.
+// goesOn matches a comment that ends with a backslash: the parser continues with the
+// words of the command, but for a shell the next line is a new command.
 var goesOn = newPattern("(?m)(^|[\\s;&|()<>`])#.*\\\\$")
 
-// misreads asks about the parts of a line that end elsewhere for some shell.
+// misreads marks parts of a line that end elsewhere for some shell.
 func (r *reader) misreads(file *syntax.File, text string) {
 	part := func(what string) { r.unclear("not every shell ends " + what + " at the same place") }
 	if goesOn.MatchString(text) {
@@ -27,7 +27,7 @@ func (r *reader) misreads(file *syntax.File, text string) {
 		start, end := min(int(from.Offset()), len(text)), min(int(to.Offset()), len(text))
 		return text[min(start, end):end]
 	}
-	looked := uint(0) // where the last expansion ends that was looked at, with all in it
+	looked := uint(0) // the end of the last expansion that was checked, with its content
 	syntax.Walk(file, func(n syntax.Node) bool {
 		switch n := n.(type) {
 		case *syntax.Redirect:
@@ -55,9 +55,9 @@ func (r *reader) misreads(file *syntax.File, text string) {
 	})
 }
 
-// mayEnd reports whether a shell may take a line of a here-document for its last
-// one: of lines that it joins, within an expansion, or with the end of a
-// substitution behind the word.
+// mayEnd reports whether a shell may take a line of a here-document as its last one:
+// among joined lines, within an expansion, or with the end of a substitution after the
+// word.
 func mayEnd(document string, word word) bool {
 	document = strings.TrimSuffix(document, word.text)
 	if word.computed || word.text == "" || strings.HasSuffix(document, "\\\n") {
@@ -71,16 +71,16 @@ func mayEnd(document string, word word) bool {
 	return false
 }
 
-// afterEscapes is the text behind the backquote that a substitution begins with,
-// without what a backslash quotes.
+// afterEscapes returns the text after the backquote of a substitution, without
+// characters that a backslash quotes.
 func afterEscapes(text string) string {
 	return escaped().ReplaceAllString(strings.TrimPrefix(text, "`"), "")
 }
 
 var escaped = newPattern(`(?s)\\.`)
 
-// quotesEnd reports whether single quotes within an expansion, which count for
-// nothing where that stands between double ones, hold what could end either.
+// quotesEnd reports whether single quotes within an expansion, which have no meaning
+// inside double quotes, contain a character that could end either.
 func quotesEnd(n *syntax.ParamExp) bool {
 	found := false
 	syntax.Walk(n, func(n syntax.Node) bool {

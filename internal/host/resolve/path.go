@@ -1,6 +1,6 @@
-// Package resolve establishes the facts about a call that policy judges: the
-// one name of every file, the hosts, and the simple commands of a command
-// line. It looks at the file system and changes nothing.
+// Package resolve establishes the facts about a call that policy judges: the canonical
+// name of every file, the hosts, and the simple commands of a command line. It reads
+// the file system and changes nothing.
 package resolve
 
 import (
@@ -19,17 +19,17 @@ import (
 // Workspace is the directory that the paths of a run's calls are resolved
 // against. It is safe for concurrent use.
 type Workspace struct {
-	// real is the directory behind every symbolic link.
+	// real is the directory with all symbolic links resolved.
 	real string
 	// search are the directories in which commands find their programs.
 	search []string
-	// confined: a sandbox confines what its command lines do.
+	// confined reports that command lines run in a sandbox.
 	confined bool
-	// gitLooks: no git setting there comes from the workspace.
+	// gitLooks reports that no git setting there comes from the workspace.
 	gitLooks bool
 }
 
-// At is the workspace in a directory that exists.
+// At returns the workspace in an existing directory.
 func At(dir string) (Workspace, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
@@ -42,13 +42,13 @@ func At(dir string) (Workspace, error) {
 	return Workspace{real: real}, nil
 }
 
-// Path is the file that a path leads to when it is opened in the workspace:
-// symbolic links and ".." are followed as the system follows them, and what
-// does not exist yet is taken as it is written.
+// Path returns the file that a path leads to when it is opened in the workspace. It
+// resolves symbolic links and ".." like the system; parts that do not exist are kept as
+// written.
 func (w Workspace) Path(p string) event.PathUse { return w.PathFrom(w.real, p) }
 
-// PathFrom is [Workspace.Path] for a path that is opened in another directory,
-// given by its absolute name.
+// PathFrom is [Workspace.Path] for a path that is opened in another directory, given by
+// its absolute name.
 func (w Workspace) PathFrom(dir, p string) event.PathUse {
 	if !filepath.IsAbs(p) {
 		p = dir + "/" + p
@@ -60,7 +60,7 @@ func (w Workspace) PathFrom(dir, p string) event.PathUse {
 	return w.within(name)
 }
 
-// within says an own name as facts do.
+// within returns a canonical name in the form of facts.
 func (w Workspace) within(name string) event.PathUse {
 	rel, err := filepath.Rel(w.real, name)
 	if err != nil || !filepath.IsLocal(rel) {
@@ -69,9 +69,9 @@ func (w Workspace) within(name string) event.PathUse {
 	return event.PathUse{Path: filepath.ToSlash(rel)}
 }
 
-// Names returns the names that lead to a file, which is given by an absolute path:
-// its own, after those of the symbolic links on the path. Changing one of them
-// changes which file is found.
+// Names returns the names that lead to a file, which is given by an absolute path: its
+// canonical name, after those of the symbolic links on the path. Changing one of them
+// changes which file the path leads to.
 func (w Workspace) Names(p string) []event.PathUse {
 	var names []event.PathUse
 	own, _ := visit(p, func(name string) {
@@ -82,8 +82,8 @@ func (w Workspace) Names(p string) []event.PathUse {
 	return append(names, w.within(own))
 }
 
-// Aliases are the names of the workspace by which symbolic links lead from a path
-// to its file, without the file's own.
+// Aliases returns the names of the symbolic links in the workspace on the way from a
+// path to its file, without the file's canonical name.
 func (w Workspace) Aliases(p string) []event.PathUse { return w.aliasesFrom(w.real, p) }
 
 func (w Workspace) aliasesFrom(dir, p string) []event.PathUse {
@@ -100,8 +100,8 @@ func (w Workspace) aliasesFrom(dir, p string) []event.PathUse {
 		if alias.Outside || slices.Contains(aliases, alias) {
 			continue
 		}
-		// A ".." behind a link goes up from where that leads to, for which a name
-		// without it has no word.
+		// A ".." after a link goes up from the link's target, which a name without ".."
+		// cannot express.
 		if leads, _ := follow(name); !found || leads == own {
 			aliases = append(aliases, alias)
 		}
@@ -109,8 +109,8 @@ func (w Workspace) aliasesFrom(dir, p string) []event.PathUse {
 	return aliases
 }
 
-// link is the name of a symbolic link itself, which some commands take away or
-// put another in the place of, and others write through.
+// link returns the name of a symbolic link itself, because some commands remove or
+// replace a link and others write through it.
 func (w Workspace) link(abs string) (event.PathUse, bool) {
 	abs = strings.TrimRight(abs, "/")
 	if info, err := os.Lstat(abs); err != nil || info.Mode()&os.ModeSymlink == 0 {
@@ -124,25 +124,24 @@ func (w Workspace) link(abs string) (event.PathUse, bool) {
 	return w.within(path.Join(at, name)), true
 }
 
-// maxLinks is how many symbolic links one path may lead through, and maxSteps
-// how many parts it may have when all of them are followed. Nothing has a name of
-// more than maxName bytes.
+// maxLinks bounds the symbolic links on one path, maxSteps its parts after following
+// all of them, and maxName the bytes of a name.
 const (
 	maxLinks = 40
 	maxSteps = 4096
 	maxName  = 255
 )
 
-// follow walks an absolute path from the root of the file system. It reports
-// false for a path that leads nowhere, because nothing can be said of it.
+// follow resolves an absolute path from the root of the file system. It returns false
+// for a path that cannot be resolved.
 func follow(abs string) (name string, ok bool) { return walk(abs, func(string, []string) {}) }
 
-// visit is [follow], and says every name that it comes to, those of links too.
+// visit is [follow] with a call for every name on the way, including links.
 func visit(abs string, come func(name string)) (name string, ok bool) {
 	return walk(abs, func(name string, _ []string) { come(name) })
 }
 
-// walk is [visit], and says what follows each name.
+// walk is [visit] with the parts that follow each name.
 func walk(abs string, come func(name string, rest []string)) (name string, ok bool) {
 	done, steps, links := "/", strings.Split(abs, "/"), 0
 	for taken := 0; len(steps) > 0; taken++ {
@@ -162,7 +161,7 @@ func walk(abs string, come func(name string, rest []string)) (name string, ok bo
 		come(next, steps)
 		info, err := os.Lstat(next)
 		if errors.Is(err, syscall.ENAMETOOLONG) && len(step) <= maxName {
-			return next, false // who gets there step by step may find a link
+			return next, false // a later access may find a link there
 		}
 		if err != nil || info.Mode()&os.ModeSymlink == 0 {
 			done = next

@@ -2,9 +2,8 @@ package resolve
 
 import "strings"
 
-// ofProcess reports whether a path leads through what a process has open, or
-// through where it is: to another place for each process, so that where it leads
-// for the command is not known to anybody else.
+// ofProcess reports whether a path leads through a process's open files or directories.
+// Such a path differs for each process, so its target for the command is unknown here.
 func ofProcess(abs string) bool {
 	through := false
 	visit(abs, func(name string) {

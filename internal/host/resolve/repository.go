@@ -8,21 +8,22 @@ import (
 	"strings"
 )
 
-// Repository is the git repository that a directory is in, as git finds it.
+// Repository is the git repository that contains a directory, as git finds it.
 type Repository struct {
 	// Top is the directory with the entry .git.
 	Top string
-	// Dirs are the directories that git writes, by their own names: the repository's, or
-	// that of a linked worktree or a submodule. The last of them has the settings and hooks.
+	// Dirs are the canonical directories that git writes: those of the repository, or
+	// of a linked worktree or a submodule. The last of them contains the settings and
+	// hooks.
 	Dirs []string
 }
 
-// Git is the entry of the repository in its directory.
+// Git returns the .git entry of the repository.
 func (r Repository) Git() string { return filepath.Join(r.Top, ".git") }
 
-// FindRepository finds the repository that a directory is in. A file .git that names a
-// directory which does not name it in its turn is not followed: anybody may have
-// written it.
+// FindRepository finds the repository that contains a directory. It ignores a .git file
+// unless the directory that it names refers back to it, because any program may have
+// written the file.
 func FindRepository(dir string) (Repository, bool) {
 	for at := filepath.Clean(dir); ; at = filepath.Dir(at) {
 		found, ok := repositoryAt(at)
@@ -32,7 +33,7 @@ func FindRepository(dir string) (Repository, bool) {
 	}
 }
 
-// repositoryAt is the repository whose entry is in a directory.
+// repositoryAt returns the repository with its .git entry in a directory.
 func repositoryAt(top string) (Repository, bool) {
 	git, err := filepath.EvalSymlinks(filepath.Join(top, ".git"))
 	if err != nil {
@@ -50,14 +51,14 @@ func repositoryAt(top string) (Repository, bool) {
 			return Repository{Top: top, Dirs: []string{dir, common}}, true
 		}
 	}
-	// A submodule's directory is one of the repository that it is in.
+	// A submodule's Git directory is within the enclosing repository.
 	outer, ok := FindRepository(filepath.Dir(top))
 	return Repository{Top: top, Dirs: []string{dir}}, ok && slices.ContainsFunc(outer.Dirs, func(o string) bool {
 		return strings.HasPrefix(dir, o+"/modules/")
 	})
 }
 
-// pathIn is the path that a file of git's holds behind a prefix, by its own name.
+// pathIn returns the canonical path in a file of git, after a prefix.
 func pathIn(file, prefix string) (string, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {

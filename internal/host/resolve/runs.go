@@ -13,17 +13,17 @@ import (
 )
 
 const (
-	// maxRunFiles bounds how many files run by a line are listed.
+	// maxRunFiles bounds the listed files that a line runs.
 	maxRunFiles = 20
-	// maxRunBytes is how long such a file may be for its content to be read.
+	// maxRunBytes bounds the size of such a file for computing its digest.
 	maxRunBytes = 64 << 20
 )
 
-// interpreters are programs that run files which they are given.
+// interpreters matches programs that run the files in their arguments.
 var interpreters = newPattern(`^(python|pypy|perl|ruby|php|lua|luajit|node|nodejs|deno|bun|tsx|ts-node|Rscript|julia|awk|gawk|mawk|osascript|pwsh|java|make|gmake)[0-9.]*$`)
 
-// runsFiles notes the files of the workspace that a command runs by name: its program,
-// what a shell or an interpreter is given, and what the shell reads commands from.
+// runsFiles records the files of the workspace that a command runs by name: its
+// program, the script of a shell or an interpreter, and the shell's input.
 func (r *reader) runsFiles(name string, words []word, dirs []string) {
 	if strings.Contains(words[0].text, "/") {
 		r.runs(words[0], dirs)
@@ -35,7 +35,7 @@ func (r *reader) runsFiles(name string, words []word, dirs []string) {
 	}
 }
 
-// runs notes a file of the workspace, if a word names one.
+// runs records a file of the workspace, if a word names one.
 func (r *reader) runs(w word, dirs []string) {
 	for _, dir := range dirs {
 		if w.computed || w.text == "" || dir == anywhere && !filepath.IsAbs(w.text) {
@@ -53,7 +53,7 @@ func (r *reader) runs(w word, dirs []string) {
 	}
 }
 
-// digestOf is the SHA-256 of a file's content, "" where that cannot be read.
+// digestOf returns the SHA-256 of a file's content, "" if it cannot be read.
 func digestOf(file string) string {
 	f, err := os.Open(file)
 	if err != nil {

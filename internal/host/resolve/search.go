@@ -9,21 +9,20 @@ import (
 	"github.com/pawlrun/pawl/event"
 )
 
-// Searching is the workspace for command lines that find their programs by a
-// search path, the value of PATH: a program that lies in the workspace is
-// whatever was put there, whatever its name.
+// Searching returns the workspace for command lines with a search path, the value of
+// PATH. A program that is found in the workspace may be anything, whatever its name.
 func (w Workspace) Searching(searchPath string) Workspace {
 	w.search = filepath.SplitList(searchPath)
 	return w
 }
 
-// own reports whether a directory of the search path is one of the workspace,
-// or one of wherever a command runs.
+// own reports whether a directory of the search path is in the workspace, or relative
+// to a command's working directory.
 func (w Workspace) own(dir string) bool {
 	return !filepath.IsAbs(dir) || !w.Path(dir).Outside
 }
 
-// shadowed reports whether a program, named as a command names it, is found in the
+// shadowed reports whether a program, by the name in a command, is found in the
 // workspace before it is found elsewhere.
 func (w Workspace) shadowed(name string) bool {
 	if strings.Contains(name, "/") {
@@ -40,8 +39,8 @@ func (w Workspace) shadowed(name string) bool {
 	return false
 }
 
-// arms reports whether a command line may put a program where later commands of it
-// are looked for.
+// arms reports whether a command line may create a program where its later commands are
+// searched for.
 func (w Workspace) arms(p event.PathUse) bool {
 	if !p.Write || p.Outside || p.Unknown {
 		return false

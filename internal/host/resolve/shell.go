@@ -10,8 +10,7 @@ import (
 	"github.com/pawlrun/pawl/event"
 )
 
-// The bounds of what is looked at of one command line. What goes beyond them
-// is unclear.
+// Limits on the analysis of a command line. A line beyond them is unclear.
 const (
 	maxLine     = 64 << 10
 	maxNested   = 8
@@ -21,11 +20,10 @@ const (
 
 const tooLong = "the command line is too long or too deep to be read"
 
-// Shell establishes what a command line does when /bin/sh runs it in the
-// workspace: the simple commands it is made of, wherever they stand in it, the
-// files that they and its redirections touch, and the hosts they name. A
-// command line is as dangerous as its worst part, and a part of which nothing
-// is known makes it unclear.
+// Shell returns the facts of a command line that /bin/sh runs in the workspace: its
+// simple commands at any depth, the files that they and its redirections touch, and the
+// hosts that they name. A command line is as dangerous as its worst part, and an
+// unknown part makes it unclear.
 func (w Workspace) Shell(line string) event.Facts {
 	r := &reader{ws: w}
 	r.line(line, []string{w.real}, 0)
@@ -51,28 +49,28 @@ type reader struct {
 	facts event.Facts
 	risk  event.Risk
 	depth int
-	// inside counts the substitutions around what is read.
+	// inside counts the enclosing substitutions.
 	inside int
-	// files counts the paths that are no further names of a file.
+	// files counts the paths, without additional names of a file.
 	files int
-	// steps counts the commands and redirections that do something themselves, and
-	// named the files that they name. links says that one may leave a link, which is not
-	// there yet when the line is judged.
+	// steps counts the commands and redirections with an effect of their own, and named
+	// the files that they name. links reports that one may create a link, which does
+	// not exist when the line is judged.
 	steps, named int
 	links        bool
-	// looked is how many names of files have been held against patterns, and globbed
-	// how many of those that fit are listed.
+	// looked counts the file names that were compared with patterns, and globbed the
+	// listed matches.
 	looked, globbed int
-	// notOnlyLooks says that no command of the line is known to change nothing,
-	// because a shell may run what a variable holds, or one of the programs is
-	// not the one that its name stands for.
+	// notOnlyLooks reports that no command of the line is known to change nothing,
+	// because a shell may run the value of a variable, or a program is not the one that
+	// its name suggests.
 	notOnlyLooks bool
-	// looksByGit says that a command of the line is taken for a look of git's
-	// because of the repository that is there before the line writes anything.
+	// looksByGit reports that a git command of the line counts as read-only because of
+	// the repository that exists before the line writes anything.
 	looksByGit bool
 }
 
-// anywhere stands for a directory that is not known.
+// anywhere is an unknown directory.
 const anywhere = ""
 
 // line reads a command line that runs in one of the directories.
@@ -95,8 +93,8 @@ func (r *reader) line(text string, dirs []string, depth int) {
 	r.list(file.Stmts, dirs)
 }
 
-// after is where the shell may be when a part of the line has ended: when it
-// succeeded, and in any case.
+// after holds the possible directories of the shell after a part of the line: after
+// success, and in any case.
 type after struct{ ok, any []string }
 
 func stay(dirs []string) after { return after{dirs, dirs} }
@@ -148,9 +146,8 @@ func (r *reader) stmt(s *syntax.Stmt, dirs []string) after {
 	return at
 }
 
-// endsInBackground reports whether some shells take the beginning of a
-// redirection for the end of a command that is left in the background: "cd a
-// &>b".
+// endsInBackground reports whether some shells parse the beginning of a redirection as
+// the end of a background command: "cd a &>b".
 func endsInBackground(n *syntax.Redirect) bool {
 	return n.Op == syntax.RdrAll || n.Op == syntax.AppAll
 }
@@ -186,7 +183,7 @@ func (r *reader) command(c syntax.Command, dirs []string) after {
 	case *syntax.DeclClause:
 		return r.declare(c, dirs)
 	}
-	// What is left are constructs that some shells read as something else.
+	// The remaining constructs are parsed differently by some shells.
 	r.unclear(fmt.Sprintf("not every shell reads %T alike", c))
 	r.substitutions(c, dirs)
 	return stay(dirs)
@@ -241,8 +238,8 @@ func (r *reader) cases(c *syntax.CaseClause, dirs []string) after {
 	return stay(all)
 }
 
-// repeated reads what may run any number of times: if it changes the directory, the
-// directory of later rounds is unknown.
+// repeated reads a part that may run any number of times: if it changes the directory,
+// the directory of later rounds is unknown.
 func (r *reader) repeated(dirs []string, body func([]string) after) after {
 	at := body(dirs)
 	if !slices.Equal(at.any, dirs) {
@@ -278,9 +275,9 @@ func (r *reader) substitutions(n syntax.Node, dirs []string) {
 	})
 }
 
-// substitution reads the commands of one substitution. How deep they may stand in
-// each other is bounded because the text of a word is that of all within it: to
-// write it for each of thousands takes minutes.
+// substitution reads the commands of one substitution. The nesting depth is bounded
+// because the text of a word contains everything within it: printing it for each of
+// thousands of levels takes minutes.
 func (r *reader) substitution(stmts []*syntax.Stmt, dirs []string) {
 	if r.inside == maxNested {
 		r.unclear(tooLong)

@@ -9,10 +9,10 @@ import (
 	"github.com/pawlrun/pawl/event"
 )
 
-// A command line may change what its own later commands mean, and what a program
-// runs may stand in a variable or an option of another. What is known is that a
-// variable of the line's own is set; the rest makes a line unclear, so that a rule
-// about a command does not miss one.
+// A command line may change the meaning of its later commands, and a variable or an
+// option may contain a command that a program runs. Only setting a variable of the
+// line's own is known to be harmless; everything else makes a line unclear, so that
+// rules about commands apply.
 
 // carriers are the options whose value is a command line that the program runs.
 var carriers = map[string][]string{
@@ -29,10 +29,10 @@ var carriers = map[string][]string{
 	"install": {"--strip-program"},
 }
 
-// carried asks about a command line among the options of a program.
+// carried marks a line with a command line among the options of a program.
 func (r *reader) carried(name string, args []word) {
 	if name == "git" && slices.ContainsFunc(args, func(a word) bool { return a.is("clean", "cherry-pick") }) {
-		return // -x is another option there
+		return // -x has another meaning there
 	}
 	for _, a := range args {
 		for _, option := range carriers[name] {
@@ -45,23 +45,23 @@ func (r *reader) carried(name string, args []word) {
 	}
 }
 
-// named reports whether a word is an option, also where a long one is cut short, as
-// many programs take it.
+// named reports whether a word is an option, including abbreviated long options, which
+// many programs accept.
 func named(text, option string) bool {
 	return text == option || len(text) > 3 && text != "--checkpoint" && strings.HasPrefix(text, "--") && strings.HasPrefix(option, text)
 }
 
-// proxy is the suffix of the variables that make programs connect to another
-// machine than the requested one. Most are read in lower case.
+// proxy is the suffix of the variables that make programs connect to another machine
+// than the requested one. Most are read in lower case.
 const proxy = "_proxy"
 
-// carrying are the variables that hold command lines which programs run, or say
-// where a shell or git finds something.
+// carrying matches the variables that contain command lines for programs to run, or
+// determine where a shell or git finds something.
 var carrying = newPattern(`^(.*PAGER|(GIT_(SEQUENCE_)?)?EDITOR|VISUAL|GIT_(SSH|SSH_COMMAND|PROXY_COMMAND|EXTERNAL_DIFF|ASKPASS|CONFIG.*|DIR|WORK_TREE|EXEC_PATH)` +
 	`|SSH_ASKPASS|PROMPT_COMMAND|BROWSER|LESSOPEN|LESSCLOSE|RSYNC_RSH|CVS_RSH|TAR_OPTIONS|CDPATH|IFS)$`)
 
-// assign notes that a variable is set, and to what. Those in lower case are the
-// line's own; others may change what any program does.
+// assign records the assignment of a variable. Lower-case variables are the line's own;
+// others may change what any program does.
 func (r *reader) assign(name string, value word) {
 	if strings.HasSuffix(strings.ToLower(name), proxy) {
 		r.addressed(value)
@@ -82,7 +82,7 @@ func ownVariable(name string) bool {
 		slices.Contains([]string{"LANG", "TZ", "NO_COLOR", "CI", "TERM", "COLUMNS"}, name)
 }
 
-// assignment reads one variable that is set. The index of one, and those of an
+// assignment reads one assignment. The index of a variable, and the indexes of an
 // array, are evaluated.
 func (r *reader) assignment(a *syntax.Assign, dirs []string) {
 	r.substitutions(a, dirs)
@@ -92,15 +92,15 @@ func (r *reader) assignment(a *syntax.Assign, dirs []string) {
 	}
 }
 
-// declare reads export, readonly, local and the like. Only those three are known
-// to do no more than to set what is written there: the others can give a variable a
-// kind by which a shell evaluates what it is set to.
+// declare reads export, readonly, local and similar builtins. Only those three are
+// known to do no more than assign: the others can give a variable an attribute that
+// makes the shell evaluate the value.
 func (r *reader) declare(c *syntax.DeclClause, dirs []string) after {
 	if c.Variant == nil || !slices.Contains([]string{"export", "readonly", "local"}, c.Variant.Value) {
 		r.notOnlyLooks = true
 	}
 	for _, a := range c.Args {
-		// Some shells split what is set here like any other word.
+		// Some shells split this value like any other word.
 		w := wordOf(a.Value)
 		r.notOnlyLooks = r.notOnlyLooks || w.several
 		switch {
@@ -115,10 +115,10 @@ func (r *reader) declare(c *syntax.DeclClause, dirs []string) after {
 	return stay(dirs)
 }
 
-// sets asks about a builtin that may set another variable than one of the line's
-// own, or what cd does with a link (set -P).
+// sets marks a builtin that may set a variable which is not the line's own, or change
+// how cd treats links (set -P).
 func (r *reader) sets(name string, args []word) {
-	options := name == "printf" || name == "wait" // by which these two set one
+	options := name == "printf" || name == "wait" // the options with which these two set a variable
 	for _, a := range args {
 		switch {
 		case name == "set" && a.is("--"):
@@ -132,21 +132,21 @@ func (r *reader) sets(name string, args []word) {
 	}
 }
 
-// Some shells run what a text holds when they take it for a number, for the
-// name of a variable, or for the index of one: the command in "x[$(rm y)]" runs
-// then, quoted or not, and whether it came from the line or from a file that was
-// read into a variable. A line of which some shell may do that does not only look.
+// Some shells run commands in a text that they interpret as a number, a variable name,
+// or an index: the command in "x[$(rm y)]" runs, quoted or not, and whether the text
+// came from the line or from a file that was read into a variable. A line with such a
+// text does not only read.
 
-// hidesCommands reports whether a text that the shell takes as it is holds a
+// hidesCommands reports whether a text that the shell takes literally contains a
 // command.
 func hidesCommands(text string) bool {
 	return strings.Contains(text, "$(") || strings.Contains(text, "`")
 }
 
-// evaluators are builtins that some shells let evaluate what they are given.
+// evaluators are builtins whose arguments some shells evaluate.
 var evaluators = []string{"test", "[", "wait", "unset", "read", "let", "getopts", "shift", "return", "exit", "break", "continue"}
 
-// evaluated asks about a builtin that is given a command to evaluate by name.
+// evaluated marks a builtin whose arguments contain a command to evaluate.
 func (r *reader) evaluated(name string, args []word) {
 	if slices.Contains(evaluators, name) && slices.ContainsFunc(args, func(a word) bool { return !a.computed && hidesCommands(a.text) }) {
 		r.unclear(name + " may run what stands in its words")
@@ -154,8 +154,8 @@ func (r *reader) evaluated(name string, args []word) {
 	}
 }
 
-// expansion notes what an expansion does besides: it may set a variable, and some
-// shell runs what a variable holds to compute it, as a prompt, an index or an offset.
+// expansion records the side effects of an expansion: it may set a variable, and some
+// shells evaluate the value of a variable as a prompt, an index or an offset.
 func (r *reader) expansion(n *syntax.ParamExp) {
 	if n.Exp != nil && n.Param != nil {
 		switch n.Exp.Op {
@@ -174,14 +174,14 @@ func constant(n syntax.ArithmExpr) bool {
 	return n == nil || ok && number.MatchString(w.Lit())
 }
 
-// The operators of test that evaluate nothing, before a word and between two.
+// The operators of test that evaluate nothing, unary and binary.
 var (
 	testsOne = strings.Fields("-b -c -d -e -f -g -h -k -L -n -G -p -r -s -S -u -w -x -z")
 	testsTwo = strings.Fields("= == != -nt -ot -ef")
 )
 
-// looksTest reports whether a test is known to evaluate nothing. A word that may
-// become several makes another test of it.
+// looksTest reports whether a test is known to evaluate nothing. A word that may become
+// several words changes the test.
 func looksTest(name string, args []word) bool {
 	if n := len(args); name == "[" && n > 0 {
 		args = args[:n-1] // the closing bracket
@@ -203,6 +203,6 @@ func looksTest(name string, args []word) bool {
 	return false
 }
 
-// texts is a format of printf that takes nothing for a number. With any other, some
-// shell computes what a word holds.
+// texts matches a format of printf without numbers. With any other format, some shells
+// evaluate the arguments.
 var texts = newPattern(`^([^%-]|%%|%[-0-9.+ ]*[sbc])([^%]|%%|%[-0-9.+ ]*[sbc])*$`)

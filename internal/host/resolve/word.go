@@ -7,27 +7,27 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// word is one word of a command as far as it is known before the command runs.
+// word is one word of a command, as far as it is known before the command runs.
 type word struct {
 	// text is the value of a static word, and the source of any other.
 	text string
-	// computed says that the value comes from an expansion.
+	// computed reports that the value comes from an expansion.
 	computed bool
-	// prefix is what a computed word begins with, whatever it expands to.
+	// prefix is the beginning of a computed word that does not depend on the expansion.
 	prefix string
-	// glob says that the only expansion is one of file names.
+	// glob reports that the only expansion is one of file names.
 	glob bool
-	// names is the pattern of such names, in which quotes count for nothing.
+	// names is the pattern of such names, without quotes.
 	names string
-	// several says that the word may become several words, or none.
+	// several reports that the word may become several words, or none.
 	several bool
 }
 
-// is reports whether a word is one of some texts, whatever happens.
+// is reports whether a word is certainly one of some texts.
 func (w word) is(texts ...string) bool { return !w.computed && slices.Contains(texts, w.text) }
 
-// wordOf is what the shell makes of a word. What two shells read differently
-// counts as computed.
+// wordOf returns the shell's interpretation of a word. A word that two shells interpret
+// differently counts as computed.
 func wordOf(w *syntax.Word) word {
 	if w == nil {
 		return word{}
@@ -69,8 +69,8 @@ func wordOf(w *syntax.Word) word {
 	return out
 }
 
-// severalOf reports whether an expansion in a word may become several words: it is
-// not quoted, or it stands for all arguments.
+// severalOf reports whether an expansion in a word may become several words: it is not
+// quoted, or it is the list of all arguments.
 func severalOf(w *syntax.Word) bool {
 	for _, part := range w.Parts {
 		switch p := part.(type) {
@@ -86,14 +86,13 @@ func severalOf(w *syntax.Word) bool {
 	return false
 }
 
-// allArguments reports whether an expansion becomes several words between
-// quotes, too.
+// allArguments reports whether an expansion becomes several words even inside quotes.
 func allArguments(part syntax.WordPart) bool {
 	p, ok := part.(*syntax.ParamExp)
 	return ok && (p.Param == nil || p.Param.Value == "@" || p.Index != nil || p.Excl)
 }
 
-// source is a word as it was written.
+// source returns a word as it was written.
 func source(w *syntax.Word) string {
 	var b strings.Builder
 	if err := syntax.NewPrinter(syntax.Minify(true)).Print(&b, w); err != nil {
@@ -102,7 +101,7 @@ func source(w *syntax.Word) string {
 	return b.String()
 }
 
-// partOf is the value of a part of a word that needs no expansion.
+// partOf returns the value of a part of a word that needs no expansion.
 func partOf(part syntax.WordPart) (string, bool) {
 	switch p := part.(type) {
 	case *syntax.Lit:
@@ -123,7 +122,7 @@ func partOf(part syntax.WordPart) (string, bool) {
 	return "", false
 }
 
-// unescape takes the backslashes away that quote a character.
+// unescape removes the backslashes that quote a character.
 func unescape(s string, quotes func(byte) bool) string {
 	if !strings.Contains(s, `\`) {
 		return s
@@ -152,7 +151,7 @@ const (
 	others
 )
 
-// expands says what a shell does to a part of a word that is not quoted.
+// expands returns how a shell expands an unquoted part of a word.
 func expands(s string, first bool) expansion {
 	kind := literal
 	if first && strings.HasPrefix(s, "~") {

@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// longestBreak bounds what may stand between two lines of a form: the end of the
-// one, and the indentation and the number of the other.
+// longestBreak bounds the length of a line break within a form: the line end, and the
+// indentation and the number of the next line.
 const longestBreak = 64
 
-// begins says how much of a text a form takes up that it begins with, 0 where
-// it does not; open says that it may, or may take up more, if more text follows.
+// begins returns the length of the form at the beginning of a text, 0 if it is not
+// there; open reports that more text could extend or complete it.
 func (f *form) begins(text []byte) (n int, open bool) {
 	if !f.wraps {
 		if bytes.HasPrefix(text, f.text) {
@@ -38,10 +38,10 @@ func (f *form) begins(text []byte) (n int, open bool) {
 	return at, false
 }
 
-// lineBreak is how long the end of a line is that a text begins with, with the
-// indentation and the number of the next one, as fs.read gives it; ends and tabs may
-// be written as JSON writes them. Digits that are all that is left of a form are no
-// number. It is 0 for none; open says that more text may make it a longer one.
+// lineBreak returns the length of the line break at the beginning of a text, with the
+// indentation and the number of the next line in the format of fs.read; line ends and
+// tabs may be JSON escapes. Digits that complete the form are not a line number. It
+// returns 0 for none; open reports that more text may extend it.
 func lineBreak(text, left []byte) (n int, open bool) {
 	for n <= longestBreak {
 		rest := text[n:]
@@ -68,7 +68,7 @@ func lineBreak(text, left []byte) (n int, open bool) {
 	return 0, false
 }
 
-// run is how many of some characters a text begins with, up to one more than a
+// run returns how many of some characters a text begins with, up to one more than a
 // break may have.
 func run(text []byte, of string) int {
 	n := 0

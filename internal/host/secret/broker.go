@@ -16,14 +16,15 @@ import (
 
 var reference = regexp.MustCompile(`\$\{secret:([A-Za-z_][A-Za-z0-9_]*)\}`)
 
-// Broker gives tools their secrets: where the arguments of a call name one, the
-// tool gets its value. The call was judged, and is journalled, with the name. A
-// secret that is not the tool's, whose hosts the call would leave, or that would
-// go to one of them unencrypted, refuses the call. The tools that may have a secret say so in their descriptions.
+// Broker gives tools their secrets: it replaces the references in the arguments of a
+// call by the values. The call is judged and journalled with the references. It refuses
+// a call if a secret is not for the tool, if the call reaches other hosts than the
+// secret's, or if an address is unencrypted. The descriptions of the tools list their
+// secrets.
 //
-// The tools of variables have their secrets in the environment already: in what
-// they run, a reference becomes that of the variable, so that the value never
-// stands on a command line.
+// The tools in variables already have their secrets in the environment: in their
+// commands, a reference becomes a reference to the variable, so that the value is never
+// on a command line.
 func Broker(tools []tool.Tool, secrets []Secret, variables ...string) []tool.Tool {
 	if len(secrets) == 0 {
 		return tools
@@ -39,7 +40,7 @@ func Broker(tools []tool.Tool, secrets []Secret, variables ...string) []tool.Too
 	return out
 }
 
-// broker has the secrets of a run, by name.
+// broker holds the secrets of a run, by name.
 type broker struct {
 	secrets   map[string]Secret
 	variables []string
@@ -85,7 +86,7 @@ func (b broker) of(name string) []string {
 }
 
 // maxFilled bounds the bytes that values add to the arguments of one call, which may
-// name a long one as often as they like.
+// contain a long value many times.
 const maxFilled = 4 << 20
 
 // fill replaces references by values. A reference to an undeclared name is plain
@@ -122,7 +123,7 @@ func (b broker) fill(t tool.Tool, c tool.Call) (json.RawMessage, error) {
 	return filled, nil
 }
 
-// permits refuses a call that a secret is not for.
+// permits refuses a call that may not use a secret.
 func (s Secret) permits(name string, c tool.Call) error {
 	if !slices.Contains(s.Tools, name) {
 		return fmt.Errorf("the secret %s is not for %s", s.Name, name)

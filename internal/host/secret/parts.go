@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// keyLines returns the lines of the private keys in a value, which only the holder
-// of the key could have written. A variable or the file of a service account may
-// contain JSON escapes for line ends.
+// keyLines returns the lines of the private keys in a value, which are unique to the
+// key. A variable or the file of a service account may contain JSON escapes for line
+// ends.
 func keyLines(value string) []string {
 	var lines []string
 	for _, armoured := range armour.FindAllStringSubmatch(value, -1) {
@@ -32,25 +32,25 @@ var (
 	base64Line = regexp.MustCompile(`^[A-Za-z0-9+/]+={0,2}$`)
 )
 
-// constant reports whether a line is the first one of OpenSSH's keys, which is the
-// same for all of a kind. Where a program wrote the whole key in one line, it is
+// constant reports whether a line is the first one of an OpenSSH key, which is the same
+// for all keys of a kind. If a program wrote the whole key in one line, the line is
 // longer.
 func constant(line string) bool {
 	return strings.HasPrefix(line, "b3BlbnNzaC1rZXktdjEA") && len(line) <= 70
 }
 
-// partsOf are the credentials in a value of several lines, such as .npmrc, .netrc or
-// the file of a service account: what a name says of them, and what an address has
-// for a password. The rest of such a file, names of hosts and of projects among it,
-// others say as well, and a call that has to say it could not be made. In armour it
-// is keyLines that tells them.
+// partsOf returns the credentials in a value of several lines, such as .npmrc, .netrc
+// or the file of a service account: values after names of credentials, and passwords in
+// addresses. The rest of such a file, for example names of hosts and projects, also
+// occurs in other texts, so redacting it would make calls impossible. keyLines handles
+// armoured keys.
 func partsOf(value string) []string {
 	if !lineBreaks.MatchString(value) {
 		return nil
 	}
 	var parts []string
 	if alone := strings.TrimSpace(value); !lineBreaks.MatchString(alone) {
-		parts = append(parts, alone) // as a file has it
+		parts = append(parts, alone) // in the form of a file
 	}
 	for _, line := range lineBreaks.Split(armour.ReplaceAllString(value, "\n"), -1) {
 		parts = append(parts, assignedIn(line)...)
@@ -63,9 +63,8 @@ func partsOf(value string) []string {
 	return slices.DeleteFunc(parts, func(part string) bool { return len(part) < likelyLength })
 }
 
-// assignedIn are the values in a line that come after the name of a credential.
-// What is taken is not looked at for names again, so that a line costs no more than
-// its length.
+// assignedIn returns the values in a line that follow the name of a credential. It does
+// not search a value for names again, so its cost is linear.
 func assignedIn(line string) []string {
 	var values []string
 	for {
@@ -89,8 +88,8 @@ func assignedIn(line string) []string {
 	}
 }
 
-// namesCredential is [LikelyName] by whole words: a file may tell its author and
-// its keywords.
+// namesCredential is [LikelyName] for whole words, because a file may contain words
+// such as author and keywords.
 func namesCredential(name string) bool {
 	return slices.ContainsFunc(wordsOf.FindAllString(name, -1), func(word string) bool {
 		return slices.Contains(credentialWords, strings.ToLower(word))
@@ -99,7 +98,7 @@ func namesCredential(name string) bool {
 
 var (
 	names = regexp.MustCompile(`[A-Za-z0-9_.-]+`)
-	// assigned is a sign, which .netrc does without, and a value.
+	// assigned matches an optional sign (.netrc has none) and a value.
 	assigned = regexp.MustCompile("^[\"']?\\s*([:=>]?)\\s*[\"']?([^\\s\"'`,;<>&\\\\]+)")
 	wordsOf  = regexp.MustCompile(`[A-Z]?[a-z]+|[A-Z]+`)
 

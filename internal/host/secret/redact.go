@@ -15,33 +15,33 @@ import (
 	"unicode/utf8"
 )
 
-// Redactor takes values out of what is about to be written down. A nil one
+// Redactor removes secret values from data before it is stored or shown. A nil Redactor
 // knows none. It is safe for concurrent use.
 type Redactor struct {
-	// starts has a bit for every pair of bytes that a form begins with, so that
-	// a text without secrets is passed over at one look a byte.
+	// starts has a bit for every pair of bytes that begins a form, so that text without
+	// secrets is skipped with one check per byte.
 	starts [1 << 10]uint64
-	// firsts has a bit for every byte that a form begins with.
+	// firsts has a bit for every byte that begins a form.
 	firsts [4]uint64
 	forms  map[uint16][]form
-	// names are those of the values, sorted.
+	// names are the names of the values, sorted.
 	names []string
 }
 
-// form is one way in which a value may be written, and what takes its place.
+// form is one notation of a value, and its replacement.
 type form struct {
 	text []byte
 	mark []byte
-	// wraps: programs break it into lines.
+	// wraps reports that programs break it into lines.
 	wraps bool
 }
 
-// NewRedactor returns a redactor of secrets; nil when there are none. A value
-// is found as it is, as JSON, as part of an address or of a page, in the quotes of
-// a shell or of a program, in base64 and in hex, which may be broken into indented
-// lines. The lines of a private key are found one by one;
-// of other values of several lines what a name or an address announces, since the rest of a
-// line may say what every file of its kind says.
+// NewRedactor returns a redactor of secrets; nil if there are none. It finds a value
+// literally, in JSON, in a URL or an HTML page, in the quotes of a shell or a
+// programming language, and in base64 and hex, which may be broken into indented lines.
+// It finds the lines of a private key separately. Of other values with several lines it
+// finds only the credentials that a name or an address identifies, because the other
+// lines may be common to all such files.
 func NewRedactor(secrets ...Secret) *Redactor {
 	secrets = slices.DeleteFunc(slices.Clone(secrets), func(s Secret) bool { return len(s.Value) < MinLength })
 	if len(secrets) == 0 {
@@ -54,7 +54,7 @@ func NewRedactor(secrets ...Secret) *Redactor {
 		}
 		r.names = append(r.names, s.Name)
 	}
-	for _, s := range secrets { // after all values, one of which may be what another one is in base64
+	for _, s := range secrets { // after all values, because one value may be another one's base64
 		for _, text := range inHex(s.Value) {
 			r.add(form{text: []byte(text), mark: markOf("an encoding", s.Name), wraps: true})
 		}
@@ -79,7 +79,7 @@ func NewRedactor(secrets ...Secret) *Redactor {
 	return r
 }
 
-// Names are the names of the values, sorted.
+// Names returns the names of the values, sorted.
 func (r *Redactor) Names() []string {
 	if r == nil {
 		return nil
@@ -90,7 +90,7 @@ func (r *Redactor) Names() []string {
 func (r *Redactor) add(f form) {
 	r.firsts[f.text[0]>>6] |= 1 << (f.text[0] & 63)
 	r.addUnder(pair(f.text[0], f.text[1]), f)
-	if f.wraps { // a line may end behind the first character, too
+	if f.wraps { // a line may also end after the first character
 		for _, end := range []byte("\n\r\\") {
 			r.addUnder(pair(f.text[0], end), f)
 		}
@@ -108,7 +108,7 @@ func (r *Redactor) addUnder(key uint16, f form) {
 
 func pair(a, b byte) uint16 { return uint16(a)<<8 | uint16(b) }
 
-// formsOf lists the ways in which programs write a value.
+// formsOf lists the notations in which programs write a value.
 func formsOf(value string) []string {
 	plain, page := inJSON(value, false), inJSON(value, true)
 	slashed := strings.ReplaceAll(plain, "/", `\/`)
@@ -129,12 +129,12 @@ func formsOf(value string) []string {
 	return append(forms, inAddresses(value)...)
 }
 
-// longestInAddress bounds a value that is looked for in an address within an address,
-// of which there are hundreds of ways to write one full of signs.
+// longestInAddress bounds a value that is searched for in a URL within a URL, because
+// hundreds of notations are possible for a long one.
 const longestInAddress = 512
 
-// twiceInAddress are the forms of a value in an address that is itself a part of
-// one, as a page to come back to.
+// twiceInAddress returns the notations of a value in a URL that is a part of another
+// URL, such as a redirect parameter.
 func twiceInAddress(value string) []string {
 	if len(value) > longestInAddress {
 		return nil
@@ -148,9 +148,9 @@ func twiceInAddress(value string) []string {
 	return forms
 }
 
-// markOf stands for something of a value that is not the value as a text may have
-// it. It is no reference, in whose place the value would come when a model repeats it
-// in the arguments of a call: the whole for a part, or plain where base64 was.
+// markOf returns the replacement for a partial or encoded value. It is not a reference,
+// because a model could repeat a reference in a call, which would then get the whole
+// value instead of a part, or the plain value instead of base64.
 func markOf(what, name string) []byte { return []byte("[redacted: " + what + " of " + name + "]") }
 
 func inHex(value string) []string {
@@ -160,8 +160,8 @@ func inHex(value string) []string {
 
 func inBase64(value string) []string {
 	var forms []string
-	// What comes before a value decides where its bytes lie in the groups of
-	// base64; the characters at both ends hold bits of their neighbours.
+	// The text before a value determines its alignment in base64; the characters at
+	// both ends also encode neighbouring bits.
 	for before := range 3 {
 		for _, enc := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
 			text := enc.EncodeToString(append(make([]byte, before), value...))
@@ -174,8 +174,7 @@ func inBase64(value string) []string {
 	return forms
 }
 
-// inPage is a text as it stands in a page: programs agree on its signs but for
-// the quotes.
+// inPage returns the notations of a text in HTML: programs differ only in the quotes.
 func inPage(text string) []string {
 	var forms []string
 	escaped := html.EscapeString(text)
@@ -187,7 +186,7 @@ func inPage(text string) []string {
 	return forms
 }
 
-// inQuotes is a text as shells and programs quote it: "export -p", "set -x", "%q"
+// inQuotes returns a text as shells and programs quote it: "export -p", "set -x", "%q"
 // of printf, and literals of programming languages and of SQL.
 func inQuotes(text string) []string {
 	return []string{
@@ -198,10 +197,10 @@ func inQuotes(text string) []string {
 	}
 }
 
-// shellSigns are what "%q" of a shell's printf puts a backslash before.
+// shellSigns matches the characters that "%q" of a shell's printf escapes.
 var shellSigns = regexp.MustCompile(`[^\w%+,./:=@\x80-\x{10FFFF}-]`)
 
-// inASCII is a text of JSON as programs write it that send no other characters.
+// inASCII returns JSON text as programs write it that only produce ASCII.
 func inASCII(text string) string {
 	var b strings.Builder
 	for _, r := range text {
@@ -217,20 +216,20 @@ func inASCII(text string) string {
 	return b.String()
 }
 
-// unicodeEscapes are what stands for characters in JSON.
+// unicodeEscapes matches the escapes for characters in JSON.
 var unicodeEscapes = regexp.MustCompile(`\\u[0-9a-f]{4}`)
 
 func upperDigits(escape string) string { return escape[:2] + strings.ToUpper(escape[2:]) }
 
-// unreservedSets are what programs leave as it is in a part of an address, beside
-// letters and digits: Go's queries and paths, Python and JavaScript's
+// unreservedSets are the characters that programs do not escape in a part of a URL, in
+// addition to letters and digits: Go's queries and paths, Python, and JavaScript's
 // encodeURIComponent and encodeURI.
 var unreservedSets = []string{"-_.~", "-_.~$&+:=@", "-_.~/", "-_.~!*'()", "-_.~!*'();/?:@&=+$,#"}
 
-// escapes are what stands for bytes in an address.
+// escapes matches the escapes for bytes in a URL.
 var escapes = regexp.MustCompile(`%[0-9A-F]{2}`)
 
-// inAddresses are the ways in which a text stands in an address.
+// inAddresses returns the notations of a text in a URL.
 func inAddresses(text string) []string {
 	var forms []string
 	for _, unreserved := range unreservedSets {
@@ -244,7 +243,7 @@ func inAddresses(text string) []string {
 	return slices.Compact(forms)
 }
 
-// inAddress is a text as it stands in an address.
+// inAddress returns one notation of a text in a URL.
 func inAddress(text, unreserved string) string {
 	const digits = "0123456789ABCDEF"
 	b := make([]byte, 0, len(text))
@@ -259,8 +258,7 @@ func inAddress(text, unreserved string) string {
 	return string(b)
 }
 
-// inJSON is a text as it stands within a JSON string, which may be one that is
-// fit to stand in a page.
+// inJSON returns a text as the content of a JSON string, optionally with HTML escaping.
 func inJSON(text string, html bool) string {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -272,8 +270,8 @@ func inJSON(text string, html bool) string {
 	return string(quoted[1 : len(quoted)-1])
 }
 
-// next returns where the next value begins, how long it is, and in which form;
-// -1 for none.
+// next returns the offset, the length and the form of the next value; offset -1 for
+// none.
 func (r *Redactor) next(text []byte, from int) (at, n int, f form) {
 	for i := from; i+MinLength <= len(text); i++ {
 		key := pair(text[i], text[i+1])
@@ -289,15 +287,14 @@ func (r *Redactor) next(text []byte, from int) (at, n int, f form) {
 
 func (r *Redactor) starting(key uint16) bool { return r.starts[key>>6]&(1<<(key&63)) != 0 }
 
-// begins says which form stands at the beginning of a text, the longest one
-// where there are several, and how much of the text it takes up; open says that a
-// longer one still may, if more text follows.
+// begins returns the longest form at the beginning of a text and its length there; open
+// reports that more text may complete a longer one.
 func (r *Redactor) begins(key uint16, text []byte) (f *form, n int, open bool) {
 	forms := r.forms[key]
 	for i := range forms {
 		f := &forms[i]
 		if !f.wraps && len(text) > 3 && (text[2] != f.text[2] || text[3] != f.text[3]) {
-			continue // one check decides most, and one value has dozens of forms
+			continue // this check excludes most of the dozens of forms
 		}
 		n, unsure := f.begins(text)
 		open = open || unsure
@@ -308,9 +305,8 @@ func (r *Redactor) begins(key uint16, text []byte) (f *form, n int, open bool) {
 	return nil, 0, open
 }
 
-// Redact puts references in the place of the values in a text, and says
-// whether there were any. Without one it returns the text itself, and
-// allocates nothing.
+// Redact replaces the values in a text by references, and reports whether there were
+// any. If not, it returns the text itself without allocating.
 func (r *Redactor) Redact(text []byte) ([]byte, bool) {
 	if r == nil {
 		return text, false
@@ -327,7 +323,7 @@ func (r *Redactor) Redact(text []byte) ([]byte, bool) {
 	return append(out, text[done:]...), true
 }
 
-// RedactString is [Redactor.Redact] of a string.
+// RedactString is [Redactor.Redact] for a string.
 func (r *Redactor) RedactString(text string) string {
 	if r == nil {
 		return text
@@ -338,8 +334,8 @@ func (r *Redactor) RedactString(text string) string {
 	return text
 }
 
-// RedactJSON is [Redactor.Redact] of JSON: only the insides of its strings
-// change, so that it stays JSON of the same shape.
+// RedactJSON is [Redactor.Redact] for JSON: it changes only the contents of strings, so
+// that the result is JSON of the same shape.
 func (r *Redactor) RedactJSON(doc []byte) ([]byte, bool) {
 	if r == nil {
 		return doc, false
@@ -366,8 +362,9 @@ func (r *Redactor) RedactJSON(doc []byte) ([]byte, bool) {
 	return append(out, doc...), changed
 }
 
-// redactInside is [Redactor.Redact] of the inside of a JSON string. What is found
-// may begin or end amid an escape, which then goes with it: half of one is no JSON.
+// redactInside is [Redactor.Redact] for the content of a JSON string. A value may begin
+// or end within an escape, which is then replaced completely, because half an escape is
+// invalid.
 func (r *Redactor) redactInside(inside []byte) ([]byte, bool) {
 	at, n, f := r.next(inside, 0)
 	if at < 0 {
@@ -382,8 +379,8 @@ func (r *Redactor) redactInside(inside []byte) ([]byte, bool) {
 	return append(out, inside[done:]...), true
 }
 
-// wholeEscapes widens a range of a string's inside to the escapes that it begins
-// and ends in; no escape stands open at start.
+// wholeEscapes extends a range of a string's content to whole escapes; no escape may be
+// open at start.
 func wholeEscapes(inside []byte, start, from, to int) (int, int) {
 	i := start
 	for i < to {
@@ -406,7 +403,7 @@ func escapeLength(escape []byte) int {
 	return len(`\n`)
 }
 
-// stringEnd is where a string's closing quote stands.
+// stringEnd returns the offset of a string's closing quote.
 func stringEnd(inside []byte) int {
 	for i := 0; i < len(inside); i++ {
 		switch inside[i] {

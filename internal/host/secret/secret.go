@@ -1,7 +1,7 @@
-// Package secret keeps values that must not be written down. It hands one to
-// the tools that may have it, by name and at the last moment, so that neither
-// the model nor the journal ever holds it; and it takes known values out of
-// everything that is journalled.
+// Package secret handles values that must not be stored or shown. It passes one to the
+// tools that may have it, by name and as late as possible, so that neither the model
+// nor the journal ever contains it; and it removes known values from everything that is
+// journalled.
 package secret
 
 import (
@@ -14,31 +14,29 @@ import (
 	"github.com/pawlrun/pawl/internal/host/egress"
 )
 
-// MinLength is the least number of bytes of a value that can be kept out of a
-// journal. Something shorter is found by chance in texts that have nothing to
-// do with it.
+// MinLength is the minimum number of bytes of a value that can be kept out of a
+// journal. A shorter value occurs by chance in unrelated texts.
 const MinLength = 8
 
-// Secret is one value and who may have it. A model names it as ${secret:NAME}
-// in the arguments of a call.
+// Secret is a value with restrictions on its use. A model refers to it as
+// ${secret:NAME} in the arguments of a call.
 type Secret struct {
 	// Name is a letter or _ followed by letters, digits and _.
 	Name  string
 	Value string
-	// Tools are the names of the tools that may be given the value.
+	// Tools are the names of the tools that may receive the value.
 	Tools []string
-	// Hosts, where there are any, are the only ones that a call which names the
-	// secret may reach. They have no port: a call says which machines it reaches,
-	// not at which port.
+	// Hosts, if not empty, are the only machines that a call with the secret may reach.
+	// They have no port, because the facts of a call contain no ports.
 	Hosts []egress.Pattern
 }
 
 var nameForm = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// ValidName reports whether a secret may have a name.
+// ValidName reports whether a name is valid for a secret.
 func ValidName(name string) bool { return nameForm.MatchString(name) }
 
-// Validate says what is wrong with a secret. The error does not quote the value.
+// Validate returns what is wrong with a secret, without quoting the value.
 func (s Secret) Validate() error {
 	switch {
 	case !ValidName(s.Name):
@@ -51,18 +49,18 @@ func (s Secret) Validate() error {
 	return nil
 }
 
-// Reference is how the arguments of a call name a secret, and what stands in
-// the journal in its place; a part of it, base64 and hex have another sign there.
+// Reference returns the text that refers to a secret in the arguments of a call, and
+// that replaces it in the journal; a part of the value, base64 and hex have another
+// replacement.
 func Reference(name string) string { return "${secret:" + name + "}" }
 
-// words in the name of a variable say that its value is a credential, and so do
-// endings of it.
+// words and endings in the name of a variable indicate that its value is a credential.
 var (
 	words   = []string{"KEY", "TOKEN", "SECRET", "PASS", "CRED", "AUTH", "COOKIE", "SESSION"}
 	endings = []string{"_PAT", "_PWD"}
 )
 
-// LikelyName reports whether a variable's name is one that credentials have.
+// LikelyName reports whether a variable's name suggests a credential.
 func LikelyName(name string) bool {
 	upper := strings.ToUpper(name)
 	for _, w := range words {
@@ -73,12 +71,12 @@ func LikelyName(name string) bool {
 	return slices.ContainsFunc(endings, func(e string) bool { return strings.HasSuffix(upper, e) })
 }
 
-// proxy reports whether a variable holds the address of a proxy, which needs no
+// proxy reports whether a variable contains the address of a proxy, which needs no
 // scheme.
 func proxy(name string) bool { return strings.HasSuffix(strings.ToUpper(name), "_PROXY") }
 
-// likelyLength is the least length of a value that is taken for a credential
-// because of its variable's name alone: SESSION=wayland is none.
+// likelyLength is the minimum length of a value that counts as a credential because of
+// its variable's name alone: SESSION=wayland does not.
 const likelyLength = 16
 
 // isLocation reports whether a value is a path, an address or a text rather than a
@@ -87,11 +85,11 @@ func isLocation(value string) bool {
 	return strings.ContainsAny(value[:1], "/.~") || strings.ContainsAny(value, " \t\n\\") || strings.Contains(value, ":/")
 }
 
-// FromEnvironment picks the variables whose names say that they hold a
-// credential and whose values look like one, so that a tool which prints them
-// does not put them into a journal. An address or a path is none, but the
-// password in an address is one, as is a token in the user's place. Those that are
-// named hold one whatever they look like, if it is long enough.
+// FromEnvironment returns the credentials in an environment, so that a tool which
+// prints them does not put them into a journal: the values of variables whose name and
+// value both suggest one. An address or a path is not a credential, but the password in
+// an address is, as is a token in place of the user. The variables in named contain
+// one, whatever they look like, if the value is long enough.
 func FromEnvironment(env []string, named ...string) []Secret {
 	var found []Secret
 	for _, kv := range env {
@@ -105,11 +103,11 @@ func FromEnvironment(env []string, named ...string) []Secret {
 	return found
 }
 
-// credentials are what may be secret in a variable.
+// credentials returns the possible secrets in a variable.
 func credentials(name, value string, named bool) []string {
 	switch {
 	case value == "":
-	case named: // it may say of what kind the credential is, as headers do
+	case named: // it may begin with the credential's scheme, like a header
 		return slices.Compact(append(strings.Fields(value), value))
 	case LikelyName(name) && (!isLocation(value) || strings.Contains(value, "PRIVATE KEY-----")):
 		return []string{value}
@@ -119,10 +117,10 @@ func credentials(name, value string, named bool) []string {
 	return nil
 }
 
-// passwords is the password in an address, as it stands there and as it is meant;
-// where there is none, or one too short to be a credential, as services write that
-// take a token for the user, a user with a digit is taken for one. The name of a
-// person or an account, which paths and tables have as well, seldom has one.
+// passwords returns the password in an address, as written and decoded. If there is
+// none, or it is too short to be a credential, as with services that take a token as
+// the user, a user with a digit counts as one. The name of a person or an account,
+// which also occurs in paths and tables, seldom contains a digit.
 func passwords(address string) []string {
 	_, rest, found := strings.Cut(address, "://")
 	if !found {

@@ -5,26 +5,23 @@ import (
 	"unicode/utf8"
 )
 
-// Stream takes values out of a text that comes in pieces. What it has given so
-// far is always the beginning of what [Redactor.Redact] makes of the whole text,
-// however that was split: an end that a value may begin with is held back until
-// it is known whether it does, which is at most the length of the longest form
-// but one byte (three more where that would tear a character), with what stands
-// between the lines that it is broken into. It is not safe for
-// concurrent use.
+// Stream redacts a text that arrives in pieces. Its output so far is always a prefix of
+// what [Redactor.Redact] returns for the whole text, however it was split: it holds
+// back a suffix that may begin a value until more text decides. That is at most the
+// length of the longest form less one byte (three more to keep characters whole), plus
+// possible line breaks. It is not safe for concurrent use.
 type Stream struct {
 	stages []stage
 }
 
-// stage is one redactor's part of the work, on what the one before it gives.
+// stage applies one redactor to the output of the previous one.
 type stage struct {
 	redactor *Redactor
 	held     []byte
 }
 
-// NewStream returns a stream of what each redactor in its turn leaves of a
-// text; nil when none of them knows a value. A nil stream gives every piece as
-// it is.
+// NewStream returns a stream that applies the redactors in order; nil if none of them
+// knows a value. A nil stream returns every piece unchanged.
 func NewStream(redactors ...*Redactor) *Stream {
 	s := &Stream{}
 	for _, r := range redactors {
@@ -38,9 +35,8 @@ func NewStream(redactors ...*Redactor) *Stream {
 	return s
 }
 
-// Write takes the next piece and returns what can be shown now. A piece in
-// which nothing is found and of which nothing is held back is returned itself,
-// and costs no allocation.
+// Write takes the next piece and returns what can be shown now. A piece without a
+// value, if nothing is held back, is returned itself without allocating.
 func (s *Stream) Write(piece string) string {
 	if s == nil {
 		return piece
@@ -51,7 +47,7 @@ func (s *Stream) Write(piece string) string {
 	return piece
 }
 
-// End returns what was held back, and makes the stream ready for another text.
+// End returns what was held back, and resets the stream for another text.
 func (s *Stream) End() string {
 	if s == nil {
 		return ""
@@ -85,8 +81,8 @@ func (s *stage) end() string {
 	return string(out)
 }
 
-// settled redacts as much of the beginning of a text as no continuation can
-// change, and says how much that is. It returns nil when that has no value in it.
+// settled redacts the longest prefix of a text that no continuation can change, and
+// returns its length. It returns nil if the prefix contains no value.
 func (r *Redactor) settled(text []byte) (out []byte, done int) {
 	at := 0
 	for at < len(text) {
@@ -111,8 +107,8 @@ func (r *Redactor) settled(text []byte) (out []byte, done int) {
 	return out, at
 }
 
-// opening says which form a text begins with, and how much of it that takes up;
-// open says that more of the text may make it another one.
+// opening returns the form at the beginning of a text and its length there; open
+// reports that more text may change that.
 func (r *Redactor) opening(text []byte) (f *form, n int, open bool) {
 	if len(text) == 1 {
 		return nil, 0, r.firsts[text[0]>>6]&(1<<(text[0]&63)) != 0

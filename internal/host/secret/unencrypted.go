@@ -11,13 +11,12 @@ import (
 	"github.com/pawlrun/pawl/internal/host/egress"
 )
 
-// plainAddress is an address of which everything on the way can be read by who
-// carries it.
+// plainAddress matches an address whose traffic is not encrypted.
 var plainAddress = regexp.MustCompile(`(?i)\b(?:http|ws|ftp|telnet)://([^/?#\s\\]*)`)
 
-// inPlainSight finds a machine that a call names with an unencrypted address, among
-// those that it reaches. It ignores this machine, because traffic to it does not
-// leave the machine.
+// inPlainSight returns a machine that a call names with an unencrypted address, among
+// those that it reaches. It ignores this machine, because such traffic does not leave
+// the machine.
 func inPlainSight(args json.RawMessage, reached []string) (host string, found bool) {
 	var doc any
 	if json.Unmarshal(args, &doc) != nil {
@@ -34,7 +33,7 @@ func inPlainSight(args json.RawMessage, reached []string) (host string, found bo
 	return host, found
 }
 
-// eachText visits every text of a document.
+// eachText visits every string of a document.
 func eachText(doc any, visit func(string)) {
 	switch v := doc.(type) {
 	case string:
@@ -51,8 +50,8 @@ func eachText(doc any, visit func(string)) {
 	}
 }
 
-// hostIn is the machine of what stands between the slashes of an address; empty
-// where that is no plain name of one.
+// hostOf returns the machine in the authority of an address; empty if it is not a plain
+// name.
 func hostIn(authority string) string {
 	host := authority[strings.LastIndexByte(authority, '@')+1:]
 	if name, _, err := net.SplitHostPort(host); err == nil {

@@ -16,9 +16,9 @@ type Started struct {
 	Token string
 }
 
-// Keep writes the token of a server into a directory, in a file that its user alone may
-// read, until release is called. The process holds a lock on the file while it lives. Keep
-// removes files without a lock: their servers were killed.
+// Keep writes the token of a server into a directory, in a file that only its user can
+// read, until release is called. The process holds a lock on the file while it lives.
+// Keep removes files without a lock, whose servers were killed.
 func (s Started) Keep(dir string) (release func() error, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("tokens: %w", err)
@@ -51,7 +51,7 @@ func (s Started) Keep(dir string) (release func() error, err error) {
 		return errors.Join(locked(dir, func() error {
 			own, err := file.Stat()
 			if now, statErr := os.Stat(file.Name()); err != nil || statErr != nil || !os.SameFile(own, now) {
-				return err // another server has the address now
+				return err // another server has this address now
 			}
 			return os.Remove(file.Name())
 		}), file.Close())
@@ -73,8 +73,8 @@ func ReadStarted(dir string) (all []Started, err error) {
 	return all, nil
 }
 
-// started reads the tokens in a directory, and with sweep removes those of servers that
-// are gone. The directory is locked.
+// started reads the tokens in a directory; with sweep it removes those of servers that
+// no longer run. The caller holds the lock of the directory.
 func started(dir string, sweep bool) (all []Started, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -97,8 +97,8 @@ func started(dir string, sweep bool) (all []Started, err error) {
 	return all, nil
 }
 
-// readLocked reads a file, and reports whether a process holds its lock. Where there
-// are no locks, as on some network file systems, it may be held.
+// readLocked reads a file, and reports whether a process holds its lock. If the file
+// system has no locks, it reports true.
 func readLocked(path string) (text string, held bool, err error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -113,7 +113,7 @@ func readLocked(path string) (text string, held bool, err error) {
 	return string(content), true, err
 }
 
-// lock locks a file where there are locks.
+// lock locks a file if the file system supports that.
 func lock(f *os.File, how int) error {
 	err := syscall.Flock(int(f.Fd()), how)
 	if errors.Is(err, errors.ErrUnsupported) && how&syscall.LOCK_NB == 0 {
@@ -122,7 +122,7 @@ func lock(f *os.File, how int) error {
 	return err
 }
 
-// locked does something while no other process does so in the same directory.
+// locked calls do while it holds the lock of a directory.
 func locked(dir string, do func() error) error {
 	d, err := os.Open(dir)
 	if err != nil {

@@ -1,10 +1,9 @@
-// Package tokens keeps the tokens that a server asks for: those of a file, and the one
-// of a server that was started without a file. The file is YAML, a list of {name,
-// role, hash, expires?}; the tokens themselves are in it only until a server has read
-// it first.
+// Package tokens stores the tokens that a server accepts: those of a file, and the one
+// of a server that was started without a file.
 //
-// A token made here has 256 random bits, so that one round of SHA-256 keeps it as
-// well as many would. One that a person chose must be long.
+// The file is YAML, a list of {name, role, hash, expires?}; it contains a plain token
+// only until a server first reads it. A generated token has 256 random bits, so one
+// round of SHA-256 protects it. A token that a person chose must be long.
 package tokens
 
 import (
@@ -38,16 +37,16 @@ type Entry struct {
 	Role access.Role `yaml:"role" json:"role"`
 	// Hash is "sha256:" and the hex digest of the token.
 	Hash string `yaml:"hash,omitempty" json:"-"`
-	// Expires is when the token stops to count, nil for never.
+	// Expires is when the token expires, nil for never.
 	Expires *time.Time `yaml:"expires,omitempty" json:"expires,omitempty"`
-	// Token is what a person wrote in the place of a hash.
+	// Token is a plain token that a person wrote in place of a hash.
 	Token string `yaml:"token,omitempty" json:"-"`
 }
 
-// Expired reports whether the token does not count any more.
+// Expired reports whether the token has expired.
 func (e Entry) Expired(now time.Time) bool { return e.Expires != nil && !now.Before(*e.Expires) }
 
-// Principal is who has the token.
+// Principal returns the principal of the token.
 func (e Entry) Principal() event.Principal {
 	return event.Principal{Name: e.Name, Role: string(e.Role), Proof: event.ProofToken}
 }
@@ -58,11 +57,11 @@ var (
 	ErrNotFound = errors.New("tokens: there is no token of that name")
 )
 
-// shortest is how long a token must be that a person chose.
+// shortest is the minimum length of a token that a person chose.
 const shortest = 20
 
-// isName reports whether a token may be called that: letters and digits and, behind
-// the first of them, "._@-" as well, up to 64 characters.
+// isName reports whether a name is valid for a token: letters and digits and, after the
+// first of them, also "._@-", up to 64 characters.
 func isName(name string) bool {
 	n := 0
 	for _, r := range name {
@@ -81,8 +80,8 @@ func isHash(text string) bool {
 	return ours && err == nil && len(digits) == 64 && digits == strings.ToLower(digits)
 }
 
-// Parse reads the content of a file. Each entry has a name of its own, a role, and
-// a hash or a token.
+// Parse parses the content of a file. Each entry has a unique name, a role, and a hash
+// or a token.
 func Parse(text []byte) ([]Entry, error) {
 	var all []Entry
 	dec := yaml.NewDecoder(bytes.NewReader(text))
@@ -112,7 +111,7 @@ func Parse(text []byte) ([]Entry, error) {
 	return all, nil
 }
 
-// Read reads a file. One that is not there has no tokens.
+// Read reads a file. A missing file has no tokens.
 func Read(path string) ([]Entry, error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -128,8 +127,8 @@ func Read(path string) ([]Entry, error) {
 	return all, nil
 }
 
-// Seal replaces the tokens in a file by their hashes, and returns the names of those
-// that it found.
+// Seal replaces the plain tokens in a file by their hashes, and returns the names of
+// their entries.
 func Seal(path string) (plain []string, err error) {
 	return plain, change(path, func(all []Entry) ([]Entry, error) {
 		for i, e := range all {
@@ -142,19 +141,20 @@ func Seal(path string) (plain []string, err error) {
 	})
 }
 
-// New makes a token.
+// New returns a new token.
 func New() string {
 	secret := make([]byte, 32)
 	_, _ = rand.Read(secret) // it never fails
 	return "pawl_" + base64.RawURLEncoding.EncodeToString(secret)
 }
 
-// EntryOf is the entry of a token.
+// EntryOf returns the entry of a token.
 func EntryOf(name string, role access.Role, token string) Entry {
 	return Entry{Name: name, Role: role, Hash: hashOf(token)}
 }
 
-// Create makes a token for a name, and returns it: it can be read nowhere else.
+// Create creates a token for a name, and returns it. It is not stored anywhere in plain
+// form.
 func Create(path string, e Entry) (token string, err error) {
 	token = New()
 	e.Hash = hashOf(token)
@@ -166,7 +166,7 @@ func Create(path string, e Entry) (token string, err error) {
 	})
 }
 
-// Revoke takes the token of a name out of a file.
+// Revoke removes the token of a name from a file.
 func Revoke(path, name string) error {
 	return change(path, func(all []Entry) ([]Entry, error) {
 		left := slices.DeleteFunc(slices.Clone(all), func(e Entry) bool { return e.Name == name })
@@ -221,8 +221,8 @@ func hashOf(token string) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// Find returns the entry of a token. It takes the same time for each token of a
-// length, whether there is one or not.
+// Find returns the entry of a token. Its time depends only on the length of the token,
+// not on whether there is an entry.
 func Find(all []Entry, token string, now time.Time) (found Entry, ok bool) {
 	hash := []byte(hashOf(strings.TrimSpace(token)))
 	for _, e := range all {

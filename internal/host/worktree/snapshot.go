@@ -11,15 +11,16 @@ import (
 	"strings"
 )
 
-// Snapshot is what the files of a workspace were at one time, but for those that git
-// ignores and Pawl's own. Its objects are kept apart, so that nothing of it is left in the repository.
+// Snapshot records the files of a workspace at one time, except those that git ignores
+// and Pawl's own. Its objects are stored separately, so that nothing of it stays in the
+// repository.
 type Snapshot struct {
 	w    Workspace
 	dir  string
 	tree string
 }
 
-// Take takes a snapshot. Close takes away what it needs on disk.
+// Take takes a snapshot. The caller must Close it to remove its files.
 func (w Workspace) Take(ctx context.Context) (_ *Snapshot, err error) {
 	dir, err := os.MkdirTemp("", "pawl-snapshot-")
 	if err != nil {
@@ -36,7 +37,7 @@ func (w Workspace) Take(ctx context.Context) (_ *Snapshot, err error) {
 		return nil, err
 	}
 	index, objects, _ := strings.Cut(paths, "\n")
-	// The index says which files have not changed since git looked at them last.
+	// The index tells git which files have not changed since it last read them.
 	if err := copyFile(index, s.index()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("worktree: %w", err)
 	}
@@ -51,7 +52,7 @@ func (w Workspace) Take(ctx context.Context) (_ *Snapshot, err error) {
 
 func (s *Snapshot) index() string { return filepath.Join(s.dir, "index") }
 
-// now is the tree of the files as they are.
+// now returns the tree of the current files.
 func (s *Snapshot) now(ctx context.Context) (tree string, err error) {
 	if _, err := s.w.git(ctx, s.w.Dir, "add", "--all", ".", ":(exclude,glob)**/.pawl/**"); err != nil {
 		return "", err
@@ -59,8 +60,8 @@ func (s *Snapshot) now(ctx context.Context) (tree string, err error) {
 	return s.w.git(ctx, s.w.Dir, "write-tree")
 }
 
-// Changed says of each file that is another one now how many lines of it changed, and
-// of all of them at the end; it is empty where none is.
+// Changed lists the files that have changed with their numbers of changed lines, and
+// the total at the end; it is empty if there are none.
 func (s *Snapshot) Changed(ctx context.Context) (stat string, err error) {
 	tree, err := s.now(ctx)
 	if err != nil {
@@ -69,7 +70,7 @@ func (s *Snapshot) Changed(ctx context.Context) (stat string, err error) {
 	return s.w.git(ctx, s.w.Dir, "diff-tree", "-r", "--stat=80", "--no-ext-diff", "--no-textconv", "--find-renames", "--relative", s.tree, tree, "--", ".")
 }
 
-// Close takes away what the snapshot needed on disk.
+// Close removes the snapshot's files from the disk.
 func (s *Snapshot) Close() error {
 	if err := os.RemoveAll(s.dir); err != nil {
 		return fmt.Errorf("worktree: %w", err)

@@ -1,5 +1,5 @@
-// Package worktree gives the steps of a workflow directories of their own, as worktrees
-// of the git repository that the workspace is in.
+// Package worktree creates separate directories for the steps of a workflow, as
+// worktrees of the git repository of the workspace.
 package worktree
 
 import (
@@ -17,11 +17,11 @@ import (
 	"github.com/pawlrun/pawl/event"
 )
 
-// dir is where the worktrees of a workspace are.
+// dir is the directory of the worktrees of a workspace.
 const dir = ".pawl/worktrees"
 
-// Workspace is a directory of a repository. Env is the environment of git; it must name
-// no repository.
+// Workspace is a directory of a repository. Env is the environment of git; it must not
+// name a repository.
 type Workspace struct {
 	Dir string
 	Env []string
@@ -30,11 +30,11 @@ type Workspace struct {
 // Tree is a worktree.
 type Tree struct {
 	event.Worktree
-	// Dir is the place in it that the workspace has in its repository.
+	// Dir is the directory in it that corresponds to the workspace.
 	Dir string
 }
 
-// Check says why there can be no worktrees of the workspace.
+// Check returns why the workspace cannot have worktrees, or nil.
 func (w Workspace) Check(ctx context.Context) error {
 	_, err := w.prefix(ctx)
 	return err
@@ -55,7 +55,7 @@ func (w Workspace) prefix(ctx context.Context) (string, error) {
 	return prefix, nil
 }
 
-// Make makes a worktree at the repository's HEAD, or gives the one that is there. The
+// Make creates a worktree at the repository's HEAD, or returns the existing one. The
 // name is its path below the others.
 func (w Workspace) Make(ctx context.Context, name string) (Tree, error) {
 	prefix, err := w.prefix(ctx)
@@ -81,7 +81,7 @@ func (w Workspace) Make(ctx context.Context, name string) (Tree, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return Tree{}, fmt.Errorf("worktree: %w", err)
 	}
-	// Forced twice it takes the place of one that is registered and gone.
+	// Two --force flags replace a worktree that is registered but missing.
 	if _, err := w.git(ctx, w.Dir, "worktree", "add", "--quiet", "--force", "--force", "--detach", path, "HEAD"); err != nil {
 		return Tree{}, fmt.Errorf("make the worktree %s: %w", path, err)
 	}
@@ -108,8 +108,8 @@ func clearAway(path string) error {
 	return nil
 }
 
-// lock waits for others that make worktrees: git fails where it meets one that is half
-// made.
+// lock waits for other processes that create worktrees: git fails if it finds one that
+// is half created.
 func (w Workspace) lock() (unlock func() error, err error) {
 	path, err := w.path("lock")
 	if err != nil {
@@ -135,7 +135,7 @@ func value(t *Tree) Tree {
 	return *t
 }
 
-// Find gives a worktree as it is, nil for one that is not there.
+// Find returns an existing worktree, nil if there is none.
 func (w Workspace) Find(ctx context.Context, name string) (*Tree, error) {
 	prefix, err := w.prefix(ctx)
 	if err != nil {
@@ -165,7 +165,7 @@ func (w Workspace) find(ctx context.Context, name, prefix string) (*Tree, error)
 	return &Tree{Worktree: event.Worktree{Path: path, Head: head}, Dir: filepath.Join(path, filepath.FromSlash(prefix))}, nil
 }
 
-// initializing reports whether git was cut short while it made a worktree.
+// initializing reports whether git was interrupted while it created a worktree.
 func initializing(gitDir string) bool {
 	why, err := os.ReadFile(filepath.Join(gitDir, "locked"))
 	return err == nil && strings.TrimSpace(string(why)) == "initializing"
@@ -185,8 +185,9 @@ func (w Workspace) path(name string) (string, error) {
 	return filepath.Join(top, dir, name), nil
 }
 
-// GitDir is the directory in a repository that belongs to a worktree of it, which names
-// the worktree in its turn. The error is [fs.ErrNotExist] for what is none.
+// GitDir returns the directory in the repository that belongs to a worktree, after
+// checking that it refers back to the worktree. The error is [fs.ErrNotExist] if there
+// is none.
 func GitDir(path string) (string, error) {
 	text, err := os.ReadFile(filepath.Join(path, ".git"))
 	if err != nil {
@@ -207,8 +208,8 @@ func GitDir(path string) (string, error) {
 	return gitDir, err
 }
 
-// Above is the directory of Pawl's that holds the worktree which a directory is in,
-// empty where it is in none.
+// Above returns the directory of Pawl's that holds the worktree which contains a
+// directory, empty if there is none.
 func Above(inside string) string {
 	if before, _, found := strings.Cut(inside+"/", "/"+dir+"/"); found {
 		return filepath.Join(before, filepath.Dir(dir))
@@ -216,7 +217,7 @@ func Above(inside string) string {
 	return ""
 }
 
-// git runs a command of git without the repository's hooks and monitors.
+// git runs a git command without the repository's hooks and monitors.
 func (w Workspace) git(ctx context.Context, dir string, args ...string) (string, error) {
 	c := exec.CommandContext(ctx, "git", append([]string{"-C", dir, "-c", "core.hooksPath=" + os.DevNull, "-c", "core.fsmonitor=false"}, args...)...)
 	c.Env = w.Env
