@@ -36,7 +36,7 @@ type part struct {
 	kind      partKind
 	text      strings.Builder
 	signature string
-	// call holds a call's id, name and arguments.
+	// id, name and arguments of a call.
 	id, name string
 	args     json.RawMessage
 	partial  *partialArgs

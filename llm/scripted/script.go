@@ -15,7 +15,7 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// The YAML form of a turn.
+// fileTurn is the YAML form of a turn.
 type fileTurn struct {
 	Text      string      `yaml:"text,omitempty"`
 	Reasoning string      `yaml:"reasoning,omitempty"`

@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// inside reports whether a path is a directory or lies below it.
+// inside reports whether a path is a directory or below it.
 func inside(path, dir string) bool {
 	return path == dir || dir == "/" || strings.HasPrefix(path, dir+"/")
 }
 
-// around gives the largest trees below root that hold none of the holes. Links
-// are left out: where they lead to is judged by its own name.
+// around returns the largest trees below root that contain none of the holes. It omits
+// links, because their targets are judged by their own names.
 func around(root string, holes []string) []string {
 	split := false
 	for _, hole := range holes {
@@ -38,7 +38,7 @@ func around(root string, holes []string) []string {
 	return trees
 }
 
-// resolved is the one name of an absolute path that exists.
+// resolved returns the canonical name of an absolute path that exists.
 func resolved(path string) (string, bool) {
 	if !filepath.IsAbs(path) {
 		return "", false
@@ -58,7 +58,7 @@ func existing(paths []string) []string {
 	return found
 }
 
-// outermost drops every path that lies in another one.
+// outermost drops every path that is within another one.
 func outermost(paths []string) []string {
 	paths = slices.Clone(paths)
 	slices.Sort(paths)

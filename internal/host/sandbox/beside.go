@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// calls are the commands that run now, of all boxes of a machine. What one of them may
-// write is no change that another one undoes.
+// calls holds the running commands of all boxes of a machine. A change that one of them
+// may make is not undone at the end of another.
 type calls struct {
 	mu      sync.Mutex
 	running map[*call]bool
@@ -19,16 +19,16 @@ type calls struct {
 type call struct {
 	of      *calls
 	granted []Grant
-	// beside are the grants of the calls that ran at any time while this one did.
+	// beside holds the grants of the calls that ran at the same time.
 	beside []Grant
 }
 
-// begin adds a call with what it may write besides.
+// begin adds a call with its grants.
 func (cs *calls) begin(granted []Grant) *call {
 	c := &call{of: cs}
 	for _, g := range granted {
 		if _, err := os.Lstat(g.Path); err != nil {
-			g.Repository = false // the call makes all of it, settings included
+			g.Repository = false // the call creates all of it, including settings
 		}
 		c.granted = append(c.granted, g)
 	}
@@ -60,16 +60,17 @@ func (c *call) end() {
 	delete(c.of.running, c)
 }
 
-// others are the grants of the calls that have run while this one did.
+// others returns the grants of the calls that ran at the same time.
 func (c *call) others() []Grant {
 	c.of.mu.Lock()
 	defer c.of.mu.Unlock()
 	return slices.Clone(c.beside)
 }
 
-// covers reports whether a grant of another call is about a path. What decides which
-// programs git runs is not covered by the grant of a repository that was there, unless
-// git made it with a new worktree or submodule: was reports whether the path was there.
+// covers reports whether a grant of another call covers a path. The grant of an
+// existing repository does not cover files that decide which programs git runs, unless
+// git created them with a new worktree or submodule: was reports whether the path
+// existed.
 func (g Grant) covers(path string, was bool) bool {
 	switch {
 	case !g.Tree || !g.Repository:

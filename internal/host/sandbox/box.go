@@ -7,24 +7,22 @@ import (
 	"path/filepath"
 )
 
-// Box runs commands in a tier under a policy. Commands of one box share
-// temporary files, and those of one workspace a home directory. A box is safe
-// for concurrent use.
+// Box runs commands in a tier under a policy. The commands of one box share temporary
+// files, and those of one workspace a home directory. A box is safe for concurrent use.
 type Box struct {
 	tier   Tier
 	shim   Shim
 	policy Policy
 	calls  *calls
-	// temp and home are the directories that commands have in the place of
-	// /tmp and of the home directory.
+	// temp and home are the directories that replace /tmp and the home directory for
+	// commands.
 	temp, home string
 	own        tempDir
 	links      links
 }
 
-// Open makes a box in a tier that works on this machine and that holds the
-// policy; the error is [ErrUnavailable] where either is not so. The box must
-// be closed.
+// Open opens a box in a tier that works on this machine and enforces the policy;
+// otherwise the error is [ErrUnavailable]. The caller must close the box.
 func (m *Machine) Open(t Tier, p Policy) (*Box, error) {
 	p = p.withDefaults()
 	for _, f := range m.findings {
@@ -59,11 +57,11 @@ func (m *Machine) Open(t Tier, p Policy) (*Box, error) {
 	return b, nil
 }
 
-// Policy is the policy of the box, with what it did not say filled in.
+// Policy returns the policy of the box with its defaults.
 func (b *Box) Policy() Policy { return b.policy }
 
-// Tier is what holds the commands.
+// Tier returns the tier of the box.
 func (b *Box) Tier() Tier { return b.tier }
 
-// Close deletes the temporary files. No command of the box may run any more.
+// Close deletes the temporary files. No command of the box may still run.
 func (b *Box) Close() error { return b.own.remove() }

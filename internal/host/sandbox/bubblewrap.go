@@ -7,8 +7,8 @@ import (
 	"github.com/pawlrun/pawl/internal/host/egress"
 )
 
-// helpers are where bwrap may be. The search path is not asked, because what
-// is found on it may be the workspace's.
+// helpers are the possible places of bwrap. The search path is not used, because it may
+// contain directories of the workspace.
 var helpers = []string{"/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/bwrap", "/run/current-system/sw/bin/bwrap"}
 
 func findBubblewrap() (string, bool) {
@@ -20,7 +20,7 @@ func findBubblewrap() (string, bool) {
 	return "", false
 }
 
-// wrap says a view in bwrap's words.
+// wrap converts a view to arguments of bwrap.
 func (v view) wrap(network egress.Network, shared int64, temp, home string) []string {
 	args := []string{"--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--as-pid-1", "--cap-drop", "ALL"}
 	if os.Getuid() == 0 {
@@ -37,7 +37,7 @@ func (v view) wrap(network egress.Network, shared int64, temp, home string) []st
 	return append(args, "--chdir", "/", "--", programPath, supervisorArg)
 }
 
-// words are the arguments that have bwrap make a mount.
+// words returns the arguments of bwrap for a mount.
 func (m mount) words() []string {
 	var words []string
 	switch m.Kind {

@@ -12,56 +12,57 @@ import (
 	"time"
 )
 
-// Change is a protected path that a command changed, in a tier that cannot keep
-// it from that. What came or went as a whole directory is one change.
+// Change is a change of a protected path by a command, in a tier that cannot prevent
+// it. A directory that was created or removed is one change.
 type Change struct {
-	// Path is relative to the workspace and separated by "/", or the absolute one of
-	// what lies outside it.
+	// Path is relative to the workspace and separated by "/", or absolute if it is
+	// outside.
 	Path string
-	// Undone says that the path is again as it was before the command.
+	// Undone reports that the path is again as it was before the command.
 	Undone bool
-	// Kept is where the undone version lies now; empty where there is none.
+	// Kept is where the undone version was moved; empty if there is none.
 	Kept string
 }
 
-// What is protected is put back after a change where its files are so many, and so
-// large, at most: they are read before each command.
+// Limits on the number and size of protected files that can be restored, because they
+// are read before each command.
 const (
 	maxKeptFiles = 1_000
 	maxKeptBytes = 16 << 20
 )
 
-// snapshot is what the protected paths of a directory held before a command: of the
+// snapshot records the protected paths of a directory before a command: of the
 // workspace, or of a repository that is open to the command.
 type snapshot struct {
-	// workspace is the directory, and names that of which paths are named.
+	// workspace is the directory, and names the directory that paths are named relative
+	// to.
 	workspace, names string
-	// protection is nil where mounts hold what is there, so that only what is made is
-	// looked for: at absent, and in dirs beside the names that were there.
+	// protection is nil if mounts protect what exists, so that only new paths matter:
+	// those of absent, and those in dirs in addition to the names listed there.
 	protection Protection
 	absent     []string
 	dirs       map[string][]string
-	// hidden cannot be written, and granted may be.
+	// hidden paths cannot be written; granted ones may be.
 	hidden  []string
 	granted []Grant
-	// call has the grants of what ran beside the command.
+	// call has the grants of the commands that ran at the same time.
 	call   *call
 	roots  []root
 	before map[string]entry
-	// aside takes what is undone; it is made when there is something.
+	// aside is the directory for undone versions; it is created when needed.
 	aside string
 }
 
-// root is a protected path with all that is below it.
+// root is a protected path with everything below it.
 type root struct {
 	path  string
 	files int
 	bytes int64
-	// kept: the snapshot has its content, so that it can be put back.
+	// kept reports that the snapshot has its content, so that it can be restored.
 	kept bool
 }
 
-// entry is what a path held. A file whose content is not kept is compared by its
+// entry is the state of a path. A file whose content is not kept is compared by its
 // stamp.
 type entry struct {
 	mode    fs.FileMode
@@ -73,14 +74,14 @@ type entry struct {
 	content []byte
 }
 
-// stamp is what the system notes of a file whenever it is changed.
+// stamp holds the attributes that the system updates whenever a file changes.
 type stamp struct {
 	inode                   uint64
 	size, modified, changed int64
 }
 
-// snapshots remember what the tier does not keep a command from; none are needed
-// where it can change nothing that is protected.
+// snapshots records what the tier does not protect; it returns none if commands cannot
+// change anything protected.
 func (b *Box) snapshots(v view, granted []Grant, c *call) ([]*snapshot, error) {
 	if b.policy.Filesystem == FilesystemReadOnly || b.policy.Protected == nil {
 		return nil, nil
@@ -97,7 +98,7 @@ func (b *Box) snapshots(v view, granted []Grant, c *call) ([]*snapshot, error) {
 		}
 		return nil
 	}
-	// What is open of a repository is its own matter, and the rest of it is compared apart.
+	// The open part of a repository is compared separately from the rest.
 	single := slices.DeleteFunc(slices.Clone(granted), func(g Grant) bool { return g.Repository })
 	err := add(b.policy.Workspace, b.policy.Protected, granted)
 	for _, dir := range v.repositories {
@@ -111,9 +112,8 @@ func (b *Box) snapshots(v view, granted []Grant, c *call) ([]*snapshot, error) {
 	return all, err
 }
 
-// take remembers what is protected. The view leaves out what was decided for this
-// command, and has other names of protected files: what is written under one of those
-// is a change of both.
+// take records what is protected. The view excludes the paths granted to this command,
+// and has other names of protected files: a write under such a name changes both.
 func (s *snapshot) take() error {
 	found, links, err := protected(s.workspace, s.protection)
 	if err != nil {
@@ -137,7 +137,8 @@ func (s *snapshot) paths() []string {
 	return paths
 }
 
-// scan looks at everything below some paths. What cannot be read is not there.
+// scan examines everything below some paths. Paths that cannot be read count as
+// missing.
 func (s *snapshot) scan(paths []string) (map[string]entry, error) {
 	found := map[string]entry{}
 	for _, path := range outermost(paths) {
@@ -175,7 +176,7 @@ func skip(d fs.DirEntry) error {
 	return nil
 }
 
-// keep reads the files of as many roots as may be put back, the smaller ones first.
+// keep reads the files of as many roots as the limits allow, the smaller ones first.
 func (s *snapshot) keep() {
 	for path, e := range s.before {
 		if r := s.rootOf(path); !e.mode.IsDir() {
@@ -196,7 +197,7 @@ func (s *snapshot) keep() {
 	}
 }
 
-// rootOf is the root that a path belongs to; nil for one that was not there.
+// rootOf returns the root that contains a path; nil for a path that did not exist.
 func (s *snapshot) rootOf(path string) *root {
 	i := slices.IndexFunc(s.roots, func(r root) bool { return inside(path, r.path) })
 	if i < 0 {
@@ -205,7 +206,7 @@ func (s *snapshot) rootOf(path string) *root {
 	return &s.roots[i]
 }
 
-// read takes the content of a root's files in, and reports whether all could be read.
+// read reads the contents of a root's files, and reports whether all could be read.
 func (s *snapshot) read(r *root) bool {
 	for path, e := range s.before {
 		if !inside(path, r.path) || !e.mode.IsRegular() {
@@ -221,8 +222,8 @@ func (s *snapshot) read(r *root) bool {
 	return true
 }
 
-// settle compares what is protected with what it was, puts back what it can, and
-// says what was changed. Nothing of the command may run any more.
+// settle compares what is protected with the snapshot, restores what it can, and
+// returns the changes. No process of the command may still run.
 func (s *snapshot) settle() []Change {
 	if s == nil {
 		return nil
@@ -234,7 +235,7 @@ func (s *snapshot) settle() []Change {
 	left := changed
 	if tree, err := os.OpenRoot(s.workspace); err == nil {
 		defer tree.Close()
-		// What a directory holds that could not be read is seen the second time.
+		// The second pass finds the contents of directories that could not be read.
 		for range 2 {
 			s.undo(tree, left)
 			left = s.changes()
@@ -243,18 +244,18 @@ func (s *snapshot) settle() []Change {
 	return s.report(changed, left)
 }
 
-// delta is a path that is not as it was.
+// delta is a path that has changed.
 type delta struct {
 	path string
-	// whole: a directory came or went, with all that is below it.
+	// whole reports that a directory was created or removed, with everything below it.
 	whole bool
 }
 
-// changes are the paths that are not as they were, in order.
+// changes returns the paths that have changed, in order.
 func (s *snapshot) changes() []delta {
 	paths := s.paths()
-	// Where the search fails, what was there before is compared all the same. What a
-	// new link leads to is not protected for that.
+	// If the search fails, the paths of the snapshot are compared in any case. The
+	// target of a new link is not protected because of the link.
 	found, links, _ := protected(s.workspace, s.protection)
 	found = append(found, s.made()...)
 	found = slices.DeleteFunc(found, func(path string) bool { return !s.named(path) })
@@ -286,12 +287,12 @@ func (s *snapshot) named(path string) bool {
 	rel, err := filepath.Rel(s.workspace, path)
 	rel = filepath.ToSlash(rel)
 	if _, git := s.protection.(decisive); git && s.rootOf(path) == nil && strings.Contains(rel, "/") {
-		return false // a worktree or a submodule that git made
+		return false // a worktree or a submodule that git created
 	}
 	return err == nil && s.protection.Protects(rel)
 }
 
-// made are the paths where nothing was and something is.
+// made returns the paths that did not exist and now do.
 func (s *snapshot) made() []string {
 	made := existingAt(s.absent)
 	for dir, before := range s.dirs {
@@ -305,21 +306,21 @@ func (s *snapshot) made() []string {
 	return made
 }
 
-// mayChange reports whether a decision let the command, or one that ran beside it,
-// change a path, or nothing can.
+// mayChange reports whether the command, or one that ran at the same time, was allowed
+// to change a path, or nothing can change it.
 func (s *snapshot) mayChange(path string) bool {
 	return slices.ContainsFunc(s.hidden, func(hidden string) bool { return inside(path, hidden) }) ||
 		slices.ContainsFunc(s.granted, func(g Grant) bool { return path == g.Path || g.Tree && inside(path, g.Path) }) ||
 		slices.ContainsFunc(s.call.others(), func(g Grant) bool { _, was := s.before[path]; return g.covers(path, was) })
 }
 
-// leadsToGrant reports whether a directory is one of those above what the command, or
-// one that ran beside it, may write.
+// leadsToGrant reports whether a directory is a parent of a path that the command, or
+// one that ran at the same time, may write.
 func (s *snapshot) leadsToGrant(dir string) bool {
 	return slices.ContainsFunc(slices.Concat(s.granted, s.call.others()), func(g Grant) bool { return inside(g.Path, dir) })
 }
 
-// same reports whether what stands at a path now is what was there before.
+// same reports whether a path is unchanged.
 func (e entry) same(is entry, path string) bool {
 	switch {
 	case e.mode != is.mode || e.link != is.link:
@@ -335,7 +336,7 @@ func (e entry) same(is entry, path string) bool {
 	return err == nil && string(content) == string(e.content)
 }
 
-// undo puts back what can be put back; whether it worked is seen afterwards.
+// undo restores what it can; settle checks the result.
 func (s *snapshot) undo(tree *os.Root, changed []delta) {
 	for _, d := range changed {
 		if was, ok := s.before[d.path]; s.restores(d.path) && (!ok || !was.mode.IsDir()) {
@@ -349,14 +350,14 @@ func (s *snapshot) undo(tree *os.Root, changed []delta) {
 	}
 }
 
-// restores reports whether a path is put back. Where nothing was before, nothing
-// had to be kept for that.
+// restores reports whether a path can be restored. Removing a new path needs no kept
+// content.
 func (s *snapshot) restores(path string) bool {
 	r := s.rootOf(path)
 	return r == nil || r.kept
 }
 
-// clear takes away what stands at a path.
+// clear removes what is at a path.
 func (s *snapshot) clear(tree *os.Root, path string) {
 	name, err := filepath.Rel(s.workspace, path)
 	if err != nil {
@@ -371,8 +372,8 @@ func (s *snapshot) clear(tree *os.Root, path string) {
 	}
 }
 
-// putAside moves a file or a directory to where its owner finds it, because another
-// program may have changed it while the command ran.
+// putAside moves a file or a directory to a place where its owner finds it, because
+// another program may have changed it while the command ran.
 func (s *snapshot) putAside(path, name string, info fs.FileInfo) bool {
 	if s.aside == "" {
 		cache, err := os.UserCacheDir()
@@ -390,7 +391,7 @@ func (s *snapshot) putAside(path, name string, info fs.FileInfo) bool {
 	if os.Rename(path, to) == nil {
 		return true
 	}
-	// It lies on another file system.
+	// It is on another file system.
 	if info.Mode().IsRegular() && info.Size() <= maxKeptBytes {
 		if content, err := os.ReadFile(path); err == nil {
 			_ = os.WriteFile(to, content, 0o600)
@@ -399,7 +400,7 @@ func (s *snapshot) putAside(path, name string, info fs.FileInfo) bool {
 	return false
 }
 
-// restore makes what was at a path, where nothing is any more.
+// restore recreates a removed path.
 func (s *snapshot) restore(tree *os.Root, path string, was entry) {
 	name, err := filepath.Rel(s.workspace, path)
 	if err != nil {
@@ -424,12 +425,12 @@ func (s *snapshot) restore(tree *os.Root, path string, was entry) {
 	}
 }
 
-// maxChanges bounds the changes that are listed one by one; beyond it, only the
+// maxChanges bounds the changes that are listed individually; beyond it, only the
 // protected paths that contain them are listed.
 const maxChanges = 100
 
-// report says of the paths that were changed which are so still. What lies below a
-// directory that came or went is not named as well.
+// report marks the changed paths that are still changed. It omits paths below a
+// directory that was created or removed.
 func (s *snapshot) report(changed, left []delta) []Change {
 	var named []string
 	whole := "\x00"

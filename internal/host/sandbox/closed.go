@@ -5,18 +5,18 @@ import (
 	"slices"
 )
 
-// Closure is why a path is closed to the commands of a box.
+// Closure is the reason why a path is closed to the commands of a box.
 type Closure string
 
 // The reasons.
 const (
-	// ClosedRepository: it is of a git repository. ClosedSettings: it decides which
-	// programs git runs there.
+	// ClosedRepository: it belongs to a git repository. ClosedSettings: it decides
+	// which programs git runs there.
 	ClosedRepository Closure = "repository"
 	ClosedSettings   Closure = "settings"
-	// ClosedProtected: it is protected by its owner.
+	// ClosedProtected: its owner protects it.
 	ClosedProtected Closure = "protected"
-	// ClosedReadOnly: nothing of the workspace may be written.
+	// ClosedReadOnly: the whole workspace is read-only.
 	ClosedReadOnly Closure = "read-only"
 	// ClosedOutside: it is outside the workspace.
 	ClosedOutside Closure = "outside"
@@ -24,8 +24,8 @@ const (
 	ClosedHidden Closure = "hidden"
 )
 
-// Closed says why an absolute path may be closed to commands; [Box.MayWrite] says
-// whether it is to one.
+// Closed returns why an absolute path may be closed to commands; [Box.MayWrite] reports
+// whether it is.
 func (b *Box) Closed(path string) Closure {
 	p := b.policy
 	path = ownName(path)
@@ -44,7 +44,7 @@ func (b *Box) Closed(path string) Closure {
 	return ClosedOutside
 }
 
-// MayRead reports whether commands can read a file that exists.
+// MayRead reports whether commands can read an existing file.
 func (b *Box) MayRead(path string) bool {
 	v, err := b.view(nil)
 	if err != nil {
@@ -57,7 +57,7 @@ func (b *Box) MayRead(path string) bool {
 	return !under(v.hide) && (!under(v.hidden) || under(v.show) || inside(path, v.workspace) || under(v.grant))
 }
 
-// ownName is the one name of a path that may not be there yet.
+// ownName returns the canonical name of a path that may not exist yet.
 func ownName(path string) string {
 	if real, ok := resolved(path); ok {
 		return real
@@ -69,8 +69,9 @@ func ownName(path string) string {
 	return filepath.Join(ownName(filepath.Clean(dir)), rest)
 }
 
-// repositoryOf is the directory of git's that a path is in, and the path from there;
-// empty where it is in none. One in another, as a submodule's is, is part of that.
+// repositoryOf returns the Git directory that contains a path, and the path relative to
+// it; empty if there is none. A nested Git directory, such as a submodule's, belongs to
+// the outer one.
 func repositoryOf(path string) (dir, of string) {
 	for at := path; at != "/" && at != "."; at = filepath.Dir(at) {
 		if isRepository(at) {

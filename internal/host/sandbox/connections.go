@@ -6,17 +6,16 @@ import (
 	"sync"
 )
 
-// maxConnections is how many connections of one command are served at once: each
-// takes files and goroutines of this process, which other runs need as well. More
-// wait for one that ends.
+// maxConnections bounds the concurrent connections of one command: each uses files and
+// goroutines of this process, which other runs need too. Further connections wait.
 const maxConnections = 256
 
-// connectionSlots are what connections under way hold.
+// connectionSlots limits the concurrent connections.
 type connectionSlots chan struct{}
 
 func newConnectionSlots() connectionSlots { return make(connectionSlots, maxConnections) }
 
-// listener accepts a connection when there is a place for it, as long as ctx lasts.
+// listener accepts a connection when a slot is free, until ctx ends.
 func (p connectionSlots) listener(ctx context.Context, l net.Listener) net.Listener {
 	return placedListener{Listener: l, ctx: ctx, slots: p}
 }
@@ -27,7 +26,7 @@ type placedListener struct {
 	slots connectionSlots
 }
 
-// Accept waits for a place, and then for a connection.
+// Accept waits for a slot, and then for a connection.
 func (l placedListener) Accept() (net.Conn, error) {
 	select {
 	case l.slots <- struct{}{}:
@@ -42,19 +41,19 @@ func (l placedListener) Accept() (net.Conn, error) {
 	return &placedConn{Conn: c, leave: sync.OnceFunc(func() { <-l.slots })}, nil
 }
 
-// placedConn gives its place back when it is closed.
+// placedConn releases its slot when it is closed.
 type placedConn struct {
 	net.Conn
 	leave func()
 }
 
-// Close ends the connection.
+// Close closes the connection.
 func (c *placedConn) Close() error {
 	defer c.leave()
 	return c.Conn.Close()
 }
 
-// CloseWrite says that nothing more will come.
+// CloseWrite closes the write side of the connection.
 func (c *placedConn) CloseWrite() error {
 	closeWrite(c.Conn)
 	return nil

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// processes are the command and all that it started.
+// processes returns the command and all that it started.
 func (s *supervisor) processes() []int {
 	if !s.plan.Namespace {
 		return descendants(os.Getpid())
@@ -35,7 +35,7 @@ func readNames(dir string) ([]string, error) {
 	return f.Readdirnames(-1)
 }
 
-// descendants are the children of a process, their children and so on.
+// descendants returns the children of a process, their children and so on.
 func descendants(pid int) []int {
 	found := childrenOf(pid)
 	for i := 0; i < len(found); i++ {
@@ -64,7 +64,7 @@ func killDescendants() {
 	}
 }
 
-// memoryOf is what the processes use together; see [counts.memory].
+// memoryOf returns the total memory of processes; see [counts.memory].
 func memoryOf(pids []int) (sum int64) {
 	for _, pid := range pids {
 		var c counts

@@ -5,9 +5,8 @@ import (
 	"strings"
 )
 
-// with sets variables in an environment, in the place of what they were: of a
-// variable that is there twice, some programs take the first value and others
-// the last.
+// with sets variables in an environment and removes earlier values: if a variable
+// occurs twice, some programs use the first value and others the last.
 func with(env []string, set ...string) []string {
 	var out []string
 	for _, kv := range env {
@@ -19,9 +18,9 @@ func with(env []string, set ...string) []string {
 	return append(out, set...)
 }
 
-// cached is an environment whose build cache can be written: one that is
-// elsewhere than in the home directory or the workspace cannot, and without the
-// variable the cache is in the home directory.
+// cached sets the variable of the build cache if the cache would not be writable,
+// because it is outside the home directory and the workspace. Without the variable, the
+// cache is in the home directory.
 func cached(env []string, v view) []string {
 	dir := lookup(env, "GOCACHE")
 	if dir == "" || v.home != "" && inside(dir, v.home) || inside(dir, v.workspace) {

@@ -11,36 +11,35 @@ import (
 	"github.com/pawlrun/pawl/internal/host/egress"
 )
 
-// toolchains lists what a home directory may have of installed programs. The rest
-// of it is private.
+// toolchains lists the directories of installed programs in a home directory. The rest
+// is private.
 var toolchains = []string{
 	"go/bin", "sdk", "bin", ".local/bin", ".local/lib", ".local/pipx", ".local/share/pipx", ".local/share/uv", ".local/share/mise", ".local/share/pnpm", ".local/share/fnm",
 	".cargo/bin", ".rustup", ".nvm", ".volta", ".fnm", ".bun/bin", ".deno/bin", ".pyenv", ".rbenv", ".rvm", ".asdf", ".sdkman", ".ghcup", ".opam", ".juliaup", ".dotnet",
 	".gitconfig", ".config/git/config", ".config/git/ignore",
 }
 
-// packages are what was fetched from the network before. They are shown to
-// commands without a network, which could not fetch them; others fetch into a
-// home of their own.
+// packages lists directories of downloaded packages. Commands without a network see
+// them, because they cannot download; others download into their own home directory.
 var packages = []string{
 	"go/pkg/mod", ".cargo/registry", ".cargo/git", ".m2/repository", ".nuget/packages", ".npm/_cacache", ".cache/pip", ".cache/uv", ".gem", ".bundle",
 }
 
-// secrets are the places in a home directory where credentials lie. They stay
-// hidden where the home directory itself is not.
+// secrets lists the places of credentials in a home directory. They are hidden even if
+// the home directory is not.
 var secrets = []string{
 	".ssh", ".gnupg", ".aws", ".azure", ".config/gcloud", ".kube", ".docker", ".netrc", ".npmrc", ".pypirc", ".config/gh", ".config/hub", ".config/glab-cli",
 	".config/pawl", ".git-credentials", ".config/git/credentials", ".password-store", ".local/share/keyrings", ".cargo/credentials", ".cargo/credentials.toml",
 	".vault-token", ".terraform.d", ".config/op", ".config/sops", ".mozilla", ".config/google-chrome", ".config/chromium", ".bash_history", ".zsh_history",
 }
 
-// variables of the environment that lead to toolchains, and to packages.
+// Variables of the environment that name toolchains, and packages.
 var (
 	toolchainVariables = []string{"GOROOT", "RUSTUP_HOME", "NVM_DIR", "VIRTUAL_ENV", "JAVA_HOME"}
 	packageVariables   = []string{"GOMODCACHE"}
 )
 
-// homeOf finds the home directory in an environment; empty where there is none.
+// homeOf returns the home directory in an environment; empty if there is none.
 func homeOf(env []string) string {
 	home, ok := resolved(lookup(env, "HOME"))
 	if !ok || home == "/" {
@@ -58,8 +57,8 @@ func lookup(env []string, name string) string {
 	return ""
 }
 
-// installed are the paths below a home directory that commands need to find
-// their programs.
+// installed returns the paths below a home directory that commands need to find their
+// programs.
 func installed(home string, env []string, network egress.Network) []string {
 	names, variables := toolchains, toolchainVariables
 	if network == egress.NetworkNone {
@@ -77,7 +76,7 @@ func installed(home string, env []string, network egress.Network) []string {
 	}
 	var shown []string
 	for _, p := range existing(paths) {
-		// Something that holds the home directory would show all of it.
+		// A parent of the home directory would show all of it.
 		if inside(p, home) && p != home {
 			shown = append(shown, p)
 		}
@@ -85,10 +84,9 @@ func installed(home string, env []string, network egress.Network) []string {
 	return shown
 }
 
-// privateHome creates the home directory of commands in a workspace. It is
-// persistent, so that build results are found again, and used for nothing else, so
-// that files which a command puts there do not run outside. If it cannot be
-// persistent, it is a temporary one below temp.
+// privateHome creates the home directory of commands in a workspace. It is persistent,
+// so that build results are reused, and used for nothing else, so that files in it do
+// not run outside. If it cannot be persistent, it is a temporary one below temp.
 func privateHome(workspace, temp string) (string, error) {
 	sum := sha256.Sum256([]byte(workspace))
 	if cache, err := os.UserCacheDir(); err == nil {
@@ -104,7 +102,7 @@ func privateHome(workspace, temp string) (string, error) {
 	return dir, nil
 }
 
-// writable reports whether a file can be made in a directory.
+// writable reports whether a file can be created in a directory.
 func writable(dir string) bool {
 	f, err := os.CreateTemp(dir, ".pawl-*")
 	if err != nil {

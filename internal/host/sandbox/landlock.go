@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// devices are the files below /dev that commands use like any others.
+// devices are the files below /dev that commands use like ordinary files.
 var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"}
 
-// rules say a view in the words of Landlock, which can only grant whole trees.
-// So everything is granted around what is hidden: in a directory that is above
-// something hidden nothing can be listed, made, removed or renamed. What is
-// protected is granted, and compared before and after each command (see
-// [snapshot]): in the place where people work, something protected lies at the top.
+// rules converts a view to Landlock rules, which can only grant whole trees. So it
+// grants everything around what is hidden: in a directory above something hidden,
+// commands can list, create, remove and rename nothing. Protected paths are granted,
+// because they are usually at the top of the workspace; they are compared before and
+// after each command (see [snapshot]).
 func (v view) rules(temp, home string) *ruleset {
 	unread := slices.Concat(v.hide, v.hidden)
 	r := &ruleset{Device: devices, Write: []string{temp}}
@@ -37,8 +37,8 @@ func (v view) rules(temp, home string) *ruleset {
 	return r
 }
 
-// lookingOnly stops git from writing to a repository that it only reads, because
-// that would count as a change of a protected path.
+// lookingOnly sets a variable that stops git from writing to a repository that it only
+// reads, because that would count as a change of a protected path.
 func lookingOnly(env []string) []string {
 	env = with(env, "GIT_OPTIONAL_LOCKS=0")
 	if lookup(env, "GIT_CONFIG_COUNT") != "" {
@@ -47,8 +47,8 @@ func lookingOnly(env []string) []string {
 	return with(env, "GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=diff.autoRefreshIndex", "GIT_CONFIG_VALUE_0=false")
 }
 
-// HiddenWithin are the hidden paths of the workspace in a tier in which commands can
-// list, make, rename and remove nothing in the directories above them.
+// HiddenWithin returns the hidden paths of the workspace if, in this tier, commands can
+// list, create, rename and remove nothing in the directories above them.
 func (b *Box) HiddenWithin() ([]string, error) {
 	if b.tier != Landlock {
 		return nil, nil
@@ -57,9 +57,9 @@ func (b *Box) HiddenWithin() ([]string, error) {
 	return slices.DeleteFunc(v.hide, func(path string) bool { return !inside(path, v.workspace) }), err
 }
 
-// moved is the environment of a command whose home and temporary directories
-// are elsewhere than it is used to: what names something in the old home names
-// the same in the new one, unless the old one is still to be seen.
+// moved returns the environment of a command with other home and temporary directories:
+// a variable with a path in the old home directory gets the same path in the new one,
+// unless the old one is visible.
 func moved(env []string, v view, temp, home string) []string {
 	env = with(env, "TMPDIR="+temp)
 	if v.home == "" {

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// landlockVersion is the oldest that makes a tier: since it, a command cannot
-// send signals to what is outside (Linux 6.12).
+// landlockVersion is the oldest version that suffices for a tier: since then, a command
+// cannot send signals to processes outside (Linux 6.12).
 const landlockVersion = 6
 
 const (
@@ -25,15 +25,15 @@ const (
 		unix.LANDLOCK_ACCESS_FS_REMOVE_DIR | unix.LANDLOCK_ACCESS_FS_REMOVE_FILE | unix.LANDLOCK_ACCESS_FS_MAKE_DIR |
 		unix.LANDLOCK_ACCESS_FS_MAKE_REG | unix.LANDLOCK_ACCESS_FS_MAKE_SOCK | unix.LANDLOCK_ACCESS_FS_MAKE_FIFO | unix.LANDLOCK_ACCESS_FS_MAKE_SYM
 
-	// handledAccess is everything that is denied where no rule grants it.
+	// handledAccess is everything that is denied unless a rule grants it.
 	handledAccess = writeAccess | unix.LANDLOCK_ACCESS_FS_MAKE_CHAR | unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
 
-	// fileAccess is what can be granted on something that is no directory.
+	// fileAccess is what can be granted on a file that is not a directory.
 	fileAccess = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE |
 		unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
 )
 
-// landlockABI is the version that the kernel knows.
+// landlockABI returns the kernel's version.
 func landlockABI() (int, error) {
 	v, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
 	if errno != 0 {
@@ -42,8 +42,8 @@ func landlockABI() (int, error) {
 	return int(v), nil
 }
 
-// enforce puts the calling thread under the rules. Beside what the rules
-// grant, the thread reaches no process and no abstract socket outside.
+// enforce restricts the calling thread to the rules. The thread also cannot reach
+// processes and abstract sockets outside.
 func (r *ruleset) enforce() error {
 	attr := unix.LandlockRulesetAttr{
 		Handled_access_fs: handledAccess,
@@ -61,8 +61,9 @@ func (r *ruleset) enforce() error {
 	})
 }
 
-// keepToOwnSockets keeps the calling thread from the abstract sockets of others,
-// which belong to a network and to no file. An older kernel does not do it.
+// keepToOwnSockets keeps the calling thread from abstract sockets of other processes,
+// which belong to the network namespace and not to the file system. Older kernels do
+// not support it.
 func keepToOwnSockets() error {
 	if abi, err := landlockABI(); err != nil || abi < landlockVersion {
 		return nil
@@ -70,10 +71,10 @@ func keepToOwnSockets() error {
 	return enforce(unix.LandlockRulesetAttr{Scoped: unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET}, func(int) error { return nil })
 }
 
-// enforce puts the calling thread under what a ruleset handles, but for what is
-// granted.
+// enforce restricts the calling thread to what is granted of the accesses that a
+// ruleset handles.
 func enforce(attr unix.LandlockRulesetAttr, grants func(ruleset int) error) error {
-	// The kernel takes only as much of the structure as it knows.
+	// The kernel accepts only the part of the structure that it knows.
 	size := unsafe.Offsetof(attr.Scoped) + unsafe.Sizeof(attr.Scoped)
 	fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), size, 0)
 	if errno != 0 {
@@ -89,7 +90,7 @@ func enforce(attr unix.LandlockRulesetAttr, grants func(ruleset int) error) erro
 	return nil
 }
 
-// grant adds one rule. What is not there needs none.
+// grant adds one rule. A missing path needs none.
 func grant(ruleset int, path string, access uint64) error {
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EACCES) {
@@ -106,7 +107,7 @@ func grant(ruleset int, path string, access uint64) error {
 	if st.Mode&unix.S_IFMT != unix.S_IFDIR {
 		access &= fileAccess
 	}
-	// The kernel's structure is packed: the file's number follows at once.
+	// The kernel's structure is packed: the file descriptor follows without padding.
 	rule := unix.LandlockPathBeneathAttr{Allowed_access: access, Parent_fd: int32(fd)}
 	_, _, errno := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, uintptr(ruleset), unix.LANDLOCK_RULE_PATH_BENEATH, uintptr(unsafe.Pointer(&rule)), 0, 0, 0)
 	if errno != 0 {
@@ -115,7 +116,7 @@ func grant(ruleset int, path string, access uint64) error {
 	return nil
 }
 
-// stampOf is the stamp of a file; a command cannot set the time of its last change.
+// stampOf returns the stamp of a file; a command cannot set its change time.
 func stampOf(info fs.FileInfo) stamp {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {

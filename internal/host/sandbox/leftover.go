@@ -11,11 +11,11 @@ import (
 )
 
 // maxTempNames bounds how many entries of the directory for temporary files are
-// looked at.
+// examined.
 const maxTempNames = 50_000
 
-// removeLeftovers deletes directories for temporary files whose owners were
-// killed. It is a courtesy: what cannot be deleted stays.
+// removeLeftovers deletes directories for temporary files whose owners were killed. It
+// ignores errors.
 func removeLeftovers() {
 	temp, err := os.OpenRoot(os.TempDir())
 	if err != nil {
@@ -64,10 +64,9 @@ func removeLeftover(temp *os.Root, name string) error {
 	return temp.Remove(name)
 }
 
-// empty deletes what is in a root, and goes no deeper than one directory: what
-// lies deeper is moved up first. So it needs few files open to delete directories
-// that a program put one into the other by the thousand. Nothing in there leads out of
-// the root.
+// empty deletes the content of a root. It never descends more than one level, because
+// it first moves deeper entries up, so it needs few open files even for thousands of
+// nested directories. Nothing in the content leads out of the root.
 func empty(root *os.Root) error {
 	for {
 		entries, err := fs.ReadDir(root.FS(), ".")
@@ -85,8 +84,8 @@ func empty(root *os.Root) error {
 	}
 }
 
-// raise moves what is in a directory up. Programs leave directories that cannot be
-// written, as caches do.
+// raise moves the content of a directory up. It makes the directory writable first,
+// because caches leave read-only directories.
 func raise(root *os.Root, name string) error {
 	if err := root.Chmod(name, 0o700); err != nil {
 		return err

@@ -11,22 +11,22 @@ import (
 	"github.com/pawlrun/pawl/internal/host/egress"
 )
 
-// loopbackNames are those by which programs reach the machine that they run on.
-// In a network of their own that is not the machine whose owner names it.
+// loopbackNames returns the names of the machine that a program runs on. In a separate
+// network they do not mean the owner's machine.
 func loopbackNames() []string { return []string{"localhost", "127.0.0.1", "::1"} }
 
-// unprivileged is the first port that a command's network lets everybody have.
+// unprivileged is the first port that any command may bind in its network.
 const unprivileged = 1024
 
-// maxLent bounds how many sockets are handed over before a command starts.
+// maxLent bounds how many sockets are passed before a command starts.
 const maxLent = 64
 
 // acceptPause is the pause after a failed accept.
 const acceptPause = 20 * time.Millisecond
 
-// lentPorts are the ports of the machine itself that rules open by their number.
-// A command finds them on its own loopback: many programs know of no proxy, and
-// those that do ask none for these names.
+// lentPorts returns the ports of this machine that rules open by number. A command
+// finds them on its own loopback interface, because many programs support no proxy, and
+// others use none for these names.
 func lentPorts(rules egress.Rules) []uint16 {
 	var ports []uint16
 	for _, port := range localPorts(rules) {
@@ -37,8 +37,8 @@ func lentPorts(rules egress.Rules) []uint16 {
 	return ports
 }
 
-// openedAs is the first of the machine's own names under which rules open a port
-// of it, empty where they open none.
+// openedAs returns the first name of this machine for which rules open a port, empty
+// for none.
 func openedAs(rules egress.Rules, port uint16) string {
 	for _, name := range loopbackNames() {
 		if opens(rules, name, port) {
@@ -48,9 +48,9 @@ func openedAs(rules egress.Rules, port uint16) string {
 	return ""
 }
 
-// unproxied are the names for which programs ask no proxy: all of the machine's
-// own, but those under which rules open ports that are not lent, or that a socket
-// of IPv4 does not answer to.
+// unproxied returns the names for which programs should use no proxy: all names of this
+// machine, except those with open ports that are not lent, or that an IPv4 socket does
+// not serve.
 func unproxied(rules egress.Rules) []string {
 	ports, lent := localPorts(rules), lentPorts(rules)
 	other := uint16(unprivileged)
@@ -64,8 +64,8 @@ func unproxied(rules egress.Rules) []string {
 	})
 }
 
-// localPorts are the ports that rules name of the machine itself. Those that they
-// name of another are left to what a command starts itself.
+// localPorts returns the ports of this machine that rules name. Ports of other machines
+// are left to the command's own servers.
 func localPorts(rules egress.Rules) []uint16 {
 	var ports []uint16
 	for _, pattern := range slices.Concat(rules.Hosts, rules.Private) {
@@ -79,8 +79,7 @@ func localPorts(rules egress.Rules) []uint16 {
 	return slices.Compact(ports)
 }
 
-// opens reports whether rules let a port of the machine be reached under one of its
-// own names.
+// opens reports whether rules allow a port of this machine under one of its names.
 func opens(rules egress.Rules, name string, port uint16) bool {
 	address, err := netip.ParseAddr(name)
 	if err != nil {
@@ -90,8 +89,8 @@ func opens(rules egress.Rules, name string, port uint16) bool {
 	return err == nil && rules.Address(name, netip.AddrPortFrom(address, port)) == nil
 }
 
-// lend connects clients of a port on the command's own loopback to the same port of
-// the machine, under the rules and the log of the proxy.
+// lend connects clients of a port on the command's loopback interface to the same port
+// of this machine, with the rules and the log of the proxy.
 func (p *proxy) lend(l net.Listener, port uint16) {
 	address := net.JoinHostPort(openedAs(p.rules, port), strconv.Itoa(int(port)))
 	context.AfterFunc(p.over, func() { l.Close() })
@@ -100,7 +99,7 @@ func (p *proxy) lend(l net.Listener, port uint16) {
 		for {
 			here, err := l.Accept()
 			if err != nil {
-				// Too many open files are no reason to stop accepting for good.
+				// Running out of files is temporary, so it retries.
 				select {
 				case <-p.over.Done():
 					return

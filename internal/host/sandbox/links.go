@@ -11,15 +11,14 @@ import (
 	"syscall"
 )
 
-// maxLinkEntries bounds the search for other names of closed files, which is
-// made once for a box. Only where such a file has a name that is not closed
-// itself is the whole workspace looked through; most have none.
+// maxLinkEntries bounds the search for other names of closed files, which is made once
+// for a box. It searches the whole workspace only if a closed file has a name that is
+// not closed, which is rare.
 const maxLinkEntries = 1_000_000
 
-// links are the names in a workspace under which what is closed to commands
-// would be open to them: hard links that were there before. Commands cannot
-// make such names, because no tier lets them link what is closed to them, and
-// so they are looked for once.
+// links holds the names in a workspace under which commands could reach closed files:
+// hard links that existed before. Commands cannot create such names, because no tier
+// lets them link closed files, so one search is enough.
 type links struct {
 	mu            sync.Mutex
 	known         bool
@@ -43,11 +42,11 @@ func (l *links) find(workspace string, protected, hidden []string) (protect, hid
 	return l.protect, l.hide, nil
 }
 
-// fileID tells files apart, whatever their names.
+// fileID identifies a file, whatever its names.
 type fileID struct{ device, inode uint64 }
 
-// namesOf says which file this is and how many names it has; ok is false for
-// what can have one name only.
+// namesOf returns the identity of a file and its number of names; ok is false for what
+// can have only one name.
 func namesOf(info fs.FileInfo) (id fileID, names int, ok bool) {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok || !info.Mode().IsRegular() || st.Nlink < 2 {
@@ -56,12 +55,11 @@ func namesOf(info fs.FileInfo) (id fileID, names int, ok bool) {
 	return fileID{uint64(st.Dev), st.Ino}, int(st.Nlink), true
 }
 
-// otherNames finds names in a tree of files that are also in closed, which are
-// files and directories by their own names. It looks at no more than most
-// entries.
+// otherNames returns the names in a tree of files that are also in closed, which holds
+// canonical names of files and directories. It examines at most most entries.
 func otherNames(tree string, closed []string, most int) ([]string, error) {
 	w := linkWalk{left: most}
-	// missing are how many names of each closed file were not found yet.
+	// missing counts the names of each closed file that are not found yet.
 	missing, known := map[fileID]int{}, map[string]bool{}
 	found := func(path string, id fileID, names int) {
 		if known[path] {
@@ -111,7 +109,7 @@ func (w *linkWalk) walk(root string, visit func(path string, id fileID, names in
 		}
 		info, err := e.Info()
 		if err != nil {
-			return nil // it is gone
+			return nil // the file is gone
 		}
 		if id, names, ok := namesOf(info); ok {
 			visit(path, id, names)
@@ -120,11 +118,10 @@ func (w *linkWalk) walk(root string, visit func(path string, id fileID, names in
 	})
 }
 
-// OtherNames looks for the protected names that files of a workspace have besides
-// the ones that they are called by (hard links): who writes to the one writes to the
-// other, and who reads the one has read the other. It is for one moment, in which
-// what is protected is looked through once, and not at all where every file that is
-// asked about has one name only.
+// OtherNames finds the protected names of files of a workspace in addition to the names
+// by which they are used (hard links): writing one writes the other, and reading one
+// reads the other. It is valid only for a moment. It searches the protected paths once,
+// and only if a file in question has more than one name.
 type OtherNames struct {
 	workspace string
 	protected Protection
@@ -134,14 +131,14 @@ type OtherNames struct {
 	err    error
 }
 
-// NewOtherNames looks in a workspace. Nothing is protected where p is nil.
+// NewOtherNames returns a search in a workspace. If p is nil, nothing is protected.
 func NewOtherNames(workspace string, p Protection) *OtherNames {
 	return &OtherNames{workspace: workspace, protected: p}
 }
 
-// Of are the protected names of the file at a path of the workspace, and of the
-// files below a directory if below says so, but for those that lie there themselves.
-// They are relative to the workspace and separated by "/".
+// Of returns the protected names of the file at a path of the workspace or, if below is
+// set, of all files below a directory, except names within it. They are relative to the
+// workspace and separated by "/".
 func (o *OtherNames) Of(path string, below bool) ([]string, error) {
 	workspace, ok := resolved(o.workspace)
 	if o.protected == nil || !ok {

@@ -11,36 +11,35 @@ import (
 	"github.com/pawlrun/pawl/internal/host/egress"
 )
 
-// Machine is what this machine can do for a program. It is safe for concurrent
-// use.
+// Machine holds the tiers that work on this machine. It is safe for concurrent use.
 type Machine struct {
 	shim     Shim
 	findings []Finding
-	// supervises: this program can start itself as a supervisor.
+	// supervises reports that this program can start itself as a supervisor.
 	supervises bool
-	// swept: what killed processes left behind is looked for once.
+	// swept makes the removal of leftovers of killed processes run once.
 	swept sync.Once
 	calls calls
 }
 
-// Finding says whether a tier works here.
+// Finding reports whether a tier works on this machine.
 type Finding struct {
 	Tier  Tier `json:"tier"`
 	Works bool `json:"works"`
-	// Why is what went wrong, Help how to get the tier. Where no tier is, Why
-	// says why commands have no supervisor either.
+	// Why is the error, Help how to enable the tier. If no tier works, Why also
+	// explains why commands have no supervisor.
 	Why  string `json:"why,omitempty"`
 	Help string `json:"help,omitempty"`
-	// StartMs is how long the trial took, from before the start of a command
-	// to after its end, in milliseconds.
+	// StartMs is the duration of the trial in milliseconds, including the start and the
+	// end of a command.
 	StartMs int64 `json:"startMs,omitempty"`
 }
 
 // probeTimeout bounds the trial of one tier.
 const probeTimeout = 10 * time.Second
 
-// Detect tries each tier by running a command in it, see [Main] for the shim.
-// It writes nothing but temporary files.
+// Detect tries each tier by running a command in it; [Main] returns the shim. It writes
+// only temporary files.
 func Detect(ctx context.Context, shim Shim) *Machine {
 	m := &Machine{shim: shim}
 	for _, t := range Tiers() {
@@ -49,9 +48,9 @@ func Detect(ctx context.Context, shim Shim) *Machine {
 	return m
 }
 
-// Strongest tries the tiers that are no stronger than most, until one works,
-// and says so only of that one and of those that failed before it. It is what
-// a run needs to know; [Detect] is for people. Empty means all tiers.
+// Strongest tries the tiers up to most, strongest first, until one works, and reports
+// only that one and those that failed before it. It is what a run needs; [Detect] is
+// for people. Empty means all tiers.
 func Strongest(ctx context.Context, shim Shim, most Tier) *Machine {
 	m := &Machine{shim: shim}
 	for _, t := range Tiers() {
@@ -68,10 +67,10 @@ func Strongest(ctx context.Context, shim Shim, most Tier) *Machine {
 	return m
 }
 
-// Findings are what was found, the strongest tier first.
+// Findings returns the results, the strongest tier first.
 func (m *Machine) Findings() []Finding { return slices.Clone(m.findings) }
 
-// Tier is the strongest tier that works.
+// Tier returns the strongest tier that works.
 func (m *Machine) Tier() Tier {
 	for _, f := range m.findings {
 		if f.Works {
@@ -81,7 +80,7 @@ func (m *Machine) Tier() Tier {
 	return None
 }
 
-// Why says why there is no stronger tier, in one sentence.
+// Why returns why there is no stronger tier, in one sentence.
 func (m *Machine) Why() string {
 	var why []string
 	for _, f := range m.findings {
@@ -93,8 +92,8 @@ func (m *Machine) Why() string {
 	return strings.Join(why, "; ")
 }
 
-// Holds says whether a tier holds a policy; the error, which wraps
-// [ErrUnavailable], says what it does not hold.
+// Holds reports whether a tier enforces a policy; the error, which wraps
+// [ErrUnavailable], names what it does not enforce.
 func (t Tier) Holds(p Policy) error {
 	p = p.withDefaults()
 	switch {

@@ -15,36 +15,36 @@ const (
 	mountBind mountKind = "bind"
 	// mountMemory is an empty file system in memory.
 	mountMemory mountKind = "memory"
-	// mountDevices is a /dev with the devices that programs expect.
+	// mountDevices is a /dev with the usual devices.
 	mountDevices mountKind = "devices"
-	// mountProcesses is a /proc of the command's own processes.
+	// mountProcesses is a /proc with the command's own processes.
 	mountProcesses mountKind = "processes"
 )
 
-// mount is one step in building what a command finds of the file system. bwrap
-// takes the steps as arguments, and the namespaces tier makes them itself. Later
-// ones lie over earlier ones, and what they show is always the machine's own.
+// mount is one step in building a command's file system. bwrap takes the steps as
+// arguments; the namespaces tier performs them itself. Later steps cover earlier ones;
+// sources are always paths of the machine.
 type mount struct {
 	Kind     mountKind `json:"kind"`
 	At       string    `json:"at"`
 	ReadOnly bool      `json:"readOnly,omitempty"`
-	// From is what a bind shows, with all that is mounted below it.
+	// From is the source of a bind, with everything mounted below it.
 	From string `json:"from,omitempty"`
-	// Optional: the step is left out where From is not there.
+	// Optional skips the step if From does not exist.
 	Optional bool `json:"optional,omitempty"`
-	// Size bounds what is in memory, in bytes; 0 is no bound. Of devices it is
-	// that of /dev/shm, with which the rest of them is read-only.
+	// Size bounds a file system in memory, in bytes; 0 means no limit. For devices it
+	// is the size of /dev/shm, and the rest is read-only.
 	Size int64 `json:"size,omitempty"`
-	// Mode is that of a directory in memory; 0 is 0755.
+	// Mode is the mode of a directory in memory; 0 means 0755.
 	Mode uint32 `json:"mode,omitempty"`
 }
 
-// tunables are what root may change of the kernel without any capability, and so
-// of the whole machine. A new /proc leaves most of it open.
+// tunables are the kernel settings that root can change without any capability, for the
+// whole machine. A new /proc leaves most of them writable.
 var tunables = []string{"/proc/acpi", "/proc/fs", "/proc/mtrr", "/proc/pressure", "/proc/scsi", "/proc/sys"}
 
-// mounts are the steps that build a view. shared is how many bytes of files in
-// memory there may be, a negative number says no bound.
+// mounts returns the steps that build a view. shared is the size limit of shared
+// memory, negative for none.
 func (v view) mounts(shared int64, temp, home string) []mount {
 	var steps []mount
 	add := func(m mount, paths ...string) {
@@ -55,7 +55,7 @@ func (v view) mounts(shared int64, temp, home string) []mount {
 	}
 	writable, readOnly, shown := mount{}, mount{ReadOnly: true}, mount{ReadOnly: true, Optional: true}
 	add(mount{ReadOnly: !v.full}, "/")
-	// Of a file in memory no process has a part that counts as its own.
+	// Memory of a file in memory counts for no process.
 	steps = append(steps, mount{Kind: mountDevices, At: "/dev", Size: max(0, shared)}, mount{Kind: mountProcesses, At: "/proc"})
 	if os.Getuid() == 0 {
 		add(shown, tunables...)
@@ -84,7 +84,7 @@ func (v view) mounts(shared int64, temp, home string) []mount {
 				add(readOnly, dir)
 				add(mount{Optional: true}, around(dir, v.links)...)
 			} else {
-				add(writable, dir) // what something is mounted on cannot be moved
+				add(writable, dir) // a mount point cannot be moved
 			}
 		}
 	}
@@ -107,7 +107,7 @@ func (v view) mounts(shared int64, temp, home string) []mount {
 	return steps
 }
 
-// shortFirst puts directories before what lies in them.
+// shortFirst sorts directories before their contents.
 func shortFirst(paths []string) []string {
 	paths = slices.Clone(paths)
 	sort.SliceStable(paths, func(i, j int) bool { return len(paths[i]) < len(paths[j]) })

@@ -6,7 +6,7 @@ import (
 	"github.com/pawlrun/pawl/internal/host/egress"
 )
 
-// unshared is what the supervisor of a command builds in its new namespaces.
+// unshared returns what the supervisor of a command builds in its new namespaces.
 func (b *Box) unshared(v view) *unshared {
 	u := &unshared{
 		Mounts:   v.mounts(b.policy.Limits.MemoryBytes, b.temp, b.home),
@@ -18,9 +18,9 @@ func (b *Box) unshared(v view) *unshared {
 	return u
 }
 
-// within are the rules for a command that finds the mounts of a view. The mounts
-// hold what is protected and hidden already, and the rules that nothing else is
-// written, whatever becomes of them.
+// within returns the rules for a command that runs with the mounts of a view. The
+// mounts already enforce what is protected and hidden; the rules deny other writes even
+// if the mounts change.
 func (v view) within() *ruleset {
 	r := &ruleset{Read: []string{"/"}, Write: []string{"/dev/shm", "/proc"}, Device: []string{"/dev"}}
 	if v.full {

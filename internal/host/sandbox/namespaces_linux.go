@@ -17,23 +17,23 @@ import (
 	"github.com/pawlrun/pawl/internal/host/egress"
 )
 
-// unshare starts a process in namespaces of its own, with the capabilities that
-// building them needs.
+// unshare makes a command start in new namespaces, with the capabilities that building
+// them needs.
 func unshare(attr *syscall.SysProcAttr, network egress.Network) {
 	attr.Cloneflags = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWIPC
 	if network != egress.NetworkHost {
 		attr.Cloneflags |= unix.CLONE_NEWNET
 	}
 	attr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN}
-	// Root keeps every user that there is, because workspaces belong to others.
-	// Only the one outside may say so. Anybody else is mapped alone, and does it
-	// inside: a process that hides itself cannot open the files of its child.
+	// Root maps all existing users, because workspaces may belong to others; only the
+	// process outside may do so. Another user maps only itself, and does so inside: a
+	// process that hides itself cannot open the files of its child.
 	if os.Getuid() == 0 {
 		attr.UidMappings, attr.GidMappings = everybody("/proc/self/uid_map"), everybody("/proc/self/gid_map")
 	}
 }
 
-// everybody maps those that exist here to themselves.
+// everybody maps all existing ids to themselves.
 func everybody(file string) []syscall.SysProcIDMap {
 	b, _ := os.ReadFile(file)
 	var all []syscall.SysProcIDMap
@@ -47,7 +47,7 @@ func everybody(file string) []syscall.SysProcIDMap {
 	return all
 }
 
-// build does what is needed before a command can start in new namespaces.
+// build builds new namespaces before a command starts.
 func (u *unshared) build() error {
 	if u.User != nil {
 		if err := mapMyself(*u.User, *u.Group); err != nil {
@@ -65,8 +65,8 @@ func (u *unshared) build() error {
 	return nil
 }
 
-// mapMyself makes this process the user that it was outside. Groups cannot be
-// left any more, because some files are closed to their members alone.
+// mapMyself makes this process the user that it was outside. Its groups stay, because
+// dropping them would change which files it can access.
 func mapMyself(user, group int) error {
 	for _, m := range []struct{ file, text string }{
 		{"setgroups", "deny"}, {"uid_map", fmt.Sprintf("%d %d 1", user, user)}, {"gid_map", fmt.Sprintf("%d %d 1", group, group)},
@@ -78,7 +78,7 @@ func mapMyself(user, group int) error {
 	return nil
 }
 
-// raiseLoopback makes 127.0.0.1 answer in a new network.
+// raiseLoopback enables the loopback interface of a new network.
 func raiseLoopback() error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -93,8 +93,8 @@ func raiseLoopback() error {
 	return unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, lo)
 }
 
-// mountAll builds a file system of steps. What they show is held before the first
-// of them lies over any of it.
+// mountAll builds a file system from steps. It opens all sources before the first mount
+// covers any of them.
 func mountAll(mounts []mount) error {
 	steps, err := prepared(mounts)
 	defer func() {
@@ -113,7 +113,7 @@ func mountAll(mounts []mount) error {
 	return nil
 }
 
-// step is a mount that is made, and not yet where it belongs.
+// step is a mount that is created but not yet attached.
 type step struct {
 	mount
 	tree int
@@ -137,19 +137,19 @@ func prepared(mounts []mount) ([]step, error) {
 }
 
 const (
-	// The kinds of mount that a directory of devices consists of.
+	// The kinds of mount in a directory of devices.
 	mountDevice    mountKind = "device"
 	mountTerminals mountKind = "terminals"
 	mountLink      mountKind = "link"
 	mountSeal      mountKind = "seal"
 )
 
-// parts are the steps that a step consists of.
+// parts returns the steps of a step.
 func (m mount) parts() []mount {
 	parts := []mount{m}
 	switch m.Kind {
 	case mountProcesses:
-		for _, name := range []string{"bus", "irq", "sys", "sysrq-trigger"} { // which are of the machine
+		for _, name := range []string{"bus", "irq", "sys", "sysrq-trigger"} { // settings of the whole machine
 			path := m.At + "/" + name
 			parts = append(parts, mount{Kind: mountBind, From: path, At: path, ReadOnly: true, Optional: true})
 		}
@@ -160,7 +160,7 @@ func (m mount) parts() []mount {
 	return parts
 }
 
-// devices are the steps that a directory of devices consists of.
+// devices returns the steps of a directory of devices.
 func (m mount) devices() []mount {
 	parts := []mount{{Kind: mountMemory, At: m.At, Size: 1 << 20}}
 	for _, name := range []string{"null", "zero", "full", "random", "urandom", "tty"} {
@@ -175,7 +175,7 @@ func (m mount) devices() []mount {
 		mount{Kind: mountSeal, At: m.At})
 }
 
-// tree makes what a step mounts, nowhere yet. What needs none has -1.
+// tree creates the mount of a step without attaching it; -1 if the step needs none.
 func (m mount) tree() (int, error) {
 	switch m.Kind {
 	case mountBind, mountDevice:
@@ -215,8 +215,8 @@ func (m mount) attributes() int {
 	return attributes
 }
 
-// clone is what a bind shows. A command that runs beside this one may put a link
-// where a directory was: no link is followed.
+// clone returns a copy of the source of a bind. It follows no links, because a
+// concurrent command may replace a directory by a link.
 func (m mount) clone() (int, error) {
 	from, err := openPath(m.From)
 	if err != nil {
@@ -230,7 +230,7 @@ func (m mount) clone() (int, error) {
 	return tree, m.restrict(tree, "", unix.AT_EMPTY_PATH)
 }
 
-// restrict gives a tree of mounts the attributes of a step.
+// restrict sets the attributes of a step on a tree of mounts.
 func (m mount) restrict(dir int, path string, flags uint) error {
 	attr := unix.MountAttr{Attr_set: uint64(m.attributes()), Propagation: unix.MS_PRIVATE}
 	return unix.MountSetattr(dir, path, flags|unix.AT_RECURSIVE, &attr)
@@ -253,14 +253,14 @@ func newFileSystem(name string, attributes int, options ...[2]string) (int, erro
 	return unix.Fsmount(fd, unix.FSMOUNT_CLOEXEC, attributes)
 }
 
-// put does a step.
+// put attaches the mount of a step.
 func (s step) put() error {
 	switch {
 	case s.Kind == mountLink:
 		return os.Symlink(s.From, s.At)
 	case s.Kind == mountSeal:
 		return unix.MountSetattr(unix.AT_FDCWD, s.At, 0, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
-	case s.At == "/": // which is a mount of these namespaces already
+	case s.At == "/": // the root is a mount of these namespaces already
 		return s.restrict(unix.AT_FDCWD, s.At, 0)
 	}
 	var st unix.Stat_t
@@ -297,7 +297,7 @@ func openTarget(path string, dir bool) (int, error) {
 	return openPath(path)
 }
 
-// openPath opens a file or directory by its own name, without reading it.
+// openPath opens a file or directory by its canonical name, without reading it.
 func openPath(path string) (int, error) {
 	return unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS})
 }

@@ -8,27 +8,27 @@ import (
 	"strings"
 )
 
-// Grant is a path that one command may also write because a person allowed it.
+// Grant is a path that one command may write because a person allowed it.
 type Grant struct {
 	Path string
-	// Tree says that the decision was about everything below the path, too.
+	// Tree reports that the decision also covers everything below the path.
 	Tree bool
-	// Repository says that the path is a directory of git's: what decides which programs
-	// git runs stays closed in it, unless a grant names that.
+	// Repository reports that the path is a Git directory: the files in it that decide
+	// which programs git runs stay closed, unless another grant names them.
 	Repository bool
 }
 
-// granted is what a command with some grants may write besides.
+// granted returns the owner's grants and those of a command.
 func (b *Box) granted(grants []Grant) []Grant { return slices.Concat(b.policy.Open, grants) }
 
-// decisive is what in a directory of git's decides which programs git runs: settings,
-// hooks, and where both are looked for instead. It is so for the repository, for its
-// worktrees and for its submodules.
+// decisive is the protection of the files in a Git directory that decide which programs
+// git runs: settings, hooks, and files that redirect either, in the repository and in
+// its worktrees and submodules.
 type decisive struct{}
 
 var decisiveNames = []string{"config", "config.worktree", "hooks", "commondir"}
 
-// kept are the directories of a repository in which any name may stand for content.
+// kept are the directories of a repository in which any name may be content.
 var kept = []string{"objects", "refs", "logs", "info", "lfs", "rr-cache"}
 
 // Protects implements [Protection].
@@ -60,11 +60,11 @@ func (decisive) Below(dir string) bool {
 // Named implements [Protection].
 func (decisive) Named() []string { return decisiveNames }
 
-// maxBeside is how many entries a directory may have that is open for one of them.
+// maxBeside bounds the entries of a directory in which only some entries are open.
 const maxBeside = 500
 
-// allowAll adds what was decided for one command: repositories first, because other
-// decisions may be about what stays closed in them.
+// allowAll adds the grants of one command: repositories first, because other grants may
+// concern paths that stay closed in them.
 func (v *view) allowAll(grants []Grant) error {
 	for _, g := range grants {
 		if g.Repository {
@@ -80,8 +80,8 @@ func (v *view) allowAll(grants []Grant) error {
 	return nil
 }
 
-// allowRepository opens a directory of git's, but for what is decisive in it. One that
-// is open anyway, because the run made it, is left as it is.
+// allowRepository opens a Git directory except its decisive files. It does not change
+// one that is already open because the run created it.
 func (v *view) allowRepository(g Grant) error {
 	path, there := resolved(g.Path)
 	if !there || path != g.Path || !v.guarded(path) && v.writable(path) {
@@ -94,7 +94,7 @@ func (v *view) allowRepository(g Grant) error {
 	v.protect = slices.DeleteFunc(v.protect, func(protected string) bool { return inside(protected, path) })
 	v.absent = append(v.absent, missing(path, decisive{})...)
 	v.repositories = append(v.repositories, path)
-	if v.guarded(path) { // it lies in another repository, as a submodule's does
+	if v.guarded(path) { // it is within another repository, like a submodule's
 		v.grant, v.shut = append(v.grant, path), append(v.shut, closed...)
 		return nil
 	}
@@ -105,7 +105,7 @@ func (v *view) allowRepository(g Grant) error {
 	return nil
 }
 
-// held reports whether a path is read-only although what it lies in may be written.
+// held reports whether a path is read-only although its parent may be written.
 func (v *view) held(path string) bool {
 	under := func(dirs []string) bool {
 		return slices.ContainsFunc(dirs, func(dir string) bool { return inside(path, dir) })
@@ -117,9 +117,9 @@ func (v *view) writable(path string) bool {
 	return slices.ContainsFunc(v.write, func(dir string) bool { return inside(path, dir) })
 }
 
-// allow adds one decision. Where the path does not exist yet, the directory may be
-// written in which it will be made. A path that leads elsewhere now, through a link, is
-// not the one that was decided about.
+// allow adds one grant. If the path does not exist, the directory in which it will be
+// created becomes writable. A path that now leads elsewhere, through a link, is not the
+// one that was allowed.
 func (v *view) allow(g Grant, all []Grant) {
 	tree := g.Tree && !g.Repository
 	v.links = slices.DeleteFunc(v.links, func(link string) bool { return link == g.Path || g.Tree && inside(link, g.Path) })
@@ -155,9 +155,9 @@ func (v *view) allow(g Grant, all []Grant) {
 	}
 }
 
-// openFor opens a directory for those of its entries that grants name: what is mounted
-// itself can neither be replaced nor removed, as most programs do with what they write.
-// The others are shut. It is false where one of them cannot be.
+// openFor opens a directory for the entries that grants name and closes its other
+// entries, because a mounted entry itself cannot be replaced or removed, as most
+// programs do to write a file. It returns false if an entry cannot be closed.
 func (v *view) openFor(dir string, grants []Grant) bool {
 	entries, err := os.ReadDir(dir)
 	if err != nil || len(entries) > maxBeside {
@@ -182,8 +182,8 @@ func (v *view) openFor(dir string, grants []Grant) bool {
 	return true
 }
 
-// above is the nearest directory above a path that exists, false where its name leads
-// elsewhere.
+// above returns the nearest existing directory above a path, and false if the path
+// leads elsewhere.
 func above(path string) (dir string, ok bool) {
 	for dir = filepath.Dir(path); ; dir = filepath.Dir(dir) {
 		if _, err := os.Lstat(dir); err == nil || dir == "/" {
@@ -194,13 +194,13 @@ func above(path string) (dir string, ok bool) {
 	return dir, ok && real == dir
 }
 
-// isRepository reports whether a directory is one of git's.
+// isRepository reports whether a directory is a Git directory.
 func isRepository(dir string) bool {
 	_, err := os.Stat(filepath.Join(dir, "HEAD"))
 	return err == nil && len(existingAt([]string{filepath.Join(dir, "objects"), filepath.Join(dir, "commondir")})) > 0
 }
 
-// existingAt are those of some paths where something is.
+// existingAt returns the paths that exist.
 func existingAt(paths []string) []string {
 	return slices.DeleteFunc(slices.Clone(paths), func(path string) bool {
 		_, err := os.Lstat(path)
@@ -208,13 +208,13 @@ func existingAt(paths []string) []string {
 	})
 }
 
-// inRepository reports whether a path is in a directory of git's that is open.
+// inRepository reports whether a path is in an open Git directory.
 func (v *view) inRepository(path string) bool {
 	return slices.ContainsFunc(v.repositories, func(dir string) bool { return inside(path, dir) })
 }
 
-// unheld are the places below a directory where something may be made although it may
-// not be there: see absent and dirs.
+// unheld returns the places below a directory where commands can create files although
+// they must not: see absent and dirs.
 func (v *view) unheld(base string) (absent []string, dirs map[string][]string) {
 	own := func(path string) bool { return slices.Contains(v.repositories, base) || !v.inRepository(path) }
 	for _, path := range v.absent {
@@ -231,8 +231,8 @@ func (v *view) unheld(base string) (absent []string, dirs map[string][]string) {
 	return absent, dirs
 }
 
-// steady are the directories above what is shut in one that is granted: one that was
-// moved would take it along.
+// steady returns the directories above the closed paths in a granted one, because
+// moving such a directory would move the closed path.
 func (v *view) steady() []string {
 	var dirs []string
 	for _, path := range v.shut {

@@ -15,12 +15,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Adopt makes this process the parent of every process below it that loses its
-// own, and returns a shim whose boxes kill such orphans with the command that
-// left them: without a tier a command can kill its supervisor, and would be free
-// then. It changes what becomes of all that this process ever starts, so it is
-// for a program that is about nothing else. Where it cannot be done the shim
-// comes back as it was.
+// Adopt makes this process the parent of every descendant that loses its parent, and
+// returns a shim whose boxes kill such orphans with the command that left them: without
+// a tier a command can kill its supervisor, and would otherwise escape. It affects all
+// processes that this process starts, so it is only for dedicated programs. If it is
+// not possible, it returns the shim unchanged.
 func (s Shim) Adopt() Shim {
 	if s.exe == nil || !knowsOwnChildren() || unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != nil {
 		return s
@@ -41,12 +40,12 @@ func reapOrphans() {
 	}
 }
 
-// calm is how many looks in a row must find no orphan: a process that loses its
-// parent just now may be seen neither here nor there.
+// calm is how many consecutive searches must find no orphan, because a search may miss
+// a process that is losing its parent.
 const calm = 3
 
-// killOrphans ends every orphan with all below it. What they leave falls to
-// this process in turn, so that it is looked for until there is nothing.
+// killOrphans kills every orphan with all descendants. Their children become orphans in
+// turn, so it repeats the search until there are none.
 func killOrphans() {
 	deadline := time.Now().Add(killGrace)
 	for quiet := 0; quiet < calm && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
@@ -62,8 +61,8 @@ func killOrphans() {
 	}
 }
 
-// orphans are the children of this process that it did not start. Nothing is
-// started meanwhile, so that each child of its own has its handle already.
+// orphans returns the children of this process that it did not start. Nothing is
+// started meanwhile, so each child that it started has a handle.
 func orphans(children []int) []int {
 	if len(children) == 0 {
 		return nil
@@ -74,8 +73,8 @@ func orphans(children []int) []int {
 	return slices.DeleteFunc(children, func(pid int) bool { return own[pid] || parentOf(pid) != os.Getpid() })
 }
 
-// ownChildren looks at every process. The kernel's lists of children, which cost
-// less, are kept by thread, and miss what moves from one to another.
+// ownChildren examines every process. The kernel's lists of children are cheaper, but
+// they are per thread and miss a child that moves between threads.
 func ownChildren() []int {
 	names, _ := readNames("/proc")
 	var children []int
@@ -87,8 +86,8 @@ func ownChildren() []int {
 	return children
 }
 
-// started are the processes that this one holds handles of, as os.Process does
-// of each that it has started and not waited for.
+// started returns the processes for which this one holds handles, as os.Process does
+// until Wait.
 func started() map[int]bool {
 	pids := map[int]bool{}
 	names, _ := filepath.Glob("/proc/self/fdinfo/*")
@@ -105,7 +104,7 @@ func started() map[int]bool {
 	return pids
 }
 
-// knowsOwnChildren reports whether this system has handles of processes.
+// knowsOwnChildren reports whether this system supports process handles.
 func knowsOwnChildren() bool {
 	self, err := os.FindProcess(os.Getpid())
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/pawlrun/pawl/internal/host/egress"
 )
 
-// errSystem is returned for every tier: all are made of what Linux has, and
-// the filter of system calls is written for two architectures.
+// errSystem is returned for every tier: all need Linux, and the system call filter
+// exists for two architectures.
 var errSystem = errors.New("sandbox: there is no tier for this system and architecture")
 
 var ownNetwork []int

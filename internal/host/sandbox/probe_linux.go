@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// probe runs the least command there is in a tier.
+// probe runs a minimal command in a tier.
 func (m *Machine) probe(ctx context.Context, t Tier) error {
 	if m.shim.exe == nil {
 		return errNoShim
@@ -64,7 +64,7 @@ var (
 	errOldLandlock  = errors.New("sandbox: the kernel's Landlock is too old")
 )
 
-// supported says what is plainly not there.
+// supported returns an error if a tier's requirements are missing.
 func supported(t Tier) error {
 	switch t {
 	case Bubblewrap:

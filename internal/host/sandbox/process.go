@@ -16,45 +16,45 @@ import (
 	"github.com/pawlrun/pawl/internal/host/egress"
 )
 
-// Command is what a box shall run.
+// Command is a command for a box to run.
 type Command struct {
-	// Args are the program, by its path, and its arguments.
+	// Args are the path of the program and its arguments.
 	Args []string
 	Dir  string
 	Env  []string
-	// Input is what the command reads; nil is nothing. Output takes what it prints,
-	// Errors what it prints to its stderr; nil gives that to Output.
+	// Input is the command's stdin, nil for none. Output receives its stdout, Errors
+	// its stderr; nil Errors means Output.
 	Input, Output, Errors *os.File
-	// Lasting says that the command runs beside others, for as long as a run. What
-	// others do meanwhile is not compared and undone at its end; where the tier
-	// does not hold protected paths otherwise, the workspace is read-only to it.
+	// Lasting reports that the command runs beside others, for as long as a run.
+	// Changes by others are not undone at its end; if the tier does not otherwise
+	// enforce protected paths, the workspace is read-only for it.
 	Lasting bool
-	// Grants are what it may write besides.
+	// Grants are additional paths that it may write.
 	Grants []Grant
 }
 
-// End is how a command ended.
+// End describes how a command ended.
 type End struct {
 	Code int
-	// Signal is what killed it; 0 where nothing did, and Code counts.
+	// Signal is the signal that killed it; if it is 0, Code is the exit code.
 	Signal syscall.Signal
 	// Limit is the limit for which it was killed: memory or processes.
 	Limit string
-	// Reached are the machines that it asked for, where a list bounds them.
+	// Reached are the machines that it requested, if a list limits them.
 	Reached []Reach
 	// Changed are the protected paths that it changed.
 	Changed []Change
 }
 
-// Process is a command that runs in a box, with all that it started.
+// Process is a running command in a box, with all that it started.
 type Process struct {
 	supervisor *exec.Cmd
 	control    *os.File
 	ended      chan struct{}
 	trouble    *trouble
-	// proxy is nil where nothing may be reached, or everything.
+	// proxy is nil if nothing may be reached, or everything.
 	proxy *proxy
-	// before are what was there of what the tier does not keep the command from.
+	// before holds the snapshots of what the tier does not protect.
 	before []*snapshot
 	call   *call
 
@@ -62,7 +62,7 @@ type Process struct {
 	lost   error
 	kill   sync.Once
 	waited sync.Once
-	// adopts: what the supervisor leaves falls to this process.
+	// adopts reports that this process adopts orphans of the supervisor.
 	adopts   bool
 	statuses *json.Decoder
 	status   *os.File
@@ -71,12 +71,12 @@ type Process struct {
 const (
 	// startTimeout bounds the start of a command.
 	startTimeout = 20 * time.Second
-	// killGrace is how long a supervisor has to kill what it watches.
+	// killGrace is how long a supervisor has to kill its processes.
 	killGrace = 5 * time.Second
 )
 
-// Start starts a command and returns when it runs. An error of the command
-// itself (no such program, arguments that are too long) wraps the system's.
+// Start starts a command and returns when it runs. An error of the command itself (no
+// such program, too long arguments) wraps the system's error.
 func (b *Box) Start(c Command) (*Process, error) {
 	p := &Process{ended: make(chan struct{}), trouble: &trouble{}, adopts: b.shim.adopts, call: b.calls.begin(b.granted(c.Grants))}
 	if err := p.prepare(b, c); err != nil {
@@ -163,7 +163,7 @@ func (p *Process) start(b *Box, v view, c Command) error {
 	return nil
 }
 
-// command is the supervisor's.
+// command returns the supervisor's command.
 func (b *Box) command(v view) *exec.Cmd {
 	cmd := &exec.Cmd{Path: programPath, Args: []string{"pawl", supervisorArg}, Dir: "/", Env: []string{}, SysProcAttr: &syscall.SysProcAttr{Setsid: true}}
 	switch b.tier {
@@ -176,7 +176,7 @@ func (b *Box) command(v view) *exec.Cmd {
 	return cmd
 }
 
-// refused says what a supervisor that does not start was refused.
+// refused adds what the system denied to the error of a supervisor that does not start.
 func (b *Box) refused(err error) error {
 	if refusal, ok := errors.AsType[*fs.PathError](err); ok && b.tier == Namespaces {
 		return fmt.Errorf("sandbox: new namespaces are refused: %w", refusal.Err)
@@ -217,7 +217,7 @@ func (b *Box) plan(v view, c Command) plan {
 	return todo
 }
 
-// begin tells the supervisor what to do and waits until it is done.
+// begin sends the plan to the supervisor and waits until the command runs.
 func (p *Process) begin(todo plan) error {
 	line, err := json.Marshal(todo)
 	if err != nil {
@@ -226,7 +226,8 @@ func (p *Process) begin(todo plan) error {
 	if err := p.status.SetReadDeadline(time.Now().Add(startTimeout)); err != nil {
 		return err
 	}
-	// A supervisor that is gone reads nothing; why, its report says, or bwrap's.
+	// A supervisor that is gone reads nothing; its report, or bwrap's, contains the
+	// reason.
 	if _, err := p.control.Write(append(line, '\n')); err != nil && !errors.Is(err, syscall.EPIPE) {
 		return err
 	}
@@ -243,8 +244,8 @@ func (p *Process) begin(todo plan) error {
 	return errors.New(r.Error)
 }
 
-// connect serves the proxy of the command, and the machine's own ports, on the
-// sockets that the supervisor made.
+// connect serves the command's proxy, and the machine's own ports, on the sockets that
+// the supervisor created.
 func (p *Process) connect(from *os.File, rules egress.Rules, ports []uint16) error {
 	l, err := takeListener(from)
 	if err != nil {
@@ -264,7 +265,7 @@ func (p *Process) connect(from *os.File, rules egress.Rules, ports []uint16) err
 	return nil
 }
 
-// explain adds what bwrap said about a start that failed.
+// explain adds bwrap's message to the error of a failed start.
 func (p *Process) explain(err error) error {
 	if said := p.trouble.String(); said != "" && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)) {
 		return fmt.Errorf("sandbox: start: %s", said)
@@ -291,11 +292,11 @@ func (p *Process) Terminate() { _, _ = p.control.Write([]byte{orderTerminate}) }
 // Kill ends the command and all that it started.
 func (p *Process) Kill() { p.kill.Do(func() { p.control.Close() }) }
 
-// Ended is closed when the command has ended. What it left in the background
-// runs until [Process.Wait] or [Process.Kill].
+// Ended returns a channel that is closed when the command has ended. Background
+// processes run until [Process.Wait] or [Process.Kill].
 func (p *Process) Ended() <-chan struct{} { return p.ended }
 
-// Wait kills what still runs, and returns when nothing does any more.
+// Wait kills what still runs, and returns when all processes have ended.
 func (p *Process) Wait() (End, error) {
 	p.Kill()
 	p.await()
@@ -312,20 +313,20 @@ func (p *Process) Wait() (End, error) {
 	return p.end, p.lost
 }
 
-// await waits for the supervisor, and kills it when it cannot end.
+// await waits for the supervisor, and kills it if it does not end.
 func (p *Process) await() {
 	p.waited.Do(func() {
 		late := time.AfterFunc(killGrace, func() { _ = syscall.Kill(-p.supervisor.Process.Pid, syscall.SIGKILL) })
 		defer late.Stop()
-		// How it ended says nothing of the command, but one that was killed has
-		// not ended what it watched.
+		// The supervisor's exit status says nothing about the command, but a supervisor
+		// that was killed has not ended its processes.
 		if err := p.supervisor.Wait(); err != nil && p.adopts {
 			killOrphans()
 		}
 	})
 }
 
-// trouble keeps the first words of what a supervisor or bwrap complains about.
+// trouble keeps the first error messages of a supervisor or bwrap.
 type trouble struct {
 	mu   sync.Mutex
 	text []byte

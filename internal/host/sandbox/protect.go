@@ -10,16 +10,16 @@ import (
 	"strings"
 )
 
-// maxEntries bounds the search for protected files, which is made before each
-// command because there may be new ones.
+// maxEntries bounds the search for protected files, which runs before each command
+// because there may be new ones.
 const maxEntries = 200_000
 
-// errTooMany is returned for a workspace that cannot be searched in time. What
-// is not found would not be protected.
+// errTooMany is returned for a workspace that is too large to search, because paths
+// that are not found would not be protected.
 var errTooMany = fmt.Errorf("sandbox: the workspace has more than %d files to look through for protected paths", maxEntries)
 
-// protected finds the protected paths of a workspace, by their own names, and the
-// links that lead to them under a protected name: replacing such a link would
+// protected returns the protected paths of a workspace, by their canonical names, and
+// the links with a protected name that lead to them: replacing such a link would
 // replace what is protected.
 func protected(workspace string, p Protection) (found, links []string, err error) {
 	if p == nil {
@@ -60,8 +60,8 @@ func protected(workspace string, p Protection) (found, links []string, err error
 	return found, links, err
 }
 
-// missing finds what is named as protected and is not there, each by the first name
-// on the way to it that is not.
+// missing returns the named protected paths that do not exist; for each, the first
+// missing directory on the way to it.
 func missing(workspace string, p Protection) []string {
 	if p == nil {
 		return nil

@@ -18,31 +18,30 @@ import (
 	"github.com/pawlrun/pawl/internal/host/egress"
 )
 
-// Reach is one machine that a command asked for.
+// Reach is a machine that a command requested.
 type Reach struct {
-	// Host is the machine as the command named it, in its canonical form where
-	// it has one.
+	// Host is the machine as the command named it, in canonical form if it has one.
 	Host string
 	Port uint16
-	// Denied is why it was not reached; empty where nothing stood against it.
+	// Denied is why it was not reached; empty if it was allowed.
 	Denied string
-	// Count is how often it was asked for.
+	// Count is the number of requests.
 	Count int
 }
 
 const (
-	// proxyPort is where commands find the proxy, on their own loopback.
+	// proxyPort is the proxy's port on the command's loopback interface.
 	proxyPort = 3128
-	// dialTimeout bounds the way to a machine.
+	// dialTimeout bounds connecting to a machine.
 	dialTimeout = 30 * time.Second
-	// maxReaches bounds what is kept of a command that asks for everything, and
-	// maxWhy how much of what stood against one is, in bytes: it may name the machine.
+	// maxReaches bounds the requests that are kept of a command, and maxWhy the bytes
+	// of a reason, which may contain a machine's name.
 	maxReaches = 200
 	maxWhy     = 300
 )
 
-// proxyVariables say to programs where the proxy is, and that what they start
-// themselves on their own loopback is reached without it.
+// proxyVariables returns the variables that name the proxy and exclude the servers that
+// programs start on their own loopback interface.
 func proxyVariables(rules egress.Rules) []string {
 	const proxy = "http://127.0.0.1:3128"
 	own := strings.Join(unproxied(rules), ",")
@@ -52,17 +51,17 @@ func proxyVariables(rules egress.Rules) []string {
 	}
 }
 
-// proxy lets the commands of one process reach the machines that the rules
-// allow, over HTTP or a tunnel (CONNECT), and keeps which ones they asked for.
-// It looks names up itself, and judges the address that it dials.
+// proxy connects the commands of one process to the machines that the rules allow, over
+// HTTP or a tunnel (CONNECT), and records their requests. It resolves names itself, and
+// judges the address that it dials.
 type proxy struct {
 	rules  egress.Rules
 	server http.Server
-	// over ends what is under way.
+	// over is cancelled to end connections in progress.
 	over   context.Context
 	cancel context.CancelFunc
 	served sync.WaitGroup
-	// slots are those of the connections under way.
+	// slots limits the concurrent connections.
 	slots connectionSlots
 
 	mu      sync.Mutex
@@ -106,7 +105,7 @@ func (p *proxy) close() {
 	p.served.Wait()
 }
 
-// tunnel joins a command to a machine.
+// tunnel connects a command to a machine.
 func (p *proxy) tunnel(w http.ResponseWriter, r *http.Request) {
 	there, err := p.dial(r.Context(), "tcp", r.Host)
 	if err != nil {
@@ -126,7 +125,7 @@ func (p *proxy) tunnel(w http.ResponseWriter, r *http.Request) {
 	p.join(here, buffered, there)
 }
 
-// join hands on what comes from either side, said being what comes from here.
+// join copies data in both directions; said is the data from here.
 func (p *proxy) join(here net.Conn, said io.Reader, there net.Conn) {
 	defer context.AfterFunc(p.over, func() {
 		here.Close()
@@ -142,7 +141,7 @@ func (p *proxy) join(here net.Conn, said io.Reader, there net.Conn) {
 	both.Wait()
 }
 
-// closeWrite says that nothing more will come.
+// closeWrite closes the write side of a connection.
 func closeWrite(c net.Conn) {
 	if half, ok := c.(interface{ CloseWrite() error }); ok {
 		_ = half.CloseWrite()
@@ -179,7 +178,7 @@ func (p *proxy) dial(ctx context.Context, network, address string) (net.Conn, er
 	return c, err
 }
 
-// note keeps what was asked for, and gives the error back.
+// note records a request, and returns its error.
 func (p *proxy) note(host string, port uint16, err error) error {
 	r := Reach{Host: beginning(host, 255), Port: port, Count: 1}
 	if err != nil {
@@ -199,7 +198,7 @@ func (p *proxy) note(host string, port uint16, err error) error {
 	return err
 }
 
-// beginning is so many bytes of a text at most.
+// beginning returns at most most bytes of a text.
 func beginning(text string, most int) string {
 	return strings.ToValidUTF8(text[:min(len(text), most)], "\uFFFD")
 }
@@ -207,10 +206,10 @@ func beginning(text string, most int) string {
 func (p *proxy) reaches() []Reach {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return slices.Clone(p.reached) // requests under way may still add to it
+	return slices.Clone(p.reached) // requests in progress may still append to it
 }
 
-// refuse tells a command why it does not get what it asked for.
+// refuse answers a request that is not allowed.
 func refuse(w http.ResponseWriter, err error) {
 	status := http.StatusBadGateway
 	if _, ok := errors.AsType[*egress.Refusal](err); ok {

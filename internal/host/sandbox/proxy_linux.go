@@ -11,10 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// offerListener listens in the network of this process, and passes the socket to
-// the process at the other end of [fdProxy]: a socket belongs to the network in
-// which it was created, whichever process uses it. A command can thus reach a proxy
-// outside, and nothing else.
+// offerListener listens in the network of this process, and passes the socket to the
+// process at the other end of [fdProxy]: a socket belongs to the network in which it
+// was created, whichever process uses it. A command can thus reach a proxy outside, and
+// nothing else.
 func offerListener(port uint16) error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -30,7 +30,7 @@ func offerListener(port uint16) error {
 	return unix.Sendmsg(fdProxy, []byte{0}, unix.UnixRights(fd), nil, 0)
 }
 
-// channel is where a listener is handed over: ours, and the supervisor's end.
+// channel returns both ends of a channel for passing a listener.
 func channel() (ours, theirs *os.File, err error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -39,7 +39,7 @@ func channel() (ours, theirs *os.File, err error) {
 	return os.NewFile(uintptr(fds[0]), "listener"), os.NewFile(uintptr(fds[1]), "listener"), nil
 }
 
-// takeListener receives what [offerListener] gave.
+// takeListener receives the socket that [offerListener] sent.
 func takeListener(from *os.File) (net.Listener, error) {
 	oob := make([]byte, unix.CmsgSpace(4))
 	_, n, _, _, err := unix.Recvmsg(int(from.Fd()), make([]byte, 1), oob, unix.MSG_CMSG_CLOEXEC)

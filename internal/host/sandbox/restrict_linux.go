@@ -8,12 +8,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// keptCapabilities are the capabilities that root keeps, because a workspace may
-// belong to another user: they apply only to the writable files.
+// keptCapabilities are the capabilities that root keeps, because a workspace may belong
+// to another user: they apply only to the writable files.
 var keptCapabilities = []int{unix.CAP_CHOWN, unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER, unix.CAP_FSETID}
 
-// restrict puts the calling thread, and all that it starts from now on, under
-// the rules of a plan. There is no way back.
+// restrict irrevocably restricts the calling thread, and all that it starts, to the
+// rules of a plan.
 func restrict(p plan) error {
 	if p.Free {
 		return nil
@@ -24,7 +24,7 @@ func restrict(p plan) error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("forbid new privileges: %w", err)
 	}
-	// Within namespaces the rules are a second wall, which an older kernel has not.
+	// Within namespaces the rules are a second barrier, which older kernels lack.
 	if p.Landlock != nil && (!p.Namespace || supported(Landlock) == nil) {
 		if err := p.Landlock.enforce(); err != nil {
 			return fmt.Errorf("landlock: %w", err)

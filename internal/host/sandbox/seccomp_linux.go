@@ -9,14 +9,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ownNetwork are the socket families of a command whose network is judged by
-// other means. What is not among them (a virtual machine's sockets to its
-// host, raw packets) goes around those.
+// ownNetwork are the socket families of a command whose network is restricted by other
+// means. Other families (a virtual machine's sockets to its host, raw packets) would
+// bypass those.
 var ownNetwork = []int{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK}
 
-// denied are the system calls that no command of a sandbox may make: those
-// that look into other processes, change mounts, namespaces, keys, the kernel
-// or the machine, or do what a filter cannot see (io_uring).
+// denied are the system calls that no command of a sandbox may make: those that access
+// other processes, change mounts, namespaces, keys, the kernel or the machine, or
+// perform operations that a filter cannot see (io_uring).
 var denied = append([]uint32{
 	unix.SYS_PTRACE, unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV, unix.SYS_PIDFD_GETFD, unix.SYS_KCMP,
 	unix.SYS_MOUNT, unix.SYS_UMOUNT2, unix.SYS_PIVOT_ROOT, unix.SYS_CHROOT, unix.SYS_MOUNT_SETATTR, unix.SYS_MOVE_MOUNT,
@@ -31,37 +31,38 @@ var denied = append([]uint32{
 	unix.SYS_NAME_TO_HANDLE_AT, unix.SYS_OPEN_BY_HANDLE_AT, unix.SYS_LOOKUP_DCOOKIE, unix.SYS_NFSSERVCTL,
 }, deniedHere...)
 
-// shared are the system calls by which processes share memory, semaphores and
-// messages that have no name in the file system, where Landlock would hold them.
+// shared are the system calls by which processes share memory, semaphores and messages
+// without a name in the file system, which Landlock does not restrict.
 var shared = []uint32{
 	unix.SYS_SHMGET, unix.SYS_SHMAT, unix.SYS_SHMCTL, unix.SYS_SEMGET, unix.SYS_SEMOP, unix.SYS_SEMTIMEDOP, unix.SYS_SEMCTL,
 	unix.SYS_MSGGET, unix.SYS_MSGSND, unix.SYS_MSGRCV, unix.SYS_MSGCTL,
 }
 
-// namespaceFlags of clone make namespaces, in which a process could be root.
+// namespaceFlags are the flags of clone that create namespaces, in which a process
+// could be root.
 const namespaceFlags = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWIPC |
 	unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
 
-// withMode are the system calls by which a file gets its mode. mkdir is none:
-// to a directory the bit that matters means nothing.
+// withMode are the system calls with a file mode. mkdir is not among them, because the
+// set-user-ID bit has no effect on a directory.
 var withMode = append([]modeCall{
 	{number: unix.SYS_FCHMOD, mode: 1}, {number: unix.SYS_FCHMODAT, mode: 2}, {number: unix.SYS_FCHMODAT2, mode: 2},
 	{number: unix.SYS_MKNODAT, mode: 2}, {number: unix.SYS_OPENAT, mode: 3, opens: true},
 }, withModeHere...)
 
-// modeCall is a system call, and which argument of it is a mode.
+// modeCall is a system call with the index of its mode argument.
 type modeCall struct {
 	number uint32
 	mode   int
-	// opens says that the argument before it has flags, and that without one of
-	// creating nothing reads the mode, which may be anything then.
+	// opens reports that the previous argument is flags, and that the mode is ignored,
+	// and so may be anything, unless they create a file.
 	opens bool
 }
 
 const creating = unix.O_CREAT | unix.O_TMPFILE&^unix.O_DIRECTORY
 
-// Where a filter finds what it looks at, in the kernel's struct seccomp_data.
-// Of an argument it sees the lower half, which is all that these calls read.
+// Offsets in the kernel's struct seccomp_data. A filter sees the lower half of an
+// argument, which is all that these calls use.
 const (
 	offsetCall = 0
 	offsetArch = 4
@@ -70,15 +71,15 @@ const (
 
 func offsetArg(n int) uint32 { return uint32(offsetArgs + 8*n) }
 
-// filter builds the program that judges each system call. families are the
-// socket families that may be used; nil means all. sharing says that what
-// processes share is not the command's own.
+// filter returns the program that judges each system call. families are the allowed
+// socket families; nil means all. sharing reports that the command shares its IPC
+// namespace with other processes.
 func filter(families []int, sharing bool) []unix.SockFilter {
 	const (
 		allow = unix.SECCOMP_RET_ALLOW
 		deny  = unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)
-		// absent makes the C library fall back from clone3, whose flags a
-		// filter cannot see, to clone.
+		// absent makes the C library fall back from clone3, whose flags a filter cannot
+		// see, to clone.
 		absent = unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)
 	)
 	var p program
@@ -106,10 +107,9 @@ func filter(families []int, sharing bool) []unix.SockFilter {
 		p.when(unix.BPF_JEQ, unix.TIOCSTI, deny)
 		p.when(unix.BPF_JEQ, unix.TIOCLINUX, deny)
 	})
-	// A program that runs as its owner would be everybody's way around the
-	// sandbox. Left are two ways that cannot be shut: openat2, whose mode a
-	// filter cannot see and without which tar fails on some systems; and the
-	// group's bit, which directories that a group shares have for another reason.
+	// A set-user-ID program would let any user bypass the sandbox. Two ways cannot be
+	// closed: openat2, whose mode a filter cannot see and without which tar fails on
+	// some systems; and the set-group-ID bit, which shared directories need.
 	for _, c := range withMode {
 		p.call(c.number, func(p *program) {
 			if c.opens {
@@ -120,7 +120,8 @@ func filter(families []int, sharing bool) []unix.SockFilter {
 			p.when(unix.BPF_JSET, unix.S_ISUID, deny)
 		})
 	}
-	// Landlock holds signals, but a limit on another process's time is one, too.
+	// Landlock restricts signals, but a limit on another process's CPU time sends one
+	// too.
 	p.call(unix.SYS_PRLIMIT64, func(p *program) {
 		p.load(offsetArg(0))
 		p.unless(unix.BPF_JEQ, 0, deny)
@@ -138,7 +139,7 @@ func filter(families []int, sharing bool) []unix.SockFilter {
 	return p
 }
 
-// program is a filter in the making.
+// program is a filter under construction.
 type program []unix.SockFilter
 
 func (p *program) add(code uint16, jt, jf uint8, k uint32) {
@@ -149,7 +150,7 @@ func (p *program) load(offset uint32) { p.add(unix.BPF_LD|unix.BPF_W|unix.BPF_AB
 
 func (p *program) ret(verdict uint32) { p.add(unix.BPF_RET|unix.BPF_K, 0, 0, verdict) }
 
-// when gives the verdict if the test holds; unless, if it does not.
+// when returns the verdict if the test succeeds; unless, if it fails.
 func (p *program) when(test uint16, k, verdict uint32) {
 	p.add(unix.BPF_JMP|test|unix.BPF_K, 0, 1, k)
 	p.ret(verdict)
@@ -160,8 +161,8 @@ func (p *program) unless(test uint16, k, verdict uint32) {
 	p.ret(verdict)
 }
 
-// call does something for one system call only, and goes on with the number of
-// the call loaded, as before.
+// call adds instructions for one system call; after them the number of the call is
+// loaded again.
 func (p *program) call(number uint32, do func(*program)) {
 	var body program
 	do(&body)
@@ -170,8 +171,8 @@ func (p *program) call(number uint32, do func(*program)) {
 	*p = slices.Concat(*p, body)
 }
 
-// loadFilter puts the calling thread, and all that it starts, under a filter.
-// It may not gain privileges any more before.
+// loadFilter installs a filter on the calling thread and all that it starts. The thread
+// must already have given up gaining privileges.
 func loadFilter(families []int, sharing bool) error {
 	f := filter(families, sharing)
 	prog := unix.SockFprog{Len: uint16(len(f)), Filter: &f[0]}

@@ -4,8 +4,8 @@ import "golang.org/x/sys/unix"
 
 const (
 	auditArch = unix.AUDIT_ARCH_X86_64
-	// foreignCalls is the first number of the x32 interface, under which every
-	// call has a second number.
+	// foreignCalls is the first number of the x32 interface, in which every call has a
+	// second number.
 	foreignCalls = 0x40000000
 )
 

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openShim holds this program's file, so that a supervisor is always of the
-// same build, whatever happens to the file's name.
+// openShim opens this program's file, so that a supervisor always has the same build,
+// whatever happens to the file's name.
 func openShim() Shim {
 	exe, err := os.Open("/proc/self/exe")
 	if err != nil {
@@ -18,8 +18,8 @@ func openShim() Shim {
 	return Shim{exe: exe}
 }
 
-// Hide keeps other processes of the same user from looking into this one, its
-// environment and its memory, where keys are. Its children are not hidden, and
-// the superuser still sees everything; there are no core dumps either. It is for
-// a program whose commands may run without a tier.
+// Hide prevents other processes of the same user from reading this process's
+// environment and memory, which contain keys. It does not hide its children, or hide it
+// from the superuser; it also disables core dumps. It is for a program whose commands
+// may run without a tier.
 func Hide() { _ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) }

@@ -19,7 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// supervisor is the process beside a command.
+// supervisor is the process that supervises a command.
 type supervisor struct {
 	plan    plan
 	control *bufio.Reader
@@ -28,22 +28,20 @@ type supervisor struct {
 	mu     sync.Mutex
 	status *json.Encoder
 	limit  string
-	// over is closed when everything is to be killed.
+	// over is closed when all processes must be killed.
 	over chan struct{}
-	// reaped: the command's number may belong to another process.
+	// reaped reports that the command's process id may have been reused.
 	reaped bool
 }
 
-// supervise runs a supervisor to its end and gives its exit code. What goes
-// wrong before the command runs is reported; after that the command's own end
-// is the only thing that matters.
+// supervise runs a supervisor to its end and returns its exit code. It reports errors
+// before the command runs; after that only the command's own end matters.
 func supervise() int {
 	s := &supervisor{
 		control: bufio.NewReader(os.NewFile(fdControl, "control")), status: json.NewEncoder(os.NewFile(fdStatus, "status")),
 		over: make(chan struct{}),
 	}
-	// A signal that is handled is reset in what is started; one that is
-	// ignored would stay ignored.
+	// A handled signal is reset in child processes; an ignored one would stay ignored.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2)
 	if err := s.begin(); err != nil {
 		errno, _ := errors.AsType[syscall.Errno](err)
@@ -59,7 +57,7 @@ func supervise() int {
 }
 
 func (s *supervisor) begin() error {
-	// Whatever else this program was started with is not the command's either.
+	// The command also must not inherit other files of this program.
 	if err := unix.CloseRange(fdControl, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return fmt.Errorf("keep files from the command: %w", err)
 	}
@@ -86,14 +84,13 @@ func (s *supervisor) begin() error {
 	if s.command, err = s.start(); err != nil {
 		return err
 	}
-	// If the report has no reader, the order to end everything is on its way:
-	// exiting now would leave the command behind.
+	// If the report has no reader, the order to kill everything follows: exiting now
+	// would leave the command behind.
 	_ = s.report(report{Started: true})
 	return nil
 }
 
-// prepare makes this process one that the command cannot look into, and to
-// which everything falls that loses its parent.
+// prepare hides this process from the command, and makes it the parent of all orphans.
 func (s *supervisor) prepare() error {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return fmt.Errorf("guard the supervisor: %w", err)
@@ -102,8 +99,7 @@ func (s *supervisor) prepare() error {
 		return fmt.Errorf("adopt orphans: %w", err)
 	}
 	if s.plan.Namespace && s.plan.Unshared == nil {
-		// The parent is bwrap, which has one thread; see prctl(2) for why that
-		// matters.
+		// The parent is bwrap, which has one thread; see prctl(2) for why that matters.
 		if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
 			return fmt.Errorf("follow bwrap: %w", err)
 		}
@@ -114,9 +110,8 @@ func (s *supervisor) prepare() error {
 	return unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{})
 }
 
-// start starts the command from a thread that is restricted before, so that
-// the command is and this process is not. The thread waits for ever, because
-// the command dies with it.
+// start starts the command from a restricted thread, so that the command is restricted
+// and this process is not. The thread waits forever, because the command dies with it.
 func (s *supervisor) start() (pid int, err error) {
 	done := make(chan struct{})
 	go func() {
@@ -155,7 +150,7 @@ func (s *supervisor) exec() (int, error) {
 	return pid, errors.Join(err, syscall.Close(fdOutput))
 }
 
-// obey follows orders until the end.
+// obey executes orders until the end.
 func (s *supervisor) obey() {
 	for {
 		order, err := s.control.ReadByte()
@@ -177,9 +172,9 @@ func (s *supervisor) terminate() {
 	}
 }
 
-// end kills everything, because of a limit where one is given. In a namespace
-// of its own that is what the kernel does when this process ends; elsewhere
-// that goes on until [supervisor.reap] finds nothing left, and this process ends.
+// end kills everything, because of a limit if one is given. In a process namespace the
+// kernel does so when this process ends; otherwise it repeats until [supervisor.reap]
+// finds no process, and this process ends.
 func (s *supervisor) end(limit string) {
 	s.mu.Lock()
 	if s.isOver() {
@@ -213,8 +208,8 @@ func (s *supervisor) isOver() bool {
 	}
 }
 
-// reap waits for every process that has this one as its parent, and returns
-// when there is none and everything was to end.
+// reap waits for every child of this process, and returns when there is none and
+// everything must end.
 func (s *supervisor) reap() {
 	for {
 		var ws unix.WaitStatus
@@ -222,7 +217,7 @@ func (s *supervisor) reap() {
 		switch {
 		case errors.Is(err, unix.EINTR):
 			continue
-		case err != nil: // nothing is left; what there was is being read
+		case err != nil: // no child is left; its output is being read
 			<-s.over
 			return
 		case pid == s.command:

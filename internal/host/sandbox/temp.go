@@ -8,24 +8,24 @@ import (
 	"syscall"
 )
 
-// tempPrefix begins the names of directories for temporary files. Each of them is
-// locked while its owner lives, which distinguishes one in use from one that a
-// killed process left behind.
+// tempPrefix begins the names of directories for temporary files. The owner of such a
+// directory holds a lock on it, which distinguishes it from one that a killed process
+// left behind.
 const tempPrefix = "pawl-box-"
 
 var errNoTemp = errors.New("sandbox: no directory for temporary files can be made")
 
-// tempDir is a directory for temporary files that is this process's own.
+// tempDir is a directory for temporary files of this process.
 type tempDir struct {
 	path string
 	lock *os.File
 }
 
-// maxTempTries bounds how often a new directory is taken for one that was left
-// behind, between its making and its lock.
+// maxTempTries bounds how often another process may remove a new directory as a
+// leftover before it is locked.
 const maxTempTries = 20
 
-// newTempDir makes a directory that must be removed.
+// newTempDir creates a directory, which the caller must remove.
 func newTempDir() (tempDir, error) {
 	for range maxTempTries {
 		path, err := os.MkdirTemp("", tempPrefix+"*")
@@ -70,7 +70,7 @@ func claim(path string) (t tempDir, mine bool, err error) {
 	return t, false, nil
 }
 
-// isAt reports whether an open directory is the one that a path names.
+// isAt reports whether a path names an open directory.
 func isAt(dir *os.File, path string) bool {
 	opened, err := dir.Stat()
 	if err != nil {
@@ -80,7 +80,7 @@ func isAt(dir *os.File, path string) bool {
 	return err == nil && os.SameFile(opened, named)
 }
 
-// remove deletes the directory with what is in it, and then lets go of it.
+// remove deletes the directory with its content, and then releases its lock.
 func (t tempDir) remove() error {
 	if t.lock == nil {
 		return nil

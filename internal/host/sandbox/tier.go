@@ -7,9 +7,9 @@ type Tier string
 
 // The tiers.
 const (
-	// Bubblewrap: namespaces made by bwrap, with a seccomp filter inside.
+	// Bubblewrap: namespaces created by bwrap, with a seccomp filter inside.
 	Bubblewrap Tier = "bubblewrap"
-	// Namespaces: namespaces made by this program itself, with Landlock rules and a
+	// Namespaces: namespaces created by this program itself, with Landlock rules and a
 	// seccomp filter inside.
 	Namespaces Tier = "namespaces"
 	// Landlock: Landlock rules and a seccomp filter on an ordinary process.
@@ -21,13 +21,13 @@ const (
 // Tiers returns all tiers, the strongest first.
 func Tiers() []Tier { return []Tier{Bubblewrap, Namespaces, Landlock, None} }
 
-// AtLeast reports whether t is as strong as other, or stronger. An unknown tier is
-// weaker than all.
+// AtLeast reports whether t is at least as strong as other. An unknown tier is the
+// weakest.
 func (t Tier) AtLeast(other Tier) bool {
 	at := slices.Index(Tiers(), t)
 	return at >= 0 && at <= slices.Index(Tiers(), other)
 }
 
-// mounts reports whether commands of a tier find a file system and processes of
-// their own.
+// mounts reports whether commands of a tier have a separate file system and separate
+// processes.
 func (t Tier) mounts() bool { return t == Bubblewrap || t == Namespaces }

@@ -11,53 +11,52 @@ import (
 	"github.com/pawlrun/pawl/internal/host/egress"
 )
 
-// view is what a command finds of the file system. All paths exist and are
-// their own names.
+// view describes the file system of a command. All paths exist and are canonical.
 type view struct {
-	// full: everything may be written but what is protected.
+	// full reports that everything may be written except what is protected.
 	full bool
-	// hidden are directories that hold other things than outside.
+	// hidden are directories with other contents than outside.
 	hidden []string
-	// home is the hidden home directory; empty where it is not hidden.
+	// home is the hidden home directory; empty if it is not hidden.
 	home string
-	// show are read-only files and directories below them.
+	// show are read-only files and directories within hidden ones.
 	show []string
-	// write are what may be written.
+	// write are the writable paths.
 	write []string
-	// workspace may be read.
+	// workspace is readable.
 	workspace string
 	// protect lists read-only paths, grant paths that are writable again, and hide
 	// paths that cannot be read whatever the other lists contain.
 	protect, grant, hide []string
-	// pin are the directories of the workspace above what is protected or hidden:
-	// one that was moved would take its files from under their patterns.
+	// pin are the directories of the workspace above protected or hidden paths: moving
+	// one would move its files away from their patterns.
 	pin []string
-	// links are protected symbolic links. Nothing can be laid over one, so where
-	// one is, no entry of its directory can be made, renamed or removed.
+	// links are protected symbolic links. Nothing can be mounted over a link, so in the
+	// directory of one, commands can create, rename and remove nothing.
 	links []string
-	// absent are protected places where nothing is, and dirs the directories that are
-	// open for some entries alone, with the names that were there: what a command
-	// makes in either is taken away. Nothing can be laid over what is not there.
+	// absent are protected places that do not exist, and dirs the directories in which
+	// only some entries are open, with the names that existed. Nothing can be mounted
+	// over a missing path, so what a command creates there is removed.
 	absent []string
 	dirs   map[string][]string
-	// repositories are git's directories that are open, but for what is shut.
+	// repositories are open Git directories, except their closed parts.
 	repositories []string
-	// shut is read-only although what it lies in is granted.
+	// shut are read-only paths within granted ones.
 	shut []string
 }
 
-// temporary directories are private, and sockets of the machine's services lie
-// in the others.
+// Temporary directories are private, and the others contain sockets of the machine's
+// services.
 var hiddenDirs = []string{"/tmp", "/var/tmp", "/run"}
 
-// roots lists passwords and keys of the machine that only root can read. Commands
-// run by root have no capabilities, but they still own these files.
+// roots lists passwords and keys of the machine that only root can read. Commands run
+// by root have no capabilities, but they still own these files.
 var roots = []string{
 	"/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers", "/etc/sudoers.d", "/etc/ssl/private", "/etc/pki/tls/private", "/etc/krb5.keytab",
 	"/etc/ssh/ssh_host_rsa_key", "/etc/ssh/ssh_host_ecdsa_key", "/etc/ssh/ssh_host_ed25519_key", "/etc/NetworkManager/system-connections", "/etc/kubernetes", "/etc/rancher",
 }
 
-// openable are those of some paths that this process can open.
+// openable returns the paths that this process can open.
 func openable(paths []string) []string {
 	return slices.DeleteFunc(slices.Clone(paths), func(path string) bool {
 		f, err := os.Open(path)
@@ -69,7 +68,7 @@ func openable(paths []string) []string {
 	})
 }
 
-// view works out what a command with some grants finds.
+// view computes the view of a command with some grants.
 func (b *Box) view(grants []Grant) (view, error) {
 	p := b.policy
 	grants = b.granted(grants)
@@ -95,7 +94,7 @@ func (b *Box) view(grants []Grant) (view, error) {
 		return view{}, err
 	}
 	v.hide = outermost(v.hide)
-	// What is hidden whole need not be protected as well.
+	// A hidden path need not be protected.
 	v.protect = slices.DeleteFunc(v.protect, func(path string) bool {
 		return slices.ContainsFunc(v.hide, func(hidden string) bool { return inside(path, hidden) })
 	})
@@ -103,8 +102,8 @@ func (b *Box) view(grants []Grant) (view, error) {
 	return v, nil
 }
 
-// above are the directories that may be written on the way from the workspace, or an
-// open repository outside it, to what may not, the outermost first.
+// above returns the writable directories between the workspace, or an open repository
+// outside it, and the paths that may not be written, the outermost first.
 func (v *view) above() []string {
 	var dirs []string
 	add := func(path string) {
@@ -121,8 +120,8 @@ func (v *view) above() []string {
 	return slices.Compact(dirs)
 }
 
-// hideDirectories hides the home directory, everybody's directories and root's own files,
-// but not the workspace with them.
+// hideDirectories hides the home directory, directories shared by all users, and root's
+// own files, but not the workspace within them.
 func (b *Box) hideDirectories(v *view) {
 	for _, path := range existing(openable(roots)) {
 		if !inside(v.workspace, path) {
@@ -144,20 +143,20 @@ func (b *Box) hideDirectories(v *view) {
 		v.show = installed(home, b.policy.Environment, b.policy.Egress.Network)
 	}
 	if b.policy.Egress.Network == egress.NetworkHost {
-		// Names are looked up with a file that is often below /run.
+		// Resolving names needs a file that is often below /run.
 		if conf, ok := resolved("/etc/resolv.conf"); ok && strings.HasPrefix(conf, "/run/") {
 			v.show = append(v.show, conf)
 		}
 	}
 }
 
-// Scratch reports whether commands of a tier with a bound on files have directories of
-// their own for temporary files, in the place of the machine's.
+// Scratch reports whether commands of a tier with this bound on files have private
+// directories for temporary files instead of the machine's.
 func Scratch(t Tier, f Filesystem) bool { return t.mounts() && f != FilesystemFull }
 
-// InScratch reports whether an absolute path lies in such a directory, and nothing of
-// the machine's lies there on the way to it: that would be shown to a command which was
-// permitted to write it.
+// InScratch reports whether an absolute path is in such a directory and no existing
+// path of the machine is on the way to it, which would become visible to a command that
+// may write it.
 func InScratch(path string) bool {
 	for _, dir := range []string{"/tmp", "/var/tmp"} {
 		if below, ok := strings.CutPrefix(path, dir+"/"); ok {
@@ -170,14 +169,14 @@ func InScratch(path string) bool {
 }
 
 // MayWrite reports whether a command with some grants may write or replace a file,
-// which is given by its own name, or that it is not known.
+// given by its canonical name. It returns true if that is unknown.
 func (b *Box) MayWrite(file string, grants ...Grant) bool {
 	v, err := b.view(grants)
 	if err != nil {
 		return true
 	}
 	if b.tier == Landlock {
-		v.protect, v.links, v.shut = nil, nil, nil // which only hides
+		v.protect, v.links, v.shut = nil, nil, nil // the view only hides
 	}
 	under := func(dirs ...string) bool {
 		return slices.ContainsFunc(dirs, func(dir string) bool { return inside(file, dir) })
@@ -191,8 +190,8 @@ func (b *Box) MayWrite(file string, grants ...Grant) bool {
 	return (v.full || under(v.write...)) && !under(v.protect...)
 }
 
-// ProtectedLinks are the symbolic links of the workspace that are protected, where
-// in the directory of each commands can make, rename and remove nothing.
+// ProtectedLinks returns the protected symbolic links of the workspace, if commands can
+// create, rename and remove nothing in their directories.
 func (b *Box) ProtectedLinks() ([]string, error) {
 	if b.policy.Filesystem == FilesystemReadOnly || b.tier == Landlock {
 		return nil, nil

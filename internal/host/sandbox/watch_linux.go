@@ -9,16 +9,16 @@ import (
 	"time"
 )
 
-// The limits are looked at again when memory could be used up at the earliest, which is
-// by touchSpeed, the bytes of fresh memory that one core touches in a second. So at
-// watchInterval about 200 MB pass between two looks.
+// The limits are checked again at the earliest time at which memory could be used up,
+// given touchSpeed, the bytes of fresh memory that one core touches in a second. So at
+// watchInterval up to about 200 MB pass between two checks.
 const (
 	watchInterval   = 50 * time.Millisecond
 	longestInterval = 250 * time.Millisecond
 	touchSpeed      = 4 << 30
 )
 
-// nextLook is how long the limits need no look when so much memory is used.
+// nextLook returns how long the limits need no check at this use of memory.
 func (l Limits) nextLook(memory int64) time.Duration {
 	if l.MemoryBytes <= 0 {
 		return longestInterval
@@ -27,7 +27,7 @@ func (l Limits) nextLook(memory int64) time.Duration {
 	return min(max(left, watchInterval), longestInterval)
 }
 
-// watch ends everything when a limit is passed.
+// watch kills everything when a limit is exceeded.
 func (s *supervisor) watch() {
 	l := look{supervisor: s}
 	l.forks.open("/proc/loadavg")
@@ -52,27 +52,26 @@ func (s *supervisor) watch() {
 	}
 }
 
-// look is what the last look at the limits found, so that the next one costs nearly
-// nothing where no process has come or gone: the file in which each says how much
-// memory it has stays open.
+// look caches the last check, so that the next one is cheap if no process has started
+// or ended: the files with each process's memory stay open.
 type look struct {
 	supervisor *supervisor
-	// forks is the file with the newest process of all, and newest what it said last.
+	// forks is the file with the newest process id, and newest its last value.
 	forks  counts
 	newest int64
 	known  []counts
-	// cheap counts the looks that trusted in that, since one that did not.
+	// cheap counts the checks since the last complete one.
 	cheap int
 }
 
-// mostCheap is how many looks, a second long or more, may trust in the newest process: where
-// something stands in for the kernel's file it may be told wrong.
+// mostCheap bounds how many checks, at intervals of a second or more, trust the newest
+// process id, because an emulated kernel may report a wrong one.
 const mostCheap = 4
 
-// mostKnown is how many processes files are kept open of.
+// mostKnown bounds the processes whose files stay open.
 const mostKnown = 64
 
-// use is how many processes the command has, and how much memory they use.
+// use returns the number of the command's processes and their memory.
 func (l *look) use() (processes int, memory int64) {
 	if memory, same := l.again(); same && l.cheap < mostCheap {
 		l.cheap++
@@ -96,8 +95,8 @@ func (l *look) use() (processes int, memory int64) {
 	return len(pids), memory
 }
 
-// again is the memory of the processes that are known; same reports whether those are
-// all that there are.
+// again returns the memory of the known processes; same reports whether those are all
+// processes.
 func (l *look) again() (memory int64, same bool) {
 	newest, ok := l.forks.last()
 	if !ok || newest != l.newest || len(l.known) == 0 {
@@ -106,7 +105,7 @@ func (l *look) again() (memory int64, same bool) {
 	}
 	for i := range l.known {
 		n := l.known[i].memory()
-		if n <= 0 { // it has ended, or is about to
+		if n <= 0 { // the process has ended, or is about to
 			return 0, false
 		}
 		memory += n
@@ -114,13 +113,13 @@ func (l *look) again() (memory int64, same bool) {
 	return memory, true
 }
 
-// counts is a file of numbers that the kernel makes anew for each reader.
+// counts is a file of numbers that the kernel generates for each read.
 type counts struct {
 	file *os.File
 	buf  [128]byte
 }
 
-// open opens a file, or leaves one that gives nothing.
+// open opens a file; if it fails, reads return nothing.
 func (c *counts) open(path string) { c.file, _ = os.Open(path) }
 
 func (c *counts) close() { _ = c.file.Close() }
@@ -130,7 +129,7 @@ func (c *counts) fields() [][]byte {
 	return bytes.Fields(c.buf[:max(n, 0)])
 }
 
-// last is the last number of the file.
+// last returns the last number of the file.
 func (c *counts) last() (n int64, ok bool) {
 	f := c.fields()
 	if len(f) == 0 {
@@ -140,8 +139,8 @@ func (c *counts) last() (n int64, ok bool) {
 	return n, err == nil && n > 0
 }
 
-// memory is what a process has in memory and does not share with a file or with
-// others, in bytes. Pages that a fork has not copied yet count twice.
+// memory returns a process's memory that is not shared with a file or other processes,
+// in bytes. Pages that a fork has not copied yet count twice.
 func (c *counts) memory() int64 {
 	f := c.fields()
 	if len(f) < 3 {

@@ -50,7 +50,7 @@ func eachText(doc any, visit func(string)) {
 	}
 }
 
-// hostOf returns the machine in the authority of an address; empty if it is not a plain
+// hostIn returns the machine in the authority of an address; empty if it is not a plain
 // name.
 func hostIn(authority string) string {
 	host := authority[strings.LastIndexByte(authority, '@')+1:]
