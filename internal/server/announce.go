@@ -88,7 +88,7 @@ func (k *sockets) follow(ctx context.Context, row journal.Run, after int64) {
 }
 
 func (k *sockets) followLoop(ctx context.Context, row journal.Run, sub *follow.Subscription, after int64) error {
-	stands := &rondo.Snapshot{Run: row.ID}
+	state := &rondo.Snapshot{Run: row.ID}
 	for {
 		events, err := sub.Poll(ctx)
 		if err != nil {
@@ -96,7 +96,7 @@ func (k *sockets) followLoop(ctx context.Context, row journal.Run, sub *follow.S
 		}
 		for i := range events {
 			e := &events[i]
-			k.apply(stands, rondo.Messages(row.Name, &e.Event), &e.Event, e.Pos > after)
+			k.apply(state, rondo.Messages(row.Name, &e.Event), &e.Event, e.Pos > after)
 			if e.Type() == event.TypeRunCompleted {
 				return nil
 			}
@@ -107,7 +107,7 @@ func (k *sockets) followLoop(ctx context.Context, row journal.Run, sub *follow.S
 		case row.State == journal.Ended: // it ended before a client listened
 			return nil
 		}
-		k.introduce(stands)
+		k.introduce(state)
 		select {
 		case <-sub.Wake():
 		case <-ctx.Done():
@@ -118,24 +118,24 @@ func (k *sockets) followLoop(ctx context.Context, row journal.Run, sub *follow.S
 
 // introduce sends the state of a loop to all listening clients, and registers it
 // for clients that join later.
-func (k *sockets) introduce(stands *rondo.Snapshot) {
+func (k *sockets) introduce(state *rondo.Snapshot) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.stands[stands.Run] == nil {
-		k.stands[stands.Run] = stands
-		k.send(stands.Messages())
+	if k.loops[state.Run] == nil {
+		k.loops[state.Run] = state
+		k.send(state.Messages())
 	}
 }
 
 // apply applies an event of a loop and, unless it is history, sends it to all
 // listening clients.
-func (k *sockets) apply(stands *rondo.Snapshot, events []rondo.Message, e *event.Event, live bool) {
+func (k *sockets) apply(state *rondo.Snapshot, events []rondo.Message, e *event.Event, live bool) {
 	if live {
-		k.introduce(stands)
+		k.introduce(state)
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	stands.Apply(e, events)
+	state.Apply(e, events)
 	if live {
 		k.send(events)
 	}
@@ -147,7 +147,7 @@ func (k *sockets) send(events []rondo.Message) {
 		return
 	}
 	frames := k.framesOf(events)
-	for c := range k.hearing {
+	for c := range k.listening {
 		c.session.Send(frames...)
 	}
 }
@@ -155,7 +155,7 @@ func (k *sockets) send(events []rondo.Message) {
 func (k *sockets) forget(run string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	delete(k.stands, run)
+	delete(k.loops, run)
 }
 
 // framesOf encodes events as frames.

@@ -159,9 +159,9 @@ func (s *Server) left(ctx context.Context, run string) <-chan struct{} {
 type progress int
 
 const (
-	// heard: the run's driver has read the command, or the run has ended, or it has
+	// received: the run's driver has read the command, or the run has ended, or it has
 	// parked again since.
-	heard progress = iota
+	received progress = iota
 	// driving: this server resumed the run.
 	driving
 	// waiting: the run's driver has not read all commands yet.
@@ -173,26 +173,26 @@ const (
 func (s *Server) tryContinue(ctx context.Context, run string) (progress, error) {
 	r, err := s.store.Run(ctx, run)
 	if err != nil || r.State == journal.Ended {
-		return heard, err
+		return received, err
 	}
 	if r.Parent != "" {
-		return heard, s.underParent(ctx, r)
+		return received, s.underParent(ctx, r)
 	}
 	unheard, err := s.store.Inbox(ctx, run)
 	if err != nil {
-		return heard, err
+		return received, err
 	}
 	if len(unheard) == 0 {
 		// The driver that took the command out may have left since the row was read.
 		if r, err = s.store.Run(ctx, run); err != nil {
-			return heard, err
+			return received, err
 		}
 		parks, err := s.parksSince(ctx, r)
 		if err == nil && !parks {
 			parks, err = s.childrenAnswered(ctx, r)
 		}
 		if err != nil || !parks {
-			return heard, err
+			return received, err
 		}
 	}
 	// A driver that leaves gives up the lease before the workspace.
@@ -203,9 +203,9 @@ func (s *Server) tryContinue(ctx context.Context, run string) (progress, error) 
 	case held, err != nil && leaving:
 		return waiting, nil
 	case errors.Is(err, journal.ErrEnded):
-		return heard, nil
+		return received, nil
 	case err != nil:
-		return heard, err
+		return received, err
 	}
 	return driving, nil
 }

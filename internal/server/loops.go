@@ -277,16 +277,16 @@ func sendToLoop[B any](s *Server, a *apiRequest[none, B], do func(context.Contex
 }
 
 // loopAgain is [Server.loopAnswer] with the loop's new row.
-func (s *Server) loopAgain(ctx context.Context, run string, told *commandResult) (loopAnswer, error) {
+func (s *Server) loopAgain(ctx context.Context, run string, result *commandResult) (loopAnswer, error) {
 	row, err := s.store.Run(context.WithoutCancel(ctx), run)
 	if err != nil {
 		return loopAnswer{}, err
 	}
-	return s.loopAnswer(ctx, row, told)
+	return s.loopAnswer(ctx, row, result)
 }
 
 // loopAnswer returns the state of a loop from its journal alone.
-func (s *Server) loopAnswer(ctx context.Context, row journal.Run, told *commandResult) (loopAnswer, error) {
+func (s *Server) loopAnswer(ctx context.Context, row journal.Run, result *commandResult) (loopAnswer, error) {
 	now := rondo.NewLoop(row.ID, row.State != journal.Ended)
 	for e, err := range drive.AsStored(ctx, s.store, row.ID) {
 		if err != nil {
@@ -302,5 +302,5 @@ func (s *Server) loopAnswer(ctx context.Context, row journal.Run, told *commandR
 			now.State.Status = "paused"
 		}
 	}
-	return loopAnswer{Success: true, Data: now, Meta: told}, nil
+	return loopAnswer{Success: true, Data: now, Meta: result}, nil
 }

@@ -25,26 +25,26 @@ type agentError struct {
 func (c *client) Event(ctx context.Context, e session.Incoming) {
 	s := c.sockets.server
 	agent, r, err := c.request(ctx, e)
-	heard := &answerRecorder{header: http.Header{}, status: http.StatusOK}
+	recorder := &answerRecorder{header: http.Header{}, status: http.StatusOK}
 	if err != nil {
 		p := problemOf(err)
-		heard.body.Reset()
-		_ = json.NewEncoder(&heard.body).Encode(refusalOf(*p, err))
+		recorder.body.Reset()
+		_ = json.NewEncoder(&recorder.body).Encode(refusalOf(*p, err))
 	} else {
-		s.recovered(s.router).ServeHTTP(heard, r)
+		s.recovered(s.router).ServeHTTP(recorder, r)
 	}
 	var answer struct {
 		Success bool      `json:"success"`
 		Error   rondoFail `json:"error"`
 	}
-	if err := json.Unmarshal(heard.body.Bytes(), &answer); err != nil {
+	if err := json.Unmarshal(recorder.body.Bytes(), &answer); err != nil {
 		answer.Error = rondoFail{"INTERNAL", "the server gave no answer"}
 		s.log.Error("an event has no answer", "event", e.Name, "error", err)
 	}
 	if !answer.Success {
 		err = c.socket.Emit("agent:error", agentError{agent, "", answer.Error.Message, answer.Error.Type})
 	}
-	if ackErr := e.Ack(nil, json.RawMessage(bytes.TrimSpace(heard.body.Bytes()))); err != nil || ackErr != nil {
+	if ackErr := e.Ack(nil, json.RawMessage(bytes.TrimSpace(recorder.body.Bytes()))); err != nil || ackErr != nil {
 		s.log.Debug("an event is not answered", "event", e.Name, "error", err, "ack", ackErr)
 	}
 }

@@ -42,17 +42,17 @@ type sockets struct {
 	// principal.
 	clients map[*session.Session]*client
 	held    map[string]int
-	// hearing holds the clients that receive loop events; silence ends that.
-	hearing map[*client]bool
-	silence context.CancelFunc
-	// stands holds the state of the open loops, by run.
-	stands map[string]*rondo.Snapshot
+	// listening holds the clients that receive loop events; silence ends that.
+	listening map[*client]bool
+	silence   context.CancelFunc
+	// loops holds the state of the open loops, by run.
+	loops map[string]*rondo.Snapshot
 }
 
 func newSockets(s *Server) *sockets {
 	k := &sockets{
-		server: s, operations: map[string]operation{}, clients: map[*session.Session]*client{}, held: map[string]int{}, hearing: map[*client]bool{},
-		stands: map[string]*rondo.Snapshot{},
+		server: s, operations: map[string]operation{}, clients: map[*session.Session]*client{}, held: map[string]int{}, listening: map[*client]bool{},
+		loops: map[string]*rondo.Snapshot{},
 	}
 	for _, o := range operations() {
 		if o.event != "" {
@@ -149,9 +149,9 @@ func (k *sockets) release(c *client) {
 func (k *sockets) join(c *client) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.hearing[c] = true
-	for _, stands := range k.stands {
-		c.session.Send(k.framesOf(stands.Messages())...)
+	k.listening[c] = true
+	for _, state := range k.loops {
+		c.session.Send(k.framesOf(state.Messages())...)
 	}
 	if k.silence == nil {
 		var ctx context.Context
@@ -163,8 +163,8 @@ func (k *sockets) join(c *client) {
 func (k *sockets) leave(c *client) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	delete(k.hearing, c)
-	if len(k.hearing) == 0 && k.silence != nil {
+	delete(k.listening, c)
+	if len(k.listening) == 0 && k.silence != nil {
 		k.silence()
 		k.silence = nil
 	}

@@ -97,8 +97,8 @@ type Translator struct {
 // agent is a run of the tree; the first is the root.
 type agent struct {
 	run, name, parent, call string
-	// told reports that the current AG-UI run has announced the agent.
-	told, ended bool
+	// announced reports that the current AG-UI run has announced the agent.
+	announced, ended bool
 	// text and thought are the open messages, empty for none. said is the text sent
 	// so far. last is the message of the previous answer.
 	text, thought, last string
@@ -111,7 +111,7 @@ type agent struct {
 
 type step struct {
 	name, owner string
-	told        bool
+	announced   bool
 }
 
 // New returns a translator for a run.
@@ -173,10 +173,10 @@ func (t *Translator) emit(a *agent, e Event) {
 
 // announce announces a child run in the current AG-UI run.
 func (t *Translator) announce(a *agent) {
-	if a.told || t.active == "" {
+	if a.announced || t.active == "" {
 		return
 	}
-	a.told = true
+	a.announced = true
 	e := Event{Type: "SUBAGENT_STARTED", Timestamp: t.now, SubagentRunID: a.run, Name: a.name, ParentToolCallID: a.call}
 	if a.parent != "" && a.parent != t.run {
 		above := t.agentOf(a.parent, "")
@@ -207,12 +207,12 @@ func (t *Translator) life(e *event.Event) {
 	}
 	t.active = id
 	for _, a := range t.open {
-		a.told = false
+		a.announced = false
 	}
 	t.emit(nil, Event{Type: "RUN_STARTED", ThreadID: t.run, RunID: id, ParentRunID: e.Parent, ProtocolVersion: Version})
 	t.emit(nil, Event{Type: "STATE_SNAPSHOT", Snapshot: map[string]any{"status": "running", "cycle": t.cycle}})
 	for _, s := range t.steps {
-		s.told = true
+		s.announced = true
 		t.emit(t.agentOf(s.owner, ""), Event{Type: "STEP_STARTED", StepName: s.name})
 	}
 	if d, ok := e.Data.(event.RunStarted); ok && d.Input != nil {
@@ -403,7 +403,7 @@ func (t *Translator) begin(a *agent, name string) {
 			return
 		}
 	}
-	t.steps = append(t.steps, &step{name: name, owner: a.run, told: t.active != ""})
+	t.steps = append(t.steps, &step{name: name, owner: a.run, announced: t.active != ""})
 	t.emit(a, Event{Type: "STEP_STARTED", StepName: name})
 }
 
@@ -412,7 +412,7 @@ func (t *Translator) finish(a *agent, name string) {
 		if s.name != name || s.owner != a.run {
 			return false
 		}
-		if s.told {
+		if s.announced {
 			t.emit(a, Event{Type: "STEP_FINISHED", StepName: name})
 		}
 		return true
@@ -493,15 +493,15 @@ func (t *Translator) finished(o *Outcome, result any) {
 // suspend closes what is open while the run is parked.
 func (t *Translator) suspend(interrupts []Interrupt) {
 	for i := len(t.steps) - 1; i >= 0; i-- {
-		if s := t.steps[i]; s.told {
+		if s := t.steps[i]; s.announced {
 			t.emit(t.agentOf(s.owner, ""), Event{Type: "STEP_FINISHED", StepName: s.name})
-			s.told = false
+			s.announced = false
 		}
 	}
 	for i := len(t.open) - 1; i >= 0; i-- {
 		a := t.open[i]
 		t.closeMessages(a)
-		if i == 0 || !a.told {
+		if i == 0 || !a.announced {
 			continue
 		}
 		o := &Outcome{Type: "suspended"}
@@ -511,7 +511,7 @@ func (t *Translator) suspend(interrupts []Interrupt) {
 			}
 		}
 		t.emit(a, Event{Type: "SUBAGENT_FINISHED", Outcome: o})
-		a.told = false
+		a.announced = false
 	}
 }
 
