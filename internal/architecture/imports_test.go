@@ -43,6 +43,7 @@ var layers = []layer{
 	}, within: true},
 	{name: "what drivers share", packages: []string{"internal/engine/drive", "internal/engine/follow", "internal/engine/holder"}},
 	{name: "replays", packages: []string{"internal/engine/replay"}},
+	{name: "decoder", packages: []string{"internal/files/decode"}},
 	{name: "drivers", packages: []string{"internal/engine", "internal/files/spec"}},
 	{name: "assembly", packages: []string{"internal/files/assembly"}},
 	{name: "files", packages: []string{"internal/files/launch"}},

@@ -9,17 +9,17 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawlrun/pawl/internal/files/decode"
 	"github.com/pawlrun/pawl/internal/files/kinds"
 	"github.com/pawlrun/pawl/internal/files/launch"
-	"github.com/pawlrun/pawl/internal/files/spec"
 )
 
 // checked is the result of checking a file.
 type checked struct {
-	File     string         `json:"file"`
-	OK       bool           `json:"ok"`
-	Errors   []spec.Problem `json:"errors"`
-	Warnings []spec.Problem `json:"warnings"`
+	File     string           `json:"file"`
+	OK       bool             `json:"ok"`
+	Errors   []decode.Problem `json:"errors"`
+	Warnings []decode.Problem `json:"warnings"`
 }
 
 func (a *app) checkCommand() *cobra.Command {
@@ -111,18 +111,18 @@ func (a *app) draw(paths []string, as string, o launch.Options) error {
 }
 
 func check(path string, o launch.Options) checked {
-	var warnings []spec.Problem
+	var warnings []decode.Problem
 	f, err := kinds.Read(path)
 	if err == nil {
 		warnings, err = f.Check(o)
 	}
-	c := checked{File: path, OK: err == nil, Errors: []spec.Problem{}, Warnings: append([]spec.Problem{}, warnings...)}
-	var problems spec.Errors
+	c := checked{File: path, OK: err == nil, Errors: []decode.Problem{}, Warnings: append([]decode.Problem{}, warnings...)}
+	var problems decode.Errors
 	switch {
 	case errors.As(err, &problems):
 		c.Errors = problems
 	case err != nil:
-		c.Errors = []spec.Problem{{File: path, Message: "cannot be read: " + unreadable(err)}}
+		c.Errors = []decode.Problem{{File: path, Message: "cannot be read: " + unreadable(err)}}
 	}
 	return c
 }

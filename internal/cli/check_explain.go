@@ -9,9 +9,9 @@ import (
 	"strings"
 
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/files/decode"
 	"github.com/pawlrun/pawl/internal/files/kinds"
 	"github.com/pawlrun/pawl/internal/files/launch"
-	"github.com/pawlrun/pawl/internal/files/spec"
 	"github.com/pawlrun/pawl/internal/view"
 	"github.com/pawlrun/pawl/tool"
 )
@@ -55,8 +55,8 @@ func fileAndCall(flag string, files []string, call string) (kinds.File, string, 
 
 // cannotCall reports why a file or a call is wrong.
 func (a *app) cannotCall(f kinds.File, err error, asJSON bool) error {
-	if problems, ok := errors.AsType[spec.Errors](err); ok {
-		return a.reportChecked([]checked{{File: f.Path, Errors: problems, Warnings: []spec.Problem{}}}, asJSON)
+	if problems, ok := errors.AsType[decode.Errors](err); ok {
+		return a.reportChecked([]checked{{File: f.Path, Errors: problems, Warnings: []decode.Problem{}}}, asJSON)
 	}
 	return usagef("%v", err)
 }

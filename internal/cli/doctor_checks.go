@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/internal/engine/control"
+	"github.com/pawlrun/pawl/internal/files/decode"
 	"github.com/pawlrun/pawl/internal/files/kinds"
 	"github.com/pawlrun/pawl/internal/files/launch"
-	"github.com/pawlrun/pawl/internal/files/spec"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/journal/sqlite"
 	"github.com/pawlrun/pawl/models"
@@ -220,7 +220,7 @@ func (a *app) clockHealth() finding {
 func programHealth(f kinds.File, o launch.Options) finding {
 	found := finding{Name: "programs", Health: healthOK, Detail: f.Path + ": all of its programs are there"}
 	_, err := f.Check(o)
-	var problems spec.Errors
+	var problems decode.Errors
 	if !errors.As(err, &problems) {
 		if err != nil {
 			found.Health, found.Detail = healthBroken, f.Path+": "+err.Error()

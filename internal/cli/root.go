@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/pawlrun/pawl/internal/files/spec"
+	"github.com/pawlrun/pawl/internal/files/decode"
 	"github.com/pawlrun/pawl/internal/host/sandbox"
 	"github.com/pawlrun/pawl/internal/signals"
 	"github.com/pawlrun/pawl/llm/transport"
@@ -116,7 +116,7 @@ func (a *app) report(err error) int {
 		return exitOK
 	case exit.err != nil:
 		text := a.describe(exit.err)
-		if _, ok := errors.AsType[spec.Errors](exit.err); !ok {
+		if _, ok := errors.AsType[decode.Errors](exit.err); !ok {
 			text = "pawl: " + text // the lines of a file's problems start with their place, for editors
 		}
 		fmt.Fprintln(a.err, harmless(text))

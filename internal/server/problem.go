@@ -10,8 +10,8 @@ import (
 	"github.com/pawlrun/pawl/internal/engine"
 	"github.com/pawlrun/pawl/internal/engine/control"
 	"github.com/pawlrun/pawl/internal/engine/holder"
+	"github.com/pawlrun/pawl/internal/files/decode"
 	"github.com/pawlrun/pawl/internal/files/launch"
-	"github.com/pawlrun/pawl/internal/files/spec"
 	"github.com/pawlrun/pawl/internal/machine/agent"
 	"github.com/pawlrun/pawl/internal/rules/access"
 	"github.com/pawlrun/pawl/internal/server/socketio/session"
@@ -37,7 +37,7 @@ type Problem struct {
 	// Pointer is the place in the request's body, as a JSON Pointer.
 	Pointer string `json:"pointer,omitempty"`
 	// Errors are the errors of an agent file.
-	Errors spec.Errors `json:"errors,omitempty"`
+	Errors decode.Errors `json:"errors,omitempty"`
 	// Fields are the fields of a form whose answers do not fit.
 	Fields []tool.FieldError `json:"fields,omitempty"`
 	// Decision is the decision that counts, for one that came too late.
@@ -156,7 +156,7 @@ func detailed(err error) *Problem {
 	if child, ok := errors.AsType[*engine.ChildError](err); ok {
 		return kindCannotGo.problem("POST /v1/runs/"+child.Root+"/resume", "%v", child).about(child.Run, "")
 	}
-	if wrong, ok := errors.AsType[spec.Errors](err); ok {
+	if wrong, ok := errors.AsType[decode.Errors](err); ok {
 		p := kindAgent.problem("fix the places named in errors", "%v", wrong)
 		p.Errors = wrong
 		return p

@@ -12,9 +12,9 @@ import (
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine"
 	"github.com/pawlrun/pawl/internal/engine/control"
+	"github.com/pawlrun/pawl/internal/files/decode"
 	"github.com/pawlrun/pawl/internal/files/kinds"
 	"github.com/pawlrun/pawl/internal/files/launch"
-	"github.com/pawlrun/pawl/internal/files/spec"
 	"github.com/pawlrun/pawl/internal/rules/access"
 	"github.com/pawlrun/pawl/journal"
 )
@@ -205,7 +205,7 @@ func (s *Server) prepare(ctx context.Context, o startRequest) (started event.Run
 	}
 	if o.Spec != nil {
 		name, text := sentFile(o.Spec)
-		if err := spec.CheckSent(name, text); err != nil {
+		if err := decode.CheckSent(name, text); err != nil {
 			return started, env, err
 		}
 		started, env, err = kinds.Sent(name, text).Launch(input, l)
@@ -243,7 +243,7 @@ func (s *Server) mayBudget(ctx context.Context, f kinds.File, usd *float64) erro
 // cannotStart returns the problem of a failed launch, which is always caused by the
 // file or by what it names.
 func cannotStart(err error) error {
-	if _, ok := errors.AsType[spec.Errors](err); ok || err == nil {
+	if _, ok := errors.AsType[decode.Errors](err); ok || err == nil {
 		return err
 	}
 	if errors.Is(err, launch.ErrNoInput) {

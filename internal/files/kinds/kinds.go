@@ -18,6 +18,7 @@ import (
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine"
 	"github.com/pawlrun/pawl/internal/engine/drive"
+	"github.com/pawlrun/pawl/internal/files/decode"
 	"github.com/pawlrun/pawl/internal/files/launch"
 	"github.com/pawlrun/pawl/internal/files/spec"
 	"github.com/pawlrun/pawl/internal/host/secret"
@@ -82,7 +83,7 @@ func Recognise(h spec.Heading) (k launch.Kind, known bool) {
 }
 
 // Check is that of the file's kind, see [launch.Kind].
-func (f File) Check(o launch.Options) ([]spec.Problem, error) { return f.Kind.Check(f.File, o) }
+func (f File) Check(o launch.Options) ([]decode.Problem, error) { return f.Kind.Check(f.File, o) }
 
 // Launch is that of the file's kind, see [launch.Kind].
 func (f File) Launch(input string, o launch.Options) (event.RunStarted, engine.Env, error) {

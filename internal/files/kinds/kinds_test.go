@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/files/decode"
 	"github.com/pawlrun/pawl/internal/files/kinds"
 	"github.com/pawlrun/pawl/internal/files/launch"
 	"github.com/pawlrun/pawl/internal/files/spec"
@@ -46,7 +47,7 @@ func TestWhatIsOfNoKindIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var problems spec.Errors
+	var problems decode.Errors
 	if _, err := f.Check(launch.Options{}); !errors.As(err, &problems) || !strings.Contains(err.Error(), `is "Dance"`) {
 		t.Errorf("checked: %v", err)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine"
 	"github.com/pawlrun/pawl/internal/files/assembly"
+	"github.com/pawlrun/pawl/internal/files/decode"
 	"github.com/pawlrun/pawl/internal/files/spec"
 	"github.com/pawlrun/pawl/internal/host/egress"
 	"github.com/pawlrun/pawl/internal/host/sandbox"
@@ -104,7 +105,7 @@ func (o Options) checkOffered(checked map[string]bool) func(source string) error
 		rules := o.checks()
 		rules.CheckAgent = o.checkOffered(checked)
 		_, _, err := spec.ReadAgent(source, rules)
-		if problems, ok := errors.AsType[spec.Errors](err); ok && len(problems) > 0 {
+		if problems, ok := errors.AsType[decode.Errors](err); ok && len(problems) > 0 {
 			return errors.New(problems[0].String())
 		}
 		return err

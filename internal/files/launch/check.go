@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/files/assembly"
+	"github.com/pawlrun/pawl/internal/files/decode"
 	"github.com/pawlrun/pawl/internal/files/spec"
 	"github.com/pawlrun/pawl/internal/machine/agent"
 	"github.com/pawlrun/pawl/internal/rules/plan"
@@ -22,8 +23,8 @@ import (
 )
 
 // Check validates an agent file as a run would, without a workspace, a key or
-// a call. The error is [spec.Errors] when the file is there and wrong.
-func Check(f File, o Options) (warnings []spec.Problem, err error) {
+// a call. The error is [decode.Errors] when the file is there and wrong.
+func Check(f File, o Options) (warnings []decode.Problem, err error) {
 	o.checking = true
 	rules := o.checksOf(f)
 	rules.Unpriced = func(dir, name string) bool { return o.resolver(dir).Price(name) == nil }
@@ -50,17 +51,17 @@ func Check(f File, o Options) (warnings []spec.Problem, err error) {
 }
 
 // ofFile returns warnings that concern a whole file.
-func ofFile(path string, texts []string) []spec.Problem {
-	var all []spec.Problem
+func ofFile(path string, texts []string) []decode.Problem {
+	var all []decode.Problem
 	for _, text := range texts {
-		all = append(all, spec.Problem{File: path, Message: text})
+		all = append(all, decode.Problem{File: path, Message: text})
 	}
 	return all
 }
 
 // refusals explain why this machine would not run the file. They are not errors of
 // the file, which may be meant for another machine.
-func (o Options) refusals(path string, a *spec.Agent) []spec.Problem {
+func (o Options) refusals(path string, a *spec.Agent) []decode.Problem {
 	if o.Sandbox == nil || a.Composite != nil {
 		return nil
 	}
@@ -68,7 +69,7 @@ func (o Options) refusals(path string, a *spec.Agent) []spec.Problem {
 	if err == nil {
 		return nil
 	}
-	return []spec.Problem{{File: path, Message: "'pawl run' refuses this on this machine: " + strings.TrimPrefix(err.Error(), ErrSandbox.Error()+": ")}}
+	return []decode.Problem{{File: path, Message: "'pawl run' refuses this on this machine: " + strings.TrimPrefix(err.Error(), ErrSandbox.Error()+": ")}}
 }
 
 // checksOf returns the checks for one file. A file that was sent as text may not

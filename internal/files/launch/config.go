@@ -173,7 +173,7 @@ func rules(a *spec.Agent, o Options) policy.Rules {
 	return r
 }
 
-// ReadConfig reads a config file. The error is [spec.Errors] when the file is
+// ReadConfig reads a config file. The error is [decode.Errors] when the file is
 // there and wrong.
 func ReadConfig(path string) (models.Config, error) {
 	file, err := spec.ReadConfig(path, spec.ConfigOptions{

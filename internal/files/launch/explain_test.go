@@ -7,9 +7,9 @@ import (
 	"testing"
 
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/files/decode"
 	"github.com/pawlrun/pawl/internal/files/kinds"
 	"github.com/pawlrun/pawl/internal/files/launch"
-	"github.com/pawlrun/pawl/internal/files/spec"
 )
 
 const named = "model_policy: {primary: anthropic/claude-sonnet-4-5}\n"
@@ -126,7 +126,7 @@ func TestARuleForAToolThatIsNotOfferedIsAWarning(t *testing.T) {
 	}
 }
 
-func checked(t *testing.T, file, workspace string) ([]spec.Problem, error) {
+func checked(t *testing.T, file, workspace string) ([]decode.Problem, error) {
 	t.Helper()
 	f, err := kinds.Read(file)
 	if err != nil {

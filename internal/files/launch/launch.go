@@ -22,6 +22,7 @@ import (
 	"github.com/pawlrun/pawl/internal/engine"
 	"github.com/pawlrun/pawl/internal/engine/drive"
 	"github.com/pawlrun/pawl/internal/files/assembly"
+	"github.com/pawlrun/pawl/internal/files/decode"
 	"github.com/pawlrun/pawl/internal/files/spec"
 	"github.com/pawlrun/pawl/internal/host/secret"
 	"github.com/pawlrun/pawl/internal/machine/agent"
@@ -338,10 +339,10 @@ type Kind struct {
 	// Recognises reports whether a file is of this kind, valid or not.
 	Recognises func(spec.Heading) bool
 	// Check validates a file and returns warnings for its owner, without a
-	// workspace, a key or a call. The error is [spec.Errors] if the file is
+	// workspace, a key or a call. The error is [decode.Errors] if the file is
 	// invalid.
-	Check func(File, Options) (warnings []spec.Problem, err error)
-	// Launch prepares a run of a file. The error is [spec.Errors] if the file is
+	Check func(File, Options) (warnings []decode.Problem, err error)
+	// Launch prepares a run of a file. The error is [decode.Errors] if the file is
 	// invalid, and [ErrNoInput] if the run would have nothing to do. After an error
 	// nothing has started.
 	Launch func(f File, input string, o Options) (event.RunStarted, engine.Env, error)

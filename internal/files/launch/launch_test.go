@@ -15,6 +15,7 @@ import (
 	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/files/decode"
 	"github.com/pawlrun/pawl/internal/files/launch"
 	"github.com/pawlrun/pawl/internal/files/spec"
 	"github.com/pawlrun/pawl/internal/golden"
@@ -294,7 +295,7 @@ func TestRunDoesNotStartWithoutAModelOrItsKey(t *testing.T) {
 	if _, _, err := launch.Agent(read(t, "testdata/good/aldo-seed.yaml"), "x", o); !errors.Is(err, launch.ErrNoModel) {
 		t.Errorf("no model: %v", err)
 	}
-	var problems spec.Errors
+	var problems decode.Errors
 	_, _, err = launch.Agent(read(t, file(t, "model_policy: {primary: scripted/nowhere.yaml}")), "x", o)
 	if !errors.As(err, &problems) || problems[0].Path != "model_policy.primary.model" {
 		t.Errorf("a script that is not there: %v", err)
@@ -370,7 +371,7 @@ func TestVariablesReachThePromptAndNothingElseGoesMissing(t *testing.T) {
 	}
 	o.Vars = map[string]string{"waht": "tests"}
 	_, _, err := launch.Agent(read(t, file(t, "prompt: {system: 'You fix ${what}.'}")), "x", o)
-	var problems spec.Errors
+	var problems decode.Errors
 	if !errors.As(err, &problems) || len(problems) != 2 {
 		t.Errorf("got %v", err)
 	}

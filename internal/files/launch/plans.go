@@ -10,6 +10,7 @@ import (
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine"
 	"github.com/pawlrun/pawl/internal/files/assembly"
+	"github.com/pawlrun/pawl/internal/files/decode"
 	"github.com/pawlrun/pawl/internal/files/spec"
 	"github.com/pawlrun/pawl/internal/machine/flow"
 	"github.com/pawlrun/pawl/internal/rules/plan"
@@ -47,7 +48,7 @@ func parseGoal(f File, o Options) (*spec.Goal, error) {
 	return spec.ParseGoal(f.Path, f.Text, o.checks())
 }
 
-func checkGoal(f File, o Options) ([]spec.Problem, error) {
+func checkGoal(f File, o Options) ([]decode.Problem, error) {
 	o.checking = true
 	g, err := parseGoal(f, o)
 	if err != nil {

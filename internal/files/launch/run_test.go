@@ -17,8 +17,8 @@ import (
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine"
 	"github.com/pawlrun/pawl/internal/files/assembly"
+	"github.com/pawlrun/pawl/internal/files/decode"
 	"github.com/pawlrun/pawl/internal/files/launch"
-	"github.com/pawlrun/pawl/internal/files/spec"
 	"github.com/pawlrun/pawl/internal/machine/versions"
 	"github.com/pawlrun/pawl/internal/rules/fence"
 	"github.com/pawlrun/pawl/journal"
@@ -343,7 +343,7 @@ func TestContinueNeedsAnEndedRunAndSomethingNew(t *testing.T) {
 
 // rows: ALDO-69
 func TestAnAgentThatWasSentIsHeldToTheRulesOfAFile(t *testing.T) {
-	var problems spec.Errors
+	var problems decode.Errors
 	const sent = "identity: {name: sent}\nmodel_policy: {primary: scripted/steps.yaml}\niteration: {max_cycles: 2}\ncomposite: {strategy: sequential}\n"
 	if _, _, err := launch.Agent(launch.File{Path: "sent.yaml", Text: []byte(sent), Sent: true}, "do it", options(t)); !errors.As(err, &problems) || problems[0].Path != "composite" {
 		t.Errorf("of an agent that was sent: got %v", err)

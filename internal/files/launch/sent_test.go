@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/pawlrun/pawl/internal/files/assembly"
+	"github.com/pawlrun/pawl/internal/files/decode"
 	"github.com/pawlrun/pawl/internal/files/kinds"
-	"github.com/pawlrun/pawl/internal/files/spec"
 	"github.com/pawlrun/pawl/journal/memory"
 )
 
@@ -76,8 +76,8 @@ func TestASentTextNamesNoScriptOutside(t *testing.T) {
 					o.Model = instead
 					whole := strings.NewReplacer("MODEL", model, "HERE", "scripted/here.yaml").Replace(text)
 					_, _, err := kinds.Sent("spec.yaml", []byte(whole)).Launch("Do it.", o)
-					problems, _ := errors.AsType[spec.Errors](err)
-					named := slices.ContainsFunc(problems, func(p spec.Problem) bool { return p.Path == place })
+					problems, _ := errors.AsType[decode.Errors](err)
+					named := slices.ContainsFunc(problems, func(p decode.Problem) bool { return p.Path == place })
 					if !named || !strings.Contains(err.Error(), "is not a file of the agents directory") || strings.Contains(err.Error(), "root") {
 						t.Errorf("%s\nwith --model %q: %v, want a problem of %s", whole, instead, err, place)
 					}

@@ -13,6 +13,7 @@ import (
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine"
 	"github.com/pawlrun/pawl/internal/files/assembly"
+	"github.com/pawlrun/pawl/internal/files/decode"
 	"github.com/pawlrun/pawl/internal/files/expr"
 	"github.com/pawlrun/pawl/internal/files/spec"
 	"github.com/pawlrun/pawl/internal/host/secret"
@@ -73,8 +74,8 @@ func findModel(name string) (string, bool) {
 }
 
 // CheckWorkflow validates a workflow file as a run would, without a workspace, a
-// key or a call. The error is [spec.Errors] when the file is there and wrong.
-func CheckWorkflow(f File, o Options) ([]spec.Problem, error) {
+// key or a call. The error is [decode.Errors] when the file is there and wrong.
+func CheckWorkflow(f File, o Options) ([]decode.Problem, error) {
 	o.checking = true
 	w, err := parseWorkflow(f, o)
 	if err != nil {
@@ -184,7 +185,7 @@ func (o Options) startPlan(p plan.Plan, root *spec.Agent, input string) (event.R
 }
 
 // messagesOf returns the texts of problems.
-func messagesOf(problems []spec.Problem) []string {
+func messagesOf(problems []decode.Problem) []string {
 	texts := make([]string, len(problems))
 	for i, p := range problems {
 		texts[i] = p.String()

@@ -1,15 +1,21 @@
+// Package spec turns files of agents, workflows and goals into validated values. Parsing
+// is strict, as [decode] has it.
+//
+// What is written in a file and not built yet is refused where it guards
+// something or changes what runs, and is a warning where nothing depends on
+// it. Nothing is ignored silently.
 package spec
 
 import (
 	"fmt"
-	"io"
-	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/pawlrun/pawl/internal/files/decode"
 )
 
 // The values of apiVersion. Keys of the second one that have no meaning here
@@ -59,11 +65,11 @@ type Agent struct {
 	// System is the system text, read from its file where it has one.
 	System string `yaml:"-"`
 	// Warnings are what the owner should know and what stops nothing.
-	Warnings []Problem `yaml:"-"`
+	Warnings []decode.Problem `yaml:"-"`
 
 	// systemAt is where System stands, for problems inside it, and taskAt where
 	// the task does.
-	systemAt, taskAt Problem
+	systemAt, taskAt decode.Problem
 	// byClass are the models of the file's capability classes, and byRole is
 	// that of its role where the file names none.
 	byClass map[string]string
@@ -97,7 +103,7 @@ type Model struct {
 	CapabilityClass string `yaml:"capability_class,omitempty"`
 }
 
-func (*Model) expected() string { return "{model: provider/model}" }
+func (*Model) Expected() string { return "{model: provider/model}" }
 
 // Roles are the models of Alfred's roles.
 type Roles struct {
@@ -125,7 +131,7 @@ type Prompt struct {
 	Task       string `yaml:"task,omitempty"`
 }
 
-// ReadAgent reads and validates an agent file. The error is [Errors] when the
+// ReadAgent reads and validates an agent file. The error is [decode.Errors] when the
 // file is there and wrong. The text is the file's content as it was read.
 func ReadAgent(path string, o Options) (a *Agent, text []byte, err error) {
 	if text, err = ReadFile(path); err != nil {
@@ -137,7 +143,7 @@ func ReadAgent(path string, o Options) (a *Agent, text []byte, err error) {
 
 // ReadFile reads a file of a bounded size, of whatever kind it is.
 func ReadFile(path string) ([]byte, error) {
-	text, err := readFile(path)
+	text, err := decode.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("spec: %w", err)
 	}
@@ -145,19 +151,19 @@ func ReadFile(path string) ([]byte, error) {
 }
 
 // ParseAgent validates an agent file's content. Files that it names are read
-// relative to path; ".json" at its end makes the text JSON. The error is [Errors].
+// relative to path; ".json" at its end makes the text JSON. The error is [decode.Errors].
 func ParseAgent(path string, data []byte, o Options) (*Agent, error) {
-	a, r := decode(path, data)
+	a, r := decodeAgent(path, data)
 	if a != nil {
 		if o.Sent {
 			a.Dir = o.Dir
 			a.refuseFiles(r)
 		}
 		a.validate(r, o)
-		a.Warnings = r.warnings.sorted()
+		a.Warnings = r.Warnings.Sorted()
 	}
-	if len(r.problems) > 0 {
-		return nil, r.all()
+	if len(r.Problems) > 0 {
+		return nil, r.All()
 	}
 	return a, nil
 }
@@ -166,22 +172,22 @@ func ParseAgent(path string, data []byte, o Options) (*Agent, error) {
 // valid when the run began and the run goes on by what was pinned then, so
 // nothing is checked again and no other file is read.
 func Restore(path string, data []byte) (*Agent, error) {
-	a, r := decode(path, data)
+	a, r := decodeAgent(path, data)
 	if a == nil {
-		return nil, r.problems
+		return nil, r.Problems
 	}
 	return a, nil
 }
 
 // Validate checks an agent that was built in code, by the same rules as a file, and
-// reads its prompt file. It fills System and Warnings. The error is [Errors], without
+// reads its prompt file. It fills System and Warnings. The error is [decode.Errors], without
 // places.
 func (a *Agent) Validate(o Options) error {
-	r := &report{}
+	r := &decode.Report{}
 	a.validate(r, o)
-	a.Warnings = r.warnings
-	if len(r.problems) > 0 {
-		return r.problems
+	a.Warnings = r.Warnings
+	if len(r.Problems) > 0 {
+		return r.Problems
 	}
 	return nil
 }
@@ -208,10 +214,10 @@ func (a *Agent) Text() ([]byte, error) {
 const withinWorkflow = "#agents."
 
 // decode returns nil when the text is not an agent file at all.
-func decode(path string, data []byte) (*Agent, *report) {
-	r := newReport(path)
-	root := r.read(data, "an agent: identity, model_policy, prompt")
-	if root == nil || r.refuseOtherKinds(root) {
+func decodeAgent(path string, data []byte) (*Agent, *decode.Report) {
+	r := decode.New(path)
+	root := r.Read(data, "an agent: identity, model_policy, prompt")
+	if root == nil || refuseOtherKinds(r, root) {
 		return nil, r
 	}
 	path, within, _ := strings.Cut(path, withinWorkflow)
@@ -223,23 +229,28 @@ func decode(path string, data []byte) (*Agent, *report) {
 		a.File += withinWorkflow + within
 	}
 	version, _ := scalarOf(root, "apiVersion")
-	d := &decoder{report: r, root: reflect.TypeFor[Agent](), lenient: version == VersionAldo}
-	if d.lenient {
+	d := &decode.Decoder{Report: r, Root: reflect.TypeFor[Agent]()}
+	if version == VersionAldo {
+		d.Lenient = outsideIteration
 		dropAldoRole(d, root)
 	}
-	d.value(root, "", reflect.ValueOf(a).Elem())
+	d.Value(root, "", reflect.ValueOf(a).Elem())
 	if root.Kind != yaml.MappingNode {
 		return nil, r
 	}
 	return a, r
 }
 
+// outsideIteration reports whether a path is outside the iteration block, which is held to
+// the rules in every version.
+func outsideIteration(path string) bool { return !strings.HasPrefix(path, "iteration.") }
+
 // dropAldoRole leaves out ALDO's role of an agent in a team, which has nothing
 // to do with the role that picks a model here.
-func dropAldoRole(d *decoder, root *yaml.Node) {
+func dropAldoRole(d *decode.Decoder, root *yaml.Node) {
 	for i := 0; i+1 < len(root.Content); i += 2 {
 		if key := root.Content[i]; key.Value == "role" {
-			d.warnings = append(d.warnings, d.problem(key, "role", "", "has no meaning here and is not enforced"))
+			d.Warnings = append(d.Warnings, d.Problem(key, "role", "", "has no meaning here and is not enforced"))
 			root.Content = append(root.Content[:i:i], root.Content[i+2:]...)
 			return
 		}
@@ -248,7 +259,7 @@ func dropAldoRole(d *decoder, root *yaml.Node) {
 
 // refuseOtherKinds reports a file of another kind, in place of every key that an
 // agent does not know.
-func (r *report) refuseOtherKinds(root *yaml.Node) bool {
+func refuseOtherKinds(r *decode.Report, root *yaml.Node) bool {
 	kind, _ := scalarOf(root, "kind")
 	if _, steps := scalarOf(root, "steps"); steps {
 		kind = "Workflow"
@@ -256,7 +267,7 @@ func (r *report) refuseOtherKinds(root *yaml.Node) bool {
 	if kind != "Workflow" && kind != "Goal" {
 		return false
 	}
-	r.fail(root, "kind", "an agent", "this is a %s", strings.ToLower(kind))
+	r.Fail(root, "kind", "an agent", "this is a %s", strings.ToLower(kind))
 	return true
 }
 
@@ -268,31 +279,4 @@ func scalarOf(root *yaml.Node, key string) (text string, given bool) {
 		}
 	}
 	return "", false
-}
-
-// readFile reads a text file of a bounded size. What has no size, as a device
-// or a pipe, is read no further than a file.
-func readFile(path string) ([]byte, error) { return readUpTo(path, maxFile) }
-
-// readUpTo is readFile with another bound.
-func readUpTo(path string, most int64) ([]byte, error) {
-	info, err := os.Stat(path)
-	switch {
-	case err != nil:
-		return nil, err
-	case info.IsDir():
-		return nil, fmt.Errorf("%s is a directory", path)
-	case info.Size() > most:
-		return nil, fmt.Errorf("%s has %d bytes; at most %d MiB is read", path, info.Size(), most>>20)
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, most+1))
-	if int64(len(text)) > most {
-		return nil, fmt.Errorf("%s is larger than %d MiB, the most that is read", path, most>>20)
-	}
-	return text, err
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/pawlrun/pawl/internal/files/decode"
 	"github.com/pawlrun/pawl/internal/files/spec"
 	"github.com/pawlrun/pawl/stop"
 )
@@ -40,7 +41,7 @@ func TestAgentBuiltInCodeIsHeldToTheRulesOfAFile(t *testing.T) {
 	} {
 		a := good()
 		spoil(a)
-		var problems spec.Errors
+		var problems decode.Errors
 		if !errors.As(a.Validate(rules), &problems) || len(problems) != 1 || problems[0].Path != path {
 			t.Errorf("%s: got %v", path, problems)
 		}

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+
+	"github.com/pawlrun/pawl/internal/files/decode"
 )
 
 // AgentTool is an agent file that is offered to the model as a tool with one
@@ -45,15 +47,15 @@ func (t *Tools) AgentNames() []string {
 	return names
 }
 
-func (a *Agent) validateAgents(r *report, o Options) {
+func (a *Agent) validateAgents(r *decode.Report, o Options) {
 	for i, t := range a.Tools.Agents {
 		path := fmt.Sprintf("tools.agents[%d]", i)
 		t.validate(r, path, o)
 		if t.Name != "" && slices.ContainsFunc(a.Tools.Agents[:i], func(other AgentTool) bool { return other.Name == t.Name }) {
-			r.at(path+".name", "each name once", "%q is given twice", t.Name)
+			r.At(path+".name", "each name once", "%q is given twice", t.Name)
 		}
 		if t.Concurrent != nil && *t.Concurrent && a.Effective().ToolDispatch == "serial" {
-			r.warn(path+".concurrent", "has no effect with tool_dispatch: serial")
+			r.Warn(path+".concurrent", "has no effect with tool_dispatch: serial")
 		}
 		if t.File == "" || o.CheckAgent == nil {
 			continue
@@ -63,7 +65,7 @@ func (a *Agent) validateAgents(r *report, o Options) {
 			err = o.CheckAgent(source)
 		}
 		if err != nil {
-			r.at(path+".file", "an agent file, relative to this one", "%v", err)
+			r.At(path+".file", "an agent file, relative to this one", "%v", err)
 		}
 	}
 }
@@ -71,28 +73,28 @@ func (a *Agent) validateAgents(r *report, o Options) {
 // notHere is a warning about a file that is right, by what stands against it.
 const notHere = "'pawl run' refuses this in this workspace: %s"
 
-func (t AgentTool) validate(r *report, path string, o Options) {
+func (t AgentTool) validate(r *decode.Report, path string, o Options) {
 	switch {
 	case t.Name == "":
-		missing(r, path+".name", "what the model calls the agent by")
+		decode.Missing(r, path+".name", "what the model calls the agent by")
 	case strings.ContainsFunc(t.Name, unicode.IsSpace):
-		r.at(path+".name", "a name without spaces", "%q has some", t.Name)
+		r.At(path+".name", "a name without spaces", "%q has some", t.Name)
 	case slices.Contains(o.Tools, t.Name):
-		r.at(path+".name", "a name that no tool has", "%s is a tool", strconv.Quote(t.Name))
+		r.At(path+".name", "a name that no tool has", "%s is a tool", strconv.Quote(t.Name))
 	}
 	if strings.TrimSpace(t.Description) == "" {
-		missing(r, path+".description", "what the model is to call the agent for")
+		decode.Missing(r, path+".description", "what the model is to call the agent for")
 	}
 	if t.File == "" {
-		missing(r, path+".file", "the path of an agent file, relative to this one")
+		decode.Missing(r, path+".file", "the path of an agent file, relative to this one")
 	}
-	within(r, path+".max_depth", t.MaxDepth, 1, maxLevels)
+	decode.Within(r, path+".max_depth", t.MaxDepth, 1, maxLevels)
 	if t.Apart() && o.CheckWorktrees != nil {
 		refused, err := o.CheckWorktrees()
 		if err != nil {
-			r.at(path+".isolation", "none, or a workspace in a git repository", "%v", err)
+			r.At(path+".isolation", "none, or a workspace in a git repository", "%v", err)
 		} else if refused != "" {
-			r.warn(path+".isolation", notHere, refused)
+			r.Warn(path+".isolation", notHere, refused)
 		}
 	}
 }

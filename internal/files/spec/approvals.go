@@ -1,7 +1,11 @@
 package spec
 
 import (
+	"maps"
+	"slices"
+
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/files/decode"
 )
 
 // ApprovalSettings say who is asked about a gated call, how long the answer may
@@ -17,28 +21,28 @@ type ApprovalSettings struct {
 // maxApprovalSeconds is a year: longer than any question stays one.
 const maxApprovalSeconds = 366 * 86_400
 
-func (s *ApprovalSettings) validate(r *report, path string) {
-	if t := s.Timeout; t != nil && !r.reported(path+".timeout") && !(*t >= 1 && *t <= maxApprovalSeconds) {
-		r.at(path+".timeout", "1 second to 366 days", "is %g seconds", float64(*t))
+func (s *ApprovalSettings) validate(r *decode.Report, path string) {
+	if t := s.Timeout; t != nil && !r.Reported(path+".timeout") && !(*t >= 1 && *t <= maxApprovalSeconds) {
+		r.At(path+".timeout", "1 second to 366 days", "is %g seconds", float64(*t))
 	}
 	if s.Mode == "bypass" {
-		r.warn(path+".mode", "every gated call is approved without asking, and that is recorded with each of them")
+		r.Warn(path+".mode", "every gated call is approved without asking, and that is recorded with each of them")
 	}
 	if s.OnTimeout != "" && s.Timeout == nil && s.Mode != "wait" {
-		r.at(path+".on_timeout", "a timeout beside it", "never comes to pass, because a decision may take for ever")
+		r.At(path+".on_timeout", "a timeout beside it", "never comes to pass, because a decision may take for ever")
 	}
 }
 
 // validateDeclarations checks what the file says of its tools in their place.
-func (t *Tools) validateDeclarations(r *report, o Options) {
-	for _, name := range sortedKeys(t.Effects) {
-		path := join("tools.effects", name)
+func (t *Tools) validateDeclarations(r *decode.Report, o Options) {
+	for _, name := range slices.Sorted(maps.Keys(t.Effects)) {
+		path := decode.Join("tools.effects", name)
 		t.usable(r, path, name, o)
 		if e := event.Effect(t.Effects[name]); e == event.EffectPure || e == event.EffectIdempotent {
-			r.warn(path, "a call of %s that a crash or a failure cuts off is run again", name)
+			r.Warn(path, "a call of %s that a crash or a failure cuts off is run again", name)
 		}
 	}
-	for _, name := range sortedKeys(t.Risks) {
-		t.usable(r, join("tools.risks", name), name, o)
+	for _, name := range slices.Sorted(maps.Keys(t.Risks)) {
+		t.usable(r, decode.Join("tools.risks", name), name, o)
 	}
 }

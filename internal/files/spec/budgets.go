@@ -1,16 +1,18 @@
 package spec
 
 import (
+	"maps"
 	"math"
 	"slices"
 	"strings"
 
 	"github.com/pawlrun/pawl/budget"
+	"github.com/pawlrun/pawl/internal/files/decode"
 	"github.com/pawlrun/pawl/stop"
 )
 
 // Budgets are the ten budgets of the harness, the time
-// without progress and the size of a request; 0 means the default, [None] that
+// without progress and the size of a request; 0 means the default, [budget.None] that
 // there is no limit.
 type Budgets struct {
 	budget.Limits `yaml:",inline"`
@@ -23,7 +25,7 @@ type Budgets struct {
 // is raised).
 type BudgetActions map[string]string
 
-func (*BudgetActions) expected() string { return "a mapping from a limit to stop, ok or ask" }
+func (*BudgetActions) Expected() string { return "a mapping from a limit to stop, ok or ask" }
 
 // JSONSchema is the schema of the mapping.
 func (*BudgetActions) JSONSchema() map[string]any {
@@ -38,47 +40,47 @@ func (*BudgetActions) JSONSchema() map[string]any {
 	}
 }
 
-func (b *Budgets) validate(r *report, a *Agent) {
+func (b *Budgets) validate(r *decode.Report, a *Agent) {
 	for _, s := range budget.Table() {
 		b.bounds(r, "budgets."+s.Name, s)
 	}
-	for _, setting := range sortedKeys(b.Actions) {
+	for _, setting := range slices.Sorted(maps.Keys(b.Actions)) {
 		path := "budgets.actions." + setting
 		if setting == budget.CycleCap {
-			r.at(path, "on_limit", "is the cycle cap; on_limit says what reaching it means")
+			r.At(path, "on_limit", "is the cycle cap; on_limit says what reaching it means")
 			continue
 		}
 		if !slices.Contains(budget.Stopping(), setting) {
-			r.at(path, "one of "+strings.Join(budget.Stopping(), ", "), "is no limit that ends a run")
+			r.At(path, "one of "+strings.Join(budget.Stopping(), ", "), "is no limit that ends a run")
 			continue
 		}
-		oneOf(r, path, b.Actions[setting], "stop", "ok", "ask")
+		decode.OneOf(r, path, b.Actions[setting], "stop", "ok", "ask")
 		if action := b.Actions[setting]; (action == "stop" || action == "ask") && budget.IsMoney(setting) && a.endsOnBudget() {
-			r.at(path, "ok, or a file without the condition budget-exhausted",
+			r.At(path, "ok, or a file without the condition budget-exhausted",
 				"is %q, and the condition budget-exhausted ends the run as ok when the money is used up", action)
 		}
 	}
 }
 
 // bounds holds a limit to the values that it may have, where it is given.
-func (b *Budgets) bounds(r *report, path string, s budget.Setting) {
+func (b *Budgets) bounds(r *decode.Report, path string, s budget.Setting) {
 	given, number := s.Value(b.Limits)
-	if number && given == 0 && !r.has(path) {
+	if number && given == 0 && !r.Has(path) {
 		return
 	}
 	switch p := s.Place(&b.Limits).(type) {
 	case *int:
-		limit(r, path, p, int(s.Low), int(s.High))
+		decode.Limit(r, path, p, int(s.Low), int(s.High))
 	case *int64:
-		limit(r, path, p, int64(s.Low), math.MaxInt64)
+		decode.Limit(r, path, p, int64(s.Low), math.MaxInt64)
 	case *float64:
 		if s.Kind == budget.Money {
-			money(r, path, p)
+			decode.Money(r, path, p)
 		} else {
-			limit(r, path, p, s.Low, s.High)
+			decode.Limit(r, path, p, s.Low, s.High)
 		}
 	case **int:
-		within(r, path, *p, int(s.Low), int(s.High))
+		decode.Within(r, path, *p, int(s.Low), int(s.High))
 	}
 }
 

@@ -7,4 +7,4 @@ type Cache struct {
 	TTL string `yaml:"ttl,omitempty" oneof:"5m 1h off" short:"yes"`
 }
 
-func (*Cache) expected() string { return "off, or {ttl: 5m} or {ttl: 1h}" }
+func (*Cache) Expected() string { return "off, or {ttl: 5m} or {ttl: 1h}" }

@@ -7,6 +7,7 @@ import (
 	"unicode"
 
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/files/decode"
 	"github.com/pawlrun/pawl/internal/host/secret"
 )
 
@@ -56,76 +57,76 @@ func (t *Tools) offered() []string { return slices.Concat(t.AgentNames(), t.Comm
 
 // validateCommands reads the schemas of the programs that are offered and holds
 // the programs to the rules. o.Tools are the tools without those of the file.
-func (a *Agent) validateCommands(r *report, o Options) {
+func (a *Agent) validateCommands(r *decode.Report, o Options) {
 	t := &a.Tools
 	for i := range t.Commands {
 		c, path := &t.Commands[i], fmt.Sprintf("tools.commands[%d]", i)
 		if c.Name != "" && (slices.Contains(t.CommandNames()[:i], c.Name) || slices.Contains(t.AgentNames(), c.Name)) {
-			r.at(path+".name", "each name once", "%q is given twice", c.Name)
+			r.At(path+".name", "each name once", "%q is given twice", c.Name)
 		}
 		c.validateName(r, path, o)
 		if strings.TrimSpace(c.Description) == "" {
-			missing(r, path+".description", "what the model is to call the program for")
+			decode.Missing(r, path+".description", "what the model is to call the program for")
 		}
 		c.readSchema(r, a, path)
 		c.validateProgram(r, path, a, o)
 		if c.Timeout != nil {
 			seconds := float64(*c.Timeout)
-			within(r, path+".timeout", &seconds, 0.001, 86_400)
+			decode.Within(r, path+".timeout", &seconds, 0.001, 86_400)
 		}
 		c.validateSecrets(r, path, t)
 	}
 }
 
-func (c *CommandTool) validateName(r *report, path string, o Options) {
+func (c *CommandTool) validateName(r *decode.Report, path string, o Options) {
 	switch {
 	case c.Name == "":
-		missing(r, path+".name", "what the model calls the program by")
+		decode.Missing(r, path+".name", "what the model calls the program by")
 	case strings.ContainsFunc(c.Name, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }):
-		r.at(path+".name", "a name without spaces", "%q has some", c.Name)
+		r.At(path+".name", "a name without spaces", "%q has some", c.Name)
 	case slices.Contains(o.Tools, c.Name), o.Aliases[c.Name] != "":
-		r.at(path+".name", "a name that no built-in tool has", "%q is a built-in tool", c.Name)
+		r.At(path+".name", "a name that no built-in tool has", "%q is a built-in tool", c.Name)
 	}
 }
 
-func (c *CommandTool) readSchema(r *report, a *Agent, path string) {
+func (c *CommandTool) readSchema(r *decode.Report, a *Agent, path string) {
 	switch {
 	case c.Args != nil && c.ArgsFile != "":
-		r.at(path+".args_file", "args or args_file, one of the two", "both are given")
+		r.At(path+".args_file", "args or args_file, one of the two", "both are given")
 	case c.Args != nil && c.Args.File != "":
-		r.at(path+".args", "a JSON Schema of an object", "is a text; the path of a file stands in args_file")
+		r.At(path+".args", "a JSON Schema of an object", "is a text; the path of a file stands in args_file")
 	case c.Args != nil:
 		c.Args.check(r, a, path+".args")
 	case c.ArgsFile != "":
 		c.Args = &ResultSchema{File: c.ArgsFile}
 		c.Args.check(r, a, path+".args_file")
 	default:
-		notEmpty(r, path+".args_file", c.ArgsFile)
+		decode.NotEmpty(r, path+".args_file", c.ArgsFile)
 	}
 }
 
-func (c *CommandTool) validateProgram(r *report, path string, a *Agent, o Options) {
+func (c *CommandTool) validateProgram(r *decode.Report, path string, a *Agent, o Options) {
 	path += ".command"
 	switch {
-	case r.reported(path):
+	case r.Reported(path):
 	case len(c.Command) == 0 || strings.TrimSpace(c.Command[0]) == "":
-		missing(r, path, "a list of a program and its arguments")
+		decode.Missing(r, path, "a list of a program and its arguments")
 	case o.CheckProgram != nil:
 		if err := o.CheckProgram(a.Dir, c.Command); err != nil {
-			r.at(path, "a program that can be run; ./FILE is relative to the agent file, other paths to the workspace", "%v", err)
+			r.At(path, "a program that can be run; ./FILE is relative to the agent file, other paths to the workspace", "%v", err)
 		}
 	}
 }
 
-func (c *CommandTool) validateSecrets(r *report, path string, t *Tools) {
+func (c *CommandTool) validateSecrets(r *decode.Report, path string, t *Tools) {
 	for i, name := range c.Secrets {
 		at := fmt.Sprintf("%s.secrets[%d]", path, i)
 		s, declared := t.Secrets[name]
 		switch {
 		case !secret.ValidName(name) || !declared:
-			r.at(at, "a name of tools.secrets", "%q is not one", name)
+			r.At(at, "a name of tools.secrets", "%q is not one", name)
 		case len(s.Hosts) > 0:
-			r.at(at, "a secret without hosts", "the hosts of %s would not hold, because a program may send it anywhere", name)
+			r.At(at, "a secret without hosts", "the hosts of %s would not hold, because a program may send it anywhere", name)
 		}
 	}
 }

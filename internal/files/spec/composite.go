@@ -2,12 +2,14 @@ package spec
 
 import (
 	"fmt"
+	"maps"
 	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
 
 	"github.com/pawlrun/pawl/budget"
+	"github.com/pawlrun/pawl/internal/files/decode"
 	"github.com/pawlrun/pawl/internal/files/expr"
 )
 
@@ -146,22 +148,22 @@ func (a *Agent) CapUSD() *float64 {
 }
 
 // validateTeam holds what a file says of a team to the rules.
-func (a *Agent) validateTeam(r *report, o Options) {
+func (a *Agent) validateTeam(r *decode.Report, o Options) {
 	a.validateSpawn(r)
 	switch {
 	case a.Composite == nil:
 		if a.Termination != nil {
-			r.at("termination", "composite beside it, or iteration and budgets for one agent", "ends a team, and there is none")
+			r.At("termination", "composite beside it, or iteration and budgets for one agent", "ends a team, and there is none")
 		}
 		return
-	case a.Iteration != nil || r.reported("composite"):
+	case a.Iteration != nil || r.Reported("composite"):
 		return // nothing of it is looked at
 	}
 	a.refuseBeside(r)
 	c := a.Composite
 	s, known := strategies()[c.Strategy]
 	if c.Strategy == "" {
-		missing(r, "composite.strategy", "one of sequential, parallel, debate, iterative")
+		decode.Missing(r, "composite.strategy", "one of sequential, parallel, debate, iterative")
 	}
 	c.validateMembers(r, a, o)
 	if !known {
@@ -169,20 +171,20 @@ func (a *Agent) validateTeam(r *report, o Options) {
 	}
 	refuse := func(given, may bool, key string) {
 		if given && !may {
-			r.at("composite."+key, "a file without it", "a %s team does not have it", c.Strategy)
+			r.At("composite."+key, "a file without it", "a %s team does not have it", c.Strategy)
 		}
 	}
 	refuse(c.Aggregator != "", s.aggregates, "aggregator")
 	refuse(c.MaxRounds != nil, s.rounds, "max_rounds")
 	refuse(c.Terminate != "", s.rounds, "terminate")
-	notEmpty(r, "composite.aggregator", c.Aggregator)
-	notEmpty(r, "composite.terminate", c.Terminate)
-	within(r, "composite.max_rounds", c.MaxRounds, 1, 1_000_000)
+	decode.NotEmpty(r, "composite.aggregator", c.Aggregator)
+	decode.NotEmpty(r, "composite.terminate", c.Terminate)
+	decode.Within(r, "composite.max_rounds", c.MaxRounds, 1, 1_000_000)
 	if s.rounds && c.MaxRounds == nil {
-		missing(r, "composite.max_rounds", "how many rounds there may be")
+		decode.Missing(r, "composite.max_rounds", "how many rounds there may be")
 	}
-	if s.mustAggregate && c.Aggregator == "" && !r.has("composite.aggregator") {
-		missing(r, "composite.aggregator", "who sums the debate up")
+	if s.mustAggregate && c.Aggregator == "" && !r.Has("composite.aggregator") {
+		decode.Missing(r, "composite.aggregator", "who sums the debate up")
 	}
 	if c.Terminate != "" && s.rounds {
 		checkExpression(r, "composite.terminate", c.Terminate, expr.Scope{Place: expr.Round})
@@ -191,10 +193,10 @@ func (a *Agent) validateTeam(r *report, o Options) {
 }
 
 // refuseBeside reports the keys that only an agent has which calls a model itself.
-func (a *Agent) refuseBeside(r *report) {
+func (a *Agent) refuseBeside(r *decode.Report) {
 	v := reflect.ValueOf(a).Elem()
-	fields := fieldsOf(v.Type())
-	for _, key := range sortedKeys(fields) {
+	fields := decode.FieldsOf(v.Type())
+	for _, key := range slices.Sorted(maps.Keys(fields)) {
 		f := v.Type().FieldByIndex(fields[key])
 		if slices.Contains(beside(), key) || f.Tag.Get("unbuilt") != "" {
 			continue
@@ -202,22 +204,22 @@ func (a *Agent) refuseBeside(r *report) {
 		if key == "tools" && a.APIVersion == VersionAldo && reflect.DeepEqual(a.Tools, Tools{Allow: Names{}}) {
 			continue // as ALDO's own files of teams have it
 		}
-		if !v.FieldByIndex(fields[key]).IsZero() || r.has(key) && !r.reported(key) {
-			r.at(key, "a file without it", "a team does not have it: it calls no model itself, its subagents do")
+		if !v.FieldByIndex(fields[key]).IsZero() || r.Has(key) && !r.Reported(key) {
+			r.At(key, "a file without it", "a team does not have it: it calls no model itself, its subagents do")
 		}
 	}
 	for key, given := range map[string]bool{
 		"model_policy.primary": a.ModelPolicy.Primary != Model{}, "prompt.system": a.Prompt.System != "", "prompt.system_file": a.Prompt.SystemFile != "",
 	} {
 		if given {
-			r.warn(key, "has no effect: a team calls no model itself, its subagents do")
+			r.Warn(key, "has no effect: a team calls no model itself, its subagents do")
 		}
 	}
 }
 
-func (c *Composite) validateMembers(r *report, a *Agent, o Options) {
-	if len(c.members()) == 0 && !r.reported("composite.subagents") {
-		missing(r, "composite.subagents", "who does the work, each as {agent: NAME} or {file: PATH}")
+func (c *Composite) validateMembers(r *decode.Report, a *Agent, o Options) {
+	if len(c.members()) == 0 && !r.Reported("composite.subagents") {
+		decode.Missing(r, "composite.subagents", "who does the work, each as {agent: NAME} or {file: PATH}")
 	}
 	names := map[string]bool{}
 	for i, s := range c.Subagents {
@@ -230,22 +232,22 @@ func (c *Composite) validateMembers(r *report, a *Agent, o Options) {
 			key = path + ".file"
 		}
 		switch name := s.Name(); {
-		case (s.Agent == "") == (s.File == "") && !r.reported(path):
-			r.at(path, "agent: NAME or file: PATH, one of the two", "says %s", map[bool]string{true: "none", false: "both"}[s.File == ""])
+		case (s.Agent == "") == (s.File == "") && !r.Reported(path):
+			r.At(path, "agent: NAME or file: PATH, one of the two", "says %s", map[bool]string{true: "none", false: "both"}[s.File == ""])
 			continue
 		case !stepID.MatchString(name):
-			r.at(key, "a small letter, then up to 63 small letters, digits, _ and -; as: gives a file another name", "%q is no name of a subagent", name)
+			r.At(key, "a small letter, then up to 63 small letters, digits, _ and -; as: gives a file another name", "%q is no name of a subagent", name)
 		case name == roundsID:
-			r.at(key, "another name", "%s is what the team calls its rounds", roundsID)
+			r.At(key, "another name", "%s is what the team calls its rounds", roundsID)
 		case names[name]:
-			r.at(key, "each name once; as: gives a file another one", "%q is given twice", name)
+			r.At(key, "each name once; as: gives a file another one", "%q is given twice", name)
 		}
 		names[s.Name()] = true
 		a.checkMember(r, key, s, o)
 	}
 	if last, there := c.aggregator(); there && !names[last.Name()] {
 		if !stepID.MatchString(c.Aggregator) || c.Aggregator == roundsID {
-			r.at("composite.aggregator", "the name of a subagent, or of an agent file beside this one", "%q is no name", c.Aggregator)
+			r.At("composite.aggregator", "the name of a subagent, or of an agent file beside this one", "%q is no name", c.Aggregator)
 			return
 		}
 		a.checkMember(r, "composite.aggregator", last, o)
@@ -253,14 +255,14 @@ func (c *Composite) validateMembers(r *report, a *Agent, o Options) {
 }
 
 // checkMember holds the file of a member to the rules.
-func (a *Agent) checkMember(r *report, path string, s Subagent, o Options) {
+func (a *Agent) checkMember(r *decode.Report, path string, s Subagent, o Options) {
 	if strings.ContainsAny(s.Agent, `/\`) {
-		r.at(path, "a name; file: takes a path", "%q is a path", s.Agent)
+		r.At(path, "a name; file: takes a path", "%q is a path", s.Agent)
 		return
 	}
 	a.maySpawn(r, path, s.path())
 	if a.File != "" && filepath.Join(a.Dir, s.path()) == filepath.Join(a.Dir, a.File) {
-		r.at(path, "another agent", "is the team itself")
+		r.At(path, "another agent", "is the team itself")
 		return
 	}
 	if o.CheckAgent == nil {
@@ -271,12 +273,12 @@ func (a *Agent) checkMember(r *report, path string, s Subagent, o Options) {
 		err = o.CheckAgent(source)
 	}
 	if err != nil {
-		r.at(path, "an agent file, relative to this one", "%v", err)
+		r.At(path, "an agent file, relative to this one", "%v", err)
 	}
 }
 
 // validateSpawn holds the agents that a file offers to its list.
-func (a *Agent) validateSpawn(r *report) {
+func (a *Agent) validateSpawn(r *decode.Report) {
 	for i, t := range a.Tools.Agents {
 		a.maySpawn(r, fmt.Sprintf("tools.agents[%d].file", i), t.File)
 	}
@@ -284,16 +286,16 @@ func (a *Agent) validateSpawn(r *report) {
 
 // maySpawn reports an agent file that is not on the list of those that may be
 // started.
-func (a *Agent) maySpawn(r *report, path, file string) {
+func (a *Agent) maySpawn(r *decode.Report, path, file string) {
 	if a.Spawn == nil || a.Spawn.Allow == nil || file == "" {
 		return
 	}
 	if name := agentName(file); !slices.Contains(a.Spawn.Allow, name) {
-		r.at(path, "an agent of spawn.allow", "%s may not be started: spawn.allow does not name it", name)
+		r.At(path, "an agent of spawn.allow", "%s may not be started: spawn.allow does not name it", name)
 	}
 }
 
-func (a *Agent) validateTermination(r *report, s strategy) {
+func (a *Agent) validateTermination(r *decode.Report, s strategy) {
 	t := a.Termination
 	if t == nil {
 		return
@@ -303,16 +305,16 @@ func (a *Agent) validateTermination(r *report, s strategy) {
 		turns++
 	}
 	const path = "termination."
-	within(r, path+"max_turns", t.MaxTurns, 1, 1_000_000)
+	decode.Within(r, path+"max_turns", t.MaxTurns, 1, 1_000_000)
 	if t.MaxTurns != nil && *t.MaxTurns > 0 && *t.MaxTurns < turns {
-		r.at(path+"max_turns", fmt.Sprintf("at least %d", turns), "is %d, and the team takes %d turns when each of it has one", *t.MaxTurns, turns)
+		r.At(path+"max_turns", fmt.Sprintf("at least %d", turns), "is %d, and the team takes %d turns when each of it has one", *t.MaxTurns, turns)
 	}
-	money(r, path+"max_usd", t.MaxUSD)
+	decode.Money(r, path+"max_usd", t.MaxUSD)
 	if t.MaxUSD != nil && a.ModelPolicy.Budget.USDPerRun != nil {
-		r.at(path+"max_usd", "max_usd or model_policy.budget."+budget.CostPerRun+", one of the two", "both are given")
+		r.At(path+"max_usd", "max_usd or model_policy.budget."+budget.CostPerRun+", one of the two", "both are given")
 	}
-	notEmpty(r, path+"text_mention", t.TextMention)
+	decode.NotEmpty(r, path+"text_mention", t.TextMention)
 	if t.TextMention != "" && !s.mention {
-		r.at(path+"text_mention", "a team whose members take turns", "the members of a %s team all speak at once, so nothing is left to end", c.Strategy)
+		r.At(path+"text_mention", "a team whose members take turns", "the members of a %s team all speak at once, so nothing is left to end", c.Strategy)
 	}
 }

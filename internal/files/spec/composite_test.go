@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/pawlrun/pawl/internal/files/decode"
 	"github.com/pawlrun/pawl/internal/files/spec"
 	"github.com/pawlrun/pawl/internal/rules/plan"
 )
@@ -104,7 +105,7 @@ func TestATeamThatWasSentIsRefused(t *testing.T) {
 		t.Errorf("%s was looked at", source)
 		return nil
 	}})
-	problems, _ := errors.AsType[spec.Errors](err)
+	problems, _ := errors.AsType[decode.Errors](err)
 	if len(problems) != 1 || problems[0].Path != "composite" || problems[0].Line != 2 {
 		t.Errorf("got %v", err)
 	}

@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/pawlrun/pawl/internal/files/decode"
 )
 
 // Config is a config file: how providers are reached, what is known of models,
@@ -65,24 +67,24 @@ type ConfigOptions struct {
 	Abilities []string
 }
 
-// ReadConfig reads and validates a config file. The error is [Errors] when the
+// ReadConfig reads and validates a config file. The error is [decode.Errors] when the
 // file is there and wrong.
 func ReadConfig(path string, o ConfigOptions) (*Config, error) {
-	data, err := readFile(path)
+	data, err := decode.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("spec: %w", err)
 	}
 	return ParseConfig(path, data, o)
 }
 
-// ParseConfig validates a config file's content. The error is [Errors].
+// ParseConfig validates a config file's content. The error is [decode.Errors].
 func ParseConfig(path string, data []byte, o ConfigOptions) (*Config, error) {
-	r, c := newReport(path), &Config{}
-	if r.fill(c, data, "a config: providers, models, classes, roles", 0) {
+	r, c := decode.New(path), &Config{}
+	if r.Fill(c, data, "a config: providers, models, classes, roles", 0) {
 		c.validate(r, o)
 	}
-	if len(r.problems) > 0 {
-		return nil, r.all()
+	if len(r.Problems) > 0 {
+		return nil, r.All()
 	}
 	return c, nil
 }
@@ -90,13 +92,13 @@ func ParseConfig(path string, data []byte, o ConfigOptions) (*Config, error) {
 // keyNames are what people call a key that does not belong in a file.
 var keyNames = []string{"api_key", "apikey", "apiKey", "key", "token", "auth_token", "secret", "password"}
 
-// decodeNode refuses keys in a way that says where they belong.
-func (p *ConfigProvider) decodeNode(d *decoder, n *yaml.Node, path string) {
+// DecodeNode refuses keys in a way that says where they belong.
+func (p *ConfigProvider) DecodeNode(d *decode.Decoder, n *yaml.Node, path string) {
 	kept := *n
 	kept.Content = nil
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		if key := n.Content[i]; n.Kind == yaml.MappingNode && slices.Contains(keyNames, key.Value) {
-			d.fail(key, join(path, key.Value), "api_key_env: NAME_OF_A_VARIABLE", "no key belongs in a file; name the variable that holds it")
+			d.Fail(key, decode.Join(path, key.Value), "api_key_env: NAME_OF_A_VARIABLE", "no key belongs in a file; name the variable that holds it")
 			continue
 		}
 		kept.Content = append(kept.Content, n.Content[i], n.Content[i+1])
@@ -104,5 +106,5 @@ func (p *ConfigProvider) decodeNode(d *decoder, n *yaml.Node, path string) {
 	if n.Kind != yaml.MappingNode {
 		kept.Content = n.Content
 	}
-	d.object(&kept, path, reflect.ValueOf(p).Elem())
+	d.Object(&kept, path, reflect.ValueOf(p).Elem())
 }

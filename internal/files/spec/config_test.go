@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/pawlrun/pawl/internal/files/decode"
 	"github.com/pawlrun/pawl/internal/files/spec"
 	"github.com/pawlrun/pawl/internal/golden"
 )
@@ -43,7 +44,7 @@ func TestConfigFileIsReadWhole(t *testing.T) {
 
 func TestBadConfigTellsEveryProblemWithItsPlaceAndNoSecret(t *testing.T) {
 	_, err := spec.ReadConfig("testdata/config/bad.yaml", known)
-	var problems spec.Errors
+	var problems decode.Errors
 	if !errors.As(err, &problems) {
 		t.Fatalf("accepted: %v", err)
 	}

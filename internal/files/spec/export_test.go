@@ -1,5 +1,12 @@
 package spec
 
+import (
+	"maps"
+	"slices"
+
+	"github.com/pawlrun/pawl/internal/files/decode"
+)
+
 // ShownFor is the example of a key of a type, a piece of the mapping that the
 // key stands in.
 func ShownFor(name, key string) (string, error) {
@@ -12,14 +19,14 @@ func Described() (map[string][]string, error) {
 	all, err := readProperties()
 	keys := map[string][]string{}
 	for name, of := range all {
-		keys[name] = sortedKeys(of)
+		keys[name] = slices.Sorted(maps.Keys(of))
 	}
 	return keys, err
 }
 
 // RunnerProblems are what is wrong with the runner of a loop.
-func RunnerProblems(c *Runner) Errors {
-	var r report
+func RunnerProblems(c *Runner) decode.Errors {
+	var r decode.Report
 	c.validate(&r, "loop.runner")
-	return r.problems.sorted()
+	return r.Problems.Sorted()
 }

@@ -1,5 +1,10 @@
 package spec
 
+import (
+	"maps"
+	"slices"
+)
+
 // Files are the paths of the agent file and of the files that it names as such:
 // its prompt, its schema and its secrets. Scripts of models and programs of hooks
 // are found by others.
@@ -15,7 +20,7 @@ func (a *Agent) Files() []string {
 	for _, c := range a.Tools.Commands {
 		named = append(named, c.ArgsFile)
 	}
-	for _, name := range sortedKeys(a.Tools.Secrets) {
+	for _, name := range slices.Sorted(maps.Keys(a.Tools.Secrets)) {
 		named = append(named, a.Tools.Secrets[name].File)
 	}
 	for _, t := range a.Offers() {

@@ -8,6 +8,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/pawlrun/pawl/budget"
+	"github.com/pawlrun/pawl/internal/files/decode"
 	"github.com/pawlrun/pawl/internal/rules/plan"
 )
 
@@ -43,13 +44,13 @@ type Goal struct {
 	Steps plan.Plan         `yaml:"-"`
 	Uses  map[string]*Agent `yaml:"-"`
 	// Warnings are what the owner should know and what stops nothing.
-	Warnings []Problem `yaml:"-"`
+	Warnings []decode.Problem `yaml:"-"`
 }
 
 // Objective is what a goal is to reach.
 type Objective string
 
-func (*Objective) expected() string { return "one objective, as one sentence" }
+func (*Objective) Expected() string { return "one objective, as one sentence" }
 
 // Done is what must hold for the goal to be done: all of When, then the word of the
 // judge, then that of a person.
@@ -72,7 +73,7 @@ type EvidenceCommand struct {
 	Timeout *Duration `yaml:"timeout,omitempty"`
 }
 
-func (*EvidenceCommand) expected() string {
+func (*EvidenceCommand) Expected() string {
 	return "a list of arguments, or {argv: [...], timeout: 2m}"
 }
 
@@ -82,18 +83,18 @@ type GoalPlan struct {
 	Steps []string
 }
 
-func (p *GoalPlan) decodeNode(d *decoder, n *yaml.Node, path string) {
+func (p *GoalPlan) DecodeNode(d *decode.Decoder, n *yaml.Node, path string) {
 	switch {
 	case n.Kind == yaml.ScalarNode && n.Value == "auto":
 		p.Auto = true
 	case n.Kind == yaml.SequenceNode:
-		d.list(n, path, reflect.ValueOf(&p.Steps).Elem())
+		d.List(n, path, reflect.ValueOf(&p.Steps).Elem())
 	default:
-		d.fail(n, path, p.expected(), "is %s", describe(n))
+		d.Fail(n, path, p.Expected(), "is %s", decode.Describe(n))
 	}
 }
 
-func (*GoalPlan) expected() string { return "auto, or a list of steps" }
+func (*GoalPlan) Expected() string { return "auto, or a list of steps" }
 
 // JSONSchema is either form.
 func (*GoalPlan) JSONSchema() map[string]any {
@@ -111,27 +112,27 @@ type Every struct {
 	Time       time.Duration
 }
 
-func (e *Every) decodeNode(d *decoder, n *yaml.Node, path string) {
+func (e *Every) DecodeNode(d *decode.Decoder, n *yaml.Node, path string) {
 	var lasts Duration
-	if i, whole := wholeNumber(n); n.Kind == yaml.ScalarNode && whole {
+	if i, whole := decode.WholeNumber(n); n.Kind == yaml.ScalarNode && whole {
 		if i < 1 || i > mostIterations {
-			d.fail(n, path, e.expected(), "is %s", describe(n))
+			d.Fail(n, path, e.Expected(), "is %s", decode.Describe(n))
 			return
 		}
 		e.Iterations = int(i)
 		return
 	}
 	if n.Kind != yaml.ScalarNode {
-		d.fail(n, path, e.expected(), "is %s", describe(n))
+		d.Fail(n, path, e.Expected(), "is %s", decode.Describe(n))
 		return
 	}
-	lasts.decodeNode(d, n, path)
-	if e.Time = time.Duration(lasts); e.Time == 0 && !d.reported(path) {
-		d.fail(n, path, e.expected(), "is no time")
+	lasts.DecodeNode(d, n, path)
+	if e.Time = time.Duration(lasts); e.Time == 0 && !d.Reported(path) {
+		d.Fail(n, path, e.Expected(), "is no time")
 	}
 }
 
-func (*Every) expected() string { return "a number of iterations, or a time such as 15m" }
+func (*Every) Expected() string { return "a number of iterations, or a time such as 15m" }
 
 // JSONSchema is either form.
 func (*Every) JSONSchema() map[string]any {
@@ -146,15 +147,15 @@ type GoalStop struct {
 }
 
 // ParseGoal validates a goal file's content. Files that it names are read relative to
-// path. The error is [Errors].
+// path. The error is [decode.Errors].
 func ParseGoal(path string, data []byte, o Options) (*Goal, error) {
 	g, r := decodeGoal(path, data)
 	if g != nil {
 		g.validate(r, o)
-		g.Warnings = r.warnings.sorted()
+		g.Warnings = r.Warnings.Sorted()
 	}
-	if len(r.problems) > 0 {
-		return nil, r.all()
+	if len(r.Problems) > 0 {
+		return nil, r.All()
 	}
 	g.Steps = g.plan()
 	return g, nil
@@ -164,19 +165,19 @@ func ParseGoal(path string, data []byte, o Options) (*Goal, error) {
 // [RestoreWorkflow].
 func RestoreGoal(path string, data []byte) (*Goal, error) {
 	g, r := decodeGoal(path, data)
-	if g == nil || len(r.problems) > 0 {
-		return nil, r.problems
+	if g == nil || len(r.Problems) > 0 {
+		return nil, r.Problems
 	}
 	return g, nil
 }
 
 // decodeGoal returns nil when the text is no goal file at all.
-func decodeGoal(path string, data []byte) (*Goal, *report) {
-	r, g := newReport(path), &Goal{Dir: filepath.Dir(path)}
+func decodeGoal(path string, data []byte) (*Goal, *decode.Report) {
+	r, g := decode.New(path), &Goal{Dir: filepath.Dir(path)}
 	if path != "" {
 		g.File = filepath.Base(path)
 	}
-	if !r.fill(g, data, "a goal: objective, done, validation", 0) {
+	if !r.Fill(g, data, "a goal: objective, done, validation", 0) {
 		return nil, r
 	}
 	return g, r

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/pawlrun/pawl/internal/files/decode"
 	"github.com/pawlrun/pawl/internal/files/spec"
 	"github.com/pawlrun/pawl/internal/rules/plan"
 )
@@ -113,7 +114,7 @@ func TestABadGoalTellsEveryProblemWithItsPlace(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, err := spec.ParseGoal("goal.yaml", []byte(c.text), spec.Options{Tools: rules.Tools})
-			problems, _ := errors.AsType[spec.Errors](err)
+			problems, _ := errors.AsType[decode.Errors](err)
 			if len(problems) != len(c.want) || (g == nil) != (c.want != nil) {
 				t.Fatalf("%v", err)
 			}
@@ -133,7 +134,7 @@ func FuzzParseGoal(f *testing.F) {
 	f.Add("a: &x {b: *x}\ndone: *x\nvalidation: [{command: {argv: [a], timeout: 1h}}]")
 	f.Fuzz(func(t *testing.T, text string) {
 		g, err := spec.ParseGoal("g.yaml", []byte(text), spec.Options{Tools: rules.Tools})
-		problems, _ := errors.AsType[spec.Errors](err)
+		problems, _ := errors.AsType[decode.Errors](err)
 		if (g == nil) == (len(problems) == 0) {
 			t.Fatalf("%v, %v", g, err)
 		}

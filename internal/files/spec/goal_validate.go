@@ -2,6 +2,7 @@ package spec
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"regexp"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/pawlrun/pawl/budget"
+	"github.com/pawlrun/pawl/internal/files/decode"
 	"github.com/pawlrun/pawl/internal/files/expr"
 )
 
@@ -19,49 +21,49 @@ const mostIterations = 1_000_000
 // mostOfObjective bounds an objective, in characters.
 const mostOfObjective = 300
 
-func (g *Goal) validate(r *report, o Options) {
-	r.choices(reflect.ValueOf(g), "")
+func (g *Goal) validate(r *decode.Report, o Options) {
+	r.Choices(reflect.ValueOf(g), "")
 	if g.Identity.Name == "" {
-		missing(r, "identity.name", "the goal's name")
+		decode.Missing(r, "identity.name", "the goal's name")
 	}
 	g.validateObjective(r)
 	g.validateDone(r)
 	validateEvidence(r, "validation", g.Validation, "how the work is validated: [{command: [argv…]} or {cel: EXPRESSION}]")
 	g.validateStop(r)
-	if p := g.Plan; p != nil && !p.Auto && len(p.Steps) == 0 && !r.reported("plan") {
-		r.at("plan", p.expected(), "is an empty list")
+	if p := g.Plan; p != nil && !p.Auto && len(p.Steps) == 0 && !r.Reported("plan") {
+		r.At("plan", p.Expected(), "is an empty list")
 	}
 	if g.Plan != nil {
 		for i, s := range g.Plan.Steps {
-			notEmpty(r, fmt.Sprintf("plan[%d]", i), s)
+			decode.NotEmpty(r, fmt.Sprintf("plan[%d]", i), s)
 		}
 	}
-	if g.Checkpoints != nil && g.Checkpoints.Every == (Every{}) && !r.reported("checkpoints.every") && !r.reported("checkpoints") {
-		missing(r, "checkpoints.every", g.Checkpoints.Every.expected())
+	if g.Checkpoints != nil && g.Checkpoints.Every == (Every{}) && !r.Reported("checkpoints.every") && !r.Reported("checkpoints") {
+		decode.Missing(r, "checkpoints.every", g.Checkpoints.Every.Expected())
 	}
-	if t := g.ReviewTimeout; t != nil && *t <= 0 && !r.reported("review_timeout") {
-		r.at("review_timeout", "a time above 0", "is %v", float64(*t))
+	if t := g.ReviewTimeout; t != nil && *t <= 0 && !r.Reported("review_timeout") {
+		r.At("review_timeout", "a time above 0", "is %v", float64(*t))
 	}
 	g.uses(r, o)
 }
 
 // validateObjective holds the objective to what a goal is: one thing to be reached.
-func (g *Goal) validateObjective(r *report) {
+func (g *Goal) validateObjective(r *decode.Report) {
 	const path = "objective"
-	expected := g.Objective.expected()
+	expected := g.Objective.Expected()
 	text := strings.TrimSpace(string(g.Objective))
 	switch n := utf8.RuneCountInString(text); {
-	case r.reported(path):
-	case text == "" && !r.has(path):
-		missing(r, path, expected)
+	case r.Reported(path):
+	case text == "" && !r.Has(path):
+		decode.Missing(r, path, expected)
 	case text == "":
-		r.at(path, expected, "is empty")
+		r.At(path, expected, "is empty")
 	case isList(text):
-		r.at(path, expected, "is a list; a goal has one objective, and its plan has steps")
+		r.At(path, expected, "is a list; a goal has one objective, and its plan has steps")
 	case n > mostOfObjective:
-		r.at(path, fmt.Sprintf("at most %d characters", mostOfObjective), "has %d characters", n)
+		r.At(path, fmt.Sprintf("at most %d characters", mostOfObjective), "has %d characters", n)
 	case sentences(text) > 1:
-		r.at(path, expected, "has %d sentences", sentences(text))
+		r.At(path, expected, "has %d sentences", sentences(text))
 	}
 }
 
@@ -97,57 +99,57 @@ func abbreviates(word string) bool {
 	return slices.Contains(known, word) || size == len(word) && unicode.IsLetter(first)
 }
 
-func (g *Goal) validateDone(r *report) {
+func (g *Goal) validateDone(r *decode.Report) {
 	const expected = "what shows that it is done: {when: [{command: [argv…]} or {cel: EXPRESSION}]}"
 	d := g.Done
 	if d == nil {
-		if !r.reported("done") {
-			missing(r, "done", expected)
+		if !r.Reported("done") {
+			decode.Missing(r, "done", expected)
 		}
 		return
 	}
 	validateEvidence(r, "done.when", d.When, expected)
-	notEmpty(r, "done.judge.prompt", value(d.Judge).Prompt)
+	decode.NotEmpty(r, "done.judge.prompt", value(d.Judge).Prompt)
 }
 
-func validateEvidence(r *report, path string, all []Evidence, expected string) {
+func validateEvidence(r *decode.Report, path string, all []Evidence, expected string) {
 	switch {
-	case len(all) > 0 || r.reported(path):
-	case r.has(path):
-		r.at(path, expected, "is an empty list")
+	case len(all) > 0 || r.Reported(path):
+	case r.Has(path):
+		r.At(path, expected, "is an empty list")
 	default:
-		missing(r, path, expected)
+		decode.Missing(r, path, expected)
 	}
 	for i, e := range all {
 		at := fmt.Sprintf("%s[%d]", path, i)
-		if r.reported(at) || r.reported(at+".command") || r.reported(at+".cel") {
+		if r.Reported(at) || r.Reported(at+".command") || r.Reported(at+".cel") {
 			continue
 		}
 		switch {
 		case (e.Command != nil) == (strings.TrimSpace(e.CEL) != ""):
-			r.at(at, "command or cel, one of the two", "says %s", map[bool]string{true: "both", false: "neither"}[e.Command != nil])
+			r.At(at, "command or cel, one of the two", "says %s", map[bool]string{true: "both", false: "neither"}[e.Command != nil])
 		case e.Command != nil && (len(e.Command.Argv) == 0 || e.Command.Argv[0] == ""):
-			r.at(at+".command", e.Command.expected(), "names no program")
+			r.At(at+".command", e.Command.Expected(), "names no program")
 		case e.Command == nil:
 			checkExpression(r, at+".cel", e.CEL, expr.Scope{Place: expr.Until, Single: true})
 		}
 	}
 }
 
-func (g *Goal) validateStop(r *report) {
+func (g *Goal) validateStop(r *decode.Report) {
 	seen := map[string]bool{}
 	for i, s := range g.Stop {
 		at := fmt.Sprintf("stop[%d]", i)
-		within(r, at+".max_iterations", s.MaxIterations, 1, mostIterations)
-		within(r, at+".failures", s.Failures, 1, mostIterations)
+		decode.Within(r, at+".max_iterations", s.MaxIterations, 1, mostIterations)
+		decode.Within(r, at+".failures", s.Failures, 1, mostIterations)
 		given := map[string]bool{"max_iterations": s.MaxIterations != nil, "failures": s.Failures != nil, "final_answer": s.FinalAnswer}
-		for _, name := range sortedKeys(given) {
+		for _, name := range slices.Sorted(maps.Keys(given)) {
 			if given[name] && seen[name] {
-				r.at(at, "each rule once", "%s is given twice", name)
+				r.At(at, "each rule once", "%s is given twice", name)
 			}
 			seen[name] = seen[name] || given[name]
 		}
-		single(r, at, "one of max_iterations, failures, final_answer: true", given["max_iterations"], given["failures"], given["final_answer"])
+		decode.Single(r, at, "one of max_iterations, failures, final_answer: true", given["max_iterations"], given["failures"], given["final_answer"])
 	}
 }
 
@@ -160,7 +162,7 @@ const (
 )
 
 // uses are the agents of the goal.
-func (g *Goal) uses(r *report, o Options) {
+func (g *Goal) uses(r *decode.Report, o Options) {
 	worker := g.worker(r, o)
 	if worker == nil {
 		return
@@ -178,18 +180,18 @@ func (g *Goal) uses(r *report, o Options) {
 	judge.System = judge.Prompt.System
 	if j.Model != "" {
 		judge.ModelPolicy, judge.Dir = ModelPolicy{Primary: Model{Model: j.Model}}, g.Dir
-		held := &report{}
+		held := &decode.Report{}
 		judge.ModelPolicy.validate(held, judge, o)
-		for _, p := range held.problems {
-			r.at("done.judge.model", p.Expected, "%s", p.Message)
+		for _, p := range held.Problems {
+			r.At("done.judge.model", p.Expected, "%s", p.Message)
 		}
 	}
 	g.Uses[goalJudge] = judge
 }
 
 // worker is the agent that does the work, nil where the file does not say it right.
-func (g *Goal) worker(r *report, o Options) *Agent {
-	if g.Agent == "" && !r.has("agent") {
+func (g *Goal) worker(r *decode.Report, o Options) *Agent {
+	if g.Agent == "" && !r.Has("agent") {
 		a := &Agent{
 			APIVersion: Version, Kind: "Agent", Identity: g.Identity, ModelPolicy: g.ModelPolicy, Prompt: g.Prompt, Tools: g.Tools, Budgets: g.Budgets, Dir: g.Dir, File: g.File,
 		}
@@ -199,21 +201,21 @@ func (g *Goal) worker(r *report, o Options) *Agent {
 		return a
 	}
 	for _, key := range []string{"model_policy", "prompt", "tools"} {
-		if r.has(key) {
-			r.at(key, "agent, or model_policy, prompt and tools", "the file in agent says that")
+		if r.Has(key) {
+			r.At(key, "agent, or model_policy, prompt and tools", "the file in agent says that")
 		}
 	}
-	if notEmpty(r, "agent", g.Agent); g.Agent == "" {
+	if decode.NotEmpty(r, "agent", g.Agent); g.Agent == "" {
 		return nil
 	}
 	path := pathIn(g.Dir, g.Agent)
 	g.Budgets.validate(r, g.Limits())
 	if _, each := g.budgets(); each.Limits != (budget.Limits{}) || len(each.Actions) > 0 {
-		r.at("budgets", "limits of the whole goal: in money, in time and in tokens", "the file in agent says the limits of each run")
+		r.At("budgets", "limits of the whole goal: in money, in time and in tokens", "the file in agent says the limits of each run")
 	}
 	a, _, err := ReadAgent(path, o)
 	if err != nil {
-		r.at("agent", "the path of an agent file, relative to this one", "%s", firstLine(err))
+		r.At("agent", "the path of an agent file, relative to this one", "%s", firstLine(err))
 		return nil
 	}
 	if g.Tools = a.CommandTools(); a.Identity.Name == "" {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pawlrun/pawl/internal/files/decode"
 	"github.com/pawlrun/pawl/internal/files/spec"
 	"github.com/pawlrun/pawl/internal/golden"
 )
@@ -37,7 +38,7 @@ func eachFile(t *testing.T, dir string, run func(t *testing.T, path string)) {
 func TestBadFilesTellEveryProblemWithItsPlace(t *testing.T) {
 	eachFile(t, "testdata/bad", func(t *testing.T, path string) {
 		_, _, err := spec.ReadAgent(path, rules)
-		var problems spec.Errors
+		var problems decode.Errors
 		if !errors.As(err, &problems) || len(problems) == 0 {
 			t.Fatalf("%s was accepted: %v", path, err)
 		}

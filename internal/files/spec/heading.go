@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/pawlrun/pawl/internal/files/decode"
 )
 
 // Heading is what a file says of itself, and by what its kind is known.
@@ -73,9 +75,9 @@ func ReadHeading(text []byte) (Heading, error) {
 		Version:     cmp.Or(textOf(identity, "version"), textOf(file, "version")),
 		Description: strings.TrimSpace(cmp.Or(textOf(identity, "description"), textOf(file, "description"))),
 	}
-	d := &decoder{report: newReport("")}
-	for _, p := range d.pairs(file, "") {
-		h.Keys[p.key.Value] = true
+	d := &decode.Decoder{Report: decode.New("")}
+	for _, p := range d.Pairs(file, "") {
+		h.Keys[p.Key.Value] = true
 	}
 	if enabled := valueOf(valueOf(file, "loop"), "loopEnabled"); enabled != nil {
 		// What is wrong in one place leaves the others.
@@ -90,15 +92,15 @@ func valueOf(n *yaml.Node, key string) *yaml.Node {
 	if n == nil || n.Kind != yaml.MappingNode {
 		return nil
 	}
-	d := &decoder{report: newReport("")}
-	for _, p := range d.pairs(n, "") {
-		if p.key.Value != key {
+	d := &decode.Decoder{Report: decode.New("")}
+	for _, p := range d.Pairs(n, "") {
+		if p.Key.Value != key {
 			continue
 		}
-		if p.value.Kind == yaml.AliasNode {
-			return p.value.Alias
+		if p.Value.Kind == yaml.AliasNode {
+			return p.Value.Alias
 		}
-		return p.value
+		return p.Value
 	}
 	return nil
 }
@@ -106,7 +108,7 @@ func valueOf(n *yaml.Node, key string) *yaml.Node {
 // textOf is the text at a key of a mapping, "" for none.
 func textOf(n *yaml.Node, key string) string {
 	v := valueOf(n, key)
-	if v == nil || v.Kind != yaml.ScalarNode || isNull(v) {
+	if v == nil || v.Kind != yaml.ScalarNode || decode.IsNull(v) {
 		return ""
 	}
 	return v.Value

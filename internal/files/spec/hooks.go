@@ -9,6 +9,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/files/decode"
 	"github.com/pawlrun/pawl/internal/rules/policy"
 )
 
@@ -62,18 +63,18 @@ type Command struct {
 	Line  string
 }
 
-func (*Command) expected() string {
+func (*Command) Expected() string {
 	return "a list of a program and its arguments, or a command line as a text"
 }
 
-func (c *Command) decodeNode(d *decoder, n *yaml.Node, path string) {
+func (c *Command) DecodeNode(d *decode.Decoder, n *yaml.Node, path string) {
 	switch n.Kind {
 	case yaml.SequenceNode:
-		d.list(n, path, reflect.ValueOf(&c.Words).Elem())
+		d.List(n, path, reflect.ValueOf(&c.Words).Elem())
 	case yaml.ScalarNode:
-		d.scalar(n, path, reflect.ValueOf(&c.Line).Elem())
+		d.Scalar(n, path, reflect.ValueOf(&c.Line).Elem())
 	default:
-		d.fail(n, path, c.expected(), "is %s", describe(n))
+		d.Fail(n, path, c.Expected(), "is %s", decode.Describe(n))
 	}
 }
 
@@ -133,10 +134,10 @@ func hookStages() []string {
 	return []string{"before_run", "before_tool", "after_tool", "before_compaction", "after_compaction", "after_run"}
 }
 
-func (h *Hooks) validate(r *report, a *Agent, o Options) {
+func (h *Hooks) validate(r *decode.Report, a *Agent, o Options) {
 	for _, two := range [][2]string{{"before_tool", "PreToolUse"}, {"after_tool", "PostToolUse"}} {
-		if r.has("hooks."+two[0]) && r.has("hooks."+two[1]) {
-			r.at("hooks."+two[1], two[0]+" or "+two[1]+", one of the two", "both are given")
+		if r.Has("hooks."+two[0]) && r.Has("hooks."+two[1]) {
+			r.At("hooks."+two[1], two[0]+" or "+two[1]+", one of the two", "both are given")
 		}
 	}
 	names := map[string]bool{}
@@ -144,34 +145,34 @@ func (h *Hooks) validate(r *report, a *Agent, o Options) {
 		hook.validate(r, a, o)
 		if id := string(hook.Stage) + " " + hook.Name; hook.Name != "" {
 			if names[id] {
-				r.at(hook.Path+".name", "a name for each hook of "+string(hook.Stage), "%q is given twice", hook.Name)
+				r.At(hook.Path+".name", "a name for each hook of "+string(hook.Stage), "%q is given twice", hook.Name)
 			}
 			names[id] = true
 		}
 	}
 }
 
-func (h HookAt) validate(r *report, a *Agent, o Options) {
+func (h HookAt) validate(r *decode.Report, a *Agent, o Options) {
 	h.checkCommand(r, a, o)
 	after := h.Stage == event.HookAfterRun || h.Stage == event.HookAfterCompaction
 	if h.Kind == "gate" && after {
-		r.at(h.Path+".kind", "observer", "is gate, and there is nothing left to decide in %s", h.Stage)
+		r.At(h.Path+".kind", "observer", "is gate, and there is nothing left to decide in %s", h.Stage)
 	}
 	if strings.ContainsAny(h.Name, "[]\n") {
-		r.at(h.Path+".name", "a name without brackets and line breaks", "is %q", h.Name)
+		r.At(h.Path+".name", "a name without brackets and line breaks", "is %q", h.Name)
 	}
 	if t := h.TimeoutSeconds; t != nil {
 		seconds := float64(*t)
-		within(r, h.Path+".timeout_seconds", &seconds, 0.001, 3600)
+		decode.Within(r, h.Path+".timeout_seconds", &seconds, 0.001, 3600)
 	}
 	tools := h.Stage == event.HookBeforeTool || h.Stage == event.HookAfterTool
 	switch {
 	case len(h.Tools) > 0 && h.ToolPattern != "":
-		r.at(h.Path+".toolPattern", "tools or toolPattern, one of the two", "both are given")
+		r.At(h.Path+".toolPattern", "tools or toolPattern, one of the two", "both are given")
 	case !tools && len(h.About()) > 0:
-		r.at(h.Path+".tools", "no such key", "a hook of %s is about no tool", h.Stage)
-	case tools && r.has(h.Path+".tools") && len(h.Tools) == 0 && !r.reported(h.Path+".tools"):
-		r.at(h.Path+".tools", "at least one tool, or no such key", "is an empty list, so the hook would never run")
+		r.At(h.Path+".tools", "no such key", "a hook of %s is about no tool", h.Stage)
+	case tools && r.Has(h.Path+".tools") && len(h.Tools) == 0 && !r.Reported(h.Path+".tools"):
+		r.At(h.Path+".tools", "at least one tool, or no such key", "is an empty list, so the hook would never run")
 	case tools:
 		for i, pattern := range h.Tools {
 			a.Tools.matched(r, fmt.Sprintf("%s.tools[%d]", h.Path, i), pattern, o)
@@ -184,33 +185,33 @@ func (h HookAt) validate(r *report, a *Agent, o Options) {
 
 // checkCommand reports a missing program: as a gate it would block every call, and
 // a failing observer would go unnoticed.
-func (h HookAt) checkCommand(r *report, a *Agent, o Options) {
+func (h HookAt) checkCommand(r *decode.Report, a *Agent, o Options) {
 	path := h.Path + ".command"
 	switch {
-	case r.reported(path):
-	case h.Command.IsZero() && !r.has(path):
-		missing(r, path, h.Command.expected())
+	case r.Reported(path):
+	case h.Command.IsZero() && !r.Has(path):
+		decode.Missing(r, path, h.Command.Expected())
 	case strings.TrimSpace(h.Command.Line) == "" && (len(h.Command.Words) == 0 || strings.TrimSpace(h.Command.Words[0]) == ""):
-		r.at(path, h.Command.expected(), "names no program")
+		r.At(path, h.Command.Expected(), "names no program")
 	case o.CheckCommand != nil:
 		if err := o.CheckCommand(h.From(a.Dir), h.Command); err != nil {
-			r.at(path, "a program that can be run, relative to the agent file", "%v", err)
+			r.At(path, "a program that can be run, relative to the agent file", "%v", err)
 		}
 	}
 }
 
 // matched reports a pattern that no tool fits which the agent may use: what it
 // is to guard would go unguarded.
-func (t *Tools) matched(r *report, path, pattern string, o Options) {
+func (t *Tools) matched(r *decode.Report, path, pattern string, o Options) {
 	fits := func(name string) bool { return policy.MatchTool(pattern, name) }
 	switch {
 	case o.Tools == nil || slices.ContainsFunc(o.Tools, fits):
 	case len(t.MCP) > 0:
 	default:
-		if meant := closest(pattern, o.Tools); meant != "" {
-			r.at(path, "a tool, or a pattern such as fs.*", "no tool fits %q; did you mean %s?", pattern, meant)
+		if meant := decode.Closest(pattern, o.Tools); meant != "" {
+			r.At(path, "a tool, or a pattern such as fs.*", "no tool fits %q; did you mean %s?", pattern, meant)
 			return
 		}
-		r.at(path, "a tool, or a pattern such as fs.*", "no tool fits %q", pattern)
+		r.At(path, "a tool, or a pattern such as fs.*", "no tool fits %q", pattern)
 	}
 }

@@ -2,11 +2,13 @@ package spec
 
 import (
 	"fmt"
+	"maps"
 	"net/url"
 	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/pawlrun/pawl/internal/files/decode"
 	"github.com/pawlrun/pawl/internal/host/secret"
 	"github.com/pawlrun/pawl/internal/rules/policy"
 )
@@ -119,7 +121,7 @@ func Named[V any](by map[string]V, name string) (v V, ok bool) {
 		return v, true
 	}
 	best := ""
-	for _, pattern := range sortedKeys(by) {
+	for _, pattern := range slices.Sorted(maps.Keys(by)) {
 		if len(pattern) > len(best) && policy.MatchTool(pattern, name) {
 			best = pattern
 		}
@@ -133,7 +135,7 @@ var serverName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,40}$`)
 
 // validateServers holds the servers to the rules. o.Tools are the tools without those
 // of the file.
-func (a *Agent) validateServers(r *report, o Options) {
+func (a *Agent) validateServers(r *decode.Report, o Options) {
 	t := &a.Tools
 	a.readServers(r)
 	for i := range t.MCP {
@@ -146,73 +148,73 @@ func (a *Agent) validateServers(r *report, o Options) {
 		}{{"start_timeout", s.StartTimeout}, {"timeout", s.Timeout}, {"max_time", s.MaxTime}} {
 			if limit.value != nil {
 				seconds := float64(*limit.value)
-				within(r, path+"."+limit.key, &seconds, 0.001, 86_400)
+				decode.Within(r, path+"."+limit.key, &seconds, 0.001, 86_400)
 			}
 		}
 		for j, name := range s.Secrets {
 			at := fmt.Sprintf("%s.secrets[%d]", path, j)
 			if declared, ok := t.Secrets[name]; !ok {
-				r.at(at, "a name of tools.secrets", "%q is not one", name)
+				r.At(at, "a name of tools.secrets", "%q is not one", name)
 			} else if len(declared.Hosts) > 0 {
-				r.at(at, "a secret without hosts", "the hosts of %s would not hold, because a program may send it anywhere", name)
+				r.At(at, "a secret without hosts", "the hosts of %s would not hold, because a program may send it anywhere", name)
 			}
 		}
 		if len(t.ToolsOf(*s)) == 0 && len(s.Allow) == 0 && !slices.ContainsFunc(t.Allow, s.has) {
-			r.warn(path, "no tool of the server is offered, because neither its allow nor tools.allow names one")
+			r.Warn(path, "no tool of the server is offered, because neither its allow nor tools.allow names one")
 		}
 	}
 }
 
-func (s *MCPServer) validateName(r *report, path string, t *Tools, i int, o Options) {
+func (s *MCPServer) validateName(r *decode.Report, path string, t *Tools, i int, o Options) {
 	if s.Server == "" {
-		missing(r, path, "the name with which the names of its tools begin")
+		decode.Missing(r, path, "the name with which the names of its tools begin")
 		return
 	}
 	if !serverName.MatchString(s.Server) {
-		r.at(path, "at most 40 letters, digits, _ and -", "%q is not a name of a server", s.Server)
+		r.At(path, "at most 40 letters, digits, _ and -", "%q is not a name of a server", s.Server)
 		return
 	}
 	if slices.ContainsFunc(t.MCP[:i], func(other MCPServer) bool { return other.Server == s.Server }) {
-		r.at(path, "each name once", "%q is given twice", s.Server)
+		r.At(path, "each name once", "%q is given twice", s.Server)
 	}
 	for _, name := range slices.Concat(o.Tools, t.offered()) {
 		if s.has(name) {
-			r.at(path, "a name with which no other tool begins", "%q would collide with the tool %s", s.Server, name)
+			r.At(path, "a name with which no other tool begins", "%q would collide with the tool %s", s.Server, name)
 			return
 		}
 	}
 }
 
 // validatePlace checks where the server is.
-func (s *MCPServer) validatePlace(r *report, path string, a *Agent, o Options) {
+func (s *MCPServer) validatePlace(r *decode.Report, path string, a *Agent, o Options) {
 	switch {
 	case len(s.Command) == 0 && s.URL == "":
-		missing(r, path+".command", "the program of the server, or url with its address")
+		decode.Missing(r, path+".command", "the program of the server, or url with its address")
 	case len(s.Command) > 0 && s.URL != "":
-		r.at(path+".url", "command or url, one of the two", "both are given")
+		r.At(path+".url", "command or url, one of the two", "both are given")
 	case s.URL != "":
 		if u, err := url.Parse(s.URL); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-			r.at(path+".url", "an address that begins with https:// or http://", "%q is not one", s.URL)
+			r.At(path+".url", "an address that begins with https:// or http://", "%q is not one", s.URL)
 		}
 		if len(s.Env) > 0 || len(s.Secrets) > 0 {
-			r.at(path+".url", "headers with ${secret:NAME}", "a server that is not started has no environment")
+			r.At(path+".url", "headers with ${secret:NAME}", "a server that is not started has no environment")
 		}
 	case o.CheckProgram != nil:
 		if err := o.CheckProgram(a.Dir, s.Command); err != nil {
-			r.at(path+".command", "a program that can be run; ./FILE is relative to the agent file, other paths to the workspace", "%v", err)
+			r.At(path+".command", "a program that can be run; ./FILE is relative to the agent file, other paths to the workspace", "%v", err)
 		}
 	}
-	for _, name := range sortedKeys(s.Env) {
+	for _, name := range slices.Sorted(maps.Keys(s.Env)) {
 		if !secret.ValidName(name) {
-			r.at(join(path+".env", name), "letters, digits and _", "%q is not a name of a variable", name)
+			r.At(decode.Join(path+".env", name), "letters, digits and _", "%q is not a name of a variable", name)
 		}
 	}
-	for _, name := range sortedKeys(s.Headers) {
+	for _, name := range slices.Sorted(maps.Keys(s.Headers)) {
 		for _, used := range secretsIn(s.Headers[name]) {
 			if declared, ok := a.Tools.Secrets[used]; !ok {
-				r.at(join(path+".headers", name), "a name of tools.secrets", "%q is not one", used)
+				r.At(decode.Join(path+".headers", name), "a name of tools.secrets", "%q is not one", used)
 			} else if u, err := url.Parse(s.URL); err == nil && len(declared.Hosts) > 0 && !slices.Contains(declared.Hosts, u.Hostname()) {
-				r.at(join(path+".headers", name), "a secret that may go to "+u.Hostname(), "%s may not", used)
+				r.At(decode.Join(path+".headers", name), "a secret that may go to "+u.Hostname(), "%s may not", used)
 			}
 		}
 	}

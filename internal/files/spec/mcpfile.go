@@ -6,8 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"regexp"
 	"slices"
+
+	"github.com/pawlrun/pawl/internal/files/decode"
 )
 
 // maxMCPFile bounds a file of MCP servers.
@@ -28,7 +31,7 @@ type clientServer struct {
 }
 
 // readServers adds the servers of tools.mcp_file to those of the file.
-func (a *Agent) readServers(r *report) {
+func (a *Agent) readServers(r *decode.Report) {
 	const at = "tools.mcp_file"
 	t := &a.Tools
 	// The agent may have been checked before.
@@ -36,9 +39,9 @@ func (a *Agent) readServers(r *report) {
 	if t.MCPFile == "" {
 		return
 	}
-	text, err := readUpTo(pathIn(a.Dir, t.MCPFile), maxMCPFile)
+	text, err := decode.ReadUpTo(pathIn(a.Dir, t.MCPFile), maxMCPFile)
 	if err != nil {
-		r.at(at, "a file like .mcp.json, relative to the agent file", "%v", err)
+		r.At(at, "a file like .mcp.json, relative to the agent file", "%v", err)
 		return
 	}
 	var file clientServers
@@ -50,13 +53,13 @@ func (a *Agent) readServers(r *report) {
 		}
 	}
 	if err != nil {
-		r.at(at, "a file with {mcpServers: {NAME: {command, args, env} or {type, url, headers}}}", "%s: %v", t.MCPFile, err)
+		r.At(at, "a file with {mcpServers: {NAME: {command, args, env} or {type, url, headers}}}", "%s: %v", t.MCPFile, err)
 		return
 	}
-	for _, name := range sortedKeys(file.Servers) {
+	for _, name := range slices.Sorted(maps.Keys(file.Servers)) {
 		s, err := file.Servers[name].server(name, t.Secrets)
 		if err != nil {
-			r.at(at, "a server that Pawl can use", "the server %s of %s: %v", name, t.MCPFile, err)
+			r.At(at, "a server that Pawl can use", "the server %s of %s: %v", name, t.MCPFile, err)
 			continue
 		}
 		t.MCP = append(t.MCP, s)
@@ -80,7 +83,7 @@ func (c clientServer) server(name string, secrets Secrets) (MCPServer, error) {
 			return s, fmt.Errorf("%s in %q is not expanded", found, word)
 		}
 	}
-	for _, key := range sortedKeys(c.Env) {
+	for _, key := range slices.Sorted(maps.Keys(c.Env)) {
 		switch value := c.Env[key]; {
 		case value == "${"+key+"}" && secrets.has(key):
 			s.Secrets = append(s.Secrets, key)
@@ -90,7 +93,7 @@ func (c clientServer) server(name string, secrets Secrets) (MCPServer, error) {
 			s.Env = with(s.Env, key, value)
 		}
 	}
-	for _, key := range sortedKeys(c.Headers) {
+	for _, key := range slices.Sorted(maps.Keys(c.Headers)) {
 		var err error
 		value := envReference.ReplaceAllStringFunc(c.Headers[key], func(ref string) string {
 			secret := envReference.FindStringSubmatch(ref)[1]

@@ -3,19 +3,21 @@ package spec
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/pawlrun/pawl/budget"
+	"github.com/pawlrun/pawl/internal/files/decode"
 )
 
-func (p *ModelPolicy) validate(r *report, a *Agent, o Options) {
+func (p *ModelPolicy) validate(r *decode.Report, a *Agent, o Options) {
 	role, rolePath := a.chosenRole(r)
 	p.model(r, a, "model_policy.primary", p.Primary, o)
 	for i, m := range p.Fallbacks {
 		path := fmt.Sprintf("model_policy.fallbacks[%d]", i)
 		if m == (Model{}) {
-			missing(r, path+".model", "provider/model")
+			decode.Missing(r, path+".model", "provider/model")
 			continue
 		}
 		p.model(r, a, path, m, o)
@@ -27,54 +29,54 @@ func (p *ModelPolicy) validate(r *report, a *Agent, o Options) {
 		a.byRole = o.Roles[role]
 		p.check(r, a, rolePath, a.byRole, o)
 	} else if known && m == (Model{}) {
-		r.at(rolePath, "a role with a model in model_policy.roles", "%q has no model there", role)
+		r.At(rolePath, "a role with a model in model_policy.roles", "%q has no model there", role)
 	}
-	if len(a.Chain()) == 0 && o.Model == "" && !r.has("model_policy.primary") && a.Composite == nil && (a.Loop == nil || a.Loop.Runner == nil) {
-		r.warn("model_policy.primary", "the file names no model, so it runs only with --model")
+	if len(a.Chain()) == 0 && o.Model == "" && !r.Has("model_policy.primary") && a.Composite == nil && (a.Loop == nil || a.Loop.Runner == nil) {
+		r.Warn("model_policy.primary", "the file names no model, so it runs only with --model")
 	}
-	within(r, "model_policy.decoding.temperature", p.Decoding.Temperature, 0, 2)
-	within(r, "model_policy.decoding.max_tokens", p.Decoding.MaxTokens, 1, 10_000_000)
-	money(r, "model_policy.budget."+budget.CostPerRun, p.Budget.USDPerRun)
+	decode.Within(r, "model_policy.decoding.temperature", p.Decoding.Temperature, 0, 2)
+	decode.Within(r, "model_policy.decoding.max_tokens", p.Decoding.MaxTokens, 1, 10_000_000)
+	decode.Money(r, "model_policy.budget."+budget.CostPerRun, p.Budget.USDPerRun)
 }
 
 // chosenRole is the file's role and where it stands.
-func (a *Agent) chosenRole(r *report) (role, path string) {
+func (a *Agent) chosenRole(r *decode.Report) (role, path string) {
 	if a.Role != "" && a.ModelPolicy.Role != "" {
-		r.at("role", "role or model_policy.role", "both are given")
+		r.At("role", "role or model_policy.role", "both are given")
 	}
-	if a.ModelPolicy.Role != "" || r.has("model_policy.role") {
+	if a.ModelPolicy.Role != "" || r.Has("model_policy.role") {
 		return a.ModelPolicy.Role, "model_policy.role"
 	}
 	return a.Role, "role"
 }
 
-func (p *ModelPolicy) model(r *report, a *Agent, path string, m Model, o Options) {
+func (p *ModelPolicy) model(r *decode.Report, a *Agent, path string, m Model, o Options) {
 	provider, name, ok := strings.Cut(m.Model, "/")
 	switch {
 	case !o.confined(r, path+".model", m.Model):
 	case o.Model != "":
 	case m.Model != "" && m.CapabilityClass != "":
-		r.at(path+".capability_class", "model or capability_class", "both are given")
+		r.At(path+".capability_class", "model or capability_class", "both are given")
 	case m.CapabilityClass != "":
 		p.class(r, a, path+".capability_class", m.CapabilityClass, o)
-	case m.Model == "" && r.has(path):
-		missing(r, path+".model", "provider/model, for example anthropic/claude-sonnet-4-5")
+	case m.Model == "" && r.Has(path):
+		decode.Missing(r, path+".model", "provider/model, for example anthropic/claude-sonnet-4-5")
 	case m.Model != "" && (!ok || provider == "" || name == ""):
-		r.at(path+".model", "provider/model, for example anthropic/claude-sonnet-4-5", "is %q", m.Model)
+		r.At(path+".model", "provider/model, for example anthropic/claude-sonnet-4-5", "is %q", m.Model)
 	case m.Model != "":
 		p.check(r, a, path+".model", m.Model, o)
 	}
 }
 
 // class resolves a capability class.
-func (p *ModelPolicy) class(r *report, a *Agent, path, class string, o Options) {
+func (p *ModelPolicy) class(r *decode.Report, a *Agent, path, class string, o Options) {
 	name, known := o.Classes[class]
 	if !known {
 		expected := "model: provider/model, or a class of the config file's classes"
 		if len(o.Classes) > 0 {
-			expected = "one of " + strings.Join(sortedKeys(o.Classes), ", ")
+			expected = "one of " + strings.Join(slices.Sorted(maps.Keys(o.Classes)), ", ")
 		}
-		r.at(path, expected, "no config file defines the class %q", class)
+		r.At(path, expected, "no config file defines the class %q", class)
 		return
 	}
 	if a.byClass == nil {
@@ -84,16 +86,16 @@ func (p *ModelPolicy) class(r *report, a *Agent, path, class string, o Options) 
 	p.check(r, a, path, name, o)
 }
 
-func (p *ModelPolicy) check(r *report, a *Agent, path, name string, o Options) {
+func (p *ModelPolicy) check(r *decode.Report, a *Agent, path, name string, o Options) {
 	if o.CheckModel == nil || o.Model != "" {
 		return
 	}
 	if err := o.CheckModel(a.Dir, name); err != nil {
-		r.at(path, "a model that can be called", "%v", err)
+		r.At(path, "a model that can be called", "%v", err)
 		return
 	}
 	if setting := a.moneyCap(); setting != "" && o.Unpriced != nil && o.Unpriced(a.Dir, name) {
-		r.warn(path, "no price is known for %s, so a run is refused under %s; set its price in the config file, or use --no-budget", name, setting)
+		r.Warn(path, "no price is known for %s, so a run is refused under %s; set its price in the config file, or use --no-budget", name, setting)
 	}
 }
 

@@ -3,28 +3,29 @@ package spec
 import (
 	"fmt"
 
+	"github.com/pawlrun/pawl/internal/files/decode"
 	"github.com/pawlrun/pawl/internal/host/egress"
 )
 
 // validateNetwork holds the lists of hosts to the bound that they belong to.
-func (p *Permissions) validateNetwork(r *report) {
+func (p *Permissions) validateNetwork(r *decode.Report) {
 	hosts(r, "tools.permissions.hosts", p.Hosts)
 	hosts(r, "tools.permissions.private_hosts", p.PrivateHosts)
 	switch list := p.Network == string(egress.NetworkAllowlist); {
 	case list && len(p.Hosts) == 0:
-		r.at("tools.permissions.network", "a list in tools.permissions.hosts", "is allowlist, and there is no list")
+		r.At("tools.permissions.network", "a list in tools.permissions.hosts", "is allowlist, and there is no list")
 	case !list && len(p.Hosts) > 0:
-		r.at("tools.permissions.hosts", "network: allowlist beside it", "would bound nothing")
+		r.At("tools.permissions.hosts", "network: allowlist beside it", "would bound nothing")
 	}
 	if p.Network == string(egress.NetworkNone) && len(p.PrivateHosts) > 0 {
-		r.at("tools.permissions.private_hosts", "network: host or allowlist beside it", "would open nothing, because network is none")
+		r.At("tools.permissions.private_hosts", "network: host or allowlist beside it", "would open nothing, because network is none")
 	}
 }
 
-func hosts(r *report, path string, list []string) {
+func hosts(r *decode.Report, path string, list []string) {
 	for i, host := range list {
 		if !egress.Pattern(host).Valid() {
-			r.at(fmt.Sprintf("%s[%d]", path, i), "a host such as example.com, *.example.com, 10.0.0.0/8 or localhost:8080", "%q is no host", host)
+			r.At(fmt.Sprintf("%s[%d]", path, i), "a host such as example.com, *.example.com, 10.0.0.0/8 or localhost:8080", "%q is no host", host)
 		}
 	}
 }

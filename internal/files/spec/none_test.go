@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pawlrun/pawl/budget"
+	"github.com/pawlrun/pawl/internal/files/decode"
 	"github.com/pawlrun/pawl/internal/files/spec"
 )
 
@@ -37,13 +38,13 @@ func TestNoneTakesALimitAway(t *testing.T) {
 	for _, s := range budget.Table() {
 		n, number := s.Value(a.Budgets.Limits)
 		switch named := strings.Contains(withoutLimits, "  "+s.Name+":"); {
-		case named != (n == spec.None):
+		case named != (n == budget.None):
 			t.Errorf("%s is %v", s.Name, n)
 		case number && !named && s.Name != budget.CycleCap && s.Name != budget.CostPerRun:
 			t.Errorf("%s cannot be none in a file", s.Name)
 		}
 	}
-	if *a.MaxCycles != spec.None || *a.MaxNudges != spec.None || *a.ModelPolicy.Budget.USDPerRun != spec.None {
+	if *a.MaxCycles != budget.None || *a.MaxNudges != budget.None || *a.ModelPolicy.Budget.USDPerRun != budget.None {
 		t.Errorf("%v cycles, %v nudges, USD %v", *a.MaxCycles, *a.MaxNudges, *a.ModelPolicy.Budget.USDPerRun)
 	}
 	if err := compiled(t, "agent").Validate(instance(t, []byte(withoutLimits))); err != nil {
@@ -72,7 +73,7 @@ func TestOnlyLimitsCanBeNone(t *testing.T) {
 		"context_window: none", "model_policy: {decoding: {max_tokens: none}}",
 	} {
 		_, err := spec.ParseAgent("a.yaml", []byte("identity: {name: x}\n"+text), spec.Options{})
-		var problems spec.Errors
+		var problems decode.Errors
 		if !errors.As(err, &problems) {
 			t.Errorf("%s is accepted", text)
 		}
@@ -81,7 +82,7 @@ func TestOnlyLimitsCanBeNone(t *testing.T) {
 
 func TestOfTwoCycleCapsTheSmallerHolds(t *testing.T) {
 	for _, tt := range []struct{ top, inner, want int }{
-		{3, 5, 3}, {5, 3, 3}, {spec.None, 5, 5}, {5, spec.None, 5}, {spec.None, spec.None, spec.None},
+		{3, 5, 3}, {5, 3, 3}, {budget.None, 5, 5}, {5, budget.None, 5}, {budget.None, budget.None, budget.None},
 	} {
 		a := spec.Agent{Settings: spec.Settings{MaxCycles: &tt.top}, Iteration: &spec.Iteration{Settings: spec.Settings{MaxCycles: &tt.inner}}}
 		if got := *a.Effective().MaxCycles; got != tt.want {

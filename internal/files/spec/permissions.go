@@ -1,5 +1,7 @@
 package spec
 
+import "github.com/pawlrun/pawl/internal/files/decode"
+
 // onDemand leaves the sandbox to the calls that a rule puts there.
 const onDemand = "on-demand"
 
@@ -41,11 +43,11 @@ func (t *Tools) Boxes() bool {
 	return false
 }
 
-func (p *Permissions) validate(r *report, t *Tools) {
+func (p *Permissions) validate(r *decode.Report, t *Tools) {
 	p.validateNetwork(r)
-	within(r, "tools.permissions.memory_mb", p.MemoryMB, 16, 1<<30)
-	within(r, "tools.permissions.processes", p.Processes, 1, 1<<20)
+	decode.Within(r, "tools.permissions.memory_mb", p.MemoryMB, 16, 1<<30)
+	decode.Within(r, "tools.permissions.processes", p.Processes, 1, 1<<20)
 	if (p.Network == "none" || p.Network == "allowlist") && len(t.Provider) > 0 {
-		r.at("tools.permissions.network", "a file without tools.provider", "is %s, and the provider's tools reach other machines", p.Network)
+		r.At("tools.permissions.network", "a file without tools.provider", "is %s, and the provider's tools reach other machines", p.Network)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pawlrun/pawl/internal/files/decode"
 	"github.com/pawlrun/pawl/internal/files/expr"
 	"github.com/pawlrun/pawl/internal/rules/eval"
 	"github.com/pawlrun/pawl/internal/rules/fence"
@@ -115,22 +116,22 @@ type Carry struct {
 	Feedback *bool     `yaml:"feedback,omitempty"`
 }
 
-func (*LoopJudge) expected() string {
+func (*LoopJudge) Expected() string {
 	return "{prompt: …, model: …}, or the name of an agent of a workflow"
 }
 
-func (*Carry) expected() string { return "previous, none, or {log: …, feedback: …}" }
+func (*Carry) Expected() string { return "previous, none, or {log: …, feedback: …}" }
 
-func (c *Carry) validate(r *report, path string) {
+func (c *Carry) validate(r *decode.Report, path string) {
 	if c == nil {
 		return
 	}
 	if c.Iteration != "" && (c.Log != nil || c.Feedback != nil) {
-		r.at(path, "one of the two", "has iteration beside log or feedback")
+		r.At(path, "one of the two", "has iteration beside log or feedback")
 	}
 	if c.Log != nil {
-		within(r, path+".log.chars", c.Log.Chars, 1, 10_000)
-		within(r, path+".log.max_entries", c.Log.MaxEntries, 1, maxIterations)
+		decode.Within(r, path+".log.chars", c.Log.Chars, 1, 10_000)
+		decode.Within(r, path+".log.max_entries", c.Log.MaxEntries, 1, maxIterations)
 	}
 }
 
@@ -173,55 +174,55 @@ func (a *Agent) loopSettings() (s LoopSettings, at func(key string) string) {
 }
 
 // validateLoop holds what a file says of a refinement loop to the rules.
-func (a *Agent) validateLoop(r *report, o Options) {
+func (a *Agent) validateLoop(r *decode.Report, o Options) {
 	l := a.Loop
 	if l == nil {
 		for _, key := range given(a.LoopSettings) {
-			r.warn(key, "has no effect without loop")
+			r.Warn(key, "has no effect without loop")
 		}
 		return
 	}
 	onlyOnce(r, "loop", a.LoopSettings, l.LoopSettings, "")
-	within(r, "loop.maxIterations", l.MaxIterations, 1, maxIterations)
+	decode.Within(r, "loop.maxIterations", l.MaxIterations, 1, maxIterations)
 	a.validateRunner(r, o)
-	limit(r, "loop.failure_threshold", l.FailureThreshold, 1, maxIterations)
+	decode.Limit(r, "loop.failure_threshold", l.FailureThreshold, 1, maxIterations)
 	if l.Criteria != nil {
 		l.Criteria.validate(r)
 	}
 	s, at := a.loopSettings()
-	money(r, at("usd_per_iteration"), s.USDPerIteration)
-	limit(r, at("stuck_after"), s.StuckAfter, 1, maxIterations)
-	if s.ReviewTimeout != nil && *s.ReviewTimeout <= 0 && !r.reported(at("review_timeout")) {
-		r.at(at("review_timeout"), "a time above 0", "is %v", float64(*s.ReviewTimeout))
+	decode.Money(r, at("usd_per_iteration"), s.USDPerIteration)
+	decode.Limit(r, at("stuck_after"), s.StuckAfter, 1, maxIterations)
+	if s.ReviewTimeout != nil && *s.ReviewTimeout <= 0 && !r.Reported(at("review_timeout")) {
+		r.At(at("review_timeout"), "a time above 0", "is %v", float64(*s.ReviewTimeout))
 	}
 	s.Carry.validate(r, at("carry"))
 	if s.summarizes() && l.Runner != nil && len(a.Chain()) == 0 && o.Model == "" {
-		missing(r, "model_policy.primary", "a model for "+at("carry.log.extract")+": summary, because loop.runner has none")
+		decode.Missing(r, "model_policy.primary", "a model for "+at("carry.log.extract")+": summary, because loop.runner has none")
 	}
 	for i := range s.StopWhen {
 		a.validateRefineStop(r, at(fmt.Sprintf("stop_when[%d]", i)), &s.StopWhen[i], o)
 	}
 }
 
-func (c *LoopCriteria) validate(r *report) {
+func (c *LoopCriteria) validate(r *decode.Report) {
 	const path = "loop.loopCriteria.value"
 	switch c.Type {
 	case "":
-		missing(r, "loop.loopCriteria.type", "one of max_iterations, regex, test_pass, manual")
+		decode.Missing(r, "loop.loopCriteria.type", "one of max_iterations, regex, test_pass, manual")
 	case "regex", "test_pass":
 		if strings.TrimSpace(c.Value) == "" {
-			missing(r, path, "a pattern or a command")
+			decode.Missing(r, path, "a pattern or a command")
 		}
 		if c.Type == "regex" {
 			if len(c.Value) > maxPattern {
-				r.at(path, fmt.Sprintf("at most %d bytes", maxPattern), "has %d bytes", len(c.Value))
+				r.At(path, fmt.Sprintf("at most %d bytes", maxPattern), "has %d bytes", len(c.Value))
 			} else if err := compilePattern(c.Value); err != nil {
-				r.warn(path, "is no regular expression, so it never matches and only the cap ends the loop: %v", err)
+				r.Warn(path, "is no regular expression, so it never matches and only the cap ends the loop: %v", err)
 			}
 		}
 	case "max_iterations", "manual":
 		if c.Value != "" {
-			r.at(path, "no such key", "a %s criterion takes no value", c.Type)
+			r.At(path, "no such key", "a %s criterion takes no value", c.Type)
 		}
 	}
 }
@@ -232,35 +233,35 @@ func compilePattern(pattern string) error {
 }
 
 // validate holds a reason to what is the same wherever it stands.
-func (s *RefineStop) validate(r *report, path string) {
-	single(r, path, "one of cel, regex, command, judge, human, contains, rubric, llm_judge",
+func (s *RefineStop) validate(r *decode.Report, path string) {
+	decode.Single(r, path, "one of cel, regex, command, judge, human, contains, rubric, llm_judge",
 		s.CEL != "", s.Regex != "", s.Command != nil, s.Judge != nil, s.Human != nil, s.Contains != "", s.Rubric != nil, s.LLMJudge != nil)
 	switch {
 	case len(s.Regex) > maxPattern:
-		r.at(path+".regex", fmt.Sprintf("at most %d bytes", maxPattern), "has %d bytes", len(s.Regex))
+		r.At(path+".regex", fmt.Sprintf("at most %d bytes", maxPattern), "has %d bytes", len(s.Regex))
 	case s.Regex != "":
 		if err := compilePattern(s.Regex); err != nil {
-			r.at(path+".regex", "a regular expression", "%v", err)
+			r.At(path+".regex", "a regular expression", "%v", err)
 		}
 	case s.LLMJudge != nil && s.LLMJudge.Agent != "":
-		r.at(path+".llm_judge", "{prompt: …, model: …}", "names the agent %s; judge takes one", s.LLMJudge.Agent)
+		r.At(path+".llm_judge", "{prompt: …, model: …}", "names the agent %s; judge takes one", s.LLMJudge.Agent)
 	}
-	if e, _ := s.evaluator(); e != nil && !r.reported(path) {
+	if e, _ := s.evaluator(); e != nil && !r.Reported(path) {
 		if err := e.Check(); err != nil {
-			r.at(join(path, string(e.Kind)), "", "%s", strings.TrimPrefix(err.Error(), "eval: "+string(e.Kind)+": "))
+			r.At(decode.Join(path, string(e.Kind)), "", "%s", strings.TrimPrefix(err.Error(), "eval: "+string(e.Kind)+": "))
 		}
 	}
 }
 
-func (a *Agent) validateRefineStop(r *report, path string, s *RefineStop, o Options) {
+func (a *Agent) validateRefineStop(r *decode.Report, path string, s *RefineStop, o Options) {
 	s.validate(r, path)
 	switch {
 	case s.CEL != "":
 		checkExpression(r, path+".cel", s.CEL, expr.Scope{Place: expr.Until, Single: true, Self: expr.Step{Result: a.resultJSON()}})
-	case s.Command != nil && (len(s.Command.Argv) == 0 || s.Command.Argv[0] == "") && !r.reported(path+".command.argv"):
-		missing(r, path+".command.argv", "a program and its arguments")
+	case s.Command != nil && (len(s.Command.Argv) == 0 || s.Command.Argv[0] == "") && !r.Reported(path+".command.argv"):
+		decode.Missing(r, path+".command.argv", "a program and its arguments")
 	case s.Judge != nil && s.Judge.Agent != "":
-		r.at(path+".judge", "{prompt: …, model: …}", "an agent's loop names no other agent")
+		r.At(path+".judge", "{prompt: …, model: …}", "an agent's loop names no other agent")
 	case s.Judge != nil:
 		a.checkLoopModel(r, path+".judge.model", s.Judge.Model, o)
 	default:
@@ -268,27 +269,27 @@ func (a *Agent) validateRefineStop(r *report, path string, s *RefineStop, o Opti
 	}
 }
 
-func (a *Agent) validateEvaluator(r *report, path string, s *RefineStop, o Options) {
+func (a *Agent) validateEvaluator(r *decode.Report, path string, s *RefineStop, o Options) {
 	e, model := s.evaluator()
-	if e == nil || r.reported(path) {
+	if e == nil || r.Reported(path) {
 		return
 	}
-	path = join(path, string(e.Kind))
+	path = decode.Join(path, string(e.Kind))
 	if e.Kind == eval.Contains {
 		return
 	}
 	a.checkLoopModel(r, path+".model", model, o)
 	if model == "" && a.Loop.Runner != nil && len(a.Chain()) == 0 && o.Model == "" {
-		missing(r, path+".model", "a model as provider/name, because the file names none")
+		decode.Missing(r, path+".model", "a model as provider/name, because the file names none")
 	}
 }
 
-func (a *Agent) checkLoopModel(r *report, path, model string, o Options) {
+func (a *Agent) checkLoopModel(r *decode.Report, path, model string, o Options) {
 	if model == "" || !o.confined(r, path, model) || o.CheckModel == nil {
 		return
 	}
 	if err := o.CheckModel(a.Dir, model); err != nil {
-		r.at(path, "a model as provider/name", "%v", err)
+		r.At(path, "a model as provider/name", "%v", err)
 	}
 }
 
@@ -300,31 +301,31 @@ func (a *Agent) resultJSON() json.RawMessage {
 }
 
 // checkExpression reports what is wrong with an expression of an agent file.
-func checkExpression(r *report, path, text string, scope expr.Scope) {
+func checkExpression(r *decode.Report, path, text string, scope expr.Scope) {
 	checker, err := expr.NewChecker()
 	if err == nil {
 		err = checker.Check(text, scope)
 	}
-	if r.expression(path, text, err); err == nil {
-		r.never(path, checker.Never(text, scope))
+	if wrongExpression(r, path, text, err); err == nil {
+		never(r, path, checker.Never(text, scope))
 	}
 }
 
 // never warns of comparisons that always give the same.
-func (r *report) never(path string, found expr.Errors) {
+func never(r *decode.Report, path string, found expr.Errors) {
 	for _, one := range found {
-		r.warn(path, "%s", one.Message)
+		r.Warn(path, "%s", one.Message)
 	}
 }
 
-// expression reports what a checker says of an expression.
-func (r *report) expression(path, text string, err error) {
+// wrongExpression reports what a checker says of an expression.
+func wrongExpression(r *decode.Report, path, text string, err error) {
 	if wrong, ok := errors.AsType[expr.Errors](err); ok {
 		for _, one := range wrong {
-			r.at(path, "", "%s (character %d of the expression)", one.Message, one.Offset(text)+1)
+			r.At(path, "", "%s (character %d of the expression)", one.Message, one.Offset(text)+1)
 		}
 	} else if err != nil {
-		r.at(path, "", "%v", err)
+		r.At(path, "", "%v", err)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/files/decode"
 	"github.com/pawlrun/pawl/internal/host/secret"
 )
 
@@ -53,22 +54,22 @@ func (c *Runner) Class() event.Effect {
 func (c *Runner) Streams() bool { return c.Events != "none" }
 
 // validate holds a runner to the rules. path is where it stands.
-func (c *Runner) validate(r *report, path string) {
-	at := join(path, "command")
+func (c *Runner) validate(r *decode.Report, path string) {
+	at := decode.Join(path, "command")
 	switch {
 	case len(c.Command) == 0 || strings.TrimSpace(c.Command[0]) == "":
-		missing(r, at, "a program and its arguments, such as [claude, -p]")
+		decode.Missing(r, at, "a program and its arguments, such as [claude, -p]")
 	case slices.ContainsFunc(c.Command, func(word string) bool { return strings.ContainsRune(word, 0) }):
-		r.at(at, "a program and its arguments", "has a NUL byte in it")
+		r.At(at, "a program and its arguments", "has a NUL byte in it")
 	}
 	for i, name := range c.Env {
 		if !secret.ValidName(name) {
-			r.at(fmt.Sprintf("%s.env[%d]", path, i), "the name of a variable", "is %q; values stand in no file", name)
+			r.At(fmt.Sprintf("%s.env[%d]", path, i), "the name of a variable", "is %q; values stand in no file", name)
 		}
 	}
 	for key, t := range map[string]*Seconds{"idle_timeout": c.IdleTimeout, "max_time": c.MaxTime} { // problems are sorted
 		if t != nil && *t < 0 {
-			r.at(join(path, key), "0 for none, or a time", "is %g", *t)
+			r.At(decode.Join(path, key), "0 for none, or a time", "is %g", *t)
 		}
 	}
 }
@@ -84,7 +85,7 @@ func (a *Agent) External() *Runner {
 
 // validateRunner checks the runner of a loop, and rejects settings beside it that
 // would have no effect.
-func (a *Agent) validateRunner(r *report, o Options) {
+func (a *Agent) validateRunner(r *decode.Report, o Options) {
 	c := a.Loop.Runner
 	if c == nil {
 		return
@@ -96,8 +97,8 @@ func (a *Agent) validateRunner(r *report, o Options) {
 		"tools.approvals": len(a.Tools.Approvals) > 0, "tools.agents": len(a.Tools.Agents) > 0,
 		"tools.commands": len(a.Tools.Commands) > 0,
 	} {
-		if given || r.has(key) && !r.reported(key) {
-			r.at(key, "a file without it", "means nothing to the program of loop.runner, which does the work in the agent's place")
+		if given || r.Has(key) && !r.Reported(key) {
+			r.At(key, "a file without it", "means nothing to the program of loop.runner, which does the work in the agent's place")
 		}
 	}
 	if len(a.Chain()) > 0 || o.Model != "" {
@@ -106,7 +107,7 @@ func (a *Agent) validateRunner(r *report, o Options) {
 	s, at := a.loopSettings()
 	for i, stop := range s.StopWhen {
 		if stop.Judge != nil && stop.Judge.Model == "" {
-			missing(r, at(fmt.Sprintf("stop_when[%d]", i))+".judge.model", "a model as provider/name, because the file names none")
+			decode.Missing(r, at(fmt.Sprintf("stop_when[%d]", i))+".judge.model", "a model as provider/name, because the file names none")
 		}
 	}
 }

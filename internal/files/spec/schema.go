@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"strings"
 
+	"github.com/pawlrun/pawl/internal/files/decode"
 	"github.com/pawlrun/pawl/llm/scripted"
 )
 
@@ -87,7 +88,7 @@ func (b *schemaBuilder) of(t reflect.Type, allowed []string) schema {
 		return b.of(t.Elem(), allowed)
 	}
 	own, several := reflect.New(t).Interface().(schemaOf)
-	if several && (t.Kind() != reflect.Struct || len(fieldsOf(t)) == 0) {
+	if several && (t.Kind() != reflect.Struct || len(decode.FieldsOf(t)) == 0) {
 		return own.JSONSchema()
 	}
 	var s schema
@@ -116,8 +117,8 @@ func (b *schemaBuilder) of(t reflect.Type, allowed []string) schema {
 		return schema{"anyOf": []any{s, own.JSONSchema()}}
 	}
 	if t.Kind() == reflect.Struct {
-		if short, has := shortForm(t); has {
-			return schema{"anyOf": []any{s, b.of(short.Type, choicesOf(short))}}
+		if short, has := decode.ShortForm(t); has {
+			return schema{"anyOf": []any{s, b.of(short.Type, decode.ChoicesOf(short))}}
 		}
 	}
 	return s
@@ -132,11 +133,11 @@ func (b *schemaBuilder) object(t reflect.Type) schema {
 	}
 	b.defs[name] = nil
 	properties := schema{}
-	fields := fieldsOf(t)
-	for _, key := range builtKeys(t) {
+	fields := decode.FieldsOf(t)
+	for _, key := range decode.BuiltKeys(t) {
 		f := t.FieldByIndex(fields[key])
-		properties[key] = b.of(f.Type, choicesOf(f))
-		if takesNone(f) {
+		properties[key] = b.of(f.Type, decode.ChoicesOf(f))
+		if decode.TakesNone(f) {
 			properties[key] = schema{"anyOf": []any{properties[key], schema{"const": "none"}}}
 		}
 		if err := b.said.of(name, key).describe(key, properties[key].(schema)); err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"go.yaml.in/yaml/v4"
 
+	"github.com/pawlrun/pawl/internal/files/decode"
 	"github.com/pawlrun/pawl/internal/files/spec"
 	"github.com/pawlrun/pawl/llm/scripted"
 )
@@ -160,15 +161,15 @@ func TestSchemaOffersTheChoicesOfTheRules(t *testing.T) {
 	}
 	for path, allowed := range found {
 		_, err := spec.ParseAgent("a.yaml", []byte(nested(path, "bogus-value")), spec.Options{})
-		problems, _ := errors.AsType[spec.Errors](err)
-		if !slices.ContainsFunc(problems, func(p spec.Problem) bool {
+		problems, _ := errors.AsType[decode.Errors](err)
+		if !slices.ContainsFunc(problems, func(p decode.Problem) bool {
 			return strings.HasSuffix(p.Expected, allowed) && strings.Contains(p.Message, "bogus-value")
 		}) {
 			t.Errorf("%s: the schema offers %s, the rules say:\n%v", path, allowed, err)
 		}
 		for value := range strings.SplitSeq(allowed, ", ") {
 			_, err := spec.ParseAgent("a.yaml", []byte(nested(path, value)), spec.Options{})
-			problems, _ := errors.AsType[spec.Errors](err)
+			problems, _ := errors.AsType[decode.Errors](err)
 			for _, p := range problems {
 				if strings.HasPrefix(p.Message, fmt.Sprintf("is %q", value)) && strings.HasSuffix(p.Expected, allowed) {
 					t.Errorf("%s: %s is offered and refused: %v", path, value, p)

@@ -2,8 +2,10 @@ package spec
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
+	"github.com/pawlrun/pawl/internal/files/decode"
 	"github.com/pawlrun/pawl/internal/host/egress"
 	"github.com/pawlrun/pawl/internal/host/secret"
 	"github.com/pawlrun/pawl/internal/machine"
@@ -12,7 +14,7 @@ import (
 // Secrets are the hidden values that calls may name, by name.
 type Secrets map[string]Secret
 
-func (*Secrets) expected() string {
+func (*Secrets) Expected() string {
 	return "a mapping from a name to where the secret is and who may have it"
 }
 
@@ -29,21 +31,21 @@ type Secret struct {
 	Hosts []string `yaml:"hosts,omitempty"`
 }
 
-func (t *Tools) validateSecrets(r *report, o Options) {
-	for _, name := range sortedKeys(t.Secrets) {
-		path := join("tools.secrets", name)
+func (t *Tools) validateSecrets(r *decode.Report, o Options) {
+	for _, name := range slices.Sorted(maps.Keys(t.Secrets)) {
+		path := decode.Join("tools.secrets", name)
 		s := t.Secrets[name]
 		if !secret.ValidName(name) {
-			r.at(path, "letters, digits and _", "%q is not a name of a variable", name)
+			r.At(path, "letters, digits and _", "%q is not a name of a variable", name)
 		}
 		switch {
 		case s.Env == "" && s.File == "":
-			r.at(path, "one of env and file", "does not say where the secret is")
+			r.At(path, "one of env and file", "does not say where the secret is")
 		case s.Env != "" && s.File != "":
-			r.at(path, "one of env and file", "says twice where the secret is")
+			r.At(path, "one of env and file", "says twice where the secret is")
 		}
 		if len(s.Tools) == 0 && !t.hasSecret(name) && !t.serverHasSecret(name) {
-			missing(r, path+".tools", "the tools that may have it")
+			decode.Missing(r, path+".tools", "the tools that may have it")
 		}
 		for i, tool := range s.Tools {
 			t.usable(r, fmt.Sprintf("%s.tools[%d]", path, i), tool, o)
@@ -52,13 +54,13 @@ func (t *Tools) validateSecrets(r *report, o Options) {
 			at := fmt.Sprintf("%s.hosts[%d]", path, i)
 			switch pattern := egress.Pattern(host); {
 			case !pattern.Valid():
-				r.at(at, "a host such as api.example.com", "%q is not a host", host)
+				r.At(at, "a host such as api.example.com", "%q is not a host", host)
 			case pattern.HasPort():
-				r.at(at, "a host without a port", "%q would not hold, because a secret is for every port of a host", host)
+				r.At(at, "a host without a port", "%q would not hold, because a secret is for every port of a host", host)
 			}
 		}
 		if len(s.Hosts) > 0 && slices.Contains(s.Tools, machine.CommandTool) {
-			r.at(path+".hosts", "no hosts, or tools without "+machine.CommandTool, "would not hold, because a command may send it anywhere")
+			r.At(path+".hosts", "no hosts, or tools without "+machine.CommandTool, "would not hold, because a command may send it anywhere")
 		}
 	}
 }

@@ -1,12 +1,18 @@
 package spec
 
-import "fmt"
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/pawlrun/pawl/internal/files/decode"
+)
 
 // refuseFiles reports whatever would be read or started here, and takes it out,
 // so that nothing that comes after looks at it.
-func (a *Agent) refuseFiles(r *report) {
+func (a *Agent) refuseFiles(r *decode.Report) {
 	refuse := func(path, expected string) {
-		r.at(path, expected, "names a file of this machine, which a file that was sent may not")
+		r.At(path, expected, "names a file of this machine, which a file that was sent may not")
 	}
 	if a.Prompt.SystemFile != "" {
 		refuse("prompt.system_file", "prompt.system with the text itself")
@@ -21,29 +27,29 @@ func (a *Agent) refuseFiles(r *report) {
 	}
 	a.Tools.Agents = nil
 	for i := range a.Tools.Commands {
-		r.at(fmt.Sprintf("tools.commands[%d]", i), "a file without it, or an agent of the agents directory", "starts a program of this machine, which a file that was sent may not")
+		r.At(fmt.Sprintf("tools.commands[%d]", i), "a file without it, or an agent of the agents directory", "starts a program of this machine, which a file that was sent may not")
 	}
 	a.Tools.Commands = nil
 	if a.Composite != nil {
 		refuse("composite", "a file without it, or an agent of the agents directory")
 	}
 	if len(a.Hooks.All()) > 0 {
-		r.at("hooks", "a file without it, or an agent of the agents directory", "starts programs of this machine, which a file that was sent may not")
+		r.At("hooks", "a file without it, or an agent of the agents directory", "starts programs of this machine, which a file that was sent may not")
 		a.Hooks = nil
 	}
 	if a.Loop != nil && a.Loop.Runner != nil {
-		r.at("loop.runner", "a file without it, or an agent of the agents directory", "starts a program of this machine, which a file that was sent may not")
+		r.At("loop.runner", "a file without it, or an agent of the agents directory", "starts a program of this machine, which a file that was sent may not")
 		a.Loop.Runner = nil
 	}
 	for i := range a.Tools.MCP {
-		r.at(fmt.Sprintf("tools.mcp[%d]", i), "a file without it, or an agent of the agents directory", "starts a program of this machine or reaches another one, which a file that was sent may not")
+		r.At(fmt.Sprintf("tools.mcp[%d]", i), "a file without it, or an agent of the agents directory", "starts a program of this machine or reaches another one, which a file that was sent may not")
 	}
 	if a.Tools.MCPFile != "" {
 		refuse("tools.mcp_file", "a file without it, or an agent of the agents directory")
 	}
 	a.Tools.MCP, a.Tools.MCPFile = nil, ""
-	for _, name := range sortedKeys(a.Tools.Secrets) {
-		r.at(join("tools.secrets", name), "a file without it, or an agent of the agents directory", "is a secret of this machine, which a file that was sent may not name")
+	for _, name := range slices.Sorted(maps.Keys(a.Tools.Secrets)) {
+		r.At(decode.Join("tools.secrets", name), "a file without it, or an agent of the agents directory", "is a secret of this machine, which a file that was sent may not name")
 	}
 	a.Tools.Secrets = nil
 }

@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"maps"
 	"reflect"
 	"slices"
 	"strconv"
@@ -8,6 +9,8 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"github.com/pawlrun/pawl/budget"
+	"github.com/pawlrun/pawl/internal/files/decode"
 	"github.com/pawlrun/pawl/stop"
 )
 
@@ -144,7 +147,7 @@ type Permissions struct {
 // Timeouts bounds the calls of single tools.
 type Timeouts map[string]Seconds
 
-func (*Timeouts) expected() string { return "a mapping from a tool to seconds" }
+func (*Timeouts) Expected() string { return "a mapping from a tool to seconds" }
 
 // Seconds is a length of time. In a file it is a number of seconds or a text
 // like 90s or 10m.
@@ -153,18 +156,18 @@ type Seconds float64
 // Duration is s as the standard library counts.
 func (s Seconds) Duration() time.Duration { return time.Duration(float64(s) * float64(time.Second)) }
 
-func (*Seconds) expected() string { return "seconds, or a text like 90s or 10m" }
+func (*Seconds) Expected() string { return "seconds, or a text like 90s or 10m" }
 
-func (s *Seconds) decodeNode(d *decoder, n *yaml.Node, path string) {
+func (s *Seconds) DecodeNode(d *decode.Decoder, n *yaml.Node, path string) {
 	if n.Kind == yaml.ScalarNode && n.Tag == "!!str" {
 		if t, err := time.ParseDuration(n.Value); err == nil {
 			*s = Seconds(t.Seconds())
 			return
 		}
-		d.fail(n, path, s.expected(), "is %s", strconv.Quote(n.Value))
+		d.Fail(n, path, s.Expected(), "is %s", strconv.Quote(n.Value))
 		return
 	}
-	d.scalar(n, path, reflect.ValueOf(s).Elem())
+	d.Scalar(n, path, reflect.ValueOf(s).Elem())
 }
 
 // Effective is what holds when the iteration block is laid over the top level.
@@ -194,10 +197,10 @@ func laidOver[T any](top, block T) T {
 
 // onlyOnce reports the settings, but for one, that stand at the top level and in a
 // block.
-func onlyOnce[T any](r *report, name string, top, block T, but string) {
+func onlyOnce[T any](r *decode.Report, name string, top, block T, but string) {
 	for _, key := range given(top) {
 		if key != but && slices.Contains(given(block), key) {
-			r.at(key, key+" or "+name+"."+key, "both are given")
+			r.At(key, key+" or "+name+"."+key, "both are given")
 		}
 	}
 }
@@ -205,13 +208,13 @@ func onlyOnce[T any](r *report, name string, top, block T, but string) {
 // given are the keys of a mapping that have a value.
 func given[T any](mapping T) []string {
 	v := reflect.ValueOf(mapping)
-	fields := fieldsOf(v.Type())
-	return slices.DeleteFunc(sortedKeys(fields), func(key string) bool { return v.FieldByIndex(fields[key]).IsZero() })
+	fields := decode.FieldsOf(v.Type())
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(fields)), func(key string) bool { return v.FieldByIndex(fields[key]).IsZero() })
 }
 
 // smaller is the tighter of two limits.
 func smaller(a, b *int) *int {
-	if *a == None || *b != None && *b < *a {
+	if *a == budget.None || *b != budget.None && *b < *a {
 		return b
 	}
 	return a

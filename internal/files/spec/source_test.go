@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/pawlrun/pawl/internal/files/decode"
 	"github.com/pawlrun/pawl/internal/files/spec"
 	"github.com/pawlrun/pawl/internal/processor"
 )
@@ -89,7 +90,7 @@ func TestAliasBombsEndInAnErrorAtOnce(t *testing.T) {
 		"conditions": "iteration: {termination_conditions: &l [*l, *l]}\n",
 	} {
 		_, err := spec.ParseAgent("bomb.yaml", []byte(small+text), rules)
-		var problems spec.Errors
+		var problems decode.Errors
 		if !errors.As(err, &problems) {
 			t.Errorf("%s: accepted: %v", name, err)
 		}
@@ -125,13 +126,44 @@ func TestFilesWrongThroughoutAreReadInAMoment(t *testing.T) {
 	} {
 		begin := processor.Time(t)
 		_, err := spec.ParseAgent("a.yaml", []byte(small+text), rules)
-		var problems spec.Errors
+		var problems decode.Errors
 		if !errors.As(err, &problems) || len(problems) > 1001 {
 			t.Errorf("%s: %d problems", name, len(problems))
 		}
 		if took := processor.Time(t) - begin; took > 10*time.Second {
 			t.Errorf("%s: took %s", name, took)
 		}
+	}
+}
+
+// What is beyond the first hundred problems is counted, and costs next to nothing.
+func TestProblemsAreCountedBeyondAHundred(t *testing.T) {
+	text := func(n int) []byte {
+		var b strings.Builder
+		b.WriteString(`{"kind":"Agent","identity":{"name":"a"}`)
+		for i := range n {
+			fmt.Fprintf(&b, `,"unknown_%d":"x"`, i)
+		}
+		return []byte(b.String() + "}")
+	}
+	refuse := func(n int) (problems decode.Errors, allocations float64) {
+		file := text(n)
+		allocations = testing.AllocsPerRun(1, func() {
+			_, err := spec.ParseAgent("spec.json", file, spec.Options{Sent: true})
+			problems, _ = err.(decode.Errors)
+		})
+		return problems, allocations
+	}
+	problems, few := refuse(200)
+	if last := problems[len(problems)-1].Message; len(problems) != 101 || !strings.HasPrefix(last, "and ") || !strings.HasSuffix(last, " more problems") {
+		t.Errorf("%d problems, the last %q", len(problems), last)
+	}
+	if one, _ := refuse(1); len(one) > 10 || strings.HasSuffix(one[len(one)-1].Message, "more problems") {
+		t.Errorf("of one key: %v", one)
+	}
+	_, many := refuse(9_000)
+	if each := (many - few) / 8_800; each > 40 {
+		t.Errorf("a key beyond the hundredth costs %.0f allocations", each)
 	}
 }
 
@@ -149,7 +181,7 @@ func FuzzParseAgent(f *testing.F) {
 		if err == nil {
 			return
 		}
-		var problems spec.Errors
+		var problems decode.Errors
 		if !errors.As(err, &problems) || len(problems) == 0 {
 			t.Fatalf("an error without problems: %v", err)
 		}

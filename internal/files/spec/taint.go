@@ -2,9 +2,11 @@ package spec
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/files/decode"
 )
 
 // Labels says for each tool what its results are and whether its calls can
@@ -19,14 +21,14 @@ func (l Labels) Of(tool string) (event.Labels, bool) {
 	}, ok
 }
 
-func (t *Tools) validateTaint(r *report, o Options) {
+func (t *Tools) validateTaint(r *decode.Report, o Options) {
 	if t.RuleOfTwo == "off" {
-		r.warn("tools.rule_of_two", "untrusted text, private data and outgoing calls may come together without an approval")
+		r.Warn("tools.rule_of_two", "untrusted text, private data and outgoing calls may come together without an approval")
 	}
 	for i, name := range t.Provider {
 		private := t.Allow == nil || len(t.Allow) > 0
 		if private && t.RuleOfTwo != "off" && name != "" && !slices.Contains(t.MaySend, name) {
-			r.warn(fmt.Sprintf("tools.provider[%d]", i), "%s runs within the model's answer, where the rule of two cannot ask; "+
+			r.Warn(fmt.Sprintf("tools.provider[%d]", i), "%s runs within the model's answer, where the rule of two cannot ask; "+
 				"once untrusted text and private data have met it is withheld, unless tools.may_send names it", name)
 		}
 	}
@@ -35,7 +37,7 @@ func (t *Tools) validateTaint(r *report, o Options) {
 			t.usable(r, fmt.Sprintf("tools.may_send[%d]", i), name, o)
 		}
 	}
-	for _, name := range sortedKeys(t.Labels) {
-		t.usable(r, join("tools.labels", name), name, o)
+	for _, name := range slices.Sorted(maps.Keys(t.Labels)) {
+		t.usable(r, decode.Join("tools.labels", name), name, o)
 	}
 }

@@ -2,14 +2,16 @@ package spec
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/pawlrun/pawl/internal/files/decode"
 	"github.com/pawlrun/pawl/internal/rules/policy"
 )
 
-func (t *Tools) validate(r *report, o Options) {
+func (t *Tools) validate(r *decode.Report, o Options) {
 	if o.Tools != nil {
 		o.Tools = append(slices.Clone(o.Tools), t.offered()...)
 	}
@@ -18,7 +20,7 @@ func (t *Tools) validate(r *report, o Options) {
 		policy.Pattern(pattern).Check(reporting(r, fmt.Sprintf("tools.protected_paths[%d]", i)))
 	}
 	if t.Mode == "bypass" {
-		r.warn("tools.mode", "calls that would ask run unasked, but for what approvals, rules and protected paths say")
+		r.Warn("tools.mode", "calls that would ask run unasked, but for what approvals, rules and protected paths say")
 	}
 	t.validateTaint(r, o)
 	t.validateDeclarations(r, o)
@@ -32,29 +34,29 @@ func (t *Tools) validate(r *report, o Options) {
 }
 
 // validateNames reports settings of unknown tools.
-func (t *Tools) validateNames(r *report, o Options) {
+func (t *Tools) validateNames(r *decode.Report, o Options) {
 	for i, name := range t.Allow {
 		path := fmt.Sprintf("tools.allow[%d]", i)
 		if slices.Contains(t.Allow[:i], name) {
-			r.at(path, "each tool once", "%q is given twice", name)
+			r.At(path, "each tool once", "%q is given twice", name)
 		} else {
 			t.known(r, path, name, o)
 		}
 	}
-	for _, name := range sortedKeys(t.Approvals) {
-		t.usable(r, join("tools.approvals", name), name, o)
+	for _, name := range slices.Sorted(maps.Keys(t.Approvals)) {
+		t.usable(r, decode.Join("tools.approvals", name), name, o)
 	}
-	for _, name := range sortedKeys(t.Timeouts) {
-		path := join("tools.timeouts", name)
+	for _, name := range slices.Sorted(maps.Keys(t.Timeouts)) {
+		path := decode.Join("tools.timeouts", name)
 		t.usable(r, path, name, o)
 		seconds := float64(t.Timeouts[name])
-		within(r, path, &seconds, 0.001, 86_400)
+		decode.Within(r, path, &seconds, 0.001, 86_400)
 	}
 }
 
 // validateHosted holds the tools that a provider shall run against every model
 // that may be asked for them.
-func (a *Agent) validateHosted(r *report, o Options) {
+func (a *Agent) validateHosted(r *decode.Report, o Options) {
 	models := a.Chain()
 	if o.Model != "" {
 		models = []string{o.Model}
@@ -62,7 +64,7 @@ func (a *Agent) validateHosted(r *report, o Options) {
 	for i, name := range a.Tools.Provider {
 		path := fmt.Sprintf("tools.provider[%d]", i)
 		if name == "" {
-			r.at(path, "the provider's name of the tool", "is empty")
+			r.At(path, "the provider's name of the tool", "is empty")
 			continue
 		}
 		for _, model := range models {
@@ -71,38 +73,38 @@ func (a *Agent) validateHosted(r *report, o Options) {
 			}
 			ignored, err := o.CheckHosted(a.Dir, model, name)
 			if err != nil {
-				r.at(path, "a tool that the providers of all models of the file run", "%v", err)
+				r.At(path, "a tool that the providers of all models of the file run", "%v", err)
 				break
 			}
 			if ignored != "" {
-				r.warn(path, "%s", ignored)
+				r.Warn(path, "%s", ignored)
 			}
 		}
 	}
 }
 
 // known reports a tool that does not exist.
-func (t *Tools) known(r *report, path, name string, o Options) bool {
+func (t *Tools) known(r *decode.Report, path, name string, o Options) bool {
 	if o.Tools == nil || t.ofServer(name) || slices.Contains(o.Tools, name) {
 		return true
 	}
-	if name == "" && r.reported(path) { // as a value of another type
+	if name == "" && r.Reported(path) { // as a value of another type
 		return false
 	}
 	message := strconv.Quote(name) + " is not a tool"
-	if meant := closest(name, o.Tools); meant != "" {
+	if meant := decode.Closest(name, o.Tools); meant != "" {
 		message += "; did you mean " + meant + "?"
 	}
-	r.at(path, "one of "+strings.Join(o.Tools, ", "), "%s", message)
+	r.At(path, "one of "+strings.Join(o.Tools, ", "), "%s", message)
 	return false
 }
 
 // usable reports a tool that does not exist or that the file does not allow.
-func (t *Tools) usable(r *report, path, name string, o Options) {
+func (t *Tools) usable(r *decode.Report, path, name string, o Options) {
 	if t.ofServer(name) {
 		return // which tools it has is known when it is started
 	}
 	if t.known(r, path, name, o) && t.Allow != nil && !slices.Contains(t.Allow, name) && !slices.Contains(t.offered(), name) {
-		r.at(path, "a tool of tools.allow", "%q is not in tools.allow", name)
+		r.At(path, "a tool of tools.allow", "%q is not in tools.allow", name)
 	}
 }

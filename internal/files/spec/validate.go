@@ -4,6 +4,8 @@ import (
 	"reflect"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/pawlrun/pawl/internal/files/decode"
 )
 
 // Options are what the rules need to know of the world outside the file.
@@ -60,21 +62,21 @@ type Options struct {
 
 // confined reports whether a file may name a model, and says in its report where it
 // may not.
-func (o Options) confined(r *report, path, model string) bool {
+func (o Options) confined(r *decode.Report, path, model string) bool {
 	if o.ConfineModel == nil {
 		return true
 	}
 	err := o.ConfineModel(model)
 	if err != nil {
-		r.at(path, "a model that can be called", "%v", err)
+		r.At(path, "a model that can be called", "%v", err)
 	}
 	return err == nil
 }
 
-func (a *Agent) validate(r *report, o Options) {
-	r.choices(reflect.ValueOf(a), "")
-	if a.Identity.Name == "" && (a.Kind == "" || r.has("identity")) {
-		missing(r, "identity.name", "the agent's name")
+func (a *Agent) validate(r *decode.Report, o Options) {
+	r.Choices(reflect.ValueOf(a), "")
+	if a.Identity.Name == "" && (a.Kind == "" || r.Has("identity")) {
+		decode.Missing(r, "identity.name", "the agent's name")
 	}
 	a.ModelPolicy.validate(r, a, o)
 	a.Settings.validate(r, "")
@@ -97,26 +99,26 @@ func (a *Agent) validate(r *report, o Options) {
 	}
 	a.refuseUnbuilt(r)
 	a.readPrompt(r)
-	if a.Iteration != nil && o.Unmet != nil && len(r.problems) == 0 {
+	if a.Iteration != nil && o.Unmet != nil && len(r.Problems) == 0 {
 		unmet := o.Unmet(a)
 		for i := range a.Iteration.TerminationConditions {
 			if why := unmet[i]; why != "" {
-				r.warn(conditionPath(i), "this condition can never be met: %s", why)
+				r.Warn(conditionPath(i), "this condition can never be met: %s", why)
 			}
 		}
 	}
 }
 
-func (s *Settings) validate(r *report, prefix string) {
-	at := func(key string) string { return join(prefix, key) }
-	limit(r, at("max_cycles"), s.MaxCycles, 1, 1_000_000)
-	limit(r, at("failure_threshold"), s.FailureThreshold, 1, 1_000_000)
-	limit(r, at("max_nudges"), s.MaxNudges, 1, 1_000_000)
-	if t := s.StallTimeout; t != nil && !r.reported(at("stall_timeout")) && !(*t >= 1 && *t <= maxStallSeconds) {
-		r.at(at("stall_timeout"), "1 second to 24 hours", "is %g seconds", float64(*t))
+func (s *Settings) validate(r *decode.Report, prefix string) {
+	at := func(key string) string { return decode.Join(prefix, key) }
+	decode.Limit(r, at("max_cycles"), s.MaxCycles, 1, 1_000_000)
+	decode.Limit(r, at("failure_threshold"), s.FailureThreshold, 1, 1_000_000)
+	decode.Limit(r, at("max_nudges"), s.MaxNudges, 1, 1_000_000)
+	if t := s.StallTimeout; t != nil && !r.Reported(at("stall_timeout")) && !(*t >= 1 && *t <= maxStallSeconds) {
+		r.At(at("stall_timeout"), "1 second to 24 hours", "is %g seconds", float64(*t))
 	}
-	within(r, at("context_window"), s.ContextWindow, 1, 1_000_000_000)
-	notEmpty(r, at("nudge_text"), s.NudgeText)
+	decode.Within(r, at("context_window"), s.ContextWindow, 1, 1_000_000_000)
+	decode.NotEmpty(r, at("nudge_text"), s.NudgeText)
 	if s.Compact != nil {
 		s.Compact.validate(r, at("compact"))
 	}
@@ -125,44 +127,44 @@ func (s *Settings) validate(r *report, prefix string) {
 	}
 }
 
-func (c *Compact) validate(r *report, path string) {
-	within(r, path+".ratio", c.Ratio, 0.1, 1)
-	within(r, path+".max_summaries", c.MaxSummaries, 0, 1000)
+func (c *Compact) validate(r *decode.Report, path string) {
+	decode.Within(r, path+".ratio", c.Ratio, 0.1, 1)
+	decode.Within(r, path+".max_summaries", c.MaxSummaries, 0, 1000)
 	if c.Keep != nil {
-		within(r, path+".keep.turns", c.Keep.Turns, 1, 1000)
-		within(r, path+".keep.messages", c.Keep.Messages, 1, 1000)
+		decode.Within(r, path+".keep.turns", c.Keep.Turns, 1, 1000)
+		decode.Within(r, path+".keep.messages", c.Keep.Messages, 1, 1000)
 		if c.Keep.Turns != nil && c.Keep.Messages != nil {
-			r.at(path+".keep", "turns or messages, one of the two", "both are given")
+			r.At(path+".keep", "turns or messages, one of the two", "both are given")
 		}
 	}
 }
 
 // readPrompt fills System.
-func (a *Agent) readPrompt(r *report) {
+func (a *Agent) readPrompt(r *decode.Report) {
 	a.System = a.Prompt.System
-	a.systemAt = r.problem(r.nodeAt("prompt.system"), "prompt.system", "", "")
-	a.taskAt = r.problem(r.nodeAt("prompt.task"), "prompt.task", "", "")
-	if strings.TrimSpace(a.Prompt.Task) == "" && (a.Prompt.Task != "" || r.has("prompt.task")) && !r.reported("prompt.task") {
-		r.at("prompt.task", "a text", "is empty")
+	a.systemAt = r.Problem(r.NodeAt("prompt.system"), "prompt.system", "", "")
+	a.taskAt = r.Problem(r.NodeAt("prompt.task"), "prompt.task", "", "")
+	if strings.TrimSpace(a.Prompt.Task) == "" && (a.Prompt.Task != "" || r.Has("prompt.task")) && !r.Reported("prompt.task") {
+		r.At("prompt.task", "a text", "is empty")
 	}
 	if a.Prompt.SystemFile == "" {
-		notEmpty(r, "prompt.system_file", a.Prompt.SystemFile)
+		decode.NotEmpty(r, "prompt.system_file", a.Prompt.SystemFile)
 		return
 	}
 	if a.Prompt.System != "" {
-		r.at("prompt.system_file", "system or system_file", "both are given")
+		r.At("prompt.system_file", "system or system_file", "both are given")
 		return
 	}
 	path := pathIn(a.Dir, a.Prompt.SystemFile)
-	data, err := readFile(path)
+	data, err := decode.ReadFile(path)
 	switch {
 	case err != nil:
-		r.at("prompt.system_file", "the path of a file, relative to the agent file", "cannot be read: %v", err)
+		r.At("prompt.system_file", "the path of a file, relative to the agent file", "cannot be read: %v", err)
 		return
 	case !utf8.Valid(data):
-		r.at("prompt.system_file", "a text in UTF-8", "%s is not UTF-8", path)
+		r.At("prompt.system_file", "a text in UTF-8", "%s is not UTF-8", path)
 		return
 	}
 	a.System = strings.TrimPrefix(string(data), "\ufeff")
-	a.systemAt = Problem{File: path, Line: 1, Column: 1, Path: "prompt.system_file"}
+	a.systemAt = decode.Problem{File: path, Line: 1, Column: 1, Path: "prompt.system_file"}
 }

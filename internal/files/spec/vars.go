@@ -1,10 +1,14 @@
 package spec
 
 import (
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/pawlrun/pawl/internal/files/decode"
 )
 
 // variable is ${name}, or $${ which stands for a literal ${.
@@ -36,7 +40,7 @@ func variablesOf(text string) []string {
 // Expand returns the system text with every ${name} replaced by its value;
 // $${ stands for a literal ${. A name without a value, and a value that no
 // name asks for, here or in the task, is an error: either is a misspelling; so is a
-// text of more than 4 MiB. The error is [Errors].
+// text of more than 4 MiB. The error is [decode.Errors].
 func (a *Agent) Expand(values map[string]string) (string, error) {
 	problems, more := a.unusedValues(values)
 	return expand(a.System, a.systemAt, values, problems, more)
@@ -49,8 +53,8 @@ func (a *Agent) ExpandTask(values map[string]string) (string, error) {
 
 // expand gives a text that stands at a place, or what is wrong with it beside the
 // problems that there are already and the more that were only counted.
-func expand(text string, where Problem, values map[string]string, problems Errors, more int) (string, error) {
-	at := places{data: []byte(text), line: 1, column: 1}
+func expand(text string, where decode.Problem, values map[string]string, problems decode.Errors, more int) (string, error) {
+	at := decode.PlacesIn([]byte(text))
 	var b strings.Builder
 	done := 0
 	for _, m := range regexp.MustCompile(variable).FindAllStringSubmatchIndex(text, -1) {
@@ -63,41 +67,41 @@ func expand(text string, where Problem, values map[string]string, problems Error
 		name := text[m[2]:m[3]]
 		value, ok := values[name]
 		switch {
-		case !ok && len(problems) < maxProblems:
-			problems = append(problems, where.unset(name, at.at(m[0])))
+		case !ok && len(problems) < decode.MaxProblems:
+			problems = append(problems, unset(where, name, at.At(m[0])))
 		case !ok:
 			more++
 		case b.Len()+len(value) > maxExpanded:
-			return "", append(problems, where.withMessage("with its values it has more than 4 MiB"))
+			return "", append(problems, withMessage(where, "with its values it has more than 4 MiB"))
 		}
 		b.WriteString(value)
 	}
 	b.WriteString(text[done:])
 	if len(problems) > 0 {
-		return "", problems.and(more)
+		return "", problems.And(more)
 	}
 	return b.String(), nil
 }
 
 // unusedValues returns the problems of values without a variable, and the number of
 // further ones.
-func (a *Agent) unusedValues(values map[string]string) (problems Errors, more int) {
+func (a *Agent) unusedValues(values map[string]string) (problems decode.Errors, more int) {
 	const looked = 100 // more names are a text of another kind
 	names := append(a.Variables(), a.TaskVariables()...)
 	asked := map[string]bool{}
 	for _, name := range names {
 		asked[name] = true
 	}
-	for _, given := range sortedKeys(values) {
+	for _, given := range slices.Sorted(maps.Keys(values)) {
 		if asked[given] {
 			continue
 		}
-		if len(problems) == maxProblems {
+		if len(problems) == decode.MaxProblems {
 			more++
 			continue
 		}
 		p := a.OfPrompt("the prompt has no ${" + given + "}")
-		if meant := closest(given, names[:min(len(names), looked)]); meant != "" {
+		if meant := decode.Closest(given, names[:min(len(names), looked)]); meant != "" {
 			p.Message += "; did you mean " + meant + "?"
 		}
 		problems = append(problems, p)
@@ -106,19 +110,19 @@ func (a *Agent) unusedValues(values map[string]string) (problems Errors, more in
 }
 
 // OfPrompt is a problem with the system text as a whole.
-func (a *Agent) OfPrompt(message string) Problem { return a.systemAt.withMessage(message) }
+func (a *Agent) OfPrompt(message string) decode.Problem { return withMessage(a.systemAt, message) }
 
 // OfTask is one with the task.
-func (a *Agent) OfTask(message string) Problem { return a.taskAt.withMessage(message) }
+func (a *Agent) OfTask(message string) decode.Problem { return withMessage(a.taskAt, message) }
 
-func (p Problem) withMessage(message string) Problem {
+func withMessage(p decode.Problem, message string) decode.Problem {
 	p.Message = message
 	return p
 }
 
 // unset is the problem of a name without a value. Inside a prompt file its
 // place is known exactly.
-func (p Problem) unset(name string, at *yaml.Node) Problem {
+func unset(p decode.Problem, name string, at *yaml.Node) decode.Problem {
 	p.Message = "${" + name + "} has no value"
 	p.Expected = "--var " + name + "=…, or $${" + name + "} for the text itself"
 	if p.Path == "prompt.system_file" {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/files/decode"
 	"github.com/pawlrun/pawl/internal/files/spec"
 	"github.com/pawlrun/pawl/internal/processor"
 )
@@ -51,7 +52,7 @@ func TestVariableWithoutValueAndValueWithoutVariableAreErrors(t *testing.T) {
 	_, err := a.Expand(map[string]string{"projekt": "x"})
 	want := prompt + ":1:1: prompt.system_file: the prompt has no ${projekt}; did you mean project?\n" +
 		prompt + ":2:5: prompt.system_file: ${project} has no value (expected --var project=…, or $${project} for the text itself)"
-	var problems spec.Errors
+	var problems decode.Errors
 	if !errors.As(err, &problems) || err.Error() != want {
 		t.Errorf("got %v\nwant %v", err, want)
 	}
@@ -75,7 +76,7 @@ func TestAPromptFullOfVariablesCostsNoMoreThanItIsLong(t *testing.T) {
 	a := parse(t, filepath.Join(dir, "a.yaml"), small+"prompt: {system_file: p.md}\n")
 	began := processor.Time(t)
 	_, err := a.Expand(map[string]string{"v1": "x"})
-	var problems, unasked spec.Errors
+	var problems, unasked decode.Errors
 	if !errors.As(err, &problems) || len(problems) != 101 || problems[99].Line != 101 || problems[100].Message != "and 99899 more problems" {
 		t.Errorf("%d problems", len(problems))
 	}

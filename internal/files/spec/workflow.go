@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"maps"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -8,6 +9,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"github.com/pawlrun/pawl/internal/files/decode"
 	"github.com/pawlrun/pawl/internal/files/expr"
 	"github.com/pawlrun/pawl/internal/rules/plan"
 )
@@ -42,12 +44,12 @@ type Workflow struct {
 	// file says it.
 	Uses map[string]*Agent `yaml:"-"`
 	// Unbuilt is what the file asks for and cannot get: it is right, and is not run.
-	Unbuilt Errors `yaml:"-"`
+	Unbuilt decode.Errors `yaml:"-"`
 	// Warnings are what the owner should know and what stops nothing.
-	Warnings []Problem `yaml:"-"`
+	Warnings []decode.Problem `yaml:"-"`
 	// Unseen is a warning that matters where the run has an INPUT: later steps are not
 	// told it.
-	Unseen []Problem `yaml:"-"`
+	Unseen []decode.Problem `yaml:"-"`
 }
 
 // workflowExample is what a file has to have that is empty.
@@ -114,21 +116,21 @@ type Coordinator struct {
 	MaxTurns *int   `yaml:"maxTurns,omitempty"`
 }
 
-func (c *Coordinator) decodeNode(d *decoder, n *yaml.Node, path string) {
+func (c *Coordinator) DecodeNode(d *decode.Decoder, n *yaml.Node, path string) {
 	if n.Kind == yaml.ScalarNode && n.Tag == "!!bool" && n.Value == "false" {
 		c.Off = true
 		return
 	}
-	d.object(n, path, reflect.ValueOf(c).Elem())
+	d.Object(n, path, reflect.ValueOf(c).Elem())
 }
 
-func (*Coordinator) expected() string { return "{model: …, prompt: …, maxTurns: …}, or false" }
+func (*Coordinator) Expected() string { return "{model: …, prompt: …, maxTurns: …}, or false" }
 
 // JSONSchema is the short form: none.
 func (*Coordinator) JSONSchema() map[string]any { return map[string]any{"const": false} }
 
 // ParseWorkflow validates a workflow file's content. Files that it names are read
-// relative to path. The error is [Errors].
+// relative to path. The error is [decode.Errors].
 func ParseWorkflow(path string, data []byte, o Options) (*Workflow, error) {
 	checker, err := expr.NewChecker()
 	if err != nil {
@@ -144,9 +146,9 @@ func ParseWorkflow(path string, data []byte, o Options) (*Workflow, error) {
 	w := f.w
 	w.Plan, w.Uses, w.Unbuilt, w.Warnings = f.whole(), shared.uses, shared.unbuilt, shared.noted
 	w.Unseen = f.unseenInput(&w.Plan)
-	without := slices.DeleteFunc(sortedKeys(w.Uses), func(name string) bool { return o.Model != "" || len(w.Uses[name].Chain()) > 0 })
+	without := slices.DeleteFunc(slices.Sorted(maps.Keys(w.Uses)), func(name string) bool { return o.Model != "" || len(w.Uses[name].Chain()) > 0 })
 	if len(without) > 0 {
-		w.Warnings = append(w.Warnings, Problem{File: path, Message: "no model is named for " + strings.Join(without, ", ") +
+		w.Warnings = append(w.Warnings, decode.Problem{File: path, Message: "no model is named for " + strings.Join(without, ", ") +
 			", so a run needs --model, or the class default in the config file"})
 	}
 	return w, nil
@@ -170,12 +172,12 @@ type workflowFiles struct {
 
 	// found is what is wrong, noted what the owner should know, unbuilt what is right
 	// and cannot be run.
-	found, noted, unbuilt Errors
+	found, noted, unbuilt decode.Errors
 }
 
 // workflowFile is one of them.
 type workflowFile struct {
-	*report
+	*decode.Report
 	*workflowFiles
 	w *Workflow
 	// data is the text of the file.
@@ -188,7 +190,7 @@ type workflowFile struct {
 
 // fail and what follows from it are those of the report.
 func (f *workflowFile) fail(path, expected, format string, args ...any) {
-	f.at(path, expected, format, args...)
+	f.At(path, expected, format, args...)
 }
 
 // parse reads one file and all that it includes.
@@ -197,7 +199,7 @@ func (s *workflowFiles) parse(path string, data []byte) *workflowFile {
 	s.open = append(s.open, abs)
 	defer func() { s.open = s.open[:len(s.open)-1] }()
 	f := &workflowFile{
-		report: newReport(path), workflowFiles: s, data: data,
+		Report: decode.New(path), workflowFiles: s, data: data,
 		w: &Workflow{Dir: filepath.Dir(path)}, included: map[string]*workflowFile{}, imported: map[string]*workflowFile{},
 	}
 	if s.options.Sent {
@@ -206,11 +208,11 @@ func (s *workflowFiles) parse(path string, data []byte) *workflowFile {
 	if path != "" {
 		f.w.File = filepath.Base(path)
 	}
-	if f.fill(f.w, data, workflowExample, maxWorkflowValues) {
+	if f.Fill(f.w, data, workflowExample, maxWorkflowValues) {
 		f.validate()
 	}
-	s.found = slices.Concat(s.found, f.report.all())
-	s.noted = slices.Concat(s.noted, f.report.warnings.sorted())
+	s.found = slices.Concat(s.found, f.Report.All())
+	s.noted = slices.Concat(s.noted, f.Report.Warnings.Sorted())
 	return f
 }
 

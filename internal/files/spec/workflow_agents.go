@@ -4,17 +4,19 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/pawlrun/pawl/budget"
+	"github.com/pawlrun/pawl/internal/files/decode"
 )
 
 // validateAgents holds the agents of the file to the rules.
 func (f *workflowFile) validateAgents() {
-	for _, name := range sortedKeys(f.w.Agents) {
-		a, at := f.w.Agents[name], join("agents", name)
+	for _, name := range slices.Sorted(maps.Keys(f.w.Agents)) {
+		a, at := f.w.Agents[name], decode.Join("agents", name)
 		if a == nil {
 			a = &WorkflowAgent{}
 			f.w.Agents[name] = a
@@ -23,14 +25,14 @@ func (f *workflowFile) validateAgents() {
 			f.fail(at, "a small letter, then up to 63 small letters, digits, _ and -", "%q is no name of an agent", name)
 		}
 		if a.Description == "" && a.AgentFile == "" {
-			missing(f.report, at+".description", "what the agent is for")
+			decode.Missing(f.Report, at+".description", "what the agent is for")
 		}
-		within(f.report, at+".maxTurns", a.MaxTurns, 0, 1_000_000)
-		within(f.report, at+".topP", a.TopP, 0, 1)
+		decode.Within(f.Report, at+".maxTurns", a.MaxTurns, 0, 1_000_000)
+		decode.Within(f.Report, at+".topP", a.TopP, 0, 1)
 		if a.TopP != nil {
-			f.warn(at+".topP", "is not sent to models, which use their own")
+			f.Warn(at+".topP", "is not sent to models, which use their own")
 		}
-		if a.AgentFile != "" || f.has(at+".file") {
+		if a.AgentFile != "" || f.Has(at+".file") {
 			f.validateAgentFile(at, a)
 			continue
 		}
@@ -49,8 +51,8 @@ func (f *workflowFile) validateAgents() {
 // validateAgentFile holds an agent to the rules that is a file of its own.
 func (f *workflowFile) validateAgentFile(at string, a *WorkflowAgent) {
 	for _, key := range []string{"prompt", "tools", "disallowedTools", "model_policy", "approvals", "resultSchema", "temperature", "topP", "maxTurns"} {
-		if f.has(join(at, key)) {
-			f.fail(join(at, key), "no such key beside file", "the agent file says that")
+		if f.Has(decode.Join(at, key)) {
+			f.fail(decode.Join(at, key), "no such key beside file", "the agent file says that")
 		}
 	}
 	if a.Model != "" {
@@ -80,23 +82,23 @@ func firstLine(err error) string {
 // validateAgent checks an agent of the file by the rules of an agent file, and reports
 // the problems at their positions in the workflow.
 func (f *workflowFile) validateAgent(a *Agent, at string) {
-	r, held := &report{}, *a
-	if f.has(at + ".model") {
+	r, held := &decode.Report{}, *a
+	if f.Has(at + ".model") {
 		held.ModelPolicy.Primary = Model{} // is checked where it stands
 	}
 	held.validate(r, f.options)
-	for _, p := range r.problems {
+	for _, p := range r.Problems {
 		path := at
 		for _, s := range samePlaces() {
 			if rest, found := strings.CutPrefix(p.Path, s.agent); found {
-				path = join(at, s.here) + rest
+				path = decode.Join(at, s.here) + rest
 				break
 			}
 		}
 		if strings.HasPrefix(p.Path, "tools.permissions") {
 			path = strings.TrimPrefix(p.Path, "tools.")
 		}
-		if !f.reported(path) {
+		if !f.Reported(path) {
 			f.fail(path, p.Expected, "%s", p.Message)
 		}
 	}
@@ -133,7 +135,7 @@ func (f *workflowFile) built(name string, w *WorkflowAgent) *Agent {
 	if w.MaxTurns != nil && *w.MaxTurns > 0 {
 		a.MaxCycles = w.MaxTurns
 	}
-	a.Prompt.System = f.text(join("agents", name)+".prompt", w.Prompt)
+	a.Prompt.System = f.text(decode.Join("agents", name)+".prompt", w.Prompt)
 	a.System = a.Prompt.System
 	f.allow(a, w)
 	a.Tools.Permissions = f.w.Permissions
@@ -177,7 +179,7 @@ func (f *workflowFile) tools(at string, a *WorkflowAgent) {
 	for key, names := range map[string][]string{"tools": a.Tools, "disallowedTools": a.DisallowedTools} {
 		for i, name := range names {
 			path := fmt.Sprintf("%s.%s[%d]", at, key, i)
-			if !f.exists(f.toolName(name)) && !f.reported(path) {
+			if !f.exists(f.toolName(name)) && !f.Reported(path) {
 				f.unknown(path, "one of "+strings.Join(f.options.Tools, ", "), fmt.Sprintf("%q is not a tool, and matches nothing", name))
 			}
 		}
@@ -188,7 +190,7 @@ func (f *workflowFile) tools(at string, a *WorkflowAgent) {
 // is a warning.
 func (f *workflowFile) unknown(path, expected, message string) {
 	if f.w.APIVersion == "" {
-		f.warn(path, "%s", message)
+		f.Warn(path, "%s", message)
 		return
 	}
 	f.fail(path, expected, "%s", message)
@@ -197,7 +199,7 @@ func (f *workflowFile) unknown(path, expected, message string) {
 // model reports a model that is not known.
 func (f *workflowFile) model(path, name string) {
 	name = f.bare(name)
-	if f.reported(path) || !f.options.confined(f.report, path, name) || f.options.Model != "" {
+	if f.Reported(path) || !f.options.confined(f.Report, path, name) || f.options.Model != "" {
 		return
 	}
 	if !strings.Contains(name, "/") {
@@ -228,11 +230,11 @@ func (f *workflowFile) knownAgent(path, name string) bool {
 	if f.w.Agents[name] != nil || f.imported[name] != nil {
 		return true
 	}
-	if f.reported(path) {
+	if f.Reported(path) {
 		return false
 	}
-	names := append(sortedKeys(f.w.Agents), sortedKeys(f.imported)...)
-	if meant := closest(name, names); meant != "" {
+	names := append(slices.Sorted(maps.Keys(f.w.Agents)), slices.Sorted(maps.Keys(f.imported))...)
+	if meant := decode.Closest(name, names); meant != "" {
 		f.fail(path, "an agent of agents", "there is no agent %q; did you mean %s?", name, meant)
 	} else {
 		f.fail(path, "an agent of agents", "there is no agent %q", name)
@@ -285,8 +287,8 @@ func (f *workflowFile) agentFile(w *WorkflowAgent) (*Agent, error) {
 // validateBudgets holds the limits of the workflow to the rules of an agent file.
 func (f *workflowFile) validateBudgets() {
 	a := f.w.Limits()
-	a.Budgets.validate(f.report, a)
-	money(f.report, "budget."+budget.CostPerRun, f.w.Budget.USDPerRun)
+	a.Budgets.validate(f.Report, a)
+	decode.Money(f.Report, "budget."+budget.CostPerRun, f.w.Budget.USDPerRun)
 }
 
 // Limits are the limits of the workflow, and what its commands may do, as those of an
@@ -301,9 +303,9 @@ func (w *Workflow) Limits() *Agent {
 // RestoreWorkflow reads what a workflow file says at its top, which was checked when
 // a run of it began. Its steps and what they name are in that run's first event.
 func RestoreWorkflow(path string, data []byte) (*Workflow, error) {
-	r, w := newReport(path), &Workflow{Dir: filepath.Dir(path), File: filepath.Base(path)}
-	if r.fill(w, data, workflowExample, maxWorkflowValues); len(r.problems) > 0 {
-		return nil, r.problems
+	r, w := decode.New(path), &Workflow{Dir: filepath.Dir(path), File: filepath.Base(path)}
+	if r.Fill(w, data, workflowExample, maxWorkflowValues); len(r.Problems) > 0 {
+		return nil, r.Problems
 	}
 	return w, nil
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pawlrun/pawl/internal/files/decode"
 	"github.com/pawlrun/pawl/internal/files/spec"
 	"github.com/pawlrun/pawl/internal/rules/plan"
 )
@@ -78,12 +79,12 @@ func TestWorkflowProblemsHavePositions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, err := spec.ParseWorkflow(filepath.Join(t.TempDir(), "w.yaml"), []byte(c.file), spec.Options{})
-			problems, _ := errors.AsType[spec.Errors](err)
+			problems, _ := errors.AsType[decode.Errors](err)
 			if w != nil {
 				t.Fatalf("it is taken")
 			}
 			for _, want := range c.want {
-				if !slices.ContainsFunc(problems, func(p spec.Problem) bool {
+				if !slices.ContainsFunc(problems, func(p decode.Problem) bool {
 					return strings.HasPrefix(fmt.Sprintf("%d:%d %s %s", p.Line, p.Column, p.Path, p.Message), want)
 				}) {
 					t.Errorf("nobody says %s:\n%v", want, err)
@@ -188,7 +189,7 @@ func FuzzWorkflowFiles(f *testing.F) {
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, text string) {
 		w, err := spec.ParseWorkflow(filepath.Join(dir, "w.yaml"), []byte(text), spec.Options{Sent: true})
-		problems, _ := errors.AsType[spec.Errors](err)
+		problems, _ := errors.AsType[decode.Errors](err)
 		if (w == nil) == (len(problems) == 0) {
 			t.Errorf("%v, %v", w, err)
 		}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/pawlrun/pawl/internal/files/decode"
 	"github.com/pawlrun/pawl/internal/rules/plan"
 )
 
@@ -17,7 +18,7 @@ func (f *workflowFile) validateCoordinator() {
 	if c == nil || c.Off {
 		return
 	}
-	within(f.report, "coordinator.maxTurns", c.MaxTurns, 0, 1_000_000)
+	decode.Within(f.Report, "coordinator.maxTurns", c.MaxTurns, 0, 1_000_000)
 	f.text("coordinator.prompt", c.Prompt)
 	if c.Model != "" {
 		f.model("coordinator.model", c.Model)

@@ -15,10 +15,10 @@ func (f *workflowFile) checkUntil(path, text string, s *WorkflowStep) {
 // are not all done it may name only those that its own waits for.
 func (f *workflowFile) check(path, text string, scope expr.Scope, in *scopeOf) {
 	err := f.checker.Check(text, scope)
-	if f.expression(path, text, err); err != nil {
+	if wrongExpression(f.Report, path, text, err); err != nil {
 		return
 	}
-	f.never(path, f.checker.Never(text, scope))
+	never(f.Report, path, f.checker.Never(text, scope))
 	if in == nil {
 		return
 	}
@@ -28,7 +28,7 @@ func (f *workflowFile) check(path, text string, scope expr.Scope, in *scopeOf) {
 		}
 		const message = "names the step %s, which may not be done by then, because this step does not depend on it"
 		if f.w.APIVersion == "" {
-			f.warn(path, message, id)
+			f.Warn(path, message, id)
 		} else {
 			f.fail(path, "a step that this one depends on", message, id)
 		}

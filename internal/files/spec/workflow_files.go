@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/pawlrun/pawl/internal/files/decode"
 	"github.com/pawlrun/pawl/internal/host/attach"
 	"github.com/pawlrun/pawl/internal/rules/plan"
 	"github.com/pawlrun/pawl/llm"
@@ -50,7 +51,7 @@ func (f *workflowFile) include(path, name string) {
 		f.fail(at, fmt.Sprintf("files that include each other at most %d deep", maxIncludeDepth), "is %d deep", len(f.open))
 		return
 	}
-	data, err := readFile(name)
+	data, err := decode.ReadFile(name)
 	if err != nil {
 		f.fail(at, expected, "cannot be read: %v", err)
 		return
@@ -80,13 +81,13 @@ func (f *workflowFile) merge(at string, included *workflowFile) {
 		taken[name] = included
 	}
 	maps.Copy(taken, included.imported)
-	for _, name := range sortedKeys(taken) {
+	for _, name := range slices.Sorted(maps.Keys(taken)) {
 		owner, here := taken[name], f.imported[name]
 		if f.w.Agents[name] != nil {
 			here = f
 		}
-		if here != nil && absolutePath(here.file) != absolutePath(owner.file) {
-			f.fail(at, "agents with names of their own", "the agent %s is defined in %s and in %s", name, here.file, owner.file)
+		if here != nil && absolutePath(here.File) != absolutePath(owner.File) {
+			f.fail(at, "agents with names of their own", "the agent %s is defined in %s and in %s", name, here.File, owner.File)
 			continue
 		}
 		f.imported[name] = owner
@@ -110,7 +111,7 @@ func (f *workflowFile) text(at, text string) string {
 	if !reference || f.refusedFile(at, "@"+name) {
 		return text
 	}
-	data, err := readUpTo(f.path(name), maxContext)
+	data, err := decode.ReadUpTo(f.path(name), maxContext)
 	switch {
 	case err != nil:
 		f.fail(at, "a text, or @ and the path of a file, relative to this one", "cannot be read: %v", err)
@@ -128,7 +129,7 @@ func (f *workflowFile) context(at string, names []string) []plan.File {
 		if f.refusedFile(at, name) {
 			continue
 		}
-		data, err := readUpTo(f.path(name), maxContext)
+		data, err := decode.ReadUpTo(f.path(name), maxContext)
 		var media llm.Media
 		if err == nil && len(data) > 0 {
 			media, err = attach.Data(name, data)

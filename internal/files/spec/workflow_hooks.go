@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"maps"
 	"slices"
 	"strings"
 )
@@ -15,7 +16,7 @@ func (f *workflowFile) validateHooks() {
 		f.w.Hooks = nil
 		return
 	}
-	f.w.Hooks.validate(f.report, f.w.Limits(), f.options)
+	f.w.Hooks.validate(f.Report, f.w.Limits(), f.options)
 }
 
 // hook gives the hooks of the workflow to all agents of the run that it is, before their
@@ -24,7 +25,7 @@ func (f *workflowFile) hook() {
 	if len(f.w.Hooks.All()) == 0 {
 		return
 	}
-	for _, name := range sortedKeys(f.uses) {
+	for _, name := range slices.Sorted(maps.Keys(f.uses)) {
 		if _, of, _ := strings.Cut(name, innerOf); of != f.of {
 			continue
 		}

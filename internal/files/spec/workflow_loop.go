@@ -12,6 +12,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"github.com/pawlrun/pawl/internal/files/decode"
 	"github.com/pawlrun/pawl/internal/files/expr"
 )
 
@@ -54,23 +55,23 @@ type ForEach struct {
 	Items      []json.RawMessage
 }
 
-func (f *ForEach) decodeNode(d *decoder, n *yaml.Node, path string) {
+func (f *ForEach) DecodeNode(d *decode.Decoder, n *yaml.Node, path string) {
 	switch {
 	case n.Kind == yaml.ScalarNode && n.Tag == "!!str":
 		f.Expression = n.Value
 	case n.Kind == yaml.SequenceNode && len(n.Content) > maxItems:
-		d.fail(n, path, fmt.Sprintf("at most %d items", maxItems), "has %d items", len(n.Content))
+		d.Fail(n, path, fmt.Sprintf("at most %d items", maxItems), "has %d items", len(n.Content))
 	case n.Kind == yaml.SequenceNode:
 		f.Items = make([]json.RawMessage, len(n.Content))
 		for i, item := range n.Content {
-			f.Items[i] = d.json(nil, item, fmt.Sprintf("%s[%d]", path, i), 0)
+			f.Items[i] = d.JSON(nil, item, fmt.Sprintf("%s[%d]", path, i), 0)
 		}
 	default:
-		d.fail(n, path, f.expected(), "is %s", describe(n))
+		d.Fail(n, path, f.Expected(), "is %s", decode.Describe(n))
 	}
 }
 
-func (*ForEach) expected() string { return "a list of items, or an expression that gives one" }
+func (*ForEach) Expected() string { return "a list of items, or an expression that gives one" }
 
 // JSONSchema is a list or an expression.
 func (*ForEach) JSONSchema() map[string]any {
@@ -83,20 +84,20 @@ type MinSuccess struct {
 	Percent float64
 }
 
-func (m *MinSuccess) decodeNode(d *decoder, n *yaml.Node, path string) {
+func (m *MinSuccess) DecodeNode(d *decode.Decoder, n *yaml.Node, path string) {
 	text, percent := strings.CutSuffix(n.Value, "%")
 	f, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
-	switch i, whole := wholeNumber(n); {
+	switch i, whole := decode.WholeNumber(n); {
 	case n.Kind == yaml.ScalarNode && whole && i > 0 && i <= maxItems:
 		m.Items = int(i)
 	case n.Kind == yaml.ScalarNode && percent && err == nil && f > 0 && f <= 100:
 		m.Percent = f
 	default:
-		d.fail(n, path, m.expected(), "is %s", describe(n))
+		d.Fail(n, path, m.Expected(), "is %s", decode.Describe(n))
 	}
 }
 
-func (*MinSuccess) expected() string { return "a number of items, or a percentage such as 80%" }
+func (*MinSuccess) Expected() string { return "a number of items, or a percentage such as 80%" }
 
 // JSONSchema is a number or a percentage.
 func (*MinSuccess) JSONSchema() map[string]any {
@@ -107,13 +108,13 @@ func (*MinSuccess) JSONSchema() map[string]any {
 // minutes and seconds in whole numbers.
 type Duration time.Duration
 
-func (*Duration) expected() string { return "a duration such as 30m, 1h30m or 45s" }
+func (*Duration) Expected() string { return "a duration such as 30m, 1h30m or 45s" }
 
-func (t *Duration) decodeNode(d *decoder, n *yaml.Node, path string) {
+func (t *Duration) DecodeNode(d *decode.Decoder, n *yaml.Node, path string) {
 	pattern := regexp.MustCompile(`^(\d+h)?(\d+m)?(\d+s)?$`)
 	length, err := time.ParseDuration(n.Value)
 	if n.Kind != yaml.ScalarNode || n.Tag != "!!str" || !pattern.MatchString(n.Value) || err != nil {
-		d.fail(n, path, t.expected(), "is %s", describe(n))
+		d.Fail(n, path, t.Expected(), "is %s", decode.Describe(n))
 		return
 	}
 	*t = Duration(length)
@@ -135,29 +136,29 @@ func (t *Duration) length() time.Duration {
 // validateLoop holds a step's loop to the rules.
 func (f *workflowFile) validateLoop(path string, s *WorkflowStep, above scopeOf) {
 	l := s.Loop
-	if reflect.DeepEqual(*l, WorkflowLoop{}) && !f.reported(path) {
+	if reflect.DeepEqual(*l, WorkflowLoop{}) && !f.Reported(path) {
 		f.fail(path, "forEach or maxIterations", "is empty")
 		return
 	}
-	within(f.report, path+".maxIterations", l.MaxIterations, 1, 1_000_000)
-	within(f.report, path+".maxConcurrency", l.MaxConcurrency, 0, 1_000_000)
-	within(f.report, path+".max_items", l.MaxItems, 1, maxItems)
-	within(f.report, path+".judge_failures_max", l.JudgeFailuresMax, 1, 1_000_000)
+	decode.Within(f.Report, path+".maxIterations", l.MaxIterations, 1, 1_000_000)
+	decode.Within(f.Report, path+".maxConcurrency", l.MaxConcurrency, 0, 1_000_000)
+	decode.Within(f.Report, path+".max_items", l.MaxItems, 1, maxItems)
+	decode.Within(f.Report, path+".judge_failures_max", l.JudgeFailuresMax, 1, 1_000_000)
 	if l.OutputMode != nil && *l.OutputMode != "" {
-		oneOf(f.report, path+".outputMode", *l.OutputMode, "last", "cumulative")
+		decode.OneOf(f.Report, path+".outputMode", *l.OutputMode, "last", "cumulative")
 	}
-	if l.ForEach != nil || f.has(path+".forEach") {
+	if l.ForEach != nil || f.Has(path+".forEach") {
 		f.validateForEach(path, l, above)
 	} else {
 		f.validateRepeat(path, s, l, above)
 	}
-	if f.has(path+".steps") && len(l.Steps) == 0 && !f.reported(path+".steps") {
+	if f.Has(path+".steps") && len(l.Steps) == 0 && !f.Reported(path+".steps") {
 		f.fail(path+".steps", "at least one step", "is an empty list")
 	}
 	if len(l.Steps) > 0 {
 		for _, key := range []string{"agent", "instructions", "contextFiles", "model"} {
-			if at := join(strings.TrimSuffix(path, ".loop"), key); f.has(at) {
-				f.warn(at, "has no effect beside loop.steps, whose steps have their own")
+			if at := decode.Join(strings.TrimSuffix(path, ".loop"), key); f.Has(at) {
+				f.Warn(at, "has no effect beside loop.steps, whose steps have their own")
 			}
 		}
 		f.validateSteps(path+".steps", l.Steps, scopeOf{loop: loopKind(l), of: l, outer: &above})
@@ -166,15 +167,15 @@ func (f *workflowFile) validateLoop(path string, s *WorkflowStep, above scopeOf)
 
 func (f *workflowFile) validateForEach(path string, l *WorkflowLoop, above scopeOf) {
 	for _, key := range []string{"maxIterations", "until", "untilAgent", "delay", "stop_when", "on_limit", "on_iteration_error", "judge_failures_max", "carry"} {
-		if f.has(join(path, key)) {
-			f.fail(join(path, key), "forEach, or maxIterations with what ends the loop", "a loop over items does not have it")
+		if f.Has(decode.Join(path, key)) {
+			f.fail(decode.Join(path, key), "forEach, or maxIterations with what ends the loop", "a loop over items does not have it")
 		}
 	}
 	at := path + ".forEach"
 	switch {
-	case l.ForEach == nil || f.reported(at):
+	case l.ForEach == nil || f.Reported(at):
 	case l.ForEach.Items == nil && strings.TrimSpace(l.ForEach.Expression) == "":
-		f.fail(at, l.ForEach.expected(), "is empty")
+		f.fail(at, l.ForEach.Expected(), "is empty")
 	case l.ForEach.Items == nil:
 		f.check(at, l.ForEach.Expression, expr.Scope{Place: expr.Items, Steps: f.results(above.steps)}, &above)
 	case len(l.ForEach.Items) == 0:
@@ -186,28 +187,28 @@ func (f *workflowFile) validateForEach(path string, l *WorkflowLoop, above scope
 
 func (f *workflowFile) validateRepeat(path string, s *WorkflowStep, l *WorkflowLoop, above scopeOf) {
 	if l.MaxIterations == nil {
-		missing(f.report, path+".maxIterations", "how often the loop may go round, or forEach")
+		decode.Missing(f.Report, path+".maxIterations", "how often the loop may go round, or forEach")
 	}
 	for _, key := range []string{"maxConcurrency", "on_item_error", "min_success", "max_items"} {
-		if f.has(join(path, key)) && key != "maxConcurrency" {
-			f.fail(join(path, key), "forEach beside it", "is about loops over items")
+		if f.Has(decode.Join(path, key)) && key != "maxConcurrency" {
+			f.fail(decode.Join(path, key), "forEach beside it", "is about loops over items")
 		}
 	}
-	notEmpty(f.report, path+".until", l.Until)
+	decode.NotEmpty(f.Report, path+".until", l.Until)
 	if l.Until != "" {
 		f.checkUntil(path+".until", l.Until, s)
 	}
-	if f.has(path + ".untilAgent") {
+	if f.Has(path + ".untilAgent") {
 		f.validateJudge(path+".untilAgent", l.UntilAgent)
 	}
-	l.Carry.validate(f.report, path+".carry")
+	l.Carry.validate(f.Report, path+".carry")
 	for i := range l.StopWhen {
 		f.validateStop(fmt.Sprintf("%s.stop_when[%d]", path, i), &l.StopWhen[i], s, above)
 	}
 }
 
 func (f *workflowFile) validateStop(path string, stop *RefineStop, s *WorkflowStep, above scopeOf) {
-	stop.validate(f.report, path)
+	stop.validate(f.Report, path)
 	if stop.CEL != "" {
 		f.checkUntil(path+".cel", stop.CEL, s)
 	}

@@ -3,10 +3,12 @@ package spec
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/pawlrun/pawl/internal/files/decode"
 	"github.com/pawlrun/pawl/internal/rules/plan"
 )
 
@@ -14,7 +16,7 @@ import (
 // expressions and limits of its own.
 func (f *workflowFile) nest(at, name string) {
 	const expected = "the path of a workflow file, relative to this one"
-	if f.reported(at) || f.refusedFile(at, "workflow") {
+	if f.Reported(at) || f.refusedFile(at, "workflow") {
 		return
 	}
 	path := f.path(name)
@@ -29,7 +31,7 @@ func (f *workflowFile) nest(at, name string) {
 		f.fail(at, fmt.Sprintf("runs of at most %d levels", maxLevels+1), "is one too many")
 		return
 	}
-	data, err := readFile(path)
+	data, err := decode.ReadFile(path)
 	switch {
 	case err != nil:
 		f.fail(at, expected, "cannot be read: %v", err)
@@ -64,13 +66,13 @@ func (f *workflowFile) whole() plan.Plan {
 	p := f.plan()
 	f.coordinate(&p)
 	f.hook()
-	for _, name := range sortedKeys(f.runs) {
+	for _, name := range slices.Sorted(maps.Keys(f.runs)) {
 		if p.Runs == nil {
 			p.Runs = map[string]plan.Inner{}
 		}
 		inner := f.runs[name]
 		inner.w.Options.Isolation = cmp.Or(inner.w.Options.Isolation, f.w.Options.Isolation)
-		p.Runs[name] = plan.Inner{Plan: inner.whole(), File: plan.File{Path: absolutePath(inner.file), Text: string(inner.data)}}
+		p.Runs[name] = plan.Inner{Plan: inner.whole(), File: plan.File{Path: absolutePath(inner.File), Text: string(inner.data)}}
 	}
 	return p
 }

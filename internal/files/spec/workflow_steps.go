@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/pawlrun/pawl/internal/files/decode"
 	"github.com/pawlrun/pawl/internal/files/expr"
 )
 
@@ -42,25 +43,25 @@ func loopKind(l *WorkflowLoop) expr.Loop {
 // validate holds a file to the rules of the specification and to our own.
 func (f *workflowFile) validate() {
 	w := f.w
-	f.choices(reflect.ValueOf(w), "")
+	f.Choices(reflect.ValueOf(w), "")
 	if w.APIVersion == "" {
 		f.refuseOurs(reflect.ValueOf(w).Elem(), "")
 	}
 	if w.Name == "" {
-		missing(f.report, "name", "the workflow's name")
+		decode.Missing(f.Report, "name", "the workflow's name")
 	}
 	f.short("description", w.Description)
-	if w.Version != nil && *w.Version != 1 && !f.reported("version") {
+	if w.Version != nil && *w.Version != 1 && !f.Reported("version") {
 		f.fail("version", "1", "is %d, a version of the specification that is not known", *w.Version)
 	}
-	within(f.report, "max_depth", w.MaxDepth, 1, maxLevels+1)
-	within(f.report, "options.maxConcurrency", w.Options.MaxConcurrency, 0, 1_000_000)
-	within(f.report, "options.maxRetries", w.Options.MaxRetries, 0, 100)
+	decode.Within(f.Report, "max_depth", w.MaxDepth, 1, maxLevels+1)
+	decode.Within(f.Report, "options.maxConcurrency", w.Options.MaxConcurrency, 0, 1_000_000)
+	decode.Within(f.Report, "options.maxRetries", w.Options.MaxRetries, 0, 100)
 	f.validateAgents()
 	f.validateBudgets()
 	f.validateHooks()
 	f.validateCoordinator()
-	if len(w.Steps) == 0 && !f.reported("steps") {
+	if len(w.Steps) == 0 && !f.Reported("steps") {
 		f.fail("steps", "at least one step", "is empty")
 	}
 	if len(w.Steps) > maxSteps && len(f.open) == 1 {
@@ -87,14 +88,14 @@ func (f *workflowFile) refuseOurs(v reflect.Value, path string) {
 		}
 	case reflect.Map:
 		for _, key := range v.MapKeys() {
-			f.refuseOurs(v.MapIndex(key), join(path, key.String()))
+			f.refuseOurs(v.MapIndex(key), decode.Join(path, key.String()))
 		}
 	case reflect.Struct:
-		for key, index := range fieldsOf(v.Type()) {
-			at := join(path, key)
+		for key, index := range decode.FieldsOf(v.Type()) {
+			at := decode.Join(path, key)
 			if v.Type().FieldByIndex(index).Tag.Get("ours") == "" {
 				f.refuseOurs(v.FieldByIndex(index), at)
-			} else if f.has(at) {
+			} else if f.Has(at) {
 				f.fail(at, "apiVersion: "+Version+" at the top of the file", "is no key of the workflow specification, and needs it")
 			}
 		}
@@ -111,9 +112,9 @@ func (f *workflowFile) refuseUnbuilt() {
 	case isolation == worktreePerStep && f.options.CheckWorktrees != nil:
 		switch refused, err := f.options.CheckWorktrees(); {
 		case refused != "":
-			f.noted = append(f.noted, f.problem(f.nodeAt(at), at, "", notHere, refused))
+			f.noted = append(f.noted, f.Problem(f.NodeAt(at), at, "", notHere, refused))
 		case err != nil:
-			f.unbuilt = append(f.unbuilt, f.problem(f.nodeAt(at), at, "a workspace in a git repository with a commit", "%v", err))
+			f.unbuilt = append(f.unbuilt, f.Problem(f.NodeAt(at), at, "a workspace in a git repository with a commit", "%v", err))
 		}
 	case isolation != "" && isolation != "none" && isolation != worktreePerStep:
 		f.notBuilt(at, "the isolation "+isolation)
@@ -122,7 +123,7 @@ func (f *workflowFile) refuseUnbuilt() {
 
 // notBuilt notes what is right in a file and cannot be run.
 func (f *workflowFile) notBuilt(path, what string) {
-	f.unbuilt = append(f.unbuilt, f.problem(f.nodeAt(path), path, "a file without it", "%s is not built yet", what))
+	f.unbuilt = append(f.unbuilt, f.Problem(f.NodeAt(path), path, "a file without it", "%s is not built yet", what))
 }
 
 func (f *workflowFile) short(path, text string) {
@@ -138,9 +139,9 @@ func (f *workflowFile) validateSteps(path string, steps []WorkflowStep, in scope
 		at, id := fmt.Sprintf("%s[%d].id", path, i), steps[i].ID
 		_, twice := places[id]
 		switch {
-		case f.reported(at):
+		case f.Reported(at):
 		case id == "":
-			missing(f.report, at, "the step's id")
+			decode.Missing(f.Report, at, "the step's id")
 		case !stepID.MatchString(id):
 			f.fail(at, "a small letter, then up to 63 small letters, digits, _ and -", "%q is not an id", id)
 		case twice:
@@ -202,14 +203,14 @@ func cycle(steps []WorkflowStep, way []int) string {
 }
 
 func (f *workflowFile) unknownStep(at, id string, steps []WorkflowStep) {
-	if f.reported(at) {
+	if f.Reported(at) {
 		return
 	}
 	var ids []string
 	for _, s := range steps {
 		ids = append(ids, s.ID)
 	}
-	if meant := closest(id, ids); meant != "" && len(id) > 2 {
+	if meant := decode.Closest(id, ids); meant != "" && len(id) > 2 {
 		f.fail(at, "a step of the same list", "there is no step %s here; did you mean %s?", id, meant)
 		return
 	}
@@ -218,15 +219,15 @@ func (f *workflowFile) unknownStep(at, id string, steps []WorkflowStep) {
 
 // validateStep holds one step to the rules.
 func (f *workflowFile) validateStep(path string, s *WorkflowStep, in scopeOf) {
-	r := f.report
-	within(r, path+".retries", s.Retries, 0, 1000)
-	within(r, path+".maxRetries", s.MaxRetries, 0, 100)
-	notEmpty(r, path+".condition", s.Condition)
+	r := f.Report
+	decode.Within(r, path+".retries", s.Retries, 0, 1000)
+	decode.Within(r, path+".maxRetries", s.MaxRetries, 0, 100)
+	decode.NotEmpty(r, path+".condition", s.Condition)
 	if !strings.HasPrefix(s.Instructions, "@") {
 		f.short(path+".instructions", s.Instructions)
 	}
 	s.text, s.files = f.text(path+".instructions", s.Instructions), f.context(path+".contextFiles", s.ContextFiles)
-	if s.Agent != "" || f.has(path+".agent") {
+	if s.Agent != "" || f.Has(path+".agent") {
 		f.knownAgent(path+".agent", s.Agent)
 	}
 	if s.Model != "" {
@@ -249,11 +250,11 @@ func (f *workflowFile) validateStep(path string, s *WorkflowStep, in scopeOf) {
 // validateDoes reports what a step cannot do at once.
 func (f *workflowFile) validateDoes(path string, s *WorkflowStep) {
 	without := func(key string, others ...string) {
-		if !f.has(join(path, key)) {
+		if !f.Has(decode.Join(path, key)) {
 			return
 		}
 		for _, other := range others {
-			if at := join(path, other); f.has(at) {
+			if at := decode.Join(path, other); f.Has(at) {
 				f.fail(at, "no such key beside "+key, "a step with %s does not have it", key)
 			}
 		}
@@ -261,13 +262,13 @@ func (f *workflowFile) validateDoes(path string, s *WorkflowStep) {
 	without("include", "agent", "instructions", "loop", "condition", "contextFiles", "model", "maxRetries", "workflow", "command", "input")
 	without("workflow", "agent", "instructions", "loop", "contextFiles", "model", "maxRetries", "command")
 	without("command", "agent", "instructions", "contextFiles", "model", "maxRetries", "input")
-	if f.has(path+".input") && s.Workflow == "" {
+	if f.Has(path+".input") && s.Workflow == "" {
 		f.fail(path+".input", "workflow beside it", "is the input of nothing")
 	}
-	if f.has(path + ".command") {
+	if f.Has(path + ".command") {
 		f.validateArgv(path+".command", s.Command)
 	}
-	if f.has(path + ".workflow") {
+	if f.Has(path + ".workflow") {
 		f.nest(path+".workflow", s.Workflow)
 		s.text = f.text(path+".input", s.Input)
 	}
@@ -275,7 +276,7 @@ func (f *workflowFile) validateDoes(path string, s *WorkflowStep) {
 
 func (f *workflowFile) validateArgv(path string, argv []string) {
 	switch {
-	case f.reported(path):
+	case f.Reported(path):
 	case len(argv) == 0 || argv[0] == "":
 		f.fail(path, "a program and its arguments", "names no program")
 	case f.options.Sent:

@@ -11,6 +11,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"github.com/pawlrun/pawl/internal/files/decode"
 	"github.com/pawlrun/pawl/internal/files/spec"
 	"github.com/pawlrun/pawl/internal/rules/plan"
 )
@@ -56,7 +57,7 @@ func TestTheConformanceCasesOfTheSpecificationJudgeAsExpected(t *testing.T) {
 				t.Fatal(err)
 			}
 			w, err := spec.ParseWorkflow(filepath.Join(filesOfCases(t), "w.yaml"), []byte(c.Input), spec.Options{})
-			problems, _ := errors.AsType[spec.Errors](err)
+			problems, _ := errors.AsType[decode.Errors](err)
 			switch {
 			case c.Expected.Valid:
 				c.holds(t, w, err)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pawlrun/pawl/internal/files/decode"
 	"github.com/pawlrun/pawl/internal/files/expr"
 	"github.com/pawlrun/pawl/internal/rules/plan"
 )
@@ -19,13 +20,13 @@ const valuesThere = "{{input}}, {{item}} and {{index}} within forEach, {{steps.I
 // file of the plain specification, which has no such names, a name of nothing stays as
 // it is.
 func (f *workflowFile) valuesIn(at, text string, in scopeOf) string {
-	if f.reported(at) {
+	if f.Reported(at) {
 		return text
 	}
 	ours := f.w.APIVersion != ""
 	if ours {
 		for _, name := range plan.Unknown(text) {
-			f.warn(at, "{{%s}} names no value and stays as it is; there are %s; a backslash before it, \\{{%s}}, says that it is meant", name, valuesThere, name)
+			f.Warn(at, "{{%s}} names no value and stays as it is; there are %s; a backslash before it, \\{{%s}}, says that it is meant", name, valuesThere, name)
 		}
 	}
 	return plan.Keep(text, func(path []string) bool {
@@ -36,7 +37,7 @@ func (f *workflowFile) valuesIn(at, text string, in scopeOf) string {
 		case ours:
 			f.fail(at, valuesThere, "{{%s}} %s; a backslash before it, \\{{%s}}, leaves it as it is", name, wrong, name)
 		default:
-			f.warn(at, "{{%s}} %s, and stays as it is", name, wrong)
+			f.Warn(at, "{{%s}} %s, and stays as it is", name, wrong)
 		}
 		return true
 	})
@@ -159,7 +160,7 @@ func isScript(before []string) bool {
 
 // unseenInput is a warning about a workflow whose later steps are not told its INPUT,
 // although none of its steps asks for it.
-func (f *workflowFile) unseenInput(p *plan.Plan) []Problem {
+func (f *workflowFile) unseenInput(p *plan.Plan) []decode.Problem {
 	var told, blind []string
 	first := 0
 	for i := range p.Steps {
@@ -186,5 +187,5 @@ func (f *workflowFile) unseenInput(p *plan.Plan) []Problem {
 		who = "INPUT is told only to the steps without dependsOn (" + strings.Join(told, ", ") + ")"
 	}
 	at := fmt.Sprintf("steps[%d]", first)
-	return []Problem{f.problem(f.nodeAt(at), at, "", "%s; %s would see it where instructions say {{input}}", who, strings.Join(blind, ", "))}
+	return []decode.Problem{f.Problem(f.NodeAt(at), at, "", "%s; %s would see it where instructions say {{input}}", who, strings.Join(blind, ", "))}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pawlrun/pawl/internal/files/decode"
 	"github.com/pawlrun/pawl/internal/files/spec"
 )
 
@@ -14,11 +15,11 @@ import (
 func toldOf(t *testing.T, file string) (wrong, warned []string) {
 	t.Helper()
 	w, err := spec.ParseWorkflow("w.yaml", []byte(file), spec.Options{Model: "scripted/x.yaml"})
-	problems, _ := errors.AsType[spec.Errors](err)
+	problems, _ := errors.AsType[decode.Errors](err)
 	if err != nil && problems == nil {
 		t.Fatal(err)
 	}
-	line := func(p spec.Problem) string { return fmt.Sprintf("%d %s %s", p.Line, p.Path, p.Message) }
+	line := func(p decode.Problem) string { return fmt.Sprintf("%d %s %s", p.Line, p.Path, p.Message) }
 	for _, p := range problems {
 		wrong = append(wrong, line(p))
 	}

@@ -1,4 +1,4 @@
-package spec
+package decode
 
 import (
 	"bytes"
@@ -13,16 +13,16 @@ const maxParts = 10_000
 // counts what separates parts and parses nothing, because a text of a megabyte takes a
 // hundred times as long to parse. The error is [Errors].
 func CheckSent(name string, text []byte) error {
-	r := newReport(name)
+	r := New(name)
 	switch n := parts(text); {
 	case len(text) > maxFile:
-		r.fail(start(), "", "at most 1 MiB", "the file has %d bytes", len(text))
+		r.Fail(start(), "", "at most 1 MiB", "the file has %d bytes", len(text))
 	case n > maxParts:
-		r.fail(start(), "", "at most 10000 of them in a file that is sent", "the file has about %d keys and items", n)
+		r.Fail(start(), "", "at most 10000 of them in a file that is sent", "the file has about %d keys and items", n)
 	default:
 		return nil
 	}
-	return r.problems
+	return r.Problems
 }
 
 // parts is about how many keys and items a text in YAML or JSON has. Texts in quotes

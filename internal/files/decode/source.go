@@ -1,9 +1,11 @@
-package spec
+package decode
 
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"strings"
 	"unicode/utf8"
@@ -14,37 +16,37 @@ import (
 // maxFile bounds a file, so that a wrong path does not fill the memory.
 const maxFile = 1 << 20
 
-// read parses a file's text to a tree of nodes. It returns nil after it has
+// Read parses a file's text to a tree of nodes. It returns nil after it has
 // reported why there is none.
-func (r *report) read(data []byte, example string) *yaml.Node {
+func (r *Report) Read(data []byte, example string) *yaml.Node {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	switch {
 	case len(data) > maxFile:
-		r.fail(start(), "", "at most 1 MiB", "the file has %d bytes", len(data))
+		r.Fail(start(), "", "at most 1 MiB", "the file has %d bytes", len(data))
 		return nil
 	case !utf8.Valid(data):
-		r.fail(placeOf(data, invalidAt(data)), "", "a text in UTF-8", "the file is not UTF-8")
+		r.Fail(placeOf(data, invalidAt(data)), "", "a text in UTF-8", "the file is not UTF-8")
 		return nil
-	case strings.EqualFold(filepath.Ext(r.file), ".json"):
-		return r.readJSON(data)
+	case strings.EqualFold(filepath.Ext(r.File), ".json"):
+		return r.ReadJSON(data)
 	}
 	return r.readYAML(data, example)
 }
 
-func (r *report) readYAML(data []byte, example string) *yaml.Node {
+func (r *Report) readYAML(data []byte, example string) *yaml.Node {
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	var doc, next yaml.Node
 	if err := dec.Decode(&doc); err != nil && !errors.Is(err, io.EOF) {
 		r.syntax(data, err)
 		return nil
 	}
-	if len(doc.Content) == 0 || isNull(doc.Content[0]) {
-		r.fail(start(), "", example, "the file is empty")
+	if len(doc.Content) == 0 || IsNull(doc.Content[0]) {
+		r.Fail(start(), "", example, "the file is empty")
 		return nil
 	}
 	switch err := dec.Decode(&next); {
 	case err == nil:
-		r.fail(&next, "", "one document", "a second document begins here; --- and ... separate documents")
+		r.Fail(&next, "", "one document", "a second document begins here; --- and ... separate documents")
 		return nil
 	case !errors.Is(err, io.EOF):
 		r.syntax(data, err)
@@ -54,7 +56,7 @@ func (r *report) readYAML(data []byte, example string) *yaml.Node {
 }
 
 // syntax reports an error of the YAML reader at its place.
-func (r *report) syntax(data []byte, err error) {
+func (r *Report) syntax(data []byte, err error) {
 	n := start()
 	message := strings.TrimPrefix(err.Error(), "yaml: ")
 	if e, ok := errors.AsType[*yaml.LoadError](err); ok {
@@ -70,10 +72,10 @@ func (r *report) syntax(data []byte, err error) {
 		}
 	}
 	if tabIndents(data, n.Line) {
-		r.fail(n, "", "spaces", "a tab is used for indentation")
+		r.Fail(n, "", "spaces", "a tab is used for indentation")
 		return
 	}
-	r.fail(n, "", "valid YAML", "%s", message)
+	r.Fail(n, "", "valid YAML", "%s", message)
 }
 
 func isControl(c rune) bool { return c < ' ' && c != '\n' && c != '\r' && c != '\t' || c == 0x7f }
@@ -92,19 +94,21 @@ func start() *yaml.Node { return &yaml.Node{Line: 1, Column: 1} }
 
 // placeOf turns an offset into a line and a column.
 func placeOf(data []byte, offset int) *yaml.Node {
-	p := places{data: data, line: 1, column: 1}
-	return p.at(offset)
+	return PlacesIn(data).At(offset)
 }
 
-// places turns rising offsets into lines and columns, in one pass over the data.
-type places struct {
+// Places turns rising offsets into lines and columns, in one pass over the data.
+type Places struct {
 	data                 []byte
 	offset, line, column int
 }
 
-// at is the place of an offset that is not before the last one. A line ends
+// PlacesIn begins at the first character of a text.
+func PlacesIn(data []byte) *Places { return &Places{data: data, line: 1, column: 1} }
+
+// At is the place of an offset that is not before the last one. A line ends
 // where YAML ends it, which is also at a lone carriage return.
-func (p *places) at(offset int) *yaml.Node {
+func (p *Places) At(offset int) *yaml.Node {
 	for p.offset < min(offset, len(p.data)) {
 		c, size := utf8.DecodeRune(p.data[p.offset:])
 		p.offset += size
@@ -130,4 +134,32 @@ func invalidAt(data []byte) int {
 	return 0
 }
 
-func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Tag == "!!null" }
+// IsNull reports whether a node is empty or null.
+func IsNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Tag == "!!null" }
+
+// ReadFile reads a text file of a bounded size. What has no size, as a device
+// or a pipe, is read no further than a file.
+func ReadFile(path string) ([]byte, error) { return ReadUpTo(path, maxFile) }
+
+// ReadUpTo is [ReadFile] with another bound.
+func ReadUpTo(path string, most int64) ([]byte, error) {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return nil, err
+	case info.IsDir():
+		return nil, fmt.Errorf("%s is a directory", path)
+	case info.Size() > most:
+		return nil, fmt.Errorf("%s has %d bytes; at most %d MiB is read", path, info.Size(), most>>20)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, most+1))
+	if int64(len(text)) > most {
+		return nil, fmt.Errorf("%s is larger than %d MiB, the most that is read", path, most>>20)
+	}
+	return text, err
+}

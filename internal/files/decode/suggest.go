@@ -1,4 +1,4 @@
-package spec
+package decode
 
 import (
 	"cmp"
@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// closest returns the candidate that a misspelt word most likely meant, or "".
-func closest(word string, candidates []string) string {
+// Closest returns the candidate that a misspelt word most likely meant, or "".
+func Closest(word string, candidates []string) string {
 	best, bestDistance := "", 3
 	for _, c := range candidates {
 		if plain(c) == plain(word) {
@@ -77,9 +77,9 @@ func homes(root reflect.Type) map[string]string {
 				continue
 			}
 			seen[at.t] = true
-			fields := fieldsOf(at.t)
-			for _, name := range builtKeys(at.t) {
-				path := join(at.path, name)
+			fields := FieldsOf(at.t)
+			for _, name := range BuiltKeys(at.t) {
+				path := Join(at.path, name)
 				into[name] = cmp.Or(into[name], path)
 				t := at.t.FieldByIndex(fields[name]).Type
 				for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {

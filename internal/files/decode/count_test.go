@@ -1,4 +1,4 @@
-package spec
+package decode
 
 import (
 	"bytes"
@@ -90,36 +90,5 @@ func TestATextWithTooManyKeysIsRefusedWithoutParsing(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "about 160") {
 			t.Errorf("%s: %v", name, err)
 		}
-	}
-}
-
-// What is beyond the first hundred problems is counted, and costs next to nothing.
-func TestProblemsAreCountedBeyondAHundred(t *testing.T) {
-	text := func(n int) []byte {
-		var b strings.Builder
-		b.WriteString(`{"kind":"Agent","identity":{"name":"a"}`)
-		for i := range n {
-			fmt.Fprintf(&b, `,"unknown_%d":"x"`, i)
-		}
-		return []byte(b.String() + "}")
-	}
-	refuse := func(n int) (problems Errors, allocations float64) {
-		file := text(n)
-		allocations = testing.AllocsPerRun(1, func() {
-			_, err := ParseAgent("spec.json", file, Options{Sent: true})
-			problems, _ = err.(Errors)
-		})
-		return problems, allocations
-	}
-	problems, few := refuse(200)
-	if last := problems[len(problems)-1].Message; len(problems) != maxProblems+1 || !strings.HasPrefix(last, "and ") || !strings.HasSuffix(last, " more problems") {
-		t.Errorf("%d problems, the last %q", len(problems), last)
-	}
-	if one, _ := refuse(1); len(one) > 10 || strings.HasSuffix(one[len(one)-1].Message, "more problems") {
-		t.Errorf("of one key: %v", one)
-	}
-	_, many := refuse(9_000)
-	if each := (many - few) / 8_800; each > 40 {
-		t.Errorf("a key beyond the hundredth costs %.0f allocations", each)
 	}
 }
