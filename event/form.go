@@ -14,6 +14,9 @@ type Form struct {
 	// is to do something at URL, which Pawl shows and never opens.
 	Schema json.RawMessage `json:"schema,omitempty"`
 	URL    string          `json:"url,omitempty"`
+	// Command is what the person runs before the answer, which has no fields then. It
+	// needs a person, so no setting of the run answers the form.
+	Command string `json:"command,omitempty"`
 	// State is given back to the tool with the answer. People do not see it.
 	State json.RawMessage `json:"state,omitempty"`
 }
@@ -79,7 +82,7 @@ func (ToolInputResolved) EventType() Type { return TypeToolInputResolved }
 func (d ToolInputRequired) Question() Question {
 	return Question{
 		ID: d.CallID, Kind: QuestionForm, Digest: d.Digest, Reason: d.Form.Message, ExpiresAt: d.ExpiresAt, OnExpiry: d.OnExpiry,
-		Subject: d.Tool, What: FormAsked{Tool: d.Tool, Schema: d.Form.Schema, Host: d.Form.Host(), URL: d.Form.URL},
+		Subject: d.Tool, What: FormAsked{Tool: d.Tool, Schema: d.Form.Schema, Host: d.Form.Host(), URL: d.Form.URL, Command: d.Form.Command},
 		Takes: []ApprovalKind{ApprovalAnswered, ApprovalRejected}, Asked: d,
 	}
 }
@@ -91,10 +94,11 @@ func (d ToolInputRequired) clone() Asking {
 
 // FormAsked is what a form asks for. Host is that of URL.
 type FormAsked struct {
-	Tool   string          `json:"tool"`
-	Schema json.RawMessage `json:"schema,omitempty"`
-	Host   string          `json:"host,omitempty"`
-	URL    string          `json:"url,omitempty"`
+	Tool    string          `json:"tool"`
+	Schema  json.RawMessage `json:"schema,omitempty"`
+	Host    string          `json:"host,omitempty"`
+	URL     string          `json:"url,omitempty"`
+	Command string          `json:"command,omitempty"`
 }
 
 // Resolved is the answer to the form.

@@ -32,7 +32,7 @@ const (
 // CheckForm returns why a form cannot be shown to a person, or nil.
 func CheckForm(f event.Form) error {
 	switch {
-	case len(f.Message) > maxFormMessage || len(f.Schema) > maxFormSchema || len(f.URL) > maxFormMessage || len(f.State) > maxFormState:
+	case len(f.Message) > maxFormMessage || len(f.Schema) > maxFormSchema || len(f.URL) > maxFormMessage || len(f.Command) > maxFormMessage || len(f.State) > maxFormState:
 		return fmt.Errorf("the form is too large: its message may have %d KiB, its schema %d KiB and its state %d KiB", maxFormMessage>>10, maxFormSchema>>10, maxFormState>>10)
 	case f.State != nil && !json.Valid(f.State):
 		return errors.New("the state of the form is no JSON")

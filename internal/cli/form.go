@@ -107,7 +107,7 @@ func fieldFlags(form event.FormAsked) string {
 func (q *asker) fill(ctx context.Context, form event.FormAsked) (event.Resolution, error) {
 	fields := tool.FieldsOf(form.Schema)
 	answers, how := "  [y]es, I fill it in, [n]o, n and a reason: ", "  answer y to fill in the form, n to decline, or \"n REASON\" to say why\n"
-	if form.URL != "" {
+	if form.URL != "" || form.Command != "" {
 		answers, how = "  [y]es, it is done, [n]o, n and a reason: ", "  answer y when it is done, n to decline, or \"n REASON\" to say why\n"
 	}
 	for {
@@ -169,6 +169,9 @@ func (q *asker) fields(ctx context.Context, form event.FormAsked, fields []tool.
 func formRows(form event.FormAsked, row func(name, value string)) {
 	if form.URL != "" {
 		row("  page", "of "+oneLine(form.Host)+", which you open yourself: "+firstLine(form.URL, 300))
+	}
+	if form.Command != "" {
+		row("  first", firstLine(form.Command, 1000))
 	}
 	for _, f := range tool.FieldsOf(form.Schema) {
 		row("  "+oneLine(f.Name), firstLine(fieldLine(f), 300))

@@ -35,6 +35,8 @@ type exchange struct {
 	Left []asks `json:"left,omitempty"`
 	// State is what the result gives to be sent back.
 	State string `json:"state,omitempty"`
+	// Login says that a person logs in, and answers nothing.
+	Login bool `json:"login,omitempty"`
 }
 
 // asks is one question of a server. Name is that of a request in a result, empty for any
@@ -78,6 +80,9 @@ func continued(in *event.FormAnswer) (exchange, error) {
 	}
 	if err := json.Unmarshal(in.State, &x); err != nil {
 		return x, fmt.Errorf("what the journal keeps of a server's question: %w", err)
+	}
+	if x.Login {
+		return x.loggedIn(in)
 	}
 	if x.Open.Digest == "" {
 		return x, nil

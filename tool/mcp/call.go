@@ -64,6 +64,9 @@ func (r remote) perform(ctx context.Context, c tool.Call) (tool.Result, error) {
 		case errors.As(err, new(*tool.InputRequired)):
 			return tool.Result{}, err
 		}
+		if asked := r.server.login(x, err); asked != nil {
+			return tool.Result{}, asked
+		}
 		if asked := x.pages(err); asked != nil {
 			return tool.Result{}, asked
 		}

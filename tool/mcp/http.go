@@ -14,6 +14,7 @@ import (
 type carrier struct {
 	base    http.RoundTripper
 	headers map[string]string
+	login   *Login
 }
 
 // RoundTrip implements [http.RoundTripper].
@@ -30,7 +31,7 @@ func (c carrier) RoundTrip(r *http.Request) (*http.Response, error) {
 	// A transport repeats a request with such a header.
 	r.Header.Del("Idempotency-Key")
 	r.Header.Del("X-Idempotency-Key")
-	answer, err := base.RoundTrip(r)
+	answer, err := c.login.carry(base, r)
 	if err == nil && !strings.HasPrefix(answer.Header.Get("Content-Type"), "text/event-stream") {
 		answer.Body = &bounded{ReadCloser: answer.Body, left: maxFrame}
 	}
@@ -65,6 +66,13 @@ type sentKey struct{}
 func withSent(ctx context.Context) (context.Context, *atomic.Bool) {
 	sent := new(atomic.Bool)
 	return context.WithValue(ctx, sentKey{}, sent), sent
+}
+
+// noteRefused notes that the server did not apply what was written.
+func noteRefused(ctx context.Context) {
+	if sent, ok := ctx.Value(sentKey{}).(*atomic.Bool); ok {
+		sent.Store(false)
+	}
 }
 
 func noteSent(ctx context.Context) {

@@ -43,6 +43,8 @@ type Options struct {
 	URL     string
 	Headers map[string]string
 	HTTP    http.RoundTripper
+	// Login gives those requests their tokens; nil sends none.
+	Login *Login
 	// StartTimeout bounds a start until all tools are listed; 0 is 30 s. Timeout is
 	// how long a call may go without an answer or progress; 0 is 2 minutes. MaxTime
 	// bounds a whole call; 0 is an hour.

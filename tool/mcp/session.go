@@ -106,7 +106,7 @@ func (s *Server) transport(open *session) (sdk.Transport, error) {
 		return &sdk.StreamableClientTransport{
 			Endpoint: s.o.URL, MaxEventSize: maxFrame,
 			HTTPClient: &http.Client{
-				Transport: carrier{base: s.o.HTTP, headers: s.o.Headers},
+				Transport: carrier{base: s.o.HTTP, headers: s.o.Headers, login: s.o.Login},
 				// A redirect would send a call a second time, to another machine.
 				CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 			},

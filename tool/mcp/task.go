@@ -178,6 +178,9 @@ func (r remote) await(ctx context.Context, x exchange, t *task) (tool.Result, er
 			}
 		}
 		now, err := r.getTask(ctx, x, t.ID)
+		if asked := r.server.login(x, err); asked != nil {
+			return tool.Result{}, asked
+		}
 		answered, says := errors.AsType[*jsonrpc.Error](err)
 		switch {
 		case err == nil:

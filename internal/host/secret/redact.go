@@ -15,17 +15,14 @@ import (
 	"unicode/utf8"
 )
 
-// Redactor removes secret values from data before it is stored or shown. A nil Redactor
-// knows none. It is safe for concurrent use.
-type Redactor struct {
+// table is what a [Redactor] searches for. It does not change after it is made.
+type table struct {
 	// starts has a bit for every pair of bytes that begins a form, so that text without
 	// secrets is skipped with one check per byte.
 	starts [1 << 10]uint64
 	// firsts has a bit for every byte that begins a form.
 	firsts [4]uint64
 	forms  map[uint16][]form
-	// names are the names of the values, sorted.
-	names []string
 }
 
 // form is one notation of a value, and its replacement.
@@ -36,23 +33,18 @@ type form struct {
 	wraps bool
 }
 
-// NewRedactor returns a redactor of secrets; nil if there are none. It finds a value
+// tableOf returns a table for secrets, none of which is too short. It finds a value
 // literally, in JSON, in a URL or an HTML page, in the quotes of a shell or a
 // programming language, and in base64 and hex, which may be broken into indented lines.
 // It finds the lines of a private key separately. Of other values with several lines it
 // finds only the credentials that a name or an address identifies, because the other
 // lines may be common to all such files.
-func NewRedactor(secrets ...Secret) *Redactor {
-	secrets = slices.DeleteFunc(slices.Clone(secrets), func(s Secret) bool { return len(s.Value) < MinLength })
-	if len(secrets) == 0 {
-		return nil
-	}
-	r := &Redactor{forms: map[uint16][]form{}}
+func tableOf(secrets []Secret) *table {
+	r := &table{forms: map[uint16][]form{}}
 	for _, s := range secrets {
 		for _, text := range formsOf(s.Value) {
 			r.add(form{text: []byte(text), mark: []byte(Reference(s.Name))})
 		}
-		r.names = append(r.names, s.Name)
 	}
 	for _, s := range secrets { // after all values, because one value may be another one's base64
 		for _, text := range inHex(s.Value) {
@@ -74,20 +66,10 @@ func NewRedactor(secrets ...Secret) *Redactor {
 	for _, forms := range r.forms {
 		slices.SortStableFunc(forms, func(a, b form) int { return cmp.Compare(len(b.text), len(a.text)) })
 	}
-	slices.Sort(r.names)
-	r.names = slices.Compact(r.names)
 	return r
 }
 
-// Names returns the names of the values, sorted.
-func (r *Redactor) Names() []string {
-	if r == nil {
-		return nil
-	}
-	return slices.Clone(r.names)
-}
-
-func (r *Redactor) add(f form) {
+func (r *table) add(f form) {
 	r.firsts[f.text[0]>>6] |= 1 << (f.text[0] & 63)
 	r.addUnder(pair(f.text[0], f.text[1]), f)
 	if f.wraps { // a line may also end after the first character
@@ -97,7 +79,7 @@ func (r *Redactor) add(f form) {
 	}
 }
 
-func (r *Redactor) addUnder(key uint16, f form) {
+func (r *table) addUnder(key uint16, f form) {
 	known := func(other form) bool { return bytes.Equal(other.text, f.text) }
 	if slices.ContainsFunc(r.forms[key], known) {
 		return
@@ -272,7 +254,7 @@ func inJSON(text string, html bool) string {
 
 // next returns the offset, the length and the form of the next value; offset -1 for
 // none.
-func (r *Redactor) next(text []byte, from int) (at, n int, f form) {
+func (r *table) next(text []byte, from int) (at, n int, f form) {
 	for i := from; i+MinLength <= len(text); i++ {
 		key := pair(text[i], text[i+1])
 		if !r.starting(key) {
@@ -285,11 +267,11 @@ func (r *Redactor) next(text []byte, from int) (at, n int, f form) {
 	return -1, 0, form{}
 }
 
-func (r *Redactor) starting(key uint16) bool { return r.starts[key>>6]&(1<<(key&63)) != 0 }
+func (r *table) starting(key uint16) bool { return r.starts[key>>6]&(1<<(key&63)) != 0 }
 
 // begins returns the longest form at the beginning of a text and its length there; open
 // reports that more text may complete a longer one.
-func (r *Redactor) begins(key uint16, text []byte) (f *form, n int, open bool) {
+func (r *table) begins(key uint16, text []byte) (f *form, n int, open bool) {
 	forms := r.forms[key]
 	for i := range forms {
 		f := &forms[i]
@@ -305,12 +287,7 @@ func (r *Redactor) begins(key uint16, text []byte) (f *form, n int, open bool) {
 	return nil, 0, open
 }
 
-// Redact replaces the values in a text by references, and reports whether there were
-// any. If not, it returns the text itself without allocating.
-func (r *Redactor) Redact(text []byte) ([]byte, bool) {
-	if r == nil {
-		return text, false
-	}
+func (r *table) redact(text []byte) ([]byte, bool) {
 	at, n, f := r.next(text, 0)
 	if at < 0 {
 		return text, false
@@ -323,23 +300,7 @@ func (r *Redactor) Redact(text []byte) ([]byte, bool) {
 	return append(out, text[done:]...), true
 }
 
-// RedactString is [Redactor.Redact] for a string.
-func (r *Redactor) RedactString(text string) string {
-	if r == nil {
-		return text
-	}
-	if out, found := r.Redact([]byte(text)); found {
-		return string(out)
-	}
-	return text
-}
-
-// RedactJSON is [Redactor.Redact] for JSON: it changes only the contents of strings, so
-// that the result is JSON of the same shape.
-func (r *Redactor) RedactJSON(doc []byte) ([]byte, bool) {
-	if r == nil {
-		return doc, false
-	}
+func (r *table) redactJSON(doc []byte) ([]byte, bool) {
 	if at, _, _ := r.next(doc, 0); at < 0 {
 		return doc, false
 	}
@@ -362,10 +323,10 @@ func (r *Redactor) RedactJSON(doc []byte) ([]byte, bool) {
 	return append(out, doc...), changed
 }
 
-// redactInside is [Redactor.Redact] for the content of a JSON string. A value may begin
+// redactInside is [table.redact] for the content of a JSON string. A value may begin
 // or end within an escape, which is then replaced completely, because half an escape is
 // invalid.
-func (r *Redactor) redactInside(inside []byte) ([]byte, bool) {
+func (r *table) redactInside(inside []byte) ([]byte, bool) {
 	at, n, f := r.next(inside, 0)
 	if at < 0 {
 		return inside, false

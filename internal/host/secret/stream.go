@@ -62,7 +62,7 @@ func (s *Stream) End() string {
 func (s *stage) write(piece string) string {
 	had := len(s.held)
 	s.held = append(s.held, piece...)
-	out, done := s.redactor.settled(s.held)
+	out, done := s.redactor.known().settled(s.held)
 	if out == nil && had == 0 && done == len(piece) {
 		s.held = s.held[:0]
 		return piece
@@ -83,7 +83,7 @@ func (s *stage) end() string {
 
 // settled redacts the longest prefix of a text that no continuation can change, and
 // returns its length. It returns nil if the prefix contains no value.
-func (r *Redactor) settled(text []byte) (out []byte, done int) {
+func (r *table) settled(text []byte) (out []byte, done int) {
 	at := 0
 	for at < len(text) {
 		f, n, open := r.opening(text[at:])
@@ -109,7 +109,7 @@ func (r *Redactor) settled(text []byte) (out []byte, done int) {
 
 // opening returns the form at the beginning of a text and its length there; open
 // reports that more text may change that.
-func (r *Redactor) opening(text []byte) (f *form, n int, open bool) {
+func (r *table) opening(text []byte) (f *form, n int, open bool) {
 	if len(text) == 1 {
 		return nil, 0, r.firsts[text[0]>>6]&(1<<(text[0]&63)) != 0
 	}

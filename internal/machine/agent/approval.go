@@ -103,12 +103,14 @@ func (p *permissions) since(r *run, c *call) *event.PermissionAdded {
 const maxForms = 20
 
 // nextForm brings a call that asks a person for input one step further. A setting that
-// answers every question declines it: to approve everything invents no input.
+// answers every question declines it: to approve everything invents no input. One with
+// a command waits for a person, as a login does.
 func (p *permissions) nextForm(r *run, c *call) machine.Action {
 	at := later(c.since, r.TakenUp)
 	decide := func(kind event.ApprovalKind, by, why string, at time.Time) machine.Action {
 		return record(c.form.Resolve(event.Resolution{Kind: kind, Approver: by, Reason: why, At: at}))
 	}
+	asked, _ := c.form.Asked.(event.ToolInputRequired)
 	switch by, d := r.cfg.answeredBy(), c.form.Decided(); {
 	case d != nil && d.Kind == event.ApprovalExpired:
 		return record(c.rejected(event.ErrorExpired, undecidedInTime))
@@ -116,7 +118,7 @@ func (p *permissions) nextForm(r *run, c *call) machine.Action {
 		return nil
 	case c.forms > maxForms:
 		return record(c.failed(event.ErrorTool, fmt.Sprintf("the call has asked for input %d times, so it is not made again", maxForms)))
-	case by != "" && r.cfg.Approve != ApproveBypass:
+	case by != "" && r.cfg.Approve != ApproveBypass && asked.Form.Command == "":
 		return decide(event.ApprovalRejected, by, "declined by the run's setting "+by+", which invents no input", at)
 	case c.form.Late(r.Now):
 		return decide(event.ApprovalExpired, "", undecidedInTime, later(*c.form.ExpiresAt, r.TakenUp))
