@@ -45,7 +45,7 @@ func TestTheTreeOfALoopOverManyItemsIsOneLine(t *testing.T) {
 		seq++
 		e := event.Event{Seq: seq, Time: time.Unix(seq/1000, 0), Data: d}
 		s.Add(&e)
-		lines += len(s.Steps.Told(&e))
+		lines += len(s.Steps.Progress(&e))
 	}
 	const items = 10_000
 	hear(event.StepStarted{Step: "each", Attempt: 1})

@@ -169,7 +169,7 @@ func (v *textView) stepNotes(e event.Event) {
 			return
 		}
 	}
-	for _, l := range notesOf(v.next.view.Steps.Told(&e)) {
+	for _, l := range notesOf(v.next.view.Steps.Progress(&e)) {
 		v.p.line(l.style, l.text)
 	}
 }

@@ -8,14 +8,14 @@ import (
 	"github.com/pawlrun/pawl/internal/machine/agent"
 )
 
-// Account is what a run may use, and what no entry tells of its use.
+// Account is what a run may use, and the usage that no entry shows.
 type Account struct {
 	Limits    budget.Limits `json:"limits"`
 	ToolCalls int           `json:"toolCalls"`
 	Turns     int           `json:"turns"`
-	// defaultCap reports that the cap on money is that of Pawl. going are the calls that
-	// have started and not ended, and windows the context windows of the run's models as
-	// it has pinned them.
+	// defaultCap reports that the cost limit is Pawl's default. going holds the calls
+	// in progress, and windows the context windows of the models that the run has
+	// pinned.
 	defaultCap bool
 	going      map[string]bool
 	windows    map[string]int
@@ -32,13 +32,13 @@ func (a *Account) add(data event.Data) {
 		}
 	case event.BudgetRaised:
 		c := agent.Config{Limits: a.Limits, DefaultCap: a.defaultCap}
-		_ = c.SetLimit(d.Setting, d.Value) // a setting that is invalid now changed nothing then either
+		_ = c.SetLimit(d.Setting, d.Value) // a setting that is invalid now had no effect then either
 		a.Limits, a.defaultCap = c.Limits, c.DefaultCap
 	case event.ModelResponse:
 		if d.Purpose == "" {
 			a.Turns++
 		}
-	case event.ToolStarted: // the first of its attempts
+	case event.ToolStarted: // the first attempt
 		if a.going == nil {
 			a.going = map[string]bool{}
 		}
@@ -51,7 +51,7 @@ func (a *Account) add(data event.Data) {
 	}
 }
 
-// pinned reads the limits and models of a run's configuration.
+// pinned reads the limits and models from a run's configuration.
 func (a *Account) pinned(config json.RawMessage) {
 	var c agent.Config
 	if json.Unmarshal(config, &c) != nil {

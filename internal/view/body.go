@@ -10,8 +10,9 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// Body is all that one of the events of an entry tells, see [View.Events]: what
-// [View.Add] gave for it, with texts whole, and what only a reader of the entry wants.
+// Body returns the content of one event of an entry, see [View.Events]: the parts that
+// [View.Add] returned for it, with complete texts, and details that only the reader of
+// the entry needs.
 func (v *View) Body(e *event.Event) []Part {
 	parts := append(Skipped(e), v.kept[e.Seq]...)
 	switch d := e.Data.(type) {
@@ -31,7 +32,8 @@ func (v *View) Body(e *event.Event) []Part {
 	case event.CommandFinished:
 		parts = append(parts, Part{Tone: Quiet, Line: strings.TrimPrefix(commandSaid(nil, d), ": "), Text: d.Output, Form: Output})
 	case event.StepFinished:
-		// A command has printed it, and of a pass the event behind this one has it.
+		// The command printed the output already, and the next event has that of a
+		// pass.
 		if n := v.steps[d.Step]; d.Content != "" && n != nil && n.Kind == Step && n.Run != "" {
 			parts = append(parts, prose("content", d.Content))
 		}
@@ -63,7 +65,7 @@ func (v *View) Body(e *event.Event) []Part {
 	return kept
 }
 
-// indented is a value as people read it, or a text that is none.
+// indented returns a value as indented JSON, or the text if it is not JSON.
 func indented(value json.RawMessage, text string) string {
 	var b bytes.Buffer
 	if json.Indent(&b, value, "", "  ") != nil {

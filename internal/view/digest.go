@@ -7,20 +7,20 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// Digest is a view with what a reader of the whole run wants beside its entries. It keeps
-// texts, so it is for a reader that shows the run once.
+// Digest is a view with what a reader of the whole run needs in addition to its
+// entries. It keeps texts, so it is for a reader that shows the run once.
 type Digest struct {
 	View
 	// Started is the first event of the run.
 	Started event.RunStarted
-	// Parked and Because are why the run does not go on.
+	// Parked and Because are why the run has stopped.
 	Parked  *event.RunParked
 	Because string
 	// Allowed lists what people allowed for the rest of the run.
 	Allowed []event.PermissionAdded
-	// Unread are the events that came to the parked run and that it has not taken up.
+	// Unread are the events that a parked run has received and not acted on.
 	Unread []*event.Event
-	// Checkpoints are those of a goal.
+	// Checkpoints are the checkpoints of a goal.
 	Checkpoints []event.Checkpoint
 	// Compactions lists where the conversation became shorter.
 	Compactions []Compaction
@@ -39,12 +39,12 @@ type Compaction struct {
 	event.HistoryCompressed
 }
 
-// CompactionOf is the compaction of an event.
+// CompactionOf returns the compaction in an event.
 func CompactionOf(e *event.Event, d event.HistoryCompressed) Compaction {
 	return Compaction{Seq: e.Seq, Cycle: e.Cycle, UndoSeq: e.Seq - 1, HistoryCompressed: d}
 }
 
-// CycleLine is what one cycle did.
+// CycleLine is the summary of one cycle.
 type CycleLine struct {
 	Cycle int                `json:"cycle"`
 	Start time.Time          `json:"start"`
@@ -69,8 +69,8 @@ type CycleLine struct {
 	more
 }
 
-// more is what only a comparison of two runs reads of a cycle: the calls with what they
-// gave, in their order, and what the cycle used without the runs below it.
+// more holds what only a comparison of two runs needs: the calls with their results, in
+// order, and the usage of the cycle without the runs below it.
 type more struct {
 	Made []*CallLine `json:"-"`
 	Own  Spent       `json:"-"`
@@ -83,12 +83,12 @@ type more struct {
 type CallLine struct{ ID, Label, Output string }
 
 // Add is [View.Add].
-func (d *Digest) Add(e *event.Event) Told {
+func (d *Digest) Add(e *event.Event) Update {
 	d.Texts = true
-	told := d.View.Add(e)
+	update := d.View.Add(e)
 	if n, is := e.Data.(event.CycleStart); is {
 		c := &CycleLine{Cycle: n.Cycle, Start: e.Time}
-		c.entry = told.Entry
+		c.entry = update.Entry
 		d.cycles = append(d.cycles, c)
 	}
 	c := d.cycle()
@@ -97,10 +97,10 @@ func (d *Digest) Add(e *event.Event) Told {
 	if c != nil {
 		c.add(e.Data, d.windows)
 	}
-	return told
+	return update
 }
 
-// cycle is the last one, nil for none.
+// cycle returns the last cycle, nil if there is none.
 func (d *Digest) cycle() *CycleLine {
 	if len(d.cycles) == 0 {
 		return nil
@@ -108,7 +108,7 @@ func (d *Digest) cycle() *CycleLine {
 	return d.cycles[len(d.cycles)-1]
 }
 
-// Cycles are the cycles with what they used.
+// Cycles returns the cycles with their usage.
 func (d *Digest) Cycles() []CycleLine {
 	all := make([]CycleLine, len(d.cycles))
 	for i, c := range d.cycles {
@@ -121,7 +121,7 @@ func (d *Digest) Cycles() []CycleLine {
 	return all
 }
 
-// stands follows whether the run goes on, and what comes to it while it does not.
+// stands records whether the run has stopped, and what it receives meanwhile.
 func (d *Digest) stands(e *event.Event) {
 	switch x := e.Data.(type) {
 	case event.RunStarted:
@@ -161,7 +161,7 @@ func (d *Digest) list(e *event.Event, c *CycleLine) {
 	}
 }
 
-// add takes in an event of the cycle; windows are those that the run has pinned.
+// add applies an event of the cycle; windows holds the pinned windows.
 func (c *CycleLine) add(data event.Data, windows map[string]int) {
 	switch d := data.(type) {
 	case event.ModelResponse:
@@ -195,7 +195,7 @@ func (c *CycleLine) add(data event.Data, windows map[string]int) {
 	}
 }
 
-// call is a call by its id, or a new one.
+// call returns the call with an id, and adds it if necessary.
 func (c *CycleLine) call(id string) *CallLine {
 	for i := len(c.Made) - 1; i >= 0; i-- {
 		if c.Made[i].ID == id {

@@ -8,8 +8,8 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// Hosted says what a provider did on its side while it answered, a line for
-// each tool that it ran. What such a tool gave is between the two of them.
+// Hosted describes what the provider did while it answered, a line for each tool that
+// it ran. The tools' results are not shown.
 func Hosted(answer llm.Parts) []Part {
 	var parts []Part
 	for _, p := range answer {
@@ -25,10 +25,10 @@ func Hosted(answer llm.Parts) []Part {
 	return parts
 }
 
-// beside says what a service of the chat completions told of the tools that it
-// ran: the calls, and the pages that the answer stands on.
+// beside describes the tools that a chat completions service ran: their calls, and the
+// pages that the answer cites.
 func beside(item llm.Item) []Part {
-	var told struct {
+	var report struct {
 		Executed []struct {
 			Type      string          `json:"type"`
 			Arguments json.RawMessage `json:"arguments"`
@@ -39,14 +39,14 @@ func beside(item llm.Item) []Part {
 			} `json:"url_citation"`
 		} `json:"annotations"`
 	}
-	if json.Unmarshal(item.Raw, &told) != nil {
+	if json.Unmarshal(item.Raw, &report) != nil {
 		return nil
 	}
 	var parts []Part
-	for _, call := range told.Executed {
+	for _, call := range report.Executed {
 		parts = append(parts, line(Plain, "  ⇢ "+firstLine(call.Type+" "+spoken(call.Arguments), 100)+" (run by the provider)"))
 	}
-	for _, a := range told.Annotations {
+	for _, a := range report.Annotations {
 		if url := a.Citation.URL; url != "" {
 			parts = append(parts, line(Plain, "  ⇢ cites "+firstLine(url, 100)))
 		}
@@ -54,8 +54,8 @@ func beside(item llm.Item) []Part {
 	return parts
 }
 
-// ran names the tool of an item and what it was given, "" for an item that is
-// no call of a tool.
+// ran returns the tool of an item and its arguments, "" for an item that is not a tool
+// call.
 func ran(item llm.Item) string {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(item.Raw, &fields) != nil {
@@ -76,8 +76,7 @@ func ran(item llm.Item) string {
 	return ""
 }
 
-// spoken is a JSON value for people: a text as it is, anything else as JSON in
-// one line.
+// spoken returns a string value as it is, and any other value as JSON on one line.
 func spoken(raw json.RawMessage) string {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {

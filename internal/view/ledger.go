@@ -10,10 +10,10 @@ import (
 	"github.com/pawlrun/pawl/internal/rules/plan"
 )
 
-// Ledger holds the iterations of a run that is one refinement loop, in their order.
+// Ledger holds the iterations of a run that is a single refinement loop, in order.
 type Ledger struct {
 	Lines []*IterationLine
-	// commands are the commands under way that look at an iteration, by their ids.
+	// commands holds the running commands that judge an iteration, by id.
 	commands map[string][]string
 	// Of is how many iterations there may be.
 	Of int
@@ -30,16 +30,16 @@ type IterationLine struct {
 	Run    string       `json:"run,omitempty"`
 	Exit   event.Reason `json:"exit,omitempty"`
 	Failed bool         `json:"failed,omitempty"`
-	// Tree identifies what the workspace held at its end.
+	// Tree identifies the content of the workspace at its end.
 	Tree string `json:"tree,omitempty"`
-	// Learning is what the log keeps of it.
+	// Learning is its entry in the log.
 	Learning string `json:"learning,omitempty"`
-	// Judged is what commands, expressions, judges and people said of it.
+	// Judged lists the results of commands, expressions, judges and people.
 	Judged []string `json:"judged,omitempty"`
 	Spent
 }
 
-// Add takes in an event of the loop's own run.
+// Add applies an event of the loop's own run.
 func (l *Ledger) Add(data event.Data) {
 	switch d := data.(type) {
 	case event.ChildStarted:
@@ -68,7 +68,7 @@ func (l *Ledger) Add(data event.Data) {
 	}
 }
 
-// begins is the iteration that a run begins, nil for a run that begins none.
+// begins returns the iteration that a child run starts, nil for none.
 func (l *Ledger) begins(d event.ChildStarted) *IterationLine {
 	_, index, found := strings.Cut(d.Step, ".")
 	n, err := strconv.Atoi(index)
@@ -78,7 +78,7 @@ func (l *Ledger) begins(d event.ChildStarted) *IterationLine {
 	return l.at(n + 1)
 }
 
-// at is an iteration by its number, from 1.
+// at returns an iteration by its number, from 1.
 func (l *Ledger) at(number int) *IterationLine {
 	for len(l.Lines) < number {
 		l.Lines = append(l.Lines, &IterationLine{Iteration: len(l.Lines) + 1})
@@ -86,14 +86,14 @@ func (l *Ledger) at(number int) *IterationLine {
 	return l.Lines[max(number, 1)-1]
 }
 
-// judged adds what was said of the last iteration.
+// judged adds a judgement of the last iteration.
 func (l *Ledger) judged(said string) {
 	if n := len(l.Lines); n > 0 && said != "" {
 		l.Lines[n-1].Judged = append(l.Lines[n-1].Judged, said)
 	}
 }
 
-// Ended are the iterations that have.
+// Ended returns the number of iterations that have ended.
 func (l *Ledger) Ended() (n int) {
 	for _, i := range l.Lines {
 		if i.Exit != "" {
@@ -103,7 +103,7 @@ func (l *Ledger) Ended() (n int) {
 	return n
 }
 
-// Count is how far a loop is.
+// Count returns the progress of a loop.
 func (l *Ledger) Count(number int) string {
 	if l.Of == 0 {
 		return strconv.Itoa(number)
@@ -111,13 +111,13 @@ func (l *Ledger) Count(number int) string {
 	return fmt.Sprintf("%d/%d", number, l.Of)
 }
 
-// short is as much of a tree's hash as tells two of them apart.
+// short returns enough of a tree's hash to distinguish trees.
 func (i *IterationLine) short() string {
 	hash := i.Tree[strings.LastIndexByte(i.Tree, ':')+1:]
 	return hash[:min(len(hash), 10)]
 }
 
-// Text is the iteration in one line, and below it one for each that judged it.
+// Text returns the iteration in one line, followed by a line for each judgement.
 func (i *IterationLine) Text(number string) (lines []string) {
 	parts := []string{number}
 	if i.Exit != "" {
@@ -171,9 +171,9 @@ func reviewSaid(d event.ReviewResolved) string {
 	return strings.TrimSuffix(text+": "+d.Reason, ": ")
 }
 
-// Told are the lines about an event where nothing is drawn again: an iteration that
-// begins, what it came to, and who judged it how.
-func (l *Ledger) Told(data event.Data) []Part {
+// Progress returns lines about an event for an output that is never redrawn: the start
+// of an iteration, its result, and its judgements.
+func (l *Ledger) Progress(data event.Data) []Part {
 	switch d := data.(type) {
 	case event.ChildStarted:
 		if i := l.begins(d); i != nil {

@@ -2,17 +2,17 @@ package view
 
 import "github.com/pawlrun/pawl/internal/view/terminal"
 
-// Part is one thing that an event tells a reader: a line, a text below it, or both. The
+// Part is a piece of the text about an event: a line, a text below it, or both. The
 // zero value is an empty line.
 type Part struct {
 	Tone Tone   `json:"tone,omitempty"`
 	Line string `json:"line,omitempty"`
 	Text string `json:"text,omitempty"`
-	// Form says how Text is laid out, empty where there is none.
+	// Form is the layout of Text, empty if there is none.
 	Form Form `json:"form,omitempty"`
 }
 
-// Tone is how a line stands out.
+// Tone is the emphasis of a line.
 type Tone string
 
 // The tones.
@@ -25,10 +25,10 @@ const (
 	Bad    Tone = "bad"
 )
 
-// Form is how a text is laid out.
+// Form is the layout of a text.
 type Form string
 
-// The forms: what a model or a person writes, what a tool prints, and a value as JSON.
+// The forms: text of a model or a person, output of a tool, and a JSON value.
 const (
 	Prose  Form = "prose"
 	Output Form = "output"

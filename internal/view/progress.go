@@ -15,7 +15,7 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// Brief is what an event means to a person who watches the run, a line or two for each.
+// Brief returns a line or two about an event for a person who watches the run.
 func Brief(e *event.Event) []Part {
 	switch d := e.Data.(type) {
 	case event.RunStarted:
@@ -67,7 +67,7 @@ func Brief(e *event.Event) []Part {
 	return briefTool(e)
 }
 
-// Skipped says which time on the clock does not count for the run.
+// Skipped returns a line about elapsed time that does not count for the run.
 func Skipped(e *event.Event) []Part {
 	if e.SkippedMs == 0 {
 		return nil
@@ -84,7 +84,7 @@ func resumed(run string, d event.RunResumed) []Part {
 	return parts
 }
 
-// message is what a step or the coordinator says to the other, or to who watches.
+// message returns a message between a step and the coordinator.
 func message(d event.MessageSent) string {
 	to := ""
 	if d.To != "" {
@@ -134,7 +134,7 @@ func briefTool(e *event.Event) []Part {
 	case event.Resolving:
 		r := d.Resolution()
 		text := fmt.Sprintf("  %s %s", r.ID, r.Kind)
-		if r.Approver != "" { // an expired question has none
+		if r.Approver != "" { // an expired question has no approver
 			text += " by " + firstLine(r.Approver, 60)
 		}
 		return []Part{line(Quiet, text)}
@@ -157,8 +157,8 @@ func briefTool(e *event.Event) []Part {
 	return nil
 }
 
-// Complaint is what a failed call says, without the JSON around it that is for
-// the model.
+// Complaint returns the message of a failed call, without the JSON for the model around
+// it.
 func Complaint(output string) string {
 	var wire struct {
 		Error    string
@@ -174,8 +174,8 @@ func Complaint(output string) string {
 	return cmp.Or(wire.Error, output)
 }
 
-// Started is how a run began. refused names the settings that this machine cannot hold
-// in a sandbox of that tier; it is nil where no machine is at hand.
+// Started describes how a run began. refused returns the settings that this machine
+// cannot enforce in a sandbox of a tier; it is nil if no machine is known.
 func Started(run string, d event.RunStarted, refused func(tier string) []string) []Part {
 	parts := []Part{line(Strong, "run "+run+": "+firstLine(d.Name, 80))}
 	if text := limits(d); text != "" {
@@ -198,8 +198,8 @@ func Started(run string, d event.RunStarted, refused func(tier string) []string)
 	return parts
 }
 
-// hasCommands reports whether a run has the tool that runs commands, or is a
-// workflow, which has a sandbox only for its own commands.
+// hasCommands reports whether a run has the tool that runs commands, or is a workflow,
+// which has a sandbox only for its own commands.
 func hasCommands(d event.RunStarted) bool {
 	var c struct {
 		Tools []llm.ToolDef `json:"tools"`
@@ -208,7 +208,7 @@ func hasCommands(d event.RunStarted) bool {
 		slices.ContainsFunc(c.Tools, func(t llm.ToolDef) bool { return t.Name == machine.CommandTool })
 }
 
-// Boundary says what the commands of a run can reach.
+// Boundary describes what the commands of a run can access.
 func Boundary(d event.RunStarted) string {
 	switch c := d.Confinement; {
 	case d.Sandbox == noSandbox:
@@ -221,7 +221,7 @@ func Boundary(d event.RunStarted) string {
 	return ""
 }
 
-// noSandbox is the tier in which commands run without one.
+// noSandbox is the tier without a sandbox.
 const noSandbox = "none"
 
 // limits returns what stops a run, from the configuration in its first event, so
@@ -235,7 +235,7 @@ func limits(d event.RunStarted) string {
 		return ""
 	}
 	var parts []string
-	agents := d.Machine == flow.Version || d.Machine == process.Version // these have no cycles and calls themselves
+	agents := d.Machine == flow.Version || d.Machine == process.Version // these have no cycles and calls of their own
 	switch n := c.Limits.MaxCycles; {
 	case agents:
 	case n > 0:
@@ -263,7 +263,7 @@ func limits(d event.RunStarted) string {
 	return strings.Join(append(parts, rarer(&c.Limits)...), ", ")
 }
 
-// rarer are the limits that a run has only where its owner set them.
+// rarer returns the limits that only an owner sets.
 func rarer(l *budget.Limits) []string {
 	var parts []string
 	for _, s := range budget.Table() {
@@ -274,7 +274,7 @@ func rarer(l *budget.Limits) []string {
 	return parts
 }
 
-// Bound is a limit in words, where it has any.
+// Bound returns a limit in words, empty if there is none.
 func Bound(s budget.Setting, n float64) []string {
 	unit := s.Unit
 	switch {
@@ -315,7 +315,7 @@ func overrun(d event.BudgetOverrun) string {
 	return fmt.Sprintf("a call exceeded its budget reservation: %g of %g of %s; nothing starts until the limit is raised", d.Used, d.Limit, d.Setting)
 }
 
-// CacheBreak says what the provider should have had in its cache and had not.
+// CacheBreak describes input that the provider's cache should have contained.
 func CacheBreak(d event.CacheBreak) string {
 	text := fmt.Sprintf("prompt cache missed at %s: %d tokens charged again, USD %.4f", d.Segment, d.TokensRewritten, d.USD)
 	if d.Guess != "" {
@@ -324,7 +324,7 @@ func CacheBreak(d event.CacheBreak) string {
 	return text
 }
 
-// Ended is how a run ended.
+// Ended describes how a run ended.
 func Ended(o event.Outcome) []Part {
 	tone := Bad
 	switch {
@@ -347,7 +347,7 @@ func Ended(o event.Outcome) []Part {
 	return parts
 }
 
-// Request is the id by which a provider's support finds a call, if there is one.
+// Request returns the id by which a provider's support finds a call, if there is one.
 func Request(id string) string {
 	if id == "" {
 		return ""
@@ -355,7 +355,7 @@ func Request(id string) string {
 	return " (request " + firstLine(id, 100) + ")"
 }
 
-// Summary is an outcome in one line.
+// Summary returns an outcome in one line.
 func Summary(o event.Outcome) string {
 	most := ""
 	if o.Usage.Estimated {
@@ -394,7 +394,7 @@ func Plural(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// Money is what calls with that usage cost.
+// Money returns the cost of calls with a usage.
 func Money(c *llm.Cost, u llm.Usage) string {
 	switch {
 	case c == nil:
@@ -407,8 +407,7 @@ func Money(c *llm.Cost, u llm.Usage) string {
 	return USD(c.USD, u)
 }
 
-// USD is an amount as it is shown. What a call cost that was never answered is
-// counted as the most that it can be.
+// USD returns an amount. The amount of a call without an answer is an upper bound.
 func USD(amount float64, u llm.Usage) string {
 	if u.Estimated && amount > 0 {
 		return fmt.Sprintf("at most USD %.4f", amount)
@@ -416,8 +415,8 @@ func USD(amount float64, u llm.Usage) string {
 	return fmt.Sprintf("USD %.4f", amount)
 }
 
-// Checksum is the hash of the run's last event: kept elsewhere, it lets verify
-// find a journal that was rewritten.
+// Checksum returns the hash of the run's last event: kept elsewhere, it lets verify
+// detect a rewritten journal.
 func Checksum(e *event.Event) string {
 	body, err := event.Encode(e)
 	if err != nil {

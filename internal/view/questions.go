@@ -7,7 +7,7 @@ import (
 	"github.com/pawlrun/pawl/event"
 )
 
-// Questions are the open questions of runs, in the order in which they were asked.
+// Questions holds the open questions of runs, in the order in which they were asked.
 type Questions []OpenQuestion
 
 // OpenQuestion is a question of a run that needs an answer.
@@ -16,7 +16,7 @@ type OpenQuestion struct {
 	event.Question
 }
 
-// Add folds the next event of a run, and returns the questions that it closes.
+// Add applies the next event of a run, and returns the questions that it closes.
 func (q *Questions) Add(run string, data event.Data) (closed []string) {
 	closes := func(event.Question) bool { return false }
 	of := func(id string) func(event.Question) bool {
@@ -45,7 +45,7 @@ func (q *Questions) Add(run string, data event.Data) (closed []string) {
 	return closed
 }
 
-// ask is for a question, which keeps its call and its cycle waiting.
+// ask handles a question, which makes its call and its cycle wait.
 func (v *View) ask(e *event.Event, q event.Question) *Entry {
 	call := v.calls[q.ID]
 	above := call
@@ -65,7 +65,7 @@ func (v *View) ask(e *event.Event, q event.Question) *Entry {
 	return n
 }
 
-// resolve is for the answer to a question.
+// resolve handles the answer to a question.
 func (v *View) resolve(e *event.Event, r event.Resolution) *Entry {
 	n := v.asked[r.ID]
 	if n == nil {
@@ -78,8 +78,9 @@ func (v *View) resolve(e *event.Event, r event.Resolution) *Entry {
 	return n
 }
 
-// closeQuestion ends the entry of a question that no longer needs an answer, so that what
-// is above it goes on. The answer is no failure of that. An empty state is done.
+// closeQuestion ends the entry of a question that no longer needs an answer, so that
+// its parents continue. A rejection is not counted as a failure. An empty state means
+// done.
 func (v *View) closeQuestion(e *event.Event, id string, state State) {
 	n := v.asked[id]
 	if n == nil {

@@ -9,13 +9,13 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// Spent is what models cost: Cost is nil where no model was called.
+// Spent is the usage of models and its cost; Cost is nil if no model was called.
 type Spent struct {
 	Cost *llm.Cost `json:"cost,omitempty"`
 	Used llm.Usage `json:"-"`
 }
 
-// Spend adds the usage and the cost of a call. A copy of s keeps what it has.
+// Spend adds the usage and the cost of a call. It does not change copies of s.
 func (s *Spent) Spend(u llm.Usage, c llm.Cost) {
 	sum := llm.Cost{Priced: true}
 	if s.Cost != nil {
@@ -31,22 +31,22 @@ func (n *Entry) spend(u llm.Usage, c llm.Cost) {
 	n.Usage, n.Cost = s.Used, s.Cost
 }
 
-// whole is what a view has about the run itself.
+// whole is the state of the run as a whole.
 type whole struct {
 	run       Entry
 	inherited *Inherited
 	children  []*ChildRun
-	// parked are the children that wait, in the order in which they began to.
+	// parked holds the children that wait, in the order in which they began to wait.
 	parked []*ChildRun
-	// ofStep are the children that do the steps under way.
+	// ofStep holds the children that perform the current steps.
 	ofStep map[string]*ChildRun
 	// skipped are the steps that did not run.
 	skipped []event.StepSkipped
-	// atLimit is the limit that the run has parked at.
+	// atLimit is the limit at which the run has parked.
 	atLimit *Limit
 }
 
-// Inherited is what the runs before a fork had spent up to it; it does not count
+// Inherited is what a fork's source runs had spent before the fork; it does not count
 // against the fork.
 type Inherited struct {
 	Usage llm.Usage `json:"usage"`
@@ -55,64 +55,66 @@ type Inherited struct {
 	Changed []string `json:"changed,omitempty"`
 }
 
-// Limit is a limit at which a run has parked, with the run whose limit it is and the value
-// that lets the run go on.
+// Limit is a limit at which a run has parked, with the run that has the limit and a
+// value that lets the run continue.
 type Limit struct {
 	Run     string  `json:"run"`
 	Setting string  `json:"setting"`
 	AtLeast float64 `json:"atLeast,omitempty"`
 }
 
-// ChildRun is a run that the run started, as the run's own events tell of it.
+// ChildRun is a child run, as the run's own events describe it.
 type ChildRun struct {
 	Run    string `json:"run"`
 	Name   string `json:"name,omitempty"`
 	CallID string `json:"callId,omitempty"`
-	// Step names a run that is a step or a judge, with its iteration and attempt;
-	// Finished is how the step ended.
+	// Step names the step or judge that the run performs, with its iteration and
+	// attempt; Finished is how the step ended.
 	Step string `json:"step,omitempty"`
 	// Of is the step without iteration and attempt.
 	Of       string              `json:"-"`
 	Finished *event.StepFinished `json:"finished,omitempty"`
 	Parked   *event.ChildParked  `json:"parked,omitempty"`
 	// Decided reports that a child that parked for a decision has no open question
-	// left, Unread that it cannot be read. Other runs say so, not the events of this one.
+	// left, Unread that the child cannot be read. Both come from other runs, not from
+	// the events of this one.
 	Decided bool `json:"decided,omitempty"`
 	Unread  bool `json:"unread,omitempty"`
-	// Outcome is nil while the child has not ended.
+	// Outcome is nil until the child has ended.
 	Outcome *event.Outcome `json:"outcome,omitempty"`
-	// What the child has used so far, with the runs below it.
+	// Spent is the usage of the child and its descendants so far.
 	Spent
 	entry *Entry
-	// line is that of its step, and pass the iteration that it does; nil for none.
+	// line is the line of its step, and pass the iteration that it performs; nil for
+	// none.
 	line *StepLine
 	pass *IterationLine
 }
 
-// Run is the run itself: its state, what it and all runs below it used, and the first line
-// of how it ended.
+// Run returns the entry of the run itself: its state, the usage of the run and all
+// descendants, and the first line of its outcome.
 func (v *View) Run() *Entry { return &v.run }
 
-// Inherited is what a fork got from the runs before it, nil for a run that is none.
+// Inherited returns what a fork inherited, nil for a run that is not a fork.
 func (v *View) Inherited() *Inherited { return v.inherited }
 
-// Children are the runs that the run started, in the order of their start. Without
-// [View.Texts] they have no text of a model.
+// Children returns the child runs in the order of their start. Without [View.Texts]
+// they have no model texts.
 func (v *View) Children() []*ChildRun { return v.children }
 
-// Child is a child by its run, nil for none.
+// Child returns a child by its run, nil for none.
 func (v *View) Child(run string) *ChildRun { return v.runs[run] }
 
-// WaitingRuns are the children that wait, in the order in which they began to.
+// WaitingRuns returns the children that wait, in the order in which they began to wait.
 func (v *View) WaitingRuns() []*ChildRun { return v.parked }
 
-// Skipped are the steps that did not run.
+// Skipped returns the steps that did not run.
 func (v *View) Skipped() []event.StepSkipped { return v.skipped }
 
-// AtLimit is the limit at which the run has parked, nil for none.
+// AtLimit returns the limit at which the run has parked, nil for none.
 func (v *View) AtLimit() *Limit { return v.atLimit }
 
-// itself follows the run itself.
+// itself updates the entry of the run.
 func (v *View) itself(e *event.Event) {
 	n := &v.run
 	n.Seq = max(n.Seq, e.Seq)
@@ -169,12 +171,12 @@ func stateOf(o event.Outcome) State {
 	return Failed
 }
 
-// outcomeLine is the first line of an outcome; otherwise stands for one that has no text.
+// outcomeLine returns the first line of an outcome, or otherwise if it has no text.
 func outcomeLine(o event.Outcome, otherwise string) string {
 	return firstLine(cmp.Or(errorOf(o.Error), o.FinalOutput, otherwise, string(o.Reason)), lineWidth)
 }
 
-// child is for a run that begins: that of a step or a pass is the step or the pass.
+// child handles the start of a child run; the entry of its step or pass represents it.
 func (v *View) child(e *event.Event, d event.ChildStarted) *Entry {
 	var n *Entry
 	if d.BeginsStep() {
@@ -198,7 +200,7 @@ func (v *View) child(e *event.Event, d event.ChildStarted) *Entry {
 	return n
 }
 
-// childOf is a child by its run, which is that entry.
+// childOf returns a child by its run, with its entry.
 func (v *View) childOf(run string, n *Entry) *ChildRun {
 	c := v.runs[run]
 	if c == nil {
@@ -211,7 +213,7 @@ func (v *View) childOf(run string, n *Entry) *ChildRun {
 	return c
 }
 
-// waits is for a child that begins to wait, or with wait false no longer does.
+// waits handles a child that begins to wait or, with wait false, stops waiting.
 func (v *View) waits(e *event.Event, run string, wait bool, parked *event.ChildParked) *Entry {
 	c := v.runs[run]
 	if c == nil {
@@ -242,7 +244,7 @@ func (v *View) waits(e *event.Event, run string, wait bool, parked *event.ChildP
 	return n
 }
 
-// childEnded is for the end of a child.
+// childEnded handles the end of a child.
 func (v *View) childEnded(e *event.Event, d event.ChildFinished) *Entry {
 	n := v.waits(e, d.Child, false, nil)
 	c := v.runs[d.Child]
@@ -263,7 +265,7 @@ func (v *View) childEnded(e *event.Event, d event.ChildFinished) *Entry {
 	return n
 }
 
-// paid is for what a child has used.
+// paid handles the usage of a child.
 func (v *View) paid(e *event.Event, d event.BudgetCommitted) {
 	if d.Run == "" || d.Usage == nil {
 		return
@@ -281,8 +283,8 @@ func (v *View) paid(e *event.Event, d event.BudgetCommitted) {
 	v.spend(n, e, *d.Usage, cost)
 }
 
-// stepEnded notes how a step ended at the run that did it. What a judge or a reviewer
-// said is no end of one.
+// stepEnded records how a step ended in the run that performed it. It ignores the end
+// of a judge or a reviewer.
 func (v *View) stepEnded(data event.Data) {
 	switch d := data.(type) {
 	case event.StepFinished:

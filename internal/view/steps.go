@@ -12,7 +12,7 @@ import (
 	"github.com/pawlrun/pawl/internal/view/terminal"
 )
 
-// StepState is where a step of a workflow stands.
+// StepState is the state of a step of a workflow.
 type StepState string
 
 // The states of a step. A waiting step has not begun; a parked one has begun and
@@ -27,20 +27,21 @@ const (
 	StepCancelled           = StepState(event.StepStatusCancelled)
 )
 
-// StepLine is a step of a workflow at a glance. A loop is one, however many steps
-// its passes have.
+// StepLine is the summary of a step of a workflow. A loop is one step, however many
+// steps its passes have.
 type StepLine struct {
 	Step    string    `json:"step"`
 	State   StepState `json:"state"`
 	Reason  string    `json:"reason,omitempty"`
 	Attempt int       `json:"attempt,omitempty"`
-	// Iterations are the passes of the step's loop that have ended, FailedItems those
-	// of them in which a step failed; Of is how many there are, or may be.
+	// Iterations is the number of ended passes of the step's loop, FailedItems the
+	// number of those in which a step failed; Of is how many passes there are, or may
+	// be.
 	Iterations  int `json:"iterations,omitempty"`
 	FailedItems int `json:"failedItems,omitempty"`
 	Of          int `json:"of,omitempty"`
 	Spent
-	// Seconds is how long the step took, or how long it has been going.
+	// Seconds is how long the step took, or how long it has run.
 	Seconds float64 `json:"seconds,omitempty"`
 
 	Depth   int `json:"-"`
@@ -48,31 +49,31 @@ type StepLine struct {
 	started time.Time
 	// parked counts the children that wait for a person.
 	parked int
-	// redo is the event before what failed of the step began, 0 where nothing did.
+	// redo is the event before the start of the failed part of the step, 0 if nothing
+	// failed.
 	redo int64
 }
 
-// Steps are those of a workflow, as the events of its run tell of them. Their number
-// is that of the steps in the plan: what loops do is counted.
+// Steps holds the steps of a workflow, from the events of its run. Its size is that of
+// the plan: passes of loops are only counted.
 type Steps struct {
 	Lines []*StepLine
 	byID  map[string]*StepLine
-	// begun is the event before that which began a step under way, and failing are
-	// those that failed in passes under way.
+	// begun holds the event before the start of each running step; failing holds the
+	// steps that failed in running passes.
 	begun   map[string]int64
 	failing map[string]bool
 	Now     time.Time
-	// Ledger is that of a run which is one refinement loop, nil for others.
+	// Ledger is the ledger of a run that is a single refinement loop, nil for others.
 	Ledger *Ledger
-	// printed is what commands printed whose steps have not ended, last what the step
-	// printed that the last event ended, and Show how the command line is called that
-	// shows all of it.
+	// printed holds the output of the commands of running steps, and last that of the
+	// step that the last event ended. Show is the command line that shows all of it.
 	printed map[string]string
 	last    string
 	Show    string
 }
 
-// Add takes in an event of the workflow's own run.
+// Add applies an event of the workflow's own run.
 func (s *Steps) Add(e *event.Event) {
 	s.Now = e.Time
 	if s.Ledger != nil {
@@ -114,7 +115,7 @@ func (s *Steps) Add(e *event.Event) {
 	}
 }
 
-// Begin reads the plan that the run's first event pins.
+// Begin reads the plan in the run's first event.
 func (s *Steps) Begin(d event.RunStarted) {
 	*s = Steps{
 		byID: map[string]*StepLine{}, begun: map[string]int64{}, failing: map[string]bool{}, printed: map[string]string{},
@@ -144,10 +145,10 @@ func (s *Steps) addPlan(p *plan.Plan, prefix string, depth int) {
 	}
 }
 
-// Line is the line of a step of the plan, nil for none.
+// Line returns the line of a step of the plan, nil for none.
 func (s *Steps) Line(id string) *StepLine { return s.byID[id] }
 
-// Of is the line of a step, which for one within a loop is the loop's.
+// Of returns the line of a step; for a step within a loop it is the loop's.
 func (s *Steps) Of(id string) *StepLine {
 	for id != "" {
 		if l := s.byID[id]; l != nil {
@@ -215,8 +216,8 @@ func (s *Steps) finished(d event.StepFinished) {
 	}
 }
 
-// Redo is the event up to which a run is kept whose step failed and shall be done
-// again; 0 where doing it again would not change anything.
+// Redo returns the event to fork at so that a failed step runs again; 0 if that would
+// change nothing.
 func (s *Steps) Redo(step string) int64 {
 	for _, l := range s.Lines {
 		if (l.Step == step || strings.HasPrefix(l.Step, step+".")) && l.State == StepFailed && l.redo > 0 {
@@ -226,7 +227,7 @@ func (s *Steps) Redo(step string) int64 {
 	return 0
 }
 
-// opened is for an attempt at a step that begins.
+// opened handles the start of an attempt at a step.
 func (s *Steps) opened(step string, attempt int, at time.Time) {
 	delete(s.failing, step)
 	if l := s.byID[step]; l != nil {
@@ -237,8 +238,7 @@ func (s *Steps) opened(step string, attempt int, at time.Time) {
 	}
 }
 
-// At is the line as it is shown: a step under way is parked where a child of it is,
-// and has been going until now.
+// At returns the line at a time: a running step is parked if a child of it is.
 func (l *StepLine) At(now time.Time) StepLine {
 	shown := *l
 	if l.State == StepRunning {
@@ -250,7 +250,7 @@ func (l *StepLine) At(now time.Time) StepLine {
 	return shown
 }
 
-// All are the lines as they stand.
+// All returns a copy of the lines.
 func (s *Steps) All() []StepLine {
 	var all []StepLine
 	for _, l := range s.Lines {
@@ -259,7 +259,7 @@ func (s *Steps) All() []StepLine {
 	return all
 }
 
-// Text is the step in words: how it stands, its passes, what it cost and took.
+// Text returns the step in words: its state, its passes, its cost and duration.
 func (l StepLine) Text() string {
 	word := string(l.State)
 	if l.State == StepCompleted {
@@ -318,18 +318,18 @@ func (l StepLine) mark() string {
 	return "·"
 }
 
-// Tone is that of the step's line.
+// Tone returns the tone of the step's line.
 func (l StepLine) Tone() Tone {
 	return map[StepState]Tone{StepWaiting: Quiet, StepSkipped: Quiet, StepParked: Wait, StepCancelled: Wait, StepCompleted: Good, StepFailed: Bad}[l.State]
 }
 
-// tenth reports whether a pass over an item gets a line: the last one does, and one of
-// each tenth of them.
+// tenth reports whether the end of a pass over an item gets a line: the last pass, and
+// one in each tenth of them.
 func (l *StepLine) tenth() bool {
 	return l.Iterations == l.Of || l.Iterations%max(l.Of/10, 1) == 0
 }
 
-// begins is the line about an attempt at a step that begins.
+// begins returns the line about the start of an attempt at a step.
 func (s *Steps) begins(step string, attempt int) []Part {
 	if l := s.Of(step); l != nil && (l.Step == step || l.loop.Items == nil) {
 		return []Part{line(Plain, "▸ "+step+again(attempt))}
@@ -337,11 +337,11 @@ func (s *Steps) begins(step string, attempt int) []Part {
 	return nil
 }
 
-// Told are the lines about an event of a workflow where nothing is drawn again: the
-// steps, of a loop over items the failures and how far it is.
-func (s *Steps) Told(e *event.Event) []Part {
+// Progress returns lines about an event of a workflow for an output that is never
+// redrawn: the steps, and for a loop over items the failures and the progress.
+func (s *Steps) Progress(e *event.Event) []Part {
 	if s.Ledger != nil {
-		return s.Ledger.Told(e.Data)
+		return s.Ledger.Progress(e.Data)
 	}
 	switch d := e.Data.(type) {
 	case event.ChildStarted:
@@ -398,18 +398,19 @@ func (s *Steps) ended(d event.StepFinished) []Part {
 	return nil
 }
 
-// DoesStep reports whether a command is a step, by its id, and not what ends a loop.
+// DoesStep reports whether a command with an id is a step, and not a condition that
+// ends a loop.
 func DoesStep(id string) bool { return !strings.Contains(id, "/") }
 
-// How many lines of what a command printed are shown under its step.
+// How many lines of a command's output are shown below its step.
 const (
 	printedHead  = 4
 	printedTail  = 4
 	printedWidth = 200
 )
 
-// Printed is the beginning and the end of what the command of a step printed, which the
-// last event has ended. In a loop it is shown for failed items only.
+// Printed returns the beginning and the end of the output of a step that the last event
+// has ended. In a loop only failed items have it.
 func (s *Steps) Printed(run string, d event.StepFinished) []Part {
 	l := s.Of(d.Step)
 	if l == nil || l.Step != d.Step && l.loop.Items != nil && d.Status != event.StepStatusFailed {

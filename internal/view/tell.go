@@ -8,7 +8,7 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// tell is what an event means to a person who reads the whole run.
+// tell returns the parts about an event for a person who reads the whole run.
 func (v *View) tell(e *event.Event) []Part {
 	switch d := e.Data.(type) {
 	case event.RunStarted:
@@ -51,7 +51,7 @@ func prose(heading, text string) Part {
 	return Part{Tone: Quiet, Line: heading, Text: strings.TrimSpace(text), Form: Prose}
 }
 
-// called is a call as people know it.
+// called returns the name of a call for people.
 func (v *View) called(id, otherwise string) string {
 	if c := v.calls[id]; c != nil {
 		return c.Name
@@ -59,7 +59,7 @@ func (v *View) called(id, otherwise string) string {
 	return firstLine(otherwise, 100)
 }
 
-// asked is what the run was given.
+// asked returns the input of the run.
 func asked(d event.RunStarted) []Part {
 	var parts []Part
 	if d.From != nil {
@@ -76,7 +76,7 @@ func asked(d event.RunStarted) []Part {
 	return append(parts, prose("input:", strings.Join(words, "\n")))
 }
 
-// answered is an answer of the model, and what it cost.
+// answered returns an answer of the model, and its cost.
 func answered(d event.ModelResponse) []Part {
 	if d.Purpose != "" {
 		return nil
@@ -90,7 +90,7 @@ func answered(d event.ModelResponse) []Part {
 		d.Model, d.Usage.Input, d.Usage.CacheRead, d.Usage.Output, Money(&d.Cost, d.Usage))))
 }
 
-// result is what a call gave.
+// result returns the result of a call.
 func (v *View) result(d event.ToolResult) Part {
 	if d.IsError {
 		return Part{Tone: Bad, Line: "  ✗ " + v.called(d.CallID, d.Tool), Text: Complaint(d.Output), Form: Output}
@@ -98,7 +98,7 @@ func (v *View) result(d event.ToolResult) Part {
 	return Part{Tone: Good, Line: "  ✓ " + v.called(d.CallID, d.Tool), Text: d.Output, Form: Output}
 }
 
-// terminated is what ended the run.
+// terminated returns what ended the run.
 func terminated(d event.RunTerminatedBy) []Part {
 	text := string(d.Reason)
 	if d.Index != nil {
@@ -114,8 +114,8 @@ func terminated(d event.RunTerminatedBy) []Part {
 	return parts
 }
 
-// ended is how the run ended. An answer that is the last text of the model is not
-// repeated. Of a run below the one that is read the rest stands in its parent.
+// ended returns how the run ended. It does not repeat an answer that is the model's
+// last text. For a nested run the rest is in its parent.
 func (v *View) ended(o event.Outcome) []Part {
 	var parts []Part
 	if o.FinalOutput != "" && o.FinalOutput != v.last {

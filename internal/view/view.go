@@ -1,10 +1,10 @@
-// Package view folds the events of a run to what people read of it: entries, such as a
-// cycle, a call or a step, and what each event tells of them. The command line and the
-// page are made from it, so that they say the same.
+// Package view folds the events of a run to what people read about it: entries, such as
+// a cycle, a call or a step, and texts about each event. The command line and the page
+// both use it, so that they show the same.
 //
-// A view keeps no text of models or tools: the body of an entry is made when a reader
-// wants it, from the events that [View.Events] names. It does no I/O, and events that are
-// folded one by one give the view that all of them give at once.
+// A view keeps no text of models or tools: the body of an entry is made on demand, from
+// the events that [View.Events] names. It does no I/O, and folding events one by one
+// gives the same view as folding all at once.
 package view
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// Kind is what an entry is about.
+// Kind is the kind of an entry.
 type Kind string
 
 // The kinds of entries.
@@ -35,7 +35,7 @@ const (
 	Run Kind = "run"
 )
 
-// State is where an entry stands; a note has none.
+// State is the state of an entry; a note has none.
 type State string
 
 // The states of entries.
@@ -50,27 +50,29 @@ const (
 	Cancelled State = "cancelled"
 )
 
-// Entry is one thing that a run did, at a glance.
+// Entry is the summary of one thing that a run did.
 type Entry struct {
-	// ID is the number of the event that began the entry; the second of one event has
-	// ".2" behind it.
+	// ID is the number of the event that created the entry; a second entry of the event
+	// has the suffix ".2".
 	ID     string `json:"id"`
 	Kind   Kind   `json:"kind"`
 	Parent string `json:"parent,omitempty"`
-	// Below counts the entries whose parent this is, and Failures those of them that failed.
+	// Below counts the child entries, and Failures those of them that failed.
 	Below    int    `json:"below,omitempty"`
 	Failures int    `json:"failures,omitempty"`
 	Name     string `json:"name,omitempty"`
 	State    State  `json:"state,omitempty"`
-	// Line is the first line of what the entry tells.
+	// Line is the first line of the entry's text.
 	Line string `json:"line,omitempty"`
-	// Run is the run that it is, and Ref the id of its call, question or step.
+	// Run is the run that the entry represents, and Ref the id of its call, question or
+	// step.
 	Run string `json:"run,omitempty"`
 	Ref string `json:"ref,omitempty"`
-	// Seconds is how long it took, 0 until it has ended.
+	// Start is when the entry began, Seconds how long it took, 0 until it has ended.
 	Start   time.Time `json:"start"`
 	Seconds float64   `json:"seconds,omitempty"`
-	// Usage and Cost are those of the model calls of the entry and of all below it.
+	// Usage and Cost are the totals of the model calls of the entry and its
+	// descendants.
 	Usage llm.Usage `json:"usage,omitzero"`
 	Cost  *llm.Cost `json:"cost,omitempty"`
 	// Seq is the number of the last event that changed it.
@@ -80,26 +82,26 @@ type Entry struct {
 // open reports whether the entry has not ended.
 func (n *Entry) open() bool { return n.State == Running || n.State == Waiting }
 
-// Told is what one event adds to a view.
-type Told struct {
-	// Entry is the one that the event is about, nil where the event tells a reader
-	// nothing, and Parts is what it tells of it.
+// Update is what one event adds to a view.
+type Update struct {
+	// Entry is the entry that the event belongs to, nil if the event shows nothing, and
+	// Parts its text.
 	Entry *Entry
 	Parts []Part
-	// Changed are the entries that are not as they were before it.
+	// Changed are the entries that the event changed.
 	Changed []*Entry
 }
 
 // View is a fold of the events of one run. The zero value is ready to use.
 type View struct {
-	// Refused names the settings that this machine cannot hold, nil for none. Nested says
-	// that the run is read below the one that started it.
+	// Refused names the settings that this machine cannot enforce, nil for none. Nested
+	// reports that the run is shown below its parent.
 	Refused func(tier string) []string
 	Nested  bool
-	// Texts makes the view keep what children answered, for a reader that shows the run
-	// once.
+	// Texts makes the view keep the answers of children, for a reader that shows the
+	// run once.
 	Texts bool
-	// Steps are those of a workflow.
+	// Steps holds the steps of a workflow.
 	Steps Steps
 	Account
 	whole
@@ -108,30 +110,30 @@ type View struct {
 	byID    map[string]*Entry
 	below   map[string][]*Entry
 	events  map[string][]int64
-	// kept is what events tell of steps, which later events change the wording of.
+	// kept holds texts about steps whose wording depends on the state at that event.
 	kept map[int64][]Part
 	index
 	cycle *Entry
-	// position is where the cycle stands among those that there may be.
+	// position is the current cycle and the number of possible ones.
 	position event.CycleStart
-	// waiting are the questions that keep the cycle waiting, and questions those that are
-	// open.
+	// waiting holds the questions for which the cycle waits, and questions all open
+	// ones.
 	waiting   map[string]bool
 	questions Questions
 	// last is the last text of the model.
 	last string
-	// changes are all changes of entries, in the order of the events.
+	// changes holds all changes of entries, in the order of the events.
 	changes []change
 }
 
-// Entries are all entries, in the order in which they began. They are the view's own.
+// Entries returns all entries in order of creation. The caller must not change them.
 func (v *View) Entries() []*Entry { return v.entries }
 
-// Below are the entries whose parent is that one, in the order in which they began; of ""
-// those that have none.
+// Below returns the child entries of an entry in order of creation; for "" those
+// without a parent.
 func (v *View) Below(parent string) []*Entry { return v.below[parent] }
 
-// Since are the entries that events after that number changed, in the order of their last
+// Since returns the entries that events after seq changed, in the order of their last
 // change.
 func (v *View) Since(seq int64) []*Entry {
 	i, _ := slices.BinarySearchFunc(v.changes, seq+1, func(c change, seq int64) int { return cmp.Compare(c.seq, seq) })
@@ -144,38 +146,39 @@ func (v *View) Since(seq int64) []*Entry {
 	return changed
 }
 
-// index has entries by the ids of their calls, questions, runs and steps; those of passes
-// are the step's with the pass behind it.
+// index holds entries by the ids of their calls, questions, runs and steps; a pass has
+// the id of its step with the pass appended.
 type index struct {
 	calls, asked, steps map[string]*Entry
 	runs                map[string]*ChildRun
-	// open are the calls without a result.
+	// open holds the calls without a result.
 	open map[string]event.ToolCall
 }
 
-// Position is the cycle that the run is in, the zero value before the first.
+// Position returns the current cycle, the zero value before the first.
 func (v *View) Position() event.CycleStart { return v.position }
 
-// Going is a call without a result, and reports whether a person was asked about it.
+// Going returns a call without a result, and reports whether a person was asked about
+// it.
 func (v *View) Going(id string) (call event.ToolCall, asked, is bool) {
 	call, is = v.open[id]
 	return call, v.asked[id] != nil, is
 }
 
-// change says that an event changed an entry.
+// change records that an event changed an entry.
 type change struct {
 	seq   int64
 	entry *Entry
 }
 
-// Entry is an entry by its id, nil for none.
+// Entry returns an entry by its id, nil for none.
 func (v *View) Entry(id string) *Entry { return v.byID[id] }
 
-// Events are the numbers of the events from which the body of an entry is made.
+// Events returns the numbers of the events from which the body of an entry is made.
 func (v *View) Events(id string) []int64 { return v.events[id] }
 
 // Add folds the run's next event. Live events change nothing.
-func (v *View) Add(e *event.Event) Told {
+func (v *View) Add(e *event.Event) Update {
 	if v.byID == nil {
 		v.byID, v.below, v.events, v.kept = map[string]*Entry{}, map[string][]*Entry{}, map[string][]int64{}, map[int64][]Part{}
 		v.index = index{map[string]*Entry{}, map[string]*Entry{}, map[string]*Entry{}, map[string]*ChildRun{}, map[string]event.ToolCall{}}
@@ -185,9 +188,9 @@ func (v *View) Add(e *event.Event) Told {
 	before := len(v.changes)
 	v.Steps.Add(e)
 	v.Account.add(e.Data)
-	at := v.place(e)
+	at := v.entryFor(e)
 	v.itself(e)
-	steps := v.Steps.Told(e)
+	steps := v.Steps.Progress(e)
 	if len(steps) > 0 {
 		v.kept[e.Seq] = steps
 	}
@@ -205,11 +208,11 @@ func (v *View) Add(e *event.Event) Told {
 	if _, ended := e.Data.(event.RunCompleted); ended {
 		v.close(e)
 	}
-	told := Told{Entry: at, Parts: parts}
+	update := Update{Entry: at, Parts: parts}
 	for _, c := range v.changes[before:] {
-		told.Changed = append(told.Changed, c.entry)
+		update.Changed = append(update.Changed, c.entry)
 	}
-	return told
+	return update
 }
 
 // begin adds an entry.
@@ -234,7 +237,7 @@ func (v *View) begin(e *event.Event, kind Kind, above *Entry, name string) *Entr
 	return entry
 }
 
-// touch notes that an event changed an entry.
+// touch records that an event changed an entry.
 func (v *View) touch(n *Entry, e *event.Event) {
 	if n.Seq != e.Seq {
 		n.Seq = e.Seq
@@ -242,7 +245,7 @@ func (v *View) touch(n *Entry, e *event.Event) {
 	}
 }
 
-// end closes an entry, and counts a failure where it is listed.
+// end closes an entry, and counts a failure in its parent.
 func (v *View) end(n *Entry, e *event.Event, state State) {
 	if n == nil || !n.open() {
 		return
@@ -255,7 +258,7 @@ func (v *View) end(n *Entry, e *event.Event, state State) {
 	}
 }
 
-// again opens an entry that has ended, for another attempt.
+// again reopens an entry for another attempt.
 func (v *View) again(n *Entry, e *event.Event) {
 	if above := v.byID[n.Parent]; above != nil && n.State == Failed {
 		above.Failures--
@@ -264,7 +267,7 @@ func (v *View) again(n *Entry, e *event.Event) {
 	n.State, n.Line, n.Seconds = Running, "", 0
 }
 
-// spend adds what a model call cost to an entry, to those above it and to the run.
+// spend adds the cost of a model call to an entry, its ancestors and the run.
 func (v *View) spend(n *Entry, e *event.Event, u llm.Usage, c llm.Cost) {
 	v.run.spend(u, c)
 	for ; n != nil; n = v.byID[n.Parent] {
@@ -273,7 +276,7 @@ func (v *View) spend(n *Entry, e *event.Event, u llm.Usage, c llm.Cost) {
 	}
 }
 
-// close ends what is open when the run ends: nothing of an ended run goes on.
+// close ends all open entries when the run ends.
 func (v *View) close(e *event.Event) {
 	for _, n := range v.entries {
 		if n.open() {
@@ -282,7 +285,7 @@ func (v *View) close(e *event.Event) {
 	}
 }
 
-// note adds an entry for what no other entry tells.
+// note adds an entry for an event that no other entry shows.
 func (v *View) note(e *event.Event, parts []Part) *Entry {
 	n, headed := v.begin(e, Note, v.above(e), ""), false
 	for _, p := range parts {
@@ -300,10 +303,10 @@ func (v *View) note(e *event.Event, parts []Part) *Entry {
 	return n
 }
 
-// lineWidth is how many columns of a first line are kept.
+// lineWidth is the maximum number of columns of a first line.
 const lineWidth = 160
 
-// above is the entry that a note of an event stands below, nil for none.
+// above returns the entry that is the parent of a note about an event, nil for none.
 func (v *View) above(e *event.Event) *Entry {
 	switch e.Data.(type) {
 	case event.RunStarted, event.RunParked, event.RunResumed, event.RunTerminatedBy, event.RunCompleted, event.InputReceived, event.BudgetRaised, event.CancelRequested:
@@ -318,7 +321,8 @@ func (v *View) above(e *event.Event) *Entry {
 	return nil
 }
 
-// at is the entry of a step, of a loop that of its last pass, or the next above it.
+// at returns the entry of a step, for a loop that of its last pass, or else the nearest
+// ancestor's.
 func (v *View) at(step string) *Entry {
 	for step != "" {
 		if n := v.steps[step+passes]; n != nil {
@@ -332,8 +336,8 @@ func (v *View) at(step string) *Entry {
 	return nil
 }
 
-// passes marks the last pass of a loop among the steps.
+// passes precedes the number of a pass in the id of a step.
 const passes = "/pass"
 
-// above is the step or the pass that a step or a pass is in, "" for none.
+// above returns the step or the pass that contains a step or a pass, "" for none.
 func above(step string) string { return step[:max(strings.LastIndexAny(step, ".["), 0)] }

@@ -23,8 +23,8 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// recorded are the journals of recorded runs by name, each with the events of the run
-// first named and of those below it, by run.
+// recorded returns the journals of recorded runs by name, each with the events of the
+// first run and of its descendants, by run.
 func recorded(t *testing.T) map[string]journal {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join("testdata", "*.jsonl"))
@@ -50,8 +50,8 @@ func recorded(t *testing.T) map[string]journal {
 	return all
 }
 
-// journal holds the events of the runs of a tree; of a fork those that it shares are its
-// own.
+// journal holds the events of the runs of a tree. The shared events of a fork belong to
+// the fork.
 type journal struct {
 	runs   []string
 	events map[string][]*event.Event
@@ -71,8 +71,8 @@ func (j *journal) add(e *event.Event) {
 	j.events[run] = append(j.events[run], e)
 }
 
-// page is what the page shows of a run when every entry is open: its entries with their
-// bodies.
+// page returns what the page shows of a run with every entry open: its entries with
+// their bodies.
 func page(v *view.View, events []*event.Event) string {
 	var b strings.Builder
 	bySeq := map[int64]*event.Event{}
@@ -109,7 +109,7 @@ func page(v *view.View, events []*event.Event) string {
 	return b.String()
 }
 
-// A journal of each kind of run gives the entries of its golden file.
+// A journal of each kind of run produces the entries of its golden file.
 func TestRecordedRunsHaveTheirEntries(t *testing.T) {
 	for name, j := range recorded(t) {
 		t.Run(name, func(t *testing.T) {
@@ -126,8 +126,8 @@ func TestRecordedRunsHaveTheirEntries(t *testing.T) {
 	}
 }
 
-// A reader that keeps the entries that changed has at every event what a new view of all
-// events up to it has.
+// A reader that applies the changed entries after each event has the same state as a
+// new view of all events up to it.
 func TestEntriesThatChangedGiveTheWholeView(t *testing.T) {
 	for name, j := range recorded(t) {
 		for run, events := range j.events {
@@ -153,20 +153,20 @@ func TestEntriesThatChangedGiveTheWholeView(t *testing.T) {
 	}
 }
 
-// What the log of a run prints of an event stands in the body of the event's entry.
+// The body of an event's entry contains what the log of a run prints for the event.
 func TestBodiesHaveWhatTheLogPrints(t *testing.T) {
 	for name, j := range recorded(t) {
 		for run, events := range j.events {
 			var v view.View
-			told := map[int64]view.Told{}
+			updates := map[int64]view.Update{}
 			for _, e := range events {
-				told[e.Seq] = v.Add(e)
+				updates[e.Seq] = v.Add(e)
 			}
 			lines := 0
 			for _, e := range events {
 				body := page(&v, events)
-				entry := told[e.Seq].Entry
-				for _, p := range told[e.Seq].Parts {
+				entry := updates[e.Seq].Entry
+				for _, p := range updates[e.Seq].Parts {
 					for line := range strings.SplitSeq(p.Line+"\n"+p.Text, "\n") {
 						if line = strings.TrimSpace(line); line == "" {
 							continue
@@ -184,7 +184,7 @@ func TestBodiesHaveWhatTheLogPrints(t *testing.T) {
 	}
 }
 
-// Nothing of a run that has ended goes on.
+// No entry of an ended run is open.
 func TestNoEntryOfAnEndedRunIsOpen(t *testing.T) {
 	ended := 0
 	for name, j := range recorded(t) {
@@ -210,15 +210,15 @@ func TestNoEntryOfAnEndedRunIsOpen(t *testing.T) {
 }
 
 // fold feeds events of one run to a view, numbered from 1.
-func fold(events ...event.Data) (*view.View, []view.Told) {
-	v, told := &view.View{}, []view.Told(nil)
+func fold(events ...event.Data) (*view.View, []view.Update) {
+	v, updates := &view.View{}, []view.Update(nil)
 	for _, e := range numbered(events...) {
-		told = append(told, v.Add(e))
+		updates = append(updates, v.Add(e))
 	}
-	return v, told
+	return v, updates
 }
 
-// numbered are the events of a run with this data.
+// numbered returns the events of a run with this data.
 func numbered(data ...event.Data) (events []*event.Event) {
 	cycle := 0
 	for i, d := range data {
@@ -305,7 +305,7 @@ func TestACallStandsAsItsEventsSay(t *testing.T) {
 	}
 }
 
-// The answer to a question that is a message closes it, and no other question.
+// The answer to a question that is a message closes that question and no other.
 func TestAMessageAnswersWhatWasAskedForOne(t *testing.T) {
 	v, _ := fold(
 		event.RunStarted{}, event.CycleStart{Cycle: 1}, event.ToolCall{CallID: "r-1-1"}, event.ToolPendingApproval{CallID: "r-1-1"},
@@ -319,7 +319,8 @@ func TestAMessageAnswersWhatWasAskedForOne(t *testing.T) {
 	}
 }
 
-// The run itself has what it and all runs below it used, a fork without what it inherits.
+// The entry of the run includes the usage of all descendants; a fork excludes what it
+// inherits.
 func TestTheRunItselfIsAnEntryToo(t *testing.T) {
 	cost := func(usd float64) llm.Cost { return llm.Cost{USD: usd, Priced: true} }
 	events := []event.Data{
@@ -371,8 +372,8 @@ func TestARunBelowIsPaidByAllAboveIt(t *testing.T) {
 	}
 }
 
-// A cycle of thousands of calls has an entry for each, and an event changes those that it
-// is about alone.
+// A cycle with thousands of calls has an entry for each, and an event changes only the
+// entries that it concerns.
 func TestAnEventChangesFewEntries(t *testing.T) {
 	const calls = 2000
 	events := []event.Data{event.CycleStart{Cycle: 1}}
@@ -382,7 +383,7 @@ func TestAnEventChangesFewEntries(t *testing.T) {
 	for i := range calls {
 		events = append(events, event.ToolStarted{CallID: fmt.Sprint("r-1-", i)}, event.ToolResult{CallID: fmt.Sprint("r-1-", i), Output: "x"})
 	}
-	v, told := fold(events...)
+	v, updates := fold(events...)
 	if n := len(v.Entries()); n != calls+1 || v.Entry("1").Below != calls {
 		t.Errorf("%d entries, %d below the cycle", n, v.Entry("1").Below)
 	}
@@ -393,14 +394,14 @@ func TestAnEventChangesFewEntries(t *testing.T) {
 	if numbers > len(events) {
 		t.Errorf("%d numbers of %d events are kept", numbers, len(events))
 	}
-	for i, x := range told {
+	for i, x := range updates {
 		if len(x.Changed) > 2 {
 			t.Fatalf("event %d changes %d entries", i+1, len(x.Changed))
 		}
 	}
 }
 
-// The kinds of entries are all in the recorded runs.
+// The recorded runs contain every kind of entry.
 func TestTheRecordedRunsHaveEveryKindOfEntry(t *testing.T) {
 	kinds := map[view.Kind]int{}
 	for _, j := range recorded(t) {

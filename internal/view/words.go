@@ -12,8 +12,8 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// HookLine says in one line what a hook did. It is empty for one that was heard
-// and let things go on.
+// HookLine returns what a hook did in one line, empty for a hook that only let things
+// continue.
 func HookLine(d event.HookResult) string {
 	did := ""
 	switch {
@@ -44,7 +44,7 @@ func HookLine(d event.HookResult) string {
 	return line
 }
 
-// Leaving says in one line what a compaction took away, and what stayed.
+// Leaving describes in one line what a compaction removed and what remained.
 func Leaving(d event.HistoryCompressed) string {
 	var parts []string
 	if d.Dropped > 0 {
@@ -71,7 +71,7 @@ func Leaving(d event.HistoryCompressed) string {
 	return strings.Join(append(parts, kept), ", ")
 }
 
-// places names ranges of messages as people count, from 1.
+// places names ranges of messages, counted from 1.
 func places(ranges []event.MessageRange) string {
 	parts := make([]string, len(ranges))
 	for i, r := range ranges {
@@ -82,7 +82,7 @@ func places(ranges []event.MessageRange) string {
 	return strings.Join(parts, ", ")
 }
 
-// CheckpointHead is a checkpoint in one line.
+// CheckpointHead returns a checkpoint in one line.
 func CheckpointHead(d event.Checkpoint) string {
 	head := d.Label
 	if d.Number > 0 {
@@ -94,8 +94,8 @@ func CheckpointHead(d event.Checkpoint) string {
 	return firstLine(head, 200)
 }
 
-// AskedBy says which setting of the agent file, or which rule of Pawl, makes a
-// call wait for a decision, and why.
+// AskedBy returns the setting of the agent file, or the rule of Pawl, that makes a call
+// wait for a decision, and the reason.
 func AskedBy(d event.Question) string {
 	var parts []string
 	if d.Rule != "" {
@@ -107,8 +107,8 @@ func AskedBy(d event.Question) string {
 	return strings.ReplaceAll(harmless(strings.Join(parts, ", ")), "\n", " ")
 }
 
-// InputText is a message that came while the run went, for people: its text and the
-// names of its files.
+// InputText returns a message that arrived during the run: its text and the names of
+// its files.
 func InputText(d event.InputReceived) string {
 	words := make([]string, 0, 1+len(d.Media))
 	if d.Text != "" {
@@ -128,8 +128,8 @@ func NamesOf(files []llm.Media) []string {
 	return names
 }
 
-// HiddenOf are the tools that a run does not offer, from the configuration that
-// its first event pins.
+// HiddenOf returns the tools that a run does not offer, from the configuration in its
+// first event.
 func HiddenOf(config json.RawMessage) []agent.HiddenTool {
 	var c struct {
 		Hidden []agent.HiddenTool `json:"hidden"`
@@ -148,7 +148,7 @@ func HiddenText(hidden []agent.HiddenTool) string {
 	return strings.Join(parts, ", ")
 }
 
-// Dollars writes a price with cents, and with more where it is less than one.
+// Dollars formats a price with cents, and with more digits below one dollar.
 func Dollars(usd float64) string {
 	if text := trimZeros(fmt.Sprintf("%.4f", usd)); len(text)-strings.IndexByte(text+".", '.') > 3 {
 		return text
@@ -158,8 +158,7 @@ func Dollars(usd float64) string {
 
 func trimZeros(s string) string { return strings.TrimRight(strings.TrimRight(s, "0"), ".") }
 
-// Lasting is a time as people read it: to a tenth of a second below a minute, to
-// a second above.
+// Lasting formats a duration: to a tenth of a second below a minute, to a second above.
 func Lasting(seconds float64) string {
 	d := time.Duration(seconds * float64(time.Second))
 	switch {
@@ -171,7 +170,7 @@ func Lasting(seconds float64) string {
 	return d.Round(time.Millisecond).String()
 }
 
-// HeadAndTail are so many of the first and the last lines of a text.
+// HeadAndTail returns the first and the last lines of a text.
 func HeadAndTail(text string, head, tail int) []string {
 	text = strings.TrimRight(strings.TrimLeft(text, "\r\n"), " \t\r\n")
 	if text == "" {
@@ -179,7 +178,7 @@ func HeadAndTail(text string, head, tail int) []string {
 	}
 	lines := strings.Split(text, "\n")
 	left := len(lines) - head - tail
-	if left < 2 { // to say that a line is left out takes one as well
+	if left < 2 { // a line about omitted lines takes up a line too
 		return lines
 	}
 	between := "… " + Plural(left, "line") + " …"

@@ -62,8 +62,7 @@ func expiryAfter(b *journal.Batch) int64 {
 	return nanos(b.Lease.Expiry)
 }
 
-// append is the one place where events of a run that is going on reach the
-// file.
+// append is the only place where events of an open run are written to the file.
 func (c *conn) append(b *journal.Batch) (int64, error) {
 	rid, err := c.rid(b.Lease.Run)
 	if err != nil {
@@ -91,8 +90,8 @@ func (c *conn) append(b *journal.Batch) (int64, error) {
 	return c.insertRecords(rid, b)
 }
 
-// move moves a run on from one event to another, if the lease holds, and writes what
-// lists show of it, if that is something else now.
+// move moves the head of a run from one event to another, if the lease is valid, and
+// updates what lists show of the run if that has changed.
 func (c *conn) move(rid, newest int64, b *journal.Batch) error {
 	shown, err := showingOf(&b.Status)
 	if err != nil {
@@ -118,8 +117,8 @@ func (c *conn) move(rid, newest int64, b *journal.Batch) error {
 	return err
 }
 
-// moveHead runs one of the statements that change a run's head, and reports whether
-// the lease holds.
+// moveHead runs one of the statements that change a run's head, and reports whether the
+// lease is valid.
 func (c *conn) moveHead(query string, rid, newest int64, shown showing, b *journal.Batch) (moved bool, err error) {
 	s, err := c.prepare(query)
 	if err != nil {
@@ -149,7 +148,7 @@ func (c *conn) moveHead(query string, rid, newest int64, shown showing, b *journ
 	return changed > 0, err
 }
 
-// consecutive refuses records that leave a hole.
+// consecutive rejects records with gaps in their numbers.
 func consecutive(records []journal.Record, before int64) error {
 	for i, r := range records {
 		if want := before + int64(i) + 1; r.Seq != want {
@@ -159,8 +158,8 @@ func consecutive(records []journal.Record, before int64) error {
 	return nil
 }
 
-// insertRecords writes what a batch has, behind the newest pos, and returns the pos of
-// the first record.
+// insertRecords writes the records of a batch after the newest pos, and returns the pos
+// of the first record.
 func (c *conn) insertRecords(rid int64, b *journal.Batch) (first int64, err error) {
 	if err := c.insertCommits(rid, c.newest, b.Records); err != nil {
 		return 0, err
@@ -196,7 +195,7 @@ func (c *conn) emptyInbox(rid int64) error {
 	return c.erase(`DELETE FROM inbox WHERE rid = ?1`, rid)
 }
 
-// emptyEndedInboxes takes out what an older version left when a run ended.
+// emptyEndedInboxes deletes commands that an older version left when a run ended.
 func (c *conn) emptyEndedInboxes() error {
 	const left = `SELECT i.id FROM inbox i CROSS JOIN runs r ON r.rid = i.rid WHERE r.state = 'ended'`
 	if _, some, err := c.queryInt(left + ` LIMIT 1`); err != nil || !some {

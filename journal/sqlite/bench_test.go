@@ -26,9 +26,9 @@ func message(size int) event.Data {
 	return event.InputReceived{Text: strings.Repeat("lorem ip", size/8), By: "bench"}
 }
 
-// BenchmarkOneEventAlone is the price of one durable event when nobody shares
-// the commit, beside a raw 4 KiB append and fsync in the same directory. The
-// two take turns, so that both see the same disk.
+// BenchmarkOneEventAlone measures one durable event in a commit of its own, beside a
+// raw 4 KiB append and fsync in the same directory. The two alternate, so that both see
+// the same disk.
 func BenchmarkOneEventAlone(b *testing.B) {
 	dir := b.TempDir()
 	s := open(b, filepath.Join(dir, "journal.db"))
@@ -58,7 +58,7 @@ func BenchmarkOneEventAlone(b *testing.B) {
 	b.ReportMetric(float64(quantile(plain, 0.99)), "raw-p99-ns")
 }
 
-// appendRaw is the yardstick: 4 KiB at the end of a file, and its sync.
+// appendRaw measures the baseline: appending 4 KiB to a file and syncing it.
 func appendRaw(b *testing.B, f *os.File) time.Duration {
 	b.Helper()
 	var page [4096]byte
@@ -72,8 +72,8 @@ func appendRaw(b *testing.B, f *os.File) time.Duration {
 	return time.Since(start)
 }
 
-// BenchmarkWriters64 is 64 runs whose drivers each wait for a commit before
-// they go on, with one event or with the events of half a cycle in each.
+// BenchmarkWriters64 measures 64 runs whose drivers each wait for a commit before the
+// next, with one event or with the events of half a cycle in each.
 func BenchmarkWriters64(b *testing.B) {
 	for _, size := range []int{1, 4} {
 		b.Run(fmt.Sprintf("events-per-append=%d", size), func(b *testing.B) { benchmarkWriters(b, 64, size) })
@@ -120,8 +120,8 @@ func benchmarkWriters(b *testing.B, writers, size int) {
 	reportDisk(b, filepath.Join(dir, "raw"))
 }
 
-// reportDisk says what the disk was capable of just now: a p99 of 64 writers
-// cannot be better than that of a sync.
+// reportDisk reports the current speed of the disk: a p99 of 64 writers cannot be
+// better than that of a sync.
 func reportDisk(b *testing.B, path string) {
 	b.Helper()
 	raw, err := os.Create(path)
@@ -146,8 +146,8 @@ func logSize(b *testing.B, s *sqlite.Store) int64 {
 	return info.Size()
 }
 
-// BenchmarkRunOnDisk is what a run of 400 cycles takes on disk, log included,
-// beyond 1.5 times the content that came in.
+// BenchmarkRunOnDisk measures how much disk a run of 400 cycles uses, including the
+// log, relative to 1.5 times its content.
 func BenchmarkRunOnDisk(b *testing.B) {
 	for b.Loop() {
 		path := filepath.Join(b.TempDir(), fmt.Sprint(time.Now().UnixNano()), "journal.db")
@@ -170,8 +170,8 @@ func BenchmarkRunOnDisk(b *testing.B) {
 	}
 }
 
-// writeCycle writes what one cycle with one tool call leaves, in its two
-// commits, and returns how much content came in from outside.
+// writeCycle writes the events of one cycle with one tool call, in its two commits, and
+// returns the size of the external content.
 func writeCycle(b *testing.B, d *journaltest.Driver, cycle int) int64 {
 	id := fmt.Sprintf("%s-%d-1", d.Lease.Run, cycle)
 	args := []byte(`{"command":"` + strings.Repeat("go test ", 10) + `"}`)

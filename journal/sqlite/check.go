@@ -9,7 +9,7 @@ import (
 	"github.com/pawlrun/pawl/journal"
 )
 
-// mostFaults bounds what Check tells of a damaged file.
+// mostFaults bounds the faults that Check reports.
 const mostFaults = 5
 
 // Check reads the whole file and checks its pages and indexes, and that every event
@@ -33,8 +33,8 @@ func (s *Store) Check(ctx context.Context) error {
 	return nil
 }
 
-// CheckPages is the part of [Store.Check] that reads each page once. It gives up after
-// patience, which is no error: a large file takes longer.
+// CheckPages is the part of [Store.Check] that reads each page once. It stops after
+// patience without an error, because a large file takes longer.
 func (s *Store) CheckPages(ctx context.Context, patience time.Duration) error {
 	within, stop := context.WithTimeout(ctx, patience)
 	defer stop()
@@ -49,7 +49,7 @@ func (s *Store) CheckPages(ctx context.Context, patience time.Duration) error {
 	return nil
 }
 
-// integrity is what SQLite finds wrong with the file by one of its checks.
+// integrity returns the faults that one of SQLite's checks finds.
 func (s *Store) integrity(ctx context.Context, check string) ([]string, error) {
 	rows, err := s.readers.QueryContext(ctx, fmt.Sprintf("PRAGMA %s(%d)", check, mostFaults))
 	if err != nil {

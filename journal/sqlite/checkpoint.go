@@ -7,33 +7,32 @@ import (
 )
 
 const (
-	// checkpointEvery is after how many events the log is copied into the
-	// database, and checkpointCrowd after how many where a commit has at least
-	// crowd operations. The more there is to copy, the longer are the syncs of the
-	// commits beside it, and a crowd waits for each; one run alone does not
+	// checkpointEvery is the number of events after which the log is copied into the
+	// database, and checkpointCrowd the number if a commit has at least crowd
+	// operations. The more there is to copy, the longer are the syncs of concurrent
+	// commits, and every run of a crowd waits for each of them; a single run does not
 	// notice, and would pay for every copy with its own time.
 	checkpointEvery = 2000
 	checkpointCrowd = 500
 	crowd           = 8
-	// chasePages is how long the log may become before it is copied again, so
-	// that little is left for the commit that finishes it.
+	// chasePages is the length at which the log is copied again, so that little is left
+	// for the commit that completes the copy.
 	chasePages = checkpointPages * 3 / 4
 )
 
-// checkpointer copies the log into the database while others commit, on a
-// connection of its own. A log that is copied as a whole is written from its
-// start again; one that never is, because commits never pause, is finished by
-// the commit that finds it [checkpointPages] long. A copy goes to the disk in one
-// piece: in steps it takes longer, and so do the slowest commits beside it. It
-// only saves others from waiting, so one that fails is left to the next.
+// checkpointer copies the log into the database while others commit, on a separate
+// connection. A completely copied log is overwritten from its start; if commits never
+// pause, the commit that finds the log [checkpointPages] long completes the copy. A
+// copy is synced once: syncing in steps takes longer and slows concurrent commits. It
+// only saves waiting, so a failed copy is left to the next one.
 //
-// It also erases the log where that still has what is to be found nowhere.
+// It also erases the log if the log contains deleted data that must not remain.
 type checkpointer struct {
 	open  func() (*conn, error)
 	start sync.Once
 	due   chan struct{}
 	ended chan struct{}
-	// erasing says that the log is to be erased.
+	// erasing requests that the log be erased.
 	erasing atomic.Bool
 }
 
@@ -41,7 +40,7 @@ func newCheckpointer(open func() (*conn, error)) *checkpointer {
 	return &checkpointer{open: open, due: make(chan struct{}, 1), ended: make(chan struct{})}
 }
 
-// ask wants a copy soon. It does not wait, and must not follow stop.
+// ask requests a copy soon. It does not wait, and must not be called after stop.
 func (p *checkpointer) ask() {
 	p.start.Do(func() { go p.loop() })
 	select {
@@ -50,13 +49,14 @@ func (p *checkpointer) ask() {
 	}
 }
 
-// erase wants the log erased soon. It does not wait, and must not follow stop.
+// erase requests that the log be erased soon. It does not wait, and must not be called
+// after stop.
 func (p *checkpointer) erase() {
 	p.erasing.Store(true)
 	p.ask()
 }
 
-// stop waits for the copy under way.
+// stop waits for the copy in progress.
 func (p *checkpointer) stop() {
 	close(p.due)
 	p.start.Do(func() { close(p.ended) })
@@ -94,8 +94,8 @@ func (p *checkpointer) loop() {
 	}
 }
 
-// checkpoint copies the log and, while it is long, also what was added meanwhile.
-// It leaves a log without new commits, or with an active reader.
+// checkpoint copies the log and, while it is long, also what was added meanwhile. It
+// skips a log without new commits, or with an active reader.
 func (c *conn) checkpoint() error {
 	for before, pages := int64(-1), int64(chasePages); chasePages <= pages && pages < checkpointPages && pages != before; {
 		row, _, err := c.queryRow("PRAGMA wal_checkpoint(PASSIVE)")

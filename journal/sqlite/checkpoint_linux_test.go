@@ -13,7 +13,7 @@ import (
 	"github.com/pawlrun/pawl/journal/sqlite"
 )
 
-// On one processor nobody else gets a turn from a copy that does not give one.
+// On one processor no other goroutine runs while a copy does not yield.
 func TestACopyOfTheLogLetsOthersGoFirst(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal.db")
 	var copied atomic.Int64
@@ -48,8 +48,8 @@ func TestACopyOfTheLogLetsOthersGoFirst(t *testing.T) {
 	intact(t, s, d)
 }
 
-// Every commit that a copy finds in the log is on disk: a sync of the log beside
-// the commits that go on would only make those slower.
+// Every commit that a copy finds in the log is on disk: syncing the log again would
+// only slow concurrent commits.
 func TestACopyOfTheLogDoesNotSyncItAgain(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal.db")
 	var syncs atomic.Int64

@@ -7,15 +7,15 @@ import (
 	"github.com/pawlrun/pawl/journal"
 )
 
-// maxPacked and maxPackedBytes bound what is in one row: to read one event is to read
-// its row, and an event that is larger has one of its own.
+// maxPacked and maxPackedBytes bound the content of one row: reading one event reads
+// its row, and a larger event has a row of its own.
 const (
 	maxPacked      = 64
 	maxPackedBytes = 64 << 10
 )
 
-// insertCommits writes events of a run behind a pos, in one row if they are not many.
-// They are encoded where SQLite reads them.
+// insertCommits writes events of a run after a pos, in one row if they are few. They
+// are encoded directly into SQLite's memory.
 func (c *conn) insertCommits(rid, newest int64, records []journal.Record) error {
 	for len(records) > 0 {
 		n, size := fitting(records)
@@ -38,7 +38,7 @@ func (c *conn) insertCommits(rid, newest int64, records []journal.Record) error 
 	return nil
 }
 
-// fitting is how many of the records go into one row, and their size there.
+// fitting returns how many of the records go into one row, and their size there.
 func fitting(records []journal.Record) (n, size int) {
 	for i := range records {
 		more := packedSize(&records[i])
@@ -50,8 +50,8 @@ func fitting(records []journal.Record) (n, size int) {
 	return len(records), size
 }
 
-// kindsOf has a bit for each of the types. As two types may share a bit, it tells what
-// a row does not have.
+// kindsOf returns a set of types with a bit for each. Two types may share a bit, so it
+// only proves that a row does not contain a type.
 func kindsOf[T ~string](types ...T) (kinds int64) {
 	for _, t := range types {
 		hash := uint32(2166136261) // FNV-1a
@@ -70,7 +70,7 @@ func kindsOfRecords(records []journal.Record) (kinds int64) {
 	return kinds
 }
 
-// pack writes a record behind others: its type and its body, each behind its length.
+// pack appends a record: its type and its body, each after its length.
 func pack(b []byte, r *journal.Record) []byte {
 	b = append(binary.AppendUvarint(b, uint64(len(r.Type))), r.Type...)
 	return append(binary.AppendUvarint(b, uint64(len(r.Body))), r.Body...)
@@ -80,19 +80,19 @@ func packedSize(r *journal.Record) int {
 	return lengthSize(len(r.Type)) + len(r.Type) + lengthSize(len(r.Body)) + len(r.Body)
 }
 
-// lengthSize is how many bytes a length takes.
+// lengthSize returns the number of bytes of an encoded length.
 func lengthSize(n int) int { return (bits.Len64(uint64(n)|1) + 6) / 7 }
 
-// packed is a row of events as it is read. n is 0 for one of an older version, which
-// is a single event, and of which alone typ is.
+// packed is a row of events as read. n is 0 for a row of an older version, which is a
+// single event; only such a row has typ.
 type packed struct {
 	last journal.Record
 	n    int64
 	typ  string
 }
 
-// cut gives the events of a row to yield, in their order, until that returns false.
-// The bodies are parts of the row's.
+// cut yields the events of a row in order until yield returns false. The bodies are
+// slices of the row's.
 func (p *packed) cut(types map[string]string, yield func(journal.Record) bool) error {
 	r, rest := p.last, p.last.Body
 	if p.n == 0 {
@@ -120,7 +120,7 @@ func (p *packed) cut(types map[string]string, yield func(journal.Record) bool) e
 	return nil
 }
 
-// field is what a length says of the bytes behind it, and the rest.
+// field returns the bytes after an encoded length, and the rest.
 func field(b []byte) (value, rest []byte, ok bool) {
 	n, size := binary.Uvarint(b)
 	if size <= 0 || n > uint64(len(b)-size) {

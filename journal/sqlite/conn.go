@@ -12,15 +12,15 @@ type conn struct {
 	stmts map[string]*statement
 	rids  map[string]int64
 	wrote bool
-	// newest is the largest pos in the file, if it is known in the transaction that is
-	// open: no other connection writes before its end.
+	// newest is the largest pos in the file, if it is known in the open transaction: no
+	// other connection writes before its end.
 	newest      int64
 	newestKnown bool
-	// erased says that something was deleted of which the log must keep nothing.
+	// erased reports that data was deleted that must not remain in the log.
 	erased bool
 }
 
-// openConn opens what a URI names and runs a script of settings.
+// openConn opens a URI and runs a script of settings.
 func openConn(uri, settings string) (*conn, error) {
 	db, err := openDatabase(uri)
 	if err != nil {
@@ -40,9 +40,9 @@ func (c *conn) close() error {
 	return classify(c.db.close())
 }
 
-// transact runs a group of operations in one transaction. It fails as a whole
-// when an operation fails after it wrote, or so that SQLite ended the transaction
-// (a full disk); one that fails before it wrote leaves the others alone.
+// transact runs a group of operations in one transaction. It fails as a whole if an
+// operation fails after it wrote, or if SQLite ended the transaction (a full disk); an
+// operation that fails before it wrote does not affect the others.
 func (c *conn) transact(group []*op) error {
 	if _, err := c.exec("BEGIN IMMEDIATE"); err != nil {
 		return err
@@ -60,8 +60,8 @@ func (c *conn) transact(group []*op) error {
 	return nil
 }
 
-// rollback also forgets what it knew of rows that may not exist any more. A
-// transaction that SQLite ended itself needs no second end.
+// rollback also clears what is cached about rows that may not exist any more. A
+// transaction that SQLite has ended need not be rolled back.
 func (c *conn) rollback() error {
 	clear(c.rids)
 	if c.db.idle() {
@@ -97,15 +97,15 @@ func (c *conn) exec(query string, args ...any) (int64, error) {
 	return c.run(s)
 }
 
-// run runs a statement whose values are bound.
+// run runs a statement whose parameters are bound.
 func (c *conn) run(s *statement) (changed int64, err error) {
 	changed, err = s.exec()
 	c.wrote = c.wrote || changed > 0
 	return changed, classify(err)
 }
 
-// insert runs a statement and returns the new row's id; ok is false when there
-// was one already.
+// insert runs a statement and returns the new row's id; ok is false if the row existed
+// already.
 func (c *conn) insert(query string, args ...any) (id int64, ok bool, err error) {
 	n, err := c.exec(query, args...)
 	if err != nil || n == 0 {
@@ -114,10 +114,10 @@ func (c *conn) insert(query string, args ...any) (id int64, ok bool, err error) 
 	return c.db.lastRow(), true, nil
 }
 
-// script runs statements that are not worth keeping prepared.
+// script runs statements that need not stay prepared.
 func (c *conn) script(text string) error { return classify(c.db.script(text)) }
 
-// newestPos is the largest pos in the file.
+// newestPos returns the largest pos in the file.
 func (c *conn) newestPos() (int64, error) {
 	if c.newestKnown {
 		return c.newest, nil
@@ -127,7 +127,7 @@ func (c *conn) newestPos() (int64, error) {
 	return n, err
 }
 
-// queryInt returns the first column of the first row; ok is false without one.
+// queryInt returns the first column of the first row; ok is false if there is no row.
 func (c *conn) queryInt(query string, args ...any) (n int64, ok bool, err error) {
 	s, err := c.prepare(query)
 	if err != nil {
@@ -143,7 +143,7 @@ func (c *conn) queryInt(query string, args ...any) (n int64, ok bool, err error)
 	return n, ok, classify(err)
 }
 
-// queryRow returns the first row; ok is false without one.
+// queryRow returns the first row; ok is false if there is none.
 func (c *conn) queryRow(query string, args ...any) (row []any, ok bool, err error) {
 	s, err := c.prepare(query)
 	if err != nil {
@@ -159,7 +159,7 @@ func (c *conn) queryRow(query string, args ...any) (row []any, ok bool, err erro
 	return row, ok, classify(err)
 }
 
-// each calls do with every row.
+// each calls do for every row.
 func (c *conn) each(query string, do func(row []any) error, args ...any) error {
 	s, err := c.prepare(query)
 	if err != nil {
@@ -179,7 +179,7 @@ func (c *conn) each(query string, do func(row []any) error, args ...any) error {
 	}
 }
 
-// rid is the number that stands for a run's id in the file.
+// rid returns the row id of a run.
 func (c *conn) rid(run string) (int64, error) {
 	if rid, ok := c.rids[run]; ok {
 		return rid, nil

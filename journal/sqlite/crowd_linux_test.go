@@ -24,7 +24,7 @@ import (
 // slowSync is what a sync takes on a slow disk.
 const slowSync = 20 * time.Millisecond
 
-// crowd is many runs that are in a tool at the same time.
+// crowd is many runs that are in a tool call at the same time.
 type crowd struct {
 	t     *testing.T
 	store *sqlite.Store
@@ -131,7 +131,7 @@ func (c *crowd) keepsLeases() {
 	}
 }
 
-// A disk that takes no time has nobody wait for it, so that nothing is shared.
+// On a disk with instant syncs no commit waits, so none is shared.
 func TestRunsThatGoAtOnceShareTheirCommits(t *testing.T) {
 	const size = 64
 	c := newCrowd(t, size, time.Minute)

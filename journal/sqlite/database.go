@@ -9,16 +9,16 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// database is an open file, reached by SQLite's own interface
-// (sqlite.org/c3ref). The readers' way through database/sql boxes each value,
-// copies it twice and looks its name up, which is a third of what an append
-// costs. One goroutine uses it at a time.
+// database is an open file, accessed through SQLite's C interface (sqlite.org/c3ref).
+// database/sql, which readers use, boxes each value, copies it twice and looks up its
+// name, which would take a third of the time of an append. It must be used by one
+// goroutine at a time.
 type database struct {
 	tls    *libc.TLS
 	handle uintptr
 }
 
-// sqliteError is what SQLite says of a call that failed.
+// sqliteError is the error of a call of SQLite.
 type sqliteError struct {
 	code    int32
 	message string
@@ -26,7 +26,7 @@ type sqliteError struct {
 
 func (e *sqliteError) Error() string { return fmt.Sprintf("%s (%d)", e.message, e.code) }
 
-// openDatabase opens what a URI names (sqlite.org/uri.html).
+// openDatabase opens a URI (sqlite.org/uri.html).
 func openDatabase(uri string) (*database, error) {
 	d := &database{tls: libc.NewTLS()}
 	if err := d.open(uri); err != nil {
@@ -52,14 +52,14 @@ func (d *database) open(uri string) error {
 	return d.check(sqlite3.Xsqlite3_extended_result_codes(d.tls, d.handle, 1))
 }
 
-// close ends the connection. Its statements are finalized before.
+// close closes the connection. Its statements must be finalized before.
 func (d *database) close() error {
 	err := d.check(sqlite3.Xsqlite3_close_v2(d.tls, d.handle))
 	d.tls.Close()
 	return err
 }
 
-// script runs statements that are not worth keeping prepared.
+// script runs statements that need not stay prepared.
 func (d *database) script(text string) error {
 	source, err := libc.CString(text)
 	if err != nil {
@@ -84,10 +84,10 @@ func (d *database) prepare(text string) (*statement, error) {
 	return s, d.check(rc)
 }
 
-// changes counts the rows that were changed since the file was opened.
+// changes returns the number of rows changed since the file was opened.
 func (d *database) changes() int64 { return sqlite3.Xsqlite3_total_changes64(d.tls, d.handle) }
 
-// lastRow is the number of the row that was inserted last.
+// lastRow returns the id of the last inserted row.
 func (d *database) lastRow() int64 { return sqlite3.Xsqlite3_last_insert_rowid(d.tls, d.handle) }
 
 // idle reports whether no transaction is open.
@@ -100,8 +100,7 @@ func (d *database) check(rc int32) error {
 	return d.failure(rc)
 }
 
-// failure is the error of a code, with what SQLite says beyond the code's own
-// words.
+// failure returns the error of a code, with SQLite's message if that says more.
 func (d *database) failure(rc int32) error {
 	message := libc.GoString(sqlite3.Xsqlite3_errstr(d.tls, rc))
 	if d.handle != 0 {
@@ -112,5 +111,5 @@ func (d *database) failure(rc int32) error {
 	return &sqliteError{code: rc, message: message}
 }
 
-// at is what SQLite's memory holds at an address.
+// at returns a pointer to a value in SQLite's memory.
 func at[T any](p uintptr) *T { return *(**T)(unsafe.Pointer(&p)) }

@@ -8,16 +8,15 @@ import (
 	"github.com/pawlrun/pawl/journal"
 )
 
-// deleteStep bounds how many commits one transaction of a deletion frees, so that
+// deleteStep bounds how many commits one transaction of a deletion deletes, so that
 // appends never wait long for it.
 const deleteStep = 64
 
-// A run that is deleted may own the newest pos. Its row then stays, empty and
-// without a run (rid 0), until a newer one is there, so that no pos is ever
-// given twice.
+// A deleted run may own the newest pos. Its row then stays, empty and without a run
+// (rid 0), until a newer one exists, so that no pos is used twice.
 const (
 	// deletePart deletes a run's events up to a pos (rid, first, pos); endOfPart
-	// says up to which (rid, first, last, how many).
+	// returns that pos (rid, first, last, how many).
 	endOfPart = `
 WITH RECURSIVE block (n) AS (SELECT ?1 >> 10 UNION ALL SELECT n + 1 FROM block WHERE n < ?2 >> 10)
 SELECT count(*), max(pos) FROM (
@@ -46,13 +45,13 @@ DELETE FROM blob_runs WHERE rid = ?1`
 // blobStep is deleteStep for blobs, which are larger than events.
 const blobStep = 16
 
-// Delete removes a run without a driver: its row at once, the rest in steps. The
-// next deletion removes what a crash left of this one.
+// Delete removes a run without a driver: its row at once, the rest in steps. The next
+// deletion completes one that a crash interrupted.
 func (s *Store) Delete(ctx context.Context, run string) error {
 	err := s.write(ctx, func(c *conn) error { return c.hideRun(run, nanos(s.now())) })
 	for more := err == nil; more && err == nil; {
-		// The run is gone for everybody; a context that ends does not change
-		// that, and what is left is for the next deletion.
+		// The run is already gone; if the context ends, the next deletion completes
+		// this one.
 		if ctx.Err() != nil {
 			break
 		}
@@ -67,7 +66,7 @@ func (s *Store) Delete(ctx context.Context, run string) error {
 	return nil
 }
 
-// hideRun takes a run out of everybody's sight.
+// hideRun deletes the row of a run, which hides it.
 func (c *conn) hideRun(run string, now int64) error {
 	row, ok, err := c.queryRow(`SELECT rid, owner <> '' AND expiry > ?2 FROM runs CROSS JOIN heads USING (rid) WHERE id = ?1`, run, now)
 	switch {
@@ -97,7 +96,7 @@ func (c *conn) hideRun(run string, now int64) error {
 	return nil
 }
 
-// unshared refuses a run whose events are its forks' as well.
+// unshared rejects a run that shares its events with forks.
 func (c *conn) unshared(run string) error {
 	row, _, err := c.queryRow(`SELECT group_concat(id) FROM (SELECT id FROM runs WHERE fork_of = ?1 AND fork_of <> '' ORDER BY id)`, run)
 	if err != nil {
@@ -109,8 +108,7 @@ func (c *conn) unshared(run string) error {
 	return nil
 }
 
-// sweep frees a part of what deleted runs have left; more is false when there
-// is nothing left.
+// sweep deletes a part of the events of deleted runs; more is false if nothing is left.
 func (c *conn) sweep() (more bool, err error) {
 	row, ok, err := c.queryRow(`SELECT rid, first, last FROM deleted WHERE rid <> 0 LIMIT 1`)
 	if err != nil || !ok {
@@ -133,8 +131,8 @@ func (c *conn) sweep() (more bool, err error) {
 	return true, err
 }
 
-// sweepEvents deletes up to a step of a run's events, all but the newest of the
-// file; full says that there may be more.
+// sweepEvents deletes up to deleteStep commits of a run, except the newest of the file;
+// full reports that there may be more.
 func (c *conn) sweepEvents(rid int64, first, last any) (full bool, err error) {
 	part, _, err := c.queryRow(endOfPart, first, last, rid, int64(deleteStep))
 	if err != nil || part[0] == int64(0) {
@@ -147,8 +145,8 @@ func (c *conn) sweepEvents(rid int64, first, last any) (full bool, err error) {
 	return true, err
 }
 
-// bury empties the newest event if it is the run's, and deletes the one that
-// was buried before when it is not the newest any more.
+// bury empties the newest event if it is the run's, and deletes the previously emptied
+// one if it is no longer the newest.
 func (c *conn) bury(rid int64) error {
 	if n, err := c.exec(deleteBuried); err != nil {
 		return err

@@ -5,13 +5,12 @@ import (
 	"time"
 )
 
-// A deleted inbox command must leave no trace: it may hold what its sender did not
-// know to be a secret, and its reader did. SQLite leaves deleted data in the file
-// until the space is used again, and in the log everything committed since the log
-// began.
+// A deleted inbox command must leave no trace: it may contain a secret that only its
+// reader recognized. SQLite leaves deleted data in the file until the space is reused,
+// and keeps everything committed since the log began in the log.
 
 const (
-	// erasePause is how long it is at least until the log is erased again.
+	// erasePause is the minimum time between two erasures of the log.
 	erasePause = time.Second
 	// eraseRetry is the delay before the second attempt if the log is in use; each
 	// further delay is twice as long. eraseBusy is how many milliseconds an attempt
@@ -22,9 +21,8 @@ const (
 	eraseLast  = 200
 )
 
-// overwriting runs statements that put zeros in the place of what they delete
-// or move. Others would pay for that with writes of their own: of every page
-// that becomes free.
+// overwriting runs statements that overwrite what they delete or move with zeros. For
+// other statements that would only add writes of every page that becomes free.
 func (c *conn) overwriting(run func() error) error {
 	if err := c.script("PRAGMA secure_delete = ON"); err != nil {
 		return err
@@ -36,8 +34,8 @@ func (c *conn) overwriting(run func() error) error {
 	return err
 }
 
-// erase runs a statement that deletes rows of an inbox, and has the log erased
-// where there were any.
+// erase runs a statement that deletes rows of an inbox, and requests an erasure of the
+// log if there were any.
 func (c *conn) erase(query string, args ...any) error {
 	return c.overwriting(func() error {
 		n, err := c.exec(query, args...)

@@ -21,7 +21,7 @@ import (
 	"github.com/pawlrun/pawl/journal/sqlite"
 )
 
-// filesWith are the files of a journal in which a text is found, in use or not.
+// filesWith returns the files of a journal that contain a text, used or unused.
 func filesWith(t *testing.T, path, text string) []string {
 	t.Helper()
 	files, err := filepath.Glob(path + "*")
@@ -55,8 +55,8 @@ func consume(t *testing.T, d *journaltest.Driver, ids ...int64) {
 	}
 }
 
-// What was in an inbox may hold what its reader knew for a secret. The other
-// process keeps the log there that the last one to leave would delete.
+// A command may contain a secret that only its reader recognizes. The other process
+// keeps the log open, which the last process would delete.
 func TestWhatWasTakenOutOfAnInboxIsFoundNowhere(t *testing.T) {
 	const word = "correct-horse-battery"
 	for name, text := range map[string]string{
@@ -157,8 +157,7 @@ func TestALogIsErasedOnceItsCopierCanBeOpened(t *testing.T) {
 	}
 }
 
-// Who reads the log keeps it from being erased. Nothing else is taken out
-// afterwards that would have it tried again.
+// A reader of the log prevents erasing it. No later command causes another attempt.
 func TestALogThatSomebodyReadsIsErasedOnceTheyHaveGone(t *testing.T) {
 	const word = "correct-horse-battery"
 	path := filepath.Join(t.TempDir(), "journal.db")

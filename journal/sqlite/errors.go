@@ -12,8 +12,8 @@ import (
 	"github.com/pawlrun/pawl/journal"
 )
 
-// classify wraps an error of the driver or the file system with the journal's
-// own, where it has one.
+// classify wraps an error of the driver or the file system with the journal's own
+// error, if there is one.
 func classify(err error) error {
 	if err == nil {
 		return nil
@@ -24,8 +24,8 @@ func classify(err error) error {
 	return err
 }
 
-// cause is [classify] for an error of a reader's. What a file that was moved away fails
-// with first is chance: that it was moved is what is to be known.
+// cause is [classify] for a reader's error. If the file was moved away, the first error
+// is arbitrary, so it returns that the file was moved.
 func (s *Store) cause(err error) error {
 	if s.writer == nil {
 		return classify(err)
@@ -33,8 +33,9 @@ func (s *Store) cause(err error) error {
 	return s.writer.file.cause(err)
 }
 
-// cause is [journal.ErrReplaced] where SQLite or the disk failed and the path leads
-// elsewhere by now, and else what [classify] says. A lock says nothing of the file.
+// cause returns [journal.ErrReplaced] if SQLite or the disk failed and the path now
+// leads elsewhere, otherwise the result of [classify]. Lock errors say nothing about
+// the file.
 func (f *file) cause(err error) error {
 	failed := sqliteCode(err) != sqlite3.SQLITE_OK || kindOf(err) != nil
 	if err = classify(err); !failed || errors.Is(err, journal.ErrLocked) {
@@ -61,7 +62,7 @@ func kindOf(err error) error {
 	return nil
 }
 
-// sqliteCode is the code of SQLite in an error, from whichever side it came.
+// sqliteCode returns SQLite's code in an error of either interface.
 func sqliteCode(err error) int {
 	if e, ok := errors.AsType[*sqliteError](err); ok {
 		return int(e.code)
@@ -72,8 +73,8 @@ func sqliteCode(err error) int {
 	return sqlite3.SQLITE_OK
 }
 
-// noSpace reports whether a write found no room: on the disk, in a quota, or
-// under a limit on the size of files.
+// noSpace reports whether a write found no space: on the disk, in a quota, or under a
+// limit on the size of files.
 func noSpace(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EFBIG)
 }
@@ -81,7 +82,7 @@ func noSpace(err error) bool {
 func kindOfCode(code int) error {
 	switch code {
 	case sqlite3.SQLITE_IOERR_SHMSIZE:
-		// A full disk under the shared memory is an error of its size.
+		// A full disk under the shared memory is reported as an error of its size.
 		return journal.ErrFull
 	case sqlite3.SQLITE_IOERR_SHORT_READ, sqlite3.SQLITE_IOERR_CORRUPTFS:
 		return journal.ErrCorrupt
@@ -103,13 +104,14 @@ func kindOfCode(code int) error {
 	return nil
 }
 
-// needsRecovery reports whether a reader met what a killed writer left behind.
+// needsRecovery reports whether a reader found an interrupted write of a killed
+// process.
 func needsRecovery(err error) bool {
 	code := sqliteCode(err)
 	return code == sqlite3.SQLITE_READONLY_ROLLBACK || code == sqlite3.SQLITE_READONLY_RECOVERY
 }
 
-// syncFailed reports whether the disk did not keep what it was given.
+// syncFailed reports whether a sync failed.
 func syncFailed(err error) bool {
 	code := sqliteCode(err)
 	return code == sqlite3.SQLITE_IOERR_FSYNC || code == sqlite3.SQLITE_IOERR_DIR_FSYNC

@@ -8,9 +8,9 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// Tap is told what a journal's writing connections do to its files, before it
-// is done; what fails there is not done. Syncs are only told. path ends in -wal
-// for the log. What is nil is told to nobody.
+// Tap observes what a journal's writing connections do to its files, before it happens;
+// an error prevents the operation, except a sync. path ends in -wal for the log. Nil
+// functions are not called.
 type Tap struct {
 	Dir      string
 	Write    func(path string, p []byte, offset int64) error
@@ -27,7 +27,7 @@ type tapped struct {
 
 var taps = map[uintptr]tapped{}
 
-// Install taps the files that are opened from now on.
+// Install observes the files that are opened from now on.
 func (t *Tap) Install() (remove func()) {
 	if err := registerVFS(); err != nil {
 		panic(err)
@@ -53,7 +53,7 @@ func (t *Tap) Install() (remove func()) {
 	return func() { setOpened(nil) }
 }
 
-// whole is the tap with something in the place of what is nil.
+// whole returns the tap with functions in place of nil ones.
 func (t *Tap) whole() Tap {
 	w := *t
 	if w.Write == nil {
@@ -102,13 +102,13 @@ func tapWrite(tls *libc.TLS, file, buf uintptr, n int32, offset int64) int32 {
 
 func tapTruncate(tls *libc.TLS, file uintptr, size int64) int32 {
 	t := taps[file]
-	if size > 0 || !strings.HasSuffix(t.path, "-wal") { // a log is not made empty but erased
+	if size > 0 || !strings.HasSuffix(t.path, "-wal") { // a log is erased instead of truncated
 		t.Truncate(t.path, size)
 	}
 	return function[truncateFunc](t.own.FxTruncate)(tls, file, size)
 }
 
-// tapSync has a sync that is to fail fail where SQLite asks the system.
+// tapSync makes a sync fail where SQLite calls the system.
 func tapSync(tls *libc.TLS, file uintptr, flags int32) int32 {
 	t := taps[file]
 	if t.Sync(t.path) == nil {
@@ -121,7 +121,7 @@ func tapSync(tls *libc.TLS, file uintptr, flags int32) int32 {
 	return function[syncFunc](t.own.FxSync)(tls, file, flags)
 }
 
-// Checkpoint copies the log on the writing connection. Nobody may be writing.
+// Checkpoint copies the log on the writing connection. No operation may be in progress.
 func (s *Store) Checkpoint(mode string) error {
 	_, _, err := s.writer.conn.queryRow("PRAGMA wal_checkpoint(" + mode + ")")
 	return err

@@ -133,7 +133,7 @@ func (s *Store) Plan(ctx context.Context, query string, args ...any) (steps []st
 	return steps, rows.Err()
 }
 
-// Cause is what a failure of a reader or the writer is told as.
+// Cause returns the error for a failure of a reader or the writer.
 func (s *Store) Cause(err error) error { return s.cause(err) }
 
 // Codes of SQLite by what they mean for a journal.

@@ -220,8 +220,8 @@ func TestWhatIsNotAJournalIsRefusedAndNotTouched(t *testing.T) {
 	t.Run("a directory", func(t *testing.T) { wantRefusal(t, t.TempDir(), journal.ErrForeign) })
 }
 
-// Whoever was killed while it made a journal leaves a file that has nothing in
-// it, and is not somebody else's.
+// A process that is killed while it creates a journal leaves a file without content,
+// which is not another program's.
 func TestAJournalThatWasNeverFinishedHoldsNothingYet(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal.db")
 	for _, made := range []func(){
@@ -240,8 +240,8 @@ func TestAJournalThatWasNeverFinishedHoldsNothingYet(t *testing.T) {
 	journaltest.Start(t, open(t, path), "a").Append(t, texts(1)...)
 }
 
-// SQLite keeps the log beside the file itself, where whoever guards the name
-// that was given does not look for it.
+// SQLite keeps the log beside the target of a link, where a check of the link's name
+// would not find it.
 func TestAJournalIsWrittenByItsOwnNameAlone(t *testing.T) {
 	dir := t.TempDir()
 	path, link := filepath.Join(dir, "journal.db"), filepath.Join(dir, "link.db")
@@ -262,8 +262,7 @@ func TestAJournalIsWrittenByItsOwnNameAlone(t *testing.T) {
 	}
 }
 
-// A page that was damaged on disk is found by whoever reads it, and is not
-// taken for a run that is not there.
+// Reading a damaged page returns an error, not a missing run.
 func TestADamagedPageIsDamageAndNotAbsence(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal.db")
 	s, err := sqlite.Open(t.Context(), path, sqlite.Options{})
@@ -328,8 +327,8 @@ func TestAFileThatIsMovedAwayTakesNoMoreWrites(t *testing.T) {
 	}
 }
 
-// What a file that was moved away fails with first is chance; that it was moved is what
-// is told, by reads as by writes.
+// The first error after a file was moved away is arbitrary; reads and writes report
+// that it was moved.
 func TestAMovedFileIsToldWhateverFailsFirst(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "dir", "journal.db")
 	s, err := sqlite.Open(t.Context(), path, sqlite.Options{})

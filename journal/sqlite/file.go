@@ -15,13 +15,13 @@ import (
 	"github.com/pawlrun/pawl/journal"
 )
 
-// file watches that a path still leads to the file that is open.
+// file checks that a path still leads to the open file.
 type file struct {
 	path, wal string
 	db, log   identity
 }
 
-// identify takes the identity of an open journal's files.
+// identify records the identity of an open journal's files.
 func identify(path string) (*file, error) {
 	f := &file{path: path, wal: path + "-wal"}
 	var err error
@@ -34,7 +34,7 @@ func identify(path string) (*file, error) {
 	return f, nil
 }
 
-// check fails when the path leads elsewhere. It runs after every commit.
+// check fails if the path leads elsewhere. It runs after every commit.
 func (f *file) check() error {
 	if id, err := identityOf(f.path); err != nil || id != f.db {
 		return fmt.Errorf("sqlite: %s: %w", f.path, journal.ErrReplaced)
@@ -45,8 +45,8 @@ func (f *file) check() error {
 	return nil
 }
 
-// CheckPath says why there can be no journal at a path, whatever is there: a
-// journal is a file, and SQLite's own names mean something else by a path.
+// CheckPath returns why a path cannot name a journal, whatever exists there: a journal
+// is a file, and some names have a special meaning in SQLite.
 func CheckPath(path string) error {
 	switch {
 	case path == "":
@@ -59,9 +59,9 @@ func CheckPath(path string) error {
 	return nil
 }
 
-// create makes the file before SQLite does, because a journal holds what the
-// agent saw and must not be readable by others. The directory entry is synced,
-// so that a journal that was acknowledged is found again after a power cut.
+// create creates the file before SQLite does, because a journal contains what the agent
+// saw and must not be readable by others. It syncs the directory entry, so that an
+// acknowledged journal is found after a power cut.
 func create(path string) error {
 	if err := MakeDir(filepath.Dir(path)); err != nil {
 		return err
@@ -76,7 +76,7 @@ func create(path string) error {
 	return errors.Join(f.Sync(), f.Close(), syncDir(filepath.Dir(path)))
 }
 
-// MakeDir is os.MkdirAll whose new directories are on disk when it returns.
+// MakeDir is os.MkdirAll that syncs new directories before it returns.
 func MakeDir(dir string) error {
 	if _, err := os.Stat(dir); err == nil || !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -96,14 +96,14 @@ func syncDir(dir string) error {
 	if err != nil {
 		return err
 	}
-	// Some file systems cannot sync a directory and need not.
+	// Some file systems cannot sync a directory and do not need to.
 	if err := d.Sync(); err != nil && !errors.Is(err, syscall.EINVAL) {
 		return errors.Join(err, d.Close())
 	}
 	return d.Close()
 }
 
-// The header of a SQLite file, as far as it says whose file this is (SQLite,
+// The fields of the header of a SQLite file that identify its program (SQLite,
 // "Database File Format", 1.3).
 const (
 	headerSize    = 100
@@ -119,11 +119,10 @@ const (
 	writeModeWAL = 2
 )
 
-// inspect refuses a file that is not a journal of this version or an older
-// one, before SQLite sees and perhaps changes it. An empty file is a new
-// journal.
+// inspect rejects a file that is not a journal of this version or an older one, before
+// SQLite opens and possibly changes it. An empty file is a new journal.
 func inspect(path string) error {
-	info, err := os.Stat(path) // to open a pipe would wait for its other end
+	info, err := os.Stat(path) // opening a pipe would wait for its other end
 	if err != nil {
 		return err
 	}
@@ -167,8 +166,8 @@ func checkRollback(path string, h []byte) error {
 	return nil
 }
 
-// checkOwner judges the two numbers by which a file says whose it is. Both are
-// 0 in a file whose making was interrupted.
+// checkOwner checks the two numbers that identify a file's program. Both are 0 in a
+// file whose creation was interrupted.
 func checkOwner(application, version int64) error {
 	switch {
 	case application != applicationID && (application != 0 || version != 0):
@@ -179,8 +178,8 @@ func checkOwner(application, version int64) error {
 	return nil
 }
 
-// checkSize finds a file that was cut short. While there is a log the header
-// may be ahead of the file.
+// checkSize detects a truncated file. While there is a log the header may be ahead of
+// the file.
 func checkSize(path string, size int64, h []byte) error {
 	if log, err := os.Stat(path + "-wal"); err == nil && log.Size() > 0 {
 		return nil
@@ -197,7 +196,8 @@ func checkSize(path string, size int64, h []byte) error {
 	return nil
 }
 
-// writable reports whether a file can be written, or files made in a directory.
+// writable reports whether a file can be written, or whether files can be created in a
+// directory.
 func writable(path string) bool {
 	const write = 2 // W_OK
 	return syscall.Access(path, write) == nil

@@ -45,7 +45,7 @@ func TestAFullDiskLosesNothingAndGoesOnWhenThereIsSpace(t *testing.T) {
 	d.Append(t, big())
 	intact(t, s, d)
 
-	// A process that starts on a disk without a byte left is told so.
+	// A process that starts on a full disk reports that.
 	fillDisk(t, ballast)
 	if _, err := sqlite.Open(t.Context(), filepath.Join(dir, "new", "journal.db"), sqlite.Options{}); !errors.Is(err, journal.ErrFull) {
 		t.Errorf("a new journal on a full disk: %v, want ErrFull", err)

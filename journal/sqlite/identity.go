@@ -5,14 +5,14 @@ import (
 	"syscall"
 )
 
-// identity says which file a path leads to.
+// identity identifies the file that a path leads to.
 type identity struct {
 	dev, ino uint64
 }
 
 func identityOf(path string) (identity, error) {
 	for {
-		switch id, err := look(path); err {
+		switch id, err := readIdentity(path); err {
 		case nil:
 			return id, nil
 		case syscall.EINTR:

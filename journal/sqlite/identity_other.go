@@ -2,4 +2,4 @@
 
 package sqlite
 
-func look(path string) (identity, error) { return stat(path) }
+func readIdentity(path string) (identity, error) { return stat(path) }

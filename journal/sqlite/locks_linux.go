@@ -11,35 +11,35 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// SQLite locks files as POSIX has it, and POSIX has it that a process loses all
-// its locks on a file when it closes any descriptor of it. A tool that reads
-// the shared memory beside a journal, where it is agreed who reads and who
-// writes, would let another process write into a transaction of this one.
+// SQLite uses POSIX locks, and a process loses all its POSIX locks on a file when it
+// closes any descriptor of it. A tool that reads the shared memory beside a journal, in
+// which readers and writers synchronize, would thus let another process write into a
+// transaction of this one. Those locks are therefore bound to the open file
+// description, of which SQLite has one for each shared memory, and only closing that
+// releases them (fcntl(2), "Open file description locks"). They conflict with the POSIX
+// locks of other processes.
 //
-// Those locks are therefore bound to the open file, of which SQLite has one for
-// each shared memory, and only its own end gives them up (fcntl(2), "Open file
-// description locks"). To processes that lock the other way they are the same
-// locks. The database's locks stay as they are: SQLite asks the shared memory
-// before it relies on them (unixIsSharingShmNode), which is why the header of
-// a journal that is open may be looked at.
+// The database's locks are unchanged: SQLite checks the shared memory before it relies
+// on them (unixIsSharingShmNode), which is why the header of an open journal may be
+// read.
 
-// The commands of fcntl(2) for such locks, which package syscall does not have.
+// The commands of fcntl(2) for such locks, which package syscall lacks.
 const (
 	ofdGetLock = 36
 	ofdSetLock = 37
 )
 
-// pendingByte is where the locks of a database begin (os.h); those of the
-// shared memory are far below.
+// pendingByte is the offset of the locks of a database (os.h); those of the shared
+// memory are far below.
 const pendingByte = 0x40000000
 
-// firstShmByte is where the locks of shared memory begin (UNIX_SHM_BASE).
+// firstShmByte is the offset of the locks of shared memory (UNIX_SHM_BASE).
 const firstShmByte = 120
 
 type fcntlFunc = func(tls *libc.TLS, fd, command int32, args uintptr) int32
 
-// bindLocks makes SQLite's locks of shared memory those of a description, in
-// the whole process.
+// bindLocks binds SQLite's locks of shared memory to open file descriptions, in the
+// whole process.
 func bindLocks(tls *libc.TLS) error {
 	name, err := libc.CString("fcntl")
 	if err != nil {
@@ -72,11 +72,11 @@ func fcntl(tls *libc.TLS, fd, command int32, args uintptr) int32 {
 	if lock.Fl_start >= pendingByte {
 		return system(tls, fd, command, args)
 	}
-	lock.Fl_pid = 0 // or the system refuses
+	lock.Fl_pid = 0 // or the system rejects the call
 	failure := lockDescription(tls, fd, bound, args)
 	switch {
 	case failure == syscall.EINVAL:
-		// A system without such locks.
+		// The system does not support such locks.
 	case failure != 0:
 		*at[int32](libc.X__errno_location(tls)) = int32(failure)
 		return -1
@@ -88,15 +88,15 @@ func fcntl(tls *libc.TLS, fd, command int32, args uintptr) int32 {
 	case files.bound.remove(fd, lock):
 		return 0
 	default:
-		// What was locked before this function was there is given up as well.
+		// Locks from before this function was installed are released too.
 	}
 	return system(tls, fd, command, args)
 }
 
-// lockDescription makes the system call, which never waits (but for the server of a
-// network file system, where SQLite shares no log), and does without the
-// scheduler's leave for one that may: a commit has half a dozen of these. Systems
-// of 32 bits know such locks by another call, which SQLite's own function makes.
+// lockDescription makes the system call. It never waits (except for a network file
+// system's server, and SQLite shares no log there), so it does not notify the
+// scheduler: a commit makes half a dozen of these calls. 32-bit systems need another
+// call, which SQLite's own function makes.
 func lockDescription(tls *libc.TLS, fd, command int32, args uintptr) syscall.Errno {
 	if unsafe.Sizeof(args) < 8 {
 		if function[fcntlFunc](files.fcntl)(tls, fd, command, args) == 0 {
@@ -108,17 +108,16 @@ func lockDescription(tls *libc.TLS, fd, command int32, args uintptr) syscall.Err
 	return failure
 }
 
-// boundLocks are the bytes of shared memory, by descriptor, that were locked for
-// a description: to give those up takes one call. What a descriptor leaves here
-// when it is closed does no harm, because another of its number locks this way
-// from the beginning.
+// boundLocks records, by descriptor, which bytes of shared memory were locked for a
+// description, so that releasing them takes one call. Entries of a closed descriptor
+// are harmless, because the next descriptor with its number locks in the same way.
 type boundLocks struct {
 	mu    sync.Mutex
 	bytes map[int32]uint64
 }
 
-// bitsOf has a bit for each byte that a lock covers, and is 0 for one that
-// reaches beyond the locks of shared memory.
+// bitsOf returns a bit for each byte that a lock covers; 0 if it extends beyond the
+// locks of shared memory.
 func bitsOf(lock *sqlite3.Tflock) uint64 {
 	first := lock.Fl_start - firstShmByte
 	if first < 0 || lock.Fl_len <= 0 || first+lock.Fl_len > 64 {
@@ -133,7 +132,7 @@ func (b *boundLocks) add(fd int32, lock *sqlite3.Tflock) {
 	b.bytes[fd] |= bitsOf(lock)
 }
 
-// remove reports whether nothing but such locks can have been in the range.
+// remove reports whether the range contained only such locks.
 func (b *boundLocks) remove(fd int32, lock *sqlite3.Tflock) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

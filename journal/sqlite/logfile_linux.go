@@ -34,26 +34,27 @@ import (
 type logFile struct {
 	disk disk
 	fd   int
-	// database is the file that this is the log of, as SQLite calls it.
+	// database is the database of this log, as SQLite's file.
 	database uintptr
-	// dir is where the log is, until that is known to name it after a crash.
+	// dir is the directory of the log, until the entry of the log is synced.
 	dir string
-	// pending was written and is not handed to the system yet; offset is where
-	// in the file it belongs.
+	// pending is data that is not yet passed to the system; offset is its place in the
+	// file.
 	pending []byte
 	offset  int64
-	// unsynced says that something was handed over since the last sync, or that
-	// there was none yet.
+	// unsynced reports that data was passed to the system since the last sync, or that
+	// there was no sync yet.
 	unsynced bool
-	// filled is how far the file is known to have bytes that can be replaced.
+	// filled is the length up to which the file is known to have bytes that can be
+	// overwritten.
 	filled int64
-	// unfillable is set when there was no room to fill.
+	// unfillable is set if there was no space for filling.
 	unfillable bool
-	// lost is why nothing is written any more.
+	// lost is the error after which nothing is written any more.
 	lost error
 }
 
-// disk is what a log asks of the operating system.
+// disk is the part of the operating system that a log uses.
 type disk struct {
 	pread     func(fd int, p []byte, offset int64) (int, error)
 	pwrite    func(fd int, p []byte, offset int64) (int, error)
@@ -66,13 +67,13 @@ func systemDisk() disk {
 }
 
 const (
-	// fillStep is how much is filled at once: enough for a dozen commits, and
-	// little enough not to show in the one that waits for it.
+	// fillStep is how much is filled at once: enough for a dozen commits, and little
+	// enough for the commit that waits for it.
 	fillStep = 256 << 10
-	// logHeader is how long the part of a log is without which it is none
-	// (sqlite.org/fileformat.html, "WAL File Format").
+	// logHeader is the length of the header of a log (sqlite.org/fileformat.html, "WAL
+	// File Format").
 	logHeader = 32
-	// maxPending bounds what a large transaction gathers.
+	// maxPending bounds the pending data of a large transaction.
 	maxPending = 1 << 20
 )
 
@@ -93,7 +94,7 @@ func (f *logFile) write(p []byte, offset int64) error {
 	return nil
 }
 
-// flush hands what is pending to the system.
+// flush passes pending data to the system.
 func (f *logFile) flush() error {
 	if len(f.pending) == 0 {
 		return nil
@@ -106,8 +107,8 @@ func (f *logFile) flush() error {
 	return err
 }
 
-// fill writes zeros behind a commit that reached the end of the file. It only
-// saves work: where it fails the log grows with each commit.
+// fill writes zeros after a commit that reached the end of the file. It only saves
+// time: if it fails, the log grows with each commit.
 func (f *logFile) fill() {
 	if f.unfillable {
 		return
@@ -116,11 +117,11 @@ func (f *logFile) fill() {
 	f.filled = f.offset + fillStep
 }
 
-// drop forgets what is pending.
+// drop discards pending data.
 func (f *logFile) drop() { f.pending = f.pending[:0] }
 
-// sync returns when the disk holds what was flushed here, and after the first
-// time also the log's name.
+// sync returns when the flushed data is on disk, and after the first sync also the
+// log's directory entry.
 func (f *logFile) sync() error {
 	if f.lost == nil && f.unsynced {
 		f.lost = f.trySync()
@@ -165,10 +166,9 @@ func (f *logFile) erase(size int64) error {
 	return f.sync()
 }
 
-// rewrite writes the log again after a process left it behind. The last sync may
-// have failed, in which case what is read now is only in the system's cache: a
-// power cut would remove that commit and everything written after it. No process
-// writes meanwhile.
+// rewrite writes the log again after a process abandoned it. The last sync may have
+// failed, in which case the data is only in the system's cache: a power cut would
+// remove that commit and everything written after it. No process writes meanwhile.
 func (f *logFile) rewrite() {
 	part := make([]byte, fillStep)
 	size := int64(0)
@@ -196,7 +196,7 @@ func (f *logFile) writeAt(p []byte, offset int64) error {
 		case err != nil && !errors.Is(err, syscall.EINTR):
 			return err
 		case err == nil && n == 0:
-			return syscall.ENOSPC // as SQLite understands it
+			return syscall.ENOSPC // the error code that SQLite understands
 		}
 		n = max(n, 0)
 		p, offset = p[n:], offset+int64(n)

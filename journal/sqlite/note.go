@@ -7,7 +7,7 @@ import (
 	"github.com/pawlrun/pawl/journal"
 )
 
-// notes are beside the runs, so no run's commands or events are in them.
+// notes are separate from runs, so they contain no run's commands or events.
 const notes = `
 CREATE TABLE notes (
 	id      INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -19,7 +19,7 @@ CREATE TABLE notes (
 CREATE INDEX notes_expires ON notes (expires) WHERE expires <> 0;
 `
 
-// Note adds a note, unless there is one of its key.
+// Note adds a note, unless there is one with its key.
 func (s *Store) Note(ctx context.Context, n journal.Note) (kept journal.Note, fresh bool, err error) {
 	err = s.write(ctx, func(c *conn) error {
 		kept, fresh, err = c.note(n)
@@ -47,7 +47,7 @@ func (c *conn) note(n journal.Note) (kept journal.Note, fresh bool, err error) {
 	return n, true, err
 }
 
-// noteOf is a note that was read as id, at, expires and body.
+// noteOf decodes a note from the columns id, at, expires and body.
 func noteOf(key string, row []any) journal.Note {
 	if len(row) != 4 {
 		return journal.Note{}
@@ -59,7 +59,7 @@ func noteOf(key string, row []any) journal.Note {
 	return journal.Note{ID: id, Key: key, At: fromNanos(at), Expires: fromNanos(expires), Body: body}
 }
 
-// Amend replaces a note's body, or takes the note away where body is nil.
+// Amend replaces a note's body, or deletes the note if body is nil.
 func (s *Store) Amend(ctx context.Context, id int64, body []byte) error {
 	err := s.write(ctx, func(c *conn) error {
 		query, args := `UPDATE notes SET body = ?2 WHERE id = ?1`, []any{id, body}
@@ -78,7 +78,7 @@ func (s *Store) Amend(ctx context.Context, id int64, body []byte) error {
 	return nil
 }
 
-// Notes returns the notes without a key, the newest first.
+// Notes returns the notes without a key, newest first.
 func (s *Store) Notes(ctx context.Context, before int64, limit int) ([]journal.Note, error) {
 	rows, err := s.readers.QueryContext(ctx,
 		`SELECT id, at, expires, body FROM notes WHERE key IS NULL AND (?1 = 0 OR id < ?1) ORDER BY id DESC LIMIT ?2`, before, limit)

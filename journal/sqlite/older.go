@@ -1,8 +1,7 @@
 package sqlite
 
-// olderQueries read a file of a version before this one, which is only read when it
-// may not be upgraded. A row of it is an event, so that it has 0 for how many events
-// it packs.
+// olderQueries returns the queries for a file of an older version, which are used only
+// if it cannot be upgraded. A row of it is a single event, so it has 0 packed events.
 func olderQueries(version int64) queries {
 	q := queries{run: selectRunWhole, records: ownLog, tail: tailLog, last: lastLog, tree: treeLog, ownerless: ownerlessLog}
 	switch version {
@@ -18,16 +17,16 @@ func olderQueries(version int64) queries {
 	return q
 }
 
-// ownerlessLog leaves out what is being deleted, and the newest event of a run that
-// was, which stays without a run.
+// ownerlessLog excludes runs that are being deleted, and the newest event of a deleted
+// run, which stays without a run.
 const ownerlessLog = `
 SELECT count(*) FROM log WHERE rid NOT IN (SELECT rid FROM runs) AND rid NOT IN (SELECT rid FROM deleted)`
 
-// ownLog goes back from a run's last block to the one where its reading
-// starts, unless that is the first, and from there on. The order is that of the
-// loops: blocks, and in each the index. By a limit that is a parameter and nothing
-// else SQLite chooses a plan, and compiles the query again whenever it is bound,
-// which takes eight times as long as to read an event.
+// ownLog reads from a run's last block back to the one where reading starts, unless
+// that is the first, and from there on. The order is that of the loops: blocks, and in
+// each the index. With a limit that is only a parameter, SQLite would choose a plan by
+// its value and compile the query again for each value, which takes eight times as long
+// as reading an event.
 const ownLog = `
 WITH RECURSIVE
 	run (id, rid, low, high, start) AS MATERIALIZED (
@@ -47,15 +46,15 @@ const tailLog = `
 SELECT e.pos, r.id, e.seq, 0, e.type, e.body, iif(r.parent = '', r.id, r.root) FROM log e JOIN runs r ON r.rid = e.rid
 WHERE e.pos > ?1 ORDER BY e.pos LIMIT ?2 + 0`
 
-// treeLog goes over what all runs wrote between the first and the last event of
-// the tree, and reads the bodies of the tree's own.
+// treeLog scans what all runs wrote between the first and the last event of the tree,
+// and reads the bodies of the tree's own events.
 const treeLog = `
 SELECT e.pos, r.id, e.seq, 0, e.type, e.body, ?1 FROM log e JOIN runs r ON r.rid = e.rid
 WHERE e.pos > max(?2, (SELECT first - 1 FROM runs WHERE id = ?1))
 	AND e.rid IN (SELECT rid FROM runs WHERE id = ?1 UNION ALL SELECT rid FROM runs WHERE root = ?1 AND parent <> '')
 ORDER BY e.pos LIMIT ?3 + 0`
 
-// tailLogRootless is for a file in which a tree was two runs deep.
+// tailLogRootless is for a file in which a tree has at most two levels.
 const tailLogRootless = `
 SELECT e.pos, r.id, e.seq, 0, e.type, e.body, iif(r.parent = '', r.id, r.parent) FROM log e JOIN runs r ON r.rid = e.rid
 WHERE e.pos > ?1 ORDER BY e.pos LIMIT ?2 + 0`
@@ -82,20 +81,19 @@ SELECT e.pos, r.id, e.seq, 0, e.type, e.body, iif(r.parent = '', r.id, r.parent)
 WHERE e.pos > ?1 ORDER BY e.pos LIMIT ?2`
 )
 
-// selectRunWhole is selectRun for a file of version 6, in which a run's row is whole.
+// selectRunWhole is selectRun for a file of version 6, in which the runs table also has
+// the head.
 const selectRunWhole = `
 SELECT id, parent, kind, name, created, updated, state, detail, cycles, outcome, seq, head, owner, expiry, fork_of, fork_seq, root, depth, waits FROM runs`
 
-// selectRunWaitless is selectRun for a file of version 4 or 5 that may only be
-// read.
+// selectRunWaitless is selectRun for a read-only file of version 4 or 5.
 const selectRunWaitless = `
 SELECT id, parent, kind, name, created, updated, state, detail, cycles, outcome, seq, head, owner, expiry, fork_of, fork_seq, root, depth, NULL FROM runs`
 
-// selectRunRootless is selectRun for a file of version 2 or 3 that may only be
-// read.
+// selectRunRootless is selectRun for a read-only file of version 2 or 3.
 const selectRunRootless = `
 SELECT id, parent, kind, name, created, updated, state, detail, cycles, outcome, seq, head, owner, expiry, fork_of, fork_seq, '', 0, NULL FROM runs`
 
-// selectRunUnforked is selectRun for a file of version 1 that may only be read.
+// selectRunUnforked is selectRun for a read-only file of version 1.
 const selectRunUnforked = `
 SELECT id, parent, kind, name, created, updated, state, detail, cycles, outcome, seq, head, owner, expiry, '', 0, '', 0, NULL FROM runs`

@@ -15,7 +15,7 @@ import (
 	"github.com/pawlrun/pawl/journal"
 )
 
-// Options change what [Open] does. The zero value is right for most.
+// Options configure [Open]. The zero value suits most callers.
 type Options struct {
 	// ReadOnly opens an existing journal for reading; nothing is created.
 	ReadOnly bool
@@ -28,12 +28,11 @@ type Options struct {
 	maxPages int
 }
 
-// Open opens the journal at path and creates it, readable by its owner only,
-// when it is not there. It fails with [journal.ErrNewer], [journal.ErrForeign],
-// [journal.ErrCorrupt], [journal.ErrReadOnly], [journal.ErrFull] or
-// [journal.ErrLocked] where that is why; the file is then as it was. One that is
-// only to be read and is empty, because its making was interrupted, is
-// [fs.ErrNotExist] like one that is not there.
+// Open opens the journal at path and creates it, readable by its owner only, if it does
+// not exist. It fails with [journal.ErrNewer], [journal.ErrForeign],
+// [journal.ErrCorrupt], [journal.ErrReadOnly], [journal.ErrFull] or [journal.ErrLocked]
+// for these reasons, and leaves the file unchanged. For reading, an empty file, whose
+// creation was interrupted, is [fs.ErrNotExist] like a missing one.
 func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	if err := CheckPath(path); err != nil {
 		return nil, fmt.Errorf("sqlite: open journal: %w", err)
@@ -91,9 +90,8 @@ func openStore(ctx context.Context, path string, o Options) (*Store, error) {
 	return s, nil
 }
 
-// recoverFile completes or undoes what a process that was killed while it
-// wrote left behind. A reader cannot do that, so it becomes a writer once,
-// where it may.
+// recoverFile completes or undoes an interrupted write of a killed process. A reader
+// cannot do that, so it opens the file for writing once, if it may.
 func recoverFile(path string, o Options) error {
 	if !writable(path) || !writable(filepath.Dir(path)) {
 		return journal.ErrReadOnly
@@ -110,15 +108,15 @@ func recoverFile(path string, o Options) error {
 	return errors.Join(begin, c.close())
 }
 
-// maxReaders is how many reads go on at once; one of them may be the watcher's.
+// maxReaders bounds the concurrent reads; one of them may be the watcher's.
 const maxReaders = 8
 
 func (s *Store) openWriter(ctx context.Context, o Options) error {
 	if to, err := os.Readlink(s.path); err == nil {
 		return fmt.Errorf("it is a link to %s, which has its log beside itself; name that file", to)
 	}
-	// SQLite would open it for reading and fail at the first append, when
-	// there is already something to lose.
+	// SQLite would open the file read-only and fail at the first append, when work
+	// could be lost.
 	if !writable(s.path) || !writable(filepath.Dir(s.path)) {
 		return journal.ErrReadOnly
 	}
@@ -133,8 +131,7 @@ func (s *Store) openWriter(ctx context.Context, o Options) error {
 	if err != nil {
 		return errors.Join(err, c.close())
 	}
-	// What is in the way now need not be at the next opening, but nothing may
-	// follow on what the disk did not keep.
+	// This error may be temporary, but nothing may be acknowledged after a failed sync.
 	if err := c.emptyEndedInboxes(); syncFailed(err) {
 		return errors.Join(err, c.close())
 	}
@@ -148,11 +145,12 @@ func openWriterConn(path string, o Options) (*conn, error) {
 	return openConn(writerURI(path), writerSettings(o))
 }
 
-// ownerQuery asks whose a database is, and whether there is anything in it.
+// ownerQuery returns the program and version of a database, and whether it has any
+// tables.
 const ownerQuery = `
 SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema) FROM pragma_application_id, pragma_user_version`
 
-// checkOwner is [inspect] for what only the log holds yet.
+// checkOwner is [inspect] for content that is only in the log yet.
 func (s *Store) checkOwner(ctx context.Context) error {
 	var application, version, tables int64
 	err := s.readers.QueryRowContext(ctx, ownerQuery).Scan(&application, &version, &tables)
@@ -168,12 +166,12 @@ func (s *Store) checkOwner(ctx context.Context) error {
 	return checkOwner(application, version)
 }
 
-// prepareFile makes a new file a journal, and rejects a file of another program.
+// prepareFile initializes a new journal, and rejects a file of another program.
 func (c *conn) prepareFile(ctx context.Context, patience time.Duration) error {
 	for deadline := time.Now().Add(patience); ; {
 		err := c.migrate()
-		// SQLite does not wait for a lock that is needed to change the mode
-		// of a file, which two processes may want to do at once.
+		// SQLite does not wait for the lock that changing the mode of a file needs,
+		// which two processes may do at once.
 		if !errors.Is(err, journal.ErrLocked) || time.Now().After(deadline) {
 			return err
 		}
@@ -185,8 +183,7 @@ func (c *conn) prepareFile(ctx context.Context, patience time.Duration) error {
 	}
 }
 
-// migrate makes an empty file a journal, and one of an older version one of
-// this.
+// migrate initializes an empty file, and upgrades one of an older version.
 func (c *conn) migrate() error {
 	version, err := c.format()
 	if err != nil {
@@ -210,7 +207,7 @@ func (c *conn) migrate() error {
 	if _, err := c.exec("BEGIN IMMEDIATE"); err != nil {
 		return err
 	}
-	// Another process may have been faster.
+	// Another process may have done it.
 	if version, err = c.format(); err == nil {
 		err = c.upgrade(version)
 	}
@@ -221,8 +218,8 @@ func (c *conn) migrate() error {
 	return err
 }
 
-// format is the version of the file's format, 0 for an empty file; it refuses
-// what is not ours.
+// format returns the version of the file's format, 0 for an empty file; it rejects
+// files of other programs.
 func (c *conn) format() (int64, error) {
 	row, _, err := c.queryRow(ownerQuery)
 	if err != nil {
@@ -239,10 +236,9 @@ func (c *conn) format() (int64, error) {
 	return version, nil
 }
 
-// checkpointPages is how long the log grows, in pages, before the commit that
-// finds it so copies what the [checkpointer] has not copied into the database,
-// and pays for that. A log that outgrew this while a reader held on to it is
-// cut back to twice the size.
+// checkpointPages is the length of the log, in pages, at which a commit itself copies
+// what the [checkpointer] has not copied. A log that grew longer because of a reader is
+// truncated to twice the size.
 const (
 	checkpointPages = 4000
 	pageSize        = 4096
@@ -259,8 +255,8 @@ func writerURI(path string) string {
 func writerSettings(o Options) string {
 	settings := []string{
 		busyTimeout(o),
-		// A commit is on disk before it is acknowledged; NORMAL would only
-		// promise that the file is not damaged.
+		// A commit is on disk before it is acknowledged; NORMAL would only prevent
+		// damage to the file.
 		"synchronous(FULL)",
 		fmt.Sprintf("wal_autocheckpoint(%d)", checkpointPages),
 		fmt.Sprintf("journal_size_limit(%d)", 2*checkpointPages*pageSize),
@@ -283,8 +279,8 @@ func readerDSN(path string, o Options) string {
 	return dsn(path, q)
 }
 
-// settled reports whether no process can be writing: there is no log, and no place
-// to create one. SQLite reads such a file only with a special option.
+// settled reports whether no process can be writing: there is no log, and no place to
+// create one. SQLite reads such a file only with a special option.
 func settled(path string) bool {
 	if _, err := os.Stat(path + "-wal"); err == nil {
 		return false

@@ -33,7 +33,7 @@ func TestWhatBelongsToARunIsFoundWithoutLookingAtEveryOther(t *testing.T) {
 	}
 }
 
-// There may be thousands that nobody has taken up.
+// There may be thousands of older commands that no driver has taken.
 func TestNewCommandsAreFoundWithoutLookingAtOlderOnes(t *testing.T) {
 	s := open(t, filepath.Join(t.TempDir(), "journal.db"))
 	plan, err := s.Plan(t.Context(), sqlite.NewCommands, int64(1))

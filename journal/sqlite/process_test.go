@@ -63,7 +63,7 @@ func play(part, path string) error {
 	return playWithDisk(part, path)
 }
 
-// readAndTry says how many events the run "a" has, and what a writer is told.
+// readAndTry reports how many events the run "a" has, and the result of a write.
 func readAndTry(path string) error {
 	ctx := context.Background()
 	s, err := sqlite.Open(ctx, path, sqlite.Options{ReadOnly: true})
@@ -231,7 +231,7 @@ func TestALimitOnFileSizeIsAFullDisk(t *testing.T) {
 	}
 }
 
-// sendOnce sends a command to the run "a" and says what it was told.
+// sendOnce sends a command to the run "a" and reports the result.
 func sendOnce(path string) error {
 	ctx := context.Background()
 	s, err := sqlite.Open(ctx, path, sqlite.Options{BusyTimeout: 50 * time.Millisecond})

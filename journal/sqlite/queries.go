@@ -1,13 +1,12 @@
 package sqlite
 
-// queries read a file of one version.
+// queries are the queries for a file of one version.
 type queries struct {
-	// run selects runs' rows; records selects what a run wrote itself after an
-	// event (run, after, limit), tail what any run wrote after a pos (after,
-	// limit), last finds the newest pos, tree what those of a tree did (root, after,
-	// limit), ownerless counts the events whose run's row was taken away. typed is
-	// records with the kinds of which a row has one (run, after, kinds), if the file
-	// has kinds.
+	// run selects runs' rows; records selects a run's own records after an event (run,
+	// after, limit), tail those of all runs after a pos (after, limit), last the newest
+	// pos, tree those of a tree (root, after, limit); ownerless counts the events
+	// without a run. typed is records restricted to the types in a set (run, after,
+	// kinds), if the file stores types.
 	run, records, tail, last, tree, ownerless, typed string
 }
 
@@ -24,19 +23,19 @@ const selectRun = `
 SELECT id, parent, kind, name, created, updated, state, detail, cycles, outcome, seq, head, owner, expiry, fork_of, fork_seq, root, depth, waits
 FROM runs CROSS JOIN heads USING (rid)`
 
-// ownerless leaves out what is being deleted, and the newest event of a run that
-// was, which stays without a run. It counts a run without a head as an event: no list
-// shows it.
+// ownerless excludes runs that are being deleted, and the newest event of a deleted
+// run, which stays without a run. It counts a run without a head as an event, because
+// no list shows the run.
 const ownerless = `
 SELECT (SELECT coalesce(sum(events), 0) FROM commits WHERE rid NOT IN (SELECT rid FROM runs) AND rid NOT IN (SELECT rid FROM deleted))
 	+ (SELECT count(*) FROM runs WHERE rid NOT IN (SELECT rid FROM heads))`
 
-// ownCommits goes back from a run's last block to the one where its reading
-// starts, unless that is the first, and from there on. The order is that of the
-// loops: blocks, and in each the index. By a limit that is a parameter and nothing
-// else SQLite chooses a plan, and compiles the query again whenever it is bound,
-// which takes eight times as long as to read an event. As a row has an event at least,
-// as many rows as events are enough.
+// ownCommits reads from a run's last block back to the one where reading starts, unless
+// that is the first, and from there on. The order is that of the loops: blocks, and in
+// each the index. With a limit that is only a parameter, SQLite would choose a plan by
+// its value and compile the query again for each value, which takes eight times as long
+// as reading an event. A row has at least one event, so as many rows as events are
+// enough.
 const ownCommits = ownRows + ` LIMIT ?3 + 0`
 
 const ownCommitsOfKinds = ownRows + ` AND e.kinds & ?3 <> 0`
@@ -61,8 +60,8 @@ const tailCommits = `
 SELECT e.pos, r.id, e.seq, e.events, '', e.body, iif(r.parent = '', r.id, r.root) FROM commits e JOIN runs r ON r.rid = e.rid
 WHERE e.pos > ?1 ORDER BY e.pos LIMIT ?2 + 0`
 
-// treeCommits goes over what all runs wrote between the first and the last event of
-// the tree, and reads the bodies of the tree's own.
+// treeCommits scans what all runs wrote between the first and the last event of the
+// tree, and reads the bodies of the tree's own events.
 const treeCommits = `
 SELECT e.pos, r.id, e.seq, e.events, '', e.body, ?1 FROM commits e JOIN runs r ON r.rid = e.rid
 WHERE e.pos > max(?2, (SELECT first - 1 FROM runs WHERE id = ?1))

@@ -77,8 +77,8 @@ func (s *Store) Runs(ctx context.Context, f journal.Filter) ([]journal.Run, erro
 	return s.queryRuns(ctx, query, args...)
 }
 
-// listing is the query for runs. That a parent is not empty tells SQLite that it
-// may use an index in which only those are; else it would look at every run.
+// listing returns the query for runs. The condition that a parent is not empty lets
+// SQLite use a partial index; otherwise it would scan all runs.
 func (s *Store) listing(f journal.Filter) (query string, args []any) {
 	query = s.queries.run + ` WHERE 1`
 	if f.Before != "" {
@@ -154,9 +154,9 @@ func (s *Store) queryRuns(ctx context.Context, query string, args ...any) ([]jou
 	return out, nil
 }
 
-// Records returns records of a run after a seq, those that a fork shares
-// first. A fork's own are asked for only behind them, so that a run without
-// ancestors costs one query.
+// Records returns records of a run after a seq, first those that a fork shares. It
+// queries the fork's own records only after those, so that a run without ancestors
+// needs one query.
 func (s *Store) Records(ctx context.Context, run string, after int64, limit int) ([]journal.Record, error) {
 	records, err := s.ownRecords(ctx, run, max(after, 0), limit)
 	if err != nil || len(records) > 0 {
@@ -183,13 +183,13 @@ func (s *Store) Records(ctx context.Context, run string, after int64, limit int)
 	return append(records, own...), err
 }
 
-// ownRecords returns what a run wrote itself.
+// ownRecords returns a run's own records.
 func (s *Store) ownRecords(ctx context.Context, run string, after int64, limit int) ([]journal.Record, error) {
 	return s.queryRecords(ctx, limit, afterSeq(after), s.queries.records, run, after, noLimit(limit))
 }
 
-// RecordsOf returns up to limit (0: all) records of a run that are of some types, after a
-// seq. Rows that have none of them are left unread.
+// RecordsOf returns up to limit (0: all) records of a run that have some types, after a
+// seq. It does not read rows without these types.
 func (s *Store) RecordsOf(ctx context.Context, run string, after int64, limit int, types ...event.Type) ([]journal.Record, error) {
 	query, selects := s.queries.typed, kindsOf(types...)
 	if query == "" { // a file of an older version
@@ -220,7 +220,7 @@ func (s *Store) Tail(ctx context.Context, after int64, limit int) ([]journal.Rec
 	return s.queryRecords(ctx, limit, afterPos(after), s.queries.tail, after, noLimit(limit))
 }
 
-// Last is the newest pos that a record was given.
+// Last returns the newest pos.
 func (s *Store) Last(ctx context.Context) (pos int64, err error) {
 	if err := s.readers.QueryRowContext(ctx, s.queries.last).Scan(&pos); err != nil {
 		return 0, fmt.Errorf("sqlite: find the newest event: %w", s.cause(err))
@@ -228,7 +228,7 @@ func (s *Store) Last(ctx context.Context) (pos int64, err error) {
 	return pos, nil
 }
 
-// Tree returns records of a root and of all runs below it after a pos.
+// Tree returns records of a root and all its descendants after a pos.
 func (s *Store) Tree(ctx context.Context, root string, after int64, limit int) ([]journal.Record, error) {
 	records, err := s.queryRecords(ctx, limit, afterPos(after), s.queries.tree, root, after, noLimit(limit))
 	if err == nil && len(records) == 0 {
@@ -237,7 +237,7 @@ func (s *Store) Tree(ctx context.Context, root string, after int64, limit int) (
 	return records, err
 }
 
-// rootless reports whether the file is of a version that kept no roots.
+// rootless reports whether the file is of a version without roots.
 func (s *Store) rootless() bool {
 	return s.queries.run == selectRunUnforked || s.queries.run == selectRunRootless
 }
@@ -249,8 +249,8 @@ func noLimit(n int) int {
 	return n
 }
 
-// prepared is a statement that is kept: to read a query costs SQLite as much as
-// to find a hundred events.
+// prepared returns a cached statement: compiling a query costs as much as finding a
+// hundred events.
 func (s *Store) prepared(ctx context.Context, query string) (*sql.Stmt, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -264,9 +264,8 @@ func (s *Store) prepared(ctx context.Context, query string) (*sql.Stmt, error) {
 	return stmt, err
 }
 
-// queryRecords reads up to limit records (0: all) of the rows that a query finds: as far
-// as keep has them, which may be fewer than the rows have. Where a row is damaged it
-// also returns what is before it.
+// queryRecords reads up to limit records (0: all) from the rows of a query, filtered by
+// keep. If a row is damaged, it also returns the records before it.
 func (s *Store) queryRecords(ctx context.Context, limit int, keep func(*journal.Record) bool, query string, args ...any) ([]journal.Record, error) {
 	stmt, err := s.prepared(ctx, query)
 	if err != nil {
@@ -300,7 +299,7 @@ func (s *Store) queryRecords(ctx context.Context, limit int, keep func(*journal.
 	return out, nil
 }
 
-// afterSeq and afterPos keep what is behind an event.
+// afterSeq and afterPos keep the records after an event.
 func afterSeq(seq int64) func(*journal.Record) bool {
 	return func(r *journal.Record) bool { return r.Seq > seq }
 }
@@ -309,7 +308,7 @@ func afterPos(pos int64) func(*journal.Record) bool {
 	return func(r *journal.Record) bool { return r.Pos > pos }
 }
 
-// Inbox reads what is not consumed.
+// Inbox returns the commands that are not consumed.
 func (s *Store) Inbox(ctx context.Context, run string) ([]journal.Command, error) {
 	query, args := selectInbox, []any(nil)
 	if run != "" {

@@ -13,8 +13,7 @@ import (
 	"github.com/pawlrun/pawl/journal/sqlite"
 )
 
-// Permissions do not bind root, so a test of them plays its part in a process
-// of nobody's.
+// Permissions do not bind root, so a test of them runs in a process of another user.
 func TestAJournalThatCannotBeWrittenIsReadAndSaysSo(t *testing.T) {
 	for name, c := range map[string]struct {
 		file, dir os.FileMode
@@ -62,7 +61,7 @@ func TestAJournalThatCannotBeWrittenIsReadAndSaysSo(t *testing.T) {
 	}
 }
 
-// giveAway lets somebody else reach a directory and own what is in it.
+// giveAway makes another user the owner of a directory and its content.
 func giveAway(t *testing.T, dir string, uid int) {
 	t.Helper()
 	for up := filepath.Dir(dir); strings.HasPrefix(up, os.TempDir()+string(filepath.Separator)); up = filepath.Dir(up) {

@@ -70,8 +70,8 @@ func interruptedWrite(t *testing.T, path, left string) {
 	}
 }
 
-// SQLite copies a rollback log into the file that it stands beside, so a log
-// that somebody else put there would be a way to write the journal.
+// SQLite copies a rollback log into the file beside it, so a foreign log could change
+// the journal.
 func TestARollbackLogThatIsNotTheJournalsOwnIsRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal.db")
 	s, err := sqlite.Open(t.Context(), path, sqlite.Options{})

@@ -1,17 +1,17 @@
 package sqlite
 
-// schemaVersion is stored in the file; a file of a newer one is refused.
+// schemaVersion is stored in the file; files of newer versions are rejected.
 const schemaVersion = 7
 
-// applicationID marks the file as a journal of ours ("Pawl").
+// applicationID marks the file as a Pawl journal ("Pawl").
 const applicationID = 0x5061776c
 
-// rid is AUTOINCREMENT because processes remember it: the number of a deleted
-// run must never come to mean another.
+// rid is AUTOINCREMENT because processes cache it: the number of a deleted run must
+// never be reused.
 //
-// The table runs is what a run is and what lists show of it, which few commits
-// change. Its part in heads is what every commit changes: where the run ends, and who
-// may append to it. That row is small, so that the rows of many runs share a page.
+// The table runs holds what a run is and what lists show of it, which few commits
+// change. heads holds what every commit changes: where the run ends, and who may append
+// to it. Its rows are small, so that many share a page.
 const schema = `
 CREATE TABLE runs (
 	rid     INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -56,9 +56,9 @@ CREATE TABLE deleted (
 );
 ` + notes + heads + commits + commitsIndex
 
-// heads.shown is a digest of what the row in runs has of a [journal.Progress], so that
-// one statement both checks the lease and finds that the row stays as it is. It is 0 if
-// that is unknown. heads.last is the pos of the run's last event.
+// heads.shown is a digest of the [journal.Progress] in the row of runs, so that one
+// statement both checks the lease and detects that the row is unchanged. It is 0 if
+// unknown. heads.last is the pos of the run's last event.
 const heads = `
 CREATE TABLE heads (
 	rid     INTEGER PRIMARY KEY,
@@ -130,8 +130,8 @@ UPDATE heads SET cycles = ?, updated = ?, shown = ? WHERE rid = ? AND epoch = ? 
 
 const showRun = `UPDATE runs SET state = ?, detail = ?, outcome = ?, waits = ? WHERE rid = ?`
 
-// FAIL saves SQLite from keeping copies of the pages to undo the statement alone:
-// where it fails, the transaction is rolled back.
+// FAIL avoids copies of the pages for undoing only the statement: if it fails, the
+// transaction is rolled back.
 const insertCommit = `INSERT OR FAIL INTO commits (pos, rid, seq, events, kinds, body) VALUES (?, ?, ?, ?, ?, ?)`
 
 const insertBlob = `INSERT OR IGNORE INTO blobs (digest, bytes) VALUES (?1, ?2)`

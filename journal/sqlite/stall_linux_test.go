@@ -183,10 +183,10 @@ func (p *stalled) goOn() {
 	}
 }
 
-// A disk that stalls holds the journal's lock, so nobody can take the run while
-// it does. Where the process that waits for it is the first to go on, it has the
-// lease still; where another is first, the intent is on disk, and its effect
-// may not start any more.
+// A disk that stalls holds the journal's lock, so no other process can take the run
+// meanwhile. If the process that waits for the disk continues first, it still has the
+// lease; if another process continues first, the intent is on disk, and its effect must
+// not start.
 func TestOneOfTwoProcessesDrivesRunOnStalledDisk(t *testing.T) {
 	for name, c := range map[string]struct {
 		taken bool

@@ -12,26 +12,24 @@ import (
 	"github.com/pawlrun/pawl/journal"
 )
 
-// statement is a compiled statement. Its parameters are bound in their order,
-// then it runs, and is as new again.
+// statement is a compiled statement. Its parameters are bound in order, then it runs,
+// and then it is reset.
 type statement struct {
 	db     *database
 	handle uintptr
-	// bound counts the parameters that have a value; rc is why one has none.
+	// bound counts the parameters with a value; rc is the error if one has none.
 	bound, rc int32
-	// room is where values are put to be bound, as far as it is used: memory of
-	// SQLite's, because Go's has no address that is SQLite's to keep. What it has
-	// no room for has memory of its own.
+	// room is SQLite memory for bound values, because SQLite cannot keep pointers to
+	// Go's memory. Values that do not fit have separate memory.
 	room  uintptr
 	used  int
 	large []uintptr
 }
 
-// roomSize is enough for half a cycle whose output is short.
+// roomSize is enough for half a cycle with short output.
 const roomSize = 4 << 10
 
-// next is the number of the parameter that is bound now, unless one before it
-// could not be.
+// next returns the number of the next parameter, unless binding an earlier one failed.
 func (s *statement) next() (parameter int32, ok bool) {
 	s.bound++
 	return s.bound, s.rc == sqlite3.SQLITE_OK
@@ -57,7 +55,7 @@ func (s *statement) bindText(v string) {
 	}
 }
 
-// bindBlob binds bytes; none at all are no NULL.
+// bindBlob binds bytes; an empty slice is not NULL.
 func (s *statement) bindBlob(v []byte) {
 	if i, ok := s.next(); ok {
 		if p := lay(s, v); s.rc == sqlite3.SQLITE_OK {
@@ -66,7 +64,7 @@ func (s *statement) bindBlob(v []byte) {
 	}
 }
 
-// bindRecords binds records that are packed into so many bytes.
+// bindRecords binds packed records of a known size.
 func (s *statement) bindRecords(records []journal.Record, size int) {
 	i, ok := s.next()
 	if !ok {
@@ -83,7 +81,7 @@ func (s *statement) bindRecords(records []journal.Record, size int) {
 	s.rc = sqlite3.Xsqlite3_bind_blob(s.db.tls, s.handle, i, p, int32(size), sqlite3.SQLITE_STATIC)
 }
 
-// lay puts a value where SQLite finds it until the statement is reset.
+// lay copies a value to memory where SQLite finds it until the statement is reset.
 func lay[T string | []byte](s *statement, v T) (address uintptr) {
 	if address = s.claim(len(v)); address != 0 {
 		copy(unsafe.Slice(at[byte](address), len(v)), v)
@@ -91,7 +89,7 @@ func lay[T string | []byte](s *statement, v T) (address uintptr) {
 	return address
 }
 
-// claim is take, and 0 where so much cannot be bound.
+// claim is take for a parameter; it returns 0 if the size cannot be bound.
 func (s *statement) claim(size int) (address uintptr) {
 	if size > math.MaxInt32 {
 		s.rc = sqlite3.SQLITE_TOOBIG
@@ -103,7 +101,7 @@ func (s *statement) claim(size int) (address uintptr) {
 	return address
 }
 
-// take returns where so many bytes can be put, 0 where there is no memory.
+// take returns memory for a value, 0 if there is none.
 func (s *statement) take(size int) (address uintptr) {
 	if s.room == 0 {
 		s.room = libc.Xmalloc(s.db.tls, roomSize)
@@ -118,7 +116,7 @@ func (s *statement) take(size int) (address uintptr) {
 	return address
 }
 
-// bind binds values of the types that SQLite has.
+// bind binds values of SQLite's types.
 func (s *statement) bind(values []any) error {
 	for _, v := range values {
 		switch v := v.(type) {
@@ -149,8 +147,7 @@ func (s *statement) exec() (changed int64, err error) {
 	return s.db.changes() - before, nil
 }
 
-// step reports whether there is a row, or else why there is none, if not because
-// there are no more.
+// step reports whether there is a row, or returns an error.
 func (s *statement) step() (row bool, err error) {
 	if s.rc != sqlite3.SQLITE_OK {
 		return false, s.db.failure(s.rc)
@@ -165,7 +162,7 @@ func (s *statement) step() (row bool, err error) {
 	}
 }
 
-// row returns the values of the row that was found.
+// row returns the values of the current row.
 func (s *statement) row() []any {
 	row := make([]any, sqlite3.Xsqlite3_column_count(s.db.tls, s.handle))
 	for i := range row {
@@ -174,7 +171,7 @@ func (s *statement) row() []any {
 	return row
 }
 
-// number is the first column of the row that was found.
+// number returns the first column of the current row.
 func (s *statement) number() int64 { return sqlite3.Xsqlite3_column_int64(s.db.tls, s.handle, 0) }
 
 func (s *statement) column(i int32) any {
@@ -192,7 +189,7 @@ func (s *statement) column(i int32) any {
 	return nil
 }
 
-// bytes copies what a column has at an address.
+// bytes copies the bytes of a column.
 func (s *statement) bytes(address uintptr, column int32) []byte {
 	b := make([]byte, sqlite3.Xsqlite3_column_bytes(s.db.tls, s.handle, column))
 	if address != 0 {
@@ -201,8 +198,8 @@ func (s *statement) bytes(address uintptr, column int32) []byte {
 	return b
 }
 
-// reset forgets the values, so that a large one does not stay in memory, and
-// what became of the statement, which step has said.
+// reset clears the values, so that a large one does not stay in memory. It ignores the
+// statement's error, which step has returned.
 func (s *statement) reset() {
 	sqlite3.Xsqlite3_reset(s.db.tls, s.handle)
 	sqlite3.Xsqlite3_clear_bindings(s.db.tls, s.handle)

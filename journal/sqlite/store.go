@@ -1,7 +1,8 @@
-// Package sqlite is the embedded journal: one SQLite file in WAL mode, every
-// commit synced to disk before it is acknowledged. One writer per process
-// commits the appends of all its runs together (group commit); readers have
-// their own connections and never wait for it.
+// Package sqlite implements the embedded journal: one SQLite file in WAL mode, with
+// every commit synced to disk before it is acknowledged.
+//
+// One writer per process commits the appends of all its runs together (group commit);
+// readers have separate connections and never wait for it.
 package sqlite
 
 import (
@@ -17,7 +18,7 @@ import (
 	"github.com/pawlrun/pawl/journal"
 )
 
-// Store implements [journal.Store] on one file.
+// Store implements [journal.Store] with one file.
 type Store struct {
 	journal.Shared
 	path    string
@@ -29,7 +30,7 @@ type Store struct {
 	close   sync.Once
 	closed  error
 
-	// statements are kept by their text; the readers close them.
+	// statements holds prepared statements by their text; the readers close them.
 	mu         sync.Mutex
 	statements map[string]*sql.Stmt
 }
@@ -39,10 +40,10 @@ var (
 	_ journal.ReadsTypes = (*Store)(nil)
 )
 
-// Path is the journal's file.
+// Path returns the path of the journal's file.
 func (s *Store) Path() string { return s.path }
 
-// Files are the journal, its log and what its processes share.
+// Files returns the journal, its log and its shared memory.
 func (s *Store) Files() []string {
 	path, err := filepath.Abs(s.path)
 	if err != nil {
@@ -51,15 +52,15 @@ func (s *Store) Files() []string {
 	return []string{path, path + "-wal", path + "-shm"}
 }
 
-// Close waits for the commits under way and closes the file.
+// Close waits for the commits in progress and closes the file.
 func (s *Store) Close() error {
 	s.close.Do(func() {
 		var errs []error
 		if s.watch != nil {
 			s.watch.stop()
 		}
-		// Readers go first, so that the writer is the last to leave and takes
-		// the log with it.
+		// Readers are closed first, so that the writer is the last connection and
+		// deletes the log.
 		if s.readers != nil {
 			errs = append(errs, s.readers.Close())
 		}
@@ -96,8 +97,8 @@ func (s *Store) Create(ctx context.Context, row journal.Run, b journal.Batch) (j
 	return b.Lease, first, nil
 }
 
-// Append writes a batch durably, together with those of other runs that wait
-// at the same moment.
+// Append writes a batch durably, together with those of other runs that wait at the
+// same time.
 func (s *Store) Append(ctx context.Context, b journal.Batch) (int64, error) {
 	if s.writer == nil {
 		return 0, fmt.Errorf("sqlite: append to run %s: %w", b.Lease.Run, journal.ErrReadOnly)
@@ -113,7 +114,7 @@ func (s *Store) Append(ctx context.Context, b journal.Batch) (int64, error) {
 	return first, nil
 }
 
-// Acquire takes a free or expired lease, or one that dead held.
+// Acquire takes a lease that is free, expired, or held by dead.
 func (s *Store) Acquire(ctx context.Context, run, owner, dead string, ttl time.Duration) (journal.Lease, error) {
 	l := journal.Lease{Run: run, Owner: owner}
 	err := s.write(ctx, func(c *conn) error {
@@ -148,7 +149,7 @@ func (s *Store) Renew(ctx context.Context, l journal.Lease, ttl time.Duration) (
 	return l, nil
 }
 
-// Release gives a lease up.
+// Release releases a lease.
 func (s *Store) Release(ctx context.Context, l journal.Lease) error {
 	err := s.write(ctx, func(c *conn) error {
 		_, err := c.exec(releaseRun, l.Run, l.Owner, l.Epoch)

@@ -6,7 +6,7 @@ import (
 	"github.com/pawlrun/pawl/journal"
 )
 
-// upgrade brings a file to this version's format, in the transaction that is open.
+// upgrade upgrades a file to this version's format, in the open transaction.
 func (c *conn) upgrade(from int64) error {
 	switch from {
 	case 0:
@@ -27,20 +27,20 @@ func (c *conn) upgrade(from int64) error {
 	return c.script(`DROP TABLE log;` + commitsIndex + mark(schemaVersion))
 }
 
-// mark says whose a file is, and its version.
+// mark stores the program and the version in a file.
 func mark(version int) string {
 	return fmt.Sprintf("PRAGMA application_id = %d; PRAGMA user_version = %d;", applicationID, version)
 }
 
-// packStep is how many events are moved at once. What they leave is used again by the
-// next, so that the file grows little.
+// packStep is how many events are moved at once. The next step reuses their space, so
+// the file grows little.
 const packStep = 500
 
-// packLog moves the events of version 6, of which each was a row, into commits. Which
-// events were written together is not known any more, so those of a run that follow
-// each other are packed together.
+// packLog moves the events of version 6, one in each row, into commits. It is unknown
+// which events were written together, so consecutive events of a run are packed
+// together.
 func (c *conn) packLog() error {
-	var open []journal.Record // belong together and are not written yet
+	var open []journal.Record // collected and not written yet
 	var run int64
 	flush := func() error {
 		if len(open) == 0 {
@@ -73,7 +73,7 @@ func (c *conn) packLog() error {
 	return flush()
 }
 
-// logged is an event of version 6 and the number of its run.
+// logged returns an event of version 6 and the row id of its run.
 func logged(row []any) (r journal.Record, rid int64) {
 	r.Pos, _ = row[0].(int64)
 	rid, _ = row[1].(int64)
@@ -83,7 +83,7 @@ func logged(row []any) (r journal.Record, rid int64) {
 	return r, rid
 }
 
-// upgrades bring a file of an older version to the next, by the version that they
+// upgrades upgrade a file of an older version to the next, by the version that they
 // start from. [conn.packLog] does the rest of the last one.
 var upgrades = map[int64]string{
 	1: `
@@ -91,9 +91,9 @@ ALTER TABLE runs ADD COLUMN fork_of TEXT NOT NULL DEFAULT '';
 ALTER TABLE runs ADD COLUMN fork_seq INTEGER NOT NULL DEFAULT 0;
 CREATE INDEX runs_fork ON runs (fork_of) WHERE fork_of <> '';
 `,
-	// The table has a new name so that a process of an older version which has
-	// the file open fails to append, instead of appending what no block bounds.
-	// Version 2 kept the newest pos under the number 0 when its run was deleted.
+	// The table has a new name so that a process of an older version which has the file
+	// open fails to append, instead of appending without blocks. Version 2 stored the
+	// newest pos under the number 0 when its run was deleted.
 	2: `
 ALTER TABLE runs ADD COLUMN first INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE runs ADD COLUMN last INTEGER NOT NULL DEFAULT 0;
@@ -111,7 +111,7 @@ DROP INDEX events_run;
 ALTER TABLE events RENAME TO log;
 CREATE INDEX log_block ON log (pos >> 10, rid, seq);
 `,
-	// Until version 3 a tree was two runs deep.
+	// Until version 3 a tree had at most two levels.
 	3: `
 ALTER TABLE runs ADD COLUMN root TEXT NOT NULL DEFAULT '';
 ALTER TABLE runs ADD COLUMN depth INTEGER NOT NULL DEFAULT 1;

@@ -14,33 +14,33 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// vfsName is the file system of the writing connection, and of those that may
-// be the first to see what a crash left (sqlite.org/vfs.html): SQLite's own, but
-// for the write-ahead log, whose writes and syncs go through a [logFile].
+// vfsName is the file system of the writing connection, and of connections that may
+// recover a crashed journal (sqlite.org/vfs.html). It is SQLite's own, except that
+// writes and syncs of the write-ahead log go through a [logFile].
 const vfsName = "pawl"
 
-// files belongs to the process, as SQLite's list of file systems does.
+// files is per process, like SQLite's list of file systems.
 var files struct {
-	// base is SQLite's own file system, fcntl the system call by which it locks.
+	// base is SQLite's own file system, fcntl its system call for locks.
 	base, fcntl   uintptr
 	bound         boundLocks
 	log, database methods
 
 	mu sync.RWMutex
-	// logs has each log that is open, and has it for its database's file too.
+	// logs holds each open log, under its own and its database's file.
 	logs map[uintptr]*logFile
 	// opened is called for each opened file, for tests; a database has no log.
 	opened func(path string, file uintptr, log *logFile)
 }
 
-// methods are what SQLite does with a kind of file: what it did by itself, and
-// the address of what it does with ours among them, 0 before the first file.
+// methods are the functions of a kind of file: SQLite's originals, and the address of a
+// table with ours, 0 before the first file.
 type methods struct {
 	own  sqlite3.Tsqlite3_io_methods
 	ours uintptr
 }
 
-// take puts ours between SQLite and a file that it has opened.
+// take installs our functions in a file that SQLite has opened.
 func (m *methods) take(tls *libc.TLS, f *sqlite3.TunixFile, replace func(*sqlite3.Tsqlite3_io_methods)) {
 	if m.ours == 0 {
 		m.own = *at[sqlite3.Tsqlite3_io_methods](f.FpMethod)
@@ -51,7 +51,7 @@ func (m *methods) take(tls *libc.TLS, f *sqlite3.TunixFile, replace func(*sqlite
 	f.FpMethod = m.ours
 }
 
-// registerVFS makes vfsName known to SQLite.
+// registerVFS registers vfsName with SQLite.
 var registerVFS = sync.OnceValue(func() error {
 	tls := libc.NewTLS()
 	defer tls.Close()
@@ -76,18 +76,18 @@ var registerVFS = sync.OnceValue(func() error {
 	return nil
 })
 
-// keep copies a value into SQLite's memory, for as long as the process lives.
+// keep copies a value into SQLite's memory for the life of the process.
 func keep[T any](tls *libc.TLS, value T) uintptr {
 	p := libc.Xcalloc(tls, 1, libc.Tsize_t(unsafe.Sizeof(value)))
 	*at[T](p) = value
 	return p
 }
 
-// address is what SQLite calls a function by; function is the way back.
+// address returns SQLite's pointer to a function; function is the inverse.
 func address[F any](f F) uintptr  { return *(*uintptr)(unsafe.Pointer(&f)) }
 func function[F any](p uintptr) F { return *(*F)(unsafe.Pointer(&p)) }
 
-// The functions of a file system and of its files, as SQLite calls them.
+// The types of the functions of a file system and of its files.
 type (
 	openFunc     = func(tls *libc.TLS, vfs, name, file uintptr, flags int32, out uintptr) int32
 	readFunc     = func(tls *libc.TLS, file, buf uintptr, n int32, offset int64) int32
@@ -150,8 +150,8 @@ func logAt(file uintptr) *logFile {
 	return files.logs[file]
 }
 
-// codeOf is SQLite's number for an error of a log; failed is the one that says
-// what could not be done.
+// codeOf returns SQLite's code for an error of a log; failed is the general code of the
+// operation.
 func codeOf(err error, failed int32) int32 {
 	switch {
 	case err == nil:
@@ -185,13 +185,12 @@ func lockDatabase(tls *libc.TLS, file uintptr, offset, n, flags int32) int32 {
 	return function[lockFunc](files.database.own.FxShmLock)(tls, file, offset, n, flags)
 }
 
-// yieldPages is after how many pages of the file a copy of the log lets others
-// go first.
+// yieldPages is the number of pages after which a copy of the log yields.
 const yieldPages = 16
 
-// writeDatabase is how the log is copied, page after page in the order of the
-// file. There may be thousands, and a processor that is never given up keeps
-// those from running whom a commit woke.
+// writeDatabase writes the pages of a copy of the log, in the order of the file. There
+// may be thousands, and without yielding they would delay the goroutines that a commit
+// woke.
 func writeDatabase(tls *libc.TLS, file, buf uintptr, n int32, offset int64) int32 {
 	if offset/pageSize%yieldPages == 0 {
 		runtime.Gosched()
@@ -199,11 +198,10 @@ func writeDatabase(tls *libc.TLS, file, buf uintptr, n int32, offset int64) int3
 	return function[writeFunc](files.database.own.FxWrite)(tls, file, buf, n, offset)
 }
 
-// controlDatabase sees when a copy of the log is done and sends it on its way
-// to the disk. SQLite syncs the database only when the whole log is copied, and
-// that is when a commit waits for it: without this, for all the copies before.
-// It only saves that commit from waiting, and promises nothing: what fails here
-// fails again when SQLite syncs.
+// controlDatabase starts writing a finished copy of the log to disk. SQLite syncs the
+// database only when the whole log is copied, while a commit waits: without this, the
+// commit would wait for all earlier copies. It only shortens that wait and promises
+// nothing: an error occurs again when SQLite syncs.
 func controlDatabase(tls *libc.TLS, file uintptr, op int32, arg uintptr) int32 {
 	if op == sqlite3.SQLITE_FCNTL_CKPT_DONE {
 		_ = unix.SyncFileRange(int(at[sqlite3.TunixFile](file).Fh), 0, 0, unix.SYNC_FILE_RANGE_WRITE)
@@ -211,10 +209,9 @@ func controlDatabase(tls *libc.TLS, file uintptr, op int32, arg uintptr) int32 {
 	return function[controlFunc](files.database.own.FxFileControl)(tls, file, op, arg)
 }
 
-// syncDatabase sees when what was copied out of the log is not kept by the disk.
-// SQLite then holds what earlier copies wrote for copied all the same, although
-// nothing has synced it: the system may have given up on that as well, and the
-// next copy would let the log go.
+// syncDatabase handles a failed sync of copied data. SQLite still considers earlier
+// copies as done, although they are not synced: the system may have discarded that data
+// too, and the next copy would let the log go.
 func syncDatabase(tls *libc.TLS, file uintptr, flags int32) int32 {
 	rc := function[syncFunc](files.database.own.FxSync)(tls, file, flags)
 	if rc != sqlite3.SQLITE_OK {
@@ -223,15 +220,15 @@ func syncDatabase(tls *libc.TLS, file uintptr, flags int32) int32 {
 	return rc
 }
 
-// Where the shared memory says how much of the log is copied, and how long its
-// first part is (sqlite.org/walformat.html, "The WAL-Index File Format").
+// The offsets in the shared memory of how much of the log is copied, and of the length
+// of its first part (sqlite.org/walformat.html, "The WAL-Index File Format").
 const (
 	copiedAt  = 96
 	shmRegion = 32 << 10
 )
 
-// forgetCopies makes the next copy begin at the start of the log. The caller holds
-// the copy lock, and the lock that keeps others from reading past the log.
+// forgetCopies makes the next copy begin at the start of the log. The caller holds the
+// copy lock, and the lock that prevents others from reading past the log.
 func forgetCopies(tls *libc.TLS, file uintptr) {
 	if at[sqlite3.TunixFile](file).FpShm == 0 {
 		return // not in WAL mode yet
@@ -248,7 +245,7 @@ func syncLog(_ *libc.TLS, file uintptr, _ int32) int32 {
 	if rc := flushLog(file); rc != sqlite3.SQLITE_OK {
 		return rc
 	}
-	// A disk that is found full only now has lost what it was given as well.
+	// If the disk turns out to be full only now, it has lost data as well.
 	if logAt(file).sync() != nil {
 		return sqlite3.SQLITE_IOERR_FSYNC
 	}
@@ -269,8 +266,8 @@ func sizeOfLog(tls *libc.TLS, file, size uintptr) int32 {
 	return function[sizeFunc](files.log.own.FxFileSize)(tls, file, size)
 }
 
-// truncateLog erases a log that is to become empty, because what is cut off a
-// file may be read from the disk all the same.
+// truncateLog erases a log instead of truncating it, because the truncated data could
+// still be read from the disk.
 func truncateLog(tls *libc.TLS, file uintptr, size int64) int32 {
 	if rc := flushLog(file); rc != sqlite3.SQLITE_OK {
 		return rc
@@ -280,7 +277,7 @@ func truncateLog(tls *libc.TLS, file uintptr, size int64) int32 {
 	if size == 0 && unix.Fstat(int(at[sqlite3.TunixFile](file).Fh), &stat) == nil {
 		return codeOf(log.erase(stat.Size), sqlite3.SQLITE_IOERR_TRUNCATE)
 	}
-	log.filled = 0 // which makes the next write look
+	log.filled = 0 // the next write checks the length
 	return function[truncateFunc](files.log.own.FxTruncate)(tls, file, size)
 }
 

@@ -8,11 +8,11 @@ import (
 	"github.com/pawlrun/pawl/journal"
 )
 
-// showing is what the table runs keeps of a [journal.Progress].
+// showing is the part of a [journal.Progress] in the table runs.
 type showing struct {
 	*journal.Progress
-	// waits is the text of the column: "" if the run waits for nothing. It is unknown,
-	// and NULL, without Progress.Waits.
+	// waits is the text of the column: "" if the run waits for nothing. Without
+	// Progress.Waits it is unknown, and NULL.
 	waits string
 }
 
@@ -36,7 +36,7 @@ func (s showing) waitsOrNil() any {
 	return s.waits
 }
 
-// digest is what heads.shown has: other for what differs, and not 0.
+// digest returns the value of heads.shown: different for different content, and not 0.
 func (s showing) digest() int64 {
 	known := "-"
 	if s.Waits != nil {
@@ -47,7 +47,7 @@ func (s showing) digest() int64 {
 		for i := range len(part) {
 			hash = (hash ^ uint64(part[i])) * 1099511628211
 		}
-		hash = (hash ^ 0xff) * 1099511628211 // which is in no text
+		hash = (hash ^ 0xff) * 1099511628211 // a byte that no text contains
 	}
 	for _, b := range s.Outcome {
 		hash = (hash ^ uint64(b)) * 1099511628211

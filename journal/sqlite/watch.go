@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// pollInterval is how often other processes' commits are looked for: readers
-// of a run elsewhere see an event within 100 ms.
+// pollInterval is how often the file is checked for commits of other processes: their
+// readers see an event within 100 ms.
 const pollInterval = 50 * time.Millisecond
 
 // watcher notifies subscribers of commits. It notices commits of this process at
@@ -18,7 +18,7 @@ type watcher struct {
 	db *sql.DB
 
 	mu sync.Mutex
-	// subs are those of the commands to a run, or ("") of every commit.
+	// subs holds the subscribers to the commands of a run, or ("") to every commit.
 	subs    map[string]map[chan struct{}]bool
 	cancel  context.CancelFunc
 	stopped bool
@@ -59,8 +59,7 @@ func (w *watcher) remove(run string, ch chan struct{}) {
 	}
 }
 
-// stop returns when the connection is given back by which others' commits were
-// looked for.
+// stop returns when the connection for polling is released.
 func (w *watcher) stop() {
 	w.mu.Lock()
 	w.stopped = true
@@ -72,7 +71,7 @@ func (w *watcher) stop() {
 	w.polls.Wait()
 }
 
-// notify wakes the subscribers of a commit, and of the commands that it brought.
+// notify wakes the subscribers to a commit, and to its commands.
 func (w *watcher) notify(commanded []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -105,7 +104,7 @@ func (w *watcher) poll(ctx context.Context) {
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
 	for command := int64(-1); ctx.Err() == nil; {
-		w.look(ctx, tick.C, &command)
+		w.pollConn(ctx, tick.C, &command)
 		select {
 		case <-ctx.Done():
 		case <-tick.C:
@@ -113,10 +112,10 @@ func (w *watcher) poll(ctx context.Context) {
 	}
 }
 
-// look reports commits on one connection, because data_version is relative to a
+// pollConn reports commits on one connection, because data_version is relative to a
 // connection, until it fails. command is the number of the newest reported command,
 // or -1: what happened before the first look is unknown and counts as new.
-func (w *watcher) look(ctx context.Context, tick <-chan time.Time, command *int64) {
+func (w *watcher) pollConn(ctx context.Context, tick <-chan time.Time, command *int64) {
 	conn, err := w.db.Conn(ctx)
 	if err != nil {
 		return
@@ -142,7 +141,7 @@ func (w *watcher) look(ctx context.Context, tick <-chan time.Time, command *int6
 	}
 }
 
-// tell notifies of a commit, and of the commands that came after one.
+// tell notifies of a commit, and of the commands in it.
 func (w *watcher) tell(ctx context.Context, conn *sql.Conn, command *int64) error {
 	var newest int64
 	if err := conn.QueryRowContext(ctx, lastCommand).Scan(&newest); err != nil {
@@ -176,8 +175,8 @@ func (w *watcher) tell(ctx context.Context, conn *sql.Conn, command *int64) erro
 	return nil
 }
 
-// lastCommand is the number of the newest command ever sent, and selectCommanded
-// are the runs that wait for one sent after it.
+// lastCommand selects the number of the newest command, and selectCommanded the runs
+// with a command after one.
 const (
 	lastCommand     = `SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'inbox'), 0)`
 	selectCommanded = `SELECT DISTINCT r.id FROM inbox i CROSS JOIN runs r ON r.rid = i.rid WHERE i.id > ?1`

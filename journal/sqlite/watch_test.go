@@ -15,8 +15,8 @@ import (
 	"github.com/pawlrun/pawl/journal/sqlite"
 )
 
-// What is promised is how long somebody waits, not how busy the machine is: the
-// clock goes on only while all wait.
+// The test measures how long a subscriber waits, not how busy the machine is: the clock
+// advances only while all goroutines wait.
 func TestOtherStoreSeesCommitsAndCommandsWithin100ms(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal.db")
 	synctest.Test(t, func(t *testing.T) {

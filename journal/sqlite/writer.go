@@ -11,19 +11,19 @@ import (
 	"github.com/pawlrun/pawl/journal"
 )
 
-// maxGroup bounds how many operations one commit takes along, so that the
-// first of them does not wait for a crowd.
+// maxGroup bounds how many operations share a commit, so that the first of them does
+// not wait for many others.
 const maxGroup = 256
 
-// op is one writing operation. It must check before it writes: an error that
-// it returns with nothing written leaves its companions in the commit alone.
-// Operations are reused, and an append is one without a function of its own,
-// because appends are what a journal is for.
+// op is one writing operation. It must check before it writes: if it returns an error
+// without having written, the other operations of the commit are not affected.
+// Operations are reused. An append is an op without a function, because appends are the
+// most frequent.
 type op struct {
 	run   func(*conn) error
 	batch journal.Batch
 	first int64
-	// commanded is the run for whose driver the operation leaves a command.
+	// commanded is the run that the operation sends a command to.
 	commanded string
 	err       error
 	done      chan struct{}
@@ -48,13 +48,12 @@ type writer struct {
 	file       *file
 	checkpoint *checkpointer
 	committed  func(commanded []string)
-	// since counts the events since the log was last asked to be copied.
+	// since counts the events since the last request to copy the log.
 	since int
 	pool  sync.Pool
-	// lost is set once nothing may be acknowledged any more. Either the file is
-	// gone, so that later commits could not be read; or the disk did not keep a
-	// commit, so that a later sync may succeed because the system has given up on
-	// the data.
+	// lost is set once nothing may be acknowledged any more. Either the file is gone,
+	// so that later commits could not be read; or a sync failed, so that a later sync
+	// may succeed because the system has discarded the data.
 	lost error
 
 	mu     sync.Mutex
@@ -74,9 +73,9 @@ func newWriter(c *conn, f *file, p *checkpointer, committed func(commanded []str
 	return w
 }
 
-// do runs an operation in the next commit and returns when that is on disk.
-// Once an operation is handed over its outcome is waited for, whatever ctx
-// says: a caller must never believe that nothing was written when it was.
+// do runs an operation in the next commit and returns when that is on disk. Once an
+// operation is queued, do waits for its outcome even if ctx ends: a caller must never
+// believe that nothing was written when it was.
 func (w *writer) do(ctx context.Context, o *op) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -93,8 +92,8 @@ func (w *writer) do(ctx context.Context, o *op) error {
 	return o.err
 }
 
-// join reports whether the caller is to commit its operation itself; otherwise it
-// is queued.
+// join reports whether the caller must commit its operation itself; otherwise it is
+// queued.
 func (w *writer) join(o *op) (alone bool, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -109,8 +108,8 @@ func (w *writer) join(o *op) (alone bool, err error) {
 	return true, nil
 }
 
-// pass leaves what was queued to a goroutine of its own, so that the caller
-// does not wait for others.
+// pass leaves the queued operations to another goroutine, so that the caller does not
+// wait for others.
 func (w *writer) pass() {
 	if group := w.take(nil); len(group) > 0 {
 		go w.drain(group)
@@ -151,7 +150,7 @@ func (w *writer) put(o *op) {
 	w.pool.Put(o)
 }
 
-// stop waits for what was handed over and closes the connection.
+// stop waits for the queued operations and closes the connection.
 func (w *writer) stop() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -191,8 +190,8 @@ func (w *writer) commit(group []*op) {
 	}
 }
 
-// transact commits and then makes sure that the commit went into the file that
-// others open: one that was moved away takes writes without complaint.
+// transact commits and then checks that the commit went into the file at the path: a
+// file that was moved away accepts writes without an error.
 func (w *writer) transact(group []*op) error {
 	if w.lost != nil {
 		return w.lost
@@ -219,7 +218,8 @@ func (w *writer) transact(group []*op) error {
 	return nil
 }
 
-// eraseLog has the log erased where a commit deleted what that must not keep.
+// eraseLog requests an erasure of the log if a commit deleted data that must not remain
+// in it.
 func (w *writer) eraseLog() {
 	if w.conn.erased {
 		w.conn.erased = false

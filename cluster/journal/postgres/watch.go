@@ -128,7 +128,7 @@ func (w *watcher) follow(ctx context.Context) {
 	for pause := time.Duration(0); ctx.Err() == nil; pause = listenAgain {
 		looking, listening := context.WithCancel(ctx)
 		var looks sync.WaitGroup
-		looks.Go(func() { w.look(looking, &seen) })
+		looks.Go(func() { w.poll(looking, &seen) })
 		t := time.NewTimer(pause)
 		select {
 		case <-t.C:
@@ -211,19 +211,19 @@ func (w *watcher) probe(ctx context.Context, conn *pgx.Conn) bool {
 	}
 }
 
-// marks are the newest event and command that were seen, and the newest change of a
-// lease is not among them: it is seen by who waits for it.
+// marks holds the newest event and command that were seen. The newest change of a
+// lease is not among them: each waiter polls for it.
 type marks struct {
 	known        bool
 	pos, command int64
 }
 
-// look asks for the newest event and command until ctx ends.
-func (w *watcher) look(ctx context.Context, seen *marks) {
+// poll asks for the newest event and command until ctx ends.
+func (w *watcher) poll(ctx context.Context, seen *marks) {
 	tick := time.NewTicker(lookInterval)
 	defer tick.Stop()
 	for {
-		w.once(ctx, seen)
+		w.pollOnce(ctx, seen)
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
@@ -232,8 +232,8 @@ func (w *watcher) look(ctx context.Context, seen *marks) {
 	}
 }
 
-// once looks once, and wakes all where it cannot tell who is meant.
-func (w *watcher) once(ctx context.Context, seen *marks) {
+// pollOnce asks once, and wakes all subscribers if it cannot tell which run is meant.
+func (w *watcher) pollOnce(ctx context.Context, seen *marks) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	now := marks{known: true}

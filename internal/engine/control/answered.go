@@ -33,7 +33,7 @@ type RunStatus struct {
 // of each run. A run that cannot be read is listed as its row has it.
 func (d *Controller) RunStatuses(ctx context.Context, rows []journal.Run) ([]RunStatus, error) {
 	all := make([]RunStatus, len(rows))
-	l := look{Controller: d, now: time.Now()}
+	l := reading{Controller: d, now: time.Now()}
 	var parked, driven []*RunStatus
 	for i, r := range rows {
 		all[i].Run = r
@@ -57,11 +57,11 @@ func (d *Controller) RunStatuses(ctx context.Context, rows []journal.Run) ([]Run
 		s.Pausing = err == nil && pausing
 	}
 	for _, s := range parked {
-		h, err := l.hold(ctx, s.Run)
+		h, err := l.needs(ctx, s.Run)
 		if err != nil && ctx.Err() != nil {
 			return nil, err
 		}
-		s.Answered, s.Expired = err == nil && h == free, err == nil && h == expired
+		s.Answered, s.Expired = err == nil && h == none, err == nil && h == expired
 	}
 	return all, nil
 }
@@ -77,7 +77,7 @@ func (d *Controller) RunStatus(ctx context.Context, r journal.Run) (RunStatus, e
 
 // pausing reports whether a pause was sent to a run that is driven. No cycle
 // begins after a pause, and a resume voids it.
-func (l look) pausing(ctx context.Context, r journal.Run) (bool, error) {
+func (l reading) pausing(ctx context.Context, r journal.Run) (bool, error) {
 	sent, err := l.inbox(ctx, r.ID)
 	if err != nil {
 		return false, err
@@ -98,8 +98,8 @@ func parkedFor(r journal.Run, reason event.ParkReason) bool {
 	return r.State == journal.Parked && r.Detail == string(reason)
 }
 
-// look is one reading of the state of runs.
-type look struct {
+// reading is one reading of the state of runs.
+type reading struct {
 	*Controller
 	now time.Time
 	// inboxes holds the commands to each run that are not taken, nil if each run's
@@ -109,7 +109,7 @@ type look struct {
 
 // readInboxes reads the inboxes of all runs at once, unless one of them is
 // damaged.
-func (l *look) readInboxes(ctx context.Context) {
+func (l *reading) readInboxes(ctx context.Context) {
 	sent, err := l.store.Inbox(ctx, "")
 	if err != nil {
 		return
@@ -120,7 +120,7 @@ func (l *look) readInboxes(ctx context.Context) {
 	}
 }
 
-func (l look) inbox(ctx context.Context, run string) ([]journal.Command, error) {
+func (l reading) inbox(ctx context.Context, run string) ([]journal.Command, error) {
 	if l.inboxes != nil {
 		return l.inboxes[run], nil
 	}
@@ -131,21 +131,21 @@ func (l look) inbox(ctx context.Context, run string) ([]journal.Command, error) 
 	return sent, nil
 }
 
-// hold is what a run waits for.
-type hold uint8
+// need is what a run waits for.
+type need uint8
 
 const (
-	// free: nothing.
-	free hold = iota
-	// expired: nothing any more, because the time for a decision is over.
+	// none: the run waits for nothing.
+	none need = iota
+	// expired: the time for a decision is over.
 	expired
 	waits
 )
 
-// hold returns what a run that has not ended waits for, in itself or in a run
+// needs returns what a run that has not ended waits for, in itself or in a run
 // below it. A run below that cannot be read is left out, as in
 // [Controller.Pending].
-func (l look) hold(ctx context.Context, r journal.Run) (hold, error) {
+func (l reading) needs(ctx context.Context, r journal.Run) (need, error) {
 	w, err := l.past.Waits(ctx, r)
 	if err != nil {
 		return waits, fmt.Errorf("control: %w", err)
@@ -154,7 +154,7 @@ func (l look) hold(ctx context.Context, r journal.Run) (hold, error) {
 	if err != nil {
 		return waits, err
 	}
-	most := free
+	most := none
 	if w.Expired {
 		most = expired
 	}
@@ -175,13 +175,13 @@ func (l look) hold(ctx context.Context, r journal.Run) (hold, error) {
 		return waits, err
 	}
 	if parkedFor(r, event.ParkInput) && w.Parked != nil {
-		told, err := l.told(ctx, r, w, sent)
-		if err != nil || !told && (w.Refused || w.Parked.Limit != "" || len(children) == 0) {
+		received, err := l.received(ctx, r, w, sent)
+		if err != nil || !received && (w.Refused || w.Parked.Limit != "" || len(children) == 0) {
 			return waits, err
 		}
 	}
 	for _, id := range children {
-		h, err := l.childsHold(ctx, id)
+		h, err := l.childNeeds(ctx, id)
 		if err != nil && ctx.Err() != nil {
 			return waits, err
 		}
@@ -197,7 +197,7 @@ func (l look) hold(ctx context.Context, r journal.Run) (hold, error) {
 
 // children returns the runs that a run started and that have not ended. The row of a run
 // that is not parked does not name them.
-func (l look) children(ctx context.Context, r journal.Run, w *journal.Waits) ([]string, error) {
+func (l reading) children(ctx context.Context, r journal.Run, w *journal.Waits) ([]string, error) {
 	if w.Parked != nil {
 		return w.Children, nil
 	}
@@ -214,17 +214,17 @@ func (l look) children(ctx context.Context, r journal.Run, w *journal.Waits) ([]
 	return open, nil
 }
 
-func (l look) childsHold(ctx context.Context, id string) (hold, error) {
+func (l reading) childNeeds(ctx context.Context, id string) (need, error) {
 	child, err := l.store.Run(ctx, id)
 	if err != nil || child.State == journal.Ended {
-		return free, err
+		return none, err
 	}
-	return l.hold(ctx, child)
+	return l.needs(ctx, child)
 }
 
-// told reports whether a run that parked for a message or a limit has received
+// received reports whether a run that parked for a message or a limit has received
 // it.
-func (l look) told(ctx context.Context, r journal.Run, w *journal.Waits, sent []journal.Command) (bool, error) {
+func (l reading) received(ctx context.Context, r journal.Run, w *journal.Waits, sent []journal.Command) (bool, error) {
 	switch p := w.Parked; {
 	case p.ParentLimit != "":
 		above, err := l.store.Run(ctx, cmp.Or(p.LimitRun, r.Parent))

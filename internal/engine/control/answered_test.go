@@ -20,8 +20,8 @@ import (
 	"github.com/pawlrun/pawl/journal/memory"
 )
 
-// read counts the records and commands that were read. A command without a kind
-// is one that cannot be.
+// read counts the records and commands that were read. A command without a kind is
+// invalid.
 type read struct {
 	journal.Store
 	records, commands int
@@ -42,14 +42,14 @@ func (s *read) Records(ctx context.Context, run string, after int64, limit int) 
 	return found, err
 }
 
-// shelf is a controller on a journal that a test fills.
+// shelf returns a controller on an empty journal.
 func shelf() (*read, *control.Controller) {
 	store := &read{Store: memory.New(nil)}
 	return store, control.New(store, engine.New(store, versions.Make, engine.Options{}))
 }
 
-// happens writes events to a run, whose row then says what its last parking
-// does, and what it waits for by its events.
+// happens appends events to a run and sets its row: the state of its last parking, and
+// what it waits for.
 func happens(t *testing.T, d *journaltest.Driver, events ...event.Data) {
 	t.Helper()
 	var waiting drive.Waiting
@@ -120,7 +120,7 @@ var (
 	said        = event.InputReceived{Text: "go on"}
 )
 
-// asked is asks with little time for an answer.
+// asked is asks with an early deadline.
 func asked(call string) event.Data {
 	return event.ToolPendingApproval{CallID: call, ExpiresAt: new(time.Unix(0, 0))}
 }
@@ -192,13 +192,13 @@ func TestAParkedRunIsAnsweredOnceItHasWhatItParkedFor(t *testing.T) {
 	}
 }
 
-// A run that only has to be gone on with must not read as one that waits.
+// A run that only needs to be resumed must not be listed as waiting.
 func TestParkedRunExpiresWhenAllItsQuestionsAreSettledOrLate(t *testing.T) {
 	named := event.RunParked{Reason: event.ParkApproval, CallIDs: []string{"a"}}
 	tooLate := event.ToolApprovalResolved{CallID: "a", Kind: event.ApprovalExpired}
 	for name, tt := range map[string]struct {
 		events []event.Data
-		// sent is when a decision was sent that nobody has taken up, 0 for none.
+		// sent is when a decision was sent that is not taken, 0 for none.
 		sent    int64
 		expired bool
 	}{
@@ -280,7 +280,7 @@ func TestARunWhoseChildrenAskIsAnsweredOnceTheyAre(t *testing.T) {
 	}
 }
 
-// A run that parked at a limit above it for its children goes on when these have
+// A run that parked at a limit above it for its children continues when these have
 // ended; one whose own call was refused does not.
 func TestARunDoesNotWaitForTheLimitOfChildrenThatHaveEnded(t *testing.T) {
 	limit := event.RunParked{Reason: event.ParkInput, ParentLimit: "usd_per_run", LimitRun: "root", AtLeast: 2}
@@ -361,12 +361,12 @@ func TestARunThatIsDrivenIsPausingFromTheRequestUntilItParks(t *testing.T) {
 	}
 }
 
-// A list asks it of every run that it shows, however long these are.
+// A list computes it for every run that it shows, however long the runs are.
 func TestAListReadsNoMoreOfARunThanItsLastCycle(t *testing.T) {
 	for name, tt := range map[string]struct {
 		runs, cycles int
 		end          []event.Data
-		// most is how many records are read of one run at most.
+		// most bounds the records that are read of one run.
 		most int
 	}{
 		"ended runs":                       {1000, 2, nil, 0},
@@ -409,7 +409,7 @@ func TestAListReadsNoMoreOfARunThanItsLastCycle(t *testing.T) {
 	}
 }
 
-// loses is a store that has lost the events of a run and kept its row.
+// loses is a store that has lost the events of a run but not its row.
 type loses struct{ journal.Store }
 
 func (loses) Records(context.Context, string, int64, int) ([]journal.Record, error) { return nil, nil }
@@ -427,7 +427,7 @@ func TestARunWhoseEventsAreLostDoesNotReadAsAnswered(t *testing.T) {
 	}
 }
 
-// What others were sent may be large, and much.
+// The inboxes of other runs may be large.
 func TestTheStandingOfOneRunReadsNoCommandOfAnother(t *testing.T) {
 	store, controller := shelf()
 	for _, run := range []string{"run", "other"} {

@@ -20,7 +20,7 @@ import (
 
 const token = "tok-1234567890-xyz"
 
-// inbox keeps the commands that rested in a store's inbox.
+// inbox records the commands that were in a store's inbox.
 type inbox struct {
 	journal.Store
 	sent []journal.Command
@@ -31,8 +31,8 @@ func (s *inbox) Send(ctx context.Context, c journal.Command) (int64, error) {
 	return s.Store.Send(ctx, c)
 }
 
-// family is a controller of another process than a program's, a run of that, and its
-// child with a secret and a call to decide.
+// family returns a controller of a process other than the program's, a run of the
+// program, and its child with a secret and a call to decide.
 func family(t *testing.T, mode pawl.ApproveMode) (store *inbox, controller *control.Controller, run *pawl.Run, child, call string) {
 	t.Helper()
 	target := func(turns ...scripted.Turn) pawl.Target {

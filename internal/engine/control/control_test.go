@@ -45,7 +45,7 @@ func parked(t *testing.T) office {
 	return parkedAs(t, agentFile, func(*event.RunStarted) {})
 }
 
-// parkedAs is parked with another file, and another beginning than that gives.
+// parkedAs is parked with another file and another first event.
 func parkedAs(t *testing.T, file string, pin func(*event.RunStarted)) office {
 	t.Helper()
 	t.Setenv("DOOR_WORD", "open-sesame-4711")
@@ -99,7 +99,7 @@ func (o office) pending() control.Pending {
 	return calls[0]
 }
 
-// journal is everything that the run's journal holds, as it is stored.
+// journal returns the stored form of the run's journal.
 func (o office) journal() string {
 	o.t.Helper()
 	records, err := o.store.Records(o.t.Context(), o.run, 0, 0)
@@ -126,7 +126,7 @@ func TestADecisionReachesARunThatNobodyDrives(t *testing.T) {
 		if err != nil || len(made) != 1 || made[0].Resolution().Kind != want || made[0].Resolution().Approver != "ann" || made[0].Resolution().Reason != "because" || made[0].Resolution().Command != got.ID {
 			t.Errorf("%s: %+v, %v", kind, made, err)
 		}
-		// It is decided once.
+		// A second decision is refused.
 		if _, err := o.Send(t.Context(), o.row(), journal.Command{Kind: journal.Approve, CallID: call, By: "bob"}); !errors.Is(err, engine.ErrNotPending) {
 			t.Errorf("after %s a second decision gives %v", kind, err)
 		}
@@ -149,7 +149,7 @@ func TestADecisionAboutNothingIsRefused(t *testing.T) {
 	}
 }
 
-// Nobody drives a parked run, so that nobody but the controller knows its secrets.
+// No process drives a parked run, so only the controller knows its secrets.
 func TestWhatAParkedRunIsToldIsLookedThroughForItsSecrets(t *testing.T) {
 	o := parked(t)
 	args := json.RawMessage(`{"path":"open-sesame-4711.txt","content":"x"}`)
@@ -214,7 +214,7 @@ func TestARunThatIsParkedHasNoDriver(t *testing.T) {
 	}
 }
 
-// What is copied from elsewhere may hold what cannot be looked for here.
+// Copied text may contain a secret that cannot be searched for here.
 func TestAParkedRunIsToldNothingThatMayHoldASecretUnseen(t *testing.T) {
 	o := parked(t)
 	t.Setenv("DOOR_WORD", "")
@@ -237,7 +237,7 @@ func TestAParkedRunIsToldNothingThatMayHoldASecretUnseen(t *testing.T) {
 	}
 }
 
-// Whatever is not known of a run's secrets, it can be ended.
+// A run can be cancelled even if its secrets are unknown.
 func TestARunIsCancelledWithoutAReasonThatMayHoldASecret(t *testing.T) {
 	for name, pin := range map[string]func(*event.RunStarted){"a file": func(*event.RunStarted) {}, "a file that cannot be read": unreadable} {
 		o := parkedAs(t, agentFile, pin)
@@ -257,7 +257,7 @@ func TestARunIsCancelledWithoutAReasonThatMayHoldASecret(t *testing.T) {
 	}
 }
 
-// The file that is pinned may be of a version that had other keys.
+// unreadable pins a file with keys of another version.
 func unreadable(s *event.RunStarted) { s.Spec = "identity: [" }
 
 func TestRunWithUnreadableFileCanBeStoppedAndDecided(t *testing.T) {
@@ -327,18 +327,18 @@ func TestWhoeverDecidesSecondIsToldWhatWasDecided(t *testing.T) {
 	}
 }
 
-// byAnn is a command of somebody who may give it.
+// byAnn sets a principal that may send the command.
 func byAnn(c journal.Command) journal.Command {
 	c.Principal = event.Principal{Name: "ann", Role: string(access.Editor), Proof: event.ProofUser}
 	return c
 }
 
-// Send is that of the controller, by somebody who may send.
+// Send sends a command as a principal that may send it.
 func (o office) Send(ctx context.Context, r journal.Run, c journal.Command) (control.Delivery, error) {
 	return o.Controller.Send(ctx, r, byAnn(c))
 }
 
-// A command without a principal, or of one who only reads, reaches no run.
+// A command without a principal, or of one that may only read, reaches no run.
 func TestWhoMayTellARunNothingTellsItNothing(t *testing.T) {
 	o := parked(t)
 	for _, role := range []access.Role{"", access.Anyone, access.Viewer, "owner"} {

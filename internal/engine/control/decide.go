@@ -15,20 +15,19 @@ import (
 	"github.com/pawlrun/pawl/tool"
 )
 
-// ArgsError is the error with which a tool refuses the arguments of a decision.
+// ArgsError is the error of a tool about the arguments of a decision.
 type ArgsError struct {
 	Message string
-	// Fields say what is wrong with each field of an answer to a form.
+	// Fields are the errors in the fields of an answer to a form.
 	Fields []tool.FieldError
 }
 
-// Error is the tool's own sentence.
+// Error returns the tool's message.
 func (e *ArgsError) Error() string { return e.Message }
 
-// CheckArgs refuses arguments for a pending call that its tool would refuse, and an
-// answer that does not fit its form, so
-// that a mistake does not use up the decision. The error is then an
-// [*ArgsError].
+// CheckArgs rejects arguments for a pending call that its tool would reject, and an
+// answer that does not fit its form, so that a mistake does not use up the decision.
+// The error is then an [*ArgsError].
 func (d *Controller) CheckArgs(ctx context.Context, p Pending, args json.RawMessage) error {
 	if form, is := p.What.(event.FormAsked); is {
 		if len(args) == 0 {
@@ -54,7 +53,7 @@ func (d *Controller) CheckArgs(ctx context.Context, p Pending, args json.RawMess
 	if err != nil || started.Spec == "" {
 		return err
 	}
-	// What the run's tools need may be missing here; the run checks again.
+	// Dependencies of the run's tools may be missing here; the run checks again.
 	problem, err := kinds.CheckCall(started, llm.ToolCall{CallID: call.CallID, Name: call.Tool, Args: args})
 	if err == nil && problem != nil {
 		return &ArgsError{Message: problem.Message}
@@ -62,15 +61,15 @@ func (d *Controller) CheckArgs(ctx context.Context, p Pending, args json.RawMess
 	return nil
 }
 
-// OfProgram reports whether a run was started by a program that embeds Pawl, so
-// that only that program can resume it.
+// OfProgram reports whether a program that embeds Pawl started a run, so that only that
+// program can resume it.
 func (d *Controller) OfProgram(ctx context.Context, run string) (bool, error) {
 	started, err := d.started(ctx, run)
 	return err == nil && started.Spec == "", err
 }
 
-// Decided is the newest decision about a command's question, which the run may ask
-// that the command names or one below it. It is nil when there is none.
+// Decided returns the newest decision about a command's question, which the named run
+// or a descendant may have asked. It returns nil if there is none.
 func (d *Controller) Decided(ctx context.Context, c journal.Command) (event.Resolving, error) {
 	made, err := d.decisions(ctx, c)
 	if err != nil || len(made) == 0 {
@@ -79,7 +78,7 @@ func (d *Controller) Decided(ctx context.Context, c journal.Command) (event.Reso
 	return made[0], nil
 }
 
-// decisions are those about a command's question, the newest first.
+// decisions returns the decisions about a command's question, newest first.
 func (d *Controller) decisions(ctx context.Context, c journal.Command) ([]event.Resolving, error) {
 	run, err := d.engine.Addressee(ctx, c)
 	if err != nil {

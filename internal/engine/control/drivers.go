@@ -18,7 +18,7 @@ func Driven(r journal.Run, now time.Time) bool { return r.Owner != "" && r.Expir
 // known to have ended.
 func Alive(r journal.Run, now time.Time) bool { return Driven(r, now) && !holder.Gone(r.Owner) }
 
-// Driver is the readable part of a lease's owner: process and host.
+// Driver returns the readable part of a lease's owner: process and host.
 func Driver(owner string) string {
 	parts := strings.Split(owner, "/")
 	if len(parts) != 4 {
@@ -28,8 +28,8 @@ func Driver(owner string) string {
 	return "process " + parts[1] + " on " + host
 }
 
-// ErrCannotTell is returned in a process that cannot see the drivers of runs,
-// so that a run's tool may have started it.
+// ErrCannotTell is returned in a process that cannot see the drivers of runs, so that a
+// run's tool may have started it.
 var ErrCannotTell = errors.New("this command is in a PID namespace of its own, where it cannot be told from a tool")
 
 // StartedByRun returns the run whose driver started this process, directly or

@@ -15,13 +15,13 @@ import (
 	"github.com/pawlrun/pawl/llm/scripted"
 )
 
-// distracted is the store of a driver that looks into no inbox.
+// distracted is the store of a driver that never reads its inbox.
 type distracted struct{ journal.Store }
 
 func (distracted) Inbox(context.Context, string) ([]journal.Command, error) { return nil, nil }
 
-// behindSender is the store of a sender: something happens to a run while a command
-// to it rests, before the sender comes to it.
+// behindSender is the store of a sender: an event happens to a run after a command to
+// it was queued and before the sender checks.
 type behindSender struct {
 	journal.Store
 	happens func()
@@ -33,8 +33,8 @@ func (s behindSender) Send(ctx context.Context, c journal.Command) (int64, error
 	return id, err
 }
 
-// atWork begins a run, and returns when its only call has begun. The call, and
-// the run, end when done is closed.
+// atWork starts a run, and returns when its only call has begun. The call and the run
+// end when done is closed.
 func atWork(t *testing.T, store journal.Store, done <-chan struct{}) *pawl.Run {
 	t.Helper()
 	working := make(chan struct{})
@@ -87,7 +87,7 @@ func TestWhoeverSpeaksToARunThatEndsWithoutHearingItIsTold(t *testing.T) {
 	}
 }
 
-// soonDistracted is the store of a driver that looks into its inbox for a time.
+// soonDistracted is the store of a driver that stops reading its inbox after a time.
 type soonDistracted struct {
 	journal.Store
 	now atomic.Bool
@@ -100,8 +100,8 @@ func (s *soonDistracted) Inbox(ctx context.Context, run string) ([]journal.Comma
 	return s.Store.Inbox(ctx, run)
 }
 
-// endsMeanwhile is the store of a sender: a run ends while that waits until its
-// command is taken up.
+// endsMeanwhile is the store of a sender: a run ends while the sender waits for the
+// driver to take its command.
 type endsMeanwhile struct {
 	journal.Store
 	end func()
@@ -112,8 +112,8 @@ func (s endsMeanwhile) Watch(ctx context.Context) <-chan struct{} {
 	return s.Store.Watch(ctx)
 }
 
-// Two who speak in one name, as all clients of a server do, are told apart. Both
-// have read the row of the run before either spoke.
+// Two senders with the same name, such as clients of one server, are distinguished.
+// Both have read the row of the run before either sends.
 func TestWhatWasNotHeardIsNotTakenForWhatWas(t *testing.T) {
 	for name, ending := range map[string]func(journal.Store, func()) journal.Store{
 		"behind it": func(s journal.Store, end func()) journal.Store { return behindSender{s, end} },
@@ -129,8 +129,8 @@ func TestWhatWasNotHeardIsNotTakenForWhatWas(t *testing.T) {
 	}
 }
 
-// sendTwice sends a command twice to a run that takes the first up and ends before
-// it looks again.
+// sendTwice sends a command twice to a run that takes the first one and ends before it
+// reads its inbox again.
 func sendTwice(t *testing.T, c journal.Command, ending func(journal.Store, func()) journal.Store) {
 	t.Helper()
 	shared, done := memory.New(nil), make(chan struct{})

@@ -24,7 +24,7 @@ type Pending struct {
 	Path  []Step
 }
 
-// MarshalJSON gives the question as surfaces show it.
+// MarshalJSON encodes the question in the form that surfaces show.
 func (p Pending) MarshalJSON() ([]byte, error) {
 	path := slices.Clone(p.Above)
 	for _, step := range p.Path {
@@ -51,7 +51,7 @@ type Call struct {
 	Path []Step `json:"path,omitempty"`
 }
 
-// Calls are the calls among questions.
+// Calls returns the calls among questions.
 func Calls(pending []Pending) []Call {
 	calls := []Call{}
 	for _, p := range pending {
@@ -62,15 +62,15 @@ func Calls(pending []Pending) []Call {
 	return calls
 }
 
-// Call is what is asked about a call, and whether the question is about one.
+// Call returns the call that a question is about, and whether it is about one.
 func (p Pending) Call() (event.ToolPendingApproval, bool) {
 	call, is := p.Asked.(event.ToolPendingApproval)
 	return call, is
 }
 
-// Pending returns the questions that wait for a decision: those of a run, then
-// those of the runs below it. A decision on any of them may be sent to the run. A
-// run below it that cannot be read is left out, so that the others can be decided.
+// Pending returns the questions that wait for a decision: those of a run, then those of
+// its descendants. A decision on any of them may be sent to the run. It omits a
+// descendant that cannot be read, so that the others can be decided.
 func (d *Controller) Pending(ctx context.Context, run string) ([]Pending, error) {
 	all, err := d.PendingIn(ctx, run)
 	if err != nil {
@@ -96,7 +96,7 @@ func (d *Controller) Pending(ctx context.Context, run string) ([]Pending, error)
 	return d.placed(ctx, run, all)
 }
 
-// Asked is [Controller.PendingIn], with the runs above the one that asks.
+// Asked is [Controller.PendingIn] with the ancestors of the run.
 func (d *Controller) Asked(ctx context.Context, run string) ([]Pending, error) {
 	all, err := d.PendingIn(ctx, run)
 	if err != nil {
@@ -105,8 +105,7 @@ func (d *Controller) Asked(ctx context.Context, run string) ([]Pending, error) {
 	return d.placed(ctx, run, all)
 }
 
-// placed adds to questions, where there are any, the runs from the root of the tree down
-// to a run.
+// placed adds the ancestors of a run to questions, if there are any.
 func (d *Controller) placed(ctx context.Context, run string, all []Pending) ([]Pending, error) {
 	if len(all) == 0 {
 		return nil, nil
@@ -126,8 +125,8 @@ func (d *Controller) placed(ctx context.Context, run string, all []Pending) ([]P
 	return all, nil
 }
 
-// PendingIn returns the questions of the run itself that wait for a decision,
-// without the runs above it. It reads the events that ask them.
+// PendingIn returns the run's own questions that wait for a decision, without its
+// ancestors. It reads only the events that ask them.
 func (d *Controller) PendingIn(ctx context.Context, run string) ([]Pending, error) {
 	r, err := d.store.Run(ctx, run)
 	if err != nil {
@@ -144,14 +143,14 @@ func (d *Controller) PendingIn(ctx context.Context, run string) ([]Pending, erro
 	return pending, nil
 }
 
-// Step and Below are those of package drive.
+// Step and Below are the types of package drive.
 type (
 	Step  = drive.Step
 	Below = drive.Below
 )
 
-// Below returns the runs below a run, each before those that it started, in the
-// order in which they were started.
+// Below returns the descendants of a run in the order of their start; a parent comes
+// before its children.
 func (d *Controller) Below(ctx context.Context, run string) ([]Below, error) {
 	below, err := d.past.Below(ctx, run)
 	if err != nil {
@@ -160,8 +159,8 @@ func (d *Controller) Below(ctx context.Context, run string) ([]Below, error) {
 	return below, nil
 }
 
-// AtLimit returns the limit of its own at which a run is parked and that was not changed
-// since, nil if there is none.
+// AtLimit returns the limit of its own at which a run is parked and that has not
+// changed since, nil if there is none.
 func (d *Controller) AtLimit(ctx context.Context, r journal.Run) (*event.RunParked, error) {
 	w, err := d.past.Waits(ctx, r)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/pawlrun/pawl/journal/journaltest"
 )
 
-// A list asks this of every run that goes on, and they may be long.
+// A list computes this for every open run, and runs may be long.
 func TestWhatWaitsInARunIsReadByItsQuestions(t *testing.T) {
 	for asked := range 3 {
 		store, controller := shelf()

@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// packages are the names with which errors of Pawl's own packages begin. A test
-// finds them.
+// packages are the prefixes of the errors of Pawl's own packages. A test maintains the
+// list.
 //
 //go:embed packages.txt
 var packages string
 
-// Plain returns an error as text for people: without the names of the packages
-// that it was wrapped in. Names of providers stay.
+// Plain returns an error's text for people: without the names of Pawl's packages. It
+// keeps the names of providers.
 func Plain(err error) string {
 	names := strings.Fields(packages)
 	text := err.Error()

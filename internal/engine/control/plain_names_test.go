@@ -17,17 +17,18 @@ import (
 
 var update = flag.Bool("update", false, "write the names of the packages anew")
 
-// A package that begins its errors with its name has to be known by it, or
-// people read how Pawl is built in place of what is wrong.
+// A package that begins its errors with its name must be in the list, or people see the
+// names of Pawl's packages in errors.
 func TestEveryPackageThatNamesItselfInItsErrorsIsLeftOutOfThem(t *testing.T) {
 	stay := []string{"anthropic", "gemini", "openai", "openaichat", "scripted", // providers
-		"event"} // says what was damaged to who does not know the package
+		"event"} // names what was damaged for readers who do not know the package
 	names := slices.DeleteFunc(prefixes(t, filepath.Join("..", "..", "..")), func(name string) bool { return slices.Contains(stay, name) })
 	slices.Sort(names)
 	golden.File(t, "packages.txt", strings.Join(slices.Compact(names), "\n")+"\n", *update)
 }
 
-// holdsProduct reports whether a directory may hold packages whose errors people read.
+// holdsProduct reports whether a directory may contain packages whose errors people
+// read.
 func holdsProduct(root, path string) bool {
 	rel, err := filepath.Rel(root, path)
 	if err != nil || rel == "." || rel == "internal" {
@@ -41,8 +42,8 @@ func holdsProduct(root, path string) bool {
 	return base != "internal" && base != "cmd" && base != "testdata" && !strings.HasPrefix(base, ".")
 }
 
-// prefixes are the names of the packages below a directory that make errors
-// which begin with their name, once for each error.
+// prefixes returns the names of the packages below a directory whose errors begin with
+// their name, once for each error.
 func prefixes(t *testing.T, root string) []string {
 	t.Helper()
 	var names []string

@@ -20,7 +20,7 @@ import (
 	"github.com/pawlrun/pawl/tool"
 )
 
-// payer is a program's agent, whose one call needs an approval.
+// payer returns a program's agent, whose only call needs an approval.
 func payer(secrets ...pawl.Secret) pawl.Agent {
 	return pawl.Agent{
 		Model: pawl.Target{Name: "test/m", Client: scripted.New("test",
@@ -34,8 +34,8 @@ func payer(secrets ...pawl.Secret) pawl.Agent {
 	}
 }
 
-// ledger is a journal in a file with a run of a program that has parked, and the
-// controller of another process.
+// ledger is a journal in a file with a parked run of a program, and the controller of
+// another process.
 type ledger struct {
 	t          *testing.T
 	dir        string
@@ -78,7 +78,7 @@ func (l *ledger) send(c journal.Command) (control.Delivery, error) {
 	return l.controller.Send(l.t.Context(), row, byAnn(c))
 }
 
-// holding are the files of the journal that have a text anywhere in them.
+// holding returns the files of the journal that contain a text.
 func (l *ledger) holding(text string) []string {
 	l.t.Helper()
 	files, err := filepath.Glob(filepath.Join(l.dir, "*"))
@@ -94,7 +94,7 @@ func (l *ledger) holding(text string) []string {
 	})
 }
 
-// withToken are all ways to tell a run something, with the token in them.
+// withToken returns all commands that carry text, with the token in it.
 func withToken(call string) map[string]journal.Command {
 	return map[string]journal.Command{
 		"a message":        {Kind: journal.Input, Text: "it is " + token},
@@ -107,14 +107,13 @@ func withToken(call string) map[string]journal.Command {
 	}
 }
 
-// A run that a program started has no file that names its secrets; its journal
-// does.
+// A run of a program has no file that names its secrets; its journal names them.
 func TestAProgramsParkedRunIsToldNothingThatMayHoldASecret(t *testing.T) {
 	l := parkedProgram(t, payer(pawl.Secret{Name: "token", Value: token}))
 	before := stored(t, l.store, l.run)
 	for name, c := range withToken(l.run + "-1-1") {
 		if c.Kind == journal.Cancel {
-			continue // it counts without its reason
+			continue // it is sent without its reason
 		}
 		_, err := l.send(c)
 		if refused, ok := errors.AsType[*engine.SecretsError](err); !ok || refused.Run != l.run || !slices.Equal(refused.Missing, []string{"token"}) {
@@ -144,7 +143,7 @@ func TestAProgramsParkedRunWithoutSecretsIsToldAnything(t *testing.T) {
 	}
 }
 
-// The program may have got a secret since the run began, and lost it again.
+// The program may have added a secret since the run began, and removed it again.
 func TestASecretCountsFromTheResumeThatBringsIt(t *testing.T) {
 	l := parkedProgram(t, payer())
 	for _, secrets := range [][]pawl.Secret{{{Name: "token", Value: token}}, {}} {
@@ -162,7 +161,7 @@ func TestASecretCountsFromTheResumeThatBringsIt(t *testing.T) {
 	}
 }
 
-// olderJournal is one of a version that did not say which secrets a run has.
+// olderJournal is a journal of a version that did not record which secrets a run has.
 type olderJournal struct{ journal.Store }
 
 func (s olderJournal) Records(ctx context.Context, run string, after int64, limit int) ([]journal.Record, error) {

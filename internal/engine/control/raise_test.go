@@ -11,8 +11,8 @@ import (
 	"github.com/pawlrun/pawl/journal"
 )
 
-// A limit that is not enough is refused by whoever answers for the run, and told to
-// whoever sent it.
+// The process that answers for the run refuses a limit that is too low, and the sender
+// receives the error.
 func TestWhoeverRaisesALimitTooLittleIsToldWhoeverAnswers(t *testing.T) {
 	for value, small := range map[float64]bool{1: true, 2: false} {
 		o := parkedAs(t, `identity: {name: writer}

@@ -134,8 +134,8 @@ func (d *Controller) refused(ctx context.Context, c journal.Command, seq int64) 
 	return nil // the run continued or ended meanwhile
 }
 
-// addressee is the row of the run that takes a command: a decision goes to the run
-// that asks.
+// addressee returns the row of the run that receives a command: a decision goes to the
+// run that asks.
 func (d *Controller) addressee(ctx context.Context, r journal.Run, c journal.Command) (journal.Run, error) {
 	c.Run = r.ID
 	to, err := d.engine.Addressee(ctx, c)

@@ -11,9 +11,9 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// place finds or begins the entry that an event is about and changes its state. It is
-// nil for what no entry but a note tells.
-func (v *View) place(e *event.Event) *Entry {
+// entryFor returns the entry that an event belongs to, creates it if necessary, and
+// updates its state. It returns nil for an event that only a note can show.
+func (v *View) entryFor(e *event.Event) *Entry {
 	v.answers(e)
 	switch d := e.Data.(type) {
 	case event.CycleStart:
@@ -54,13 +54,13 @@ func (v *View) place(e *event.Event) *Entry {
 	case event.Resolving:
 		return v.resolve(e, d.Resolution())
 	}
-	if n, is := v.placeChild(e); is {
+	if n, is := v.entryForChild(e); is {
 		return n
 	}
-	return v.placeStep(e)
+	return v.entryForStep(e)
 }
 
-// answer is for an answer of the model: one without calls ends its cycle.
+// answer handles an answer of the model, which ends its cycle if it has no calls.
 func (v *View) answer(e *event.Event, d event.ModelResponse) *Entry {
 	v.spend(v.cycle, e, d.Usage, d.Cost)
 	if v.cycle == nil || d.Purpose != "" {
@@ -75,7 +75,7 @@ func (v *View) answer(e *event.Event, d event.ModelResponse) *Entry {
 	return v.cycle
 }
 
-// call is for a call of the cycle, or for one whose arguments a person changed.
+// call handles a call of the cycle, or one whose arguments a person changed.
 func (v *View) call(e *event.Event, d event.ToolCall) *Entry {
 	v.open[d.CallID] = d
 	n := v.calls[d.CallID]
@@ -90,7 +90,7 @@ func (v *View) call(e *event.Event, d event.ToolCall) *Entry {
 	return n
 }
 
-// settle is for the result of a call.
+// settle handles the result of a call.
 func (v *View) settle(e *event.Event, d event.ToolResult) *Entry {
 	delete(v.open, d.CallID)
 	n := v.calls[d.CallID]
@@ -114,9 +114,9 @@ func (v *View) settle(e *event.Event, d event.ToolResult) *Entry {
 	return n
 }
 
-// placeChild is [View.place] for what runs below the run tell, and reports whether the
-// event is one of those.
-func (v *View) placeChild(e *event.Event) (n *Entry, is bool) {
+// entryForChild is [View.entryFor] for events about child runs; it reports whether the
+// event is one.
+func (v *View) entryForChild(e *event.Event) (n *Entry, is bool) {
 	switch d := e.Data.(type) {
 	case event.ChildStarted:
 		return v.child(e, d), true
@@ -157,8 +157,8 @@ func errorOf(f *event.Failure) string {
 	return f.Message
 }
 
-// placeStep is [View.place] for what a workflow tells of its steps.
-func (v *View) placeStep(e *event.Event) *Entry {
+// entryForStep is [View.entryFor] for events about the steps of a workflow.
+func (v *View) entryForStep(e *event.Event) *Entry {
 	switch d := e.Data.(type) {
 	case event.StepStarted:
 		return v.started(e, d)
@@ -190,15 +190,16 @@ func (v *View) placeStep(e *event.Event) *Entry {
 	return nil
 }
 
-// name sets the first line of an entry where there is one.
+// name sets the first line of an entry unless the text is empty.
 func (v *View) name(n *Entry, text string) {
 	if n != nil && text != "" {
 		n.Line = firstLine(text, lineWidth)
 	}
 }
 
-// step is the entry of a step or a pass, which begins with the first event about it. That
-// of a run which is one loop is the run itself, so it has none.
+// step returns the entry of a step or a pass, and creates it at the first event about
+// it. A run that is a single loop has no entry for the loop, because its own entry
+// represents it.
 func (v *View) step(e *event.Event, id string) *Entry {
 	if n := v.steps[id]; n != nil || id == "" {
 		return n
@@ -217,7 +218,8 @@ func (v *View) step(e *event.Event, id string) *Entry {
 	return n
 }
 
-// within is the step or the pass that a step stands in, "" for one of the run's own plan.
+// within returns the step or the pass that contains a step, "" for a step of the run's
+// own plan.
 func (v *View) within(id string) string {
 	for id = above(id); id != ""; id = above(id) {
 		if loop, _ := v.pass(id); loop != nil || v.Steps.byID[id] != nil || v.steps[id] != nil {
@@ -227,8 +229,8 @@ func (v *View) within(id string) string {
 	return ""
 }
 
-// pass is the loop of which an id names a pass, and the index of that, nil for an id that
-// names none.
+// pass returns the loop and the index of the pass with an id, nil if the id is not a
+// pass's.
 func (v *View) pass(id string) (loop *StepLine, index int) {
 	of := above(id)
 	n, err := strconv.Atoi(strings.TrimSuffix(strings.TrimLeft(id[len(of):], ".["), "]"))
@@ -238,11 +240,11 @@ func (v *View) pass(id string) (loop *StepLine, index int) {
 	if l := v.Steps.byID[of]; l != nil && l.loop != nil {
 		return l, n
 	}
-	// A loop within a loop is no line of the steps: its pass has a number all the same.
+	// A loop within a loop has no line, but its passes are numbered.
 	return &StepLine{Step: of}, n
 }
 
-// passOf is the id of a pass by its index.
+// passOf returns the id of a pass by its index.
 func (v *View) passOf(loop string, index int) string {
 	if id := fmt.Sprintf("%s[%d]", loop, index); v.steps[id] != nil {
 		return id
@@ -250,7 +252,7 @@ func (v *View) passOf(loop string, index int) string {
 	return fmt.Sprintf("%s.%d", loop, index)
 }
 
-// numbered is the name of a pass.
+// numbered returns the name of a pass.
 func (v *View) numbered(loop *StepLine, index int) string {
 	what, of := "iteration", loop.Of
 	if loop.loop != nil && loop.loop.Items != nil {
@@ -264,7 +266,7 @@ func (v *View) numbered(loop *StepLine, index int) string {
 	return fmt.Sprintf("%s %d/%d", what, index+1, of)
 }
 
-// started is for an attempt at a step.
+// started handles the start of an attempt at a step.
 func (v *View) started(e *event.Event, d event.StepStarted) *Entry {
 	n := v.step(e, d.Step)
 	if n == nil {
@@ -280,8 +282,8 @@ func (v *View) started(e *event.Event, d event.StepStarted) *Entry {
 	return n
 }
 
-// finished is for the end of an attempt at a step. A run that is a step may have ended
-// well and its step badly.
+// finished handles the end of an attempt at a step. A step may have failed although its
+// run completed.
 func (v *View) finished(e *event.Event, d event.StepFinished) *Entry {
 	n := v.step(e, d.Step)
 	if n == nil {
@@ -300,7 +302,7 @@ func (v *View) finished(e *event.Event, d event.StepFinished) *Entry {
 	return n
 }
 
-// passed is for a pass that has ended.
+// passed handles the end of a pass.
 func (v *View) passed(e *event.Event, d event.Iteration) *Entry {
 	n := v.step(e, v.passOf(d.Step, d.Index))
 	if n == nil {
