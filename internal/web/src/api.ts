@@ -1,7 +1,7 @@
 import { signal } from "@preact/signals";
 import type { Principal, Told } from "./types";
 
-/** Problem is what a request got that failed (RFC 9457). */
+/** Problem describes a failed request (RFC 9457). */
 export class Problem extends Error {
   constructor(
     readonly status: number, readonly title: string, readonly detail: string, readonly next = "",
@@ -14,8 +14,8 @@ export class Problem extends Error {
 const kept = "pawl.token";
 
 /**
- * takeToken takes the token out of the address, where it is behind "#" and before the
- * place: no browser sends it from there. It is kept for the tab.
+ * takeToken reads the token from the fragment of the address, before the place, which no browser sends
+ * to a server, and removes it there. The tab keeps it.
  */
 export function takeToken(): string {
   const found = /^#(pawl_[\w-]+)(\/.*)?$/.exec(location.hash);
@@ -27,16 +27,16 @@ export function takeToken(): string {
 
 takeToken();
 
-/** token is sent with every request; the browser forgets it with the tab. */
+/** token is sent with every request; the tab keeps it until it is closed. */
 export const token = signal(sessionStorage.getItem(kept) ?? "");
 
-/** locked is why the server wants another token, null while it does not. */
+/** locked is why the server requires another token, null if it does not. */
 export const locked = signal<Problem | null>(null);
 
-/** principal is who we are, null until the server has said it. */
+/** principal is the current user, null until the server has answered. */
 export const principal = signal<Principal | null>(null);
 
-/** decides reports whether we may change runs. */
+/** decides reports whether the user may change runs. */
 export function decides(): boolean {
   return principal.value?.role === "editor" || principal.value?.role === "admin";
 }
@@ -48,7 +48,7 @@ export function useToken(given: string): void {
   locked.value = null;
 }
 
-/** asProblem is any failure in the words of a problem. */
+/** asProblem converts any failure to a problem. */
 export function asProblem(err: unknown): Problem {
   if (err instanceof Problem) return err;
   return new Problem(0, "The server cannot be reached", String(err instanceof Error ? err.message : err), "look whether 'pawl serve' is still running; the page comes back by itself");
@@ -59,7 +59,7 @@ async function problemOf(r: Response): Promise<Problem> {
   try {
     p = await r.json();
   } catch {
-    // A proxy in between may answer in words of its own.
+    // A proxy in between may send its own answer.
   }
   const problem = new Problem(r.status, p.title ?? `Status ${r.status}`, p.detail ?? r.statusText, p.next, p.errors, p.fields);
   if (r.status === 401) locked.value = problem;
@@ -82,18 +82,18 @@ export async function post<T>(path: string, body: object): Promise<T> {
   return (await ask(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) })).json();
 }
 
-/** Connection is how a stream stands. */
+/** Connection is the state of a stream. */
 export type Connection = "connecting" | "live" | "lost" | "over";
 
-// A stream is silent for less than ten seconds: one that is silent for longer has
-// lost its server without being told.
+// A stream is silent for less than ten seconds; a longer silence means that the
+// connection is lost.
 const silence = 25_000;
 const soonest = 500;
 const latest = 10_000;
 
 /**
- * listen gives the events of a stream behind a place until the run has ended. When the
- * connection is lost it comes back behind the last event that it was given.
+ * listen yields the events of a stream after a place until the run has ended. If the connection is
+ * lost, it reconnects after the last event.
  */
 export async function listen(
   path: string, after: number, abort: AbortSignal, hear: (events: Told[]) => void, stands: (c: Connection, why?: Problem) => void,
@@ -118,7 +118,7 @@ export async function listen(
   }
 }
 
-/** listenOnce reads one connection, and reports whether there is nothing more to come. */
+/** listenOnce reads one connection, and reports whether the stream is complete. */
 async function listenOnce(
   path: string, after: number, abort: AbortSignal, hear: (events: Told[]) => void, opened: () => void,
 ): Promise<boolean> {
@@ -150,7 +150,7 @@ async function listenOnce(
   }
 }
 
-/** eventOf is the event in a block of a stream; a comment has none. */
+/** eventOf returns the event in a block of a stream; a comment has none. */
 function eventOf(block: string): Told[] {
   const field = (name: string) => block.split("\n").filter(line => line.startsWith(`${name}: `)).map(line => line.slice(name.length + 2)).join("\n");
   const data = field("data");

@@ -5,7 +5,7 @@ import { pretty, visible } from "./format";
 
 interface Choice { value: unknown; title: string }
 
-/** Field is one field of a form, as its JSON Schema has it. */
+/** Field is one field of a form, from its JSON Schema. */
 interface Field {
   name: string; type: string; title: string; about: string; required: boolean; many: boolean;
   choices: Choice[]; initial: unknown;
@@ -32,7 +32,7 @@ function fieldsOf(schema: Schema): Field[] {
   });
 }
 
-/** FormCard is the form that a call asks to be filled in, or the page that it names. */
+/** FormCard shows the form that a call asks to fill in, or the page that it names. */
 export function FormCard({ what, decide }: { what: { [key: string]: unknown }; decide: (verb: string, body: object) => Promise<unknown> }) {
   const fields = fieldsOf((what.schema ?? {}) as Schema);
   const [values, setValues] = useState<{ [name: string]: unknown }>(() => Object.fromEntries(fields.filter(f => f.initial !== undefined).map(f => [f.name, f.initial])));
@@ -105,7 +105,10 @@ function Input({ field: f, value, set, more }: { field: Field; value: unknown; s
   return <input type="text" inputMode={f.type === "integer" || f.type === "number" ? "decimal" : undefined} {...more} value={text} onInput={e => set(typed(f, e.currentTarget.value))} />;
 }
 
-/** typed is a text as the field's type has it; one that does not fit stays a text, and the server says what is wrong. */
+/**
+ * typed converts a text to the field's type; a text that does not fit stays a text, and the server
+ * reports the error.
+ */
 function typed(f: Field, text: string): unknown {
   if (text === "") return undefined;
   if ((f.type === "integer" || f.type === "number") && text.trim() !== "" && Number.isFinite(Number(text)) && String(Number(text)) === text.trim()) return Number(text);

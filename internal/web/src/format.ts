@@ -1,17 +1,17 @@
 import { signal } from "@preact/signals";
 import type { Cost, Run, Usage } from "./types";
 
-/** now is the time, as precise as a reader needs it. */
+/** now is the current time, updated as often as a reader needs it. */
 export const now = signal(Date.now());
 setInterval(() => { if (!document.hidden) now.value = Date.now(); }, 1000);
 
-/** ago is how long something is past, in one unit. */
+/** ago returns how long ago a time was, in one unit. */
 export function ago(time: string): string {
   const ms = now.value - Date.parse(time);
   return ms < 1000 ? "just now" : `${span(ms)} ago`;
 }
 
-/** span is a length of time in one unit. */
+/** span returns a duration in one unit. */
 export function span(ms: number): string {
   if (ms < 1000) return `${Math.round(ms)} ms`;
   const s = ms / 1000;
@@ -33,12 +33,12 @@ export function tokens(u?: Usage): string {
 
 export function titleOf(r: Pick<Run, "name" | "kind" | "id">): string { return r.name || r.kind || r.id; }
 
-/** pretty is a value as text: JSON on several lines, and text as it is. */
+/** pretty returns a value as text: indented JSON, and strings unchanged. */
 export function pretty(v: unknown): string {
   return typeof v === "string" ? v : JSON.stringify(v, null, 2) ?? "";
 }
 
-/** standing says in a word or two how a run stands, and which class of standing that is. */
+/** standing returns the state of a run in a word or two, and its CSS class. */
 export function standing(r: Run): { text: string; tone: "good" | "bad" | "busy" | "wait" | "still" } {
   if (r.state === "ended") {
     const o = r.outcome;
@@ -59,8 +59,8 @@ export function standing(r: Run): { text: string; tone: "good" | "bad" | "busy" 
 const hidden = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u034f\u115f\u1160\u2800\u3164\uffa0\p{Cf}\p{Zl}\p{Zp}\p{Variation_Selector}]/gu;
 
 /**
- * visible shows characters that reorder or hide text, such as ⟨U+202E⟩, and how many spaces stand in a row where a
- * reader may not see what is behind them. What joins letters and pictures beyond ASCII stays.
+ * visible shows characters that reorder or hide text, such as ⟨U+202E⟩, and the number of consecutive
+ * spaces if the text after them may be out of view. Characters that join letters and emoji stay.
  */
 export function visible(text: string): string {
   return text.replace(/\r\n/g, "\n")

@@ -3,20 +3,20 @@ import { useEffect } from "preact/hooks";
 
 const shown = signal(false);
 
-/** acts are what a key does on a page. A page adds its own while it is shown. */
+/** acts maps keys to actions. A page adds its own while it is shown. */
 const acts = new Map<string, { does: string; act: () => void }>();
 
 const cards = () => [...document.querySelectorAll<HTMLElement>("section.question")];
 const card = () => document.activeElement?.closest<HTMLElement>("section.question") ?? null;
 
-/** step moves to a card after or before the one that has the focus. */
+/** step moves the focus to the card before or after the focused one. */
 function step(by: number): void {
   const all = cards();
   const at = all.indexOf(card()!);
   all[at < 0 ? (by > 0 ? 0 : all.length - 1) : Math.max(0, Math.min(all.length - 1, at + by))]?.focus();
 }
 
-/** press presses a button of the card that has the focus: a key decides nothing that is not in view. */
+/** press presses a button of the focused card, so a key can only decide a visible question. */
 const press = (which: string) => () => card()?.querySelector<HTMLElement>(`button[data-key="${which}"]`)?.click();
 
 acts.set("j", { does: "the next question", act: () => step(1) });
@@ -26,7 +26,7 @@ acts.set("r", { does: "reject it, with a reason", act: press("r") });
 acts.set("e", { does: "edit its arguments", act: press("e") });
 acts.set("?", { does: "show the keys, or hide them", act: () => { shown.value = !shown.value; } });
 
-/** useKey has a key do something while a page is shown. */
+/** useKey binds a key while a page is shown. */
 export function useKey(key: string, does: string, act: () => void): void {
   useEffect(() => {
     acts.set(key, { does, act });
@@ -43,7 +43,7 @@ addEventListener("keydown", e => {
   found.act();
 });
 
-/** Keys lists what the keys do. */
+/** Keys lists the keys. */
 export function Keys() {
   if (!shown.value) return null;
   return (

@@ -53,7 +53,7 @@ function Unlock() {
     <main id="main" tabIndex={-1} class="unlock">
       <h1>A token is needed</h1>
       {token.value && locked.value && <ProblemBox problem={locked.value} />}
-      <p>This server asks who you are. <code>pawl token show</code>, on the server's machine, prints the token of this start; where the server has a file of tokens, <code>pawl token create NAME --role viewer</code> makes one. This tab keeps it until it is closed.</p>
+      <p>This server requires a token. <code>pawl token show</code>, on the server's machine, prints the token of this start; where the server has a file of tokens, <code>pawl token create NAME --role viewer</code> makes one. This tab keeps it until it is closed.</p>
       <form onSubmit={e => { e.preventDefault(); useToken(given.current!.value.trim()); }}>
         <label><span>Token</span><input ref={given} type="password" autocomplete="off" required /></label>
         <button type="submit" class="good">Use it</button>
@@ -62,7 +62,7 @@ function Unlock() {
   );
 }
 
-// Who we are is asked anew with each token.
+// The principal depends on the token.
 effect(() => {
   token.value;
   if (locked.value) return;

@@ -5,7 +5,7 @@ import type { Part, Run } from "./types";
 import type { Passes } from "./view";
 import { ago, standing, visible } from "./format";
 
-/** ProblemBox says what failed, in the server's words, and what to do. */
+/** ProblemBox shows the server's description of a failure and what to do. */
 export function ProblemBox({ problem }: { problem: Problem }) {
   return (
     <div class="problem" role="alert">
@@ -24,7 +24,7 @@ export function Standing({ run }: { run: Run }) {
   return <span class={`chip ${tone}`}>{text}</span>;
 }
 
-/** Ring is how far a loop has come; it pulses with each pass. */
+/** Ring shows the progress of a loop; it pulses with each pass. */
 export function Ring({ passes }: { passes: Passes }) {
   const r = 17;
   const round = 2 * Math.PI * r;
@@ -41,7 +41,7 @@ export function Ring({ passes }: { passes: Passes }) {
   );
 }
 
-/** Text is what a model, a tool or a person said: as it is, never as markup. */
+/** Text shows text of a model, a tool or a person verbatim, never as markup. */
 export function Text({ children, label, quiet }: { children: string; label: string; quiet?: boolean }) {
   const long = children.length > 1200 || children.split("\n", 30).length > 24;
   return long
@@ -53,8 +53,8 @@ const firstLines = 20;
 const firstChars = 4000;
 
 /**
- * Lines is a text that a person decides about: nothing of it is behind a scroll, and what is not shown is counted on the
- * button that shows it.
+ * Lines shows a text that a person decides about: no part of it is hidden by scrolling, and a button
+ * shows the rest and its length.
  */
 export function Lines({ children, label, diff }: { children: string; label: string; diff?: boolean }) {
   const [whole, setWhole] = useState(false);
@@ -73,7 +73,7 @@ export function Lines({ children, label, diff }: { children: string; label: stri
   );
 }
 
-/** Prose is what was written for people: as it is, with what stands between fences as code. */
+/** Prose shows text written for people verbatim, with fenced parts as code. */
 export function Prose({ children, label }: { children: string; label: string }) {
   const parts = children.split(/^ {0,3}```[^\n]*\n?/m);
   return (
@@ -83,7 +83,7 @@ export function Prose({ children, label }: { children: string; label: string }) 
   );
 }
 
-/** Parts are the body of an entry. */
+/** Parts shows the body of an entry. */
 export function Parts({ parts, about }: { parts: Part[]; about: string }) {
   return (
     <>
@@ -101,7 +101,7 @@ export function Parts({ parts, about }: { parts: Part[]; about: string }) {
 
 interface PanelProps { id?: string | undefined; summary: ComponentChildren; open: boolean; class?: string; choose: (open: boolean) => void; children: () => ComponentChildren }
 
-/** Panel is collapsible; what is in a closed one is not drawn. */
+/** Panel is collapsible; the content of a closed panel is not rendered. */
 export function Panel({ id, summary, open, class: kind, choose, children }: PanelProps) {
   return (
     <details id={id} class={`panel ${kind ?? ""}`} open={open}>
@@ -111,7 +111,10 @@ export function Panel({ id, summary, open, class: kind, choose, children }: Pane
   );
 }
 
-/** Act is a button that does something, which may fail, and may want a word before: then last is the button that does it. */
+/**
+ * Act is a button for an action that may fail. If the action needs a text first, last is the button
+ * that performs it.
+ */
 export function Act({ name, kind, shortcut, wants, last, needed, hint, act }: {
   name: string; kind?: string; shortcut?: string; wants?: string; last?: string; needed?: boolean; hint?: string; act: (text: string) => Promise<unknown>;
 }) {

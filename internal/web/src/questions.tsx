@@ -9,7 +9,7 @@ const asks: { [kind: string]: string } = {
   call: "asks for a call", review: "asks for a review", goal: "asks about its goal", limit: "is at a limit", form: "asks for input",
 };
 
-/** QuestionCard is something that a run asks, with what it is about in view, and the ways to decide. */
+/** QuestionCard shows a question of a run, its subject, and the ways to decide. */
 export function QuestionCard({ question, linked, done }: { question: Question; linked: boolean; done: () => void }) {
   const what = (question.what ?? {}) as { [key: string]: unknown };
   const [edited, setEdited] = useState<string | null>(null);
@@ -24,7 +24,7 @@ export function QuestionCard({ question, linked, done }: { question: Question; l
         {" "}{asks[question.kind] ?? "asks"}{subject && <>: <code>{visible(subject)}</code></>}
       </h2>
       {question.reason && <p class="why">{visible(question.reason)}</p>}
-      {visible(args) !== args && <p class="why" role="note">It has characters or spaces that are not seen; they are marked ⟨…⟩.</p>}
+      {visible(args) !== args && <p class="why" role="note">It contains invisible characters or spaces, marked ⟨…⟩.</p>}
       {args
         ? edited === null
           ? <Called args={what.args} />
@@ -50,7 +50,10 @@ export function QuestionCard({ question, linked, done }: { question: Question; l
   );
 }
 
-/** Called shows the arguments of a call as what they are: a command, the lines of a file, an edit, or else JSON. */
+/**
+ * Called shows the arguments of a call by their kind: a command, the lines of a file, an edit, or else
+ * JSON.
+ */
 function Called({ args }: { args: unknown }) {
   if (typeof args !== "object" || args === null || Array.isArray(args)) return <Lines label="Arguments">{pretty(args)}</Lines>;
   const { command, path, content, old_string: before, new_string: after, ...rest } = args as { [name: string]: unknown };
@@ -69,10 +72,10 @@ function Called({ args }: { args: unknown }) {
   return <>{parts}</>;
 }
 
-/** diffLines are the lines of a text behind a mark. */
+/** diffLines prefixes the lines of a text with a mark. */
 function diffLines(mark: string, text: string): string[] { return text === "" ? [] : text.replace(/\n$/, "").split("\n").map(line => mark + line); }
 
-/** Alike are calls of one tool that one rule asks about, which may be decided at once. */
+/** Alike shows calls of one tool that one rule asks about, which can be decided at once. */
 export function Alike({ questions, done }: { questions: Question[]; done: () => void }) {
   const groups = new Map<string, Question[]>();
   for (const q of questions) {
@@ -86,7 +89,7 @@ export function Alike({ questions, done }: { questions: Question[]; done: () => 
     done();
   };
   return (
-    <section class="alike" aria-label="Calls that are alike">
+    <section class="alike" aria-label="Similar calls">
       {several.map(group => {
         const tool = visible((group[0]!.what as { tool: string }).tool);
         return (
@@ -101,7 +104,7 @@ export function Alike({ questions, done }: { questions: Question[]; done: () => 
   );
 }
 
-/** Raise is what lets a run go on that has parked at a limit. */
+/** Raise lets a run that has parked at a limit continue. */
 export function Raise({ limit, done }: { limit: Limit; done: () => void }) {
   return (
     <Act name={`Raise ${limit.setting}`} wants={`New value of ${limit.setting}`} needed hint={limit.atLeast ? `at least ${limit.atLeast}` : ""}
@@ -109,7 +112,7 @@ export function Raise({ limit, done }: { limit: Limit; done: () => void }) {
   );
 }
 
-/** About is what a question is about where that is no call. */
+/** About shows the subject of a question that is not about a call. */
 function About({ what }: { what: { [key: string]: unknown } }) {
   return (
     <dl class="about">

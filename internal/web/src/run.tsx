@@ -10,12 +10,12 @@ import { type Head, Tree } from "./tree";
 import type { Body, Entry, Run } from "./types";
 import type { RunView } from "./view";
 
-/** Left is how a person left the page of a run, for when they come back. */
+/** Left is the state in which the user left the page of a run. */
 interface Left { opened: Map<string, boolean>; scroll: number }
 
 const left = new Map<string, Left>();
 
-/** RunPage is one run with all below it. entry is the one that is to be in view, if any. */
+/** RunPage shows one run with all its descendants. entry is the entry to scroll to, if any. */
 export function RunPage({ id, entry }: { id: string; entry: string }) {
   const tree = useMemo(() => new Tree(id), [id]);
   const loaded = useRef(false);
@@ -72,7 +72,7 @@ function RunShown({ tree, head }: { tree: Tree; head: Head }) {
       <header class="head">
         {passes && <Ring passes={passes} />}
         <div>
-          {head.parent && <p class="crumbs"><a href={`#/runs/${head.root}`}>the whole tree</a> › <a href={`#/runs/${head.parent}`}>the run above</a></p>}
+          {head.parent && <p class="crumbs"><a href={`#/runs/${head.root}`}>the whole tree</a> › <a href={`#/runs/${head.parent}`}>the parent run</a></p>}
           <h1>{titleOf(head)} <Standing run={head} /></h1>
           <p class="facts">
             <span>{head.kind}</span><span><code>{head.id}</code></span>
@@ -108,14 +108,14 @@ function RunShown({ tree, head }: { tree: Tree; head: Head }) {
   );
 }
 
-/** Connected says whether what is shown is what there is. */
+/** Connected shows whether the page is up to date. */
 function Connected({ tree }: { tree: Tree }) {
   const { stands, why } = tree.connection.value;
-  const texts = { connecting: "connecting…", live: "live", lost: "The connection is lost; it is tried again.", over: "" };
+  const texts = { connecting: "connecting…", live: "live", lost: "Connection lost; reconnecting.", over: "" };
   return <p class={`connection ${stands}`} role="status">{texts[stands]}{why && why.status > 0 ? ` ${why.message}` : ""}</p>;
 }
 
-/** Actions are the commands that the run takes as it stands. */
+/** Actions shows the commands that the run accepts in its state. */
 function Actions({ tree, head, root }: { tree: Tree; head: Head; root: RunView }) {
   if (head.state === "ended") return null;
   const send = (verb: string, body: object = {}) => post(`/v1/runs/${head.id}/${verb}`, body).then(() => tree.refresh());
@@ -138,7 +138,7 @@ function Say({ tree, head }: { tree: Tree; head: Head }) {
   );
 }
 
-/** TreeList are the runs of the tree, a page at a time. */
+/** TreeList shows the runs of the tree, a page at a time. */
 function TreeList({ tree }: { tree: Tree }) {
   const rows = tree.rows.value;
   const depth = rows[0]?.depth ?? 1;
@@ -165,7 +165,10 @@ class TreeRow extends Component<{ run: Run; depth: number; here: boolean }> {
 
 const atOnce = 60;
 
-/** Timeline is what a run did, the newest at the end; of a long one the end alone until more is asked for. */
+/**
+ * Timeline shows what a run did, the newest at the end; of a long run only the end until the user asks
+ * for more.
+ */
 export function Timeline({ tree, view, parent, top }: { tree: Tree; view: RunView; parent: string; top?: boolean }) {
   view.rev.value;
   const [shown, setShown] = useState(atOnce);
@@ -195,8 +198,8 @@ export function Timeline({ tree, view, parent, top }: { tree: Tree; view: RunVie
 }
 
 /**
- * useFollow keeps the end of the page in view for who is there. It gives how many of the items came since the end was
- * last in view.
+ * useFollow keeps the end of the page in view for a user who is there. It returns how many items
+ * arrived since the end was last in view.
  */
 function useFollow(on: boolean, items: string[]): number {
   const atEnd = useRef(false);
@@ -223,9 +226,7 @@ function endInView(): boolean { return innerHeight + scrollY >= document.documen
 
 const settles = 5000;
 
-/**
- * settleAt scrolls to a place again while what is above it is still read, until the person scrolls.
- */
+/** settleAt scrolls to a place repeatedly while the content above it is loading, until the user scrolls. */
 function settleAt(scroll: () => void, gone: AbortSignal): void {
   const done = new AbortController();
   const stop = () => {
@@ -246,7 +247,7 @@ const tones: { [state: string]: string } = {
   running: "busy", waiting: "wait", done: "good", failed: "bad", denied: "bad", rejected: "bad", skipped: "still", cancelled: "still",
 };
 
-/** opens reports whether an entry is open until somebody closes it. */
+/** opens reports whether an entry is open by default. */
 function opens(e: Entry, last: boolean): boolean {
   switch (e.kind) {
     case "note": return e.id === "1" || e.state === "failed";
@@ -256,7 +257,7 @@ function opens(e: Entry, last: boolean): boolean {
   return e.state === "running" || e.state === "waiting" || e.state === "failed" && e.kind === "step" || last && e.kind === "cycle";
 }
 
-/** EntryPanel is drawn again only when its entry has changed. */
+/** EntryPanel is redrawn only when its entry has changed. */
 class EntryPanel extends Component<EntryProps> {
   override shouldComponentUpdate(next: EntryProps) {
     const was = this.props;
@@ -294,7 +295,7 @@ class EntryPanel extends Component<EntryProps> {
   }
 }
 
-/** Live is the answer that is under way. */
+/** Live shows the partial answer. */
 function Live({ view }: { view: RunView }) {
   return (
     <>
@@ -304,7 +305,7 @@ function Live({ view }: { view: RunView }) {
   );
 }
 
-/** EntryBody is all that an entry tells; it is read when it is shown, and when its entry has changed. */
+/** EntryBody shows the body of an entry; it is loaded when it is shown, and when its entry has changed. */
 function EntryBody({ view, entry }: { view: RunView; entry: Entry }) {
   const [body, setBody] = useState<Body | null>(null);
   useEffect(() => {

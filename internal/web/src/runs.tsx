@@ -12,7 +12,7 @@ const pageOfRuns = 50;
 const most = 500;
 const pause = 2000;
 
-/** Polled is something that is asked for again and again while somebody looks. */
+/** Polled is a value that is reloaded periodically while the page is visible. */
 class Polled {
   readonly problem = signal<Problem | null>(null);
   private timer = 0;
@@ -41,12 +41,12 @@ class Polled {
   }
 }
 
-/** List are the roots, the newest first. */
+/** List holds the root runs, newest first. */
 class List {
   readonly runs = signal<Run[] | null>(null);
   readonly next = signal("");
   readonly state = signal<State | "">("");
-  /** loops are the loops that are going, with a ring each, as they were at an event. */
+  /** loops holds the running loops with their progress at an event. */
   readonly loops = signal(new Map<string, { seq: number; passes: Passes | null }>());
   readonly polled = new Polled(() => this.ask());
   private wanted = pageOfRuns;
@@ -116,7 +116,7 @@ export function RunsPage() {
   );
 }
 
-/** Trouble says what is wrong with what is shown, which stays. */
+/** Trouble shows a problem above content that stays. */
 function Trouble({ problem }: { problem: Signal<Problem | null> }) {
   return problem.value && problem.value.status !== 401 ? <ProblemBox problem={problem.value} /> : null;
 }
@@ -148,7 +148,7 @@ function Card({ run, passes }: { run: Run; passes?: Passes | null | undefined })
   );
 }
 
-/** QuestionsPage is what all runs ask people. */
+/** QuestionsPage lists the open questions of all runs. */
 export function QuestionsPage() {
   const page = useMemo(() => {
     const questions = signal<Question[] | null>(null);
@@ -163,7 +163,7 @@ export function QuestionsPage() {
       <header class="head"><h1>Questions</h1></header>
       <Trouble problem={page.polled.problem} />
       {questions === null ? <p class="empty">Reading the questions…</p>
-        : questions.length === 0 ? <p class="empty">No run asks anything now. Calls that need an approval, reviews of iterations and blocked goals appear here.</p>
+        : questions.length === 0 ? <p class="empty">There are no open questions. Calls that need an approval, reviews of iterations and blocked goals appear here.</p>
           : <><Alike questions={questions} done={() => page.polled.soon()} />{questions.map(q => <QuestionCard key={q.run + q.id} question={q} linked done={() => page.polled.soon()} />)}</>}
     </main>
   );

@@ -5,10 +5,10 @@ import { RunView } from "./view";
 
 const pageOfRuns = 100;
 
-/** Head is a run as its row has it, and, once that was asked for, with what it costs and asks. */
+/** Head is a run's row and, once loaded, its cost and its questions. */
 export type Head = Run & Partial<Shown>;
 
-/** Tree is a run and all below it, as they are and as they go on. */
+/** Tree is a run with all its descendants, kept up to date. */
 export class Tree {
   readonly head = signal<Head | null>(null);
   /** problem is why the run cannot be shown. */
@@ -16,7 +16,7 @@ export class Tree {
   readonly rows = signal<Run[]>([]);
   readonly moreRows = signal("");
   readonly connection = signal<{ stands: Connection; why?: Problem }>({ stands: "connecting" });
-  /** ready is done when the newest entries are here. */
+  /** ready resolves when the newest entries are loaded. */
   readonly ready: Promise<void>;
   private loaded!: () => void;
   private readonly views = new Map<string, RunView>();
@@ -64,14 +64,14 @@ export class Tree {
 
   close(): void { this.gone.abort(); }
 
-  /** view is what is known of a run of the tree. */
+  /** view returns the view of a run of the tree. */
   view(run: string): RunView {
     let view = this.views.get(run);
     if (!view) this.views.set(run, view = new RunView(run));
     return view;
   }
 
-  /** beginAgain forgets answers under way: a stream begins with what they say so far. */
+  /** beginAgain drops partial answers: a new stream begins with their text so far. */
   private beginAgain(): void {
     for (const view of this.views.values()) view.said = view.thought = "";
   }
@@ -85,8 +85,8 @@ export class Tree {
   }
 
   /**
-   * refresh asks how the run and those below it stand, what it costs and what it waits for. For
-   * a large tree that is much work, so it waits four times as long as that took.
+   * refresh loads the state, the cost and the questions of the run and its descendants. That is
+   * expensive for a large tree, so it then waits four times as long as that took.
    */
   refresh(): void {
     if (this.asking) {
@@ -119,12 +119,12 @@ export class Tree {
       });
   }
 
-  /** limit asks what the run has parked at. */
+  /** limit loads the limit at which the run has parked. */
   private async limit(): Promise<Limit | null> {
     return (await get<Entries>(`/v1/runs/${this.id}/view?limit=1`, this.gone.signal)).limit ?? null;
   }
 
-  /** hear takes in what comes with the next frame, all at once. */
+  /** hear applies changes in the next frame, all at once. */
   private hear(told: Told[]): void {
     for (const t of told) this.queue.push(t);
     if (this.flushing) return;

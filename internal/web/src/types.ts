@@ -1,4 +1,4 @@
-// What the API answers with; /openapi.json has all of it.
+// The answers of the API; /openapi.json describes all of them.
 
 export type State = "queued" | "running" | "waiting" | "parked" | "paused" | "ended";
 
@@ -16,49 +16,49 @@ export interface Outcome {
   usage?: Usage; cost?: Cost; iterations?: number;
 }
 
-/** Run is a run as lists have it. */
+/** Run is a run in a list. */
 export interface Run {
   id: string; parent?: string; root?: string; depth?: number; kind: string; name?: string;
   created: string; updated: string; state: State; detail?: string; cycles: number; seq: number;
   outcome?: Outcome; step?: string; forkOf?: string;
-  /** input is the beginning of what a root was given. */
+  /** input is the beginning of a root's input. */
   input?: string;
   answered?: boolean; expired?: boolean; pausing?: boolean; undriven?: boolean;
 }
 
-/** Question is something that a run asks people. */
+/** Question is a question of a run. */
 export interface Question {
   id: string; kind: "call" | "review" | "goal" | "limit" | "form"; run: string; path: string[]; step?: string;
   reason: string; digest: string; expiresAt?: string; what: unknown;
 }
 
-/** Shown is a run as it stands, with all that it and the runs below it ask. */
+/** Shown is the state of a run, with the questions of the run and its descendants. */
 export interface Shown extends Run { usage: Usage; cost: Cost; waiting: Question[] }
 
 export type EntryState = "running" | "waiting" | "done" | "failed" | "denied" | "rejected" | "skipped" | "cancelled";
 
-/** Entry is one thing that a run did, at a glance. */
+/** Entry is the summary of one thing that a run did. */
 export interface Entry {
   id: string; kind: "cycle" | "call" | "child" | "iteration" | "step" | "question" | "note";
   parent?: string; below?: number; failures?: number; name?: string; state?: EntryState; line?: string;
   run?: string; ref?: string; start: string; seconds?: number; usage?: Usage; cost?: Cost; seq: number;
 }
 
-/** Part is a line of the body of an entry, or a text under one. */
+/** Part is a line of an entry's body, or a text below a line. */
 export interface Part { tone?: string; line?: string; text?: string; form?: "prose" | "output" | "value" }
 
 export interface Body { entry: Entry; parts: Part[] }
 
-/** Limit is what a run has parked at. */
+/** Limit is the limit at which a run has parked. */
 export interface Limit { run: string; setting: string; atLeast?: number }
 
 /** Entries is a page of entries, read from the end. */
 export interface Entries { items: Entry[]; before?: string; earlier?: number; pos: number; limit?: Limit }
 
-/** Told is what a stream sends: an entry that has changed, or a word of a model. */
+/** Told is an item of a stream: a changed entry, or a piece of a model's answer. */
 export interface Told { id: number; type: string; data: { run: string; entry?: Entry; last?: boolean; data?: { text?: string } } }
 
 export interface Page<T> { items: T[]; next?: string }
 
-/** Principal is who the server takes us for. */
+/** Principal is the user as the server identified it. */
 export interface Principal { name: string; role: string; proof: string }

@@ -4,10 +4,10 @@ import type { Body, Entries, Entry, Limit } from "./types";
 
 const pageOfEntries = 60;
 
-/** Passes are how far a loop has come. */
+/** Passes is the progress of a loop. */
 export interface Passes { done: number; max: number }
 
-/** passesOf are those of the last iteration among entries; null before the first has ended. */
+/** passesOf returns the progress at the last iteration among entries; null before the first has ended. */
 export function passesOf(entries: Entry[]): Passes | null {
   const last = entries.findLast(e => e.kind === "iteration");
   const of = /(\d+)\/(\d+)/.exec(last?.name ?? "");
@@ -16,7 +16,7 @@ export function passesOf(entries: Entry[]): Passes | null {
   return done > 0 ? { done, max: Number(of[2]) } : null;
 }
 
-/** Listed are the entries below one, or below none, from a place on. */
+/** Listed holds the child entries of an entry, or the top-level entries, from a place on. */
 export class Listed {
   items: string[] = [];
   before = "";
@@ -24,30 +24,30 @@ export class Listed {
   loading = false;
   loaded = false;
   problem: Problem | null = null;
-  /** late are entries that changed while a page was read. */
+  /** late holds entries that changed while a page was loading. */
   late: Entry[] = [];
 }
 
-/** RunView is what is known of the entries of a run. */
+/** RunView holds the loaded entries of a run. */
 export class RunView {
-  /** rev changes when something did: components that read it are drawn again. */
+  /** rev changes with the content, so that components that read it are redrawn. */
   readonly rev = signal(0);
   pos = 0;
   limit: Limit | null = null;
-  /** said and thought are the answer that is under way. */
+  /** said and thought are the partial answer. */
   said = "";
   thought = "";
   readonly entries = new Map<string, Entry>();
-  /** opened are the entries that a person opened or closed. */
+  /** opened holds the entries that the user opened or closed. */
   readonly opened = new Map<string, boolean>();
-  /** target is the entry that is to be in view, and revealed it and those above it. */
+  /** target is the entry to scroll to, and revealed the target and its ancestors. */
   target = "";
   revealed = new Set<string>();
   private readonly lists = new Map<string, Listed>();
 
   constructor(readonly id: string) {}
 
-  /** top are the entries that stand below none. */
+  /** top lists the entries without a parent. */
   top(): Entry[] { return this.below("").items.map(id => this.entries.get(id)!); }
 
   below(parent: string): Listed {
@@ -58,7 +58,7 @@ export class RunView {
 
   passes(): Passes | null { return passesOf(this.top()); }
 
-  /** more reads the page before what is here; the first is that of the end. */
+  /** more loads the page before the loaded ones; the first page is the last one. */
   async more(parent: string, abort?: AbortSignal): Promise<void> {
     const list = this.below(parent);
     if (list.loading) return;
@@ -83,12 +83,12 @@ export class RunView {
     }
   }
 
-  /** open reads the entries below one for a reader that opens it. */
+  /** open loads the child entries of an entry that the user opens. */
   open(parent: string): void {
     const list = this.below(parent);
     if (!list.loaded && !list.loading) void this.more(parent).catch(err => {
       const problem = asProblem(err);
-      if (problem.status === 404) list.loaded = true; // a run below has no entry before it has begun
+      if (problem.status === 404) list.loaded = true; // a child run has no entries before it starts
       else list.problem = problem;
       this.changed();
     });
@@ -99,13 +99,13 @@ export class RunView {
     this.changed();
   }
 
-  /** chooseAll opens or closes all entries that are here. */
+  /** chooseAll opens or closes all loaded entries. */
   chooseAll(open: boolean): void {
     for (const id of this.entries.keys()) this.opened.set(id, open);
     this.changed();
   }
 
-  /** reveal reads what stands above an entry, opens that, and has the entry come into view. */
+  /** reveal loads the ancestors of an entry, opens them, and scrolls to the entry. */
   async reveal(id: string, abort: AbortSignal): Promise<void> {
     const above: Entry[] = [];
     for (let at = id; at; at = above[0]!.parent ?? "") above.unshift(this.entries.get(at) ?? (await this.body(at, abort)).entry);
@@ -120,7 +120,7 @@ export class RunView {
     this.changed();
   }
 
-  /** nextFailure is the entry that failed next after one, the first after the last; "" where none did. */
+  /** nextFailure returns the next failed entry, the first after the last; "" if none failed. */
   nextFailure(after: string): string {
     const failed = [...this.entries.values()].filter(e => e.kind !== "note" && (e.state === "failed" || e.state === "denied" || e.state === "rejected"))
       .filter(e => !e.failures || !this.lists.get(e.id)?.loaded).map(e => e.id).sort((a, b) => Number(a) - Number(b));
@@ -129,13 +129,13 @@ export class RunView {
 
   body(id: string, abort: AbortSignal): Promise<Body> { return get<Body>(`/v1/runs/${this.id}/view/${id}`, abort); }
 
-  /** take takes in an entry that has changed: a new one stands behind those that are here. */
+  /** take applies a changed entry; a new one is appended to the loaded ones. */
   take(e: Entry): void {
     if (e.kind === "cycle" && e.state !== "running") this.said = this.thought = "";
     const list = this.lists.get(e.parent ?? "");
     if (list?.loading) list.late.push(e);
     else if (this.entries.has(e.id)) this.keep(e);
-    else if (list?.loaded && !(Number(e.id) < Number(list.items[0]))) { // an older one is read with its page
+    else if (list?.loaded && !(Number(e.id) < Number(list.items[0]))) { // an older one is loaded with its page
       list.items.push(e.id);
       this.keep(e);
     }

@@ -2,17 +2,17 @@ import { effect, signal } from "@preact/signals";
 import { get } from "./api";
 import type { Page, Question } from "./types";
 
-/** waiting is how many questions wait for a person, as far as we know. */
+/** waiting is the number of known open questions. */
 export const waiting = signal(0);
 
 const title = signal("Pawl");
 
-/** titled names the page. The title of the tab begins with how much waits. */
+/** titled sets the title of the page. The title of the tab begins with the number of open questions. */
 export function titled(text: string): void { title.value = text; }
 
 effect(() => { document.title = (waiting.value > 0 ? `(${waiting.value}) ` : "") + title.value; });
 
-/** questions are those of all runs. */
+/** questions holds the open questions of all runs. */
 export async function questions(): Promise<Question[]> {
   const all: Question[] = [];
   for (let cursor = "", i = 0; i < 10; i++) {
@@ -27,7 +27,7 @@ export async function questions(): Promise<Question[]> {
 const pause = 60_000;
 let timer: ReturnType<typeof setTimeout> | undefined;
 
-/** countWaiting counts once a minute, also in a tab that is hidden: its title is seen. */
+/** countWaiting counts once a minute, even in a hidden tab, whose title is visible. */
 export function countWaiting(): void {
   clearTimeout(timer);
   questions().catch(() => { /* the page says that the server is away */ }).finally(() => {

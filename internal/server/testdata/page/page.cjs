@@ -124,7 +124,7 @@ const scenes = {
     await page.getByRole("textbox").fill("not in this directory");
     await accessibleInAllLooks(page, "the questions");
     await question.getByRole("button", { name: "Reject it" }).click();
-    await page.getByText("No run asks anything now").waitFor();
+    await page.getByText("There are no open questions").waitFor();
     await ended(id);
     await page.goto(`${open}/#/runs/${id}`);
     await panel(page, "cycle 1/50").locator("> summary").click();
@@ -234,7 +234,7 @@ const scenes = {
     await panel(page, "build").locator("details.cycle").waitFor();
     await accessibleInAllLooks(page, "a workflow");
     await tree.getByRole("link", { name: "build" }).click();
-    await page.getByRole("link", { name: "the run above" }).click();
+    await page.getByRole("link", { name: "the parent run" }).click();
     await chip(page, "completed").waitFor();
   },
 
@@ -308,7 +308,7 @@ const scenes = {
     await card.getByRole("textbox").fill("9");
     await card.getByRole("button", { name: "Raise max_model_turns" }).last().click();
     await ended(id);
-    await page.getByText("No run asks anything now").waitFor();
+    await page.getByText("There are no open questions").waitFor();
   },
 
   "an entry has an address, and Back returns to the place that was left": async page => {
@@ -397,7 +397,7 @@ const scenes = {
     await page.keyboard.press("a");
     await page.waitForFunction(() => document.title === "(2) Questions · Pawl");
     await page.getByRole("button", { name: "Approve all 2" }).click();
-    await page.getByText("No run asks anything now").waitFor();
+    await page.getByText("There are no open questions").waitFor();
     for (const id of runs) await ended(id);
     await page.waitForFunction(() => document.title === "Questions · Pawl");
   },
@@ -415,7 +415,7 @@ const scenes = {
     await edit.getByRole("button", { name: "Approve", exact: true }).click();
     const command = page.getByRole("region", { name: "Question: shell.exec" });
     assert.equal(await command.getByRole("group", { name: "Command" }).textContent(), "echo 'a  b'⟨17 spaces⟩&& echo done");
-    await command.getByText("It has characters or spaces that are not seen").waitFor();
+    await command.getByText("It contains invisible characters or spaces").waitFor();
     await accessible(page, "a card with a command");
     await api(`/v1/runs/${id}/cancel`, {});
   },
@@ -450,7 +450,7 @@ const scenes = {
     const id = await begin({ agent: "talks", input: "go" });
     await page.goto(`${open}/#/runs/${id}`);
     await page.getByText("live", { exact: true }).waitFor();
-    const lost = page.getByText("The connection is lost").waitFor();
+    const lost = page.getByText("Connection lost").waitFor();
     await cut();
     await lost;
     await page.getByText("live", { exact: true }).waitFor();
