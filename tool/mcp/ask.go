@@ -20,27 +20,26 @@ import (
 	"github.com/pawlrun/pawl/tool"
 )
 
-// A server asks a person in one of three ways: with a result that names what it needs, by
-// a request while the call is under way, or with an error that names a page. Each of them
-// ends the attempt with the question; the next attempt brings the answer. What a server
-// asks while a call is under way it asks again in the next attempt, and is answered at
-// once.
+// A server asks a person in one of three ways: with a result that names what it needs,
+// with a request during a call, or with an error that names a page. Each of them ends
+// the attempt with a question; the next attempt contains the answer. A server repeats a
+// request during a call in the next attempt, and receives the answer at once.
 
-// exchange is what a server and a person have said about a call, as the journal keeps it
-// from one attempt to the next.
+// exchange holds the questions of a server and a person's answers about a call, as the
+// journal stores them between attempts.
 type exchange struct {
 	Answers []answer `json:"answers,omitempty"`
-	// Open is what the person is asked now, Left what the same result asks besides.
+	// Open is the current question, Left the other questions of the same result.
 	Open asks   `json:"open"`
 	Left []asks `json:"left,omitempty"`
-	// State is what the result gives to be sent back.
+	// State is the state in the result that must be sent back.
 	State string `json:"state,omitempty"`
-	// Login says that a person logs in, and answers nothing.
+	// Login reports that the person must log in, which needs no answer.
 	Login bool `json:"login,omitempty"`
 }
 
-// asks is one question of a server. Name is that of a request in a result, empty for any
-// other.
+// asks is one question of a server. Name is the name of the request in a result, empty
+// for other questions.
 type asks struct {
 	Name   string          `json:"name,omitempty"`
 	Digest string          `json:"digest"`
@@ -49,7 +48,7 @@ type asks struct {
 	URL    string          `json:"url,omitempty"`
 }
 
-// answer is what a person answered; Content is absent where they declined.
+// answer is a person's answer; Content is absent if the person declined.
 type answer struct {
 	Name    string          `json:"name,omitempty"`
 	Digest  string          `json:"digest"`
@@ -62,7 +61,7 @@ const (
 	declined = "decline"
 )
 
-// result is the answer in the protocol's form.
+// result returns the answer in the protocol's form.
 func (a answer) result() (*sdk.ElicitResult, error) {
 	r := &sdk.ElicitResult{Action: a.Action}
 	if a.Content == nil {
@@ -71,7 +70,7 @@ func (a answer) result() (*sdk.ElicitResult, error) {
 	return r, json.Unmarshal(a.Content, &r.Content)
 }
 
-// continued is the exchange of a call with what a person has answered since, empty for a
+// continued returns the exchange of a call with a person's new answer, empty for a
 // first attempt.
 func continued(in *event.FormAnswer) (exchange, error) {
 	var x exchange
@@ -117,7 +116,7 @@ func (x exchange) ask(q asks) error {
 	return &tool.InputRequired{Form: f}
 }
 
-// next asks what a result asks besides what has been answered, nil for nothing more.
+// next asks the remaining questions of a result, nil if there are none.
 func (x exchange) next() error {
 	if len(x.Left) == 0 {
 		return nil
@@ -127,7 +126,7 @@ func (x exchange) next() error {
 	return x.ask(q)
 }
 
-// responses are the answers to the requests of a result, nil for none.
+// responses returns the answers to the requests of a result, nil if there are none.
 func (x exchange) responses(roots []*sdk.Root) (sdk.InputResponseMap, error) {
 	var all sdk.InputResponseMap
 	for _, a := range x.Answers {
@@ -153,7 +152,7 @@ func (x exchange) responses(roots []*sdk.Root) (sdk.InputResponseMap, error) {
 // actionRoots marks a request for the roots, which needs no person.
 const actionRoots = "roots"
 
-// questionOf is what a server asks.
+// questionOf returns the question in a request.
 func questionOf(name string, p *sdk.ElicitParams) (asks, error) {
 	q := asks{Name: name, Text: p.Message, URL: p.URL}
 	if p.URL == "" {
@@ -175,8 +174,8 @@ func questionOf(name string, p *sdk.ElicitParams) (asks, error) {
 	return q, nil
 }
 
-// needs takes in a result that names what the server needs. The error asks a person for
-// it; nil says that all of it is there, so the call may be sent on.
+// needs handles a result that names what the server needs. It returns an error that
+// asks a person; nil means that all answers are present, so the call may be sent again.
 func (r remote) needs(x *exchange, res *sdk.CallToolResult) error {
 	x.State, x.Answers, x.Left = res.RequestState, nil, nil
 	for _, name := range slices.Sorted(maps.Keys(res.InputRequests)) {
@@ -209,8 +208,8 @@ func (s *Server) noSampling() error {
 	}
 }
 
-// pages returns the question of a server whose error wants a person to open pages first,
-// nil for any other error.
+// pages returns the question for a server's error that asks a person to open pages
+// first, nil for any other error.
 func (x exchange) pages(err error) error {
 	wanted, is := errors.AsType[*jsonrpc.Error](err)
 	if !is || wanted.Code != sdk.CodeURLElicitationRequired {
@@ -239,23 +238,24 @@ func (x exchange) pages(err error) error {
 	return x.next()
 }
 
-// talk is a call that is under way, as far as its server may ask a person meanwhile.
+// talk is a call in progress during which its server may ask a person.
 type talk struct {
-	// asked has the first question without an answer, and ends the attempt. over is
-	// closed when the attempt has ended.
+	// asked receives the first question without an answer, which ends the attempt. over
+	// is closed when the attempt has ended.
 	asked chan error
 	over  chan struct{}
-	// run asks a person who is there; nil outside a run. asking is called around that.
+	// run asks a person who is present; nil outside a run. asking is called before and
+	// after that.
 	run    tool.Run
 	asking func(while bool)
-	// ctx is that of the attempt.
+	// ctx is the context of the attempt.
 	ctx context.Context
 
 	mu sync.Mutex
 	x  exchange
 	// question is the error that would end the attempt while a person is asked.
 	question error
-	// answers are those that were not given yet.
+	// answers holds the answers that the server has not received yet.
 	answers []answer
 }
 
@@ -269,8 +269,8 @@ func newTalk(ctx context.Context, run tool.Run, x exchange, asking func(while bo
 	return t
 }
 
-// take returns the answer to a question and keeps it from being given twice. A person who
-// declined what was asked at that place declined whatever is asked there.
+// take returns the answer to a question and removes it, so that it is used once. A
+// person who declined a question declines whatever is asked in its place.
 func (t *talk) take(q asks) (answer, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -283,8 +283,8 @@ func (t *talk) take(q asks) (answer, bool) {
 	return answer{}, false
 }
 
-// ask asks a person who is there, and gives the answer. The error ends the attempt with
-// the question.
+// ask asks a person who is present, and returns the answer. An error ends the attempt
+// with the question.
 func (t *talk) ask(q asks) (answer, error) {
 	t.mu.Lock()
 	err := t.x.ask(q)
@@ -310,16 +310,15 @@ func (t *talk) ask(q asks) (answer, error) {
 	return now.Answers[len(now.Answers)-1], nil
 }
 
-// open is the error that ends the attempt with what a person is asked now, nil for
-// nothing.
+// open returns the error that ends the attempt with the current question, nil if there
+// is none.
 func (t *talk) open() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.question
 }
 
-// talking has the questions of the server put to a call until the returned function is
-// called.
+// talking directs the questions of the server to a call until end is called.
 func (s *Server) talking(t *talk) (end func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -332,8 +331,8 @@ func (s *Server) talking(t *talk) (end func()) {
 	}
 }
 
-// elicit answers a request of the server from the journal, or else ends the attempt at
-// the call that it belongs to. No request says which call that is.
+// elicit answers a request of the server from the journal, or else ends the attempt of
+// the call that it belongs to. Requests do not identify their call.
 func (s *Server) elicit(ctx context.Context, r *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
 	q, err := questionOf("", r.Params)
 	if err != nil {

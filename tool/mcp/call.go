@@ -18,23 +18,23 @@ import (
 type remote struct {
 	server *Server
 	name   string
-	// output is what structured results fit, nil for anything.
+	// output is the schema of structured results, nil for none.
 	output *tool.Schema
 }
 
-// run makes one attempt at a call, and reports what it found out about the server.
+// run makes one attempt at a call, and reports changes of the server.
 func (r remote) run(ctx context.Context, c tool.Call) (tool.Result, error) {
 	out, err := r.perform(ctx, c)
 	out.Server = r.server.takeNews()
 	return out, err
 }
 
-// perform makes one attempt: at most one tools/call is sent, and one more where the
-// server wants to know the roots first.
+// perform makes one attempt: it sends at most one tools/call, and one more if the
+// server first asks for the roots.
 func (r remote) perform(ctx context.Context, c tool.Call) (tool.Result, error) {
 	x, err := continued(c.Input)
 	if err == nil {
-		err = x.next() // the rest of what the last result asks; no call is sent
+		err = x.next() // the last result asks more; no call is sent
 	}
 	if err != nil {
 		return tool.Result{}, err
@@ -127,7 +127,7 @@ func (r remote) attempt(ctx context.Context, c tool.Call, x exchange) (res *sdk.
 		}
 		if a.err != nil && !wrote.Load() && open.program != nil {
 			select {
-			case <-open.ended: // what cannot be written to ends
+			case <-open.ended: // a session that cannot be written to ends
 			case <-ctx.Done():
 			}
 		}
@@ -139,12 +139,12 @@ func (r remote) attempt(ctx context.Context, c tool.Call, x exchange) (res *sdk.
 		if err := t.open(); err != nil {
 			return nil, true, err
 		}
-		// The notification that cancels the call leaves beside this.
+		// The notification that cancels the call is sent concurrently.
 		return nil, true, context.Cause(ctx)
 	}
 }
 
-// approved reports whether a call was judged by the definition that its tool has now.
+// approved reports whether a call was judged by the current definition of its tool.
 func approved(now *event.ChangedTool, by *event.Facts) bool {
 	return now.Digest != "" && by != nil && by.Redefined != nil && by.Redefined.Digest == now.Digest
 }
@@ -155,14 +155,14 @@ var (
 	errAsks   = errors.New("a person is asked for input first")
 )
 
-// The codes that the library gives to errors of its own, in the form of a server's.
+// The codes of the library's own errors, which have the form of a server's.
 const (
 	codeClientClosing = -32003
 	codeServerClosing = -32004
 	codeRejected      = -32005
 )
 
-// failure is why a call has no result, in words for the model.
+// failure returns why a call has no result, in words for the model.
 func (r remote) failure(err error, sent bool) error {
 	name := r.server.o.Server
 	if answered, ok := errors.AsType[*jsonrpc.Error](err); ok && sent {

@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 )
 
-// carrier carries the requests of a session.
+// carrier sends the requests of a session.
 type carrier struct {
 	base    http.RoundTripper
 	headers map[string]string
@@ -28,7 +28,7 @@ func (c carrier) RoundTrip(r *http.Request) (*http.Response, error) {
 	for name, value := range c.headers {
 		r.Header.Set(name, value)
 	}
-	// A transport repeats a request with such a header.
+	// A transport would repeat a request with such a header.
 	r.Header.Del("Idempotency-Key")
 	r.Header.Del("X-Idempotency-Key")
 	answer, err := c.login.carry(base, r)
@@ -61,8 +61,8 @@ func (b *bounded) Read(p []byte) (int, error) {
 
 type sentKey struct{}
 
-// withSent gives a context whose request notes in the returned value that a byte of
-// it was written.
+// withSent returns a context and a value that is set when a byte of the context's
+// request has been written.
 func withSent(ctx context.Context) (context.Context, *atomic.Bool) {
 	sent := new(atomic.Bool)
 	return context.WithValue(ctx, sentKey{}, sent), sent

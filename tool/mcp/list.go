@@ -17,7 +17,7 @@ import (
 	"github.com/pawlrun/pawl/tool"
 )
 
-// What a server may list.
+// Limits on a server's list.
 const (
 	maxPages       = 100
 	maxTools       = 1_000
@@ -51,7 +51,7 @@ func list(ctx context.Context, client *sdk.ClientSession) ([]*sdk.Tool, error) {
 	return nil, fmt.Errorf("its list of tools has more than %d pages", maxPages)
 }
 
-// definition is what a server says of a tool.
+// definition is a server's definition of a tool.
 type definition struct {
 	Annotations  *hints          `json:"annotations,omitempty"`
 	Description  string          `json:"description,omitempty"`
@@ -61,7 +61,7 @@ type definition struct {
 	Title        string          `json:"title,omitempty"`
 }
 
-// hints are what a server says of a tool's effects; nil is not said.
+// hints are a server's hints about a tool's effects; nil means no hint.
 type hints struct {
 	Destructive *bool `json:"destructiveHint,omitempty"`
 	Idempotent  *bool `json:"idempotentHint,omitempty"`
@@ -69,7 +69,7 @@ type hints struct {
 	ReadOnly    *bool `json:"readOnlyHint,omitempty"`
 }
 
-// pinned is a server with its tools, as a run pins it.
+// pinned returns a server with its tools in the form that a run pins.
 func pinned(o Options, open *session, tools []*sdk.Tool) (event.ToolServer, error) {
 	about := open.client.InitializeResult()
 	pin := event.ToolServer{Server: o.Server, Protocol: about.ProtocolVersion, Argv: o.Command, URL: o.URL, Tools: []event.ServerTool{}}
@@ -95,7 +95,7 @@ func pinned(o Options, open *session, tools []*sdk.Tool) (event.ToolServer, erro
 	return pin, nil
 }
 
-// definitionOf is a tool in canonical JSON: members are in order at every level.
+// definitionOf returns a tool in canonical JSON: members are sorted at every level.
 func definitionOf(t *sdk.Tool) (json.RawMessage, error) {
 	d := definition{Name: t.Name, Title: titleOf(t), Description: t.Description}
 	if a := t.Annotations; a != nil {
@@ -126,7 +126,7 @@ func definitionOf(t *sdk.Tool) (json.RawMessage, error) {
 	return json.Marshal(d)
 }
 
-// titleOf is the tool's name for people, which older servers have among the hints.
+// titleOf returns the tool's name for people; older servers have it among the hints.
 func titleOf(t *sdk.Tool) string {
 	if t.Title == "" && t.Annotations != nil {
 		return t.Annotations.Title
@@ -134,7 +134,7 @@ func titleOf(t *sdk.Tool) string {
 	return t.Title
 }
 
-// differences says which parts of a definition changed.
+// differences returns which parts of a definition changed.
 func differences(before, after json.RawMessage) string {
 	var a, b map[string]json.RawMessage
 	if json.Unmarshal(before, &a) != nil || json.Unmarshal(after, &b) != nil {
@@ -159,7 +159,7 @@ func excerpt(text json.RawMessage) string {
 // maxDescription bounds each text of a server, in characters.
 const maxDescription = 2_048
 
-// clean removes what is not seen on a screen from a text of a server, and cuts it.
+// clean removes invisible characters from a server's text, and truncates it.
 func clean(text string, most int) string {
 	text = strings.Map(func(r rune) rune {
 		switch {
@@ -176,7 +176,7 @@ func clean(text string, most int) string {
 	return text
 }
 
-// cleanSchema is a schema whose descriptions and titles are cleaned.
+// cleanSchema returns a schema with cleaned descriptions and titles.
 func cleanSchema(raw json.RawMessage) (json.RawMessage, error) {
 	var v any
 	if err := json.Unmarshal(raw, &v); err != nil {
@@ -203,7 +203,7 @@ func cleanWords(v any) any {
 	return v
 }
 
-// toolOf is a tool of the server as a run offers it.
+// toolOf returns a tool of the server for a run.
 func (s *Server) toolOf(p event.ServerTool) (tool.Tool, error) {
 	var d definition
 	if err := json.Unmarshal(p.Definition, &d); err != nil {
@@ -262,7 +262,8 @@ func (s *Server) changedError(now *event.ChangedTool) error {
 	}
 }
 
-// Hints are what a server says of the effects of a tool, such as readOnlyHint=true.
+// Hints returns a server's hints about the effects of a tool, such as
+// readOnlyHint=true.
 func Hints(p event.ServerTool) []string {
 	var d definition
 	if json.Unmarshal(p.Definition, &d) != nil || d.Annotations == nil {

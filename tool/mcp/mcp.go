@@ -1,13 +1,13 @@
-// Package mcp gives a run the tools of MCP servers: programs that it starts and
-// speaks to over their input and output, and servers that it reaches over HTTP.
+// Package mcp provides the tools of MCP servers: programs that it starts and
+// communicates with over their stdin and stdout, and servers that it reaches over HTTP.
 //
-// One attempt at a call is one tools/call request. Nothing in this package sends one
-// again: a call whose answer is lost may have taken effect, and only its effect
-// class decides whether another attempt is made, under the same key.
+// One attempt at a call is one tools/call request. This package never sends one again:
+// a call whose answer is lost may have taken effect, and its effect class alone decides
+// whether another attempt is made, with the same key.
 //
-// What a server says of its tools is untrusted. A tool is at_most_once, its risk is
-// unknown, and its results are untrusted, private and may leave the machine, unless
-// its owner says otherwise.
+// A server's description of its tools is untrusted. A tool is at_most_once, its risk is
+// unknown, and its results are untrusted, private and may leave the machine, unless its
+// owner configures otherwise.
 package mcp
 
 import (
@@ -25,16 +25,17 @@ import (
 	"github.com/pawlrun/pawl/tool/shell"
 )
 
-// KeyMeta is the member of a call's _meta that holds its idempotency key, the same at
-// every attempt. No header has it: net/http repeats a request with such a header.
+// KeyMeta is the member of a call's _meta that contains its idempotency key, the same
+// at every attempt. It is not sent as a header, because net/http repeats requests with
+// such a header.
 const KeyMeta = "io.github.pawlrun/idempotencyKey"
 
-// Options say which server it is and how it is used.
+// Options describe a server and its use.
 type Options struct {
-	// Server is the name with which the names of its tools begin.
+	// Server is the prefix of the names of its tools.
 	Server string
-	// Command is the program of a server that is started, and Env are variables that
-	// it sees beside those of commands, as NAME=value. Shell says where it runs.
+	// Command is the program of a server to start, and Env contains variables in
+	// addition to those of commands, as NAME=value. Shell sets where it runs.
 	Command []string
 	Env     []string
 	Shell   shell.Options
@@ -45,23 +46,23 @@ type Options struct {
 	HTTP    http.RoundTripper
 	// Login gives those requests their tokens; nil sends none.
 	Login *Login
-	// StartTimeout bounds a start until all tools are listed; 0 is 30 s. Timeout is
-	// how long a call may go without an answer or progress; 0 is 2 minutes. MaxTime
-	// bounds a whole call; 0 is an hour.
+	// StartTimeout bounds a start until all tools are listed; 0 is 30 s. Timeout bounds
+	// the time without an answer or progress of a call; 0 is 2 minutes. MaxTime bounds
+	// a whole call; 0 is an hour.
 	StartTimeout time.Duration
 	Timeout      time.Duration
 	MaxTime      time.Duration
 	// Roots are the absolute paths of the directories that the server may work in.
 	Roots []string
-	// TrustHints lets readOnlyHint and destructiveHint of a tool mean what they say.
+	// TrustHints applies the readOnlyHint and destructiveHint of tools.
 	TrustHints bool
-	// Warn takes what the owner should know, in one line; nil drops it.
+	// Warn receives one-line warnings for the owner; nil drops them.
 	Warn func(text string)
-	// Log takes the lines that a started server prints as errors; nil drops them.
+	// Log receives the lines that a started server prints to stderr; nil drops them.
 	Log func(line string)
 }
 
-// defaultTimeout bounds the silence of a call.
+// defaultTimeout bounds the time without an answer or progress.
 const (
 	defaultStartTimeout = 30 * time.Second
 	defaultTimeout      = 2 * time.Minute
@@ -85,34 +86,34 @@ func (o Options) withDefaults() Options {
 type Server struct {
 	o   Options
 	pin event.ToolServer
-	// errs is the end of what the program printed as errors.
+	// errs holds the end of the program's stderr.
 	errs *lines
 
-	// connecting is held while a session begins.
+	// connecting is locked while a session begins.
 	connecting sync.Mutex
 	mu         sync.Mutex
 	session    *session
 	starts     int
 	closed     bool
-	// changed are the tools that differ from pin, in the order of their names. news is
-	// the same for the journal, until a call has taken it.
+	// changed holds the tools that differ from pin, sorted by name. news holds the same
+	// for the journal, until a call has taken it.
 	changed []event.ChangedTool
 	news    *event.ServerChanged
-	// talks are the calls under way, in which the server may ask a person.
+	// talks holds the calls in progress, during which the server may ask a person.
 	talks []*talk
-	// progress is called for progress of the calls under way, by their tokens.
+	// progress holds functions to call on progress of the calls in progress, by token.
 	progress map[string]func()
 }
 
-// StartError says why a server cannot be used.
+// StartError is the reason why a server cannot be used.
 type StartError struct {
 	Server string
 	Err    error
-	// Stderr are the last lines that its program printed as errors.
+	// Stderr holds the last lines of its program's stderr.
 	Stderr []string
 }
 
-// Error has the lines of the program below the error.
+// Error returns the error followed by the lines of the program.
 func (e *StartError) Error() string {
 	text := fmt.Sprintf("the MCP server %s: %v", e.Server, e.Err)
 	if len(e.Stderr) > 0 {
@@ -142,8 +143,8 @@ func Connect(ctx context.Context, o Options) (*Server, error) {
 	return s, nil
 }
 
-// Resume is a server with the tools that it had when a run began. It is reached when
-// a call needs it; a tool that has changed since is refused then.
+// Resume returns a server with the tools that it had when a run began. It connects when
+// a call needs it; a tool that has changed since is then refused.
 func Resume(o Options, pin event.ToolServer) *Server {
 	s := newServer(o)
 	s.pin = pin
@@ -163,11 +164,11 @@ func (s *Server) startError(ctx context.Context, err error) error {
 	return &StartError{Server: s.o.Server, Err: err, Stderr: s.errs.last(maxStartLines)}
 }
 
-// Pin is the server as a run's first event has it.
+// Pin returns the server in the form of a run's first event.
 func (s *Server) Pin() event.ToolServer { return s.pin }
 
-// Tools returns the tools of the server. One that cannot be offered is left out, and
-// a warning names it.
+// Tools returns the tools of the server. It omits tools that cannot be offered, with a
+// warning for each.
 func (s *Server) Tools() []tool.Tool {
 	var tools []tool.Tool
 	for _, p := range s.pin.Tools {

@@ -15,7 +15,7 @@ import (
 	"github.com/pawlrun/pawl/tool"
 )
 
-// result is what a call gave, for the model.
+// result converts the result of a call for the model.
 func (r remote) result(res *sdk.CallToolResult) (tool.Result, error) {
 	var out tool.Result
 	var texts []string
@@ -49,7 +49,8 @@ func (r remote) result(res *sdk.CallToolResult) (tool.Result, error) {
 	return out, nil
 }
 
-// show is a part of a result as text. What is no text is added to the result's media.
+// show returns a part of a result as text. A part that is not text is added to the
+// result's media.
 func show(part sdk.Content, into *tool.Result) string {
 	switch c := part.(type) {
 	case *sdk.TextContent:
@@ -72,7 +73,7 @@ func show(part sdk.Content, into *tool.Result) string {
 	return ""
 }
 
-// holds reports whether one of the texts is the value as JSON.
+// holds reports whether one of the texts is the JSON of the value.
 func holds(texts []string, value any) bool {
 	for _, text := range texts {
 		var other any
@@ -83,7 +84,7 @@ func holds(texts []string, value any) bool {
 	return false
 }
 
-// plainJSON is a value as JSON that is read by people and models.
+// plainJSON returns a value as JSON for people and models.
 func plainJSON(v any) (string, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)

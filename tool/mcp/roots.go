@@ -9,7 +9,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// roots are the directories in the form of the protocol.
+// roots returns the directories in the form of the protocol.
 func (o Options) roots() []*sdk.Root {
 	var all []*sdk.Root
 	for _, dir := range o.Roots {
@@ -18,7 +18,7 @@ func (o Options) roots() []*sdk.Root {
 	return all
 }
 
-// capabilities are what a server may ask for: input of people, the directories, and time
+// capabilities returns what a server may ask for: input of people, the roots, and time
 // for tasks.
 func (o Options) capabilities() *sdk.ClientCapabilities {
 	c := &sdk.ClientCapabilities{

@@ -20,7 +20,7 @@ import (
 	"github.com/pawlrun/pawl/tool/shell"
 )
 
-// maxRestarts is how often a program that ended is started again in a run.
+// maxRestarts bounds how often a program that ended is restarted in a run.
 const maxRestarts = 3
 
 // restartWait is the wait before the first restart, and doubles with each further one.
@@ -33,16 +33,18 @@ type session struct {
 	program *shell.Service
 	// ended is closed when no further call can be made.
 	ended chan struct{}
-	// stale says that the server announced other tools since they were listed.
+	// stale reports that the server announced a change of its tools since they were
+	// listed.
 	stale atomic.Bool
-	// broken says that a call found the session closed.
+	// broken reports that a call found the session closed.
 	broken atomic.Bool
 	once   sync.Once
 }
 
 func (s *session) close() (err error) {
 	s.once.Do(func() {
-		// The program first: a session that closes waits for what is under way.
+		// The program is closed first, because a session that closes waits for its
+		// calls.
 		if s.program != nil {
 			err = s.program.Close()
 		}
@@ -120,8 +122,8 @@ func (s *Server) transport(open *session) (sdk.Transport, error) {
 	return newStdio(program, func(text string) { s.o.Warn("the MCP server " + s.o.Server + " " + text) }, func() { open.stale.Store(true) }), nil
 }
 
-// ready returns a session on which a call can be made, a new one if the last has
-// ended, and compares the tools where they may have changed.
+// ready returns a usable session, a new one if the last has ended, and compares the
+// tools if they may have changed.
 func (s *Server) ready(ctx context.Context) (*session, error) {
 	s.connecting.Lock()
 	defer s.connecting.Unlock()
@@ -168,7 +170,8 @@ func (s *Server) ready(ctx context.Context) (*session, error) {
 	return open, s.compare(open, tools)
 }
 
-// pause waits before a program is started again, and refuses after too many starts.
+// pause waits before a program is restarted, and returns an error after too many
+// starts.
 func (s *Server) pause(ctx context.Context, starts int) error {
 	switch {
 	case len(s.o.Command) == 0 || starts == 0:
@@ -184,7 +187,7 @@ func (s *Server) pause(ctx context.Context, starts int) error {
 	}
 }
 
-// compare notes which tools differ from those that the run pinned.
+// compare records which tools differ from those that the run pinned.
 func (s *Server) compare(open *session, tools []*sdk.Tool) error {
 	now, err := pinned(s.o, open, tools)
 	if err != nil {
@@ -197,8 +200,8 @@ func (s *Server) compare(open *session, tools []*sdk.Tool) error {
 	return nil
 }
 
-// Diff lists the tools that changed or are gone between two listings of a server. New
-// tools are no difference.
+// Diff lists the tools that changed or are gone between two lists of a server. New
+// tools do not count.
 func Diff(before, after event.ToolServer) []event.ChangedTool {
 	now := map[string]event.ServerTool{}
 	for _, t := range after.Tools {
@@ -216,8 +219,8 @@ func Diff(before, after event.ToolServer) []event.ChangedTool {
 	return changed
 }
 
-// Differences lists all that differs between two listings of a server, new tools too,
-// each as a line. What the run's owner says of the server is not compared.
+// Differences lists all differences between two lists of a server, including new tools,
+// each as a line. It does not compare the owner's settings for the server.
 func Differences(before, after event.ToolServer) []string {
 	var lines []string
 	for _, about := range []struct{ what, was, is string }{
@@ -238,8 +241,8 @@ func Differences(before, after event.ToolServer) []string {
 	return lines
 }
 
-// change is how a tool differs from what it was when the run began, nil where it does
-// not.
+// change returns how a tool differs from its definition when the run began, nil if it
+// does not.
 func (s *Server) change(name string) *event.ChangedTool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -249,14 +252,14 @@ func (s *Server) change(name string) *event.ChangedTool {
 	return nil
 }
 
-// listed reports whether the tools are known as the server has them now.
+// listed reports whether the list of tools is up to date.
 func (s *Server) listed() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.session != nil && !s.session.over() && !s.session.stale.Load()
 }
 
-// takeNews returns what the last listing found, once.
+// takeNews returns the changes that the last list showed, once.
 func (s *Server) takeNews() *event.ServerChanged {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -273,8 +276,7 @@ func (s *Server) progressed(token string) {
 	}
 }
 
-// onProgress has f called for progress of a call until the returned function is
-// called.
+// onProgress makes progress of a call invoke f until forget is called.
 func (s *Server) onProgress(token string, f func()) (forget func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

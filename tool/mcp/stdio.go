@@ -21,23 +21,24 @@ import (
 // maxFrame bounds one message of a server.
 const maxFrame = 16 << 20
 
-// maxShownLine is how much of a line that is no message a warning shows.
+// maxShownLine bounds how much a warning shows of an invalid line.
 const maxShownLine = 200
 
-// stdio speaks to a program, a message a line. A line that is no message is a warning;
-// a message that is too long fails the call that it answers.
+// stdio communicates with a program, one message per line. An invalid line causes a
+// warning; a message that is too long fails the call that it answers.
 type stdio struct {
 	program *shell.Service
 	in      *bufio.Reader
 	warn    func(text string)
-	// changed is called when the server announces other tools, before any message that
-	// follows is handed on: the library calls its handler at some later time.
+	// changed is called when the server announces a change of its tools, before any
+	// later message is delivered, because the library calls its handler at some later
+	// time.
 	changed func()
 
 	writing sync.Mutex
 	mu      sync.Mutex
-	// pending are the calls that have no answer yet, failed the answers that take the
-	// place of what was too long.
+	// pending holds the calls without an answer, failed the answers that replace
+	// messages that were too long.
 	pending map[jsonrpc.ID]bool
 	failed  []jsonrpc.Message
 }
@@ -85,7 +86,7 @@ func (c *stdio) Read(context.Context) (jsonrpc.Message, error) {
 	}
 }
 
-// line reads a line. Of one that is too long it gives the ends.
+// line reads a line. For a line that is too long it returns its ends.
 func (c *stdio) line() (line []byte, cut *ends, err error) {
 	for {
 		part, err := c.in.ReadSlice('\n')
@@ -107,10 +108,10 @@ func (c *stdio) line() (line []byte, cut *ends, err error) {
 	}
 }
 
-// maxEnd is how much is kept of the ends of a line that is too long.
+// maxEnd bounds the ends of a line that is too long.
 const maxEnd = 1 << 10
 
-// ends are the beginning and the end of a line.
+// ends holds the beginning and the end of a line.
 type ends struct{ head, tail []byte }
 
 func (e *ends) add(part []byte) {
@@ -118,14 +119,14 @@ func (e *ends) add(part []byte) {
 	e.tail = bytes.Clone(e.tail[max(0, len(e.tail)-maxEnd):])
 }
 
-// Servers write the id of an answer before its result, or as its last member.
+// Servers write the id of an answer before its result, or as the last member.
 var (
 	idAtHead = regexp.MustCompile(`^\s*\{(?:"jsonrpc":\s*"2\.0",\s*)?"id":\s*(\d+)\s*,`)
 	idAtTail = regexp.MustCompile(`"id":\s*(\d+)\s*\}\s*$`)
 )
 
-// tooLong fails the call that a line answers, or all that are under way where that
-// cannot be seen.
+// tooLong fails the call that a line answers, or all calls in progress if that is
+// unknown.
 func (c *stdio) tooLong(e *ends) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -164,7 +165,7 @@ func (c *stdio) nextFailed() jsonrpc.Message {
 	return m
 }
 
-// note takes in a message that the server sent.
+// note handles a message that the server sent.
 func (c *stdio) note(m jsonrpc.Message) {
 	switch m := m.(type) {
 	case *jsonrpc.Response:
@@ -201,20 +202,20 @@ func (c *stdio) Write(ctx context.Context, m jsonrpc.Message) error {
 	return err
 }
 
-// shown is a line of a server for people.
+// shown returns a server's line for people.
 func shown(line []byte) string {
 	text := clean(strings.ToValidUTF8(string(line[:min(len(line), 4*maxShownLine)]), "\uFFFD"), maxShownLine)
 	return strconv.Quote(text)
 }
 
-// maxStartLines are the lines that an error of a start shows, maxErrs what is kept of
-// what a program prints as errors.
+// maxStartLines bounds the lines in an error of a start, maxErrs what is kept of a
+// program's stderr.
 const (
 	maxStartLines = 20
 	maxErrs       = 64 << 10
 )
 
-// lines keeps the end of what a program prints as errors, and passes its lines on.
+// lines keeps the end of a program's stderr, and passes its lines on.
 type lines struct {
 	log  func(line string)
 	mu   sync.Mutex
@@ -244,7 +245,7 @@ func (l *lines) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// last are the last lines.
+// last returns the last n lines.
 func (l *lines) last(n int) []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -20,8 +20,8 @@ import (
 	"github.com/pawlrun/pawl/tool"
 )
 
-// extensionTasks is the extension by which a server answers a call with a task, which
-// the client asks for until it is done.
+// extensionTasks is the extension by which a server answers a call with a task, whose
+// result the client polls for.
 const extensionTasks = "io.modelcontextprotocol/tasks"
 
 const (
@@ -30,11 +30,11 @@ const (
 )
 
 // metaTask is the member of _meta in which a result carries its task. The library drops
-// what it does not know of a result, so the transports move it there.
+// unknown members of a result, so the transports move the task there.
 const metaTask = "io.github.pawlrun/task"
 
-// The bounds of waiting for a task: how often it is asked for, how long the process waits
-// by itself, and how often a server may fail to answer in a row.
+// Limits on waiting for a task: the poll interval, how long the process waits, and how
+// many consecutive polls may fail.
 const (
 	defaultPoll = time.Second
 	minPoll     = 20 * time.Millisecond
@@ -42,7 +42,7 @@ const (
 	maxUnasked  = 3
 )
 
-// task is a task as its server reports it.
+// task is a task as reported by its server.
 type task struct {
 	sdk.ResultBase
 	ID       string              `json:"taskId"`
@@ -67,12 +67,12 @@ func addTasks(c *sdk.Client) error {
 	return errors.Join(sdk.AddSendingCustomMethod[*taskParams, *task](c, methodGet), sdk.AddSendingCustomMethod[*taskParams, *acknowledged](c, methodUpdate))
 }
 
-// kept is what the journal has of a task.
+// kept is the record of a task in the journal.
 type kept struct {
 	ID string `json:"taskId"`
 }
 
-// taskOf is the task that a result carries, nil for none.
+// taskOf returns the task in a result, nil for none.
 func taskOf(res *sdk.CallToolResult) *task {
 	text, err := json.Marshal(res.Meta[metaTask])
 	var t task
@@ -82,13 +82,13 @@ func taskOf(res *sdk.CallToolResult) *task {
 	return &t
 }
 
-// withTask is a message in which the task of a result is in its _meta.
+// withTask returns a message with the task of its result moved to _meta.
 func withTask(text []byte) []byte {
 	if !bytes.Contains(text, []byte(`"taskId"`)) {
 		return text
 	}
 	var m, result map[string]json.RawMessage
-	at := bytes.IndexByte(text, '{') // behind what an event stream has before its data
+	at := bytes.IndexByte(text, '{') // after the prefix of an event stream's data
 	if at < 0 || json.Unmarshal(text[at:], &m) != nil || json.Unmarshal(m["result"], &result) != nil || string(result["resultType"]) != `"task"` {
 		return text
 	}
@@ -110,12 +110,13 @@ func withTask(text []byte) []byte {
 	return slices.Concat(text[:at], whole, end)
 }
 
-// tasking is the body of an answer, in whose lines tasks are moved.
+// tasking is the body of an answer that moves the tasks in its lines.
 type tasking struct {
 	io.Closer
 	in   *bufio.Reader
 	rest []byte
-	// cut says that the last line did not end: what follows of it is passed on.
+	// cut reports that the last line was incomplete, so that its rest is passed on
+	// unchanged.
 	cut bool
 }
 
@@ -142,7 +143,7 @@ func (t *tasking) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// begun keeps the task of a call in the journal, and waits for it.
+// begun stores the task of a call in the journal, and waits for it.
 func (r remote) begun(ctx context.Context, c tool.Call, x exchange, t *task) (tool.Result, error) {
 	text, err := json.Marshal(kept{ID: t.ID})
 	if err == nil && c.Run != nil {
@@ -157,7 +158,7 @@ func (r remote) begun(ctx context.Context, c tool.Call, x exchange, t *task) (to
 	return r.await(ctx, x, t)
 }
 
-// await asks for a task until it is done. It sends no call.
+// await polls a task until it is done. It sends no call.
 func (r remote) await(ctx context.Context, x exchange, t *task) (tool.Result, error) {
 	for failed := 0; ; {
 		if res, err := r.settled(x, t); res != nil || err != nil {
@@ -170,7 +171,7 @@ func (r remote) await(ctx context.Context, x exchange, t *task) (tool.Result, er
 		if wait > maxPoll {
 			return tool.Result{}, &tool.NotYet{Wait: wait}
 		}
-		if t.Status != "" { // a task of an earlier attempt is asked for at once
+		if t.Status != "" { // a task of an earlier attempt is polled at once
 			select {
 			case <-time.After(wait):
 			case <-ctx.Done():
@@ -193,7 +194,7 @@ func (r remote) await(ctx context.Context, x exchange, t *task) (tool.Result, er
 				Message: fmt.Sprintf("the MCP server %s does not say what became of task %s (%s), so it is not known whether the call took effect; it was not repeated", r.server.o.Server, t.ID, answered.Message),
 			}
 		default:
-			if failed++; failed == maxUnasked { // the task may outlive the trouble
+			if failed++; failed == maxUnasked { // the task may survive the failure
 				return tool.Result{}, &tool.NotYet{Wait: maxPoll + time.Minute}
 			}
 			t = &task{ID: t.ID, Status: "working", PollMs: defaultPoll.Milliseconds()}
@@ -201,7 +202,7 @@ func (r remote) await(ctx context.Context, x exchange, t *task) (tool.Result, er
 	}
 }
 
-// getTask asks for a task once, after it has sent what a person answered.
+// getTask polls a task once, after sending a person's answers.
 func (r remote) getTask(ctx context.Context, x exchange, id string) (*task, error) {
 	open, err := r.server.ready(ctx)
 	if err != nil {
@@ -222,7 +223,7 @@ func (r remote) getTask(ctx context.Context, x exchange, id string) (*task, erro
 	return t, open.noted(err)
 }
 
-// noted is an error, of which a session that is gone is noted.
+// noted returns an error, and records if it means that the session is gone.
 func (s *session) noted(err error) error {
 	if errors.Is(err, sdk.ErrConnectionClosed) || errors.Is(err, sdk.ErrSessionMissing) {
 		s.broken.Store(true)
@@ -230,8 +231,8 @@ func (s *session) noted(err error) error {
 	return err
 }
 
-// settled is the result of a task that is done, nil for one that goes on. One that asks a
-// person ends the attempt.
+// settled returns the result of a finished task, nil for one in progress. A task that
+// asks a person ends the attempt.
 func (r remote) settled(x exchange, t *task) (*sdk.CallToolResult, error) {
 	name := r.server.o.Server
 	switch t.Status {
@@ -253,7 +254,7 @@ func (r remote) settled(x exchange, t *task) (*sdk.CallToolResult, error) {
 	return nil, nil
 }
 
-// asks puts what a task asks to a person, as far as it has no answer yet.
+// asks asks a person the unanswered questions of a task.
 func (r remote) asks(x exchange, t *task) error {
 	x.Left = nil
 	for _, name := range slices.Sorted(maps.Keys(t.Requests)) {
