@@ -151,7 +151,7 @@ cross:
 docs:
 	$(GO) test ./internal/requirements -update
 	$(GO) test ./event -update
-	$(GO) test ./internal/files/spec -run TestThePage -update
+	$(GO) test ./internal/files/schema -run TestThePage -update
 	$(GO) test ./internal/cli -run TestTheRecording -update
 
 # The recording at the top of README.md; make docs writes it there.

@@ -24,7 +24,7 @@ import (
 // generated are the files that a new name of a table comes to by themselves,
 // and those that describe keys of files by hand.
 var generated = []string{
-	"docs/events.md", "docs/agent-file.md", "internal/files/spec/properties.yaml", "event/testdata/stored.golden", "internal/architecture/testdata/api.txt",
+	"docs/events.md", "docs/agent-file.md", "internal/files/schema/properties.yaml", "event/testdata/stored.golden", "internal/architecture/testdata/api.txt",
 }
 
 var comments = regexp.MustCompile(`(?m)//.*$`)
@@ -111,7 +111,7 @@ func TestALimitStandsInTwoFiles(t *testing.T) {
 		if in := standsIn(files, `\b`+s.Name+`\b`, map[string]string{
 			"internal/architecture/testdata/api.txt": "the pinned surface",
 			"docs/events.md":                         "what its head says of keys",
-			"internal/files/spec/properties.yaml":    "an example of budgets and actions",
+			"internal/files/schema/properties.yaml":  "an example of budgets and actions",
 			"internal/cli/run_flags.go":              "an example in a flag's help",
 			"internal/cli/run.go":                    "an example in a command's help",
 			"internal/cli/runs_budget.go":            "an example in a command's help",

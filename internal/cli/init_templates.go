@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/pawlrun/pawl/internal/files/kinds"
-	"github.com/pawlrun/pawl/internal/files/spec"
+	"github.com/pawlrun/pawl/internal/files/schema"
 )
 
 //go:embed templates
@@ -52,7 +52,7 @@ type newFile struct{ name, text string }
 // the last. The first is the schema that the file's first line names for editors;
 // it is copied so that it is available without a network.
 func filesOf(t kinds.Template, name, model string) ([]newFile, error) {
-	schema, err := spec.Schema(what(t))
+	schema, err := schema.Of(what(t))
 	if err != nil {
 		return nil, err
 	}

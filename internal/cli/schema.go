@@ -7,11 +7,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pawlrun/pawl/internal/files/spec"
+	"github.com/pawlrun/pawl/internal/files/schema"
 )
 
 func (a *app) schemaCommand() *cobra.Command {
-	names := spec.SchemaKinds()
+	names := schema.Kinds()
 	return &cobra.Command{
 		Use:   "schema " + strings.Join(names, "|"),
 		Short: "Print the JSON Schema of a kind of file",
@@ -21,7 +21,7 @@ that an editor completes and checks them. 'pawl check' also checks rules that no
 		ValidArgs: names,
 		Args:      oneOf(names),
 		RunE: func(_ *cobra.Command, args []string) error {
-			text, err := spec.Schema(args[0])
+			text, err := schema.Of(args[0])
 			if err != nil {
 				return err
 			}

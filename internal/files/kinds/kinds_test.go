@@ -12,7 +12,7 @@ import (
 	"github.com/pawlrun/pawl/internal/files/decode"
 	"github.com/pawlrun/pawl/internal/files/kinds"
 	"github.com/pawlrun/pawl/internal/files/launch"
-	"github.com/pawlrun/pawl/internal/files/spec"
+	"github.com/pawlrun/pawl/internal/files/schema"
 	"github.com/pawlrun/pawl/internal/machine/agent"
 )
 
@@ -30,7 +30,7 @@ func TestEachKindIsWhole(t *testing.T) {
 		}
 	}
 	for _, of := range kinds.Templates() { // each comes with a schema
-		if name := strings.ToLower(of.Kind.Name); !slices.Contains(spec.SchemaKinds(), name) {
+		if name := strings.ToLower(of.Kind.Name); !slices.Contains(schema.Kinds(), name) {
 			t.Errorf("the template %s is of a kind without a schema, %s", of.Name, name)
 		}
 	}

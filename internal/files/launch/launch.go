@@ -334,7 +334,7 @@ type File struct {
 // not support the operation. Package launch/kinds has the table of kinds.
 type Kind struct {
 	// Name is the kind in the first event of such a run ([event.RunStarted.Kind]);
-	// in lower case it names the file's schema, see [spec.Schema].
+	// in lower case it names the file's schema, see [schema.Of].
 	Name string
 	// Recognises reports whether a file is of this kind, valid or not.
 	Recognises func(spec.Heading) bool

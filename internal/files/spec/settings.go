@@ -170,6 +170,11 @@ func (s *Seconds) DecodeNode(d *decode.Decoder, n *yaml.Node, path string) {
 	d.Scalar(n, path, reflect.ValueOf(s).Elem())
 }
 
+// JSONSchema is a number of seconds or a text.
+func (*Seconds) JSONSchema() map[string]any {
+	return map[string]any{"anyOf": []any{map[string]any{"type": "number"}, map[string]any{"type": "string"}}}
+}
+
 // Effective is what holds when the iteration block is laid over the top level.
 // Of two cycle caps the smaller one holds; the rest is given in one place.
 func (a *Agent) Effective() Settings {

@@ -1,4 +1,4 @@
-package spec
+package schema
 
 import (
 	_ "embed"
@@ -8,6 +8,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/pawlrun/pawl/budget"
+	"github.com/pawlrun/pawl/internal/files/spec"
 )
 
 //go:embed properties.yaml
@@ -25,7 +26,7 @@ type properties map[string]map[string]property
 func readProperties() (properties, error) {
 	var all properties
 	if err := yaml.Unmarshal(propertiesYAML, &all); err != nil {
-		return nil, fmt.Errorf("spec: read the descriptions: %w", err)
+		return nil, fmt.Errorf("schema: read the descriptions: %w", err)
 	}
 	return all, nil
 }
@@ -34,7 +35,7 @@ func readProperties() (properties, error) {
 // a refinement loop are documented once for both places.
 func (all properties) of(name, key string) property {
 	p, own := all[name][key]
-	for _, shared := range []reflect.Type{reflect.TypeFor[Settings](), reflect.TypeFor[LoopSettings]()} {
+	for _, shared := range []reflect.Type{reflect.TypeFor[spec.Settings](), reflect.TypeFor[spec.LoopSettings]()} {
 		if !own {
 			p, own = all[shared.Name()][key]
 		}
@@ -55,7 +56,7 @@ func (p property) describe(key string, s schema) error {
 	}
 	var fragment map[string]any
 	if err := yaml.Unmarshal([]byte(p.Example), &fragment); err != nil {
-		return fmt.Errorf("spec: the example of %s: %w", key, err)
+		return fmt.Errorf("schema: the example of %s: %w", key, err)
 	}
 	s["examples"] = []any{fragment[key]}
 	return nil

@@ -1,4 +1,4 @@
-package spec_test
+package schema_test
 
 import (
 	"os"

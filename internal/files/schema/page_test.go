@@ -1,4 +1,4 @@
-package spec_test
+package schema_test
 
 import (
 	"encoding/json"
@@ -12,6 +12,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"github.com/pawlrun/pawl/internal/files/schema"
 	"github.com/pawlrun/pawl/internal/files/spec"
 	"github.com/pawlrun/pawl/internal/golden"
 )
@@ -116,7 +117,7 @@ func page(t *testing.T, head, kind string) string {
 }
 
 func TestEveryKeyOfASchemaHasADescription(t *testing.T) {
-	described, err := spec.Described()
+	described, err := schema.Described()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +136,7 @@ func TestEveryKeyOfASchemaHasADescription(t *testing.T) {
 			walk(name, inner)
 		}
 	}
-	for _, kind := range spec.SchemaKinds() {
+	for _, kind := range schema.Kinds() {
 		for name, def := range object(schemaOf(t, kind), "$defs") {
 			walk(name, def)
 		}
@@ -271,7 +272,7 @@ func (s *section) file(t *testing.T, key string) map[string]any {
 
 func (s *section) example(t *testing.T, key string) map[string]any {
 	t.Helper()
-	text, err := spec.ShownFor(s.name, key)
+	text, err := schema.ShownFor(s.name, key)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -303,7 +304,7 @@ func (s *section) write(t *testing.T, b *strings.Builder) {
 			same = append(same, key)
 			continue
 		}
-		example, _ := spec.ShownFor(s.name, key)
+		example, _ := schema.ShownFor(s.name, key)
 		about, _ := p["description"].(string)
 		fmt.Fprintf(b, "| `%s` | %s | %s | `%s` |\n", key, cell(valueOf(p)), cell(about), cell(example))
 	}
@@ -316,7 +317,7 @@ func (s *section) write(t *testing.T, b *strings.Builder) {
 // all that have the settings of the loop.
 func describedFor(t *testing.T, name, key string) bool {
 	t.Helper()
-	described, err := spec.Described()
+	described, err := schema.Described()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -379,7 +380,7 @@ func cell(text string) string { return strings.ReplaceAll(text, "|", `\|`) }
 
 func schemaOf(t *testing.T, kind string) map[string]any {
 	t.Helper()
-	text, err := spec.Schema(kind)
+	text, err := schema.Of(kind)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,6 @@
-package spec
+// Package schema prints the JSON Schema of each kind of file, with words and an example
+// for each key.
+package schema
 
 import (
 	"encoding/json"
@@ -7,16 +9,17 @@ import (
 	"strings"
 
 	"github.com/pawlrun/pawl/internal/files/decode"
+	"github.com/pawlrun/pawl/internal/files/spec"
 	"github.com/pawlrun/pawl/llm/scripted"
 )
 
-// SchemaKinds are the kinds of files that have a schema.
-func SchemaKinds() []string { return []string{"agent", "workflow", "goal", "script", "config"} }
+// Kinds are the kinds of files that have a schema.
+func Kinds() []string { return []string{"agent", "workflow", "goal", "script", "config"} }
 
-// Schema returns the JSON Schema (2020-12) of a kind of file. It is made of the
+// Of returns the JSON Schema (2020-12) of a kind of file. It is made of the
 // same types that the strict parser fills, so that the two cannot differ in a
 // key or a type. Rules between keys are the parser's alone.
-func Schema(kind string) ([]byte, error) {
+func Of(kind string) ([]byte, error) {
 	said, err := readProperties()
 	if err != nil {
 		return nil, err
@@ -27,15 +30,15 @@ func Schema(kind string) ([]byte, error) {
 	case "agent":
 		root = agentSchema(b)
 	case "workflow":
-		root = b.of(reflect.TypeFor[Workflow](), nil)
+		root = b.of(reflect.TypeFor[spec.Workflow](), nil)
 	case "goal":
-		root = b.of(reflect.TypeFor[Goal](), nil)
+		root = b.of(reflect.TypeFor[spec.Goal](), nil)
 	case "script":
 		root = b.of(scripted.FileType(), nil)
 	case "config":
-		root = b.of(reflect.TypeFor[Config](), nil)
+		root = b.of(reflect.TypeFor[spec.Config](), nil)
 	default:
-		return nil, fmt.Errorf("spec: there is no schema of %q; there are %s", kind, strings.Join(SchemaKinds(), ", "))
+		return nil, fmt.Errorf("schema: there is no schema of %q; there are %s", kind, strings.Join(Kinds(), ", "))
 	}
 	whole := schema{
 		"$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -51,7 +54,7 @@ func Schema(kind string) ([]byte, error) {
 	}
 	text, err := json.MarshalIndent(whole, "", "  ")
 	if err != nil {
-		return nil, fmt.Errorf("spec: write the schema: %w", err)
+		return nil, fmt.Errorf("schema: write the schema: %w", err)
 	}
 	return append(text, '\n'), nil
 }
@@ -61,11 +64,11 @@ type schema map[string]any
 // agentSchema lets a file of ALDO's version have keys without meaning here,
 // as the parser does. Its iteration block is held to the rules all the same.
 func agentSchema(b *schemaBuilder) schema {
-	agent := b.of(reflect.TypeFor[Agent](), nil)
-	iteration := b.of(reflect.TypeFor[Iteration](), nil)
+	agent := b.of(reflect.TypeFor[spec.Agent](), nil)
+	iteration := b.of(reflect.TypeFor[spec.Iteration](), nil)
 	return schema{
 		"type": "object",
-		"if":   schema{"properties": schema{"apiVersion": schema{"const": VersionAldo}}, "required": []string{"apiVersion"}},
+		"if":   schema{"properties": schema{"apiVersion": schema{"const": spec.VersionAldo}}, "required": []string{"apiVersion"}},
 		"then": schema{"properties": schema{"iteration": iteration}},
 		"else": agent,
 	}
@@ -146,9 +149,4 @@ func (b *schemaBuilder) object(t reflect.Type) schema {
 	}
 	b.defs[name] = schema{"type": "object", "properties": properties, "additionalProperties": false}
 	return ref
-}
-
-// JSONSchema is a number of seconds or a text.
-func (*Seconds) JSONSchema() map[string]any {
-	return map[string]any{"anyOf": []any{map[string]any{"type": "number"}, map[string]any{"type": "string"}}}
 }

@@ -1,9 +1,10 @@
-package spec_test
+package schema_test
 
 import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -15,13 +16,14 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/pawlrun/pawl/internal/files/decode"
+	"github.com/pawlrun/pawl/internal/files/schema"
 	"github.com/pawlrun/pawl/internal/files/spec"
 	"github.com/pawlrun/pawl/llm/scripted"
 )
 
 func compiled(t *testing.T, kind string) *jsonschema.Schema {
 	t.Helper()
-	text, err := spec.Schema(kind)
+	text, err := schema.Of(kind)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,11 +60,16 @@ func instance(t *testing.T, text []byte) any {
 	return out
 }
 
+var (
+	update = flag.Bool("update", false, "write the pages anew")
+	known  = spec.ConfigOptions{Providers: []string{"anthropic", "groq", "mistral"}, Profiles: []string{"llamacpp", "vllm"}, Abilities: []string{"tools", "reasoning", "images"}}
+)
+
 // files are the files of a tree that a parser accepts.
 func files(t *testing.T, accepts func(path string, data []byte) bool) map[string][]byte {
 	t.Helper()
 	found := map[string][]byte{}
-	for _, dir := range []string{"../../../examples", "../launch/testdata", "testdata", "../../cli/testdata", "../../cli/templates", "../../../docs"} {
+	for _, dir := range []string{"../../../examples", "../launch/testdata", "../spec/testdata", "../../cli/testdata", "../../cli/templates", "../../../docs"} {
 		err := filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
 			if err != nil || e.IsDir() || filepath.Ext(path) != ".yaml" {
 				return err
@@ -116,17 +123,20 @@ func TestFilesThatTheParserTakesFitTheSchemaOfTheirKind(t *testing.T) {
 
 func TestSchemasRefuseWhatTheParserDoes(t *testing.T) {
 	for text, kind := range map[string]string{
-		"identity: {name: x}\nmax_cycle: 3":                                     "agent",
-		"identity: {name: x}\nmax_cycles: many":                                 "agent",
-		"identity: {name: x}\non_limit: maybe":                                  "agent",
-		"identity: {name: x}\ntools: {approvals: {shell.exec: sometimes}}":      "agent",
-		"identity: {name: x}\nmodel_policy: {primary: {modle: x/y}}":            "agent",
-		"identity: {name: x}\niteration: {termination_conditions: [{kind: t}]}": "agent",
-		"apiVersion: aldo-ai/agent.v1\niteration: {max_cycle: 3}":               "agent",
-		"name: x\nsteps: [{id: a, agnet: b}]":                                   "workflow",
-		"name: x\nsteps: [{id: a, timeout: 5 minutes}]":                         "workflow",
-		"name: x\nsteps: [{id: a, loop: {forEach: 3}}]":                         "workflow",
-		"name: x\nsteps: [{id: a}]\noptions: {scheduler: fair}":                 "workflow",
+		"identity: {name: x}\nmax_cycle: 3":                                       "agent",
+		"identity: {name: x}\nmax_cycles: many":                                   "agent",
+		"identity: {name: x}\non_limit: maybe":                                    "agent",
+		"identity: {name: x}\ntools: {approvals: {shell.exec: sometimes}}":        "agent",
+		"identity: {name: x}\nmodel_policy: {primary: {modle: x/y}}":              "agent",
+		"identity: {name: x}\niteration: {termination_conditions: [{kind: t}]}":   "agent",
+		"apiVersion: aldo-ai/agent.v1\niteration: {max_cycle: 3}":                 "agent",
+		"name: x\nsteps: [{id: a, agnet: b}]":                                     "workflow",
+		"name: x\nsteps: [{id: a, timeout: 5 minutes}]":                           "workflow",
+		"name: x\nsteps: [{id: a, loop: {forEach: 3}}]":                           "workflow",
+		"name: x\nsteps: [{id: a}]\noptions: {scheduler: fair}":                   "workflow",
+		"identity: {name: x}\nbudgets: {actions: {max_tool_calls: park}}":         "agent",
+		"identity: {name: x}\nbudgets: {actions: {max_parallel_tool_calls: ask}}": "agent",
+		"identity: {name: x}\nbudgets: {actions: {max_cycles: ask}}":              "agent",
 		"- txt: hi":                       "script",
 		"- {tool_calls: [{nam: x}]}":      "script",
 		"- {error: {status: bad}}":        "script",
@@ -183,7 +193,7 @@ func TestSchemaOffersTheChoicesOfTheRules(t *testing.T) {
 // place: an entry of a list has [] behind it, one of a mapping is called *.
 func choices(t *testing.T, kind string) map[string]string {
 	t.Helper()
-	text, err := spec.Schema(kind)
+	text, err := schema.Of(kind)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -248,7 +258,7 @@ func nested(path, value string) string {
 }
 
 func TestUnknownKindHasNoSchema(t *testing.T) {
-	if _, err := spec.Schema("dance"); err == nil || !strings.Contains(err.Error(), "agent, workflow, goal, script, config") {
+	if _, err := schema.Of("dance"); err == nil || !strings.Contains(err.Error(), "agent, workflow, goal, script, config") {
 		t.Errorf("got %v", err)
 	}
 }

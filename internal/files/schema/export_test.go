@@ -1,0 +1,23 @@
+package schema
+
+import (
+	"maps"
+	"slices"
+)
+
+// ShownFor is the example of a key of a type, a piece of the mapping that the
+// key stands in.
+func ShownFor(name, key string) (string, error) {
+	all, err := readProperties()
+	return all.of(name, key).Example, err
+}
+
+// Described are the documented keys, by type.
+func Described() (map[string][]string, error) {
+	all, err := readProperties()
+	keys := map[string][]string{}
+	for name, of := range all {
+		keys[name] = slices.Sorted(maps.Keys(of))
+	}
+	return keys, err
+}
