@@ -32,18 +32,18 @@ import (
 type Agent struct {
 	// Name is shown in lists of runs.
 	Name string
-	// Model answers. If it is overloaded or cannot be reached, the Fallbacks are
-	// used, in order and for the rest of the run.
+	// Model is the model of the run. If it is overloaded or cannot be reached, the
+	// Fallbacks are used, in order and for the rest of the run.
 	Model     Target
 	Fallbacks []Target
 	// System is the system prompt.
 	System string
 	// Tools are the tools that the model may call. A tool listed here runs without
-	// asking, except in three cases: Approvals names it, it is declared to do
-	// something that cannot be undone ([tool.Tool.Risk]), or the call starts
-	// programs without a sandbox ([event.Facts].Unsandboxed), because such a
-	// program could approve calls itself; see NeverAsk. A run with tools also has
-	// result.read, for results that are too long to be shown whole.
+	// asking, except in three cases: Approvals names it, it is declared to be
+	// irreversible ([tool.Tool.Risk]), or the call starts programs without a sandbox
+	// ([event.Facts].Unsandboxed), because such a program could approve calls itself;
+	// see NeverAsk. A run with tools also has result.read, for results that are too
+	// long to be shown whole.
 	Tools []tool.Tool
 	// Agents are other agents that the model may give a task to; see [AgentTool].
 	Agents []AgentTool
@@ -51,13 +51,12 @@ type Agent struct {
 	// ("web_search"). Their results are part of the answer. They do not permit any
 	// of the program's own tools.
 	ProviderTools []string
-	// Approvals are the names of tools of which every call needs a person's
-	// approval, through Ask. Without Ask the run parks; see [Run.Approve].
+	// Approvals are the names of tools whose calls all need a person's approval,
+	// through Ask. Without Ask the run parks; see [Run.Approve].
 	Approvals []string
 	// NeverAsk are the names of tools that run without asking even if they start
-	// programs without a sandbox or are declared to do something that cannot be
-	// undone, like "tools.approvals: never" in an agent file. Protected paths still
-	// ask.
+	// programs without a sandbox or are declared to be irreversible, like
+	// "tools.approvals: never" in an agent file. Protected paths still ask.
 	NeverAsk []string
 	// Secrets are values that neither a model nor the journal may see. A tool that
 	// may use one receives it in place of ${secret:NAME} in its arguments. Wherever
@@ -67,7 +66,7 @@ type Agent struct {
 	// has both untrusted text and private data. [tool.Tool.Labels] declares what a
 	// tool's results contain and whether it can send.
 	MaySend []string
-	// Permissions are rules for the calls of the tools, and paths that are protected.
+	// Permissions are rules for the calls of the tools, and protected paths.
 	Permissions Permissions
 	// Ask asks a person about a call and waits for the [Decision]. An error means
 	// that no one can decide now, and parks the run; a panic rejects the call. Ask
@@ -106,13 +105,13 @@ type Agent struct {
 	// negative.
 	NudgeText string
 	MaxNudges int
-	// OnDenied and OnRejected set what a call means that a rule denied or a person
+	// OnDenied and OnRejected set the effect of a call that a rule denied or a person
 	// rejected: by default the model receives the refusal and the run continues.
 	OnDenied, OnRejected OnRefusedCall
-	// FailureThreshold is the number of calls in a row that may fail before the run
+	// FailureThreshold is the number of consecutive calls that may fail before the run
 	// ends: 20 by default, without a limit if negative.
 	FailureThreshold int
-	// Compaction sets when and how a long conversation is made shorter.
+	// Compaction sets when and how a long conversation is shortened.
 	Compaction Compaction
 	// Dispatch is the order in which the calls of one answer run.
 	Dispatch Dispatch
@@ -120,7 +119,7 @@ type Agent struct {
 	// when nil.
 	MaxTokens   int
 	Temperature *float64
-	// StallTimeout is how long a model's stream may say nothing, once the service has
+	// StallTimeout is how long a model's stream may send nothing, after the service has
 	// begun to answer, before the attempt counts as broken and is retried: 120 seconds
 	// by default, at least 1 second and at most 24 hours.
 	StallTimeout time.Duration
@@ -132,7 +131,7 @@ type Agent struct {
 	// Cache sets how long the providers' prompt caches keep the run's requests; by
 	// default their ordinary lifetime.
 	Cache llm.Caching
-	// submits says that the result comes by a tool, as that of a step of a workflow.
+	// submits reports that a tool call submits the result, as in a step of a workflow.
 	submits bool
 }
 
@@ -145,31 +144,31 @@ type (
 	Limits = budget.Limits
 	// Condition is a declared condition that ends a run.
 	Condition = stop.Condition
-	// Match is what a tool result must contain to meet a condition.
+	// Match is the text that a tool result must contain to meet a condition.
 	Match = stop.Match
 	// Approval is a call that waits for a decision.
 	Approval = event.ToolPendingApproval
 	// Secret is a value that only tools may see.
 	Secret = secret.Secret
-	// ApproveMode says who decides about a call that needs an approval.
+	// ApproveMode sets who decides about a call that needs an approval.
 	ApproveMode = agent.ApproveMode
-	// OnTimeout says what happens to a run when a decision does not come in time.
+	// OnTimeout sets what happens to a run when a decision does not come in time.
 	OnTimeout = agent.OnTimeout
 	// Outcome is how a run ended.
 	Outcome = event.Outcome
 	// Event is one record of a run, or a live delta.
 	Event = event.Event
-	// OnLimit says what reaching the cycle limit means.
+	// OnLimit sets the effect of reaching the cycle limit.
 	OnLimit = agent.OnLimit
-	// OnNoToolCall says what an answer without tool calls means.
+	// OnNoToolCall sets the meaning of an answer without tool calls.
 	OnNoToolCall = agent.OnNoToolCall
 	// Dispatch is the order in which the calls of one answer run.
 	Dispatch = agent.Dispatch
-	// OnBudget says what reaching a limit means.
+	// OnBudget sets the effect of reaching a limit.
 	OnBudget = agent.OnBudget
-	// OnRefusedCall says what a denied or rejected call means.
+	// OnRefusedCall sets the effect of a denied or rejected call.
 	OnRefusedCall = agent.OnRefusedCall
-	// Compaction says when and how a conversation is made shorter.
+	// Compaction sets when and how a conversation is shortened.
 	Compaction = compact.Settings
 )
 
@@ -196,7 +195,7 @@ func (a Agent) Validate() error {
 	return err
 }
 
-// prepare gives what all runs of the agent share. child says that another run
+// prepare returns what all runs of the agent share. child reports that another run
 // starts them.
 func (a Agent) prepare(child bool) (*assembly.Prepared, error) {
 	var problems []error
@@ -237,8 +236,7 @@ func (a Agent) prepare(child bool) (*assembly.Prepared, error) {
 
 func (a Agent) targets() []Target { return append([]Target{a.Model}, a.Fallbacks...) }
 
-// tools are the agent's own and, beside them, the one that reads on in results
-// that were too long to be shown whole.
+// tools returns the agent's tools and result.read.
 func (a Agent) tools() []tool.Tool {
 	var tools []tool.Tool
 	if len(a.Tools)+len(a.Agents) > 0 {
@@ -290,8 +288,8 @@ func checkTargets(targets []Target, report func(field, format string, args ...an
 	}
 }
 
-// canBePrice reports whether no call can be charged less than nothing, which
-// would give back what others have spent.
+// canBePrice reports whether a price cannot make a call's cost negative, which would
+// return money that others have spent.
 func canBePrice(p *llm.Price) bool {
 	if p == nil {
 		return true
@@ -319,7 +317,7 @@ func wholePrice(p *llm.Price) *llm.Price {
 	return &whole
 }
 
-// checkChoices reports settings that have none of their values.
+// checkChoices reports settings with invalid values.
 func (a Agent) checkChoices(report func(field, format string, args ...any)) {
 	checkChoice(report, "OnLimit", a.OnLimit, agent.OnLimitStopped, agent.OnLimitOK, agent.OnLimitFail)
 	checkChoice(report, "OnNoToolCall", a.OnNoToolCall, agent.NoToolCallFinish, agent.NoToolCallNudge, agent.NoToolCallStop)
@@ -350,7 +348,7 @@ func checkLimits(l Limits, report func(field, format string, args ...any)) {
 	}
 }
 
-// checkLoop reports settings of the loop that mean nothing.
+// checkLoop reports meaningless settings of the loop.
 func (a Agent) checkLoop(report func(field, format string, args ...any)) {
 	checkChoice(report, "OnDenied", a.OnDenied, agent.RefusedContinue, agent.RefusedStop)
 	checkChoice(report, "OnRejected", a.OnRejected, agent.RefusedContinue, agent.RefusedStop)
@@ -378,7 +376,7 @@ func checkChoice[T ~string](report func(field, format string, args ...any), fiel
 	report(field, "%q is not %s or %s", given, strings.Join(names[:last], ", "), names[last])
 }
 
-// checkProviderTools asks every client whether it knows the tools.
+// checkProviderTools checks that every client knows the tools.
 func (a Agent) checkProviderTools(targets []Target, report func(field, format string, args ...any)) {
 	if len(a.ProviderTools) == 0 {
 		return
@@ -392,9 +390,9 @@ func (a Agent) checkProviderTools(targets []Target, report func(field, format st
 	}
 }
 
-// checkConditions reports conditions that mean nothing, and those on a tool that is
-// not there: no run could meet one, and it would go on to a limit. What is wrong
-// with the tools themselves, which leaves no set, is reported already.
+// checkConditions reports meaningless conditions, and conditions on a missing tool: no
+// run could meet one, and it would continue to a limit. set is nil if the tools
+// themselves are invalid, which is reported already.
 func checkConditions(conditions []Condition, set *tool.Set, report func(field, format string, args ...any)) {
 	for i, c := range conditions {
 		field := fmt.Sprintf("Conditions[%d]", i)
@@ -407,7 +405,7 @@ func checkConditions(conditions []Condition, set *tool.Set, report func(field, f
 	}
 }
 
-// config is what the agent says of the loop.
+// config returns the agent's configuration of the loop.
 func (a Agent) config(targets []Target) agent.Config {
 	cfg := agent.Config{
 		System: a.System, MaxTokens: a.MaxTokens, Temperature: a.Temperature, Schema: a.Schema,
@@ -427,7 +425,7 @@ func (a Agent) config(targets []Target) agent.Config {
 	return cfg
 }
 
-// unpricedBelow are the models without a price of all agents that are offered.
+// unpricedBelow returns the models without a price of all agents that are offered.
 func (a Agent) unpricedBelow() []string {
 	var names []string
 	for _, o := range a.Agents {
@@ -441,8 +439,7 @@ func (a Agent) unpricedBelow() []string {
 	return names
 }
 
-// highRisk are the tools that ask before every call because of what they are
-// declared to do.
+// highRisk returns the tools that ask before every call because of their declared risk.
 func (a Agent) highRisk() map[string]event.Risk {
 	risks := map[string]event.Risk{}
 	for _, t := range a.Tools {
@@ -453,7 +450,7 @@ func (a Agent) highRisk() map[string]event.Risk {
 	return risks
 }
 
-// host is what the agent brings to where its runs are driven.
+// host returns the agent's part of the environment of its runs.
 func (a Agent) host(targets []Target) engine.Env {
 	env := engine.Env{Model: func(name string) (llm.Model, string, error) {
 		for _, t := range targets {

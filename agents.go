@@ -30,26 +30,25 @@ import (
 // the rule of two it starts with the untrusted text and private data that the
 // parent has read, and its answer is untrusted text for the parent.
 type AgentTool struct {
-	// Name is what the model calls the agent by. It must differ from the names of
-	// the Tools.
+	// Name is the agent's name for the model. It must differ from the names of the
+	// Tools.
 	Name string
-	// Description tells the model what to call it for.
+	// Description tells the model when to call the agent.
 	Description string
-	// MaxDepth is how many levels of runs there may be below the run that offers it; 0
-	// leaves it to the tree.
+	// MaxDepth bounds the levels of runs below the run that offers it; 0 leaves it to
+	// the tree.
 	MaxDepth int
-	// Concurrent lets calls of the agent run beside other calls although not all of its
-	// tools are declared to. If all of them are, its calls do so anyway.
+	// Concurrent lets calls of the agent run beside other calls even if not all of its
+	// tools are declared concurrent. If all of them are, its calls do so anyway.
 	Concurrent bool
-	// Agent does the work. It may offer agents itself, up to [MaxDepth] levels
-	// deep.
+	// Agent is the agent. It may offer agents itself, up to [MaxDepth] levels deep.
 	Agent Agent
 }
 
 // MaxDepth is the maximum depth of a tree of runs, the root included.
 const MaxDepth = event.MaxDepth
 
-// depth is how deep the tree of a run of the agent may become.
+// depth returns the maximum depth of the tree of a run of the agent.
 func (a Agent) depth() int {
 	below := 0
 	for _, o := range a.Agents {
@@ -58,8 +57,8 @@ func (a Agent) depth() int {
 	return 1 + below
 }
 
-// offers prepares the agents that the model may give a task to, each once for all of
-// its runs, and reports what is wrong with them.
+// offers prepares the agents that the model may call, each once for all of its runs,
+// and reports their errors.
 func (a Agent) offers(report func(field, format string, args ...any)) []assembly.Agent {
 	var agents []assembly.Agent
 	for i, o := range a.Agents {
@@ -81,15 +80,14 @@ func (a Agent) offers(report func(field, format string, args ...any)) []assembly
 		offered.Tool, offered.MaxDepth = tool.ForAgent(o.Name, o.Description, tools), o.MaxDepth
 		offered.Tool.Concurrent = offered.Tool.Concurrent || o.Concurrent
 		if len(o.Agent.ProviderTools) > 0 {
-			offered.Tool.Labels.Outgoing = true // what a provider looks up leaves for it
+			offered.Tool.Labels.Outgoing = true // a provider's search sends data
 		}
 		agents = append(agents, offered)
 	}
 	return agents
 }
 
-// offered is the agent as other runs start it, prepared once for all of its runs, and
-// its tools.
+// offered returns the agent prepared for runs that start it, and its tools.
 func (a Agent) offered() (*tool.Set, assembly.Agent, error) {
 	child, err := a.prepare(true)
 	if err != nil {
@@ -108,7 +106,7 @@ func (a Agent) offered() (*tool.Set, assembly.Agent, error) {
 	}, nil
 }
 
-// toolsOf are the tools that stand for agents.
+// toolsOf returns the tools that represent agents.
 func toolsOf(agents []assembly.Agent) []tool.Tool {
 	var tools []tool.Tool
 	for _, a := range agents {
@@ -117,7 +115,7 @@ func toolsOf(agents []assembly.Agent) []tool.Tool {
 	return tools
 }
 
-// problems are the parts of what [Agent.Validate] reports.
+// problems returns the errors in the result of [Agent.Validate].
 func problems(err error) []*InvalidAgentError {
 	var all []*InvalidAgentError
 	for _, e := range parts(err) {
@@ -128,7 +126,7 @@ func problems(err error) []*InvalidAgentError {
 	return all
 }
 
-// parts are the errors that a joined one consists of.
+// parts returns the errors in a joined error.
 func parts(err error) []error {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		return joined.Unwrap()
@@ -136,8 +134,8 @@ func parts(err error) []error {
 	return nil
 }
 
-// treesSecrets are the secrets of all that a run of the agent may consist of. A
-// tool of one agent may come upon what another one keeps secret.
+// treesSecrets returns a redactor for the secrets of all agents of the tree, because a
+// tool of one agent may find another's secret.
 func (a Agent) treesSecrets() *secret.Redactor { return secret.NewRedactor(a.allSecrets()...) }
 
 func (a Agent) allSecrets() []secret.Secret {

@@ -23,8 +23,8 @@ func SchemaOf[T any]() (json.RawMessage, error) {
 	return schema, nil
 }
 
-// Decode reads the final answer of an agent with a Schema into v. The error
-// wraps [ErrNoAnswer] for a run that ended otherwise.
+// Decode decodes the final answer of an agent with a Schema into v. The error wraps
+// [ErrNoAnswer] for a run that ended otherwise.
 func (s State) Decode(v any) error {
 	if s.Outcome == nil || !s.Outcome.Completed {
 		return ErrNoAnswer
@@ -35,8 +35,8 @@ func (s State) Decode(v any) error {
 	return nil
 }
 
-// checkSchema reports a schema that is none, and what could end a run before
-// there is an answer to hold to it.
+// checkSchema reports an invalid schema, and settings that could end a run before there
+// is an answer to validate.
 func (a Agent) checkSchema(report func(field, format string, args ...any)) {
 	if len(a.Schema) == 0 {
 		return

@@ -15,10 +15,9 @@ import (
 type Decision struct {
 	// Approve permits the call to run, once.
 	Approve bool
-	// Args, if set, are the arguments with which an approved call runs instead of
-	// the model's. They are validated and judged like the model's; if a rule asks
-	// about them that did not ask before, Ask is called again. The model receives
-	// what ran.
+	// Args, if set, are the arguments with which an approved call runs instead of the
+	// model's. They are validated and judged like the model's; if they raise a new
+	// question, Ask is called again. The result tells the model which arguments ran.
 	Args json.RawMessage
 	// Reason is recorded; for a rejected call the model receives it.
 	Reason string
@@ -26,7 +25,7 @@ type Decision struct {
 	By string
 }
 
-// The values of [Agent.ApproveMode]; the default is none of them.
+// The values of [Agent.ApproveMode]; the default is the empty value.
 const (
 	// ApproveWait lets a call wait until a person decides through [Run.Approve] or
 	// from another process, for an hour unless ApproveWithin is set. Ask, if set,
@@ -49,8 +48,7 @@ const (
 	TimeoutStop = agent.TimeoutStop
 )
 
-// checkNames reports names of tools that are not there, and a tool that always
-// and never asks.
+// checkNames reports names of missing tools, and tools in both Approvals and NeverAsk.
 func (a Agent) checkNames(set *tool.Set, report func(field, format string, args ...any)) {
 	for _, named := range []struct {
 		field string
@@ -69,8 +67,8 @@ func (a Agent) checkNames(set *tool.Set, report func(field, format string, args 
 	}
 }
 
-// asker asks the program. What it cannot answer is not approved: a panic is a
-// rejection, because asking again would only panic again.
+// asker calls the program's Ask. A panic counts as a rejection, because another call
+// would only panic again.
 func (a Agent) asker(ctx context.Context, q event.Question) (answer event.Resolution, err error) {
 	const program = "the program's Ask"
 	defer func() {

@@ -10,11 +10,11 @@ import (
 	"github.com/pawlrun/pawl/journal"
 )
 
-// Extract is what evaluators see of a run: text, finalToolResult, cycles and
+// Extract is the part of a run that evaluators see: text, finalToolResult, cycles and
 // terminatedBy. The evaluators are in package eval.
 type Extract = eval.Extract
 
-// ExtractOf reads the extract of any ended run in a journal. Of a run that has not
+// ExtractOf reads the extract of an ended run in a journal. For a run that has not
 // ended the error is an [eval.ErrNotEnded].
 func ExtractOf(ctx context.Context, store journal.Store, run string) (Extract, error) {
 	return eval.Of(drive.AsStored(ctx, store, run))

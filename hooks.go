@@ -11,14 +11,13 @@ import (
 type (
 	// Hook is a function that runs at a fixed stage of a run.
 	Hook = hook.Hook
-	// HookCall is what a hook is called with.
+	// HookCall is the input of a hook.
 	HookCall = hook.Call
-	// HookAnswer is what a gate answers; the zero value lets the run continue.
+	// HookAnswer is the answer of a gate; the zero value lets the run continue.
 	HookAnswer = hook.Answer
 )
 
-// checkHooks reports what is wrong with the agent's hooks, which have their
-// names.
+// checkHooks reports the errors in the agent's hooks, whose names are set.
 func checkHooks(hooks []Hook, report func(field, format string, args ...any)) {
 	seen := map[string]bool{}
 	for i, h := range hooks {

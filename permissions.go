@@ -11,24 +11,25 @@ import (
 )
 
 type (
-	// A Rule is about the calls of a tool.
+	// A Rule concerns the calls of a tool.
 	Rule = policy.Rule
 	// A Pattern names files of the workspace, such as "deploy/**".
 	Pattern = policy.Pattern
-	// A Mode says what happens to calls that no rule decides.
+	// A Mode sets what happens to calls that no rule decides.
 	Mode = policy.Mode
 	// A Filesystem bounds what calls may do to files.
 	Filesystem = policy.Filesystem
-	// Git says what happens to commands that write the repository of the workspace.
+	// Git sets what happens to commands that write the repository of the workspace.
 	Git = policy.Git
-	// RuleOfTwo says whether a call that sends asks once untrusted text and private
-	// data have met.
+	// RuleOfTwo sets whether a call that sends asks once the run has read untrusted
+	// text and private data.
 	RuleOfTwo = policy.RuleOfTwo
 	// Network bounds the hosts that calls may reach.
 	Network = egress.Rules
 )
 
-// The values of [Permissions], which are those of tools.permissions in an agent file.
+// The values of [Permissions], which are the same as in tools.permissions of an agent
+// file.
 const (
 	ModeDefault        = policy.ModeDefault
 	ModeAcceptEdits    = policy.ModeAcceptEdits
@@ -46,32 +47,33 @@ const (
 	NetworkHost        = egress.NetworkHost
 )
 
-// Permissions say which calls of the [Agent.Tools] are allowed, asked about or
-// denied, beside Approvals and NeverAsk. The zero value says nothing.
+// Permissions decide which calls of the [Agent.Tools] are allowed, asked about or
+// denied, in addition to Approvals and NeverAsk. The zero value adds nothing.
 type Permissions struct {
-	// Rules are about single tools, paths, hosts or commands. Of all that speak of a
-	// call the strictest decides.
+	// Rules concern single tools, paths, hosts or commands. If several match a call,
+	// the strictest decides.
 	Rules []Rule
-	// Mode says what happens to calls that no rule decides.
+	// Mode sets what happens to calls that no rule decides.
 	Mode Mode
-	// ProtectedPaths are written with an approval only. AskToRead are the tools that
-	// ask before they read one.
+	// ProtectedPaths need an approval to be written. AskToRead are the tools that ask
+	// even before they read one.
 	ProtectedPaths []Pattern
 	AskToRead      []string
 	// Filesystem bounds what a call may do to files, Network the hosts that it may
-	// reach. Both hold calls to what is known of them; a program that a tool starts is
-	// held by its sandbox.
+	// reach. Both apply to the known facts of calls; the sandbox enforces them for
+	// programs that a tool starts.
 	Filesystem Filesystem
 	Network    Network
-	// Git says what happens to commands that write the git repository of the workspace;
-	// empty means [GitAsk]. With [GitAllow], name it in the Open field of the sandbox's policy.
+	// Git sets what happens to commands that write the git repository of the workspace;
+	// empty means [GitAsk]. With [GitAllow], name the repository in the Open field of
+	// the sandbox's policy.
 	Git Git
-	// RuleOfTwo says whether a call that sends asks once untrusted text and private
-	// data have met; by default it does. MaySend of the agent are exceptions.
+	// RuleOfTwo sets whether a call that sends asks once the run has read untrusted
+	// text and private data; by default it does. MaySend of the agent lists exceptions.
 	RuleOfTwo RuleOfTwo
 }
 
-// rules are what the agent's calls are judged by.
+// rules returns the rules that judge the agent's calls.
 func (a Agent) rules() policy.Rules {
 	r := a.Permissions.rules()
 	r.Gates, r.Open, r.MaySend, r.HighRisk = a.Approvals, a.NeverAsk, a.MaySend, a.highRisk()
@@ -85,8 +87,7 @@ func (p Permissions) rules() policy.Rules {
 	}
 }
 
-// check reports what is wrong with the permissions. set is nil where the tools are
-// wrong.
+// check reports the errors in the permissions. set is nil if the tools are invalid.
 func (p Permissions) check(set *tool.Set, report func(field, format string, args ...any)) {
 	at := func(field string) policy.Report {
 		return func(expected, format string, args ...any) {

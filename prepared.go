@@ -20,8 +20,8 @@ type Prepared struct {
 	secrets *secret.Redactor
 }
 
-// Prepare validates an agent once for all runs that the result starts. The methods
-// of Agent do so each time. What a holds must not be changed afterwards.
+// Prepare validates an agent once for all runs that the result starts. The methods of
+// Agent do so each time. The values that a refers to must not be changed afterwards.
 func (a Agent) Prepare() (*Prepared, error) {
 	shared, err := a.prepare(false)
 	if err != nil {

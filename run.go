@@ -26,17 +26,17 @@ type Run struct {
 	store journal.Store
 }
 
-// ID names the run in its journal.
+// ID returns the run's id.
 func (r *Run) ID() string { return r.run.RunID() }
 
-// Journal is the store of the run, also one in memory.
+// Journal returns the store of the run.
 func (r *Run) Journal() journal.Store { return r.store }
 
-// Events yields the run's events from the first on, each after it is stored,
-// and ends when the run has ended or parked. Any number of callers may range at
-// once and at any time. Breaking out leaves the run running. The error is a
-// failure of the engine; a run that failed says so in its last event. An event
-// must not be changed.
+// Events yields the run's events from the first on, each after it is stored, and ends
+// when the run has ended or parked. Any number of callers may range over it at once and
+// at any time. Breaking out leaves the run running. The error is a failure of the
+// engine; if the run fails, its last event contains the reason. An event must not be
+// changed.
 func (r *Run) Events() iter.Seq2[Event, error] { return r.run.Events(context.Background(), false) }
 
 // Stream is [Run.Events] with the live deltas included: [event.Text],
@@ -81,10 +81,10 @@ func (r *Run) Input(ctx context.Context, message string, files ...llm.Media) err
 	return r.send(ctx, journal.Command{Kind: journal.Input, Text: message, Media: files})
 }
 
-// Approve permits a pending call to run, once. On a parked run the decision is
-// recorded and takes effect when the run is resumed. A call that is already
-// decided, or has expired, gives a *[DecidedError]; a call that does not wait
-// for a decision gives [ErrNotPending].
+// Approve permits a pending call to run, once. On a parked run the decision is recorded
+// and takes effect when the run is resumed. The error is a *[DecidedError] for a call
+// that is already decided or has expired, and [ErrNotPending] for a call that does not
+// wait for a decision.
 func (r *Run) Approve(ctx context.Context, callID, reason string) error {
 	return r.send(ctx, journal.Command{Kind: journal.Approve, CallID: callID, Text: reason})
 }

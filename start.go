@@ -100,9 +100,9 @@ func (a Agent) Resume(ctx context.Context, run string, o Options) (*Run, error) 
 	return p.Resume(ctx, run, o)
 }
 
-// stillAnswers refuses a run that stands on a model that the agent does not have:
-// its next request would end it as failed, for good. The run is read only where a
-// model of its chain is missing, because it may never come to that one.
+// stillAnswers returns an error if the run uses a model that the agent does not have,
+// because its next request would end it as failed. It reads the run only if a model of
+// its chain is missing, because the run may never use that one.
 func stillAnswers(ctx context.Context, store journal.Store, run string, env engine.Env, started event.RunStarted) error {
 	cfg, err := begunWith(started)
 	if err != nil {
@@ -118,7 +118,7 @@ func stillAnswers(ctx context.Context, store journal.Store, run string, env engi
 	if !slices.ContainsFunc(cfg.Targets, missing) {
 		return nil
 	}
-	m, err := inspect(context.WithoutCancel(ctx), store, run) // a cancelled run is taken up to end it
+	m, err := inspect(context.WithoutCancel(ctx), store, run) // a cancelled run is resumed in order to end it
 	if err != nil {
 		return err
 	}
@@ -154,8 +154,8 @@ func inspect(ctx context.Context, store journal.Store, run string) (machine.Conv
 	return conversing, nil
 }
 
-// newEngine makes the engine of one run. It holds nothing once the run is not
-// driven any more, so it needs no end of its own.
+// newEngine returns the engine of one run. It holds no resources after the run is no
+// longer driven, so it need not be closed.
 func newEngine(store journal.Store, secrets *secret.Redactor) *engine.Engine {
 	_, inMemory := store.(*memory.Store)
 	common := journal.Share(store, func() *engine.Common { return engine.NewCommon(store, inMemory) })

@@ -43,20 +43,20 @@ type State struct {
 	Cost *Cost
 	// Outcome is how the run ended, nil before that.
 	Outcome *Outcome
-	// Parked says what a parked run waits for; Pending are the calls that wait for
-	// a decision, its own and then those of the runs below it. Each may be decided
-	// on this run.
+	// Parked is what a parked run waits for; Pending are the calls that wait for a
+	// decision, first those of the run and then those of its descendants. Each may be
+	// decided on this run.
 	Parked  *event.RunParked
 	Pending []Approval
 }
 
-// Cost is what a run has cost so far.
+// Cost is the cost of a run so far.
 type Cost struct {
 	llm.Cost
 	Usage llm.Usage
 }
 
-// Text is the run's result: its final output, empty before the end.
+// Text returns the run's final output, empty before the end.
 func (s State) Text() string {
 	if s.Outcome == nil {
 		return ""
@@ -64,9 +64,9 @@ func (s State) Text() string {
 	return s.Outcome.FinalOutput
 }
 
-// Err returns nil for a run that ended well ([Outcome.OK]). Otherwise it says
-// why: the error that made the run fail, the limit that stopped it, or what it
-// waits for.
+// Err returns nil for a run that ended well ([Outcome.OK]). Otherwise it returns the
+// reason: the error that made the run fail, the limit that stopped it, or what it waits
+// for.
 func (s State) Err() error {
 	o := s.Outcome
 	switch {
@@ -113,8 +113,8 @@ func stateOf(run string, m machine.Conversing, s machine.State) State {
 	return out
 }
 
-// addBelow adds the calls that wait for a decision in the runs below. A run that
-// cannot be read is left out, so that the others can be decided.
+// addBelow adds the calls of descendants that wait for a decision. It omits a run that
+// cannot be read, so that the others can be decided.
 func (s *State) addBelow(ctx context.Context, store journal.Store) error {
 	past := drive.Past{Store: store, Machines: versions.Make}
 	below, err := past.Below(ctx, s.Run)

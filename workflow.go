@@ -17,162 +17,163 @@ import (
 	"github.com/pawlrun/pawl/tool"
 )
 
-// Workflow is a graph of steps. Steps that depend on nothing start at once, others
-// when all that they depend on has ended. A Workflow is a value, like an [Agent].
+// Workflow is a graph of steps. Steps without dependencies start at once, the others
+// when all of their dependencies have ended. A Workflow is a value, like an [Agent].
 //
-// Its run is the root of a tree: each step that an agent or a workflow does is a run
-// of its own, with its own journal in the same store, and uses the budget of the run
-// above it. What has ended is never done again, also after a crash.
+// Its run is the root of a tree: each step that an agent or a workflow performs is a
+// separate run, with its own journal in the same store, and uses the budget of its
+// parent. A finished step never runs again, even after a crash.
 type Workflow struct {
 	// Name is shown in lists of runs.
 	Name string
-	// Agents do the steps that name them, and judge loops. One with a Schema gives its
-	// result by the tool submit_result, or as a text that is the JSON alone, and its step
-	// fails without one.
+	// Agents perform the steps that name them, and judge loops. An agent with a Schema
+	// returns its result with the tool submit_result, or as a text that is only JSON;
+	// otherwise its step fails.
 	Agents map[string]Agent
 	Steps  []Step
-	// Concurrency is how many agents, functions, commands and workflows may be at work
-	// at once; 0 means no limit.
+	// Concurrency bounds the concurrent agents, functions, commands and workflows; 0
+	// means no limit.
 	Concurrency int
-	// OnFailure sets what a failed step means for the others; by default those that
-	// depend on it fail.
+	// OnFailure sets the effect of a failed step on the others; by default its
+	// dependents fail.
 	OnFailure OnStepFailure
-	// Order is that of steps that could start at once.
+	// Order is the order of steps that could start at the same time.
 	Order StepOrder
-	// Timeout is the time that the whole workflow may take; 0 means no limit.
+	// Timeout bounds the duration of the whole workflow; 0 means no limit.
 	Timeout time.Duration
 	// Limits are those of the whole tree: USD 5.00 and one hour by default, and no
 	// others. A negative one removes the limit.
 	Limits Limits
-	// Commands runs the commands of steps and loops, as shell.Commands of package
-	// tool/shell does. Permissions are rules for them, as calls of shell.exec. One that
-	// starts programs without a sandbox asks first, unless NeverAsk is set: the run then
-	// parks until [Run.Approve].
+	// Commands runs the commands of steps and loops, like shell.Commands of package
+	// tool/shell. Permissions are rules for them, as for calls of shell.exec. A command
+	// that starts programs without a sandbox asks first, unless NeverAsk is set: the
+	// run then parks until [Run.Approve].
 	Commands    tool.Commands
 	Permissions Permissions
 	NeverAsk    bool
-	// Expressions evaluates Condition, ItemsExpression and Stop.Expression; nil if there
-	// are none. For those of workflow files it is expr.New().Evaluate of package expr.
+	// Expressions evaluates Condition, ItemsExpression and Stop.Expression; it may be
+	// nil if there are none. For those of workflow files it is expr.New().Evaluate of
+	// package expr.
 	Expressions func(ctx context.Context, expression string, values json.RawMessage) (json.RawMessage, error)
 }
 
-// Step is one step of a [Workflow]. One of Agent, Func, Command, Workflow and Steps
-// says what is done; with a Loop, that is done many times.
+// Step is one step of a [Workflow]. Exactly one of Agent, Func, Command, Workflow and
+// Steps says what it does; with a Loop, it does that many times.
 type Step struct {
-	// ID names the step among those beside it. In the run it is namespaced: an inner
-	// step of an iteration is "parent.0.inner", and one of an item "parent[0].inner".
+	// ID names the step among its siblings. In the run it has a prefix: an inner step
+	// of an iteration is "parent.0.inner", and one of an item "parent[0].inner".
 	ID string
-	// DependsOn are the ids of the steps that must have ended before.
+	// DependsOn lists the ids of the steps that must end before this one starts.
 	DependsOn []string
-	// When, if set, is called once before the step begins, which is skipped if it
-	// returns false. It must be quick and have no effect. Condition is the same as an
+	// When, if set, is called once before the step starts; if it returns false, the
+	// step is skipped. It must be quick and have no effect. Condition is the same as an
 	// expression.
 	When      func(Values) (bool, error)
 	Condition string
-	// Timeout is the time for the step with all its attempts and iterations; 0 means no
-	// limit. Retries are further attempts after one that failed.
+	// Timeout bounds the step with all its attempts and iterations; 0 means no limit.
+	// Retries is the number of further attempts after a failed one.
 	Timeout time.Duration
 	Retries int
-	// Agent names one of the workflow's Agents, which receives its Instructions,
-	// the Files, and the output of the steps that it depends on.
+	// Agent names one of the workflow's Agents, which receives its Instructions, the
+	// Files, and the output of the step's dependencies.
 	Agent        string
 	Instructions string
 	Files        []File
-	// Func is a function of the program. What it returned is never asked for again, but
-	// one that a crash or a park cut short is called again: it must be fit for that. It
-	// must return soon after its context ends, and may be called from several
+	// Func is a function of the program. It is not called again after it returned, but
+	// it is called again if a crash or a park interrupted it, so it must tolerate that.
+	// It must return soon after its context ends, and may be called from several
 	// goroutines.
 	Func func(ctx context.Context, v Values) (Output, error)
 	// Command is a program with its arguments.
 	Command []string
-	// Workflow is done in a run of its own, with its own Agents and Limits. Its input is
-	// what an agent would be told.
+	// Workflow runs as a separate run, with its own Agents and Limits. Its input is the
+	// task that an agent would receive.
 	Workflow *Workflow
-	// Steps are a graph in the place of the step.
+	// Steps is a graph that replaces the step.
 	Steps []Step
 	Loop  *Loop
 }
 
-// Loop does a step many times: once for each item if there are Items, side by side,
-// and otherwise again and again until one of StopWhen holds.
+// Loop repeats a step: once for each item if there are Items, in parallel, and
+// otherwise until one of StopWhen holds.
 type Loop struct {
-	// Steps are done in each iteration. Without them it is the step itself.
+	// Steps run in each iteration. Without them the step itself is repeated.
 	Steps []Step
 	// Items is a slice, whose elements are encoded as JSON. ItemsFunc returns one; it is
 	// called once and must have no effect. ItemsExpression is the same as an expression.
 	Items           any
 	ItemsFunc       func(Values) (any, error)
 	ItemsExpression string
-	// MaxItems is how many items there may be: 100,000 by default, without a limit if
-	// negative.
+	// MaxItems bounds the items: 100,000 by default, without a limit if negative.
 	MaxItems int
-	// Concurrency is how many items are under way at once; 0 means all.
+	// Concurrency bounds the concurrent items; 0 means all.
 	Concurrency int
-	// OnItemError sets what a failed item means for the others; by default no other one
-	// begins, and the step fails.
+	// OnItemError sets the effect of a failed item on the others; by default no other
+	// item starts, and the step fails.
 	OnItemError OnItemError
 	// MinSuccess is how many items must succeed, MinSuccessPercent how many of a
 	// hundred.
 	MinSuccess        int
 	MinSuccessPercent float64
-	// Max is how many iterations there may be. Without one a loop ends after 100 of
-	// them, and that is no failure.
+	// Max bounds the iterations. Without it a loop ends after 100 of them, which is not
+	// a failure.
 	Max int
-	// StopWhen are looked at in order after each iteration, and the first that holds
-	// ends the loop.
+	// StopWhen is checked in order after each iteration, and the first that holds ends
+	// the loop.
 	StopWhen []Stop
-	// OnLimit sets what it means that none of them held within Max; by default the step
+	// OnLimit sets the result if none of them held within Max; by default the step
 	// fails.
 	OnLimit OnLoopLimit
-	// OnIterationError sets what a failed iteration means; by default the step fails.
+	// OnIterationError sets the effect of a failed iteration; by default the step
+	// fails.
 	OnIterationError OnIterationError
 	// Delay is the time between two iterations.
 	Delay time.Duration
-	// Output says what the step's content is made of: of the last iteration, by default.
+	// Output sets the content of the step: by default that of the last iteration.
 	Output LoopOutput
-	// JudgeFailuresMax is how many verdicts in a row may be missing before the step
+	// JudgeFailuresMax is how many consecutive verdicts may be missing before the step
 	// fails; 0 means any number.
 	JudgeFailuresMax int
-	// NoCarry keeps from an iteration what the one before came to.
+	// NoCarry hides the result of the previous iteration from an iteration.
 	NoCarry bool
 }
 
-// Stop is a reason to end a loop; one of its fields is set.
+// Stop is a condition that ends a loop; exactly one of its fields is set.
 type Stop struct {
-	// Func must return true. It must be quick and have no effect.
+	// Func holds if it returns true. It must be quick and have no effect.
 	Func func(Values) (bool, error)
-	// Expression must give true.
+	// Expression holds if it evaluates to true.
 	Expression string
 	// Judge names one of the workflow's Agents. Its Schema has a boolean "done", or a
 	// "verdict" that may be "done", "not_done" or "impossible".
 	Judge string
-	// Regex must be found in the iteration's content, whatever the case.
+	// Regex holds if it matches the iteration's content, ignoring case.
 	Regex string
-	// Command must exit with 0.
+	// Command holds if it exits with 0.
 	Command []string
 }
 
 // Types of the fields of a [Workflow].
 type (
-	// Values are what functions are called with and expressions know.
+	// Values are the input of functions and expressions.
 	Values = flow.Values
-	// StepValue is how a step ended.
+	// StepValue is the result of a step.
 	StepValue = flow.Value
-	// Output is what a function returns: a text, and a result as JSON.
+	// Output is the result of a function: a text, and a result as JSON.
 	Output = engine.Output
-	// File is a file that an agent is handed.
+	// File is a file that an agent receives.
 	File = plan.File
-	// OnStepFailure says what a failed step means for the others.
+	// OnStepFailure sets the effect of a failed step on the others.
 	OnStepFailure = plan.OnFailure
-	// StepOrder is the order of steps that could start at once.
+	// StepOrder is the order of steps that could start at the same time.
 	StepOrder = plan.Scheduler
-	// OnItemError says what a failed item means for the others.
+	// OnItemError sets the effect of a failed item on the others.
 	OnItemError = plan.OnItemError
-	// OnLoopLimit says what a loop means that came to its Max.
+	// OnLoopLimit sets the result of a loop that reached its Max.
 	OnLoopLimit = plan.OnLimit
-	// OnIterationError says what a failed iteration means.
+	// OnIterationError sets the effect of a failed iteration.
 	OnIterationError = plan.OnIterationError
-	// LoopOutput says what the content of a loop is made of.
+	// LoopOutput sets the content of a loop.
 	LoopOutput = plan.Output
 )
 
@@ -180,22 +181,22 @@ type (
 const (
 	// SkipDependents skips the steps that depend on a failed one.
 	SkipDependents = plan.SkipDependents
-	// Abort cancels all that is under way when a step fails.
+	// Abort cancels everything in progress when a step fails.
 	Abort = plan.Abort
-	// RoundRobin takes turns between the agents of the steps.
+	// RoundRobin alternates between the agents of the steps.
 	RoundRobin = plan.RoundRobin
-	// LeastBusy starts the step whose agent has the fewest steps under way.
+	// LeastBusy starts the step whose agent has the fewest running steps.
 	LeastBusy = plan.LeastBusy
-	// CollectErrors does all items, and the step fails if one did.
+	// CollectErrors runs all items; the step fails if one failed.
 	CollectErrors = plan.Collect
-	// ContinueItems does all items, and the step completes without those that failed.
+	// ContinueItems runs all items; the step completes without those that failed.
 	ContinueItems = plan.Continue
 	// LoopLimitOK completes the step, LoopLimitStopped also ends the run as stopped.
 	LoopLimitOK      = plan.LimitIsOK
 	LoopLimitStopped = plan.LimitStopped
-	// ContinueIterations goes on after a failed iteration.
+	// ContinueIterations continues after a failed iteration.
 	ContinueIterations = plan.IterationContinues
-	// Cumulative makes the content of all iterations, with what judges said.
+	// Cumulative joins the content of all iterations and the judges' verdicts.
 	Cumulative = plan.Cumulative
 )
 
@@ -207,7 +208,7 @@ type InvalidWorkflowError struct {
 	Reason string
 }
 
-// Error names the field and what is wrong with it.
+// Error names the field and the error.
 func (e *InvalidWorkflowError) Error() string {
 	return "pawl: workflow: " + e.Field + ": " + e.Reason
 }
@@ -219,8 +220,8 @@ func (w Workflow) Validate() error {
 	return err
 }
 
-// Run carries the workflow out to its end, as [Agent.Run] does a task. input is the
-// task of the steps that depend on nothing; it may be empty.
+// Run runs the workflow to its end, like [Agent.Run]. input is the task of the steps
+// without dependencies; it may be empty.
 func (w Workflow) Run(ctx context.Context, input string) (State, error) {
 	r, err := w.Start(ctx, input, Options{})
 	if err != nil {
@@ -229,7 +230,7 @@ func (w Workflow) Run(ctx context.Context, input string) (State, error) {
 	return r.Wait()
 }
 
-// Start begins a run of the workflow and returns at once, as [Agent.Start] does.
+// Start begins a run of the workflow and returns at once, like [Agent.Start].
 func (w Workflow) Start(ctx context.Context, input string, o Options) (*Run, error) {
 	p, err := w.prepare(false)
 	if err != nil {
@@ -255,10 +256,10 @@ func (w Workflow) Start(ctx context.Context, input string, o Options) (*Run, err
 	return &Run{run: r, store: o.Journal}, nil
 }
 
-// Resume continues a run of a workflow that parked, or whose process died, as
-// [Agent.Resume] does. The run has the plan that it began with; the workflow supplies
-// its agents and functions, by the names and the places of their steps. If one is
-// missing that the plan needs, the run is refused.
+// Resume resumes a run of a workflow that parked, or whose process died, like
+// [Agent.Resume]. The run keeps its original plan; the workflow supplies its agents and
+// functions, by the names and the places of their steps. If one that the plan needs is
+// missing, Resume returns an error.
 func (w Workflow) Resume(ctx context.Context, run string, o Options) (*Run, error) {
 	p, err := w.prepare(false)
 	if err != nil {
@@ -270,11 +271,10 @@ func (w Workflow) Resume(ctx context.Context, run string, o Options) (*Run, erro
 	return p.resume(ctx, newEngine(o.Journal, p.secrets()), run, o.Journal)
 }
 
-// Fork begins a new run that shares the events of a run up to number seq, of those of
-// its own journal, and goes on from there. Steps that had finished by then are kept. A
-// step that was under way begins anew: its run belongs to the run that is forked. The
-// new run has an account of its own, and the workflow supplies what [Workflow.Resume]
-// needs.
+// Fork begins a new run that shares the events of a run up to number seq of its own
+// journal, and continues from there. Steps that had finished by then are kept. A step
+// in progress starts again, because its run belongs to the original. The new run has a
+// separate account, and the workflow supplies the same as for [Workflow.Resume].
 func (w Workflow) Fork(ctx context.Context, run string, seq int64, o Options) (*Run, error) {
 	p, err := w.prepare(false)
 	if err != nil {
@@ -312,7 +312,7 @@ func (p *workflow) resume(ctx context.Context, e *engine.Engine, run string, sto
 	return &Run{run: r, store: store}, nil
 }
 
-// begins is the first event of a run of a plan.
+// begins returns the first event of a run of a plan.
 func begins(cfg flow.Config, input string) (event.RunStarted, error) {
 	var task *llm.Message
 	if input != "" {

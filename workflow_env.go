@@ -29,14 +29,14 @@ type workflow struct {
 	Workflow
 	cfg      flow.Config
 	warnings []string
-	// children are what its steps start, below the workflows among them, and values
-	// the functions in the place of expressions.
+	// children holds what its steps start, including those of nested workflows, and
+	// values the functions that replace expressions.
 	children map[string]engine.Child
 	below    map[string]*workflow
 	values   map[string]func(Values) (any, error)
 }
 
-// prepare gives what all runs of the workflow share. child says that another run
+// prepare returns what all runs of the workflow share. child reports that another run
 // starts them.
 func (w Workflow) prepare(child bool) (*workflow, error) {
 	var problems []error
@@ -69,8 +69,8 @@ func (w Workflow) prepare(child bool) (*workflow, error) {
 	return p, nil
 }
 
-// depth is how deep the tree of a run of the workflow may become. It looks no deeper
-// than most: a workflow that is a step of its own has no end.
+// depth returns the maximum depth of the tree of a run of the workflow. It searches at
+// most most levels, because a workflow may contain itself.
 func (w Workflow) depth(most int) int {
 	below := 0
 	for _, a := range w.Agents {
@@ -124,7 +124,7 @@ func (p *workflow) offerWorkflow(name string, w placed, report func(field, forma
 	}.Child()
 }
 
-// function is a step's function as the engine calls it.
+// function adapts a step's function to the engine.
 func function(s *Step) engine.Child {
 	return engine.Child{Func: func(ctx context.Context, input json.RawMessage) (Output, error) {
 		var v Values
@@ -135,7 +135,7 @@ func function(s *Step) engine.Child {
 	}}
 }
 
-// limit fills in the limits of the tree.
+// limit sets the default limits of the tree.
 func (p *workflow) limit(child bool, report func(field, format string, args ...any)) {
 	cfg := agent.Config{Limits: p.Limits, UnpricedBelow: p.unpriced()}
 	checkLimits(p.Limits, report)
@@ -148,7 +148,7 @@ func (p *workflow) limit(child bool, report func(field, format string, args ...a
 	p.cfg.Limits, p.warnings = cfg.Limits, assembly.Warnings(cfg)
 }
 
-// unpriced are the models without a price of all agents of the tree.
+// unpriced returns the models without a price of all agents of the tree.
 func (p *workflow) unpriced() []string {
 	names := Agent{Agents: p.tools()}.unpricedBelow()
 	for _, inner := range p.below {
@@ -168,14 +168,14 @@ func (p *workflow) allSecrets() []secret.Secret {
 	return all
 }
 
-// start is the first event of a run.
+// start returns the first event of a run.
 func (p *workflow) start(input string) (event.RunStarted, error) {
 	started, err := begins(p.cfg, input)
 	started.Warnings = p.warnings
 	return started, err
 }
 
-// env is the environment of a run, which may be changed.
+// env returns the environment of a run, which the caller may change.
 func (p *workflow) env() engine.Env {
 	r := p.Permissions.rules()
 	if p.NeverAsk {
@@ -184,7 +184,7 @@ func (p *workflow) env() engine.Env {
 	return engine.Env{Children: maps.Clone(p.children), Evaluate: p.evaluate, Commands: p.Commands, Rules: r, Secrets: p.secrets()}
 }
 
-// evaluate calls the function that stands for an expression, or evaluates it.
+// evaluate calls the function that replaces an expression, or evaluates it.
 func (p *workflow) evaluate(ctx context.Context, expression string, variables json.RawMessage) (json.RawMessage, error) {
 	f := p.values[expression]
 	switch {
@@ -248,7 +248,7 @@ func (p *workflow) mayResume(ctx context.Context, store journal.Store, env engin
 	return p.guardJournal(store)
 }
 
-// missing are the names in a plan that stand for nothing in the workflow.
+// missing returns the names in a plan that the workflow does not define.
 func (p *workflow) missing(of *plan.Plan) (names []string) {
 	child := func(name string) {
 		if _, there := p.children[name]; name != "" && !there {

@@ -17,19 +17,19 @@ const maxItems = 100_000
 
 var stepID = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
-// planner makes a plan of a workflow. The plan has names alone; what they stand for
-// is beside it, under the places of the steps.
+// planner converts a workflow to a plan. The plan contains only names; their values are
+// in the planner, by the places of the steps.
 type planner struct {
 	of     Workflow
 	report func(field, format string, args ...any)
-	// functions do steps, workflows do them in runs of their own; predicates and items
-	// take the place of expressions.
+	// functions perform steps, workflows perform them as runs; predicates and items
+	// replace expressions.
 	functions map[string]*Step
 	workflows map[string]placed
 	values    map[string]func(Values) (any, error)
 }
 
-// placed is a workflow that is a step, with the field that it is in.
+// placed is a workflow that is a step, with its field.
 type placed struct {
 	field string
 	*Workflow
@@ -57,10 +57,10 @@ func (b *planner) plan() plan.Plan {
 	return p
 }
 
-// rules are the same for all graphs of a workflow.
+// rules sets what is the same for all graphs of a workflow.
 func (b *planner) rules(p *plan.Plan) { p.OnFailure, p.Scheduler = b.of.OnFailure, b.of.Order }
 
-// invalid reports what is wrong with the plan under the field that says so.
+// invalid reports an error in the plan under its field.
 func (b *planner) invalid(err error) {
 	wrong := err.(*plan.Invalid)
 	field := strings.NewReplacer("loop.body.steps", "Loop.Steps", "plan.steps", "Steps", "steps", "Steps", "loop", "Loop", "items", "Items", "body", "Steps", "onLimit", "OnLimit").Replace(wrong.At)
@@ -79,7 +79,7 @@ func (b *planner) steps(field, above string, steps []Step) []plan.Step {
 	return out
 }
 
-// step is the plan of a step, whose place is unique in the workflow.
+// step returns the plan of a step, whose place is unique in the workflow.
 func (b *planner) step(field, place string, s *Step) plan.Step {
 	b.notBelow(field+".Timeout", s.Timeout)
 	b.notBelow(field+".Retries", s.Retries)
@@ -93,7 +93,7 @@ func (b *planner) step(field, place string, s *Step) plan.Step {
 	return p
 }
 
-// does fills in what a step does each time.
+// does sets what a step does.
 func (b *planner) does(p *plan.Step, field, place string, s *Step) {
 	if s.Agent != "" {
 		a := b.agent(field+".Agent", s.Agent)
@@ -137,8 +137,8 @@ func (b *planner) command(field string, argv []string) *plan.Command {
 	return &plan.Command{Argv: argv}
 }
 
-// expression is how a plan names what is to be evaluated: an expression, or a
-// function of the program; empty for neither.
+// expression returns the text in a plan for an expression, or for a function of the
+// program; empty for neither.
 func (b *planner) expression(field, expression, name string, f func(Values) (any, error)) string {
 	switch {
 	case f != nil && expression != "":
@@ -153,7 +153,7 @@ func (b *planner) expression(field, expression, name string, f func(Values) (any
 	return expression
 }
 
-// goFunction is before the name of a function where a plan has an expression.
+// goFunction precedes the name of a function in place of an expression.
 const goFunction = "func "
 
 func holds(f func(Values) (bool, error)) func(Values) (any, error) {
@@ -256,7 +256,7 @@ func judges(a Agent) bool {
 	var schema struct {
 		Properties map[string]json.RawMessage `json:"properties"`
 	}
-	_ = json.Unmarshal(a.Schema, &schema) // what is wrong with it is reported with the agent
+	_ = json.Unmarshal(a.Schema, &schema) // an invalid schema is reported with the agent
 	return slices.ContainsFunc([]string{"done", "verdict"}, func(name string) bool { return schema.Properties[name] != nil })
 }
 
@@ -266,7 +266,7 @@ func (b *planner) notBelow(field string, value any) {
 	}
 }
 
-// tools are the workflow's agents as one agent would offer them.
+// tools returns the workflow's agents as tools that one agent would offer.
 func (w Workflow) tools() []AgentTool {
 	var all []AgentTool
 	for _, name := range slices.Sorted(maps.Keys(w.Agents)) {

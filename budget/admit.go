@@ -8,32 +8,32 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// MinOutput is the lowest output limit to which a call is reduced so that it
-// fits the rest of a budget. A shorter answer would only be cut off.
+// MinOutput is the lowest output limit to which a call is reduced so that it fits the
+// rest of a budget. A shorter answer would only be truncated.
 const MinOutput = 1024
 
-// Call is a model call that has not been made yet.
+// Call is a model call that is about to be made.
 type Call struct {
-	// Input is the most tokens that the request can have, Output the limit on the
+	// Input is an upper bound on the tokens of the request, Output the limit on the
 	// answer.
 	Input  int64
 	Output int64
-	// Likely is the number of input tokens to be expected.
+	// Likely is the expected number of input tokens.
 	Likely int64
-	// Price is nil if it is not known; a cost limit then has no effect.
+	// Price is nil if it is unknown; a cost limit then has no effect.
 	Price *llm.Price
-	// KeptLong says that the request may write a cache entry with the lifetime of
-	// an hour, which costs more.
+	// KeptLong reports that the request may write a cache entry with the lifetime of an
+	// hour, which costs more.
 	KeptLong bool
 }
 
-// Refusal says which limit a call does not fit. The zero value is no refusal.
+// Refusal is the limit that a call does not fit. The zero value is no refusal.
 type Refusal struct {
 	Setting string
-	// Need is the least that the call takes, Left what is left.
+	// Need is the minimum that the call needs, Left what is left.
 	Need float64
 	Left float64
-	// Because is the reason for the refusal, if figures do not explain it.
+	// Because is the reason for the refusal, if the numbers do not explain it.
 	Because string
 	// Wait reports whether the call will fit if other calls use less than what is
 	// reserved for them.
@@ -44,7 +44,7 @@ type Refusal struct {
 	After time.Duration
 }
 
-// Detail is the refusal in words.
+// Detail returns the refusal in words.
 func (r Refusal) Detail() string {
 	switch {
 	case r.Need == 0 && r.Left == 0:
@@ -99,13 +99,13 @@ func (l Limits) fit(s Spent, held Amount, c Call) (Amount, Refusal) {
 	return a, Refusal{}
 }
 
-// affordable is the largest output, at most that much, that the money left
-// pays for. What a call costs grows with its output and not slower.
+// affordable returns the largest output, at most most, that the remaining money pays
+// for. A call's cost grows at least linearly with its output.
 func (c Call) affordable(left float64, most int64) int64 {
 	input := c.worst(0)
 	rate := (c.worst(most) - input) / float64(max(most, 1))
 	if rate <= 0 {
-		return 0 // the input alone is too dear
+		return 0 // the input alone costs too much
 	}
 	n := int64(math.Min((left-input)/rate, float64(most)))
 	for n > 0 && c.worst(n) > left {
@@ -114,9 +114,9 @@ func (c Call) affordable(left float64, most int64) int64 {
 	return max(n, 0)
 }
 
-// worst is the most that the call can cost with an answer of that length:
-// nothing of its input read from a cache, all of it written to one where that
-// is dearer, and at the price of whichever tier is dearer.
+// worst returns the maximum cost of the call with an answer of that length: no input
+// read from a cache, all of it written to one if that costs more, at the price of the
+// more expensive tier.
 func (c Call) worst(output int64) float64 {
 	if c.Price == nil {
 		return 0
@@ -140,9 +140,9 @@ func (c Call) worst(output int64) float64 {
 	return most
 }
 
-// Unreported returns what to charge for a call whose usage the provider did not
-// report, as when its stream broke: what was received, if that is known, else
-// what was reserved; never nothing.
+// Unreported returns the usage to charge for a call whose usage the provider did not
+// report, for example because its stream broke: the received data if it is known,
+// otherwise the reservation; never zero.
 func Unreported(reserved, received llm.Usage, bytes int) llm.Usage {
 	u := received
 	u.Estimated = true

@@ -2,10 +2,10 @@ package budget
 
 import "time"
 
-// AtLeast returns the lowest value with which the setting of a refusal would
-// not refuse again if nothing were reserved for other calls; in millionths of a
-// dollar, milliseconds, or ones. It is 0 if no number would do, or the refusal
-// says too little. Another limit may still refuse.
+// AtLeast returns the lowest value of a refusal's setting with which the call would fit
+// if nothing were reserved for other calls; in millionths of a dollar, milliseconds, or
+// ones. It is 0 if no value helps, or the refusal lacks the numbers. Another limit may
+// still refuse.
 func (l Limits) AtLeast(r Refusal, s Spent) float64 {
 	s.Active += r.After
 	s.Idle += r.After
@@ -23,7 +23,7 @@ func (l Limits) AtLeast(r Refusal, s Spent) float64 {
 		raised := l
 		return raised.Set(r.Setting, float64(n)/perUnit) == nil && !raised.refuses(r, s)
 	}
-	low, high := int64(0), int64(1)<<43 // as a time the longest that a duration holds
+	low, high := int64(0), int64(1)<<43 // for a time, the longest that a duration can hold
 	if !enough(high) {
 		return 0
 	}
@@ -37,7 +37,7 @@ func (l Limits) AtLeast(r Refusal, s Spent) float64 {
 	return float64(high) / perUnit
 }
 
-// refuses reports whether the setting of a refusal still has no room.
+// refuses reports whether the call still does not fit the setting of a refusal.
 func (l Limits) refuses(r Refusal, s Spent) bool {
 	if l.BeforeModelCall(s) == r.Setting || l.BeforeToolCall(s) == r.Setting {
 		return true

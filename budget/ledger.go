@@ -15,7 +15,7 @@ var (
 	ErrNotReserved = errors.New("budget: not reserved")
 )
 
-// Amount is what a call uses: money and tokens.
+// Amount is the money and tokens that a call uses.
 type Amount struct {
 	USD    float64
 	Input  int64
@@ -27,7 +27,7 @@ func (a Amount) Add(b Amount) Amount {
 	return Amount{USD: a.USD + b.USD, Input: a.Input + b.Input, Output: a.Output + b.Output}
 }
 
-// rounding is what sums of money may be off by.
+// rounding bounds the error of sums of money.
 const rounding = 1e-9
 
 // Exceeds reports whether a is more than b in money or in any kind of tokens.
@@ -35,8 +35,8 @@ func (a Amount) Exceeds(b Amount) bool {
 	return a.USD > b.USD+rounding || a.Input > b.Input || a.Output > b.Output
 }
 
-// Reservation is the worst case of one call, reserved until its real use is
-// known. Its id is unique among the open ones of the ledger.
+// Reservation is the worst case of one call, reserved until its actual usage is known.
+// Its id is unique among the open ones of the ledger.
 type Reservation struct {
 	ID string
 	Amount
@@ -50,7 +50,7 @@ type Admission struct{ of *Reservation }
 // Given reports whether there is an admission.
 func (a Admission) Given() bool { return a.of != nil }
 
-// Usage returns what was reserved: nothing without an admission.
+// Usage returns the reserved usage: zero without an admission.
 func (a Admission) Usage() llm.Usage {
 	if a.of == nil {
 		return llm.Usage{}
@@ -58,7 +58,7 @@ func (a Admission) Usage() llm.Usage {
 	return llm.Usage{Input: a.of.Input, Output: a.of.Output}
 }
 
-// Equal reports whether both have the same reservation, or both none.
+// Equal reports whether both have the same reservation, or both have none.
 func (a Admission) Equal(b Admission) bool {
 	return a.of == b.of || a.of != nil && b.of != nil && *a.of == *b.of
 }
@@ -84,7 +84,7 @@ func (l *Ledger) Reserve(r Reservation) error {
 	return nil
 }
 
-// Commit takes a reservation out whose call was made, or will not be.
+// Commit removes the reservation of a call that was made, or will not be made.
 func (l *Ledger) Commit(id string) error {
 	r := l.open[id]
 	if r == nil {
@@ -93,7 +93,7 @@ func (l *Ledger) Commit(id string) error {
 	delete(l.open, id)
 	l.held = l.held.Add(Amount{USD: -r.USD, Input: -r.Input, Output: -r.Output})
 	if len(l.open) == 0 {
-		l.held = Amount{} // without what the sums were off by
+		l.held = Amount{} // removes rounding errors
 	}
 	return nil
 }
@@ -105,7 +105,7 @@ func (l *Ledger) Held() Amount { return l.held }
 // none if no reservation with that id is open.
 func (l *Ledger) Admission(id string) Admission { return Admission{of: l.open[id]} }
 
-// Reserved returns what is reserved under an id, and whether anything is.
+// Reserved returns the amount reserved under an id, and whether there is a reservation.
 func (l *Ledger) Reserved(id string) (Amount, bool) {
 	if r := l.open[id]; r != nil {
 		return r.Amount, true

@@ -28,16 +28,16 @@ type Limits struct {
 	MaxRequestTokens int64 `json:"max_context_tokens_per_request,omitempty" yaml:"max_context_tokens_per_request,omitempty" none:"yes"`
 }
 
-// Split parts the limits in money and time, which hold for a tree of runs as a whole,
-// from those that hold for each run.
+// Split separates the limits on money and time, which apply to a tree of runs as a
+// whole, from those that apply to each run.
 func (l Limits) Split() (ofTree, ofEach Limits) {
 	ofTree = Limits{USDPerRun: l.USDPerRun, MaxWallSeconds: l.MaxWallSeconds, MaxTotalCost: l.MaxTotalCost}
 	l.USDPerRun, l.MaxWallSeconds, l.MaxTotalCost = 0, 0, 0
 	return ofTree, l
 }
 
-// SplitSums is [Limits.Split] for a tree whose tokens and whose time without anything
-// new are bounded as a whole, too.
+// SplitSums is [Limits.Split] for a tree whose tokens and whose time without progress
+// are also limited as a whole.
 func (l Limits) SplitSums() (ofTree, ofEach Limits) {
 	ofTree, ofEach = l.Split()
 	ofTree.MaxInputTokens, ofTree.MaxOutputTokens, ofTree.MaxIdleSeconds = l.MaxInputTokens, l.MaxOutputTokens, l.MaxIdleSeconds
@@ -45,7 +45,7 @@ func (l Limits) SplitSums() (ofTree, ofEach Limits) {
 	return ofTree, ofEach
 }
 
-// The names of the limits that more is to be said of than the table does.
+// The names of limits with special rules.
 const (
 	CycleCap      = "max_cycles"
 	CostPerRun    = "usd_per_run"
@@ -147,7 +147,7 @@ func (l Limits) WithDefaults() Limits {
 	for _, s := range settings {
 		switch n, number := s.Value(l); {
 		case number && n < 0:
-			_ = l.Set(s.Name, None) // what is a number can be none
+			_ = l.Set(s.Name, None) // None is valid for every number
 		case number && n == 0 && s.Default > 0:
 			_ = l.Set(s.Name, s.Default)
 		}
@@ -176,7 +176,7 @@ func (l Limits) ModelCalls() int {
 	return DefaultModelCalls
 }
 
-// ToolRetries is how many more attempts one tool call may take after the first.
+// ToolRetries returns how many more attempts one tool call may make after the first.
 func (l Limits) ToolRetries() int {
 	if l.MaxToolRetries != nil {
 		return max(*l.MaxToolRetries, 0)
@@ -187,23 +187,23 @@ func (l Limits) ToolRetries() int {
 // Spent is what a run has used so far.
 type Spent struct {
 	Cycles int
-	// ModelCalls counts every attempt, Turns the ones that gave an answer.
+	// ModelCalls counts all attempts, Turns those that returned an answer.
 	ModelCalls int
 	Turns      int
-	// ToolCalls counts the calls that were started, each once, however many
-	// attempts it took.
+	// ToolCalls counts the calls that were started, each once, however many attempts it
+	// made.
 	ToolCalls int
 	Input     int64
 	Output    int64
 	USD       float64
 	// Active is the time that the run has been running, without parked time.
 	Active time.Duration
-	// Idle is the part of Active since the run last brought anything new.
+	// Idle is the part of Active since the last progress.
 	Idle time.Duration
 }
 
-// BeforeModelCall returns the setting that forbids another model call, or "".
-// A limit that is reached exactly is used up.
+// BeforeModelCall returns the setting that forbids another model call, or "". A limit
+// that is reached exactly is used up.
 func (l Limits) BeforeModelCall(s Spent) string {
 	costCap, costSetting := l.CostCap()
 	setting := l.OutOfTime(s)
@@ -224,7 +224,7 @@ func (l Limits) BeforeToolCall(s Spent) string {
 	return l.OutOfTime(s)
 }
 
-// forbidden is the count that is used up and forbids a kind of call, or "".
+// forbidden returns the exhausted count that forbids a kind of call, or "".
 func (l Limits) forbidden(s Spent, c calls) string {
 	for i := range settings {
 		if x := &settings[i]; x.forbids == c {
@@ -236,7 +236,7 @@ func (l Limits) forbidden(s Spent, c calls) string {
 	return ""
 }
 
-// OutOfTime returns the limit on time that is used up, or "".
+// OutOfTime returns the exhausted limit on time, or "".
 func (l Limits) OutOfTime(s Spent) string {
 	switch {
 	case l.MaxWallSeconds > 0 && s.Active >= seconds(l.MaxWallSeconds):
@@ -247,13 +247,13 @@ func (l Limits) OutOfTime(s Spent) string {
 	return ""
 }
 
-// Stalled reports whether nothing new has come for as long as the limits allow.
+// Stalled reports whether the time without progress has reached its limit.
 func (l Limits) Stalled(s Spent) bool {
 	return l.MaxIdleSeconds > 0 && s.Idle >= seconds(l.MaxIdleSeconds)
 }
 
-// Remaining returns how much longer the run may run if nothing new comes, and
-// the setting that limits it; "" if none does.
+// Remaining returns how much longer the run may run without progress, and the setting
+// that limits it; "" if none does.
 func (l Limits) Remaining(s Spent) (left time.Duration, setting string) {
 	if l.MaxWallSeconds > 0 {
 		left, setting = seconds(l.MaxWallSeconds)-s.Active, WallTime
@@ -266,8 +266,8 @@ func (l Limits) Remaining(s Spent) (left time.Duration, setting string) {
 	return left, setting
 }
 
-// seconds is a limit on time in whole microseconds, as the times of events are:
-// what a limit has ended has reached it.
+// seconds converts a limit on time to whole microseconds, the resolution of the times
+// of events, so that an event at the limit has reached it.
 func seconds(limit float64) time.Duration {
 	return time.Duration(limit * float64(time.Second)).Truncate(time.Microsecond)
 }

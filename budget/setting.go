@@ -13,26 +13,27 @@ import (
 // instead.
 const None = -1
 
-// Setting is a limit: all that is to be known of it but what enforces it.
+// Setting describes a limit, except for how it is enforced.
 type Setting struct {
-	// Name is what its owner calls it, Flag what the command line does, where it
-	// has a flag of its own.
+	// Name is its name in files, Flag its flag of the command line, if it has one.
 	Name, Flag string
 	Kind       Kind
-	// Unit is what it counts, as in "3 of 5 cycles".
+	// Unit is the unit that it counts, as in "3 of 5 cycles".
 	Unit string
-	// Low and High are the smallest and the largest value that a file may give,
-	// 0 for no such bound, and Default is the value of an unset limit.
+	// Low and High are the smallest and the largest value in a file, 0 for no bound,
+	// and Default is the value of an unset limit.
 	Low, High, Default float64
 	// Stops reports whether reaching it ends a run with a reason of its own. The cycle
 	// cap does not: on_limit sets what reaching it means.
 	Stops bool
-	// About describes what it bounds, with the default in brackets. Example is a value.
+	// About describes what it bounds, with the default in brackets. Example is an
+	// example value.
 	About, Example string
 
-	// of is the limit as a number, nil for a number of retries.
+	// of returns the limit as a number, nil for a number of retries.
 	of func(Limits) float64
-	// used is how much of it a run has used, nil if it bounds each call alone.
+	// used returns how much of it a run has used, nil if it bounds each call
+	// separately.
 	used    func(Spent) float64
 	forbids calls
 }
@@ -48,11 +49,11 @@ const (
 	Time
 	// Idle is time without progress.
 	Idle
-	// Each is of limits on each call, request or result alone.
+	// Each is for limits on each call, request or result.
 	Each
 )
 
-// calls are what a count forbids once it is used up.
+// calls is the kind of calls that an exhausted count forbids.
 type calls int
 
 const (
@@ -60,19 +61,19 @@ const (
 	toolCalls
 )
 
-// Place is where the limit is kept: an *int, *int64 or *float64, or a **int for
-// a number of retries.
+// Place returns a pointer to the limit: an *int, *int64 or *float64, or a **int for a
+// number of retries.
 func (s *Setting) Place(l *Limits) any {
 	return reflect.ValueOf(l).Elem().FieldByName(s.Field()).Addr().Interface()
 }
 
-// Field is the name of the limit's field in [Limits].
+// Field returns the name of the limit's field in [Limits].
 func (s *Setting) Field() string {
 	i := slices.IndexFunc(settings[:], func(other Setting) bool { return other.Name == s.Name })
 	return reflect.TypeFor[Limits]().Field(i).Name
 }
 
-// Value is the limit as a number; false for a number of retries.
+// Value returns the limit as a number; false for a number of retries.
 func (s *Setting) Value(l Limits) (n float64, ok bool) {
 	if s.of == nil {
 		return 0, false
@@ -80,7 +81,8 @@ func (s *Setting) Value(l Limits) (n float64, ok bool) {
 	return s.of(l), true
 }
 
-// Used is how much of the limit a run has used, 0 where it bounds each thing alone.
+// Used returns how much of the limit a run has used, 0 if it bounds each call
+// separately.
 func (s *Setting) Used(spent Spent) float64 {
 	if s.used == nil {
 		return 0
@@ -91,7 +93,7 @@ func (s *Setting) Used(spent Spent) float64 {
 // Table returns all limits, in the order in which they are listed.
 func Table() []Setting { return slices.Clone(settings[:]) }
 
-// Find returns the limit of a name; false for what is no limit.
+// Find returns the limit with a name; false if there is none.
 func Find(name string) (Setting, bool) {
 	i := slices.IndexFunc(settings[:], func(s Setting) bool { return s.Name == name })
 	if i < 0 {
@@ -103,9 +105,8 @@ func Find(name string) (Setting, bool) {
 // Settings returns the names of the limits.
 func Settings() []string { return names(func(Setting) bool { return true }) }
 
-// Stopping returns the names of the limits that end a run with a reason of
-// their own. The cycle limit is not one of them: on_limit says what reaching it
-// means.
+// Stopping returns the names of the limits that end a run with a reason of their own.
+// The cycle limit is not one of them: on_limit sets what reaching it means.
 func Stopping() []string { return names(func(s Setting) bool { return s.Stops }) }
 
 func names(which func(Setting) bool) []string {
@@ -118,7 +119,7 @@ func names(which func(Setting) bool) []string {
 	return names
 }
 
-// IsMoney reports whether a setting limits what a run costs.
+// IsMoney reports whether a setting limits the cost of a run.
 func IsMoney(setting string) bool {
 	s, known := Find(setting)
 	return known && s.Kind == Money
@@ -146,8 +147,8 @@ var (
 	ErrBadValue = errors.New("budget: bad value")
 )
 
-// UnpricedError is returned for a cost limit that cannot be enforced, because
-// the price of these models is not known.
+// UnpricedError is returned for a cost limit that cannot be enforced, because the price
+// of these models is unknown.
 type UnpricedError struct {
 	Models []string
 	USD    float64
@@ -158,8 +159,8 @@ func (e *UnpricedError) Error() string {
 	return fmt.Sprintf("no price is known for %s, so the cost limit of USD %.2f cannot be enforced", strings.Join(e.Models, ", "), e.USD)
 }
 
-// Uncounted returns a warning that a cost limit does not cover the models whose
-// price is not known; it is empty if there are none.
+// Uncounted returns a warning that a cost limit does not cover the models with an
+// unknown price; it is empty if there are none.
 func (l Limits) Uncounted(models []string) string {
 	names := strings.Join(models, ", ")
 	switch usd, _ := l.CostCap(); {

@@ -2,8 +2,8 @@ package budget
 
 import "github.com/pawlrun/pawl/llm"
 
-// Tracker sums what the calls of a run used and cost. It is a value: adding
-// returns a new one. The zero value is a run without a call.
+// Tracker sums the usage and cost of the calls of a run. It is a value: adding returns
+// a new one. The zero value has no calls.
 type Tracker struct {
 	usage llm.Usage
 	cost  llm.Cost
@@ -20,11 +20,11 @@ func (t Tracker) Add(u llm.Usage, c llm.Cost) Tracker {
 	}
 }
 
-// Usage is the sum over all calls.
+// Usage returns the sum over all calls.
 func (t Tracker) Usage() llm.Usage { return t.usage }
 
-// Cost is the sum over all calls.
+// Cost returns the sum over all calls.
 func (t Tracker) Cost() llm.Cost { return t.cost }
 
-// Calls is the number of calls that were added.
+// Calls returns the number of calls.
 func (t Tracker) Calls() int { return t.calls }

@@ -1,6 +1,6 @@
 package budget
 
-// Warning says that a share of a limit is used up.
+// Warning reports that a share of a limit is used up.
 type Warning struct {
 	Setting string
 	Used    float64
@@ -9,19 +9,19 @@ type Warning struct {
 	Percent int
 }
 
-// Levels are the shares of each limit for which a warning was given.
+// Levels holds the largest share of each limit for which a warning was given.
 type Levels [len(settings)]uint8
 
-// Group says which limits to look at.
+// Group is a group of limits.
 type Group int
 
-// The groups: what a model call uses up, and what a cycle does.
+// The groups: limits that a model call uses up, and limits that a cycle uses up.
 const (
 	OfCalls Group = iota
 	OfCycles
 )
 
-// kinds are those of a group's limits, in the order in which it warns.
+// kinds returns the kinds of a group's limits, in the order of warnings.
 func (g Group) kinds() [2]Kind {
 	if g == OfCalls {
 		return [2]Kind{Money, Tokens}
@@ -29,20 +29,20 @@ func (g Group) kinds() [2]Kind {
 	return [2]Kind{Count, Time}
 }
 
-// share is how much of a limit has been used.
+// share is the used share of a limit.
 type share struct {
 	setting     string
 	used, limit float64
 }
 
-// usage is what is to be looked at of a group's limits.
+// usage is the input for the shares of a group's limits.
 type usage struct {
 	limits Limits
 	spent  Spent
 	group  Group
 }
 
-// shares are what of the limits has been used, by their places.
+// shares yields the used shares of the limits with their indexes.
 func (u *usage) shares(yield func(int, share) bool) {
 	for _, kind := range u.group.kinds() {
 		for i := range settings {
@@ -53,9 +53,8 @@ func (u *usage) shares(yield func(int, share) bool) {
 	}
 }
 
-// Warn calls warn for each limit of a group of which a larger share is used
-// than was warned of. If several shares were passed at once, it reports the
-// largest.
+// Warn calls warn for each limit of a group with a larger used share than at the last
+// warning. If several levels were passed at once, it reports the largest.
 func (l Limits) Warn(s Spent, warned *Levels, g Group, warn func(Warning)) {
 	for i, x := range (&usage{l, s, g}).shares {
 		if p := x.percent(); p > warned[i] {
@@ -64,7 +63,7 @@ func (l Limits) Warn(s Spent, warned *Levels, g Group, warn func(Warning)) {
 	}
 }
 
-// percent is the largest of the shares to warn of that has been used, or 0.
+// percent returns the largest warning level that has been reached, or 0.
 func (x share) percent() uint8 {
 	switch used := x.used * 100; {
 	case x.limit <= 0 || used < x.limit*50:
@@ -77,7 +76,7 @@ func (x share) percent() uint8 {
 	return 50
 }
 
-// Warned returns the levels with one more warning given.
+// Warned returns the levels with one more warning.
 func (v Levels) Warned(setting string, percent int) Levels {
 	for i := range settings {
 		if settings[i].Name == setting {
@@ -87,8 +86,8 @@ func (v Levels) Warned(setting string, percent int) Levels {
 	return v
 }
 
-// Raised returns the levels after a limit changed: there will be new warnings
-// for shares that are no longer used up.
+// Raised returns the levels after a limit changed: shares that are no longer used up
+// will cause new warnings.
 func (l Limits) Raised(s Spent, v Levels) Levels {
 	for _, g := range []Group{OfCalls, OfCycles} {
 		for i, x := range (&usage{l, s, g}).shares {

@@ -1,12 +1,10 @@
-// Package hook is the contract of the owner's hooks: code that runs at fixed
-// moments of a run, and may restrict calls, never permit more.
+// Package hook defines the owner's hooks: functions that run at fixed stages of a run,
+// and may restrict calls but never permit more.
 //
-// A gate decides: what it refuses does not happen, and one that fails, panics or
+// A gate decides: what it refuses does not happen, and a gate that fails, panics or
 // takes too long refuses. An observer receives the event and decides nothing; its
-// failure is recorded and changes nothing.
-//
-// A hook that a crash interrupted runs again when the run resumes, so a hook must
-// tolerate running twice for the same call.
+// failure is recorded and changes nothing. A hook that a crash interrupted runs again
+// when the run resumes, so a hook must tolerate running twice for the same call.
 package hook
 
 import (
@@ -21,17 +19,16 @@ import (
 	"github.com/pawlrun/pawl/event"
 )
 
-// Kind says whether a hook decides.
+// Kind is the kind of a hook: whether it decides.
 type Kind string
 
-// The kinds. By default hooks before something are gates, and hooks after it
-// observers.
+// The kinds. By default hooks before an event are gates, and hooks after it observers.
 const (
 	Gate     Kind = "gate"
 	Observer Kind = "observer"
 )
 
-// DefaultTimeout bounds a hook that does not say how long it may take.
+// DefaultTimeout bounds a hook without a Timeout.
 const DefaultTimeout = 10 * time.Second
 
 // Hook is one hook. Hooks of one stage run in order, and each sees the call as the
@@ -39,19 +36,19 @@ const DefaultTimeout = 10 * time.Second
 type Hook struct {
 	// Stage is when the hook runs.
 	Stage event.HookStage
-	// Name names the hook in the journal, unique within its stage; by default
-	// it is made of the stage and the hook's place there. A run that is resumed
-	// finds its hooks by their names.
+	// Name names the hook in the journal, unique within its stage; by default it
+	// consists of the stage and the hook's index there. A resumed run finds its hooks
+	// by name.
 	Name string
-	// Kind is by default [Gate] before something and [Observer] after it.
+	// Kind defaults to [Gate] in stages before an event and to [Observer] after it.
 	Kind Kind
-	// Tools are the tools whose calls the hook is about, in the stages about
-	// tools: names in which a star stands for any characters. None means all.
+	// Tools are the names of the tools whose calls the hook receives, in the stages
+	// about tools; a star matches any characters. None means all.
 	Tools []string
-	// Timeout is how long the hook may take; 0 means [DefaultTimeout].
+	// Timeout bounds one call of the hook; 0 means [DefaultTimeout].
 	Timeout time.Duration
-	// Run is the hook. It must return soon after its context ends, and what it
-	// says then is no answer any more. It may be called for several calls at once.
+	// Run is the hook's function. It must return soon after its context ends; its
+	// answer is then ignored. It may be called for several calls at once.
 	Run func(ctx context.Context, c Call) (Answer, error)
 }
 
@@ -61,40 +58,37 @@ type Call struct {
 	Hook  string
 	Run   string
 	Cycle int
-	// CallID, Tool and Args are the call's, as the hooks before this one left
-	// it; in the stages about tools.
+	// CallID, Tool and Args are those of the call, as earlier hooks left it; in the
+	// stages about tools.
 	CallID string
 	Tool   string
 	Args   json.RawMessage
-	// Result is what the call gave, as the model would see it; in after_tool.
-	// It must not be changed.
+	// Result is the result of the call, as the model would see it; in after_tool. It
+	// must not be changed.
 	Result *event.ToolResult
 	// Outcome is how the run will end; in after_run.
 	Outcome *event.Outcome
-	// Compaction is why the conversation is to become shorter, or, in
-	// after_compaction, what became of it.
+	// Compaction is the reason for a compaction or, in after_compaction, its result.
 	Compaction *event.HistoryCompressed
 }
 
-// Answer is what a gate says. The zero value lets things go on.
+// Answer is the answer of a gate. The zero value lets the run continue.
 type Answer struct {
-	// Decision is, when empty, [event.HookRewrite] where Args or Output are
-	// given and [event.HookContinue] else.
+	// Decision defaults to [event.HookRewrite] if Args or Output is set, otherwise to
+	// [event.HookContinue].
 	Decision event.HookDecision
 	// Reason is shown to the model and to people.
 	Reason string
-	// Args are other arguments for the call, whole; in before_tool. They are
-	// validated, resolved and judged like the model's own.
+	// Args replaces the arguments of the call; in before_tool. The new arguments are
+	// validated, resolved and judged like the model's.
 	Args json.RawMessage
-	// Output is what the model sees in the place of the call's output; in
-	// after_tool.
+	// Output replaces the call's output for the model; in after_tool.
 	Output *string
 }
 
-// About returns the patterns of the tools whose calls the hook is about. A gate
-// after some tools also runs after reader, the tool with which a model pages
-// through results that were too long: otherwise the model could read there what the
-// gate removes.
+// About returns the patterns of the tools whose calls the hook receives. A gate after
+// some tools also runs after reader, the tool with which a model reads results that
+// were too long: otherwise the model could read there what the gate removes.
 func (h Hook) About(reader string) []string {
 	if len(h.Tools) == 0 || h.Stage != event.HookAfterTool || h.Kind == Observer {
 		return h.Tools
@@ -102,7 +96,7 @@ func (h Hook) About(reader string) []string {
 	return append(slices.Clip(h.Tools), reader)
 }
 
-// Stages lists the moments at which hooks run, in the order of a run.
+// Stages lists the stages of hooks, in the order of a run.
 func Stages() []event.HookStage {
 	return []event.HookStage{
 		event.HookBeforeRun, event.HookBeforeTool, event.HookAfterTool,
@@ -110,7 +104,7 @@ func Stages() []event.HookStage {
 	}
 }
 
-// Named fills the names, kinds and timeouts that are not given.
+// Named sets default names, kinds and timeouts.
 func Named(hooks []Hook) []Hook {
 	hooks = slices.Clone(hooks)
 	places := map[event.HookStage]int{}
@@ -141,19 +135,19 @@ var (
 	errRun     = errors.New("is missing")
 )
 
-// FieldError says what is wrong with a field of a hook.
+// FieldError is an error in a field of a hook.
 type FieldError struct {
 	Field string
 	Err   error
 }
 
-// Error names the field and what is wrong with it.
+// Error names the field and the error.
 func (e *FieldError) Error() string { return e.Field + " " + e.Err.Error() }
 
-// Unwrap is what is wrong.
+// Unwrap returns the error without the field.
 func (e *FieldError) Unwrap() error { return e.Err }
 
-// Check says what is wrong with a hook, as a *[FieldError], before any run.
+// Check validates a hook. The error is a *[FieldError].
 func (h Hook) Check() error {
 	tools := h.Stage == event.HookBeforeTool || h.Stage == event.HookAfterTool
 	switch {

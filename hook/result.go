@@ -9,12 +9,12 @@ import (
 	"github.com/pawlrun/pawl/event"
 )
 
-// maxReason bounds a reason in bytes: it goes to the model and into a line.
+// maxReason bounds the bytes of a reason, which is shown to the model and on one line.
 const maxReason = 4000
 
-// Result is what follows from a hook's answer, or from its failure: the record
-// that a run keeps. A gate whose answer cannot be understood has failed, so
-// that a rewrite that went wrong never lets the original through.
+// Result converts a hook's answer, or its failure, to the record of the run. A gate
+// with an invalid answer has failed, so that a failed rewrite never lets the original
+// through.
 func Result(c Call, observer bool, a Answer, err error) event.HookResult {
 	r := event.HookResult{
 		CallID: c.CallID, Hook: c.Hook, Stage: c.Stage, Observer: observer, Decision: event.HookContinue,
@@ -51,7 +51,7 @@ func (a Answer) completed() Answer {
 	return a
 }
 
-// check reports whether an answer can be followed at a stage.
+// check returns an error if an answer is invalid at a stage.
 func (a Answer) check(s event.HookStage, observer bool) error {
 	args, output := len(a.Args) > 0, a.Output != nil
 	switch {
@@ -84,7 +84,7 @@ func (a Answer) check(s event.HookStage, observer bool) error {
 	return nil
 }
 
-// clip cuts a reason that is too long, never within a character.
+// clip truncates a reason that is too long, between characters.
 func clip(s string) string {
 	if len(s) <= maxReason {
 		return s

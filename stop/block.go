@@ -2,15 +2,16 @@ package stop
 
 import "github.com/pawlrun/pawl/event"
 
-// Asked is a call that has not run yet, as far as repetition is concerned.
+// Asked is a call that has not run yet, with the properties that detecting repetition
+// needs.
 type Asked struct {
 	Tool, Digest string
-	// Works says that the call edits files or runs a command (see [Works]).
+	// Works reports that the call edits files or runs a command (see [Works]).
 	Works bool
 }
 
-// Warned reports whether the model has been told of something that it may still
-// be in.
+// Warned reports whether the model has received a nudge for a repetition that may
+// continue.
 func (r *Repetition) Warned() bool {
 	for _, n := range r.warned {
 		if n > 0 {
@@ -44,14 +45,14 @@ func (r *Repetition) Blocked(asked []Asked) (d event.Stuck, ok bool) {
 	return event.Stuck{}, false
 }
 
-// overdue reports whether a pattern has gone on half the way from its nudge to the
-// end of the run, and that no call was blocked for it yet.
+// overdue reports whether a pattern has continued half the way from its nudge to the
+// end of the run, and no call was blocked for it yet.
 func (r *Repetition) overdue(p Pattern) bool {
 	i := p.index()
 	return r.warned[i] > 0 && !r.blocked[i] && r.count[i] >= r.warned[i]+p.ladder().more/2
 }
 
-// circling reports whether the calls, all of them, go on with a circle.
+// circling reports whether all of the calls continue a circle.
 func (r *Repetition) circling(asked []Asked) (d event.Stuck, ok bool) {
 	for i, p := range patterns[:2] {
 		if r.warned[i] == 0 {

@@ -2,11 +2,11 @@ package stop
 
 import "strings"
 
-// Report hears what is wrong with one key of a condition: what is expected there, and
-// what it is.
+// Report receives an error in one key of a condition: what is expected there, and the
+// problem.
 type Report func(key, expected, format string, args ...any)
 
-// keys are those of conditions beside the kind, and what a value of each is.
+// keys are the keys of conditions besides the kind, with descriptions of their values.
 var keys = [...][2]string{{"text", "the text to look for"}, {"tool", "the name of a tool"}, {"match", "exit_code, contains, or both"}}
 
 // Check reports the problems of a condition from any source. It does not check whether

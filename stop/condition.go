@@ -1,5 +1,5 @@
-// Package stop decides whether what a cycle did ends the run: pure rules over
-// a cycle's text, results and spend.
+// Package stop decides whether a cycle ends the run. Its rules are pure functions of
+// the cycle's text, results and spend.
 package stop
 
 import (
@@ -19,17 +19,17 @@ const (
 	BudgetExhausted Kind = "budget-exhausted"
 )
 
-// form is what there is to know of a kind of condition.
+// form describes a kind of condition.
 type form struct {
 	kind Kind
-	// needs are the keys that the condition has, all of which it needs.
+	// needs are the keys of the condition, all of which are required.
 	needs []string
-	// money says that it is met when the money is used up, which is no success.
+	// money reports that it is met when the money is used up, which is no success.
 	money bool
 	met   func(Condition, Cycle) bool
 }
 
-// forms are the kinds of conditions, in the order in which they are listed.
+// forms holds the kinds of conditions, in the order in which they are listed.
 var forms = [...]form{
 	{kind: TextIncludes, needs: []string{"text"}, met: func(cond Condition, c Cycle) bool { return strings.Contains(c.Text, cond.Text) }},
 	{kind: ToolResult, needs: []string{"tool", "match"}, met: func(cond Condition, c Cycle) bool { return cond.Evidence(c) != nil }},
@@ -44,7 +44,7 @@ func (k Kind) form() (form, bool) {
 	return forms[i], true
 }
 
-// Choices are the kinds that there are.
+// Choices returns all kinds.
 func (Kind) Choices() []string {
 	var all []string
 	for _, f := range forms {
@@ -53,14 +53,14 @@ func (Kind) Choices() []string {
 	return all
 }
 
-// Known reports whether there is such a kind.
+// Known reports whether the kind exists.
 func (k Kind) Known() bool { _, known := k.form(); return known }
 
-// Needs reports whether a condition of the kind has a key, which it then needs.
+// Needs reports whether conditions of the kind have a key, which is then required.
 func (k Kind) Needs(key string) bool { f, _ := k.form(); return slices.Contains(f.needs, key) }
 
-// OfMoney reports whether a condition of the kind is met by what a run has spent,
-// which is no success.
+// OfMoney reports whether a condition of the kind is met by a run's spending, which is
+// no success.
 func (k Kind) OfMoney() bool { f, _ := k.form(); return f.money }
 
 // Condition is a declared condition that ends a run.
@@ -80,7 +80,7 @@ type Match struct {
 	Contains string `json:"contains,omitempty" yaml:"contains,omitempty"`
 }
 
-// Cycle is what a finished cycle did, as conditions see it.
+// Cycle is a finished cycle, as conditions see it.
 type Cycle struct {
 	Text    string
 	Results []*event.ToolResult
@@ -105,8 +105,8 @@ func (cond Condition) met(c Cycle) bool {
 	return known && f.met(cond, c)
 }
 
-// Evidence returns the result that meets a condition on results, or nil. A call
-// that did not run meets nothing, whatever its refusal says.
+// Evidence returns the result that meets a condition on results, or nil. A call that
+// did not run meets no condition, whatever its refusal contains.
 func (cond Condition) Evidence(c Cycle) *event.ToolResult {
 	if cond.Kind != ToolResult {
 		return nil

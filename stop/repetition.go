@@ -25,17 +25,17 @@ const (
 	UnchangedTree Pattern = "unchanged_tree"
 )
 
-// patterns in the order in which they are looked at: the one that says most
-// about what to change comes first.
+// patterns are in the order of detection: the one that says most about what to change
+// comes first.
 var patterns = [...]Pattern{SameCall, AlternatingCalls, SameError, Monologue, UnchangedTree}
 
-// rung says how often in a row a pattern earns a nudge, and how many more times
-// after that end the run. Calls in between are kept from running: those of a
-// circle all of them, those of the other patterns once (see [Repetition.Blocked]).
+// rung is how often in a row a pattern earns a nudge, and how many more times end the
+// run. Calls in between are blocked: those of a circle all of them, those of the other
+// patterns once (see [Repetition.Blocked]).
 type rung struct{ nudge, more int }
 
-// ladder is the default for one call, and the same in pairs for two. The other
-// patterns also occur in runs that make progress, so they take longer.
+// ladder returns the default for one call, and the same in pairs for two. The other
+// patterns also occur in runs that make progress, so their thresholds are higher.
 func (p Pattern) ladder() rung {
 	switch p {
 	case SameCall:
@@ -50,12 +50,12 @@ func (p Pattern) ladder() rung {
 	return rung{10, 2}
 }
 
-// Call is a settled call as far as repetition is concerned. Digest identifies
-// the tool and the value of its arguments.
+// Call is a settled call, with the properties that detecting repetition needs. Digest
+// identifies the tool and the value of its arguments.
 type Call struct {
 	Tool, Digest string
 	Result       *event.ToolResult
-	// Blocked is the pattern for which the call was not run, "" for none.
+	// Blocked is the pattern for which the call was blocked, "" for none.
 	Blocked Pattern
 }
 
@@ -68,17 +68,16 @@ type Repetition struct {
 	last, before Call
 	said         string
 	count        [len(patterns)]int
-	// warned is the count at which a pattern was nudged, 0 for not; blocked says
-	// that since then calls were kept from running for it.
+	// warned is the count at which a pattern was nudged, 0 for not; blocked reports
+	// that calls were blocked for it since then.
 	warned  [len(patterns)]int
 	blocked [len(patterns)]bool
-	// states are the newest states of the working tree.
+	// states holds the newest states of the working tree.
 	states []string
 }
 
-// Called records a settled call. Calls that are meant to be repeated must not
-// be recorded. A call that was blocked because of other calls neither continues
-// nor breaks a repetition.
+// Called records a settled call. Calls of polling tools must not be recorded. A call
+// that was blocked because of other calls neither continues nor breaks a repetition.
 func (r *Repetition) Called(c Call) {
 	if c.Blocked == SameError || c.Blocked == UnchangedTree {
 		r.blocked[c.Blocked.index()] = true
@@ -110,7 +109,7 @@ func (r *Repetition) Called(c Call) {
 // Answered records an answer: its text, and whether it contains calls.
 func (r *Repetition) Answered(text string, calls bool) {
 	if calls {
-		text = "" // an answer with calls is no monologue, and its words need no look
+		text = "" // an answer with calls is no monologue, so its text does not matter
 	}
 	switch text = strings.Join(strings.Fields(text), " "); text {
 	case "":
@@ -124,8 +123,8 @@ func (r *Repetition) Answered(text string, calls bool) {
 	}
 }
 
-// original is the call that a blocked one repeats: a call that was not run
-// continues its circle.
+// original returns the call that a blocked one repeats: a blocked call continues its
+// circle.
 func (r *Repetition) original(c Call) Call {
 	if c.Result.ErrorType == event.ErrorBlocked {
 		for _, seen := range []Call{r.last, r.before} {
@@ -137,8 +136,8 @@ func (r *Repetition) original(c Call) Call {
 	return c
 }
 
-// alike reports whether b is a again: the same call, and the same result or an
-// error both times.
+// alike reports whether b repeats a: the same call, with the same result or an error
+// both times.
 func alike(a, b Call) bool {
 	if a.Result == nil || a.Digest != b.Digest || a.Result.IsError != b.Result.IsError {
 		return false
@@ -184,7 +183,7 @@ func (r *Repetition) Due() (d event.Stuck, ok bool) {
 	return event.Stuck{}, false
 }
 
-// Nudged notes that the nudge of a pattern was decided on.
+// Nudged records that a pattern was nudged.
 func (r *Repetition) Nudged(p Pattern) {
 	i := p.index()
 	r.warned[i] = max(r.count[i], 1)

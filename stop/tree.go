@@ -6,24 +6,24 @@ import (
 	"github.com/pawlrun/pawl/event"
 )
 
-// trees is how many states of the working tree are remembered: going back and
-// forth between fewer is no change.
+// trees bounds the remembered states of the working tree: alternating between fewer
+// states is no change.
 const trees = 64
 
-// Work is what a settled cycle did to the working tree, as far as repetition is
-// concerned. The zero value is a cycle that left it alone.
+// Work is the effect of a settled cycle on the working tree. The zero value is a cycle
+// without an effect.
 type Work struct {
-	// States identify what the tree held after the calls that may have changed
-	// it, in their order.
+	// States identify the content of the tree after the calls that may have changed it,
+	// in order.
 	States []string
-	// Edited says that a call meant to change a file of the tree.
+	// Edited reports that a call was meant to change a file of the tree.
 	Edited bool
-	// Ran says that a command ran that is not known to change nothing, and
-	// News that some result of the cycle was not there before.
+	// Ran reports that a command ran that is not known to be read-only, and News that
+	// some result of the cycle is new.
 	Ran, News bool
 }
 
-// Add takes in a settled call. News says that its result was not there before.
+// Add applies a settled call. news reports that its result is new.
 func (w *Work) Add(facts *event.Facts, d *event.ToolResult, news bool) {
 	w.News = w.News || news
 	if facts == nil || d.Tree == "" {
@@ -40,17 +40,17 @@ func edits(f *event.Facts) bool {
 	return slices.ContainsFunc(f.Paths, func(p event.PathUse) bool { return p.Write && !p.Outside && !p.Alias })
 }
 
-// Works reports whether a call with these facts (nil for none) changes the
-// working tree or runs something that may.
+// Works reports whether a call with these facts (nil for none) changes the working tree
+// or runs a program that may.
 func Works(f *event.Facts) bool {
 	return f != nil && f.Risk != event.RiskRead && (runs(f) || edits(f))
 }
 
-// Worked records a settled cycle. A cycle that brings the working tree into a
-// new state is progress, whatever else happens. A cycle that edits without
-// doing so is counted. After an edit without effect, so is a cycle that runs a
-// command without a new result. Everything else is exploration and may take any
-// time: a run that never tries to change a file is never counted.
+// Worked records a settled cycle. A cycle that brings the working tree into a new state
+// is progress, whatever else happens. A cycle that edits without doing so is counted.
+// After an edit without effect, so is a cycle that runs a command without a new result.
+// Everything else is exploration and may take any time: a run that never tries to
+// change a file is never counted.
 func (r *Repetition) Worked(w Work) {
 	fresh := false
 	for _, state := range w.States {

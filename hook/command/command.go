@@ -25,30 +25,30 @@ import (
 // exitBlock is the exit code with which a gate blocks.
 const exitBlock = 2
 
-// maxOutput bounds the bytes of an answer. What is longer is none.
+// maxOutput bounds the bytes of an answer; a longer one is invalid.
 const maxOutput = 1 << 20
 
-// Command is a program that runs as a hook. It runs outside of any sandbox that the
-// model's commands have, in the workspace, and its environment is the allow-list of
-// [shell.Environment]. The model may write in the workspace, so a program must load
-// no code from its working directory.
+// Command is a program that runs as a hook. It runs in the workspace and outside of any
+// sandbox of the model's commands, and its environment is the allow-list of
+// [shell.Environment]. The model may write in the workspace, so a program must load no
+// code from its working directory.
 type Command struct {
-	// Words are the program and its arguments; no shell reads them. A word that
-	// begins with "./" or "../", and a program with a "/" in its name, is
-	// relative to FileDir. Line is a command line for /bin/sh in their place.
+	// Words are the program and its arguments, without a shell. A word that begins with
+	// "./" or "../", and a program with a "/" in its name, is relative to FileDir. Line
+	// is a command line for /bin/sh instead.
 	Words []string
 	Line  string
 	// FileDir is the directory of the file that names the hook. The program
 	// finds it as $PAWL_AGENT_DIR.
 	FileDir   string
 	Workspace string
-	// Observer says that nothing follows from what the program says.
+	// Observer reports that the program's answer has no effect.
 	Observer bool
-	// Env is the environment that is filtered; nil means this process's.
+	// Env is the environment to filter; nil means this process's.
 	Env []string
 }
 
-// Run is the hook; see [hook.Hook].
+// Run runs the program; see [hook.Hook].
 func (c Command) Run(ctx context.Context, told hook.Call) (hook.Answer, error) {
 	input, err := encode(told, c.Workspace)
 	if err != nil {
@@ -100,7 +100,7 @@ func (c Command) environment() []string {
 	return append(shell.Environment(env), "PAWL_AGENT_DIR="+c.FileDir)
 }
 
-// Argv are the program and its arguments, with the paths of the file resolved.
+// Argv returns the program and its arguments, with relative paths resolved.
 func (c Command) Argv() []string { return c.words() }
 
 func (c Command) words() []string {
@@ -123,8 +123,7 @@ func ours(i int, word string) bool {
 		i == 0 && strings.Contains(word, "/") && !filepath.IsAbs(word)
 }
 
-// Check says what keeps the program from being run, before any run. Of a
-// command line it does not know.
+// Check returns an error if the program cannot run. It does not check a command line.
 func (c Command) Check() error {
 	if c.Line != "" {
 		return nil
@@ -148,5 +147,5 @@ func (c Command) Check() error {
 	return nil
 }
 
-// empty reports whether a program answered nothing.
+// empty reports whether a program printed only white space.
 func empty(out []byte) bool { return len(bytes.TrimSpace(out)) == 0 }

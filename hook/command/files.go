@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// Files are the files that the command names: what it does depends on them.
-// Those of a command line, also of one that a word gives to a shell, are guessed
-// from its words. Where $PATH has directories of the workspace, the programs are
-// named that would be found there, whether they are there yet or not.
+// Files returns the files that the command names, because its effect depends on them.
+// Those of a command line, including one that a word passes to a shell, are guessed
+// from its words. If $PATH contains directories of the workspace, the list includes the
+// programs that would be found there, whether or not they exist yet.
 func (c Command) Files() []string {
 	search := c.search()
 	var files []string
@@ -24,7 +24,7 @@ func (c Command) Files() []string {
 	return files
 }
 
-// named are the words of the command, and those of the command lines in it.
+// named returns the words of the command, and those of the command lines in it.
 func (c Command) named() []string {
 	named := c.plain()
 	for _, line := range c.lines() {
@@ -33,7 +33,7 @@ func (c Command) named() []string {
 	return named
 }
 
-// plain are the words of the command itself.
+// plain returns the words of the command itself.
 func (c Command) plain() []string {
 	if c.Line != "" {
 		return nil
@@ -41,9 +41,9 @@ func (c Command) plain() []string {
 	return c.words()
 }
 
-// lines are the command lines that a shell may read: the hook's own, or words
-// such as the one behind "sh -c". Which programs read one is not known, so every
-// word that looks like one is taken for it.
+// lines returns the command lines that a shell may read: the hook's own, or words such
+// as the one after "sh -c". It is unknown which programs read one, so every word that
+// looks like one counts.
 func (c Command) lines() []string {
 	if c.Line != "" {
 		return []string{c.Line}
@@ -64,8 +64,8 @@ func (c Command) splitWords(line string) []string {
 	return strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(" \t\r\n;|&<>()`\"'", r) })
 }
 
-// found are the places in the workspace where a program's name leads to, or
-// would if something were put there.
+// found returns the places in the workspace where a program's name is, or could be,
+// found.
 func (c Command) found(program string, search []string) []string {
 	root := resolved(c.Workspace)
 	var files []string
@@ -82,7 +82,7 @@ func (c Command) found(program string, search []string) []string {
 	return files
 }
 
-// search are the directories in which the command finds its programs.
+// search returns the directories in which the command finds its programs.
 func (c Command) search() []string {
 	var search []string
 	for _, kv := range c.environment() {
@@ -93,7 +93,7 @@ func (c Command) search() []string {
 	return search
 }
 
-// inWorkspace is a name as the program reads it, which runs there.
+// inWorkspace returns a name as the program, which runs there, resolves it.
 func (c Command) inWorkspace(name string) string {
 	if filepath.IsAbs(name) {
 		return name
@@ -106,7 +106,7 @@ func regular(path string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// resolved is a directory behind its links, as far as it is there.
+// resolved returns a directory with its links resolved, as far as it exists.
 func resolved(dir string) string {
 	if real, err := filepath.EvalSymlinks(dir); err == nil {
 		return real

@@ -32,7 +32,7 @@ type hookInput struct {
 	Compaction *event.HistoryCompressed `json:"compaction,omitempty"`
 }
 
-// result is what a call gave, as the model would see it.
+// result is the result of a call, as the model would see it.
 type result struct {
 	Output     string          `json:"output"`
 	IsError    bool            `json:"isError"`
@@ -63,8 +63,8 @@ func encode(c hook.Call, workspace string) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// answer is what a gate may print. UpdatedInput is Alfred's: it is laid over
-// the arguments, which Args replace.
+// answer is the output of a gate. UpdatedInput is Alfred's: its members replace those
+// of the arguments, which Args replaces as a whole.
 type answer struct {
 	Decision     string          `json:"decision"`
 	Reason       string          `json:"reason"`
@@ -73,8 +73,8 @@ type answer struct {
 	Output       *string         `json:"output"`
 }
 
-// decode reads what a gate printed. It is strict: a gate that means to rewrite
-// or to ask, and is not understood, must not be taken for one that agrees.
+// decode decodes the output of a gate. It is strict: a gate that tries to rewrite or to
+// ask, and makes a mistake, must not count as one that agrees.
 func decode(out []byte, c hook.Call) (hook.Answer, error) {
 	if empty(out) {
 		return hook.Answer{}, nil
@@ -110,9 +110,9 @@ func decode(out []byte, c hook.Call) (hook.Answer, error) {
 	return said, err
 }
 
-// plain refuses an answer that is null, or says null of something, which is
-// what a script prints whose filter found nothing; and one that says something
-// twice, of which one reader takes the first and another the last.
+// plain rejects an answer that is null or contains null, which a script prints if its
+// filter finds nothing; and one with duplicate members, which readers interpret
+// differently.
 func plain(out []byte) error {
 	dec := json.NewDecoder(bytes.NewReader(out))
 	if open, err := dec.Token(); err != nil || open != json.Delim('{') {
@@ -140,8 +140,8 @@ func plain(out []byte) error {
 	return nil
 }
 
-// decisionOf takes the words that hooks elsewhere use as well. To allow is to
-// go on: no hook permits what policy does not.
+// decisionOf also accepts the words of other systems' hooks. "allow" means to continue:
+// no hook permits what policy does not.
 func decisionOf(word string) (event.HookDecision, error) {
 	switch word {
 	case "":
@@ -158,7 +158,7 @@ func decisionOf(word string) (event.HookDecision, error) {
 	return "", fmt.Errorf("its decision is %q, which is none of continue, rewrite, ask, block", word)
 }
 
-// laidOver replaces the arguments that an update names and keeps the others.
+// laidOver replaces the members that an update contains and keeps the others.
 func laidOver(args, update json.RawMessage) (json.RawMessage, error) {
 	var base, over map[string]json.RawMessage
 	if err := json.Unmarshal(args, &base); err != nil {

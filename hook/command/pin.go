@@ -20,19 +20,17 @@ import (
 	"github.com/pawlrun/pawl/hook"
 )
 
-// Pin is what a file held when the run began that a hook belongs to. An empty
-// digest says that there was no file.
+// Pin is the content of a hook's file when the run began. An empty digest means that
+// there was no file.
 type Pin struct{ Path, Digest string }
 
-// Pins are the programs and scripts that the command names, with the digests of
-// what they hold: the hook is no longer the owner's where one of them has
-// changed. Of a command line they are guessed from its words. What this process
-// could not change itself is left out, because nothing that a run starts can
-// either; so are the system's own programs, which a later version of the system
-// replaces while a run is parked, and data that the command names, which it may
-// write itself.
-// Where a program of the workspace would be found before the one that is meant,
-// its place is pinned as empty.
+// Pins returns the programs and scripts that the command names, with their digests: if
+// one of them changes, the hook is no longer the owner's. Those of a command line are
+// guessed from its words. It omits files that this process cannot change, because
+// nothing that a run starts can either; the system's own programs, which an update may
+// replace while a run is parked; and data that the command names, which it may write
+// itself. If a program in the workspace would be found before the intended one, its
+// place is pinned as empty.
 func (c Command) Pins() ([]Pin, error) {
 	var pins []Pin
 	for _, file := range c.programs() {
@@ -42,7 +40,7 @@ func (c Command) Pins() ([]Pin, error) {
 		digest, err := digestOf(file)
 		switch {
 		case errors.Is(err, fs.ErrPermission):
-			continue // it can be run and not read, so that nothing can be said of it
+			continue // the file is executable but not readable, so its content is unknown
 		case err != nil:
 			return nil, fmt.Errorf("the hook's program %s cannot be read: %w", file, err)
 		}
@@ -51,9 +49,9 @@ func (c Command) Pins() ([]Pin, error) {
 	return pins, nil
 }
 
-// Pinned is [Command.Run] for as long as the files are what they were, before it
-// and after it: one that was changed in between may have been heard in the other
-// one's place. Then it fails, so that a gate is closed. It is safe for concurrent use.
+// Pinned is [Command.Run] with a check of the files before and after it, because a file
+// that was changed in between may have been executed. If one has changed, the hook
+// fails, so that a gate refuses. It is safe for concurrent use.
 func (c Command) Pinned(pins []Pin) func(context.Context, hook.Call) (hook.Answer, error) {
 	return func(ctx context.Context, told hook.Call) (hook.Answer, error) {
 		if err := Unchanged(pins); err != nil {
@@ -70,7 +68,7 @@ func (c Command) Pinned(pins []Pin) func(context.Context, hook.Call) (hook.Answe
 	}
 }
 
-// Unchanged returns an error if one of the files is not what it was.
+// Unchanged returns an error if one of the files has changed.
 func Unchanged(pins []Pin) error {
 	for _, p := range pins {
 		if err := p.check(); err != nil {
@@ -80,8 +78,8 @@ func Unchanged(pins []Pin) error {
 	return nil
 }
 
-// programs are the files that the command runs, by absolute names, and the
-// places in the workspace where its programs would be found.
+// programs returns the absolute names of the files that the command runs, and the
+// places in the workspace where its programs could be found.
 func (c Command) programs() []string {
 	files := c.among(c.plain(), false)
 	for _, line := range c.lines() {
@@ -90,11 +88,11 @@ func (c Command) programs() []string {
 	return files
 }
 
-// among are the files that words run. In a command line every word may be a
+// among returns the files that words run. In a command line every word may be a
 // program.
 func (c Command) among(words []string, line bool) []string {
 	var files []string
-	script := false // the next word that is no option is one
+	script := false // the next word that is not an option is a program
 	for i, w := range words {
 		file, asked := c.inWorkspace(w), i == 0 || script
 		data := regular(file) && !asked && !runs(file)
@@ -112,7 +110,7 @@ func (c Command) among(words []string, line bool) []string {
 	return files
 }
 
-// first is where $PATH leads to.
+// first returns the program that $PATH leads to.
 func (c Command) first(program string) []string {
 	for _, dir := range c.search() {
 		if file := filepath.Join(c.inWorkspace(dir), program); regular(file) {
@@ -122,7 +120,7 @@ func (c Command) first(program string) []string {
 	return nil
 }
 
-// interpreter reports whether a program runs the file that it is given.
+// interpreter reports whether a program runs the file in its arguments.
 func interpreter(program string) bool {
 	name := strings.TrimRight(filepath.Base(program), "0123456789.")
 	return slices.Contains([]string{"sh", "bash", "dash", "zsh", "ksh", "python", "pypy", "node", "deno", "bun", "ruby", "perl", "php", "lua", "env", "run"}, name)
@@ -143,8 +141,8 @@ func runs(file string) bool {
 	return string(start) == "#!"
 }
 
-// ofSystem reports whether a file belongs to the operating system. Who may
-// write there rules this process with all that it holds.
+// ofSystem reports whether a file belongs to the operating system. A user who may write
+// there controls this process anyway.
 func ofSystem(file string) bool {
 	if real, err := filepath.EvalSymlinks(file); err == nil {
 		file = real
@@ -154,8 +152,7 @@ func ofSystem(file string) bool {
 	})
 }
 
-// changeable reports whether this process may write a file, or put another one
-// in its place.
+// changeable reports whether this process may write or replace a file.
 func changeable(file string) bool {
 	if real, err := filepath.EvalSymlinks(file); err == nil && real != file && changeable(real) {
 		return true
@@ -170,8 +167,8 @@ func changeable(file string) bool {
 	}
 }
 
-// digestOf is the digest of what a file holds, empty where there is none: a
-// directory of that name is no program.
+// digestOf returns the digest of a file's content, empty if there is none; a directory
+// is not a program.
 func digestOf(file string) (string, error) {
 	if info, err := os.Stat(file); err == nil && !info.Mode().IsRegular() {
 		return "", nil
@@ -191,8 +188,8 @@ func digestOf(file string) (string, error) {
 	return "sha256:" + hex.EncodeToString(sum.Sum(nil)), nil
 }
 
-// check reads a pinned file, whole and each time: neither its size nor its times
-// tell of what a process writes that has it mapped.
+// check reads a pinned file completely each time, because size and times do not reveal
+// the writes of a process that has it mapped.
 func (p Pin) check() error {
 	switch digest, err := digestOf(p.Path); {
 	case err != nil:
