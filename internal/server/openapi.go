@@ -124,6 +124,7 @@ func components() []component {
 		{reflect.TypeFor[runnable](), "File"}, {reflect.TypeFor[commandResult](), "Delivery"}, {reflect.TypeFor[runDetail](), "RunInFull"},
 		{reflect.TypeFor[branch](), "RunInTree"}, {reflect.TypeFor[liveJSON](), "LiveEvent"}, {reflect.TypeFor[snapshot](), "Snapshot"},
 		{reflect.TypeFor[agui.Event](), "AGUIEvent"}, {reflect.TypeFor[view.Entry](), "Entry"}, {reflect.TypeFor[changedEntry](), "ChangedEntry"},
+		{reflect.TypeFor[place](), "Place"}, {reflect.TypeFor[questionChange](), "QuestionChange"},
 	}
 }
 
@@ -272,6 +273,7 @@ func (w schemaWriter) describeAnswers(o operation, d *described) error {
 			if o.streams {
 				c.Content["text/event-stream"] = mediaType{&jsonschema.Schema{AnyOf: []*jsonschema.Schema{
 					w.known[reflect.TypeFor[eventJSON]()], w.known[reflect.TypeFor[liveJSON]()], w.known[reflect.TypeFor[snapshot]()], w.known[reflect.TypeFor[agui.Event]()], w.known[reflect.TypeFor[changedEntry]()],
+					w.known[reflect.TypeFor[place]()], w.known[reflect.TypeFor[runItem]()], w.known[reflect.TypeFor[questionChange]()],
 				}}}
 			}
 		}

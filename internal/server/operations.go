@@ -32,7 +32,7 @@ func operations() []operation {
 		{method: get, path: "/v1/agents", summary: "Lists the agents that can be run by name, also teams and loops", may: viewer, status: ok, service: serves((*Server).listAgents)},
 		{method: get, path: "/v1/workflows", summary: "Lists the workflows, goals and other files that can be run by name", may: viewer, status: ok, service: serves((*Server).listWorkflows)},
 		{method: get, path: "/v1/approvals", summary: "Lists the calls of all runs that wait for a decision, those of the newest runs first", may: viewer, status: ok, service: serves((*Server).listApprovals)},
-		{method: get, path: "/v1/runs", summary: "Lists the runs, the newest first", may: viewer, status: ok, service: serves((*Server).listRuns)},
+		{method: get, path: "/v1/runs", summary: "Lists the runs, the newest first, or streams the roots that change", may: viewer, status: ok, service: serves((*Server).listRuns), streams: true},
 		{
 			method: post, path: "/v1/runs", summary: "Starts a run of a file that the server has or, for an admin, of one in the body", may: editor, status: created, service: serves((*Server).startRun),
 			problems: []kind{kindAgent}, streams: true, also: said,

@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
@@ -29,6 +30,7 @@ var twoEach = map[string]string{
 var parameters = map[string][]string{
 	"limit": {"1"}, "cursor": {"NEXT"}, "after": {"NEXT"}, "state": {"ended"}, "children": {"true"}, "tree": {"true"}, "deltas": {"true"},
 	"snapshot": {"true"}, "format": {"ag-ui", "pawl"}, "wait": {"1"}, "before": {"none"}, "parent": {"none"},
+	"outcome": {"failed"}, "kind": {"none"}, "name": {"none"}, "text": {"in+no+input"}, "since": {"2100-01-01T00:00:00Z"}, "until": {"1999-01-01T00:00:00Z"},
 }
 
 // Each parameter that an operation knows changes the answer or is refused by name.
@@ -135,7 +137,9 @@ func (l local) shape(method, path, body string, stream bool) string {
 		accept = []string{"text/event-stream"}
 	}
 	w := httptest.NewRecorder()
-	l.serve(w, method, path, body, accept...)
+	ctx, cancel := context.WithTimeout(l.t.Context(), time.Minute) // the stream of all runs has no end
+	defer cancel()
+	conforming(l.t, l.Server).ServeHTTP(w, requestFromHere(ctx, method, path, body, accept...))
 	time.Sleep(time.Minute) // what was started ends
 	if w.Code >= http.StatusBadRequest || !stream && method == http.MethodGet {
 		return w.Body.String()

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"slices"
 	"strings"
 
 	"github.com/pawlrun/pawl/event"
@@ -14,13 +13,6 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// runsQuery holds the parameters of the list of runs.
-type runsQuery struct {
-	paging
-	State    []journal.State `json:"state,omitempty" jsonschema:"the states of the runs; all when left out"`
-	Children bool            `json:"children,omitempty" jsonschema:"whether runs are listed that other runs started"`
-}
-
 // runItem is a run in the list, with its input.
 type runItem struct {
 	control.RunStatus
@@ -28,36 +20,39 @@ type runItem struct {
 	Input string `json:"input,omitempty"`
 }
 
-// listRuns lists the newest runs first, without children unless children=true. The
-// cursor is the last run of the previous page.
+// listRuns lists the newest runs first, without children unless children=true, or
+// streams the roots that change.
 func (s *Server) listRuns(a *apiRequest[runsQuery, none]) (list[runItem], error) {
 	q := a.query
-	none := list[runItem]{}
-	if err := knownStates(q.State); err != nil {
-		return none, err
+	if wantsStream(a.Request) {
+		if err := q.fits(); err != nil {
+			return list[runItem]{}, err
+		}
+		return list[runItem]{}, s.streamRuns(a)
 	}
-	last, err := s.lastRun(a.Context(), "runs", q.paging)
+	rows, next, err := s.selectRuns(a.Context(), q)
 	if err != nil {
-		return none, err
+		return list[runItem]{}, err
 	}
-	rows, err := s.store.Runs(a.Context(), journal.Filter{States: q.State, Before: last, Limit: q.limit() + 1, Roots: !q.Children})
+	items, err := s.runItems(a.Context(), rows)
+	return list[runItem]{Items: items, Next: next}, err
+}
+
+// runItems returns rows as the list has them.
+func (s *Server) runItems(ctx context.Context, rows []journal.Run) ([]runItem, error) {
+	statuses, err := s.controller.RunStatuses(ctx, rows)
 	if err != nil {
-		return none, err
-	}
-	page := pageOf("runs", rows, q.limit(), func(row journal.Run) string { return row.ID })
-	statuses, err := s.controller.RunStatuses(a.Context(), page.Items)
-	if err != nil {
-		return none, err
+		return nil, err
 	}
 	items := make([]runItem, len(statuses))
 	for i, standing := range statuses {
-		first, err := s.startOf(a.Context(), standing.ID)
+		first, err := s.startOf(ctx, standing.ID)
 		if err != nil {
-			return none, err
+			return nil, err
 		}
 		items[i] = runItem{standing, first.beginning()}
 	}
-	return list[runItem]{Items: items, Next: page.Next}, nil
+	return items, nil
 }
 
 // start is the part of a run's first event that lists need.
@@ -99,16 +94,6 @@ func (s start) beginning() string {
 		}
 	}
 	return b.String()
-}
-
-// knownStates rejects an unknown state.
-func knownStates(states []journal.State) error {
-	for _, state := range states {
-		if !slices.Contains(journal.States(), state) {
-			return kindQuery.problem("state can be queued, running, waiting, parked, paused or ended", "there is no state %q", string(state))
-		}
-	}
-	return nil
 }
 
 // lastRun returns the run of a cursor. An unknown run would give an empty page,

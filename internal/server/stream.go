@@ -3,8 +3,6 @@ package server
 import (
 	"cmp"
 	"context"
-	"encoding/json"
-	"fmt"
 	"net/http"
 	"slices"
 	"time"
@@ -15,21 +13,9 @@ import (
 	"github.com/pawlrun/pawl/journal"
 )
 
-const (
-	// heartbeat is the interval of heartbeats on an idle stream: a little less than
-	// the documented ten seconds.
-	heartbeat = 9 * time.Second
-	// slowest bounds one write to a reader. A slower reader is disconnected, and
-	// resumes after its last event when it reconnects.
-	slowest = 30 * time.Second
-	// lastWrite bounds a write once the server closes.
-	lastWrite = time.Second
-	// gather is the least time between two writes of a stream that has caught up,
-	// so that a busy run does not cost a write for each event.
-	gather = 25 * time.Millisecond
-	// pieces is the size of one write.
-	pieces = 32 << 10
-)
+// gather is the least time between two writes of a stream that has caught up, so that
+// a busy run does not cost a write for each event.
+const gather = 25 * time.Millisecond
 
 // stream sends a run's events as they occur, whichever process drives it, until the
 // run ends or the reader disconnects. It reads at the reader's pace, so that no run
@@ -52,7 +38,7 @@ type stream struct {
 	entries *entryStream
 	// status is the status of the answer, 0 for 200.
 	status int
-	out    sse
+	out    *sse
 }
 
 // useAGUI makes the stream use AG-UI.
@@ -112,14 +98,9 @@ func (t *stream) serve(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer sub.Close()
-	defer s.owners.enter(principalOf(r.Context()))()
-	ctx, cancel := context.WithCancel(r.Context())
-	defer cancel()
-	t.out = sse{w: w, control: http.NewResponseController(w), ended: ctx.Err, status: cmp.Or(t.status, http.StatusOK)}
-	defer context.AfterFunc(s.running, func() {
-		cancel()
-		t.out.within(lastWrite)
-	})()
+	ctx, out, done := s.openStream(w, r, cmp.Or(t.status, http.StatusOK))
+	defer done()
+	t.out = out
 	if err := t.out.begin(); err != nil || r.Method == http.MethodHead {
 		return nil // the reader disconnected, or wants no more
 	}
@@ -170,7 +151,7 @@ func (t *stream) send(ctx context.Context, sub *follow.Subscription) error {
 // follows.
 func (t *stream) sendFirst(ctx context.Context) (over bool, err error) {
 	if t.entries != nil && t.entries.whole > 0 {
-		if err := t.entries.flush(ctx, &t.out, []string{t.row.ID}, t.entries.whole, t.entries.over); err != nil {
+		if err := t.entries.flush(ctx, t.out, []string{t.row.ID}, t.entries.whole, t.entries.over); err != nil {
 			return false, err
 		}
 		return t.entries.over, t.out.flush()
@@ -178,11 +159,7 @@ func (t *stream) sendFirst(ctx context.Context) (over bool, err error) {
 	if t.first == nil {
 		return false, nil
 	}
-	body, err := json.Marshal(t.first)
-	if err != nil {
-		return false, err
-	}
-	if err := t.out.add(t.first.Pos, "snapshot", body); err != nil {
+	if err := t.out.addJSON(t.first.Pos, "snapshot", t.first); err != nil {
 		return false, err
 	}
 	return t.row.State == journal.Ended, t.out.flush()
@@ -192,7 +169,7 @@ func (t *stream) sendFirst(ctx context.Context) (over bool, err error) {
 func (t *stream) sendAll(ctx context.Context, events []follow.Event) (over bool, err error) {
 	if t.entries != nil && len(events) > 0 {
 		over := slices.ContainsFunc(events, t.isLast)
-		if err := t.entries.add(ctx, &t.out, events, over); err != nil {
+		if err := t.entries.add(ctx, t.out, events, over); err != nil {
 			return false, err
 		}
 		return over, t.out.flush()
@@ -240,17 +217,13 @@ func (t *stream) add(e *follow.Event) error {
 		return nil
 	}
 	for i := range events {
-		body, err := json.Marshal(events[i])
-		if err != nil {
-			return err
-		}
 		// A reader that reconnects receives all AG-UI events of this event again,
 		// or none.
 		pos := e.Pos
 		if i < len(events)-1 {
 			pos = 0
 		}
-		if err := t.out.add(pos, "", body); err != nil {
+		if err := t.out.addJSON(pos, "", events[i]); err != nil {
 			return err
 		}
 	}
@@ -265,89 +238,4 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	case <-ctx.Done():
 		return false
 	}
-}
-
-// sse writes server-sent events.
-type sse struct {
-	w       http.ResponseWriter
-	control *http.ResponseController
-	status  int
-	// ended returns why nothing more may be written.
-	ended func() error
-	// text is the pending output.
-	text []byte
-}
-
-// within sets the deadline of the current write and those after it. A test's
-// recorder has no deadlines.
-func (o *sse) within(d time.Duration) { _ = o.control.SetWriteDeadline(time.Now().Add(d)) }
-
-// write writes the pending output within its time, unless the stream has ended. It
-// checks the end after it sets the deadline, so that it cannot extend the shorter
-// deadline of the end.
-func (o *sse) write() error {
-	err := o.writeAll(o.text)
-	o.text = o.text[:0]
-	return err
-}
-
-func (o *sse) writeAll(text []byte) error {
-	o.within(slowest)
-	if err := o.ended(); err != nil {
-		return err
-	}
-	_, err := o.w.Write(text)
-	return err
-}
-
-// flush sends everything to the reader.
-func (o *sse) flush() error {
-	if err := o.write(); err != nil {
-		return err
-	}
-	return o.control.Flush()
-}
-
-func (o *sse) begin() error {
-	h := o.w.Header()
-	h.Set("Content-Type", "text/event-stream")
-	h.Set("Cache-Control", "no-store, no-transform")
-	h.Set("X-Accel-Buffering", "no") // nginx would otherwise buffer some kilobytes of events
-	h.Set("X-Content-Type-Options", "nosniff")
-	o.w.WriteHeader(o.status)
-	err := o.comment("stream")
-	// The request is complete; the read now only detects a disconnect.
-	_ = o.control.SetReadDeadline(time.Time{})
-	return err
-}
-
-// add adds an event, whose body has no line breaks. Only a durable event has an id,
-// so that a reader that reconnects after a live event resumes after the previous
-// durable one.
-func (o *sse) add(pos int64, kind string, body []byte) error {
-	if pos > 0 {
-		o.text = fmt.Appendf(o.text, "id: %d\n", pos)
-	}
-	if kind != "" {
-		o.text = fmt.Appendf(o.text, "event: %s\n", kind)
-	}
-	o.text = append(o.text, "data: "...)
-	if len(o.text)+len(body) >= pieces { // shared by the run's readers, so it is not copied for each
-		if err := o.write(); err != nil {
-			return err
-		}
-		if err := o.writeAll(body); err != nil {
-			return err
-		}
-	} else {
-		o.text = append(o.text, body...)
-	}
-	o.text = append(o.text, "\n\n"...)
-	return nil
-}
-
-// comment writes a comment, which readers ignore.
-func (o *sse) comment(text string) error {
-	o.text = fmt.Appendf(o.text, ": %s\n\n", text)
-	return o.flush()
 }

@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"sync"
@@ -274,11 +273,7 @@ func (w *entryStream) flush(ctx context.Context, out *sse, runs []string, pos in
 		if i == len(changed)-1 {
 			at, c.Last = pos, last
 		}
-		body, err := json.Marshal(c)
-		if err != nil {
-			return err
-		}
-		if err := out.add(at, "entry", body); err != nil {
+		if err := out.addJSON(at, "entry", c); err != nil {
 			return err
 		}
 	}

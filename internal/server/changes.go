@@ -1,0 +1,179 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/journal"
+)
+
+const (
+	// pageOfChanges is the number of records that a stream of runs reads at once.
+	pageOfChanges = 500
+	// gatherRuns is the least time between two reads of a stream of runs: a busy run
+	// changes its row with each commit, and a list needs no more than a few a second.
+	gatherRuns = 200 * time.Millisecond
+)
+
+// place is where a stream of runs begins: it reports what changes after it.
+type place struct {
+	Pos int64 `json:"pos"`
+}
+
+// streamRuns sends the roots whose trees change, until the reader disconnects: event
+// begin with the place, event run with the root as the list has it, and event question
+// for each question that was asked, decided or withdrawn. The id of an event is a pos.
+func (s *Server) streamRuns(a *apiRequest[runsQuery, none]) error {
+	after, err := placeOf(a.Header.Get("Last-Event-ID"))
+	if err == nil {
+		err = s.checkPlace(a.Context(), after)
+	}
+	first := after == 0
+	if err == nil && first {
+		after, err = s.store.Last(a.Context())
+	}
+	if err != nil {
+		return err
+	}
+	ctx, out, done := s.openStream(a.w, a.Request, http.StatusOK)
+	defer done()
+	if err := out.begin(); err != nil || a.Method == http.MethodHead {
+		return errAnswered
+	}
+	if err := s.sendRuns(ctx, out, after, first); err != nil {
+		s.log.Debug("stream of runs ended", "error", err)
+	}
+	return errAnswered
+}
+
+// sendRuns writes what changes after a place until ctx ends.
+func (s *Server) sendRuns(ctx context.Context, out *sse, after int64, first bool) error {
+	committed := s.store.Watch(ctx)
+	beat := time.NewTicker(heartbeat)
+	defer beat.Stop()
+	if first {
+		if err := out.addJSON(after, "begin", place{after}); err != nil {
+			return err
+		}
+		if err := out.flush(); err != nil {
+			return err
+		}
+	}
+	for {
+		records, err := s.store.Tail(ctx, after, pageOfChanges)
+		if err != nil {
+			return err
+		}
+		if len(records) > 0 {
+			after = records[len(records)-1].Pos
+			if err := s.sendChanged(ctx, out, records); err != nil {
+				return err
+			}
+		}
+		if len(records) == pageOfChanges {
+			continue
+		}
+		if len(records) > 0 && !sleep(ctx, gatherRuns) {
+			return ctx.Err()
+		}
+		select {
+		case <-committed:
+		case <-beat.C:
+			if err := out.comment("alive"); err != nil {
+				return err
+			}
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// sendChanged writes the roots of records, once each, and what the records say of
+// questions. The last has the place of the last record.
+func (s *Server) sendChanged(ctx context.Context, out *sse, records []journal.Record) error {
+	var rows []journal.Run
+	seen := map[string]bool{}
+	for _, rec := range records {
+		if rec.Root == "" {
+			rec.Root = rec.Run
+		}
+		if !seen[rec.Root] {
+			seen[rec.Root] = true
+			switch row, err := s.store.Run(ctx, rec.Root); {
+			case err == nil:
+				rows = append(rows, row)
+			case !errors.Is(err, journal.ErrNotFound): // removed since
+				return err
+			}
+		}
+		if changesQuestions(event.Type(rec.Type)) {
+			c, err := questionChangeOf(rec)
+			if err != nil {
+				return err
+			}
+			if err := out.addJSON(0, "question", c); err != nil {
+				return err
+			}
+		}
+	}
+	items, err := s.runItems(ctx, rows)
+	if err != nil {
+		return err
+	}
+	for i, item := range items {
+		at := int64(0)
+		if i == len(items)-1 {
+			at = records[len(records)-1].Pos
+		}
+		if err := out.addJSON(at, "run", item); err != nil {
+			return err
+		}
+	}
+	return out.flush()
+}
+
+// questionChange is a question that a run asked, or that was decided or withdrawn.
+type questionChange struct {
+	Run  string     `json:"run"`
+	Type event.Type `json:"type"`
+	// ID is the question, empty if the event closes all questions of the run.
+	ID string `json:"id,omitempty"`
+	// Decision and Approver are set if the event decides the question.
+	Decision event.ApprovalKind `json:"decision,omitempty"`
+	Approver string             `json:"approver,omitempty"`
+}
+
+// changesQuestions reports whether events of a type open or close a question.
+func changesQuestions(t event.Type) bool {
+	return slices.ContainsFunc([]event.Data{
+		event.ToolPendingApproval{}, event.ToolApprovalResolved{}, event.ToolInputRequired{}, event.ToolInputResolved{}, event.ReviewRequested{}, event.ReviewResolved{},
+		event.GoalBlocked{}, event.GoalUnanswered{}, event.BudgetRaised{}, event.InputReceived{}, event.RunParked{}, event.RunCompleted{},
+	}, func(d event.Data) bool { return d.EventType() == t })
+}
+
+// questionChangeOf returns what a stored event says of a question.
+func questionChangeOf(rec journal.Record) (questionChange, error) {
+	var e struct {
+		Data struct {
+			CallID   string             `json:"callId"`
+			LoopID   string             `json:"loopId"`
+			Kind     event.ApprovalKind `json:"kind"`
+			Approver string             `json:"approver"`
+		} `json:"data"`
+	}
+	c := questionChange{Run: rec.Run, Type: event.Type(rec.Type)}
+	if err := json.Unmarshal(rec.Body, &e); err != nil {
+		return c, fmt.Errorf("server: run %s, event %d: %w", rec.Run, rec.Seq, err)
+	}
+	if c.ID = cmp.Or(e.Data.CallID, e.Data.LoopID); e.Data.Approver != "" {
+		c.Decision, c.Approver = e.Data.Kind, e.Data.Approver
+	}
+	return c, nil
+}
