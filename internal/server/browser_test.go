@@ -187,7 +187,7 @@ func TestThePageInABrowser(t *testing.T) {
 			}
 		})
 	}
-	if scenes != 23 && os.Getenv("PAWL_SCENE") == "" {
+	if scenes != 25 && os.Getenv("PAWL_SCENE") == "" {
 		t.Errorf("%d scenes were played:\n%s", scenes, out)
 	}
 }

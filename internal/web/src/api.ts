@@ -95,13 +95,13 @@ const latest = 10_000;
  * listen yields the events of a stream after a place until the run has ended. If the connection is
  * lost, it reconnects after the last event.
  */
-export async function listen(
-  path: string, after: number, abort: AbortSignal, hear: (events: Told[]) => void, stands: (c: Connection, why?: Problem) => void,
+export async function listen<T = Told["data"]>(
+  path: string, after: number, abort: AbortSignal, hear: (events: Told<T>[]) => void, stands: (c: Connection, why?: Problem) => void,
 ): Promise<void> {
   for (let wait = soonest, first = true; !abort.aborted; first = false) {
     stands(first ? "connecting" : "lost");
     try {
-      const over = await listenOnce(path, after, abort, events => {
+      const over = await listenOnce<T>(path, after, abort, events => {
         wait = soonest;
         for (const e of events) after = Math.max(after, e.id);
         hear(events);
@@ -119,8 +119,8 @@ export async function listen(
 }
 
 /** listenOnce reads one connection, and reports whether the stream is complete. */
-async function listenOnce(
-  path: string, after: number, abort: AbortSignal, hear: (events: Told[]) => void, opened: () => void,
+async function listenOnce<T>(
+  path: string, after: number, abort: AbortSignal, hear: (events: Told<T>[]) => void, opened: () => void,
 ): Promise<boolean> {
   const cut = new AbortController();
   const stop = () => cut.abort();
@@ -140,8 +140,8 @@ async function listenOnce(
       watch = setTimeout(stop, silence);
       const blocks = (left + value).split("\n\n");
       left = blocks.pop() ?? "";
-      const events = blocks.flatMap(eventOf);
-      over ||= events.some(e => e.data.last);
+      const events = blocks.flatMap(eventOf<T>);
+      over ||= events.some(e => (e.data as { last?: boolean }).last);
       if (events.length > 0) hear(events);
     }
   } finally {
@@ -151,7 +151,7 @@ async function listenOnce(
 }
 
 /** eventOf returns the event in a block of a stream; a comment has none. */
-function eventOf(block: string): Told[] {
+function eventOf<T>(block: string): Told<T>[] {
   const field = (name: string) => block.split("\n").filter(line => line.startsWith(`${name}: `)).map(line => line.slice(name.length + 2)).join("\n");
   const data = field("data");
   return data ? [{ id: Number(field("id")), type: field("event"), data: JSON.parse(data) }] : [];

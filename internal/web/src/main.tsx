@@ -2,12 +2,13 @@ import { effect, signal } from "@preact/signals";
 import { render } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { get, locked, principal, takeToken, token, useToken } from "./api";
+import { startFeed } from "./feed";
 import { Keys } from "./keys";
 import { ProblemBox } from "./parts";
 import { RunPage } from "./run";
 import { QuestionsPage, RunsPage } from "./runs";
 import type { Principal } from "./types";
-import { countWaiting, waiting } from "./waiting";
+import { waiting, watchQuestions } from "./waiting";
 import "./style.css";
 
 const place = signal(location.hash);
@@ -18,7 +19,7 @@ addEventListener("hashchange", () => {
 });
 
 function App() {
-  const at = place.value.replace(/^#\/?/, "");
+  const [at = ""] = place.value.replace(/^#\/?/, "").split("?");
   const first = useRef(true);
   const [, run, entry] = /^runs\/([^/]+)(?:\/e\/(\d+))?$/.exec(at) ?? [];
   const page = run ?? at;
@@ -39,7 +40,7 @@ function App() {
         <span class="who">{principal.value && `${principal.value.name} (${principal.value.role})`}</span>
         {token.value && !locked.value && <button type="button" onClick={() => { useToken(""); location.reload(); }}>Forget the token</button>}
       </nav>
-      {locked.value ? <Unlock /> : run ? <RunPage key={run} id={run} entry={entry ?? ""} /> : at === "questions" ? <QuestionsPage /> : <RunsPage />}
+      {locked.value ? <Unlock /> : run ? <RunPage key={run} id={run} entry={entry ?? ""} /> : at === "questions" ? <QuestionsPage /> : <RunsPage place={place.value} />}
       <Keys />
       <footer><a href="/assets/LICENSES.txt">Licences</a></footer>
     </>
@@ -66,8 +67,9 @@ function Unlock() {
 effect(() => {
   token.value;
   if (locked.value) return;
-  countWaiting();
+  startFeed();
   get<Principal>("/v1/principal").then(p => { principal.value = p; }, () => { principal.value = null; });
 });
 
+watchQuestions();
 render(<App />, document.getElementById("app")!);

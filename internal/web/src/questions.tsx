@@ -76,7 +76,7 @@ function Called({ args }: { args: unknown }) {
 function diffLines(mark: string, text: string): string[] { return text === "" ? [] : text.replace(/\n$/, "").split("\n").map(line => mark + line); }
 
 /** Alike shows calls of one tool that one rule asks about, which can be decided at once. */
-export function Alike({ questions, done }: { questions: Question[]; done: () => void }) {
+export function Alike({ questions, done }: { questions: Question[]; done: (q: Question) => void }) {
   const groups = new Map<string, Question[]>();
   for (const q of questions) {
     const tool = (q.what as { tool?: unknown } | null)?.tool;
@@ -85,8 +85,10 @@ export function Alike({ questions, done }: { questions: Question[]; done: () => 
   const several = [...groups.values()].filter(g => g.length > 1);
   if (!decides() || several.length === 0) return null;
   const all = (group: Question[], verb: string, body: object) => async () => {
-    for (const q of group) await post(`/v1/runs/${q.run}/${verb}`, { callId: q.id, digest: q.digest, ...body });
-    done();
+    for (const q of group) {
+      await post(`/v1/runs/${q.run}/${verb}`, { callId: q.id, digest: q.digest, ...body });
+      done(q);
+    }
   };
   return (
     <section class="alike" aria-label="Similar calls">

@@ -1,129 +1,83 @@
-import { signal, type Signal } from "@preact/signals";
+import type { Signal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
-import { asProblem, get, Problem } from "./api";
+import { Problem } from "./api";
+import { connection } from "./feed";
 import { money, titleOf } from "./format";
+import { queryOf, RunList } from "./list";
 import { Ago, ProblemBox, Ring, Standing } from "./parts";
 import { Alike, QuestionCard } from "./questions";
-import { questions as allQuestions, titled } from "./waiting";
-import { type Entries, type Page, type Question, type Run, type State, states } from "./types";
-import { type Passes, passesOf } from "./view";
+import { decidedHere, dismiss, problem as questionsProblem, questions as allQuestions, titled, type Waiting } from "./waiting";
+import { type Run, states } from "./types";
+import type { Passes } from "./view";
 
-const pageOfRuns = 50;
-const most = 500;
-const pause = 2000;
+const outcomes = ["completed", "stopped", "failed", "cancelled"];
 
-/** Polled is a value that is reloaded periodically while the page is visible. */
-class Polled {
-  readonly problem = signal<Problem | null>(null);
-  private timer = 0;
-  private gone = false;
-
-  constructor(private readonly ask: () => Promise<void>) {}
-
-  start(): () => void {
-    const look = () => { if (!document.hidden) this.soon(); };
-    document.addEventListener("visibilitychange", look);
-    this.soon();
-    return () => {
-      this.gone = true;
-      clearTimeout(this.timer);
-      document.removeEventListener("visibilitychange", look);
-    };
-  }
-
-  soon(): void {
-    clearTimeout(this.timer);
-    void this.ask().then(() => { this.problem.value = null; }, err => { this.problem.value = asProblem(err); })
-      .then(() => {
-        clearTimeout(this.timer);
-        if (!this.gone && !document.hidden) this.timer = setTimeout(() => this.soon(), pause);
-      });
-  }
-}
-
-/** List holds the root runs, newest first. */
-class List {
-  readonly runs = signal<Run[] | null>(null);
-  readonly next = signal("");
-  readonly state = signal<State | "">("");
-  /** loops holds the running loops with their progress at an event. */
-  readonly loops = signal(new Map<string, { seq: number; passes: Passes | null }>());
-  readonly polled = new Polled(() => this.ask());
-  private wanted = pageOfRuns;
-
-  private async ask(): Promise<void> {
-    const state = this.state.value;
-    const page = await get<Page<Run>>(`/v1/runs?limit=${this.wanted}${state && `&state=${state}`}`);
-    if (state !== this.state.value) return;
-    const older = (this.runs.value ?? []).slice(this.wanted).filter(r => !page.items.some(now => now.id === r.id));
-    this.runs.value = [...page.items, ...older];
-    if (older.length === 0) this.next.value = page.next ?? "";
-    await Promise.all(page.items.filter(r => r.kind !== "Agent" && r.kind !== "Workflow" && r.state !== "ended").map(r => this.follow(r)));
-  }
-
-  private async follow(r: Run): Promise<void> {
-    if (this.loops.value.get(r.id)?.seq === r.seq) return;
-    const { items } = await get<Entries>(`/v1/runs/${r.id}/view?limit=5`);
-    this.loops.value = new Map(this.loops.value).set(r.id, { seq: r.seq, passes: passesOf(items) });
-  }
-
-  async more(): Promise<void> {
-    if (this.wanted < most) {
-      this.wanted = Math.min(most, this.wanted + pageOfRuns);
-      return this.polled.soon();
-    }
-    try {
-      const page = await get<Page<Run>>(`/v1/runs?limit=${pageOfRuns}&cursor=${encodeURIComponent(this.next.value)}${this.state.value && `&state=${this.state.value}`}`);
-      this.runs.value = [...this.runs.value ?? [], ...page.items];
-      this.next.value = page.next ?? "";
-    } catch (err) {
-      this.polled.problem.value = asProblem(err);
-    }
-  }
-
-  choose(state: State | ""): void {
-    this.state.value = state;
-    this.runs.value = null;
-    this.wanted = pageOfRuns;
-    this.polled.soon();
-  }
-}
-
-export function RunsPage() {
-  const list = useMemo(() => new List(), []);
-  useEffect(() => list.polled.start(), [list]);
+/** RunsPage is the list of roots; place is the address, which has the filters. */
+export function RunsPage({ place }: { place: string }) {
+  const query = queryOf(place);
+  const key = query.toString();
+  const list = useMemo(() => new RunList(query), [key]);
+  useEffect(() => list.start(), [list]);
   useEffect(() => titled("Runs · Pawl"), []);
   const runs = list.runs.value;
-  const state = list.state.value;
+  const kinds = [...new Set([query.get("kind") ?? "", ...runs?.map(r => r.kind) ?? []])].filter(Boolean).sort();
+  const choose = (name: string, value: string) => {
+    const q = new URLSearchParams(query);
+    if (value) q.set(name, value);
+    else q.delete(name);
+    location.hash = q.size > 0 ? `#/?${q}` : "#/";
+  };
+  const select = (name: string, label: string, values: readonly string[]) => (
+    <label class="filter">
+      <span>{label}</span>
+      <select value={query.get(name) ?? ""} onChange={e => choose(name, e.currentTarget.value)}>
+        <option value="">all</option>
+        {values.map(v => <option key={v} value={v}>{v}</option>)}
+      </select>
+    </label>
+  );
+  const field = (name: string, label: string, type: string) => (
+    <label class="filter">
+      <span>{label}</span>
+      <input type={type} value={query.get(name) ?? ""} onChange={e => choose(name, e.currentTarget.value.trim())} />
+    </label>
+  );
   return (
     <main id="main" tabIndex={-1}>
       <header class="head">
         <h1>Runs</h1>
-        <label class="filter">
-          <span>State</span>
-          <select value={state} onChange={e => list.choose(e.currentTarget.value as State | "")}>
-            <option value="">all</option>
-            {states.map(s => <option key={s} value={s}>{s}</option>)}
-          </select>
-        </label>
+        <Connected />
       </header>
-      <Trouble problem={list.polled.problem} />
-      {runs === null ? !list.polled.problem.value && <p class="empty">Reading the runs…</p>
-        : runs.length === 0 ? <Empty state={state} />
-          : <ul class="cards">{runs.map(r => <Card key={r.id} run={r} passes={r.state === "ended" ? null : list.loops.value.get(r.id)?.passes} />)}</ul>}
+      <search class="filters">
+        {select("state", "State", states)}
+        {select("outcome", "Outcome", outcomes)}
+        {select("kind", "Kind", kinds)}
+        {field("text", "Name or input", "search")}
+        {field("since", "Since", "date")}
+        {field("until", "Until", "date")}
+      </search>
+      <Trouble problem={list.problem} />
+      {runs === null ? !list.problem.value && <p class="empty">Reading the runs…</p>
+        : runs.length === 0 ? <Empty filtered={query.size > 0} />
+          : <ul class="cards">{runs.map(r => <Card key={r.id} run={r} passes={r.state === "ended" ? null : list.loops.value.get(r.id)} />)}</ul>}
       {list.next.value && <button type="button" onClick={() => void list.more()}>Show older runs</button>}
     </main>
   );
 }
 
-/** Trouble shows a problem above content that stays. */
+/** Connected says when what is shown may be old. */
+function Connected() {
+  return connection.value.state === "lost" && <p class="connection lost" role="status">The connection is lost; it is tried again.</p>;
+}
+
+/** Trouble says what is wrong with what is shown, which stays. */
 function Trouble({ problem }: { problem: Signal<Problem | null> }) {
   return problem.value && problem.value.status !== 401 ? <ProblemBox problem={problem.value} /> : null;
 }
 
-function Empty({ state }: { state: string }) {
-  return state
-    ? <p class="empty">No run is {state}. Choose another state above.</p>
+function Empty({ filtered }: { filtered: boolean }) {
+  return filtered
+    ? <p class="empty">No run is like this. <a href="#/">Show all runs</a></p>
     : <p class="empty">There are no runs in this journal yet. Start one with <code>pawl run FILE "INPUT"</code> beside this server, or with <code>POST /v1/runs</code>.</p>;
 }
 
@@ -148,23 +102,29 @@ function Card({ run, passes }: { run: Run; passes?: Passes | null | undefined })
   );
 }
 
-/** QuestionsPage lists the open questions of all runs. */
+/** QuestionsPage is what all runs ask people. */
 export function QuestionsPage() {
-  const page = useMemo(() => {
-    const questions = signal<Question[] | null>(null);
-    const polled = new Polled(async () => { questions.value = await allQuestions(); });
-    return { questions, polled };
-  }, []);
-  useEffect(() => page.polled.start(), [page]);
   useEffect(() => titled("Questions · Pawl"), []);
-  const questions = page.questions.value;
+  const all = allQuestions.value;
+  const open = all?.filter(w => w.became === undefined).map(w => w.question) ?? [];
   return (
     <main id="main" tabIndex={-1}>
-      <header class="head"><h1>Questions</h1></header>
-      <Trouble problem={page.polled.problem} />
-      {questions === null ? <p class="empty">Reading the questions…</p>
-        : questions.length === 0 ? <p class="empty">There are no open questions. Calls that need an approval, reviews of iterations and blocked goals appear here.</p>
-          : <><Alike questions={questions} done={() => page.polled.soon()} />{questions.map(q => <QuestionCard key={q.run + q.id} question={q} linked done={() => page.polled.soon()} />)}</>}
+      <header class="head"><h1>Questions</h1><Connected /></header>
+      <Trouble problem={questionsProblem} />
+      {all === null ? <p class="empty">Reading the questions…</p>
+        : all.length === 0 ? <p class="empty">No run asks anything now. Calls that need an approval, reviews of iterations and blocked goals appear here.</p>
+          : <><Alike questions={open} done={q => decidedHere(q)} />{all.map(w => <Asked key={w.question.run + w.question.id} waiting={w} />)}</>}
     </main>
+  );
+}
+
+/** Asked is a question, or, in its place, what became of it. */
+function Asked({ waiting: { question, became } }: { waiting: Waiting }) {
+  if (became === undefined) return <QuestionCard question={question} linked done={() => decidedHere(question)} />;
+  return (
+    <section class="question gone" aria-label={`Decided: ${question.id} of run ${question.run}`} role="status">
+      <p>Run <a href={`#/runs/${question.path[0] ?? question.run}`}>{question.path[0] ?? question.run}</a>, {question.id}: {became}</p>
+      <button type="button" onClick={() => dismiss(question)}>Dismiss</button>
+    </section>
   );
 }

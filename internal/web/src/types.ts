@@ -56,7 +56,13 @@ export interface Limit { run: string; setting: string; atLeast?: number }
 export interface Entries { items: Entry[]; before?: string; earlier?: number; pos: number; limit?: Limit }
 
 /** Told is an item of a stream: a changed entry, or a piece of a model's answer. */
-export interface Told { id: number; type: string; data: { run: string; entry?: Entry; last?: boolean; data?: { text?: string } } }
+export interface EntryChange { run: string; entry?: Entry; last?: boolean; data?: { text?: string } }
+
+/** Told is an event of a stream. */
+export interface Told<T = EntryChange> { id: number; type: string; data: T }
+
+/** QuestionChange is a question that was asked or, with an approver, decided. */
+export interface QuestionChange { run: string; type: string; id?: string; decision?: string; approver?: string }
 
 export interface Page<T> { items: T[]; next?: string }
 

@@ -1,37 +1,89 @@
-import { effect, signal } from "@preact/signals";
-import { get } from "./api";
+import { computed, effect, signal } from "@preact/signals";
+import { asProblem, get, type Problem, sleep } from "./api";
+import { follow } from "./feed";
 import type { Page, Question } from "./types";
 
-/** waiting is the number of known open questions. */
-export const waiting = signal(0);
+/** Waiting is a question, or what became of one: then it stays in its place until a person has seen it. */
+export interface Waiting { question: Question; became?: string }
+
+/** questions are those of all runs, null until they are read. */
+export const questions = signal<Waiting[] | null>(null);
+
+/** problem is why the questions could not be read. */
+export const problem = signal<Problem | null>(null);
+
+/** waiting is how many questions wait for a person. */
+export const waiting = computed(() => questions.value?.filter(w => w.became === undefined).length ?? 0);
 
 const title = signal("Pawl");
 
-/** titled sets the title of the page. The title of the tab begins with the number of open questions. */
+/** titled names the page. The title of the tab begins with how much waits. */
 export function titled(text: string): void { title.value = text; }
 
 effect(() => { document.title = (waiting.value > 0 ? `(${waiting.value}) ` : "") + title.value; });
 
-/** questions holds the open questions of all runs. */
-export async function questions(): Promise<Question[]> {
+const keyOf = (run: string, id: string) => `${run} ${id}`;
+const decided = new Map<string, string>();
+const ours = new Set<string>();
+
+/** decidedHere says that a person decided a question in this tab: it goes without a word. */
+export function decidedHere(q: Question): void {
+  ours.add(keyOf(q.run, q.id));
+  refresh();
+}
+
+/** dismiss takes away what became of a question. */
+export function dismiss(q: Question): void {
+  questions.value = questions.value?.filter(w => w.question !== q) ?? null;
+}
+
+const pause = 300;
+let reading = false;
+let again = false;
+
+/** refresh reads the questions anew, and once more if it is called meanwhile. */
+export function refresh(): void {
+  if (reading) {
+    again = true;
+    return;
+  }
+  reading = true;
+  read().then(() => { problem.value = null; }, err => { problem.value = asProblem(err); })
+    .then(() => again ? sleep(pause, new AbortController().signal) : undefined)
+    .then(() => {
+      reading = false;
+      if (!again) return;
+      again = false;
+      refresh();
+    });
+}
+
+async function read(): Promise<void> {
   const all: Question[] = [];
   for (let cursor = "", i = 0; i < 10; i++) {
     const page = await get<Page<Question>>(`/v1/questions?limit=500${cursor && `&cursor=${encodeURIComponent(cursor)}`}`);
     all.push(...page.items);
     if (!(cursor = page.next ?? "")) break;
   }
-  waiting.value = all.length;
-  return all;
+  const known = new Map(all.map(q => [keyOf(q.run, q.id), q]));
+  const kept: Waiting[] = [];
+  for (const { question, became } of questions.value ?? []) {
+    const key = keyOf(question.run, question.id);
+    const now = known.get(key);
+    known.delete(key);
+    if (now) kept.push({ question: now });
+    else if (!ours.delete(key)) kept.push({ question, became: became ?? decided.get(key) ?? "It is not asked any more." });
+  }
+  questions.value = [...[...known.values()].map(question => ({ question })), ...kept];
 }
 
-const pause = 60_000;
-let timer: ReturnType<typeof setTimeout> | undefined;
-
-/** countWaiting counts once a minute, even in a hidden tab, whose title is visible. */
-export function countWaiting(): void {
-  clearTimeout(timer);
-  questions().catch(() => { /* the page says that the server is away */ }).finally(() => {
-    clearTimeout(timer);
-    timer = setTimeout(countWaiting, pause);
+/** watchQuestions keeps the questions as they are. */
+export function watchQuestions(): void {
+  follow({
+    begins: refresh,
+    question: c => {
+      if (c.approver) decided.set(keyOf(c.run, c.id ?? ""), `${c.approver}: ${c.decision}`);
+      refresh();
+    },
   });
 }

@@ -501,10 +501,70 @@ const scenes = {
     assert.deepEqual(asked.filter(url => url.includes(viewer)), []);
   },
 
+  "the list is changed by one stream, and its filters are in the address": async page => {
+    await page.goto(`${open}/`);
+    await page.getByLabel("Name or input").fill("the list");
+    await page.getByLabel("Name or input").press("Enter");
+    await page.getByText("No run is like this.").waitFor();
+    assert.equal(await page.evaluate(() => location.hash), "#/?text=the+list");
+    const asked = [];
+    page.on("request", r => asked.push(r.url()));
+    const ids = [];
+    for (const input of ["THE LIST one", "the list two", "something else"]) ids.push(await begin({ agent: "asks", input }));
+    await page.locator(".card", { hasText: "the list two" }).getByText("waits for a decision").waitFor();
+    await page.locator(".card", { hasText: "THE LIST one" }).getByText("waits for a decision").waitFor();
+    assert.deepEqual(await page.locator(".card .gist").allTextContents(), ["the list two", "THE LIST one"]);
+    await api(`/v1/runs/${ids[0]}/cancel`, {});
+    await page.locator(".card", { hasText: "THE LIST one" }).getByText("cancelled").waitFor();
+    assert.deepEqual(asked.filter(url => /\/v1\/runs/.test(url)), []);
+    const left = (await api("/v1/questions?limit=500")).items.length;
+    await page.waitForFunction(n => document.title === `(${n}) Runs · Pawl` && document.querySelector(".bar .chip").textContent === String(n), left);
+
+    // What the filter does not select any more goes; the address alone gives the same again, also after Back.
+    await page.getByLabel("State").selectOption("parked");
+    await page.locator(".card", { hasText: "THE LIST one" }).waitFor({ state: "detached" });
+    await page.reload();
+    await page.locator(".card", { hasText: "the list two" }).waitFor();
+    assert.equal(await page.locator(".card").count(), 1);
+    await page.locator(".card").click();
+    await page.locator("h1", { hasText: "asks" }).waitFor();
+    await page.goBack();
+    await page.locator(".card", { hasText: "the list two" }).waitFor();
+    assert.equal(await page.getByLabel("State").inputValue(), "parked");
+    await api(`/v1/runs/${ids[1]}/cancel`, {});
+    await page.getByText("No run is like this.").waitFor();
+    await page.getByLabel("Until").fill("2001-01-01");
+    assert.match(await page.evaluate(() => location.hash), /until=2001-01-01/);
+    await api(`/v1/runs/${ids[2]}/cancel`, {});
+    await accessible(page, "a filtered list");
+  },
+
+  "a decision of another takes the card away and says whose it was": async page => {
+    const ids = [await begin({ agent: "asks", input: "first" }), await begin({ agent: "asks", input: "second" })];
+    await page.goto(`${open}/#/questions`);
+    for (const id of ids) await page.getByRole("region", { name: `of run ${id}` }).waitFor();
+    for (const [id, verb, word] of [[ids[0], "approve", "approved"], [ids[1], "reject", "rejected"]]) {
+      const [question] = (await api(`/v1/runs/${id}/questions`)).items;
+      const before = Date.now();
+      await api(`/v1/runs/${id}/${verb}`, { callId: question.id, digest: question.digest, reason: "no" });
+      const card = page.getByRole("status", { name: `of run ${id}` });
+      await card.waitFor({ timeout: patience });
+      assert.match(await card.textContent(), new RegExp(`somebody: ${word}`));
+      assert.equal(await card.getByRole("button", { name: /Approve|Reject/ }).count(), 0);
+      if (Date.now() - before > 1000) console.error(`# a card stayed for ${Date.now() - before} ms`);
+    }
+    await accessible(page, "questions that are decided");
+    for (const id of ids) {
+      await page.getByRole("status", { name: `of run ${id}` }).getByRole("button", { name: "Dismiss" }).click();
+      await page.getByRole("status", { name: `of run ${id}` }).waitFor({ state: "detached" });
+      await ended(id);
+    }
+  },
+
   "an empty view says why, and a run that is not there is a problem": async page => {
     await page.goto(`${open}/`);
     await page.getByLabel("State").selectOption("queued");
-    await page.getByText("No run is queued").waitFor();
+    await page.getByText("No run is like this.").waitFor();
     await page.goto(`${open}/#/runs/nothing`);
     await page.getByRole("alert").getByText("list the runs at /v1/runs").waitFor();
     await accessible(page, "a problem");

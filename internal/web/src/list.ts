@@ -1,0 +1,140 @@
+import { signal } from "@preact/signals";
+import { asProblem, get, Problem } from "./api";
+import { follow } from "./feed";
+import type { Entries, Page, Run } from "./types";
+import { type Passes, passesOf } from "./view";
+
+const pageOfRuns = 50;
+const reread = 60_000;
+const pauseOfLoop = 2000;
+
+/** filters are the parameters of the list that the address may have. */
+export const filters = ["state", "outcome", "kind", "text", "since", "until"] as const;
+
+/** queryOf is the query of the list in a place of the page. */
+export function queryOf(place: string): URLSearchParams {
+  const given = new URLSearchParams(place.split("?")[1] ?? "");
+  return new URLSearchParams(filters.flatMap(name => given.get(name) ? [[name, given.get(name)!]] : []));
+}
+
+/** asked is the query as the server takes it: a day is a time there. */
+function asked(query: URLSearchParams): URLSearchParams {
+  const q = new URLSearchParams(query);
+  for (const [name, days] of [["since", 0], ["until", 1]] as const) {
+    const day = q.get(name);
+    const [y, m, d] = (day ?? "").split("-").map(Number);
+    if (day && y && m && d) q.set(name, new Date(y, m - 1, d + days).toISOString());
+    else q.delete(name);
+  }
+  return q;
+}
+
+/** selects reports whether a query has a run in its list, as the server decides it. */
+export function selects(query: URLSearchParams, run: Run): boolean {
+  const q = asked(query);
+  const is = (name: string, value: string | undefined) => !q.get(name) || q.get(name) === value;
+  const text = (q.get("text") ?? "").toLowerCase();
+  const created = Date.parse(run.created);
+  return !run.parent && is("state", run.state) && is("kind", run.kind) && is("outcome", run.outcome?.status)
+    && (!text || (run.name ?? "").toLowerCase().includes(text) || (run.input ?? "").toLowerCase().includes(text))
+    && !(created < Date.parse(q.get("since") ?? "")) && !(created >= Date.parse(q.get("until") ?? ""));
+}
+
+/** RunList are the roots that a query selects, the newest first, as they are now. */
+export class RunList {
+  readonly runs = signal<Run[] | null>(null);
+  readonly next = signal("");
+  readonly problem = signal<Problem | null>(null);
+  /** loops are how far the loops have come that are going. */
+  readonly loops = signal(new Map<string, Passes | null>());
+  private readonly loopTimers = new Map<string, ReturnType<typeof setTimeout>>();
+  private timer: ReturnType<typeof setTimeout> | undefined;
+  private gone = new AbortController();
+  private reading = false;
+  private changed: Run[] = [];
+
+  constructor(private readonly query: URLSearchParams) {}
+
+  start(): () => void {
+    this.gone = new AbortController();
+    void this.read();
+    const stop = follow({ begins: () => void this.read(), run: run => this.take(run) });
+    return () => {
+      stop();
+      this.gone.abort();
+      clearTimeout(this.timer);
+      this.loopTimers.forEach(clearTimeout);
+    };
+  }
+
+  /** read reads the first page: at the beginning, after each connection, and once a minute, since a process may die without an event. */
+  private async read(): Promise<void> {
+    if (this.reading) return;
+    this.reading = true;
+    clearTimeout(this.timer);
+    try {
+      const page = await this.page("");
+      const older = (this.runs.value ?? []).slice(page.items.length).filter(r => !page.items.some(now => now.id === r.id));
+      this.runs.value = [...page.items, ...older];
+      if (older.length === 0) this.next.value = page.next ?? "";
+      page.items.forEach(run => this.countLoop(run));
+      this.problem.value = null;
+    } catch (err) {
+      if (!this.gone.signal.aborted) this.problem.value = asProblem(err);
+    } finally {
+      this.reading = false;
+      this.changed.splice(0).forEach(run => this.take(run));
+      if (!this.gone.signal.aborted) this.timer = setTimeout(() => void this.read(), reread);
+    }
+  }
+
+  private page(cursor: string): Promise<Page<Run>> {
+    const q = asked(this.query);
+    q.set("limit", String(pageOfRuns));
+    if (cursor) q.set("cursor", cursor);
+    return get<Page<Run>>(`/v1/runs?${q}`, this.gone.signal);
+  }
+
+  async more(): Promise<void> {
+    try {
+      const page = await this.page(this.next.value);
+      const known = new Set(this.runs.value?.map(r => r.id));
+      this.runs.value = [...this.runs.value ?? [], ...page.items.filter(r => !known.has(r.id))];
+      this.next.value = page.next ?? "";
+    } catch (err) {
+      this.problem.value = asProblem(err);
+    }
+  }
+
+  /** take takes in a run that changed: a new one is first, and one that the query does not select any more goes. */
+  private take(run: Run): void {
+    const runs = this.runs.value;
+    if (this.reading || !runs) return void this.changed.push(run);
+    const at = runs.findIndex(r => r.id === run.id);
+    if (!selects(this.query, run)) {
+      if (at >= 0) this.runs.value = runs.filter(r => r.id !== run.id);
+      return;
+    }
+    if (at >= 0) {
+      if (runs[at]!.seq <= run.seq) this.runs.value = runs.with(at, run);
+    } else {
+      const before = runs.findIndex(r => r.created < run.created);
+      if (before >= 0) this.runs.value = runs.toSpliced(before, 0, run);
+      else if (!this.next.value) this.runs.value = [...runs, run];
+    }
+    this.countLoop(run);
+  }
+
+  /** countLoop reads how far a loop has come, at most every two seconds. */
+  private countLoop(run: Run): void {
+    if (run.kind === "Agent" || run.kind === "Workflow" || run.state === "ended" || this.loopTimers.has(run.id)) return;
+    const count = async () => {
+      this.loopTimers.delete(run.id);
+      try {
+        const { items } = await get<Entries>(`/v1/runs/${run.id}/view?limit=5`, this.gone.signal);
+        this.loops.value = new Map(this.loops.value).set(run.id, passesOf(items));
+      } catch { /* its next change counts again */ }
+    };
+    this.loopTimers.set(run.id, setTimeout(() => void count(), this.loops.value.has(run.id) ? pauseOfLoop : 0));
+  }
+}
