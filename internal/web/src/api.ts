@@ -58,8 +58,9 @@ async function problemOf(r: Response): Promise<Problem> {
   let p: { title?: string; detail?: string; next?: string; errors?: { [key: string]: unknown }[]; fields?: { field: string; message: string }[] } = {};
   try {
     p = await r.json();
-  } catch {
-    // A proxy in between may send its own answer.
+  } catch (err) {
+    if (err instanceof DOMException && err.name === "AbortError") throw err;
+    // A proxy in between may answer in words of its own.
   }
   const problem = new Problem(r.status, p.title ?? `Status ${r.status}`, p.detail ?? r.statusText, p.next, p.errors, p.fields);
   if (r.status === 401) locked.value = problem;
