@@ -70,7 +70,7 @@ function Connected() {
   return connection.value.state === "lost" && <p class="connection lost" role="status">The connection is lost; it is tried again.</p>;
 }
 
-/** Trouble says what is wrong with what is shown, which stays. */
+/** Trouble shows a problem; what is shown already stays. */
 function Trouble({ problem }: { problem: Signal<Problem | null> }) {
   return problem.value && problem.value.status !== 401 ? <ProblemBox problem={problem.value} /> : null;
 }
