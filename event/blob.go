@@ -2,19 +2,18 @@ package event
 
 import "github.com/pawlrun/pawl/llm"
 
-// BlobRef refers to content that the journal stores beside the events, once for
-// each digest.
+// BlobRef refers to content that the journal stores separately, once for each digest.
 type BlobRef struct {
 	// Digest identifies the content ("sha256-" and hexadecimal digits).
 	Digest string `json:"digest"`
-	// Untrusted says that the content came from outside.
+	// Untrusted reports that the content came from outside.
 	Untrusted bool `json:"untrusted,omitempty"`
-	// Private says that the content must not leave the machine.
+	// Private reports that the content must not leave the machine.
 	Private bool `json:"private,omitempty"`
 }
 
-// Blobs lists what an event refers to, in the order of its fields; the same
-// digest may occur more than once.
+// Blobs lists the contents that an event refers to, in the order of its fields; the
+// same digest may occur more than once.
 func Blobs(d Data) []BlobRef {
 	var refs []BlobRef
 	if x, ok := d.(RunStarted); ok && x.From != nil {
@@ -30,7 +29,7 @@ func Blobs(d Data) []BlobRef {
 			refs = append(refs, BlobRef{Digest: x.Blob, Untrusted: x.Untrusted, Private: x.Private})
 		}
 	}
-	// Nothing is changed, and so nothing fails.
+	// The function changes nothing, so it cannot fail.
 	_, _ = MapMedia(d, func(m llm.Media) (llm.Media, error) {
 		if m.Blob != "" {
 			refs = append(refs, BlobRef{Digest: m.Blob})
@@ -49,9 +48,9 @@ func (r ToolResult) appendBlob(refs []BlobRef) []BlobRef {
 	return refs
 }
 
-// MapMedia returns an event with each image and file replaced by what f makes
-// of it. An event in which f changes no Blob and no Data is returned as it is;
-// one that is changed shares nothing that was with the original.
+// MapMedia returns an event with each image and file replaced by the result of f. If f
+// changes no Blob and no Data, it returns the event itself; a changed event shares no
+// changed part with the original.
 func MapMedia(d Data, f func(llm.Media) (llm.Media, error)) (Data, error) {
 	switch x := d.(type) {
 	case RunStarted:
@@ -73,8 +72,8 @@ func MapMedia(d Data, f func(llm.Media) (llm.Media, error)) (Data, error) {
 	return d, nil
 }
 
-// mapIn maps the media that stand in a copy of a payload, which is returned in
-// its place when that changes any.
+// mapIn maps the media in a copy of a payload, and returns the copy if that changes
+// any.
 func mapIn[D Data](d Data, copied *D, media *[]llm.Media, f func(llm.Media) (llm.Media, error)) (Data, error) {
 	mapped, changed, err := mapMedia(*media, f)
 	if err != nil || !changed {

@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// ChildStarted records the intent to run a child. Its id is chosen before the
-// child is created, so that after a crash the child is found, or created.
+// ChildStarted records the intent to run a child. Its id is chosen before the child is
+// created, so that the child can be found, or created, after a crash.
 type ChildStarted struct {
 	Child string `json:"child"`
 	Kind  string `json:"kind"`
 	Name  string `json:"name,omitempty"`
-	// Step is the step of a workflow that the child is, where it is one.
+	// Step is the step of a workflow that the child performs, if it performs one.
 	Step string `json:"step,omitempty"`
-	// ID names the child among all that the run starts, where it answers no call.
+	// ID names the child among all that the run starts, if it answers no call.
 	ID string `json:"id,omitempty"`
 	// CallID is the call that the child answers.
 	CallID string `json:"callId,omitempty"`
@@ -23,15 +23,15 @@ type ChildStarted struct {
 func (ChildStarted) EventType() Type  { return TypeChildStarted }
 func (d ChildStarted) OfStep() string { return d.Step }
 
-// Action names the child among all that the run starts.
+// Action returns the name of the child among all that the run starts.
 func (d ChildStarted) Action() string { return cmp.Or(d.ID, d.CallID) }
 
-// BeginsStep reports whether the event opens the first attempt of a step, which no
-// step.started opens then.
+// BeginsStep reports whether the event starts the first attempt of a step, which then
+// has no step.started.
 func (d ChildStarted) BeginsStep() bool { return d.Step != "" && d.ID == d.Step }
 
-// ChildParked says that a child has parked and waits for a person. It continues
-// when its parent is resumed.
+// ChildParked reports that a child has parked and waits for a person. It continues when
+// its parent is resumed.
 type ChildParked struct {
 	Child  string     `json:"child"`
 	CallID string     `json:"callId,omitempty"`
@@ -49,10 +49,10 @@ type ChildParked struct {
 
 func (ChildParked) EventType() Type { return TypeChildParked }
 
-// ChildWaiting says that a running child only waits for a person, or no longer
-// does. This time does not count for it or for its parent. After the parent was
-// resumed, no child counts as waiting until it says so again. For a parked
-// child, Waiting false says that the parent resumes it.
+// ChildWaiting reports that a running child only waits for a person, or no longer does.
+// This time does not count for the child or its parent. After the parent was resumed,
+// no child counts as waiting until the next such event. For a parked child, Waiting
+// false means that the parent resumes it.
 type ChildWaiting struct {
 	Child   string `json:"child"`
 	CallID  string `json:"callId,omitempty"`
@@ -61,23 +61,23 @@ type ChildWaiting struct {
 
 func (ChildWaiting) EventType() Type { return TypeChildWaiting }
 
-// ChildFinished is the settlement of a child run, with its outcome. If the
-// child answers a call, the texts are only in the call's tool_result; if it is a step,
-// only in the step.finished or iteration behind it that says the same.
+// ChildFinished is the settlement of a child run, with its outcome. If the child
+// answers a call, only the call's tool_result contains the texts; if it is a step, only
+// the later step.finished or iteration with the same texts.
 type ChildFinished struct {
 	Child   string  `json:"child"`
 	CallID  string  `json:"callId,omitempty"`
 	Outcome Outcome `json:"outcome"`
-	// Taint is what the child had taken in, where it answers no call: what the run
-	// continues with may hold it.
+	// Taint is what the child had read, if it answers no call, because the run may
+	// continue with some of it.
 	Taint Taint `json:"taint,omitzero"`
-	// Worktree is where the child worked, of one that has a worktree of its own.
+	// Worktree is the child's worktree, if it has one.
 	Worktree *Worktree `json:"worktree,omitempty"`
-	// Behind says that the texts are left out here, because an event behind this one
-	// has them.
+	// Behind reports that the texts are omitted here, because a later event contains
+	// them.
 	Behind bool `json:"-"`
-	// Func says that the child is a function, which has no journal: here alone is
-	// what it said.
+	// Func reports that the child is a function, which has no journal, so that only
+	// this event contains its output.
 	Func bool `json:"-"`
 }
 
@@ -100,7 +100,7 @@ func (d ChildFinished) stored(shown bool) any {
 	return d
 }
 
-// UnmarshalJSON reads the event as it is stored, or as surfaces show it.
+// UnmarshalJSON decodes the stored form, and the form that surfaces show.
 func (d *ChildFinished) UnmarshalJSON(b []byte) error {
 	var s storedChildFinished[untoldOutcome]
 	err := json.Unmarshal(b, &s)

@@ -6,13 +6,12 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// Decided is what an event says of what its run did, the same for each run that
-// does the same, such as a replay or a fork of it. It leaves out of the event
-// what depends on when, where and within which limits the run is driven, what a
-// provider says for itself alone, and explanations for people, which another
-// version of the program may word differently. It is nil for an event that tells only how
-// the run came to go on, what was set aside and charged, or how what is settled
-// elsewhere came about: an intent, an attempt that failed, a child.
+// Decided returns the part of an event that is the same for each run that does the
+// same, such as a replay or a fork. It omits what depends on when, where and within
+// which limits the run is driven, data that only the provider reads, and explanations
+// for people, whose wording may change. It returns nil for an event that only describes
+// how the run came to continue, reservations and charges, or the progress towards a
+// settlement: an intent, a failed attempt, a child.
 func Decided(d Data) Data {
 	if byName()[d.EventType()].aside {
 		return nil
@@ -103,8 +102,8 @@ func Decided(d Data) Data {
 	return d
 }
 
-// Unexplained returns d without its explanations for people, which another version
-// of the program may word differently. Texts for the model stay.
+// Unexplained returns d without its explanations for people, whose wording may change.
+// Texts for the model stay.
 func Unexplained(d Data) Data {
 	switch d := d.(type) {
 	case PolicyDecision:
@@ -153,7 +152,7 @@ func (f Failure) decided() *Failure {
 	return &f
 }
 
-// CallOf is the call that an event is about, or "".
+// CallOf returns the call that an event concerns, or "".
 func CallOf(d Data) string {
 	switch d := d.(type) {
 	case ToolCall:

@@ -8,15 +8,14 @@ import (
 	"time"
 )
 
-// encoder writes JSON as encoding/json writes it without escaping HTML, byte
-// for byte, but a member at a time: reflection would take ten times as long, for
-// every event. What is rare or hard is left to encoding/json.
-//
-// A method whose name ends in If leaves out what omitempty would.
+// encoder writes JSON byte for byte like encoding/json without HTML escaping, but
+// without reflection, which would take ten times as long for every event. It leaves
+// rare cases to encoding/json. A method whose name ends in If omits the values that
+// omitempty would omit.
 type encoder struct {
 	b   []byte
 	err error
-	// shown says that surfaces show the event, rather than a store.
+	// shown reports that the event is encoded for surfaces and not for a store.
 	shown bool
 }
 
@@ -83,10 +82,10 @@ func (e *encoder) float(name string, v float64) {
 		e.b = strconv.AppendFloat(e.b, v, 'f', -1, 64)
 		return
 	}
-	e.value(v) // in exponents, or none that JSON has
+	e.value(v) // numbers with exponents, and numbers that JSON cannot represent
 }
 
-// string writes a string. Most need nothing but quotes.
+// string writes a string. Most need only quotes.
 func (e *encoder) string(s string) {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
@@ -99,7 +98,7 @@ func (e *encoder) string(s string) {
 	e.b = append(e.b, '"')
 }
 
-// member writes a value that has no method of its own.
+// member writes a value that has no method here.
 func (e *encoder) member(name string, v any) {
 	e.name(name)
 	e.value(v)
@@ -117,17 +116,17 @@ func (e *encoder) value(v any) {
 	e.b = e.b[:len(e.b)-1] // the end of the line
 }
 
-// raw writes a value that is JSON already.
+// raw writes a value that is already JSON.
 func (e *encoder) raw(v json.RawMessage) {
 	b := bytes.NewBuffer(e.b)
 	if err := json.Compact(b, v); err != nil {
-		e.value(v) // says what is wrong with it
+		e.value(v) // it returns the error
 		return
 	}
 	e.b = b.Bytes()
 }
 
-// element writes the one element of a list, without its brackets.
+// element writes the only element of a list, without brackets.
 func (e *encoder) element(list any) {
 	at := len(e.b)
 	e.value(list)
@@ -136,8 +135,7 @@ func (e *encoder) element(list any) {
 	}
 }
 
-// time writes an instant in a fixed width, so that equal instants give equal
-// bytes.
+// time writes a time in a fixed width, so that equal times have equal bytes.
 func (e *encoder) time(t time.Time) {
 	t = t.UTC()
 	year, month, day := t.Date()
@@ -159,7 +157,7 @@ func (e *encoder) time(t time.Time) {
 	e.b = append(e.b, 'Z', '"')
 }
 
-// digits writes a number with zeros before it.
+// digits writes a number with leading zeros.
 func (e *encoder) digits(n, width int) {
 	at := len(e.b)
 	e.b = append(e.b, "000000"[:width]...)

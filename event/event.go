@@ -11,48 +11,47 @@ import (
 	"time"
 )
 
-// Version is the version of the vocabulary. A journal that names a newer one
-// is refused, never mangled.
+// Version is the version of the vocabulary. A journal with a newer version is rejected.
 const Version = 1
 
-// Type is an event's name on the wire.
+// Type is the name of a kind of event in JSON.
 type Type string
 
 // Data is the payload of an event: one of this package's structs.
 type Data interface{ EventType() Type }
 
-// Stepped is a payload that may be about a step of a workflow.
+// Stepped is a payload that may concern a step of a workflow.
 type Stepped interface {
 	Data
-	// OfStep is the step's namespaced id, empty for none.
+	// OfStep returns the step's namespaced id, empty for none.
 	OfStep() string
 }
 
 // Event is one durable, numbered record in a run's journal.
 type Event struct {
-	// Pos counts in commit order over the whole store; the store gives it.
+	// Pos is the position in the whole store, in commit order; the store assigns it.
 	Pos int64
-	// Seq counts within the run, from 1.
+	// Seq is the number within the run, from 1.
 	Seq    int64
 	Run    string
 	Parent string
 	Time   time.Time
-	// SkippedMs is how much of the time since the run's previous event passed on
-	// the clock alone and not for the process that drives the run: the machine was
-	// asleep, or its clock was set forward. It uses up no limit on the run's time.
+	// SkippedMs is the part of the time since the run's previous event that passed on
+	// the clock but not for the driving process: the machine was asleep, or its clock
+	// was set forward. It does not count for the run's limits on time.
 	SkippedMs int64
-	// Cycle is the cycle the event belongs to, 0 outside any.
+	// Cycle is the cycle that the event belongs to, 0 for none.
 	Cycle int
 	// Step is the namespaced id of the step of a workflow that the event belongs to:
-	// its run was started as that step, or is the workflow, which tells of it.
+	// the run performs this step, or the event of the workflow concerns it.
 	Step string
 	Data Data
-	// Prev is the hash of the run's previous event as stored, empty for the
-	// first: accidental change and naive edits break the chain.
+	// Prev is the hash of the run's previous event as stored, empty for the first.
+	// Accidental changes and simple edits break this chain.
 	Prev string
 }
 
-// Type is the event's name.
+// Type returns the name of the event's kind.
 func (e *Event) Type() Type { return e.Data.EventType() }
 
 // envelope fixes the order of members in the stored form.
@@ -70,14 +69,14 @@ type envelope struct {
 	Prev      string          `json:"prev,omitempty"`
 }
 
-// Encode returns the stored form: one JSON object without pos, which the store
-// knows only at the commit and keeps beside it.
+// Encode returns the stored form: one JSON object without pos, which the store knows
+// only at the commit and stores separately.
 func Encode(e *Event) ([]byte, error) { return encode(nil, e, false) }
 
 // Append appends the stored form of an event to b.
 func Append(b []byte, e *Event) ([]byte, error) { return encode(b, e, false) }
 
-// abridged is a payload that is stored without what can be told from the rest.
+// abridged is a payload that is stored without what follows from the rest.
 type abridged interface{ stored(shown bool) any }
 
 func encode(b []byte, e *Event, shown bool) ([]byte, error) {
@@ -126,8 +125,7 @@ func (e *encoder) data(d Data) {
 	}
 }
 
-// Decode reads a stored event. A kind that this version does not know decodes
-// to [Unknown].
+// Decode decodes a stored event. An unknown kind decodes to [Unknown].
 func Decode(stored []byte) (*Event, error) {
 	var env envelope
 	if err := json.Unmarshal(stored, &env); err != nil {
@@ -146,8 +144,8 @@ func Decode(stored []byte) (*Event, error) {
 	}, nil
 }
 
-// WithPos returns the stored form with pos as its first member: how an event
-// reads on every surface.
+// WithPos returns the stored form with pos as its first member, the form that every
+// surface shows.
 func WithPos(stored []byte, pos int64) []byte {
 	out := make([]byte, 0, len(stored)+28)
 	out = append(out, `{"pos":`...)
@@ -156,8 +154,8 @@ func WithPos(stored []byte, pos int64) []byte {
 	return append(out, stored[1:]...)
 }
 
-// MarshalJSON gives the event as surfaces show it: pos first, and neither pos
-// nor seq for one that is live only.
+// MarshalJSON encodes the event in the form that surfaces show: pos first, and neither
+// pos nor seq for a live event.
 func (e *Event) MarshalJSON() ([]byte, error) {
 	whole, err := encode(nil, e, true)
 	if err != nil || e.Pos == 0 {
@@ -166,7 +164,7 @@ func (e *Event) MarshalJSON() ([]byte, error) {
 	return WithPos(whole, e.Pos), nil
 }
 
-// UnmarshalJSON reads an event with or without pos.
+// UnmarshalJSON decodes an event with or without pos.
 func (e *Event) UnmarshalJSON(b []byte) error {
 	d, err := Decode(b)
 	if err != nil {
@@ -176,18 +174,18 @@ func (e *Event) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Hash is the link that the next event of the run carries as Prev: SHA-256
-// over the stored bytes, its first 16 bytes in hex.
+// Hash returns the value of Prev in the run's next event: the first 16 bytes of the
+// SHA-256 of the stored bytes, in hex.
 func Hash(stored []byte) string {
 	sum := sha256.Sum256(stored)
 	return hex.EncodeToString(sum[:16])
 }
 
-// Unknown is an event of a kind that this version has no type for.
+// Unknown is an event of a kind that this version does not know.
 type Unknown struct {
 	Type Type
 	Raw  json.RawMessage
 }
 
-// EventType is the name it came with.
+// EventType returns the stored name.
 func (u Unknown) EventType() Type { return u.Type }

@@ -6,49 +6,47 @@ import (
 	"strings"
 )
 
-// Facts are what the driver established about a call before policy judged it,
-// so that a decision can be understood, and made again, from the journal
-// alone.
+// Facts are what the driver established about a call before policy judged it, so that a
+// decision can be understood, and repeated, from the journal alone.
 type Facts struct {
 	// Paths are the files and directories that the call names.
 	Paths []PathUse `json:"paths,omitempty"`
 	// Hosts are the machines that the call names, in lower case.
 	Hosts []string `json:"hosts,omitempty"`
-	// Ports are those of Hosts, in their order; none where the call does not
-	// say.
+	// Ports are the ports of Hosts, in the same order; absent if the call names none.
 	Ports []uint16 `json:"ports,omitempty"`
-	// Commands are the simple commands that a command line is made of.
+	// Commands are the simple commands of a command line.
 	Commands []Command `json:"commands,omitempty"`
 	Risk     Risk      `json:"risk,omitempty"`
-	// Runs are the files of the workspace that the call runs by name, with their
-	// content: an approval is good for that content alone.
+	// Runs are the files of the workspace that the call runs by name, with digests: an
+	// approval is valid only for that content.
 	Runs []RunFile `json:"runs,omitempty"`
-	// Redefined says that the tool is defined otherwise than when the run began: an
-	// approval is good for that definition alone, and for all later calls by it.
+	// Redefined reports that the tool's definition has changed since the run began. An
+	// approval is valid for that definition, and for all later calls with it.
 	Redefined *Redefinition `json:"redefined,omitempty"`
-	// Unclear says what could not be established: the call may touch more
-	// than the facts say.
+	// Unclear lists what could not be established: the call may touch more than the
+	// facts contain.
 	Unclear []string `json:"unclear,omitempty"`
-	// Confined says that the tool opens nothing outside the workspace, even with an
+	// Confined reports that the tool opens nothing outside the workspace, even with an
 	// approval.
 	Confined bool `json:"confined,omitempty"`
-	// Unsandboxed says that the programs which the call starts have the user's
+	// Unsandboxed reports that the programs which the call starts have the user's
 	// rights, unless a rule requires the sandbox for the call.
 	Unsandboxed bool `json:"unsandboxed,omitempty"`
-	// Sandboxed says that they run in a sandbox, which holds the protected paths, the
-	// bound on files and the network whatever the programs do.
+	// Sandboxed reports that they run in a sandbox, which enforces the protected paths,
+	// the bound on files and the network whatever the programs do.
 	Sandboxed bool `json:"sandboxed,omitempty"`
 }
 
-// Redefinition is how the definition of a tool changed while a run went on.
+// Redefinition describes how the definition of a tool changed during a run.
 type Redefinition struct {
-	// Digest is that of the definition now, Change what is different, in words.
+	// Digest is the digest of the current definition, Change the difference in words.
 	Digest string `json:"digest"`
 	Change string `json:"change"`
 }
 
-// Bound is what an approval of a call of the tool is bound to beside its arguments: the
-// files that the call runs, and the definition of a tool that changed.
+// Bound returns what an approval of a call of the tool is bound to, in addition to its
+// arguments: the files that the call runs, and a changed definition of the tool.
 func (f *Facts) Bound(tool string) []RunFile {
 	switch {
 	case f == nil:
@@ -61,14 +59,14 @@ func (f *Facts) Bound(tool string) []RunFile {
 
 // RunFile is a file that a call runs, such as a script.
 type RunFile struct {
-	// Path is the file's own name, relative to the workspace.
+	// Path is the file's canonical name, relative to the workspace.
 	Path string `json:"path"`
 	// Digest is the SHA-256 of the content in hexadecimal digits; it is empty for a file
 	// that cannot be read or is too long.
 	Digest string `json:"digest,omitempty"`
 }
 
-// Port is that of a host by its place in Hosts, 0 where it is not known.
+// Port returns the port of a host by its index in Hosts, 0 if unknown.
 func (f *Facts) Port(host int) uint16 {
 	if host < len(f.Ports) {
 		return f.Ports[host]
@@ -76,8 +74,8 @@ func (f *Facts) Port(host int) uint16 {
 	return 0
 }
 
-// HostPort is a host by its place in Hosts as people write it, with the port
-// where it is known.
+// HostPort returns a host by its index in Hosts for people, with the port if it is
+// known.
 func (f *Facts) HostPort(host int) string {
 	name, port := f.Hosts[host], f.Port(host)
 	switch {
@@ -91,44 +89,44 @@ func (f *Facts) HostPort(host int) string {
 
 // PathUse is one file or directory that a call touches.
 type PathUse struct {
-	// Path is the file's own name, behind every symbolic link and "..":
-	// relative to the workspace and separated by "/" where it lies inside
-	// ("." is the workspace), absolute elsewhere.
+	// Path is the file's canonical name, with every symbolic link and ".." resolved:
+	// relative to the workspace and separated by "/" if it is inside ("." is the
+	// workspace), absolute elsewhere.
 	Path    string `json:"path"`
 	Outside bool   `json:"outside,omitempty"`
 	Write   bool   `json:"write,omitempty"`
-	// Tree says that everything below the path is touched as well.
+	// Tree reports that everything below the path is touched as well.
 	Tree bool `json:"tree,omitempty"`
-	// Unknown says that the path is computed when the call runs; Path is how
-	// the call writes it.
+	// Unknown reports that the path is computed when the call runs; Path is its source
+	// text.
 	Unknown bool `json:"unknown,omitempty"`
-	// Given says that the path is an argument of a program of which it is not known
-	// what it does with it.
+	// Given reports that the path is an argument of a program whose use of it is
+	// unknown.
 	Given bool `json:"given,omitempty"`
-	// Found says that the path is one of those that a pattern of names stands for,
-	// and its own name: no link leads to it.
+	// Found reports that the path matches a wildcard, and is canonical: no link leads
+	// to it.
 	Found bool `json:"found,omitempty"`
-	// Alias says that the path is no own name, but one of the workspace by which
-	// symbolic links lead to the file, which stands beside it under its own. What
-	// rules forbid they forbid under every name.
+	// Alias reports that the path is not canonical, but a name in the workspace through
+	// which symbolic links lead to the file; the canonical name is another element.
+	// Rules that forbid a path forbid it under every name.
 	Alias bool `json:"alias,omitempty"`
-	// Pattern says that the path is a pattern of names, as a shell reads it, which
-	// stands for too many files to list them. "*" and "?" are its only wildcards.
+	// Pattern reports that the path is a shell pattern that matches too many files to
+	// list. "*" and "?" are its only wildcards.
 	Pattern bool `json:"pattern,omitempty"`
-	// Scratch says that the sandbox has an own directory for temporary files in the place
-	// of the one that the path lies in, so that nothing outside is touched.
+	// Scratch reports that the path is in a directory that the sandbox replaces by a
+	// private one for temporary files, so that nothing outside is touched.
 	Scratch bool `json:"scratch,omitempty"`
-	// Repository says that the path is a directory of git's in which a command of git
-	// writes: everything in it but what decides which programs git runs (config, hooks),
-	// which is named besides where it is written.
+	// Repository reports that the path is a Git directory in which a git command
+	// writes: everything in it except what decides which programs git runs (config,
+	// hooks), which is listed separately if it is written.
 	Repository bool `json:"repository,omitempty"`
-	// Protected says that the sandbox holds the path read-only, and would open it
+	// Protected reports that the sandbox keeps the path read-only, and would open it
 	// for the call.
 	Protected bool `json:"protected,omitempty"`
 }
 
-// Base is the directory that the path lies in or is; all that a pattern matches lies
-// below it.
+// Base returns the directory that contains the path or is the path; all matches of a
+// pattern are below it.
 func (p PathUse) Base() string {
 	if !p.Pattern {
 		return p.Path
@@ -143,8 +141,7 @@ func (p PathUse) Base() string {
 	return "."
 }
 
-// A word of a [Command] of more than MaxWord bytes is kept in its beginning, with
-// WordCut behind it.
+// A word of a [Command] of more than MaxWord bytes is truncated and ends in WordCut.
 const (
 	MaxWord = 200
 	WordCut = "…"
@@ -152,38 +149,37 @@ const (
 
 // Command is one simple command of a command line.
 type Command struct {
-	// Words are the program and its arguments as the program will see them; a
-	// word that is computed when the command runs is its source text. Long ones
-	// are cut ([MaxWord]).
+	// Words are the program and its arguments as the program will see them; a word that
+	// is computed at run time is its source text. Long ones are truncated ([MaxWord]).
 	Words []string `json:"words"`
-	// Program is the own name of the file that a program which is called by a path
-	// leads to, relative to the workspace where it lies inside.
+	// Program is the canonical name of the file of a program that is called by a path,
+	// relative to the workspace if it is inside.
 	Program string `json:"program,omitempty"`
-	// Computed says that some word is computed when the command runs.
+	// Computed reports that some word is computed at run time.
 	Computed bool `json:"computed,omitempty"`
-	// ReadOnly says that the command is known to change nothing.
+	// ReadOnly reports that the command is known to change nothing.
 	ReadOnly bool `json:"readOnly,omitempty"`
 }
 
-// Risk is what kind of harm a call can do.
+// Risk is the kind of harm that a call can do.
 type Risk string
 
-// The risk classes, the least harmful one first.
+// The risk classes, the least harmful first.
 const (
-	// RiskRead: nothing is changed.
+	// RiskRead: nothing changes.
 	RiskRead Risk = "read_only"
-	// RiskWrite: files are made or changed.
+	// RiskWrite: files are created or changed.
 	RiskWrite Risk = "write"
-	// RiskExecute: a program runs, and what it does is not known.
+	// RiskExecute: a program with unknown effects runs.
 	RiskExecute Risk = "execute"
-	// RiskDelete: something is deleted or overwritten for good.
+	// RiskDelete: data is deleted or overwritten permanently.
 	RiskDelete Risk = "delete"
-	// RiskSend: something leaves for another machine or person.
+	// RiskSend: data is sent to another machine or person.
 	RiskSend Risk = "send"
-	// RiskPermission: someone's rights change.
+	// RiskPermission: access rights change.
 	RiskPermission Risk = "permission_change"
 	// RiskFinancial: money moves.
 	RiskFinancial Risk = "financial"
-	// RiskUnknown: it could not be established.
+	// RiskUnknown: the risk could not be established.
 	RiskUnknown Risk = "unknown"
 )

@@ -7,21 +7,21 @@ import (
 	"time"
 )
 
-// Form is what a tool asks a person for before it can finish a call.
+// Form is a tool's request to a person, which it needs to finish a call.
 type Form struct {
 	Message string `json:"message"`
 	// Schema is the JSON Schema of the answer, an object. It is absent if the person
-	// is to do something at URL, which Pawl shows and never opens.
+	// must do something at URL, which Pawl shows and never opens.
 	Schema json.RawMessage `json:"schema,omitempty"`
 	URL    string          `json:"url,omitempty"`
 	// Command is what the person runs before the answer, which has no fields then. It
 	// needs a person, so no setting of the run answers the form.
 	Command string `json:"command,omitempty"`
-	// State is given back to the tool with the answer. People do not see it.
+	// State is returned to the tool with the answer. People do not see it.
 	State json.RawMessage `json:"state,omitempty"`
 }
 
-// Host is the host of the form's URL, empty without one.
+// Host returns the host of the form's URL, empty without one.
 func (f Form) Host() string {
 	u, err := url.Parse(f.URL)
 	if err != nil {
@@ -30,32 +30,33 @@ func (f Form) Host() string {
 	return u.Host
 }
 
-// FormAnswer is what a person answered to a [Form].
+// FormAnswer is a person's answer to a [Form].
 type FormAnswer struct {
-	// Kind is [ApprovalAnswered] or [ApprovalRejected], Input the answer in the first
-	// case, which fits the form's schema, and Reason why in the second.
+	// Kind is [ApprovalAnswered] or [ApprovalRejected]. Input is the answer in the
+	// first case, which matches the form's schema, and Reason the reason in the second.
 	Kind   ApprovalKind
 	Input  json.RawMessage
 	Reason string
-	// State is that of the form.
+	// State is the form's State.
 	State json.RawMessage
 }
 
-// ToolInputRequired settles an attempt at a call that cannot go on without the input
-// of a person, unless a person answered at once (Live). A further attempt, with the same key, gets the answer.
+// ToolInputRequired settles an attempt at a call that needs a person's input, unless a
+// person answered at once (Live). Another attempt, with the same key, receives the
+// answer.
 type ToolInputRequired struct {
 	CallID  string `json:"callId"`
 	Attempt int    `json:"attempt"`
 	Tool    string `json:"tool"`
 	Form    Form   `json:"form"`
-	// Digest is that of the form and of the attempt.
+	// Digest is the digest of the form and of the attempt.
 	Digest string `json:"digest"`
 	// ExpiresAt and OnExpiry are as in [ToolPendingApproval].
 	ExpiresAt *time.Time `json:"expiresAt,omitempty"`
 	OnExpiry  OnExpiry   `json:"onExpiry,omitempty"`
-	// Live says that the attempt went on, and was given the answer.
+	// Live reports that the attempt continued, and received the answer.
 	Live bool `json:"live,omitempty"`
-	// DurationMs is how long the attempt lasted.
+	// DurationMs is the duration of the attempt.
 	DurationMs int64 `json:"durationMs,omitempty"`
 }
 
@@ -69,7 +70,7 @@ type ToolInputResolved struct {
 	Approver string       `json:"approver"`
 	Reason   string       `json:"reason,omitempty"`
 	At       time.Time    `json:"at"`
-	// Input is the answer, where Kind is [ApprovalAnswered].
+	// Input is the answer, if Kind is [ApprovalAnswered].
 	Input json.RawMessage `json:"input,omitempty"`
 	// Command is as in [PauseRequested], and Principal as in [ToolApprovalResolved].
 	Command   int64     `json:"command,omitempty"`
@@ -78,7 +79,7 @@ type ToolInputResolved struct {
 
 func (ToolInputResolved) EventType() Type { return TypeToolInputResolved }
 
-// Question is about the form.
+// Question returns the question about the form.
 func (d ToolInputRequired) Question() Question {
 	return Question{
 		ID: d.CallID, Kind: QuestionForm, Digest: d.Digest, Reason: d.Form.Message, ExpiresAt: d.ExpiresAt, OnExpiry: d.OnExpiry,
@@ -92,7 +93,7 @@ func (d ToolInputRequired) clone() Asking {
 	return d
 }
 
-// FormAsked is what a form asks for. Host is that of URL.
+// FormAsked is the request of a form. Host is the host of URL.
 type FormAsked struct {
 	Tool    string          `json:"tool"`
 	Schema  json.RawMessage `json:"schema,omitempty"`
@@ -101,7 +102,7 @@ type FormAsked struct {
 	Command string          `json:"command,omitempty"`
 }
 
-// Resolved is the answer to the form.
+// Resolved returns the answer to the form.
 func (ToolInputRequired) Resolved(r Resolution) Resolving {
 	return ToolInputResolved{
 		CallID: r.ID, Kind: r.Kind, Digest: r.Digest, Approver: r.Approver, Reason: r.Reason, At: r.At, Input: r.Args,
@@ -109,7 +110,7 @@ func (ToolInputRequired) Resolved(r Resolution) Resolving {
 	}
 }
 
-// Resolution is the answer, as the decision about any question.
+// Resolution returns the answer as the decision about a question.
 func (d ToolInputResolved) Resolution() Resolution {
 	return Resolution{
 		ID: d.CallID, Of: QuestionForm, Kind: d.Kind, Digest: d.Digest, Approver: d.Approver, Reason: d.Reason, At: d.At, Args: d.Input,
@@ -117,15 +118,16 @@ func (d ToolInputResolved) Resolution() Resolution {
 	}
 }
 
-// ToolTask says that a call goes on outside the run, as a task that the tool can ask for.
-// It is journalled before the tool waits. An attempt after a crash asks for the same task
-// and begins no second one, whatever the effect of the tool is.
+// ToolTask records that a call continues outside the run, as a task that the tool can
+// ask about. It is journalled before the tool waits. An attempt after a crash asks
+// about the same task and does not start another, whatever the effect class of the tool
+// is.
 type ToolTask struct {
 	CallID  string `json:"callId"`
 	Attempt int    `json:"attempt"`
-	// Task is what the tool needs to ask for it.
+	// Task is the data that the tool needs to ask about it.
 	Task json.RawMessage `json:"task"`
-	// Until is when the next attempt asks for it, if this one has ended.
+	// Until is when the next attempt asks about it, if this one has ended.
 	Until *time.Time `json:"until,omitempty"`
 }
 

@@ -2,8 +2,8 @@ package event
 
 import "github.com/pawlrun/pawl/llm"
 
-// frequent is an event that every cycle has. It writes its members as its tags
-// say; a test holds it to them.
+// frequent is an event that occurs in every cycle. It encodes its members without
+// reflection; a test checks the result against its tags.
 type frequent interface{ encode(*encoder) }
 
 func (x CycleStart) encode(e *encoder) {
@@ -101,8 +101,8 @@ func encodeUsage(e *encoder, u llm.Usage) {
 	e.close('}')
 }
 
-// encode writes the parts as MarshalJSON does. Prose and calls are what nearly
-// every answer is made of.
+// encode writes the parts like MarshalJSON. Nearly every answer consists of prose and
+// calls.
 func (a Answer) encode(e *encoder) {
 	e.open('[')
 	for _, p := range a {

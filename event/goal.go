@@ -5,19 +5,19 @@ import (
 	"time"
 )
 
-// GoalBlocked asks a person what a goal cannot go on without. A message to the run
-// answers it.
+// GoalBlocked asks a person for something that a goal needs to continue. A message to
+// the run answers it.
 type GoalBlocked struct {
-	// ID names the question among all of the run's.
+	// ID names the question among all of the run.
 	ID   string `json:"id"`
 	Step string `json:"step,omitempty"`
-	// Number is how many iterations there were, and Asks the question.
+	// Number is the number of iterations so far, and Asks the question.
 	Number int    `json:"iteration"`
 	Asks   string `json:"question"`
-	// Digest is that of what is asked.
+	// Digest is the digest of the question.
 	Digest string `json:"digest"`
-	// ExpiresAt is when an answer comes too late, nil for never, and OnExpiry what
-	// becomes of the run then.
+	// ExpiresAt is when the question expires, nil for never, and OnExpiry what then
+	// happens to the run.
 	ExpiresAt *time.Time `json:"expiresAt,omitempty"`
 	OnExpiry  OnExpiry   `json:"onExpiry,omitempty"`
 }
@@ -25,8 +25,8 @@ type GoalBlocked struct {
 func (GoalBlocked) EventType() Type  { return "goal.blocked" }
 func (d GoalBlocked) OfStep() string { return d.Step }
 
-// GoalUnanswered records that the question waits for no answer any more: it
-// expired, or the run does not need it.
+// GoalUnanswered records that the question needs no answer any more: it expired, or the
+// run does not need the answer.
 type GoalUnanswered struct {
 	ID       string       `json:"id"`
 	Step     string       `json:"step,omitempty"`
@@ -43,7 +43,7 @@ type GoalUnanswered struct {
 func (GoalUnanswered) EventType() Type  { return "goal.unanswered" }
 func (d GoalUnanswered) OfStep() string { return d.Step }
 
-// Question is about what the goal needs.
+// Question returns the question about what the goal needs.
 func (d GoalBlocked) Question() Question {
 	return Question{
 		ID: d.ID, Kind: QuestionGoal, Step: d.Step, Digest: d.Digest, Reason: d.Asks, ExpiresAt: d.ExpiresAt, OnExpiry: d.OnExpiry,
@@ -56,20 +56,20 @@ func (d GoalBlocked) clone() Asking {
 	return d
 }
 
-// GoalAsked is what a goal asks.
+// GoalAsked is the question of a goal.
 type GoalAsked struct {
 	Number   int    `json:"iteration"`
 	Question string `json:"question"`
 }
 
-// Resolved is the end of the question without an answer.
+// Resolved returns the end of the question without an answer.
 func (d GoalBlocked) Resolved(r Resolution) Resolving {
 	return GoalUnanswered{
 		ID: r.ID, Step: d.Step, Kind: r.Kind, Digest: r.Digest, Approver: r.Approver, Reason: r.Reason, At: r.At, Command: r.Command, Principal: r.Principal,
 	}
 }
 
-// Resolution is the end of the question, as that of any.
+// Resolution returns the end as that of a question.
 func (d GoalUnanswered) Resolution() Resolution {
 	return Resolution{
 		ID: d.ID, Of: QuestionGoal, Kind: d.Kind, Digest: d.Digest, Approver: d.Approver, Reason: d.Reason, At: d.At, Command: d.Command, Principal: d.Principal,

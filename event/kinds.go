@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// The names of events that programs compare with.
+// The names of events that programs use in comparisons.
 const (
 	TypeRunStarted           Type = "run.started"
 	TypeRunParked            Type = "run.parked"
@@ -43,15 +43,15 @@ const (
 	TypeBudgetCommitted      Type = "budget.committed"
 )
 
-// kind is what the vocabulary knows of an event besides its payload.
+// kind is an entry of the vocabulary.
 type kind struct {
 	zero   Data
 	decode func(json.RawMessage) (Data, error)
-	// aside marks what tells nothing of what the run did: see [Decided].
+	// aside marks an event that says nothing about what the run did: see [Decided].
 	aside bool
 }
 
-// did is the kind of an event that tells what its run did.
+// did returns the kind of an event that records what its run did.
 func did[D Data]() kind {
 	var zero D
 	return kind{zero: zero, decode: func(raw json.RawMessage) (Data, error) {
@@ -61,15 +61,15 @@ func did[D Data]() kind {
 	}}
 }
 
-// aside is the kind of an event that tells how the run came to do it.
+// aside returns the kind of an event that records how the run came to do it.
 func aside[D Data]() kind {
 	k := did[D]()
 	k.aside = true
 	return k
 }
 
-// kinds is the vocabulary, in the order of a run's life: an event is its payload,
-// which says its name, and a line here.
+// kinds returns the vocabulary, in the order of a run. A new event needs its payload,
+// which names it, and a line here.
 func kinds() []kind {
 	return []kind{
 		did[RunStarted](),

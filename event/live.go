@@ -1,17 +1,17 @@
 package event
 
-// Live-only events: they are published while a model speaks, carry neither
-// pos nor seq, and are never stored. What they add up to is in model.response,
-// or in model.attempt_failed when the attempt broke.
+// Live events are published while a model streams its answer. They have neither pos nor
+// seq, and are never stored. Their content is in model.response, or in
+// model.attempt_failed if the attempt broke.
 
-// Text is a piece of the answer's prose.
+// Text is a piece of the answer's text.
 type Text struct {
 	Text    string `json:"text"`
 	Attempt int    `json:"attempt"`
 	Index   int    `json:"index"`
 }
 
-// Reasoning is a piece of the model's thought.
+// Reasoning is a piece of the model's reasoning.
 type Reasoning struct {
 	Text    string `json:"text"`
 	Attempt int    `json:"attempt"`
@@ -26,9 +26,9 @@ type ToolCallDelta struct {
 	Index   int    `json:"index"`
 }
 
-// TextReset says that the streamed text of an attempt must be discarded: the
-// attempt failed and another follows, or what was streamed as text was a thought and
-// the attempt's text begins again.
+// TextReset reports that the streamed text of an attempt must be discarded: the attempt
+// failed and another follows, or the text was reasoning and the attempt's text starts
+// again.
 type TextReset struct {
 	Attempt int `json:"attempt"`
 }
@@ -41,14 +41,14 @@ const (
 	TypeTextReset     Type = "text.reset"
 )
 
-// EventType is text.
+// EventType returns text.
 func (Text) EventType() Type { return TypeText }
 
-// EventType is reasoning.
+// EventType returns reasoning.
 func (Reasoning) EventType() Type { return TypeReasoning }
 
-// EventType is tool_call.delta.
+// EventType returns tool_call.delta.
 func (ToolCallDelta) EventType() Type { return TypeToolCallDelta }
 
-// EventType is text.reset.
+// EventType returns text.reset.
 func (TextReset) EventType() Type { return TypeTextReset }

@@ -7,33 +7,33 @@ import (
 	"time"
 )
 
-// Iteration closes one pass of a loop.
+// Iteration ends one pass of a loop.
 type Iteration struct {
-	// Step is the step whose loop it is, where a workflow's is.
+	// Step is the step of the loop, in a workflow.
 	Step string `json:"step,omitempty"`
 	// Index counts from 0, Number from 1.
 	Index         int `json:"index"`
 	Number        int `json:"iteration"`
 	MaxIterations int `json:"maxIterations,omitempty"`
-	// Item is the element that the pass was for, where the loop has elements.
+	// Item is the element that the pass processed, if the loop has elements.
 	Item   json.RawMessage `json:"item,omitempty"`
 	Output string          `json:"output"`
-	// Child is the run that the pass was.
+	// Child is the run of the pass.
 	Child string `json:"child,omitempty"`
-	// Exit is why that run ended, and Tree identifies what the workspace held then: the
-	// same tree gives the same text. Of a refinement loop both are there, Tree where it
-	// could be found out.
+	// Exit is why that run ended, and Tree identifies the content of the workspace
+	// then: equal trees have equal texts. For a refinement loop both are present, Tree
+	// if it could be computed.
 	Exit Reason `json:"exit,omitempty"`
 	Tree string `json:"tree,omitempty"`
-	// Evidence is what the pass showed for itself: commands, tests, diffs, files.
+	// Evidence is the evidence of the pass: commands, tests, diffs, files.
 	Evidence json.RawMessage `json:"evidence,omitempty"`
 }
 
 func (Iteration) EventType() Type  { return "iteration" }
 func (d Iteration) OfStep() string { return d.Step }
 
-// repeats is of an iteration of a refinement loop, which is one step and tells why that
-// ended.
+// repeats is for an iteration of a refinement loop, which is one step and repeats the
+// step's text.
 func (d Iteration) repeats() (step, text string) {
 	if d.Exit == "" {
 		return "", ""
@@ -41,13 +41,13 @@ func (d Iteration) repeats() (step, text string) {
 	return fmt.Sprintf("%s.%d", d.Step, d.Index), d.Output
 }
 
-// Progress is what an iteration leaves for the next.
+// Progress is the log entry of an iteration for the next ones.
 type Progress struct {
 	// Step is as in [Iteration].
 	Step     string `json:"step,omitempty"`
 	Number   int    `json:"iteration"`
 	Learning string `json:"learning"`
-	// Patterns replace the head of the log; empty leaves it as it is.
+	// Patterns replaces the head of the log; empty leaves it unchanged.
 	Patterns string `json:"patterns,omitempty"`
 }
 
@@ -60,14 +60,14 @@ type ReviewRequested struct {
 	Step   string `json:"step,omitempty"`
 	Number int    `json:"iteration"`
 	Output string `json:"output"`
-	// Digest is that of what is asked about.
+	// Digest is the digest of the question.
 	Digest string `json:"digest"`
 	Reason string `json:"reason,omitempty"`
-	// Limit is how many iterations there were to be, where what is asked is whether there
-	// may be more.
+	// Limit is the planned number of iterations, if the question is whether to run
+	// more.
 	Limit int `json:"limit,omitempty"`
-	// ExpiresAt is when a decision comes too late, nil for never, and OnExpiry what
-	// becomes of the run then.
+	// ExpiresAt is when the question expires, nil for never, and OnExpiry what then
+	// happens to the run.
 	ExpiresAt *time.Time `json:"expiresAt,omitempty"`
 	OnExpiry  OnExpiry   `json:"onExpiry,omitempty"`
 }
@@ -80,12 +80,12 @@ type ReviewResolved struct {
 	LoopID string       `json:"loopId"`
 	Step   string       `json:"step,omitempty"`
 	Kind   ApprovalKind `json:"kind"`
-	// Digest is that of what was asked about.
+	// Digest is the digest of the question.
 	Digest   string    `json:"digest"`
 	Approver string    `json:"approver"`
 	Reason   string    `json:"reason,omitempty"`
 	At       time.Time `json:"at"`
-	// Command is as in [PauseRequested]: it tells equal decisions apart, of which
+	// Command is as in [PauseRequested]. It distinguishes equal decisions, of which
 	// only the first counts.
 	Command int64 `json:"command,omitempty"`
 	// Principal is as in [ToolApprovalResolved].
@@ -95,7 +95,7 @@ type ReviewResolved struct {
 func (ReviewResolved) EventType() Type  { return "review.resolved" }
 func (d ReviewResolved) OfStep() string { return d.Step }
 
-// Question is about the iteration.
+// Question returns the question about the iteration.
 func (d ReviewRequested) Question() Question {
 	kind := QuestionReview
 	if d.Limit > 0 {
@@ -113,13 +113,13 @@ func (d ReviewRequested) clone() Asking {
 	return d
 }
 
-// ReviewAsked is what is asked about an iteration.
+// ReviewAsked is a question about an iteration.
 type ReviewAsked struct {
 	Iteration int    `json:"iteration"`
 	Output    string `json:"output"`
 }
 
-// Resolved is the decision about the iteration.
+// Resolved returns the decision about the iteration.
 func (d ReviewRequested) Resolved(r Resolution) Resolving {
 	return ReviewResolved{
 		LoopID: r.ID, Step: d.Step, Kind: r.Kind, Digest: r.Digest, Approver: r.Approver, Reason: r.Reason, At: r.At,
@@ -127,7 +127,7 @@ func (d ReviewRequested) Resolved(r Resolution) Resolving {
 	}
 }
 
-// Resolution is the decision, as that about any question.
+// Resolution returns the decision as that about a question.
 func (d ReviewResolved) Resolution() Resolution {
 	return Resolution{
 		ID: d.LoopID, Of: QuestionReview, Kind: d.Kind, Digest: d.Digest, Approver: d.Approver, Reason: d.Reason, At: d.At,
@@ -135,7 +135,7 @@ func (d ReviewResolved) Resolution() Resolution {
 	}
 }
 
-// JudgeVerdict is what a judge said of an iteration.
+// JudgeVerdict is a judge's verdict on an iteration.
 type JudgeVerdict struct {
 	Step    string          `json:"step,omitempty"`
 	Number  int             `json:"iteration"`
@@ -144,14 +144,14 @@ type JudgeVerdict struct {
 	Result  json.RawMessage `json:"result,omitempty"`
 	// Child is the judge's run.
 	Child string `json:"child"`
-	// Failed says that the judge gave no verdict of its own.
+	// Failed reports that the judge returned no verdict.
 	Failed bool `json:"failed,omitempty"`
 }
 
 func (JudgeVerdict) EventType() Type  { return "judge.verdict" }
 func (d JudgeVerdict) OfStep() string { return d.Step }
 
-// Verdict is a judge's word.
+// Verdict is a judge's verdict.
 type Verdict string
 
 // The verdicts.
@@ -162,22 +162,22 @@ const (
 	VerdictBlockedOnHuman Verdict = "blocked_on_human"
 )
 
-// StepStarted opens an attempt of a step of a workflow. The first attempt of one that
-// is a run has none: see [ChildStarted.BeginsStep].
+// StepStarted starts an attempt of a step of a workflow. The first attempt of a step
+// that is a run has none: see [ChildStarted.BeginsStep].
 type StepStarted struct {
 	// Step is the step's namespaced id.
 	Step    string `json:"step"`
 	Attempt int    `json:"attempt"`
-	// Child is the run that the step is, where it is one.
+	// Child is the run that performs the step, if there is one.
 	Child string `json:"child,omitempty"`
-	// Index is the element that the step is for, from 0, where it is for one.
+	// Index is the element that the step processes, from 0, if there is one.
 	Index *int `json:"index,omitempty"`
 }
 
 func (StepStarted) EventType() Type  { return "step.started" }
 func (d StepStarted) OfStep() string { return d.Step }
 
-// StepFinished closes an attempt of a step.
+// StepFinished ends an attempt of a step.
 type StepFinished struct {
 	Step    string          `json:"step"`
 	Status  StepStatus      `json:"status"`
@@ -185,16 +185,16 @@ type StepFinished struct {
 	Result  json.RawMessage `json:"result,omitempty"`
 	Error   *Failure        `json:"error,omitempty"`
 	Attempt int             `json:"attempt"`
-	// Worktree is where the step worked, of one that has a worktree of its own.
+	// Worktree is the step's worktree, if it has one.
 	Worktree *Worktree `json:"worktree,omitempty"`
-	// Behind says that the content is left out here: the step is an iteration of a
-	// refinement loop, whose event behind this one has it.
+	// Behind reports that the content is omitted here: the step is an iteration of a
+	// refinement loop, whose later event contains it.
 	Behind bool `json:"-"`
 }
 
-// Worktree is a git worktree of a step, as it was left.
+// Worktree is a git worktree of a step, in its final state.
 type Worktree struct {
-	// Path is its directory, and Head the commit that it is at.
+	// Path is its directory, and Head its commit.
 	Path string `json:"path"`
 	Head string `json:"head"`
 }
@@ -204,7 +204,7 @@ func (d StepFinished) OfStep() string { return d.Step }
 
 type stepFinished StepFinished
 
-// storedStepFinished has no content where that is left out.
+// storedStepFinished omits the content if it is stored elsewhere.
 type storedStepFinished struct {
 	stepFinished
 	Content *string `json:"content,omitempty"`
@@ -217,7 +217,7 @@ func (d StepFinished) stored(bool) any {
 	return d
 }
 
-// UnmarshalJSON reads the event as it is stored.
+// UnmarshalJSON decodes the stored form.
 func (d *StepFinished) UnmarshalJSON(b []byte) error {
 	var s storedStepFinished
 	err := json.Unmarshal(b, &s)
@@ -256,7 +256,7 @@ const (
 	StepStatusCancelled StepStatus = "cancelled"
 )
 
-// StepSkipped says why a step did not run.
+// StepSkipped records why a step did not run.
 type StepSkipped struct {
 	Step   string `json:"step"`
 	Reason string `json:"reason"`
@@ -265,9 +265,9 @@ type StepSkipped struct {
 func (StepSkipped) EventType() Type  { return "step.skipped" }
 func (d StepSkipped) OfStep() string { return d.Step }
 
-// MessageSent is a message between steps on its way.
+// MessageSent is a message between steps that was sent.
 type MessageSent struct {
-	// ID names the message among all of the run's.
+	// ID names the message among all of the run.
 	ID string `json:"id"`
 	// From and To are namespaced ids of steps, or [Coordinator]; To is empty for a
 	// message to the people who watch the run.
@@ -285,27 +285,28 @@ func (d MessageSent) OfStep() string { return d.From }
 // Coordinator is the address of the agent that receives what a workflow's steps send.
 const Coordinator = "coordinator"
 
-// MessageKind is what a message of the coordinator is for; those of steps have none.
+// MessageKind is the purpose of a message of the coordinator; messages of steps have
+// none.
 type MessageKind string
 
 // The kinds of messages.
 const (
 	MessageInfo          MessageKind = "info"
 	MessageContextUpdate MessageKind = "context_update"
-	// MessageCancel ends the step that it is for.
+	// MessageCancel ends the step that receives it.
 	MessageCancel MessageKind = "cancel"
-	// MessageNarration tells the people who watch what is happening.
+	// MessageNarration informs the people who watch.
 	MessageNarration MessageKind = "narration"
-	// MessageFinal is the coordinator's closing word.
+	// MessageFinal is the coordinator's final message.
 	MessageFinal MessageKind = "final"
 )
 
-// MessageDelivered says that it is in the conversation of a run, or with the
-// people who watch.
+// MessageDelivered records that a message is in the conversation of a run, or was shown
+// to the people who watch.
 type MessageDelivered struct {
 	ID string `json:"id"`
-	// To is the step that has it: one of a later iteration, perhaps, than that which
-	// the message was sent to.
+	// To is the step that received it, possibly of a later iteration than the one that
+	// it was sent to.
 	To string `json:"to"`
 }
 
@@ -339,8 +340,9 @@ const (
 	DropResolverError      DropReason = "resolver-error"
 )
 
-// LoopCompleted reports whether RondoFlow calls a loop of that outcome completed: a goal
-// was met or the cap was reached. Any other has failed, also one that was stopped.
+// LoopCompleted reports whether RondoFlow calls a loop with that outcome completed: a
+// goal was met or the cap was reached. Any other loop has failed, including one that
+// was stopped.
 func LoopCompleted(o Outcome) bool {
 	capped := o.Reason == ReasonMaxIterations && o.Status == StatusStopped || o.Reason == ReasonMaxCycles
 	return o.Status == StatusCompleted || o.Reason == ReasonConditionMet || capped

@@ -1,27 +1,26 @@
 package event
 
-// repeated is a payload whose text an event behind it may say again. Its key is the
-// step of its event.
+// repeated is a payload whose text a later event may repeat. Its key is the step of its
+// event.
 type repeated interface {
 	Data
-	// leaveOut is the payload without the text, where that is the one given.
+	// leaveOut returns the payload without its text, if that equals text.
 	leaveOut(text string) (Data, bool)
-	// leftOut says that it has no text, and tell is the payload with it.
+	// leftOut reports that it has no text, and tell returns the payload with it.
 	leftOut() bool
 	tell(text string) Data
 }
 
-// repeating is a payload that repeats data of a step before it.
+// repeating is a payload that repeats an earlier text of a step.
 type repeating interface {
 	Data
 	repeats() (step, text string)
 }
 
-// Once takes texts out of the events of one commit that others behind them in it say
-// again, so that each is stored once: the end of a step says what its child said, and
-// an iteration of a refinement loop, which is one step, says what that step said. It
-// returns the place of the first event that it changed, -1 for none. [Texts] is the
-// way back.
+// Once removes texts from the events of one commit that later events of the commit
+// repeat, so that each is stored once: the end of a step repeats its child's text, and
+// an iteration of a refinement loop, which is one step, repeats that step's text. It
+// returns the index of the first changed event, -1 for none. [Texts] restores them.
 func Once(commit []*Event) (first int) {
 	first = -1
 	before := map[string][]int{}
@@ -44,20 +43,20 @@ func Once(commit []*Event) (first int) {
 	return first
 }
 
-// LeftOut reports whether a text of the event stands in one behind it.
+// LeftOut reports whether a later event contains a text of the event.
 func LeftOut(d Data) bool {
 	r, is := d.(repeated)
 	return is && r.leftOut()
 }
 
-// Texts gives the events of a run that are noted in their order the texts back that
-// [Once] took out. Its zero value is ready.
+// Texts restores the texts that [Once] removed from a run's events, which must be noted
+// in order. Its zero value is ready for use.
 type Texts struct {
-	// waiting are the events without their text, by their steps.
+	// waiting holds the events without their text, by step.
 	waiting map[string][]*Event
 }
 
-// Note takes in the next event, which it may change later: until none is missing.
+// Note adds the next event, which it may change later, until no text is missing.
 func (t *Texts) Note(e *Event) {
 	if LeftOut(e.Data) {
 		if t.waiting == nil {
@@ -71,10 +70,10 @@ func (t *Texts) Note(e *Event) {
 	}
 }
 
-// Missing reports whether events were noted whose texts did not come yet.
+// Missing reports whether texts of noted events are still missing.
 func (t *Texts) Missing() bool { return len(t.waiting) > 0 }
 
-// Say is what the events of a step that wait for their text say.
+// Say sets the text of the events of a step that lack it.
 func (t *Texts) Say(step, text string) {
 	for _, e := range t.waiting[step] {
 		e.Data = e.Data.(repeated).tell(text)

@@ -6,7 +6,7 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// Reason is why a run ended, from a closed list. A budget's reason is
+// Reason is why a run ended, from a closed list. The reason of a budget limit is
 // [BudgetReason] of its setting.
 type Reason string
 
@@ -36,8 +36,8 @@ const (
 	ReasonInternal         Reason = "internal"
 )
 
-// BudgetReason is the reason of a stop by the named budget setting, for
-// example "budget:usd_per_run".
+// BudgetReason returns the reason of a stop by a budget setting, for example
+// "budget:usd_per_run".
 func BudgetReason(setting string) Reason { return Reason("budget:" + setting) }
 
 // Status is the class of an outcome.
@@ -51,37 +51,37 @@ const (
 	StatusCancelled Status = "cancelled"
 )
 
-// Outcome is how a run ended. OK is policy (what the caller wants to count as
-// well), Completed is fact (a goal signal fired).
+// Outcome is how a run ended. OK reports whether the caller counts it as a success,
+// Completed whether a goal was reached.
 type Outcome struct {
 	Status    Status `json:"status"`
 	Reason    Reason `json:"reason"`
 	OK        bool   `json:"ok"`
 	Completed bool   `json:"completed"`
-	// Limit names the setting that stopped the run, where one did.
+	// Limit names the setting that stopped the run, if one did.
 	Limit string `json:"limit,omitempty"`
-	// AtLeast is the value of that limit with which the call that was refused would
-	// have been made, where that is known.
+	// AtLeast is the lowest value of that limit with which the refused call would have
+	// been made, if known.
 	AtLeast float64 `json:"atLeast,omitempty"`
-	// LimitRun is the run above whose limit it is; absent if it is the run's own or,
-	// by the kind parent, that of the run that started this one.
+	// LimitRun is the ancestor that has the limit; absent if it is the run itself or,
+	// with the kind parent, the parent.
 	LimitRun string `json:"limitRun,omitempty"`
-	// Index and Kind say which termination condition matched.
+	// Index and Kind identify the termination condition that matched.
 	Index *int     `json:"index,omitempty"`
 	Kind  string   `json:"kind,omitempty"`
 	Error *Failure `json:"error,omitempty"`
-	// Step is the step of a workflow that the reason is about.
+	// Step is the step of a workflow that the reason concerns.
 	Step string `json:"step,omitempty"`
-	// AtIteration is the iteration of a loop that the reason is about, from 1, and
-	// Iterations how many there were.
+	// AtIteration is the iteration of a loop that the reason concerns, from 1, and
+	// Iterations the number of iterations.
 	AtIteration int `json:"iteration,omitempty"`
 	Iterations  int `json:"iterations,omitempty"`
-	// Steps are how the top-level steps of a workflow ended.
+	// Steps counts how the top-level steps of a workflow ended.
 	Steps *StepCounts `json:"steps,omitempty"`
-	// Result is what the run gave by its result tool, as JSON.
+	// Result is the run's result from its result tool, as JSON.
 	Result json.RawMessage `json:"result,omitempty"`
-	// FinalOutput is the run's result; LastOutput is always the last text
-	// the model gave, whole. A stored event leaves it out where it is the final output.
+	// FinalOutput is the run's result; LastOutput is always the model's last complete
+	// text. A stored event omits it if it is the final output.
 	FinalOutput    string    `json:"final_output"`
 	LastOutput     string    `json:"last_output"`
 	NextSafeAction string    `json:"next_safe_action,omitempty"`
@@ -91,7 +91,7 @@ type Outcome struct {
 	Cost *llm.Cost `json:"cost,omitempty"`
 }
 
-// StepCounts are how many steps ended in which way.
+// StepCounts counts steps by how they ended.
 type StepCounts struct {
 	Completed int `json:"completed"`
 	Failed    int `json:"failed"`
@@ -101,37 +101,37 @@ type StepCounts struct {
 
 // Failure is a structured error.
 type Failure struct {
-	// Class is an [llm.Class] for a model's error, else a short word.
+	// Class is an [llm.Class] for a model's error, otherwise a short word.
 	Class     string `json:"class"`
 	Message   string `json:"message"`
 	Status    int    `json:"status,omitempty"`
 	RequestID string `json:"requestId,omitempty"`
-	// Limit is the limit of a workflow, or of a run above it, that a step of it came
-	// upon, and LimitRun the run above whose limit it is.
+	// Limit is the limit of a workflow, or of an ancestor, that a step reached, and
+	// LimitRun that ancestor.
 	Limit    string `json:"limit,omitempty"`
 	LimitRun string `json:"limitRun,omitempty"`
 }
 
-// abridgedOutcome is an outcome as an event keeps it whose last output is the final
-// one: the text stands there once.
+// abridgedOutcome is the stored form of an outcome whose last output is the final one:
+// it contains the text once.
 type abridgedOutcome struct {
 	Outcome
 	LastOutput *string `json:"last_output,omitempty"`
 }
 
-// abridge reports whether an outcome can be kept so.
+// abridge returns that form, and reports whether it applies.
 func (o Outcome) abridge() (abridgedOutcome, bool) {
 	return abridgedOutcome{Outcome: o}, o.FinalOutput != "" && o.LastOutput == o.FinalOutput
 }
 
-// untoldOutcome is an outcome as an event keeps it whose texts another event has.
+// untoldOutcome is the stored form of an outcome whose texts another event contains.
 type untoldOutcome struct {
 	Outcome
 	FinalOutput *string `json:"final_output,omitempty"`
 	LastOutput  *string `json:"last_output,omitempty"`
 }
 
-// whole is the outcome of which an event was read.
+// whole returns the outcome that was stored in this form.
 func (u untoldOutcome) whole() Outcome {
 	o := u.Outcome
 	if u.FinalOutput != nil {

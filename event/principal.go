@@ -1,23 +1,23 @@
 package event
 
-// Principal is who said something to a run: started it, told it, or decided about
-// it. Events that older versions wrote have none.
+// Principal is the user or program that started a run, sent it a command, or decided
+// about it. Events of older versions have none.
 type Principal struct {
 	Name string `json:"name"`
-	// Role is the role in which it was said.
+	// Role is the role in which the principal acted.
 	Role  string `json:"role,omitempty"`
 	Proof Proof  `json:"proof,omitempty"`
 }
 
-// Proof is how it is known who a principal is.
+// Proof is how a principal was authenticated.
 type Proof string
 
 // The proofs.
 const (
-	// ProofUser: the operating system says whose process it is.
+	// ProofUser: the operating system identified the user of the process.
 	ProofUser Proof = "user"
-	// ProofToken: a token of that name came with the request.
+	// ProofToken: the request contained a token with that name.
 	ProofToken Proof = "token"
-	// ProofNone: nothing was proven, because the server was started with --no-auth.
+	// ProofNone: not authenticated, because the server was started with --no-auth.
 	ProofNone Proof = "none"
 )

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// QuestionKind is what a question is about.
+// QuestionKind is the subject of a question.
 type QuestionKind string
 
 // The kinds of questions.
@@ -18,55 +18,55 @@ const (
 )
 
 // Asking is the payload of an event by which a run asks a person something, and
-// [Resolving] that of the event with the decision. The two are one pair: what
-// lists, decides or resolves questions needs no more than them.
+// [Resolving] that of the event with the decision. Code that lists, decides or resolves
+// questions needs only this pair.
 type Asking interface {
 	Data
 	Question() Question
-	// Resolved is the event that a decision about the question becomes.
+	// Resolved returns the event for a decision about the question.
 	Resolved(Resolution) Resolving
 	clone() Asking
 }
 
-// Resolving is the other half of [Asking].
+// Resolving is the counterpart of [Asking].
 type Resolving interface {
 	Data
 	Resolution() Resolution
 }
 
-// Question is what a run asks a person.
+// Question is a run's question to a person.
 type Question struct {
-	// ID names the question among all that its run has open.
+	// ID names the question among all open ones of its run.
 	ID   string
 	Kind QuestionKind
 	// Step is the step of a workflow that asks, empty for none.
 	Step string
-	// Digest is that of what is asked about, Policy the version of the policy that
-	// asks, empty for none: a decision on another one is none.
+	// Digest is the digest of the subject, Policy the version of the policy that asks,
+	// empty for none: a decision with other values does not count.
 	Digest string
 	Policy string
-	// Rule asks, empty where no rule does, and Reason says why.
+	// Rule is the rule that asks, empty for none, and Reason the reason.
 	Rule   string
 	Reason string
-	// ExpiresAt is when a decision comes too late, nil for never, and OnExpiry what
-	// becomes of the question then.
+	// ExpiresAt is when the question expires, nil for never, and OnExpiry what then
+	// happens.
 	ExpiresAt *time.Time
 	OnExpiry  OnExpiry
 	// Offer is as in [ToolPendingApproval].
 	Offer *Permission
-	// Subject says in a word or two what is asked about, What says all of it, as
-	// surfaces show it in JSON.
+	// Subject is the subject in a word or two, What all of it in the JSON form that
+	// surfaces show.
 	Subject string
 	What    any
-	// Takes are the ways in which a person may decide. Message says that there is none:
-	// a message to the run answers it.
+	// Takes are the ways in which a person may decide. Message reports that there is
+	// none: a message to the run answers it.
 	Takes   []ApprovalKind
 	Message bool
 	// Asked is the payload of the event that asks.
 	Asked Asking
 }
 
-// OnExpiry is what becomes of a question that expires.
+// OnExpiry is what happens when a question expires.
 type OnExpiry string
 
 // The values of [Question.OnExpiry].
@@ -77,16 +77,16 @@ const (
 	ExpiryStops OnExpiry = "stop"
 )
 
-// Late reports whether a decision at that time comes too late.
+// Late reports whether the question has expired at a time.
 func (q *Question) Late(at time.Time) bool { return q.ExpiresAt != nil && !at.Before(*q.ExpiresAt) }
 
-// Counts reports whether a resolution is one of this question: about what it asks,
-// under the policy that asks, and in time.
+// Counts reports whether a resolution is valid for this question: it has the same
+// subject and policy, and is in time.
 func (q *Question) Counts(r Resolution) bool {
 	return r.ID == q.ID && r.Digest == q.Digest && r.Policy == q.Policy && (r.Kind == ApprovalExpired || r.Kind == ApprovalCancelled || !q.Late(r.At))
 }
 
-// Resolve is the event by which the question is decided in that way.
+// Resolve returns the event that decides the question.
 func (q *Question) Resolve(r Resolution) Resolving {
 	r.ID, r.Digest, r.Policy = q.ID, q.Digest, q.Policy
 	return q.Asked.Resolved(r)
@@ -95,7 +95,7 @@ func (q *Question) Resolve(r Resolution) Resolving {
 // Clone returns a copy of the question that the caller may keep and change.
 func (q Question) Clone() Question { return q.Asked.clone().Question() }
 
-// Resolution is what was decided about a question, by whom and when.
+// Resolution is a decision about a question, with its author and time.
 type Resolution struct {
 	// ID, Of, Digest and Policy are the question's id, kind, digest and policy.
 	ID       string
@@ -110,10 +110,10 @@ type Resolution struct {
 	// form.
 	Args     json.RawMessage
 	Remember bool
-	// Command is as in [PauseRequested]: it tells equal decisions apart, of which
+	// Command is as in [PauseRequested]. It distinguishes equal decisions, of which
 	// only the first counts.
 	Command int64
-	// Principal is who Approver names, with role and proof.
+	// Principal is the principal that Approver names, with role and proof.
 	Principal Principal
 }
 
@@ -123,17 +123,16 @@ func (t Type) Asks() bool {
 	return asks
 }
 
-// Resolves reports whether events of the type say what was decided.
+// Resolves reports whether events of the type contain a decision.
 func (t Type) Resolves() bool {
 	_, resolves := byName()[t].zero.(Resolving)
 	return resolves
 }
 
-// Voiding is the payload of an event after which an earlier question needs no
-// decision.
+// Voiding is the payload of an event after which an earlier question needs no decision.
 type Voiding interface {
 	Data
-	// Voids is the id of the question.
+	// Voids returns the id of the question.
 	Voids() string
 }
 

@@ -11,16 +11,16 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// RunStarted is the first event of every run. It records everything that a
-// later fold depends on, so that a journal means the same after an upgrade.
+// RunStarted is the first event of every run. It records everything that a later fold
+// depends on, so that a journal means the same after an upgrade.
 type RunStarted struct {
 	// Vocabulary is the [Version] that wrote the journal.
 	Vocabulary int `json:"vocabulary"`
-	// Machine names the state machine and its version ("agent/1"), and
-	// Projection the rules that turn history into a request ("1").
+	// Machine names the state machine and its version ("agent/1"), and Projection the
+	// version of the rules that build a request from the conversation ("1").
 	Machine    string `json:"machine"`
 	Projection string `json:"projection"`
-	// Policy names the version of the policy: its rules, and how they are read.
+	// Policy is the version of the policy: its rules, and their interpretation.
 	Policy string `json:"policy,omitempty"`
 	// Kind and Name are the file's.
 	Kind string `json:"kind"`
@@ -31,115 +31,114 @@ type RunStarted struct {
 	Input *llm.Message `json:"input"`
 	// Workspace is the directory that tools work in.
 	Workspace string `json:"workspace,omitempty"`
-	// Source is the file the run was started from, Spec its content, so that
-	// another process can build the same agent again.
+	// Source is the file that the run was started from, Spec its content, so that
+	// another process can build the same agent.
 	Source string `json:"source,omitempty"`
 	Spec   string `json:"spec,omitempty"`
 	// Agents are the files of the agents that the run offers as tools, and of those
-	// that these offer, as they were when it began.
+	// that these offer, as they were when the run began.
 	Agents []AgentFile `json:"agents,omitempty"`
 	// Servers are the MCP servers whose tools the run may offer.
 	Servers []ToolServer `json:"servers,omitempty"`
 	// Options are the flags that changed the file's values, by name.
 	Options map[string]string `json:"options,omitempty"`
-	// Sandbox is the active tier ("none" when there is no OS boundary).
+	// Sandbox is the active tier ("none" without a sandbox).
 	Sandbox string `json:"sandbox,omitempty"`
-	// HookFiles are the programs and scripts of the run's command hooks as they
-	// were when it began; a hook of which one has changed fails. Absent where a
-	// version wrote the event that pinned none.
+	// HookFiles are the programs and scripts of the run's command hooks as they were
+	// when the run began; a hook with a changed file fails. It is absent in events of
+	// versions that did not record it.
 	HookFiles []HookFile `json:"hookFiles,omitempty"`
 	// Commands are the programs that the run offers as tools.
 	Commands []CommandTool `json:"commands,omitempty"`
-	// Confinement is what the sandbox holds, where there is one.
+	// Confinement is what the sandbox enforces, if there is one.
 	Confinement *Confinement `json:"confinement,omitempty"`
-	// Governance is [GovernanceExternal] of a run whose work another program does.
+	// Governance is [GovernanceExternal] if another program does the run's work.
 	Governance string   `json:"governance,omitempty"`
 	Warnings   []string `json:"warnings,omitempty"`
 	// Secrets are the names of the values that are redacted from everything the run
 	// journals, so that a process that lacks one knows what it cannot redact. It is
-	// absent if a version wrote the event that did not record it: there may be
-	// some.
+	// absent in events of versions that did not record it: there may be some.
 	Secrets []string `json:"secrets,omitzero"`
-	// Fence is how untrusted results are marked for the model; absent where
-	// the run has no tool that could give any.
+	// Fence marks untrusted results for the model; absent if the run has no tool that
+	// could return any.
 	Fence *Fence `json:"fence,omitempty"`
-	// Taint is what the run that started this one had read: it may be in the task.
+	// Taint is what the parent had read, because the task may contain it.
 	Taint Taint `json:"taint,omitzero"`
-	// Root is the first of the runs above, Parent the one that started this one and
-	// Depth how many there are on the way from the root, both counted: a root has its
-	// own id and 1. Both are absent in what older versions wrote, where a parent is the
+	// Root is the root of the tree, Parent the run that started this one, and Depth the
+	// number of runs from the root to this one, including both: for a root, its own id
+	// and 1. In events of older versions Root and Depth are absent, and a parent is the
 	// root.
 	Root   string `json:"root,omitempty"`
 	Parent string `json:"parent,omitempty"`
-	// Step is the step of the parent's workflow that this run is, where it is one.
+	// Step is the step of the parent's workflow that this run performs, if it performs
+	// one.
 	Step  string `json:"step,omitempty"`
 	Depth int    `json:"depth,omitempty"`
-	// MaxDepth is the greatest depth of a descendant; absent for the default, see
+	// MaxDepth is the maximum depth of a descendant; absent for the default, see
 	// [MaxDepth].
 	MaxDepth int `json:"maxDepth,omitempty"`
-	// From is the ended run that this one continues, with its history.
+	// From is the ended run that this one continues, with its conversation.
 	From *ContinuedFrom `json:"from,omitempty"`
-	// Replays is the run whose record answers the calls of this one, so that they
-	// have no effect. Only the process that begins it has that record at hand.
+	// Replays is the run whose record answers the calls of this one, so that they have
+	// no effect. Only the process that starts the run has that record.
 	Replays string `json:"replays,omitempty"`
-	// Principal is who started the run; a run that another one started has none.
+	// Principal is the principal that started the run; a child has none.
 	Principal Principal `json:"principal,omitzero"`
-	// Trace is the trace that tells of the run, where there is one.
+	// Trace is the trace of the run, if there is one.
 	Trace Trace `json:"trace,omitzero"`
-	// Served is true where a server drives the run: the next server of the journal
-	// continues what it leaves.
+	// Served is true if a server drives the run: the next server of the journal resumes
+	// it.
 	Served bool `json:"served,omitempty"`
-	// OnOwnerDisconnect is what becomes of the run when Principal has been gone from its
-	// server for a while; absent where nothing does.
+	// OnOwnerDisconnect is what happens to the run when Principal has been disconnected
+	// from its server for a while; absent for nothing.
 	OnOwnerDisconnect OwnerGone `json:"onOwnerDisconnect,omitempty"`
 }
 
 func (RunStarted) EventType() Type { return TypeRunStarted }
 
-// OwnerGone is what becomes of a run whose owner is gone.
+// OwnerGone is what happens to a run whose owner is disconnected.
 type OwnerGone string
 
-// What may become of it. A run that is torn down ends as cancelled.
+// The values of OwnerGone. A run that is torn down ends as cancelled.
 const (
 	OwnerGonePark     OwnerGone = "park"
 	OwnerGoneTeardown OwnerGone = "teardown"
 )
 
-// GovernanceExternal says that another program does the work of a run: one decision
-// lets all of it run, and what it does is neither judged nor journalled here.
+// GovernanceExternal means that another program does the work of a run: one decision
+// allows all of it, and its actions are neither judged nor journalled.
 const GovernanceExternal = "external"
 
-// MaxDepth is the default bound of the depth of a tree of runs; the root is
-// counted.
+// MaxDepth is the default maximum depth of a tree of runs, including the root.
 const MaxDepth = 8
 
-// AgentFile is an agent file with all that it takes from other files.
+// AgentFile is an agent file with everything that it includes from other files.
 type AgentFile struct {
 	Source string `json:"source"`
 	Spec   string `json:"spec"`
 }
 
-// HookFile is what a file of a hook held when the run began.
+// HookFile is the content of a hook's file when the run began.
 type HookFile struct {
 	// Hook is the hook's place in the agent file: hooks.before_tool[0].
 	Hook string `json:"hook"`
 	Path string `json:"path"`
-	// Digest is "sha256:" and the hex digest; empty where there was no file.
+	// Digest is "sha256:" and the hex digest; empty if there was no file.
 	Digest string `json:"digest,omitempty"`
 }
 
-// Confinement is what the commands of a run may reach.
+// Confinement is what the commands of a run may access.
 type Confinement struct {
-	// OnDemand says that this is about the calls only that a rule puts into
-	// the sandbox; the others run without one.
+	// OnDemand reports that it applies only to calls that a rule puts into the sandbox;
+	// the others run without one.
 	OnDemand bool `json:"onDemand,omitempty"`
-	// Network is none, allowlist or host; Hosts are the list.
+	// Network is none, allowlist or host; Hosts is the allowlist.
 	Network string   `json:"network"`
 	Hosts   []string `json:"hosts,omitempty"`
 	// Filesystem is repo-readonly, repo-readwrite or full.
 	Filesystem string `json:"filesystem"`
-	// MemoryBytes and Processes bound one command with all that it starts; a
-	// negative number bounds nothing.
+	// MemoryBytes and Processes bound one command with all that it starts; a negative
+	// number means no limit.
 	MemoryBytes int64 `json:"memoryBytes,omitempty"`
 	Processes   int   `json:"processes,omitempty"`
 }
@@ -148,14 +147,14 @@ type Confinement struct {
 type ContinuedFrom struct {
 	Run string `json:"run"`
 	Seq int64  `json:"seq"`
-	// Root is the first of the runs that continue one another. Providers know
-	// the conversation by it, so that it finds its cached prefix again.
+	// Root is the first run of the chain of continued runs. It is the conversation's id
+	// for providers, so that the cached prefix is found again.
 	Root    string         `json:"root,omitempty"`
 	History []*llm.Message `json:"history"`
-	// Taint is what the ended run had taken in; it is in the conversation.
+	// Taint is what the ended run had read, because the conversation contains it.
 	Taint Taint `json:"taint,omitzero"`
-	// Blobs are the contents that the ended run referred to. The new run may
-	// read them and keeps them alive.
+	// Blobs are the contents that the ended run referred to. The new run may read them
+	// and keeps them from being deleted.
 	Blobs []BlobRef `json:"blobs,omitempty"`
 	// Files are the files whose content the ended run knew, sorted by path.
 	Files []FileSeen `json:"files,omitempty"`
@@ -172,25 +171,24 @@ const (
 	ParkPaused      ParkReason = "paused"
 )
 
-// RunParked says that the run stopped running without having ended.
+// RunParked records that the run stopped running without having ended.
 type RunParked struct {
 	Reason ParkReason `json:"reason"`
 	Detail string     `json:"detail,omitempty"`
 	// CallIDs are the calls that wait for a decision.
 	CallIDs []string `json:"callIds,omitempty"`
-	// Until is when resuming makes sense, if that is known.
+	// Until is the earliest useful time to resume, if known.
 	Until *time.Time `json:"until,omitempty"`
 	// Limit is the limit to raise, if the run parked for that.
 	Limit string `json:"limit,omitempty"`
-	// ParentLimit is the limit of a run above this one, if that must be raised.
-	// LimitRun is that run; absent if it is the one that started this one.
+	// ParentLimit is the limit of an ancestor that must be raised, if any. LimitRun is
+	// that ancestor; absent if it is the parent.
 	ParentLimit string `json:"parentLimit,omitempty"`
 	LimitRun    string `json:"limitRun,omitempty"`
-	// AtLeast is the value below which raising that limit changes nothing, where
-	// it is known.
+	// AtLeast is the lowest value of that limit that would help, if known.
 	AtLeast float64 `json:"atLeast,omitempty"`
-	// Served is true where the run was interrupted because its server stopped: the
-	// next server of the journal continues it.
+	// Served is true if the run was interrupted because its server stopped: the next
+	// server of the journal resumes it.
 	Served bool `json:"served,omitempty"`
 }
 
@@ -200,53 +198,52 @@ func (RunParked) EventType() Type { return TypeRunParked }
 // has this value; a negative value removes the limit.
 func (p RunParked) Enough(value float64) bool { return value < 0 || value >= p.AtLeast }
 
-// RunResumed says that a driver resumed the run. The outcome of calls that were
-// in progress before it is unknown.
+// RunResumed records that a driver resumed the run. The outcome of calls that were in
+// progress is unknown.
 type RunResumed struct {
-	// Recovered is true when the previous driver left without parking.
+	// Recovered is true if the previous driver ended without parking.
 	Recovered bool   `json:"recovered,omitempty"`
 	Owner     string `json:"owner,omitempty"`
-	// Policy is how rules are read from here on, see policy.Version. Calls that
-	// were approved under another reading ask again.
+	// Policy is the interpretation of rules from here on, see policy.Version. Calls
+	// that were approved under another one ask again.
 	Policy string `json:"policy,omitempty"`
-	// Unread counts the commands that were sealed to the previous driver, so that
-	// they cannot be read any more; they must be sent again.
+	// Unread counts the commands that were sealed for the previous driver, so that they
+	// cannot be read any more; they must be sent again.
 	Unread int `json:"unread,omitempty"`
-	// Secrets are the names of the run's secrets from here on, where they are
-	// others than before.
+	// Secrets are the names of the run's secrets from here on, if they have changed.
 	Secrets []string `json:"secrets,omitzero"`
-	// Served is true where a server drives the run from here on.
+	// Served is true if a server drives the run from here on.
 	Served bool `json:"served,omitempty"`
 }
 
 func (RunResumed) EventType() Type { return TypeRunResumed }
 
-// RunForked starts a run that shares another's journal up to Seq. The shared events
-// stay as they were written: run.started has the id, root and depth of the run that
-// wrote it. A fork is the root of a tree of its own.
+// RunForked starts a run that shares another's journal up to Seq. The shared events are
+// unchanged: run.started contains the id, root and depth of the original run. A fork is
+// the root of a separate tree.
 type RunForked struct {
 	From string `json:"from"`
 	Seq  int64  `json:"seq"`
-	// Requested is the number asked for, where Seq was rounded down.
+	// Requested is the requested number, if Seq was rounded down.
 	Requested int64  `json:"requested,omitempty"`
 	Hash      string `json:"hash"`
 	// Changed names what differs from here on: model, prompt, context_window.
 	Changed []string `json:"changed,omitempty"`
-	// Config is the machine's configuration from here on, and Options what
-	// replaces options of run.started, where something was changed.
+	// Config is the machine's configuration from here on, and Options replaces options
+	// of run.started, if something was changed.
 	Config  json.RawMessage   `json:"config,omitempty"`
 	Options map[string]string `json:"options,omitempty"`
 	// Results replace the results of calls in the run whose events are shared.
 	Results []ForkedResult `json:"results,omitempty"`
-	// Principal is who made the fork.
+	// Principal is the principal that created the fork.
 	Principal Principal `json:"principal,omitzero"`
 }
 
 func (RunForked) EventType() Type { return TypeRunForked }
 
-// Forked is a run's first event as a fork has it. A fork of a replay has tools,
-// and one of a run that another one started is a root, with no more below it than
-// that run could have.
+// Forked returns a run's first event as a fork has it. A fork of a replay has tools,
+// and a fork of a child is a root whose descendants may be as deep as those of the
+// child.
 func (s RunStarted) Forked(d RunForked) RunStarted {
 	if s.Depth > 1 {
 		s.MaxDepth = cmp.Or(s.MaxDepth, MaxDepth) - s.Depth + 1
@@ -277,29 +274,29 @@ type RunTerminatedBy struct {
 	Index  *int   `json:"index,omitempty"`
 	Kind   string `json:"kind,omitempty"`
 	Limit  string `json:"limit,omitempty"`
-	// AtLeast is the value of that limit with which the call that was refused would
-	// have been made, where that is known.
+	// AtLeast is the lowest value of that limit with which the refused call would have
+	// been made, if known.
 	AtLeast float64 `json:"atLeast,omitempty"`
-	// LimitRun is the run above whose limit it is; absent if it is the run's own or,
-	// by the kind parent, that of the run that started this one.
+	// LimitRun is the ancestor that has the limit; absent if it is the run itself or,
+	// with the kind parent, the parent.
 	LimitRun string   `json:"limitRun,omitempty"`
 	Error    *Failure `json:"error,omitempty"`
 	Detail   string   `json:"detail,omitempty"`
-	// Step is the step of a workflow that the reason is about, and AtIteration the
+	// Step is the step of a workflow that the reason concerns, and AtIteration the
 	// iteration of a loop, from 1.
 	Step        string `json:"step,omitempty"`
 	AtIteration int    `json:"iteration,omitempty"`
-	// CallID is the call whose result met the condition, or ended the run: the
-	// evidence for what the run claims.
+	// CallID is the call whose result met the condition or ended the run; it is the
+	// evidence.
 	CallID string `json:"callId,omitempty"`
-	// Output is the run's result where it is not the last text (a tool that
-	// ends the run).
+	// Output is the run's result if it is not the last text, for example from a tool
+	// that ends the run.
 	Output string `json:"output,omitempty"`
 }
 
 func (RunTerminatedBy) EventType() Type { return TypeRunTerminatedBy }
 
-// RunCompleted is the one terminal event of a run that ended, on every path.
+// RunCompleted is the one terminal event of a run.
 type RunCompleted struct {
 	Outcome Outcome `json:"outcome"`
 }
@@ -317,7 +314,7 @@ func (d RunCompleted) stored(shown bool) any {
 	return d
 }
 
-// UnmarshalJSON reads the event as it is stored, or as surfaces show it.
+// UnmarshalJSON decodes the stored form, and the form that surfaces show.
 func (d *RunCompleted) UnmarshalJSON(b []byte) error {
 	var s storedRunCompleted[untoldOutcome]
 	err := json.Unmarshal(b, &s)
@@ -325,11 +322,11 @@ func (d *RunCompleted) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// CancelRequested asks the run to end; whatever is in flight is stopped first.
+// CancelRequested asks the run to end; everything in progress is stopped first.
 type CancelRequested struct {
 	By     string `json:"by,omitempty"`
 	Reason string `json:"reason,omitempty"`
-	// Principal is who By names, with role and proof.
+	// Principal is the principal that By names, with role and proof.
 	Principal Principal `json:"principal,omitzero"`
 }
 
@@ -347,17 +344,17 @@ type PauseRequested struct {
 
 func (PauseRequested) EventType() Type { return TypePauseRequested }
 
-// InputReceived is a message that was sent while the run was running. It joins
-// the conversation between two cycles.
+// InputReceived is a message that was sent during the run. It is added to the
+// conversation between two cycles.
 type InputReceived struct {
 	Text string `json:"text"`
-	// Media are the images and files that go with the text, or stand alone.
+	// Media are images and files that accompany the text, or are sent alone.
 	Media []llm.Media `json:"media,omitempty"`
 	By    string      `json:"by,omitempty"`
 	// Command is as in [PauseRequested].
 	Command int64 `json:"command,omitempty"`
-	// MessageID is the id of the message that it is, where another run of the tree
-	// said it, and Taint what that run had read.
+	// MessageID is the id of a message that another run of the tree sent, and Taint
+	// what that run had read.
 	MessageID string `json:"messageId,omitempty"`
 	Taint     Taint  `json:"taint,omitzero"`
 	// Principal is as in [CancelRequested].
@@ -366,7 +363,7 @@ type InputReceived struct {
 
 func (InputReceived) EventType() Type { return TypeInputReceived }
 
-// Message is what joins the history, or nil when there is nothing in it.
+// Message returns the message for the conversation, or nil if it is empty.
 func (d InputReceived) Message() *llm.Message {
 	m := &llm.Message{Role: llm.RoleUser}
 	if strings.TrimSpace(d.Text) != "" {
@@ -398,15 +395,16 @@ func (BudgetRaised) EventType() Type { return TypeBudgetRaised }
 // Checkpoint marks a point that a fork or a reader may want to return to.
 type Checkpoint struct {
 	Label string `json:"label"`
-	// Step is the step whose loop it is of, and Number the last iteration before it.
+	// Step is the step of the loop, and Number the last iteration before it.
 	Step   string `json:"step,omitempty"`
 	Number int    `json:"iteration,omitempty"`
-	// Child is the run that was asked, and Verdict what it said; absent if it gave none.
+	// Child is the run that was asked, and Verdict its verdict; absent if there is
+	// none.
 	Child   string  `json:"child,omitempty"`
 	Verdict Verdict `json:"verdict,omitempty"`
-	// Questions are what a goal asks itself there.
+	// Questions are the questions of a goal's checkpoint.
 	Questions []CheckpointQuestion `json:"questions,omitempty"`
-	// Plan is the goal's plan as it stands then.
+	// Plan is the goal's plan at that point.
 	Plan json.RawMessage `json:"plan,omitempty"`
 }
 
@@ -418,7 +416,7 @@ type CheckpointQuestion struct {
 
 func (Checkpoint) EventType() Type { return "checkpoint" }
 
-// OfStep is the step whose loop it is of.
+// OfStep returns the step of the loop.
 func (d Checkpoint) OfStep() string { return d.Step }
 
 // The two questions of a goal's checkpoint that a model answers.
@@ -427,7 +425,7 @@ const (
 	AskHuman     = "Is a person needed before the next step?"
 )
 
-// Answer is that to a question, empty for none.
+// Answer returns the answer to a question, empty for none.
 func (d Checkpoint) Answer(question string) string {
 	for _, q := range d.Questions {
 		if q.Question == question {

@@ -4,8 +4,8 @@ import "encoding/json"
 
 // ToolServer is an MCP server of a run as it was when the run began.
 type ToolServer struct {
-	// Server is the name that the run's owner gave it, with which the names of its
-	// tools begin. Name, Version and Protocol are what the server said.
+	// Server is the owner's name for it, which begins the names of its tools. Name,
+	// Version and Protocol are from the server.
 	Server   string `json:"server"`
 	Name     string `json:"name,omitempty"`
 	Version  string `json:"version,omitempty"`
@@ -14,7 +14,7 @@ type ToolServer struct {
 	// other.
 	Argv []string `json:"argv,omitempty"`
 	URL  string   `json:"url,omitempty"`
-	// Tools are all that the server listed, by name.
+	// Tools are all tools that the server listed, by name.
 	Tools []ServerTool `json:"tools"`
 }
 
@@ -27,8 +27,8 @@ type ServerTool struct {
 	Definition json.RawMessage `json:"definition"`
 }
 
-// ServerChanged says which tools of an MCP server differ from those that the run
-// began with. Without any tool the server is as it was again.
+// ServerChanged records which tools of an MCP server differ from those when the run
+// began. Without any tool the server is unchanged again.
 type ServerChanged struct {
 	Server string        `json:"server"`
 	Tools  []ChangedTool `json:"tools"`
@@ -37,9 +37,9 @@ type ServerChanged struct {
 // ChangedTool is a tool of a server that changed or is gone.
 type ChangedTool struct {
 	Name string `json:"name"`
-	// Digest is that of its definition now, absent where it is gone.
+	// Digest is the digest of its current definition, absent if the tool is gone.
 	Digest string `json:"digest,omitempty"`
-	// Change is what is different, in words.
+	// Change is the difference in words.
 	Change string `json:"change"`
 }
 

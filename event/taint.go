@@ -2,10 +2,10 @@ package event
 
 import "cmp"
 
-// Labels say what a call reads and whether it can send data out, for the rule
-// of two.
+// Labels describe what a call reads and whether it can send data out, for the rule of
+// two.
 type Labels struct {
-	// Untrusted: the result may hold text from a third party, and so instructions
+	// Untrusted: the result may contain text from a third party, and so instructions
 	// that are not the owner's.
 	Untrusted bool `json:"untrusted,omitempty"`
 	// Private: the call can read data that must not leave the machine: files, an
@@ -40,13 +40,13 @@ type Withheld struct {
 	Reason string `json:"reason"`
 }
 
-// TaintSource is the call that brought something in.
+// TaintSource is the call that introduced a taint.
 type TaintSource struct {
 	// Run is the run that made the call: this one, or one that it continues.
 	Run    string `json:"run"`
 	Cycle  int    `json:"cycle"`
 	CallID string `json:"callId,omitempty"`
-	// Tool is the tool's name, or the provider's for one that it runs itself.
+	// Tool is the tool's name, or the provider's name for one that it runs itself.
 	Tool string `json:"tool"`
 }
 
@@ -56,7 +56,7 @@ type Fence struct {
 	Nonce string `json:"nonce"`
 }
 
-// Brings is the taint by what a source brought in.
+// Brings returns the taint of a source with these labels.
 func (s TaintSource) Brings(untrusted, private bool) (t Taint) {
 	if !untrusted && !private {
 		return t

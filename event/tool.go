@@ -11,8 +11,8 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// Effect is what repeating a tool call would do: the tool declares it, and
-// recovery after a crash depends on it.
+// Effect is the effect of repeating a tool call: the tool declares it, and recovery
+// after a crash depends on it.
 type Effect string
 
 // The effect classes.
@@ -21,14 +21,14 @@ const (
 	EffectPure Effect = "pure"
 	// EffectIdempotent: running again with the same key changes nothing.
 	EffectIdempotent Effect = "idempotent"
-	// EffectReconcilable: the tool can tell afterwards whether it happened.
+	// EffectReconcilable: the tool can find out afterwards whether it happened.
 	EffectReconcilable Effect = "reconcilable"
 	// EffectAtMostOnce: must never run twice; the default.
 	EffectAtMostOnce Effect = "at_most_once"
 )
 
-// Access is one resource that a call touches. Keys are hierarchical by "/";
-// "*" stands for everything.
+// Access is a resource that a call touches. Keys are hierarchical, separated by "/";
+// "*" means everything.
 type Access struct {
 	Key   string `json:"key"`
 	Write bool   `json:"write,omitempty"`
@@ -63,45 +63,45 @@ const (
 	ErrorProtected ErrorType = "protected_path_changed"
 	// ErrorAgent: an agent that was called did not end well.
 	ErrorAgent ErrorType = "agent_error"
-	// ErrorHookBlocked: a hook of the owner's said no. ErrorHookFailed: one
-	// that must answer did not.
+	// ErrorHookBlocked: a hook of the owner blocked it. ErrorHookFailed: a hook that
+	// must answer did not.
 	ErrorHookBlocked ErrorType = "blocked_by_hook"
 	ErrorHookFailed  ErrorType = "hook_failed"
 )
 
-// Problem is why a call cannot run as asked.
+// Problem is why a call cannot run as requested.
 type Problem struct {
 	Type    ErrorType `json:"type"`
 	Message string    `json:"message"`
 }
 
-// ToolCall is the model's request, with what the driver resolved about it
-// before anything judges it. It is the only place where arguments are stored.
+// ToolCall is the model's request, with the facts that the driver resolved before
+// anything judges it. Only this event stores arguments.
 type ToolCall struct {
 	CallID     string `json:"callId"`
 	ProviderID string `json:"providerId,omitempty"`
 	Tool       string `json:"tool"`
-	// Args is valid JSON, or absent with the fragment in ArgsText.
+	// Args is valid JSON, or absent with the invalid text in ArgsText.
 	Args     json.RawMessage `json:"args,omitempty"`
 	ArgsText string          `json:"argsText,omitempty"`
-	// Sent are the arguments as they came, where Args says the same in the form that
-	// the tool's schema asks for.
+	// Sent are the original arguments, if Args was converted to the form that the
+	// tool's schema requires.
 	Sent     json.RawMessage `json:"sent,omitempty"`
 	Effect   Effect          `json:"effect"`
 	ReadOnly bool            `json:"readOnly,omitempty"`
-	// Concurrent says that the call may run beside others.
+	// Concurrent reports that the call may run beside others.
 	Concurrent bool `json:"concurrent,omitempty"`
-	// Polling says that the same call is meant to be repeated.
+	// Polling reports that repeating the same call is intended.
 	Polling bool `json:"polling,omitempty"`
-	// Agent says that the call starts a run, and returns its final output.
+	// Agent reports that the call starts a run, and returns its final output.
 	Agent  bool     `json:"agent,omitempty"`
 	Access []Access `json:"access,omitempty"`
-	// Labels say what the call reads and whether it can send.
+	// Labels describe what the call reads and whether it can send.
 	Labels Labels `json:"labels,omitzero"`
 	// Describe is a short label for people.
 	Describe string `json:"describe,omitempty"`
-	// EditedBy is who replaced the model's arguments by these; the model's are in
-	// the call's first tool_call.
+	// EditedBy is the principal that replaced the model's arguments by these; the
+	// model's are in the call's first tool_call.
 	EditedBy string `json:"editedBy,omitempty"`
 	// Digest identifies tool and arguments, for approvals.
 	Digest  string   `json:"digest"`
@@ -128,70 +128,70 @@ type PolicyDecision struct {
 	Decision Decision `json:"decision"`
 	Rule     string   `json:"rule"`
 	Reason   string   `json:"reason,omitempty"`
-	// Sandbox says that the call, if it runs, runs in the sandbox.
+	// Sandbox reports that the call, if it runs, runs in the sandbox.
 	Sandbox bool   `json:"sandbox,omitempty"`
 	Digest  string `json:"digest"`
-	// Facts are what a command was judged by, CallID then being its id, and Step the
-	// step that it is. Those of a call are in its tool_call.
+	// Facts are the facts by which a command was judged; CallID is then its id, and
+	// Step its step. Those of a call are in its tool_call.
 	Facts *Facts `json:"facts,omitempty"`
 	Step  string `json:"step,omitempty"`
 }
 
-// OfStep is the step that the command is.
+// OfStep returns the step that the command performs.
 func (d PolicyDecision) OfStep() string { return d.Step }
 
 func (PolicyDecision) EventType() Type { return TypePolicyDecision }
 
-// ToolPendingApproval opens an approval, bound to the exact arguments and to
-// the policy that asks.
+// ToolPendingApproval asks for an approval, bound to the exact arguments and to the
+// policy that asks.
 type ToolPendingApproval struct {
 	CallID string          `json:"callId"`
 	Tool   string          `json:"tool"`
 	Args   json.RawMessage `json:"args,omitempty"`
 	Digest string          `json:"digest"`
 	Reason string          `json:"reason,omitempty"`
-	// Rule asked, and Risk is what harm the call can do.
+	// Rule is the rule that asked, and Risk the harm that the call can do.
 	Rule string `json:"rule,omitempty"`
 	Risk Risk   `json:"risk,omitempty"`
 	// Policy is the version of the policy that asks. A decision under another
 	// version does not count.
 	Policy string `json:"policy,omitempty"`
-	// ExpiresAt is the end of the time for a decision; nil if there is none.
-	// OnExpiry is what becomes of the run then, empty for [ExpiryRejects].
+	// ExpiresAt is the end of the time for a decision; nil if there is none. OnExpiry
+	// is what then happens to the run, empty for [ExpiryRejects].
 	ExpiresAt *time.Time `json:"expiresAt,omitempty"`
 	OnExpiry  OnExpiry   `json:"onExpiry,omitempty"`
-	// Runs are the files that the call runs, as in [Facts]. Digest is also that of
-	// their content.
+	// Runs are the files that the call runs, as in [Facts]. Digest includes their
+	// content.
 	Runs []RunFile `json:"runs,omitempty"`
 	// Offer is the rule that a person may add for the rest of the run with the
 	// approval; absent if no such rule would answer the question.
 	Offer *Permission `json:"offer,omitempty"`
-	// Fixed says that the arguments cannot be edited: they are a command's of the
-	// run's machine, whose id is CallID and whose step is Step.
+	// Fixed reports that the arguments cannot be edited: they belong to a command of
+	// the run's machine, whose id is CallID and whose step is Step.
 	Fixed bool   `json:"fixed,omitempty"`
 	Step  string `json:"step,omitempty"`
 }
 
-// OfStep is the step that a command is.
+// OfStep returns the step of a command.
 func (d ToolPendingApproval) OfStep() string { return d.Step }
 
 func (ToolPendingApproval) EventType() Type { return TypeToolPendingApproval }
 
-// Permission permits calls of a tool for the rest of a run, if the question is
-// one that asks about all calls of the tool, or the permission is for a whole line.
+// Permission permits calls of a tool for the rest of a run, if the question is one that
+// every call of the tool raises, or the permission is for a whole line.
 type Permission struct {
 	Tool string `json:"tool"`
-	// Command is a pattern for the simple commands of a command line that do more
-	// than look: words, and a star at the end for any further ones.
+	// Command is a pattern for the simple commands of a command line that do more than
+	// read: words, and a star at the end for any further ones.
 	Command string `json:"command,omitempty"`
 	// Path is a pattern for all files that the call names.
 	Path string `json:"path,omitempty"`
 	// Line is a whole command line. It also permits what that line does to protected
-	// paths and outside the workspace, and what could not be read of it in a sandbox.
+	// paths and outside the workspace, and its unreadable parts in a sandbox.
 	Line string `json:"line,omitempty"`
 }
 
-// String is the permission as it is shown to people: the tool and the pattern.
+// String returns the permission for people: the tool and the pattern.
 func (p Permission) String() string {
 	switch {
 	case p.Line != "":
@@ -202,8 +202,8 @@ func (p Permission) String() string {
 	return p.Tool + ", path " + p.Path
 }
 
-// PermissionAdded is a rule that a person added for the rest of the run,
-// together with an approval. The approval itself covers only its own call.
+// PermissionAdded is a rule that a person added for the rest of the run, together with
+// an approval. The approval itself covers only its own call.
 type PermissionAdded struct {
 	CallID     string     `json:"callId"`
 	Permission Permission `json:"permission"`
@@ -222,10 +222,10 @@ const (
 	ApprovalApproved ApprovalKind = "approved"
 	ApprovalRejected ApprovalKind = "rejected"
 	ApprovalExpired  ApprovalKind = "expired"
-	// ApprovalEdited: the call may run with other arguments, once those have
-	// been validated, resolved and judged like the model's own.
+	// ApprovalEdited: the call may run with other arguments, after those have been
+	// validated, resolved and judged like the model's.
 	ApprovalEdited ApprovalKind = "edited"
-	// ApprovalAnswered: the input that a form asks for is given.
+	// ApprovalAnswered: the input that a form asks for was given.
 	ApprovalAnswered ApprovalKind = "answered"
 	// ApprovalContinue: the loop continues with another iteration.
 	ApprovalContinue ApprovalKind = "continue"
@@ -237,52 +237,51 @@ const (
 type ToolApprovalResolved struct {
 	CallID string       `json:"callId"`
 	Kind   ApprovalKind `json:"kind"`
-	// Digest is that of the arguments that were asked about.
+	// Digest is the digest of the arguments in the question.
 	Digest   string    `json:"digest"`
 	Approver string    `json:"approver"`
 	Reason   string    `json:"reason,omitempty"`
 	At       time.Time `json:"at"`
 	// Policy is the version of the policy under which it was decided.
 	Policy string `json:"policy,omitempty"`
-	// Args are the arguments in the place of the model's, where Kind is
-	// [ApprovalEdited].
+	// Args are the arguments that replace the model's, if Kind is [ApprovalEdited].
 	Args json.RawMessage `json:"args,omitempty"`
-	// Remember says that the rule offered with the approval was accepted. The rule
-	// is an event of its own, [PermissionAdded].
+	// Remember reports that the rule offered with the approval was accepted. The rule
+	// is a separate event, [PermissionAdded].
 	Remember bool `json:"remember,omitempty"`
-	// Command is as in [PauseRequested]: it tells equal decisions apart, of which
+	// Command is as in [PauseRequested]. It distinguishes equal decisions, of which
 	// only the first counts.
 	Command int64 `json:"command,omitempty"`
-	// Principal is who Approver names, with role and proof.
+	// Principal is the principal that Approver names, with role and proof.
 	Principal Principal `json:"principal,omitzero"`
 }
 
 func (ToolApprovalResolved) EventType() Type { return TypeToolApprovalResolved }
 
-// ToolStarted is the intent: stored before the effect may begin.
+// ToolStarted is the intent of a call. It is stored before the effect may begin.
 type ToolStarted struct {
 	CallID  string `json:"callId"`
 	Attempt int    `json:"attempt"`
-	// Key is the idempotency key that the tool is given.
+	// Key is the idempotency key that the tool receives.
 	Key string `json:"key,omitempty"`
 }
 
 func (ToolStarted) EventType() Type { return TypeToolStarted }
 
-// ToolAttemptFailed settles an attempt that another one may cure: the tool or
-// the network reported that, and the call may run again.
+// ToolAttemptFailed settles an attempt that failed in a way that another attempt may
+// not: the tool or the network reported that, and the call may run again.
 type ToolAttemptFailed struct {
 	CallID  string `json:"callId"`
 	Attempt int    `json:"attempt"`
-	// Result is the call's own result if no attempt follows.
+	// Result is the call's result if no attempt follows.
 	Result ToolResult `json:"result"`
-	// RetryAfterMs is what the other side asked for; absent when it did not.
+	// RetryAfterMs is the wait that the other side asked for; absent if it did not.
 	RetryAfterMs *int64 `json:"retryAfterMs,omitempty"`
 }
 
 func (ToolAttemptFailed) EventType() Type { return "tool.attempt_failed" }
 
-// ToolRetrying announces the next attempt at a call, before its wait.
+// ToolRetrying announces the next attempt at a call, before the wait.
 type ToolRetrying struct {
 	CallID  string `json:"callId"`
 	Attempt int    `json:"attempt"`
@@ -291,7 +290,7 @@ type ToolRetrying struct {
 
 func (ToolRetrying) EventType() Type { return "tool.retrying" }
 
-// ToolResult is the one settlement of a call, on every path.
+// ToolResult is the one settlement of a call.
 type ToolResult struct {
 	CallID    string    `json:"callId"`
 	Tool      string    `json:"tool"`
@@ -299,47 +298,46 @@ type ToolResult struct {
 	IsError   bool      `json:"isError"`
 	ErrorType ErrorType `json:"errorType,omitempty"`
 	ExitCode  *int      `json:"exitCode,omitempty"`
-	// Limit names the budget setting that kept the call from running.
+	// Limit names the budget setting that prevented the call.
 	Limit     string `json:"limit,omitempty"`
 	Truncated bool   `json:"truncated,omitempty"`
-	// Blob is the digest of the whole output where Output is its head and
-	// tail. The journal keeps it once, and the model may page through it.
+	// Blob is the digest of the whole output if Output is its head and tail. The
+	// journal stores it once, and the model may read it in pages.
 	Blob string `json:"blob,omitempty"`
-	// Contains are the texts that the run's conditions look for and that stand in
-	// the whole output, where Output is its head and tail.
+	// Contains lists the texts that the run's conditions look for and that occur in the
+	// whole output, if Output is its head and tail.
 	Contains []string    `json:"contains,omitempty"`
 	Media    []llm.Media `json:"media,omitempty"`
 	// Tools names the deferred tools that a search found.
 	Tools []string `json:"tools,omitempty"`
-	// Untrusted and Private are what the result was found to be; the run's
-	// taint follows from them.
+	// Untrusted and Private are the labels of the result; the run's taint follows from
+	// them.
 	Untrusted bool `json:"untrusted,omitempty"`
 	Private   bool `json:"private,omitempty"`
 	EndsRun   bool `json:"endsRun,omitempty"`
-	// DurationMs is how long the attempt lasted, without what the clock skipped.
+	// DurationMs is the duration of the attempt, without time that the clock skipped.
 	DurationMs int64 `json:"durationMs,omitempty"`
-	// Retryable says that the failure was one that another attempt may cure.
+	// Retryable reports that another attempt might have succeeded.
 	Retryable bool `json:"retryable,omitempty"`
-	// Pin names a piece of the work's state that the result holds.
+	// Pin names a piece of the work's state that the result contains.
 	Pin string `json:"pin,omitempty"`
-	// Tree identifies what the workspace held after a call that may have
-	// changed it; it is empty where that is not known.
+	// Tree identifies the content of the workspace after a call that may have changed
+	// it; it is empty if unknown.
 	Tree string `json:"tree,omitempty"`
-	// Reached are the machines that the call asked for where a list of hosts
-	// bounds them.
+	// Reached are the machines that the call requested, if a list of hosts limits them.
 	Reached []Reach `json:"reached,omitempty"`
-	// Changed are the protected paths that the call changed without a decision, in
-	// a sandbox that cannot prevent it. At most a hundred are listed separately.
+	// Changed are the protected paths that the call changed without a decision, in a
+	// sandbox that cannot prevent it. At most a hundred are listed separately.
 	Changed []Change `json:"changed,omitempty"`
 	// Files are the files whose content the run knows since this call.
 	Files []FileSeen `json:"files,omitempty"`
-	// Raw is the digest of the output as a command wrote it, where Output is what a
-	// terminal would show of it.
+	// Raw is the digest of a command's original output, if Output is what a terminal
+	// would show.
 	Raw string `json:"raw,omitempty"`
 }
 
-// FileSeen is the content of a file that a run has read or written whole. The
-// newest one of a path counts.
+// FileSeen is the content of a file that a run has read or written whole. The newest
+// one for a path counts.
 type FileSeen struct {
 	// Path is relative to the workspace and separated by slashes.
 	Path string `json:"path"`
@@ -362,19 +360,19 @@ func FilesSeen(d Data) []FileSeen {
 
 func (ToolResult) EventType() Type { return TypeToolResult }
 
-// Change is a protected path that a call changed. What was made or deleted as a
-// whole directory is one.
+// Change is a protected path that a call changed. A directory that was created or
+// deleted is one change.
 type Change struct {
 	// Path is relative to the workspace.
 	Path string `json:"path"`
-	// Undone says that the path is again as it was before the call.
+	// Undone reports that the path is again as it was before the call.
 	Undone bool `json:"undone,omitempty"`
 	// Kept is where the undone version is stored on this machine, because someone
 	// else may have made the change while the call ran.
 	Kept string `json:"kept,omitempty"`
 }
 
-// Reach is one machine that a call asked for.
+// Reach is a machine that a call requested.
 type Reach struct {
 	Host string `json:"host"`
 	Port int    `json:"port,omitempty"`
@@ -383,8 +381,8 @@ type Reach struct {
 	Count  int    `json:"count"`
 }
 
-// AskedDigest identifies what is asked about: a call by its digest, with the content of
-// the files that it runs.
+// AskedDigest identifies the subject of a question: a call by its digest, with the
+// content of the files that it runs.
 func AskedDigest(call string, runs []RunFile) string {
 	if len(runs) == 0 {
 		return call
@@ -397,7 +395,7 @@ func AskedDigest(call string, runs []RunFile) string {
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-// Question is about the call.
+// Question returns the question about the call.
 func (d ToolPendingApproval) Question() Question {
 	takes := []ApprovalKind{ApprovalApproved, ApprovalRejected, ApprovalEdited}
 	if d.Fixed {
@@ -415,14 +413,14 @@ func (d ToolPendingApproval) clone() Asking {
 	return d
 }
 
-// CallAsked is what is asked about a call.
+// CallAsked is a question about a call.
 type CallAsked struct {
 	Tool string          `json:"tool"`
 	Args json.RawMessage `json:"args,omitempty"`
 	Runs []RunFile       `json:"runs,omitempty"`
 }
 
-// Resolved is the decision about the call.
+// Resolved returns the decision about the call.
 func (ToolPendingApproval) Resolved(r Resolution) Resolving {
 	return ToolApprovalResolved{
 		CallID: r.ID, Kind: r.Kind, Digest: r.Digest, Approver: r.Approver, Reason: r.Reason, At: r.At, Policy: r.Policy,
@@ -430,7 +428,7 @@ func (ToolPendingApproval) Resolved(r Resolution) Resolving {
 	}
 }
 
-// Resolution is the decision, as that about any question.
+// Resolution returns the decision as that about a question.
 func (d ToolApprovalResolved) Resolution() Resolution {
 	return Resolution{
 		ID: d.CallID, Of: QuestionCall, Kind: d.Kind, Digest: d.Digest, Approver: d.Approver, Reason: d.Reason, At: d.At, Policy: d.Policy,
@@ -438,11 +436,11 @@ func (d ToolApprovalResolved) Resolution() Resolution {
 	}
 }
 
-// Voids is the call, which is judged again.
+// Voids returns the call, which is judged again.
 func (d PolicyDecision) Voids() string { return d.CallID }
 
-// Voids is the call, which has begun.
+// Voids returns the call, which has begun.
 func (d ToolStarted) Voids() string { return d.CallID }
 
-// Voids is the call, which has ended.
+// Voids returns the call, which has ended.
 func (d ToolResult) Voids() string { return d.CallID }

@@ -10,17 +10,17 @@ import (
 // the run's first event, so that a process that resumes the run continues the
 // trace.
 type Trace struct {
-	// ID is the trace's, 32 hexadecimal digits.
+	// ID is the id of the trace, 32 hexadecimal digits.
 	ID string `json:"id"`
-	// Parent is the span below which the run's own stands, 16 hexadecimal digits;
-	// empty for the first of a trace.
+	// Parent is the parent of the run's span, 16 hexadecimal digits; empty for the
+	// first span of a trace.
 	Parent string `json:"parent,omitempty"`
 }
 
 // NewTrace returns the default trace of a tree of runs, derived from its root.
 func NewTrace(root string) Trace { return Trace{ID: traceSum(16, "trace", root)} }
 
-// ParseTraceparent reads a traceparent header, and reports whether it is one.
+// ParseTraceparent parses a traceparent header, and reports whether it is valid.
 func ParseTraceparent(header string) (Trace, bool) {
 	part := strings.Split(header, "-")
 	if len(part) < 4 || len(part) > 4 && part[0] == "00" || !traceHex(part[0], 1) || part[0] == "ff" || !traceHex(part[3], 1) {
@@ -37,13 +37,13 @@ func traceHex(s string, size int) bool {
 	return err == nil && len(b) == size && s == strings.ToLower(s)
 }
 
-// Span is the id of the span in the trace that tells of something that a run did; of
-// the run itself where what is empty. It follows from its names, so that no process
-// has to know what another one chose.
+// Span returns the id of the span for something that a run did, or for the run itself
+// if what is empty. It is derived from the names, so that processes need not exchange
+// ids.
 func (t Trace) Span(run, what string) string { return traceSum(8, t.ID, run, what) }
 
-// Below is the trace of a run that is started by another, for one of its calls where
-// it answers one.
+// Below returns the trace of a child run, for one of the parent's calls if it answers
+// one.
 func (t Trace) Below(run, callID string) Trace {
 	if t.ID == "" {
 		return Trace{}
