@@ -1,9 +1,8 @@
-// Package spec turns files of agents, workflows and goals into validated values. Parsing
-// is strict, as [decode] has it.
+// Package spec turns files of agents, workflows and goals into validated values.
 //
-// What is written in a file and not built yet is refused where it guards
-// something or changes what runs, and is a warning where nothing depends on
-// it. Nothing is ignored silently.
+// Parsing is strict, see [decode]. A setting that is not built yet is an error if it
+// guards something or changes what runs, and otherwise a warning. Nothing is ignored
+// silently.
 package spec
 
 import (
@@ -18,26 +17,25 @@ import (
 	"github.com/pawlrun/pawl/internal/files/decode"
 )
 
-// The values of apiVersion. Keys of the second one that have no meaning here
-// become warnings.
+// The values of apiVersion. Keys of the second one that have no meaning here cause
+// warnings.
 const (
 	Version     = "pawl/v1"
 	VersionAldo = "aldo-ai/agent.v1"
 )
 
-// Agent is an agent file. Optional numbers are nil when the file does not give
-// them.
+// Agent is an agent file. Optional numbers are nil if the file does not contain them.
 type Agent struct {
 	APIVersion  string      `yaml:"apiVersion,omitempty" oneof:"pawl/v1 aldo-ai/agent.v1"`
 	Kind        string      `yaml:"kind,omitempty" oneof:"Agent"`
 	Identity    Identity    `yaml:"identity,omitempty"`
 	ModelPolicy ModelPolicy `yaml:"model_policy,omitempty"`
-	// Role picks one of ModelPolicy.Roles; it may stand there as well.
+	// Role selects one of ModelPolicy.Roles, which may contain it as well.
 	Role    string  `yaml:"role,omitempty" oneof:"architect editor subagent"`
 	Prompt  Prompt  `yaml:"prompt,omitempty"`
 	Tools   Tools   `yaml:"tools,omitempty"`
 	Budgets Budgets `yaml:"budgets,omitempty"`
-	// ResultSchema is what the final answer must match; nil asks for text.
+	// ResultSchema is the schema of the final answer; nil means text.
 	ResultSchema *ResultSchema `yaml:"resultSchema,omitempty"`
 	// Settings may stand at the top level or in the iteration block.
 	Settings  `yaml:",inline"`
@@ -45,36 +43,36 @@ type Agent struct {
 
 	Hooks *Hooks `yaml:"hooks,omitempty"`
 
-	// Composite makes the agent a team of others.
+	// Composite makes the agent a team of other agents.
 	Composite   *Composite   `yaml:"composite,omitempty"`
 	Spawn       *Spawn       `yaml:"spawn,omitempty"`
 	Termination *Termination `yaml:"termination,omitempty"`
 
-	// Loop repeats the agent. Its settings may stand at the top level, too.
+	// Loop repeats the agent. Its settings may also be at the top level.
 	Loop         *Loop `yaml:"loop,omitempty"`
 	LoopSettings `yaml:",inline"`
 
-	// What follows is read so that it can be refused: it is not built yet, and
-	// the schema does not offer it.
+	// The following keys are parsed only to be rejected: they are not built yet, and
+	// the schema does not offer them.
 	Sandbox any `yaml:"sandbox,omitempty" unbuilt:"yes"`
 
-	// Dir is the directory of the file; paths in it are relative to it. File is the
+	// Dir is the directory of the file; its paths are relative to it. File is the
 	// file's name there, empty for a text that a client sent.
 	Dir  string `yaml:"-"`
 	File string `yaml:"-"`
-	// System is the system text, read from its file where it has one.
+	// System is the system text, read from its file if it has one.
 	System string `yaml:"-"`
-	// Warnings are what the owner should know and what stops nothing.
+	// Warnings are problems that the owner should know and that prevent nothing.
 	Warnings []decode.Problem `yaml:"-"`
 
-	// systemAt is where System stands, for problems inside it, and taskAt where
-	// the task does.
+	// systemAt is the position of System, for problems inside it, and taskAt that of
+	// the task.
 	systemAt, taskAt decode.Problem
-	// byClass are the models of the file's capability classes, and byRole is
-	// that of its role where the file names none.
+	// byClass holds the models of the file's capability classes, and byRole the model
+	// of its role if the file names none.
 	byClass map[string]string
 	byRole  string
-	// agents are those that the file defines within itself, nil where it does not.
+	// agents are the agents that the file defines itself, nil if there are none.
 	agents []AgentTool
 }
 
@@ -85,7 +83,7 @@ type Identity struct {
 	Description string `yaml:"description,omitempty"`
 }
 
-// ModelPolicy says which models to use and how.
+// ModelPolicy selects the models.
 type ModelPolicy struct {
 	Primary   Model    `yaml:"primary,omitempty"`
 	Fallbacks []Model  `yaml:"fallbacks,omitempty"`
@@ -95,8 +93,8 @@ type ModelPolicy struct {
 	Role      string   `yaml:"role,omitempty" oneof:"architect editor subagent"`
 }
 
-// Model names one model as "provider/model". In a file it is a mapping, or the
-// name alone.
+// Model names one model as "provider/model". In a file it is a mapping, or the name
+// alone.
 type Model struct {
 	Model string `yaml:"model,omitempty" short:"yes"`
 	// CapabilityClass names a class of the config file.
@@ -118,21 +116,20 @@ type Decoding struct {
 	MaxTokens   *int     `yaml:"max_tokens,omitempty"`
 }
 
-// Money is the cap on what a run may cost.
+// Money bounds the cost of a run.
 type Money struct {
 	USDPerRun *float64 `yaml:"usd_per_run,omitempty" none:"yes"`
 }
 
-// Prompt is the system text, inline or in a file, and the task of a run that is
-// given none.
+// Prompt is the system text, inline or in a file, and the default task of a run.
 type Prompt struct {
 	System     string `yaml:"system,omitempty"`
 	SystemFile string `yaml:"system_file,omitempty"`
 	Task       string `yaml:"task,omitempty"`
 }
 
-// ReadAgent reads and validates an agent file. The error is [decode.Errors] when the
-// file is there and wrong. The text is the file's content as it was read.
+// ReadAgent reads and validates an agent file. The error is [decode.Errors] if the file
+// exists and is invalid. The text is the file's content.
 func ReadAgent(path string, o Options) (a *Agent, text []byte, err error) {
 	if text, err = ReadFile(path); err != nil {
 		return nil, nil, err
@@ -141,7 +138,7 @@ func ReadAgent(path string, o Options) (a *Agent, text []byte, err error) {
 	return a, text, err
 }
 
-// ReadFile reads a file of a bounded size, of whatever kind it is.
+// ReadFile reads a file of any kind, of bounded size.
 func ReadFile(path string) ([]byte, error) {
 	text, err := decode.ReadFile(path)
 	if err != nil {
@@ -150,8 +147,9 @@ func ReadFile(path string) ([]byte, error) {
 	return text, nil
 }
 
-// ParseAgent validates an agent file's content. Files that it names are read
-// relative to path; ".json" at its end makes the text JSON. The error is [decode.Errors].
+// ParseAgent validates an agent file's content. The files that it names are read
+// relative to path; if path ends in ".json", the text is JSON. The error is
+// [decode.Errors].
 func ParseAgent(path string, data []byte, o Options) (*Agent, error) {
 	a, r := decodeAgent(path, data)
 	if a != nil {
@@ -168,9 +166,9 @@ func ParseAgent(path string, data []byte, o Options) (*Agent, error) {
 	return a, nil
 }
 
-// Restore reads an agent from the text that a run's first event keeps. It was
-// valid when the run began and the run goes on by what was pinned then, so
-// nothing is checked again and no other file is read.
+// Restore parses an agent from the text in a run's first event. It was valid when the
+// run began, and the run uses what was pinned then, so Restore checks nothing again and
+// reads no other file.
 func Restore(path string, data []byte) (*Agent, error) {
 	a, r := decodeAgent(path, data)
 	if a == nil {
@@ -180,8 +178,8 @@ func Restore(path string, data []byte) (*Agent, error) {
 }
 
 // Validate checks an agent that was built in code, by the same rules as a file, and
-// reads its prompt file. It fills System and Warnings. The error is [decode.Errors], without
-// places.
+// reads its prompt file. It sets System and Warnings. The error is [decode.Errors],
+// without positions.
 func (a *Agent) Validate(o Options) error {
 	r := &decode.Report{}
 	a.validate(r, o)
@@ -192,8 +190,8 @@ func (a *Agent) Validate(o Options) error {
 	return nil
 }
 
-// Text writes the agent as a file that [Restore] reads. The system text stands
-// in it, so that no other file is needed.
+// Text returns the agent as a file that [Restore] parses. It contains the system text,
+// so that no other file is needed.
 func (a *Agent) Text() ([]byte, error) {
 	whole := *a
 	whole.Prompt = Prompt{System: a.System, Task: a.Prompt.Task}
@@ -213,7 +211,7 @@ func (a *Agent) Text() ([]byte, error) {
 // that it defines, in the path of that agent.
 const withinWorkflow = "#agents."
 
-// decode returns nil when the text is not an agent file at all.
+// decodeAgent returns nil if the text is not an agent file at all.
 func decodeAgent(path string, data []byte) (*Agent, *decode.Report) {
 	r := decode.New(path)
 	root := r.Read(data, "an agent: identity, model_policy, prompt")
@@ -241,12 +239,12 @@ func decodeAgent(path string, data []byte) (*Agent, *decode.Report) {
 	return a, r
 }
 
-// outsideIteration reports whether a path is outside the iteration block, which is held to
-// the rules in every version.
+// outsideIteration reports whether a path is outside the iteration block, which is
+// checked strictly in every version.
 func outsideIteration(path string) bool { return !strings.HasPrefix(path, "iteration.") }
 
-// dropAldoRole leaves out ALDO's role of an agent in a team, which has nothing
-// to do with the role that picks a model here.
+// dropAldoRole removes ALDO's role of an agent in a team, which is unrelated to the
+// role that selects a model.
 func dropAldoRole(d *decode.Decoder, root *yaml.Node) {
 	for i := 0; i+1 < len(root.Content); i += 2 {
 		if key := root.Content[i]; key.Value == "role" {
@@ -257,8 +255,8 @@ func dropAldoRole(d *decode.Decoder, root *yaml.Node) {
 	}
 }
 
-// refuseOtherKinds reports a file of another kind, in place of every key that an
-// agent does not know.
+// refuseOtherKinds reports a file of another kind once, instead of every key that an
+// agent does not have.
 func refuseOtherKinds(r *decode.Report, root *yaml.Node) bool {
 	kind, _ := scalarOf(root, "kind")
 	if _, steps := scalarOf(root, "steps"); steps {
@@ -271,7 +269,7 @@ func refuseOtherKinds(r *decode.Report, root *yaml.Node) bool {
 	return true
 }
 
-// scalarOf is the text at a key of the file, before it is decoded.
+// scalarOf returns the text of a key of the file, before it is decoded.
 func scalarOf(root *yaml.Node, key string) (text string, given bool) {
 	for i := 0; i+1 < len(root.Content); i += 2 {
 		if root.Kind == yaml.MappingNode && root.Content[i].Value == key {

@@ -11,34 +11,34 @@ import (
 	"github.com/pawlrun/pawl/internal/files/decode"
 )
 
-// AgentTool is an agent file that is offered to the model as a tool with one
-// argument, task. A call starts a run of that file, and gives what it ends with.
+// AgentTool is an agent file that is offered to the model as a tool with one argument,
+// task. A call starts a run of that file, and returns its final output.
 type AgentTool struct {
 	Name        string `yaml:"name,omitempty"`
 	Description string `yaml:"description,omitempty"`
 	File        string `yaml:"file,omitempty"`
 	MaxDepth    *int   `yaml:"max_depth,omitempty"`
-	// Concurrent says whether calls run beside others, nil where the file leaves that to
-	// what the agent can do. Isolation is where it works.
+	// Concurrent reports whether calls run beside others, nil if that follows from the
+	// agent's tools. Isolation selects its working directory.
 	Concurrent *bool  `yaml:"concurrent,omitempty"`
 	Isolation  string `yaml:"isolation,omitempty" oneof:"none worktree"`
 
-	// Derived is the agent that is offered where no file of its own says it, else nil.
+	// Derived is the offered agent if it has no file of its own, otherwise nil.
 	Derived *Agent `yaml:"-"`
 }
 
-// Apart reports whether each run of the agent works in a git worktree of its own.
+// Apart reports whether each run of the agent works in a separate git worktree.
 func (t AgentTool) Apart() bool { return t.Isolation == "worktree" }
 
-// maxLevels is how many levels of runs there may be below the first.
+// maxLevels bounds the levels of runs below the first.
 const maxLevels = 7
 
-// Source is the absolute path of the file that is offered in a directory.
+// Source returns the absolute path of the offered file, relative to a directory.
 func (t AgentTool) Source(dir string) (string, error) {
 	return filepath.Abs(pathIn(dir, t.File))
 }
 
-// AgentNames are the names of the agents that are offered.
+// AgentNames returns the names of the agents that are offered.
 func (t *Tools) AgentNames() []string {
 	var names []string
 	for _, a := range t.Agents {
@@ -70,7 +70,7 @@ func (a *Agent) validateAgents(r *decode.Report, o Options) {
 	}
 }
 
-// notHere is a warning about a file that is right, by what stands against it.
+// notHere is a warning about a valid file that cannot run in this workspace.
 const notHere = "'pawl run' refuses this in this workspace: %s"
 
 func (t AgentTool) validate(r *decode.Report, path string, o Options) {

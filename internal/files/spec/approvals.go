@@ -8,17 +8,17 @@ import (
 	"github.com/pawlrun/pawl/internal/files/decode"
 )
 
-// ApprovalSettings say who is asked about a gated call, how long the answer may
-// take, and what happens when none comes.
+// ApprovalSettings set who decides about a gated call, how long a decision may take,
+// and what happens without one.
 type ApprovalSettings struct {
-	// Mode is who decides; "" asks a person if one is present, and otherwise parks.
+	// Mode sets who decides; "" asks a person if one is present, and otherwise parks.
 	Mode    string   `yaml:"mode,omitempty" oneof:"wait park callback bypass"`
 	Timeout *Seconds `yaml:"timeout,omitempty"`
-	// OnTimeout is what happens when no answer came in time.
+	// OnTimeout sets what happens if no answer comes in time.
 	OnTimeout string `yaml:"on_timeout,omitempty" oneof:"reject stop"`
 }
 
-// maxApprovalSeconds is a year: longer than any question stays one.
+// maxApprovalSeconds is a year, longer than any question stays relevant.
 const maxApprovalSeconds = 366 * 86_400
 
 func (s *ApprovalSettings) validate(r *decode.Report, path string) {
@@ -33,7 +33,7 @@ func (s *ApprovalSettings) validate(r *decode.Report, path string) {
 	}
 }
 
-// validateDeclarations checks what the file says of its tools in their place.
+// validateDeclarations checks the file's declarations that replace those of the tools.
 func (t *Tools) validateDeclarations(r *decode.Report, o Options) {
 	for _, name := range slices.Sorted(maps.Keys(t.Effects)) {
 		path := decode.Join("tools.effects", name)

@@ -11,12 +11,11 @@ import (
 	"github.com/pawlrun/pawl/stop"
 )
 
-// Budgets are the ten budgets of the harness, the time
-// without progress and the size of a request; 0 means the default, [budget.None] that
-// there is no limit.
+// Budgets are the limits of a run; 0 means the default, [budget.None] that there is no
+// limit.
 type Budgets struct {
 	budget.Limits `yaml:",inline"`
-	// Actions says for each limit what reaching it means.
+	// Actions sets for each limit what reaching it means.
 	Actions BudgetActions `yaml:"actions,omitempty"`
 }
 
@@ -27,7 +26,7 @@ type BudgetActions map[string]string
 
 func (*BudgetActions) Expected() string { return "a mapping from a limit to stop, ok or ask" }
 
-// JSONSchema is the schema of the mapping.
+// JSONSchema returns the schema of the mapping.
 func (*BudgetActions) JSONSchema() map[string]any {
 	properties := map[string]any{}
 	for _, setting := range budget.Stopping() {
@@ -62,7 +61,7 @@ func (b *Budgets) validate(r *decode.Report, a *Agent) {
 	}
 }
 
-// bounds holds a limit to the values that it may have, where it is given.
+// bounds checks that a limit, if given, has an allowed value.
 func (b *Budgets) bounds(r *decode.Report, path string, s budget.Setting) {
 	given, number := s.Value(b.Limits)
 	if number && given == 0 && !r.Has(path) {
@@ -84,7 +83,7 @@ func (b *Budgets) bounds(r *decode.Report, path string, s budget.Setting) {
 	}
 }
 
-// endsOnBudget reports whether a condition of the file is about the money.
+// endsOnBudget reports whether a condition of the file concerns money.
 func (a *Agent) endsOnBudget() bool {
 	return a.Iteration != nil && slices.ContainsFunc(a.Iteration.TerminationConditions, func(c stop.Condition) bool { return c.Kind.OfMoney() })
 }

@@ -1,9 +1,9 @@
 package spec
 
-// Cache says what to ask of the providers' prompt caches. In a file it is a
-// mapping, or the lifetime alone.
+// Cache configures the providers' prompt caches. In a file it is a mapping, or the
+// lifetime alone.
 type Cache struct {
-	// TTL is how long the prefix is asked to be kept; "" leaves the default, 5m.
+	// TTL is the lifetime to request for the prefix; "" means the default, 5m.
 	TTL string `yaml:"ttl,omitempty" oneof:"5m 1h off" short:"yes"`
 }
 

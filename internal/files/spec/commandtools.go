@@ -12,29 +12,28 @@ import (
 )
 
 // CommandTool is a program that is offered to the model as a tool. It reads the
-// arguments of a call as JSON from its stdin; what it prints is the result.
+// arguments of a call as JSON from its stdin; its output is the result.
 type CommandTool struct {
 	Name        string `yaml:"name,omitempty"`
 	Description string `yaml:"description,omitempty"`
-	// Args is the JSON Schema of the arguments, read from ArgsFile where the file
-	// names one.
+	// Args is the JSON Schema of the arguments, read from ArgsFile if that is set.
 	Args     *ResultSchema `yaml:"args,omitempty"`
 	ArgsFile string        `yaml:"args_file,omitempty"`
-	// Command is the program and its arguments, which no shell reads. Words that begin
-	// with "./" or "../" are relative to the agent file, others to the workspace.
+	// Command is the program and its arguments, without a shell. Words that begin with
+	// "./" or "../" are relative to the agent file, others to the workspace.
 	Command []string `yaml:"command,omitempty"`
 	Effect  string   `yaml:"effect,omitempty" oneof:"pure idempotent reconcilable at_most_once"`
 	Risk    string   `yaml:"risk,omitempty" oneof:"read_only write execute delete send permission_change financial"`
-	// Labels is nil when the file does not say; an empty list means none.
+	// Labels is nil if the file contains none; an empty list means no label.
 	Labels  Names    `yaml:"labels,omitempty" oneof:"untrusted private outgoing"`
 	Timeout *Seconds `yaml:"timeout,omitempty"`
-	// Secrets are names of tools.secrets that the program has as variables.
+	// Secrets are names of tools.secrets that the program gets as variables.
 	Secrets []string `yaml:"secrets,omitempty"`
 	// Network replaces tools.permissions.network for this program.
 	Network string `yaml:"network,omitempty" oneof:"none allowlist host"`
 }
 
-// Declared are the labels that the file gives the tool.
+// Declared returns the labels in the file.
 func (c CommandTool) Declared() *event.Labels {
 	if c.Labels == nil {
 		return nil
@@ -43,7 +42,7 @@ func (c CommandTool) Declared() *event.Labels {
 	return &labels
 }
 
-// CommandNames are the names of the programs that are offered.
+// CommandNames returns the names of the programs that are offered.
 func (t *Tools) CommandNames() []string {
 	var names []string
 	for _, c := range t.Commands {
@@ -52,11 +51,11 @@ func (t *Tools) CommandNames() []string {
 	return names
 }
 
-// offered are the names of what the file offers besides tools.allow.
+// offered returns the names of the tools that the file itself defines.
 func (t *Tools) offered() []string { return slices.Concat(t.AgentNames(), t.CommandNames()) }
 
-// validateCommands reads the schemas of the programs that are offered and holds
-// the programs to the rules. o.Tools are the tools without those of the file.
+// validateCommands reads the schemas of the offered programs and checks the programs.
+// o.Tools are the tools without those of the file.
 func (a *Agent) validateCommands(r *decode.Report, o Options) {
 	t := &a.Tools
 	for i := range t.Commands {

@@ -13,8 +13,8 @@ import (
 	"github.com/pawlrun/pawl/internal/files/expr"
 )
 
-// Composite makes an agent file a team: other agents do the work, and the file says
-// how they take turns.
+// Composite makes an agent file a team: other agents do the work, and the file sets
+// their order.
 type Composite struct {
 	Strategy   string     `yaml:"strategy,omitempty" oneof:"sequential parallel debate iterative"`
 	Subagents  []Subagent `yaml:"subagents,omitempty"`
@@ -23,15 +23,15 @@ type Composite struct {
 	Terminate  string     `yaml:"terminate,omitempty"`
 }
 
-// Subagent is a member of a team: an agent file, by the name of one beside the
-// team's or by its path.
+// Subagent is a member of a team: an agent file, by the name of one beside the team's
+// or by its path.
 type Subagent struct {
 	Agent string `yaml:"agent,omitempty"`
 	File  string `yaml:"file,omitempty"`
 	As    string `yaml:"as,omitempty"`
 }
 
-// Spawn bounds which agents a file may start.
+// Spawn restricts which agents a file may start.
 type Spawn struct {
 	Allow Names `yaml:"allow,omitempty"`
 }
@@ -43,12 +43,12 @@ type Termination struct {
 	TextMention string   `yaml:"text_mention,omitempty"`
 }
 
-// strategy is what the members of a team can be told beside their names.
+// strategy describes which settings a team's strategy has.
 type strategy struct {
 	aggregates, mustAggregate bool
-	// rounds says that the members speak again and again.
+	// rounds reports that the members speak repeatedly.
 	rounds bool
-	// mention says that a text can end it before all have spoken.
+	// mention reports that a text can end it before all have spoken.
 	mention bool
 }
 
@@ -61,15 +61,15 @@ func strategies() map[string]strategy {
 	}
 }
 
-// beside are the keys of an agent file that a team has as well.
+// beside returns the keys of an agent file that a team may have.
 func beside() []string {
 	return []string{"apiVersion", "kind", "identity", "model_policy", "prompt", "budgets", "composite", "spawn", "termination"}
 }
 
-// fileExt is how the file ends that a name of an agent stands for.
+// fileExt is the extension of the file for an agent's name.
 const fileExt = ".yaml"
 
-// path is the member's file, relative to the team's.
+// path returns the member's file, relative to the team's.
 func (s Subagent) path() string {
 	if s.File != "" {
 		return s.File
@@ -77,7 +77,7 @@ func (s Subagent) path() string {
 	return s.Agent + fileExt
 }
 
-// Name is what the team knows the member by.
+// Name returns the member's name in the team.
 func (s Subagent) Name() string {
 	switch {
 	case s.As != "":
@@ -88,7 +88,7 @@ func (s Subagent) Name() string {
 	return agentName(s.File)
 }
 
-// pathIn is a path that a file in a directory names.
+// pathIn resolves a path that a file in a directory names.
 func pathIn(dir, name string) string {
 	if filepath.IsAbs(name) {
 		return name
@@ -96,14 +96,13 @@ func pathIn(dir, name string) string {
 	return filepath.Join(dir, name)
 }
 
-// agentName is the name of an agent by its file, which spawn.allow goes by.
+// agentName returns the name of an agent by its file, which spawn.allow uses.
 func agentName(file string) string {
 	base := filepath.Base(file)
 	return strings.TrimSuffix(base, filepath.Ext(base))
 }
 
-// aggregator is who speaks last: a member, which is then no other, or an agent by
-// its name.
+// aggregator returns the last speaker: one of the members, or an agent by its name.
 func (c *Composite) aggregator() (s Subagent, there bool) {
 	for _, member := range c.Subagents {
 		if member.Name() == c.Aggregator {
@@ -113,12 +112,12 @@ func (c *Composite) aggregator() (s Subagent, there bool) {
 	return Subagent{Agent: c.Aggregator}, c.Aggregator != ""
 }
 
-// members are those who speak before the aggregator.
+// members returns the members without the aggregator.
 func (c *Composite) members() []Subagent {
 	return slices.DeleteFunc(slices.Clone(c.Subagents), func(s Subagent) bool { return c.Aggregator != "" && s.Name() == c.Aggregator })
 }
 
-// Offers are the agent files that a run of the file may start.
+// Offers returns the agent files that a run of the file may start.
 func (a *Agent) Offers() []AgentTool {
 	switch {
 	case a.agents != nil:
@@ -139,7 +138,7 @@ func (a *Agent) Offers() []AgentTool {
 	return team
 }
 
-// CapUSD is what a run of the file may cost, nil where it does not say.
+// CapUSD returns the cost limit of the file, nil if it sets none.
 func (a *Agent) CapUSD() *float64 {
 	if a.Termination != nil && a.Termination.MaxUSD != nil {
 		return a.Termination.MaxUSD
@@ -147,7 +146,7 @@ func (a *Agent) CapUSD() *float64 {
 	return a.ModelPolicy.Budget.USDPerRun
 }
 
-// validateTeam holds what a file says of a team to the rules.
+// validateTeam checks a team.
 func (a *Agent) validateTeam(r *decode.Report, o Options) {
 	a.validateSpawn(r)
 	switch {
@@ -157,7 +156,7 @@ func (a *Agent) validateTeam(r *decode.Report, o Options) {
 		}
 		return
 	case a.Iteration != nil || r.Reported("composite"):
-		return // nothing of it is looked at
+		return // the rest is not checked
 	}
 	a.refuseBeside(r)
 	c := a.Composite
@@ -202,7 +201,7 @@ func (a *Agent) refuseBeside(r *decode.Report) {
 			continue
 		}
 		if key == "tools" && a.APIVersion == VersionAldo && reflect.DeepEqual(a.Tools, Tools{Allow: Names{}}) {
-			continue // as ALDO's own files of teams have it
+			continue // ALDO's team files have it
 		}
 		if !v.FieldByIndex(fields[key]).IsZero() || r.Has(key) && !r.Reported(key) {
 			r.At(key, "a file without it", "a team does not have it: it calls no model itself, its subagents do")
@@ -254,7 +253,7 @@ func (c *Composite) validateMembers(r *decode.Report, a *Agent, o Options) {
 	}
 }
 
-// checkMember holds the file of a member to the rules.
+// checkMember checks the file of a member.
 func (a *Agent) checkMember(r *decode.Report, path string, s Subagent, o Options) {
 	if strings.ContainsAny(s.Agent, `/\`) {
 		r.At(path, "a name; file: takes a path", "%q is a path", s.Agent)
@@ -277,15 +276,14 @@ func (a *Agent) checkMember(r *decode.Report, path string, s Subagent, o Options
 	}
 }
 
-// validateSpawn holds the agents that a file offers to its list.
+// validateSpawn checks the offered agents against the list of allowed ones.
 func (a *Agent) validateSpawn(r *decode.Report) {
 	for i, t := range a.Tools.Agents {
 		a.maySpawn(r, fmt.Sprintf("tools.agents[%d].file", i), t.File)
 	}
 }
 
-// maySpawn reports an agent file that is not on the list of those that may be
-// started.
+// maySpawn reports an agent file that is not on the list of allowed ones.
 func (a *Agent) maySpawn(r *decode.Report, path, file string) {
 	if a.Spawn == nil || a.Spawn.Allow == nil || file == "" {
 		return

@@ -47,7 +47,8 @@ func ids(steps []plan.Step) []string {
 	return all
 }
 
-// inTurn lets each member go after those before it, and hear all of them.
+// inTurn runs the members one after the other; each receives the output of all earlier
+// ones.
 func (*Agent) inTurn(members []Subagent) []plan.Step {
 	var steps []plan.Step
 	for _, s := range members {
@@ -64,7 +65,7 @@ func sideBySide(members []Subagent) []plan.Step {
 	return steps
 }
 
-// rounds repeats steps until something ends it, as often as the team may.
+// rounds repeats steps until a condition ends it, up to the team's maximum.
 func (a *Agent) rounds(steps []plan.Step, output plan.Output) plan.Step {
 	l := &plan.Loop{Body: plan.Plan{Steps: steps}, Max: value(a.Composite.MaxRounds), OnLimit: plan.LimitIsOK, Output: output}
 	if t := a.Composite.Terminate; t != "" {
@@ -81,7 +82,7 @@ func (a *Agent) rounds(steps []plan.Step, output plan.Output) plan.Step {
 	return plan.Step{ID: roundsID, Loop: l}
 }
 
-// untilMentioned skips the steps behind one that said a text.
+// untilMentioned skips the steps after one whose output contains a text.
 func (a *Agent) untilMentioned(steps []plan.Step) {
 	if a.Termination == nil || a.Termination.TextMention == "" {
 		return
@@ -91,9 +92,10 @@ func (a *Agent) untilMentioned(steps []plan.Step) {
 	}
 }
 
-// mentions is an expression that says whether one of the steps said a text.
+// mentions returns an expression that reports whether the output of one of the steps
+// contains a text.
 func mentions(steps []plan.Step, text string) string {
-	// A string of JSON is one of the expressions' language, too.
+	// A JSON string is also a string of the expression language.
 	quoted, _ := json.Marshal(text)
 	all := make([]string, len(steps))
 	for i, s := range steps {

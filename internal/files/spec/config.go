@@ -10,19 +10,19 @@ import (
 	"github.com/pawlrun/pawl/internal/files/decode"
 )
 
-// Config is a config file: how providers are reached, what is known of models,
-// and which models the names of classes and roles stand for. No key stands in
-// it, only the names of variables that hold one.
+// Config is a config file: how to reach providers, information about models, and the
+// models of classes and roles. It contains no keys, only the names of variables that
+// contain them.
 type Config struct {
 	Providers map[string]ConfigProvider `yaml:"providers,omitempty"`
 	// Models are by "provider/model".
 	Models map[string]ConfigModel `yaml:"models,omitempty"`
-	// Classes name the model of each capability class.
+	// Classes maps capability classes to models.
 	Classes map[string]string `yaml:"classes,omitempty"`
 	Roles   ConfigRoles       `yaml:"roles,omitempty"`
 }
 
-// ConfigProvider is how one provider is reached.
+// ConfigProvider describes how to reach one provider.
 type ConfigProvider struct {
 	BaseURL   string            `yaml:"base_url,omitempty"`
 	APIKeyEnv string            `yaml:"api_key_env,omitempty"`
@@ -31,7 +31,7 @@ type ConfigProvider struct {
 	Profile   string            `yaml:"profile,omitempty"`
 }
 
-// ConfigModel is what the owner knows better than the table of models.
+// ConfigModel overrides the table's entry of a model.
 type ConfigModel struct {
 	// ContextWindow and MaxOutput are tokens.
 	ContextWindow *int         `yaml:"context_window,omitempty"`
@@ -41,8 +41,8 @@ type ConfigModel struct {
 	Can Names `yaml:"can,omitempty"`
 }
 
-// ConfigPrice is in USD per million tokens. By default a cached token costs as much
-// as a fresh one.
+// ConfigPrice is in USD per million tokens. By default a cached token costs as much as
+// a fresh one.
 type ConfigPrice struct {
 	Input      *float64 `yaml:"input"`
 	Output     *float64 `yaml:"output"`
@@ -57,18 +57,18 @@ type ConfigRoles struct {
 	Subagent  string `yaml:"subagent,omitempty"`
 }
 
-// ConfigOptions are what the rules need to know of the world outside the file.
+// ConfigOptions are facts outside the file that the rules need.
 type ConfigOptions struct {
-	// Providers are known by name and need no address.
+	// Providers are the known providers, which need no address.
 	Providers []string
-	// Profiles are the known habits of compatible services.
+	// Profiles are the known profiles of compatible services.
 	Profiles []string
-	// Abilities are what a model may be said to do.
+	// Abilities are the possible abilities of models.
 	Abilities []string
 }
 
-// ReadConfig reads and validates a config file. The error is [decode.Errors] when the
-// file is there and wrong.
+// ReadConfig reads and validates a config file. The error is [decode.Errors] if the
+// file exists and is invalid.
 func ReadConfig(path string, o ConfigOptions) (*Config, error) {
 	data, err := decode.ReadFile(path)
 	if err != nil {
@@ -89,10 +89,10 @@ func ParseConfig(path string, data []byte, o ConfigOptions) (*Config, error) {
 	return c, nil
 }
 
-// keyNames are what people call a key that does not belong in a file.
+// keyNames are common names for a key, which does not belong in the file.
 var keyNames = []string{"api_key", "apikey", "apiKey", "key", "token", "auth_token", "secret", "password"}
 
-// DecodeNode refuses keys in a way that says where they belong.
+// DecodeNode rejects keys with an error that says where they belong.
 func (p *ConfigProvider) DecodeNode(d *decode.Decoder, n *yaml.Node, path string) {
 	kept := *n
 	kept.Content = nil

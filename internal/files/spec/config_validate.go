@@ -67,7 +67,7 @@ func target(r *decode.Report, path, name string) {
 	r.At(path, "provider/model, for example anthropic/claude-sonnet-4-5", "is %q", name)
 }
 
-// validate never shows a value that may be a key by mistake.
+// validate never quotes a value that may be a key.
 func (p ConfigProvider) validate(r *decode.Report, path string, known bool, o ConfigOptions) {
 	switch {
 	case p.BaseURL == "" && !known && !r.Has(path+".base_url"):

@@ -5,9 +5,8 @@ import (
 	"slices"
 )
 
-// Files are the paths of the agent file and of the files that it names as such:
-// its prompt, its schema and its secrets. Scripts of models and programs of hooks
-// are found by others.
+// Files returns the paths of the agent file and of the prompt, schema and secret files
+// that it names. It does not include scripts of models and programs of hooks.
 func (a *Agent) Files() []string {
 	named := []string{a.File, a.Prompt.SystemFile}
 	if a.ResultSchema != nil {

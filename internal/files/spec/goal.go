@@ -12,18 +12,18 @@ import (
 	"github.com/pawlrun/pawl/internal/rules/plan"
 )
 
-// Goal is a goal file: one objective, what shows that it is done, and the agent that
-// works on it.
+// Goal is a goal file: one objective, the evidence that it is reached, and the agent
+// that works on it.
 type Goal struct {
 	APIVersion string    `yaml:"apiVersion,omitempty" oneof:"pawl/v1"`
 	Kind       string    `yaml:"kind,omitempty" oneof:"Goal"`
 	Identity   Identity  `yaml:"identity,omitempty"`
 	Objective  Objective `yaml:"objective,omitempty"`
 	Done       *Done     `yaml:"done,omitempty"`
-	// Validation is looked at after each iteration, as evidence.
+	// Validation is checked after each iteration, as evidence.
 	Validation []Evidence `yaml:"validation,omitempty"`
-	// Agent is the path of the agent file that does the work; else the goal says it
-	// itself, as an agent file would.
+	// Agent is the path of the agent file that does the work; without it the goal
+	// contains the agent's keys.
 	Agent       string      `yaml:"agent,omitempty"`
 	ModelPolicy ModelPolicy `yaml:"model_policy,omitempty"`
 	Prompt      Prompt      `yaml:"prompt,omitempty"`
@@ -33,41 +33,40 @@ type Goal struct {
 	Checkpoints *Checkpoints `yaml:"checkpoints,omitempty"`
 	Budgets     Budgets      `yaml:"budgets,omitempty"`
 	Stop        []GoalStop   `yaml:"stop,omitempty"`
-	// ReviewTimeout is how long a person has to answer, whatever the goal asks.
+	// ReviewTimeout bounds the time for a person's answer to any question of the goal.
 	ReviewTimeout *Seconds `yaml:"review_timeout,omitempty"`
 
 	// Dir is the directory of the file, File its name there.
 	Dir  string `yaml:"-"`
 	File string `yaml:"-"`
-	// Steps is what is to be done, and Uses are the agents that do it, each as an agent
-	// file says it.
+	// Steps is the plan, and Uses its agents, each in the form of an agent file.
 	Steps plan.Plan         `yaml:"-"`
 	Uses  map[string]*Agent `yaml:"-"`
-	// Warnings are what the owner should know and what stops nothing.
+	// Warnings are problems that the owner should know and that prevent nothing.
 	Warnings []decode.Problem `yaml:"-"`
 }
 
-// Objective is what a goal is to reach.
+// Objective is the objective of a goal.
 type Objective string
 
 func (*Objective) Expected() string { return "one objective, as one sentence" }
 
-// Done is what must hold for the goal to be done: all of When, then the word of the
-// judge, then that of a person.
+// Done sets when the goal is done: all of When must hold, then the judge and then a
+// person must agree.
 type Done struct {
 	When  []Evidence `yaml:"when,omitempty"`
 	Judge *LoopJudge `yaml:"judge,omitempty"`
 	Human bool       `yaml:"human,omitempty"`
 }
 
-// Evidence is something that can be checked without asking anybody.
+// Evidence is a check without a person.
 type Evidence struct {
 	Command *EvidenceCommand `yaml:"command,omitempty"`
 	CEL     string           `yaml:"cel,omitempty"`
 }
 
-// EvidenceCommand is a program that shows something by its exit code. In a file it
-// may be the list of its arguments alone.
+// EvidenceCommand is a program whose exit code is the evidence. In a file it may be the
+// list of its arguments alone.
 type EvidenceCommand struct {
 	Argv    []string  `yaml:"argv,omitempty" short:"yes"`
 	Timeout *Duration `yaml:"timeout,omitempty"`
@@ -77,7 +76,7 @@ func (*EvidenceCommand) Expected() string {
 	return "a list of arguments, or {argv: [...], timeout: 2m}"
 }
 
-// GoalPlan are the steps to the objective, or auto: a model makes them first.
+// GoalPlan holds the steps to the objective, or auto: a model writes them first.
 type GoalPlan struct {
 	Auto  bool
 	Steps []string
@@ -96,17 +95,17 @@ func (p *GoalPlan) DecodeNode(d *decode.Decoder, n *yaml.Node, path string) {
 
 func (*GoalPlan) Expected() string { return "auto, or a list of steps" }
 
-// JSONSchema is either form.
+// JSONSchema allows both forms.
 func (*GoalPlan) JSONSchema() map[string]any {
 	return map[string]any{"anyOf": []any{map[string]any{"const": "auto"}, map[string]any{"type": "array", "items": map[string]any{"type": "string"}}}}
 }
 
-// Checkpoints say when a goal looks at how it stands.
+// Checkpoints set when a goal reviews its progress.
 type Checkpoints struct {
 	Every Every `yaml:"every,omitempty"`
 }
 
-// Every is a number of iterations, or a time.
+// Every is a number of iterations, or a duration.
 type Every struct {
 	Iterations int
 	Time       time.Duration
@@ -134,20 +133,20 @@ func (e *Every) DecodeNode(d *decode.Decoder, n *yaml.Node, path string) {
 
 func (*Every) Expected() string { return "a number of iterations, or a time such as 15m" }
 
-// JSONSchema is either form.
+// JSONSchema allows both forms.
 func (*Every) JSONSchema() map[string]any {
 	return map[string]any{"anyOf": []any{map[string]any{"type": "integer"}, map[string]any{"type": "string"}}}
 }
 
-// GoalStop is one rule that ends a goal before it is done.
+// GoalStop is a rule that ends a goal before it is done.
 type GoalStop struct {
 	MaxIterations *int `yaml:"max_iterations,omitempty"`
 	Failures      *int `yaml:"failures,omitempty"`
 	FinalAnswer   bool `yaml:"final_answer,omitempty"`
 }
 
-// ParseGoal validates a goal file's content. Files that it names are read relative to
-// path. The error is [decode.Errors].
+// ParseGoal validates a goal file's content. The files that it names are read relative
+// to path. The error is [decode.Errors].
 func ParseGoal(path string, data []byte, o Options) (*Goal, error) {
 	g, r := decodeGoal(path, data)
 	if g != nil {
@@ -161,7 +160,7 @@ func ParseGoal(path string, data []byte, o Options) (*Goal, error) {
 	return g, nil
 }
 
-// RestoreGoal reads a goal file that was checked when a run of it began; see
+// RestoreGoal parses a goal file that was validated when a run of it began; see
 // [RestoreWorkflow].
 func RestoreGoal(path string, data []byte) (*Goal, error) {
 	g, r := decodeGoal(path, data)
@@ -171,7 +170,7 @@ func RestoreGoal(path string, data []byte) (*Goal, error) {
 	return g, nil
 }
 
-// decodeGoal returns nil when the text is no goal file at all.
+// decodeGoal returns nil if the text is not a goal file at all.
 func decodeGoal(path string, data []byte) (*Goal, *decode.Report) {
 	r, g := decode.New(path), &Goal{Dir: filepath.Dir(path)}
 	if path != "" {
@@ -183,8 +182,8 @@ func decodeGoal(path string, data []byte) (*Goal, *decode.Report) {
 	return g, r
 }
 
-// Limits are the limits of the goal with all its runs, and what its commands may do,
-// as those of an agent.
+// Limits returns the limits of the goal with all its runs, and the permissions of its
+// commands, in the form of an agent.
 func (g *Goal) Limits() *Agent {
 	root := &Agent{
 		Identity: g.Identity, ModelPolicy: ModelPolicy{Budget: g.ModelPolicy.Budget}, Tools: (&Agent{Tools: g.Tools}).CommandTools(), Dir: g.Dir, File: g.File,
@@ -193,8 +192,8 @@ func (g *Goal) Limits() *Agent {
 	return root
 }
 
-// budgets parts the limits that bind all runs of the goal together, and what reaching
-// them means, from those that bind each.
+// budgets separates the limits of all runs of the goal together from those of each run,
+// with the actions at each.
 func (g *Goal) budgets() (ofAll, ofEach Budgets) {
 	ofAll.Limits, ofEach.Limits = g.Budgets.SplitSums()
 	for setting, action := range g.Budgets.Actions {
@@ -213,7 +212,8 @@ func (g *Goal) budgets() (ofAll, ofEach Budgets) {
 	return ofAll, ofEach
 }
 
-// CommandTools are what an agent file says of commands that no model asks for.
+// CommandTools returns the settings of an agent file for commands that no model
+// requests.
 func (a *Agent) CommandTools() Tools {
 	return Tools{Permissions: a.Tools.Permissions, ProtectedPaths: a.Tools.ProtectedPaths}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/pawlrun/pawl/internal/rules/plan"
 )
 
-// What holds for a goal where its file says nothing.
+// The defaults of a goal.
 const (
 	goalIterations  = 20
 	goalFailures    = 3
@@ -19,8 +19,7 @@ const (
 	evidenceTimeout = 2 * time.Minute
 )
 
-// plan is what the goal is as a loop: iterations of its worker, until all that shows
-// that it is done holds.
+// plan returns the goal as a loop: iterations of its worker, until all evidence holds.
 func (g *Goal) plan() plan.Plan {
 	objective := strings.Join(strings.Fields(string(g.Objective)), " ")
 	l := &plan.Loop{
@@ -65,7 +64,7 @@ func stops(all []Evidence) []plan.Stop {
 	return out
 }
 
-// goalSchema is the schema of what an agent of a goal is asked.
+// goalSchema returns the schema of an answer of one of the goal's agents.
 func goalSchema(name string) json.RawMessage {
 	switch name {
 	case goalPlanner:

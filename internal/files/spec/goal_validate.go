@@ -15,7 +15,7 @@ import (
 	"github.com/pawlrun/pawl/internal/files/expr"
 )
 
-// mostIterations bounds what a goal may say of its iterations.
+// mostIterations bounds the numbers of iterations in a goal.
 const mostIterations = 1_000_000
 
 // mostOfObjective bounds an objective, in characters.
@@ -47,7 +47,7 @@ func (g *Goal) validate(r *decode.Report, o Options) {
 	g.uses(r, o)
 }
 
-// validateObjective holds the objective to what a goal is: one thing to be reached.
+// validateObjective checks that the objective is one thing to reach.
 func (g *Goal) validateObjective(r *decode.Report) {
 	const path = "objective"
 	expected := g.Objective.Expected()
@@ -67,14 +67,14 @@ func (g *Goal) validateObjective(r *decode.Report) {
 	}
 }
 
-// isList reports whether lines of a text begin as the items of a list do.
+// isList reports whether lines of a text begin like the items of a list.
 func isList(text string) bool {
 	item := regexp.MustCompile(`(?m)^\s*([-*•+]|\d+[.)])\s`)
 	return len(item.FindAllString(text, 2)) > 1 || item.FindStringIndex(text) != nil && item.FindStringIndex(text)[0] == 0
 }
 
-// sentences counts the sentences of a text: a mark that ends one, before white space.
-// That behind an abbreviation or a single letter ends none.
+// sentences counts the sentences of a text: a final mark before white space. A mark
+// after an abbreviation or a single letter does not count.
 func sentences(text string) int {
 	n, words := 0, strings.Fields(text)
 	for i, word := range words {
@@ -153,7 +153,7 @@ func (g *Goal) validateStop(r *decode.Report) {
 	}
 }
 
-// The agents of a goal, as its plan names them.
+// The names of a goal's agents in its plan.
 const (
 	GoalWorker   = "worker"
 	goalJudge    = "judge"
@@ -161,7 +161,7 @@ const (
 	goalReviewer = "reviewer"
 )
 
-// uses are the agents of the goal.
+// uses sets the agents of the goal.
 func (g *Goal) uses(r *decode.Report, o Options) {
 	worker := g.worker(r, o)
 	if worker == nil {
@@ -189,14 +189,14 @@ func (g *Goal) uses(r *decode.Report, o Options) {
 	g.Uses[goalJudge] = judge
 }
 
-// worker is the agent that does the work, nil where the file does not say it right.
+// worker returns the agent that does the work, nil if it is invalid.
 func (g *Goal) worker(r *decode.Report, o Options) *Agent {
 	if g.Agent == "" && !r.Has("agent") {
 		a := &Agent{
 			APIVersion: Version, Kind: "Agent", Identity: g.Identity, ModelPolicy: g.ModelPolicy, Prompt: g.Prompt, Tools: g.Tools, Budgets: g.Budgets, Dir: g.Dir, File: g.File,
 		}
 		a.validate(r, o)
-		a.ModelPolicy.Budget = Money{} // is the goal's
+		a.ModelPolicy.Budget = Money{} // the budget belongs to the goal
 		_, a.Budgets = g.budgets()
 		return a
 	}

@@ -10,19 +10,19 @@ import (
 	"github.com/pawlrun/pawl/internal/files/decode"
 )
 
-// Heading is what a file says of itself, and by what its kind is known.
+// Heading holds the keys of a file that determine its kind.
 type Heading struct {
-	// Kind is the text at "kind", and Keys are the keys at the top.
+	// Kind is the value of "kind", and Keys are the top-level keys.
 	Kind string
 	Keys map[string]bool
 
-	// Loops says that a refinement loop is switched on.
+	// Loops reports that a refinement loop is enabled.
 	Loops bool
 
 	Name, Version, Description string
 }
 
-// Agent reports whether the file is an agent's, right or wrong. One with steps is a
+// Agent reports whether the file is an agent's, valid or not. A file with steps is a
 // workflow, whatever its kind.
 func (h Heading) Agent() bool {
 	switch {
@@ -34,32 +34,31 @@ func (h Heading) Agent() bool {
 	return h.Keys["identity"] || h.Keys["model_policy"] || h.Keys["prompt"]
 }
 
-// Team reports whether the file is that of an agent which is a team, right or
-// wrong.
+// Team reports whether the file is a team's, valid or not.
 func (h Heading) Team() bool {
 	return h.Keys["composite"] && !h.Keys["steps"] && (h.Kind == "" || h.Kind == "Agent")
 }
 
-// Loop reports whether the file is that of an agent with a refinement loop that
-// is switched on, right or wrong.
+// Loop reports whether the file is an agent's with an enabled refinement loop, valid or
+// not.
 func (h Heading) Loop() bool {
 	return h.Loops && !h.Keys["steps"] && !h.Keys["composite"] && (h.Kind == "" || h.Kind == "Agent")
 }
 
-// Workflow reports whether the file is a workflow's, right or wrong.
+// Workflow reports whether the file is a workflow's, valid or not.
 func (h Heading) Workflow() bool { return h.Keys["steps"] || h.Kind == "Workflow" }
 
-// Goal reports whether the file is a goal's, right or wrong.
+// Goal reports whether the file is a goal's, valid or not.
 func (h Heading) Goal() bool { return h.Kind == "Goal" && !h.Keys["steps"] }
 
-// ParseHeading reads the heading of a file, also of one that is wrong elsewhere.
-// It is empty for a text without keys.
+// ParseHeading parses the heading of a file, even if the rest is invalid. It is empty
+// for a text without keys.
 func ParseHeading(text []byte) Heading {
 	h, _ := ReadHeading(text)
 	return h
 }
 
-// ReadHeading is [ParseHeading], with an error for a text that is no YAML.
+// ReadHeading is [ParseHeading] with an error for a text that is not YAML.
 func ReadHeading(text []byte) (Heading, error) {
 	var doc yaml.Node
 	if err := yaml.Unmarshal(text, &doc); err != nil {
@@ -80,14 +79,14 @@ func ReadHeading(text []byte) (Heading, error) {
 		h.Keys[p.Key.Value] = true
 	}
 	if enabled := valueOf(valueOf(file, "loop"), "loopEnabled"); enabled != nil {
-		// What is wrong in one place leaves the others.
+		// An error in one place does not affect the others.
 		_ = enabled.Decode(&h.Loops)
 	}
 	return h, nil
 }
 
-// valueOf is the value at a key of a mapping, nil for none. A file is not decoded for
-// its heading: that compares each of its keys with all others.
+// valueOf returns the value of a key of a mapping, nil for none. It does not decode the
+// file, because decoding compares each of its keys with all others.
 func valueOf(n *yaml.Node, key string) *yaml.Node {
 	if n == nil || n.Kind != yaml.MappingNode {
 		return nil
@@ -105,7 +104,7 @@ func valueOf(n *yaml.Node, key string) *yaml.Node {
 	return nil
 }
 
-// textOf is the text at a key of a mapping, "" for none.
+// textOf returns the text of a key of a mapping, "" for none.
 func textOf(n *yaml.Node, key string) string {
 	v := valueOf(n, key)
 	if v == nil || v.Kind != yaml.ScalarNode || decode.IsNull(v) {

@@ -13,9 +13,8 @@ import (
 	"github.com/pawlrun/pawl/internal/rules/policy"
 )
 
-// Hooks are the owner's programs that run at fixed moments of a run, in declared
-// order. PreToolUse and PostToolUse are Alfred's names of before_tool and
-// after_tool.
+// Hooks are the owner's programs that run at fixed stages of a run, in declared order.
+// PreToolUse and PostToolUse are Alfred's names of before_tool and after_tool.
 type Hooks struct {
 	BeforeRun        []Hook `yaml:"before_run,omitempty"`
 	BeforeTool       []Hook `yaml:"before_tool,omitempty"`
@@ -29,26 +28,26 @@ type Hooks struct {
 
 // Hook is one program that runs as a hook.
 type Hook struct {
-	// Name is by default made of the stage and the hook's place in it.
+	// Name defaults to the stage and the hook's index in it.
 	Name    string  `yaml:"name,omitempty"`
 	Command Command `yaml:"command,omitempty"`
-	// Dir is the directory that paths of the command are relative to, itself relative to
-	// that of the file, which it is by default.
+	// Dir is the directory that paths of the command are relative to; it is relative to
+	// the directory of the file, which is the default.
 	Dir string `yaml:"dir,omitempty"`
-	// Tools are the tools whose calls it is about: names in which a star stands
-	// for any characters; none means all. ToolPattern is Alfred's form of one.
+	// Tools are the names of the tools whose calls it receives; a star matches any
+	// characters; none means all. ToolPattern is Alfred's form of one.
 	Tools          []string `yaml:"tools,omitempty"`
 	ToolPattern    string   `yaml:"toolPattern,omitempty"`
 	TimeoutSeconds *Seconds `yaml:"timeout_seconds,omitempty"`
-	// Kind is by default what the stage's hooks are.
+	// Kind defaults to the kind of the stage's hooks.
 	Kind string `yaml:"kind,omitempty" oneof:"gate observer"`
 }
 
-// From is the directory that paths of the command are relative to, where that of the file
-// is dir.
+// From returns the directory that paths of the command are relative to, given the
+// file's directory.
 func (h Hook) From(dir string) string { return pathIn(dir, h.Dir) }
 
-// About are the patterns of the tools that the hook is about.
+// About returns the patterns of the tools whose calls the hook receives.
 func (h Hook) About() []string {
 	if h.ToolPattern != "" {
 		return []string{h.ToolPattern}
@@ -56,8 +55,8 @@ func (h Hook) About() []string {
 	return h.Tools
 }
 
-// Command is a program with its arguments, which no shell reads, or a command
-// line for /bin/sh. In a file the one is a list and the other a text.
+// Command is a program with its arguments, without a shell, or a command line for
+// /bin/sh. In a file the first is a list and the second a text.
 type Command struct {
 	Words []string
 	Line  string
@@ -78,16 +77,16 @@ func (c *Command) DecodeNode(d *decode.Decoder, n *yaml.Node, path string) {
 	}
 }
 
-// JSONSchema is a list of words or a text.
+// JSONSchema allows a list of words or a text.
 func (Command) JSONSchema() map[string]any {
 	text := map[string]any{"type": "string"}
 	return map[string]any{"anyOf": []any{map[string]any{"type": "array", "items": text, "minItems": 1}, text}}
 }
 
-// IsZero reports whether there is no command, for the YAML writer.
+// IsZero reports whether there is no command, for the YAML encoder.
 func (c Command) IsZero() bool { return c.Line == "" && len(c.Words) == 0 }
 
-// MarshalYAML writes the form that was read.
+// MarshalYAML encodes the form that was decoded.
 func (c Command) MarshalYAML() (any, error) {
 	if c.Line != "" {
 		return c.Line, nil
@@ -95,14 +94,14 @@ func (c Command) MarshalYAML() (any, error) {
 	return c.Words, nil
 }
 
-// HookAt is a hook with its stage and its place in the file.
+// HookAt is a hook with its stage and its index in the file.
 type HookAt struct {
 	Hook
 	Stage event.HookStage
 	Path  string
 }
 
-// All lists the hooks by their stages, each stage's in declared order.
+// All lists the hooks by stage, those of each stage in declared order.
 func (h *Hooks) All() []HookAt {
 	if h == nil {
 		return nil
@@ -129,7 +128,7 @@ func (h *Hooks) All() []HookAt {
 	return all
 }
 
-// hookStages are the keys of the stages.
+// hookStages returns the keys of the stages.
 func hookStages() []string {
 	return []string{"before_run", "before_tool", "after_tool", "before_compaction", "after_compaction", "after_run"}
 }
@@ -200,8 +199,8 @@ func (h HookAt) checkCommand(r *decode.Report, a *Agent, o Options) {
 	}
 }
 
-// matched reports a pattern that no tool fits which the agent may use: what it
-// is to guard would go unguarded.
+// matched reports a pattern that matches no tool of the agent, because a guard with it
+// would never run.
 func (t *Tools) matched(r *decode.Report, path, pattern string, o Options) {
 	fits := func(name string) bool { return policy.MatchTool(pattern, name) }
 	switch {

@@ -9,7 +9,7 @@ import (
 
 func (it *Iteration) validate(r *decode.Report, a *Agent, o Options) {
 	it.Settings.validate(r, "iteration")
-	onlyOnce(r, "iteration", a.Settings, it.Settings, "max_cycles") // of two cycle caps the smaller one holds
+	onlyOnce(r, "iteration", a.Settings, it.Settings, "max_cycles") // the smaller of two cycle caps applies
 	if c := a.Effective().Compact; it.SummaryStrategy != "" && c != nil && c.Strategy != "" {
 		r.At("iteration.summary_strategy", "summary_strategy or compact.strategy, one of the two", "both are given")
 	}

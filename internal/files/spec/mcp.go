@@ -17,39 +17,39 @@ import (
 type MCPServer struct {
 	Server string `yaml:"server,omitempty"`
 	// Command is the program of a server that the run starts, like that of a
-	// [CommandTool]. URL is the address of any other, and Headers go with each request
-	// to it; ${secret:NAME} in one is replaced.
+	// [CommandTool]. URL is the address of any other, and Headers are added to each
+	// request; ${secret:NAME} in one is replaced.
 	Command []string          `yaml:"command,omitempty"`
 	URL     string            `yaml:"url,omitempty"`
 	Headers map[string]string `yaml:"headers,omitempty"`
-	// Env are variables of the program, Secrets names of tools.secrets that it has as
-	// variables.
+	// Env contains variables of the program, Secrets names of tools.secrets that it
+	// gets as variables.
 	Env     map[string]string `yaml:"env,omitempty"`
 	Secrets []string          `yaml:"secrets,omitempty"`
-	// Allow are patterns for the server's names of the tools that are offered, beside
-	// those that tools.allow names.
+	// Allow are patterns for the server's names of the tools that are offered, in
+	// addition to those that tools.allow names.
 	Allow []string `yaml:"allow,omitempty"`
-	// Required refuses a run without the server; nil is true where the file names one
+	// Required refuses a run without the server; nil means true if the file names one
 	// of its tools without a pattern.
 	Required *bool `yaml:"required,omitempty"`
-	// StartTimeout bounds the start, Timeout how long a call may go without an answer
-	// or progress, MaxTime a whole call.
+	// StartTimeout bounds the start, Timeout the time without an answer or progress of
+	// a call, MaxTime a whole call.
 	StartTimeout *Seconds `yaml:"start_timeout,omitempty"`
 	Timeout      *Seconds `yaml:"timeout,omitempty"`
 	MaxTime      *Seconds `yaml:"max_time,omitempty"`
-	// Pins is a file, relative to the agent file, that the server must be equal to when
-	// a run starts.
+	// Pins is a file, relative to the agent file, with the definitions that the server
+	// must have when a run starts.
 	Pins string `yaml:"pins,omitempty"`
-	// TrustHints lets readOnlyHint and destructiveHint mean what they say.
+	// TrustHints applies readOnlyHint and destructiveHint.
 	TrustHints bool `yaml:"trust_hints,omitempty"`
-	// Deferred says whether requests leave the server's tools out until a search finds
-	// them; empty is auto.
+	// Deferred sets whether requests omit the server's tools until a search finds them;
+	// empty means auto.
 	Deferred string `yaml:"deferred,omitempty" oneof:"auto always never"`
-	// shared says that the server is one of tools.mcp_file.
+	// shared reports that the server comes from tools.mcp_file.
 	shared bool
 }
 
-// Defers reports whether requests may leave a tool out, and whether they always do.
+// Defers reports whether requests may omit a tool, and whether they always do.
 func (t *Tools) Defers(name string) (may, always bool) {
 	for _, s := range t.MCP {
 		if s.has(name) {
@@ -59,7 +59,7 @@ func (t *Tools) Defers(name string) (may, always bool) {
 	return false, false
 }
 
-// PinsFile is where the pins of a server are, empty for one without.
+// PinsFile returns the path of a server's pins, empty for a server without.
 func (a *Agent) PinsFile(s MCPServer) string {
 	if s.Pins == "" {
 		return ""
@@ -67,7 +67,7 @@ func (a *Agent) PinsFile(s MCPServer) string {
 	return pathIn(a.Dir, s.Pins)
 }
 
-// ofServer reports whether a name, or a pattern, is about tools of one of the servers.
+// ofServer reports whether a name, or a pattern, concerns tools of one of the servers.
 func (t *Tools) ofServer(name string) bool {
 	return slices.ContainsFunc(t.MCP, func(s MCPServer) bool { return s.has(name) })
 }
@@ -77,7 +77,7 @@ func (s MCPServer) has(name string) bool {
 	return ok && rest != "" && s.Server != ""
 }
 
-// ServerAllows are the patterns that servers allow their own tools by.
+// ServerAllows returns the patterns of the tools that servers allow.
 func (t *Tools) ServerAllows() []string {
 	var all []string
 	for _, s := range t.MCP {
@@ -88,14 +88,14 @@ func (t *Tools) ServerAllows() []string {
 	return all
 }
 
-// Offers reports whether the file offers a tool of a server. Such a tool is offered
-// only where the file allows it.
+// OffersOfServer reports whether the file offers a tool of a server. Such a tool is
+// offered only if the file allows it.
 func (t *Tools) OffersOfServer(name string) bool {
 	matches := func(pattern string) bool { return policy.MatchTool(pattern, name) }
 	return t.ofServer(name) && (slices.ContainsFunc(t.Allow, matches) || slices.ContainsFunc(t.ServerAllows(), matches))
 }
 
-// ToolsOf are the tools of a server that the file names without a pattern.
+// ToolsOf returns the tools of a server that the file names without a pattern.
 func (t *Tools) ToolsOf(s MCPServer) []string {
 	var names []string
 	for _, name := range slices.Concat(t.Allow, t.ServerAllows()) {
@@ -114,8 +114,8 @@ func (t *Tools) Needs(s MCPServer) bool {
 	return len(t.ToolsOf(s)) > 0
 }
 
-// Named is what a file says of a tool by its name, or else by the longest pattern for
-// it.
+// Named returns the file's setting for a tool by its name, or else by the longest
+// pattern that matches.
 func Named[V any](by map[string]V, name string) (v V, ok bool) {
 	if v, ok = by[name]; ok {
 		return v, true
@@ -130,11 +130,10 @@ func Named[V any](by map[string]V, name string) (v V, ok bool) {
 	return v, ok && best != ""
 }
 
-// serverName is what the names of a server's tools can begin with.
+// serverName matches the valid names of servers.
 var serverName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,40}$`)
 
-// validateServers holds the servers to the rules. o.Tools are the tools without those
-// of the file.
+// validateServers checks the servers. o.Tools are the tools without those of the file.
 func (a *Agent) validateServers(r *decode.Report, o Options) {
 	t := &a.Tools
 	a.readServers(r)
@@ -185,7 +184,7 @@ func (s *MCPServer) validateName(r *decode.Report, path string, t *Tools, i int,
 	}
 }
 
-// validatePlace checks where the server is.
+// validatePlace checks the address or the program of the server.
 func (s *MCPServer) validatePlace(r *decode.Report, path string, a *Agent, o Options) {
 	switch {
 	case len(s.Command) == 0 && s.URL == "":
@@ -222,7 +221,7 @@ func (s *MCPServer) validatePlace(r *decode.Report, path string, a *Agent, o Opt
 
 var secretReference = regexp.MustCompile(`\$\{secret:([A-Za-z_][A-Za-z0-9_]*)\}`)
 
-// secretsIn are the names of the secrets that a header has.
+// secretsIn returns the names of the secrets in a header.
 func secretsIn(text string) []string {
 	var names []string
 	for _, found := range secretReference.FindAllStringSubmatch(text, -1) {
@@ -231,7 +230,7 @@ func secretsIn(text string) []string {
 	return names
 }
 
-// HeadersWith are the headers of the server with secrets in the place of their names.
+// HeadersWith returns the headers of the server with its secrets.
 func (s MCPServer) HeadersWith(value func(name string) string) map[string]string {
 	filled := map[string]string{}
 	for name, text := range s.Headers {

@@ -16,7 +16,7 @@ import (
 // maxMCPFile bounds a file of MCP servers.
 const maxMCPFile = 1 << 20
 
-// clientServers are MCP servers in the file that MCP clients share, .mcp.json.
+// clientServers are the MCP servers in the file that MCP clients share, .mcp.json.
 type clientServers struct {
 	Servers map[string]clientServer `json:"mcpServers"`
 }
@@ -34,7 +34,7 @@ type clientServer struct {
 func (a *Agent) readServers(r *decode.Report) {
 	const at = "tools.mcp_file"
 	t := &a.Tools
-	// The agent may have been checked before.
+	// The agent may have been validated before.
 	t.MCP = slices.DeleteFunc(t.MCP, func(s MCPServer) bool { return s.shared })
 	if t.MCPFile == "" {
 		return
@@ -66,8 +66,8 @@ func (a *Agent) readServers(r *decode.Report) {
 	}
 }
 
-// server is a server of a shared file as one of an agent file. The variables that its
-// texts name are secrets of the agent file or nothing.
+// server converts a server of a shared file to one of an agent file. Variables in its
+// texts must be secrets of the agent file.
 func (c clientServer) server(name string, secrets Secrets) (MCPServer, error) {
 	s := MCPServer{Server: name, URL: c.URL, shared: true}
 	switch c.Type {
@@ -110,7 +110,7 @@ func (c clientServer) server(name string, secrets Secrets) (MCPServer, error) {
 	return s, nil
 }
 
-// envReference is how such a file refers to a variable of the environment.
+// envReference matches a reference to a variable of the environment.
 var envReference = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-[^}]*)?\}`)
 
 func (s Secrets) has(name string) bool {

@@ -39,7 +39,7 @@ func (p *ModelPolicy) validate(r *decode.Report, a *Agent, o Options) {
 	decode.Money(r, "model_policy.budget."+budget.CostPerRun, p.Budget.USDPerRun)
 }
 
-// chosenRole is the file's role and where it stands.
+// chosenRole returns the file's role and its path.
 func (a *Agent) chosenRole(r *decode.Report) (role, path string) {
 	if a.Role != "" && a.ModelPolicy.Role != "" {
 		r.At("role", "role or model_policy.role", "both are given")
@@ -99,7 +99,7 @@ func (p *ModelPolicy) check(r *decode.Report, a *Agent, path, name string, o Opt
 	}
 }
 
-// moneyCap names the cap in money that the file sets, or "".
+// moneyCap returns the name of the file's cost limit, or "".
 func (a *Agent) moneyCap() string {
 	switch usd, total := a.ModelPolicy.Budget.USDPerRun, a.Budgets.MaxTotalCost; {
 	case usd != nil && *usd > 0:
@@ -122,9 +122,9 @@ func (roles Roles) of(role string) (m Model, known bool) {
 	return Model{}, false
 }
 
-// Chain lists the names of the models to use: the primary one, its fallbacks,
-// then the model of the file's own role and the other roles', each
-// once. Where there is no primary model the role's own comes first.
+// Chain lists the names of the models to use: the primary one, its fallbacks, then the
+// model of the file's own role and the other roles', each once. Without a primary model
+// the role's own comes first.
 func (a *Agent) Chain() []string {
 	p := a.ModelPolicy
 	models := append([]Model{p.Primary}, p.Fallbacks...)

@@ -7,7 +7,7 @@ import (
 	"github.com/pawlrun/pawl/internal/host/egress"
 )
 
-// validateNetwork holds the lists of hosts to the bound that they belong to.
+// validateNetwork checks the lists of hosts against the network setting.
 func (p *Permissions) validateNetwork(r *decode.Report) {
 	hosts(r, "tools.permissions.hosts", p.Hosts)
 	hosts(r, "tools.permissions.private_hosts", p.PrivateHosts)
@@ -30,7 +30,7 @@ func hosts(r *decode.Report, path string, list []string) {
 	}
 }
 
-// Egress are the hosts that calls may reach, as the file bounds them.
+// Egress returns the hosts that calls may reach.
 func (p *Permissions) Egress() egress.Rules {
 	if p == nil {
 		return egress.Rules{}

@@ -2,15 +2,14 @@ package spec
 
 import "github.com/pawlrun/pawl/internal/files/decode"
 
-// onDemand leaves the sandbox to the calls that a rule puts there.
+// onDemand uses the sandbox only for calls for which a rule requires it.
 const onDemand = "on-demand"
 
-// OnDemand reports whether commands run outside the sandbox, unless a rule says
-// otherwise.
+// OnDemand reports whether commands run outside the sandbox unless a rule requires it.
 func (p *Permissions) OnDemand() bool { return p != nil && p.Sandbox == onDemand }
 
-// GitOf is what the file says of commands that write a git repository; empty where it
-// says nothing.
+// GitOf returns the setting for commands that write a git repository; empty if there is
+// none.
 func (p *Permissions) GitOf() string {
 	if p == nil {
 		return ""
@@ -18,8 +17,7 @@ func (p *Permissions) GitOf() string {
 	return p.Git
 }
 
-// Limits are the bounds on one command that the file gives; 0 where it gives
-// none.
+// Limits returns the limits on one command; 0 if the file sets none.
 func (p *Permissions) Limits() (memoryBytes int64, processes int) {
 	if p == nil {
 		return 0, 0

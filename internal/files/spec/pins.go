@@ -10,8 +10,8 @@ import (
 	"github.com/pawlrun/pawl/event"
 )
 
-// pinnedServer is a server in a file of pins. What the agent file says of it is not
-// in there, so that the pins are the same on every machine.
+// pinnedServer is a server in a file of pins. It does not contain settings of the agent
+// file, so that the pins are the same on every machine.
 type pinnedServer struct {
 	Server   string       `yaml:"server"`
 	Name     string       `yaml:"name,omitempty"`
@@ -27,7 +27,7 @@ type pinnedTool struct {
 	Definition string `yaml:"definition"`
 }
 
-// FormatPins returns the file of pins of a server.
+// FormatPins returns the pins of a server as a file.
 func FormatPins(s event.ToolServer) ([]byte, error) {
 	p := pinnedServer{Server: s.Server, Name: s.Name, Version: s.Version, Protocol: s.Protocol, Tools: []pinnedTool{}}
 	for _, t := range s.Tools {
@@ -41,7 +41,7 @@ func FormatPins(s event.ToolServer) ([]byte, error) {
 	return append([]byte("# What the MCP server was when 'pawl mcp pin' wrote this. A run that finds it different does not start.\n"), text...), err
 }
 
-// ParsePins reads a file of pins.
+// ParsePins parses a file of pins.
 func ParsePins(text []byte) (event.ToolServer, error) {
 	var p pinnedServer
 	decoder := yaml.NewDecoder(bytes.NewReader(text))

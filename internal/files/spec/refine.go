@@ -25,13 +25,13 @@ type Loop struct {
 
 	OnLimit          string `yaml:"on_limit,omitempty" oneof:"ok stopped fail ask"`
 	FailureThreshold *int   `yaml:"failure_threshold,omitempty" none:"yes"`
-	// Runner does the work of each iteration in the agent's place.
+	// Runner does the work of each iteration instead of the agent.
 	Runner       *Runner `yaml:"runner,omitempty"`
 	LoopSettings `yaml:",inline"`
 }
 
-// LoopSettings are how a refinement loop behaves. They stand in its loop block or at the
-// top level of the file.
+// LoopSettings configure a refinement loop. They are in its loop block or at the top
+// level of the file.
 type LoopSettings struct {
 	StopWhen         []RefineStop `yaml:"stop_when,omitempty"`
 	Carry            *Carry       `yaml:"carry,omitempty"`
@@ -43,13 +43,13 @@ type LoopSettings struct {
 	StuckAfter       *int         `yaml:"stuck_after,omitempty" none:"yes"`
 }
 
-// LoopCriteria says when a refinement loop is done.
+// LoopCriteria sets when a refinement loop is done.
 type LoopCriteria struct {
 	Type  string `yaml:"type,omitempty" oneof:"max_iterations regex test_pass manual"`
 	Value string `yaml:"value,omitempty"`
 }
 
-// RefineStop is one more reason to end a loop, of an agent or of a step.
+// RefineStop is an additional condition that ends a loop, of an agent or of a step.
 type RefineStop struct {
 	CEL     string       `yaml:"cel,omitempty"`
 	Regex   string       `yaml:"regex,omitempty"`
@@ -62,22 +62,21 @@ type RefineStop struct {
 	LLMJudge *LoopJudge  `yaml:"llm_judge,omitempty"`
 }
 
-// LoopRubric is a list of criteria of which a model says whether an iteration meets
-// each.
+// LoopRubric is a list of criteria; a model judges whether an iteration meets each.
 type LoopRubric struct {
 	Criteria []RubricCriterion `yaml:"criteria,omitempty"`
 	PassAt   float64           `yaml:"pass_at,omitempty"`
 	Model    string            `yaml:"model,omitempty"`
 }
 
-// RubricCriterion is one thing that a rubric asks for.
+// RubricCriterion is one criterion of a rubric.
 type RubricCriterion struct {
 	Text   string  `yaml:"text,omitempty"`
 	Weight float64 `yaml:"weight,omitempty"`
 }
 
-// evaluator is the one that the reason to stop is, nil for none, and the model that it
-// asks, empty for the agent's own.
+// evaluator returns the evaluator for the condition, nil for none, and the model that
+// it asks, empty for the agent's own.
 func (s *RefineStop) evaluator() (e *eval.Evaluator, model string) {
 	switch {
 	case s.Contains != "":
@@ -102,12 +101,12 @@ type LoopJudge struct {
 	Prompt string `yaml:"prompt,omitempty"`
 }
 
-// HumanReview is what a person is asked about each iteration.
+// HumanReview asks a person about each iteration.
 type HumanReview struct {
 	Prompt string `yaml:"prompt,omitempty"`
 }
 
-// Carry is what one iteration leaves for the next: what the one before came to or
+// Carry sets what an iteration receives from earlier ones: the previous result,
 // nothing, or the log of all.
 type Carry struct {
 	Iteration string `yaml:"iteration,omitempty" oneof:"previous none" short:"yes"`
@@ -135,29 +134,29 @@ func (c *Carry) validate(r *decode.Report, path string) {
 	}
 }
 
-// CarryLog is how the log of a loop is kept.
+// CarryLog configures the log of a loop.
 type CarryLog struct {
 	Extract    string `yaml:"extract,omitempty" oneof:"head tail summary"`
 	Chars      *int   `yaml:"chars,omitempty"`
 	MaxEntries *int   `yaml:"max_entries,omitempty"`
 }
 
-// The bounds of a refinement loop.
+// Limits of a refinement loop.
 const (
 	defaultIterations = 10
 	maxIterations     = 100
 	maxPattern        = 64 << 10
 )
 
-// Loops reports whether the file is a refinement loop that is switched on.
+// Loops reports whether the file has an enabled refinement loop.
 func (a *Agent) Loops() bool { return a.Loop != nil && a.Loop.Enabled }
 
-// StartsOthers reports whether a run of the file calls no model itself, but starts
-// runs that do: a team, or a refinement loop.
+// StartsOthers reports whether a run of the file only starts runs that call models: a
+// team, or a refinement loop.
 func (a *Agent) StartsOthers() bool { return a.Composite != nil || a.Loops() }
 
-// loopSettings are those of the loop, wherever they stand, and the path that each of
-// them has.
+// loopSettings returns the settings of the loop, wherever they are, and the path of
+// each.
 func (a *Agent) loopSettings() (s LoopSettings, at func(key string) string) {
 	var block LoopSettings
 	if a.Loop != nil {
@@ -173,7 +172,7 @@ func (a *Agent) loopSettings() (s LoopSettings, at func(key string) string) {
 	}
 }
 
-// validateLoop holds what a file says of a refinement loop to the rules.
+// validateLoop checks a refinement loop.
 func (a *Agent) validateLoop(r *decode.Report, o Options) {
 	l := a.Loop
 	if l == nil {
@@ -232,7 +231,7 @@ func compilePattern(pattern string) error {
 	return err
 }
 
-// validate holds a reason to what is the same wherever it stands.
+// validate checks what is the same for all conditions.
 func (s *RefineStop) validate(r *decode.Report, path string) {
 	decode.Single(r, path, "one of cel, regex, command, judge, human, contains, rubric, llm_judge",
 		s.CEL != "", s.Regex != "", s.Command != nil, s.Judge != nil, s.Human != nil, s.Contains != "", s.Rubric != nil, s.LLMJudge != nil)
@@ -300,7 +299,7 @@ func (a *Agent) resultJSON() json.RawMessage {
 	return a.ResultSchema.JSON
 }
 
-// checkExpression reports what is wrong with an expression of an agent file.
+// checkExpression reports the errors in an expression of an agent file.
 func checkExpression(r *decode.Report, path, text string, scope expr.Scope) {
 	checker, err := expr.NewChecker()
 	if err == nil {
@@ -311,14 +310,14 @@ func checkExpression(r *decode.Report, path, text string, scope expr.Scope) {
 	}
 }
 
-// never warns of comparisons that always give the same.
+// never warns about comparisons with a constant result.
 func never(r *decode.Report, path string, found expr.Errors) {
 	for _, one := range found {
 		r.Warn(path, "%s", one.Message)
 	}
 }
 
-// wrongExpression reports what a checker says of an expression.
+// wrongExpression reports a checker's errors about an expression.
 func wrongExpression(r *decode.Report, path, text string, err error) {
 	if wrong, ok := errors.AsType[expr.Errors](err); ok {
 		for _, one := range wrong {
@@ -329,10 +328,10 @@ func wrongExpression(r *decode.Report, path, text string, err error) {
 	}
 }
 
-// LoopBody is the name of the agent that a loop repeats, as the loop knows it.
+// LoopBody is the loop's name for the agent that it repeats.
 const LoopBody = "iteration"
 
-// loopAgents are the agents that a loop starts: its own without the loop, and its
+// loopAgents returns the agents that a loop starts: its own without the loop, and its
 // judges.
 func (a *Agent) loopAgents() []AgentTool {
 	s, _ := a.loopSettings()
@@ -355,7 +354,7 @@ func (a *Agent) loopAgents() []AgentTool {
 	return all
 }
 
-// judgeOf is the agent that is asked whether a reason to stop holds, nil where none is
+// judgeOf returns the agent that decides whether a condition holds, nil if none is
 // derived from a.
 func (a *Agent) judgeOf(s *RefineStop) *Agent {
 	if s.Judge != nil {
@@ -371,12 +370,12 @@ func (a *Agent) judgeOf(s *RefineStop) *Agent {
 	return judge
 }
 
-// summarizer is the agent that sums up the iterations of a loop.
+// summarizer returns the agent that summarizes the iterations of a loop.
 func (a *Agent) summarizer() *Agent {
 	return a.withoutTools("summary of ", "You sum up what an attempt at a task came to.")
 }
 
-// loopSummarizer is the agent that says what an iteration came to.
+// loopSummarizer is the name of the agent that summarizes an iteration.
 const loopSummarizer = "summary"
 
 func (s *LoopSettings) summarizes() bool {
@@ -389,12 +388,12 @@ func (c *Carry) summarizes() bool {
 
 func judgeName(i int) string { return fmt.Sprintf("judge-%d", i+1) }
 
-// derived is an agent that the file defines within itself.
+// derived returns an agent that the file defines itself.
 func (a *Agent) derived(name string, of *Agent) AgentTool {
 	return AgentTool{Name: name, Description: name, File: a.File + withinWorkflow + name, Derived: of}
 }
 
-// loopJudge is the agent that judges iterations: it has nothing but its verdict.
+// loopJudge returns the agent that judges iterations; it has no tools.
 func (a *Agent) loopJudge(j *LoopJudge) *Agent {
 	judge := a.withoutTools("judge of ", cmp.Or(j.Prompt, "You judge whether the work of an iteration is done."))
 	judge.ResultSchema = &ResultSchema{JSON: json.RawMessage(verdictSchema)}
@@ -404,7 +403,7 @@ func (a *Agent) loopJudge(j *LoopJudge) *Agent {
 	return judge
 }
 
-// withoutTools is an agent that has the model of this one, and only words.
+// withoutTools returns an agent with the same model and no tools.
 func (a *Agent) withoutTools(role, system string) *Agent {
 	of := &Agent{
 		APIVersion: a.APIVersion, Identity: Identity{Name: role + a.Identity.Name}, ModelPolicy: a.ModelPolicy, Role: a.Role, Dir: a.Dir,
@@ -417,7 +416,7 @@ func (a *Agent) withoutTools(role, system string) *Agent {
 const verdictSchema = `{"type":"object","properties":{"verdict":{"type":"string","enum":["done","not_done","impossible","blocked_on_human"]},` +
 	`"reason":{"type":"string"}},"required":["verdict","reason"]}`
 
-// LoopRoot is the file as that of the loop itself: what bounds all of its iterations,
+// LoopRoot returns the file as that of the loop itself: the limits of all iterations,
 // and the permissions of its commands.
 func (a *Agent) LoopRoot() *Agent {
 	root := &Agent{

@@ -13,10 +13,10 @@ import (
 // loopID is the step that holds the iterations of a refinement loop.
 const loopID = "loop"
 
-// testTimeout is how long the command of a test_pass criterion may take.
+// testTimeout bounds the command of a test_pass criterion.
 const testTimeout = 60 * time.Second
 
-// loopPlan is what a refinement loop is to do.
+// loopPlan returns the plan of a refinement loop.
 func (a *Agent) loopPlan() plan.Plan {
 	s, _ := a.loopSettings()
 	l := &plan.Loop{
@@ -78,8 +78,8 @@ func (s LoopSettings) human(h *HumanReview) *plan.Human {
 	return p
 }
 
-// plan is what a loop carries, a log unless it says otherwise; summarizer is the name
-// of the agent that sums iterations up.
+// plan returns what a loop carries, by default a log; summarizer is the name of the
+// agent that summarizes iterations.
 func (carry *Carry) plan(summarizer string) plan.Carry {
 	log := &plan.Log{Chars: refine.Chars, MaxEntries: refine.MaxEntries}
 	c := plan.Carry{Log: log}

@@ -11,10 +11,10 @@ import (
 	"github.com/pawlrun/pawl/tool"
 )
 
-// ResultSchema is the JSON Schema that a run's final answer must match. In a
-// file it is the schema itself, or the path of a file that holds it.
+// ResultSchema is the JSON Schema of a run's final answer. In a file it is the schema
+// itself, or the path of a file that contains it.
 type ResultSchema struct {
-	// JSON is the schema, read from File where it has one.
+	// JSON is the schema, read from File if that is set.
 	JSON json.RawMessage
 	// File is relative to the agent file.
 	File string
@@ -35,12 +35,12 @@ func (s *ResultSchema) DecodeNode(d *decode.Decoder, n *yaml.Node, path string) 
 	}
 }
 
-// JSONSchema is a schema or a path.
+// JSONSchema allows a schema or a path.
 func (*ResultSchema) JSONSchema() map[string]any {
 	return map[string]any{"type": []string{"object", "string"}}
 }
 
-// MarshalYAML writes the schema itself, so that no other file is needed.
+// MarshalYAML encodes the schema itself, so that no other file is needed.
 func (s ResultSchema) MarshalYAML() (any, error) {
 	r := &decode.Report{}
 	if n := r.ReadJSON(s.JSON); n != nil {
@@ -49,8 +49,8 @@ func (s ResultSchema) MarshalYAML() (any, error) {
 	return nil, r.Problems
 }
 
-// validate reads the schema's file and checks the schema. Problems in another file
-// name that file.
+// validate reads the schema's file and checks the schema. Problems in another file name
+// that file.
 func (s *ResultSchema) validate(r *decode.Report, a *Agent) {
 	const path = "resultSchema"
 	s.check(r, a, path)
@@ -59,7 +59,7 @@ func (s *ResultSchema) validate(r *decode.Report, a *Agent) {
 	}
 }
 
-// check is validate for the schema alone, which stands at a path.
+// check is validate for the schema alone, at a path.
 func (s *ResultSchema) check(r *decode.Report, a *Agent, path string) {
 	in := r
 	if s.File != "" {
@@ -80,8 +80,8 @@ func (s *ResultSchema) check(r *decode.Report, a *Agent, path string) {
 	}
 }
 
-// read fills JSON from the file, and returns the report about it; nil when it
-// cannot be read.
+// read sets JSON from the file, and returns the report for it; nil if the file cannot
+// be read.
 func (s *ResultSchema) read(r *decode.Report, a *Agent, path string) *decode.Report {
 	name := pathIn(a.Dir, s.File)
 	data, err := decode.ReadFile(name)
@@ -121,8 +121,7 @@ func (s *ResultSchema) compile(r *decode.Report, path string) {
 	}
 }
 
-// endsWithAnswer refuses what would end a run of the agent without an answer
-// that could be held to the schema.
+// endsWithAnswer rejects settings that would end a run without an answer to validate.
 func (a *Agent) endsWithAnswer(r *decode.Report, path string) {
 	at, given := "on_no_tool_call", a.OnNoToolCall
 	if a.Iteration != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/pawlrun/pawl/internal/rules/policy"
 )
 
-// Policy is the rule as policy judges by it.
+// Policy converts the rule for package policy.
 func (p Rule) Policy() policy.Rule {
 	rule := policy.Rule{Args: p.Args, Path: policy.Pattern(p.Path), Host: p.Host, Command: p.Command, Reason: p.Reason}
 	switch {
@@ -38,7 +38,7 @@ func (p Rule) validate(r *decode.Report, path string, t *Tools, o Options) {
 	p.Policy().Check(func(key string) policy.Report { return reporting(r, path+"."+key) })
 }
 
-// reporting reports problems of one place.
+// reporting reports the problems of one place.
 func reporting(r *decode.Report, path string) policy.Report {
 	return func(expected, format string, args ...any) { r.At(path, expected, format, args...) }
 }

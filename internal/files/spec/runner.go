@@ -12,29 +12,29 @@ import (
 	"github.com/pawlrun/pawl/internal/host/secret"
 )
 
-// Runner is another agent's command line that does the work of an iteration, in a
-// process of its own.
+// Runner is the command line of another agent that does the work of an iteration, in a
+// separate process.
 type Runner struct {
-	// Command is the program and its arguments; no shell reads them.
+	// Command is the program and its arguments, without a shell.
 	Command []string `yaml:"command,omitempty"`
-	// Prompt is how the program is given its task.
+	// Prompt sets how the program gets its task.
 	Prompt string `yaml:"prompt,omitempty" oneof:"argument stdin file"`
-	// Env names variables that it gets beside those that commands get, keys too.
+	// Env names variables that it gets in addition to those of commands; they may
+	// contain keys.
 	Env []string `yaml:"env,omitempty"`
-	// Events is auto where its output may be a stream of events, none where it is a
-	// text.
+	// Events is auto if its output may be a stream of events, none if it is text.
 	Events string `yaml:"events,omitempty" oneof:"auto none"`
-	// IdleTimeout bounds how long it may print nothing, MaxTime how long it may run.
+	// IdleTimeout bounds the time without output, MaxTime the whole run.
 	IdleTimeout *Seconds `yaml:"idle_timeout,omitempty"`
 	MaxTime     *Seconds `yaml:"max_time,omitempty"`
-	// Effect is what running it twice would do.
+	// Effect is the effect of running it twice.
 	Effect string `yaml:"effect,omitempty" oneof:"pure idempotent at_most_once"`
 }
 
-// idleTimeout is how long a runner may print nothing where its file does not say.
+// idleTimeout is the default of IdleTimeout.
 const idleTimeout = 300 * time.Second
 
-// Idle is how long the program may print nothing, 0 for as long as it likes.
+// Idle returns the limit on the time without output, 0 for none.
 func (c *Runner) Idle() time.Duration {
 	if c.IdleTimeout == nil {
 		return idleTimeout
@@ -42,10 +42,10 @@ func (c *Runner) Idle() time.Duration {
 	return c.IdleTimeout.Duration()
 }
 
-// Longest is how long the program may run, 0 for as long as the limits let it.
+// Longest returns the limit on the program's time, 0 for none.
 func (c *Runner) Longest() time.Duration { return value(c.MaxTime).Duration() }
 
-// Class is what running the program twice would do.
+// Class returns the effect of running the program twice.
 func (c *Runner) Class() event.Effect {
 	return cmp.Or(event.Effect(c.Effect), event.EffectAtMostOnce)
 }
@@ -53,7 +53,7 @@ func (c *Runner) Class() event.Effect {
 // Streams reports whether the program's output may be a stream of events.
 func (c *Runner) Streams() bool { return c.Events != "none" }
 
-// validate holds a runner to the rules. path is where it stands.
+// validate checks a runner at a path.
 func (c *Runner) validate(r *decode.Report, path string) {
 	at := decode.Join(path, "command")
 	switch {
@@ -74,8 +74,8 @@ func (c *Runner) validate(r *decode.Report, path string) {
 	}
 }
 
-// External returns the runner that does the work of a run of the file, nil where its
-// agent does it, or the runs that it starts.
+// External returns the runner that does the work of a run of the file, nil if its agent
+// or its child runs do it.
 func (a *Agent) External() *Runner {
 	if a.StartsOthers() || a.Loop == nil {
 		return nil

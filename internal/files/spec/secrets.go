@@ -11,23 +11,23 @@ import (
 	"github.com/pawlrun/pawl/internal/machine"
 )
 
-// Secrets are the hidden values that calls may name, by name.
+// Secrets are the secret values that calls may refer to, by name.
 type Secrets map[string]Secret
 
 func (*Secrets) Expected() string {
 	return "a mapping from a name to where the secret is and who may have it"
 }
 
-// Secret says where a secret is and which tools may have it. The value itself
-// never stands in a file.
+// Secret says where a secret is and which tools may have it. A file never contains the
+// value.
 type Secret struct {
-	// Env is the variable, File the file that holds it; a relative path is
-	// relative to the agent file, and a line end at its end is left out.
+	// Env is the variable, File the file that contains it; a relative path is relative
+	// to the agent file, and a final line end is removed.
 	Env  string `yaml:"env,omitempty"`
 	File string `yaml:"file,omitempty"`
-	// Tools may have it. A command of shell.exec has it as a variable.
+	// Tools may have it. A command of shell.exec gets it as a variable.
 	Tools []string `yaml:"tools,omitempty"`
-	// Hosts are the only ones that a call with it may reach.
+	// Hosts are the only hosts that a call with it may reach.
 	Hosts []string `yaml:"hosts,omitempty"`
 }
 

@@ -8,8 +8,8 @@ import (
 	"github.com/pawlrun/pawl/internal/files/decode"
 )
 
-// refuseFiles reports whatever would be read or started here, and takes it out,
-// so that nothing that comes after looks at it.
+// refuseFiles reports everything that would be read or started on this machine, and
+// removes it, so that later checks do not see it.
 func (a *Agent) refuseFiles(r *decode.Report) {
 	refuse := func(path, expected string) {
 		r.At(path, expected, "names a file of this machine, which a file that was sent may not")

@@ -14,8 +14,8 @@ import (
 	"github.com/pawlrun/pawl/stop"
 )
 
-// Settings are how the loop behaves. They stand at the top level of a file or
-// in its iteration block.
+// Settings configure the loop. They are at the top level of a file or in its iteration
+// block.
 type Settings struct {
 	MaxCycles        *int     `yaml:"max_cycles,omitempty" none:"yes"`
 	OnLimit          string   `yaml:"on_limit,omitempty" oneof:"ok stopped fail"`
@@ -29,7 +29,7 @@ type Settings struct {
 	ContextWindow    *int     `yaml:"context_window,omitempty"`
 	Compact          *Compact `yaml:"compact,omitempty"`
 	Cache            *Cache   `yaml:"cache,omitempty"`
-	// StallTimeout is how long a stream of the model may say nothing.
+	// StallTimeout is how long a stream of the model may send nothing.
 	StallTimeout *Seconds `yaml:"stall_timeout,omitempty"`
 
 	Approvals *ApprovalSettings `yaml:"approvals,omitempty"`
@@ -38,7 +38,7 @@ type Settings struct {
 // maxStallSeconds is a day.
 const maxStallSeconds = 86_400
 
-// Compact says when and how a long history is shortened.
+// Compact sets when and how a long conversation is shortened.
 type Compact struct {
 	Off          *bool    `yaml:"off,omitempty"`
 	Ratio        *float64 `yaml:"ratio,omitempty"`
@@ -50,7 +50,7 @@ type Compact struct {
 	SummaryRole  string   `yaml:"summary_role,omitempty" oneof:"user system"`
 }
 
-// Keep is what compaction leaves as it is.
+// Keep is what compaction leaves unchanged.
 type Keep struct {
 	Turns    *int `yaml:"turns,omitempty"`
 	Messages *int `yaml:"messages,omitempty"`
@@ -63,11 +63,11 @@ type Iteration struct {
 	TerminationConditions []stop.Condition `yaml:"termination_conditions,omitempty"`
 }
 
-// Tools says which tools the agent may use, and how.
+// Tools sets which tools the agent may use, and how.
 type Tools struct {
-	// Allow is nil when the file does not say; an empty list means no tools.
+	// Allow is nil if the file does not contain it; an empty list means no tools.
 	Allow Names `yaml:"allow,omitempty"`
-	// Approvals says for each tool when a call of it needs one.
+	// Approvals sets for each tool when a call needs an approval.
 	Approvals map[string]string `yaml:"approvals,omitempty" oneof:"always never protected_paths"`
 	Timeouts  Timeouts          `yaml:"timeouts,omitempty"`
 	// Provider are tools that the provider runs itself, by its names.
@@ -79,7 +79,7 @@ type Tools struct {
 	Commands []CommandTool `yaml:"commands,omitempty"`
 	// MCP are servers whose tools the model may call.
 	MCP []MCPServer `yaml:"mcp,omitempty"`
-	// MCPFile is a file of further servers, in the form that MCP clients share.
+	// MCPFile is a file with further servers, in the form that MCP clients share.
 	MCPFile string `yaml:"mcp_file,omitempty"`
 
 	// ProtectedPaths are globs, relative to the workspace.
@@ -88,31 +88,31 @@ type Tools struct {
 	Mode           string       `yaml:"mode,omitempty" oneof:"default accept-edits plan bypass"`
 	Rules          []Rule       `yaml:"rules,omitempty"`
 	Secrets        Secrets      `yaml:"secrets,omitempty"`
-	// RuleOfTwo says whether an outgoing call needs an approval once
-	// untrusted text and private data have met. MaySend are the tools that it
-	// does not hold, Labels replaces what tools declare of themselves.
+	// RuleOfTwo sets whether an outgoing call needs an approval once the run has read
+	// untrusted text and private data. MaySend lists the exempt tools; Labels replaces
+	// the tools' own labels.
 	RuleOfTwo string   `yaml:"rule_of_two,omitempty" oneof:"ask off"`
 	MaySend   []string `yaml:"may_send,omitempty"`
 	Labels    Labels   `yaml:"labels,omitempty" oneof:"untrusted private outgoing"`
-	// Effects say for each tool what repeating a call of it would do, Risks what
-	// harm a call can do; both replace what the tools say of themselves.
+	// Effects sets for each tool the effect of repeating a call, Risks the harm that a
+	// call can do; both replace the tools' own declarations.
 	Effects map[string]string `yaml:"effects,omitempty" oneof:"pure idempotent reconcilable at_most_once"`
 	Risks   map[string]string `yaml:"risks,omitempty" oneof:"read_only write execute delete send permission_change financial"`
 
-	// What follows is read so that it can be refused: it is not built yet, and
-	// the schema does not offer it.
+	// The following keys are parsed only to be rejected: they are not built yet, and
+	// the schema does not offer them.
 	Hooks  any `yaml:"hooks,omitempty" unbuilt:"yes"`
 	Guards any `yaml:"guards,omitempty" unbuilt:"yes"`
 }
 
-// Names is a list of which an empty one says something else than none.
+// Names is a list for which empty and missing differ.
 type Names []string
 
-// IsZero reports whether there is no list, for the YAML writer.
+// IsZero reports whether there is no list, for the YAML encoder.
 func (n Names) IsZero() bool { return n == nil }
 
-// Rule is one permission rule: a tool that is allowed, asked about, denied or
-// put into the sandbox, and what of its calls the rule is about.
+// Rule is one permission rule: it allows, asks about or denies calls of a tool, or puts
+// them into the sandbox.
 type Rule struct {
 	Allow   string            `yaml:"allow,omitempty"`
 	Ask     string            `yaml:"ask,omitempty"`
@@ -128,16 +128,15 @@ type Rule struct {
 // Permissions are what the sandbox of a tool call allows.
 type Permissions struct {
 	Network string `yaml:"network,omitempty" oneof:"none allowlist host"`
-	// Hosts is the list of network: allowlist; PrivateHosts may have addresses
-	// that are not public.
+	// Hosts is the list of network: allowlist; PrivateHosts may have addresses that are
+	// not public.
 	Hosts        []string `yaml:"hosts,omitempty"`
 	PrivateHosts []string `yaml:"private_hosts,omitempty"`
 
 	Filesystem string `yaml:"filesystem,omitempty" oneof:"none repo-readonly repo-readwrite full"`
-	// Git says what happens to commands that write a git repository of the workspace.
+	// Git sets what happens to commands that write a git repository of the workspace.
 	Git string `yaml:"git,omitempty" oneof:"ask allow deny"`
-	// Sandbox is the tier that the run demands, or how much of it the sandbox
-	// is for.
+	// Sandbox is the tier that the run requires, or on-demand.
 	Sandbox string `yaml:"sandbox,omitempty" oneof:"required bubblewrap namespaces landlock on-demand"`
 	// MemoryMB and Processes bound one command with all that it starts.
 	MemoryMB  *int `yaml:"memory_mb,omitempty"`
@@ -149,11 +148,10 @@ type Timeouts map[string]Seconds
 
 func (*Timeouts) Expected() string { return "a mapping from a tool to seconds" }
 
-// Seconds is a length of time. In a file it is a number of seconds or a text
-// like 90s or 10m.
+// Seconds is a duration. In a file it is a number of seconds or a text like 90s or 10m.
 type Seconds float64
 
-// Duration is s as the standard library counts.
+// Duration returns s as a time.Duration.
 func (s Seconds) Duration() time.Duration { return time.Duration(float64(s) * float64(time.Second)) }
 
 func (*Seconds) Expected() string { return "seconds, or a text like 90s or 10m" }
@@ -170,13 +168,13 @@ func (s *Seconds) DecodeNode(d *decode.Decoder, n *yaml.Node, path string) {
 	d.Scalar(n, path, reflect.ValueOf(s).Elem())
 }
 
-// JSONSchema is a number of seconds or a text.
+// JSONSchema allows a number of seconds or a text.
 func (*Seconds) JSONSchema() map[string]any {
 	return map[string]any{"anyOf": []any{map[string]any{"type": "number"}, map[string]any{"type": "string"}}}
 }
 
-// Effective is what holds when the iteration block is laid over the top level.
-// Of two cycle caps the smaller one holds; the rest is given in one place.
+// Effective returns the settings of the iteration block and the top level together. The
+// smaller of two cycle caps applies; every other setting is in one place.
 func (a *Agent) Effective() Settings {
 	if a.Iteration == nil {
 		return a.Settings
@@ -188,8 +186,8 @@ func (a *Agent) Effective() Settings {
 	return s
 }
 
-// laidOver are settings of which those hold that a block gives, and else those at the
-// top level of the file.
+// laidOver returns the settings of a block, and those of the top level that the block
+// does not contain.
 func laidOver[T any](top, block T) T {
 	into, over := reflect.ValueOf(&top).Elem(), reflect.ValueOf(block)
 	for i := range over.NumField() {
@@ -200,7 +198,7 @@ func laidOver[T any](top, block T) T {
 	return top
 }
 
-// onlyOnce reports the settings, but for one, that stand at the top level and in a
+// onlyOnce reports the settings, except one, that are both at the top level and in a
 // block.
 func onlyOnce[T any](r *decode.Report, name string, top, block T, but string) {
 	for _, key := range given(top) {
@@ -210,14 +208,14 @@ func onlyOnce[T any](r *decode.Report, name string, top, block T, but string) {
 	}
 }
 
-// given are the keys of a mapping that have a value.
+// given returns the keys of a mapping that have a value.
 func given[T any](mapping T) []string {
 	v := reflect.ValueOf(mapping)
 	fields := decode.FieldsOf(v.Type())
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(fields)), func(key string) bool { return v.FieldByIndex(fields[key]).IsZero() })
 }
 
-// smaller is the tighter of two limits.
+// smaller returns the lower of two limits.
 func smaller(a, b *int) *int {
 	if *a == budget.None || *b != budget.None && *b < *a {
 		return b

@@ -9,11 +9,11 @@ import (
 	"github.com/pawlrun/pawl/internal/files/decode"
 )
 
-// Labels says for each tool what its results are and whether its calls can
-// send: any of untrusted, private and outgoing.
+// Labels sets for each tool the labels of its results and whether its calls can send:
+// any of untrusted, private and outgoing.
 type Labels map[string][]string
 
-// Of are the labels that the file gives a tool.
+// Of returns the labels in the file for a tool.
 func (l Labels) Of(tool string) (event.Labels, bool) {
 	list, ok := Named(l, tool)
 	return event.Labels{

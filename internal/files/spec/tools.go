@@ -54,8 +54,8 @@ func (t *Tools) validateNames(r *decode.Report, o Options) {
 	}
 }
 
-// validateHosted holds the tools that a provider shall run against every model
-// that may be asked for them.
+// validateHosted checks the provider's own tools against every model that may be asked
+// for them.
 func (a *Agent) validateHosted(r *decode.Report, o Options) {
 	models := a.Chain()
 	if o.Model != "" {
@@ -88,7 +88,7 @@ func (t *Tools) known(r *decode.Report, path, name string, o Options) bool {
 	if o.Tools == nil || t.ofServer(name) || slices.Contains(o.Tools, name) {
 		return true
 	}
-	if name == "" && r.Reported(path) { // as a value of another type
+	if name == "" && r.Reported(path) { // a value of another type
 		return false
 	}
 	message := strconv.Quote(name) + " is not a tool"
@@ -102,7 +102,7 @@ func (t *Tools) known(r *decode.Report, path, name string, o Options) bool {
 // usable reports a tool that does not exist or that the file does not allow.
 func (t *Tools) usable(r *decode.Report, path, name string, o Options) {
 	if t.ofServer(name) {
-		return // which tools it has is known when it is started
+		return // its tools are known when it is started
 	}
 	if t.known(r, path, name, o) && t.Allow != nil && !slices.Contains(t.Allow, name) && !slices.Contains(t.offered(), name) {
 		r.At(path, "a tool of tools.allow", "%q is not in tools.allow", name)

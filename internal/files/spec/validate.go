@@ -8,60 +8,57 @@ import (
 	"github.com/pawlrun/pawl/internal/files/decode"
 )
 
-// Options are what the rules need to know of the world outside the file.
+// Options are facts outside the file that the rules need.
 type Options struct {
 	// Sent marks a text that a client sent, which has no directory here. It may not
-	// name files, programs or variables of this machine, because the client may not
-	// be allowed to read them.
+	// name files, programs or variables of this machine, because the client may not be
+	// allowed to read them.
 	Sent bool
-	// Dir is where relative paths of a text that was sent start.
+	// Dir is the base of relative paths in such a text.
 	Dir string
-	// ConfineModel says what is wrong with a model that the file itself names,
-	// wherever it names one and whether it is called or not; nil confines none.
+	// ConfineModel returns an error for a model that the file may not name, whether or
+	// not it would be called; nil restricts none.
 	ConfineModel func(name string) error
 	// Tools are the names of the tools that exist; nil leaves names unchecked.
 	Tools []string
-	// Aliases are the names of tools by what other programs call them.
+	// Aliases maps other programs' names of tools to ours.
 	Aliases map[string]string
 	// Model replaces every model of the file, which then need not name one.
 	Model string
-	// CheckModel says what is wrong with a model's name; nil leaves names
-	// unchecked. dir is the directory of the file.
+	// CheckModel returns an error for a model's name; nil leaves names unchecked. dir
+	// is the directory of the file.
 	CheckModel func(dir, name string) error
-	// FindModel gives a name without a provider the one that is known to have the
-	// model; nil knows none.
+	// FindModel adds the provider to a name without one; nil knows none.
 	FindModel func(name string) (whole string, known bool)
-	// CheckHosted says what is wrong with a tool that the provider of a model
-	// shall run itself, or why it has no effect there; nil leaves those unchecked.
+	// CheckHosted returns an error for a tool that the provider of a model cannot run,
+	// or why it has no effect there; nil leaves those unchecked.
 	CheckHosted func(dir, model, tool string) (ignored string, err error)
-	// Unpriced says that no price is known of a model; nil leaves that out. It is
-	// a warning where the file sets a cap in money, which a run could not keep.
+	// Unpriced reports that a model has no known price; nil leaves that unchecked. It
+	// causes a warning if the file sets a cost limit, which a run could not enforce.
 	Unpriced func(dir, name string) bool
-	// CheckAgent says what is wrong with an agent file that is offered as a tool,
-	// by its absolute path; nil leaves those unchecked.
+	// CheckAgent returns an error for an agent file that is offered as a tool, by its
+	// absolute path; nil leaves those unchecked.
 	CheckAgent func(source string) error
-	// CheckCommand says what keeps a program from being run; nil leaves
-	// programs unchecked. dir is the directory of the file.
+	// CheckCommand returns an error for a program that cannot run; nil leaves programs
+	// unchecked. dir is the directory of the file.
 	CheckCommand func(dir string, c Command) error
-	// CheckProgram says the same of a program of tools.commands.
+	// CheckProgram does the same for a program of tools.commands.
 	CheckProgram func(dir string, argv []string) error
-	// CheckWorktrees says why runs can have no git worktrees of their own: refused where
-	// the file is right and a run in this workspace would be refused. nil leaves that
-	// unchecked.
+	// CheckWorktrees returns why runs cannot have git worktrees: refused if the file is
+	// valid and a run in this workspace would be refused. nil leaves that unchecked.
 	CheckWorktrees func() (refused string, err error)
-	// Offers are the names of the tools that a model is offered; nil leaves unsaid which
-	// rules are about none of them.
+	// Offers returns the names of the tools that a model is offered; nil leaves rules
+	// about other tools unreported.
 	Offers func(*Tools) []string
-	// Unmet says which termination conditions no run of a valid agent can meet, by
-	// their places in the list, and why; nil leaves that out.
+	// Unmet returns which termination conditions no run of a valid agent can meet, by
+	// their indexes, and why; nil leaves that unchecked.
 	Unmet func(*Agent) map[int]string
-	// Classes are the models that capability classes stand for, Roles those of
-	// the roles for which the file names none.
+	// Classes are the models of capability classes, Roles those of the roles for which
+	// the file names none.
 	Classes, Roles map[string]string
 }
 
-// confined reports whether a file may name a model, and says in its report where it
-// may not.
+// confined reports whether a file may name a model, and adds a problem if it may not.
 func (o Options) confined(r *decode.Report, path, model string) bool {
 	if o.ConfineModel == nil {
 		return true
@@ -139,7 +136,7 @@ func (c *Compact) validate(r *decode.Report, path string) {
 	}
 }
 
-// readPrompt fills System.
+// readPrompt sets System.
 func (a *Agent) readPrompt(r *decode.Report) {
 	a.System = a.Prompt.System
 	a.systemAt = r.Problem(r.NodeAt("prompt.system"), "prompt.system", "", "")

@@ -11,18 +11,18 @@ import (
 	"github.com/pawlrun/pawl/internal/files/decode"
 )
 
-// variable is ${name}, or $${ which stands for a literal ${.
+// variable is ${name}, or $${ for a literal ${.
 const variable = `\$\$\{|\$\{([A-Za-z_][A-Za-z0-9_]*)\}`
 
-// maxExpanded bounds a text of the prompt with its values, in bytes: a short one may name
-// a long value as often as it likes.
+// maxExpanded bounds a text of the prompt with its values, in bytes: a short text may
+// refer to a long value many times.
 const maxExpanded = 4 << 20
 
 // Variables lists the names that the system text refers to as ${name}, in
 // order of appearance.
 func (a *Agent) Variables() []string { return variablesOf(a.System) }
 
-// TaskVariables are those of the task.
+// TaskVariables lists the names in the task.
 func (a *Agent) TaskVariables() []string { return variablesOf(a.Prompt.Task) }
 
 func variablesOf(text string) []string {
@@ -37,22 +37,22 @@ func variablesOf(text string) []string {
 	return names
 }
 
-// Expand returns the system text with every ${name} replaced by its value;
-// $${ stands for a literal ${. A name without a value, and a value that no
-// name asks for, here or in the task, is an error: either is a misspelling; so is a
-// text of more than 4 MiB. The error is [decode.Errors].
+// Expand returns the system text with every ${name} replaced by its value; $${ stands
+// for a literal ${. A name without a value, and a value without a name, here or in the
+// task, is an error, because either is a misspelling; so is a text of more than 4 MiB.
+// The error is [decode.Errors].
 func (a *Agent) Expand(values map[string]string) (string, error) {
 	problems, more := a.unusedValues(values)
 	return expand(a.System, a.systemAt, values, problems, more)
 }
 
-// ExpandTask is [Agent.Expand] of the task, "" where the file has none.
+// ExpandTask is [Agent.Expand] for the task, "" if the file has none.
 func (a *Agent) ExpandTask(values map[string]string) (string, error) {
 	return expand(a.Prompt.Task, a.taskAt, values, nil, 0)
 }
 
-// expand gives a text that stands at a place, or what is wrong with it beside the
-// problems that there are already and the more that were only counted.
+// expand expands a text at a position, or returns its problems in addition to the given
+// ones; more counts problems without details.
 func expand(text string, where decode.Problem, values map[string]string, problems decode.Errors, more int) (string, error) {
 	at := decode.PlacesIn([]byte(text))
 	var b strings.Builder
@@ -86,7 +86,7 @@ func expand(text string, where decode.Problem, values map[string]string, problem
 // unusedValues returns the problems of values without a variable, and the number of
 // further ones.
 func (a *Agent) unusedValues(values map[string]string) (problems decode.Errors, more int) {
-	const looked = 100 // more names are a text of another kind
+	const looked = 100 // the names beyond this are only counted
 	names := append(a.Variables(), a.TaskVariables()...)
 	asked := map[string]bool{}
 	for _, name := range names {
@@ -109,10 +109,10 @@ func (a *Agent) unusedValues(values map[string]string) (problems decode.Errors, 
 	return problems, more
 }
 
-// OfPrompt is a problem with the system text as a whole.
+// OfPrompt returns a problem with the system text as a whole.
 func (a *Agent) OfPrompt(message string) decode.Problem { return withMessage(a.systemAt, message) }
 
-// OfTask is one with the task.
+// OfTask returns a problem with the task.
 func (a *Agent) OfTask(message string) decode.Problem { return withMessage(a.taskAt, message) }
 
 func withMessage(p decode.Problem, message string) decode.Problem {
@@ -120,8 +120,8 @@ func withMessage(p decode.Problem, message string) decode.Problem {
 	return p
 }
 
-// unset is the problem of a name without a value. Inside a prompt file its
-// place is known exactly.
+// unset returns the problem of a name without a value. Inside a prompt file its
+// position is known exactly.
 func unset(p decode.Problem, name string, at *yaml.Node) decode.Problem {
 	p.Message = "${" + name + "} has no value"
 	p.Expected = "--var " + name + "=…, or $${" + name + "} for the text itself"

@@ -14,9 +14,9 @@ import (
 	"github.com/pawlrun/pawl/internal/rules/plan"
 )
 
-// Workflow is a workflow file: the specification's keys, and with apiVersion those
-// of this program, which have the tag "ours". Optional numbers are nil when the file
-// does not give them.
+// Workflow is a workflow file: the specification's keys, and with apiVersion those of
+// this program, which have the tag "ours". Optional numbers are nil if the file does
+// not contain them.
 type Workflow struct {
 	APIVersion  string                    `yaml:"apiVersion,omitempty" oneof:"pawl/v1"`
 	Kind        string                    `yaml:"kind,omitempty" oneof:"Workflow"`
@@ -38,24 +38,25 @@ type Workflow struct {
 	// Dir is the directory of the file, File its name there.
 	Dir  string `yaml:"-"`
 	File string `yaml:"-"`
-	// Plan is what the file says is to be done.
+	// Plan is the plan of the file.
 	Plan plan.Plan `yaml:"-"`
-	// Uses are the agents that steps and judges of the plan name, each as an agent
-	// file says it.
+	// Uses holds the agents that steps and judges of the plan name, each in the form of
+	// an agent file.
 	Uses map[string]*Agent `yaml:"-"`
-	// Unbuilt is what the file asks for and cannot get: it is right, and is not run.
+	// Unbuilt lists requests of a valid file that are not supported, so that it cannot
+	// run.
 	Unbuilt decode.Errors `yaml:"-"`
-	// Warnings are what the owner should know and what stops nothing.
+	// Warnings are problems that the owner should know and that prevent nothing.
 	Warnings []decode.Problem `yaml:"-"`
-	// Unseen is a warning that matters where the run has an INPUT: later steps are not
-	// told it.
+	// Unseen is a warning that matters only if the run has an INPUT: later steps do not
+	// receive it.
 	Unseen []decode.Problem `yaml:"-"`
 }
 
-// workflowExample is what a file has to have that is empty.
+// workflowExample is the required content of an empty file.
 const workflowExample = "a workflow: name, steps"
 
-// WorkflowOptions are how a workflow is carried out.
+// WorkflowOptions configure how a workflow runs.
 type WorkflowOptions struct {
 	MaxConcurrency *int      `yaml:"maxConcurrency,omitempty"`
 	OnStepFailure  string    `yaml:"onStepFailure,omitempty" oneof:"cascade skip-dependents abort"`
@@ -102,13 +103,13 @@ type WorkflowStep struct {
 	Input    string   `yaml:"input,omitempty" ours:"yes"`
 	Command  []string `yaml:"command,omitempty" ours:"yes"`
 
-	// text are the instructions, read from their file where they have one, and files
-	// what the context files hold.
+	// text holds the instructions, read from their file if they have one, and files the
+	// contents of the context files.
 	text  string
 	files []plan.File
 }
 
-// Coordinator is the agent that receives what steps send, or false for none.
+// Coordinator is the agent that receives messages of steps, or false for none.
 type Coordinator struct {
 	Off      bool   `yaml:"-"`
 	Model    string `yaml:"model,omitempty"`
@@ -126,10 +127,10 @@ func (c *Coordinator) DecodeNode(d *decode.Decoder, n *yaml.Node, path string) {
 
 func (*Coordinator) Expected() string { return "{model: …, prompt: …, maxTurns: …}, or false" }
 
-// JSONSchema is the short form: none.
+// JSONSchema returns the short form: none.
 func (*Coordinator) JSONSchema() map[string]any { return map[string]any{"const": false} }
 
-// ParseWorkflow validates a workflow file's content. Files that it names are read
+// ParseWorkflow validates a workflow file's content. The files that it names are read
 // relative to path. The error is [decode.Errors].
 func ParseWorkflow(path string, data []byte, o Options) (*Workflow, error) {
 	checker, err := expr.NewChecker()
@@ -154,7 +155,7 @@ func ParseWorkflow(path string, data []byte, o Options) (*Workflow, error) {
 	return w, nil
 }
 
-// workflowFiles are a workflow file and those that it includes.
+// workflowFiles holds a workflow file and those that it includes.
 type workflowFiles struct {
 	options Options
 	checker *expr.Checker
@@ -162,16 +163,16 @@ type workflowFiles struct {
 	// outermost.
 	open []string
 	uses map[string]*Agent
-	// root is the directory of the file that the outermost run is of. runs are the files
-	// that steps run, by the names of the runs; above are the absolute paths of those
-	// that run these, and of the name that the agents of these add to their own.
+	// root is the directory of the outermost run's file. runs holds the files that
+	// steps run, by the names of the runs; above are the absolute paths of the files
+	// that run these, and of the suffix of their agents' names.
 	root  string
 	runs  map[string]*workflowFile
 	above []string
 	of    string
 
-	// found is what is wrong, noted what the owner should know, unbuilt what is right
-	// and cannot be run.
+	// found holds errors, noted warnings, and unbuilt requests of valid files that are
+	// not supported.
 	found, noted, unbuilt decode.Errors
 }
 
@@ -184,16 +185,16 @@ type workflowFile struct {
 	data []byte
 	// included are the files of steps, by the paths of the steps.
 	included map[string]*workflowFile
-	// imported are the agents of those, by their names, and where they are defined.
+	// imported holds the agents of included files, by name, with the defining files.
 	imported map[string]*workflowFile
 }
 
-// fail and what follows from it are those of the report.
+// fail and the following methods are those of the report.
 func (f *workflowFile) fail(path, expected, format string, args ...any) {
 	f.At(path, expected, format, args...)
 }
 
-// parse reads one file and all that it includes.
+// parse parses one file and all that it includes.
 func (s *workflowFiles) parse(path string, data []byte) *workflowFile {
 	abs := absolutePath(path)
 	s.open = append(s.open, abs)

@@ -13,7 +13,7 @@ import (
 	"github.com/pawlrun/pawl/internal/files/decode"
 )
 
-// validateAgents holds the agents of the file to the rules.
+// validateAgents checks the agents of the file.
 func (f *workflowFile) validateAgents() {
 	for _, name := range slices.Sorted(maps.Keys(f.w.Agents)) {
 		a, at := f.w.Agents[name], decode.Join("agents", name)
@@ -48,7 +48,7 @@ func (f *workflowFile) validateAgents() {
 	}
 }
 
-// validateAgentFile holds an agent to the rules that is a file of its own.
+// validateAgentFile checks an agent that has a file of its own.
 func (f *workflowFile) validateAgentFile(at string, a *WorkflowAgent) {
 	for _, key := range []string{"prompt", "tools", "disallowedTools", "model_policy", "approvals", "resultSchema", "temperature", "topP", "maxTurns"} {
 		if f.Has(decode.Join(at, key)) {
@@ -84,7 +84,7 @@ func firstLine(err error) string {
 func (f *workflowFile) validateAgent(a *Agent, at string) {
 	r, held := &decode.Report{}, *a
 	if f.Has(at + ".model") {
-		held.ModelPolicy.Primary = Model{} // is checked where it stands
+		held.ModelPolicy.Primary = Model{} // is checked elsewhere
 	}
 	held.validate(r, f.options)
 	for _, p := range r.Problems {
@@ -104,7 +104,7 @@ func (f *workflowFile) validateAgent(a *Agent, at string) {
 	}
 }
 
-// samePlace says what a key of an agent file is called in a workflow.
+// samePlace maps a key of an agent file to its name in a workflow.
 type samePlace struct{ agent, here string }
 
 func samePlaces() []samePlace {
@@ -114,7 +114,7 @@ func samePlaces() []samePlace {
 	}
 }
 
-// built is what an agent of the file comes to.
+// built returns an agent of the workflow in the form of an agent file.
 func (f *workflowFile) built(name string, w *WorkflowAgent) *Agent {
 	a := &Agent{
 		Identity: Identity{Name: name, Description: w.Description}, Dir: f.w.Dir, File: f.w.File,
@@ -142,7 +142,7 @@ func (f *workflowFile) built(name string, w *WorkflowAgent) *Agent {
 	return a
 }
 
-// allow turns the lists of tools into those of an agent file.
+// allow converts the lists of tools to those of an agent file.
 func (f *workflowFile) allow(a *Agent, w *WorkflowAgent) {
 	if w.Tools != nil {
 		a.Tools.Allow = Names{}
@@ -167,14 +167,14 @@ func (f *workflowFile) allow(a *Agent, w *WorkflowAgent) {
 	}
 }
 
-// toolName is our name of a tool that other programs call otherwise.
+// toolName returns our name of a tool, given another program's name.
 func (f *workflowFile) toolName(name string) string { return cmp.Or(f.options.Aliases[name], name) }
 
 func (f *workflowFile) exists(tool string) bool {
 	return f.options.Tools == nil || slices.Contains(f.options.Tools, tool)
 }
 
-// tools reports names that no tool has.
+// tools reports unknown names of tools.
 func (f *workflowFile) tools(at string, a *WorkflowAgent) {
 	for key, names := range map[string][]string{"tools": a.Tools, "disallowedTools": a.DisallowedTools} {
 		for i, name := range names {
@@ -186,8 +186,8 @@ func (f *workflowFile) tools(at string, a *WorkflowAgent) {
 	}
 }
 
-// unknown reports what the specification leaves to others: in a file of its own it
-// is a warning.
+// unknown reports a name that the specification leaves to implementations: in a plain
+// workflow file it causes a warning.
 func (f *workflowFile) unknown(path, expected, message string) {
 	if f.w.APIVersion == "" {
 		f.Warn(path, "%s", message)
@@ -196,7 +196,7 @@ func (f *workflowFile) unknown(path, expected, message string) {
 	f.fail(path, expected, "%s", message)
 }
 
-// model reports a model that is not known.
+// model reports an unknown model.
 func (f *workflowFile) model(path, name string) {
 	name = f.bare(name)
 	if f.Reported(path) || !f.options.confined(f.Report, path, name) || f.options.Model != "" {
@@ -214,7 +214,7 @@ func (f *workflowFile) model(path, name string) {
 	}
 }
 
-// bare gives a name without a provider the one that has the model.
+// bare adds the provider to a name without one.
 func (f *workflowFile) bare(name string) string {
 	if f.options.FindModel == nil || strings.Contains(name, "/") {
 		return name
@@ -225,7 +225,7 @@ func (f *workflowFile) bare(name string) string {
 	return name
 }
 
-// knownAgent reports an agent that there is not.
+// knownAgent reports a missing agent.
 func (f *workflowFile) knownAgent(path, name string) bool {
 	if f.w.Agents[name] != nil || f.imported[name] != nil {
 		return true
@@ -242,7 +242,7 @@ func (f *workflowFile) knownAgent(path, name string) bool {
 	return false
 }
 
-// owner is the file that defines an agent.
+// owner returns the file that defines an agent.
 func (f *workflowFile) owner(name string) *workflowFile {
 	if o := f.imported[name]; o != nil && f.w.Agents[name] == nil {
 		return o
@@ -250,7 +250,7 @@ func (f *workflowFile) owner(name string) *workflowFile {
 	return f
 }
 
-// schemaOf is the schema of an agent's result, nil for none.
+// schemaOf returns the schema of an agent's result, nil for none.
 func (f *workflowFile) schemaOf(name string) json.RawMessage {
 	o := f.owner(name)
 	switch a := o.w.Agents[name]; {
@@ -284,15 +284,15 @@ func (f *workflowFile) agentFile(w *WorkflowAgent) (*Agent, error) {
 	return a, err
 }
 
-// validateBudgets holds the limits of the workflow to the rules of an agent file.
+// validateBudgets checks the limits of the workflow by the rules of an agent file.
 func (f *workflowFile) validateBudgets() {
 	a := f.w.Limits()
 	a.Budgets.validate(f.Report, a)
 	decode.Money(f.Report, "budget."+budget.CostPerRun, f.w.Budget.USDPerRun)
 }
 
-// Limits are the limits of the workflow, and what its commands may do, as those of an
-// agent.
+// Limits returns the limits of the workflow, and the permissions of its commands, in
+// the form of an agent.
 func (w *Workflow) Limits() *Agent {
 	return &Agent{
 		Identity: Identity{Name: w.Name}, ModelPolicy: ModelPolicy{Budget: w.Budget}, Budgets: w.Budgets, Tools: Tools{Permissions: w.Permissions},
@@ -300,8 +300,8 @@ func (w *Workflow) Limits() *Agent {
 	}
 }
 
-// RestoreWorkflow reads what a workflow file says at its top, which was checked when
-// a run of it began. Its steps and what they name are in that run's first event.
+// RestoreWorkflow parses the top level of a workflow file, which was validated when a
+// run of it began. The run's first event contains its steps and what they name.
 func RestoreWorkflow(path string, data []byte) (*Workflow, error) {
 	r, w := decode.New(path), &Workflow{Dir: filepath.Dir(path), File: filepath.Base(path)}
 	if r.Fill(w, data, workflowExample, maxWorkflowValues); len(r.Problems) > 0 {

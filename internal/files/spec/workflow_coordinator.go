@@ -12,7 +12,7 @@ import (
 // a workflow.
 const CoordinatorAgent = "coordinator agent"
 
-// validateCoordinator holds what the file says of it to the rules.
+// validateCoordinator checks the coordinator.
 func (f *workflowFile) validateCoordinator() {
 	c := f.w.Coordinator
 	if c == nil || c.Off {
@@ -25,8 +25,8 @@ func (f *workflowFile) validateCoordinator() {
 	}
 }
 
-// coordinate gives a plan its coordinator, unless the file wants none, or no agent
-// could speak to it. Where the file names no model for it, it has that of the class
+// coordinate adds the coordinator to a plan, unless the file has none, or no agent
+// could send it messages. If the file names no model for it, it has that of the class
 // default, or that of the first step's agent.
 func (f *workflowFile) coordinate(p *plan.Plan) {
 	c := f.w.Coordinator
@@ -42,9 +42,9 @@ func (f *workflowFile) coordinate(p *plan.Plan) {
 	case model != "":
 		a.ModelPolicy.Primary = Model{Model: model}
 	case len(first.Chain()) > 0:
-		a.ModelPolicy.Primary, a.Dir, a.File = Model{Model: first.Chain()[0]}, first.Dir, first.File // where a script of it is
+		a.ModelPolicy.Primary, a.Dir, a.File = Model{Model: first.Chain()[0]}, first.Dir, first.File // the directory of a script
 	case f.options.Model == "":
-		return // the steps have no model either, so that nothing runs
+		return // the steps have no model either, so nothing runs
 	}
 	if c.MaxTurns != nil && *c.MaxTurns > 0 {
 		a.MaxCycles = c.MaxTurns
@@ -56,7 +56,7 @@ func (f *workflowFile) coordinate(p *plan.Plan) {
 	f.uses[p.Coordinator] = a
 }
 
-// firstAgent is that of the first step that has one, empty for none.
+// firstAgent returns the agent of the first step that has one, empty for none.
 func firstAgent(steps []plan.Step) string {
 	for _, s := range steps {
 		switch {

@@ -2,7 +2,7 @@ package spec
 
 import "github.com/pawlrun/pawl/internal/files/expr"
 
-// checkUntil checks what ends the loop of a step.
+// checkUntil checks the condition that ends the loop of a step.
 func (f *workflowFile) checkUntil(path, text string, s *WorkflowStep) {
 	scope := expr.Scope{Place: expr.Until, Single: len(s.Loop.Steps) == 0, Steps: f.results(s.Loop.Steps)}
 	if scope.Single {
@@ -11,8 +11,8 @@ func (f *workflowFile) checkUntil(path, text string, s *WorkflowStep) {
 	f.check(path, text, scope, nil)
 }
 
-// check reports what is wrong with an expression. Where it is looked at when steps
-// are not all done it may name only those that its own waits for.
+// check reports the errors in an expression. If it is evaluated before all steps are
+// done, it may name only the dependencies of its step.
 func (f *workflowFile) check(path, text string, scope expr.Scope, in *scopeOf) {
 	err := f.checker.Check(text, scope)
 	if wrongExpression(f.Report, path, text, err); err != nil {
@@ -44,7 +44,7 @@ func (f *workflowFile) waitsFor(in scopeOf, id string) bool {
 	return false
 }
 
-// results are what is known of steps, by their ids.
+// results returns what is known about the results of steps, by their ids.
 func (f *workflowFile) results(steps []WorkflowStep) map[string]expr.Step {
 	all := map[string]expr.Step{}
 	for i := range steps {
@@ -53,7 +53,7 @@ func (f *workflowFile) results(steps []WorkflowStep) map[string]expr.Step {
 	return all
 }
 
-// known is what is known of a step before it runs.
+// known returns what is known about a step before it runs.
 func (f *workflowFile) known(s *WorkflowStep) (of expr.Step) {
 	switch {
 	case s.Loop != nil:

@@ -14,11 +14,11 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// maxContext bounds a context file and a file that a text stands in.
+// maxContext bounds a context file and a file with a text.
 const maxContext = 10 << 20
 
-// readIncludes reads the files that steps include, those of loops too: their agents
-// are known before any step is looked at.
+// readIncludes reads the files that steps include, in loops too, because their agents
+// must be known before any step is checked.
 func (f *workflowFile) readIncludes(path string, s *WorkflowStep) {
 	if s.Include != "" {
 		f.include(path, s.Include)
@@ -61,7 +61,7 @@ func (f *workflowFile) include(path, name string) {
 	f.merge(at, included)
 }
 
-// through names the files on the way from one back to itself.
+// through names the files on the way from a file back to itself.
 func (f *workflowFile) through(abs string) string {
 	way := f.open[slices.Index(f.open, abs)+1:]
 	if len(way) == 0 {
@@ -74,7 +74,7 @@ func (f *workflowFile) through(abs string) string {
 	return ", by way of " + strings.Join(names, ", ")
 }
 
-// merge takes in the agents of a file that is included.
+// merge adds the agents of an included file.
 func (f *workflowFile) merge(at string, included *workflowFile) {
 	taken := map[string]*workflowFile{}
 	for name := range included.w.Agents {
@@ -94,10 +94,10 @@ func (f *workflowFile) merge(at string, included *workflowFile) {
 	}
 }
 
-// path is a path of the file, as it can be opened.
+// path resolves a path of the file.
 func (f *workflowFile) path(name string) string { return pathIn(f.w.Dir, name) }
 
-// refusedFile reports a file that a text which was sent names.
+// refusedFile reports a file that a sent text names.
 func (f *workflowFile) refusedFile(at, what string) bool {
 	if f.options.Sent {
 		f.fail(at, "a file without it", "%s names a file of this machine, which a file that was sent may not", what)
@@ -105,7 +105,7 @@ func (f *workflowFile) refusedFile(at, what string) bool {
 	return f.options.Sent
 }
 
-// text is a text of the file, or what stands in the file that @ names.
+// text returns a text of the file, or the content of the file after @.
 func (f *workflowFile) text(at, text string) string {
 	name, reference := strings.CutPrefix(text, "@")
 	if !reference || f.refusedFile(at, "@"+name) {
@@ -121,7 +121,7 @@ func (f *workflowFile) text(at, text string) string {
 	return strings.TrimPrefix(string(data), "\ufeff")
 }
 
-// context reads the files that a step is handed.
+// context reads the context files of a step.
 func (f *workflowFile) context(at string, names []string) []plan.File {
 	var files []plan.File
 	for i, name := range names {

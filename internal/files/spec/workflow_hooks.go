@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// validateHooks holds the hooks of the workflow to the rules of an agent file.
+// validateHooks checks the hooks of the workflow by the rules of an agent file.
 func (f *workflowFile) validateHooks() {
 	if f.w.Hooks == nil {
 		return
@@ -19,8 +19,8 @@ func (f *workflowFile) validateHooks() {
 	f.w.Hooks.validate(f.Report, f.w.Limits(), f.options)
 }
 
-// hook gives the hooks of the workflow to all agents of the run that it is, before their
-// own. Those of a run that a step is have that file's.
+// hook adds the hooks of the workflow to all agents of its run, before their own. A
+// step that is a run has the hooks of that run's file.
 func (f *workflowFile) hook() {
 	if len(f.w.Hooks.All()) == 0 {
 		return
@@ -39,7 +39,8 @@ func (f *workflowFile) hook() {
 	}
 }
 
-// before are these hooks, whose paths are relative to dir, and then those of an agent.
+// before returns these hooks, whose paths are relative to dir, followed by an agent's
+// own.
 func (h *Hooks) before(own *Hooks, dir string) *Hooks {
 	if own == nil {
 		own = &Hooks{}

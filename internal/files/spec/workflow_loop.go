@@ -16,7 +16,7 @@ import (
 	"github.com/pawlrun/pawl/internal/files/expr"
 )
 
-// WorkflowLoop is what repeats a step, or steps of its own.
+// WorkflowLoop repeats a step, or steps of its own.
 type WorkflowLoop struct {
 	MaxIterations  *int           `yaml:"maxIterations,omitempty"`
 	Until          string         `yaml:"until,omitempty"`
@@ -37,19 +37,19 @@ type WorkflowLoop struct {
 	JudgeFailuresMax *int         `yaml:"judge_failures_max,omitempty" ours:"yes"`
 }
 
-// StopCommand is a program that says by its exit code whether a loop is done.
+// StopCommand is a program whose exit code decides whether a loop is done.
 type StopCommand struct {
 	Argv    []string  `yaml:"argv,omitempty"`
 	Timeout *Duration `yaml:"timeout,omitempty"`
 }
 
-// maxItems is how many items a loop may go over.
+// maxItems bounds the items of a loop.
 const maxItems = 100_000
 
-// maxWorkflowValues bounds what the aliases of a workflow file may expand to.
+// maxWorkflowValues bounds the expanded aliases of a workflow file.
 const maxWorkflowValues = 1 << 20
 
-// ForEach are the items of a loop: a list, or an expression that gives one.
+// ForEach holds the items of a loop: a list, or an expression that returns one.
 type ForEach struct {
 	Expression string
 	Items      []json.RawMessage
@@ -73,7 +73,7 @@ func (f *ForEach) DecodeNode(d *decode.Decoder, n *yaml.Node, path string) {
 
 func (*ForEach) Expected() string { return "a list of items, or an expression that gives one" }
 
-// JSONSchema is a list or an expression.
+// JSONSchema allows a list or an expression.
 func (*ForEach) JSONSchema() map[string]any {
 	return map[string]any{"anyOf": []any{map[string]any{"type": "string"}, map[string]any{"type": "array"}}}
 }
@@ -99,13 +99,13 @@ func (m *MinSuccess) DecodeNode(d *decode.Decoder, n *yaml.Node, path string) {
 
 func (*MinSuccess) Expected() string { return "a number of items, or a percentage such as 80%" }
 
-// JSONSchema is a number or a percentage.
+// JSONSchema allows a number or a percentage.
 func (*MinSuccess) JSONSchema() map[string]any {
 	return map[string]any{"anyOf": []any{map[string]any{"type": "integer"}, map[string]any{"type": "string"}}}
 }
 
-// Duration is a length of time as the workflow specification writes it: hours,
-// minutes and seconds in whole numbers.
+// Duration is a duration in the notation of the workflow specification: hours, minutes
+// and seconds in whole numbers.
 type Duration time.Duration
 
 func (*Duration) Expected() string { return "a duration such as 30m, 1h30m or 45s" }
@@ -120,12 +120,12 @@ func (t *Duration) DecodeNode(d *decode.Decoder, n *yaml.Node, path string) {
 	*t = Duration(length)
 }
 
-// JSONSchema is a text of that form.
+// JSONSchema requires that notation.
 func (*Duration) JSONSchema() map[string]any {
 	return map[string]any{"type": "string", "pattern": `^(\d+h)?(\d+m)?(\d+s)?$`, "minLength": 2}
 }
 
-// length is the duration, 0 for none.
+// length returns the duration, 0 for none.
 func (t *Duration) length() time.Duration {
 	if t == nil {
 		return 0
@@ -133,7 +133,7 @@ func (t *Duration) length() time.Duration {
 	return time.Duration(*t)
 }
 
-// validateLoop holds a step's loop to the rules.
+// validateLoop checks a step's loop.
 func (f *workflowFile) validateLoop(path string, s *WorkflowStep, above scopeOf) {
 	l := s.Loop
 	if reflect.DeepEqual(*l, WorkflowLoop{}) && !f.Reported(path) {
@@ -223,7 +223,7 @@ func (f *workflowFile) validateStop(path string, stop *RefineStop, s *WorkflowSt
 	}
 }
 
-// validateJudge holds an agent that ends a loop to what a judge is.
+// validateJudge checks an agent that ends a loop.
 func (f *workflowFile) validateJudge(path, name string) {
 	if !f.knownAgent(path, name) {
 		return
@@ -234,8 +234,8 @@ func (f *workflowFile) validateJudge(path, name string) {
 	}
 }
 
-// unfitToJudge says why an agent cannot be a judge, by the schema of its result, and
-// nothing where it can.
+// unfitToJudge returns why an agent cannot be a judge, by the schema of its result, or
+// "".
 func unfitToJudge(schema json.RawMessage) string {
 	var of struct {
 		Properties map[string]json.RawMessage
@@ -245,7 +245,7 @@ func unfitToJudge(schema json.RawMessage) string {
 	switch err := json.Unmarshal(schema, &of); {
 	case len(schema) == 0:
 		return "the agent %s has no resultSchema"
-	case err != nil: // is reported where the schema stands
+	case err != nil: // reported with the schema
 	case json.Unmarshal(of.Properties["done"], &done) != nil || done.Type != "boolean":
 		return "done of the agent %s is no boolean"
 	case !slices.Contains(of.Required, "done"):

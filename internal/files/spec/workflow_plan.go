@@ -17,8 +17,8 @@ const width = 5
 // worktreePerStep is the isolation of steps that each have a git worktree.
 const worktreePerStep = "worktree-per-step"
 
-// plan is what the file says is to be done. The files that its steps name are read
-// now, and are part of it.
+// plan returns the plan of the file. It reads the files that its steps name and
+// includes their contents.
 func (f *workflowFile) plan() plan.Plan {
 	o := f.w.Options
 	p := plan.Plan{
@@ -172,8 +172,8 @@ func planItems(l *WorkflowLoop) *plan.Items {
 	return p
 }
 
-// useName is the name under which the plan knows the agent of a step: that of the
-// agent itself, and more where the step changes it.
+// useName returns the plan's name for the agent of a step: the agent's name, with a
+// suffix if the step changes it.
 func (f *workflowFile) useName(s *WorkflowStep) string {
 	name := cmp.Or(s.Agent, DefaultAgent)
 	if s.Model != "" {
@@ -207,8 +207,8 @@ func (f *workflowFile) use(s *WorkflowStep) string {
 	return name
 }
 
-// judge is the name under which the plan knows an agent that ends loops. It gives its
-// verdict and does nothing else, so one that has tools as a step has none here.
+// judge returns the plan's name for an agent that ends loops. It has no tools there,
+// because it only returns its verdict.
 func (f *workflowFile) judge(agent string) string {
 	s := &WorkflowStep{Agent: agent}
 	_, before := f.uses[f.useName(s)]
@@ -226,7 +226,7 @@ func (f *workflowFile) judge(agent string) string {
 	return name
 }
 
-// agent is an agent of the plan, the default one for "".
+// agent returns an agent of the plan, the default one for "".
 func (f *workflowFile) agent(name string) *Agent {
 	o := f.owner(name)
 	w := o.w.Agents[name]

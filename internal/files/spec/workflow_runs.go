@@ -12,8 +12,8 @@ import (
 	"github.com/pawlrun/pawl/internal/rules/plan"
 )
 
-// nest reads the file that a step runs, and all that its steps run. It has agents,
-// expressions and limits of its own.
+// nest reads the file that a step runs, and all that its steps run. It has its own
+// agents, expressions and limits.
 func (f *workflowFile) nest(at, name string) {
 	const expected = "the path of a workflow file, relative to this one"
 	if f.Reported(at) || f.refusedFile(at, "workflow") {
@@ -48,8 +48,8 @@ func (f *workflowFile) nest(at, name string) {
 	f.runs[f.runName(name)] = file
 }
 
-// runName is the name under which a plan knows the run of a file: the path from the
-// file that the outermost run is of. No agent has such a name.
+// runName returns the plan's name for the run of a file: its path relative to the
+// outermost run's file. No agent has such a name.
 func (f *workflowFile) runName(name string) string {
 	abs := absolutePath(f.path(name))
 	if rel, err := filepath.Rel(f.root, abs); err == nil {
@@ -61,7 +61,7 @@ func (f *workflowFile) runName(name string) string {
 	return name
 }
 
-// whole is the plan of the file of a run, with those that its steps run.
+// whole returns the plan of a run's file, with those that its steps run.
 func (f *workflowFile) whole() plan.Plan {
 	p := f.plan()
 	f.coordinate(&p)
@@ -77,11 +77,10 @@ func (f *workflowFile) whole() plan.Plan {
 	return p
 }
 
-// innerOf stands between the name of an agent and that of the run, where a step of
-// another run is that run.
+// innerOf separates the name of an agent from that of its run, in a step that is a run.
 const innerOf = " of "
 
-// named is the name of an agent that no other run of the tree has.
+// named returns a name for an agent that is unique in the tree.
 func (f *workflowFile) named(name string) string {
 	if f.of != "" {
 		name += innerOf + f.of
@@ -89,8 +88,8 @@ func (f *workflowFile) named(name string) string {
 	return name
 }
 
-// CoordinatorBeside is the name of the coordinator that an agent speaks to, by the
-// agent's own name, where its workflow has one. An agent of that name is it.
+// CoordinatorBeside returns the name of the coordinator for an agent, given the agent's
+// own name, if its workflow has one. An agent with that name is the coordinator.
 func CoordinatorBeside(name string) string {
 	if _, of, inner := strings.Cut(name, innerOf); inner {
 		return CoordinatorAgent + innerOf + of

@@ -12,7 +12,7 @@ import (
 	"github.com/pawlrun/pawl/internal/files/expr"
 )
 
-// The bounds of the workflow specification.
+// Limits of the workflow specification.
 const (
 	maxSteps        = 100
 	maxDescription  = 2000
@@ -21,15 +21,15 @@ const (
 
 var stepID = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,63}$`)
 
-// scopeOf is what the steps of one graph are among.
+// scopeOf is the scope of the steps of one graph.
 type scopeOf struct {
-	// loop is what the graph is the body of, and of the loop itself, nil for none.
+	// loop is the enclosing loop, nil for none.
 	loop expr.Loop
 	of   *WorkflowLoop
-	// outer is what the loop's step is among.
+	// outer is the scope of the loop's step.
 	outer *scopeOf
 	steps []WorkflowStep
-	// above are the places of the steps that a step waits for, directly or not.
+	// above are the indexes of the direct and indirect dependencies of a step.
 	above map[int]bool
 }
 
@@ -40,7 +40,7 @@ func loopKind(l *WorkflowLoop) expr.Loop {
 	return expr.Repeat
 }
 
-// validate holds a file to the rules of the specification and to our own.
+// validate checks a file against the specification and our own rules.
 func (f *workflowFile) validate() {
 	w := f.w
 	f.Choices(reflect.ValueOf(w), "")
@@ -75,7 +75,7 @@ func (f *workflowFile) validate() {
 	f.refuseUnbuilt()
 }
 
-// refuseOurs reports the keys that a file of the plain specification does not have.
+// refuseOurs reports the keys that a plain workflow file does not have.
 func (f *workflowFile) refuseOurs(v reflect.Value, path string) {
 	switch v.Kind() {
 	case reflect.Pointer:
@@ -102,7 +102,7 @@ func (f *workflowFile) refuseOurs(v reflect.Value, path string) {
 	}
 }
 
-// refuseUnbuilt notes what the file asks for and nothing here does yet.
+// refuseUnbuilt reports requests that are not supported yet.
 func (f *workflowFile) refuseUnbuilt() {
 	if f.w.Hooks != nil && len(f.open) > 1 {
 		f.notBuilt("hooks", "a file with hooks that another one includes")
@@ -121,7 +121,7 @@ func (f *workflowFile) refuseUnbuilt() {
 	}
 }
 
-// notBuilt notes what is right in a file and cannot be run.
+// notBuilt reports a valid request that is not supported.
 func (f *workflowFile) notBuilt(path, what string) {
 	f.unbuilt = append(f.unbuilt, f.Problem(f.NodeAt(path), path, "a file without it", "%s is not built yet", what))
 }
@@ -132,7 +132,7 @@ func (f *workflowFile) short(path, text string) {
 	}
 }
 
-// validateSteps holds the steps of one graph to the rules.
+// validateSteps checks the steps of one graph.
 func (f *workflowFile) validateSteps(path string, steps []WorkflowStep, in scopeOf) {
 	places := map[string]int{}
 	for i := range steps {
@@ -156,8 +156,8 @@ func (f *workflowFile) validateSteps(path string, steps []WorkflowStep, in scope
 	}
 }
 
-// validateEdges reports edges that lead nowhere and cycles, and gives for each step
-// the places of those that it waits for.
+// validateEdges reports unknown dependencies and cycles, and returns the indexes of
+// each step's dependencies.
 func (f *workflowFile) validateEdges(path string, steps []WorkflowStep, places map[string]int) []map[int]bool {
 	above := make([]map[int]bool, len(steps))
 	var way []int
@@ -217,7 +217,7 @@ func (f *workflowFile) unknownStep(at, id string, steps []WorkflowStep) {
 	f.fail(at, "a step of the same list", "there is no step %s here", id)
 }
 
-// validateStep holds one step to the rules.
+// validateStep checks one step.
 func (f *workflowFile) validateStep(path string, s *WorkflowStep, in scopeOf) {
 	r := f.Report
 	decode.Within(r, path+".retries", s.Retries, 0, 1000)
@@ -247,7 +247,7 @@ func (f *workflowFile) validateStep(path string, s *WorkflowStep, in scopeOf) {
 	}
 }
 
-// validateDoes reports what a step cannot do at once.
+// validateDoes reports conflicting actions of a step.
 func (f *workflowFile) validateDoes(path string, s *WorkflowStep) {
 	without := func(key string, others ...string) {
 		if !f.Has(decode.Join(path, key)) {

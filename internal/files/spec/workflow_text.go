@@ -13,12 +13,11 @@ import (
 	"github.com/pawlrun/pawl/internal/rules/plan"
 )
 
-// valuesThere are the values that a text of a step may name.
+// valuesThere lists the values that a text of a step may name.
 const valuesThere = "{{input}}, {{item}} and {{index}} within forEach, {{steps.ID.content}}, .status, .result or .result.KEY, and .results of a forEach"
 
-// valuesIn holds the values that a text of a step names to what the step can see. In a
-// file of the plain specification, which has no such names, a name of nothing stays as
-// it is.
+// valuesIn checks that the values which a text of a step names are visible to the step.
+// In a plain workflow file, an unknown name stays as it is.
 func (f *workflowFile) valuesIn(at, text string, in scopeOf) string {
 	if f.Reported(at) {
 		return text
@@ -43,7 +42,7 @@ func (f *workflowFile) valuesIn(at, text string, in scopeOf) string {
 	})
 }
 
-// unseen says why a step cannot see a value, and nothing where it can.
+// unseen returns why a step cannot see a value, or "".
 func (f *workflowFile) unseen(path []string, in scopeOf) string {
 	switch root := path[0]; {
 	case root == "input" && len(path) == 1:
@@ -93,7 +92,8 @@ func (in *scopeOf) forEach() bool {
 	return false
 }
 
-// items are those of the loop that steps are in, nil where they are not known before.
+// items returns the items of the enclosing loop, nil if they are not known before the
+// run.
 func (in *scopeOf) items() []json.RawMessage {
 	if in.of == nil || in.of.ForEach == nil {
 		return nil
@@ -101,9 +101,9 @@ func (in *scopeOf) items() []json.RawMessage {
 	return in.of.ForEach.Items
 }
 
-// texts holds the texts of a step to what it can see.
+// texts checks the texts of a step.
 func (f *workflowFile) texts(path string, s *WorkflowStep, in scopeOf) {
-	if s.Loop != nil && len(s.Loop.Steps) == 0 { // what the loop repeats is the step itself
+	if s.Loop != nil && len(s.Loop.Steps) == 0 { // the loop repeats the step itself
 		outer := in
 		in = scopeOf{loop: loopKind(s.Loop), of: s.Loop, outer: &outer}
 	}
@@ -115,8 +115,8 @@ func (f *workflowFile) texts(path string, s *WorkflowStep, in scopeOf) {
 	s.Command = f.arguments(path+".command", s.Command, in)
 }
 
-// arguments holds those of a command to what its step can see, and to what no value may be
-// put into.
+// arguments checks the arguments of a command: their values must be visible, and must
+// not be part of a script.
 func (f *workflowFile) arguments(path string, argv []string, in scopeOf) []string {
 	filled := slices.Clone(argv)
 	for i, arg := range argv {
@@ -134,7 +134,8 @@ func (f *workflowFile) arguments(path string, argv []string, in scopeOf) []strin
 	return filled
 }
 
-// interpreters are the programs that run an argument, by the option that is before it.
+// interpreters are the programs that run an argument as a script, with the option
+// before it.
 var interpreters = []struct{ program, option *regexp.Regexp }{
 	{regexp.MustCompile(`^(ba|da|z|k|a|fi|c|tc)?sh$`), regexp.MustCompile(`^-[a-zA-Z]*c$`)},
 	{regexp.MustCompile(`^(python|pypy)[0-9.]*$`), regexp.MustCompile(`^-[a-zA-Z]*c$`)},
@@ -145,7 +146,7 @@ var interpreters = []struct{ program, option *regexp.Regexp }{
 	{regexp.MustCompile(`^(su|runuser|script)$`), regexp.MustCompile(`^(-[a-zA-Z]*c|--command)$`)},
 }
 
-// isScript reports whether what follows the beginning of a command line is a script.
+// isScript reports whether the word after the beginning of a command line is a script.
 func isScript(before []string) bool {
 	last := before[len(before)-1]
 	return slices.ContainsFunc(before[:len(before)-1], func(word string) bool {
@@ -158,8 +159,8 @@ func isScript(before []string) bool {
 	})
 }
 
-// unseenInput is a warning about a workflow whose later steps are not told its INPUT,
-// although none of its steps asks for it.
+// unseenInput returns a warning about a workflow whose later steps do not receive its
+// INPUT, although no step refers to it.
 func (f *workflowFile) unseenInput(p *plan.Plan) []decode.Problem {
 	var told, blind []string
 	first := 0
