@@ -337,7 +337,7 @@ func (e *Engine) Inspect(ctx context.Context, run string) (machine.Machine, erro
 
 // State returns the state of a run by its journal. It folds the events that are new since
 // it was last called for the run.
-func (e *Engine) State(ctx context.Context, run string) (machine.State, error) {
+func (e *Engine) State(ctx context.Context, run string) (drive.RunState, error) {
 	s, err := e.snapshots.State(ctx, run)
 	if err != nil {
 		return s, fmt.Errorf("engine: load run %s: %w", run, err)

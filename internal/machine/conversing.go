@@ -34,3 +34,10 @@ type Spending interface {
 	// last event.
 	Spent() budget.Spent
 }
+
+// Bounded is a [Machine] whose run has limits.
+type Bounded interface {
+	Machine
+	// Bounds returns the current limits of the run.
+	Bounds() budget.Limits
+}

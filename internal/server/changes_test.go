@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/journal"
 )
 
@@ -193,4 +194,31 @@ func idOfName(names map[string]string, name string) string {
 		}
 	}
 	return ""
+}
+
+func TestARunShowsTheUseOfItsLimits(t *testing.T) {
+	inBubble(t, twoEach, func(l local, _ string) {
+		limits := func(run string) map[string]budget.Use {
+			uses := map[string]budget.Use{}
+			for _, u := range gets[struct{ Limits []budget.Use }](l, http.StatusOK, http.MethodGet, "/v1/runs/"+run, "").Limits {
+				uses[u.Setting] = u
+			}
+			return uses
+		}
+		parked := l.flow("asks")
+		l.stands("/v1/runs/" + parked)
+		time.Sleep(time.Minute)
+		if u := limits(parked)[budget.WallTime]; u.Limit != 3600 || u.Used > 60 {
+			t.Errorf("a workflow that waits for a person has used %+v", u)
+		}
+		gets[reply](l, http.StatusOK, http.MethodPost, "/v1/runs/"+parked+"/budget", `{"setting": "max_wall_time_seconds", "value": 7200}`)
+		if u := limits(parked)[budget.WallTime]; u.Limit != 7200 {
+			t.Errorf("after it was raised the limit is %+v", u)
+		}
+		agent := gets[journal.Run](l, http.StatusCreated, http.MethodPost, "/v1/runs", `{"agent": "answers", "input": "go"}`).ID
+		l.stands("/v1/runs/" + agent)
+		if diff := cmp.Diff(budget.Use{Setting: budget.CycleCap, Unit: "cycles", Used: 1, Limit: 50}, limits(agent)[budget.CycleCap]); diff != "" {
+			t.Errorf("an agent that has ended (-want +got):\n%s", diff)
+		}
+	})
 }

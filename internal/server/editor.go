@@ -11,8 +11,7 @@ import (
 	"github.com/pawlrun/pawl/internal/engine/drive"
 	"github.com/pawlrun/pawl/internal/files/kinds"
 	"github.com/pawlrun/pawl/internal/files/launch"
-	"github.com/pawlrun/pawl/internal/machine/agent"
-	"github.com/pawlrun/pawl/internal/machine/tree"
+	"github.com/pawlrun/pawl/internal/machine"
 	"github.com/pawlrun/pawl/internal/rules/access"
 )
 
@@ -57,10 +56,7 @@ func (s *Server) mayBranch(ctx context.Context, b *drive.Branch) error {
 		return err
 	}
 	usd := file
-	switch m := b.Machine.(type) {
-	case agent.Configured:
-		usd = launch.CapUSD(m.Config().Limits)
-	case tree.Bounded:
+	if m, ok := b.Machine.(machine.Bounded); ok {
 		usd = launch.CapUSD(m.Bounds())
 	}
 	return s.maySpend(ctx, usd, file, "/seq")

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine/control"
 	"github.com/pawlrun/pawl/journal"
@@ -118,6 +119,8 @@ type runDetail struct {
 	Pending []control.Call    `json:"pending"`
 	Waiting []control.Pending `json:"waiting"`
 	Taint   event.Taint       `json:"taint,omitzero"`
+	// Limits is how much of each limit of the run is used.
+	Limits []budget.Use `json:"limits"`
 }
 
 func (s *Server) showRun(a *apiRequest[none, none]) (runDetail, error) {
@@ -142,7 +145,7 @@ func (s *Server) detailOf(ctx context.Context, row journal.Run) (runDetail, erro
 		return runDetail{}, err
 	}
 	return runDetail{
-		RunStatus: standing, Usage: state.Usage, Cost: state.Cost, Taint: state.Taint, Pending: control.Calls(pending), Waiting: append([]control.Pending{}, pending...),
+		RunStatus: standing, Usage: state.Usage, Cost: state.Cost, Taint: state.Taint, Limits: append([]budget.Use{}, state.Limits...), Pending: control.Calls(pending), Waiting: append([]control.Pending{}, pending...),
 	}, nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/machine"
 	"github.com/pawlrun/pawl/journal"
@@ -87,17 +88,23 @@ func (p Past) Snapshots() Snapshots {
 type snapshot struct {
 	mu sync.Mutex
 	folded
-	state machine.State
+	state RunState
+}
+
+// RunState is the state of a run with the use of its limits.
+type RunState struct {
+	machine.State
+	Limits []budget.Use
 }
 
 // State returns the current state of a run by its journal.
-func (s *Snapshots) State(ctx context.Context, run string) (machine.State, error) {
+func (s *Snapshots) State(ctx context.Context, run string) (RunState, error) {
 	n := s.runs.Of(run)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	row, err := s.past.Store.Run(ctx, run)
 	if err != nil {
-		return machine.State{}, err
+		return RunState{}, err
 	}
 	if row.Seq == n.seq && row.Head == n.hash {
 		return n.state, nil
@@ -113,9 +120,14 @@ func (s *Snapshots) State(ctx context.Context, run string) (machine.State, error
 	}
 	if err != nil {
 		n.folded = folded{}
-		return machine.State{}, err
+		return RunState{}, err
 	}
-	n.state = n.machine.State()
+	n.state = RunState{State: n.machine.State()}
+	if m, ok := n.machine.(machine.Bounded); ok {
+		if s, ok := n.machine.(machine.Spending); ok {
+			n.state.Limits = m.Bounds().Uses(s.Spent())
+		}
+	}
 	n.state.Pending = slices.Clone(n.state.Pending)
 	state := n.state
 	switch {

@@ -53,6 +53,9 @@ func (m *Machine) State() machine.State {
 // raised budgets changed it.
 func (m *Machine) Config() Config { return m.run.cfg }
 
+// Bounds implements [machine.Bounded].
+func (m *Machine) Bounds() budget.Limits { return m.run.cfg.Limits }
+
 // Spent returns the run's usage, and its time up to its last event.
 func (m *Machine) Spent() budget.Spent { return m.run.Spent }
 

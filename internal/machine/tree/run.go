@@ -366,11 +366,5 @@ func (r *Run) Conclude() event.Outcome {
 	return o
 }
 
-// Bounded is a machine that embeds [Run].
-type Bounded interface {
-	// Bounds returns the current limits of the run.
-	Bounds() budget.Limits
-}
-
 // Bounds returns the current limits of the run.
 func (r *Run) Bounds() budget.Limits { return r.Limits }

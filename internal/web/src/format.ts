@@ -1,5 +1,5 @@
 import { signal } from "@preact/signals";
-import type { Cost, Run, Usage } from "./types";
+import type { Cost, Run, Usage, Use } from "./types";
 
 /** now is the current time, updated as often as a reader needs it. */
 export const now = signal(Date.now());
@@ -25,6 +25,13 @@ export function money(c?: Cost, u?: Usage): string {
   if (!c || !c.priced && c.usd === 0) return u && u.input + u.output > 0 ? "no price known" : "";
   const usd = c.usd === 0 ? "$0" : `$${c.usd < 0.1 ? c.usd.toFixed(4) : c.usd.toFixed(2)}`;
   return c.priced ? usd : `${usd} and more, without a price`;
+}
+
+/** useOf returns how much of a limit is used, as in "3 of 5 cycles". */
+export function useOf(u: Use): string {
+  if (u.setting.endsWith("_seconds")) return `${span(1000 * u.used)} of ${span(1000 * u.limit)}${u.unit ? ` ${u.unit}` : ""}`;
+  if (u.unit) return `${u.used.toLocaleString()} of ${u.limit.toLocaleString()} ${u.unit}`;
+  return `${money({ usd: u.used, priced: true })} of ${money({ usd: u.limit, priced: true })}`;
 }
 
 export function tokens(u?: Usage): string {

@@ -3,11 +3,11 @@ import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/ho
 import { useKey } from "./keys";
 import { titled } from "./waiting";
 import { decides, post } from "./api";
-import { money, span, titleOf, tokens, visible } from "./format";
+import { money, span, titleOf, tokens, useOf, visible } from "./format";
 import { Act, Ago, Panel, Parts, ProblemBox, Prose, Ring, Standing, Text } from "./parts";
 import { QuestionCard, Raise } from "./questions";
 import { type Head, Tree } from "./tree";
-import type { Body, Entry, Run } from "./types";
+import type { Body, Entry, Run, Use } from "./types";
 import type { RunView } from "./view";
 
 /** Left is the state in which the user left the page of a run. */
@@ -83,6 +83,7 @@ function RunShown({ tree, head }: { tree: Tree; head: Head }) {
         </div>
         <Connected tree={tree} />
       </header>
+      <Limits uses={head.limits ?? []} />
       {decides() && <Actions tree={tree} head={head} root={root} />}
       {outcome && !outcome.ok && (
         <div class={outcome.status === "cancelled" ? "problem still" : "problem"} role="status">
@@ -113,6 +114,22 @@ function Connected({ tree }: { tree: Tree }) {
   const { stands, why } = tree.connection.value;
   const texts = { connecting: "connecting…", live: "live", lost: "Connection lost; reconnecting.", over: "" };
   return <p class={`connection ${stands}`} role="status">{texts[stands]}{why && why.status > 0 ? ` ${why.message}` : ""}</p>;
+}
+
+/** Limits shows how much of each limit is used, as a bar. */
+function Limits({ uses }: { uses: Use[] }) {
+  const used = uses.filter(u => u.used > 0);
+  if (used.length === 0) return null;
+  return (
+    <ul class="limits" aria-label="Limits">
+      {used.map(u => (
+        <li key={u.setting} title={u.setting}>
+          <span>{useOf(u)}</span>
+          <meter min={0} max={u.limit} high={0.8 * u.limit} value={Math.min(u.used, u.limit)} aria-label={u.setting}>{useOf(u)}</meter>
+        </li>
+      ))}
+    </ul>
+  );
 }
 
 /** Actions shows the commands that the run accepts in its state. */

@@ -50,6 +50,7 @@ export class Tree {
     }
     if (this.head.value?.state === "ended") {
       this.connection.value = { stands: "over" };
+      this.refresh();
       return;
     }
     this.refresh();

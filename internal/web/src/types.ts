@@ -33,7 +33,10 @@ export interface Question {
 }
 
 /** Shown is the state of a run, with the questions of the run and its descendants. */
-export interface Shown extends Run { usage: Usage; cost: Cost; waiting: Question[] }
+export interface Shown extends Run { usage: Usage; cost: Cost; waiting: Question[]; limits: Use[] }
+
+/** Use is how much of a limit a run has used; without a unit it is money or seconds. */
+export interface Use { setting: string; unit?: string; used: number; limit: number }
 
 export type EntryState = "running" | "waiting" | "done" | "failed" | "denied" | "rejected" | "skipped" | "cancelled";
 

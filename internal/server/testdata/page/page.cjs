@@ -97,6 +97,8 @@ const scenes = {
     await call.getByText(/approved by .*somebody/).first().waitFor();
     await call.getByText(/note\.txt/).last().waitFor();
     await page.getByText("ends by final_answer").waitFor();
+    const cycles = page.getByRole("list", { name: "Limits" }).getByRole("listitem").filter({ hasText: "2 of 50 cycles" });
+    assert.deepEqual(await cycles.getByRole("meter").evaluate(m => [m.value, m.max]), [2, 50]);
     await accessibleInAllLooks(page, "a run that has ended");
     await page.getByRole("link", { name: "Runs", exact: true }).click();
     await page.locator(".card", { hasText: "completed" }).waitFor();
