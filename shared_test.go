@@ -2,6 +2,7 @@ package pawl_test
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -12,6 +13,7 @@ import (
 	"github.com/pawlrun/pawl/journal/memory"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/llm/scripted"
+	"github.com/pawlrun/pawl/tool"
 )
 
 // counted counts who begins to follow the end of a journal.
@@ -64,4 +66,52 @@ func TestAllRunsOfAJournalFollowItTogether(t *testing.T) {
 			t.Errorf("%d readers followed the journal", n)
 		}
 	})
+}
+
+// A tool reports how far each of its calls is: the stream has the first of several reports
+// that follow each other closely, and none that comes after the end of the call.
+func TestReportsOfToolsAreInTheStreamOnly(t *testing.T) {
+	synctest.Test(t, testReports)
+}
+
+func testReports(t *testing.T) {
+	var late []tool.Run
+	works := tool.Tool{Name: "work", ReadOnly: true, Run: func(_ context.Context, c tool.Call) (tool.Result, error) {
+		for _, before := range late {
+			before.Report(9, 9, "late")
+		}
+		late = append(late, c.Run)
+		c.Run.Report(1, 2, "half of "+c.ID)
+		c.Run.Report(2, 2, "all")
+		return tool.Result{Output: "done"}, nil
+	}}
+	a := pawl.Agent{Model: says(scripted.Turn{ToolCalls: calls("work", `{}`)}, scripted.Turn{ToolCalls: calls("work", `{}`)}, scripted.Turn{Text: "the end"}), Tools: []tool.Tool{works}}
+	run, err := a.Start(t.Context(), "go", pawl.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var live []event.ToolProgress
+	for e, err := range run.Stream() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p, is := e.Data.(event.ToolProgress); is && e.Seq == 0 {
+			live = append(live, p)
+		}
+	}
+	var want []event.ToolProgress
+	for e, err := range run.Events() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch d := e.Data.(type) {
+		case event.ToolStarted:
+			want = append(want, event.ToolProgress{CallID: d.CallID, Attempt: 1, Done: 1, Total: 2, Message: "half of " + d.CallID})
+		case event.ToolProgress:
+			t.Errorf("the journal has %+v", d)
+		}
+	}
+	if len(want) != 2 || !slices.Equal(live, want) {
+		t.Errorf("the stream has %+v, want %+v", live, want)
+	}
 }

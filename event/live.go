@@ -1,8 +1,8 @@
 package event
 
-// Live events are published while a model streams its answer. They have neither pos nor
-// seq, and are never stored. Their content is in model.response, or in
-// model.attempt_failed if the attempt broke.
+// Live events are published while a model streams its answer or a tool works. They have
+// neither pos nor seq, and are never stored. The content of a model's is in
+// model.response, or in model.attempt_failed if the attempt broke.
 
 // Text is a piece of the answer's text.
 type Text struct {
@@ -33,12 +33,23 @@ type TextReset struct {
 	Attempt int `json:"attempt"`
 }
 
+// ToolProgress is how far a call is, as its tool reports it.
+type ToolProgress struct {
+	CallID  string `json:"callId"`
+	Attempt int    `json:"attempt"`
+	// Done increases, up to Total if that is known.
+	Done    float64 `json:"done"`
+	Total   float64 `json:"total,omitempty"`
+	Message string  `json:"message,omitempty"`
+}
+
 // The names of the live events.
 const (
 	TypeText          Type = "text"
 	TypeReasoning     Type = "reasoning"
 	TypeToolCallDelta Type = "tool_call.delta"
 	TypeTextReset     Type = "text.reset"
+	TypeToolProgress  Type = "tool.progress"
 )
 
 // EventType returns text.
@@ -52,3 +63,6 @@ func (ToolCallDelta) EventType() Type { return TypeToolCallDelta }
 
 // EventType returns text.reset.
 func (TextReset) EventType() Type { return TypeTextReset }
+
+// EventType returns tool.progress.
+func (ToolProgress) EventType() Type { return TypeToolProgress }

@@ -143,8 +143,8 @@ This page is generated from the Go types; ` + "`go test ./event -update`" + ` wr
 	for _, d := range event.All() {
 		p.section(&b, "## "+string(d.EventType()), reflect.TypeOf(d).Name())
 	}
-	b.WriteString("\n# Live only\n\nPublished while a model speaks, never stored: neither `pos` nor `seq`.\n")
-	for _, d := range []event.Data{event.Text{}, event.Reasoning{}, event.ToolCallDelta{}, event.TextReset{}} {
+	b.WriteString("\n# Live only\n\nPublished while a model speaks or a tool works, never stored: neither `pos` nor `seq`.\n")
+	for _, d := range []event.Data{event.Text{}, event.Reasoning{}, event.ToolCallDelta{}, event.TextReset{}, event.ToolProgress{}} {
 		p.section(&b, "## "+string(d.EventType()), reflect.TypeOf(d).Name())
 	}
 	b.WriteString("\n# Shapes\n\nWhat the fields above are made of.\n")

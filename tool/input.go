@@ -222,6 +222,10 @@ type Run interface {
 	// [*InputRequired] if there is no person or no answer: the attempt then ends with
 	// it, and the next one has the answer.
 	Ask(ctx context.Context, f event.Form) (event.FormAnswer, error)
+	// Report shows those who watch the run how far the call is, up to total, which is 0
+	// if it is not known. Reports are not journalled, and those that follow each other
+	// closely are dropped.
+	Report(done, total float64, message string)
 }
 
 // NotYet is the error of an attempt whose task, see [Run.Keep], is not finished.

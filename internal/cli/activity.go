@@ -6,6 +6,7 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -184,6 +185,12 @@ func (a *activity) doing(w *working, e *event.Event) (what string, known bool) {
 			return "→ " + firstLine(label(call), 100), true
 		}
 		return "running a tool", true
+	case event.ToolProgress:
+		call, _, is := w.view.Going(d.CallID)
+		if !is {
+			return "", false
+		}
+		return "→ " + firstLine(label(call), 60) + " · " + firstLine(howFar(d), 40), true
 	case event.ToolRetrying, event.ModelRetrying:
 		return "waiting to try again", true
 	case event.ModelResponse:
@@ -195,6 +202,15 @@ func (a *activity) doing(w *working, e *event.Event) (what string, known bool) {
 		return "", true
 	}
 	return "", false
+}
+
+// howFar returns the progress of a call as text.
+func howFar(p event.ToolProgress) string {
+	text := strconv.FormatFloat(p.Done, 'f', -1, 64)
+	if p.Total > 0 {
+		text = fmt.Sprintf("%.0f %%", 100*p.Done/p.Total)
+	}
+	return strings.TrimSpace(text + " " + p.Message)
 }
 
 // lastBytes returns at most most bytes from the end of a text.

@@ -11,8 +11,8 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// live publishes the deltas of a run's model calls, with their place behind the
-// committed events.
+// live publishes the deltas of a run's model calls and the progress of its tool calls,
+// with their place behind the committed events.
 type live struct {
 	run *identity
 	now func() time.Time
@@ -52,6 +52,13 @@ func (l *live) say(v *deltaSource, cycle int, data event.Data) {
 	first := !v.begun
 	v.begun = true
 	l.send(cycle, data, first)
+}
+
+// report publishes how far a tool call is.
+func (l *live) report(cycle int, p event.ToolProgress) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.send(cycle, p, true)
 }
 
 func (l *live) send(cycle int, data event.Data, first bool) {

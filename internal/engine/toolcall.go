@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/pawlrun/pawl/event"
@@ -84,7 +85,7 @@ func (cs *calls) runTool(work context.Context, a machine.RunTool) {
 	ctx, cancel := cs.effects.until(work, timeout)
 	args := bytes.Clone(a.Args) // a tool may change them; the conversation has its own
 	start, post := cs.env.clock.awake(), cs.above.poster(a.CallID)
-	under := &underWay{calls: cs, of: a, task: a.Input.Task}
+	under := &underWay{calls: cs, of: a, cycle: cs.log.cycle, task: a.Input.Task}
 	settle := func(ctx context.Context, r tool.Result, err error) []event.Data {
 		lasted := cs.env.clock.awake().Sub(start)
 		if later, is := errors.AsType[*tool.NotYet](err); is && under.task != nil && context.Cause(ctx) == nil {
@@ -126,6 +127,7 @@ func (cs *calls) runTool(work context.Context, a machine.RunTool) {
 					})
 				})
 			}, toolPanic)
+			under.end()
 			settled := cs.env.withTree(ctx, &t, a, settle(ctx, r, err))
 			if r.Server != nil {
 				settled = append([]event.Data{*r.Server}, settled...)
@@ -142,8 +144,39 @@ func (cs *calls) runTool(work context.Context, a machine.RunTool) {
 type underWay struct {
 	calls *calls
 	of    machine.RunTool
+	cycle int
 	// task is the newest that was kept.
 	task json.RawMessage
+
+	mu sync.Mutex
+	// reported is when the last report was published, and ended says that the call has
+	// ended.
+	reported time.Time
+	ended    bool
+}
+
+// reportInterval is the least time between two reports of a call.
+const reportInterval = 100 * time.Millisecond
+
+// Report implements [tool.Run].
+func (u *underWay) Report(done, total float64, message string) {
+	now := u.calls.env.clock.awake()
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.ended || now.Sub(u.reported) < reportInterval {
+		return
+	}
+	u.reported = now
+	u.calls.env.live.report(u.cycle, event.ToolProgress{
+		CallID: u.of.CallID, Attempt: u.of.Attempt, Done: done, Total: total, Message: u.calls.env.record.Secrets.Text(message),
+	})
+}
+
+// end has later reports dropped.
+func (u *underWay) end() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.ended = true
 }
 
 var _ tool.Run = (*underWay)(nil)

@@ -30,7 +30,7 @@ const (
 	// end (cursor) or list the tools of [Many] (many).
 	StartVariable = "MCPTEST_START"
 	// HoldFile keeps a server from starting, which notes held, and AnswerFile lets it
-	// answer a call of wait, which notes answered. Both are in its working directory.
+	// answer a call of wait, which reports progress until then and notes answered. Both are in its working directory.
 	HoldFile   = "hold-start"
 	AnswerFile = "let-answer"
 )
@@ -205,7 +205,10 @@ func (s *Server) fault(m message) {
 	case "silent":
 		return
 	case "wait":
-		for !exists(AnswerFile) {
+		for i := 0; !exists(AnswerFile); i++ {
+			if i%100 == 0 {
+				s.print(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%q,"progress":%d,"total":1e6,"message":"a part"}}`, m.Params.Meta["progressToken"], i))
+			}
 			time.Sleep(waiting)
 		}
 		s.print(s.Answer(m))
@@ -229,7 +232,7 @@ func (s *Server) fault(m message) {
 	case "progress":
 		go func() {
 			for i := range 300 {
-				s.print(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%q,"progress":%d}}`, m.Params.Meta["progressToken"], i))
+				s.print(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%q,"progress":%d,"total":300,"message":"part %d"}}`, m.Params.Meta["progressToken"], i, i))
 				time.Sleep(20 * time.Millisecond)
 			}
 			s.print(s.Answer(m))

@@ -184,6 +184,8 @@ type present struct{ answers []string }
 
 func (*present) Keep(context.Context, json.RawMessage) error { return nil }
 
+func (*present) Report(float64, float64, string) {}
+
 func (p *present) Ask(_ context.Context, f event.Form) (event.FormAnswer, error) {
 	if len(p.answers) == 0 {
 		return event.FormAnswer{}, &tool.InputRequired{Form: f}

@@ -92,7 +92,12 @@ func (r remote) attempt(ctx context.Context, c tool.Call, x exchange) (res *sdk.
 	silence := time.AfterFunc(s.o.Timeout, func() { cancel(errSilent) })
 	defer silence.Stop()
 	token := fmt.Sprintf("%s/%d", c.ID, c.Attempt)
-	defer s.onProgress(token, func() { silence.Reset(s.o.Timeout) })()
+	defer s.onProgress(token, func(p *sdk.ProgressNotificationParams) {
+		silence.Reset(s.o.Timeout)
+		if c.Run != nil {
+			c.Run.Report(p.Progress, p.Total, clean(p.Message, maxShownLine))
+		}
+	})()
 	params := &sdk.CallToolParams{Name: r.name, Arguments: c.Args, Meta: sdk.Meta{KeyMeta: c.Key}}
 	params.SetProgressToken(token)
 	params.RequestState = x.State

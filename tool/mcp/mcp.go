@@ -20,6 +20,8 @@ import (
 	"sync"
 	"time"
 
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/tool"
 	"github.com/pawlrun/pawl/tool/shell"
@@ -102,7 +104,7 @@ type Server struct {
 	// talks holds the calls in progress, during which the server may ask a person.
 	talks []*talk
 	// progress holds functions to call on progress of the calls in progress, by token.
-	progress map[string]func()
+	progress map[string]func(*sdk.ProgressNotificationParams)
 }
 
 // StartError is the reason why a server cannot be used.
@@ -152,7 +154,7 @@ func Resume(o Options, pin event.ToolServer) *Server {
 }
 
 func newServer(o Options) *Server {
-	s := &Server{o: o.withDefaults(), errs: &lines{}, progress: map[string]func(){}}
+	s := &Server{o: o.withDefaults(), errs: &lines{}, progress: map[string]func(*sdk.ProgressNotificationParams){}}
 	s.errs.log = s.o.Log
 	return s
 }

@@ -81,7 +81,7 @@ func (s *Server) open(ctx context.Context) (*session, []*sdk.Tool, error) {
 		},
 		ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) {
 			if token, ok := r.Params.ProgressToken.(string); ok {
-				s.progressed(token)
+				s.progressed(token, r.Params)
 			}
 		},
 	})
@@ -268,16 +268,17 @@ func (s *Server) takeNews() *event.ServerChanged {
 	return news
 }
 
-func (s *Server) progressed(token string) {
+func (s *Server) progressed(token string, p *sdk.ProgressNotificationParams) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if f := s.progress[token]; f != nil {
-		f()
+	f := s.progress[token]
+	s.mu.Unlock()
+	if f != nil {
+		f(p)
 	}
 }
 
 // onProgress makes progress of a call invoke f until forget is called.
-func (s *Server) onProgress(token string, f func()) (forget func()) {
+func (s *Server) onProgress(token string, f func(*sdk.ProgressNotificationParams)) (forget func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.progress[token] = f

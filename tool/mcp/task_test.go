@@ -98,6 +98,8 @@ func TestTaskThatNeedsInput(t *testing.T) {
 // keeps is a run that keeps a task and in which no person is there.
 type keeps struct{ task *json.RawMessage }
 
+func (keeps) Report(float64, float64, string) {}
+
 func (k keeps) Keep(_ context.Context, task json.RawMessage) error {
 	*k.task = task
 	return nil

@@ -337,6 +337,9 @@ func (s *Subscription) progressOf(e *Event) *progress {
 // givesLive reports whether a live event is to be given, and notes it.
 func (s *Subscription) givesLive(e *Event) bool {
 	of := s.progressOf(e)
+	if of != nil && e.Type() == event.TypeToolProgress {
+		return true // each one stands for itself
+	}
 	if of == nil || e.after < of.last || e.nth <= of.nth || of.torn {
 		return false
 	}

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/pawlrun/pawl/event"
 )
 
 const (
@@ -140,7 +142,9 @@ func (t *topic) say(from *Source, e Event) {
 	defer t.mu.Unlock()
 	t.lives++
 	e.nth = t.lives
-	from.said.add(&e)
+	if e.Type() != event.TypeToolProgress {
+		from.said.add(&e)
+	}
 	switch {
 	case t.liveSubs == 0:
 		return
