@@ -4,49 +4,49 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// Config is what an owner says of providers and models beyond what this
-// version knows of itself. The zero value adds nothing. It is not changed once
-// a [Resolver] has it.
+// Config is an owner's information about providers and models, in addition to what this
+// version knows. The zero value adds nothing. It must not change once a [Resolver] has
+// it.
 type Config struct {
-	// File is where that was read, empty where it was in none.
+	// File is the file that it was read from, empty for none.
 	File string
-	// Providers are further providers, and changes to the known ones, by the
-	// prefix of a model's name.
+	// Providers are additional providers, and changes to the known ones, by the prefix
+	// of a model's name.
 	Providers map[string]Provider
-	// Models replace what the table knows of a model, by "provider/model".
+	// Models override the table's entries, by "provider/model".
 	Models map[string]Override
-	// Classes are the models that capability classes stand for.
+	// Classes maps capability classes to models.
 	Classes map[string]string
-	// Roles are the models of the roles that an agent file leaves open.
+	// Roles maps roles that an agent file leaves open to models.
 	Roles map[string]string
 }
 
-// Provider is how a provider is reached. What is empty stays as it is known.
+// Provider describes how to reach a provider. Empty fields keep their known values.
 type Provider struct {
 	BaseURL string
-	// APIKeyEnv is the variable that holds the key. A provider that is not
-	// known by name is called without a key when it is empty.
+	// APIKeyEnv is the variable that contains the key. If it is empty, a provider that
+	// is not known by name is called without a key.
 	APIKeyEnv string
 	// Headers are added to every request; ${NAME} in a value is a variable.
 	Headers map[string]string
-	// Proxy is the address of the proxy to use in place of the environment's;
-	// ${NAME} in it is a variable.
+	// Proxy is the address of the proxy to use instead of the environment's; ${NAME} in
+	// it is a variable.
 	Proxy string
-	// Profile names the habits of a compatible service.
+	// Profile is the profile of a compatible service.
 	Profile string
 }
 
-// Override replaces what the table knows of a model. What is zero stays.
+// Override replaces the table's entry of a model. Zero fields keep their values.
 type Override struct {
 	// ContextWindow and MaxOutput are tokens.
 	ContextWindow, MaxOutput int
 	Price                    *llm.Price
-	// Can lists what the model can do beyond text, all of it; nil leaves that
-	// to the table, and an empty list means nothing.
+	// Can lists everything that the model can do beyond text; nil leaves that to the
+	// table, and an empty list means nothing.
 	Can []string
 }
 
-// apply lays an override over what the table knows.
+// apply returns the table's entry with an override.
 func (o Override) apply(info Info, known bool) Info {
 	info.unpriced = !known
 	if o.ContextWindow > 0 {

@@ -11,12 +11,12 @@ type Listed struct {
 	// Name is "provider/model".
 	Name string
 	Info Info
-	// Unusable says why the model cannot be called, as far as that shows
-	// without a call; nil when nothing stands against it.
+	// Unusable is why the model cannot be called, as far as that is known without a
+	// call; nil if no reason is known.
 	Unusable error
 }
 
-// List lists what the table and the config know, by name, and the date of the
+// List lists the models of the table and the config, by name, and the date of the
 // table.
 func (r *Resolver) List() (list []Listed, date string, err error) {
 	table, err := r.known()

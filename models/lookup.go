@@ -13,8 +13,8 @@ import (
 	"github.com/pawlrun/pawl/llm/openaichat"
 )
 
-// Lookup returns what is known of a target: what the config says of it, else
-// what the table does; see [Table.Lookup].
+// Lookup returns the information about a target from the config, or else from the
+// table; see [Table.Lookup].
 func (r *Resolver) Lookup(target string) (Info, bool) {
 	info, known := r.tabled(target)
 	override, given := r.Config.Models[target]
@@ -24,10 +24,10 @@ func (r *Resolver) Lookup(target string) (Info, bool) {
 	return override.apply(info, known), true
 }
 
-// Can reports whether a model has an ability, and whether that is known at all. Of
-// models that run here, and of those that neither the table nor the config
-// lists, it is not. That the table does not say that a model answers by schema
-// says nothing: for some providers it never does.
+// Can reports whether a model has an ability, and whether that is known at all. It is
+// unknown for local models, and for those in neither the table nor the config. A
+// missing schema ability in the table also means unknown, because the table lists it
+// only for some providers.
 func (r *Resolver) Can(target, ability string) (can, known bool) {
 	info, listed := r.Lookup(target)
 	can = slices.Contains(info.Can, ability)
@@ -41,7 +41,7 @@ func (r *Resolver) Can(target, ability string) (can, known bool) {
 	return false, tabled
 }
 
-// tabled is what the table knows of a target.
+// tabled returns the table's entry of a target.
 func (r *Resolver) tabled(target string) (Info, bool) {
 	table, err := r.known()
 	if err != nil {
@@ -55,7 +55,7 @@ func (r *Resolver) tabled(target string) (Info, bool) {
 	return info, ok
 }
 
-// known is the table, which is read once.
+// known returns the table, which is read once.
 func (r *Resolver) known() (*Table, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -73,8 +73,8 @@ func (r *Resolver) known() (*Table, error) {
 	return r.table, nil
 }
 
-// withSchema adds that a model answers by schema where its wire knows so: the
-// table says it of no model of Anthropic's.
+// withSchema adds the schema ability if the model's wire knows it, because the table
+// lists it for no model of Anthropic's.
 func withSchema(name string, can []string) []string {
 	model, ours := strings.CutPrefix(name, "anthropic/")
 	if !ours || slices.Contains(can, CanSchema) || !anthropic.AnswersBySchema(model) {
@@ -83,7 +83,7 @@ func withSchema(name string, can []string) []string {
 	return append(can[:len(can):len(can)], CanSchema)
 }
 
-// Price returns what a target costs, or nil when that is not known.
+// Price returns the price of a target, or nil if it is unknown.
 func (r *Resolver) Price(target string) *llm.Price {
 	if info, ok := r.Lookup(target); ok && info.Priced() {
 		return &info.Price
@@ -107,20 +107,20 @@ func (r *Resolver) pricedAs(target string) string {
 	}
 	as := openaichat.ProfileFor(address).Name
 	if services[as].local && !near {
-		as = "" // another party's service, whose price is unknown
+		as = "" // the service of another party, with an unknown price
 	}
 	return as + "/" + name
 }
 
-// ownNames are the ends of names that mean something in private networks alone:
-// those that are reserved for them, those that are never given away besides (RFC
-// 6762, appendix G), and those of clusters and overlays.
+// ownNames are the endings of names that are only used in private networks: those
+// reserved for them, those never assigned (RFC 6762, appendix G), and those of clusters
+// and overlay networks.
 var ownNames = [...]string{
 	".localhost", ".local", ".internal", ".home.arpa", ".intranet", ".private", ".corp", ".home", ".lan", ".svc", ".ts.net",
 }
 
-// ownNetwork reports whether an address is on this machine or in a private
-// network, as far as it shows: a name that may be anybody's does not.
+// ownNetwork reports whether an address is known to be on this machine or in a private
+// network.
 func ownNetwork(address string) bool {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -133,7 +133,7 @@ func ownNetwork(address string) bool {
 	return host != "" && !strings.Contains(host, ".") || slices.ContainsFunc(ownNames[:], func(end string) bool { return strings.HasSuffix(host, end) })
 }
 
-// local reports whether a target runs on this machine, or nowhere.
+// local reports whether a target runs on this machine, or calls no provider.
 func local(target string) bool {
 	provider := providerOf(target)
 	return BuiltIn(provider) || services[provider].local

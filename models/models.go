@@ -1,5 +1,5 @@
-// Package models finds the model behind a name like "provider/model": which
-// wire it speaks, with which key, and what it costs.
+// Package models finds the model for a name like "provider/model": its wire, its key,
+// and its price.
 package models
 
 import (
@@ -14,40 +14,38 @@ import (
 	"github.com/pawlrun/pawl/llm/transport"
 )
 
-// ErrNoKey is wrapped when a model is known and the key to it is not set.
+// ErrNoKey is wrapped if a model is known and its key is not set.
 var ErrNoKey = errors.New("models: no key")
 
 // Resolver opens models by name. It opens each model once and is safe for
 // concurrent use. The zero value takes scripts from the working directory and
 // keys from this process's environment.
 type Resolver struct {
-	// Dirs are where the path of a scripted model is looked for, in order.
+	// Dirs are the directories in which scripts are looked for, in order.
 	Dirs []string
-	// Getenv looks keys and endpoints up; nil means os.Getenv.
+	// Getenv returns keys and endpoints; nil means os.Getenv.
 	Getenv func(string) string
-	// HTTP is the transport of all providers; nil leaves it to each.
+	// HTTP is the client for all providers; nil leaves it to each.
 	HTTP *http.Client
-	// Replay opens the model that answers from a recorded run; nil where there
-	// is no journal.
+	// Replay opens the model that answers from a recorded run; nil without a journal.
 	Replay func(run string) (llm.Model, error)
-	// Config is the owner's: further providers, and what is known of models.
+	// Config is the owner's configuration.
 	Config Config
-	// Limiter, where set, keeps the requests of all providers within their
-	// rate limits. It is shared by the resolvers of a process.
+	// Limiter, if set, keeps the requests of all providers within their rate limits.
+	// The resolvers of a process share it.
 	Limiter *transport.Limiter
-	// Known gives what the table has that this version was built with, for resolvers
-	// that share it; nil means [Known].
+	// Known returns the built-in table, for resolvers that share it; nil means [Known].
 	Known func() (Table, error)
 
 	mu sync.Mutex
-	// opened are the models of providers by the provider's name, and scripts
-	// by their target: a wire serves every model of its provider.
+	// opened holds the models of providers by the provider's name, and scripts by their
+	// target: a wire serves every model of its provider.
 	opened map[string]llm.Model
 	table  *Table
 }
 
-// Open returns the model and the provider's own name of it. The error wraps
-// [llm.ErrUnknownModel] or [ErrNoKey], or says what is wrong with a script.
+// Open returns the model and the provider's name for it. The error wraps
+// [llm.ErrUnknownModel] or [ErrNoKey], or describes an error in a script.
 func (r *Resolver) Open(target string) (llm.Model, string, error) {
 	provider, name, ok := strings.Cut(target, "/")
 	if !ok || name == "" {
@@ -73,8 +71,8 @@ func (r *Resolver) Open(target string) (llm.Model, string, error) {
 	return model, name, nil
 }
 
-// Check says whether a target can be called, as far as that shows without a
-// call: its provider is known, its key is there, its script is right.
+// Check returns why a target cannot be called, as far as that is known without a call:
+// whether its provider is known, its key is set, and its script is valid.
 func (r *Resolver) Check(target string) error {
 	_, _, err := r.Open(target)
 	return err
@@ -92,14 +90,14 @@ func (r *Resolver) open(provider, name string) (llm.Model, error) {
 	return model, err
 }
 
-// builtIn are what stands in the place of a provider and calls none.
+// builtIn maps the prefixes that are not providers and call none.
 var builtIn = map[string]func(*Resolver, string) (llm.Model, error){
 	"scripted": (*Resolver).openScript,
 	"replay":   (*Resolver).openReplay,
 }
 
-// BuiltIn reports whether models of that name call no provider: they answer from
-// a script or from a record.
+// BuiltIn reports whether models with that prefix call no provider: they answer from a
+// script or a record.
 func BuiltIn(provider string) bool { return builtIn[provider] != nil }
 
 func (r *Resolver) openReplay(run string) (llm.Model, error) {

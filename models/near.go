@@ -11,16 +11,16 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// CheckName refuses a name that only nearly is that of a known model, as
-// claude-sonnet-4.5 is of claude-sonnet-4-5: the call would fail, and no price is
-// known. The error is a [*NearNameError].
+// CheckName rejects a name that is a misspelling of a known model, such as
+// claude-sonnet-4.5 for claude-sonnet-4-5: the call would fail, and the price would be
+// unknown. The error is a [*NearNameError].
 //
-// A name is near where its numbers are those of a known model's name and its
-// words are, too, but for their order, for case and punctuation, or for one letter
-// of one word. Another number or another word makes another model, which may be
-// newer than the table. Not judged are names that the config's models list, names
-// at another address than the provider's own, and those of gateways, which have a
-// maker in them (openai/gpt-oss-20b).
+// A name is a misspelling if its numbers are those of a known model's name and its
+// words are too, except for their order, for case and punctuation, or for one letter of
+// one word. Another number or another word means another model, which may be newer than
+// the table. It does not check names in the config's models, names at another address
+// than the provider's own, and those of gateways, which contain a maker
+// (openai/gpt-oss-20b).
 func (r *Resolver) CheckName(target string) error {
 	provider, name, _ := strings.Cut(target, "/")
 	if _, listed := r.Lookup(target); listed || strings.Contains(name, "/") || !r.atOwnAddress(provider) {
@@ -35,20 +35,19 @@ func (r *Resolver) CheckName(target string) error {
 
 // NearNameError is the error of [Resolver.CheckName]. It is an [llm.ErrUnknownModel].
 type NearNameError struct {
-	// Name is what was asked for, Near the known model.
+	// Name is the requested name, Near the known model.
 	Name, Near string
 }
 
-// Error names both.
+// Error returns both names.
 func (e *NearNameError) Error() string {
 	return fmt.Sprintf("%v: %s: did you mean %s?", llm.ErrUnknownModel, e.Name, e.Near)
 }
 
-// Is reports whether there is no such model.
+// Is makes errors.Is(err, [llm.ErrUnknownModel]) true.
 func (e *NearNameError) Is(target error) bool { return target == llm.ErrUnknownModel }
 
-// atOwnAddress reports whether a provider is known and asked where it serves
-// itself.
+// atOwnAddress reports whether a provider is known and is called at its own address.
 func (r *Resolver) atOwnAddress(provider string) bool {
 	s, ok := r.service(provider)
 	if !ok || s.custom || s.local {
@@ -66,7 +65,7 @@ func hostOf(address string) string {
 	return u.Hostname()
 }
 
-// near is the known model of a provider that a name is near to, or "".
+// near returns the known model of a provider that a name misspells, or "".
 func (r *Resolver) near(provider, name string) string {
 	table, err := r.known()
 	if err != nil {
@@ -86,7 +85,7 @@ func (r *Resolver) near(provider, name string) string {
 	return best
 }
 
-// slips reports whether a name is near to a known one, and by how many letters they
+// slips reports whether a name misspells a known one, and by how many letters they
 // differ: 0 or 1.
 func slips(name, known string) (letters int, near bool) {
 	if squashed(name) == squashed(known) {
@@ -109,7 +108,7 @@ func slips(name, known string) (letters int, near bool) {
 	return 1, len(words) == 1 && len(others) == 1 && oneSlip(words[0], others[0])
 }
 
-// squashed is a name without what people most often get wrong.
+// squashed returns a name without the most common differences.
 func squashed(name string) string {
 	return strings.Map(func(c rune) rune {
 		if unicode.IsLetter(c) || unicode.IsDigit(c) {
@@ -119,7 +118,7 @@ func squashed(name string) string {
 	}, name)
 }
 
-// partsOf are the words of a name, and the digits of its numbers in their order.
+// partsOf returns the words of a name, and the digits of its numbers in order.
 func partsOf(name string) (words []string, digits string) {
 	words = strings.FieldsFunc(strings.ToLower(name), func(c rune) bool { return !unicode.IsLetter(c) })
 	return words, strings.Map(func(c rune) rune {
@@ -130,9 +129,9 @@ func partsOf(name string) (words []string, digits string) {
 	}, name)
 }
 
-// oneSlip reports whether one letter too many, too few or wrong, or two that
-// changed places, make a word of another. In short words each letter says too much,
-// and one behind the last names a variant (flash, flashx).
+// oneSlip reports whether words differ by one extra, missing or wrong letter, or two
+// swapped ones. In short words each letter matters, and an extra final letter names a
+// variant (flash, flashx).
 func oneSlip(a, b string) bool {
 	if len(a) < 3 || len(b) < 3 {
 		return false

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// ollamaURL is the address of Ollama's compatible API. OLLAMA_HOST may lack
-// the scheme and the port, and names the server's listening address on the
-// machine where it runs.
+// ollamaURL returns the address of Ollama's compatible API. OLLAMA_HOST may lack the
+// scheme and the port, and on the server's own machine it is the server's listening
+// address.
 func ollamaURL(host string) string {
 	scheme, rest, ok := strings.Cut(cmp.Or(strings.TrimSpace(host), "127.0.0.1"), "://")
 	if !ok {

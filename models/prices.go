@@ -15,7 +15,7 @@ import (
 //go:embed prices.json
 var pricesJSON []byte
 
-// Info is what the table knows of a model.
+// Info is the table's entry of a model.
 type Info struct {
 	Price llm.Price `json:"price"`
 	// ContextWindow and MaxOutput are tokens; 0 means unknown.
@@ -42,7 +42,7 @@ func Abilities() []string {
 	return []string{CanTools, CanReasoning, CanSchema, CanImages, CanFiles, CanAudio}
 }
 
-// Priced reports whether Price is known; a price of 0 is one.
+// Priced reports whether Price is known; it may be known to be 0.
 func (i Info) Priced() bool { return !i.unpriced }
 
 // Table is the dated list of known models, by "provider/model".
@@ -63,9 +63,8 @@ var known = sync.OnceValues(func() (Table, error) {
 	return t, nil
 })
 
-// Lookup returns what is known of a target. Only the exact name counts: a
-// price that is guessed from a similar name is worse than none. What runs on
-// this machine costs nothing.
+// Lookup returns the entry of a target. Only the exact name counts, because a price
+// guessed from a similar name is worse than none. Local models cost nothing.
 func (t Table) Lookup(target string) (Info, bool) {
 	if local(target) {
 		return Info{}, true
@@ -74,8 +73,8 @@ func (t Table) Lookup(target string) (Info, bool) {
 	return info, ok
 }
 
-// Find gives the name of a model its provider. It must be the one that has the
-// model; of several the one that comes first in the alphabet is as good as any.
+// Find adds the provider to a model's name, if a provider has the model; of several it
+// takes the first in the alphabet.
 func (t Table) Find(name string) (target string, known bool) {
 	for whole := range t.Models {
 		if _, own, _ := strings.Cut(whole, "/"); own == name && (!known || whole < target) {

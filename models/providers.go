@@ -41,7 +41,7 @@ func (r *Resolver) provider(name string) (llm.Model, error) {
 	return s.wire.open(r, a), nil
 }
 
-// access is what a wire needs to reach a provider.
+// access is what a wire needs to call a provider.
 type access struct {
 	service
 	name, key string
@@ -49,7 +49,7 @@ type access struct {
 	headers   map[string]string
 }
 
-// wire is a wire format, with the address of the provider that it comes from.
+// wire is a wire format, with its original provider's address.
 type wire struct {
 	baseURL string
 	open    func(*Resolver, access) llm.Model
@@ -62,7 +62,7 @@ var (
 	generateContent = &wire{gemini.DefaultBaseURL, openGenerateContent}
 )
 
-// openMessages sends the second of the keys, if that is set, in another header.
+// openMessages sends the second of the keys, if it is set, in another header.
 func openMessages(r *Resolver, a access) llm.Model {
 	o := anthropic.Options{APIKey: a.key, BaseURL: a.baseURL, HTTP: a.client, Headers: a.headers}
 	if len(a.keys) > 1 {
@@ -110,8 +110,7 @@ func (r *Resolver) headers(from map[string]string) (map[string]string, error) {
 	return headers, nil
 }
 
-// secret reads a key. A line break at its end, as from a file, is no part of
-// it.
+// secret reads a key without a final line break, as from a file.
 func (r *Resolver) secret(variable string) string { return strings.TrimSpace(r.env(variable)) }
 
 func noKey(provider string, variables ...string) error {

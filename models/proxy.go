@@ -7,12 +7,11 @@ import (
 	"strings"
 )
 
-// errProxy does not show the address, because it may hold a password.
+// errProxy does not contain the address, because it may contain a password.
 var errProxy = errors.New("proxy: the address is none; it must be like http://proxy.example:3128")
 
-// proxy reads the address of a proxy. A variable may stand for all of it, or for
-// a piece; one before the "@" is a name or a password as it is, whatever signs
-// it has.
+// proxy parses the address of a proxy. A variable may be all of it, or a part; one
+// before the "@" is a literal name or password, whatever characters it contains.
 func (r *Resolver) proxy(text string) (*url.URL, error) {
 	at := strings.LastIndexByte(text, '@') + 1
 	user, err := r.expandAs(text[:at], func(value string) string { return strings.ReplaceAll(url.QueryEscape(value), "+", "%20") })

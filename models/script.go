@@ -13,8 +13,8 @@ import (
 	"github.com/pawlrun/pawl/llm/scripted"
 )
 
-// Script is the file that a target's answers are read from; false for one that
-// is no script, or one that is not there.
+// Script returns the file with a target's answers; false if it is not a script, or does
+// not exist.
 func (r *Resolver) Script(target string) (path string, ok bool) {
 	name, scripted := strings.CutPrefix(target, "scripted/")
 	if !scripted {
@@ -28,7 +28,7 @@ func (r *Resolver) Script(target string) (path string, ok bool) {
 	return "", false
 }
 
-// scriptPaths are where a script is looked for, in order.
+// scriptPaths returns the places of a script, in order.
 func (r *Resolver) scriptPaths(name string) []string {
 	if filepath.IsAbs(name) {
 		return []string{name}

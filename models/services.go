@@ -10,37 +10,37 @@ import (
 	"github.com/pawlrun/pawl/llm/openaichat"
 )
 
-// service is how a provider is reached.
+// service describes how to reach a provider.
 type service struct {
-	// wire is what it speaks.
+	// wire is its wire format.
 	wire *wire
-	// baseURL is the address; empty means the wire's own default. Where
-	// baseEnv is set, that variable replaces it, read as address says.
+	// baseURL is the address; empty means the wire's default. If baseEnv is set, that
+	// variable overrides it.
 	baseURL, baseEnv string
 	address          func(string) string
-	// keys are the variables that may hold the key, the first one that is set
-	// counts; optional says that it also works without.
+	// keys are the variables that may contain the key; the first one that is set
+	// counts. optional reports that it also works without.
 	keys     []string
 	optional bool
-	// elsewhere says that at another address than the wire's own it is whatever
-	// server is compatible: that needs no key as a rule, and its address says what
-	// it costs.
+	// elsewhere reports that at another address than the wire's own it may be any
+	// compatible server, which usually needs no key, and whose price depends on its
+	// address.
 	elsewhere bool
-	// local says that it is run by its users as a rule, who pay nothing per token
+	// local reports that its users usually run it themselves, and pay nothing per token
 	// in their own network.
 	local   bool
 	profile string
-	// telemetry is its name in OpenTelemetry's conventions, where that is another.
+	// telemetry is its name in OpenTelemetry's conventions, if different.
 	telemetry string
-	// custom says that only the config file knows it.
+	// custom reports that only the config file defines it.
 	custom  bool
 	headers map[string]string
 	proxy   string
 }
 
-// services are the providers that are known by name, with the addresses and
-// the variables that their own documentation gives. How a compatible service
-// differs from OpenAI's own is in its profile ([openaichat.Profile]).
+// services are the providers known by name, with the addresses and variables from their
+// documentation. Differences of a compatible service from OpenAI are in its profile
+// ([openaichat.Profile]).
 var services = map[string]service{
 	"anthropic":   {wire: messages, baseEnv: "ANTHROPIC_BASE_URL", keys: []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"}},
 	"openai":      {wire: responses, baseEnv: "OPENAI_BASE_URL", keys: []string{"OPENAI_API_KEY"}},
@@ -57,14 +57,13 @@ var services = map[string]service{
 	"vllm":        {wire: chat, baseURL: "http://127.0.0.1:8000/v1", keys: []string{"VLLM_API_KEY"}, optional: true, local: true, profile: "vllm"},
 }
 
-// TelemetryName is what OpenTelemetry's conventions call a provider.
+// TelemetryName returns the name of a provider in OpenTelemetry's conventions.
 func TelemetryName(provider string) string { return cmp.Or(services[provider].telemetry, provider) }
 
 // KnownProviders lists the providers that are known by name.
 func KnownProviders() []string { return slices.Sorted(maps.Keys(services)) }
 
-// providerNames lists the providers that can be named: the known ones and those of
-// the config.
+// providerNames lists all providers: the known ones and those of the config.
 func (r *Resolver) providerNames() []string {
 	names := KnownProviders()
 	for name := range r.Config.Providers {
@@ -76,8 +75,8 @@ func (r *Resolver) providerNames() []string {
 	return names
 }
 
-// service lays the config over what is known of a provider. What the config
-// says of it counts before the variables that other tools read too.
+// service returns a provider with the config applied. The config takes precedence over
+// variables that other tools read too.
 func (r *Resolver) service(name string) (service, bool) {
 	s, known := services[name]
 	p, given := r.Config.Providers[name]
@@ -89,7 +88,7 @@ func (r *Resolver) service(name string) (service, bool) {
 	}
 	s.baseURL = r.address(s, p.BaseURL)
 	if p.BaseURL != "" {
-		s.baseEnv = "" // it has no say
+		s.baseEnv = "" // the variable does not apply
 	}
 	if p.APIKeyEnv != "" {
 		s.keys, s.optional = []string{p.APIKeyEnv}, false
@@ -115,8 +114,8 @@ func (r *Resolver) address(s service, configured string) string {
 	return s.baseURL
 }
 
-// checkAddress refuses an address to which no request can be sent, before a run
-// begins. It may hold a password, so it is not repeated.
+// checkAddress rejects an invalid address before a run begins. The error does not
+// contain it, because it may contain a password.
 func (s service) checkAddress() error {
 	if s.baseURL == "" {
 		return nil
@@ -134,8 +133,7 @@ func (r *Resolver) RunsOwnTools(target string) bool {
 	return ok && (s.wire != chat || len(s.habits().Hosted) > 0)
 }
 
-// habits are those of a compatible service: the ones that it is known for by its
-// name, else by its address.
+// habits returns the profile of a compatible service, by its name or its address.
 func (s service) habits() openaichat.Profile {
 	if p, ok := openaichat.ProfileNamed(s.profile); ok {
 		return p

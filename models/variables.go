@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// expand puts the values of variables in the place of ${NAME}. One that is not
-// set is an error: a request without its header would go wrong elsewhere.
+// expand replaces ${NAME} by the values of variables. An unset variable is an error,
+// because a request without its header would fail elsewhere.
 func (r *Resolver) expand(text string) (string, error) {
 	return r.expandAs(text, func(value string) string { return value })
 }
 
-// expandAs is [Resolver.expand] with values that are written in some way.
+// expandAs is [Resolver.expand] with a function that writes each value.
 func (r *Resolver) expandAs(text string, written func(value string) string) (string, error) {
 	missing := ""
 	out := variable.ReplaceAllStringFunc(text, func(match string) string {
@@ -31,8 +31,8 @@ func (r *Resolver) expandAs(text string, written func(value string) string) (str
 	return out, nil
 }
 
-// Credentials are the names of the variables in which the config says that
-// credentials are: keys, and what headers and proxies take from the environment.
+// Credentials returns the names of the variables that contain credentials according to
+// the config: keys, and variables in headers and proxies.
 func (c Config) Credentials() []string {
 	var names []string
 	for _, p := range c.Providers {
@@ -49,5 +49,5 @@ func (c Config) Credentials() []string {
 	return slices.Compact(names)
 }
 
-// variable is a place in a text where the value of a variable goes.
+// variable matches a reference to a variable.
 var variable = regexp.MustCompile(`\$\{[A-Za-z_][A-Za-z0-9_]*\}`)

@@ -8,7 +8,7 @@ import (
 )
 
 // Two of the mistakes of other agents that are about whole runs; the others are in
-// launch, machine/agent and hook.
+// launch, internal/machine/agent and hook.
 
 // What asks in the foreground was allowed in the background.
 func TestADetachedRunAsksLikeAnyOther(t *testing.T) {

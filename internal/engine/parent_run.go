@@ -18,7 +18,7 @@ type parentRun struct {
 	budget *childBudget
 	mail   *mail
 	// reserving reports whether a request for a part of the budget is open.
-	// toldWaiting is the last notice to the parent: whether this run waits for a
+	// reportedWaiting is the last notice to the parent: whether this run waits for a
 	// person.
 	reserving, reportedWaiting bool
 }

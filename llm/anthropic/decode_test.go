@@ -295,7 +295,7 @@ func TestErrorsAreClassifiedByWhatToDoNext(t *testing.T) {
 			RetryAfter: 7e9, HasRetryAfter: true,
 		}
 		if e, ok := errors.AsType[*llm.Error](err); ok {
-			e.Room = llm.Room{} // internal/wire reads it
+			e.Room = llm.Room{} // llm/internal/wire reads it
 		}
 		if diff := cmp.Diff(error(want), err); diff != "" {
 			t.Errorf("HTTP %d %s: %s", c.status, c.kind, diff)

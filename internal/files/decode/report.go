@@ -18,7 +18,7 @@ type Report struct {
 	places   map[string]*yaml.Node
 	Problems Errors
 	Warnings Errors
-	// more counts the problems beyond maxProblems.
+	// more counts the problems beyond MaxProblems.
 	more int
 	// wrong are the paths that have a problem, so that a rule does not
 	// complain about what decoding left there.

@@ -14,56 +14,56 @@ import (
 	"cel.dev/cel-go/common/operators"
 )
 
-// Place is where an expression stands, which says what it may name and what it must
-// give.
+// Place is the place of an expression, which determines its scope and its result.
 type Place int
 
 // The places.
 const (
-	// Condition is that of a step, looked at before the step begins.
+	// Condition is the condition of a step, evaluated before the step begins.
 	Condition Place = iota
-	// Until is what ends a loop, looked at after each iteration.
+	// Until is the condition that ends a loop, evaluated after each iteration.
 	Until
-	// Items is what a loop goes over.
+	// Items returns the items of a loop.
 	Items
-	// Round is what ends the rounds of a team, looked at after each.
+	// Round is the condition that ends the rounds of a team, evaluated after each.
 	Round
 )
 
-// Loop is what an expression stands in.
+// Loop is the kind of the enclosing loop.
 type Loop int
 
-// The loops. What is in a loop sees its item or its iteration.
+// The kinds of loops. An expression in a loop sees its item or its iteration.
 const (
 	NoLoop Loop = iota
 	Repeat
 	ForEach
 )
 
-// Scope is what an expression may name.
+// Scope is what an expression may refer to.
 type Scope struct {
 	Place Place
-	// In is the loop that a condition stands in.
+	// In is the enclosing loop of a condition.
 	In Loop
-	// Steps are the steps that can be named.
+	// Steps holds the steps that can be named.
 	Steps map[string]Step
-	// Single says that the loop repeats the step itself, whose content, result and
+	// Single reports that the loop repeats the step itself, whose content, result and
 	// status Until sees; Self is that step.
 	Single bool
 	Self   Step
-	// Items are those of the loop around it, nil where they are not known before.
+	// Items are the items of the enclosing loop, nil if they are unknown before the
+	// run.
 	Items []json.RawMessage
 }
 
-// Step is what is known of a step that an expression can name.
+// Step is what is known about a step that an expression can name.
 type Step struct {
-	// Result is the schema of its result, nil where that may be anything.
+	// Result is the schema of its result, nil if the result may be anything.
 	Result json.RawMessage
-	// Command says that the step is a program, and ForEach that it goes over items.
+	// Command reports that the step is a program, and ForEach that it has items.
 	Command, ForEach bool
 }
 
-// meaning are the variables that there are somewhere, and where.
+// meaning returns the variables that exist in some scope, with a description of where.
 func meaning() map[string]string {
 	return map[string]string{
 		"steps":     "in conditions, in forEach, and in until of a loop with steps",
@@ -79,7 +79,7 @@ func meaning() map[string]string {
 	}
 }
 
-// variables are those of the scope by their names.
+// variables returns the variables of the scope by name.
 func (s Scope) variables(t *schemas) map[string]*cel.Type {
 	vars := map[string]*cel.Type{}
 	if s.Place == Round {
@@ -120,7 +120,7 @@ func NewChecker() (*Checker, error) {
 	return &Checker{base}, nil
 }
 
-// Check reports what is wrong with an expression in a scope as an [Errors].
+// Check reports the errors in an expression in a scope as an [Errors].
 func (c *Checker) Check(expression string, scope Scope) error {
 	types := newSchemas(c.base.CELTypeProvider())
 	options := []cel.EnvOption{cel.CustomTypeProvider(types)}
@@ -149,7 +149,7 @@ func (c *Checker) Check(expression string, scope Scope) error {
 	return scope.wrongResult(expression, checked.OutputType())
 }
 
-// wrongResult reports an expression that gives something else than is wanted here.
+// wrongResult reports an expression with another type of result than is required.
 func (s Scope) wrongResult(expression string, t *cel.Type) error {
 	wanted, kind := "true or false", cel.BoolKind
 	if s.Place == Items {
@@ -161,7 +161,7 @@ func (s Scope) wrongResult(expression string, t *cel.Type) error {
 	return Errors{{Fault: WrongResult, Line: 1, Column: 1, Message: fmt.Sprintf("it gives a value of type %s and must give %s", t, wanted)}}
 }
 
-// unknownSteps reports the steps that an expression names and that there are not.
+// unknownSteps reports steps in an expression that do not exist.
 func (s Scope) unknownSteps(expression, text string, parsed *cel.Ast, shifts []shift) error {
 	var found Errors
 	tree := parsed.NativeRep()
@@ -184,7 +184,7 @@ func (s Scope) unknownSteps(expression, text string, parsed *cel.Ast, shifts []s
 	return found
 }
 
-// stepOf is the step that an expression names by steps.ID or steps["ID"].
+// stepOf returns the step that an expression names with steps.ID or steps["ID"].
 func stepOf(e ast.Expr) (id string, ok bool) {
 	isSteps := func(e ast.Expr) bool { return e.Kind() == ast.IdentKind && e.AsIdent() == "steps" }
 	switch e.Kind() {
@@ -200,7 +200,7 @@ func stepOf(e ast.Expr) (id string, ok bool) {
 	return id, ok
 }
 
-// problems are the library's errors in our words, in the order of their places.
+// problems converts the library's errors to ours, sorted by position.
 func problems(expression, text string, issues *cel.Issues, shifts []shift) error {
 	var found Errors
 	for _, issue := range issues.Errors() {
@@ -250,7 +250,7 @@ func placeIn(text string, line, column int, shifts []shift) (int, int) {
 	return line, max(utf8.RuneCountInString(inLine)-(len(inLine)-(to-from)), 0) + 1
 }
 
-// Steps are the ids of the steps that an expression names, in order.
+// Steps returns the ids of the steps that an expression names, in order.
 func (c *Checker) Steps(expression string) []string {
 	text, _ := withStepNames(expression)
 	parsed, issues := c.base.Parse(text)

@@ -8,50 +8,52 @@ import (
 	"cel.dev/cel-go/interpreter"
 )
 
-// Fault is what is wrong with an expression, or with what it met.
+// Fault is the kind of an error in an expression or its evaluation.
 type Fault string
 
-// The faults. The first five are found before anything runs, and so is
-// WrongResult where the types tell it.
+// The faults. The first five are found before anything runs, and so is WrongResult if
+// the types determine it.
 const (
-	// Syntax is no expression of the language.
+	// Syntax is a syntax error.
 	Syntax Fault = "syntax"
-	// UnknownName is a step, a field or a function that there is not.
+	// UnknownName is an unknown step, field or function.
 	UnknownName Fault = "unknown_name"
-	// OutOfScope is a variable that there is, but not here.
+	// OutOfScope is a variable that exists, but not in this scope.
 	OutOfScope Fault = "out_of_scope"
-	// WrongType is an operation on values that do not have it.
+	// WrongType is an operation on values that do not support it.
 	WrongType Fault = "wrong_type"
-	// WrongResult is a value of another kind than is wanted, or that JSON lacks.
+	// WrongResult is a result of another type than is required, or that JSON cannot
+	// represent.
 	WrongResult Fault = "wrong_result"
 	// MissingKey is a key or a variable that the values do not have.
 	MissingKey Fault = "missing_key"
-	// TooCostly is more work than an expression may take.
+	// TooCostly is an expression that exceeds the cost limit.
 	TooCostly Fault = "too_costly"
 	// NeverThere is a comparison with a text that the other side can never be.
 	NeverThere Fault = "never_there"
-	// BadValue is a value that an operation does not take, as a division by zero.
+	// BadValue is a value that an operation does not accept, for example in a division
+	// by zero.
 	BadValue Fault = "bad_value"
 )
 
-// Error is why an expression is refused or gave nothing.
+// Error is an error in an expression or its evaluation.
 type Error struct {
 	Fault Fault
-	// Line and Column are where in the expression, from 1; 0 where that is not known.
+	// Line and Column are the position in the expression, from 1; 0 if unknown.
 	Line, Column int
 	Message      string
 }
 
-// Error gives the message alone: the caller shows the expression, too.
+// Error returns the message alone, because the caller shows the expression too.
 func (e *Error) Error() string { return e.Message }
 
-// ErrorType gives the fault, for records.
+// ErrorType returns the fault, for records.
 func (e *Error) ErrorType() string { return string(e.Fault) }
 
-// Errors are all that is wrong with an expression.
+// Errors are all errors in an expression.
 type Errors []*Error
 
-// Error gives one a line.
+// Error returns one line for each.
 func (e Errors) Error() string {
 	lines := make([]string, len(e))
 	for i, one := range e {
@@ -60,7 +62,7 @@ func (e Errors) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Unwrap gives each of them.
+// Unwrap returns each of them.
 func (e Errors) Unwrap() []error {
 	all := make([]error, len(e))
 	for i, one := range e {
@@ -69,7 +71,7 @@ func (e Errors) Unwrap() []error {
 	return all
 }
 
-// failed turns an error of an evaluation into one of ours.
+// failed converts an error of an evaluation to one of ours.
 func failed(expression string, err error) error {
 	if ctx := cancelled(err); ctx != nil {
 		return ctx
@@ -99,13 +101,14 @@ func tooCostly(expression string) error {
 	return &Error{Fault: TooCostly, Message: "it costs more than an expression may (10,000 steps of work)"}
 }
 
-// plain drops what only readers of the library's source need.
+// plain removes what only readers of the library's source need.
 func plain(message string) string {
 	message = strings.ReplaceAll(message, " (in container '')", "")
 	return strings.TrimPrefix(message, "ERROR: ")
 }
 
-// Offset is where in the text of the expression the error is, in characters from 0.
+// Offset returns the position of the error in the text of the expression, in characters
+// from 0.
 func (e *Error) Offset(text string) int {
 	before := 0
 	for i, line := range strings.SplitAfter(text, "\n") {

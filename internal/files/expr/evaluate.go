@@ -1,6 +1,6 @@
 // Package expr checks and evaluates the expressions of workflow files. They are CEL
-// over the steps that are done and the item or iteration that a loop is at. A
-// program that uses them imports this package; others compile no CEL.
+// over the finished steps and the current item or iteration of a loop. A program that
+// uses them imports this package; others compile no CEL.
 package expr
 
 import (
@@ -17,10 +17,10 @@ import (
 	"cel.dev/cel-go/cel"
 )
 
-// CostLimit is how much work one evaluation may be, as CEL counts it.
+// CostLimit bounds the cost of one evaluation, as CEL counts it.
 const CostLimit = 10_000
 
-// maxCompiled bounds the expressions that are kept compiled.
+// maxCompiled bounds the cached compiled expressions.
 const maxCompiled = 1000
 
 // Evaluator evaluates expressions, each compiled once. It is safe for concurrent
@@ -46,8 +46,8 @@ func environment() (*cel.Env, error) {
 	return env, nil
 }
 
-// Evaluate gives what an expression comes to over variables, a JSON object by their
-// names. It is the Evaluate of an engine.Env. An error is an *[Error] or an [Errors].
+// Evaluate evaluates an expression over variables, a JSON object. It is the Evaluate of
+// an engine.Env. An error is an *[Error] or an [Errors].
 func (e *Evaluator) Evaluate(ctx context.Context, expression string, variables json.RawMessage) (json.RawMessage, error) {
 	values, err := decode(variables)
 	if err != nil {
@@ -107,7 +107,8 @@ func (e *Evaluator) program(expression string, names []string) (cel.Program, err
 	return p, nil
 }
 
-// decode reads variables. A whole number stays one: CEL tells it from a fraction.
+// decode decodes variables. A whole number becomes an integer, because CEL
+// distinguishes it from a fraction.
 func decode(variables json.RawMessage) (map[string]any, error) {
 	if len(bytes.TrimSpace(variables)) == 0 {
 		return map[string]any{}, nil
@@ -121,7 +122,7 @@ func decode(variables json.RawMessage) (map[string]any, error) {
 	return numbers(values).(map[string]any), nil
 }
 
-// numbers puts Go's numbers in the place of JSON's.
+// numbers replaces JSON numbers by Go's.
 func numbers(v any) any {
 	switch v := v.(type) {
 	case json.Number:

@@ -7,10 +7,9 @@ import (
 	"github.com/antlr4-go/antlr/v4"
 )
 
-// withStepNames lets steps.ID and steps["ID"] mean the same, whatever an id is made
-// of: the language itself takes the hyphen of steps.list-services for a minus, which
-// no step has. It gives the expression with such ids in backticks, and where each of
-// them made the text longer.
+// withStepNames makes steps.ID and steps["ID"] equivalent for any id: CEL parses the
+// hyphen of steps.list-services as a minus, which steps do not support. It returns the
+// expression with such ids in backticks, and where each of them made the text longer.
 func withStepNames(text string) (string, []shift) {
 	var b strings.Builder
 	var shifts []shift
@@ -32,9 +31,8 @@ func withStepNames(text string) (string, []shift) {
 	return b.String(), shifts
 }
 
-// tokens are those of an expression, by the offsets of their bytes: the lexer counts
-// characters, so that it is given one for each byte. What it cannot read the parser
-// reports.
+// tokens returns the tokens of an expression with their byte offsets: the lexer counts
+// characters, so it gets one for each byte. The parser reports invalid input.
 func tokens(text string) []antlr.Token {
 	characters := make([]rune, len(text))
 	for i := range len(text) {
@@ -45,10 +43,10 @@ func tokens(text string) []antlr.Token {
 	return lexer.GetAllTokens()
 }
 
-// shift is by how much a text is longer from an offset on.
+// shift is the growth of a text from an offset on.
 type shift struct{ at, by int }
 
-// original turns an offset in the longer text into one in the text that was written.
+// original converts an offset in the longer text to one in the original text.
 func original(offset int, shifts []shift) int {
 	for i := len(shifts) - 1; i >= 0; i-- {
 		if offset >= shifts[i].at {
@@ -58,7 +56,7 @@ func original(offset int, shifts []shift) int {
 	return offset
 }
 
-// stepName is the id that follows "steps", and how long the text is that says it.
+// stepName returns the id after "steps", and the length of its text.
 func stepName(rest string) (id string, length int) {
 	at := spaces(rest, 0)
 	switch {
@@ -71,7 +69,7 @@ func stepName(rest string) (id string, length int) {
 			to++
 		}
 		if next := spaces(rest, to); to == from || next < len(rest) && rest[next] == '(' {
-			return "", 0 // a method, as steps.size()
+			return "", 0 // a method, such as steps.size()
 		}
 		return rest[from:to], to
 	case rest[at] == '[':

@@ -11,8 +11,8 @@ import (
 	"cel.dev/cel-go/common/operators"
 )
 
-// Never reports the comparisons of an expression, which was checked, with a text that its
-// other side can never be: they always give the same.
+// Never reports the comparisons of a checked expression with a text that its other side
+// can never be, because their result is constant.
 func (c *Checker) Never(expression string, scope Scope) Errors {
 	text, shifts := withStepNames(expression)
 	parsed, issues := c.base.Parse(text)
@@ -34,7 +34,7 @@ func (c *Checker) Never(expression string, scope Scope) Errors {
 	return found
 }
 
-// never says which texts a comparison names that can never be there.
+// never returns messages about the texts in a comparison that can never occur.
 func (s Scope) never(e ast.Expr) (messages []string) {
 	if e.Kind() != ast.CallKind {
 		return nil
@@ -71,8 +71,8 @@ func (s Scope) never(e ast.Expr) (messages []string) {
 	return messages
 }
 
-// texts are what a value can be where that is a text: one of some, or one without a line
-// end behind it.
+// texts describes the possible texts of a value: one of a set, or one without a final
+// line end.
 type texts struct {
 	known   bool
 	of      []string
@@ -80,7 +80,7 @@ type texts struct {
 	trimmed bool
 }
 
-// not says why the value can never be a text, or end with it; empty where it can.
+// not returns why the value can never be a text, or end with it; empty if it can.
 func (t texts) not(text string, ends bool) string {
 	switch {
 	case t.trimmed && text != "" && strings.TrimRight(text, "\r\n") != text:
@@ -97,7 +97,7 @@ func (t texts) not(text string, ends bool) string {
 	return why
 }
 
-// canBe is what is known of the value at a path.
+// canBe returns what is known about the value at a path.
 func (s Scope) canBe(path []string) texts {
 	step := func(of Step, path []string) texts {
 		switch {
@@ -129,7 +129,7 @@ func (s Scope) canBe(path []string) texts {
 	return texts{}
 }
 
-// itemCanBe is what the items of a list can be that the file gives.
+// itemCanBe returns the possible values of the items in the file.
 func (s Scope) itemCanBe(path []string) texts {
 	if s.Items == nil {
 		return texts{}
@@ -139,7 +139,7 @@ func (s Scope) itemCanBe(path []string) texts {
 		value := item
 		for _, key := range path {
 			var object map[string]json.RawMessage
-			_ = json.Unmarshal(value, &object) // an item that is no object has no such value
+			_ = json.Unmarshal(value, &object) // an item that is not an object has no such value
 			value = object[key]
 		}
 		var text *string
@@ -150,7 +150,7 @@ func (s Scope) itemCanBe(path []string) texts {
 	return can
 }
 
-// ofSchema is what the value at a path can be by a schema.
+// ofSchema returns the possible values at a path by a schema.
 func ofSchema(schema json.RawMessage, path []string) texts {
 	var of struct {
 		Properties map[string]json.RawMessage `json:"properties"`
@@ -175,7 +175,7 @@ func ofSchema(schema json.RawMessage, path []string) texts {
 	return can
 }
 
-// pathOf is the path of a variable that an expression names, nil for any other.
+// pathOf returns the path of a variable in an expression, nil for anything else.
 func pathOf(e ast.Expr) []string {
 	switch e.Kind() {
 	case ast.IdentKind:
@@ -197,7 +197,7 @@ func pathOf(e ast.Expr) []string {
 	return nil
 }
 
-// textsOf are the texts of a literal, or of a list of literals.
+// textsOf returns the texts of a literal, or of a list of literals.
 func textsOf(e ast.Expr) []string {
 	switch e.Kind() {
 	case ast.LiteralKind:

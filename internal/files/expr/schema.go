@@ -10,7 +10,7 @@ import (
 	"cel.dev/cel-go/common/types"
 )
 
-// schemas are the types of steps and of what their schemas say of their results.
+// schemas holds the types of steps and of the schemas of their results.
 type schemas struct {
 	types.Provider
 	fields map[string]map[string]*cel.Type
@@ -20,7 +20,7 @@ func newSchemas(base types.Provider) *schemas {
 	return &schemas{Provider: base, fields: map[string]map[string]*cel.Type{}}
 }
 
-// step is the type of a finished step.
+// step returns the type of a finished step.
 func (s *schemas) step(id string, of Step) *cel.Type {
 	fields := map[string]*cel.Type{"content": cel.StringType, "status": cel.StringType, "result": s.result(of.Result)}
 	if of.ForEach {
@@ -35,8 +35,8 @@ func (s *schemas) object(name string, fields map[string]*cel.Type) *cel.Type {
 	return cel.ObjectType(name)
 }
 
-// jsonSchema is what a schema says of the type of a value. What it says in other
-// ways leaves the type open.
+// jsonSchema is the part of a schema that determines a type. Other keywords leave the
+// type open.
 type jsonSchema struct {
 	Type                 any                   `json:"type"`
 	Properties           map[string]jsonSchema `json:"properties"`
@@ -50,7 +50,7 @@ type jsonSchema struct {
 	Ref                  json.RawMessage       `json:"$ref"`
 }
 
-// result is the type of a result by its schema, nil for none.
+// result returns the type of a result by its schema, nil for none.
 func (s *schemas) result(schema json.RawMessage) *cel.Type {
 	var of jsonSchema
 	if len(schema) == 0 || json.Unmarshal(schema, &of) != nil {
@@ -76,8 +76,8 @@ func (s *schemas) of(j jsonSchema) *cel.Type {
 		}
 		return cel.ListType(s.of(*j.Items))
 	case "object":
-		// A model fills in what a schema names, so that another name is a slip, unless
-		// the schema says that there may be others.
+		// A model fills in what a schema names, so another name is a mistake, unless
+		// the schema allows others.
 		open := len(j.AdditionalProperties) > 0 && string(j.AdditionalProperties) != "false"
 		if open || len(j.Properties) == 0 {
 			return cel.MapType(cel.StringType, cel.DynType)
@@ -88,7 +88,7 @@ func (s *schemas) of(j jsonSchema) *cel.Type {
 		}
 		return s.object("object", fields)
 	}
-	// A number of JSON may be a whole one here and a fraction there.
+	// A JSON number may be whole in one run and a fraction in another.
 	return cel.DynType
 }
 
@@ -108,7 +108,7 @@ func (s *schemas) FindStructFieldNames(name string) ([]string, bool) {
 	return s.Provider.FindStructFieldNames(name)
 }
 
-// FindStructFieldType is the type of a field.
+// FindStructFieldType returns the type of a field.
 func (s *schemas) FindStructFieldType(name, field string) (*types.FieldType, bool) {
 	if fields, ours := s.fields[name]; ours {
 		t, ok := fields[field]

@@ -11,12 +11,13 @@ import (
 	"cel.dev/cel-go/ext"
 )
 
-// stringsVersion is that of the functions on strings (trim, split, replace, lowerAscii …):
-// the first whose work counts towards [CostLimit].
+// stringsVersion is the version of the string functions (trim, split, replace,
+// lowerAscii …): the first whose work counts towards [CostLimit].
 const stringsVersion = 5
 
-// functionsOnStrings are those of the language's extension. The work of a call counts once
-// it is done, so those that can give much more than they take are bounded before.
+// functionsOnStrings returns the string functions of the language's extension. The cost
+// of a call is counted afterwards, so functions with much larger results than arguments
+// are bounded before.
 func functionsOnStrings() []cel.EnvOption {
 	text := cel.StringType
 	replaced := func(args ...ref.Val) ref.Val { return replace(args) }
@@ -31,9 +32,9 @@ func functionsOnStrings() []cel.EnvOption {
 	}
 }
 
-// copies are the costs of functions that copy a text: that of reading it, as for the
-// functions of the language itself, and of writing the copy. The extension counts each
-// character as a step, so that no output of a command longer than 9 KB could be trimmed.
+// copies returns the costs of functions that copy a text: reading it, as for the
+// language's own functions, and writing the copy. The extension counts each character
+// as a step, so output of a command above 9 KB could not be trimmed.
 func copies() []cost.OverloadModel {
 	work := cost.Sum(cost.Const(cost.CallCost), cost.StringScan(cost.Length(cost.Target())), cost.StringScan(cost.Length(cost.Result())))
 	var models []cost.OverloadModel
@@ -46,7 +47,7 @@ func copies() []cost.OverloadModel {
 	return models
 }
 
-// tooLong is what a function gives whose text would be longer than an expression may give.
+// tooLong is the result of a function whose text would be too long.
 func tooLong() ref.Val { return types.NewErr("the text is longer than an expression may make it") }
 
 func replace(args []ref.Val) ref.Val {

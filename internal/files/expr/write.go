@@ -13,11 +13,11 @@ import (
 	"cel.dev/cel-go/common/types/traits"
 )
 
-// maxOutput bounds what an expression gives: a short one can name a list many
-// times, and each time is written.
+// maxOutput bounds the result of an expression: a short one can contain a list many
+// times, each written in full.
 const maxOutput = 16 << 20
 
-// writer writes a value as JSON, the keys of mappings in their order.
+// writer writes a value as JSON, with the keys of maps in order.
 type writer struct {
 	out     []byte
 	fault   Fault
@@ -68,7 +68,7 @@ func (w *writer) number(f float64) {
 }
 
 func (w *writer) text(s string) {
-	// A string cannot fail to be encoded.
+	// Encoding a string cannot fail.
 	quoted, _ := json.Marshal(s)
 	w.out = append(w.out, quoted...)
 }

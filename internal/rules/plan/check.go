@@ -7,18 +7,17 @@ import (
 	"slices"
 )
 
-// Invalid is one thing that is wrong with a plan.
+// Invalid is an error in a plan.
 type Invalid struct {
-	// At is where, as the path of JSON: "steps[1].loop.body.steps[0]".
+	// At is the place, as the path of JSON: "steps[1].loop.body.steps[0]".
 	At     string
 	Reason string
 }
 
-// Error names the place.
+// Error returns the place and the reason.
 func (e *Invalid) Error() string { return e.At + ": " + e.Reason }
 
-// Check says what keeps a plan from being carried out, all of it at once, as joined
-// *[Invalid].
+// Check returns all errors in a plan at once, as joined *[Invalid].
 func (p *Plan) Check() error { return errors.Join(p.check("")...) }
 
 func (p *Plan) check(at string) (wrong []error) {
@@ -89,7 +88,7 @@ func (l *Loop) check(at string) []error {
 	return wrong
 }
 
-// cycle finds a step that waits for itself.
+// cycle returns a step that depends on itself.
 func (p *Plan) cycle(places map[string]int) (step int, found bool) {
 	const open, closed = 1, 2
 	marks := make([]int, len(p.Steps))

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Tree draws the plan as a tree, a step a line: its id, who does it, what it waits
-// for and how it is repeated.
+// Tree draws the plan as a tree, one line per step: its id, its kind, its dependencies
+// and its loop.
 func (p *Plan) Tree() string {
 	var b strings.Builder
 	b.WriteString(p.Name + "\n")
@@ -28,7 +28,7 @@ func (p *Plan) branches(b *strings.Builder, indent string) {
 	}
 }
 
-// about are the words for a step, beside its id.
+// about returns the text about a step, after its id.
 func (s *Step) about() []string {
 	var words []string
 	if who := s.who(); who != "" {
@@ -46,7 +46,7 @@ func (s *Step) about() []string {
 	return words
 }
 
-// who does a step, in brackets.
+// who returns what performs a step, in brackets.
 func (s *Step) who() string {
 	switch {
 	case s.Agent != nil:
@@ -63,7 +63,7 @@ func (s *Step) who() string {
 	return ""
 }
 
-// inner is the graph below a step that has one of its own.
+// inner returns the graph in a step, nil if it has none.
 func (s *Step) inner() *Plan {
 	switch {
 	case s.Plan != nil:
@@ -120,7 +120,7 @@ func (s Stop) about() string {
 	return "?"
 }
 
-// oneLine is a text without its line breaks, cut where it is long.
+// oneLine returns a text without line breaks, truncated if it is long.
 func oneLine(text string) string {
 	text = strings.Join(strings.Fields(text), " ")
 	if runes := []rune(text); len(runes) > 80 {
@@ -137,8 +137,8 @@ func (p *Plan) Mermaid() string {
 	return b.String()
 }
 
-// nodes writes the steps and their edges. Ids are the places of steps: those of a
-// file may be words of the language.
+// nodes writes the steps and their edges. The nodes have the places of steps as ids,
+// because a step's id may be a keyword of the language.
 func (p *Plan) nodes(b *strings.Builder, prefix, indent string) {
 	places := map[string]string{}
 	for i := range p.Steps {
@@ -166,7 +166,7 @@ func (p *Plan) nodes(b *strings.Builder, prefix, indent string) {
 	}
 }
 
-// escaped is a text as it can stand in the label of a node.
+// escaped returns a text for the label of a node.
 func escaped(text string) string {
 	return strings.NewReplacer("&", "&amp;", `"`, "&quot;", "<", "&lt;", ">", "&gt;", "#", "&#35;", "`", "&#96;").Replace(text)
 }

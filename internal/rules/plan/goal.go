@@ -10,29 +10,29 @@ import (
 // end.
 type Goal struct {
 	Objective string `json:"objective"`
-	// Done describes to the agent what shows that the goal is reached.
+	// Done describes to the agent the evidence that the goal is reached.
 	Done []string `json:"done"`
-	// Validation is looked at after each iteration, as evidence. It ends nothing.
+	// Validation is checked after each iteration, as evidence. It ends nothing.
 	Validation []Stop `json:"validation"`
-	// Steps are the plan that the file gives, and Planner is the agent that makes one
-	// first where there is none.
+	// Steps is the plan in the file; without it Planner is the agent that writes one
+	// first.
 	Steps   []string `json:"steps,omitempty"`
 	Planner string   `json:"planner,omitempty"`
-	// Reviewer is the agent that answers at a checkpoint what no evidence does. There is
-	// one after so many iterations, or once so much time has passed.
+	// Reviewer is the agent that answers the questions of a checkpoint that no evidence
+	// answers. There is a checkpoint after a number of iterations, or after a time.
 	Reviewer string        `json:"reviewer"`
 	Every    int           `json:"every,omitempty"`
 	After    time.Duration `json:"after,omitempty"`
-	// Timeout is how long a person has to answer what the goal cannot go on without, 0
-	// for ever.
+	// Timeout bounds the time for a person's answer to what the goal needs, 0 for no
+	// limit.
 	Timeout time.Duration `json:"timeout,omitempty"`
-	// FinalAnswer says that the first iteration whose agent gives a final answer ends
-	// the loop, whatever the evidence says.
+	// FinalAnswer reports that the first iteration whose agent gives a final answer
+	// ends the loop, whatever the evidence is.
 	FinalAnswer bool `json:"finalAnswer,omitempty"`
 }
 
-// Checks are all that is looked at after an iteration, in that order: of a goal its
-// validation, and then what ends the loop.
+// Checks returns all checks after an iteration, in order: the validation of a goal, and
+// then the conditions that end the loop.
 func (l *Loop) Checks() []Stop {
 	if l.Goal == nil {
 		return l.StopWhen

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// HasCommands reports whether a step of the plan, or what ends a loop of it, is a
+// HasCommands reports whether a step of the plan, or a condition that ends a loop, is a
 // program.
 func (p *Plan) HasCommands() bool {
 	return slices.ContainsFunc(p.Steps, func(s Step) bool {
@@ -34,7 +34,7 @@ func (p *Plan) Has(id string) bool {
 	return false
 }
 
-// has reports whether what follows on a loop's id names a step of a pass.
+// has reports whether the rest after a loop's id names a step of a pass.
 func (l *Loop) has(rest string) bool {
 	before, after := ".", "."
 	if l.Items != nil {

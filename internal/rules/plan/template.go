@@ -6,21 +6,21 @@ import (
 	"strings"
 )
 
-// Piece is a part of a text of a step that names values: a text that stays as it is, or
-// the path of a value, as in {{item}} and {{steps.list.result.path}}.
+// Piece is a part of a step's text with values: literal text, or the path of a value,
+// as in {{item}} and {{steps.list.result.path}}.
 type Piece struct {
 	Text string
 	Path []string
 }
 
-// reference is a path in braces. A backslash before it keeps it as it is.
+// reference matches a path in braces. A backslash before it quotes it.
 var reference = regexp.MustCompile(`\\?\{\{[ \t]*([A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z0-9_-]+)*)[ \t]*\}\}`)
 
-// roots are what the path of a value begins with.
+// roots are the possible first parts of a value's path.
 var roots = []string{"input", "item", "index", "steps"}
 
-// Pieces are those of a text. What is in braces and names no value is a part of the text,
-// so that the templates of other programs stay as they are.
+// Pieces parses a text. Braces with anything else are literal text, so that the
+// templates of other programs stay unchanged.
 func Pieces(text string) []Piece {
 	var pieces []Piece
 	done := 0
@@ -47,8 +47,7 @@ func Pieces(text string) []Piece {
 	return pieces
 }
 
-// Unknown are the names in braces of a text that name no value and were not meant to
-// stay as they are.
+// Unknown returns the names in braces that name no value and are not quoted.
 func Unknown(text string) []string {
 	var names []string
 	for _, m := range reference.FindAllStringSubmatch(text, -1) {
@@ -59,7 +58,7 @@ func Unknown(text string) []string {
 	return names
 }
 
-// Named are the paths of the values that a text names.
+// Named returns the paths of the values in a text.
 func Named(text string) [][]string {
 	var paths [][]string
 	for _, p := range Pieces(text) {
@@ -70,7 +69,7 @@ func Named(text string) [][]string {
 	return paths
 }
 
-// Keep lets the names of a text stay as they are of which keep says so.
+// Keep quotes the names of a text for which keep returns true.
 func Keep(text string, keep func(path []string) bool) string {
 	return reference.ReplaceAllStringFunc(text, func(found string) string {
 		pieces := Pieces(found)
@@ -92,7 +91,7 @@ func (s *Step) Tells() bool {
 	return s.Agent != nil || s.Run != nil
 }
 
-// AsksForInput reports whether a text of a step names the run's input.
+// AsksForInput reports whether a text of a step contains the run's input.
 func (p *Plan) AsksForInput() (asks bool) {
 	p.Each(func(s *Step) {
 		for _, text := range s.Texts() {
@@ -103,7 +102,7 @@ func (p *Plan) AsksForInput() (asks bool) {
 	return asks
 }
 
-// Texts are those of a step itself that may name values.
+// Texts returns the step's own texts that may contain values.
 func (s *Step) Texts() []string {
 	switch {
 	case s.Agent != nil:
