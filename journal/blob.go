@@ -5,7 +5,7 @@ import (
 	"encoding/hex"
 )
 
-// digestPrefix says how the rest of a digest was made.
+// digestPrefix names the hash function of a digest.
 const digestPrefix = "sha256-"
 
 // Digest identifies content: "sha256-" and the hash in hexadecimal digits.
@@ -14,7 +14,7 @@ func Digest(content []byte) string {
 	return digestPrefix + hex.EncodeToString(sum[:])
 }
 
-// NewBlob returns content under its digest.
+// NewBlob returns content with its digest.
 func NewBlob(content []byte) Blob { return Blob{Digest: Digest(content), Bytes: content} }
 
 // Intact reports whether the content matches its digest.

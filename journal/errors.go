@@ -32,7 +32,7 @@ var (
 	ErrReadOnly = errors.New("journal: read-only")
 	// ErrAmbiguous: an id prefix matches several runs.
 	ErrAmbiguous = errors.New("journal: ambiguous run id")
-	// ErrCorrupt: what is stored is not what was written.
+	// ErrCorrupt: the stored data is not what was written.
 	ErrCorrupt = errors.New("journal: damaged")
 	// ErrForeign: the file is not a journal.
 	ErrForeign = errors.New("journal: not a journal")
@@ -41,7 +41,7 @@ var (
 	ErrReplaced = errors.New("journal: deleted or replaced while open")
 )
 
-// HeldError says which process drives a run that another one tried to drive.
+// HeldError is returned for a run that another process drives.
 type HeldError struct {
 	Run    string
 	Owner  string
@@ -66,7 +66,7 @@ func (e *ForkedError) Error() string {
 	return fmt.Sprintf("journal: run %s is shared by its forks: %s", e.Run, strings.Join(e.Forks, ", "))
 }
 
-// CorruptError is the first place at which the journal of a run is not what its
+// CorruptError is the first place at which the journal of a run differs from what its
 // driver wrote. It is an [ErrCorrupt].
 type CorruptError struct {
 	Run string

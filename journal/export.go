@@ -11,18 +11,18 @@ import (
 	"github.com/pawlrun/pawl/event"
 )
 
-// ExportVersion is the version of the form that [Export] writes.
+// ExportVersion is the version of the format that [Export] writes.
 const ExportVersion = 1
 
-// Exported counts what an export holds.
+// Exported counts the content of an export.
 type Exported struct {
 	Runs   int `json:"runs"`
 	Events int `json:"events"`
 	Blobs  int `json:"blobs"`
 }
 
-// exportLine is one line of an export: a header first, then for each run its
-// row and its events, then contents, and an end by which a cut file is known.
+// exportLine is one line of an export: a header first, then for each run its row and
+// its events, then contents, and an end, without which the file is truncated.
 type exportLine struct {
 	Export     int             `json:"pawlExport,omitempty"`
 	Vocabulary int             `json:"vocabulary,omitempty"`
@@ -35,10 +35,10 @@ type exportLine struct {
 	End        *Exported       `json:"end,omitempty"`
 }
 
-// Export writes a run as JSON lines, with everything that it depends on: the
-// events that it shares with the runs it is a fork of, the runs that it
-// started, and the contents that their events refer to. Events are written as
-// they are stored, with their hash chain.
+// Export writes a run as JSON lines, with everything that it depends on: the events
+// that it shares with the runs it was forked from, the runs that it started, and the
+// contents that their events refer to. Events are written in their stored form, with
+// their hash chain.
 func Export(ctx context.Context, s Store, run string, w io.Writer) (Exported, error) {
 	x := exporter{store: s, w: w, blobs: map[string]bool{}}
 	err := x.line(exportLine{Export: ExportVersion, Vocabulary: event.Version, Run: run})
@@ -74,7 +74,7 @@ func (x *exporter) line(l exportLine) error {
 	return enc.Encode(l)
 }
 
-// ancestors writes the runs that a fork stands on, as far as it shares them.
+// ancestors writes the runs that a fork is based on, as far as it shares their events.
 func (x *exporter) ancestors(ctx context.Context, run string) error {
 	line, err := Lineage(ctx, x.store, run)
 	if err != nil {
@@ -92,7 +92,7 @@ func (x *exporter) ancestors(ctx context.Context, run string) error {
 	return nil
 }
 
-// tree writes a run and, after it, those that it started.
+// tree writes a run and, after it, its descendants.
 func (x *exporter) tree(ctx context.Context, run string) error {
 	row, err := x.store.Run(ctx, run)
 	if err != nil {
@@ -137,7 +137,7 @@ func (x *exporter) stretch(ctx context.Context, row Run, to int64) error {
 	return nil
 }
 
-// event writes a stored event byte for byte: an encoder would write it anew.
+// event writes a stored event byte for byte, which an encoder would not.
 func (x *exporter) event(r Record) error {
 	e, err := event.Decode(r.Body)
 	if err != nil {

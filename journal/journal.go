@@ -108,10 +108,10 @@ type Record struct {
 	Type string
 	// Body is the event's stored form (event.Encode), without pos.
 	Body []byte
-	// Event stands for Body in a batch for a store that [KeepsValues]: it is the event
+	// Event replaces Body in a batch for a store that [KeepsValues]: it is the event
 	// without Prev. No store returns it.
 	Event *event.Event
-	// Root is that of the run's tree, where the record was read by Tail or Tree.
+	// Root is the root of the run's tree, if the record was read by Tail or Tree.
 	Root string
 }
 
@@ -121,14 +121,14 @@ type Batch struct {
 	Records []Record
 	// Head is the hash of the last record's body.
 	Head string
-	// Consumed are the inbox rows that the records answer.
+	// Consumed lists the inbox commands that the records answer.
 	Consumed []int64
 	Status   Progress
-	// Time is that of the run's last event.
+	// Time is the time of the run's last event.
 	Time time.Time
-	// Blobs are stored beside the records, once per digest.
+	// Blobs are stored separately from the records, once per digest.
 	Blobs []Blob
-	// Release gives up the lease in the same transaction.
+	// Release releases the lease in the same transaction.
 	Release bool
 }
 
@@ -158,7 +158,7 @@ type Command struct {
 	ID   int64       `json:"id"`
 	Run  string      `json:"run"`
 	Kind CommandKind `json:"kind"`
-	// By is who sent the command, and Principal the same with role and proof; Text
+	// By is the sender of the command, and Principal the same with role and proof; Text
 	// is an input or a reason.
 	By        string          `json:"by,omitempty"`
 	Principal event.Principal `json:"principal,omitzero"`
@@ -166,8 +166,8 @@ type Command struct {
 	// Media are the images and files of an input, with their contents.
 	Media  []llm.Media `json:"media,omitempty"`
 	CallID string      `json:"callId,omitempty"`
-	// Args are the arguments with which to run an approved call, instead of its
-	// own; empty keeps those.
+	// Args are arguments that replace those of an approved call; empty keeps the call's
+	// own.
 	Args json.RawMessage `json:"args,omitempty"`
 	// Sealed replaces Text, Media and Args if only the process that drives the run
 	// may read them.
@@ -182,8 +182,8 @@ type Command struct {
 type Filter struct {
 	States []State
 	Parent string
-	// Root selects the runs of a tree, the root included. Roots selects the runs
-	// that no other run started.
+	// Root selects the runs of a tree, including the root. Roots selects the runs
+	// without a parent.
 	Root  string
 	Roots bool
 	// Kind and Name select the runs of a kind, and of a name, and Detail those
@@ -191,7 +191,7 @@ type Filter struct {
 	Kind, Name, Detail string
 	// ForkOf selects the forks of a run.
 	ForkOf string
-	// UpdatedBefore leaves out runs that were written to at or after it.
+	// UpdatedBefore excludes runs that were written to at or after it.
 	UpdatedBefore time.Time
 	// Before is the id to continue after, newest first.
 	Before string
@@ -200,8 +200,8 @@ type Filter struct {
 }
 
 // KeepsValues is implemented by stores that may keep the events of a batch as values.
-// They make the bytes of a run's events, with the hash that each carries of the one
-// before it, when a reader wants them. They are the bytes that another store would keep.
+// They encode a run's events, with the hash of the previous event in each, when a
+// reader needs the bytes, which are the same as in another store.
 type KeepsValues interface{ KeepsValues() bool }
 
 // ReadsTypes is implemented by stores that find the events of some types without reading
@@ -215,18 +215,18 @@ type ReadsTypes interface {
 // Store keeps runs. Implementations are safe for concurrent use, by goroutines
 // and by processes.
 type Store interface {
-	// Create adds a run with its first records and its lease; [ErrExists] when
-	// there is one of that id. The records of a fork begin behind ForkSeq, and
-	// the run that it shares the events before them with must hold that event.
+	// Create adds a run with its first records and its lease; [ErrExists] if the id
+	// exists. The records of a fork begin after ForkSeq, and the run that it shares the
+	// earlier events with must contain that event.
 	Create(ctx context.Context, run Run, batch Batch) (Lease, int64, error)
-	// Acquire takes the lease of a run whose lease is free, expired, or held
-	// by dead (an owner that the caller knows to be gone; "" for none), else
-	// fails with a *[HeldError], also when owner is the holder: two drivers in
-	// one process exclude each other like any two.
+	// Acquire takes the lease of a run whose lease is free, expired, or held by dead
+	// (an owner that the caller knows to be gone; "" for none). Otherwise it fails with
+	// a *[HeldError], even if owner is the holder: two drivers in one process exclude
+	// each other like any two.
 	Acquire(ctx context.Context, run, owner, dead string, ttl time.Duration) (Lease, error)
 	// Renew extends a lease.
 	Renew(ctx context.Context, l Lease, ttl time.Duration) (Lease, error)
-	// Release gives up a lease; releasing a stale one does nothing.
+	// Release releases a lease; releasing a stale one does nothing.
 	Release(ctx context.Context, l Lease) error
 	// Append writes a batch durably and returns the pos of its first record; the
 	// others follow without gaps. An error means that nothing was written. A batch
@@ -238,36 +238,34 @@ type Store interface {
 	Run(ctx context.Context, id string) (Run, error)
 	Find(ctx context.Context, prefix string) (Run, error)
 	Runs(ctx context.Context, f Filter) ([]Run, error)
-	// Records returns up to limit records (0: all) of a run after a seq. Those
-	// that a fork shares are its ancestors' own, with their run and pos.
+	// Records returns up to limit records (0: all) of a run after a seq. Records that a
+	// fork shares are those of its ancestors, with their run and pos.
 	Records(ctx context.Context, run string, after int64, limit int) ([]Record, error)
-	// Tail returns up to limit records of any run after a pos, and Last the newest
-	// pos that a record was given, 0 for none.
+	// Tail returns up to limit records of any run after a pos, and Last the newest pos,
+	// 0 for none.
 	Tail(ctx context.Context, after int64, limit int) ([]Record, error)
 	Last(ctx context.Context) (int64, error)
-	// Tree returns up to limit records of a root and of all runs below it, after a
-	// pos.
+	// Tree returns up to limit records of a root and all its descendants, after a pos.
 	Tree(ctx context.Context, root string, after int64, limit int) ([]Record, error)
 
-	// Send puts a command into a run's inbox and returns its number there, which
-	// no other command of the store ever has; Inbox reads what is not
-	// consumed, oldest first, of one run or ("") of all.
+	// Send puts a command into a run's inbox and returns its number, which is unique in
+	// the store; Inbox returns the commands that are not consumed, oldest first, of one
+	// run or ("") of all.
 	Send(ctx context.Context, c Command) (int64, error)
 	Inbox(ctx context.Context, run string) ([]Command, error)
-	// Watch returns a channel that receives after anything was committed, by
-	// this process or another, at the latest after 100 ms. It is never closed
-	// before ctx ends; several commits may give one receive.
+	// Watch returns a channel that receives after a commit by this process or another,
+	// at most 100 ms later. It is never closed before ctx ends; several commits may
+	// cause one receive.
 	Watch(ctx context.Context) <-chan struct{}
-	// WatchInbox is Watch for the commands to one run, so that neither the
-	// appends of a busy process nor what others are sent wakes its driver. It may
-	// receive without a command, where a store does not know what came before.
+	// WatchInbox is Watch for the commands to one run, so that other commits do not
+	// wake its driver. It may receive without a command if a store does not know what
+	// happened before.
 	WatchInbox(ctx context.Context, run string) <-chan struct{}
 
-	// Note adds a note and returns it with its number, and true. Where there is one of
-	// its key that has not expired by n.At, that is returned, and false. Amend
-	// replaces a note's body, or takes the note away where body is nil. Notes returns
-	// up to limit notes without a key, newest first, from before a number (0: the
-	// newest) on.
+	// Note adds a note and returns it with its number, and true. If a note with its key
+	// exists and has not expired by n.At, Note returns that, and false. Amend replaces
+	// a note's body, or deletes the note if body is nil. Notes returns up to limit
+	// notes without a key, newest first, before a number (0: from the newest).
 	Note(ctx context.Context, n Note) (kept Note, fresh bool, err error)
 	Amend(ctx context.Context, id int64, body []byte) error
 	Notes(ctx context.Context, before int64, limit int) ([]Note, error)
@@ -277,10 +275,10 @@ type Store interface {
 	// approve any call of any run.
 	Files() []string
 	Blob(ctx context.Context, digest string) ([]byte, error)
-	// Delete removes a run that no process drives, with its events, its inbox and
-	// the blobs that no other run named. A run with forks stays, with a
-	// *[ForkedError]. The run disappears at once; the space is freed in steps,
-	// between which others write. Positions stay unique.
+	// Delete removes a run that no process drives, with its events, its inbox and the
+	// blobs that no other run named. A run with forks is not deleted; the error is a
+	// *[ForkedError]. The run disappears at once; the space is freed in steps, between
+	// which others write. Positions stay unique.
 	Delete(ctx context.Context, run string) error
 	Close() error
 }

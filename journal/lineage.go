@@ -36,8 +36,8 @@ func Lineage(ctx context.Context, s Store, run string) ([]Stretch, error) {
 	return line, nil
 }
 
-// Below returns of the rows of a tree, those above first, that of a run and those of
-// the runs below it.
+// Below returns the rows of a run and its descendants from the rows of a tree, in which
+// ancestors come first.
 func Below(tree []Run, run string) []Run {
 	within := map[string]bool{run: true}
 	return slices.DeleteFunc(slices.Clone(tree), func(r Run) bool {
@@ -46,7 +46,7 @@ func Below(tree []Run, run string) []Run {
 	})
 }
 
-// ownerOf is the run that wrote an event; the newest also writes what follows.
+// ownerOf returns the run that wrote an event; later events belong to the newest.
 func ownerOf(line []Stretch, seq int64) string {
 	for _, s := range line {
 		if seq <= s.To {

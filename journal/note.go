@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// Note is what a server keeps beside the runs: what it was asked under a key of the
-// client's, and whom it has refused what.
+// Note is a record of a server that belongs to no run: a request with a client's key,
+// or a refused request.
 type Note struct {
-	// ID counts notes from 1; the store gives it.
+	// ID counts notes from 1; the store assigns it.
 	ID int64 `json:"id"`
-	// Key is that of one note at most; any number have none.
+	// Key is unique among notes that have one.
 	Key string    `json:"-"`
 	At  time.Time `json:"at"`
-	// Expires is when the note goes, with the first that is made after it.
+	// Expires is when the note expires; the next new note then deletes it.
 	Expires time.Time       `json:"-"`
 	Body    json.RawMessage `json:"body"`
 }

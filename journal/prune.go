@@ -10,10 +10,10 @@ import (
 
 // PruneOptions select what [Prune] may delete.
 type PruneOptions struct {
-	// Before is the time since which a run must not have been written to, nor its
-	// lease held.
+	// Before excludes runs that were written to, or whose lease was held, since that
+	// time.
 	Before time.Time
-	// States are those that a run may be in; none means [Ended].
+	// States are the states of runs to delete; none means [Ended].
 	States []State
 	// DryRun only finds what would be deleted.
 	DryRun bool
@@ -55,8 +55,8 @@ func Prune(ctx context.Context, s Store, o PruneOptions) ([]Run, error) {
 	return gone, nil
 }
 
-// deleteTree deletes the runs of a tree up to the first that is taken, and
-// returns which those were.
+// deleteTree deletes the runs of a tree up to the first that was taken, and returns the
+// deleted ones.
 func deleteTree(ctx context.Context, s Store, tree []Run) ([]Run, error) {
 	for i, r := range tree {
 		err := s.Delete(ctx, r.ID)
@@ -73,8 +73,8 @@ func deleteTree(ctx context.Context, s Store, tree []Run) ([]Run, error) {
 	return tree, nil
 }
 
-// mayStillGo judges a tree as it is now. The forks that go have gone before it,
-// so one that is there stays.
+// mayStillGo checks a tree again. Forks to be deleted are already gone, so a remaining
+// fork keeps the tree.
 func (o PruneOptions) mayStillGo(ctx context.Context, s Store, tree []Run) (bool, error) {
 	for _, listed := range tree {
 		r, err := s.Run(ctx, listed.ID)
@@ -100,15 +100,15 @@ func taken(err error) bool {
 	return forked || held
 }
 
-// mayGo judges a run by itself.
+// mayGo checks a run by itself.
 func (o PruneOptions) mayGo(r Run) bool {
 	held := r.Owner != "" && r.Expiry.After(o.Before)
 	return slices.Contains(o.States, r.State) && r.Updated.Before(o.Before) && !held
 }
 
-// doomed returns those trees whose every run may go, and on which no fork stands
-// that stays. rows are newest first, and so are the trees by their roots, forks
-// before what they stand on, and the runs of each, children before their parents.
+// doomed returns the trees whose runs may all be deleted, and that no remaining fork is
+// based on. rows are newest first, and so are the trees by their roots, forks before
+// the runs that they are based on, and the runs of each, children before their parents.
 func (o PruneOptions) doomed(rows []Run) [][]Run {
 	// A parent is older than its children, so its root is known by then.
 	root, kept := make(map[string]string, len(rows)), map[string]bool{}
@@ -121,8 +121,7 @@ func (o PruneOptions) doomed(rows []Run) [][]Run {
 			kept[root[r.ID]] = true
 		}
 	}
-	// A fork is younger than what it stands on, so whether it stays is known
-	// before that is looked at.
+	// A fork is newer than the run that it is based on, so it is decided first.
 	for _, r := range rows {
 		if base, ok := root[r.ForkOf]; ok && r.ForkOf != "" && kept[root[r.ID]] {
 			kept[base] = true

@@ -5,8 +5,8 @@ import (
 	"sort"
 )
 
-// SeqAfter is the number of a run's last event up to a pos, 0 for none. A run's pos
-// grow with its numbers.
+// SeqAfter returns the number of a run's last event up to a pos, 0 for none. A run's
+// pos grow with its numbers.
 func SeqAfter(ctx context.Context, s Store, run Run, pos int64) (seq int64, err error) {
 	if pos == 0 {
 		return 0, nil

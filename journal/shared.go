@@ -5,9 +5,8 @@ import (
 	"sync"
 )
 
-// Shared holds what all who use a store in this process have in common, one value of
-// each type. A store embeds it. The zero value is empty, and it is safe for concurrent
-// use.
+// Shared holds values that all users of a store in this process share, one of each
+// type. A store embeds it. The zero value is empty. It is safe for concurrent use.
 type Shared struct {
 	mu     sync.Mutex
 	values map[reflect.Type]any
@@ -15,8 +14,8 @@ type Shared struct {
 
 func (s *Shared) shared() *Shared { return s }
 
-// Share returns the value of type T that all who use a store have in common, which the
-// first of them makes. A store that has no [Shared] gives each a value of its own.
+// Share returns the value of type T that all users of a store share; the first of them
+// creates it. A store without [Shared] returns a new value each time.
 func Share[T any](store Store, make func() T) T {
 	holder, ok := store.(interface{ shared() *Shared })
 	if !ok {

@@ -12,7 +12,7 @@ import (
 // Verified is the result of checking a run's journal.
 type Verified struct {
 	Run string `json:"run"`
-	// Events is how many events the chain has, Head the hash of the last.
+	// Events is the number of events of the chain, Head the hash of the last.
 	Events int64  `json:"events"`
 	Head   string `json:"head"`
 	// HeadSeq is the number of the event that the head given by the caller belongs
@@ -50,14 +50,14 @@ func Verify(ctx context.Context, s Store, run, head string) (Verified, error) {
 	if err != nil {
 		return Verified{}, fmt.Errorf("journal: verify run %s: %w", run, err)
 	}
-	// Records may follow while this reads; what the row says is the end.
+	// Records may follow during the check; the end is what the row says.
 	c := chain{run: run, wanted: head, row: row}
 	if c.line, err = Lineage(ctx, s, run); err != nil {
 		return c.verified(), c.strayed(ctx, s, err)
 	}
 	for c.seq < row.Seq {
 		records, err := s.Records(ctx, run, c.seq, int(min(verifyPage, row.Seq-c.seq)))
-		// What a store reads before it fails may be what was damaged first.
+		// The records before an error may be damaged first.
 		for _, r := range records {
 			if err := c.add(r); err != nil {
 				return c.verified(), err
@@ -74,7 +74,7 @@ func Verify(ctx context.Context, s Store, run, head string) (Verified, error) {
 	return c.verified(), err
 }
 
-// chain is the walk over a run's events.
+// chain is a pass over a run's events.
 type chain struct {
 	run     string
 	wanted  string
@@ -83,10 +83,10 @@ type chain struct {
 	seq     int64
 	head    string
 	headSeq int64
-	// account is what the events say of the run's row.
+	// account is the run's row according to its events.
 	account account
-	// refs are the events that refer to a digest first, in order; blobs is how
-	// many of them were found whole.
+	// refs holds the first event that refers to each digest, in order; blobs counts the
+	// intact contents.
 	refs  []blobAt
 	seen  map[string]bool
 	blobs int
@@ -105,7 +105,7 @@ func (c *chain) damage(seq int64, what, want, got string) error {
 	return &CorruptError{Run: c.run, Seq: seq, What: what, Want: want, Got: got}
 }
 
-// add takes the next event as the store gives it.
+// add checks the next record.
 func (c *chain) add(r Record) error {
 	next := c.seq + 1
 	if r.Seq != next {
@@ -126,7 +126,7 @@ func (c *chain) add(r Record) error {
 	case e.Prev != c.head && next == 1:
 		return c.damage(next, "it is not the run's first event", "", e.Prev)
 	case e.Prev != c.head:
-		// Which of the two was changed cannot be told from here.
+		// It is unknown which of the two was changed.
 		return c.damage(next-1, fmt.Sprintf("its hash is not the one that event %d carries", next), e.Prev, c.head)
 	case c.account.outcome != nil:
 		return c.damage(next, "it follows the end of the run", "", string(e.Type()))
@@ -143,8 +143,8 @@ func (c *chain) add(r Record) error {
 	return nil
 }
 
-// checkFork holds the first event of a fork's own against the run's row: it
-// names what the fork shares.
+// checkFork compares the first own event of a fork with the run's row: it names what
+// the fork shares.
 func (c *chain) checkFork(seq int64, data event.Data) error {
 	d, forks := data.(event.RunForked)
 	switch {
@@ -160,8 +160,8 @@ func (c *chain) checkFork(seq int64, data event.Data) error {
 	return nil
 }
 
-// strayed explains that the runs which a fork stands on are not all there: they
-// cannot be deleted before it.
+// strayed explains that runs which a fork is based on are incomplete: they cannot be
+// deleted before it.
 func (c *chain) strayed(ctx context.Context, s Store, err error) error {
 	now, gone := s.Run(ctx, c.run)
 	if errors.Is(err, ErrNotFound) && gone == nil && now.ForkOf != "" {
@@ -172,7 +172,7 @@ func (c *chain) strayed(ctx context.Context, s Store, err error) error {
 
 func at(run string, seq int64) string { return run + " at " + num(seq) }
 
-// refer notes what an event refers to.
+// refer records what an event refers to.
 func (c *chain) refer(e *event.Event) {
 	for _, r := range event.Blobs(e.Data) {
 		if c.seen[r.Digest] {
@@ -186,7 +186,7 @@ func (c *chain) refer(e *event.Event) {
 	}
 }
 
-// contents reads what the events refer to.
+// contents checks the contents that the events refer to.
 func (c *chain) contents(ctx context.Context, s Store) error {
 	for _, r := range c.refs {
 		content, err := s.Blob(ctx, r.digest)
@@ -207,8 +207,8 @@ func (c *chain) contents(ctx context.Context, s Store) error {
 	return nil
 }
 
-// missing explains an event that the store does not give: it is gone, or the
-// whole run is, deleted while it was being read.
+// missing explains a missing event: it is gone, or the whole run was deleted while it
+// was being read.
 func (c *chain) missing(ctx context.Context, s Store) error {
 	if _, err := s.Run(ctx, c.run); err != nil {
 		return fmt.Errorf("journal: verify run %s: %w", c.run, err)
@@ -216,7 +216,7 @@ func (c *chain) missing(ctx context.Context, s Store) error {
 	return c.damage(c.seq+1, "the event is missing", "", "")
 }
 
-// finish compares the end of the chain with what is known of it elsewhere.
+// finish compares the end of the chain with the row and the caller's head.
 func (c *chain) finish(ctx context.Context, s Store, row Run) error {
 	if c.head != row.Head {
 		return c.damage(c.seq, "its hash is not the one in the run's row", row.Head, c.head)
@@ -233,8 +233,8 @@ func (c *chain) finish(ctx context.Context, s Store, row Run) error {
 	return c.contents(ctx, s)
 }
 
-// surplus looks for events behind the last one that the run's row knows. A
-// driver that appended meanwhile has moved the row too.
+// surplus looks for events after the last one in the run's row. A driver that appended
+// meanwhile has also updated the row.
 func (c *chain) surplus(ctx context.Context, s Store, row Run) error {
 	more, err := s.Records(ctx, c.run, c.seq, 1)
 	if err != nil || len(more) == 0 {

@@ -9,20 +9,20 @@ import (
 	"github.com/pawlrun/pawl/event"
 )
 
-// account is what a run's events say of what its row tells lists. The row's
-// lease is in no event, and its times are held against none: in a row of an
-// older version they are the commit's, whose clock may have been set back, and
-// which may have come much later, after a suspend or with commands alone.
+// account computes a run's row from its events. The lease is in no event, and the times
+// are not checked: in a row of an older version they are those of the commit, whose
+// clock may have been set back, and which may have come much later, after a suspend or
+// with only commands.
 type account struct {
 	parent, root, kind, name string
 	depth                    int
 	cycles                   int
-	// untouched says that nothing has happened since the run was forked.
+	// untouched reports that nothing has happened since the run was forked.
 	untouched bool
 	parked    *event.RunParked
-	// asking is what waits for a person, by its id, nothing where a child of the run
-	// asks; retrying says that an attempt of the cycle
-	// failed, so that another may be waited for.
+	// asking holds the open questions by id, empty ones for questions of children;
+	// retrying reports that an attempt of the cycle failed, so that the run may wait
+	// for another.
 	asking   map[string]event.Question
 	retrying bool
 	// waits counts the waits that have not ended.
@@ -30,7 +30,7 @@ type account struct {
 	outcome *event.Outcome
 }
 
-// add takes the next event; own says that the run wrote it itself.
+// add applies the next event; own reports that the run itself wrote it.
 func (a *account) add(e *event.Event, own bool) {
 	if own {
 		a.parent = e.Parent
@@ -81,7 +81,7 @@ func (a *account) add(e *event.Event, own bool) {
 	}
 }
 
-// ask notes what a person is asked.
+// ask records a question.
 func (a *account) ask(q event.Question) {
 	if a.asking == nil {
 		a.asking = map[string]event.Question{}
@@ -89,10 +89,10 @@ func (a *account) ask(q event.Question) {
 	a.asking[q.ID] = q
 }
 
-// fault is what is wrong with a row, the zero value nothing.
+// fault describes an error in a row; the zero value is none.
 type fault struct{ what, want, got string }
 
-// check holds a row against the events up to its last one.
+// check compares a row with the events up to its last one.
 func (a *account) check(row Run) fault {
 	row = row.Placed()
 	switch {
@@ -111,7 +111,7 @@ func (a *account) check(row Run) fault {
 	return a.checkOutcome(row.Outcome)
 }
 
-// placed is where the run stands in its tree.
+// placed sets the place of the run in its tree.
 func (a *account) placed(row Run) Run {
 	return Run{ID: row.ID, Parent: a.parent, Root: a.root, Depth: a.depth}.Placed()
 }
@@ -122,7 +122,7 @@ type rowState struct {
 	detail string
 }
 
-// String is the standing as lists show it.
+// String returns the state as lists show it.
 func (s rowState) String() string {
 	if s.detail == "" {
 		return string(s.state)
@@ -165,7 +165,7 @@ func inWords(all []rowState) string {
 	return strings.Join(words, " or ")
 }
 
-// checkOutcome holds the outcome that lists show against the run's last event.
+// checkOutcome compares the outcome in the row with the run's last event.
 func (a *account) checkOutcome(stored json.RawMessage) fault {
 	want := ""
 	if a.outcome != nil {
@@ -183,7 +183,7 @@ func (a *account) checkOutcome(stored json.RawMessage) fault {
 	return fault{}
 }
 
-// canonical is a stored outcome as this version writes it, "" for none.
+// canonical returns a stored outcome as this version encodes it, "" for none.
 func canonical(stored json.RawMessage) (string, error) {
 	if len(stored) == 0 {
 		return "", nil

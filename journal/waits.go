@@ -6,11 +6,11 @@ import (
 	"github.com/pawlrun/pawl/event"
 )
 
-// Waits is what a run waits for from people, and what it has received since it
-// parked. Lists, decisions and shows read it instead of folding the run. It must
-// not be changed.
+// Waits is what a run waits for from people, and what it has received since it parked.
+// Lists and decisions read it instead of folding the run. It must not be changed.
 type Waits struct {
-	// Questions are those without a decision, in the order of the run's machine.
+	// Questions are the questions without a decision, in the order of the run's
+	// machine.
 	Questions []Wait `json:"questions,omitempty"`
 	// Parked says why the run is parked, nil if it is not.
 	Parked *event.RunParked `json:"parked,omitempty"`
@@ -24,7 +24,7 @@ type Waits struct {
 	Message bool               `json:"message,omitempty"`
 	Expired bool               `json:"expired,omitempty"`
 	Raised  map[string]float64 `json:"raised,omitempty"`
-	// Children are the runs without an outcome that a parked run started.
+	// Children are the unfinished children of a parked run.
 	Children []string `json:"children,omitempty"`
 }
 
@@ -34,8 +34,8 @@ type Wait struct {
 	Kind event.QuestionKind `json:"kind"`
 	// Seq is the number of the event that asks.
 	Seq int64 `json:"seq"`
-	// Digest and ExpiresAt are those of the question. Message reports whether a
-	// message answers it, and no decision.
+	// Digest and ExpiresAt are those of the question. Message reports that a message
+	// answers it instead of a decision.
 	Digest    string     `json:"digest,omitempty"`
 	ExpiresAt *time.Time `json:"expiresAt,omitempty"`
 	Message   bool       `json:"message,omitempty"`

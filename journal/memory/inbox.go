@@ -31,7 +31,7 @@ func (s *Store) Send(ctx context.Context, c journal.Command) (int64, error) {
 	return c.ID, nil
 }
 
-// Inbox reads what is not consumed.
+// Inbox returns the commands that are not consumed.
 func (s *Store) Inbox(_ context.Context, id string) ([]journal.Command, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

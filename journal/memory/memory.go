@@ -1,5 +1,5 @@
-// Package memory is a journal in the process's memory: for tests, and for
-// programs that embed the loop and need no durability.
+// Package memory implements a journal in memory, for tests and for programs that need
+// no durability.
 package memory
 
 import (
@@ -29,7 +29,7 @@ type Store struct {
 	notes    []journal.Note
 	noteSeq  int64
 	blobs    map[string]*blob
-	// watchers are those of the commands to a run, or ("") of every commit.
+	// watchers are the subscribers to the commands of a run, or ("") to every commit.
 	watchers map[string]map[chan struct{}]bool
 }
 
@@ -39,13 +39,13 @@ type run struct {
 	base    *run
 	epoch   int64
 	records []journal.Record
-	// encoded is how many of the records have bytes; the head of the row is that of
-	// the last of them.
+	// encoded is the number of records with bytes; the head of the row is that of the
+	// last of them.
 	encoded int
 	inbox   []journal.Command
 }
 
-// encode makes the bytes of the records that are values yet. The store is locked.
+// encode encodes the records that are still values. The store is locked.
 func (r *run) encode() error {
 	for ; r.encoded < len(r.records); r.encoded++ {
 		rec := &r.records[r.encoded]
@@ -66,7 +66,7 @@ func (r *run) read() (journal.Run, error) {
 	return r.row, err
 }
 
-// place is where a record of the log lies: the i-th of a run.
+// place is the place of a record of the log: the i-th record of a run.
 type place struct {
 	pos int64
 	run *run
@@ -82,7 +82,7 @@ func (p place) record() (journal.Record, error) {
 
 type blob struct {
 	bytes []byte
-	// runs are those that named it; it goes with the last.
+	// runs are the runs that named it; it is deleted with the last.
 	runs map[*run]bool
 }
 
@@ -97,9 +97,9 @@ func New(now func() time.Time) *Store {
 	}
 }
 
-// NewValues returns an empty store that makes the bytes of events, and the hashes in
-// them, when they are read. An event that is published as it is committed has no Prev
-// then. It costs less where events are seldom read.
+// NewValues returns an empty store that encodes events, and computes their hashes, when
+// they are read. An event that is published when it is committed then has no Prev. It
+// costs less if events are seldom read.
 func NewValues(now func() time.Time) *Store {
 	s := New(now)
 	s.values = true
@@ -114,7 +114,7 @@ var (
 // KeepsValues reports whether batches may hold events in place of bytes.
 func (s *Store) KeepsValues() bool { return s.values }
 
-// Files are none: the runs are in the process's memory.
+// Files returns none, because the runs are in memory.
 func (s *Store) Files() []string { return nil }
 
 // Create adds a run with its first records and its lease.
@@ -182,7 +182,7 @@ func (s *Store) Renew(_ context.Context, l journal.Lease, ttl time.Duration) (jo
 	return l, nil
 }
 
-// Release gives a lease up.
+// Release releases a lease.
 func (s *Store) Release(_ context.Context, l journal.Lease) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"github.com/pawlrun/pawl/journal"
 )
 
-// Note adds a note, unless there is one of its key.
+// Note adds a note, unless there is one with its key.
 func (s *Store) Note(_ context.Context, n journal.Note) (journal.Note, bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -23,7 +23,7 @@ func (s *Store) Note(_ context.Context, n journal.Note) (journal.Note, bool, err
 	return n, true, nil
 }
 
-// Amend replaces a note's body, or takes the note away where body is nil.
+// Amend replaces a note's body, or deletes the note if body is nil.
 func (s *Store) Amend(_ context.Context, id int64, body []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

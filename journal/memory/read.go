@@ -87,7 +87,7 @@ func (s *Store) Records(_ context.Context, id string, after int64, limit int) ([
 	return r.after(after, limit)
 }
 
-// after returns records of a run, those that it shares first.
+// after returns records of a run, shared ones first.
 func (r *run) after(after int64, limit int) ([]journal.Record, error) {
 	if err := r.encode(); err != nil {
 		return nil, err
@@ -130,14 +130,14 @@ func (s *Store) Tail(_ context.Context, after int64, limit int) ([]journal.Recor
 	return records, nil
 }
 
-// Last is the newest pos that a record was given.
+// Last returns the newest pos.
 func (s *Store) Last(context.Context) (int64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.pos, nil
 }
 
-// Tree returns records of a root and of all runs below it after a pos.
+// Tree returns records of a root and all its descendants after a pos.
 func (s *Store) Tree(_ context.Context, root string, after int64, limit int) ([]journal.Record, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -162,7 +162,7 @@ func (s *Store) Tree(_ context.Context, root string, after int64, limit int) ([]
 	return records, nil
 }
 
-// page returns up to limit elements behind the first after ones.
+// page returns up to limit elements after the first after ones.
 func page[T any](list []T, after int64, limit int) []T {
 	from := min(max(int(after), 0), len(list))
 	to := len(list)

@@ -14,15 +14,15 @@ type Step struct {
 	Name string `json:"name,omitempty"`
 }
 
-// Below is a run that another run started, directly or through others, with the
-// path to it: the last step is the run itself.
+// Below is a descendant of a run, with the path to it: the last step is the descendant
+// itself.
 type Below struct {
 	journal.Run
 	Path []Step
 }
 
-// Below returns the runs below a run, each before those that it started, in the
-// order in which they were started.
+// Below returns the descendants of a run in the order of their start; a parent comes
+// before its children.
 func (p Past) Below(ctx context.Context, run string) ([]Below, error) {
 	top, err := p.Store.Run(ctx, run)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/pawlrun/pawl/tool"
 )
 
-// maxInline is how much of an image or a file an event holds itself, in bytes.
+// maxInline is how many bytes of an image or a file an event itself contains.
 const maxInline = 32 << 10
 
 // Blobs are the contents that a run's journal refers to. A reference and its
@@ -22,21 +22,21 @@ const maxInline = 32 << 10
 // the other. It is safe for concurrent use.
 type Blobs struct {
 	store journal.Store
-	// clean takes secrets out of an attachment; nil takes nothing out.
+	// clean removes secrets from an attachment; nil removes nothing.
 	clean func(llm.Media) llm.Media
 
 	mu sync.Mutex
-	// known is what the run's events refer to.
+	// known holds what the run's events refer to.
 	known map[string]event.BlobRef
-	// fresh is content that no batch has carried yet.
+	// fresh holds content that no batch contained yet.
 	fresh map[string][]byte
 }
 
-// NewBlobs are the contents of a run in a store.
+// NewBlobs returns the contents of a run in a store.
 func NewBlobs(store journal.Store) *Blobs { return &Blobs{store: store} }
 
-// Keep takes content for the batch in which an event refers to it, and returns
-// its digest. The content must not be changed any more.
+// Keep stores content with the batch of the event that refers to it, and returns its
+// digest. The content must not be changed afterwards.
 func (b *Blobs) Keep(content []byte) string {
 	digest := journal.Digest(content)
 	b.mu.Lock()
@@ -51,7 +51,7 @@ func (b *Blobs) Keep(content []byte) string {
 	return digest
 }
 
-// Note remembers what an event of the run refers to.
+// Note records what an event of the run refers to.
 func (b *Blobs) Note(data event.Data) {
 	refs := event.Blobs(data)
 	if len(refs) == 0 {
@@ -67,14 +67,13 @@ func (b *Blobs) Note(data event.Data) {
 	}
 }
 
-// merged is a reference to content that two events speak of: it is what either
-// says.
+// merged merges two references to the same content.
 func merged(a, b event.BlobRef) event.BlobRef {
 	return event.BlobRef{Digest: b.Digest, Untrusted: a.Untrusted || b.Untrusted, Private: a.Private || b.Private}
 }
 
-// Take returns the contents that staged events refer to and that the store has
-// not been given for this run.
+// Take returns the contents that staged events refer to and that the store does not
+// have for this run.
 func (b *Blobs) Take(events iter.Seq[event.Data]) []journal.Blob {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -95,8 +94,8 @@ func (b *Blobs) Take(events iter.Seq[event.Data]) []journal.Blob {
 
 var _ tool.Results = (*Blobs)(nil)
 
-// Read returns content that this run's journal refers to. What other runs keep
-// in the same store is out of its reach, even by its digest.
+// Read returns content that this run's journal refers to. Content of other runs is out
+// of reach, even by its digest.
 func (b *Blobs) Read(ctx context.Context, handle string) (tool.Stored, error) {
 	b.mu.Lock()
 	ref, ok := b.known[handle]
@@ -113,7 +112,7 @@ func (b *Blobs) Read(ctx context.Context, handle string) (tool.Stored, error) {
 	return tool.Stored{Content: content, Untrusted: ref.Untrusted, Private: ref.Private}, nil
 }
 
-// Load reads content from the store and holds it against its digest.
+// Load reads content from the store and verifies its digest.
 func (b *Blobs) Load(ctx context.Context, digest string) ([]byte, error) {
 	content, err := b.store.Blob(ctx, digest)
 	switch {
@@ -127,9 +126,9 @@ func (b *Blobs) Load(ctx context.Context, digest string) ([]byte, error) {
 	return content, nil
 }
 
-// Detach moves the images and files of an event that are large out of its
-// stored form. Their author does not choose what they refer to: that
-// could be the content of another run.
+// Detach removes large images and files of an event from its stored form. The author of
+// an event cannot choose what it refers to, because that could be the content of
+// another run.
 func (b *Blobs) Detach(data event.Data) event.Data {
 	detached, _ := event.MapMedia(data, func(m llm.Media) (llm.Media, error) {
 		if b.clean != nil {
@@ -144,7 +143,7 @@ func (b *Blobs) Detach(data event.Data) event.Data {
 	return detached
 }
 
-// Attach is the inverse of Detach, for an event as the store has it.
+// Attach is the inverse of Detach, for a stored event.
 func (b *Blobs) Attach(ctx context.Context, data event.Data) (event.Data, error) {
 	return attached(data, func(digest string) ([]byte, error) { return b.Load(ctx, digest) })
 }
@@ -162,9 +161,9 @@ func attached(data event.Data, content func(digest string) ([]byte, error)) (eve
 	})
 }
 
-// Begin makes the first event of a run fit to be stored: what the run takes
-// over from an ended one is named again, so that it outlives that one, and
-// large attachments are detached.
+// Begin prepares the first event of a run for storing: contents that the run inherits
+// from an ended one are named again, so that they outlive it, and large attachments are
+// detached.
 func (b *Blobs) Begin(ctx context.Context, started event.RunStarted) (event.Data, error) {
 	if started.From != nil {
 		from, err := b.inherit(ctx, *started.From)
@@ -190,7 +189,7 @@ func (b *Blobs) Begin(ctx context.Context, started event.RunStarted) (event.Data
 	return b.Detach(data), nil
 }
 
-// inherit takes over what an ended run refers to.
+// inherit adds what an ended run refers to.
 func (b *Blobs) inherit(ctx context.Context, from event.ContinuedFrom) (event.ContinuedFrom, error) {
 	refs, err := b.referred(ctx, from.Run)
 	if err != nil {
@@ -214,8 +213,8 @@ func (b *Blobs) inherit(ctx context.Context, from event.ContinuedFrom) (event.Co
 	return from, nil
 }
 
-// referred lists what the events of a run refer to. A run that is not in this
-// store has nothing here to be read.
+// referred lists what the events of a run refer to. A run that is not in this store has
+// no readable contents here.
 func (b *Blobs) referred(ctx context.Context, run string) ([]event.BlobRef, error) {
 	var refs []event.BlobRef
 	for e, err := range AsStored(ctx, b.store, run) {

@@ -14,7 +14,7 @@ import (
 // ErrNoSuchEvent is returned for a point that a run has not reached.
 var ErrNoSuchEvent = errors.New("engine: the run has no such event")
 
-// ResultError says why a fork cannot change the result of a call.
+// ResultError is the reason why a fork cannot change the result of a call.
 type ResultError struct {
 	CallID string
 	// Why is the reason, and Seq the event to fork at instead, 0 for none.
@@ -31,7 +31,7 @@ func (e *ResultError) Error() string {
 	return text
 }
 
-// Branch is a point of a run behind which a fork can begin.
+// Branch is a point of a run at which a fork can begin.
 type Branch struct {
 	// Run wrote the event: the named run, or one that it was forked from.
 	Run string
@@ -43,12 +43,12 @@ type Branch struct {
 	Started event.RunStarted
 	// Machine is folded up to Seq.
 	Machine machine.Machine
-	// Keep returns what the fork takes from the events behind the branch: what the
-	// run journalled for an action, nil for nothing. The fork does what follows from
-	// it.
+	// Keep returns what the fork takes from the events after the branch: the events
+	// that the run journalled for an action, nil for none. The fork performs what
+	// follows from them.
 	Keep func(machine.Action) []event.Data
 
-	// events are those up to the requested point.
+	// events are the events up to the requested point.
 	events []*event.Event
 }
 
@@ -78,7 +78,7 @@ func (p Past) Branch(ctx context.Context, run string, seq int64) (*Branch, error
 			}
 		}
 		if event.LeftOut(ev.Data) {
-			break // its text is behind the requested point
+			break // its text is after the requested point
 		}
 		b.events = append(b.events, ev)
 		if open.note(ev.Data); !open.any() {
@@ -116,8 +116,8 @@ func (b *Branch) fold(machines func(string) (machine.Machine, error)) error {
 // Shared returns the events that a fork shares with the run.
 func (b *Branch) Shared() []*event.Event { return b.events[:b.Seq] }
 
-// openEffects tracks the effects under way along a run's events, without
-// children: a fork starts those anew.
+// openEffects tracks the effects in progress along a run's events, without children,
+// which a fork starts again.
 type openEffects struct {
 	model, calls, ended bool
 	commands            OpenCommands
@@ -174,10 +174,10 @@ func (b *Branch) CheckResult(callID string) error {
 	return nil
 }
 
-// OpenCommands are the commands that are under way.
+// OpenCommands are the commands in progress.
 type OpenCommands []event.CommandStarted
 
-// Note folds an event about the commands.
+// Note applies an event about the commands.
 func (o *OpenCommands) Note(data event.Data) {
 	switch x := data.(type) {
 	case event.CommandStarted:

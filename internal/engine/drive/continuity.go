@@ -8,18 +8,18 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// Continuity checks that a provider's cache holds what the run paid to have in
-// it: each request reads what the one before it read and wrote. What it
-// compares with is folded from the run's events, so that it is the same after a
-// restart; what it finds is an event, and is never judged again.
+// Continuity checks that a provider's cache contains what the run paid for: each
+// request should read what the previous one read and wrote. The expectation is folded
+// from the run's events, so that it is the same after a restart; a finding is an event,
+// and is never evaluated again.
 type Continuity struct {
 	// sent is the prompt of the last request, at the time of its intent.
 	sent   prompt
 	sentAt time.Time
-	// held is what the provider should hold; nil when that is not known.
+	// held is what the provider's cache should contain; nil if unknown.
 	held *held
 
-	// What is known of the request that is under way.
+	// The state of the current request.
 	rules llm.CacheRules
 	known bool
 	price *llm.Price
@@ -33,8 +33,9 @@ type held struct {
 	at     time.Time
 }
 
-// Requested notes the request that is about to be journalled and returns what
-// its intent says of the prompt; nil where the provider's cache is not known.
+// Requested records the request that is about to be journalled and returns the
+// description of its prompt for the intent; nil if the provider's cache rules are
+// unknown.
 func (c *Continuity) Requested(a *machine.CallModel, model llm.Model, req *llm.Request) *event.PromptSums {
 	c.price, c.known = a.Price, false
 	cacher, ok := model.(llm.Cacher)
@@ -48,7 +49,7 @@ func (c *Continuity) Requested(a *machine.CallModel, model llm.Model, req *llm.R
 	return p.since(&c.sent)
 }
 
-// rulesOf are a provider's rules for a request. An adapter that panics has none.
+// rulesOf returns a provider's rules for a request, none if the adapter panics.
 func rulesOf(cacher llm.Cacher, req *llm.Request) (rules llm.CacheRules, known bool) {
 	defer func() {
 		if recover() != nil {
@@ -58,8 +59,8 @@ func rulesOf(cacher llm.Cacher, req *llm.Request) (rules llm.CacheRules, known b
 	return cacher.CacheRules(req.Model, req.Cache)
 }
 
-// Note folds an event. A call beside the cycles, as for a summary, has a prompt
-// of its own and leaves what the run's own requests are compared with alone.
+// Note folds an event. A call outside the cycles, such as one for a summary, has a
+// separate prompt and does not affect the comparison.
 func (c *Continuity) Note(e *event.Event) {
 	switch d := e.Data.(type) {
 	case event.ModelRequested:
@@ -81,26 +82,26 @@ func (c *Continuity) Note(e *event.Event) {
 			c.held = &held{model: d.Model, prompt: c.sent, usage: d.Usage, at: c.sentAt}
 		}
 	case event.HistoryCompressed:
-		// What comes after a compaction is meant to differ.
+		// The request after a compaction is expected to differ.
 		c.held = nil
 	case event.RunForked:
-		// A fork may change what it goes on from, and begins whenever it likes.
+		// A fork may change what it continues from, and may begin at any time.
 		c.sent, c.held = prompt{}, nil
 	}
 }
 
-// slack is how far below the expected figure a reading may be, at least, in
-// tokens; providers count a few for the frame of a request.
+// slack is the least tolerance, in tokens, for reading less than expected; providers
+// count a few tokens for the frame of a request.
 const slack = 64
 
-// Check compares what an answer's usage says was read with what the request
-// before left in the cache. It returns what is missing, or nil.
+// Check compares the cache reads in an answer's usage with what the previous request
+// left in the cache. It returns what is missing, or nil.
 func (c *Continuity) Check(data event.Data) *event.CacheBreak {
 	answer, ok := data.(event.ModelResponse)
 	if !ok || !c.known || c.held == nil || c.held.model != answer.Model || answer.Usage.Estimated || answer.Usage.Input == 0 {
 		return nil
 	}
-	// A provider counts from the last use, which was not before the intent.
+	// A provider measures from the last use, which was not before the intent.
 	if c.sentAt.Sub(c.held.at) > c.rules.Lifetime {
 		return nil
 	}
@@ -121,7 +122,7 @@ func (c *Continuity) Check(data event.Data) *event.CacheBreak {
 	}
 }
 
-// expected is how many tokens the provider should have read.
+// expected returns how many tokens the provider should have read.
 func (c *Continuity) expected() int64 {
 	u := c.held.usage
 	n := u.Input
@@ -134,7 +135,7 @@ func (c *Continuity) expected() int64 {
 	return n
 }
 
-// loss is what the answer cost more than with the missing tokens read.
+// loss returns the additional cost of the missing tokens.
 func (c *Continuity) loss(u llm.Usage, missing int64) float64 {
 	if c.price == nil {
 		return 0

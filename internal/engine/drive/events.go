@@ -11,7 +11,7 @@ import (
 	"github.com/pawlrun/pawl/journal"
 )
 
-// AsStored reads a run's events in their order, each as it is stored and with its pos. Where
+// AsStored reads a run's events in order, each in its stored form with its pos. If
 // types are given, it reads only those.
 func AsStored(ctx context.Context, store journal.Store, run string, types ...event.Type) iter.Seq2[*event.Event, error] {
 	read := store.Records
@@ -23,7 +23,7 @@ func AsStored(ctx context.Context, store journal.Store, run string, types ...eve
 	return since(ctx, read, run, 0, func(t event.Type) bool { return len(types) == 0 || slices.Contains(types, t) })
 }
 
-// Since is [AsStored] for the events after a number whose types are wanted.
+// Since is [AsStored] for the events after a number, filtered by type.
 func Since(ctx context.Context, store journal.Store, run string, after int64, wanted func(event.Type) bool) iter.Seq2[*event.Event, error] {
 	return since(ctx, store.Records, run, after, wanted)
 }
@@ -53,9 +53,9 @@ func since(ctx context.Context, read recordsFunc, run string, after int64, wante
 	}
 }
 
-// Backwards reads a run's events of the types that are wanted from the newest to the
-// first, for a reader that stops early: the first read takes 8 records, and each that
-// follows four times as many as the one before.
+// Backwards reads a run's events of some types from the newest to the first, for a
+// reader that stops early: the first read takes 8 records, and each following one four
+// times as many.
 func Backwards(ctx context.Context, store journal.Store, row journal.Run, wanted func(event.Type) bool) iter.Seq2[*event.Event, error] {
 	return func(yield func(*event.Event, error) bool) {
 		for size, upTo := int64(8), row.Seq; upTo > 0; size, upTo = 4*size, upTo-size {
@@ -121,30 +121,30 @@ func at(ctx context.Context, store journal.Store, run string, after int64) (*eve
 	return event.Decode(records[0].Body)
 }
 
-// Read is an event of a run as it is stored, and as it is folded.
+// Read is an event of a run, in its stored and its folded form.
 type Read struct {
 	Record journal.Record
 	Event  *event.Event
-	// Hash is that of the stored form, which the next event carries.
+	// Hash is the hash of the stored form, which the next event contains.
 	Hash string
 }
 
-// UnreadableError means that a journal was read but makes no run: it is damaged,
-// or a newer version wrote it. A retry would fail, too.
+// UnreadableError means that a journal was read but is not valid: it is damaged, or a
+// newer version wrote it. A retry would fail too.
 type UnreadableError struct{ Err error }
 
 func (e *UnreadableError) Error() string { return e.Err.Error() }
 func (e *UnreadableError) Unwrap() error { return e.Err }
 
-// Events reads a run's events in order up to a number, 0 for all of them, with
-// the texts that are stored once for several of them. A text in an event behind
-// that number is read from the child that produced it. If that fails, the event
-// is read without its text, see [event.LeftOut].
+// Events reads a run's events in order up to a number, 0 for all of them, with the
+// texts that are stored once for several of them. A text in an event after that number
+// is read from the child that produced it. If that fails, the event is read without its
+// text, see [event.LeftOut].
 func Events(ctx context.Context, store journal.Store, run string, upTo int64) iter.Seq2[Read, error] {
 	return (&reading{store: store, run: run, upTo: upTo}).events(ctx)
 }
 
-// reading is a reading of a run's events from behind the one with a number and a hash.
+// reading reads a run's events after the one with a number and a hash.
 type reading struct {
 	store     journal.Store
 	run       string
@@ -152,7 +152,7 @@ type reading struct {
 	hash      string
 
 	texts event.Texts
-	// held are the events since the first whose text is still missing.
+	// held holds the events since the first whose text is still missing.
 	held []Read
 }
 
@@ -196,8 +196,8 @@ func (r *reading) events(ctx context.Context) iter.Seq2[Read, error] {
 	}
 }
 
-// next decodes the next record. Continuing from one that does not follow the one before
-// would act on an event that was never written.
+// next decodes the next record. A record that does not follow the previous one is an
+// error, because it was never written in this place.
 func (r *reading) next(rec journal.Record) (Read, error) {
 	e, err := event.Decode(rec.Body)
 	if err == nil && r.seq > 0 && (rec.Seq != r.seq+1 || e.Prev != r.hash) {

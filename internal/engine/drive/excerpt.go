@@ -12,15 +12,15 @@ import (
 	"github.com/pawlrun/pawl/tool/result"
 )
 
-// Excerpt is an output as the model sees it, and where the whole of it lies if
-// that is longer.
+// Excerpt is an output as the model sees it, with the digest of the whole if that is
+// longer.
 type Excerpt struct {
 	Text, Blob string
-	// Full is what Text is an excerpt of, empty where nothing is left out.
+	// Full is the whole text, empty if nothing is omitted.
 	Full string
 }
 
-// Contains are those of the texts that stand in what was cut.
+// Contains returns the texts that occur in the omitted part.
 func (x Excerpt) Contains(texts []string) []string {
 	var found []string
 	for _, text := range texts {
@@ -31,9 +31,8 @@ func (x Excerpt) Contains(texts []string) []string {
 	return found
 }
 
-// Excerpt cuts an output that is longer than limit characters to its head and
-// tail and keeps the whole. partial says that the tool itself left some of it
-// out.
+// Excerpt reduces an output that is longer than limit characters to its head and tail
+// and stores the whole. partial reports that the tool itself omitted a part.
 func (r *Recorder) Excerpt(output string, limit int, partial bool) Excerpt {
 	cut, ok := tool.Cut(output, limit)
 	if !ok {
@@ -43,7 +42,7 @@ func (r *Recorder) Excerpt(output string, limit int, partial bool) Excerpt {
 	return Excerpt{Text: Stored(cut.Text(r.readOn(digest, cut.From, partial))), Blob: digest, Full: output}
 }
 
-// readOn says how to get at what was left out.
+// readOn returns a line about how to read the omitted part.
 func (r *Recorder) readOn(digest string, from int, partial bool) string {
 	how := "the whole is kept as " + digest
 	if r.readsOn {
@@ -55,8 +54,8 @@ func (r *Recorder) readOn(digest string, from int, partial bool) string {
 	return how
 }
 
-// Overwritten is the line under an output that says how many of its lines later
-// output replaced, and where they are; empty for none.
+// Overwritten returns the line below an output about how many of its lines later output
+// replaced, and where to read them; empty for none.
 func (r *Recorder) Overwritten(digest string, lines int) string {
 	if lines == 0 {
 		return ""
@@ -68,15 +67,15 @@ func (r *Recorder) Overwritten(digest string, lines int) string {
 	return fmt.Sprintf("\n[%d overwritten progress lines left out; %s]\n", lines, where)
 }
 
-// ExcerptOfError is the structured form of a failed call. Its output is cut
-// before it is put into the structure, so that the structure stays whole and
-// what is kept reads as the tool wrote it.
+// ExcerptOfError returns the structured form of a failed call. It cuts the output
+// before adding it to the structure, so that the structure stays complete and the
+// stored text is the tool's.
 func (r *Recorder) ExcerptOfError(kind event.ErrorType, message string, of tool.Result, limit int) Excerpt {
 	whole := tool.ErrorOutput(kind, message, of.Output)
 	if _, over := tool.Cut(whole, limit); !over {
 		return Excerpt{Text: Stored(whole)}
 	}
-	// Quotes and line ends take more room within the structure than without.
+	// Quotes and line ends take more room within the structure.
 	digest := journal.Digest([]byte(of.Output))
 	room := limit - utf8.RuneCountInString(tool.ErrorOutput(kind, message, ""))
 	for ; room > limit/8; room = room * 3 / 4 {
@@ -92,9 +91,8 @@ func (r *Recorder) ExcerptOfError(kind event.ErrorType, message string, of tool.
 	return r.Excerpt(whole, limit, of.Truncated)
 }
 
-// Stored is a text as it comes back from the journal, so that a request has
-// the same bytes before and after a restart: each byte that is not UTF-8
-// becomes a replacement character.
+// Stored returns a text as the journal returns it, so that a request has the same bytes
+// before and after a restart: each invalid UTF-8 byte becomes a replacement character.
 func Stored(s string) string {
 	if utf8.ValidString(s) {
 		return s

@@ -7,9 +7,9 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// Carried are the images and files of a result that the requests after it can
-// carry: each of them repeats them, so that what no provider takes would have
-// every one refused. Left is a line about the others for the model.
+// Carried returns the images and files of a result that later requests can contain:
+// each of them repeats them, so a file that no provider accepts would make them all
+// fail. left is a line about the others for the model.
 func Carried(media []llm.Media) (kept []llm.Media, left string) {
 	var sizes attach.Sizes
 	for i := range media {
@@ -31,10 +31,10 @@ func Carried(media []llm.Media) (kept []llm.Media, left string) {
 		n, len(media), were, attach.MaxFiles, attach.MaxFile>>20, attach.MaxText>>20, attach.MaxAll>>20)
 }
 
-// blank reports whether there is nothing to be sent of an image or a file.
+// blank reports whether an image or a file has no content to send.
 func blank(m *llm.Media) bool { return len(m.Data) == 0 && m.URL == "" }
 
-// Sendable refuses the images and files of a message that no request carries.
+// Sendable rejects the images and files of a message that no request can contain.
 func Sendable(media []llm.Media) error {
 	var sizes attach.Sizes
 	for i := range media {

@@ -5,7 +5,7 @@ import "bytes"
 // NestedDeeper reports whether a valid JSON text has more levels than most.
 func NestedDeeper(text []byte, most int) bool {
 	if bytes.Count(text, []byte("["))+bytes.Count(text, []byte("{")) <= most {
-		return false // as nearly always
+		return false // the usual case
 	}
 	depth := 0
 	inString := false

@@ -10,23 +10,23 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// prompt identifies what a model read in one request, segment by segment.
+// prompt identifies the prompt of one request, segment by segment.
 type prompt struct {
 	fixed    fixedSums
 	messages []uint32
-	// total counts the messages; what is beyond those in messages is not known.
+	// total counts the messages; those beyond messages are unknown.
 	total int
 }
 
-// fixedSums are the sums of what stands before the messages: the tools, the
-// system text, and all of it as it was encoded.
+// fixedSums are the sums of the parts before the messages: the tools, the system text,
+// and all of it as encoded.
 type fixedSums struct{ tools, system, all uint32 }
 
-// maxJournalledSums bounds what one event tells of new messages.
+// maxJournalledSums bounds the sums of new messages in one event.
 const maxJournalledSums = 128
 
-// sumPrompt identifies a request. What stands before its messages is looked at
-// in detail where it is not what stood there before.
+// sumPrompt identifies a request. It computes the sums of the parts before the messages
+// only if they differ from the previous request's.
 func sumPrompt(req *llm.Request, before *prompt) prompt {
 	var p prompt
 	if sums := req.Encoded.Prompt; len(sums) > 0 {
@@ -54,7 +54,7 @@ func sumTools(tools []llm.ToolDef) uint32 {
 	return sum
 }
 
-// kept counts the first messages that both prompts hold.
+// kept counts the leading messages that both prompts contain.
 func (p *prompt) kept(before *prompt) int {
 	n := 0
 	for n < len(p.messages) && n < len(before.messages) && p.messages[n] == before.messages[n] {
@@ -63,8 +63,8 @@ func (p *prompt) kept(before *prompt) int {
 	return n
 }
 
-// changed names the first segment of before that p does not hold, or "" when p
-// goes on where before ended.
+// changed names the first segment of before that p does not contain, or "" if p
+// continues before.
 func (p *prompt) changed(before *prompt) string {
 	switch {
 	case p.fixed.tools != before.fixed.tools:
@@ -80,8 +80,7 @@ func (p *prompt) changed(before *prompt) string {
 	return ""
 }
 
-// since returns what the journal stores of p, given the previous request's
-// prompt.
+// since returns the form of p for the journal, given the previous request's prompt.
 func (p *prompt) since(before *prompt) *event.PromptSums {
 	s := &event.PromptSums{Kept: p.kept(before), Messages: p.total}
 	if p.fixed != before.fixed {
@@ -92,14 +91,13 @@ func (p *prompt) since(before *prompt) *event.PromptSums {
 	return s
 }
 
-// follow returns the prompt from what the journal stores and the prompt before
-// it.
+// follow returns the prompt from its form in the journal and the previous prompt.
 func follow(before prompt, s *event.PromptSums) prompt {
 	p := prompt{fixed: before.fixed, total: s.Messages}
 	if f := splitSums(s.Fixed); len(f) == 3 {
 		p.fixed = fixedSums{tools: f[0], system: f[1], all: f[2]}
 	}
-	// The capacity is cut, so that an older prompt is never written over.
+	// The capacity is limited, so that an older prompt is never overwritten.
 	kept := min(max(s.Kept, 0), len(before.messages))
 	p.messages = append(before.messages[:kept:kept], splitSums(s.New)...)
 	return p
@@ -113,7 +111,7 @@ func joinSums(sums []uint32) string {
 	return hex.EncodeToString(b)
 }
 
-// splitSums reads what joinSums wrote, and nothing from anything else.
+// splitSums parses the output of joinSums, and returns none for anything else.
 func splitSums(text string) []uint32 {
 	b, err := hex.DecodeString(text)
 	if err != nil {

@@ -14,12 +14,12 @@ import (
 type Recorder struct {
 	Secrets Secrets
 	Blobs   *Blobs
-	// readsOn says that the run has the tool that reads on what was cut.
+	// readsOn reports that the run has the tool that reads omitted parts.
 	readsOn bool
 }
 
-// NewRecorder returns a recorder of a run that is kept in a store. Until it is
-// equipped it knows no secrets.
+// NewRecorder returns a recorder for a run in a store. Until it is equipped it knows no
+// secrets.
 func NewRecorder(store journal.Store) *Recorder {
 	r := &Recorder{Blobs: NewBlobs(store)}
 	r.Blobs.clean = func(m llm.Media) llm.Media { return r.Secrets.Media(m) }

@@ -15,12 +15,12 @@ import (
 // Past reads what runs did from their journals.
 type Past struct {
 	Store journal.Store
-	// Machines makes an empty machine of a version.
+	// Machines returns an empty machine of a version.
 	Machines func(version string) (machine.Machine, error)
 }
 
-// Recording reads what a run asked its models and what they answered. A call
-// that was interrupted has no outcome and is left out.
+// Recording returns a run's requests to models with their answers. It omits interrupted
+// calls, which have no outcome.
 func (p Past) Recording(ctx context.Context, run string) ([]replay.Call, error) {
 	rec := recorder{}
 	err := p.Refold(ctx, run, func(m machine.Machine, ev *event.Event) error {
@@ -33,7 +33,7 @@ func (p Past) Recording(ctx context.Context, run string) ([]replay.Call, error) 
 	return rec.calls, nil
 }
 
-// Refold folds a run's journal and shows each event before it is applied.
+// Refold folds a run's journal and calls before for each event before it is applied.
 func (p Past) Refold(ctx context.Context, run string, before func(machine.Machine, *event.Event) error) error {
 	content := NewBlobs(p.Store)
 	var m machine.Machine
@@ -60,7 +60,7 @@ func (p Past) Refold(ctx context.Context, run string, before func(machine.Machin
 	return nil
 }
 
-// recorder puts the calls of a run together from its events.
+// recorder collects the calls of a run from its events.
 type recorder struct {
 	calls []replay.Call
 	open  replay.Call
@@ -86,7 +86,7 @@ func (r *recorder) take(m machine.Machine, ev *event.Event) {
 	}
 }
 
-// Due is the first action of a kind that a machine asks for.
+// Due returns the first due action of a kind.
 func Due[T machine.Action](m machine.Machine) (T, bool) {
 	for _, a := range m.Next() {
 		if a, ok := a.(T); ok {
@@ -104,8 +104,8 @@ func answerOf(d event.ModelResponse) *llm.Response {
 	}
 }
 
-// complete gives a call of the last answer its arguments, which the journal
-// keeps beside it.
+// complete adds the arguments, which the journal stores separately, to a call of the
+// last answer.
 func (r *recorder) complete(d event.ToolCall) {
 	if len(r.calls) == 0 || r.calls[len(r.calls)-1].Response == nil {
 		return

@@ -6,16 +6,16 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// Requests makes the requests of a run. Each remembers what it has in common with
-// the one before. The zero value is a run's before its first.
+// Requests builds the requests of a run. Each reuses the unchanged parts of the
+// previous one. The zero value is for a run without requests.
 type Requests struct {
 	memo llm.Memo
-	// last is the last conversation that was found to hold all its contents.
+	// last is the last conversation that was found complete.
 	last []*llm.Message
 }
 
-// Make gives a request the bytes that a model is sent, and the model's own name. It
-// is an error where the conversation lacks what lies beside the journal.
+// Make encodes a request for a model, and sets the model's own name. It returns an
+// error if an attachment's content is missing.
 func (r *Requests) Make(req *llm.Request, model llm.Model, name string) error {
 	if err := complete(req.Messages, r.last); err != nil {
 		return err
@@ -26,17 +26,16 @@ func (r *Requests) Make(req *llm.Request, model llm.Model, name string) error {
 	if !ok {
 		return nil
 	}
-	req.Memo = &r.memo // not for the call, which lasts while the driver goes on
+	req.Memo = &r.memo // not during the call, because the driver continues meanwhile
 	var err error
 	req.Encoded, err = enc.Encode(req)
 	req.Memo = nil
 	return err
 }
 
-// complete refuses a conversation in which the content of an attachment is
-// still elsewhere: a model must not be asked about a file that it does not get.
-// What stands where it stood in a conversation that was complete is not looked
-// at again.
+// complete returns an error if the content of an attachment is missing, because a model
+// must not be asked about a file that it does not get. It does not check again the
+// messages that a complete conversation began with.
 func complete(messages, before []*llm.Message) error {
 	for i, m := range messages {
 		if i < len(before) && m == before[i] {

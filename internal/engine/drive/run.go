@@ -1,7 +1,7 @@
-// Package drive is what every driver of runs has in common, whatever its effects
-// run on: how a run looks to those who use it ([Run]), the requests that models are
-// sent ([Requests], [Continuity]), the form in which a journal keeps what came back
-// ([Recorder]), and what runs did by their journals ([Past]).
+// Package drive contains what all drivers of runs share, whatever executes their
+// effects: the interface of a run ([Run]), the requests to models ([Requests],
+// [Continuity]), the stored form of results ([Recorder]), and reading what runs did
+// from their journals ([Past]).
 package drive
 
 import (
@@ -16,21 +16,21 @@ import (
 // Run is a run that a driver drives, as surfaces use it. It is safe for concurrent
 // use.
 type Run interface {
-	// RunID names the run in its journal.
+	// RunID returns the run's id.
 	RunID() string
 	// Events yields the run's events from the first on, with live deltas if deltas
 	// is true, until the run is no longer driven. The error is the driver's.
 	Events(ctx context.Context, deltas bool) iter.Seq2[event.Event, error]
-	// Tree is Events with those of all runs below it, in the order of pos. The last
-	// one is the run's own.
+	// Tree is Events with those of all descendants, in the order of pos. The last event
+	// is the run's own.
 	Tree(ctx context.Context, deltas bool) iter.Seq2[event.Event, error]
 	// Send delivers a command to the run.
 	Send(ctx context.Context, c journal.Command) error
-	// Wait blocks until the run has ended or parked, or ctx ends; the latter leaves
-	// the run going.
+	// Wait blocks until the run has ended or parked, or ctx ends; the latter does not
+	// affect the run.
 	Wait(ctx context.Context) (machine.State, error)
-	// Interrupt parks the run and does not wait for that.
+	// Interrupt parks the run without waiting.
 	Interrupt()
-	// Machine is the run's machine. It may be read once Wait has returned.
+	// Machine returns the run's machine. It may be read once Wait has returned.
 	Machine() machine.Machine
 }

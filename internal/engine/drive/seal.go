@@ -9,13 +9,12 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// maxNesting is how deep an event may be nested: what takes it up whole, such as a
-// list of events, can still be read.
+// maxNesting bounds the nesting of an event, so that data which contains it, such as a
+// list of events, can still be parsed.
 const maxNesting = 9_000
 
-// Seal gives an event the form that the journal keeps it in, before anything
-// follows from it, and returns its bytes: what the machine applies, the store keeps
-// and subscribers see is the same.
+// Seal converts an event to its stored form before anything follows from it, and
+// returns the bytes: the machine, the store and the subscribers all get the same event.
 func (r *Recorder) Seal(e *event.Event) ([]byte, error) { return r.seal(nil, e) }
 
 // Check is [Recorder.Seal] for a store that keeps values: it returns the size of the
@@ -30,12 +29,12 @@ func (r *Recorder) Check(e *event.Event) (size int, err error) {
 	return len(body), err
 }
 
-// maxScratch bounds the bytes of a buffer that is kept for the next event.
+// maxScratch bounds the buffer that is kept for the next event.
 const maxScratch = 1 << 20
 
 var scratch = sync.Pool{New: func() any { return new([]byte) }}
 
-// seal writes the bytes behind those of b, which are none.
+// seal appends the bytes to b, which is empty.
 func (r *Recorder) seal(b []byte, e *event.Event) ([]byte, error) {
 	body, err := event.Append(b, e)
 	if err != nil {
@@ -50,7 +49,7 @@ func (r *Recorder) seal(b []byte, e *event.Event) ([]byte, error) {
 	return r.redact(e, body)
 }
 
-// redact takes secrets out of an event.
+// redact removes secrets from an event.
 func (r *Recorder) redact(e *event.Event, body []byte) ([]byte, error) {
 	if r.Secrets.none() {
 		return body, nil
@@ -76,11 +75,11 @@ func (r *Recorder) redact(e *event.Event, body []byte) ([]byte, error) {
 	return body, nil
 }
 
-// asStored gives the texts of an event the form that they are stored in. No text
-// of JSON holds bytes that are not UTF-8, and a machine that went on with them
-// would differ from the one that a resume folds from the journal.
+// asStored converts the texts of an event to their stored form. JSON cannot contain
+// invalid UTF-8, and a machine with such a text would differ from the one that a resume
+// folds from the journal.
 func asStored(e *event.Event, body []byte) error {
-	if !bytes.Contains(body, []byte(`\ufffd`)) { // which is how such a byte is encoded, and a U+FFFD is not
+	if !bytes.Contains(body, []byte(`\ufffd`)) { // such a byte is encoded as this escape, a literal U+FFFD is not
 		return nil
 	}
 	read, err := event.Decode(body)
@@ -94,9 +93,8 @@ func asStored(e *event.Event, body []byte) error {
 	return nil
 }
 
-// reattach gives an event that was read back what the stored form of the
-// original leaves out: the contents of attachments, of which it has the digests,
-// and the arguments of calls.
+// reattach adds what the stored form omits to an event that was read back: the contents
+// of attachments, of which it has the digests, and the arguments of calls.
 func reattach(data, original event.Data) (event.Data, error) {
 	if answer, ok := data.(event.ModelResponse); ok {
 		for i, p := range original.(event.ModelResponse).Parts {

@@ -13,7 +13,7 @@ import (
 	"github.com/pawlrun/pawl/journal"
 )
 
-// Begin returns the machine of a run that begins with an event.
+// Begin returns the machine of a run with a first event.
 func (p Past) Begin(first *event.Event) (machine.Machine, event.RunStarted, error) {
 	started, ok := first.Data.(event.RunStarted)
 	if !ok {
@@ -43,7 +43,7 @@ type folded struct {
 	note func(*event.Event)
 }
 
-// read applies the events that the journal has behind the last one.
+// read applies the events of the journal after the last one.
 func (f *folded) read(ctx context.Context, p Past, run string) error {
 	for read, err := range (&reading{store: p.Store, run: run, seq: f.seq, hash: f.hash}).events(ctx) {
 		if err != nil {
@@ -68,12 +68,12 @@ func (f *folded) read(ctx context.Context, p Past, run string) error {
 	return nil
 }
 
-// keptSnapshots is the number of runs whose folds are kept. A fold uses memory for
-// the conversation of a run that has not ended.
+// keptSnapshots is the number of cached folds. A fold of a run that has not ended keeps
+// its conversation in memory.
 const keptSnapshots = 16
 
-// Snapshots keeps the states of the runs that were read last, so that reading one again
-// costs only its new events. It is safe for concurrent use.
+// Snapshots caches the states of recently read runs, so that reading one again costs
+// only its new events. It is safe for concurrent use.
 type Snapshots struct {
 	past Past
 	runs Recent[snapshot]
@@ -84,7 +84,7 @@ func (p Past) Snapshots() Snapshots {
 	return Snapshots{past: p, runs: Recent[snapshot]{Most: keptSnapshots}}
 }
 
-// snapshot is a run as it was read last. Once the run has ended it has no machine.
+// snapshot is the cached state of a run. An ended run has no machine.
 type snapshot struct {
 	mu sync.Mutex
 	folded
@@ -97,7 +97,7 @@ type RunState struct {
 	Limits []budget.Use
 }
 
-// State returns the current state of a run by its journal.
+// State returns the current state of a run from its journal.
 func (s *Snapshots) State(ctx context.Context, run string) (RunState, error) {
 	n := s.runs.Of(run)
 	n.mu.Lock()
@@ -114,7 +114,7 @@ func (s *Snapshots) State(ctx context.Context, run string) (RunState, error) {
 	}
 	known := n.seq > 0
 	err = n.read(ctx, s.past, run)
-	if _, broken := errors.AsType[*UnreadableError](err); broken && known { // it is another run of the same id
+	if _, broken := errors.AsType[*UnreadableError](err); broken && known { // a new run with the same id
 		n.folded = folded{}
 		err = n.read(ctx, s.past, run)
 	}
@@ -139,10 +139,10 @@ func (s *Snapshots) State(ctx context.Context, run string) (RunState, error) {
 	return state, nil
 }
 
-// Recent holds a value for each of the keys that were used last. It is safe for
-// concurrent use; its values guard themselves.
+// Recent caches a value for each of the most recently used keys. It is safe for
+// concurrent use; its values synchronize themselves.
 type Recent[T any] struct {
-	// Most is the number of values that are held.
+	// Most bounds the number of values.
 	Most int
 
 	mu   sync.Mutex
@@ -154,7 +154,7 @@ type kept[T any] struct {
 	value *T
 }
 
-// Of returns the value of a key, a new one if none is held.
+// Of returns the value of a key, a new one if there is none.
 func (r *Recent[T]) Of(key string) *T {
 	r.mu.Lock()
 	defer r.mu.Unlock()

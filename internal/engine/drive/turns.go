@@ -20,7 +20,7 @@ type Turns struct {
 	root  string
 
 	mu sync.Mutex
-	// calls are those that were answered before, nil until the journal is read.
+	// calls are the journalled calls, nil until the journal is read.
 	calls []madeCall
 	// asked counts the calls of this process by caller.
 	asked map[askedAs]int
@@ -126,22 +126,22 @@ func (t *Turns) readTree(ctx context.Context, root string, calls *[]madeCall) (f
 	}
 }
 
-// caller is how a run of the journal is known.
+// caller holds the names of a run in the journal.
 type caller struct {
 	name string
 	as   StartedAs
 }
 
-// StartedAs is how a run knows one that it starts: by an id, by what it calls the
-// agent, and by the step.
+// StartedAs holds a parent's names for a child: an id, the name of the agent, and the
+// step.
 type StartedAs struct{ ID, Agent, Step string }
 
-// Names are those that a run with a name is known by, the narrowest first: its step as it
-// is shown, the step as its file names it, the part that it has in a loop ("judge"), what
-// its parent calls its agent, and its own name.
+// Names returns the names of a run, most specific first: its step as it is shown, the
+// step as its file names it, its role in a loop ("judge"), its parent's name for the
+// agent, and its own name.
 func (s StartedAs) Names(name string) []string {
 	var names []string
-	if _, part, within := strings.Cut(s.ID, "/"); within { // it looks at a step, and is none
+	if _, part, within := strings.Cut(s.ID, "/"); within { // it judges a step and is not one
 		part, _, _ = strings.Cut(part, "/")
 		names = append(names, part)
 	} else if s.Step != "" {
@@ -150,7 +150,7 @@ func (s StartedAs) Names(name string) []string {
 	return append(names, s.Agent, name)
 }
 
-// bareStep is the id of a step without the loops around it and without its own pass.
+// bareStep returns the id of a step without enclosing loops and its own pass.
 func bareStep(id string) string {
 	parts := strings.Split(id, ".")
 	for len(parts) > 1 {

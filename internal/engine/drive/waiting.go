@@ -13,25 +13,25 @@ import (
 	"github.com/pawlrun/pawl/journal"
 )
 
-// Waiting derives from a run's events what its row says about what it waits for
-// ([journal.Waits]). The zero value is that of a run without events.
+// Waiting computes from a run's events what the run waits for, for its row
+// ([journal.Waits]). The zero value is for a run without events.
 type Waiting struct {
-	// asked are the numbers of the events that asked the questions that may be open.
+	// asked holds the numbers of the events of questions that may be open.
 	asked map[string]int64
-	// refusals are the limits above in which the run's own calls had no room since it
+	// refusals are the limits of ancestors that refused the run's own calls since it
 	// was resumed.
 	refusals         []string
 	refused          bool
 	message, expired bool
 	raised           map[string]float64
 	children         map[string]bool
-	// nothing is what a run waits for most of the time.
+	// nothing is the most frequent result.
 	nothing *journal.Waits
-	// last are the questions of the last result.
+	// last holds the questions of the last result.
 	last []journal.Wait
 }
 
-// Note takes in the next event.
+// Note applies the next event.
 func (w *Waiting) Note(e *event.Event) {
 	switch d := e.Data.(type) {
 	case event.Asking:
@@ -44,7 +44,7 @@ func (w *Waiting) Note(e *event.Event) {
 	case event.InputReceived:
 		w.message = true
 	case event.BudgetRaised:
-		w.raised = maps.Clone(w.raised) // a row may have the old one
+		w.raised = maps.Clone(w.raised) // a row may share the old one
 		if w.raised == nil {
 			w.raised = map[string]float64{}
 		}
@@ -72,8 +72,8 @@ func (w *Waiting) Note(e *event.Event) {
 	}
 }
 
-// Of returns what a run waits for whose machine is in a state, after the events that were
-// noted.
+// Of returns what a run waits for, given the state of its machine after the noted
+// events.
 func (w *Waiting) Of(s machine.State) *journal.Waits {
 	out := journal.Waits{}
 	if s.Phase != machine.Ended {
@@ -123,8 +123,8 @@ func (w *Waiting) questions(pending []*event.Question) []journal.Wait {
 	return w.last
 }
 
-// Waits returns what a run waits for: its row says so, or, if an older version wrote the
-// row, its events.
+// Waits returns what a run waits for, from its row or, if an older version wrote the
+// row, from its events.
 func (p Past) Waits(ctx context.Context, row journal.Run) (*journal.Waits, error) {
 	if row.Waits != nil || row.State == journal.Ended {
 		return cmp.Or(row.Waits, &journal.Waits{}), nil
@@ -137,7 +137,7 @@ func (p Past) Waits(ctx context.Context, row journal.Run) (*journal.Waits, error
 	return w.Of(f.machine.State()), nil
 }
 
-// Questions returns the questions of a run itself that wait for a decision.
+// Questions returns a run's own questions that wait for a decision.
 func (p Past) Questions(ctx context.Context, row journal.Run) ([]event.Question, error) {
 	w, err := p.Waits(ctx, row)
 	if err != nil {
@@ -152,8 +152,7 @@ func (p Past) Questions(ctx context.Context, row journal.Run) ([]event.Question,
 	return questions, nil
 }
 
-// Question returns the question of a run itself that has an id and waits for a decision,
-// nil if there is none.
+// Question returns a run's own open question with an id, nil if there is none.
 func (p Past) Question(ctx context.Context, row journal.Run, id string) (*event.Question, error) {
 	w, err := p.Waits(ctx, row)
 	if err != nil {

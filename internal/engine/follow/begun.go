@@ -7,9 +7,8 @@ import (
 	"github.com/pawlrun/pawl/event"
 )
 
-// Begun returns a channel that receives after a root run has begun, or may have;
-// one value may stand for several runs. It starts behind pos, and ends with
-// stop.
+// Begun returns a channel that receives after a root run has, or may have, started; one
+// value may represent several runs. It starts after pos, and ends with stop.
 func (f *Follower) Begun(ctx context.Context) (begun <-chan struct{}, pos int64, stop func(), err error) {
 	if pos, err = f.listen(ctx); err != nil {
 		return nil, 0, nil, fmt.Errorf("follow: the runs that begin: %w", err)
@@ -26,7 +25,7 @@ func (f *Follower) Begun(ctx context.Context) (begun <-chan struct{}, pos int64,
 	}, nil
 }
 
-// begun notifies the channels of Begun of an event that begins a root run.
+// begun notifies the channels of Begun of an event that starts a root run.
 func (f *Follower) begun(kind event.Type, run, root string) {
 	if kind == event.TypeRunStarted && run == root {
 		f.tellBegun()

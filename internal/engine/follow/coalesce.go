@@ -1,7 +1,7 @@
 package follow
 
-// Coalesce joins live events of which each continues the one before it, so that
-// a reader gets them as one. It changes the given events.
+// Coalesce joins consecutive live events that continue each other, so that a reader
+// gets them as one. It changes the given events.
 func Coalesce(events []Event) []Event {
 	out := events[:0]
 	for i := range events {
@@ -13,7 +13,7 @@ func Coalesce(events []Event) []Event {
 	return out
 }
 
-// joined appends a live event to the one before it, if it continues that.
+// joined appends a live event to the previous one, if it continues that.
 func joined(before, e *Event) bool {
 	if before.Run != e.Run || before.Seq > 0 || !continues(before.Data, e.Data) {
 		return false

@@ -22,21 +22,21 @@ import (
 )
 
 const (
-	// pace is how long after a commit the end of the journal is read: by then most of
-	// what was committed here has been published, and a busy writer costs a bounded
+	// pace is how long after a commit the end of the journal is read: by then most
+	// commits of this process have been published, and a busy writer causes a bounded
 	// number of reads.
 	pace = 20 * time.Millisecond
-	// retry is when it is read again after that has failed.
+	// retry is the delay before another read after an error.
 	retry = time.Second
 	// page is how many events are read from the journal at once.
 	page = 500
-	// pageBytes is how many bytes of durable events a reader gets at once, or else
-	// one event. A slow reader holds no more.
+	// pageBytes bounds the bytes of durable events that a reader gets at once, except
+	// for a single larger event. A slow reader holds no more.
 	pageBytes = 256 << 10
-	// readAtOnce is how many subscriptions read the journal at once.
+	// readAtOnce bounds the subscriptions that read the journal concurrently.
 	readAtOnce = 8
-	// earlyLimit bounds the batches that wait for earlier ones. A batch without room
-	// is read from the journal.
+	// earlyLimit bounds the batches that wait for earlier ones. A batch beyond it is
+	// read from the journal.
 	earlyLimit = 4096
 )
 
@@ -59,8 +59,8 @@ type Follower struct {
 	mu sync.Mutex
 	// topics holds the trees that are subscribed to or driven, by root.
 	topics map[string]*topic
-	// pos is that of the last published event. early holds batches that drivers
-	// committed behind a missing pos, by their first pos.
+	// pos is the position of the last published event. early holds batches that drivers
+	// committed after a missing pos, by their first pos.
 	pos   int64
 	early map[int64]batch
 	// begins are the channels of Begun.
@@ -76,18 +76,18 @@ type batch struct {
 	at    func(i int) Event
 }
 
-// Event is a published event. A live event has no Seq and is in no journal.
+// Event is a published event. A live event has no Seq and is not stored.
 type Event struct {
 	event.Event
-	// after is the number of the durable event that a live one follows, and behind
-	// its pos. mid reports whether it is not the first of its attempt.
+	// after is the number of the durable event that a live one follows, and behind its
+	// pos. mid reports that it is not the first of its attempt.
 	after, behind int64
 	mid           bool
 	// nth counts the live events of a tree.
 	nth int64
 	// size is the stored size of a durable event in bytes.
 	size int
-	// encoded is shared by all readers of the event; nil if only one reader has it.
+	// encoded is shared by all readers of the event; nil if there is only one.
 	encoded *encoded
 }
 
@@ -97,7 +97,7 @@ type encoded struct {
 	err  error
 }
 
-// JSON is the event as clients see it, in one line. It must not be changed.
+// JSON returns the event as clients see it, on one line. It must not be changed.
 func (e *Event) JSON() ([]byte, error) {
 	if e.encoded == nil {
 		return e.MarshalJSON()
@@ -146,7 +146,7 @@ func (f *Follower) listen(ctx context.Context) (pos int64, err error) {
 	return f.pos, nil
 }
 
-// begin follows the journal from a pos on.
+// begin starts to follow the journal after a pos.
 func (f *Follower) begin(pos int64) {
 	f.reach(pos)
 	ctx, stop := context.WithCancel(context.Background())
@@ -188,8 +188,7 @@ func (f *Follower) drop(t *topic) {
 	}
 }
 
-// follow reads the end of the journal after something was committed. What happened
-// before it watches is read at once.
+// follow reads the end of the journal after each commit, and once at the start.
 func (f *Follower) follow(ctx context.Context) {
 	changed := f.store.Watch(ctx)
 	for {
@@ -217,9 +216,9 @@ func (f *Follower) follow(ctx context.Context) {
 	}
 }
 
-// settle waits until what this process commits does not move on for the length of a
-// pace: either all of it was published, or what comes next is of another process and
-// has to be read. It reports false when ctx ended.
+// settle waits until the commits of this process pause: then either all of them were
+// published, or the next events come from another process and must be read. It returns
+// false if ctx ended.
 func (f *Follower) settle(ctx context.Context) bool {
 	for before := int64(unknown); ; {
 		if !sleep(ctx, pace) {
@@ -245,7 +244,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// read hands out a page of the journal, and reports whether there may be more.
+// read publishes a page of the journal, and reports whether there may be more.
 func (f *Follower) read(ctx context.Context) (more bool, err error) {
 	f.mu.Lock()
 	pos := f.pos
@@ -257,7 +256,7 @@ func (f *Follower) read(ctx context.Context) (more bool, err error) {
 	if err != nil {
 		return false, fmt.Errorf("follow: read the end of the journal: %w", err)
 	}
-	if len(records) == 0 { // as after what was published here
+	if len(records) == 0 { // the usual case after this process's own commits
 		return false, nil
 	}
 	f.mu.Lock()
@@ -322,8 +321,8 @@ func (f *Follower) hand(records []journal.Record, events []Event) {
 	f.reach(f.pos)
 }
 
-// reach notes that everything up to a pos is published or not wanted, and
-// publishes what waited for that.
+// reach records that everything up to a pos is published or not wanted, and publishes
+// the batches that waited for it.
 func (f *Follower) reach(pos int64) {
 	f.pos = pos
 	for first := range f.early {
@@ -352,7 +351,7 @@ func (f *Follower) publish(b batch) {
 	}
 }
 
-// tear makes all subscriptions read the journal themselves, so that they get its
+// tear makes all subscriptions read the journal themselves, so that they receive its
 // error.
 func (f *Follower) tear() {
 	f.mu.Lock()

@@ -7,8 +7,7 @@ import (
 )
 
 // shareFrom is the size from which an event that is read from the journal is encoded
-// once for all who read it at the same time. To share a smaller one costs more than
-// it saves.
+// once for all concurrent readers. Sharing smaller ones costs more than it saves.
 const shareFrom = 8 << 10
 
 // shelf holds the encoded events that are in use, by their pos.
@@ -17,7 +16,7 @@ type shelf struct {
 	held map[int64]weak.Pointer[encoded]
 }
 
-// of is the one encoded form of an event.
+// of returns the shared encoded form of an event.
 func (s *shelf) of(pos int64) *encoded {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -42,8 +41,8 @@ func (s *shelf) forget(pos int64) {
 	}
 }
 
-// fitting is how many of n events a reader is given at once: one, or as many as have
-// at most pageBytes.
+// fitting returns how many of n events a reader gets at once: one, or as many as fit in
+// pageBytes.
 func fitting(n int, size func(i int) int) int {
 	bytes := 0
 	for i := range n {

@@ -5,31 +5,30 @@ import (
 )
 
 const (
-	// soFarLimit is how many bytes of an answer under way are kept for readers that come
-	// in the middle of it, and pieceSize what a piece takes beside its text. A reader
-	// that comes in the middle of a longer answer gets the whole one with its event.
+	// soFarLimit bounds the bytes of an unfinished answer that are kept for readers
+	// that join during it, and pieceSize is the overhead of a piece. A reader that
+	// joins during a longer answer receives the whole answer with its event.
 	soFarLimit = 512 << 10
 	pieceSize  = 256
-	// keptSize is how many bytes are kept for the next answer.
+	// keptSize is how many bytes of memory are kept for the next answer.
 	keptSize = 16 << 10
 )
 
-// soFar holds the text of the attempt under way, joined as [Coalesce] joins it. Its
-// zero value holds no attempt.
+// soFar holds the text of the current attempt, joined like [Coalesce]. Its zero value
+// is empty.
 type soFar struct {
 	pieces []piece
 	last   Event
 	size   int
 }
 
-// piece is a run of deltas of which each continues the one before it. text is the
-// text of all of them.
+// piece is a sequence of deltas that continue each other, with their joined text.
 type piece struct {
 	first Event
 	text  []byte
 }
 
-// add adds a delta, or forgets all of it at a reset.
+// add adds a delta, or clears everything at a reset.
 func (f *soFar) add(e *Event) {
 	if _, reset := e.Data.(event.TextReset); reset || !e.mid {
 		f.forget()
@@ -42,7 +41,7 @@ func (f *soFar) add(e *Event) {
 	text := textOf(e.Data)
 	if n := len(f.pieces); n == 0 || !continues(f.pieces[n-1].first.Data, e.Data) {
 		if n < cap(f.pieces) {
-			f.pieces = f.pieces[:n+1] // the memory of an earlier piece
+			f.pieces = f.pieces[:n+1] // reuses the memory of an earlier piece
 		} else {
 			f.pieces = append(f.pieces, piece{})
 		}
@@ -58,8 +57,8 @@ func (f *soFar) add(e *Event) {
 	}
 }
 
-// forget drops the pieces and keeps some of their memory, because most answers are as
-// short as the one before.
+// forget drops the pieces and keeps some of their memory, because most answers are of
+// similar length.
 func (f *soFar) forget() {
 	kept := f.pieces
 	if f.size > keptSize || len(kept) > keptSize/pieceSize {
@@ -71,7 +70,7 @@ func (f *soFar) forget() {
 	*f = soFar{pieces: kept[:0]}
 }
 
-// events are the pieces as live events, all at the place of the newest delta.
+// events returns the pieces as live events, all at the place of the newest delta.
 func (f *soFar) events(to []Event) []Event {
 	for i := range f.pieces {
 		p := &f.pieces[i]
@@ -83,7 +82,7 @@ func (f *soFar) events(to []Event) []Event {
 	return to
 }
 
-// textOf is the text of a delta.
+// textOf returns the text of a delta.
 func textOf(d event.Data) string {
 	switch d := d.(type) {
 	case event.Text:
@@ -96,7 +95,7 @@ func textOf(d event.Data) string {
 	return ""
 }
 
-// withText is a delta with another text.
+// withText returns a delta with another text.
 func withText(d event.Data, text string) event.Data {
 	switch d := d.(type) {
 	case event.Text:
@@ -112,7 +111,7 @@ func withText(d event.Data, text string) event.Data {
 	return d
 }
 
-// continues reports whether a delta goes on where the one before it ended.
+// continues reports whether a delta continues the previous one.
 func continues(before, d event.Data) bool {
 	switch d := d.(type) {
 	case event.Text:

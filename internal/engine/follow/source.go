@@ -6,12 +6,12 @@ import "github.com/pawlrun/pawl/event"
 type Source struct {
 	follower *Follower
 	topic    *topic
-	// said is the topic's.
+	// said belongs to the topic.
 	said soFar
 }
 
-// Place is where a live event stands: behind which durable event of its run, and
-// whether it is the first of its attempt.
+// Place is the place of a live event: after which durable event of its run, and whether
+// it is the first of its attempt.
 type Place struct {
 	Seq, Pos int64
 	First    bool
@@ -26,33 +26,33 @@ func (f *Follower) Source(root string) *Source {
 	return s
 }
 
-// Say hands out a live event, and keeps what an answer says so far for those who come in
-// the middle of it. It never waits for a reader.
+// Say publishes a live event, and keeps the text of the unfinished answer for readers
+// that join during it. It never waits for a reader.
 func (s *Source) Say(e event.Event, at Place) {
 	s.topic.say(s, Event{Event: e, after: at.Seq, behind: at.Pos, mid: !at.First})
 }
 
-// Forget gives up what was kept of an answer, because it is whole.
+// Forget drops what was kept of an answer, because it is complete.
 func (s *Source) Forget() { s.topic.forget(s) }
 
-// Close ends the source.
+// Close removes the source.
 func (s *Source) Close() {
 	s.topic.exit(s)
 	s.follower.drop(s.topic)
 }
 
-// Durable is an event that this process has committed, with how many bytes it has as
-// it is stored.
+// Durable returns an event that this process has committed, with its stored size.
 func Durable(e event.Event, size int) Event {
 	return Event{Event: e, size: size}
 }
 
-// Listened reports whether anybody listens to any run.
+// Listened reports whether there is any subscription.
 func (f *Follower) Listened() bool { return f.listening.Load() > 0 }
 
-// Publish hands out what a run of a tree has committed at once: count events with
-// consecutive positions from first on, which at gives. They are given in the order of the
-// journal, so they wait for what others commit before them. It never waits for a reader.
+// Publish publishes what a run of a tree has committed at once: count events with
+// consecutive positions from first on, which at returns. They are published in the
+// order of the journal, so they may wait for the commits of others. It never waits for
+// a reader.
 func (f *Follower) Publish(root string, first int64, count int, at func(i int) Event) {
 	if count == 0 || !f.Listened() {
 		return
@@ -60,7 +60,7 @@ func (f *Follower) Publish(root string, first int64, count int, at func(i int) E
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch {
-	case f.pos != unknown && first <= f.pos: // it was read
+	case f.pos != unknown && first <= f.pos: // it was read already
 	case f.pos != unknown && first == f.pos+1:
 		f.publish(batch{root, first, count, at})
 		f.reach(f.pos)

@@ -15,15 +15,15 @@ type Query struct {
 	// Run is the run. Tree also selects the runs below it.
 	Run  string
 	Tree bool
-	// After is the pos behind which the events begin, 0 for all.
+	// After is the pos after which the events begin, 0 for all.
 	After int64
 	// Deltas also selects live events, of runs that this process drives.
 	Deltas bool
 }
 
-// Subscription gives the events of a run, or of a run and those below it: each
-// durable one once, in the order of pos, and live ones where they belong. It is for
-// one reader.
+// Subscription returns the events of a run, or of a run and its descendants: each
+// durable one once, in the order of pos, and live ones in their places. It is for one
+// reader.
 type Subscription struct {
 	follower *Follower
 	query    Query
@@ -50,16 +50,17 @@ type Subscription struct {
 	// soFar holds the answers under way up to the position of the subscription.
 	soFar []Event
 
-	// The rest is the topic's. next is the number of the event to read next.
+	// The rest belongs to the topic. next is the number of the event to read next.
 	next   int64
 	asleep bool
 	buf    []Event
 }
 
-// away is the place of a subscription that needs nothing kept: it reads the journal.
+// away is the value of next for a subscription that reads the journal and needs nothing
+// from the topic.
 const away = math.MaxInt64
 
-// Subscribe starts a subscription. The context is only for the start.
+// Subscribe starts a subscription. The context applies only to the start.
 func (f *Follower) Subscribe(ctx context.Context, q Query) (*Subscription, error) {
 	s, err := f.subscribe(ctx, q)
 	if err != nil {
@@ -92,13 +93,13 @@ func (f *Follower) subscribe(ctx context.Context, q Query) (*Subscription, error
 	return s, nil
 }
 
-// family finds the runs below one that is not the root.
+// family finds the descendants of a run that is not the root.
 func (s *Subscription) family(ctx context.Context) error {
 	rows, err := s.follower.store.Runs(ctx, journal.Filter{Root: s.row.Root})
 	if err != nil {
 		return err
 	}
-	slices.Reverse(rows) // those above come first
+	slices.Reverse(rows) // ancestors first
 	s.below = map[string]bool{}
 	for _, row := range journal.Below(rows, s.row.ID) {
 		s.below[row.ID] = true
@@ -106,7 +107,7 @@ func (s *Subscription) family(ctx context.Context) error {
 	return nil
 }
 
-// Close ends the listening.
+// Close ends the subscription.
 func (s *Subscription) Close() {
 	if s.closed {
 		return
@@ -120,16 +121,15 @@ func (s *Subscription) Close() {
 // Wake receives once there may be more events than Poll returned.
 func (s *Subscription) Wake() <-chan struct{} { return s.wake }
 
-// More reports whether there is more to read at once.
+// More reports whether more events are available at once.
 func (s *Subscription) More() bool { return s.behind || s.more }
 
 // CatchUp makes the next Poll read the journal, for events that were not
 // published.
 func (s *Subscription) CatchUp() { s.behind, s.lost = true, true }
 
-// Poll returns the events that are there, a page of them at most, and none where
-// there are no more. They are valid until it is called again; their data is shared
-// and must not be changed.
+// Poll returns the available events, at most a page, or none. They are valid until the
+// next call; their data is shared and must not be changed.
 func (s *Subscription) Poll(ctx context.Context) ([]Event, error) {
 	if s.closed {
 		return nil, errClosed
@@ -157,8 +157,8 @@ func (s *Subscription) Poll(ctx context.Context) ([]Event, error) {
 	}
 }
 
-// readOn reads a page of the journal. While there are more nothing is kept for the
-// subscription; what comes after the last page it finds in the topic.
+// readOn reads a page of the journal. While there are more, the topic keeps nothing for
+// the subscription; later events are in the topic.
 func (s *Subscription) readOn(ctx context.Context) error {
 	select {
 	case s.follower.reading <- struct{}{}:
@@ -195,8 +195,8 @@ func (s *Subscription) readOn(ctx context.Context) error {
 	return nil
 }
 
-// page reads on in the journal: as many events as were read at once before, or twice
-// as many, so that large events are not read again and again to be left out.
+// page reads the next page of the journal: as many events as last time, or twice as
+// many, so that large events are not read repeatedly only to be dropped.
 func (s *Subscription) page(ctx context.Context) (records []journal.Record, more bool, err error) {
 	records, more, err = s.records(ctx)
 	n := fitting(len(records), func(i int) int { return len(records[i].Body) })
@@ -207,8 +207,8 @@ func (s *Subscription) page(ctx context.Context) (records []journal.Record, more
 	return records, more, err
 }
 
-// records are the next in the journal. What a fork shares with others is not of its
-// tree.
+// records reads the next records of the journal. Records that a fork shares do not
+// belong to its tree.
 func (s *Subscription) records(ctx context.Context) (records []journal.Record, more bool, err error) {
 	store, most := s.follower.store, s.most
 	switch {
@@ -223,7 +223,7 @@ func (s *Subscription) records(ctx context.Context) (records []journal.Record, m
 	return records, len(records) == most, err
 }
 
-// durable notes a durable event, and gives it where it is of what was asked for.
+// durable handles a durable event, and returns it if the query selects it.
 func (s *Subscription) durable(e Event) {
 	shared := s.seq < s.row.ForkSeq
 	if e.Pos <= s.pos {
@@ -247,7 +247,7 @@ func (s *Subscription) durable(e Event) {
 	s.out = append(s.out, e)
 }
 
-// sift gives what the topic had for the subscription.
+// sift returns the selected events of the topic.
 func (s *Subscription) sift() {
 	for i := range s.buf {
 		switch e := &s.buf[i]; {
@@ -260,13 +260,13 @@ func (s *Subscription) sift() {
 	clear(s.buf)
 }
 
-// rouse wakes the reader once for what has come since it found nothing.
+// rouse wakes the reader once for new events.
 func (s *Subscription) rouse() {
 	if s.asleep {
 		s.asleep = false
 		select {
 		case s.wake <- struct{}{}:
-		default: // it was woken by something else before
+		default: // it was woken already
 		}
 	}
 }
@@ -275,17 +275,17 @@ func (s *Subscription) rouse() {
 type progress struct {
 	// last is the seq of the last durable event.
 	last int64
-	// spoken is the attempt of which something was returned since then, 0 for none,
-	// and said the last delta. torn reports whether a part is missing, so that the
-	// rest would only mislead. nth is the number of the last live event that was
-	// returned.
+	// spoken is the attempt with live events since then, 0 for none, and said the last
+	// delta. torn reports that a part is missing, so that the rest would be misleading.
+	// nth is the number of the last live event that was returned.
 	spoken int
 	said   Event
 	torn   bool
 	nth    int64
 }
 
-// pass notes a durable event, behind which nothing of an attempt before it counts.
+// pass handles a durable event, after which live events of earlier attempts do not
+// count.
 func (s *Subscription) pass(e *Event) {
 	if !s.query.Deltas {
 		return
@@ -301,8 +301,8 @@ func (s *Subscription) pass(e *Event) {
 	s.told[e.Run] = &progress{last: e.Seq}
 }
 
-// overtake takes back what was given of an attempt behind which a durable event stands
-// that the reader had before it came.
+// overtake retracts the returned live events of an attempt that a durable event, which
+// the reader already has, follows.
 func (s *Subscription) overtake(e *Event) {
 	of := s.told[e.Run]
 	if of == nil || of.spoken == 0 || e.Seq <= of.last {
@@ -312,7 +312,7 @@ func (s *Subscription) overtake(e *Event) {
 	*of = progress{last: e.Seq, nth: of.nth}
 }
 
-// reset is the event that takes back what was given of an attempt.
+// reset returns the event that retracts the live events of an attempt.
 func (of *progress) reset() Event {
 	e := of.said
 	e.Pos, e.Seq, e.Prev, e.Data = 0, 0, "", event.TextReset{Attempt: of.spoken}
@@ -334,11 +334,11 @@ func (s *Subscription) progressOf(e *Event) *progress {
 	return of
 }
 
-// givesLive reports whether a live event is to be given, and notes it.
+// givesLive reports whether to return a live event, and records it.
 func (s *Subscription) givesLive(e *Event) bool {
 	of := s.progressOf(e)
 	if of != nil && e.Type() == event.TypeToolProgress {
-		return true // each one stands for itself
+		return true // each one is independent
 	}
 	if of == nil || e.after < of.last || e.nth <= of.nth || of.torn {
 		return false
@@ -357,8 +357,8 @@ func (s *Subscription) givesLive(e *Event) bool {
 	return true
 }
 
-// catchUpLive gives what the answers under way say so far, as far as no durable event
-// has replaced it.
+// catchUpLive returns the text of unfinished answers, unless a durable event has
+// replaced it.
 func (s *Subscription) catchUpLive() {
 	for i := range s.soFar {
 		e := &s.soFar[i]
@@ -373,7 +373,7 @@ func (s *Subscription) catchUpLive() {
 	s.soFar = nil
 }
 
-// attemptOf is the attempt of a delta.
+// attemptOf returns the attempt of a delta.
 func attemptOf(d event.Data) int {
 	switch d := d.(type) {
 	case event.Text:
@@ -386,8 +386,8 @@ func attemptOf(d event.Data) int {
 	return 0
 }
 
-// lose has the reader drop what has a hole. The whole is in the durable event that
-// follows.
+// lose makes the reader drop an incomplete text. The durable event that follows
+// contains all of it.
 func (s *Subscription) lose() {
 	s.lost = false
 	for _, of := range s.told {

@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	// ringLimit is how many events a topic keeps for slow readers, and bytesLimit
-	// how many bytes the durable ones among them may have. A slower reader reads
-	// from the journal, and loses live events.
+	// ringLimit bounds the events that a topic keeps for slow readers, and bytesLimit
+	// the bytes of the durable ones. A slower reader reads from the journal, and loses
+	// live events.
 	ringLimit  = 32_768
 	bytesLimit = 8 << 20
 	// ringStart is how many events are kept before the readers' positions are
@@ -28,7 +28,7 @@ const (
 // the slowest of them needs.
 type topic struct {
 	root string
-	// users counts subscriptions and sources; it is the follower's.
+	// users counts subscriptions and sources; the follower guards it.
 	users int
 
 	mu   sync.Mutex
@@ -43,8 +43,8 @@ type topic struct {
 	first   int64 // number of buf[0]
 	bytes   int   // of the durable events in buf
 	limit   int
-	// pos is that of the last event that was published here, and held are live
-	// events that wait for the durable one which they follow.
+	// pos is the position of the last event that was published here, and held holds
+	// live events that wait for the durable event before them.
 	pos  int64
 	held []Event
 	// waiting counts the live events without a wake-up.
@@ -61,7 +61,7 @@ func (t *topic) subscribed() bool {
 	return len(t.subs) > 0
 }
 
-// subscribe adds a reader. pos is the last published one of all trees.
+// subscribe adds a reader. pos is the last published position of all trees.
 func (t *topic) subscribe(s *Subscription, pos int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -104,8 +104,8 @@ func (t *topic) forget(s *Source) {
 	s.said.forget()
 }
 
-// hand adds durable events up to a pos. An empty event could not be decoded, or
-// was not wanted when it was read; a reader finds it in the journal.
+// hand adds durable events up to a pos. An empty event could not be decoded, or was not
+// wanted when it was read; a reader reads it from the journal.
 func (t *topic) hand(pos int64, count int, at func(i int) Event) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -234,8 +234,8 @@ func (t *topic) trim() {
 	t.limit = min(max(ringStart, 2*kept), ringLimit)
 }
 
-// read copies what is new for a subscription, or reports that something before it
-// was forgotten.
+// read copies the new events for a subscription, or reports that earlier ones were
+// dropped.
 func (t *topic) read(s *Subscription) (gap bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
