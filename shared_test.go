@@ -2,7 +2,9 @@ package pawl_test
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -113,5 +115,40 @@ func testReports(t *testing.T) {
 	}
 	if len(want) != 2 || !slices.Equal(live, want) {
 		t.Errorf("the stream has %+v, want %+v", live, want)
+	}
+}
+
+// The journal has structured content of a result apart from its text, of errors too, and
+// each content once.
+func TestStructuredContentIsJournalledApart(t *testing.T) {
+	store := memory.New(nil)
+	n := 0
+	measures := tool.Tool{Name: "measure", ReadOnly: true, Run: func(context.Context, tool.Call) (tool.Result, error) {
+		n++
+		return tool.Result{Output: "see the sensor", IsError: n == 2, Structured: json.RawMessage(`{"temperature":21}`)}, nil
+	}}
+	turn := scripted.Turn{ToolCalls: calls("measure", `{}`)}
+	a := pawl.Agent{Model: says(turn, turn, scripted.Turn{Text: "the end"}), Tools: []tool.Tool{measures}}
+	run, err := a.Start(t.Context(), "go", pawl.Options{Journal: store})
+	if err != nil {
+		t.Fatal(err)
+	}
+	results := 0
+	for e, err := range run.Events() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, is := e.Data.(event.ToolResult)
+		if !is {
+			continue
+		}
+		results++
+		text, err := store.Blob(t.Context(), r.Structured)
+		if err != nil || string(text) != `{"temperature":21}` || !strings.Contains(r.Output, "see the sensor") || strings.Contains(r.Output, "21") || r.IsError != (results == 2) {
+			t.Errorf("result %d is %+v with %s, %v", results, r, text, err)
+		}
+	}
+	if results != 2 {
+		t.Errorf("there are %d results", results)
 	}
 }

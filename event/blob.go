@@ -40,7 +40,7 @@ func Blobs(d Data) []BlobRef {
 }
 
 func (r ToolResult) appendBlob(refs []BlobRef) []BlobRef {
-	for _, digest := range []string{r.Blob, r.Raw} {
+	for _, digest := range []string{r.Blob, r.Raw, r.Structured} {
 		if digest != "" {
 			refs = append(refs, BlobRef{Digest: digest, Untrusted: r.Untrusted, Private: r.Private})
 		}

@@ -62,7 +62,7 @@ func Decided(d Data) Data {
 		d.DurationMs = 0
 		return d
 	case ToolResult:
-		d.DurationMs, d.Retryable, d.Tree, d.Reached, d.Changed, d.Files, d.Raw = 0, false, "", nil, nil, nil, ""
+		d.DurationMs, d.Retryable, d.Tree, d.Reached, d.Changed, d.Files, d.Raw, d.Structured = 0, false, "", nil, nil, nil, "", ""
 		return d
 	case CommandFinished:
 		d.DurationMs, d.Reached, d.Changed, d.Worktree = 0, nil, nil, nil

@@ -231,6 +231,7 @@ func (x ToolResult) encode(e *encoder) {
 		e.member("files", x.Files)
 	}
 	e.textIf("raw", x.Raw)
+	e.textIf("structured", x.Structured)
 }
 
 func (x ToolResults) encode(e *encoder) {

@@ -334,6 +334,9 @@ type ToolResult struct {
 	// Raw is the digest of a command's original output, if Output is what a terminal
 	// would show.
 	Raw string `json:"raw,omitempty"`
+	// Structured is the digest of the structured content (JSON) that an MCP server
+	// returned beside its text.
+	Structured string `json:"structured,omitempty"`
 }
 
 // FileSeen is the content of a file that a run has read or written whole. The newest

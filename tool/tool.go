@@ -198,6 +198,9 @@ type Result struct {
 	// many lines later output replaced, see [Screen].
 	Raw         string
 	Overwritten int
+	// Structured is the structured content of a result of an MCP server, as JSON. The
+	// journal keeps it apart from Output, which has it as well if the model is to see it.
+	Structured json.RawMessage
 }
 
 // Error is an error whose type the model and the journal show.

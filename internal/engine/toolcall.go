@@ -239,6 +239,9 @@ func (env *environment) toolResult(ctx context.Context, a machine.RunTool, r too
 		e.Raw = env.record.Blobs.Keep([]byte(env.record.Secrets.Text(r.Raw)))
 		r.Output += env.record.Overwritten(e.Raw, r.Overwritten)
 	}
+	if r.Structured != nil {
+		e.Structured = env.record.Blobs.Keep([]byte(env.record.Secrets.Text(string(r.Structured))))
+	}
 	came := !errors.Is(err, drive.ErrRecorded)
 	if !came {
 		err = nil

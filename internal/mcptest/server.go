@@ -334,6 +334,12 @@ func (s *Server) call(m message) string {
 	case "big":
 		return text(strings.Repeat("x", 17<<20))
 	case "structured":
+		switch string(m.Params.Arguments) {
+		case `{"text":"error"}`:
+			return `{"content":[{"type":"text","text":"no sensor"}],"structuredContent":{"temperature":21},"isError":true}`
+		case `{"text":"held"}`:
+			return `{"content":[{"type":"text","text":"{ \"temperature\": 21 }"}],"structuredContent":{"temperature":21}}`
+		}
 		return `{"content":[{"type":"text","text":"see below"}],"structuredContent":{"temperature":21}}`
 	case "media":
 		return `{"content":[{"type":"text","text":"a dot"},{"type":"image","mimeType":"image/png","data":"iVBORw0KGgo="},` +

@@ -463,8 +463,13 @@ func TestResultsAreForTheModel(t *testing.T) {
 	w := newWorld(t)
 	w.list(t, mcptest.Tools)
 	s := connect(t, w.options("ledger"))
-	if r, err := call(t.Context(), t, s, "docs.structured", `{}`); err != nil || r.Output != "see below\n{\"temperature\":21}" {
-		t.Errorf("structured content is %+v, %v", r, err)
+	for args, want := range map[string]string{
+		`{}`: "see below\n{\"temperature\":21}", `{"text":"error"}`: "no sensor\n{\"temperature\":21}", `{"text":"held"}`: `{ "temperature": 21 }`,
+	} {
+		r, err := call(t.Context(), t, s, "docs.structured", args)
+		if err != nil || r.Output != want || r.IsError != strings.Contains(args, "error") || string(r.Structured) != `{"temperature":21}` {
+			t.Errorf("%s: structured content is %+v, %v", args, r, err)
+		}
 	}
 	if r, err := call(t.Context(), t, s, "docs.error", `{}`); err != nil || !r.IsError || r.Output != "it is broken" {
 		t.Errorf("an error is %+v, %v", r, err)

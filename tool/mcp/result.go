@@ -32,6 +32,7 @@ func (r remote) result(res *sdk.CallToolResult) (tool.Result, error) {
 		if err != nil {
 			return tool.Result{}, fmt.Errorf("the structured content: %w", err)
 		}
+		out.Structured = json.RawMessage(text)
 		if !holds(texts, res.StructuredContent) {
 			texts = append(texts, text)
 		}
