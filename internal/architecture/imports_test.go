@@ -45,6 +45,7 @@ var layers = []layer{
 	{name: "replays", packages: []string{"internal/engine/replay"}},
 	{name: "decoder", packages: []string{"internal/files/decode"}},
 	{name: "drivers", packages: []string{"internal/engine", "internal/files/spec"}},
+	{name: "workflow files", packages: []string{"internal/files/workflow"}},
 	{name: "printed schemas", packages: []string{"internal/files/schema"}},
 	{name: "assembly", packages: []string{"internal/files/assembly"}},
 	{name: "files", packages: []string{"internal/files/launch"}},

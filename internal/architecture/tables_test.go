@@ -131,13 +131,13 @@ func TestALimitStandsInTwoFiles(t *testing.T) {
 			continue // they have keys and flags of their own
 		}
 		for _, in := range standsIn(files, `\b`+s.Field()+`\b`, map[string]string{
-			"internal/cli/progress.go":             "which limits are said of every run",
-			"internal/files/spec/models.go":        "which cap in money a file sets",
-			"internal/files/spec/workflow_plan.go": "what the workflow specification calls maxRetries",
-			"internal/files/launch/agents.go":      "an agent that another one offers has no wall time of its own",
-			"internal/files/launch/options.go":     "which of the two caps in money --budget replaces",
+			"internal/cli/progress.go":         "which limits are said of every run",
+			"internal/files/spec/models.go":    "which cap in money a file sets",
+			"internal/files/workflow/plan.go":  "what the workflow specification calls maxRetries",
+			"internal/files/launch/agents.go":  "an agent that another one offers has no wall time of its own",
+			"internal/files/launch/options.go": "which of the two caps in money --budget replaces",
 		}) {
-			if within(in, []string{"internal/files/spec", "internal/files/launch", "internal/engine/control", "internal/server", "internal/cli"}) {
+			if within(in, []string{"internal/files/spec", "internal/files/workflow", "internal/files/launch", "internal/engine/control", "internal/server", "internal/cli"}) {
 				t.Errorf("%s names %s", in, s.Field())
 			}
 		}

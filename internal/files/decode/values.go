@@ -173,3 +173,11 @@ func Limit[N int | int64 | float64](r *Report, path string, v *N, low, high N) {
 	}
 	inside(r, path, v, low, high, ", or none")
 }
+
+// Given returns the value that a file gives, and the zero value if it gives none.
+func Given[T any](v *T) (zero T) {
+	if v == nil {
+		return zero
+	}
+	return *v
+}

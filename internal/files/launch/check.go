@@ -14,6 +14,7 @@ import (
 	"github.com/pawlrun/pawl/internal/files/assembly"
 	"github.com/pawlrun/pawl/internal/files/decode"
 	"github.com/pawlrun/pawl/internal/files/spec"
+	"github.com/pawlrun/pawl/internal/files/workflow"
 	"github.com/pawlrun/pawl/internal/machine/agent"
 	"github.com/pawlrun/pawl/internal/rules/plan"
 	"github.com/pawlrun/pawl/internal/rules/policy"
@@ -303,7 +304,7 @@ func (o Options) chainBelow(a *spec.Agent, runs map[string]plan.Inner, path []st
 		if levels <= 0 {
 			return chain
 		}
-		w, err := spec.RestoreWorkflow(runs[name].File.Path, []byte(runs[name].File.Text))
+		w, err := workflow.Restore(runs[name].File.Path, []byte(runs[name].File.Text))
 		if err != nil {
 			continue
 		}

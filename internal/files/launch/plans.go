@@ -12,6 +12,7 @@ import (
 	"github.com/pawlrun/pawl/internal/files/assembly"
 	"github.com/pawlrun/pawl/internal/files/decode"
 	"github.com/pawlrun/pawl/internal/files/spec"
+	"github.com/pawlrun/pawl/internal/files/workflow"
 	"github.com/pawlrun/pawl/internal/machine/flow"
 	"github.com/pawlrun/pawl/internal/rules/plan"
 	"github.com/pawlrun/pawl/internal/rules/policy"
@@ -207,7 +208,7 @@ func (o Options) nest(env *engine.Env, p *plan.Plan) {
 // the root run began.
 func (o Options) inner(p plan.Inner) assembly.Agent {
 	depth := 0
-	w, wrong := spec.RestoreWorkflow(p.File.Path, []byte(p.File.Text))
+	w, wrong := workflow.Restore(p.File.Path, []byte(p.File.Text))
 	if wrong == nil {
 		o, depth = o.below(spec.AgentTool{MaxDepth: w.MaxDepth}), value(w.MaxDepth)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/pawlrun/pawl/internal/files/decode"
 	"github.com/pawlrun/pawl/internal/files/expr"
 	"github.com/pawlrun/pawl/internal/files/spec"
+	"github.com/pawlrun/pawl/internal/files/workflow"
 	"github.com/pawlrun/pawl/internal/host/secret"
 	"github.com/pawlrun/pawl/internal/machine/agent"
 	"github.com/pawlrun/pawl/internal/machine/flow"
@@ -42,7 +43,7 @@ func WorkflowFiles() Kind {
 // parseWorkflow reads a workflow for checks and runs. A setting without an
 // implementation is an error, because the workflow would not do what its file
 // describes.
-func parseWorkflow(f File, o Options) (*spec.Workflow, error) {
+func parseWorkflow(f File, o Options) (*workflow.Workflow, error) {
 	w, err := parseAnyWorkflow(f, o)
 	if err == nil && len(w.Unbuilt) > 0 {
 		return nil, w.Unbuilt
@@ -50,14 +51,14 @@ func parseWorkflow(f File, o Options) (*spec.Workflow, error) {
 	return w, err
 }
 
-func parseAnyWorkflow(f File, o Options) (*spec.Workflow, error) {
+func parseAnyWorkflow(f File, o Options) (*workflow.Workflow, error) {
 	rules := o.checksOf(f)
 	rules.FindModel = findModel
-	return spec.ParseWorkflow(f.Path, f.Text, rules)
+	return workflow.Parse(f.Path, f.Text, rules)
 }
 
 func limitsOfWorkflow(path string, text []byte) (*spec.Agent, error) {
-	w, err := spec.RestoreWorkflow(path, text)
+	w, err := workflow.Restore(path, text)
 	if err != nil {
 		return nil, err
 	}
@@ -215,13 +216,13 @@ func (o Options) byTool(a *spec.Agent) bool {
 func (o Options) messages(a *spec.Agent) []tool.Tool {
 	_, name, ours := strings.Cut(o.source, agentOf)
 	switch {
-	case !ours || a.Judges():
+	case !ours || workflow.Judges(a):
 		return nil
-	case name == spec.CoordinatorBeside(name):
+	case name == workflow.CoordinatorBeside(name):
 		return tool.ForCoordinator()
 	}
 	for source := range o.tree.files {
-		if strings.HasSuffix(source, agentOf+spec.CoordinatorBeside(name)) {
+		if strings.HasSuffix(source, agentOf+workflow.CoordinatorBeside(name)) {
 			return tool.ForSteps()
 		}
 	}
@@ -344,7 +345,7 @@ func (o Options) workflowEnv(root *spec.Agent) (engine.Env, error) {
 
 // resumeWorkflow returns the environment of a resumed workflow.
 func resumeWorkflow(started event.RunStarted, o Options) (engine.Env, error) {
-	w, err := spec.RestoreWorkflow(started.Source, []byte(started.Spec))
+	w, err := workflow.Restore(started.Source, []byte(started.Spec))
 	if err != nil {
 		return engine.Env{}, fmt.Errorf("launch: the run's workflow file: %w", err)
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine"
 	"github.com/pawlrun/pawl/internal/files/launch"
-	"github.com/pawlrun/pawl/internal/files/spec"
+	"github.com/pawlrun/pawl/internal/files/workflow"
 	"github.com/pawlrun/pawl/internal/machine/agent"
 	"github.com/pawlrun/pawl/journal/memory"
 	"github.com/pawlrun/pawl/llm"
@@ -63,11 +63,11 @@ func (m talkative) Generate(ctx context.Context, req *llm.Request) (*llm.Respons
 	return scripted.New("test", turns...).Generate(ctx, req)
 }
 
-// The worked example of ../spec/testdata/workflow/seed goes as it says: the coordinator hears
+// The worked example of ../workflow/testdata/seed goes as it says: the coordinator hears
 // each worker by its id in the run, and each worker what the coordinator forwards.
 // rows: DAG-66, DAG-69..71, DAG-73, DAG-74, DAG-76
 func TestTheWorkedExampleOfMessages(t *testing.T) {
-	text, err := os.ReadFile("../spec/testdata/workflow/seed/bidirectional.yaml")
+	text, err := os.ReadFile("../workflow/testdata/seed/bidirectional.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +162,7 @@ func TestTheCoordinatorOfAFile(t *testing.T) {
 			if c.hears == nil {
 				return
 			}
-			hub := configs[spec.CoordinatorAgent]
+			hub := configs[workflow.CoordinatorAgent]
 			if !slices.Equal(tools(hub), c.hears) || hub.Targets[0].Model != c.model || hub.System != c.system || c.cycles > 0 && hub.Limits.MaxCycles != c.cycles {
 				t.Errorf("it has %v, %+v, %q, %d", tools(hub), hub.Targets, hub.System, hub.Limits.MaxCycles)
 			}

@@ -12,7 +12,7 @@ import (
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine"
 	"github.com/pawlrun/pawl/internal/files/launch"
-	"github.com/pawlrun/pawl/internal/files/spec"
+	"github.com/pawlrun/pawl/internal/files/workflow"
 	"github.com/pawlrun/pawl/internal/machine/agent"
 	"github.com/pawlrun/pawl/journal/memory"
 	"github.com/pawlrun/pawl/llm"
@@ -71,7 +71,7 @@ func obliged(t *testing.T) launch.Options {
 func TestTheExamplesOfWorkflowsRun(t *testing.T) {
 	var paths []string
 	for _, pattern := range []string{"examples/*.yaml", "examples/*.json", "seed/*.yaml"} {
-		found, err := filepath.Glob("../spec/testdata/workflow/" + pattern)
+		found, err := filepath.Glob("../workflow/testdata/" + pattern)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -167,7 +167,7 @@ steps:
 	if fixer := configs["fixer"]; fixer.System != "You fix." || !slices.Contains(tools(fixer), "fs.edit") {
 		t.Errorf("fixer: %+v", fixer)
 	}
-	if d := configs[spec.DefaultAgent]; d.System != "" || d.Targets[0].Model != "scripted/"+script || !slices.Contains(tools(d), "shell.exec") || d.Policy.Declared {
+	if d := configs[workflow.DefaultAgent]; d.System != "" || d.Targets[0].Model != "scripted/"+script || !slices.Contains(tools(d), "shell.exec") || d.Policy.Declared {
 		t.Errorf("without an agent: %+v", d)
 	}
 	if plain := configs["plain"]; plain.Targets[0].Model != "scripted/"+script {

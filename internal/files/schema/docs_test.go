@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/pawlrun/pawl/internal/files/spec"
+	"github.com/pawlrun/pawl/internal/files/workflow"
 )
 
 // Examples copied from the documentation are valid files.
@@ -29,7 +30,7 @@ func TestTheFilesOfTheDocumentationAreValid(t *testing.T) {
 		for _, m := range block.FindAllStringSubmatch(string(text), -1) {
 			file := m[1]
 			if checked++; strings.Contains(file, "\nsteps:") {
-				if _, err := spec.ParseWorkflow("example.yaml", []byte(file), spec.Options{}); err != nil {
+				if _, err := workflow.Parse("example.yaml", []byte(file), spec.Options{}); err != nil {
 					t.Errorf("%s: %v\n%s", page, err, file)
 				}
 				continue

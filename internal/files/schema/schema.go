@@ -10,6 +10,7 @@ import (
 
 	"github.com/pawlrun/pawl/internal/files/decode"
 	"github.com/pawlrun/pawl/internal/files/spec"
+	"github.com/pawlrun/pawl/internal/files/workflow"
 	"github.com/pawlrun/pawl/llm/scripted"
 )
 
@@ -30,7 +31,7 @@ func Of(kind string) ([]byte, error) {
 	case "agent":
 		root = agentSchema(b)
 	case "workflow":
-		root = b.of(reflect.TypeFor[spec.Workflow](), nil)
+		root = b.of(reflect.TypeFor[workflow.Workflow](), nil)
 	case "goal":
 		root = b.of(reflect.TypeFor[spec.Goal](), nil)
 	case "script":

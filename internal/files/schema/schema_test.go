@@ -18,6 +18,7 @@ import (
 	"github.com/pawlrun/pawl/internal/files/decode"
 	"github.com/pawlrun/pawl/internal/files/schema"
 	"github.com/pawlrun/pawl/internal/files/spec"
+	"github.com/pawlrun/pawl/internal/files/workflow"
 	"github.com/pawlrun/pawl/llm/scripted"
 )
 
@@ -69,7 +70,7 @@ var (
 func files(t *testing.T, accepts func(path string, data []byte) bool) map[string][]byte {
 	t.Helper()
 	found := map[string][]byte{}
-	for _, dir := range []string{"../../../examples", "../launch/testdata", "../spec/testdata", "../../cli/testdata", "../../cli/templates", "../../../docs"} {
+	for _, dir := range []string{"../../../examples", "../launch/testdata", "../spec/testdata", "../workflow/testdata", "../../cli/testdata", "../../cli/templates", "../../../docs"} {
 		err := filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
 			if err != nil || e.IsDir() || filepath.Ext(path) != ".yaml" {
 				return err
@@ -97,7 +98,7 @@ func TestFilesThatTheParserTakesFitTheSchemaOfTheirKind(t *testing.T) {
 			return err == nil
 		}, 8},
 		"workflow": {func(path string, data []byte) bool {
-			_, err := spec.ParseWorkflow(path, data, spec.Options{})
+			_, err := workflow.Parse(path, data, spec.Options{})
 			return err == nil
 		}, 16},
 		"script": {func(path string, data []byte) bool {

@@ -1,4 +1,4 @@
-// Package spec turns files of agents, workflows and goals into validated values.
+// Package spec turns files of agents and goals, and config files, into validated values.
 //
 // Parsing is strict, see [decode]. A setting that is not built yet is an error if it
 // guards something or changes what runs, and otherwise a warning. Nothing is ignored
@@ -164,6 +164,15 @@ func ParseAgent(path string, data []byte, o Options) (*Agent, error) {
 		return nil, r.All()
 	}
 	return a, nil
+}
+
+// FirstLine returns the first problem of a file that another file names.
+func FirstLine(err error) string {
+	line, _, more := strings.Cut(err.Error(), "\n")
+	if more {
+		return line + " (and more; pawl check shows all of that file)"
+	}
+	return line
 }
 
 // Restore parses an agent from the text in a run's first event. It was valid when the

@@ -30,12 +30,12 @@ type AgentTool struct {
 // Apart reports whether each run of the agent works in a separate git worktree.
 func (t AgentTool) Apart() bool { return t.Isolation == "worktree" }
 
-// maxLevels bounds the levels of runs below the first.
-const maxLevels = 7
+// MaxLevels bounds the levels of runs below the first.
+const MaxLevels = 7
 
 // Source returns the absolute path of the offered file, relative to a directory.
 func (t AgentTool) Source(dir string) (string, error) {
-	return filepath.Abs(pathIn(dir, t.File))
+	return filepath.Abs(PathIn(dir, t.File))
 }
 
 // AgentNames returns the names of the agents that are offered.
@@ -70,8 +70,8 @@ func (a *Agent) validateAgents(r *decode.Report, o Options) {
 	}
 }
 
-// notHere is a warning about a valid file that cannot run in this workspace.
-const notHere = "'pawl run' refuses this in this workspace: %s"
+// NotHere is a warning about a valid file that cannot run in this workspace.
+const NotHere = "'pawl run' refuses this in this workspace: %s"
 
 func (t AgentTool) validate(r *decode.Report, path string, o Options) {
 	switch {
@@ -88,13 +88,13 @@ func (t AgentTool) validate(r *decode.Report, path string, o Options) {
 	if t.File == "" {
 		decode.Missing(r, path+".file", "the path of an agent file, relative to this one")
 	}
-	decode.Within(r, path+".max_depth", t.MaxDepth, 1, maxLevels)
+	decode.Within(r, path+".max_depth", t.MaxDepth, 1, MaxLevels)
 	if t.Apart() && o.CheckWorktrees != nil {
 		refused, err := o.CheckWorktrees()
 		if err != nil {
 			r.At(path+".isolation", "none, or a workspace in a git repository", "%v", err)
 		} else if refused != "" {
-			r.Warn(path+".isolation", notHere, refused)
+			r.Warn(path+".isolation", NotHere, refused)
 		}
 	}
 }

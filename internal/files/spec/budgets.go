@@ -39,7 +39,7 @@ func (*BudgetActions) JSONSchema() map[string]any {
 	}
 }
 
-func (b *Budgets) validate(r *decode.Report, a *Agent) {
+func (b *Budgets) Validate(r *decode.Report, a *Agent) {
 	for _, s := range budget.Table() {
 		b.bounds(r, "budgets."+s.Name, s)
 	}

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -66,6 +67,8 @@ func beside() []string {
 	return []string{"apiVersion", "kind", "identity", "model_policy", "prompt", "budgets", "composite", "spawn", "termination"}
 }
 
+var StepID = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,63}$`)
+
 // fileExt is the extension of the file for an agent's name.
 const fileExt = ".yaml"
 
@@ -88,8 +91,8 @@ func (s Subagent) Name() string {
 	return agentName(s.File)
 }
 
-// pathIn resolves a path that a file in a directory names.
-func pathIn(dir, name string) string {
+// PathIn resolves a path that a file in a directory names.
+func PathIn(dir, name string) string {
 	if filepath.IsAbs(name) {
 		return name
 	}
@@ -234,7 +237,7 @@ func (c *Composite) validateMembers(r *decode.Report, a *Agent, o Options) {
 		case (s.Agent == "") == (s.File == "") && !r.Reported(path):
 			r.At(path, "agent: NAME or file: PATH, one of the two", "says %s", map[bool]string{true: "none", false: "both"}[s.File == ""])
 			continue
-		case !stepID.MatchString(name):
+		case !StepID.MatchString(name):
 			r.At(key, "a small letter, then up to 63 small letters, digits, _ and -; as: gives a file another name", "%q is no name of a subagent", name)
 		case name == roundsID:
 			r.At(key, "another name", "%s is what the team calls its rounds", roundsID)
@@ -245,7 +248,7 @@ func (c *Composite) validateMembers(r *decode.Report, a *Agent, o Options) {
 		a.checkMember(r, key, s, o)
 	}
 	if last, there := c.aggregator(); there && !names[last.Name()] {
-		if !stepID.MatchString(c.Aggregator) || c.Aggregator == roundsID {
+		if !StepID.MatchString(c.Aggregator) || c.Aggregator == roundsID {
 			r.At("composite.aggregator", "the name of a subagent, or of an agent file beside this one", "%q is no name", c.Aggregator)
 			return
 		}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 
+	"github.com/pawlrun/pawl/internal/files/decode"
 	"github.com/pawlrun/pawl/internal/rules/plan"
 )
 
@@ -67,7 +68,7 @@ func sideBySide(members []Subagent) []plan.Step {
 
 // rounds repeats steps until a condition ends it, up to the team's maximum.
 func (a *Agent) rounds(steps []plan.Step, output plan.Output) plan.Step {
-	l := &plan.Loop{Body: plan.Plan{Steps: steps}, Max: value(a.Composite.MaxRounds), OnLimit: plan.LimitIsOK, Output: output}
+	l := &plan.Loop{Body: plan.Plan{Steps: steps}, Max: decode.Given(a.Composite.MaxRounds), OnLimit: plan.LimitIsOK, Output: output}
 	if t := a.Composite.Terminate; t != "" {
 		l.StopWhen = append(l.StopWhen, plan.Stop{Expression: t})
 	}

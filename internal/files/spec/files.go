@@ -28,7 +28,7 @@ func (a *Agent) Files() []string {
 	var files []string
 	for _, file := range named {
 		if file != "" {
-			files = append(files, pathIn(a.Dir, file))
+			files = append(files, PathIn(a.Dir, file))
 		}
 	}
 	return files

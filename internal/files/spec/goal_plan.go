@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/files/decode"
 	"github.com/pawlrun/pawl/internal/machine/goal"
 	"github.com/pawlrun/pawl/internal/machine/refine"
 	"github.com/pawlrun/pawl/internal/rules/plan"
@@ -29,7 +30,7 @@ func (g *Goal) plan() plan.Plan {
 		Goal:  &plan.Goal{Objective: objective, Validation: stops(g.Validation), Reviewer: goalReviewer, Every: goalCheckpoints},
 	}
 	for _, s := range g.Stop {
-		l.Max, l.ErrorsMax = cmp.Or(value(s.MaxIterations), l.Max), cmp.Or(value(s.Failures), l.ErrorsMax)
+		l.Max, l.ErrorsMax = cmp.Or(decode.Given(s.MaxIterations), l.Max), cmp.Or(decode.Given(s.Failures), l.ErrorsMax)
 		l.Goal.FinalAnswer = l.Goal.FinalAnswer || s.FinalAnswer
 	}
 	if p := g.Plan; p != nil {
@@ -58,7 +59,7 @@ func stops(all []Evidence) []plan.Stop {
 	out := make([]plan.Stop, len(all))
 	for i, e := range all {
 		if out[i].Expression = e.CEL; e.Command != nil {
-			out[i].Command = &plan.Command{Argv: e.Command.Argv, Timeout: cmp.Or(e.Command.Timeout.length(), evidenceTimeout)}
+			out[i].Command = &plan.Command{Argv: e.Command.Argv, Timeout: cmp.Or(e.Command.Timeout.Length(), evidenceTimeout)}
 		}
 	}
 	return out

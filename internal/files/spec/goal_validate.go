@@ -109,7 +109,7 @@ func (g *Goal) validateDone(r *decode.Report) {
 		return
 	}
 	validateEvidence(r, "done.when", d.When, expected)
-	decode.NotEmpty(r, "done.judge.prompt", value(d.Judge).Prompt)
+	decode.NotEmpty(r, "done.judge.prompt", decode.Given(d.Judge).Prompt)
 }
 
 func validateEvidence(r *decode.Report, path string, all []Evidence, expected string) {
@@ -208,14 +208,14 @@ func (g *Goal) worker(r *decode.Report, o Options) *Agent {
 	if decode.NotEmpty(r, "agent", g.Agent); g.Agent == "" {
 		return nil
 	}
-	path := pathIn(g.Dir, g.Agent)
-	g.Budgets.validate(r, g.Limits())
+	path := PathIn(g.Dir, g.Agent)
+	g.Budgets.Validate(r, g.Limits())
 	if _, each := g.budgets(); each.Limits != (budget.Limits{}) || len(each.Actions) > 0 {
 		r.At("budgets", "limits of the whole goal: in money, in time and in tokens", "the file in agent says the limits of each run")
 	}
 	a, _, err := ReadAgent(path, o)
 	if err != nil {
-		r.At("agent", "the path of an agent file, relative to this one", "%s", firstLine(err))
+		r.At("agent", "the path of an agent file, relative to this one", "%s", FirstLine(err))
 		return nil
 	}
 	if g.Tools = a.CommandTools(); a.Identity.Name == "" {

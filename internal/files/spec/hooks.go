@@ -45,7 +45,7 @@ type Hook struct {
 
 // From returns the directory that paths of the command are relative to, given the
 // file's directory.
-func (h Hook) From(dir string) string { return pathIn(dir, h.Dir) }
+func (h Hook) From(dir string) string { return PathIn(dir, h.Dir) }
 
 // About returns the patterns of the tools whose calls the hook receives.
 func (h Hook) About() []string {
@@ -133,7 +133,7 @@ func hookStages() []string {
 	return []string{"before_run", "before_tool", "after_tool", "before_compaction", "after_compaction", "after_run"}
 }
 
-func (h *Hooks) validate(r *decode.Report, a *Agent, o Options) {
+func (h *Hooks) Validate(r *decode.Report, a *Agent, o Options) {
 	for _, two := range [][2]string{{"before_tool", "PreToolUse"}, {"after_tool", "PostToolUse"}} {
 		if r.Has("hooks."+two[0]) && r.Has("hooks."+two[1]) {
 			r.At("hooks."+two[1], two[0]+" or "+two[1]+", one of the two", "both are given")

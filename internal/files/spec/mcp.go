@@ -64,7 +64,7 @@ func (a *Agent) PinsFile(s MCPServer) string {
 	if s.Pins == "" {
 		return ""
 	}
-	return pathIn(a.Dir, s.Pins)
+	return PathIn(a.Dir, s.Pins)
 }
 
 // ofServer reports whether a name, or a pattern, concerns tools of one of the servers.

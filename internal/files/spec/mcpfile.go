@@ -39,7 +39,7 @@ func (a *Agent) readServers(r *decode.Report) {
 	if t.MCPFile == "" {
 		return
 	}
-	text, err := decode.ReadUpTo(pathIn(a.Dir, t.MCPFile), maxMCPFile)
+	text, err := decode.ReadUpTo(PathIn(a.Dir, t.MCPFile), maxMCPFile)
 	if err != nil {
 		r.At(at, "a file like .mcp.json, relative to the agent file", "%v", err)
 		return

@@ -53,7 +53,7 @@ func (a *Agent) chosenRole(r *decode.Report) (role, path string) {
 func (p *ModelPolicy) model(r *decode.Report, a *Agent, path string, m Model, o Options) {
 	provider, name, ok := strings.Cut(m.Model, "/")
 	switch {
-	case !o.confined(r, path+".model", m.Model):
+	case !o.Confined(r, path+".model", m.Model):
 	case o.Model != "":
 	case m.Model != "" && m.CapabilityClass != "":
 		r.At(path+".capability_class", "model or capability_class", "both are given")

@@ -62,6 +62,12 @@ type RefineStop struct {
 	LLMJudge *LoopJudge  `yaml:"llm_judge,omitempty"`
 }
 
+// StopCommand is a program whose exit code decides whether a loop is done.
+type StopCommand struct {
+	Argv    []string  `yaml:"argv,omitempty"`
+	Timeout *Duration `yaml:"timeout,omitempty"`
+}
+
 // LoopRubric is a list of criteria; a model judges whether an iteration meets each.
 type LoopRubric struct {
 	Criteria []RubricCriterion `yaml:"criteria,omitempty"`
@@ -75,9 +81,9 @@ type RubricCriterion struct {
 	Weight float64 `yaml:"weight,omitempty"`
 }
 
-// evaluator returns the evaluator for the condition, nil for none, and the model that
+// Evaluator returns the evaluator for the condition, nil for none, and the model that
 // it asks, empty for the agent's own.
-func (s *RefineStop) evaluator() (e *eval.Evaluator, model string) {
+func (s *RefineStop) Evaluator() (e *eval.Evaluator, model string) {
 	switch {
 	case s.Contains != "":
 		return &eval.Evaluator{Kind: eval.Contains, Value: s.Contains}, ""
@@ -121,7 +127,7 @@ func (*LoopJudge) Expected() string {
 
 func (*Carry) Expected() string { return "previous, none, or {log: …, feedback: …}" }
 
-func (c *Carry) validate(r *decode.Report, path string) {
+func (c *Carry) Validate(r *decode.Report, path string) {
 	if c == nil {
 		return
 	}
@@ -194,7 +200,7 @@ func (a *Agent) validateLoop(r *decode.Report, o Options) {
 	if s.ReviewTimeout != nil && *s.ReviewTimeout <= 0 && !r.Reported(at("review_timeout")) {
 		r.At(at("review_timeout"), "a time above 0", "is %v", float64(*s.ReviewTimeout))
 	}
-	s.Carry.validate(r, at("carry"))
+	s.Carry.Validate(r, at("carry"))
 	if s.summarizes() && l.Runner != nil && len(a.Chain()) == 0 && o.Model == "" {
 		decode.Missing(r, "model_policy.primary", "a model for "+at("carry.log.extract")+": summary, because loop.runner has none")
 	}
@@ -231,8 +237,8 @@ func compilePattern(pattern string) error {
 	return err
 }
 
-// validate checks what is the same for all conditions.
-func (s *RefineStop) validate(r *decode.Report, path string) {
+// Validate checks what is the same for all conditions.
+func (s *RefineStop) Validate(r *decode.Report, path string) {
 	decode.Single(r, path, "one of cel, regex, command, judge, human, contains, rubric, llm_judge",
 		s.CEL != "", s.Regex != "", s.Command != nil, s.Judge != nil, s.Human != nil, s.Contains != "", s.Rubric != nil, s.LLMJudge != nil)
 	switch {
@@ -245,7 +251,7 @@ func (s *RefineStop) validate(r *decode.Report, path string) {
 	case s.LLMJudge != nil && s.LLMJudge.Agent != "":
 		r.At(path+".llm_judge", "{prompt: …, model: …}", "names the agent %s; judge takes one", s.LLMJudge.Agent)
 	}
-	if e, _ := s.evaluator(); e != nil && !r.Reported(path) {
+	if e, _ := s.Evaluator(); e != nil && !r.Reported(path) {
 		if err := e.Check(); err != nil {
 			r.At(decode.Join(path, string(e.Kind)), "", "%s", strings.TrimPrefix(err.Error(), "eval: "+string(e.Kind)+": "))
 		}
@@ -253,7 +259,7 @@ func (s *RefineStop) validate(r *decode.Report, path string) {
 }
 
 func (a *Agent) validateRefineStop(r *decode.Report, path string, s *RefineStop, o Options) {
-	s.validate(r, path)
+	s.Validate(r, path)
 	switch {
 	case s.CEL != "":
 		checkExpression(r, path+".cel", s.CEL, expr.Scope{Place: expr.Until, Single: true, Self: expr.Step{Result: a.resultJSON()}})
@@ -269,7 +275,7 @@ func (a *Agent) validateRefineStop(r *decode.Report, path string, s *RefineStop,
 }
 
 func (a *Agent) validateEvaluator(r *decode.Report, path string, s *RefineStop, o Options) {
-	e, model := s.evaluator()
+	e, model := s.Evaluator()
 	if e == nil || r.Reported(path) {
 		return
 	}
@@ -284,7 +290,7 @@ func (a *Agent) validateEvaluator(r *decode.Report, path string, s *RefineStop, 
 }
 
 func (a *Agent) checkLoopModel(r *decode.Report, path, model string, o Options) {
-	if model == "" || !o.confined(r, path, model) || o.CheckModel == nil {
+	if model == "" || !o.Confined(r, path, model) || o.CheckModel == nil {
 		return
 	}
 	if err := o.CheckModel(a.Dir, model); err != nil {
@@ -305,20 +311,20 @@ func checkExpression(r *decode.Report, path, text string, scope expr.Scope) {
 	if err == nil {
 		err = checker.Check(text, scope)
 	}
-	if wrongExpression(r, path, text, err); err == nil {
-		never(r, path, checker.Never(text, scope))
+	if WrongExpression(r, path, text, err); err == nil {
+		Never(r, path, checker.Never(text, scope))
 	}
 }
 
-// never warns about comparisons with a constant result.
-func never(r *decode.Report, path string, found expr.Errors) {
+// Never warns about comparisons with a constant result.
+func Never(r *decode.Report, path string, found expr.Errors) {
 	for _, one := range found {
 		r.Warn(path, "%s", one.Message)
 	}
 }
 
-// wrongExpression reports a checker's errors about an expression.
-func wrongExpression(r *decode.Report, path, text string, err error) {
+// WrongExpression reports a checker's errors about an expression.
+func WrongExpression(r *decode.Report, path, text string, err error) {
 	if wrong, ok := errors.AsType[expr.Errors](err); ok {
 		for _, one := range wrong {
 			r.At(path, "", "%s (character %d of the expression)", one.Message, one.Offset(text)+1)
@@ -344,23 +350,23 @@ func (a *Agent) loopAgents() []AgentTool {
 	_, body.Budgets.Limits = a.Budgets.Split()
 	all := []AgentTool{a.derived(LoopBody, &body)}
 	if s.summarizes() {
-		all = append(all, a.derived(loopSummarizer, a.summarizer()))
+		all = append(all, a.derived(loopSummarizer, a.Summarizer()))
 	}
 	for i, stop := range s.StopWhen {
-		if judge := a.judgeOf(&stop); judge != nil {
-			all = append(all, a.derived(judgeName(i), judge))
+		if judge := a.JudgeOf(&stop); judge != nil {
+			all = append(all, a.derived(JudgeName(i), judge))
 		}
 	}
 	return all
 }
 
-// judgeOf returns the agent that decides whether a condition holds, nil if none is
+// JudgeOf returns the agent that decides whether a condition holds, nil if none is
 // derived from a.
-func (a *Agent) judgeOf(s *RefineStop) *Agent {
+func (a *Agent) JudgeOf(s *RefineStop) *Agent {
 	if s.Judge != nil {
 		return a.loopJudge(s.Judge)
 	}
-	e, model := s.evaluator()
+	e, model := s.Evaluator()
 	if e == nil || e.Kind == eval.Contains {
 		return nil
 	}
@@ -370,8 +376,8 @@ func (a *Agent) judgeOf(s *RefineStop) *Agent {
 	return judge
 }
 
-// summarizer returns the agent that summarizes the iterations of a loop.
-func (a *Agent) summarizer() *Agent {
+// Summarizer returns the agent that summarizes the iterations of a loop.
+func (a *Agent) Summarizer() *Agent {
 	return a.withoutTools("summary of ", "You sum up what an attempt at a task came to.")
 }
 
@@ -379,14 +385,14 @@ func (a *Agent) summarizer() *Agent {
 const loopSummarizer = "summary"
 
 func (s *LoopSettings) summarizes() bool {
-	return s.Carry.summarizes()
+	return s.Carry.Summarizes()
 }
 
-func (c *Carry) summarizes() bool {
+func (c *Carry) Summarizes() bool {
 	return c != nil && c.Log != nil && c.Log.Extract == string(plan.ExtractSummary)
 }
 
-func judgeName(i int) string { return fmt.Sprintf("judge-%d", i+1) }
+func JudgeName(i int) string { return fmt.Sprintf("judge-%d", i+1) }
 
 // derived returns an agent that the file defines itself.
 func (a *Agent) derived(name string, of *Agent) AgentTool {

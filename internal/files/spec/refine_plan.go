@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/files/decode"
 	"github.com/pawlrun/pawl/internal/machine/refine"
 	"github.com/pawlrun/pawl/internal/rules/eval"
 	"github.com/pawlrun/pawl/internal/rules/plan"
@@ -21,8 +22,8 @@ func (a *Agent) loopPlan() plan.Plan {
 	s, _ := a.loopSettings()
 	l := &plan.Loop{
 		Body:   plan.Plan{Steps: []plan.Step{{Agent: &plan.Agent{Name: LoopBody}}}},
-		Single: true, Max: cmp.Or(value(a.Loop.MaxIterations), defaultIterations), OnLimit: plan.OnLimit(cmp.Or(a.Loop.OnLimit, "ok")),
-		ErrorsMax: max(value(a.Loop.FailureThreshold), 0), Carry: s.Carry.plan(loopSummarizer), StuckAfter: max(value(s.StuckAfter), 0),
+		Single: true, Max: cmp.Or(decode.Given(a.Loop.MaxIterations), defaultIterations), OnLimit: plan.OnLimit(cmp.Or(a.Loop.OnLimit, "ok")),
+		ErrorsMax: max(decode.Given(a.Loop.FailureThreshold), 0), Carry: s.Carry.Plan(loopSummarizer), StuckAfter: max(decode.Given(s.StuckAfter), 0),
 	}
 	if l.OnLimit == "fail" {
 		l.OnLimit = plan.LimitFails
@@ -53,14 +54,14 @@ func (c *LoopCriteria) stop(s LoopSettings) []plan.Stop {
 
 func (stop RefineStop) plan(i int, s LoopSettings) plan.Stop {
 	p := plan.Stop{Expression: stop.CEL, Regex: stop.Regex}
-	p.Eval, _ = stop.evaluator()
+	p.Eval, _ = stop.Evaluator()
 	switch {
 	case p.Eval != nil && p.Eval.Kind != eval.Contains:
-		p.Judge = judgeName(i)
+		p.Judge = JudgeName(i)
 	case stop.Command != nil:
-		p.Command = &plan.Command{Argv: stop.Command.Argv, Timeout: cmp.Or(stop.Command.Timeout.length(), testTimeout)}
+		p.Command = &plan.Command{Argv: stop.Command.Argv, Timeout: cmp.Or(stop.Command.Timeout.Length(), testTimeout)}
 	case stop.Judge != nil:
-		p.Judge = judgeName(i)
+		p.Judge = JudgeName(i)
 	case stop.Human != nil:
 		p.Human = s.human(stop.Human)
 	}
@@ -78,9 +79,9 @@ func (s LoopSettings) human(h *HumanReview) *plan.Human {
 	return p
 }
 
-// plan returns what a loop carries, by default a log; summarizer is the name of the
+// Plan returns what a loop carries, by default a log; summarizer is the name of the
 // agent that summarizes iterations.
-func (carry *Carry) plan(summarizer string) plan.Carry {
+func (carry *Carry) Plan(summarizer string) plan.Carry {
 	log := &plan.Log{Chars: refine.Chars, MaxEntries: refine.MaxEntries}
 	c := plan.Carry{Log: log}
 	switch {
@@ -91,7 +92,7 @@ func (carry *Carry) plan(summarizer string) plan.Carry {
 	}
 	c.NoFeedback = carry.Feedback != nil && !*carry.Feedback
 	if given := carry.Log; given != nil {
-		log.Chars, log.MaxEntries = cmp.Or(value(given.Chars), log.Chars), cmp.Or(value(given.MaxEntries), log.MaxEntries)
+		log.Chars, log.MaxEntries = cmp.Or(decode.Given(given.Chars), log.Chars), cmp.Or(decode.Given(given.MaxEntries), log.MaxEntries)
 		if given.Extract != "head" {
 			log.Extract = plan.Extract(given.Extract)
 		}

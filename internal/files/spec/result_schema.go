@@ -83,7 +83,7 @@ func (s *ResultSchema) check(r *decode.Report, a *Agent, path string) {
 // read sets JSON from the file, and returns the report for it; nil if the file cannot
 // be read.
 func (s *ResultSchema) read(r *decode.Report, a *Agent, path string) *decode.Report {
-	name := pathIn(a.Dir, s.File)
+	name := PathIn(a.Dir, s.File)
 	data, err := decode.ReadFile(name)
 	if err != nil {
 		r.At(path, s.Expected(), "cannot be read: %v", err)

@@ -43,7 +43,7 @@ func (c *Runner) Idle() time.Duration {
 }
 
 // Longest returns the limit on the program's time, 0 for none.
-func (c *Runner) Longest() time.Duration { return value(c.MaxTime).Duration() }
+func (c *Runner) Longest() time.Duration { return decode.Given(c.MaxTime).Duration() }
 
 // Class returns the effect of running the program twice.
 func (c *Runner) Class() event.Effect {

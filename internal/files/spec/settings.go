@@ -3,6 +3,7 @@ package spec
 import (
 	"maps"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"time"
@@ -171,6 +172,35 @@ func (s *Seconds) DecodeNode(d *decode.Decoder, n *yaml.Node, path string) {
 // JSONSchema allows a number of seconds or a text.
 func (*Seconds) JSONSchema() map[string]any {
 	return map[string]any{"anyOf": []any{map[string]any{"type": "number"}, map[string]any{"type": "string"}}}
+}
+
+// Duration is a duration in the notation of the workflow specification: hours, minutes
+// and seconds in whole numbers.
+type Duration time.Duration
+
+func (*Duration) Expected() string { return "a duration such as 30m, 1h30m or 45s" }
+
+func (t *Duration) DecodeNode(d *decode.Decoder, n *yaml.Node, path string) {
+	pattern := regexp.MustCompile(`^(\d+h)?(\d+m)?(\d+s)?$`)
+	length, err := time.ParseDuration(n.Value)
+	if n.Kind != yaml.ScalarNode || n.Tag != "!!str" || !pattern.MatchString(n.Value) || err != nil {
+		d.Fail(n, path, t.Expected(), "is %s", decode.Describe(n))
+		return
+	}
+	*t = Duration(length)
+}
+
+// JSONSchema requires that notation.
+func (*Duration) JSONSchema() map[string]any {
+	return map[string]any{"type": "string", "pattern": `^(\d+h)?(\d+m)?(\d+s)?$`, "minLength": 2}
+}
+
+// Length returns the duration, 0 for none.
+func (t *Duration) Length() time.Duration {
+	if t == nil {
+		return 0
+	}
+	return time.Duration(*t)
 }
 
 // Effective returns the settings of the iteration block and the top level together. The

@@ -58,8 +58,8 @@ type Options struct {
 	Classes, Roles map[string]string
 }
 
-// confined reports whether a file may name a model, and adds a problem if it may not.
-func (o Options) confined(r *decode.Report, path, model string) bool {
+// Confined reports whether a file may name a model, and adds a problem if it may not.
+func (o Options) Confined(r *decode.Report, path, model string) bool {
 	if o.ConfineModel == nil {
 		return true
 	}
@@ -87,12 +87,12 @@ func (a *Agent) validate(r *decode.Report, o Options) {
 	a.validateLoop(r, o)
 	a.Tools.validate(r, o)
 	a.validateHosted(r, o)
-	a.Budgets.validate(r, a)
+	a.Budgets.Validate(r, a)
 	if a.ResultSchema != nil {
 		a.ResultSchema.validate(r, a)
 	}
 	if a.Hooks != nil {
-		a.Hooks.validate(r, a, o)
+		a.Hooks.Validate(r, a, o)
 	}
 	a.refuseUnbuilt(r)
 	a.readPrompt(r)
@@ -152,7 +152,7 @@ func (a *Agent) readPrompt(r *decode.Report) {
 		r.At("prompt.system_file", "system or system_file", "both are given")
 		return
 	}
-	path := pathIn(a.Dir, a.Prompt.SystemFile)
+	path := PathIn(a.Dir, a.Prompt.SystemFile)
 	data, err := decode.ReadFile(path)
 	switch {
 	case err != nil:

@@ -1,4 +1,4 @@
-package spec_test
+package workflow_test
 
 import (
 	"errors"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawlrun/pawl/internal/files/decode"
 	"github.com/pawlrun/pawl/internal/files/spec"
+	"github.com/pawlrun/pawl/internal/files/workflow"
 	"github.com/pawlrun/pawl/internal/rules/plan"
 )
 
@@ -78,7 +79,7 @@ func TestWorkflowProblemsHavePositions(t *testing.T) {
 			[]string{"3:62 steps[0].loop.stop_when[0].regex error parsing regexp", "3:74 steps[0].loop.stop_when[1].cel there is no index here", "3:86 steps[0].loop.stop_when[2] has 0 of them", "3:104 steps[0].loop.min_success is about loops over items"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w, err := spec.ParseWorkflow(filepath.Join(t.TempDir(), "w.yaml"), []byte(c.file), spec.Options{})
+			w, err := workflow.Parse(filepath.Join(t.TempDir(), "w.yaml"), []byte(c.file), spec.Options{})
 			problems, _ := errors.AsType[decode.Errors](err)
 			if w != nil {
 				t.Fatalf("it is taken")
@@ -108,8 +109,8 @@ func TestIncludesAreReadFromTheirOwnDirectories(t *testing.T) {
 		write(t, filepath.Join(dir, fmt.Sprintf("deep%d.yaml", i)), fmt.Sprintf("name: deep\nsteps: [{id: a, include: deep%d.yaml}]", i+1))
 	}
 	write(t, filepath.Join(dir, "deep7.yaml"), "name: deep\nsteps: [{id: a}]")
-	parse := func(text string) (*spec.Workflow, error) {
-		return spec.ParseWorkflow(filepath.Join(dir, "w.yaml"), []byte(text), spec.Options{})
+	parse := func(text string) (*workflow.Workflow, error) {
+		return workflow.Parse(filepath.Join(dir, "w.yaml"), []byte(text), spec.Options{})
 	}
 
 	w, err := parse("name: x\nincludes: {deploy: sub/deploy.yaml}\nsteps: [{id: a, include: deploy}, {id: b, include: sub/deploy.yaml, retries: 2}, {id: c, agent: deployer}]")
@@ -136,17 +137,17 @@ func TestIncludesAreReadFromTheirOwnDirectories(t *testing.T) {
 	if _, err := parse("name: x\nsteps: [{id: a, include: deep3.yaml}]"); err != nil {
 		t.Errorf("five deep: %v", err)
 	}
-	if _, err := spec.ParseWorkflow(filepath.Join(dir, "sent.yaml"), []byte("name: x\nsteps: [{id: a, include: sub/deploy.yaml}, {id: b, instructions: '@w.yaml'}]"), spec.Options{Sent: true}); err == nil || strings.Count(err.Error(), "file of this machine") != 2 {
+	if _, err := workflow.Parse(filepath.Join(dir, "sent.yaml"), []byte("name: x\nsteps: [{id: a, include: sub/deploy.yaml}, {id: b, instructions: '@w.yaml'}]"), spec.Options{Sent: true}); err == nil || strings.Count(err.Error(), "file of this machine") != 2 {
 		t.Errorf("sent: %v", err)
 	}
 }
 
 func TestYAMLAndJSONOfAWorkflowGiveTheSamePlan(t *testing.T) {
-	y, err := spec.ParseWorkflow("w.yaml", []byte("name: x\nsteps: [{id: a, timeout: 1h0m30s, loop: {forEach: [1, a, {b: [null, 1.5]}], maxConcurrency: 2}}]"), spec.Options{})
+	y, err := workflow.Parse("w.yaml", []byte("name: x\nsteps: [{id: a, timeout: 1h0m30s, loop: {forEach: [1, a, {b: [null, 1.5]}], maxConcurrency: 2}}]"), spec.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	j, err := spec.ParseWorkflow("w.json", []byte(`{"name": "x", "steps": [{"id": "a", "timeout": "1h0m30s", "loop": {"forEach": [1, "a", {"b": [null, 1.5]}], "maxConcurrency": 2}}]}`), spec.Options{})
+	j, err := workflow.Parse("w.json", []byte(`{"name": "x", "steps": [{"id": "a", "timeout": "1h0m30s", "loop": {"forEach": [1, "a", {"b": [null, 1.5]}], "maxConcurrency": 2}}]}`), spec.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +159,7 @@ func TestYAMLAndJSONOfAWorkflowGiveTheSamePlan(t *testing.T) {
 // Each snippet of the page on loops is taken as it stands, within a file of the
 // least that it needs.
 func TestTheSnippetsOfThePageOnLoopsParse(t *testing.T) {
-	paths, err := filepath.Glob("testdata/workflow/seed/*.yaml")
+	paths, err := filepath.Glob("testdata/seed/*.yaml")
 	if err != nil || len(paths) != 8 {
 		t.Fatalf("%d snippets, %v", len(paths), err)
 	}
@@ -167,7 +168,7 @@ func TestTheSnippetsOfThePageOnLoopsParse(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w, err := spec.ParseWorkflow(path, text, spec.Options{})
+		w, err := workflow.Parse(path, text, spec.Options{})
 		if err != nil {
 			t.Errorf("%v", err)
 		} else if len(w.Unbuilt) > 0 {
@@ -177,7 +178,7 @@ func TestTheSnippetsOfThePageOnLoopsParse(t *testing.T) {
 }
 
 func FuzzWorkflowFiles(f *testing.F) {
-	paths, _ := filepath.Glob("testdata/workflow/examples/*.yaml")
+	paths, _ := filepath.Glob("testdata/examples/*.yaml")
 	for _, path := range paths {
 		text, err := os.ReadFile(path)
 		if err != nil {
@@ -188,7 +189,7 @@ func FuzzWorkflowFiles(f *testing.F) {
 	f.Add("agents:\n  a:\nsteps: []\n")
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, text string) {
-		w, err := spec.ParseWorkflow(filepath.Join(dir, "w.yaml"), []byte(text), spec.Options{Sent: true})
+		w, err := workflow.Parse(filepath.Join(dir, "w.yaml"), []byte(text), spec.Options{Sent: true})
 		problems, _ := errors.AsType[decode.Errors](err)
 		if (w == nil) == (len(problems) == 0) {
 			t.Errorf("%v, %v", w, err)

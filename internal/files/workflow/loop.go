@@ -1,19 +1,18 @@
-package spec
+package workflow
 
 import (
 	"encoding/json"
 	"fmt"
 	"reflect"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"go.yaml.in/yaml/v4"
 
 	"github.com/pawlrun/pawl/internal/files/decode"
 	"github.com/pawlrun/pawl/internal/files/expr"
+	"github.com/pawlrun/pawl/internal/files/spec"
 )
 
 // WorkflowLoop repeats a step, or steps of its own.
@@ -23,24 +22,18 @@ type WorkflowLoop struct {
 	UntilAgent     string         `yaml:"untilAgent,omitempty"`
 	ForEach        *ForEach       `yaml:"forEach,omitempty"`
 	MaxConcurrency *int           `yaml:"maxConcurrency,omitempty"`
-	Delay          *Duration      `yaml:"delay,omitempty"`
+	Delay          *spec.Duration `yaml:"delay,omitempty"`
 	Steps          []WorkflowStep `yaml:"steps,omitempty"`
 	OutputMode     *string        `yaml:"outputMode,omitempty"`
 
-	StopWhen         []RefineStop `yaml:"stop_when,omitempty" ours:"yes"`
-	Carry            *Carry       `yaml:"carry,omitempty" ours:"yes"`
-	OnLimit          string       `yaml:"on_limit,omitempty" oneof:"fail ok stopped ask" ours:"yes"`
-	OnIterationError string       `yaml:"on_iteration_error,omitempty" oneof:"fail continue" ours:"yes"`
-	OnItemError      string       `yaml:"on_item_error,omitempty" oneof:"fail_fast collect continue" ours:"yes"`
-	MinSuccess       *MinSuccess  `yaml:"min_success,omitempty" ours:"yes"`
-	MaxItems         *int         `yaml:"max_items,omitempty" ours:"yes"`
-	JudgeFailuresMax *int         `yaml:"judge_failures_max,omitempty" ours:"yes"`
-}
-
-// StopCommand is a program whose exit code decides whether a loop is done.
-type StopCommand struct {
-	Argv    []string  `yaml:"argv,omitempty"`
-	Timeout *Duration `yaml:"timeout,omitempty"`
+	StopWhen         []spec.RefineStop `yaml:"stop_when,omitempty" ours:"yes"`
+	Carry            *spec.Carry       `yaml:"carry,omitempty" ours:"yes"`
+	OnLimit          string            `yaml:"on_limit,omitempty" oneof:"fail ok stopped ask" ours:"yes"`
+	OnIterationError string            `yaml:"on_iteration_error,omitempty" oneof:"fail continue" ours:"yes"`
+	OnItemError      string            `yaml:"on_item_error,omitempty" oneof:"fail_fast collect continue" ours:"yes"`
+	MinSuccess       *MinSuccess       `yaml:"min_success,omitempty" ours:"yes"`
+	MaxItems         *int              `yaml:"max_items,omitempty" ours:"yes"`
+	JudgeFailuresMax *int              `yaml:"judge_failures_max,omitempty" ours:"yes"`
 }
 
 // maxItems bounds the items of a loop.
@@ -102,35 +95,6 @@ func (*MinSuccess) Expected() string { return "a number of items, or a percentag
 // JSONSchema allows a number or a percentage.
 func (*MinSuccess) JSONSchema() map[string]any {
 	return map[string]any{"anyOf": []any{map[string]any{"type": "integer"}, map[string]any{"type": "string"}}}
-}
-
-// Duration is a duration in the notation of the workflow specification: hours, minutes
-// and seconds in whole numbers.
-type Duration time.Duration
-
-func (*Duration) Expected() string { return "a duration such as 30m, 1h30m or 45s" }
-
-func (t *Duration) DecodeNode(d *decode.Decoder, n *yaml.Node, path string) {
-	pattern := regexp.MustCompile(`^(\d+h)?(\d+m)?(\d+s)?$`)
-	length, err := time.ParseDuration(n.Value)
-	if n.Kind != yaml.ScalarNode || n.Tag != "!!str" || !pattern.MatchString(n.Value) || err != nil {
-		d.Fail(n, path, t.Expected(), "is %s", decode.Describe(n))
-		return
-	}
-	*t = Duration(length)
-}
-
-// JSONSchema requires that notation.
-func (*Duration) JSONSchema() map[string]any {
-	return map[string]any{"type": "string", "pattern": `^(\d+h)?(\d+m)?(\d+s)?$`, "minLength": 2}
-}
-
-// length returns the duration, 0 for none.
-func (t *Duration) length() time.Duration {
-	if t == nil {
-		return 0
-	}
-	return time.Duration(*t)
 }
 
 // validateLoop checks a step's loop.
@@ -201,14 +165,14 @@ func (f *workflowFile) validateRepeat(path string, s *WorkflowStep, l *WorkflowL
 	if f.Has(path + ".untilAgent") {
 		f.validateJudge(path+".untilAgent", l.UntilAgent)
 	}
-	l.Carry.validate(f.Report, path+".carry")
+	l.Carry.Validate(f.Report, path+".carry")
 	for i := range l.StopWhen {
 		f.validateStop(fmt.Sprintf("%s.stop_when[%d]", path, i), &l.StopWhen[i], s, above)
 	}
 }
 
-func (f *workflowFile) validateStop(path string, stop *RefineStop, s *WorkflowStep, above scopeOf) {
-	stop.validate(f.Report, path)
+func (f *workflowFile) validateStop(path string, stop *spec.RefineStop, s *WorkflowStep, above scopeOf) {
+	stop.Validate(f.Report, path)
 	if stop.CEL != "" {
 		f.checkUntil(path+".cel", stop.CEL, s)
 	}
@@ -254,7 +218,7 @@ func unfitToJudge(schema json.RawMessage) string {
 	return ""
 }
 
-// Judges reports whether the agent can end a loop by its result.
-func (a *Agent) Judges() bool {
+// Judges reports whether an agent can end a loop by its result.
+func Judges(a *spec.Agent) bool {
 	return a.ResultSchema != nil && unfitToJudge(a.ResultSchema.JSON) == ""
 }

@@ -1,4 +1,4 @@
-package spec_test
+package workflow_test
 
 import (
 	"encoding/json"
@@ -13,6 +13,7 @@ import (
 
 	"github.com/pawlrun/pawl/internal/files/decode"
 	"github.com/pawlrun/pawl/internal/files/spec"
+	"github.com/pawlrun/pawl/internal/files/workflow"
 	"github.com/pawlrun/pawl/internal/rules/plan"
 )
 
@@ -42,7 +43,7 @@ func said(code string) string {
 
 // rows: DAG-1..4, DAG-25, DAG-27..29, DAG-40, DAG-43..46
 func TestTheConformanceCasesOfTheSpecificationJudgeAsExpected(t *testing.T) {
-	paths, err := filepath.Glob("testdata/workflow/testcases/*/*.yaml")
+	paths, err := filepath.Glob("testdata/testcases/*/*.yaml")
 	if err != nil || len(paths) != 43 {
 		t.Fatalf("%d cases, %v", len(paths), err)
 	}
@@ -56,7 +57,7 @@ func TestTheConformanceCasesOfTheSpecificationJudgeAsExpected(t *testing.T) {
 			if err := yaml.Unmarshal(text, &c); err != nil {
 				t.Fatal(err)
 			}
-			w, err := spec.ParseWorkflow(filepath.Join(filesOfCases(t), "w.yaml"), []byte(c.Input), spec.Options{})
+			w, err := workflow.Parse(filepath.Join(filesOfCases(t), "w.yaml"), []byte(c.Input), spec.Options{})
 			problems, _ := errors.AsType[decode.Errors](err)
 			switch {
 			case c.Expected.Valid:
@@ -76,7 +77,7 @@ func TestTheConformanceCasesOfTheSpecificationJudgeAsExpected(t *testing.T) {
 }
 
 // holds reports what is not as the case says.
-func (c conformance) holds(t *testing.T, w *spec.Workflow, err error) {
+func (c conformance) holds(t *testing.T, w *workflow.Workflow, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -138,7 +139,7 @@ func write(t *testing.T, path, text string) {
 func TestTheExamplesOfTheSpecificationParse(t *testing.T) {
 	found := 0
 	for _, pattern := range []string{"*.yaml", "*.json", "workflows/*.yaml"} {
-		paths, err := filepath.Glob("testdata/workflow/examples/" + pattern)
+		paths, err := filepath.Glob("testdata/examples/" + pattern)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -149,7 +150,7 @@ func TestTheExamplesOfTheSpecificationParse(t *testing.T) {
 				t.Fatal(err)
 			}
 			known := func(name string) (string, bool) { return "anthropic/" + name, true }
-			w, err := spec.ParseWorkflow(path, text, spec.Options{FindModel: known, Classes: map[string]string{"default": "anthropic/claude-sonnet-4-6"}})
+			w, err := workflow.Parse(path, text, spec.Options{FindModel: known, Classes: map[string]string{"default": "anthropic/claude-sonnet-4-6"}})
 			if err != nil {
 				t.Errorf("%s: %v", path, err)
 			} else if len(w.Unbuilt)+len(w.Warnings) > 0 {

@@ -1,8 +1,9 @@
-package spec
+package workflow
 
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -11,6 +12,8 @@ import (
 
 	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/internal/files/decode"
+	"github.com/pawlrun/pawl/internal/files/spec"
+	"github.com/pawlrun/pawl/internal/rules/plan"
 )
 
 // validateAgents checks the agents of the file.
@@ -21,7 +24,7 @@ func (f *workflowFile) validateAgents() {
 			a = &WorkflowAgent{}
 			f.w.Agents[name] = a
 		}
-		if !stepID.MatchString(name) {
+		if !spec.StepID.MatchString(name) {
 			f.fail(at, "a small letter, then up to 63 small letters, digits, _ and -", "%q is no name of an agent", name)
 		}
 		if a.Description == "" && a.AgentFile == "" {
@@ -66,28 +69,20 @@ func (f *workflowFile) validateAgentFile(at string, a *WorkflowAgent) {
 	if a.Model != "" {
 		o.Model = a.Model
 	}
-	if _, _, err := ReadAgent(path, o); err != nil {
-		f.fail(at+".file", "the path of an agent file, relative to this one", "%s", firstLine(err))
+	if _, _, err := spec.ReadAgent(path, o); err != nil {
+		f.fail(at+".file", "the path of an agent file, relative to this one", "%s", spec.FirstLine(err))
 	}
-}
-
-func firstLine(err error) string {
-	line, _, more := strings.Cut(err.Error(), "\n")
-	if more {
-		return line + " (and more; pawl check shows all of that file)"
-	}
-	return line
 }
 
 // validateAgent checks an agent of the file by the rules of an agent file, and reports
 // the problems at their positions in the workflow.
-func (f *workflowFile) validateAgent(a *Agent, at string) {
-	r, held := &decode.Report{}, *a
+func (f *workflowFile) validateAgent(a *spec.Agent, at string) {
+	held := *a
 	if f.Has(at + ".model") {
-		held.ModelPolicy.Primary = Model{} // is checked elsewhere
+		held.ModelPolicy.Primary = spec.Model{} // is checked elsewhere
 	}
-	held.validate(r, f.options)
-	for _, p := range r.Problems {
+	problems, _ := errors.AsType[decode.Errors](held.Validate(f.options))
+	for _, p := range problems {
 		path := at
 		for _, s := range samePlaces() {
 			if rest, found := strings.CutPrefix(p.Path, s.agent); found {
@@ -115,9 +110,9 @@ func samePlaces() []samePlace {
 }
 
 // built returns an agent of the workflow in the form of an agent file.
-func (f *workflowFile) built(name string, w *WorkflowAgent) *Agent {
-	a := &Agent{
-		Identity: Identity{Name: name, Description: w.Description}, Dir: f.w.Dir, File: f.w.File,
+func (f *workflowFile) built(name string, w *WorkflowAgent) *spec.Agent {
+	a := &spec.Agent{
+		Identity: spec.Identity{Name: name, Description: w.Description}, Dir: f.w.Dir, File: f.w.File,
 		ResultSchema: w.ResultSchema,
 	}
 	if w.ModelPolicy != nil {
@@ -125,9 +120,9 @@ func (f *workflowFile) built(name string, w *WorkflowAgent) *Agent {
 	}
 	switch {
 	case w.Model != "":
-		a.ModelPolicy.Primary = Model{Model: f.bare(w.Model)}
+		a.ModelPolicy.Primary = spec.Model{Model: f.bare(w.Model)}
 	case w.ModelPolicy == nil:
-		a.ModelPolicy.Primary = Model{Model: f.options.Classes["default"]}
+		a.ModelPolicy.Primary = spec.Model{Model: f.options.Classes["default"]}
 	}
 	if w.Temperature != nil {
 		a.ModelPolicy.Decoding.Temperature = w.Temperature
@@ -143,9 +138,9 @@ func (f *workflowFile) built(name string, w *WorkflowAgent) *Agent {
 }
 
 // allow converts the lists of tools to those of an agent file.
-func (f *workflowFile) allow(a *Agent, w *WorkflowAgent) {
+func (f *workflowFile) allow(a *spec.Agent, w *WorkflowAgent) {
 	if w.Tools != nil {
-		a.Tools.Allow = Names{}
+		a.Tools.Allow = spec.Names{}
 		for _, name := range w.Tools {
 			name = f.toolName(name)
 			if f.exists(name) && !slices.Contains(a.Tools.Allow, name) && !slices.ContainsFunc(w.DisallowedTools, func(d string) bool { return f.toolName(d) == name }) {
@@ -155,7 +150,7 @@ func (f *workflowFile) allow(a *Agent, w *WorkflowAgent) {
 	} else {
 		for _, name := range w.DisallowedTools {
 			if name = f.toolName(name); f.exists(name) {
-				a.Tools.Rules = append(a.Tools.Rules, Rule{Deny: name})
+				a.Tools.Rules = append(a.Tools.Rules, spec.Rule{Deny: name})
 			}
 		}
 	}
@@ -199,7 +194,7 @@ func (f *workflowFile) unknown(path, expected, message string) {
 // model reports an unknown model.
 func (f *workflowFile) model(path, name string) {
 	name = f.bare(name)
-	if f.Reported(path) || !f.options.confined(f.Report, path, name) || f.options.Model != "" {
+	if f.Reported(path) || !f.options.Confined(f.Report, path, name) || f.options.Model != "" {
 		return
 	}
 	if !strings.Contains(name, "/") {
@@ -269,17 +264,17 @@ func (f *workflowFile) schemaOf(name string) json.RawMessage {
 }
 
 // agentFile reads the file of an agent.
-func (f *workflowFile) agentFile(w *WorkflowAgent) (*Agent, error) {
+func (f *workflowFile) agentFile(w *WorkflowAgent) (*spec.Agent, error) {
 	o := f.options
 	if w.Model != "" {
 		o.Model = w.Model
 	}
 	if f.options.Sent {
-		return &Agent{}, nil
+		return &spec.Agent{}, nil
 	}
-	a, _, err := ReadAgent(f.path(w.AgentFile), o)
+	a, _, err := spec.ReadAgent(f.path(w.AgentFile), o)
 	if err == nil && w.Model != "" {
-		a.ModelPolicy.Primary = Model{Model: f.bare(w.Model)}
+		a.ModelPolicy.Primary = spec.Model{Model: f.bare(w.Model)}
 	}
 	return a, err
 }
@@ -287,25 +282,89 @@ func (f *workflowFile) agentFile(w *WorkflowAgent) (*Agent, error) {
 // validateBudgets checks the limits of the workflow by the rules of an agent file.
 func (f *workflowFile) validateBudgets() {
 	a := f.w.Limits()
-	a.Budgets.validate(f.Report, a)
+	a.Budgets.Validate(f.Report, a)
 	decode.Money(f.Report, "budget."+budget.CostPerRun, f.w.Budget.USDPerRun)
 }
 
 // Limits returns the limits of the workflow, and the permissions of its commands, in
 // the form of an agent.
-func (w *Workflow) Limits() *Agent {
-	return &Agent{
-		Identity: Identity{Name: w.Name}, ModelPolicy: ModelPolicy{Budget: w.Budget}, Budgets: w.Budgets, Tools: Tools{Permissions: w.Permissions},
+func (w *Workflow) Limits() *spec.Agent {
+	return &spec.Agent{
+		Identity: spec.Identity{Name: w.Name}, ModelPolicy: spec.ModelPolicy{Budget: w.Budget}, Budgets: w.Budgets, Tools: spec.Tools{Permissions: w.Permissions},
 		Hooks: w.Hooks, Dir: w.Dir, File: w.File,
 	}
 }
 
-// RestoreWorkflow parses the top level of a workflow file, which was validated when a
+// Restore parses the top level of a workflow file, which was validated when a
 // run of it began. The run's first event contains its steps and what they name.
-func RestoreWorkflow(path string, data []byte) (*Workflow, error) {
+func Restore(path string, data []byte) (*Workflow, error) {
 	r, w := decode.New(path), &Workflow{Dir: filepath.Dir(path), File: filepath.Base(path)}
 	if r.Fill(w, data, workflowExample, maxWorkflowValues); len(r.Problems) > 0 {
 		return nil, r.Problems
 	}
 	return w, nil
+}
+
+// CoordinatorAgent is the name of the agent that receives messages of the steps of
+// a workflow.
+const CoordinatorAgent = "coordinator agent"
+
+// validateCoordinator checks the coordinator.
+func (f *workflowFile) validateCoordinator() {
+	c := f.w.Coordinator
+	if c == nil || c.Off {
+		return
+	}
+	decode.Within(f.Report, "coordinator.maxTurns", c.MaxTurns, 0, 1_000_000)
+	f.text("coordinator.prompt", c.Prompt)
+	if c.Model != "" {
+		f.model("coordinator.model", c.Model)
+	}
+}
+
+// coordinate adds the coordinator to a plan, unless the file has none, or no agent
+// could send it messages. If the file names no model for it, it has that of the class
+// default, or that of the first step's agent.
+func (f *workflowFile) coordinate(p *plan.Plan) {
+	c := f.w.Coordinator
+	first := f.uses[firstAgent(p.Steps)]
+	if first == nil || c != nil && c.Off {
+		return
+	}
+	if c == nil {
+		c = &Coordinator{}
+	}
+	a := &spec.Agent{Identity: spec.Identity{Name: CoordinatorAgent, Description: "Receives what the steps send."}, Dir: f.w.Dir, File: f.w.File}
+	switch model := cmp.Or(f.bare(c.Model), f.options.Classes["default"]); {
+	case model != "":
+		a.ModelPolicy.Primary = spec.Model{Model: model}
+	case len(first.Chain()) > 0:
+		a.ModelPolicy.Primary, a.Dir, a.File = spec.Model{Model: first.Chain()[0]}, first.Dir, first.File // the directory of a script
+	case f.options.Model == "":
+		return // the steps have no model either, so nothing runs
+	}
+	if c.MaxTurns != nil && *c.MaxTurns > 0 {
+		a.MaxCycles = c.MaxTurns
+	}
+	a.Prompt.System = f.text("coordinator.prompt", c.Prompt)
+	a.System = a.Prompt.System
+	a.Tools.Allow = spec.Names{}
+	p.Coordinator = f.named(CoordinatorAgent)
+	f.uses[p.Coordinator] = a
+}
+
+// firstAgent returns the agent of the first step that has one, empty for none.
+func firstAgent(steps []plan.Step) string {
+	for _, s := range steps {
+		switch {
+		case s.Agent != nil:
+			return s.Agent.Name
+		case s.Plan != nil:
+			return firstAgent(slices.Concat(s.Plan.Steps, steps[1:]))
+		case s.Loop != nil:
+			return firstAgent(slices.Concat(s.Loop.Body.Steps, steps[1:]))
+		}
+		steps = steps[1:]
+	}
+	return ""
 }

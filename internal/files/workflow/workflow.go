@@ -1,4 +1,6 @@
-package spec
+// Package workflow turns workflow files into plans, with the agents of their steps. The
+// rules of package spec apply to the agents, limits and hooks in them.
+package workflow
 
 import (
 	"maps"
@@ -11,6 +13,7 @@ import (
 
 	"github.com/pawlrun/pawl/internal/files/decode"
 	"github.com/pawlrun/pawl/internal/files/expr"
+	"github.com/pawlrun/pawl/internal/files/spec"
 	"github.com/pawlrun/pawl/internal/rules/plan"
 )
 
@@ -28,12 +31,12 @@ type Workflow struct {
 	Steps       []WorkflowStep            `yaml:"steps,omitempty"`
 	Options     WorkflowOptions           `yaml:"options,omitempty"`
 
-	Budget      Money        `yaml:"budget,omitempty" ours:"yes"`
-	Budgets     Budgets      `yaml:"budgets,omitempty" ours:"yes"`
-	Permissions *Permissions `yaml:"permissions,omitempty" ours:"yes"`
-	MaxDepth    *int         `yaml:"max_depth,omitempty" ours:"yes"`
-	Coordinator *Coordinator `yaml:"coordinator,omitempty" ours:"yes"`
-	Hooks       *Hooks       `yaml:"hooks,omitempty" ours:"yes"`
+	Budget      spec.Money        `yaml:"budget,omitempty" ours:"yes"`
+	Budgets     spec.Budgets      `yaml:"budgets,omitempty" ours:"yes"`
+	Permissions *spec.Permissions `yaml:"permissions,omitempty" ours:"yes"`
+	MaxDepth    *int              `yaml:"max_depth,omitempty" ours:"yes"`
+	Coordinator *Coordinator      `yaml:"coordinator,omitempty" ours:"yes"`
+	Hooks       *spec.Hooks       `yaml:"hooks,omitempty" ours:"yes"`
 
 	// Dir is the directory of the file, File its name there.
 	Dir  string `yaml:"-"`
@@ -42,7 +45,7 @@ type Workflow struct {
 	Plan plan.Plan `yaml:"-"`
 	// Uses holds the agents that steps and judges of the plan name, each in the form of
 	// an agent file.
-	Uses map[string]*Agent `yaml:"-"`
+	Uses map[string]*spec.Agent `yaml:"-"`
 	// Unbuilt lists requests of a valid file that are not supported, so that it cannot
 	// run.
 	Unbuilt decode.Errors `yaml:"-"`
@@ -58,46 +61,46 @@ const workflowExample = "a workflow: name, steps"
 
 // WorkflowOptions configure how a workflow runs.
 type WorkflowOptions struct {
-	MaxConcurrency *int      `yaml:"maxConcurrency,omitempty"`
-	OnStepFailure  string    `yaml:"onStepFailure,omitempty" oneof:"cascade skip-dependents abort"`
-	Timeout        *Duration `yaml:"timeout,omitempty"`
-	StepTimeout    *Duration `yaml:"stepTimeout,omitempty"`
-	Isolation      string    `yaml:"isolation,omitempty"`
-	Scheduler      string    `yaml:"scheduler,omitempty" oneof:"dependency-first round-robin least-busy"`
-	MaxRetries     *int      `yaml:"maxRetries,omitempty"`
+	MaxConcurrency *int           `yaml:"maxConcurrency,omitempty"`
+	OnStepFailure  string         `yaml:"onStepFailure,omitempty" oneof:"cascade skip-dependents abort"`
+	Timeout        *spec.Duration `yaml:"timeout,omitempty"`
+	StepTimeout    *spec.Duration `yaml:"stepTimeout,omitempty"`
+	Isolation      string         `yaml:"isolation,omitempty"`
+	Scheduler      string         `yaml:"scheduler,omitempty" oneof:"dependency-first round-robin least-busy"`
+	MaxRetries     *int           `yaml:"maxRetries,omitempty"`
 }
 
 // WorkflowAgent is an agent of a workflow.
 type WorkflowAgent struct {
-	Description     string        `yaml:"description,omitempty"`
-	Prompt          string        `yaml:"prompt,omitempty"`
-	Model           string        `yaml:"model,omitempty"`
-	Tools           Names         `yaml:"tools,omitempty"`
-	DisallowedTools []string      `yaml:"disallowedTools,omitempty"`
-	MaxTurns        *int          `yaml:"maxTurns,omitempty"`
-	Temperature     *float64      `yaml:"temperature,omitempty"`
-	TopP            *float64      `yaml:"topP,omitempty"`
-	ResultSchema    *ResultSchema `yaml:"resultSchema,omitempty"`
+	Description     string             `yaml:"description,omitempty"`
+	Prompt          string             `yaml:"prompt,omitempty"`
+	Model           string             `yaml:"model,omitempty"`
+	Tools           spec.Names         `yaml:"tools,omitempty"`
+	DisallowedTools []string           `yaml:"disallowedTools,omitempty"`
+	MaxTurns        *int               `yaml:"maxTurns,omitempty"`
+	Temperature     *float64           `yaml:"temperature,omitempty"`
+	TopP            *float64           `yaml:"topP,omitempty"`
+	ResultSchema    *spec.ResultSchema `yaml:"resultSchema,omitempty"`
 
 	AgentFile   string            `yaml:"file,omitempty" ours:"yes"`
-	ModelPolicy *ModelPolicy      `yaml:"model_policy,omitempty" ours:"yes"`
+	ModelPolicy *spec.ModelPolicy `yaml:"model_policy,omitempty" ours:"yes"`
 	Approvals   map[string]string `yaml:"approvals,omitempty" oneof:"always never protected_paths" ours:"yes"`
 }
 
 // WorkflowStep is a step of a workflow or of a loop.
 type WorkflowStep struct {
-	ID           string        `yaml:"id,omitempty"`
-	Agent        string        `yaml:"agent,omitempty"`
-	Instructions string        `yaml:"instructions,omitempty"`
-	DependsOn    []string      `yaml:"dependsOn,omitempty"`
-	ContextFiles []string      `yaml:"contextFiles,omitempty"`
-	Model        string        `yaml:"model,omitempty"`
-	Timeout      *Duration     `yaml:"timeout,omitempty"`
-	Retries      *int          `yaml:"retries,omitempty"`
-	MaxRetries   *int          `yaml:"maxRetries,omitempty"`
-	Condition    string        `yaml:"condition,omitempty"`
-	Include      string        `yaml:"include,omitempty"`
-	Loop         *WorkflowLoop `yaml:"loop,omitempty"`
+	ID           string         `yaml:"id,omitempty"`
+	Agent        string         `yaml:"agent,omitempty"`
+	Instructions string         `yaml:"instructions,omitempty"`
+	DependsOn    []string       `yaml:"dependsOn,omitempty"`
+	ContextFiles []string       `yaml:"contextFiles,omitempty"`
+	Model        string         `yaml:"model,omitempty"`
+	Timeout      *spec.Duration `yaml:"timeout,omitempty"`
+	Retries      *int           `yaml:"retries,omitempty"`
+	MaxRetries   *int           `yaml:"maxRetries,omitempty"`
+	Condition    string         `yaml:"condition,omitempty"`
+	Include      string         `yaml:"include,omitempty"`
+	Loop         *WorkflowLoop  `yaml:"loop,omitempty"`
 
 	Workflow string   `yaml:"workflow,omitempty" ours:"yes"`
 	Input    string   `yaml:"input,omitempty" ours:"yes"`
@@ -130,15 +133,15 @@ func (*Coordinator) Expected() string { return "{model: …, prompt: …, maxTur
 // JSONSchema returns the short form: none.
 func (*Coordinator) JSONSchema() map[string]any { return map[string]any{"const": false} }
 
-// ParseWorkflow validates a workflow file's content. The files that it names are read
+// Parse validates a workflow file's content. The files that it names are read
 // relative to path. The error is [decode.Errors].
-func ParseWorkflow(path string, data []byte, o Options) (*Workflow, error) {
+func Parse(path string, data []byte, o spec.Options) (*Workflow, error) {
 	checker, err := expr.NewChecker()
 	if err != nil {
 		return nil, err
 	}
 	shared := &workflowFiles{
-		options: o, checker: checker, uses: map[string]*Agent{}, root: filepath.Dir(absolutePath(path)), runs: map[string]*workflowFile{},
+		options: o, checker: checker, uses: map[string]*spec.Agent{}, root: filepath.Dir(absolutePath(path)), runs: map[string]*workflowFile{},
 	}
 	f := shared.parse(path, data)
 	if len(shared.found) > 0 {
@@ -157,12 +160,12 @@ func ParseWorkflow(path string, data []byte, o Options) (*Workflow, error) {
 
 // workflowFiles holds a workflow file and those that it includes.
 type workflowFiles struct {
-	options Options
+	options spec.Options
 	checker *expr.Checker
 	// open are the absolute paths of the files that are being read, the first one
 	// outermost.
 	open []string
-	uses map[string]*Agent
+	uses map[string]*spec.Agent
 	// root is the directory of the outermost run's file. runs holds the files that
 	// steps run, by the names of the runs; above are the absolute paths of the files
 	// that run these, and of the suffix of their agents' names.
@@ -222,4 +225,62 @@ func absolutePath(path string) string {
 		return abs
 	}
 	return path
+}
+
+// validateHooks checks the hooks of the workflow by the rules of an agent file.
+func (f *workflowFile) validateHooks() {
+	if f.w.Hooks == nil {
+		return
+	}
+	if f.options.Sent && len(f.w.Hooks.All()) > 0 {
+		f.fail("hooks", "a file without it", "starts programs of this machine, which a file that was sent may not")
+		f.w.Hooks = nil
+		return
+	}
+	f.w.Hooks.Validate(f.Report, f.w.Limits(), f.options)
+}
+
+// hook adds the hooks of the workflow to all agents of its run, before their own. A
+// step that is a run has the hooks of that run's file.
+func (f *workflowFile) hook() {
+	if len(f.w.Hooks.All()) == 0 {
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.uses)) {
+		if _, of, _ := strings.Cut(name, innerOf); of != f.of {
+			continue
+		}
+		if f.uses[name].Composite != nil {
+			f.notBuilt("hooks", "hooks of a workflow with a team ("+name+")")
+			continue
+		}
+		a := *f.uses[name]
+		a.Hooks = hooksBefore(f.w.Hooks, a.Hooks, absolutePath(f.w.Dir))
+		f.uses[name] = &a
+	}
+}
+
+// hooksBefore returns the hooks h, whose paths are relative to dir, followed by an agent's
+// own.
+func hooksBefore(h, own *spec.Hooks, dir string) *spec.Hooks {
+	if own == nil {
+		own = &spec.Hooks{}
+	}
+	both := func(own []spec.Hook, lists ...[]spec.Hook) (all []spec.Hook) {
+		for _, hook := range slices.Concat(lists...) {
+			if hook.Dir = hook.From(dir); slices.ContainsFunc(own, func(o spec.Hook) bool { return hook.Name != "" && o.Name == hook.Name }) {
+				hook.Name += " of the workflow"
+			}
+			all = append(all, hook)
+		}
+		return append(all, own...)
+	}
+	return &spec.Hooks{
+		BeforeRun:        both(own.BeforeRun, h.BeforeRun),
+		BeforeTool:       both(slices.Concat(own.BeforeTool, own.PreToolUse), h.BeforeTool, h.PreToolUse),
+		AfterTool:        both(slices.Concat(own.AfterTool, own.PostToolUse), h.AfterTool, h.PostToolUse),
+		BeforeCompaction: both(own.BeforeCompaction, h.BeforeCompaction),
+		AfterCompaction:  both(own.AfterCompaction, h.AfterCompaction),
+		AfterRun:         both(own.AfterRun, h.AfterRun),
+	}
 }

@@ -1,10 +1,12 @@
-package spec
+package workflow
 
 import (
 	"cmp"
 	"fmt"
 	"strings"
 
+	"github.com/pawlrun/pawl/internal/files/decode"
+	"github.com/pawlrun/pawl/internal/files/spec"
 	"github.com/pawlrun/pawl/internal/rules/plan"
 )
 
@@ -23,7 +25,7 @@ func (f *workflowFile) plan() plan.Plan {
 	o := f.w.Options
 	p := plan.Plan{
 		Name: f.w.Name, OnFailure: o.onFailure(), Scheduler: o.scheduler(),
-		Timeout: o.Timeout.length(), Concurrency: value(o.MaxConcurrency), Worktrees: o.Isolation == worktreePerStep, Templates: true,
+		Timeout: o.Timeout.Length(), Concurrency: decode.Given(o.MaxConcurrency), Worktrees: o.Isolation == worktreePerStep, Templates: true,
 	}
 	if p.Concurrency == 0 {
 		p.Width = width
@@ -46,13 +48,6 @@ func (o WorkflowOptions) scheduler() plan.Scheduler {
 	return plan.Scheduler(o.Scheduler)
 }
 
-func value[T any](v *T) (zero T) {
-	if v == nil {
-		return zero
-	}
-	return *v
-}
-
 func (f *workflowFile) planSteps(path string, steps []WorkflowStep) []plan.Step {
 	out := make([]plan.Step, len(steps))
 	for i := range steps {
@@ -63,14 +58,14 @@ func (f *workflowFile) planSteps(path string, steps []WorkflowStep) []plan.Step 
 
 func (f *workflowFile) planStep(path string, s *WorkflowStep) plan.Step {
 	p := plan.Step{
-		ID: s.ID, DependsOn: s.DependsOn, Condition: s.Condition, Retries: value(s.Retries),
-		Timeout: s.Timeout.length(),
+		ID: s.ID, DependsOn: s.DependsOn, Condition: s.Condition, Retries: decode.Given(s.Retries),
+		Timeout: s.Timeout.Length(),
 	}
 	if s.Loop != nil {
 		p.Loop = f.planLoop(path, s)
 		return p
 	}
-	p.Timeout = cmp.Or(p.Timeout, f.w.Options.StepTimeout.length())
+	p.Timeout = cmp.Or(p.Timeout, f.w.Options.StepTimeout.Length())
 	switch included := f.included[path]; {
 	case included != nil:
 		inner := included.plan()
@@ -97,16 +92,16 @@ func (f *workflowFile) planAgent(s *WorkflowStep) *plan.Agent {
 func (f *workflowFile) planLoop(path string, s *WorkflowStep) *plan.Loop {
 	l := s.Loop
 	p := &plan.Loop{
-		Max: value(l.MaxIterations), Delay: l.Delay.length(), JudgeFailuresMax: value(l.JudgeFailuresMax),
+		Max: decode.Given(l.MaxIterations), Delay: l.Delay.Length(), JudgeFailuresMax: decode.Given(l.JudgeFailuresMax),
 	}
 	if l.Carry != nil {
 		summarizer := f.named("summary of " + path)
-		p.Carry = l.Carry.plan(summarizer)
-		if l.Carry.summarizes() {
-			f.uses[summarizer] = f.agent(s.Agent).summarizer()
+		p.Carry = l.Carry.Plan(summarizer)
+		if l.Carry.Summarizes() {
+			f.uses[summarizer] = f.agent(s.Agent).Summarizer()
 		}
 	}
-	if value(l.OutputMode) == string(plan.Cumulative) {
+	if decode.Given(l.OutputMode) == string(plan.Cumulative) {
 		p.Output = plan.Cumulative
 	}
 	if l.OnLimit != "fail" {
@@ -122,7 +117,7 @@ func (f *workflowFile) planLoop(path string, s *WorkflowStep) *plan.Loop {
 		p.StopWhen = append(p.StopWhen, plan.Stop{Judge: f.judge(l.UntilAgent)})
 	}
 	for i := range l.StopWhen {
-		p.StopWhen = append(p.StopWhen, f.planStop(fmt.Sprintf("%s of %s", judgeName(i), path), s, &l.StopWhen[i]))
+		p.StopWhen = append(p.StopWhen, f.planStop(fmt.Sprintf("%s of %s", spec.JudgeName(i), path), s, &l.StopWhen[i]))
 	}
 	if l.ForEach != nil {
 		p.Items = planItems(l)
@@ -138,17 +133,17 @@ func (f *workflowFile) planLoop(path string, s *WorkflowStep) *plan.Loop {
 	return p
 }
 
-func (f *workflowFile) planStop(judge string, s *WorkflowStep, stop *RefineStop) plan.Stop {
+func (f *workflowFile) planStop(judge string, s *WorkflowStep, stop *spec.RefineStop) plan.Stop {
 	p := plan.Stop{Expression: stop.CEL, Regex: stop.Regex}
-	p.Eval, _ = stop.evaluator()
+	p.Eval, _ = stop.Evaluator()
 	if j := stop.Judge; j != nil && j.Agent != "" {
 		p.Judge = f.judge(j.Agent)
-	} else if of := f.agent(s.Agent).judgeOf(stop); of != nil {
+	} else if of := f.agent(s.Agent).JudgeOf(stop); of != nil {
 		p.Judge = f.named(judge)
 		f.uses[p.Judge] = of
 	}
 	if stop.Command != nil {
-		p.Command = &plan.Command{Argv: stop.Command.Argv, Timeout: stop.Command.Timeout.length()}
+		p.Command = &plan.Command{Argv: stop.Command.Argv, Timeout: stop.Command.Timeout.Length()}
 	}
 	if stop.Human != nil {
 		p.Human = &plan.Human{Prompt: stop.Human.Prompt}
@@ -158,7 +153,7 @@ func (f *workflowFile) planStop(judge string, s *WorkflowStep, stop *RefineStop)
 
 func planItems(l *WorkflowLoop) *plan.Items {
 	p := &plan.Items{
-		Static: l.ForEach.Items, Expression: strings.TrimSpace(l.ForEach.Expression), Max: maxItems, Concurrency: value(l.MaxConcurrency),
+		Static: l.ForEach.Items, Expression: strings.TrimSpace(l.ForEach.Expression), Max: maxItems, Concurrency: decode.Given(l.MaxConcurrency),
 	}
 	if l.MaxItems != nil {
 		p.Max = *l.MaxItems
@@ -186,7 +181,7 @@ func (f *workflowFile) useName(s *WorkflowStep) string {
 }
 
 func (f *workflowFile) retries(s *WorkflowStep) int {
-	return cmp.Or(value(s.MaxRetries), value(f.w.Options.MaxRetries))
+	return cmp.Or(decode.Given(s.MaxRetries), decode.Given(f.w.Options.MaxRetries))
 }
 
 // use adds the agent of a step to those of the plan.
@@ -197,8 +192,8 @@ func (f *workflowFile) use(s *WorkflowStep) string {
 	}
 	a := f.agent(s.Agent)
 	if s.Model != "" {
-		a.ModelPolicy.Primary = Model{Model: f.bare(s.Model)}
-		a.ModelPolicy.Fallbacks, a.ModelPolicy.Roles, a.ModelPolicy.Role, a.Role = nil, Roles{}, "", ""
+		a.ModelPolicy.Primary = spec.Model{Model: f.bare(s.Model)}
+		a.ModelPolicy.Fallbacks, a.ModelPolicy.Roles, a.ModelPolicy.Role, a.Role = nil, spec.Roles{}, "", ""
 	}
 	if retries > 0 {
 		a.Budgets.MaxToolRetries = &retries
@@ -220,26 +215,26 @@ func (f *workflowFile) judge(agent string) string {
 	if !before {
 		delete(f.uses, name)
 	}
-	a.Tools = Tools{Allow: Names{}}
+	a.Tools = spec.Tools{Allow: spec.Names{}}
 	name += " without tools"
 	f.uses[name] = &a
 	return name
 }
 
 // agent returns an agent of the plan, the default one for "".
-func (f *workflowFile) agent(name string) *Agent {
+func (f *workflowFile) agent(name string) *spec.Agent {
 	o := f.owner(name)
 	w := o.w.Agents[name]
 	switch {
 	case w == nil:
-		a := &Agent{Identity: Identity{Name: DefaultAgent}, Dir: f.w.Dir, File: f.w.File}
+		a := &spec.Agent{Identity: spec.Identity{Name: DefaultAgent}, Dir: f.w.Dir, File: f.w.File}
 		a.ModelPolicy.Primary.Model = f.options.Classes["default"]
 		a.Tools.Permissions = f.w.Permissions
 		return a
 	case w.AgentFile != "":
 		a, err := o.agentFile(w)
 		if err != nil { // reported where the file is named
-			return &Agent{}
+			return &spec.Agent{}
 		}
 		a.Identity.Name = cmp.Or(a.Identity.Name, name)
 		return a

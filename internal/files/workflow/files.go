@@ -1,4 +1,4 @@
-package spec
+package workflow
 
 import (
 	"fmt"
@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/pawlrun/pawl/internal/files/decode"
+	"github.com/pawlrun/pawl/internal/files/spec"
 	"github.com/pawlrun/pawl/internal/host/attach"
 	"github.com/pawlrun/pawl/internal/rules/plan"
 	"github.com/pawlrun/pawl/llm"
@@ -95,7 +96,7 @@ func (f *workflowFile) merge(at string, included *workflowFile) {
 }
 
 // path resolves a path of the file.
-func (f *workflowFile) path(name string) string { return pathIn(f.w.Dir, name) }
+func (f *workflowFile) path(name string) string { return spec.PathIn(f.w.Dir, name) }
 
 // refusedFile reports a file that a sent text names.
 func (f *workflowFile) refusedFile(at, what string) bool {

@@ -1,4 +1,4 @@
-package spec_test
+package workflow_test
 
 import (
 	"errors"
@@ -9,12 +9,13 @@ import (
 
 	"github.com/pawlrun/pawl/internal/files/decode"
 	"github.com/pawlrun/pawl/internal/files/spec"
+	"github.com/pawlrun/pawl/internal/files/workflow"
 )
 
 // told are what is wrong with a workflow and what it is warned of, a line each.
 func toldOf(t *testing.T, file string) (wrong, warned []string) {
 	t.Helper()
-	w, err := spec.ParseWorkflow("w.yaml", []byte(file), spec.Options{Model: "scripted/x.yaml"})
+	w, err := workflow.Parse("w.yaml", []byte(file), spec.Options{Model: "scripted/x.yaml"})
 	problems, _ := errors.AsType[decode.Errors](err)
 	if err != nil && problems == nil {
 		t.Fatal(err)
@@ -65,7 +66,7 @@ func TestNamesOfValuesAreHeldToWhatAStepSees(t *testing.T) {
 
 // A file of the plain specification has no such names: what names nothing is a text.
 func TestAPlainFileKeepsNamesOfNothing(t *testing.T) {
-	w, err := spec.ParseWorkflow("w.yaml", []byte("name: x\nsteps: [{id: a, instructions: 'Use {{item}}, {{other}} and {{input}}.'}]"), spec.Options{Model: "scripted/x.yaml"})
+	w, err := workflow.Parse("w.yaml", []byte("name: x\nsteps: [{id: a, instructions: 'Use {{item}}, {{other}} and {{input}}.'}]"), spec.Options{Model: "scripted/x.yaml"})
 	if err != nil {
 		t.Fatal(err)
 	}

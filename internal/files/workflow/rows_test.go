@@ -1,10 +1,11 @@
-package spec_test
+package workflow_test
 
 import (
 	"strings"
 	"testing"
 
 	"github.com/pawlrun/pawl/internal/files/spec"
+	"github.com/pawlrun/pawl/internal/files/workflow"
 )
 
 // rows: DAG-3, DAG-4, DAG-25, DAG-27..29, DAG-43..46
@@ -29,7 +30,7 @@ func TestEachRuleOfLoopsHoldsByItself(t *testing.T) {
 		"a dependency of the second step":    {each + "steps: [{id: in}, {id: out, dependsOn: [in, first]}]", "loop.steps[1].dependsOn[1]"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := spec.ParseWorkflow("w.yaml", []byte(`name: x
+			_, err := workflow.Parse("w.yaml", []byte(`name: x
 agents:
   free: {description: a, prompt: b}
   required: {description: a, prompt: b, resultSchema: {type: object, properties: {done: {type: boolean}}, required: [done]}}

@@ -1,4 +1,4 @@
-package spec
+package workflow
 
 import (
 	"cmp"
@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/pawlrun/pawl/internal/files/decode"
+	"github.com/pawlrun/pawl/internal/files/spec"
 	"github.com/pawlrun/pawl/internal/rules/plan"
 )
 
@@ -27,8 +28,8 @@ func (f *workflowFile) nest(at, name string) {
 		return
 	case f.runs[f.runName(name)] != nil:
 		return
-	case len(f.above) > maxLevels:
-		f.fail(at, fmt.Sprintf("runs of at most %d levels", maxLevels+1), "is one too many")
+	case len(f.above) > spec.MaxLevels:
+		f.fail(at, fmt.Sprintf("runs of at most %d levels", spec.MaxLevels+1), "is one too many")
 		return
 	}
 	data, err := decode.ReadFile(path)
@@ -36,7 +37,7 @@ func (f *workflowFile) nest(at, name string) {
 	case err != nil:
 		f.fail(at, expected, "cannot be read: %v", err)
 		return
-	case !ParseHeading(data).Workflow():
+	case !spec.ParseHeading(data).Workflow():
 		f.fail(at, expected, "%s is no workflow", name)
 		return
 	}

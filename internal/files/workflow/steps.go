@@ -1,15 +1,15 @@
-package spec
+package workflow
 
 import (
 	"fmt"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/pawlrun/pawl/internal/files/decode"
 	"github.com/pawlrun/pawl/internal/files/expr"
+	"github.com/pawlrun/pawl/internal/files/spec"
 )
 
 // Limits of the workflow specification.
@@ -18,8 +18,6 @@ const (
 	maxDescription  = 2000
 	maxIncludeDepth = 5
 )
-
-var stepID = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,63}$`)
 
 // scopeOf is the scope of the steps of one graph.
 type scopeOf struct {
@@ -54,7 +52,7 @@ func (f *workflowFile) validate() {
 	if w.Version != nil && *w.Version != 1 && !f.Reported("version") {
 		f.fail("version", "1", "is %d, a version of the specification that is not known", *w.Version)
 	}
-	decode.Within(f.Report, "max_depth", w.MaxDepth, 1, maxLevels+1)
+	decode.Within(f.Report, "max_depth", w.MaxDepth, 1, spec.MaxLevels+1)
 	decode.Within(f.Report, "options.maxConcurrency", w.Options.MaxConcurrency, 0, 1_000_000)
 	decode.Within(f.Report, "options.maxRetries", w.Options.MaxRetries, 0, 100)
 	f.validateAgents()
@@ -96,7 +94,7 @@ func (f *workflowFile) refuseOurs(v reflect.Value, path string) {
 			if v.Type().FieldByIndex(index).Tag.Get("ours") == "" {
 				f.refuseOurs(v.FieldByIndex(index), at)
 			} else if f.Has(at) {
-				f.fail(at, "apiVersion: "+Version+" at the top of the file", "is no key of the workflow specification, and needs it")
+				f.fail(at, "apiVersion: "+spec.Version+" at the top of the file", "is no key of the workflow specification, and needs it")
 			}
 		}
 	}
@@ -112,7 +110,7 @@ func (f *workflowFile) refuseUnbuilt() {
 	case isolation == worktreePerStep && f.options.CheckWorktrees != nil:
 		switch refused, err := f.options.CheckWorktrees(); {
 		case refused != "":
-			f.noted = append(f.noted, f.Problem(f.NodeAt(at), at, "", notHere, refused))
+			f.noted = append(f.noted, f.Problem(f.NodeAt(at), at, "", spec.NotHere, refused))
 		case err != nil:
 			f.unbuilt = append(f.unbuilt, f.Problem(f.NodeAt(at), at, "a workspace in a git repository with a commit", "%v", err))
 		}
@@ -142,7 +140,7 @@ func (f *workflowFile) validateSteps(path string, steps []WorkflowStep, in scope
 		case f.Reported(at):
 		case id == "":
 			decode.Missing(f.Report, at, "the step's id")
-		case !stepID.MatchString(id):
+		case !spec.StepID.MatchString(id):
 			f.fail(at, "a small letter, then up to 63 small letters, digits, _ and -", "%q is not an id", id)
 		case twice:
 			f.fail(at, "an id of its own", "%q is the id of another step, too", id)
