@@ -165,8 +165,8 @@ func TestEveryKeyOfAnAgentFileHasAnExampleThatIsAccepted(t *testing.T) {
 		for _, key := range section.keys() {
 			whole := section.file(t, key)
 			whole["identity"] = merged(map[string]any{"name": "example"}, whole["identity"])
-			if tools, ok := whole["tools"].(map[string]any); ok && (section.name == "CommandTool" || section.name == "MCPServer") && key == "secrets" {
-				name := map[string]string{"CommandTool": "TICKET_TOKEN", "MCPServer": "DOCS_TOKEN"}[section.name]
+			if tools, ok := whole["tools"].(map[string]any); ok && (key == "secrets" && len(section.parent.paths) > 0 || key == "client_secret") {
+				name := map[string]string{"CommandTool": "TICKET_TOKEN", "MCPServer": "DOCS_TOKEN", "OAuth": "CLIENT_SECRET"}[section.name]
 				tools["secrets"] = map[string]any{name: map[string]any{"env": name}}
 			}
 			text, err := yaml.Marshal(whole)

@@ -22,6 +22,8 @@ type MCPServer struct {
 	Command []string          `yaml:"command,omitempty"`
 	URL     string            `yaml:"url,omitempty"`
 	Headers map[string]string `yaml:"headers,omitempty"`
+	// OAuth is the login at such a server, nil for none.
+	OAuth *OAuth `yaml:"oauth,omitempty"`
 	// Env contains variables of the program, Secrets names of tools.secrets that it
 	// gets as variables.
 	Env     map[string]string `yaml:"env,omitempty"`
@@ -141,6 +143,7 @@ func (a *Agent) validateServers(r *decode.Report, o Options) {
 		s, path := &t.MCP[i], fmt.Sprintf("tools.mcp[%d]", i)
 		s.validateName(r, path+".server", t, i, o)
 		s.validatePlace(r, path, a, o)
+		s.validateOAuth(r, path+".oauth", t.Secrets)
 		for _, limit := range []struct {
 			key   string
 			value *Seconds
@@ -249,6 +252,6 @@ func (t *Tools) serverHasSecret(name string) bool {
 				return true
 			}
 		}
-		return slices.Contains(s.Secrets, name)
+		return slices.Contains(s.Secrets, name) || s.OAuth.Secret() == name
 	})
 }
