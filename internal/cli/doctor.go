@@ -53,7 +53,7 @@ func (a *app) doctorCommand() *cobra.Command {
 takes, which sandbox the commands of a run get and why no stronger one, which models can be called, and
 what else runs need. Each check does the real thing and leaves nothing behind. The exit code is 0 when
 nothing required is broken, else 1. Of each FILE it names the programs that are not on this machine: those
-of MCP servers, of tools.commands and of hooks. It starts none of them.
+of MCP servers, of tools.commands and of hooks, and the logins that are missing. It starts none of them.
 
 $PAWL_SANDBOX names the strongest sandbox that runs may use: bubblewrap, namespaces, landlock or none.`,
 		Example: "  pawl doctor\n  pawl doctor agent.yaml\n  pawl doctor --json\n  pawl doctor --journal /srv/agents/journal.db",
@@ -95,6 +95,7 @@ func (a *app) diagnose(ctx context.Context, files []string) (diagnosis, error) {
 			return d, fileError([]string{path}, err)
 		}
 		d.Findings = append(d.Findings, programHealth(f, launch.Options{Host: host}))
+		d.Findings = append(d.Findings, loginHealth(f, launch.Options{Host: host})...)
 	}
 	for _, f := range d.Findings {
 		d.OK = d.OK && f.Health != healthBroken

@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0))); err != nil {
 		panic(err)
 	}
-	testscript.Main(m, map[string]func(){"pawl": func() { os.Exit(Main(Build{})) }, "stubborn": stubborn, "petitioner": petitioner, "toy": toyProgram, "mcpledger": mcptest.Main, "pawlshelf": otherProgram})
+	testscript.Main(m, map[string]func(){"pawl": func() { os.Exit(Main(Build{})) }, "stubborn": stubborn, "petitioner": petitioner, "toy": toyProgram, "mcpledger": mcptest.Main, "mcpoauth": mcptest.OAuthMain, "browser": mcptest.BrowserMain, "pawlshelf": otherProgram})
 }
 
 // stubborn is a process whose first Ctrl-C does not end it.

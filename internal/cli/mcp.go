@@ -55,7 +55,7 @@ With --http it is 'pawl serve --mcp': the same over HTTP at /mcp, with tokens an
 	c.Flags().StringArrayVar(&f.hosts, "host", nil, "name of the server beside its address, as for 'pawl serve' (repeatable)")
 	f.onShutdown = "park"
 	f.onCancelFlag(c)
-	c.AddCommand(a.mcpPinCommand())
+	c.AddCommand(a.mcpPinCommand(), a.mcpLoginCommand(), a.mcpLogoutCommand())
 	return c
 }
 

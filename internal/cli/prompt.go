@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/user"
@@ -86,6 +87,9 @@ func inTurn(
 
 func answerAll(kind event.ApprovalKind, by string) func(context.Context, event.Question) (event.Resolution, error) {
 	return func(_ context.Context, q event.Question) (event.Resolution, error) {
+		if form, is := q.What.(event.FormAsked); is && form.Command != "" {
+			return event.Resolution{}, errors.New("a person has to run a command first")
+		}
 		kind := kind
 		if !slices.Contains(q.Takes, kind) { // to approve everything invents no input
 			kind = event.ApprovalRejected

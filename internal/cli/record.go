@@ -35,12 +35,12 @@ func recordAnew(path string) error {
 }
 
 // recording records a run's models. It reports what it could not record at the end.
-func recording(env engine.Env, path string, config models.Config) engine.Env {
+func (a *app) recording(env engine.Env, path string, config models.Config) engine.Env {
 	if path == "" || env.Model == nil {
 		return env
 	}
 	recorder := scripted.NewRecorder(path)
-	ofProcess, ofRun := credentials(config), env.Secrets
+	ofProcess, ofRun := a.credentials(config), env.Secrets
 	recorder.Clean(func(turn []byte) []byte {
 		turn, _ = ofRun.Redact(turn)
 		turn, _ = ofProcess.Redact(turn)

@@ -53,6 +53,8 @@ type app struct {
 	shim sandbox.Shim
 	// build is what the program adds to the command line.
 	build Build
+	// known are the redactors of this process, which learn tokens.
+	known redactors
 }
 
 // execute runs one command line, whose first element is the program's name, and

@@ -136,7 +136,7 @@ func (a *app) run(c *cobra.Command, f *runFlags, j job) error {
 	v := a.view(f.output, p)
 	dress = l.session.asking(o.Approve, p)
 	dress(&l.env)
-	l.env = recording(l.env, f.record, o.Config)
+	l.env = a.recording(l.env, f.record, o.Config)
 	r, err := l.session.engine.Start(ctx, l.started, l.env)
 	if err != nil {
 		return errors.Join(err, closeEnv(l.env))

@@ -217,7 +217,7 @@ func (s *session) replayLive(ctx context.Context, r journal.Run, f replayFlags) 
 	}
 	env.AskInTurn = true
 	env.Tree = nil // the replay changes no files, so the tree has no state
-	env = recording(env, f.record, config)
+	env = s.app.recording(env, f.record, config)
 	ctx, stop := interruptible(ctx)
 	defer stop()
 	p := newPrinter(s.app.err, screenOf(s.app.err, os.Getenv))

@@ -99,7 +99,7 @@ func (s *session) resume(ctx context.Context, row journal.Run, o output, who app
 			return env, usageError(err)
 		}
 		host.Dress(&env)
-		return recording(env, s.app.recordPath, host.Config), nil
+		return s.app.recording(env, s.app.recordPath, host.Config), nil
 	})
 	if child, ok := errors.AsType[*engine.ChildError](err); ok {
 		return usageError(child)

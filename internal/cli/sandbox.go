@@ -36,5 +36,5 @@ func (a *app) host(ctx context.Context) (launch.Host, *replays, error) {
 		return launch.Host{}, nil, err
 	}
 	replayed := &replays{app: a}
-	return launch.Host{Config: config, Sandbox: machine, Limiter: &a.limiter, Pages: &a.pages, Journal: a.journalFile(), Replay: replayed.open, ServerLog: a.serverLogOf}, replayed, nil
+	return launch.Host{Config: config, Sandbox: machine, Limiter: &a.limiter, Pages: &a.pages, Journal: a.journalFile(), Replay: replayed.open, ServerLog: a.serverLogOf, Learn: a.known.learn}, replayed, nil
 }

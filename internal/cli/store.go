@@ -69,7 +69,7 @@ func (a *app) open(ctx context.Context, m mode) (*session, error) {
 	}
 	store := opened.Store
 	config, unread := a.config()
-	o := engine.Options{Secrets: credentials(config, opened.Secrets...), Served: m == toServe}
+	o := engine.Options{Secrets: a.credentials(config, opened.Secrets...), Served: m == toServe}
 	var exporter *signals.Exporter
 	if m != toRead {
 		if exporter, err = signals.Open(signals.FromEnvironment(os.Getenv)); err != nil {
@@ -170,9 +170,10 @@ func noPlace(err error) bool {
 }
 
 // credentials returns a redactor for this process's credentials: variables that
-// look like one, those that the config file names, and others that are known.
-func credentials(config models.Config, others ...secret.Secret) *secret.Redactor {
-	return secret.NewRedactor(append(secret.FromEnvironment(os.Environ(), config.Credentials()...), others...)...)
+// look like one, those that the config file names, the tokens of the user's logins,
+// and others that are known. It learns the tokens that runs renew.
+func (a *app) credentials(config models.Config, others ...secret.Secret) *secret.Redactor {
+	return a.known.add(append(secret.FromEnvironment(os.Environ(), config.Credentials()...), others...))
 }
 
 // close closes the journal. Acknowledged data does not depend on it.

@@ -1,14 +1,18 @@
 package mcptest
 
 import (
+	"cmp"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -150,10 +154,7 @@ func (o *OAuth) token(w http.ResponseWriter, r *http.Request) {
 		client = name
 	}
 	o.note("token %s %s", kind, client)
-	access, refresh, lifetime := "access-"+rand.Text(), "refresh-"+rand.Text(), o.Lifetime
-	if lifetime == 0 {
-		lifetime = 3600
-	}
+	access, refresh, lifetime := "access-"+rand.Text(), "refresh-"+rand.Text(), o.lifetime()
 	o.mu.Lock()
 	o.good[access] = true
 	o.refresh[refresh] = true
@@ -163,4 +164,60 @@ func (o *OAuth) token(w http.ResponseWriter, r *http.Request) {
 		answer["refresh_token"] = refresh
 	}
 	write(w, answer)
+}
+
+// OAuthMain is an [OAuth] as a program. It writes its address into the file address of
+// its directory. /log is what clients asked for, /revoke makes the access tokens void,
+// /revoke-all the refresh tokens too, and /lifetime?s=1 sets the lifetime of tokens.
+func OAuthMain() {
+	o := NewOAuth(&Server{Ledger: os.Getenv(LedgerVariable)})
+	plain := o.Config.Handler
+	o.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/log":
+			fmt.Fprintln(w, strings.Join(o.Log(), "\n"))
+		case "/revoke", "/revoke-all":
+			o.Revoke(r.URL.Path == "/revoke-all")
+		case "/lifetime":
+			o.mu.Lock()
+			_, _ = fmt.Sscan(r.URL.Query().Get("s"), &o.Lifetime)
+			o.mu.Unlock()
+		default:
+			plain.ServeHTTP(w, r)
+		}
+	})
+	if err := errors.Join(os.WriteFile("address.new", []byte(o.URL), 0o600), os.Rename("address.new", "address")); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	select {}
+}
+
+// BrowserMain opens the page that its last argument names and follows it, as a browser
+// would. With --stop it follows none, and prints where the page sends it.
+func BrowserMain() {
+	var client http.Client
+	if os.Args[1] == "--stop" {
+		client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	}
+	resp, err := client.Get(os.Args[len(os.Args)-1])
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	defer resp.Body.Close()
+	if to := resp.Header.Get("Location"); to != "" {
+		fmt.Println(to)
+		return
+	}
+	_, _ = io.Copy(os.Stdout, resp.Body)
+	if resp.StatusCode != http.StatusOK {
+		os.Exit(1)
+	}
+}
+
+func (o *OAuth) lifetime() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return cmp.Or(o.Lifetime, 3600)
 }

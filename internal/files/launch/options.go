@@ -89,6 +89,9 @@ type Host struct {
 	// Journal is the path of the journal. No command may read it and no tool may
 	// write it, because a call could otherwise approve itself.
 	Journal string
+	// Learn takes each token of a login that a run uses, so that it is not stored or
+	// shown; nil drops it.
+	Learn func(value string)
 	// ServerLog returns the file for what the MCP servers of a run print as errors; nil
 	// keeps nothing of it.
 	ServerLog func(run string) string

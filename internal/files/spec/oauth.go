@@ -3,6 +3,7 @@ package spec
 import (
 	"net"
 	"net/url"
+	"path/filepath"
 	"regexp"
 	"strings"
 
@@ -70,4 +71,10 @@ func (s *MCPServer) validateOAuth(r *decode.Report, path string, secrets Secrets
 	case o.ClientID == "":
 		r.At(at, "client_id beside client_secret", "it is the secret of no client")
 	}
+}
+
+// Path returns the path of the file that the agent is in.
+func (a *Agent) Path() string {
+	file, _, _ := strings.Cut(a.File, withinWorkflow)
+	return filepath.Join(a.Dir, file)
 }

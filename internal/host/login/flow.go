@@ -7,7 +7,9 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
@@ -61,8 +63,13 @@ func (l *Login) config(redirect string, k *kept, fetch auth.AuthorizationCodeFet
 			return oauth2.StaticTokenSource(t), nil
 		},
 	}
-	if len(l.Scopes) > 0 {
-		c.ScopeFilter = func([]string) []string { return l.Scopes }
+	if len(l.Scopes)+len(l.Further) > 0 {
+		c.ScopeFilter = func(named []string) []string {
+			if len(l.Scopes) > 0 {
+				named = l.Scopes
+			}
+			return slices.Concat(named, l.Further)
+		}
 	}
 	switch {
 	case strings.HasPrefix(l.ClientID, "https://"):
@@ -102,33 +109,33 @@ func (l *Login) agreed(ctx context.Context, listener net.Listener, page string, 
 		return nil, fmt.Errorf("the page to agree on: %w", err)
 	}
 	k.Resource = u.Query().Get("resource")
-	type answer struct {
-		result *auth.AuthorizationResult
-		err    error
-	}
-	answers := make(chan answer, 1)
-	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		q := r.URL.Query()
-		if r.URL.Path != "/callback" || q.Get("state") != u.Query().Get("state") {
-			http.Error(w, "this is no answer to a login that is under way", http.StatusBadRequest)
-			return
-		}
-		a := answer{result: &auth.AuthorizationResult{Code: q.Get("code"), State: q.Get("state"), Iss: q.Get("iss")}}
-		text := "Logged in. You can close this page."
-		if q.Get("code") == "" {
-			a.err = fmt.Errorf("the authorization server did not agree: %q %q", q.Get("error"), q.Get("error_description"))
-			text = "The login failed. The terminal says why."
-		}
-		fmt.Fprintln(w, text)
+	answers := make(chan answer, 2)
+	put := func(a answer) {
 		select {
 		case answers <- a:
 		default: // a page that was loaded again
 		}
+	}
+	server := &http.Server{ReadHeaderTimeout: 10 * time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		a, ok := answerIn(r.URL, u.Query().Get("state"))
+		if !ok {
+			http.Error(w, errNoAnswer.Error(), http.StatusBadRequest)
+			return
+		}
+		text := "Logged in. You can close this page."
+		if a.err != nil {
+			text = "The login failed. The terminal says why."
+		}
+		fmt.Fprintln(w, text)
+		put(a)
 	})}
 	defer func() { _ = server.Shutdown(context.WithoutCancel(ctx)) }()
 	go func() { _ = server.Serve(listener) }()
 	if err := open(page); err != nil {
 		return nil, err
+	}
+	if l.Paste != nil {
+		go func() { put(l.pasted(ctx, u.Query().Get("state"))) }()
 	}
 	select {
 	case a := <-answers:
@@ -136,4 +143,42 @@ func (l *Login) agreed(ctx context.Context, listener net.Listener, page string, 
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
+}
+
+// answer is what the authorization server sent back.
+type answer struct {
+	result *auth.AuthorizationResult
+	err    error
+}
+
+var errNoAnswer = errors.New("this is no answer to the login that is under way")
+
+// answerIn returns the answer in the address that the browser was sent to; ok reports
+// whether it belongs to the login with a state.
+func answerIn(u *url.URL, state string) (a answer, ok bool) {
+	q := u.Query()
+	if u.Path != "/callback" || q.Get("state") != state {
+		return answer{}, false
+	}
+	a.result = &auth.AuthorizationResult{Code: q.Get("code"), State: q.Get("state"), Iss: q.Get("iss")}
+	if q.Get("code") == "" {
+		a.err = fmt.Errorf("the authorization server did not agree: %q %q", q.Get("error"), q.Get("error_description"))
+	}
+	return a, true
+}
+
+// pasted returns the answer that a person gives by hand.
+func (l *Login) pasted(ctx context.Context, state string) answer {
+	text, err := l.Paste(ctx)
+	if err != nil {
+		return answer{err: err}
+	}
+	u, err := url.Parse(strings.TrimSpace(text))
+	if err != nil {
+		return answer{err: errNoAnswer}
+	}
+	if a, ok := answerIn(u, state); ok {
+		return a
+	}
+	return answer{err: errNoAnswer}
 }

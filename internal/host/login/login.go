@@ -6,6 +6,7 @@
 package login
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -47,6 +48,11 @@ type Login struct {
 	Dir string
 	// Client makes the requests; nil is one with a time limit.
 	Client *http.Client
+	// Further are scopes that a login asks for beside the others.
+	Further []string
+	// Paste returns the address that the browser was sent back to, for a browser that
+	// cannot reach this machine; nil waits for the browser alone.
+	Paste func(ctx context.Context) (string, error)
 	// Learn takes each secret value that is read or received; nil drops it.
 	Learn func(value string)
 }
@@ -78,6 +84,58 @@ const early = 10 * time.Second
 
 func (k *kept) good(refused string) bool {
 	return k.AccessToken != "" && k.AccessToken != refused && (k.Expires.IsZero() || time.Until(k.Expires) > early)
+}
+
+// There returns why a person must log in, nil if there is a login that may be good.
+func (l *Login) There() error {
+	k, err := l.read()
+	if err == nil && !k.good("") && k.RefreshToken == "" {
+		err = l.expired()
+	}
+	return err
+}
+
+func (l *Login) expired() error {
+	return fmt.Errorf("%w at %s: the last one has expired", ErrNeeded, l.URL)
+}
+
+// Forget removes the login, and reports whether there was one.
+func (l *Login) Forget(ctx context.Context) (bool, error) {
+	unlock, err := l.lock(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer unlock()
+	switch err := os.Remove(l.file()); {
+	case errors.Is(err, fs.ErrNotExist):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("login: %w", err)
+	}
+	return true, nil
+}
+
+// maxKept bounds the logins that [Tokens] reads.
+const maxKept = 100
+
+// Tokens returns the tokens of the logins in a directory. A file that cannot be read
+// has none.
+func Tokens(dir string) []string {
+	files, _ := filepath.Glob(filepath.Join(dir, "*.json"))
+	var all []string
+	for _, file := range files[:min(len(files), maxKept)] {
+		var k kept
+		text, err := os.ReadFile(file)
+		if err != nil || json.Unmarshal(text, &k) != nil {
+			continue
+		}
+		for _, value := range []string{k.AccessToken, k.RefreshToken, k.ClientSecret} {
+			if value != "" {
+				all = append(all, value)
+			}
+		}
+	}
+	return all
 }
 
 func (l *Login) file() string {
@@ -142,7 +200,11 @@ func (l *Login) learn(k *kept) {
 // write replaces the file of the login. The caller holds its lock.
 func (l *Login) write(k *kept) error {
 	l.learn(k)
-	text, err := json.Marshal(k)
+	kept := *k
+	if l.ClientSecret != "" {
+		kept.ClientSecret = "" // the owner has it
+	}
+	text, err := json.Marshal(kept)
 	if err != nil {
 		return fmt.Errorf("login: %w", err)
 	}
@@ -200,14 +262,15 @@ const maxAnswer = 1 << 20
 // renew gets new tokens for the refresh token.
 func (l *Login) renew(ctx context.Context, k *kept) error {
 	if k.RefreshToken == "" {
-		return fmt.Errorf("%w at %s: the last one has expired", ErrNeeded, l.URL)
+		return l.expired()
 	}
+	clientSecret := cmp.Or(l.ClientSecret, k.ClientSecret)
 	form := url.Values{"grant_type": {"refresh_token"}, "refresh_token": {k.RefreshToken}, "resource": {k.Resource}}
-	basic := k.Style == oauth2.AuthStyleInHeader || k.Style == oauth2.AuthStyleAutoDetect && k.ClientSecret != ""
+	basic := k.Style == oauth2.AuthStyleInHeader || k.Style == oauth2.AuthStyleAutoDetect && clientSecret != ""
 	if !basic {
 		form.Set("client_id", k.ClientID)
-		if k.ClientSecret != "" {
-			form.Set("client_secret", k.ClientSecret)
+		if clientSecret != "" {
+			form.Set("client_secret", clientSecret)
 		}
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, k.TokenEndpoint, strings.NewReader(form.Encode()))
@@ -217,7 +280,7 @@ func (l *Login) renew(ctx context.Context, k *kept) error {
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	req.Header.Set("Accept", "application/json")
 	if basic {
-		req.SetBasicAuth(url.QueryEscape(k.ClientID), url.QueryEscape(k.ClientSecret))
+		req.SetBasicAuth(url.QueryEscape(k.ClientID), url.QueryEscape(clientSecret))
 	}
 	resp, err := l.client().Do(req)
 	if err != nil {
