@@ -117,7 +117,9 @@ func (o *OAuth) authorize(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "such a request is not taken", http.StatusBadRequest)
 		return
 	}
-	o.note("authorize %s %s", q.Get("client_id"), q.Get("scope"))
+	scopes := strings.Fields(q.Get("scope")) // a set
+	slices.Sort(scopes)
+	o.note("authorize %s %s", q.Get("client_id"), strings.Join(scopes, " "))
 	code, issuer := rand.Text(), o.URL
 	if o.Issuer != "" {
 		issuer = o.Issuer

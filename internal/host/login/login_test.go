@@ -217,3 +217,44 @@ func TestFiveProcessesRenewATokenOnce(t *testing.T) {
 		t.Errorf("%d renewals: %q", n, o.Log())
 	}
 }
+
+func TestALoginCanAskForFurtherScopes(t *testing.T) {
+	for want, s := range map[string]login.Server{"more read write": {}, "more read": {Scopes: []string{"read"}}} {
+		o, l, _ := begun(t, s, nil)
+		l.Further = []string{"more"}
+		if err := l.Begin(t.Context(), browser); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Contains(o.Log(), "authorize registered "+want) {
+			t.Errorf("the server had %q, want %s", o.Log(), want)
+		}
+	}
+}
+
+func TestTheSecretOfAClientIsNotKept(t *testing.T) {
+	o, l, _ := begun(t, login.Server{ClientID: "known", ClientSecret: "client-secret-1"}, func(o *mcptest.OAuth) { o.Lifetime = 1 })
+	if err := l.Begin(t.Context(), browser); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.Token(t.Context(), ""); err != nil || !slices.Contains(o.Log(), "token refresh_token known") {
+		t.Errorf("%v after %q", err, o.Log())
+	}
+	files, err := filepath.Glob(filepath.Join(l.Dir, "*"))
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	for _, file := range files {
+		if text, err := os.ReadFile(file); err != nil || strings.Contains(string(text), "client-secret") {
+			t.Errorf("%s: %s, %v", file, text, err)
+		}
+	}
+	if all := login.Tokens(l.Dir); len(all) != 2 || !strings.HasPrefix(all[0], "access-") || !strings.HasPrefix(all[1], "refresh-") {
+		t.Errorf("the tokens are %q", all)
+	}
+	if was, err := l.Forget(t.Context()); err != nil || !was || len(login.Tokens(l.Dir)) != 0 {
+		t.Errorf("forgotten: %t, %v", was, err)
+	}
+	if was, err := l.Forget(t.Context()); err != nil || was {
+		t.Errorf("a second time: %t, %v", was, err)
+	}
+}
