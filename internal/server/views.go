@@ -1,7 +1,9 @@
 package server
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"sync"
@@ -53,6 +55,7 @@ type viewQuery struct {
 	Limit  size   `json:"limit,omitempty" jsonschema:"how many entries a page has at most"`
 	Before string `json:"before,omitempty" jsonschema:"the entry before which the page ends, which is the before of the page behind it; without it the page has the last entries"`
 	Parent string `json:"parent,omitempty" jsonschema:"the entry below which they stand; without it they are those that stand below none"`
+	Find   string `json:"find,omitempty" jsonschema:"a text, in any case: the page has the entries of the whole run whose events have it"`
 	Tree   bool   `json:"tree,omitempty" jsonschema:"in a stream, also the entries of all runs below it"`
 	Deltas bool   `json:"deltas,omitempty" jsonschema:"in a stream, also live events, of runs that this server drives"`
 }
@@ -81,7 +84,7 @@ type changedEntry struct {
 // fits rejects parameters of streams for a page, and those of pages for a stream.
 func (q viewQuery) fits(streams bool) error {
 	return applies(streams, []givenParameter{
-		{"deltas", q.Deltas, true}, {"tree", q.Tree, true}, {"limit", q.Limit != 0, false}, {"before", q.Before != "", false}, {"parent", q.Parent != "", false},
+		{"deltas", q.Deltas, true}, {"tree", q.Tree, true}, {"limit", q.Limit != 0, false}, {"before", q.Before != "", false}, {"parent", q.Parent != "", false}, {"find", q.Find != "", false},
 	})
 }
 
@@ -96,6 +99,9 @@ func (s *Server) showView(a *apiRequest[viewQuery, none]) (entriesPage, error) {
 	if err := a.query.fits(streams); err != nil {
 		return entriesPage{}, err
 	}
+	if a.query.Find != "" && a.query.Parent != "" {
+		return entriesPage{}, kindQuery.problem("give one of the two", "find searches the whole run, and parent selects what is below an entry")
+	}
 	if streams {
 		return entriesPage{}, s.streamView(a, row)
 	}
@@ -109,6 +115,13 @@ func (s *Server) showView(a *apiRequest[viewQuery, none]) (entriesPage, error) {
 		return entriesPage{}, noSuchEntry(p)
 	}
 	all := f.Below(a.query.Parent)
+	if text := a.query.Find; text != "" {
+		seqs, err := s.eventsWith(a.Context(), row.ID, text)
+		if err != nil {
+			return entriesPage{}, err
+		}
+		all = f.Told(seqs)
+	}
 	end := len(all)
 	if b := a.query.Before; b != "" {
 		if end = slices.IndexFunc(all, func(n *view.Entry) bool { return n.ID == b }); end < 0 {
@@ -124,6 +137,31 @@ func (s *Server) showView(a *apiRequest[viewQuery, none]) (entriesPage, error) {
 		page.Before = all[begin].ID
 	}
 	return page, nil
+}
+
+// eventsWith returns the numbers of the events of a run that have a text, in any case of its
+// ASCII letters.
+func (s *Server) eventsWith(ctx context.Context, run, text string) (map[int64]bool, error) {
+	quoted, err := json.Marshal(text)
+	if err != nil {
+		return nil, err
+	}
+	needle := bytes.ToLower(quoted[1 : len(quoted)-1])
+	seqs := map[int64]bool{}
+	for after := int64(0); ; {
+		records, err := s.store.Records(ctx, run, after, pageOfChanges)
+		if err != nil {
+			return nil, err
+		}
+		for _, rec := range records {
+			if after = rec.Seq; bytes.Contains(bytes.ToLower(rec.Body), needle) {
+				seqs[rec.Seq] = true
+			}
+		}
+		if len(records) < pageOfChanges {
+			return seqs, nil
+		}
+	}
 }
 
 func noSuchEntry(id string) *Problem {

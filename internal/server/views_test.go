@@ -262,3 +262,35 @@ func (l local) until(path string, state journal.State) {
 	}
 	l.t.Fatalf("the run is %s, not %s", l.stands(path).State, state)
 }
+
+func TestATextIsFoundInAllEventsOfARun(t *testing.T) {
+	inBubble(t, twoEach, func(l local, _ string) {
+		run := l.flow("asks")
+		l.stands("/v1/runs/" + run)
+		child := gets[struct{ Items []journal.Run }](l, http.StatusOK, http.MethodGet, "/v1/runs/"+run+"/tree", "").Items[1].ID
+		kinds := func(query string) (all []string) {
+			for before := ""; ; {
+				page := gets[struct {
+					Items  []view.Entry
+					Before string
+				}](l, http.StatusOK, http.MethodGet, "/v1/runs/"+child+"/view?limit=1&"+query+"&before="+before, "")
+				for _, n := range page.Items {
+					all = append([]string{string(n.Kind)}, all...)
+				}
+				if before = page.Before; before == "" {
+					return all
+				}
+			}
+		}
+		for query, want := range map[string][]string{
+			"find=ASKED.txt":      {"call", "question"},
+			"find=no+such+text":   nil,
+			"find=%22askedtxt%22": nil,
+		} {
+			if diff := cmp.Diff(want, kinds(query)); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", query, diff)
+			}
+		}
+		l.refuses(http.StatusBadRequest, "bad-query", http.MethodGet, "/v1/runs/"+child+"/view?find=a&parent=1", "")
+	})
+}

@@ -177,6 +177,16 @@ func (v *View) Entry(id string) *Entry { return v.byID[id] }
 // Events returns the numbers of the events from which the body of an entry is made.
 func (v *View) Events(id string) []int64 { return v.events[id] }
 
+// Told returns the entries, in order, that one of these events told something of.
+func (v *View) Told(events map[int64]bool) (entries []*Entry) {
+	for _, n := range v.entries {
+		if slices.ContainsFunc(v.events[n.ID], func(seq int64) bool { return events[seq] }) {
+			entries = append(entries, n)
+		}
+	}
+	return entries
+}
+
 // Add folds the run's next event. Live events change nothing.
 func (v *View) Add(e *event.Event) Update {
 	if v.byID == nil {

@@ -2,28 +2,28 @@ import { signal } from "@preact/signals";
 import { type Connection, listen, type Problem, sleep } from "./api";
 import type { QuestionChange, Run } from "./types";
 
-/** Reader is told of changes of runs. */
+/** Reader receives changes of runs. */
 export interface Reader {
-  /** begins is called when changes come in from now on: what was read before may be old. */
+  /** begins is called when a stream starts without a place: data loaded before may be out of date. */
   begins?(): void;
   run?(run: Run): void;
   question?(change: QuestionChange): void;
 }
 
-/** connection is the state of the tab's one stream of runs. */
+/** connection is the state of the stream of runs, of which a tab has one. */
 export const connection = signal<{ state: Connection; why?: Problem }>({ state: "connecting" });
 
 const readers = new Set<Reader>();
 let current: AbortController | null = null;
 
-/** follow adds a reader until the function that it returns is called. A stream that is there already begins for it at once. */
+/** follow adds a reader until the returned function is called. If the stream is live, begins is called at once. */
 export function follow(reader: Reader): () => void {
   readers.add(reader);
   if (connection.value.state === "live") reader.begins?.();
   return () => { readers.delete(reader); };
 }
 
-/** startFeed opens the stream of this tab anew. */
+/** startFeed opens the stream of this tab, and closes an earlier one. */
 export function startFeed(): void {
   current?.abort();
   const abort = current = new AbortController();
@@ -46,6 +46,6 @@ async function read(abort: AbortSignal): Promise<void> {
       connection.value = why ? { state, why } : { state };
     });
     if (refused?.status === 401 || refused?.status === 403) return;
-    await sleep(2000, abort); // the place is one of another journal, perhaps: begin without it
+    await sleep(2000, abort); // the place may be of another journal: start without it
   }
 }

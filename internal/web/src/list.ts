@@ -8,16 +8,16 @@ const pageOfRuns = 50;
 const reread = 60_000;
 const pauseOfLoop = 2000;
 
-/** filters are the parameters of the list that the address may have. */
+/** filters are the parameters of the list that the address can have. */
 export const filters = ["state", "outcome", "kind", "text", "since", "until"] as const;
 
-/** queryOf is the query of the list in a place of the page. */
+/** queryOf returns the filters in an address of the page. */
 export function queryOf(place: string): URLSearchParams {
   const given = new URLSearchParams(place.split("?")[1] ?? "");
   return new URLSearchParams(filters.flatMap(name => given.get(name) ? [[name, given.get(name)!]] : []));
 }
 
-/** asked is the query as the server takes it: a day is a time there. */
+/** asked returns a query as the server expects it, with times in place of days. */
 function asked(query: URLSearchParams): URLSearchParams {
   const q = new URLSearchParams(query);
   for (const [name, days] of [["since", 0], ["until", 1]] as const) {
@@ -29,7 +29,7 @@ function asked(query: URLSearchParams): URLSearchParams {
   return q;
 }
 
-/** selects reports whether a query has a run in its list, as the server decides it. */
+/** selects reports whether a query selects a run, by the rules of the server. */
 export function selects(query: URLSearchParams, run: Run): boolean {
   const q = asked(query);
   const is = (name: string, value: string | undefined) => !q.get(name) || q.get(name) === value;
@@ -40,12 +40,12 @@ export function selects(query: URLSearchParams, run: Run): boolean {
     && !(created < Date.parse(q.get("since") ?? "")) && !(created >= Date.parse(q.get("until") ?? ""));
 }
 
-/** RunList are the roots that a query selects, the newest first, as they are now. */
+/** RunList holds the root runs that a query selects, newest first, and keeps them up to date. */
 export class RunList {
   readonly runs = signal<Run[] | null>(null);
   readonly next = signal("");
   readonly problem = signal<Problem | null>(null);
-  /** loops are how far the loops have come that are going. */
+  /** loops holds the progress of the running loops. */
   readonly loops = signal(new Map<string, Passes | null>());
   private readonly loopTimers = new Map<string, ReturnType<typeof setTimeout>>();
   private timer: ReturnType<typeof setTimeout> | undefined;
@@ -67,7 +67,7 @@ export class RunList {
     };
   }
 
-  /** read reads the first page: at the beginning, after each connection, and once a minute, since a process may die without an event. */
+  /** read loads the first page: at the start, when a stream starts, and once a minute, since a process can die without an event. */
   private async read(): Promise<void> {
     if (this.reading) return;
     this.reading = true;
@@ -106,7 +106,7 @@ export class RunList {
     }
   }
 
-  /** take takes in a run that changed: a new one is first, and one that the query does not select any more goes. */
+  /** take applies a changed run: it adds a new one, and removes one that the query no longer selects. */
   private take(run: Run): void {
     const runs = this.runs.value;
     if (this.reading || !runs) return void this.changed.push(run);
@@ -125,7 +125,7 @@ export class RunList {
     this.countLoop(run);
   }
 
-  /** countLoop reads how far a loop has come, at most every two seconds. */
+  /** countLoop loads the progress of a loop, at most every two seconds. */
   private countLoop(run: Run): void {
     if (run.kind === "Agent" || run.kind === "Workflow" || run.state === "ended" || this.loopTimers.has(run.id)) return;
     const count = async () => {
@@ -133,7 +133,7 @@ export class RunList {
       try {
         const { items } = await get<Entries>(`/v1/runs/${run.id}/view?limit=5`, this.gone.signal);
         this.loops.value = new Map(this.loops.value).set(run.id, passesOf(items));
-      } catch { /* its next change counts again */ }
+      } catch { /* the next change loads it again */ }
     };
     this.loopTimers.set(run.id, setTimeout(() => void count(), this.loops.value.has(run.id) ? pauseOfLoop : 0));
   }

@@ -2,12 +2,12 @@ import { Component } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { useKey } from "./keys";
 import { titled } from "./waiting";
-import { decides, post } from "./api";
+import { asProblem, decides, get, post, type Problem } from "./api";
 import { money, span, titleOf, tokens, useOf, visible } from "./format";
 import { Act, Ago, Panel, Parts, ProblemBox, Prose, Ring, Standing, Text } from "./parts";
 import { QuestionCard, Raise } from "./questions";
 import { type Head, Tree } from "./tree";
-import type { Body, Entry, Run, Use } from "./types";
+import type { Body, Entries, Entry, Run, Use } from "./types";
 import type { RunView } from "./view";
 
 /** Left is the state in which the user left the page of a run. */
@@ -100,6 +100,7 @@ function RunShown({ tree, head }: { tree: Tree; head: Head }) {
         <div class="acts" role="group" aria-label="All entries">
           <button type="button" onClick={() => root.chooseAll(true)}>Expand all</button>
           <button type="button" onClick={() => root.chooseAll(false)}>Collapse all</button>
+          <Find run={tree.id} at={root.target} />
         </div>
         <Timeline tree={tree} view={root} parent="" top />
         {outcome?.final_output && outcome.ok && head.kind !== "Agent" && <section class="outcome"><h2>Result</h2><Prose label="Result">{outcome.final_output}</Prose></section>}
@@ -116,7 +117,34 @@ function Connected({ tree }: { tree: Tree }) {
   return <p class={`connection ${stands}`} role="status">{texts[stands]}{why && why.status > 0 ? ` ${why.message}` : ""}</p>;
 }
 
-/** Limits shows how much of each limit is used, as a bar. */
+/** Find goes to the next entry whose events contain a text. The server searches all events of the run. */
+function Find({ run, at }: { run: string; at: string }) {
+  const [text, setText] = useState("");
+  const [found, setFound] = useState<{ text: string; ids: string[] } | null>(null);
+  const [problem, setProblem] = useState<Problem | null>(null);
+  const next = async () => {
+    if (!text) return setFound(null);
+    try {
+      const ids = found?.text === text ? found.ids : (await get<Entries>(`/v1/runs/${run}/view?limit=500&find=${encodeURIComponent(text)}`)).items.map(e => e.id);
+      setFound({ text, ids });
+      setProblem(null);
+      const id = ids.find(id => Number(id) > Number(at || -1)) ?? ids[0];
+      if (id) location.hash = `#/runs/${run}/e/${id}`;
+    } catch (err) {
+      setProblem(asProblem(err));
+    }
+  };
+  return (
+    <form class="find" role="search" onSubmit={e => { e.preventDefault(); void next(); }}>
+      <input type="search" aria-label="Find in this run" placeholder="Find in this run" value={text} onInput={e => setText(e.currentTarget.value)} />
+      <button type="submit">Next</button>
+      <span role="status">{found && found.text === text && (found.ids.length === 0 ? "Not found" : `${found.ids.indexOf(at) + 1 || 1} of ${found.ids.length}`)}</span>
+      {problem && <ProblemBox problem={problem} />}
+    </form>
+  );
+}
+
+/** Limits shows the use of each limit as a bar. */
 function Limits({ uses }: { uses: Use[] }) {
   const used = uses.filter(u => u.used > 0);
   if (used.length === 0) return null;

@@ -12,7 +12,7 @@ import type { Passes } from "./view";
 
 const outcomes = ["completed", "stopped", "failed", "cancelled"];
 
-/** RunsPage is the list of roots; place is the address, which has the filters. */
+/** RunsPage lists the root runs that the filters in the address, place, select. */
 export function RunsPage({ place }: { place: string }) {
   const query = queryOf(place);
   const key = query.toString();
@@ -65,19 +65,19 @@ export function RunsPage({ place }: { place: string }) {
   );
 }
 
-/** Connected says when what is shown may be old. */
+/** Connected shows that the content may be out of date. */
 function Connected() {
-  return connection.value.state === "lost" && <p class="connection lost" role="status">The connection is lost; it is tried again.</p>;
+  return connection.value.state === "lost" && <p class="connection lost" role="status">Connection lost; reconnecting.</p>;
 }
 
-/** Trouble shows a problem; what is shown already stays. */
+/** Trouble shows a problem above content that stays. */
 function Trouble({ problem }: { problem: Signal<Problem | null> }) {
   return problem.value && problem.value.status !== 401 ? <ProblemBox problem={problem.value} /> : null;
 }
 
 function Empty({ filtered }: { filtered: boolean }) {
   return filtered
-    ? <p class="empty">No run is like this. <a href="#/">Show all runs</a></p>
+    ? <p class="empty">No run matches these filters. <a href="#/">Show all runs</a></p>
     : <p class="empty">There are no runs in this journal yet. Start one with <code>pawl run FILE "INPUT"</code> beside this server, or with <code>POST /v1/runs</code>.</p>;
 }
 
@@ -102,7 +102,7 @@ function Card({ run, passes }: { run: Run; passes?: Passes | null | undefined })
   );
 }
 
-/** QuestionsPage is what all runs ask people. */
+/** QuestionsPage lists the open questions of all runs. */
 export function QuestionsPage() {
   useEffect(() => titled("Questions · Pawl"), []);
   const all = allQuestions.value;
@@ -112,13 +112,13 @@ export function QuestionsPage() {
       <header class="head"><h1>Questions</h1><Connected /></header>
       <Trouble problem={questionsProblem} />
       {all === null ? <p class="empty">Reading the questions…</p>
-        : all.length === 0 ? <p class="empty">No run asks anything now. Calls that need an approval, reviews of iterations and blocked goals appear here.</p>
+        : all.length === 0 ? <p class="empty">There are no open questions. Calls that need an approval, reviews of iterations and blocked goals appear here.</p>
           : <><Alike questions={open} done={q => decidedHere(q)} />{all.map(w => <Asked key={w.question.run + w.question.id} waiting={w} />)}</>}
     </main>
   );
 }
 
-/** Asked is a question, or, in its place, what became of it. */
+/** Asked shows a question or, in its place, how it was closed. */
 function Asked({ waiting: { question, became } }: { waiting: Waiting }) {
   if (became === undefined) return <QuestionCard question={question} linked done={() => decidedHere(question)} />;
   return (

@@ -3,21 +3,21 @@ import { asProblem, get, type Problem, sleep } from "./api";
 import { follow } from "./feed";
 import type { Page, Question } from "./types";
 
-/** Waiting is a question, or what became of one: then it stays in its place until a person has seen it. */
+/** Waiting is an open question, or a closed one that stays until it is dismissed. became is how it was closed. */
 export interface Waiting { question: Question; became?: string }
 
-/** questions are those of all runs, null until they are read. */
+/** questions holds the questions of all runs, null until they are loaded. */
 export const questions = signal<Waiting[] | null>(null);
 
-/** problem is why the questions could not be read. */
+/** problem is why the questions could not be loaded. */
 export const problem = signal<Problem | null>(null);
 
-/** waiting is how many questions wait for a person. */
+/** waiting is the number of open questions. */
 export const waiting = computed(() => questions.value?.filter(w => w.became === undefined).length ?? 0);
 
 const title = signal("Pawl");
 
-/** titled names the page. The title of the tab begins with how much waits. */
+/** titled sets the title of the page. The title of the tab begins with the number of open questions. */
 export function titled(text: string): void { title.value = text; }
 
 effect(() => { document.title = (waiting.value > 0 ? `(${waiting.value}) ` : "") + title.value; });
@@ -26,13 +26,13 @@ const keyOf = (run: string, id: string) => `${run} ${id}`;
 const decided = new Map<string, string>();
 const ours = new Set<string>();
 
-/** decidedHere says that a person decided a question in this tab: it goes without a word. */
+/** decidedHere removes a question that was decided in this tab. */
 export function decidedHere(q: Question): void {
   ours.add(keyOf(q.run, q.id));
   refresh();
 }
 
-/** dismiss takes away what became of a question. */
+/** dismiss removes a closed question. */
 export function dismiss(q: Question): void {
   questions.value = questions.value?.filter(w => w.question !== q) ?? null;
 }
@@ -41,7 +41,7 @@ const pause = 300;
 let reading = false;
 let again = false;
 
-/** refresh reads the questions anew, and once more if it is called meanwhile. */
+/** refresh loads the questions, and once more if it is called meanwhile. */
 export function refresh(): void {
   if (reading) {
     again = true;
@@ -72,12 +72,12 @@ async function read(): Promise<void> {
     const now = known.get(key);
     known.delete(key);
     if (now) kept.push({ question: now });
-    else if (!ours.delete(key)) kept.push({ question, became: became ?? decided.get(key) ?? "It is not asked any more." });
+    else if (!ours.delete(key)) kept.push({ question, became: became ?? decided.get(key) ?? "It is closed." });
   }
   questions.value = [...[...known.values()].map(question => ({ question })), ...kept];
 }
 
-/** watchQuestions keeps the questions as they are. */
+/** watchQuestions keeps the questions up to date. */
 export function watchQuestions(): void {
   follow({
     begins: refresh,

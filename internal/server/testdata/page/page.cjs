@@ -132,6 +132,19 @@ const scenes = {
     await panel(page, "cycle 1/50").locator("> summary").click();
     await panel(page, "cycle 1/50").getByText(/rejected by .*somebody/).first().waitFor(); // a call that failed is open
     await page.getByText("not in this directory").first().waitFor();
+
+    // A text is found in all events, in any case, and the entry that has it is shown.
+    const field = page.getByRole("searchbox", { name: "Find in this run" });
+    await field.fill("NOT IN THIS");
+    await field.press("Enter");
+    await page.getByRole("status").filter({ hasText: /^1 of \d+$/ }).waitFor();
+    const first = await page.evaluate(() => location.hash);
+    assert.match(first, new RegExp(`^#/runs/${id}/e/\\d+$`));
+    await field.press("Enter");
+    await page.waitForFunction(was => location.hash !== was, first);
+    await field.fill("no run says this");
+    await field.press("Enter");
+    await page.getByRole("status").filter({ hasText: "Not found" }).waitFor();
   },
 
   "a call runs with other arguments": async page => {
@@ -507,7 +520,7 @@ const scenes = {
     await page.goto(`${open}/`);
     await page.getByLabel("Name or input").fill("the list");
     await page.getByLabel("Name or input").press("Enter");
-    await page.getByText("No run is like this.").waitFor();
+    await page.getByText("No run matches these filters.").waitFor();
     assert.equal(await page.evaluate(() => location.hash), "#/?text=the+list");
     const asked = [];
     page.on("request", r => asked.push(r.url()));
@@ -534,7 +547,7 @@ const scenes = {
     await page.locator(".card", { hasText: "the list two" }).waitFor();
     assert.equal(await page.getByLabel("State").inputValue(), "parked");
     await api(`/v1/runs/${ids[1]}/cancel`, {});
-    await page.getByText("No run is like this.").waitFor();
+    await page.getByText("No run matches these filters.").waitFor();
     await page.getByLabel("Until").fill("2001-01-01");
     assert.match(await page.evaluate(() => location.hash), /until=2001-01-01/);
     await api(`/v1/runs/${ids[2]}/cancel`, {});
@@ -566,7 +579,7 @@ const scenes = {
   "an empty view says why, and a run that is not there is a problem": async page => {
     await page.goto(`${open}/`);
     await page.getByLabel("State").selectOption("queued");
-    await page.getByText("No run is like this.").waitFor();
+    await page.getByText("No run matches these filters.").waitFor();
     await page.goto(`${open}/#/runs/nothing`);
     await page.getByRole("alert").getByText("list the runs at /v1/runs").waitFor();
     await accessible(page, "a problem");
