@@ -137,7 +137,7 @@ function Find({ run, at }: { run: string; at: string }) {
   return (
     <form class="find" role="search" onSubmit={e => { e.preventDefault(); void next(); }}>
       <input type="search" aria-label="Find in this run" placeholder="Find in this run" value={text} onInput={e => setText(e.currentTarget.value)} />
-      <button type="submit">Next</button>
+      <button type="submit">Find next</button>
       <span role="status">{found && found.text === text && (found.ids.length === 0 ? "Not found" : `${found.ids.indexOf(at) + 1 || 1} of ${found.ids.length}`)}</span>
       {problem && <ProblemBox problem={problem} />}
     </form>

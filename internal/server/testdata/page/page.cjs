@@ -490,7 +490,7 @@ const scenes = {
     await page.getByText("the-viewer (viewer)").waitFor();
     await page.getByRole("link", { name: /asks/ }).click();
     await page.getByText("Your role may not decide").waitFor();
-    assert.deepEqual(await page.getByRole("button").allTextContents(), ["Forget the token", "Expand all", "Collapse all"]);
+    assert.deepEqual(await page.getByRole("button").allTextContents(), ["Forget the token", "Expand all", "Collapse all", "Find next"]);
     assert.equal(await page.evaluate(() => localStorage.length), 0);
     await page.getByRole("button", { name: "Forget the token" }).click();
     await page.getByRole("heading", { name: "A token is needed" }).waitFor();
