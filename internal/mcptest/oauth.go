@@ -86,6 +86,13 @@ func (o *OAuth) Log() []string {
 	return slices.Clone(o.log)
 }
 
+// Set changes the fields of a server that has begun.
+func (o *OAuth) Set(change func()) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	change()
+}
+
 // Revoke makes all access tokens void, and with all the refresh tokens, too.
 func (o *OAuth) Revoke(all bool) {
 	o.mu.Lock()
@@ -120,11 +127,9 @@ func (o *OAuth) authorize(w http.ResponseWriter, r *http.Request) {
 	scopes := strings.Fields(q.Get("scope")) // a set
 	slices.Sort(scopes)
 	o.note("authorize %s %s", q.Get("client_id"), strings.Join(scopes, " "))
-	code, issuer := rand.Text(), o.URL
-	if o.Issuer != "" {
-		issuer = o.Issuer
-	}
+	code := rand.Text()
 	o.mu.Lock()
+	issuer := cmp.Or(o.Issuer, o.URL)
 	o.codes[code] = q
 	o.mu.Unlock()
 	back.RawQuery = url.Values{"code": {code}, "state": {q.Get("state")}, "iss": {issuer}}.Encode()
@@ -181,9 +186,7 @@ func OAuthMain() {
 		case "/revoke", "/revoke-all":
 			o.Revoke(r.URL.Path == "/revoke-all")
 		case "/lifetime":
-			o.mu.Lock()
-			_, _ = fmt.Sscan(r.URL.Query().Get("s"), &o.Lifetime)
-			o.mu.Unlock()
+			o.Set(func() { _, _ = fmt.Sscan(r.URL.Query().Get("s"), &o.Lifetime) })
 		default:
 			plain.ServeHTTP(w, r)
 		}

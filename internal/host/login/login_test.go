@@ -118,7 +118,7 @@ func TestALoginIsRefused(t *testing.T) {
 	if _, err := l.Token(t.Context(), ""); !errors.Is(err, login.ErrNeeded) {
 		t.Errorf("a token from another issuer: %v", err)
 	}
-	o.Issuer = ""
+	o.Set(func() { o.Issuer = "" })
 	forged := func(page string) error {
 		u := page[strings.Index(page, "redirect_uri=")+len("redirect_uri="):]
 		u, _, _ = strings.Cut(u, "&")
@@ -144,7 +144,7 @@ func TestATokenIsRenewedOnceItHasExpiredOrIsRefused(t *testing.T) {
 	if err := l.Begin(t.Context(), browser); err != nil {
 		t.Fatal(err)
 	}
-	o.Lifetime = 0
+	o.Set(func() { o.Lifetime = 0 })
 	first, err := l.Token(t.Context(), "")
 	if err != nil {
 		t.Fatal(err)
@@ -179,7 +179,7 @@ func TestFiveProcessesRenewATokenOnce(t *testing.T) {
 	if err := l.Begin(t.Context(), browser); err != nil {
 		t.Fatal(err)
 	}
-	o.Lifetime = 0
+	o.Set(func() { o.Lifetime = 0 })
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
