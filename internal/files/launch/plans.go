@@ -95,7 +95,7 @@ func resumeGoal(started event.RunStarted, o Options) (engine.Env, error) {
 	}
 	root := g.Limits()
 	for _, f := range started.Agents {
-		if g.Agent == "" || !strings.HasSuffix(f.Source, agentOf+spec.GoalWorker) {
+		if g.Agent == "" || spec.SourceOf(f.Source).Name() != spec.GoalWorker {
 			continue
 		}
 		worker, err := spec.Restore(f.Source, []byte(f.Spec))

@@ -201,28 +201,26 @@ func idle(p *plan.Plan) bool {
 	})
 }
 
-// agentOf separates the path of a workflow from the name of an agent of it.
-const agentOf = "#agents."
-
 // byTool reports whether a run returns its result through a tool, as the agents of
 // workflows do.
 func (o Options) byTool(a *spec.Agent) bool {
-	_, name, ours := strings.Cut(o.source, agentOf)
-	return a.ResultSchema != nil && ours && !strings.HasSuffix(name, spec.LoopBody)
+	source := spec.SourceOf(o.source)
+	return a.ResultSchema != nil && source.Within() && source.Name() != spec.LoopBody
 }
 
 // messages returns the tools with which an agent of a workflow sends messages, if
 // the workflow has a coordinator. A judge sends none.
 func (o Options) messages(a *spec.Agent) []tool.Tool {
-	_, name, ours := strings.Cut(o.source, agentOf)
+	own := spec.SourceOf(o.source)
+	coordinator := workflow.CoordinatorBeside(own.Agent)
 	switch {
-	case !ours || workflow.Judges(a):
+	case !own.Within() || workflow.Judges(a):
 		return nil
-	case name == workflow.CoordinatorBeside(name):
+	case own.Agent == coordinator:
 		return tool.ForCoordinator()
 	}
 	for source := range o.tree.files {
-		if strings.HasSuffix(source, agentOf+workflow.CoordinatorBeside(name)) {
+		if spec.SourceOf(source).Name() == coordinator {
 			return tool.ForSteps()
 		}
 	}
@@ -243,10 +241,10 @@ func (o *Options) gatherUses(root *spec.Agent, uses map[string]*spec.Agent) erro
 		if err != nil {
 			return err
 		}
-		source := filepath.Join(dir, a.File) + agentOf + name
+		source := spec.SourceOf(filepath.Join(dir, a.File)).Of(name).String()
 		files[source] = string(text)
 		within := *a
-		within.File = a.File + agentOf + name
+		within.File = spec.SourceOf(a.File).Of(name).String()
 		if err := o.gatherFrom(&within, files); err != nil {
 			return err
 		}
@@ -260,8 +258,8 @@ func (o *Options) gatherUses(root *spec.Agent, uses map[string]*spec.Agent) erro
 func (o *Options) offerUses(root *spec.Agent) {
 	root.Tools.Allow = spec.Names{}
 	for _, source := range slices.Sorted(maps.Keys(o.tree.files)) {
-		if _, name, ours := strings.Cut(source, agentOf); ours && !strings.Contains(name, agentOf) {
-			root.Tools.Agents = append(root.Tools.Agents, spec.AgentTool{Name: name, Description: name, File: source})
+		if s := spec.SourceOf(source); s.Within() && !s.Nested() {
+			root.Tools.Agents = append(root.Tools.Agents, spec.AgentTool{Name: s.Agent, Description: s.Agent, File: source})
 		}
 	}
 }

@@ -216,10 +216,6 @@ func (a *Agent) Text() ([]byte, error) {
 	return text, nil
 }
 
-// withinWorkflow separates the path of a workflow file from the name of an agent
-// that it defines, in the path of that agent.
-const withinWorkflow = "#agents."
-
 // decodeAgent returns nil if the text is not an agent file at all.
 func decodeAgent(path string, data []byte) (*Agent, *decode.Report) {
 	r := decode.New(path)
@@ -227,14 +223,12 @@ func decodeAgent(path string, data []byte) (*Agent, *decode.Report) {
 	if root == nil || refuseOtherKinds(r, root) {
 		return nil, r
 	}
-	path, within, _ := strings.Cut(path, withinWorkflow)
-	a := &Agent{Dir: filepath.Dir(path)}
-	if path != "" {
-		a.File = filepath.Base(path)
+	source := SourceOf(path)
+	a := &Agent{Dir: filepath.Dir(source.File)}
+	if source.File != "" {
+		source.File = filepath.Base(source.File)
 	}
-	if within != "" {
-		a.File += withinWorkflow + within
-	}
+	a.File = source.String()
 	version, _ := scalarOf(root, "apiVersion")
 	d := &decode.Decoder{Report: r, Root: reflect.TypeFor[Agent]()}
 	if version == VersionAldo {

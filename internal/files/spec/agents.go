@@ -33,6 +33,49 @@ func (t AgentTool) Apart() bool { return t.Isolation == "worktree" }
 // MaxLevels bounds the levels of runs below the first.
 const MaxLevels = 7
 
+// Source says where an agent is defined: in a file of its own, or within the file of a
+// workflow, a team or a loop.
+type Source struct {
+	File string
+	// Agent is the agent's name within the file, empty for an agent with a file of its
+	// own. An agent within such an agent has the names of both.
+	Agent string
+}
+
+// withinFile separates the parts of a source in its text.
+const withinFile = "#agents."
+
+// SourceOf parses the text of a source.
+func SourceOf(text string) Source {
+	file, agent, _ := strings.Cut(text, withinFile)
+	return Source{file, agent}
+}
+
+// Of returns the source of an agent that the file or the agent defines.
+func (s Source) Of(agent string) Source { return SourceOf(s.String() + withinFile + agent) }
+
+// Within reports whether the agent is defined in a file that is not its own.
+func (s Source) Within() bool { return s.Agent != "" }
+
+// Nested reports whether another agent within the file defines the agent.
+func (s Source) Nested() bool { return strings.Contains(s.Agent, withinFile) }
+
+// Name returns the name that the agent has where it is defined.
+func (s Source) Name() string {
+	if i := strings.LastIndex(s.Agent, withinFile); i >= 0 {
+		return s.Agent[i+len(withinFile):]
+	}
+	return s.Agent
+}
+
+// String returns the text of a source.
+func (s Source) String() string {
+	if s.Agent == "" {
+		return s.File
+	}
+	return s.File + withinFile + s.Agent
+}
+
 // Source returns the absolute path of the offered file, relative to a directory.
 func (t AgentTool) Source(dir string) (string, error) {
 	return filepath.Abs(PathIn(dir, t.File))

@@ -75,6 +75,5 @@ func (s *MCPServer) validateOAuth(r *decode.Report, path string, secrets Secrets
 
 // Path returns the path of the file that the agent is in.
 func (a *Agent) Path() string {
-	file, _, _ := strings.Cut(a.File, withinWorkflow)
-	return filepath.Join(a.Dir, file)
+	return filepath.Join(a.Dir, SourceOf(a.File).File)
 }

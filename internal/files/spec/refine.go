@@ -396,7 +396,7 @@ func JudgeName(i int) string { return fmt.Sprintf("judge-%d", i+1) }
 
 // derived returns an agent that the file defines itself.
 func (a *Agent) derived(name string, of *Agent) AgentTool {
-	return AgentTool{Name: name, Description: name, File: a.File + withinWorkflow + name, Derived: of}
+	return AgentTool{Name: name, Description: name, File: SourceOf(a.File).Of(name).String(), Derived: of}
 }
 
 // loopJudge returns the agent that judges iterations; it has no tools.
