@@ -40,7 +40,8 @@ type grove struct {
 	boots  int
 	ids    int
 	effect sync.Map // how often each call took effect
-	// released is signalled when the driver of the root commits and releases its lease.
+	// released is signalled when the driver of the root commits and releases its lease. It
+	// is nil for workflows, whose seeds have no rivals and no such cancels.
 	released chan struct{}
 	*workflows
 }
@@ -88,6 +89,7 @@ func oneByOne(t *testing.T) {
 
 func newGrove(t *testing.T, seed int) *grove {
 	g := emptyGrove(t, seed)
+	g.released = make(chan struct{}, 1)
 	r := g.r
 	config := func(usd float64) agent.Config {
 		cfg := agent.Config{
@@ -124,7 +126,7 @@ func newGrove(t *testing.T, seed int) *grove {
 func emptyGrove(t *testing.T, seed int) *grove {
 	return &grove{
 		world: newWorld(seed), t: t, agents: map[string]agent.Config{}, tools: map[string]*tool.Set{}, offers: map[string][]string{},
-		workflows: newWorkflows(), released: make(chan struct{}, 1),
+		workflows: newWorkflows(),
 	}
 }
 
@@ -376,7 +378,9 @@ func (g *grove) drive(in *incarnation, run *engine.Run) bool {
 	var beside sync.WaitGroup
 	beside.Go(func() { g.operate(in, run, stop) })
 	var taken, ended bool
-	beside.Go(func() { taken, ended = g.rival(stop) })
+	if g.released != nil {
+		beside.Go(func() { taken, ended = g.rival(stop) })
+	}
 	ctx, cancel := context.WithTimeout(g.t.Context(), 30*24*time.Hour)
 	defer cancel()
 	state, err := run.Wait(ctx)
