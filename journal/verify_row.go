@@ -25,6 +25,10 @@ type account struct {
 	// for another.
 	asking   map[string]event.Question
 	retrying bool
+	// asked holds the questions by the numbers of the events that ask them, and children
+	// the children without a result.
+	asked    map[int64]Wait
+	children map[string]bool
 	// waits counts the waits that have not ended.
 	waits   int
 	outcome *event.Outcome
@@ -43,7 +47,7 @@ func (a *account) add(e *event.Event, own bool) {
 			a.root, a.depth = d.Root, d.Depth
 		}
 	case event.RunForked:
-		a.untouched, a.parked, a.asking, a.waits = true, nil, nil, 0
+		a.untouched, a.parked, a.asking, a.waits, a.children = true, nil, nil, 0, nil
 	case event.RunParked:
 		a.parked = &d
 	case event.RunResumed, event.CancelRequested:
@@ -57,7 +61,12 @@ func (a *account) add(e *event.Event, own bool) {
 	case event.WaitFinished:
 		a.waits--
 	case event.Asking:
-		a.ask(d.Question())
+		q := d.Question()
+		a.ask(q)
+		if a.asked == nil {
+			a.asked = map[int64]Wait{}
+		}
+		a.asked[e.Seq] = Wait{ID: q.ID, Kind: q.Kind, Seq: e.Seq, Digest: q.Digest, ExpiresAt: q.ExpiresAt, Message: q.Message}
 	case event.Resolving:
 		r := d.Resolution()
 		if q := a.asking[r.ID]; q.Counts(r) {
@@ -65,6 +74,11 @@ func (a *account) add(e *event.Event, own bool) {
 		}
 	case event.InputReceived:
 		maps.DeleteFunc(a.asking, func(_ string, q event.Question) bool { return q.Message })
+	case event.ChildStarted:
+		if a.children == nil {
+			a.children = map[string]bool{}
+		}
+		a.children[d.Child] = true
 	case event.ChildWaiting:
 		delete(a.asking, d.Child)
 		if d.Waiting {
@@ -74,6 +88,7 @@ func (a *account) add(e *event.Event, own bool) {
 		delete(a.asking, d.Child)
 	case event.ChildFinished:
 		delete(a.asking, d.Child)
+		delete(a.children, d.Child)
 	case event.ToolResult:
 		delete(a.asking, d.CallID)
 	case event.RunCompleted:
@@ -108,7 +123,49 @@ func (a *account) check(row Run) fault {
 	if can, is := a.rowStates(), (rowState{row.State, row.Detail}); !slices.Contains(can, is) {
 		return fault{"the run's state is none that its events lead to", inWords(can), is.String()}
 	}
+	if f := a.checkWaits(row.Waits); f != (fault{}) {
+		return f
+	}
 	return a.checkOutcome(row.Outcome)
+}
+
+// checkWaits compares what the run waits for, nil for unknown. Events alone show which
+// questions were asked, but not which of them are open.
+func (a *account) checkWaits(w *Waits) fault {
+	if w == nil {
+		return fault{}
+	}
+	for _, q := range w.Questions {
+		asked := a.asked[q.Seq]
+		if got, want := toJSON(q), toJSON(asked); got != want {
+			return fault{"it waits for a question that the event does not ask", want, got}
+		}
+	}
+	if a.outcome != nil {
+		if len(w.Questions) > 0 {
+			return fault{"it waits for a question, and the run has ended", "", w.Questions[0].ID}
+		}
+		return fault{}
+	}
+	if a.parked == nil {
+		return fault{}
+	}
+	if got, want := toJSON(w.Parked), toJSON(a.parked); got != want {
+		return fault{"it is parked for another reason than the run's events say", want, got}
+	}
+	if want := slices.Sorted(maps.Keys(a.children)); !slices.Equal(w.Children, want) {
+		return fault{"it waits for other children than the run's events", strings.Join(want, " "), strings.Join(w.Children, " ")}
+	}
+	return fault{}
+}
+
+// toJSON returns a value as its row stores it.
+func toJSON(v any) string {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
 }
 
 // placed sets the place of the run in its tree.

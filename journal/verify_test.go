@@ -78,6 +78,55 @@ func TestVerifyFindsAChainThatIsNoRun(t *testing.T) {
 	}
 }
 
+// A row says what a run waits for, and lists and decisions read it.
+func TestVerifyComparesWhatARunWaitsForWithItsEvents(t *testing.T) {
+	asks := event.ToolPendingApproval{CallID: "c", Tool: "shell.exec", Digest: "d"}
+	parks := event.RunParked{Reason: event.ParkApproval}
+	question := func(change func(*journal.Wait)) []journal.Wait {
+		q := asks.Question()
+		w := journal.Wait{ID: q.ID, Kind: q.Kind, Seq: 3, Digest: q.Digest, ExpiresAt: q.ExpiresAt, Message: q.Message}
+		change(&w)
+		return []journal.Wait{w}
+	}
+	right := question(func(*journal.Wait) {})
+	for name, c := range map[string]struct {
+		waits *journal.Waits
+		wrong string
+	}{
+		"as the events say": {&journal.Waits{Questions: right, Parked: &parks, Children: []string{"child"}}, ""},
+		"unknown":           {nil, ""},
+		"decided":           {&journal.Waits{Parked: &parks, Children: []string{"child"}}, ""},
+		"another digest": {&journal.Waits{Questions: question(func(w *journal.Wait) { w.Digest = "other" }), Parked: &parks, Children: []string{"child"}},
+			"it waits for a question that the event does not ask"},
+		"an event that asks nothing": {&journal.Waits{Questions: question(func(w *journal.Wait) { w.Seq = 2 }), Parked: &parks, Children: []string{"child"}},
+			"it waits for a question that the event does not ask"},
+		"another reason": {&journal.Waits{Questions: right, Parked: &event.RunParked{Reason: event.ParkPaused}, Children: []string{"child"}},
+			"it is parked for another reason than the run's events say"},
+		"no reason":     {&journal.Waits{Questions: right, Children: []string{"child"}}, "it is parked for another reason than the run's events say"},
+		"another child": {&journal.Waits{Questions: right, Parked: &parks, Children: []string{"other"}}, "it waits for other children than the run's events"},
+		"no child":      {&journal.Waits{Questions: right, Parked: &parks}, "it waits for other children than the run's events"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := memory.New(journaltest.Epoch)
+			d := journaltest.Start(t, s, "run")
+			d.Append(t, event.CycleStart{Cycle: 1, MaxCycles: 2})
+			b := d.Batch(t, asks, event.ChildStarted{Child: "gone"}, event.ChildStarted{Child: "child"}, event.ChildFinished{Child: "gone"}, parks)
+			b.Status.State, b.Status.Detail, b.Status.Waits = journal.Parked, string(parks.Reason), c.waits
+			if err := d.Write(t, b); err != nil {
+				t.Fatal(err)
+			}
+			_, err := journal.Verify(t.Context(), s, "run", "")
+			damage, _ := errors.AsType[*journal.CorruptError](err)
+			switch {
+			case c.wrong == "" && err != nil:
+				t.Error(err)
+			case c.wrong != "" && (damage == nil || damage.What != c.wrong):
+				t.Errorf("%v, want %q", err, c.wrong)
+			}
+		})
+	}
+}
+
 func FuzzVerify(f *testing.F) {
 	for index := range 4 {
 		_, _, original := stored(f, index, func(b []byte) []byte { return b })
