@@ -57,6 +57,7 @@ of MCP servers, of tools.commands and of hooks, and the logins that are missing.
 
 $PAWL_SANDBOX names the strongest sandbox that runs may use: bubblewrap, namespaces, landlock or none.`,
 		Example: "  pawl doctor\n  pawl doctor agent.yaml\n  pawl doctor --json\n  pawl doctor --journal /srv/agents/journal.db",
+		Args:    cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, files []string) error {
 			d, err := a.diagnose(c.Context(), files)
 			if err != nil {
