@@ -15,7 +15,7 @@ import (
 	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/hook"
-	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/files/assembly"
 	"github.com/pawlrun/pawl/internal/host/secret"
 	"github.com/pawlrun/pawl/internal/machine/agent"
@@ -451,8 +451,8 @@ func (a Agent) highRisk() map[string]event.Risk {
 }
 
 // host returns the agent's part of the environment of its runs.
-func (a Agent) host(targets []Target) engine.Env {
-	env := engine.Env{Model: func(name string) (llm.Model, string, error) {
+func (a Agent) host(targets []Target) perform.Env {
+	env := perform.Env{Model: func(name string) (llm.Model, string, error) {
 		for _, t := range targets {
 			if t.Name == name {
 				_, model, _ := strings.Cut(name, "/")

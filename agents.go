@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/pawlrun/pawl/event"
-	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/files/assembly"
 	"github.com/pawlrun/pawl/internal/host/secret"
 	"github.com/pawlrun/pawl/tool"
@@ -95,14 +95,14 @@ func (a Agent) offered() (*tool.Set, assembly.Agent, error) {
 	}
 	return child.Env().Tools, assembly.Agent{
 		Secrets: a.allSecrets(),
-		Begin: func(_ string, input event.InputReceived) (event.RunStarted, engine.Env, error) {
+		Begin: func(_ string, input event.InputReceived) (event.RunStarted, perform.Env, error) {
 			started, err := child.Start(input, nil)
 			if err != nil {
-				return event.RunStarted{}, engine.Env{}, fmt.Errorf("pawl: start: %w", err)
+				return event.RunStarted{}, perform.Env{}, fmt.Errorf("pawl: start: %w", err)
 			}
 			return started, child.Env(), nil
 		},
-		Resume: func(string, event.RunStarted) (engine.Env, error) { return child.Env(), nil },
+		Resume: func(string, event.RunStarted) (perform.Env, error) { return child.Env(), nil },
 	}, nil
 }
 

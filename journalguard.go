@@ -8,7 +8,7 @@ import (
 	"fmt"
 
 	"github.com/pawlrun/pawl/event"
-	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/machine/agent"
 	"github.com/pawlrun/pawl/internal/rules/policy"
 	"github.com/pawlrun/pawl/journal"
@@ -55,7 +55,7 @@ func (a Agent) guardJournal(store journal.Store, rules policy.Rules) error {
 // guardJournalOf is guardJournal for a resumed run: the rules that the run began with
 // apply, even if the agent's have changed, to its children as well. The results of the
 // children must still be possible, too.
-func (a Agent) guardJournalOf(ctx context.Context, store journal.Store, env engine.Env, started event.RunStarted) error {
+func (a Agent) guardJournalOf(ctx context.Context, store journal.Store, env perform.Env, started event.RunStarted) error {
 	cfg, err := begunWith(started)
 	if err != nil {
 		return err
@@ -65,11 +65,11 @@ func (a Agent) guardJournalOf(ctx context.Context, store journal.Store, env engi
 }
 
 // guardChildren applies guardJournalOf to the resumed runs of agents.
-func guardChildren(ctx context.Context, store journal.Store, env engine.Env, agents []AgentTool) {
+func guardChildren(ctx context.Context, store journal.Store, env perform.Env, agents []AgentTool) {
 	for _, o := range agents {
 		child := env.Children[o.Name]
 		resume := child.Resume
-		child.Resume = func(run string, started event.RunStarted) (engine.Env, error) {
+		child.Resume = func(run string, started event.RunStarted) (perform.Env, error) {
 			env, err := resume(run, started)
 			if err == nil {
 				err = o.Agent.guardJournalOf(ctx, store, env, started)

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/pawlrun/pawl/event"
-	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/files/assembly"
 	"github.com/pawlrun/pawl/internal/host/secret"
 	"github.com/pawlrun/pawl/journal"
@@ -75,12 +75,12 @@ func (p *Prepared) Resume(ctx context.Context, run string, o Options) (*Run, err
 		return nil, fmt.Errorf("pawl: resume run %s: %w: no journal was given", run, journal.ErrNotFound)
 	}
 	env := p.shared.Env()
-	r, err := newEngine(o.Journal, p.secrets).Resume(ctx, run, func(started event.RunStarted) (engine.Env, error) {
+	r, err := newEngine(o.Journal, p.secrets).Resume(ctx, run, func(started event.RunStarted) (perform.Env, error) {
 		if err := p.agent.guardJournalOf(ctx, o.Journal, env, started); err != nil {
-			return engine.Env{}, fmt.Errorf("pawl: resume run %s: %w", run, err)
+			return perform.Env{}, fmt.Errorf("pawl: resume run %s: %w", run, err)
 		}
 		if err := stillAnswers(ctx, o.Journal, run, env, started); err != nil {
-			return engine.Env{}, fmt.Errorf("pawl: resume run %s: %w", run, err)
+			return perform.Env{}, fmt.Errorf("pawl: resume run %s: %w", run, err)
 		}
 		return env, nil
 	})

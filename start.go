@@ -8,6 +8,7 @@ import (
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/files/assembly"
 	"github.com/pawlrun/pawl/internal/host/secret"
 	"github.com/pawlrun/pawl/internal/machine"
@@ -103,7 +104,7 @@ func (a Agent) Resume(ctx context.Context, run string, o Options) (*Run, error) 
 // stillAnswers returns an error if the run uses a model that the agent does not have,
 // because its next request would end it as failed. It reads the run only if a model of
 // its chain is missing, because the run may never use that one.
-func stillAnswers(ctx context.Context, store journal.Store, run string, env engine.Env, started event.RunStarted) error {
+func stillAnswers(ctx context.Context, store journal.Store, run string, env perform.Env, started event.RunStarted) error {
 	cfg, err := begunWith(started)
 	if err != nil {
 		return err

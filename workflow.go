@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/machine/flow"
 	"github.com/pawlrun/pawl/internal/rules/plan"
 	"github.com/pawlrun/pawl/journal"
@@ -160,7 +161,7 @@ type (
 	// StepValue is the result of a step.
 	StepValue = flow.Value
 	// Output is the result of a function: a text, and a result as JSON.
-	Output = engine.Output
+	Output = perform.Output
 	// File is a file that an agent receives.
 	File = plan.File
 	// OnStepFailure sets the effect of a failed step on the others.
@@ -299,10 +300,10 @@ func (w Workflow) Fork(ctx context.Context, run string, seq int64, o Options) (*
 }
 
 func (p *workflow) resume(ctx context.Context, e *engine.Engine, run string, store journal.Store) (*Run, error) {
-	r, err := e.Resume(ctx, run, func(started event.RunStarted) (engine.Env, error) {
+	r, err := e.Resume(ctx, run, func(started event.RunStarted) (perform.Env, error) {
 		env := p.env()
 		if err := p.mayResume(ctx, store, env, started); err != nil {
-			return engine.Env{}, fmt.Errorf("pawl: resume run %s: %w", run, err)
+			return perform.Env{}, fmt.Errorf("pawl: resume run %s: %w", run, err)
 		}
 		return env, nil
 	})

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/pawlrun/pawl/event"
-	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/files/assembly"
 	"github.com/pawlrun/pawl/internal/host/secret"
 	"github.com/pawlrun/pawl/internal/machine"
@@ -31,7 +31,7 @@ type workflow struct {
 	warnings []string
 	// children holds what its steps start, including those of nested workflows, and
 	// values the functions that replace expressions.
-	children map[string]engine.Child
+	children map[string]perform.Child
 	below    map[string]*workflow
 	values   map[string]func(Values) (any, error)
 }
@@ -43,7 +43,7 @@ func (w Workflow) prepare(child bool) (*workflow, error) {
 	report := func(field, format string, args ...any) {
 		problems = append(problems, &InvalidWorkflowError{Field: field, Reason: fmt.Sprintf(format, args...)})
 	}
-	p := &workflow{Workflow: w, children: map[string]engine.Child{}, below: map[string]*workflow{}}
+	p := &workflow{Workflow: w, children: map[string]perform.Child{}, below: map[string]*workflow{}}
 	b := newPlanner(w, report)
 	p.cfg.Plan, p.values = b.plan(), b.values
 	if deep := w.depth(MaxDepth); deep > MaxDepth {
@@ -116,17 +116,17 @@ func (p *workflow) offerWorkflow(name string, w placed, report func(field, forma
 	p.below[name] = inner
 	p.children[name] = assembly.Agent{
 		Secrets: inner.allSecrets(),
-		Begin: func(_ string, input event.InputReceived) (event.RunStarted, engine.Env, error) {
+		Begin: func(_ string, input event.InputReceived) (event.RunStarted, perform.Env, error) {
 			started, err := inner.start(input.Text)
 			return started, inner.env(), err
 		},
-		Resume: func(string, event.RunStarted) (engine.Env, error) { return inner.env(), nil },
+		Resume: func(string, event.RunStarted) (perform.Env, error) { return inner.env(), nil },
 	}.Child()
 }
 
 // function adapts a step's function to the engine.
-func function(s *Step) engine.Child {
-	return engine.Child{Func: func(ctx context.Context, input json.RawMessage) (Output, error) {
+func function(s *Step) perform.Child {
+	return perform.Child{Func: func(ctx context.Context, input json.RawMessage) (Output, error) {
 		var v Values
 		if err := json.Unmarshal(input, &v); err != nil {
 			return Output{}, fmt.Errorf("what the step knows: %w", err)
@@ -176,12 +176,12 @@ func (p *workflow) start(input string) (event.RunStarted, error) {
 }
 
 // env returns the environment of a run, which the caller may change.
-func (p *workflow) env() engine.Env {
+func (p *workflow) env() perform.Env {
 	r := p.Permissions.rules()
 	if p.NeverAsk {
 		r.Open = []string{machine.CommandTool}
 	}
-	return engine.Env{Children: maps.Clone(p.children), Evaluate: p.evaluate, Commands: p.Commands, Rules: r, Secrets: p.secrets()}
+	return perform.Env{Children: maps.Clone(p.children), Evaluate: p.evaluate, Commands: p.Commands, Rules: r, Secrets: p.secrets()}
 }
 
 // evaluate calls the function that replaces an expression, or evaluates it.
@@ -221,7 +221,7 @@ func (p *workflow) guardJournal(store journal.Store) error {
 
 // mayResume returns an error if a run cannot resume here, and checks the runs below it
 // in the same way.
-func (p *workflow) mayResume(ctx context.Context, store journal.Store, env engine.Env, started event.RunStarted) error {
+func (p *workflow) mayResume(ctx context.Context, store journal.Store, env perform.Env, started event.RunStarted) error {
 	if started.Machine != flow.Version {
 		return fmt.Errorf("it is no run of a workflow (%s)", started.Machine)
 	}
@@ -236,7 +236,7 @@ func (p *workflow) mayResume(ctx context.Context, store journal.Store, env engin
 	for name, inner := range p.below {
 		child := env.Children[name]
 		resume := child.Resume
-		child.Resume = func(run string, started event.RunStarted) (engine.Env, error) {
+		child.Resume = func(run string, started event.RunStarted) (perform.Env, error) {
 			env, err := resume(run, started)
 			if err == nil {
 				err = inner.mayResume(ctx, store, env, started)

@@ -12,7 +12,7 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/tool"
 )
@@ -33,9 +33,9 @@ const (
 
 // Spans returns an observer that opens spans with the tracer. A span closes
 // before what it is about is journalled.
-func Spans(tracer trace.Tracer) engine.Observer {
-	return engine.Observer{
-		Model: func(ctx context.Context, c engine.ModelCall, next func(context.Context) (*llm.Response, error)) (*llm.Response, error) {
+func Spans(tracer trace.Tracer) perform.Observer {
+	return perform.Observer{
+		Model: func(ctx context.Context, c perform.ModelCall, next func(context.Context) (*llm.Response, error)) (*llm.Response, error) {
 			provider, model, _ := strings.Cut(c.Target, "/")
 			ctx, span := tracer.Start(ctx, "chat "+model, trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(
 				operationName.String("chat"), providerName.String(provider), requestModel.String(model), conversationID.String(c.Run),
@@ -50,7 +50,7 @@ func Spans(tracer trace.Tracer) engine.Observer {
 			}
 			return resp, err
 		},
-		Tool: func(ctx context.Context, c engine.ToolCall, next func(context.Context) (tool.Result, error)) (tool.Result, error) {
+		Tool: func(ctx context.Context, c perform.ToolCall, next func(context.Context) (tool.Result, error)) (tool.Result, error) {
 			ctx, span := tracer.Start(ctx, "execute_tool "+c.Tool, trace.WithAttributes(
 				operationName.String("execute_tool"), toolName.String(c.Tool), toolCallID.String(c.CallID), conversationID.String(c.Run),
 			))

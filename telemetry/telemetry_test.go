@@ -16,6 +16,7 @@ import (
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/machine"
 	"github.com/pawlrun/pawl/internal/machine/agent"
 	"github.com/pawlrun/pawl/journal/memory"
@@ -95,7 +96,7 @@ func TestSpansCoverModelCallsAndToolsThatWereAllowed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &recorder{}
 		e := engine.New(memory.New(nil), func(string) (machine.Machine, error) { return agent.New(), nil },
-			engine.Options{Observers: []engine.Observer{telemetry.Spans(r)}})
+			engine.Options{Observers: []perform.Observer{telemetry.Spans(r)}})
 		defer e.Close()
 		named := func(name string) tool.Tool {
 			return tool.Tool{
@@ -128,7 +129,7 @@ func TestSpansCoverModelCallsAndToolsThatWereAllowed(t *testing.T) {
 		}
 		ctx, _ := r.Start(t.Context(), "invoke_agent")
 		heard := make(chan struct{})
-		run, err := e.Start(ctx, started, engine.Env{
+		run, err := e.Start(ctx, started, perform.Env{
 			Model: func(string) (llm.Model, string, error) { return patient{model, heard}, "test", nil }, Tools: set,
 		})
 		if err != nil {

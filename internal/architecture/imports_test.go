@@ -42,6 +42,7 @@ var layers = []layer{
 		"internal/host/tokens", "internal/host/attach", "internal/host/sandbox", "cel", "tool/external", "tool/find", "tool/fs", "tool/internal/search", "tool/mcp", "tool/result", "tool/shell", "tool/web", "internal/host/resolve", "models", "internal/host/secret", "internal/host/login", "internal/host/programlog", "hook/command", "internal/files/expr", "internal/host/worktree",
 	}, within: true},
 	{name: "what drivers share", packages: []string{"internal/engine/drive", "internal/engine/follow", "internal/engine/holder"}},
+	{name: "effects", packages: []string{"internal/engine/perform"}},
 	{name: "replays", packages: []string{"internal/engine/replay"}},
 	{name: "decoder", packages: []string{"internal/files/decode"}},
 	{name: "drivers", packages: []string{"internal/engine", "internal/files/spec"}},

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
 // users lists, for each name, the functions of a package in which a selector of
@@ -60,6 +61,10 @@ func TestThereIsOneDoorToAModelAndTheBudgetStandsAtIt(t *testing.T) {
 	if err != nil {
 		t.Fatalf("go list: %v", err)
 	}
+	ways := map[string]map[string][]string{
+		"internal/engine":         {"AskModel": {"beginModel"}},
+		"internal/engine/perform": {"Generate": {"generate"}, "Stream": {"generate"}},
+	}
 	seen := false
 	for line := range strings.Lines(string(out)) {
 		path, dir, _ := strings.Cut(strings.TrimSpace(line), " ")
@@ -67,23 +72,21 @@ func TestThereIsOneDoorToAModelAndTheBudgetStandsAtIt(t *testing.T) {
 		if within(pkg, []string{"llm"}) || within(pkg, beside) {
 			continue
 		}
-		calls := users(t, dir, "Generate", "Stream")
-		want := map[string][]string{}
-		if pkg == "internal/engine" {
-			seen = true
-			want = map[string][]string{"Generate": {"generate"}, "Stream": {"generate"}}
-		}
-		if diff := cmp.Diff(want, calls); diff != "" {
+		calls := users(t, dir, "Generate", "Stream", "AskModel")
+		if diff := cmp.Diff(ways[pkg], calls, cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("models are called in %s (-want +got):\n%s", pkg, diff)
 		}
-		if pkg == "internal/engine" {
-			way := map[string][]string{"generate": {"callModel"}, "callModel": {"beginModel"}, "Given": {"beginModel"}}
-			if diff := cmp.Diff(way, users(t, dir, "generate", "callModel", "Given")); diff != "" {
+		for way, in := range map[string][2]string{"internal/engine": {"Given", "beginModel"}, "internal/engine/perform": {"generate", "Do"}} {
+			if pkg != way {
+				continue
+			}
+			seen = true
+			if diff := cmp.Diff(map[string][]string{in[0]: {in[1]}}, users(t, dir, in[0])); diff != "" {
 				t.Errorf("the way to the model is another (-want +got):\n%s", diff)
 			}
 		}
 	}
 	if !seen {
-		t.Error("the engine was not looked at")
+		t.Error("the effects were not looked at")
 	}
 }

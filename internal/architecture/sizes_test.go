@@ -1,6 +1,7 @@
 package architecture
 
 import (
+	"cmp"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -19,7 +20,7 @@ const (
 
 // small are those packages: the engine, and the machines that say what a run does next.
 var small = []string{
-	"internal/engine", "internal/machine", "internal/machine/agent", "internal/machine/flow", "internal/machine/goal", "internal/machine/process", "internal/machine/refine", "internal/machine/tree", "internal/machine/versions",
+	"internal/engine", "internal/engine/perform", "internal/machine", "internal/machine/agent", "internal/machine/flow", "internal/machine/goal", "internal/machine/process", "internal/machine/refine", "internal/machine/tree", "internal/machine/versions",
 }
 
 // wide are the types with more fields, by package and name, and why.
@@ -99,6 +100,35 @@ func TestAPackageHasFewFiles(t *testing.T) {
 	for pkg, most := range mostFiles {
 		if files := filesOf(t, pkg); len(files) == 0 || len(files) > most {
 			t.Errorf("%s has %d files, more than %d", pkg, len(files), most)
+		}
+	}
+}
+
+// mostLinesOfAPackage bounds the Go lines of a package of the core, tests left out: what is
+// more than that is two things.
+const mostLinesOfAPackage = 6_000
+
+// core begins the paths of those packages; the root is one, too.
+var core = []string{"internal/engine", "internal/machine", "internal/files", "llm", "tool", "journal"}
+
+// large are the packages with more lines, and their bounds.
+var large = map[string]int{"internal/files/spec": 6_600}
+
+func TestAPackageOfTheCoreHasFewLines(t *testing.T) {
+	for _, p := range list(t) {
+		pkg, _ := local(p.ImportPath)
+		if pkg != "" && !within(pkg, core) {
+			continue
+		}
+		lines, most := 0, cmp.Or(large[pkg], mostLinesOfAPackage)
+		for _, f := range filesOf(t, cmp.Or(pkg, ".")) {
+			lines += f.set.File(f.tree.Pos()).LineCount()
+		}
+		if lines == 0 || lines > most {
+			t.Errorf("%s has %d lines, more than %d", cmp.Or(pkg, "the root"), lines, most)
+		}
+		if large[pkg] > 0 && lines <= mostLinesOfAPackage {
+			t.Errorf("%s has %d lines and needs no exception", pkg, lines)
 		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/machine"
 	"github.com/pawlrun/pawl/internal/machine/agent"
 	"github.com/pawlrun/pawl/internal/rules/policy"
@@ -161,7 +162,7 @@ func run(ctx context.Context, e *engine.Engine, model llm.Model, set *tool.Set, 
 	if err != nil {
 		return nil, nil, err
 	}
-	r, err := e.Start(ctx, started, engine.Env{
+	r, err := e.Start(ctx, started, perform.Env{
 		Model: func(string) (llm.Model, string, error) { return model, "m", nil }, Tools: set,
 	})
 	if err != nil {

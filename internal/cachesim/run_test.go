@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/machine"
 	"github.com/pawlrun/pawl/internal/machine/agent"
 	"github.com/pawlrun/pawl/journal/memory"
@@ -82,7 +83,7 @@ type lab struct {
 	store *memory.Store
 	p     *provider
 	cfg   agent.Config
-	env   engine.Env
+	env   perform.Env
 }
 
 func newLab(t *testing.T, s service, p *provider) *lab {
@@ -105,7 +106,7 @@ func newLab(t *testing.T, s service, p *provider) *lab {
 	}
 	l.cfg.Policy.Declared = true
 	l.cfg.Limits.MaxCycles, l.cfg.Limits.MaxToolCalls, l.cfg.Limits.USDPerRun = 2*cycles, 1000, 100
-	l.env = engine.Env{Tools: set}
+	l.env = perform.Env{Tools: set}
 	l.use(s.model(&http.Client{Transport: p}))
 	return l
 }
@@ -139,7 +140,7 @@ func (l *lab) start(ctx context.Context) *engine.Run {
 
 func (l *lab) resume(id string) *engine.Run {
 	l.t.Helper()
-	r, err := l.engine().Resume(l.t.Context(), id, func(event.RunStarted) (engine.Env, error) { return l.env, nil })
+	r, err := l.engine().Resume(l.t.Context(), id, func(event.RunStarted) (perform.Env, error) { return l.env, nil })
 	if err != nil {
 		l.t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/pawlrun/pawl/internal/engine"
 	"github.com/pawlrun/pawl/internal/engine/control"
 	"github.com/pawlrun/pawl/internal/engine/drive"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/machine/versions"
 	"github.com/pawlrun/pawl/internal/server/agui"
 	"github.com/pawlrun/pawl/internal/signals"
@@ -489,7 +490,7 @@ func (r *recordedTree) agreesWithSpans(t *testing.T) {
 		if d, is := r.of[run][0].Data.(event.RunStarted); is {
 			kind = d.Kind
 		}
-		hear := observe(engine.RunInfo{Run: run, Root: r.root(), Kind: kind, Name: n.Name, Began: n.Start})
+		hear := observe(perform.RunInfo{Run: run, Root: r.root(), Kind: kind, Name: n.Name, Began: n.Start})
 		for _, e := range r.of[run] {
 			hear(e)
 		}

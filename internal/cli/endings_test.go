@@ -21,6 +21,7 @@ import (
 	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/golden"
 	"github.com/pawlrun/pawl/internal/machine"
 	"github.com/pawlrun/pawl/journal/memory"
@@ -291,7 +292,7 @@ func broken(t *testing.T) event.Outcome {
 	t.Helper()
 	e := engine.New(memory.New(nil), func(string) (machine.Machine, error) { return defect{}, nil }, engine.Options{})
 	defer func() { _ = e.Close() }()
-	run, err := e.Start(t.Context(), event.RunStarted{Vocabulary: event.Version}, engine.Env{})
+	run, err := e.Start(t.Context(), event.RunStarted{Vocabulary: event.Version}, perform.Env{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawlrun/pawl/event"
-	"github.com/pawlrun/pawl/internal/engine"
 	"github.com/pawlrun/pawl/internal/engine/control"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/files/launch"
 	"github.com/pawlrun/pawl/internal/host/worktree"
 	"github.com/pawlrun/pawl/tool/shell"
@@ -69,7 +69,7 @@ and outside of the sandbox. MESSAGE may be "-" for stdin. At the end the files t
 func (a *app) loop(c *cobra.Command, f *runFlags, l launch.Line, message []string) error {
 	var before *worktree.Snapshot
 	err := a.run(c, f, job{words: message, input: message, open: func() (launcher, error) {
-		return func(input string, o launch.Options) (event.RunStarted, engine.Env, error) {
+		return func(input string, o launch.Options) (event.RunStarted, perform.Env, error) {
 			started, env, err := l.Launch(input, o)
 			if err != nil {
 				err = fileError([]string{l.Agent}, err)

@@ -14,8 +14,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/pawlrun/pawl/event"
-	"github.com/pawlrun/pawl/internal/engine"
 	"github.com/pawlrun/pawl/internal/engine/control"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/machine/agent"
 	"github.com/pawlrun/pawl/internal/rules/access"
 	"github.com/pawlrun/pawl/internal/view"
@@ -23,7 +23,7 @@ import (
 )
 
 // asker shows questions to the person at the terminal, one at a time
-// (engine.Env.AskInTurn).
+// (perform.Env.AskInTurn).
 type asker struct {
 	keys *keyboard
 	p    *printer
@@ -50,7 +50,7 @@ const patient = time.Second
 // asking configures how environments get decisions: from the person at the
 // terminal, from the mode that the owner chose (deny, all), or not at all. All runs
 // of a tree share one person, who decides one call at a time.
-func (s *session) asking(mode agent.ApproveMode, p *printer) func(*engine.Env) {
+func (s *session) asking(mode agent.ApproveMode, p *printer) func(*perform.Env) {
 	var ask func(context.Context, event.Question) (event.Resolution, error)
 	switch {
 	case mode == agent.ApproveAll:
@@ -66,7 +66,7 @@ func (s *session) asking(mode agent.ApproveMode, p *printer) func(*engine.Env) {
 	default:
 		p.cannotAsk = true
 	}
-	return func(env *engine.Env) { env.Ask, env.AskInTurn = ask, true }
+	return func(env *perform.Env) { env.Ask, env.AskInTurn = ask, true }
 }
 
 // inTurn shows one question at a time.

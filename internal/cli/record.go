@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
-	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/llm/scripted"
 	"github.com/pawlrun/pawl/models"
@@ -35,7 +35,7 @@ func recordAnew(path string) error {
 }
 
 // recording records a run's models. It reports what it could not record at the end.
-func (a *app) recording(env engine.Env, path string, config models.Config) engine.Env {
+func (a *app) recording(env perform.Env, path string, config models.Config) perform.Env {
 	if path == "" || env.Model == nil {
 		return env
 	}

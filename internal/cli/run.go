@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawlrun/pawl/event"
-	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/files/kinds"
 	"github.com/pawlrun/pawl/internal/files/launch"
 	"github.com/pawlrun/pawl/internal/host/attach"
@@ -78,7 +78,7 @@ type job struct {
 }
 
 // launcher prepares a run, see [launch.Kind.Launch].
-type launcher func(input string, o launch.Options) (event.RunStarted, engine.Env, error)
+type launcher func(input string, o launch.Options) (event.RunStarted, perform.Env, error)
 
 // ofFile returns the job of the file that is the first argument.
 func ofFile(words []string) job {
@@ -92,7 +92,7 @@ func ofFile(words []string) job {
 		if err != nil {
 			return nil, fileError(words, err)
 		}
-		return func(input string, o launch.Options) (event.RunStarted, engine.Env, error) {
+		return func(input string, o launch.Options) (event.RunStarted, perform.Env, error) {
 			started, env, err := f.Launch(input, o)
 			if err != nil {
 				err = fileError(words, err)
@@ -120,8 +120,8 @@ func (a *app) run(c *cobra.Command, f *runFlags, j job) error {
 	if o.Host, replayed, err = a.host(c.Context()); err != nil {
 		return err
 	}
-	var dress func(*engine.Env)
-	o.Dress = func(env *engine.Env) { dress(env) }
+	var dress func(*perform.Env)
+	o.Dress = func(env *perform.Env) { dress(env) }
 	l, err := a.prepare(c.Context(), f, j, o)
 	if err != nil {
 		return err
@@ -156,7 +156,7 @@ func (a *app) run(c *cobra.Command, f *runFlags, j job) error {
 type launched struct {
 	session *session
 	started event.RunStarted
-	env     engine.Env
+	env     perform.Env
 }
 
 // prepare opens the journal after everything else was validated, so that a wrong
@@ -191,7 +191,7 @@ func (a *app) prepare(ctx context.Context, flags *runFlags, j job, o launch.Opti
 	return &launched{session: s, started: started, env: env}, nil
 }
 
-func closeEnv(env engine.Env) error {
+func closeEnv(env perform.Env) error {
 	if env.Close == nil {
 		return nil
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/files/kinds"
 	"github.com/pawlrun/pawl/internal/files/launch"
 	"github.com/pawlrun/pawl/internal/machine/agent"
@@ -90,9 +91,9 @@ func (s *session) resume(ctx context.Context, row journal.Run, o output, who app
 	o.after = row.Seq
 	v := s.app.view(o, p)
 	host.Dress = s.asking(mode, p)
-	r, err := s.engine.Resume(ctx, row.ID, func(started event.RunStarted) (engine.Env, error) {
+	r, err := s.engine.Resume(ctx, row.ID, func(started event.RunStarted) (perform.Env, error) {
 		if err := who.fits(row.ID, started.Config); err != nil {
-			return engine.Env{}, err
+			return perform.Env{}, err
 		}
 		env, err := kinds.Resume(started, launch.Options{Host: host})
 		if err != nil { // nothing has happened, as when a run does not start

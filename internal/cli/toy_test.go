@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/machine/agent"
 	"github.com/pawlrun/pawl/internal/toy"
 	"github.com/pawlrun/pawl/journal"
@@ -46,7 +47,7 @@ func toyProgram() {
 	e := engine.New(&deadly{Store: store, dies: os.Args[2]}, toy.Machines, o)
 	var r *engine.Run
 	if len(os.Args) > 3 {
-		r, err = e.Resume(ctx, os.Args[3], func(event.RunStarted) (engine.Env, error) { return toyEnv(), nil })
+		r, err = e.Resume(ctx, os.Args[3], func(event.RunStarted) (perform.Env, error) { return toyEnv(), nil })
 	} else {
 		r, err = e.Start(ctx, toy.Started(), toyEnv())
 	}
@@ -58,25 +59,25 @@ func toyProgram() {
 }
 
 // toyEnv is what a toy has: agents that say yes.
-func toyEnv() engine.Env {
-	return engine.Env{Evaluate: toy.Evaluate, Commands: toyMake{}, Children: map[string]engine.Child{toy.Helper: {
-		Begin: func(json.RawMessage) (event.RunStarted, engine.Env, error) {
+func toyEnv() perform.Env {
+	return perform.Env{Evaluate: toy.Evaluate, Commands: toyMake{}, Children: map[string]perform.Child{toy.Helper: {
+		Begin: func(json.RawMessage) (event.RunStarted, perform.Env, error) {
 			cfg := agent.Config{Targets: []agent.Target{{Model: "test/model", Price: &llm.Price{}}}}
 			cfg.Policy.Declared = true
 			started, err := agent.Start(cfg.WithDefaults(), llm.UserText("do it"))
 			started.Name = toy.Helper
 			return started, toyAgent(), err
 		},
-		Resume: func(string, event.RunStarted) (engine.Env, error) { return toyAgent(), nil },
+		Resume: func(string, event.RunStarted) (perform.Env, error) { return toyAgent(), nil },
 	}}}
 }
 
-func toyAgent() engine.Env {
+func toyAgent() perform.Env {
 	set, err := tool.NewSet()
 	if err != nil {
 		panic(err)
 	}
-	return engine.Env{Tools: set, Model: func(string) (llm.Model, string, error) {
+	return perform.Env{Tools: set, Model: func(string) (llm.Model, string, error) {
 		return scripted.New("test", scripted.Turn{Text: "yes"}), "model", nil
 	}}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine"
 	"github.com/pawlrun/pawl/internal/engine/holder"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/journal/memory"
 	"github.com/pawlrun/pawl/llm"
@@ -24,7 +25,7 @@ type sharedTokens struct {
 	reports    int
 }
 
-func (s *sharedTokens) Admit(_ context.Context, _ engine.ModelCall, _ llm.Usage) (engine.Paid, error) {
+func (s *sharedTokens) Admit(_ context.Context, _ perform.ModelCall, _ llm.Usage) (perform.Paid, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.left <= 0 {
@@ -93,7 +94,7 @@ func TestPlacementDecidesWhichProcessDrivesARun(t *testing.T) {
 	place := &elsewhere{Placement: holder.NewLocal(store, "this process", time.Minute, time.Now), run: there.ID}
 	r.Engine = engine.New(store, newMachine, engine.Options{Placement: place, Owner: "this process", LeaseTTL: time.Minute})
 	defer r.Engine.Close()
-	if _, err := r.Resume(t.Context(), there.ID, func(event.RunStarted) (engine.Env, error) { return r.env, nil }); !errors.As(err, new(*journal.HeldError)) {
+	if _, err := r.Resume(t.Context(), there.ID, func(event.RunStarted) (perform.Env, error) { return r.env, nil }); !errors.As(err, new(*journal.HeldError)) {
 		t.Errorf("a run of another process is resumed: %v", err)
 	}
 	parkedAs(t, r.resume(here.ID), event.ParkApproval)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/hook"
-	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/engine/replay"
 	"github.com/pawlrun/pawl/internal/machine"
 	"github.com/pawlrun/pawl/internal/machine/agent"
@@ -93,7 +93,7 @@ func TestWhatIsWrittenIntoTheArgumentsOfACallIsTheWritersOwn(t *testing.T) {
 			r.offers("work", newRig(t, r.store).turns(scripted.Turn{Text: "worked"}))
 			offered := r.env.Children["work"]
 			begin := offered.Begin
-			offered.Begin = func(a json.RawMessage) (event.RunStarted, engine.Env, error) {
+			offered.Begin = func(a json.RawMessage) (event.RunStarted, perform.Env, error) {
 				defer scribble(a)
 				ran = string(a)
 				return begin(a)

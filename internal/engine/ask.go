@@ -1,20 +1,17 @@
 package engine
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine/drive"
 	"github.com/pawlrun/pawl/internal/machine"
 	"github.com/pawlrun/pawl/journal"
-	"github.com/pawlrun/pawl/tool"
 )
 
 // askEffect is the id of the effect that waits for the answer to a question.
@@ -44,7 +41,7 @@ func (qs *questions) begin(a machine.Ask) (bool, error) {
 	case a.Unanswered == machine.UnansweredWait:
 	case a.Unanswered == machine.UnansweredReject:
 		for _, q := range a.Questions {
-			if err := qs.stage(qs.env.rejection(q, "nobody can be asked here")); err != nil {
+			if err := qs.stage(qs.env.Rejection(q, "nobody can be asked here")); err != nil {
 				return false, err
 			}
 		}
@@ -81,15 +78,11 @@ func (qs *questions) askOnce(a machine.Ask) {
 		qs.asked[id], qs.asking = a.Unanswered, askEffect(id)
 		qs.effects.add(func(work context.Context) {
 			if _, asked := qs.asked[id]; asked && qs.effects.pending[askEffect(id)] == nil { // the last commit may contain a decision
-				qs.ask(work, *q, a.Unanswered)
+				ctx, cancel := context.WithCancel(work) // a person's time is not the run's
+				qs.effects.launch(ctx, cancel, askEffect(id), qs.env.AskPerson(*q, a.Unanswered))
 			}
 		})
 	}
-}
-
-// rejection is the engine's answer where no person can answer.
-func (env *environment) rejection(q *event.Question, why string) event.Data {
-	return q.Resolve(event.Resolution{Kind: event.ApprovalRejected, Approver: "nobody", Reason: why, At: env.clock.now().UTC()})
 }
 
 // expire settles the questions whose time is over and sets the alarm for the
@@ -101,86 +94,17 @@ func (qs *questions) expire(pending []*event.Question) (bool, error) {
 		if at == nil {
 			continue
 		}
-		if at.After(qs.env.clock.now()) {
+		if at.After(qs.env.Clock.Now()) {
 			qs.alarm.set(*at)
 			continue
 		}
 		expired = true
-		expiry := event.Resolution{Kind: event.ApprovalExpired, Reason: "nobody decided in time", At: qs.env.clock.now().UTC()}
+		expiry := event.Resolution{Kind: event.ApprovalExpired, Reason: "nobody decided in time", At: qs.env.Clock.Now().UTC()}
 		if err := qs.stage(q.Resolve(expiry)); err != nil {
 			return false, err
 		}
 	}
 	return expired, nil
-}
-
-func (qs *questions) ask(work context.Context, q event.Question, unanswered machine.Unanswered) {
-	ctx, cancel := context.WithCancel(work)
-	// over reports whether the answer no longer matters. A missing answer usually
-	// means that the question expired; that is not a rejection.
-	over := func(ctx context.Context) bool {
-		return ctx.Err() != nil || q.Late(qs.env.clock.now())
-	}
-	undecided := func(ctx context.Context, why string) []event.Data {
-		switch {
-		case over(ctx), unanswered == machine.UnansweredWait: // the question waits for an answer from elsewhere
-			return nil
-		case unanswered == machine.UnansweredReject:
-			return []event.Data{qs.env.rejection(&q, why)}
-		}
-		return []event.Data{event.RunParked{Reason: event.ParkApproval, CallIDs: []string{q.ID}, Detail: why}}
-	}
-	qs.effects.launch(ctx, cancel, effect{
-		id: askEffect(q.ID),
-		do: func(ctx context.Context) []event.Data {
-			answer, err := guard(func() (event.Resolution, error) {
-				answer, err := qs.env.Ask(ctx, q.Clone())
-				if err == nil {
-					err = decided(&q, answer)
-				}
-				return answer, err
-			}, func(message string) error { return errors.New("the asker " + message) })
-			switch {
-			case err != nil:
-				return undecided(ctx, err.Error())
-			case over(ctx):
-				return nil
-			}
-			answer.Args = bytes.Clone(answer.Args)                  // the callback may keep its slice
-			answer.At, answer.Command = qs.env.clock.now().UTC(), 0 // no command carried it
-			if answer.Remember = answer.Remember && answer.Kind == event.ApprovalApproved && q.Offer != nil; !answer.Remember {
-				return []event.Data{q.Resolve(answer)}
-			}
-			return []event.Data{q.Resolve(answer), event.PermissionAdded{CallID: q.ID, Permission: *q.Offer, By: answer.Approver, Principal: answer.Principal}}
-		},
-		giveUp: func(ctx context.Context, why error) []event.Data { return undecided(ctx, why.Error()) },
-	})
-}
-
-// decided returns an error if an answer is not a decision.
-func decided(q *event.Question, a event.Resolution) error {
-	switch {
-	case a.Kind == event.ApprovalExpired:
-	case !slices.Contains(q.Takes, a.Kind):
-		return fmt.Errorf("the answer is %q, none of %s", a.Kind, inWords(q.Takes))
-	case a.Kind == event.ApprovalAnswered:
-		return wrongInput(q, a)
-	case a.Kind == event.ApprovalEdited && !json.Valid(a.Args):
-		return errors.New("the arguments of the answer are no JSON")
-	case a.Kind == event.ApprovalEdited && nestedTooDeep(a.Args):
-		return fmt.Errorf("the arguments of the answer are nested deeper than %d levels", maxNesting)
-	}
-	return nil
-}
-
-// inWords joins the ways to decide to a list in a sentence.
-func inWords(kinds []event.ApprovalKind) string {
-	words := make([]string, len(kinds))
-	for i, k := range kinds {
-		words[i] = string(k)
-	}
-	last := len(words) - 1
-	return strings.Join(words[:last], ", ") + " and " + words[last]
 }
 
 // dismiss withdraws questions that were decided elsewhere, or all of them when
@@ -267,19 +191,10 @@ func decision(c journal.Command, s machine.State) event.Data {
 	switch {
 	case q.Late(c.At):
 		r = event.Resolution{Kind: event.ApprovalExpired, Reason: "the decision of " + c.By + " came too late", At: c.At, Command: c.ID}
-	case decided(q, r) != nil:
+	case drive.CheckDecision(q, r) != nil:
 		return nil
 	}
 	return q.Resolve(r)
-}
-
-// wrongInput returns what is wrong with the answer to a form.
-func wrongInput(q *event.Question, a event.Resolution) error {
-	d, _ := q.Asked.(event.ToolInputRequired)
-	if err := tool.CheckInput(d.Form.Schema, a.Args); err != nil {
-		return fmt.Errorf("the answer to %s: %w", q.ID, err)
-	}
-	return nil
 }
 
 // resolution is the decision in a command on a question.
@@ -310,8 +225,8 @@ func (e *Engine) decidable(ctx context.Context, c journal.Command) error {
 	if len(c.Args) > 0 && !json.Valid(c.Args) {
 		return fmt.Errorf("engine: send %s: the arguments for call %s are no JSON", c.Kind, c.CallID)
 	}
-	if nestedTooDeep(c.Args) {
-		return fmt.Errorf("engine: send %s: the arguments for call %s are nested deeper than %d levels", c.Kind, c.CallID, maxNesting)
+	if drive.NestedTooDeep(c.Args) {
+		return fmt.Errorf("engine: send %s: the arguments for call %s are nested deeper than %d levels", c.Kind, c.CallID, drive.MaxNesting)
 	}
 	row, err := e.store.Run(ctx, c.Run)
 	if err != nil {
@@ -326,9 +241,9 @@ func (e *Engine) decidable(ctx context.Context, c journal.Command) error {
 	case q.Message:
 		return &MessageError{Run: c.Run, Question: *q}
 	case !slices.Contains(q.Takes, resolution(c, q).Kind):
-		return fmt.Errorf("engine: send %s: %s %s is decided by one of %s, not by %s", c.Kind, q.Kind, q.ID, inWords(q.Takes), resolution(c, q).Kind)
-	case decided(q, resolution(c, q)) != nil:
-		return fmt.Errorf("engine: send %s: %w", c.Kind, decided(q, resolution(c, q)))
+		return fmt.Errorf("engine: send %s: %s %s is decided by one of %s, not by %s", c.Kind, q.Kind, q.ID, drive.InWords(q.Takes), resolution(c, q).Kind)
+	case drive.CheckDecision(q, resolution(c, q)) != nil:
+		return fmt.Errorf("engine: send %s: %w", c.Kind, drive.CheckDecision(q, resolution(c, q)))
 	case row.State == journal.Parked, row.State == journal.Paused:
 		return nil // the decision is applied at once, and a late one fails then
 	case q.Late(e.opts.Now()):

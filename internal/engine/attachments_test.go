@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/machine"
 	"github.com/pawlrun/pawl/internal/machine/agent"
 	"github.com/pawlrun/pawl/journal"
@@ -173,7 +174,7 @@ func parkedWithoutItsPhoto(t *testing.T) (*rig, *forgetful, *engine.Run) {
 
 func TestAMissingAttachmentRefusesTheResumeAndLosesNothing(t *testing.T) {
 	r, store, run := parkedWithoutItsPhoto(t)
-	build := func(event.RunStarted) (engine.Env, error) { return r.env, nil }
+	build := func(event.RunStarted) (perform.Env, error) { return r.env, nil }
 	_, err := r.Resume(t.Context(), run.ID, build)
 	mustBe(t, err, journal.ErrNotFound)
 	for _, want := range []string{"event 1", `"photo.png"`, store.lost, "missing from the journal"} {

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/event"
-	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/machine/agent"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/journal/memory"
@@ -305,7 +305,7 @@ func (e encoderFunc) Encode(req *llm.Request) (*llm.Encoded, error) { return e.e
 
 func TestWhatGoesWrongInAModelAdapterFailsTheRunWithAnOutcome(t *testing.T) {
 	fine := modelFunc(func(context.Context, *llm.Request, func(llm.Delta)) (*llm.Response, error) { return said("done"), nil })
-	for name, env := range map[string]engine.Env{
+	for name, env := range map[string]perform.Env{
 		"the call panics": {Model: func(string) (llm.Model, string, error) {
 			return modelFunc(func(context.Context, *llm.Request, func(llm.Delta)) (*llm.Response, error) { panic("boom") }), "m", nil
 		}},

@@ -12,43 +12,10 @@ import (
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine/drive"
-	"github.com/pawlrun/pawl/internal/host/secret"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/machine"
 	"github.com/pawlrun/pawl/tool"
 )
-
-// Child is what a tool or a step may start: a run, or a function of the program.
-// Begin and Resume are called on the goroutine of a call, possibly of several
-// calls at once.
-type Child struct {
-	// Begin returns the first event and the environment of a new child.
-	Begin func(args json.RawMessage) (event.RunStarted, Env, error)
-	// BeginIn is Begin with another workspace; nil if the child can only have its
-	// own.
-	BeginIn func(dir string, args json.RawMessage) (event.RunStarted, Env, error)
-	// Resume returns the environment of a run that was started before.
-	Resume func(run string, started event.RunStarted) (Env, error)
-	// Secrets are those of both environments. They are removed from commands to the
-	// child, even while it is parked and no process drives it; nil means none.
-	Secrets *secret.Redactor
-	// Func does the work instead of a run. It has no journal: its output is in the
-	// parent's journal, and after a crash or an interruption it is called again. It
-	// must return soon after ctx ends, and is called from several goroutines at
-	// once.
-	Func func(ctx context.Context, input json.RawMessage) (Output, error)
-	// MaxDepth is how many levels of runs may be below the run that offers the
-	// child, 0 for as many as the tree allows.
-	MaxDepth int
-	// Apart reports whether each run works in a worktree of its own, see
-	// [Env.Worktrees].
-	Apart bool
-}
-
-// Output is a function's output: a text, and a result as JSON, nil for none.
-type Output struct {
-	Text   string
-	Result json.RawMessage
-}
 
 // ChildError is returned for a child that is resumed by itself: it continues
 // only under its parent, because it draws from the parent's budget.
@@ -108,14 +75,14 @@ type childEnd struct {
 
 // callFunc calls a child that is a function. If it is stopped before it returns,
 // it is called again when its parent continues.
-func callFunc(ctx context.Context, offered Child, input json.RawMessage) (childEnd, error) {
-	out, err := guard(func() (Output, error) {
+func callFunc(ctx context.Context, offered perform.Child, input json.RawMessage) (childEnd, error) {
+	out, err := perform.Guard(func() (perform.Output, error) {
 		out, err := offered.Func(ctx, bytes.Clone(input))
 		if err == nil && len(out.Result) > 0 && !json.Valid(out.Result) {
 			err = errors.New("its result is not JSON")
 		}
 		return out, err
-	}, toolPanic)
+	}, perform.ToolPanic)
 	o := event.Outcome{
 		Status: event.StatusCompleted, Reason: event.ReasonFinalAnswer, OK: true, Completed: true,
 		FinalOutput: out.Text, LastOutput: out.Text, Result: out.Result,
@@ -135,8 +102,8 @@ func callFunc(ctx context.Context, offered Child, input json.RawMessage) (childE
 // waitsForTime reports whether a run's children stop because the run reached a
 // limit on its time that can be raised. They park with it.
 func waitsForTime(ctx context.Context) bool {
-	late, ok := errors.AsType[outOfTime](context.Cause(ctx))
-	return ok && late.asks
+	late, ok := errors.AsType[perform.OutOfTime](context.Cause(ctx))
+	return ok && late.Asks
 }
 
 // above returns why a child is stopped as an error of its own, nil if it is not.
@@ -145,7 +112,7 @@ func above(ctx context.Context) error {
 	switch {
 	case waitsForTime(ctx):
 		return ErrInterrupted
-	case errors.As(cause, new(outOfTime)):
+	case errors.As(cause, new(perform.OutOfTime)):
 		return errAboveTime
 	case cause == nil || errors.Is(cause, ErrInterrupted) || errors.As(cause, new(stopped)):
 		return cause
@@ -184,7 +151,7 @@ func leftAs(s *machine.State, err error) (childEnd, error) {
 }
 
 // childSettled returns the settlement of a child's effect.
-func (env *environment) childSettled(ctx context.Context, call *machine.RunTool, child string, end childEnd, start time.Time) []event.Data {
+func (c *core) childSettled(ctx context.Context, call *machine.RunTool, child string, end childEnd, start time.Time) []event.Data {
 	if p := end.parked; p != nil {
 		parked := event.ChildParked{
 			Child: child, Reason: p.Reason, Detail: p.Detail, CallIDs: p.CallIDs, Until: p.Until,
@@ -198,10 +165,10 @@ func (env *environment) childSettled(ctx context.Context, call *machine.RunTool,
 	if end.outcome == nil {
 		return nil
 	}
-	return env.childFinished(ctx, call, child, end, start)
+	return c.childFinished(ctx, call, child, end, start)
 }
 
-func (env *environment) childFinished(ctx context.Context, call *machine.RunTool, child string, end childEnd, start time.Time) []event.Data {
+func (c *core) childFinished(ctx context.Context, call *machine.RunTool, child string, end childEnd, start time.Time) []event.Data {
 	if call == nil {
 		return []event.Data{event.ChildFinished{Child: child, Outcome: *end.outcome, Taint: end.taint, Worktree: end.worktree, Func: end.fn}}
 	}
@@ -212,11 +179,11 @@ func (env *environment) childFinished(ctx context.Context, call *machine.RunTool
 	if end.outcome.Status != event.StatusCancelled {
 		ctx = context.WithoutCancel(ctx) // it ended by itself; a later cancellation does not matter
 	}
-	result := env.toolResult(ctx, *call, r, err, 0)
-	result.DurationMs = env.clock.awake().Sub(start).Milliseconds()
+	result := c.env.ToolResult(ctx, *call, r, err, 0)
+	result.DurationMs = c.env.Clock.Awake().Sub(start).Milliseconds()
 	outcome := *end.outcome
 	outcome.FinalOutput, outcome.LastOutput = "", ""
-	return []event.Data{event.ChildFinished{Child: child, CallID: call.CallID, Outcome: outcome, Worktree: end.worktree}, env.record.Blobs.Detach(result)}
+	return []event.Data{event.ChildFinished{Child: child, CallID: call.CallID, Outcome: outcome, Worktree: end.worktree}, c.env.Record.Blobs.Detach(result)}
 }
 
 // childResult is a child's end as a tool result: its final output, or an error
@@ -273,7 +240,7 @@ var errWithheld = errors.New("an observer did not hand the call on")
 // observeStart plays a child that continues. If an observer does not call next,
 // the child ends, and the observer's error is the call's result.
 func (cs *children) observeStart(ctx context.Context, call machine.RunTool, child string, play childPlay) (childEnd, error) {
-	end, handed, err := cs.env.handChild(ctx, call, play)
+	end, handed, err := cs.handChild(ctx, call, play)
 	switch {
 	case !handed && ctx.Err() != nil:
 		end, err = play(ctx)
@@ -291,7 +258,7 @@ func (cs *children) observeStart(ctx context.Context, call machine.RunTool, chil
 
 // observeEnd ends a child, even if an observer does not call next.
 func (cs *children) observeEnd(ctx context.Context, call machine.RunTool, _ string, play childPlay) (childEnd, error) {
-	end, handed, err := cs.env.handChild(ctx, call, play)
+	end, handed, err := cs.handChild(ctx, call, play)
 	if !handed {
 		return play(ctx)
 	}
@@ -301,11 +268,11 @@ func (cs *children) observeEnd(ctx context.Context, call machine.RunTool, _ stri
 // handChild runs a child's call inside the observers and reports whether they
 // called next. If not, the error is theirs, and a later call of next does
 // nothing.
-func (env *environment) handChild(ctx context.Context, call machine.RunTool, play childPlay) (end childEnd, handed bool, failure error) {
+func (c *core) handChild(ctx context.Context, call machine.RunTool, play childPlay) (end childEnd, handed bool, failure error) {
 	var taken atomic.Bool
 	left := make(chan struct{})
-	_, err := guard(func() (tool.Result, error) {
-		return env.observeTool(ctx, call, func(ctx context.Context) (tool.Result, error) {
+	_, err := perform.Guard(func() (tool.Result, error) {
+		return c.env.ObserveTool(ctx, call, func(ctx context.Context) (tool.Result, error) {
 			if taken.Swap(true) {
 				return tool.Result{}, errWithheld
 			}
@@ -315,7 +282,7 @@ func (env *environment) handChild(ctx context.Context, call machine.RunTool, pla
 			}
 			return childResult(call.Tool, end)
 		})
-	}, toolPanic)
+	}, perform.ToolPanic)
 	if !taken.Swap(true) {
 		return childEnd{}, false, err
 	}
@@ -328,4 +295,26 @@ func (cs *children) withhold(ctx context.Context, child string, why error) (chil
 	end, err := cs.end(ctx, child, "the call that started this run was not handed on")
 	end.withheld = why
 	return end, err
+}
+
+// worktreeStep returns the name of the worktree that a child works in: that of its
+// step, or of the call that it answers; empty for none.
+func (c *core) worktreeStep(a *machine.StartChild) string {
+	switch {
+	case a.Worktree:
+		return a.Step
+	case c.env.Children[a.Name].Apart:
+		return a.ID
+	}
+	return ""
+}
+
+// beginApart makes the worktree of a child, and returns the function that begins
+// the child there.
+func (c *core) beginApart(ctx context.Context, a *machine.StartChild, offered perform.Child) (func(json.RawMessage) (event.RunStarted, perform.Env, error), error) {
+	if offered.BeginIn == nil {
+		return nil, errors.New("the agent " + a.Name + " works in no other directory than its own")
+	}
+	dir, err := c.env.MakeTree(ctx, c.worktreeStep(a))
+	return func(args json.RawMessage) (event.RunStarted, perform.Env, error) { return offered.BeginIn(dir, args) }, err
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/machine"
 	"github.com/pawlrun/pawl/internal/machine/agent"
 	"github.com/pawlrun/pawl/internal/machine/tree"
@@ -41,8 +42,8 @@ func TestARunStartedByAnotherCostsFiveCommits(t *testing.T) {
 		return machine.Table{agent.Version: func() machine.Machine { return agent.New() }, "single/1": func() machine.Machine { return &single{} }}.Make(v)
 	}, engine.Options{})
 	t.Cleanup(func() { _ = e.Close() })
-	env := engine.Env{Children: map[string]engine.Child{"helper": {
-		Begin: func(json.RawMessage) (event.RunStarted, engine.Env, error) {
+	env := perform.Env{Children: map[string]perform.Child{"helper": {
+		Begin: func(json.RawMessage) (event.RunStarted, perform.Env, error) {
 			fresh := newRig(t, store).turns(scripted.Turn{Text: "the answer"}).priced(1, 1)
 			return fresh.started(), fresh.env, nil
 		},
@@ -112,7 +113,7 @@ func TestAStepOfOneCallCostsAtMostFiveEventsAndFiveCommits(t *testing.T) {
 		store := &counted{watched: &watched{Store: memory.New(nil)}}
 		e := engine.New(store, versions.Make, engine.Options{})
 		t.Cleanup(func() { _ = e.Close() })
-		run := startFlow(t, e, engine.Env{Children: map[string]engine.Child{"worker": works(t, store, "the answer")}}, steps...)
+		run := startFlow(t, e, perform.Env{Children: map[string]perform.Child{"worker": works(t, store, "the answer")}}, steps...)
 		if o := outcome(t, run); !o.OK {
 			t.Fatalf("%+v", o)
 		}

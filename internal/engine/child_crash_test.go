@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/journal/memory"
 	"github.com/pawlrun/pawl/llm"
@@ -180,7 +181,7 @@ func (r *rig) goOn() (*engine.Run, error) {
 	}
 	for _, row := range rows {
 		if row.Parent == "" {
-			return r.Resume(context.Background(), row.ID, func(event.RunStarted) (engine.Env, error) { return r.env, nil })
+			return r.Resume(context.Background(), row.ID, func(event.RunStarted) (perform.Env, error) { return r.env, nil })
 		}
 	}
 	return r.begin(context.Background())

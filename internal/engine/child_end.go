@@ -123,7 +123,7 @@ func (cs *children) endWithChild(ctx context.Context, a machine.CancelChild) err
 	if err := cs.budget.reconcile(ctx, a.Child, true); err != nil {
 		return err
 	}
-	for _, data := range cs.env.childFinished(ctx, a.Call, a.Child, end, cs.env.clock.awake()) {
+	for _, data := range cs.childFinished(ctx, a.Call, a.Child, end, cs.env.Clock.Awake()) {
 		if err := cs.stage(data); err != nil {
 			return err
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/machine/agent"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/llm/scripted"
@@ -20,17 +21,17 @@ import (
 type handOn = func(context.Context) (tool.Result, error)
 
 // observed gives a rig an engine whose calls are observed.
-func (r *rig) observed(wrap func(context.Context, engine.ToolCall, handOn) (tool.Result, error)) *rig {
+func (r *rig) observed(wrap func(context.Context, perform.ToolCall, handOn) (tool.Result, error)) *rig {
 	r.t.Helper()
-	r.Engine = engine.New(r.store, newMachine, engine.Options{Observers: []engine.Observer{{Tool: wrap}}})
+	r.Engine = engine.New(r.store, newMachine, engine.Options{Observers: []perform.Observer{{Tool: wrap}}})
 	return r
 }
 
-func refuses(context.Context, engine.ToolCall, handOn) (tool.Result, error) {
+func refuses(context.Context, perform.ToolCall, handOn) (tool.Result, error) {
 	return tool.Result{}, errors.New("not today")
 }
 
-func panics(context.Context, engine.ToolCall, handOn) (tool.Result, error) { panic("boom") }
+func panics(context.Context, perform.ToolCall, handOn) (tool.Result, error) { panic("boom") }
 
 // ended says how each child of a run that has ended left, and holds that none of
 // them is open.
@@ -60,13 +61,13 @@ func (r *rig) ended(id string) []event.Outcome {
 // result of a child's call, as it is of a tool's, and the child does not stay.
 func TestAChildsCallThatAnObserverKeepsFails(t *testing.T) {
 	for name, c := range map[string]struct {
-		wrap func(context.Context, engine.ToolCall, handOn) (tool.Result, error)
+		wrap func(context.Context, perform.ToolCall, handOn) (tool.Result, error)
 		kind event.ErrorType
 		says string
 	}{
 		"with an error": {refuses, event.ErrorTool, "not today"},
 		"by a panic":    {panics, event.ErrorPanic, "panicked: boom"},
-		"without a word": {func(context.Context, engine.ToolCall, handOn) (tool.Result, error) {
+		"without a word": {func(context.Context, perform.ToolCall, handOn) (tool.Result, error) {
 			return tool.Result{Output: "made up"}, nil
 		}, event.ErrorTool, "an observer did not hand the call on"},
 	} {
@@ -94,19 +95,19 @@ func TestAChildsCallThatAnObserverKeepsFails(t *testing.T) {
 // What the child did counts, whatever an observer does afterwards, or when it
 // leaves before the child.
 func TestAChildThatAnObserverHandedOnCounts(t *testing.T) {
-	for name, wrap := range map[string]func(context.Context, engine.ToolCall, handOn) (tool.Result, error){
-		"a panic": func(ctx context.Context, _ engine.ToolCall, next handOn) (tool.Result, error) {
+	for name, wrap := range map[string]func(context.Context, perform.ToolCall, handOn) (tool.Result, error){
+		"a panic": func(ctx context.Context, _ perform.ToolCall, next handOn) (tool.Result, error) {
 			_, _ = next(ctx)
 			panic("boom")
 		},
-		"an early return": func(ctx context.Context, _ engine.ToolCall, next handOn) (tool.Result, error) {
+		"an early return": func(ctx context.Context, _ perform.ToolCall, next handOn) (tool.Result, error) {
 			begun := make(chan struct{})
 			go func() { close(begun); _, _ = next(ctx) }()
 			<-begun
 			synctest.Wait() // the child is at work
 			return tool.Result{}, errors.New("too slow")
 		},
-		"a second call": func(ctx context.Context, _ engine.ToolCall, next handOn) (tool.Result, error) {
+		"a second call": func(ctx context.Context, _ perform.ToolCall, next handOn) (tool.Result, error) {
 			_, _ = next(ctx)
 			return next(ctx)
 		},
@@ -134,7 +135,7 @@ func TestACancelEndsAChildWhoseCallAnObserverKeeps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		child := newRig(t).turns(scripted.Turn{Text: "never"})
 		r := newRig(t, child.store).turns(scripted.Turn{ToolCalls: calls("ask", task)}, scripted.Turn{Text: "never"}).
-			offers("ask", child).observed(func(ctx context.Context, _ engine.ToolCall, _ handOn) (tool.Result, error) {
+			offers("ask", child).observed(func(ctx context.Context, _ perform.ToolCall, _ handOn) (tool.Result, error) {
 			<-ctx.Done()
 			return tool.Result{}, ctx.Err()
 		})
@@ -152,7 +153,7 @@ func TestACancelEndsAChildWhoseCallAnObserverKeeps(t *testing.T) {
 }
 
 func TestACancelEndsAParkedChildDespiteAnObserver(t *testing.T) {
-	for name, keeps := range map[string]func(context.Context, engine.ToolCall, handOn) (tool.Result, error){
+	for name, keeps := range map[string]func(context.Context, perform.ToolCall, handOn) (tool.Result, error){
 		"a refusal": refuses, "a panic": panics,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -164,7 +165,7 @@ func TestACancelEndsAParkedChildDespiteAnObserver(t *testing.T) {
 				r := newRig(t, child.store).turns(scripted.Turn{ToolCalls: calls("ask", task, "think", task)}, scripted.Turn{Text: "never"}).
 					offers("ask", child).offers("think", newRig(t, child.store).model(takes(time.Hour)))
 				r.cfg.Dispatch = agent.ParallelAll
-				r.observed(func(ctx context.Context, c engine.ToolCall, next handOn) (tool.Result, error) {
+				r.observed(func(ctx context.Context, c perform.ToolCall, next handOn) (tool.Result, error) {
 					if c.Tool == "ask" && kept.Add(1) > 1 {
 						return keeps(ctx, c, next)
 					}
@@ -195,7 +196,7 @@ func TestAnInterruptionKeepsAChildWhoseCallAnObserverHolds(t *testing.T) {
 		child := newRig(t).turns(scripted.Turn{Text: "42"})
 		r := newRig(t, child.store).turns(scripted.Turn{ToolCalls: calls("ask", task)}, scripted.Turn{Text: "done"}).offers("ask", child)
 		o := r.other()
-		r.observed(func(ctx context.Context, _ engine.ToolCall, _ handOn) (tool.Result, error) {
+		r.observed(func(ctx context.Context, _ perform.ToolCall, _ handOn) (tool.Result, error) {
 			<-ctx.Done()
 			return tool.Result{}, ctx.Err()
 		})

@@ -12,6 +12,7 @@ import (
 	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/machine/agent"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/llm"
@@ -176,7 +177,7 @@ func TestARaiseWakesAChildThatIsAboutToPark(t *testing.T) {
 		r := newRig(t, child.store).turns(scripted.Turn{ToolCalls: calls("ask", task)}, scripted.Turn{Text: "done"}).offers("ask", child).priced(0, 1000)
 		r.cfg.MaxTokens, r.cfg.Limits.USDPerRun, r.cfg.Limits.MaxWallSeconds = 100, 0.5, budget.None
 		r.cfg.OnBudget = map[string]agent.OnBudget{"usd_per_run": agent.BudgetAsk}
-		r.observed(func(ctx context.Context, _ engine.ToolCall, next handOn) (tool.Result, error) {
+		r.observed(func(ctx context.Context, _ perform.ToolCall, next handOn) (tool.Result, error) {
 			result, err := next(ctx)
 			time.Sleep(5 * time.Minute)
 			return result, err
@@ -208,7 +209,7 @@ func TestARaiseThatOneChildMissedWakesNoOther(t *testing.T) {
 			offers("ask", missed).offers("try", refused).priced(0, 1000)
 		r.cfg.Dispatch, r.cfg.MaxTokens, r.cfg.Limits.USDPerRun, r.cfg.Limits.MaxWallSeconds = agent.ParallelAll, 100, 0.5, budget.None
 		r.cfg.OnBudget = map[string]agent.OnBudget{"usd_per_run": agent.BudgetAsk}
-		r.observed(func(ctx context.Context, c engine.ToolCall, next handOn) (tool.Result, error) {
+		r.observed(func(ctx context.Context, c perform.ToolCall, next handOn) (tool.Result, error) {
 			result, err := next(ctx)
 			if c.Tool == "ask" {
 				time.Sleep(5 * time.Minute)
@@ -239,7 +240,9 @@ func TestAChildThatCannotGoOnHereParksItsParent(t *testing.T) {
 		r.send(journal.Command{Run: id, Kind: journal.Approve, CallID: id + "-1-1", By: "ada"})
 		whole := r.env.Children["ask"]
 		keyless := whole
-		keyless.Resume = func(string, event.RunStarted) (engine.Env, error) { return engine.Env{}, errors.New("there is no key") }
+		keyless.Resume = func(string, event.RunStarted) (perform.Env, error) {
+			return perform.Env{}, errors.New("there is no key")
+		}
 		r.env.Children["ask"] = keyless
 		again := r.other().resume(run.ID)
 		parkedAs(t, again, event.ParkInterrupted)
@@ -264,7 +267,7 @@ func TestAChildThatCannotBeMadeFailsItsCall(t *testing.T) {
 		offered := r.env.Children["ask"]
 		begin := offered.Begin
 		closed := 0
-		offered.Begin = func(args json.RawMessage) (event.RunStarted, engine.Env, error) {
+		offered.Begin = func(args json.RawMessage) (event.RunStarted, perform.Env, error) {
 			started, env, err := begin(args)
 			started.Config = []byte(`{"limits": "none of this version"}`)
 			env.Close = func() error { closed++; return nil }

@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 
 	"github.com/pawlrun/pawl/event"
-	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/engine/replay"
 	"github.com/pawlrun/pawl/internal/machine/agent"
 	"github.com/pawlrun/pawl/internal/rules/compact"
@@ -185,7 +185,7 @@ func TestAnAgentThatIsGoneEndsItsChild(t *testing.T) {
 		r := newRig(t, child.store).turns(scripted.Turn{ToolCalls: calls("ask", task)}, scripted.Turn{Text: "done"}).offers("ask", child)
 		run := r.start(t.Context())
 		parkedAs(t, run, event.ParkApproval)
-		r.env.Children = map[string]engine.Child{}
+		r.env.Children = map[string]perform.Child{}
 		if o := outcome(t, r.other().resume(run.ID)); o.FinalOutput != "done" {
 			t.Errorf("%+v", o)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/machine/agent"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/llm"
@@ -29,18 +30,18 @@ func (r *rig) offers(name string, of *rig, beside ...tool.Tool) *rig {
 	}
 	r.tools(all...)
 	if r.env.Children == nil {
-		r.env.Children = map[string]engine.Child{}
+		r.env.Children = map[string]perform.Child{}
 	}
-	r.env.Children[name] = engine.Child{
-		Begin: func(args json.RawMessage) (event.RunStarted, engine.Env, error) {
+	r.env.Children[name] = perform.Child{
+		Begin: func(args json.RawMessage) (event.RunStarted, perform.Env, error) {
 			var task tool.Task
 			if err := json.Unmarshal(args, &task); err != nil {
-				return event.RunStarted{}, engine.Env{}, err
+				return event.RunStarted{}, perform.Env{}, err
 			}
 			started, err := agent.Start(of.cfg.WithDefaults(), llm.UserText(task.Task))
 			return started, of.env, err
 		},
-		Resume: func(string, event.RunStarted) (engine.Env, error) { return of.env, nil },
+		Resume: func(string, event.RunStarted) (perform.Env, error) { return of.env, nil },
 	}
 	return r
 }
@@ -230,7 +231,7 @@ func TestAChildIsNotResumedByItself(t *testing.T) {
 		run := r.start(t.Context())
 		parkedAs(t, run, event.ParkApproval)
 		id := r.children(run.ID)[0]
-		_, err := r.Resume(t.Context(), id, func(event.RunStarted) (engine.Env, error) { return child.env, nil })
+		_, err := r.Resume(t.Context(), id, func(event.RunStarted) (perform.Env, error) { return child.env, nil })
 		if e, ok := errors.AsType[*engine.ChildError](err); !ok || e.Parent != run.ID || !strings.Contains(err.Error(), "when run "+run.ID+" is resumed") {
 			t.Fatalf("%v", err)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine/drive"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/machine"
 	"github.com/pawlrun/pawl/journal"
 )
@@ -66,7 +67,7 @@ func (cs *children) begin(work context.Context, a machine.StartChild) (bool, err
 	}
 	begun := a // a captured variable moves to the heap, even if the child is under way
 	cs.queue(a.ID, a.Call, child, cs.observeStart, func(ctx context.Context, f *pendingChild) (childEnd, error) {
-		f.worktree = cs.env.worktreeStep(&begun)
+		f.worktree = cs.worktreeStep(&begun)
 		return cs.play(ctx, &begun, f)
 	})
 	return cs.log.seq != before, nil
@@ -113,7 +114,7 @@ func (cs *children) queue(id string, call *machine.RunTool, child string, observ
 	cs.effects.add(func(work context.Context) {
 		ctx, stop, release := cs.effects.stoppable(work, 0)
 		f.stop = stop
-		start := cs.env.clock.awake()
+		start := cs.env.Clock.Awake()
 		var end childEnd
 		var err error
 		settle := func(end childEnd, err error) []event.Data {
@@ -121,9 +122,9 @@ func (cs *children) queue(id string, call *machine.RunTool, child string, observ
 				f.err = err
 				return nil
 			}
-			return cs.env.childSettled(ctx, call, child, end, start)
+			return cs.childSettled(ctx, call, child, end, start)
 		}
-		cs.effects.launch(ctx, release, effect{
+		cs.effects.launchParts(ctx, release, effect{
 			id: childID(id), unhurried: true,
 			before: []func(context.Context){
 				func(ctx context.Context) { end, err = play(ctx) },
@@ -139,7 +140,7 @@ func (cs *children) queue(id string, call *machine.RunTool, child string, observ
 					end, err = f.driven.left()
 				}
 				if f.worktree != "" && end.outcome != nil && end.failed == nil {
-					end.worktree = cs.env.leftTree(ctx, f.worktree)
+					end.worktree = cs.env.LeftTree(ctx, f.worktree)
 				}
 				return settle(end, err)
 			},
@@ -231,8 +232,8 @@ func (cs *children) take(ctx context.Context, a *machine.StartChild, child strin
 		return cs.make(ctx, a, child, offered)
 	}
 	var unbuilt error
-	run, err := e.resume(ctx, child, func(started event.RunStarted) (env Env, err error) {
-		env, unbuilt = guard(func() (Env, error) { return offered.Resume(child, started) }, toolPanic)
+	run, err := e.resume(ctx, child, func(started event.RunStarted) (env perform.Env, err error) {
+		env, unbuilt = perform.Guard(func() (perform.Env, error) { return offered.Resume(child, started) }, perform.ToolPanic)
 		return env, unbuilt
 	}, cs)
 	if err != nil && (unbuilt != nil || isUnreadable(err)) {
@@ -242,22 +243,22 @@ func (cs *children) take(ctx context.Context, a *machine.StartChild, child strin
 }
 
 // make starts a new child.
-func (cs *children) make(ctx context.Context, a *machine.StartChild, child string, offered Child) (*Run, childEnd, error) {
+func (cs *children) make(ctx context.Context, a *machine.StartChild, child string, offered perform.Child) (*Run, childEnd, error) {
 	if cs.run.depth >= cs.run.deepest() {
 		err := &DepthError{Most: cs.run.deepest(), Path: append(cs.run.path(), a.Name)}
 		return nil, childEnd{outcome: notStarted(event.ReasonMaxDepth, err), failed: err}, nil
 	}
-	var env Env
-	started, err := guard(func() (started event.RunStarted, err error) {
+	var env perform.Env
+	started, err := perform.Guard(func() (started event.RunStarted, err error) {
 		begin := offered.Begin
-		if cs.env.worktreeStep(a) != "" {
-			if begin, err = cs.env.beginApart(ctx, a, offered); err != nil {
+		if cs.worktreeStep(a) != "" {
+			if begin, err = cs.beginApart(ctx, a, offered); err != nil {
 				return started, err
 			}
 		}
 		started, env, err = begin(bytes.Clone(a.Input))
 		return started, err
-	}, toolPanic)
+	}, perform.ToolPanic)
 	if err == nil {
 		started.Taint = a.Taint
 		cs.run.setPlace(&started, a.Step, offered.MaxDepth)

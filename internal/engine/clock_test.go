@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/machine/agent"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/journal/memory"
@@ -182,7 +183,7 @@ func TestALivingDriverKeepsItsRunWhereAnothersClockIsBehind(t *testing.T) {
 		other := r.other()
 		patience, cancel := context.WithTimeout(t.Context(), 100*time.Second)
 		defer cancel()
-		if _, err := other.Resume(patience, run.ID, func(event.RunStarted) (engine.Env, error) { return other.env, nil }); err == nil {
+		if _, err := other.Resume(patience, run.ID, func(event.RunStarted) (perform.Env, error) { return other.env, nil }); err == nil {
 			t.Error("the run was taken from its driver")
 		}
 		if o := outcome(t, run); !o.OK {
@@ -203,7 +204,7 @@ func TestALivingDriverKeepsItsRunWhereTheClockIsSet(t *testing.T) {
 				other := r.other()
 				other.Engine = clock.engine(r.store)
 				for range 5 {
-					_, err := other.Resume(t.Context(), run.ID, func(event.RunStarted) (engine.Env, error) { return other.env, nil })
+					_, err := other.Resume(t.Context(), run.ID, func(event.RunStarted) (perform.Env, error) { return other.env, nil })
 					if _, held := errors.AsType[*journal.HeldError](err); !held {
 						t.Fatalf("error %v, want that the run is held", err)
 					}

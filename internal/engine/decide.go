@@ -2,15 +2,12 @@ package engine
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine/drive"
 	"github.com/pawlrun/pawl/internal/machine"
 	"github.com/pawlrun/pawl/journal"
-	"github.com/pawlrun/pawl/llm"
 )
 
 // mostStaged bounds how many decisions a machine may make without an effect: a
@@ -43,7 +40,7 @@ func (d *driver) decide(work context.Context) (bool, error) {
 		case machine.Record:
 			err = d.stage(a.Data)
 		case machine.Resolve:
-			err = d.stage(d.env.resolve(a))
+			err = d.stage(d.env.Resolve(a))
 		case machine.CheckAnswer:
 			err = d.stage(drive.CheckAnswer(a))
 		case machine.CallModel:
@@ -66,9 +63,9 @@ func (d *driver) decide(work context.Context) (bool, error) {
 		case machine.Wait:
 			changed, err = d.calls.wait(a)
 		case machine.Evaluate:
-			err = d.stage(d.env.evaluate(d.life.work, a))
+			err = d.stage(d.env.EvaluateExpression(d.life.work, a))
 		case machine.Observe:
-			err = d.stage(d.env.observe(d.life.work, a))
+			err = d.stage(d.env.Observe(d.life.work, a))
 		case machine.RunHook:
 			d.calls.beginHook(a)
 			changed = false
@@ -98,7 +95,7 @@ func (d *driver) keepAnswer() (progress bool, err error) {
 		var keep event.Data
 		switch a := a.(type) {
 		case machine.Resolve:
-			keep = d.env.resolve(a)
+			keep = d.env.Resolve(a)
 		case machine.Record:
 			switch a.Data.(type) {
 			case event.BudgetCommitted, event.ToolCall:
@@ -126,40 +123,7 @@ func (d *driver) parkInterrupted() error {
 
 // moveDeadlines applies the machine's deadline to the effects.
 func (c *core) moveDeadlines() {
-	c.effects.deadlines.move(c.machine.State().Deadline, c.env.clock.counted)
-}
-
-// errNoExpressions is the error of an environment that cannot evaluate
-// expressions.
-var errNoExpressions = errors.New("nothing here evaluates expressions")
-
-// typedError is an error with a kind.
-type typedError interface {
-	error
-	ErrorType() string
-}
-
-// evaluate returns the value of an expression. A panic becomes its error.
-func (env *environment) evaluate(ctx context.Context, a machine.Evaluate) event.ConditionEvaluated {
-	evaluated := event.ConditionEvaluated{ID: a.ID, Step: a.Step, Expression: a.Expression}
-	value, err := guard(func() (json.RawMessage, error) {
-		if env.Evaluate == nil {
-			return nil, errNoExpressions
-		}
-		return env.Evaluate(ctx, a.Expression, a.Variables)
-	}, func(message string) error { return errors.New("the expression " + message) })
-	switch {
-	case err != nil:
-		evaluated.Error = err.Error()
-		if typed, ok := errors.AsType[typedError](err); ok {
-			evaluated.ErrorType = typed.ErrorType()
-		}
-	case !json.Valid(value):
-		evaluated.Error = "it gave no JSON"
-	default:
-		evaluated.Value = value
-	}
-	return evaluated
+	c.effects.deadlines.move(c.machine.State().Deadline, c.env.Clock.Counted)
 }
 
 // wait journals the intent of a wait, and its settlement when its time comes.
@@ -168,7 +132,7 @@ func (cs *calls) wait(a machine.Wait) (bool, error) {
 	switch {
 	case !a.Begun:
 		return true, cs.stage(event.WaitStarted{ID: a.ID, Until: a.Until})
-	case !a.Until.After(cs.env.clock.now()):
+	case !a.Until.After(cs.env.Clock.Now()):
 		return true, cs.stage(event.WaitFinished{ID: a.ID})
 	}
 	cs.alarm.set(a.Until)
@@ -177,47 +141,3 @@ func (cs *calls) wait(a machine.Wait) (bool, error) {
 	}
 	return false, nil
 }
-
-// maxNesting is how deep the JSON of a call or an answer may be nested. The
-// journal's readers accept 10,000 levels, some of which the event itself takes
-// up; no tool takes more than 256.
-const maxNesting = 1000
-
-// maxCalls is how many calls an answer may make. No model makes as many, and the
-// cost to settle each of them grows with their number.
-const maxCalls = 256
-
-// unfit returns why an answer cannot be kept as its adapter returned it: it
-// contains a part that no conversation or journal can hold, or more calls than a
-// run can settle.
-func unfit(parts llm.Parts) error {
-	calls := 0
-	for i, p := range parts {
-		var raw json.RawMessage
-		switch p := p.(type) {
-		case llm.Text:
-			raw = p.Raw
-		case llm.Reasoning:
-			raw = p.Raw
-		case llm.ToolCall:
-			if calls++; calls > maxCalls {
-				return adapterPanic(fmt.Sprintf("gave an answer of more than %d calls", maxCalls))
-			}
-			raw = p.Raw
-		case llm.Item:
-			raw = p.Raw
-		case llm.Media:
-		case llm.ToolResult:
-			return adapterPanic(fmt.Sprintf("gave an answer whose part %d is the result of a call", i+1))
-		default:
-			return adapterPanic(fmt.Sprintf("gave an answer whose part %d is %T", i+1, p))
-		}
-		if len(raw) > 0 && (!json.Valid(raw) || nestedTooDeep(raw)) {
-			return adapterPanic(fmt.Sprintf("gave an answer whose part %d has a raw form that is no JSON, or is nested deeper than %d levels", i+1, maxNesting))
-		}
-	}
-	return nil
-}
-
-// nestedTooDeep reports whether a valid JSON text is nested deeper than maxNesting.
-func nestedTooDeep(text []byte) bool { return drive.NestedDeeper(text, maxNesting) }

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/event"
-	"github.com/pawlrun/pawl/internal/engine/drive"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/machine"
 	"github.com/pawlrun/pawl/journal"
 )
@@ -36,7 +36,7 @@ type core struct {
 	engine  *Engine
 	machine machine.Machine
 	run     identity
-	env     environment
+	env     perform.Performer
 	log     eventLog
 	effects effects
 	alarm   alarm
@@ -44,7 +44,7 @@ type core struct {
 }
 
 // newDriver makes the driver of a run and connects its parts.
-func (e *Engine) newDriver(m machine.Machine, env Env, run, parent string) *driver {
+func (e *Engine) newDriver(m machine.Machine, env perform.Env, run, parent string) *driver {
 	d := &driver{
 		core: core{
 			engine: e, machine: m, run: identity{id: run, parent: parent, root: run, depth: 1},
@@ -60,12 +60,12 @@ func (e *Engine) newDriver(m machine.Machine, env Env, run, parent string) *driv
 	d.inbox.core, d.inbox.children, d.inbox.above = &d.core, &d.children, &d.above
 	d.inbox.wake, d.inbox.seen = &d.lock, map[int64]bool{}
 	d.effects.lock, d.effects.carryOn = &d.lock, d.carryOn
-	c := newClock(e.opts.Now)
-	d.env.run, d.env.record, d.env.clock = &d.run, drive.NewRecorder(e.store), c
-	d.env.live.run, d.env.live.now = &d.run, c.now
-	d.env.observers, d.env.secrets, d.env.admission = e.opts.Observers, e.opts.Secrets, e.opts.Admission
-	d.env.equip(env)
-	d.log.store, d.log.env, d.log.follower, d.log.watched = e.store, &d.env, e.follower, e.observed
+	d.env.Init(e.store, e.opts.Now, perform.Shared{Observers: e.opts.Observers, Secrets: e.opts.Secrets, Admission: e.opts.Admission})
+	d.env.Equip(env)
+	d.log.store, d.log.run, d.log.env, d.log.follower = e.store, &d.run, &d.env, e.follower
+	if e.observed {
+		d.log.observers = e.opts.Observers
+	}
 	if store, may := e.store.(journal.KeepsValues); may {
 		d.log.values = store.KeepsValues()
 	}
@@ -241,7 +241,7 @@ func (d *driver) keepLease(ctx context.Context) error {
 // wait releases the lock until something arrives for the machine, and returns
 // the function that handles it.
 func (d *driver) wait(heartbeat <-chan time.Time) (take func(work context.Context) error) {
-	timer, stop := d.alarm.timer(d.env.clock.now)
+	timer, stop := d.alarm.timer(d.env.Clock.Now)
 	defer stop()
 	ended := d.life.ended()
 	d.lock.unlock()
@@ -325,7 +325,7 @@ func (d *driver) overtaken(data event.Data) bool {
 	case event.Resolving:
 		return pending(d.machine.State(), x.Resolution().ID) == nil
 	case event.ServerChanged:
-		return d.log.servers.known(x)
+		return d.log.servers.Known(x)
 	case event.BudgetReserved, event.BudgetRefused:
 		return d.machine.State().Phase != machine.Running
 	case event.RunParked:

@@ -9,15 +9,8 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 )
-
-// grace is how long an effect may take to return after its context ended. Then
-// it is settled without waiting for it.
-const grace = 5 * time.Second
-
-// errTimeout is the cause of an effect's own timeout; [outOfTime] is that of a
-// limit on the run's time.
-var errTimeout = errors.New("timeout")
 
 // effects holds the effects of one run. What it shares with the goroutines of
 // effects is safe for concurrent use; the driver's lock protects the rest.
@@ -109,8 +102,24 @@ var (
 	errVanished = errors.New("it ended its goroutine without returning")
 )
 
-// launch prepares an effect to begin under a context of its own.
-func (s *effects) launch(ctx context.Context, cancel context.CancelFunc, e effect) {
+// perform prepares an effect to begin under a context of its own.
+func (s *effects) perform(work context.Context, id string, e perform.Effect) {
+	ctx, cancel := s.until(work, e.Timeout)
+	s.launch(ctx, cancel, id, e)
+}
+
+// launch prepares an effect to begin under a context, which cancel stops.
+func (s *effects) launch(ctx context.Context, cancel context.CancelFunc, id string, e perform.Effect) {
+	if e.Within != nil {
+		within, end := e.Within(ctx)
+		outer := cancel
+		ctx, cancel = within, func() { end(); outer() }
+	}
+	s.launchParts(ctx, cancel, effect{id: id, do: e.Do, giveUp: e.GiveUp, unhurried: e.Unhurried})
+}
+
+// launchParts prepares an effect of several parts.
+func (s *effects) launchParts(ctx context.Context, cancel context.CancelFunc, e effect) {
 	f := &pendingEffect{effect: e, set: s, ctx: ctx, cancel: cancel, release: cancel}
 	f.next = f.perform
 	s.pending[e.id] = f
@@ -171,7 +180,7 @@ func (f *pendingEffect) giveUpLater() {
 	if f.settled {
 		return
 	}
-	f.patient = time.AfterFunc(grace, func() {
+	f.patient = time.AfterFunc(perform.Grace, func() {
 		if f.claim() {
 			f.set.report(settlement{effect: f.id, data: f.giveUp(f.ctx, errNoReturn), abandoned: true})
 		}
@@ -336,29 +345,6 @@ func (c *workers) serve(work job) {
 
 // stop ends the idle goroutines, and the busy ones when they become idle.
 func (c *workers) stop() { close(c.over) }
-
-// guard calls code of others and turns a panic into the error that failed
-// returns. It also calls the methods of a returned error, because they are code
-// of others, too: a nil pointer of an error type may panic in Error.
-func guard[T any](call func() (T, error), failed func(message string) error) (v T, err error) {
-	deed := "panicked: "
-	defer func() {
-		if p := recover(); p != nil {
-			err = failed(fmt.Sprint(deed, p))
-		}
-	}()
-	if v, err = call(); err != nil {
-		deed = fmt.Sprintf("gave an error of type %T that panicked when it was read: ", err)
-		read(err)
-	}
-	return v, err
-}
-
-// read calls the methods of an error that later code calls.
-func read(err error) {
-	_ = err.Error()
-	_ = errors.Is(err, context.Canceled)
-}
 
 // PanicError is a defect: a machine or the engine itself panicked. The run has
 // ended with reason internal.

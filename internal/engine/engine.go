@@ -22,6 +22,7 @@ import (
 	"github.com/pawlrun/pawl/internal/engine/drive"
 	"github.com/pawlrun/pawl/internal/engine/follow"
 	"github.com/pawlrun/pawl/internal/engine/holder"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/host/secret"
 	"github.com/pawlrun/pawl/internal/machine"
 	"github.com/pawlrun/pawl/internal/rules/policy"
@@ -51,9 +52,9 @@ type Options struct {
 	Placement holder.Placement
 	// Admission decides whether a model call may be paid which the limits of its own
 	// tree admit; nil admits all.
-	Admission Admission
+	Admission perform.Admission
 	// Observers wrap every model and tool call, the first outermost.
-	Observers []Observer
+	Observers []perform.Observer
 	// Secrets are removed from everything that is journalled, in all runs; nil means
 	// none.
 	Secrets *secret.Redactor
@@ -172,13 +173,13 @@ func (e *Engine) Close() error {
 // Start creates a run and drives it. Cancelling ctx cancels the run, unless its
 // cause is [ErrInterrupted], which parks it. If ctx has ended already, Start
 // creates nothing.
-func (e *Engine) Start(ctx context.Context, started event.RunStarted, env Env) (*Run, error) {
+func (e *Engine) Start(ctx context.Context, started event.RunStarted, env perform.Env) (*Run, error) {
 	return e.StartAs(ctx, e.opts.NewID(), started, env)
 }
 
 // StartAs is [Engine.Start] with a given run id. The error wraps
 // [journal.ErrExists] if the run exists.
-func (e *Engine) StartAs(ctx context.Context, id string, started event.RunStarted, env Env) (*Run, error) {
+func (e *Engine) StartAs(ctx context.Context, id string, started event.RunStarted, env perform.Env) (*Run, error) {
 	return driven(e.start(ctx, id, started, nil, env))
 }
 
@@ -192,23 +193,23 @@ func driven(r *Run, err error) (*Run, error) {
 
 // start creates a run with an id. The caller drives it. above are the children
 // of its parent, nil for none.
-func (e *Engine) start(ctx context.Context, id string, started event.RunStarted, above *children, env Env) (*Run, error) {
+func (e *Engine) start(ctx context.Context, id string, started event.RunStarted, above *children, env perform.Env) (*Run, error) {
 	parent := ""
 	if above != nil {
 		parent = above.run.id
 	}
 	d, err := e.create(ctx, id, started, parent, env)
 	if err != nil {
-		return nil, errors.Join(err, env.close())
+		return nil, errors.Join(err, env.Release())
 	}
 	d.attach(above)
 	return e.ready(ctx, d), nil
 }
 
 // Create makes a run without driving it: its first event is journalled and its
-// lease is free. secrets are those of the run, as in [Env].
+// lease is free. secrets are those of the run, as in [perform.Env].
 func (e *Engine) Create(ctx context.Context, started event.RunStarted, secrets *secret.Redactor) (string, error) {
-	d, err := e.create(ctx, e.opts.NewID(), started, "", Env{Secrets: secrets})
+	d, err := e.create(ctx, e.opts.NewID(), started, "", perform.Env{Secrets: secrets})
 	if err != nil {
 		return "", err
 	}
@@ -220,7 +221,7 @@ func (e *Engine) Create(ctx context.Context, started event.RunStarted, secrets *
 }
 
 // create journals the run's first event under a new lease.
-func (e *Engine) create(ctx context.Context, id string, started event.RunStarted, parent string, env Env) (*driver, error) {
+func (e *Engine) create(ctx context.Context, id string, started event.RunStarted, parent string, env perform.Env) (*driver, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("engine: create run: %w", context.Cause(ctx))
 	}
@@ -239,7 +240,7 @@ func (e *Engine) create(ctx context.Context, id string, started event.RunStarted
 		started.Fence = &event.Fence{Nonce: e.opts.NewNonce()}
 	}
 	started.Secrets = e.secretNames(ctx, d)
-	first, err := d.env.record.Blobs.Begin(ctx, started)
+	first, err := d.env.Record.Blobs.Begin(ctx, started)
 	if err != nil {
 		return nil, fmt.Errorf("engine: create run: %w", err)
 	}
@@ -272,11 +273,11 @@ var ErrReplay = errors.New("engine: the run is a replay, which cannot be resumed
 //
 // A child continues when its root is resumed, and is refused with a
 // *[ChildError]; a replay is refused with [ErrReplay].
-func (e *Engine) Resume(ctx context.Context, run string, build func(event.RunStarted) (Env, error)) (*Run, error) {
+func (e *Engine) Resume(ctx context.Context, run string, build func(event.RunStarted) (perform.Env, error)) (*Run, error) {
 	return driven(e.resume(ctx, run, build, nil))
 }
 
-func (e *Engine) resume(ctx context.Context, run string, build func(event.RunStarted) (Env, error), above *children) (*Run, error) {
+func (e *Engine) resume(ctx context.Context, run string, build func(event.RunStarted) (perform.Env, error), above *children) (*Run, error) {
 	d, started, err := e.takePatiently(ctx, run)
 	if err != nil {
 		return nil, err
@@ -296,7 +297,7 @@ func (e *Engine) resume(ctx context.Context, run string, build func(event.RunSta
 	if err != nil {
 		return giveUp(err)
 	}
-	d.env.equip(env)
+	d.env.Equip(env)
 	d.attach(above)
 	d.env.Inputs = nil
 	resumed := event.RunResumed{Recovered: d.machine.State().Parked == nil, Owner: e.opts.Owner, Policy: policy.Reading, Secrets: e.otherSecrets(ctx, d), Served: e.opts.Served}
@@ -309,7 +310,7 @@ func (e *Engine) resume(ctx context.Context, run string, build func(event.RunSta
 		err = d.stage(resumed)
 	}
 	if err != nil {
-		return giveUp(errors.Join(err, d.env.close()))
+		return giveUp(errors.Join(err, d.env.Release()))
 	}
 	return e.ready(ctx, d), nil
 }
@@ -350,7 +351,8 @@ func (e *Engine) ready(ctx context.Context, d *driver) *Run {
 	if len(d.env.Children) > 0 {
 		d.budget.requests = newChildRequests()
 	}
-	d.life.ctx, d.env.live.source = ctx, e.follower.Source(d.run.root)
+	d.life.ctx, d.env.Place = ctx, d.run.place()
+	d.env.Deltas.Open(e.follower.Source(d.run.root))
 	e.register(d)
 	if d.env.Began != nil {
 		d.env.Began(d.run.id)
@@ -388,4 +390,14 @@ func (e *Engine) unregister(d *driver) {
 	defer e.mu.Unlock()
 	delete(e.drivers, d.run.id)
 	delete(e.claims, d.run.id)
+}
+
+// observed reports whether an observer wants the events of runs.
+func (o *Options) observed() bool {
+	return slices.ContainsFunc(o.Observers, func(o perform.Observer) bool { return o.Run != nil })
+}
+
+// traced reports whether new runs have a trace.
+func (o *Options) traced() bool {
+	return slices.ContainsFunc(o.Observers, func(o perform.Observer) bool { return o.Traces })
 }

@@ -6,12 +6,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine/drive"
 	"github.com/pawlrun/pawl/internal/engine/follow"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/machine"
 	"github.com/pawlrun/pawl/journal"
 )
@@ -23,7 +23,8 @@ type eventLog struct {
 	// values reports whether the store keeps events as values and makes their bytes
 	// and hashes itself.
 	values   bool
-	env      *environment
+	run      *identity
+	env      *perform.Performer
 	follower *follow.Follower
 	lease    lease
 	fold
@@ -35,10 +36,10 @@ type eventLog struct {
 	consumed []int64
 	// taking is the settled effect's payload until it is staged.
 	taking event.Data
-	// watched reports whether an observer wants the run's events. watching holds the
-	// observers' functions, once they are known.
-	watched  bool
-	watching []func(*event.Event)
+	// observers are those that may want the run's events. watching holds their functions,
+	// once they are known.
+	observers []perform.Observer
+	watching  []func(*event.Event)
 }
 
 // staged is an event that is applied and not yet on disk. It has no body if the
@@ -60,7 +61,7 @@ func (e *storeError) Error() string { return fmt.Sprintf("engine: run %s: %v", e
 func (e *storeError) Unwrap() error { return e.err }
 
 // failed wraps the error of the store.
-func (l *eventLog) failed(err error) error { return &storeError{run: l.env.run.id, err: err} }
+func (l *eventLog) failed(err error) error { return &storeError{run: l.run.id, err: err} }
 
 // seal gives data its place in the run's chain.
 func (l *eventLog) seal(data event.Data) (staged, error) {
@@ -70,20 +71,20 @@ func (l *eventLog) seal(data event.Data) (staged, error) {
 	case event.RunTerminatedBy, event.RunCompleted:
 		l.cycle = 0
 	}
-	at, skipped := l.env.clock.stamp()
+	at, skipped := l.env.Clock.Stamp()
 	s := staged{event: event.Event{
-		Seq: l.seq + 1, Run: l.env.run.id, Parent: l.env.run.parent, Time: at.UTC().Truncate(time.Microsecond), SkippedMs: skipped.Milliseconds(),
+		Seq: l.seq + 1, Run: l.run.id, Parent: l.run.parent, Time: at.UTC().Truncate(time.Microsecond), SkippedMs: skipped.Milliseconds(),
 		Cycle: l.cycle, Step: l.stepOf(data), Data: data, Prev: l.head,
 	}}
 	var err error
 	if l.values {
-		s.size, err = l.env.record.Check(&s.event)
+		s.size, err = l.env.Record.Check(&s.event)
 	} else {
-		s.body, err = l.env.record.Seal(&s.event)
+		s.body, err = l.env.Record.Seal(&s.event)
 		s.size = len(s.body)
 	}
 	if err != nil {
-		return s, fmt.Errorf("engine: run %s: %w", l.env.run.id, err)
+		return s, fmt.Errorf("engine: run %s: %w", l.run.id, err)
 	}
 	return s, nil
 }
@@ -94,7 +95,7 @@ func (l *eventLog) stepOf(data event.Data) string {
 	var child string
 	switch x := data.(type) {
 	case event.Stepped:
-		return cmp.Or(x.OfStep(), l.env.run.step)
+		return cmp.Or(x.OfStep(), l.run.step)
 	case event.ChildParked:
 		child = x.Child
 	case event.ChildWaiting:
@@ -107,10 +108,10 @@ func (l *eventLog) stepOf(data event.Data) string {
 		child = x.Run
 	}
 	if child == "" {
-		return l.env.run.step
+		return l.run.step
 	}
 	c, _ := l.children.of(child)
-	return cmp.Or(c.step, l.env.run.step)
+	return cmp.Or(c.step, l.run.step)
 }
 
 // push queues an event that has been applied.
@@ -121,7 +122,7 @@ func (l *eventLog) push(s staged) {
 		head = event.Hash(s.body)
 	}
 	l.note(&s.event, head)
-	l.env.record.Blobs.Note(s.event.Data)
+	l.env.Record.Blobs.Note(s.event.Data)
 }
 
 // pushAll queues events that the machine does not apply.
@@ -172,7 +173,7 @@ func (l *eventLog) sayOnce() error {
 		s.event.Prev = head
 		body, err := event.Encode(&s.event)
 		if err != nil {
-			return fmt.Errorf("engine: run %s: %w", l.env.run.id, err)
+			return fmt.Errorf("engine: run %s: %w", l.run.id, err)
 		}
 		s.body, head = body, event.Hash(body)
 	}
@@ -184,7 +185,7 @@ func (l *eventLog) sayOnce() error {
 // progress.
 func (l *eventLog) batch(progress journal.Progress) journal.Batch {
 	b := journal.Batch{Lease: l.lease.held, Head: l.head, Consumed: l.consumed, Status: progress, Time: l.last}
-	b.Blobs = l.env.record.Blobs.Take(func(yield func(event.Data) bool) {
+	b.Blobs = l.env.Record.Blobs.Take(func(yield func(event.Data) bool) {
 		for i := range l.staged {
 			if !yield(l.staged[i].event.Data) {
 				return
@@ -198,7 +199,7 @@ func (l *eventLog) batch(progress journal.Progress) journal.Batch {
 	}
 	for i := range l.staged {
 		s := &l.staged[i]
-		b.Records[i] = journal.Record{Run: l.env.run.id, Seq: s.event.Seq, Type: string(s.event.Type()), Body: s.body}
+		b.Records[i] = journal.Record{Run: l.run.id, Seq: s.event.Seq, Type: string(s.event.Type()), Body: s.body}
 		if l.values {
 			values[i] = s.event
 			b.Records[i].Event = &values[i]
@@ -223,7 +224,7 @@ func (l *eventLog) write(ctx context.Context, b journal.Batch) (pos int64, err e
 
 // make makes the run with its first batch.
 func (l *eventLog) make(ctx context.Context, b journal.Batch) (pos int64, err error) {
-	asked, run := time.Now(), l.env.run
+	asked, run := time.Now(), l.run
 	b.Lease = l.lease.fresh(run.id, l.lease.held.Owner)
 	held, pos, err := l.store.Create(ctx, journal.Run{
 		ID: run.id, Parent: run.parent, Root: run.root, Depth: run.depth, Kind: run.kind, Name: run.name, Created: l.last,
@@ -240,10 +241,10 @@ func (l *eventLog) publish(pos int64) {
 	for i := range l.staged {
 		e := &l.staged[i].event
 		e.Pos = pos + int64(i)
-		l.env.live.commit(e.Seq, e.Pos)
+		l.env.Deltas.Commit(e.Seq, e.Pos)
 		l.observe(e)
 	}
-	l.follower.Publish(l.env.run.root, pos, len(l.staged), func(i int) follow.Event {
+	l.follower.Publish(l.run.root, pos, len(l.staged), func(i int) follow.Event {
 		return follow.Durable(l.staged[i].event, l.staged[i].size)
 	})
 	clear(l.staged)
@@ -252,9 +253,9 @@ func (l *eventLog) publish(pos int64) {
 
 // observe calls the observers with an event that is on disk.
 func (l *eventLog) observe(ev *event.Event) {
-	if l.watching == nil && l.watched {
-		info := l.env.run.info()
-		for _, o := range l.env.observers {
+	if l.watching == nil && l.observers != nil {
+		info := l.run.info()
+		for _, o := range l.observers {
 			if o.Run != nil {
 				l.watching = append(l.watching, o.Run(info))
 			}
@@ -282,10 +283,10 @@ type fold struct {
 	paid     paid
 	// secrets are the names of secrets in the journal, and messages the ids of the
 	// messages that the run has.
-	secrets  declaredSecrets
+	secrets  drive.DeclaredSecrets
 	messages map[string]bool
-	files    seenFiles
-	servers  changedServers
+	files    drive.SeenFiles
+	servers  drive.ChangedServers
 	// waiting is what the run's row says of what it waits for.
 	waiting drive.Waiting
 }
@@ -298,9 +299,9 @@ func (f *fold) note(ev *event.Event, hash string) {
 	f.commands.Note(ev.Data)
 	f.paid.note(ev.Data)
 	f.cache.Note(ev)
-	f.secrets.note(ev.Data)
-	f.files.note(ev.Data)
-	f.servers.note(ev.Data)
+	f.secrets.Note(ev.Data)
+	f.files.Note(ev.Data)
+	f.servers.Note(ev.Data)
 	f.waiting.Note(ev)
 	if said, ok := ev.Data.(event.InputReceived); ok && said.MessageID != "" {
 		if f.messages == nil {
@@ -308,54 +309,6 @@ func (f *fold) note(ev *event.Event, hash string) {
 		}
 		f.messages[said.MessageID] = true
 	}
-}
-
-// changedServers is how each MCP server differs from what it was when the run began.
-type changedServers map[string]event.ServerChanged
-
-func (s *changedServers) note(data event.Data) {
-	if d, ok := data.(event.ServerChanged); ok {
-		if *s == nil {
-			*s = changedServers{}
-		}
-		(*s)[d.Server] = d
-	}
-}
-
-// known reports whether the journal has a change, or none where there is none.
-func (s changedServers) known(d event.ServerChanged) bool {
-	return slices.Equal(s[d.Server].Tools, d.Tools)
-}
-
-// seenFiles is the content of files that a run has read or written, folded from
-// its journal, so that a resumed, forked or continued run and another process know
-// the same. It is safe for concurrent use.
-type seenFiles struct {
-	mu      sync.Mutex
-	digests map[string]string
-}
-
-func (s *seenFiles) note(data event.Data) {
-	files := event.FilesSeen(data)
-	if len(files) == 0 {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.digests == nil {
-		s.digests = map[string]string{}
-	}
-	for _, f := range files {
-		s.digests[f.Path] = f.Digest
-	}
-}
-
-// digest returns the digest of the content of a file that the run has last seen.
-func (s *seenFiles) digest(path string) (string, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	d, ok := s.digests[path]
-	return d, ok
 }
 
 func (d *driver) status() journal.Progress {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/engine/replay"
 	"github.com/pawlrun/pawl/internal/machine/flow"
 	"github.com/pawlrun/pawl/internal/machine/versions"
@@ -25,27 +26,27 @@ import (
 // task is what the workflow gave it.
 type agents map[string]func() *rig
 
-func (a agents) env() engine.Env {
-	env := engine.Env{Children: map[string]engine.Child{}}
+func (a agents) env() perform.Env {
+	env := perform.Env{Children: map[string]perform.Child{}}
 	for name, fresh := range a {
-		env.Children[name] = engine.Child{
-			Begin: func(input json.RawMessage) (event.RunStarted, engine.Env, error) {
+		env.Children[name] = perform.Child{
+			Begin: func(input json.RawMessage) (event.RunStarted, perform.Env, error) {
 				var given tool.Task
 				if err := json.Unmarshal(input, &given); err != nil {
-					return event.RunStarted{}, engine.Env{}, err
+					return event.RunStarted{}, perform.Env{}, err
 				}
 				r := fresh()
 				started := r.started()
 				started.Input = llm.UserText(given.Task)
 				return started, r.env, nil
 			},
-			Resume: func(string, event.RunStarted) (engine.Env, error) { return fresh().env, nil },
+			Resume: func(string, event.RunStarted) (perform.Env, error) { return fresh().env, nil },
 		}
 	}
 	return env
 }
 
-func startFlow(t *testing.T, e *engine.Engine, env engine.Env, steps ...plan.Step) *engine.Run {
+func startFlow(t *testing.T, e *engine.Engine, env perform.Env, steps ...plan.Step) *engine.Run {
 	t.Helper()
 	started, err := flow.Start(flow.Config{Plan: plan.Plan{Steps: steps}}, llm.UserText("Build it."))
 	if err != nil {
@@ -160,7 +161,7 @@ func TestWorkflowParksWhenOnlyQuestionsRemain(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(3 * time.Hour) // which is not the step's
-		again, err := e.Resume(t.Context(), run.ID, func(event.RunStarted) (engine.Env, error) { return env, nil })
+		again, err := e.Resume(t.Context(), run.ID, func(event.RunStarted) (perform.Env, error) { return env, nil })
 		if err != nil {
 			t.Fatal(err)
 		}

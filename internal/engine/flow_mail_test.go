@@ -13,6 +13,7 @@ import (
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/machine/flow"
 	"github.com/pawlrun/pawl/internal/machine/versions"
 	"github.com/pawlrun/pawl/internal/rules/plan"
@@ -101,7 +102,7 @@ func TestEachMessageIsDeliveredOnceAfterEachCrash(t *testing.T) {
 					mustBe(t, err, dead)
 					store.onAppend = nil
 					time.Sleep(time.Minute) // leases end
-					if run, err = e.Resume(t.Context(), run.ID, func(event.RunStarted) (engine.Env, error) { return env, nil }); err != nil {
+					if run, err = e.Resume(t.Context(), run.ID, func(event.RunStarted) (perform.Env, error) { return env, nil }); err != nil {
 						t.Fatal(err)
 					}
 					state, err = run.Wait(t.Context())
@@ -146,7 +147,7 @@ func TestEachMessageIsDeliveredOnceInAFork(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			fork, err := e.Resume(t.Context(), id, func(event.RunStarted) (engine.Env, error) { return env, nil })
+			fork, err := e.Resume(t.Context(), id, func(event.RunStarted) (perform.Env, error) { return env, nil })
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -198,7 +199,7 @@ func TestAMessageThatOnlyItsReaderTellsOf(t *testing.T) {
 		if err := e.Send(t.Context(), journal.Command{Run: reader.Load().(string), Kind: journal.Cancel, By: "somebody"}); err != nil {
 			t.Fatal(err)
 		}
-		if run, err = e.Resume(t.Context(), run.ID, func(event.RunStarted) (engine.Env, error) { return env, nil }); err != nil {
+		if run, err = e.Resume(t.Context(), run.ID, func(event.RunStarted) (perform.Env, error) { return env, nil }); err != nil {
 			t.Fatal(err)
 		}
 		if o := outcome(t, run); o.OK {
@@ -271,7 +272,7 @@ func TestAMessageToAStepThatIsParked(t *testing.T) {
 		if err := e.Send(t.Context(), journal.Command{Run: child, Kind: journal.Approve, CallID: child + "-1-1", By: "ann"}); err != nil {
 			t.Fatal(err)
 		}
-		again, err := e.Resume(t.Context(), run.ID, func(event.RunStarted) (engine.Env, error) { return env, nil })
+		again, err := e.Resume(t.Context(), run.ID, func(event.RunStarted) (perform.Env, error) { return env, nil })
 		if err != nil {
 			t.Fatal(err)
 		}

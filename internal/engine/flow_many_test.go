@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/machine/flow"
 	"github.com/pawlrun/pawl/internal/machine/versions"
 	"github.com/pawlrun/pawl/internal/processor"
@@ -19,7 +20,7 @@ import (
 )
 
 // sideBySide runs a step for each of so many items, all of them at once.
-func sideBySide(t *testing.T, items int, step plan.Step, child func(*memory.Store) engine.Child) time.Duration {
+func sideBySide(t *testing.T, items int, step plan.Step, child func(*memory.Store) perform.Child) time.Duration {
 	t.Helper()
 	before := processor.Time(t)
 	l := &plan.Loop{Single: true, Items: &plan.Items{}, Body: plan.Plan{Steps: []plan.Step{step}}}
@@ -33,7 +34,7 @@ func sideBySide(t *testing.T, items int, step plan.Step, child func(*memory.Stor
 	store := memory.New(nil)
 	e := engine.New(store, versions.Make, engine.Options{})
 	defer func() { _ = e.Close() }()
-	run, err := e.Start(t.Context(), started, engine.Env{Children: map[string]engine.Child{"worker": child(store)}})
+	run, err := e.Start(t.Context(), started, perform.Env{Children: map[string]perform.Child{"worker": child(store)}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,17 +49,19 @@ func sideBySide(t *testing.T, items int, step plan.Step, child func(*memory.Stor
 func TestManyChildrenSideBySideTakeNoMoreEach(t *testing.T) {
 	for name, c := range map[string]struct {
 		step  plan.Step
-		child func(*memory.Store) engine.Child
+		child func(*memory.Store) perform.Child
 	}{
-		"functions": {plan.Step{Func: &plan.Func{Name: "worker"}}, func(*memory.Store) engine.Child {
-			return engine.Child{Func: func(context.Context, json.RawMessage) (engine.Output, error) { return engine.Output{Text: "done"}, nil }}
+		"functions": {plan.Step{Func: &plan.Func{Name: "worker"}}, func(*memory.Store) perform.Child {
+			return perform.Child{Func: func(context.Context, json.RawMessage) (perform.Output, error) {
+				return perform.Output{Text: "done"}, nil
+			}}
 		}},
-		"agents": {doneBy(""), func(s *memory.Store) engine.Child {
+		"agents": {doneBy(""), func(s *memory.Store) perform.Child {
 			r := newRig(t).turns(scripted.Turn{Text: "done"}).priced(1, 1)
 			started, set := r.started(), r.env.Tools
-			return engine.Child{Begin: func(json.RawMessage) (event.RunStarted, engine.Env, error) {
+			return perform.Child{Begin: func(json.RawMessage) (event.RunStarted, perform.Env, error) {
 				m := scripted.New("test", scripted.Turn{Text: "done"})
-				return started, engine.Env{Tools: set, Model: func(string) (llm.Model, string, error) { return m, "model", nil }}, nil
+				return started, perform.Env{Tools: set, Model: func(string) (llm.Model, string, error) { return m, "model", nil }}, nil
 			}}
 		}},
 	} {

@@ -14,6 +14,7 @@ import (
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine"
 	"github.com/pawlrun/pawl/internal/engine/drive"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/machine"
 	"github.com/pawlrun/pawl/internal/machine/flow"
 	"github.com/pawlrun/pawl/internal/machine/versions"
@@ -25,7 +26,7 @@ import (
 )
 
 // startRefinement starts a loop that does again and again what the worker does.
-func startRefinement(t *testing.T, e *engine.Engine, env engine.Env, l plan.Loop) *engine.Run {
+func startRefinement(t *testing.T, e *engine.Engine, env perform.Env, l plan.Loop) *engine.Run {
 	t.Helper()
 	l.Single, l.Body = true, plan.Plan{Steps: []plan.Step{{Agent: &plan.Agent{Name: "worker"}}}}
 	l.Carry = plan.Carry{Log: &plan.Log{Chars: 300, MaxEntries: 50}}
@@ -40,8 +41,8 @@ func startRefinement(t *testing.T, e *engine.Engine, env engine.Env, l plan.Loop
 	return run
 }
 
-func workerSays(t *testing.T, store journal.Store, says string) engine.Env {
-	return engine.Env{Children: map[string]engine.Child{"worker": works(t, store, says)}}
+func workerSays(t *testing.T, store journal.Store, says string) perform.Env {
+	return perform.Env{Children: map[string]perform.Child{"worker": works(t, store, says)}}
 }
 
 // An iteration adds at most five events to the journal of its loop, beside what the
@@ -83,8 +84,8 @@ func TestJournalOfLoopStoresEachAnswerOnce(t *testing.T) {
 			e := engine.New(store, versions.Make, engine.Options{})
 			t.Cleanup(func() { _ = e.Close() })
 			worker := newRig(t, store).model(modelFunc(func(context.Context, *llm.Request, func(llm.Delta)) (*llm.Response, error) { return said(says), nil }))
-			env := engine.Env{Children: map[string]engine.Child{"worker": {
-				Begin: func(json.RawMessage) (event.RunStarted, engine.Env, error) { return worker.started(), worker.env, nil },
+			env := perform.Env{Children: map[string]perform.Child{"worker": {
+				Begin: func(json.RawMessage) (event.RunStarted, perform.Env, error) { return worker.started(), worker.env, nil },
 			}}}
 			run := startRefinement(t, e, env, plan.Loop{Max: iterations, OnLimit: plan.LimitIsOK})
 			o := outcome(t, run)
@@ -168,7 +169,7 @@ func TestALoopThatWaitedIsTakenUpAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := processor.Time(t)
-	again, err := e.Resume(t.Context(), run.ID, func(event.RunStarted) (engine.Env, error) { return env, nil })
+	again, err := e.Resume(t.Context(), run.ID, func(event.RunStarted) (perform.Env, error) { return env, nil })
 	if err != nil {
 		t.Fatal(err)
 	}

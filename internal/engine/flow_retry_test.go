@@ -14,6 +14,7 @@ import (
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine"
 	"github.com/pawlrun/pawl/internal/engine/drive"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/machine/flow"
 	"github.com/pawlrun/pawl/internal/machine/versions"
 	"github.com/pawlrun/pawl/internal/rules/plan"
@@ -62,23 +63,23 @@ func (b *begun) next() (fails bool) {
 	return b.all == b.fail
 }
 
-func (b *begun) env(t *testing.T, store journal.Store) engine.Env {
+func (b *begun) env(t *testing.T, store journal.Store) perform.Env {
 	worker, judge := works(t, store, "done"), works(t, store, "no verdict")
 	ok, asked := worker.Begin, judge.Begin
-	worker.Begin = func(args json.RawMessage) (event.RunStarted, engine.Env, error) {
+	worker.Begin = func(args json.RawMessage) (event.RunStarted, perform.Env, error) {
 		if b.next() {
 			r := newRig(t, store).turns(scripted.Turn{Error: &scripted.Failure{Class: llm.ClassAuth}})
 			return r.started(), r.env, nil
 		}
 		return ok(args)
 	}
-	judge.Begin = func(args json.RawMessage) (event.RunStarted, engine.Env, error) {
+	judge.Begin = func(args json.RawMessage) (event.RunStarted, perform.Env, error) {
 		b.mu.Lock()
 		b.judges++
 		b.mu.Unlock()
 		return asked(args)
 	}
-	return engine.Env{
+	return perform.Env{
 		Evaluate: func(_ context.Context, expression string, v json.RawMessage) (json.RawMessage, error) {
 			var at struct{ Iteration *int }
 			if err := json.Unmarshal(v, &at); err != nil || at.Iteration == nil {
@@ -86,17 +87,17 @@ func (b *begun) env(t *testing.T, store journal.Store) engine.Env {
 			}
 			return json.Marshal(*at.Iteration == 1)
 		},
-		Children: map[string]engine.Child{"worker": worker, "judge": judge, "work": {Func: func(context.Context, json.RawMessage) (engine.Output, error) {
+		Children: map[string]perform.Child{"worker": worker, "judge": judge, "work": {Func: func(context.Context, json.RawMessage) (perform.Output, error) {
 			if b.next() {
-				return engine.Output{}, errors.New("no disk")
+				return perform.Output{}, errors.New("no disk")
 			}
-			return engine.Output{Text: "done", Result: json.RawMessage(`{"n":1}`)}, nil
+			return perform.Output{Text: "done", Result: json.RawMessage(`{"n":1}`)}, nil
 		}}},
 	}
 }
 
 // retried runs a retry of a run.
-func retried(t *testing.T, e *engine.Engine, store journal.Store, run string, env engine.Env) *engine.Run {
+func retried(t *testing.T, e *engine.Engine, store journal.Store, run string, env perform.Env) *engine.Run {
 	t.Helper()
 	retry := flow.NewRetry()
 	for read, err := range drive.Events(t.Context(), store, run, 0) {
@@ -118,7 +119,7 @@ func retried(t *testing.T, e *engine.Engine, store journal.Store, run string, en
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := e.Resume(t.Context(), id, func(event.RunStarted) (engine.Env, error) { return env, nil })
+	again, err := e.Resume(t.Context(), id, func(event.RunStarted) (perform.Env, error) { return env, nil })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,8 +193,8 @@ func TestARetryLeavesWhatALoopGotOver(t *testing.T) {
 			return plan.Step{ID: id, DependsOn: after, Func: &plan.Func{Name: id}}
 		}
 		var calls []string
-		does := func(id string, fails func(n int) bool) engine.Child {
-			return engine.Child{Func: func(context.Context, json.RawMessage) (engine.Output, error) {
+		does := func(id string, fails func(n int) bool) perform.Child {
+			return perform.Child{Func: func(context.Context, json.RawMessage) (perform.Output, error) {
 				calls = append(calls, id)
 				n := 0
 				for _, c := range calls {
@@ -202,12 +203,12 @@ func TestARetryLeavesWhatALoopGotOver(t *testing.T) {
 					}
 				}
 				if fails(n) {
-					return engine.Output{}, errors.New("no")
+					return perform.Output{}, errors.New("no")
 				}
-				return engine.Output{Text: fmt.Sprint(id, n)}, nil
+				return perform.Output{Text: fmt.Sprint(id, n)}, nil
 			}}
 		}
-		env := engine.Env{Children: map[string]engine.Child{
+		env := perform.Env{Children: map[string]perform.Child{
 			"flaky": does("flaky", func(n int) bool { return n == 1 }),
 			"tried": does("tried", func(n int) bool { return n == 1 }),
 			"ends":  does("ends", func(n int) bool { return n <= 2 }),

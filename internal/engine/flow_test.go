@@ -14,6 +14,7 @@ import (
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/machine/flow"
 	"github.com/pawlrun/pawl/internal/machine/versions"
 	"github.com/pawlrun/pawl/internal/rules/plan"
@@ -29,14 +30,14 @@ func doneBy(id string, after ...string) plan.Step {
 }
 
 // works is an agent that says one thing, as a child.
-func works(t *testing.T, store journal.Store, text string) engine.Child {
+func works(t *testing.T, store journal.Store, text string) perform.Child {
 	env := func() *rig { return newRig(t, store).turns(scripted.Turn{Text: text}).priced(1, 1) }
-	return engine.Child{
-		Begin: func(json.RawMessage) (event.RunStarted, engine.Env, error) {
+	return perform.Child{
+		Begin: func(json.RawMessage) (event.RunStarted, perform.Env, error) {
 			r := env()
 			return r.started(), r.env, nil
 		},
-		Resume: func(string, event.RunStarted) (engine.Env, error) { return env().env, nil },
+		Resume: func(string, event.RunStarted) (perform.Env, error) { return env().env, nil },
 	}
 }
 
@@ -73,14 +74,14 @@ func TestAWorkflowGoesOnAfterEachCrash(t *testing.T) {
 				store, dead := dying(dies)
 				e := engine.New(store, versions.Make, engine.Options{})
 				t.Cleanup(func() { _ = e.Close() })
-				env := engine.Env{
+				env := perform.Env{
 					Evaluate: func(_ context.Context, _ string, v json.RawMessage) (json.RawMessage, error) {
 						return json.Marshal(strings.Contains(string(v), `"iteration":1`))
 					},
-					Children: map[string]engine.Child{
+					Children: map[string]perform.Child{
 						"worker": works(t, store, "done"),
-						"count": {Func: func(_ context.Context, input json.RawMessage) (engine.Output, error) {
-							return engine.Output{Text: "one", Result: json.RawMessage(`{"n":1}`)}, nil
+						"count": {Func: func(_ context.Context, input json.RawMessage) (perform.Output, error) {
+							return perform.Output{Text: "one", Result: json.RawMessage(`{"n":1}`)}, nil
 						}},
 					},
 				}
@@ -93,7 +94,7 @@ func TestAWorkflowGoesOnAfterEachCrash(t *testing.T) {
 					mustBe(t, err, dead)
 					store.onAppend = nil
 					time.Sleep(time.Minute) // leases end
-					if run, err = e.Resume(t.Context(), run.ID, func(event.RunStarted) (engine.Env, error) { return env, nil }); err != nil {
+					if run, err = e.Resume(t.Context(), run.ID, func(event.RunStarted) (perform.Env, error) { return env, nil }); err != nil {
 						t.Fatal(err)
 					}
 					state, err = run.Wait(t.Context())
@@ -157,19 +158,19 @@ func whatHappened(t *testing.T, store journal.Store, run string) (story []string
 // A function that a cancel stops is not called again, and its step is cancelled.
 func TestAFunctionOfAWorkflow(t *testing.T) {
 	for name, c := range map[string]struct {
-		do     func(ctx context.Context, input string) (engine.Output, error)
+		do     func(ctx context.Context, input string) (perform.Output, error)
 		reason event.Reason
 		said   string
 		steps  event.StepCounts
 	}{
-		"gives a result": {func(_ context.Context, input string) (engine.Output, error) {
-			return engine.Output{Text: input}, nil
+		"gives a result": {func(_ context.Context, input string) (perform.Output, error) {
+			return perform.Output{Text: input}, nil
 		}, event.ReasonFinalAnswer, `{"steps":{},"content":"","input":"Build it."}`, event.StepCounts{Completed: 1}},
-		"fails":  {func(context.Context, string) (engine.Output, error) { return engine.Output{}, errors.New("no disk") }, event.ReasonStepFailed, "no disk", event.StepCounts{Failed: 1}},
-		"panics": {func(context.Context, string) (engine.Output, error) { panic("oh") }, event.ReasonStepFailed, "oh", event.StepCounts{Failed: 1}},
-		"takes too long": {func(ctx context.Context, _ string) (engine.Output, error) {
+		"fails":  {func(context.Context, string) (perform.Output, error) { return perform.Output{}, errors.New("no disk") }, event.ReasonStepFailed, "no disk", event.StepCounts{Failed: 1}},
+		"panics": {func(context.Context, string) (perform.Output, error) { panic("oh") }, event.ReasonStepFailed, "oh", event.StepCounts{Failed: 1}},
+		"takes too long": {func(ctx context.Context, _ string) (perform.Output, error) {
 			<-ctx.Done()
-			return engine.Output{}, ctx.Err()
+			return perform.Output{}, ctx.Err()
 		}, event.ReasonStepFailed, "it was not done after 1m0s", event.StepCounts{Failed: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -177,7 +178,7 @@ func TestAFunctionOfAWorkflow(t *testing.T) {
 				e := engine.New(memory.New(nil), versions.Make, engine.Options{})
 				t.Cleanup(func() { _ = e.Close() })
 				var once sync.Once
-				env := engine.Env{Children: map[string]engine.Child{"f": {Func: func(ctx context.Context, input json.RawMessage) (engine.Output, error) {
+				env := perform.Env{Children: map[string]perform.Child{"f": {Func: func(ctx context.Context, input json.RawMessage) (perform.Output, error) {
 					called := false
 					once.Do(func() { called = true })
 					if !called {

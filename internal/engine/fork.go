@@ -7,6 +7,7 @@ import (
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine/drive"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/machine"
 	"github.com/pawlrun/pawl/journal"
 )
@@ -32,7 +33,7 @@ func (e *Engine) Fork(ctx context.Context, b *drive.Branch, change event.RunFork
 	if b.Requested != b.Seq {
 		change.Requested = b.Requested
 	}
-	d := e.newDriver(b.Machine, Env{}, e.opts.NewID(), "")
+	d := e.newDriver(b.Machine, perform.Env{}, e.opts.NewID(), "")
 	d.run.kind, d.run.name = b.Started.Kind, b.Started.Name
 	d.log.seq, d.log.head = b.Seq, b.Hash
 	d.log.cycle = b.Machine.State().Cycle

@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pawlrun/pawl/event"
-	"github.com/pawlrun/pawl/internal/engine"
 	"github.com/pawlrun/pawl/internal/engine/drive"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/machine/agent"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/llm"
@@ -210,7 +210,7 @@ func TestAForkKeepsWhatItChangedWhenItIsResumed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := r.Resume(t.Context(), id, func(s event.RunStarted) (engine.Env, error) {
+		again, err := r.Resume(t.Context(), id, func(s event.RunStarted) (perform.Env, error) {
 			if string(s.Config) != string(started.Config) || s.Options["model"] != "test/other" {
 				t.Errorf("the environment is made for %s, %v", s.Config, s.Options)
 			}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/machine/agent"
 	"github.com/pawlrun/pawl/internal/machine/flow"
 	"github.com/pawlrun/pawl/internal/machine/versions"
@@ -130,14 +131,14 @@ func TestARunIsDoneWhoseEnvironmentBreaksWhenItIsClosed(t *testing.T) {
 func TestStepIsDoneIfClosingItsEnvironmentEndsGoroutine(t *testing.T) {
 	r := newRig(t).turns(scripted.Turn{Text: "done"})
 	r.env.Close = func() error { runtime.Goexit(); return nil }
-	begin := func(json.RawMessage) (event.RunStarted, engine.Env, error) { return r.started(), r.env, nil }
+	begin := func(json.RawMessage) (event.RunStarted, perform.Env, error) { return r.started(), r.env, nil }
 	started, err := flow.Start(flow.Config{Plan: plan.Plan{Steps: []plan.Step{doneBy("only")}}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	e := engine.New(r.store, versions.Make, engine.Options{})
 	defer func() { _ = e.Close() }()
-	run, err := e.Start(t.Context(), started, engine.Env{Children: map[string]engine.Child{"worker": {Begin: begin}}})
+	run, err := e.Start(t.Context(), started, perform.Env{Children: map[string]perform.Child{"worker": {Begin: begin}}})
 	if err != nil {
 		t.Fatal(err)
 	}

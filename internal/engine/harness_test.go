@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/machine"
 	"github.com/pawlrun/pawl/internal/machine/agent"
 	"github.com/pawlrun/pawl/internal/rules/policy"
@@ -30,7 +31,7 @@ type rig struct {
 	t     *testing.T
 	store journal.Store
 	cfg   agent.Config
-	env   engine.Env
+	env   perform.Env
 	// forged says that the test has written events of its own.
 	forged bool
 }
@@ -128,7 +129,7 @@ func (r *rig) start(ctx context.Context) *engine.Run {
 
 func (r *rig) resume(id string) *engine.Run {
 	r.t.Helper()
-	run, err := r.Resume(r.t.Context(), id, func(event.RunStarted) (engine.Env, error) { return r.env, nil })
+	run, err := r.Resume(r.t.Context(), id, func(event.RunStarted) (perform.Env, error) { return r.env, nil })
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/hook"
 	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/engine/replay"
 	"github.com/pawlrun/pawl/internal/machine/agent"
 	"github.com/pawlrun/pawl/journal"
@@ -329,8 +330,8 @@ func TestTheStepsOfACallComeInTheirOrder(t *testing.T) {
 	note := func(format string, args ...any) { steps = append(steps, fmt.Sprintf(format, args...)) }
 	store := memory.New(nil)
 	r := newRig(t, store)
-	r.Engine = engine.New(store, newMachine, engine.Options{Observers: []engine.Observer{{
-		Tool: func(ctx context.Context, _ engine.ToolCall, next func(context.Context) (tool.Result, error)) (tool.Result, error) {
+	r.Engine = engine.New(store, newMachine, engine.Options{Observers: []perform.Observer{{
+		Tool: func(ctx context.Context, _ perform.ToolCall, next func(context.Context) (tool.Result, error)) (tool.Result, error) {
 			note("span")
 			return next(ctx)
 		},

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine/drive"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/machine"
 )
 
@@ -41,8 +42,8 @@ func (r *identity) begin(started event.RunStarted) {
 }
 
 // info returns the run's description for observers.
-func (r *identity) info() RunInfo {
-	return RunInfo{Run: r.id, Root: cmp.Or(r.root, r.id), Parent: r.parent, Kind: r.kind, Name: r.name, Began: r.birth, Trace: r.trace()}
+func (r *identity) info() perform.RunInfo {
+	return perform.RunInfo{Run: r.id, Root: cmp.Or(r.root, r.id), Parent: r.parent, Kind: r.kind, Name: r.name, Began: r.birth, Trace: r.trace()}
 }
 
 // trace returns the trace of the run: that in its first event, or one that
@@ -91,16 +92,22 @@ func (r *identity) path() []string {
 	return names
 }
 
-// treeName is the name of a step's worktree: the root, and the steps from there
-// down. Ids of steps contain no slashes. The index of an item becomes a part of
-// its own, which cannot be the name of a step.
-func (r *identity) treeName(step string) string {
+// place returns the place that the effects of the run need.
+func (r *identity) place() perform.Place {
+	return perform.Place{Run: r.id, Parent: r.parent, Step: r.step, Worktrees: r.worktrees()}
+}
+
+// worktrees is the beginning of the names of the worktrees of the run's steps: the root,
+// and the steps from there down. Ids of steps contain no slashes. The index of an item
+// becomes a part of its own, which cannot be the name of a step.
+func (r *identity) worktrees() string {
+	steps := ""
 	for at := r; at != nil; at = at.above {
 		if at.step != "" {
-			step = at.step + "." + step
+			steps = at.step + "." + steps
 		}
 	}
-	return r.root + "/" + strings.NewReplacer("[", ".", "]", "").Replace(step)
+	return r.root + "/" + strings.NewReplacer("[", ".", "]", "").Replace(steps)
 }
 
 // names are those by which a script knows the run.

@@ -77,7 +77,7 @@ func (b *inbox) takeCommands(ctx context.Context) error {
 	if err != nil {
 		return b.log.failed(err)
 	}
-	known := b.env.knownSecrets()
+	known := b.knownSecrets()
 	for _, c := range news {
 		b.log.consumed = append(b.log.consumed, c.ID)
 		if err := b.takeCommand(c, known); err != nil {
@@ -97,7 +97,7 @@ func (b *inbox) takeCommand(c journal.Command, known knownSecrets) error {
 	if c.Kind == journal.Cancel {
 		return b.cancel(event.CancelRequested{By: c.By, Reason: c.Text, Principal: c.Principal})
 	}
-	data := b.env.translate(c, b.machine)
+	data := b.translate(c, b.machine)
 	if data == nil {
 		return nil
 	}
@@ -119,16 +119,16 @@ func (b *inbox) overrule(sent []journal.Command) {
 
 // translate returns the event that a command becomes, or nil for a decision on
 // something that does not wait for one.
-func (env *environment) translate(c journal.Command, m machine.Machine) event.Data {
-	switch c.Kind {
+func (c *core) translate(sent journal.Command, m machine.Machine) event.Data {
+	switch sent.Kind {
 	case journal.Pause:
-		return event.PauseRequested{By: c.By, Command: c.ID, Principal: c.Principal}
+		return event.PauseRequested{By: sent.By, Command: sent.ID, Principal: sent.Principal}
 	case journal.Input:
-		return env.record.Blobs.Detach(event.InputReceived{Text: c.Text, Media: c.Media, By: c.By, Command: c.ID, Principal: c.Principal})
+		return c.env.Record.Blobs.Detach(event.InputReceived{Text: sent.Text, Media: sent.Media, By: sent.By, Command: sent.ID, Principal: sent.Principal})
 	case journal.Raise:
-		return event.BudgetRaised{Setting: c.Setting, Value: c.Value, By: c.By, Command: c.ID, Principal: c.Principal}
+		return event.BudgetRaised{Setting: sent.Setting, Value: sent.Value, By: sent.By, Command: sent.ID, Principal: sent.Principal}
 	case journal.Approve, journal.Reject:
-		return decision(c, m.State())
+		return decision(sent, m.State())
 	}
 	return nil
 }

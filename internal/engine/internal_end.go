@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/machine"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/tool"
@@ -39,7 +40,7 @@ func (d *driver) endInternal(ctx context.Context, cause error, late []event.Data
 	if status.Outcome, err = json.Marshal(outcome); err != nil {
 		return errors.Join(cause, err)
 	}
-	status.Outcome, _ = d.env.record.Secrets.JSON(status.Outcome)
+	status.Outcome, _ = d.env.Record.Secrets.JSON(status.Outcome)
 	b := d.log.batch(status)
 	b.Release = !d.log.lease.unmade
 	pos, err := d.log.write(ctx, b)
@@ -73,7 +74,7 @@ func (d *driver) internalOutcome(cause error, row journal.Run) event.Outcome {
 		o.NextSafeAction = "Fix the tool or the model adapter so that it returns, then continue the run; finished work is kept."
 	}
 	// The machine may be broken, and State may panic.
-	s, err := guard(func() (machine.State, error) { return d.machine.State(), nil },
+	s, err := perform.Guard(func() (machine.State, error) { return d.machine.State(), nil },
 		func(message string) error { return errors.New(message) })
 	if err == nil {
 		o.Cycles = s.Cycle
@@ -85,7 +86,7 @@ func (d *driver) internalOutcome(cause error, row journal.Run) event.Outcome {
 func (b *childBudget) late(ctx context.Context) []event.Data {
 	var closing []event.Data
 	for _, c := range b.log.children.all() {
-		committed, err := guard(func() ([]event.BudgetCommitted, error) { return b.unsettled(ctx, c.run, true) },
+		committed, err := perform.Guard(func() ([]event.BudgetCommitted, error) { return b.unsettled(ctx, c.run, true) },
 			func(message string) error { return errors.New(message) })
 		if err != nil {
 			continue // the child's own journal has it
@@ -102,7 +103,7 @@ func (b *childBudget) late(ctx context.Context) []event.Data {
 func (l *eventLog) lateCalls() []event.Data {
 	var closing []event.Data
 	for _, c := range l.calls.unnoted() {
-		kept := unresolved(machine.Resolve{CallID: c.CallID, Call: c})
+		kept := perform.Unresolved(machine.Resolve{CallID: c.CallID, Call: c})
 		kept.Problem = &event.Problem{Type: event.ErrorCancelled, Message: beforeItRan}
 		closing = append(closing, kept)
 	}
@@ -156,4 +157,22 @@ func unsettled(c openCall, kind event.ErrorType, message string) event.ToolResul
 		CallID: c.id, Tool: c.tool, IsError: true, ErrorType: kind,
 		Output: tool.ErrorOutput(kind, message, ""),
 	}
+}
+
+// lateCommands settles the open commands if the machine broke: with their
+// results, or with the reason why there is none.
+func (l *eventLog) lateCommands(late []event.Data) []event.Data {
+	var closing []event.Data
+	for _, c := range l.commands {
+		var finished event.Data = event.CommandFinished{
+			ID: c.ID, Step: c.Step, ErrorType: event.ErrorInDoubt, Error: "the run ended while this command was running, so it is not known whether it took effect",
+		}
+		for _, data := range late {
+			if x, ok := data.(event.CommandFinished); ok && x.ID == c.ID {
+				finished = x
+			}
+		}
+		closing = append(closing, finished)
+	}
+	return closing
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/machine"
 	"github.com/pawlrun/pawl/internal/machine/agent"
 	"github.com/pawlrun/pawl/llm"
@@ -243,7 +244,7 @@ func TestWhatEndsWhileARunBreaksIsItsCallsResult(t *testing.T) {
 				return b, nil
 			}
 			return agent.New(), nil
-		}, engine.Options{Observers: []engine.Observer{{Tool: func(ctx context.Context, c engine.ToolCall, next handOn) (tool.Result, error) {
+		}, engine.Options{Observers: []perform.Observer{{Tool: func(ctx context.Context, c perform.ToolCall, next handOn) (tool.Result, error) {
 			result, err := next(ctx)
 			if c.Tool == "ask" {
 				time.Sleep(2 * time.Second) // the child has ended, and its call has not

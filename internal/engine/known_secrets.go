@@ -61,23 +61,23 @@ type knownSecrets struct {
 // secretsFor returns the redactors of the driven run and of its children, for a
 // command to one of them. If two of them name the same value, the name that the
 // receiver knows comes first.
-func (env *environment) secretsFor(run string) []*secret.Redactor {
+func (c *core) secretsFor(run string) []*secret.Redactor {
 	var all []*secret.Redactor
-	if run == env.run.id {
-		all = append(all, env.Secrets)
+	if run == c.run.id {
+		all = append(all, c.env.Secrets)
 	}
-	for _, name := range slices.Sorted(maps.Keys(env.Children)) {
-		all = append(all, env.Children[name].Secrets)
+	for _, name := range slices.Sorted(maps.Keys(c.env.Children)) {
+		all = append(all, c.env.Children[name].Secrets)
 	}
-	if run != env.run.id {
-		all = append(all, env.Secrets)
+	if run != c.run.id {
+		all = append(all, c.env.Secrets)
 	}
 	return all
 }
 
 // knownSecrets returns what the driver of a run knows: everything.
-func (env *environment) knownSecrets() knownSecrets {
-	return knownSecrets{redactors: append(env.secretsFor(env.run.id), env.secrets), complete: true}
+func (c *core) knownSecrets() knownSecrets {
+	return knownSecrets{redactors: append(c.secretsFor(c.run.id), c.engine.opts.Secrets), complete: true}
 }
 
 // knownSecrets returns what this engine and the sender of a command know of the
@@ -125,7 +125,7 @@ func (e *Engine) drivenSecrets(ctx context.Context, row journal.Run, from *drive
 	}
 	for _, d := range append(drivers, from) {
 		if d != nil {
-			known.redactors = append(known.redactors, d.env.secretsFor(row.ID)...)
+			known.redactors = append(known.redactors, d.secretsFor(row.ID)...)
 			known.complete = true
 		}
 	}
@@ -180,29 +180,14 @@ func (e *Engine) Redact(ctx context.Context, run string, k Knowledge, text strin
 	return c.Text, nil
 }
 
-// declaredSecrets are the names of a run's secrets in its journal, nil if there
-// are none: run.started names them, and run.resumed if they have changed.
-type declaredSecrets []string
-
-func (d *declaredSecrets) note(data event.Data) {
-	switch data := data.(type) {
-	case event.RunStarted:
-		*d = data.Secrets
-	case event.RunResumed:
-		if data.Secrets != nil {
-			*d = data.Secrets
-		}
-	}
-}
-
 // declaredSecrets returns the names of a run's secrets in its journal; nil if it
 // names none.
-func (e *Engine) declaredSecrets(ctx context.Context, run string) (declared declaredSecrets, err error) {
+func (e *Engine) declaredSecrets(ctx context.Context, run string) (declared drive.DeclaredSecrets, err error) {
 	for ev, err := range drive.AsStored(ctx, e.store, run, event.TypeRunStarted, event.TypeRunResumed) {
 		if err != nil {
 			return nil, fmt.Errorf("read the journal of run %s: %w", run, err)
 		}
-		declared.note(ev.Data)
+		declared.Note(ev.Data)
 	}
 	return declared, nil
 }
@@ -212,7 +197,7 @@ func (e *Engine) declaredSecrets(ctx context.Context, run string) (declared decl
 // parent's. It is never nil.
 func (e *Engine) secretNames(ctx context.Context, d *driver) []string {
 	names := []string{}
-	for _, r := range append(d.env.secretsFor(d.run.id), e.drivenSecrets(ctx, journal.Run{ID: d.run.id, Parent: d.run.parent}, nil).redactors...) {
+	for _, r := range append(d.secretsFor(d.run.id), e.drivenSecrets(ctx, journal.Run{ID: d.run.id, Parent: d.run.parent}, nil).redactors...) {
 		names = append(names, r.Names()...)
 	}
 	slices.Sort(names)

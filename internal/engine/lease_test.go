@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/event"
-	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/journal/memory"
 	"github.com/pawlrun/pawl/llm/scripted"
@@ -44,7 +44,7 @@ func TestLongToolKeepsTheLease(t *testing.T) {
 		run := r.start(t.Context())
 		time.Sleep(90 * time.Second)
 		for name, e := range map[string]*rig{"another engine": r.other(), "the same engine": r} {
-			_, err := e.Resume(t.Context(), run.ID, func(event.RunStarted) (engine.Env, error) { return e.env, nil })
+			_, err := e.Resume(t.Context(), run.ID, func(event.RunStarted) (perform.Env, error) { return e.env, nil })
 			if _, held := errors.AsType[*journal.HeldError](err); !held {
 				t.Errorf("%s: error %v, want that the run is held", name, err)
 			}
@@ -101,7 +101,7 @@ func TestTwoEnginesThatResumeAtOnceGiveOneDriver(t *testing.T) {
 		for range 8 {
 			e := r.other()
 			go func() {
-				run, err := e.Resume(t.Context(), id, func(event.RunStarted) (engine.Env, error) { return e.env, nil })
+				run, err := e.Resume(t.Context(), id, func(event.RunStarted) (perform.Env, error) { return e.env, nil })
 				if _, ok := errors.AsType[*journal.HeldError](err); ok {
 					held.Add(1)
 				} else if err == nil {

@@ -207,7 +207,7 @@ func (d *driver) leave(work context.Context) error {
 // finish cleans up when a driver leaves; err is the engine's own failure.
 func (d *driver) finish(err error) {
 	defer close(d.result.done) // even if code of others ends the goroutine here
-	defer d.env.live.source.Close()
+	defer d.env.Deltas.Close()
 	d.result.err = err
 	d.engine.unregister(d)
 	ctx := context.WithoutCancel(d.life.ctx)
@@ -226,7 +226,7 @@ func (d *driver) finish(err error) {
 
 // checkInboxAgain answers the commands that arrived while a driver was leaving.
 func (e *Engine) checkInboxAgain(ctx context.Context, d *driver) error {
-	a := answers{seen: d.inbox.seen, refused: map[int64]bool{}, secrets: d.env.knownSecrets()}
+	a := answers{seen: d.inbox.seen, refused: map[int64]bool{}, secrets: d.knownSecrets()}
 	if news, err := e.unseen(ctx, d.run.id, &a); err != nil || !news {
 		return err
 	}
@@ -244,5 +244,5 @@ func (d *driver) closeEnv() error {
 	if d.env.Close == nil {
 		return nil
 	}
-	return d.effects.closing(d.env.close)
+	return d.effects.closing(d.env.Release)
 }

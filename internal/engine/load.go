@@ -10,6 +10,7 @@ import (
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/hook"
 	"github.com/pawlrun/pawl/internal/engine/drive"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/machine"
 	"github.com/pawlrun/pawl/internal/rules/policy"
 	"github.com/pawlrun/pawl/journal"
@@ -81,7 +82,7 @@ func (e *Engine) load(ctx context.Context, run string, whole bool) (*driver, eve
 			}
 		}
 		if whole {
-			if ev.Data, err = d.env.record.Blobs.Attach(ctx, ev.Data); err != nil {
+			if ev.Data, err = d.env.Record.Blobs.Attach(ctx, ev.Data); err != nil {
 				return fail(fmt.Errorf("event %d: %w", r.Seq, err))
 			}
 		}
@@ -89,7 +90,7 @@ func (e *Engine) load(ctx context.Context, run string, whole bool) (*driver, eve
 			return unreadable(err)
 		}
 		d.log.note(ev, read.Hash)
-		d.env.record.Blobs.Note(ev.Data)
+		d.env.Record.Blobs.Note(ev.Data)
 		if forked, ok := ev.Data.(event.RunForked); ok {
 			started = started.Forked(forked)
 			d.run.traced, d.run.birth = started.Trace, ev.Time
@@ -99,7 +100,7 @@ func (e *Engine) load(ctx context.Context, run string, whole bool) (*driver, eve
 		return fail(journal.ErrNotFound)
 	}
 	d.log.cycle = d.machine.State().Cycle
-	d.env.clock.goOnFrom(d.log.last)
+	d.env.Clock.GoOnFrom(d.log.last)
 	return d, started, nil
 }
 
@@ -116,7 +117,7 @@ func (e *Engine) begin(run string, first *event.Event) (*driver, event.RunStarte
 	if first.Run != run {
 		parent = ""
 	}
-	d := e.newDriver(m, Env{}, run, parent)
+	d := e.newDriver(m, perform.Env{}, run, parent)
 	d.run.begin(started)
 	d.run.birth = first.Time
 	return d, started, nil
@@ -219,7 +220,7 @@ func (d *driver) answerAll(ctx context.Context, cmds []journal.Command, a *answe
 			a.refused[c.ID], a.atLeast = true, s.Parked.AtLeast
 			continue
 		}
-		data := d.env.translate(c, d.machine)
+		data := d.translate(c, d.machine)
 		a.refused[c.ID] = data == nil || expires(data)
 		if data == nil {
 			continue
@@ -255,7 +256,7 @@ func (d *driver) endCancelled(ctx context.Context, c journal.Command, recovered 
 			case machine.Record:
 				err = d.stage(a.Data)
 			case machine.Resolve:
-				err = d.stage(unresolved(a))
+				err = d.stage(perform.Unresolved(a))
 			case machine.CancelChild:
 				err = d.children.endWithChild(ctx, a)
 			case machine.RunHook:

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/journal/memory"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/llm/scripted"
@@ -17,15 +18,15 @@ func TestAnObserverHandsACallOnOnce(t *testing.T) {
 	store := memory.New(nil)
 	r := newRig(t, store)
 	var refused int
-	r.Engine = engine.New(store, newMachine, engine.Options{Observers: []engine.Observer{{
-		Model: func(ctx context.Context, _ engine.ModelCall, next func(context.Context) (*llm.Response, error)) (*llm.Response, error) {
+	r.Engine = engine.New(store, newMachine, engine.Options{Observers: []perform.Observer{{
+		Model: func(ctx context.Context, _ perform.ModelCall, next func(context.Context) (*llm.Response, error)) (*llm.Response, error) {
 			resp, err := next(ctx)
 			if _, again := next(ctx); again != nil {
 				refused++
 			}
 			return resp, err
 		},
-		Tool: func(ctx context.Context, _ engine.ToolCall, next func(context.Context) (tool.Result, error)) (tool.Result, error) {
+		Tool: func(ctx context.Context, _ perform.ToolCall, next func(context.Context) (tool.Result, error)) (tool.Result, error) {
 			result, err := next(ctx)
 			if _, again := next(ctx); again != nil {
 				refused++
@@ -50,8 +51,8 @@ func TestWhatACallUsedIsTheRunsOnceItsObserversHaveReturned(t *testing.T) {
 	store := memory.New(nil)
 	r := newRig(t, store)
 	var before []int64
-	r.Engine = engine.New(store, newMachine, engine.Options{Observers: []engine.Observer{{
-		Model: func(ctx context.Context, c engine.ModelCall, next func(context.Context) (*llm.Response, error)) (*llm.Response, error) {
+	r.Engine = engine.New(store, newMachine, engine.Options{Observers: []perform.Observer{{
+		Model: func(ctx context.Context, c perform.ModelCall, next func(context.Context) (*llm.Response, error)) (*llm.Response, error) {
 			resp, err := next(ctx)
 			before = append(before, r.spent(c.Run).Input)
 			return resp, err

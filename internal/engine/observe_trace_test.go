@@ -6,6 +6,7 @@ import (
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/llm/scripted"
 )
 
@@ -15,7 +16,7 @@ func TestATreeIsOneTrace(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			child := newRig(t).turns(scripted.Turn{Text: "found"})
 			r := newRig(t, child.store).turns(scripted.Turn{ToolCalls: calls("ask", task)}, scripted.Turn{Text: "done"}).offers("ask", child)
-			r.Engine = engine.New(r.store, newMachine, engine.Options{Observers: []engine.Observer{{Traces: traces}}})
+			r.Engine = engine.New(r.store, newMachine, engine.Options{Observers: []perform.Observer{{Traces: traces}}})
 			defer r.Close()
 			run := r.start(t.Context())
 			if o := outcome(t, run); !o.OK {

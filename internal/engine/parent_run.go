@@ -6,6 +6,7 @@ import (
 
 	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/machine"
 	"github.com/pawlrun/pawl/internal/machine/tree"
 	"github.com/pawlrun/pawl/journal"
@@ -30,7 +31,7 @@ func (p *parentRun) put(x *childRequest) { p.budget.requests.put(x) }
 // not come sets the alarm instead.
 func (p *parentRun) reserve(a machine.Reserve) error {
 	switch {
-	case a.NotBefore.After(p.env.clock.now()):
+	case a.NotBefore.After(p.env.Clock.Now()):
 		p.alarm.set(a.NotBefore)
 		p.alarm.waiting = journal.WaitRetry
 		return nil
@@ -67,13 +68,13 @@ const reserveEffect = "reserve"
 func (p *parentRun) await(work context.Context, a machine.Reserve) {
 	ctx, cancel := p.effects.until(work, 0)
 	stopped := func(ctx context.Context) []event.Data {
-		late, ok := errors.AsType[outOfTime](context.Cause(ctx))
+		late, ok := errors.AsType[perform.OutOfTime](context.Cause(ctx))
 		if !ok {
 			return nil
 		}
-		return []event.Data{event.BudgetRefused{ID: a.ID, Setting: late.setting, Detail: late.Error()}}
+		return []event.Data{event.BudgetRefused{ID: a.ID, Setting: late.Setting, Detail: late.Error()}}
 	}
-	p.effects.launch(ctx, cancel, effect{
+	p.effects.launchParts(ctx, cancel, effect{
 		id: reserveEffect,
 		do: func(ctx context.Context) []event.Data {
 			answer := make(chan event.Data, 1)

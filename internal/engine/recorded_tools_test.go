@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/engine/replay"
 	"github.com/pawlrun/pawl/llm/scripted"
 	"github.com/pawlrun/pawl/tool"
@@ -29,8 +30,8 @@ func TestARecordedResultIsAsTrustedAsItWas(t *testing.T) {
 		turns := []scripted.Turn{{ToolCalls: calls("fetch", `{"to":"a"}`)}, {ToolCalls: calls("fetch", `{"to":"b"}`)}, {Text: "done"}}
 		r := newRig(t).tools(fetch).turns(turns...)
 		var failures []error
-		r.Engine = engine.New(r.store, newMachine, engine.Options{Observers: []engine.Observer{{
-			Tool: func(ctx context.Context, _ engine.ToolCall, next func(context.Context) (tool.Result, error)) (tool.Result, error) {
+		r.Engine = engine.New(r.store, newMachine, engine.Options{Observers: []perform.Observer{{
+			Tool: func(ctx context.Context, _ perform.ToolCall, next func(context.Context) (tool.Result, error)) (tool.Result, error) {
 				result, err := next(ctx)
 				failures = append(failures, err)
 				return result, err

@@ -14,6 +14,7 @@ import (
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/engine/replay"
 	"github.com/pawlrun/pawl/internal/machine/agent"
 	"github.com/pawlrun/pawl/journal"
@@ -352,7 +353,7 @@ func TestAReplayIsNotTakenUpWithToolsThatAct(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 2 {
-			_, err := r.Resume(t.Context(), id, func(event.RunStarted) (engine.Env, error) { return r.env, nil })
+			_, err := r.Resume(t.Context(), id, func(event.RunStarted) (perform.Env, error) { return r.env, nil })
 			if !errors.Is(err, engine.ErrReplay) || !strings.Contains(err.Error(), "k7x2") {
 				t.Errorf("the replay: %v", err)
 			}

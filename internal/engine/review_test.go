@@ -13,6 +13,7 @@ import (
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine"
 	"github.com/pawlrun/pawl/internal/engine/control"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/machine"
 	"github.com/pawlrun/pawl/internal/machine/tree"
 	"github.com/pawlrun/pawl/journal"
@@ -106,14 +107,14 @@ func (d *controller) started(name string) event.RunStarted {
 	return event.RunStarted{Vocabulary: event.Version, Machine: "reviewed/1", Kind: "Reviewed", Name: name, Config: config}
 }
 
-func (d *controller) env() engine.Env {
-	env := engine.Env{Ask: d.ask, Children: map[string]engine.Child{}}
+func (d *controller) env() perform.Env {
+	env := perform.Env{Ask: d.ask, Children: map[string]perform.Child{}}
 	for name := range d.named {
-		env.Children[name] = engine.Child{
-			Begin: func(json.RawMessage) (event.RunStarted, engine.Env, error) {
+		env.Children[name] = perform.Child{
+			Begin: func(json.RawMessage) (event.RunStarted, perform.Env, error) {
 				return d.started(name), d.env(), nil
 			},
-			Resume: func(string, event.RunStarted) (engine.Env, error) { return d.env(), nil },
+			Resume: func(string, event.RunStarted) (perform.Env, error) { return d.env(), nil },
 		}
 	}
 	return env
@@ -130,7 +131,7 @@ func (d *controller) start(name string) *engine.Run {
 
 func (d *controller) resume(run string) *engine.Run {
 	d.Helper()
-	r, err := d.Resume(d.Context(), run, func(event.RunStarted) (engine.Env, error) { return d.env(), nil })
+	r, err := d.Resume(d.Context(), run, func(event.RunStarted) (perform.Env, error) { return d.env(), nil })
 	if err != nil {
 		d.Fatal(err)
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/engine/replay"
 	"github.com/pawlrun/pawl/internal/host/secret"
 	"github.com/pawlrun/pawl/internal/machine"
@@ -73,7 +74,7 @@ type commanded struct {
 	store   *watched
 	command machine.RunCommand
 	limits  budget.Limits
-	env     engine.Env
+	env     perform.Env
 }
 
 func newCommanded(t *testing.T, c machine.RunCommand, run tool.Commands) *commanded {
@@ -100,7 +101,7 @@ func (r *commanded) start() *engine.Run {
 
 func (r *commanded) resume(id string) *engine.Run {
 	r.t.Helper()
-	run, err := r.Resume(r.t.Context(), id, func(event.RunStarted) (engine.Env, error) { return r.env, nil })
+	run, err := r.Resume(r.t.Context(), id, func(event.RunStarted) (perform.Env, error) { return r.env, nil })
 	if err != nil {
 		r.t.Fatal(err)
 	}

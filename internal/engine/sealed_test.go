@@ -13,6 +13,7 @@ import (
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine"
 	"github.com/pawlrun/pawl/internal/engine/holder"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/host/secret"
 	"github.com/pawlrun/pawl/internal/machine/agent"
 	"github.com/pawlrun/pawl/journal"
@@ -157,7 +158,7 @@ func TestWhatWasSealedToADriverThatDiedIsSentAgain(t *testing.T) {
 		if _, err := store.Store.Send(t.Context(), sealed); err != nil {
 			t.Fatal(err)
 		}
-		next, err := heir.Resume(t.Context(), run.ID, func(event.RunStarted) (engine.Env, error) { return heir.env, nil })
+		next, err := heir.Resume(t.Context(), run.ID, func(event.RunStarted) (perform.Env, error) { return heir.env, nil })
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/toy"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/journal/memory"
@@ -34,12 +35,12 @@ func TestToyMachineContinuesAfterEachCrash(t *testing.T) {
 					ran++
 					return exits(0, "done")(ctx, c)
 				})
-				env := engine.Env{Evaluate: toy.Evaluate, Commands: check, Children: map[string]engine.Child{toy.Helper: {
-					Begin: func(json.RawMessage) (event.RunStarted, engine.Env, error) {
+				env := perform.Env{Evaluate: toy.Evaluate, Commands: check, Children: map[string]perform.Child{toy.Helper: {
+					Begin: func(json.RawMessage) (event.RunStarted, perform.Env, error) {
 						fresh := newRig(t, store).turns(scripted.Turn{Text: "yes"}).priced(1, 1)
 						return fresh.started(), fresh.env, nil
 					},
-					Resume: func(string, event.RunStarted) (engine.Env, error) {
+					Resume: func(string, event.RunStarted) (perform.Env, error) {
 						return newRig(t, store).turns(scripted.Turn{Text: "yes"}).env, nil
 					},
 				}}}
@@ -53,7 +54,7 @@ func TestToyMachineContinuesAfterEachCrash(t *testing.T) {
 					mustBe(t, err, dead)
 					store.onAppend = nil
 					time.Sleep(time.Minute) // leases end
-					if run, err = e.Resume(t.Context(), run.ID, func(event.RunStarted) (engine.Env, error) { return env, nil }); err != nil {
+					if run, err = e.Resume(t.Context(), run.ID, func(event.RunStarted) (perform.Env, error) { return env, nil }); err != nil {
 						t.Fatal(err)
 					}
 					state, err = run.Wait(t.Context())
@@ -125,8 +126,8 @@ func TestAWaitIsListedAndEndsWithACancel(t *testing.T) {
 		store := memory.New(nil)
 		e := engine.New(store, toy.Machines, engine.Options{})
 		t.Cleanup(func() { _ = e.Close() })
-		env := engine.Env{Children: map[string]engine.Child{toy.Helper: {
-			Begin: func(json.RawMessage) (event.RunStarted, engine.Env, error) {
+		env := perform.Env{Children: map[string]perform.Child{toy.Helper: {
+			Begin: func(json.RawMessage) (event.RunStarted, perform.Env, error) {
 				fresh := newRig(t, store).turns(scripted.Turn{Text: "yes"})
 				return fresh.started(), fresh.env, nil
 			},

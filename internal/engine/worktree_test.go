@@ -14,6 +14,7 @@ import (
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/machine/flow"
 	"github.com/pawlrun/pawl/internal/machine/versions"
 	"github.com/pawlrun/pawl/internal/rules/plan"
@@ -80,13 +81,13 @@ func TestAStepHasOneWorktreeAcrossCrashes(t *testing.T) {
 				t.Cleanup(func() { _ = e.Close() })
 				x := &trees{made: map[string]int{}}
 				worker := works(t, store, "done")
-				worker.BeginIn = func(dir string, args json.RawMessage) (event.RunStarted, engine.Env, error) {
+				worker.BeginIn = func(dir string, args json.RawMessage) (event.RunStarted, perform.Env, error) {
 					started, env, err := worker.Begin(args)
 					started.Workspace = dir
 					return started, env, err
 				}
-				env := engine.Env{Worktrees: x, Commands: exits(1, "in the workspace"), Children: map[string]engine.Child{
-					"worker": worker, "count": {Func: func(context.Context, json.RawMessage) (engine.Output, error) { return engine.Output{}, nil }},
+				env := perform.Env{Worktrees: x, Commands: exits(1, "in the workspace"), Children: map[string]perform.Child{
+					"worker": worker, "count": {Func: func(context.Context, json.RawMessage) (perform.Output, error) { return perform.Output{}, nil }},
 				}}
 				run, err := e.Start(t.Context(), started, env)
 				if err != nil {
@@ -96,7 +97,7 @@ func TestAStepHasOneWorktreeAcrossCrashes(t *testing.T) {
 					mustBe(t, err, dead)
 					store.onAppend = nil
 					time.Sleep(time.Minute) // leases end
-					if run, err = e.Resume(t.Context(), run.ID, func(event.RunStarted) (engine.Env, error) { return env, nil }); err != nil {
+					if run, err = e.Resume(t.Context(), run.ID, func(event.RunStarted) (perform.Env, error) { return env, nil }); err != nil {
 						t.Fatal(err)
 					}
 					if _, err = run.Wait(t.Context()); err != nil {

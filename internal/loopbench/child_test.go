@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/machine"
 	"github.com/pawlrun/pawl/internal/machine/agent"
 	"github.com/pawlrun/pawl/internal/machine/tree"
@@ -93,12 +94,12 @@ func compareChildren(b *testing.B, kind string, n int, starts func() (event.RunS
 		return versions.Make(version)
 	}, engine.Options{})
 	defer e.Close()
-	begin := func() (event.RunStarted, engine.Env, error) {
+	begin := func() (event.RunStarted, perform.Env, error) {
 		model := openaichat.New(openaichat.Options{APIKey: "k", BaseURL: base + "/1/0/0", HTTP: client})
 		cfg := agent.Config{Targets: []agent.Target{{Model: "openai-chat/sim-1", Price: &llm.Price{Input: 3, Output: 15}}}, MaxTokens: 4096}
 		cfg.Policy.Declared = true
 		started, err := agent.Start(cfg.WithDefaults(), llm.UserText("go"))
-		return started, engine.Env{Model: func(string) (llm.Model, string, error) { return model, "sim-1", nil }}, err
+		return started, perform.Env{Model: func(string) (llm.Model, string, error) { return model, "sim-1", nil }}, err
 	}
 	alone := func() {
 		var wg sync.WaitGroup
@@ -112,8 +113,8 @@ func compareChildren(b *testing.B, kind string, n int, starts func() (event.RunS
 		wg.Wait()
 	}
 	below := func() {
-		env := engine.Env{Children: map[string]engine.Child{"one": {Begin: func(json.RawMessage) (event.RunStarted, engine.Env, error) { return begin() }}}}
-		finish(b, e, func() (event.RunStarted, engine.Env, error) {
+		env := perform.Env{Children: map[string]perform.Child{"one": {Begin: func(json.RawMessage) (event.RunStarted, perform.Env, error) { return begin() }}}}
+		finish(b, e, func() (event.RunStarted, perform.Env, error) {
 			started, err := starts()
 			return started, env, err
 		})
@@ -136,7 +137,7 @@ func compareChildren(b *testing.B, kind string, n int, starts func() (event.RunS
 	b.ReportMetric(median(childCPU), "child-cpu-ns/run")
 }
 
-func finish(b *testing.B, e *engine.Engine, begin func() (event.RunStarted, engine.Env, error)) {
+func finish(b *testing.B, e *engine.Engine, begin func() (event.RunStarted, perform.Env, error)) {
 	first, env, err := begin()
 	if err != nil {
 		b.Error(err)

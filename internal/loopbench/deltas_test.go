@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/machine/agent"
 	"github.com/pawlrun/pawl/internal/processor"
 	"github.com/pawlrun/pawl/journal/memory"
@@ -122,7 +123,7 @@ func follow(e *engine.Engine, model llm.Model) error {
 		return err
 	}
 	ctx := context.Background()
-	r, err := e.Start(ctx, started, engine.Env{
+	r, err := e.Start(ctx, started, perform.Env{
 		Model: func(string) (llm.Model, string, error) { return model, "claude-sonnet-4-5", nil },
 	})
 	if err != nil {

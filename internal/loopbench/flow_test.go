@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/machine/agent"
 	"github.com/pawlrun/pawl/internal/machine/flow"
 	"github.com/pawlrun/pawl/internal/machine/versions"
@@ -51,12 +52,14 @@ func BenchmarkStep(b *testing.B) {
 func BenchmarkTakenUpAgain(b *testing.B) {
 	store := memory.New(nil)
 	begun := make(chan struct{}, 1)
-	env := engine.Env{Children: map[string]engine.Child{
-		"item": {Func: func(context.Context, json.RawMessage) (engine.Output, error) { return engine.Output{Text: "done"}, nil }},
-		"last": {Func: func(ctx context.Context, _ json.RawMessage) (engine.Output, error) {
+	env := perform.Env{Children: map[string]perform.Child{
+		"item": {Func: func(context.Context, json.RawMessage) (perform.Output, error) {
+			return perform.Output{Text: "done"}, nil
+		}},
+		"last": {Func: func(ctx context.Context, _ json.RawMessage) (perform.Output, error) {
 			begun <- struct{}{}
 			<-ctx.Done()
-			return engine.Output{}, ctx.Err()
+			return perform.Output{}, ctx.Err()
 		}},
 	}}
 	first, err := each(10_000, 64, plan.Step{Func: &plan.Func{Name: "item"}}, plan.Step{ID: "last", DependsOn: []string{"each"}, Func: &plan.Func{Name: "last"}})
@@ -87,7 +90,7 @@ func BenchmarkTakenUpAgain(b *testing.B) {
 	var took []float64
 	for b.Loop() {
 		before := processor.Time(b)
-		if run, err = e.Resume(b.Context(), run.RunID(), func(event.RunStarted) (engine.Env, error) { return env, nil }); err != nil {
+		if run, err = e.Resume(b.Context(), run.RunID(), func(event.RunStarted) (perform.Env, error) { return env, nil }); err != nil {
 			b.Fatal(err)
 		}
 		await()
@@ -116,10 +119,10 @@ func (c *counting) Append(ctx context.Context, batch journal.Batch) (int64, erro
 // its workflow.
 func BenchmarkStepInJournal(b *testing.B) {
 	steps := func(n int) (events, commits int) {
-		begin := func() (event.RunStarted, engine.Env, error) {
+		begin := func() (event.RunStarted, perform.Env, error) {
 			cfg := agent.Config{Targets: []agent.Target{{Model: "test/m", Price: &llm.Price{Input: 3, Output: 15}}}, MaxTokens: 4096}
 			started, err := agent.Start(cfg.WithDefaults(), llm.UserText("go"))
-			return started, engine.Env{Model: func(string) (llm.Model, string, error) {
+			return started, perform.Env{Model: func(string) (llm.Model, string, error) {
 				return scripted.New("test", scripted.Turn{Text: "done"}), "m", nil
 			}}, err
 		}
@@ -137,9 +140,9 @@ func BenchmarkStepInJournal(b *testing.B) {
 			return func() string { return fmt.Sprint("r", next.Add(1)) }
 		}()})
 		defer e.Close()
-		finish(b, e, func() (event.RunStarted, engine.Env, error) {
+		finish(b, e, func() (event.RunStarted, perform.Env, error) {
 			started, err := flow.Start(flow.Config{Plan: p}, nil)
-			return started, engine.Env{Children: map[string]engine.Child{"one": {Begin: func(json.RawMessage) (event.RunStarted, engine.Env, error) { return begin() }}}}, err
+			return started, perform.Env{Children: map[string]perform.Child{"one": {Begin: func(json.RawMessage) (event.RunStarted, perform.Env, error) { return begin() }}}}, err
 		})
 		row, err := store.Run(b.Context(), "r1")
 		if err != nil {

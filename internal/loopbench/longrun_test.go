@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/machine/agent"
 	"github.com/pawlrun/pawl/internal/processor"
 	"github.com/pawlrun/pawl/journal/memory"
@@ -70,7 +71,7 @@ func longRun(b *testing.B, size int) (time.Duration, int64) {
 	}
 	model := anthropic.New(anthropic.Options{APIKey: "k", HTTP: client})
 	start := processor.Time(b)
-	r, err := e.Start(context.Background(), started, engine.Env{
+	r, err := e.Start(context.Background(), started, perform.Env{
 		Model: func(string) (llm.Model, string, error) { return model, "claude-sonnet-4-5", nil }, Tools: set,
 	})
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/machine/agent"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/journal/sqlite"
@@ -126,9 +127,9 @@ func begun(b *testing.B) event.RunStarted {
 	return started
 }
 
-func speaking(b *testing.B, begin time.Duration) engine.Env {
+func speaking(b *testing.B, begin time.Duration) perform.Env {
 	m := &slowly{begin}
-	return engine.Env{Model: func(string) (llm.Model, string, error) { return m, "claude-sonnet-4-5", nil }, Tools: polledSet(b)}
+	return perform.Env{Model: func(string) (llm.Model, string, error) { return m, "claude-sonnet-4-5", nil }, Tools: polledSet(b)}
 }
 
 func polledSet(b *testing.B) *tool.Set {

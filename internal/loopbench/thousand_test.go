@@ -13,6 +13,7 @@ import (
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/machine/agent"
 	"github.com/pawlrun/pawl/internal/processor"
 	"github.com/pawlrun/pawl/journal"
@@ -124,7 +125,7 @@ func oneOfMany(e *engine.Engine, id string, halfway *meeting) error {
 		return err
 	}
 	model := anthropic.New(anthropic.Options{APIKey: "k", HTTP: client})
-	r, err := e.Start(context.Background(), started, engine.Env{
+	r, err := e.Start(context.Background(), started, perform.Env{
 		Model: func(string) (llm.Model, string, error) { return model, "claude-sonnet-4-5", nil }, Tools: set,
 	})
 	if err != nil {

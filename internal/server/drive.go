@@ -10,6 +10,7 @@ import (
 	"github.com/pawlrun/pawl/internal/engine"
 	"github.com/pawlrun/pawl/internal/engine/control"
 	"github.com/pawlrun/pawl/internal/engine/drive"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/files/kinds"
 	"github.com/pawlrun/pawl/internal/files/launch"
 	"github.com/pawlrun/pawl/internal/machine"
@@ -20,7 +21,7 @@ import (
 
 // start creates a run with an id and drives it until it ends, parks, or the server
 // closes.
-func (s *Server) start(id string, started event.RunStarted, env engine.Env) (string, error) {
+func (s *Server) start(id string, started event.RunStarted, env perform.Env) (string, error) {
 	r, err := s.engine.StartAs(s.running, id, started, env)
 	if err != nil {
 		return "", err
@@ -33,7 +34,7 @@ func (s *Server) start(id string, started event.RunStarted, env engine.Env) (str
 // resumeRun resumes a run.
 func (s *Server) resumeRun(run string) error {
 	var first event.RunStarted
-	r, err := s.engine.Resume(s.running, run, func(started event.RunStarted) (engine.Env, error) {
+	r, err := s.engine.Resume(s.running, run, func(started event.RunStarted) (perform.Env, error) {
 		first = started
 		env, err := kinds.Resume(started, s.launch)
 		if errors.Is(err, launch.ErrNoFile) {

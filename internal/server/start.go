@@ -12,6 +12,7 @@ import (
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine"
 	"github.com/pawlrun/pawl/internal/engine/control"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/files/decode"
 	"github.com/pawlrun/pawl/internal/files/kinds"
 	"github.com/pawlrun/pawl/internal/files/launch"
@@ -193,7 +194,7 @@ func (o *startRequest) last() string {
 }
 
 // prepare builds what starts a run; after an error nothing has started.
-func (s *Server) prepare(ctx context.Context, o startRequest) (started event.RunStarted, env engine.Env, err error) {
+func (s *Server) prepare(ctx context.Context, o startRequest) (started event.RunStarted, env perform.Env, err error) {
 	l := s.launch
 	l.Model, l.Vars, l.BudgetUSD = o.Model, o.Vars, o.Budget
 	input := ""

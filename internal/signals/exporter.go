@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/event"
-	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 )
 
 const (
@@ -101,8 +101,8 @@ func (x *Exporter) sinks(t Target) (out []sink) {
 }
 
 // Observer is what an engine tells the exporter by.
-func (x *Exporter) Observer() engine.Observer {
-	o := engine.Observer{Traces: x.spans != nil, Run: func(r engine.RunInfo) func(*event.Event) {
+func (x *Exporter) Observer() perform.Observer {
+	o := perform.Observer{Traces: x.spans != nil, Run: func(r perform.RunInfo) func(*event.Event) {
 		t := &teller{run: r, names: &x.names, dialect: x.options.dialect(), content: x.options.Content, put: x.put, meter: x.meter, calls: map[string]toolCallSpan{}}
 		return t.event
 	}}

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/event"
-	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 )
 
 // asker are the labels of a call at a model.
@@ -63,7 +63,7 @@ func (t *teller) measureRun(ev *event.Event, o *event.Outcome, called string) {
 }
 
 // chunks returns a function that measures the pieces of a streamed answer.
-func (m *meter) chunks(c engine.ModelCall) func() {
+func (m *meter) chunks(c perform.ModelCall) func() {
 	what, last, of := firstChunk, time.Now(), asker(c.Target)
 	return func() {
 		now := time.Now()

@@ -8,7 +8,7 @@ import (
 	"sync"
 
 	"github.com/pawlrun/pawl/event"
-	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/llm"
 )
 
@@ -73,8 +73,8 @@ func (m *Metrics) Add(c Counter, n float64, values ...string) {
 }
 
 // Observer is what an engine tells the metrics by.
-func (m *Metrics) Observer() engine.Observer {
-	return engine.Observer{Run: func(r engine.RunInfo) func(*event.Event) {
+func (m *Metrics) Observer() perform.Observer {
+	return perform.Observer{Run: func(r perform.RunInfo) func(*event.Event) {
 		kind, model := strings.ToLower(r.Kind), ""
 		return func(ev *event.Event) {
 			m.Add(Events, 1)

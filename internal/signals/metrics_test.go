@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/pawlrun/pawl/event"
-	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/signals"
 	"github.com/pawlrun/pawl/llm"
 )
@@ -13,7 +13,7 @@ import (
 func TestMetricsAreCountedByKindAndNotByRun(t *testing.T) {
 	m := signals.NewMetrics()
 	for _, run := range []string{"a", "b"} {
-		watch := m.Observer().Run(engine.RunInfo{Run: run, Kind: "Agent"})
+		watch := m.Observer().Run(perform.RunInfo{Run: run, Kind: "Agent"})
 		for _, d := range []event.Data{
 			event.RunStarted{}, event.ModelRequested{Model: "x/y"},
 			event.ModelAttemptFailed{Model: "x/y", Class: llm.ClassOverloaded},

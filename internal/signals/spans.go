@@ -12,13 +12,13 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/event"
-	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/llm"
 )
 
 // teller makes the spans of one run from its events.
 type teller struct {
-	run     engine.RunInfo
+	run     perform.RunInfo
 	names   *[terms]name
 	dialect dialect
 	content bool

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/machine"
 	"github.com/pawlrun/pawl/internal/machine/agent"
 	"github.com/pawlrun/pawl/internal/machine/flow"
@@ -108,7 +109,7 @@ func play(t *testing.T, options signals.Options, park bool) (run string, started
 		t.Fatal(err)
 	}
 	started.Name = "worker"
-	env := engine.Env{Model: func(string) (llm.Model, string, error) { return model, "test", nil }, Tools: set}
+	env := perform.Env{Model: func(string) (llm.Model, string, error) { return model, "test", nil }, Tools: set}
 	drive := func(begin func(*engine.Engine) (*engine.Run, error)) {
 		x, err := signals.Open(options)
 		if err != nil {
@@ -116,7 +117,7 @@ func play(t *testing.T, options signals.Options, park bool) (run string, started
 		}
 		o := engine.Options{}
 		if x != nil {
-			o.Observers = []engine.Observer{x.Observer()}
+			o.Observers = []perform.Observer{x.Observer()}
 		}
 		e := engine.New(store, func(string) (machine.Machine, error) { return agent.New(), nil }, o)
 		r, err := begin(e)
@@ -139,7 +140,7 @@ func play(t *testing.T, options signals.Options, park bool) (run string, started
 	drive(func(e *engine.Engine) (*engine.Run, error) { return e.Start(ctx, started, env) })
 	if park {
 		drive(func(e *engine.Engine) (*engine.Run, error) {
-			return e.Resume(t.Context(), run, func(event.RunStarted) (engine.Env, error) { return env, nil })
+			return e.Resume(t.Context(), run, func(event.RunStarted) (perform.Env, error) { return env, nil })
 		})
 	}
 	return run, firstOf(t, store, run)
@@ -211,13 +212,13 @@ func TestEachAgentOfAWorkflowHasItsSpan(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	child := func(name string) engine.Child {
-		return engine.Child{Begin: func(json.RawMessage) (event.RunStarted, engine.Env, error) {
+	child := func(name string) perform.Child {
+		return perform.Child{Begin: func(json.RawMessage) (event.RunStarted, perform.Env, error) {
 			model := scripted.New("test", scripted.Turn{Text: "done by " + name})
 			cfg := agent.Config{Targets: []agent.Target{{Model: "scripted/test", Price: &llm.Price{}}}, Approve: agent.ApproveDeny}.WithDefaults()
 			started, err := agent.Start(cfg, llm.UserText("the task"))
 			started.Name = name
-			return started, engine.Env{Model: func(string) (llm.Model, string, error) { return model, "test", nil }}, err
+			return started, perform.Env{Model: func(string) (llm.Model, string, error) { return model, "test", nil }}, err
 		}}
 	}
 	file := filepath.Join(t.TempDir(), "spans.jsonl")
@@ -225,8 +226,8 @@ func TestEachAgentOfAWorkflowHasItsSpan(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := engine.New(memory.New(nil), versions.Make, engine.Options{Observers: []engine.Observer{x.Observer()}})
-	run, err := e.Start(t.Context(), started, engine.Env{Children: map[string]engine.Child{"architect": child("architect"), "builder": child("builder")}})
+	e := engine.New(memory.New(nil), versions.Make, engine.Options{Observers: []perform.Observer{x.Observer()}})
+	run, err := e.Start(t.Context(), started, perform.Env{Children: map[string]perform.Child{"architect": child("architect"), "builder": child("builder")}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -316,5 +317,5 @@ func TestBothDialectsAndTheTextsWhereTheyAreAskedFor(t *testing.T) {
 
 // tell lets an exporter know of a run that has ended.
 func tell(x *signals.Exporter) {
-	x.Observer().Run(engine.RunInfo{Run: "r", Trace: event.NewTrace("r")})(&event.Event{Data: event.RunCompleted{}})
+	x.Observer().Run(perform.RunInfo{Run: "r", Trace: event.NewTrace("r")})(&event.Event{Data: event.RunCompleted{}})
 }

@@ -17,7 +17,7 @@ import (
 
 	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/event"
-	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/machine"
 	"github.com/pawlrun/pawl/internal/machine/agent"
 	"github.com/pawlrun/pawl/internal/machine/flow"
@@ -294,7 +294,7 @@ func (d *draft) command() *plan.Command {
 }
 
 // equip gives an environment what workflows need.
-func (g *grove) equip(env *engine.Env, name string, p *process) {
+func (g *grove) equip(env *perform.Env, name string, p *process) {
 	if _, is := g.runners[name]; is {
 		env.Commands, env.Rules = programs{g, p}, policy.Rules{Open: []string{machine.CommandTool}}
 		return
@@ -313,7 +313,7 @@ func (g *grove) equip(env *engine.Env, name string, p *process) {
 		env.Rules = policy.Rules{Gates: []string{machine.CommandTool}}
 	}
 	for _, f := range g.funcs {
-		env.Children[f] = engine.Child{Func: func(ctx context.Context, input json.RawMessage) (engine.Output, error) {
+		env.Children[f] = perform.Child{Func: func(ctx context.Context, input json.RawMessage) (perform.Output, error) {
 			return g.function(ctx, p, input)
 		}}
 	}
@@ -350,20 +350,20 @@ func (g *grove) evaluate(_ context.Context, expression string, variables json.Ra
 	return json.Marshal(n%2 == 0)
 }
 
-func (g *grove) function(ctx context.Context, p *process, input json.RawMessage) (engine.Output, error) {
+func (g *grove) function(ctx context.Context, p *process, input json.RawMessage) (perform.Output, error) {
 	if p.dead.Load() {
 		<-ctx.Done()
-		return engine.Output{}, ctx.Err()
+		return perform.Output{}, ctx.Err()
 	}
 	g.seen("function")
 	if err := sleep(ctx, time.Duration(g.draw(9_000))*time.Millisecond); err != nil {
-		return engine.Output{}, err
+		return perform.Output{}, err
 	}
 	n := g.roll("sum", withoutErrors(input))
 	if n < 10 {
-		return engine.Output{}, errors.New("no sum")
+		return perform.Output{}, errors.New("no sum")
 	}
-	return engine.Output{Text: fmt.Sprint("the sum is ", n), Result: json.RawMessage(fmt.Sprint(n))}, nil
+	return perform.Output{Text: fmt.Sprint("the sum is ", n), Result: json.RawMessage(fmt.Sprint(n))}, nil
 }
 
 // programs runs the commands of steps in a process.

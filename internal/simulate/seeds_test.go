@@ -14,6 +14,7 @@ import (
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/machine"
 	"github.com/pawlrun/pawl/internal/machine/agent"
 	"github.com/pawlrun/pawl/journal"
@@ -94,8 +95,8 @@ func (s *simulation) boot() *incarnation {
 	return &incarnation{process: p, engine: e}
 }
 
-func (s *simulation) env(in *incarnation) engine.Env {
-	env := engine.Env{Model: s.world.open(in.process), Tools: s.tools, Hooks: s.world.hooks(in.process)}
+func (s *simulation) env(in *incarnation) perform.Env {
+	env := perform.Env{Model: s.world.open(in.process), Tools: s.tools, Hooks: s.world.hooks(in.process)}
 	if s.world.asks {
 		env.Ask = s.world.person
 	}
@@ -185,7 +186,7 @@ func (s *simulation) takeUp(in *incarnation) (*engine.Run, error) {
 		started.Fence = &event.Fence{Nonce: nonce}
 		return in.engine.Start(in.inside(s.life()), started, s.env(in))
 	}
-	return in.engine.Resume(in.inside(s.life()), run, func(event.RunStarted) (engine.Env, error) { return s.env(in), nil })
+	return in.engine.Resume(in.inside(s.life()), run, func(event.RunStarted) (perform.Env, error) { return s.env(in), nil })
 }
 
 // run is the id of the run, "" before it is on disk.

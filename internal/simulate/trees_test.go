@@ -17,6 +17,7 @@ import (
 	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/machine"
 	"github.com/pawlrun/pawl/internal/machine/agent"
 	"github.com/pawlrun/pawl/internal/machine/flow"
@@ -272,20 +273,20 @@ func (g *grove) toolSet(agent string) *tool.Set {
 }
 
 // env is what the runs of an agent are made of in a process.
-func (g *grove) env(name string, p *process) engine.Env {
-	env := engine.Env{
+func (g *grove) env(name string, p *process) perform.Env {
+	env := perform.Env{
 		Tools: g.tools[name],
 		Model: func(target string) (llm.Model, string, error) {
 			return talker{grove: g, process: p, target: target, name: name}, "m", nil
 		},
-		Children: map[string]engine.Child{},
+		Children: map[string]perform.Child{},
 	}
 	for _, child := range g.offers[name] {
-		env.Children[child] = engine.Child{
-			Begin: func(args json.RawMessage) (event.RunStarted, engine.Env, error) {
+		env.Children[child] = perform.Child{
+			Begin: func(args json.RawMessage) (event.RunStarted, perform.Env, error) {
 				return g.begin(child, string(args), p)
 			},
-			Resume: func(string, event.RunStarted) (engine.Env, error) { return g.env(child, p), nil },
+			Resume: func(string, event.RunStarted) (perform.Env, error) { return g.env(child, p), nil },
 		}
 	}
 	g.equip(&env, name, p)
@@ -293,7 +294,7 @@ func (g *grove) env(name string, p *process) engine.Env {
 }
 
 // begin is the beginning of a run by the name of its agent, or of its workflow.
-func (g *grove) begin(name, task string, p *process) (started event.RunStarted, env engine.Env, err error) {
+func (g *grove) begin(name, task string, p *process) (started event.RunStarted, env perform.Env, err error) {
 	env = g.env(name, p)
 	if cfg, is := g.flows[name]; is {
 		started, err = flow.Start(cfg, llm.UserText(task))
@@ -361,7 +362,7 @@ func (g *grove) takeUp(in *incarnation) (*engine.Run, error) {
 				g.seen("taken up with a child under way")
 			}
 		}
-		return in.engine.Resume(in.inside(g.t.Context()), rows[0].ID, func(event.RunStarted) (engine.Env, error) { return g.env("root", in.process), nil })
+		return in.engine.Resume(in.inside(g.t.Context()), rows[0].ID, func(event.RunStarted) (perform.Env, error) { return g.env("root", in.process), nil })
 	}
 	started, env, err := g.begin("root", "do it", in.process)
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/machine"
 	"github.com/pawlrun/pawl/internal/machine/agent"
 	"github.com/pawlrun/pawl/journal/memory"
@@ -233,7 +234,7 @@ func (p *player) run(t *testing.T, s segment, history []*llm.Message) []*llm.Mes
 		started.From = &event.ContinuedFrom{Run: "before", Seq: 1, History: history}
 	}
 	model := scripted.New("recorded", turns...)
-	r, err := p.engine.Start(t.Context(), started, engine.Env{
+	r, err := p.engine.Start(t.Context(), started, perform.Env{
 		Model: func(string) (llm.Model, string, error) { return model, "recorded", nil }, Tools: p.tools,
 	})
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/machine"
 	"github.com/pawlrun/pawl/internal/machine/agent"
 	"github.com/pawlrun/pawl/internal/machine/versions"
@@ -200,7 +201,7 @@ func (l *loop) segment(ctx context.Context, t *testing.T, from []*llm.Message, i
 	if len(from) > 0 {
 		started.From = &event.ContinuedFrom{Run: "before", Seq: 1, History: from}
 	}
-	r, err := l.engine.Start(ctx, started, engine.Env{
+	r, err := l.engine.Start(ctx, started, perform.Env{
 		Model: func(string) (llm.Model, string, error) { return model, name, nil }, Tools: l.tools,
 	})
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/machine"
 	"github.com/pawlrun/pawl/internal/machine/agent"
 	"github.com/pawlrun/pawl/journal"
@@ -80,7 +81,7 @@ func (c *crowd) start() (*engine.Run, error) {
 		return nil, err
 	}
 	model := scripted.New("test", call("work"), call("meet"), call("work"), scripted.Turn{Text: "done"})
-	return c.Start(c.t.Context(), started, engine.Env{
+	return c.Start(c.t.Context(), started, perform.Env{
 		Tools: set, Model: func(string) (llm.Model, string, error) { return model, "model", nil },
 	})
 }

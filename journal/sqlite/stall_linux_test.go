@@ -18,6 +18,7 @@ import (
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/machine"
 	"github.com/pawlrun/pawl/internal/machine/agent"
 	"github.com/pawlrun/pawl/journal"
@@ -35,7 +36,7 @@ const stallTTL = 300 * time.Millisecond
 type cook struct {
 	*engine.Engine
 	cfg agent.Config
-	env engine.Env
+	env perform.Env
 }
 
 // newCook makes a cook whose tool leaves a line in the file effects.
@@ -57,7 +58,7 @@ func newCook(store journal.Store, effects string) (*cook, error) {
 		Engine: engine.New(store, func(string) (machine.Machine, error) { return agent.New(), nil },
 			engine.Options{LeaseTTL: stallTTL, NewID: func() string { return "a" }}),
 		cfg: agent.Config{Targets: []agent.Target{{Model: "test/model", Price: &llm.Price{}}}, Tools: set.Defs()},
-		env: engine.Env{Tools: set, Model: func(string) (llm.Model, string, error) { return model, "model", nil }},
+		env: perform.Env{Tools: set, Model: func(string) (llm.Model, string, error) { return model, "model", nil }},
 	}
 	c.cfg.Policy.Declared = true
 	return c, nil
@@ -72,7 +73,7 @@ func (c *cook) start(ctx context.Context) (*engine.Run, error) {
 }
 
 func (c *cook) resume(ctx context.Context) (*engine.Run, error) {
-	return c.Resume(ctx, "a", func(event.RunStarted) (engine.Env, error) { return c.env, nil })
+	return c.Resume(ctx, "a", func(event.RunStarted) (perform.Env, error) { return c.env, nil })
 }
 
 // unacknowledged is a store that holds back the news of a commit.

@@ -2,8 +2,8 @@ package drive
 
 import "bytes"
 
-// NestedDeeper reports whether a valid JSON text has more levels than most.
-func NestedDeeper(text []byte, most int) bool {
+// nestedDeeper reports whether a valid JSON text has more levels than most.
+func nestedDeeper(text []byte, most int) bool {
 	if bytes.Count(text, []byte("["))+bytes.Count(text, []byte("{")) <= most {
 		return false // the usual case
 	}
@@ -26,3 +26,11 @@ func NestedDeeper(text []byte, most int) bool {
 	}
 	return false
 }
+
+// MaxNesting is how deep the JSON of a call or an answer may be nested. The
+// journal's readers accept 10,000 levels, some of which the event itself takes
+// up; no tool takes more than 256.
+const MaxNesting = 1000
+
+// NestedTooDeep reports whether a valid JSON text is nested deeper than [MaxNesting].
+func NestedTooDeep(text []byte) bool { return nestedDeeper(text, MaxNesting) }

@@ -40,7 +40,7 @@ func (r *Recorder) seal(b []byte, e *event.Event) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if NestedDeeper(body, maxNesting) {
+	if nestedDeeper(body, maxNesting) {
 		return nil, fmt.Errorf("%s is nested deeper than %d levels, so its journal could not be read", e.Type(), maxNesting)
 	}
 	if err := asStored(e, body); err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/hook"
-	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/host/secret"
 	"github.com/pawlrun/pawl/internal/machine/agent"
 	"github.com/pawlrun/pawl/internal/rules/policy"
@@ -38,7 +38,7 @@ type Definition struct {
 	Child bool
 	// Host is what the run finds where it is driven: models, who is asked, what the
 	// workspace holds and what is to be closed.
-	Host engine.Env
+	Host perform.Env
 	// Tools are those that the model may call but the agents, Secrets what only they
 	// see. The tools of Variables have theirs in their programs' environment.
 	Tools     []tool.Tool
@@ -66,9 +66,9 @@ type Agent struct {
 	Secrets []secret.Secret
 	// Begin gives the first event and the environment of a run that has a task. dir is
 	// the workspace of one that has another than its agent, empty for none.
-	Begin func(dir string, input event.InputReceived) (event.RunStarted, engine.Env, error)
+	Begin func(dir string, input event.InputReceived) (event.RunStarted, perform.Env, error)
 	// Resume gives the environment of one that goes on.
-	Resume func(run string, started event.RunStarted) (engine.Env, error)
+	Resume func(run string, started event.RunStarted) (perform.Env, error)
 }
 
 // Prepared is a definition that is ready to run. It is not changed by its runs, so
@@ -78,7 +78,7 @@ type Prepared struct {
 	Config agent.Config
 	name   string
 	child  bool
-	env    engine.Env
+	env    perform.Env
 }
 
 // Prepare puts a definition together: its tools are compiled, what it leaves open
@@ -105,13 +105,13 @@ func (d Definition) Prepare() (*Prepared, error) {
 }
 
 // Environment is what the effects of the definition's runs need.
-func (d Definition) Environment() (engine.Env, error) {
+func (d Definition) Environment() (perform.Env, error) {
 	env := d.Host
 	tools := slices.Clip(secret.Broker(d.Tools, d.Secrets, d.Variables...))
 	for _, a := range d.Agents {
 		tools = append(tools, a.Tool)
 		if env.Children == nil {
-			env.Children = map[string]engine.Child{}
+			env.Children = map[string]perform.Child{}
 		}
 		env.Children[a.Tool.Name] = a.Child()
 	}
@@ -122,25 +122,25 @@ func (d Definition) Environment() (engine.Env, error) {
 }
 
 // Child is the agent as the engine starts it.
-func (a Agent) Child() engine.Child {
-	begin := func(dir string, args json.RawMessage) (event.RunStarted, engine.Env, error) {
+func (a Agent) Child() perform.Child {
+	begin := func(dir string, args json.RawMessage) (event.RunStarted, perform.Env, error) {
 		var t struct {
 			tool.Task
 			Media []llm.Media `json:"media"`
 		}
 		if err := json.Unmarshal(args, &t); err != nil {
-			return event.RunStarted{}, engine.Env{}, fmt.Errorf("the task: %w", err)
+			return event.RunStarted{}, perform.Env{}, fmt.Errorf("the task: %w", err)
 		}
 		return a.Begin(dir, event.InputReceived{Text: t.Task.Task, Media: t.Media})
 	}
-	return engine.Child{
+	return perform.Child{
 		MaxDepth: a.MaxDepth, Apart: a.Apart, Secrets: secret.NewRedactor(a.Secrets...), Resume: a.Resume, BeginIn: begin,
-		Begin: func(args json.RawMessage) (event.RunStarted, engine.Env, error) { return begin("", args) },
+		Begin: func(args json.RawMessage) (event.RunStarted, perform.Env, error) { return begin("", args) },
 	}
 }
 
 // Env is the environment of a run, which may be changed.
-func (p *Prepared) Env() engine.Env {
+func (p *Prepared) Env() perform.Env {
 	env := p.env
 	env.Children = maps.Clone(env.Children)
 	return env
@@ -156,7 +156,7 @@ func (p *Prepared) Start(input event.InputReceived, fence *event.Fence) (event.R
 
 // Start is [Prepared.Start] for a run of another configuration, whose environment
 // there is already.
-func Start(cfg agent.Config, env engine.Env, input event.InputReceived, fence *event.Fence) (event.RunStarted, error) {
+func Start(cfg agent.Config, env perform.Env, input event.InputReceived, fence *event.Fence) (event.RunStarted, error) {
 	if fence == nil && env.Tools.Fences() {
 		fence = &event.Fence{}
 	}
@@ -265,7 +265,7 @@ func Visible(t tool.Tool) policy.Tool {
 }
 
 // Closing closes an environment that no run will use.
-func Closing(env engine.Env, err error) error {
+func Closing(env perform.Env, err error) error {
 	if env.Close != nil {
 		err = errors.Join(err, env.Close())
 	}

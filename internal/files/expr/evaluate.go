@@ -47,7 +47,7 @@ func environment() (*cel.Env, error) {
 }
 
 // Evaluate evaluates an expression over variables, a JSON object. It is the Evaluate of
-// an engine.Env. An error is an *[Error] or an [Errors].
+// a perform.Env. An error is an *[Error] or an [Errors].
 func (e *Evaluator) Evaluate(ctx context.Context, expression string, variables json.RawMessage) (json.RawMessage, error) {
 	values, err := decode(variables)
 	if err != nil {

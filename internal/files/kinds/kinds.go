@@ -16,8 +16,8 @@ import (
 	"slices"
 
 	"github.com/pawlrun/pawl/event"
-	"github.com/pawlrun/pawl/internal/engine"
 	"github.com/pawlrun/pawl/internal/engine/drive"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/files/decode"
 	"github.com/pawlrun/pawl/internal/files/launch"
 	"github.com/pawlrun/pawl/internal/files/spec"
@@ -86,7 +86,7 @@ func Recognise(h spec.Heading) (k launch.Kind, known bool) {
 func (f File) Check(o launch.Options) ([]decode.Problem, error) { return f.Kind.Check(f.File, o) }
 
 // Launch is that of the file's kind, see [launch.Kind].
-func (f File) Launch(input string, o launch.Options) (event.RunStarted, engine.Env, error) {
+func (f File) Launch(input string, o launch.Options) (event.RunStarted, perform.Env, error) {
 	return f.Kind.Launch(f.File, input, o)
 }
 
@@ -147,17 +147,17 @@ func named(kind string) (launch.Kind, error) {
 }
 
 // Resume gives the environment of a run that goes on.
-func Resume(started event.RunStarted, o launch.Options) (engine.Env, error) {
+func Resume(started event.RunStarted, o launch.Options) (perform.Env, error) {
 	k, err := OfRun(started)
 	if err != nil {
-		return engine.Env{}, err
+		return perform.Env{}, err
 	}
 	return k.Resume(started, o)
 }
 
 // Continue prepares a run that goes on where an ended one stopped.
-func Continue(ctx context.Context, store journal.Store, run, input string, o launch.Options) (event.RunStarted, engine.Env, error) {
-	fail := func(err error) (event.RunStarted, engine.Env, error) { return event.RunStarted{}, engine.Env{}, err }
+func Continue(ctx context.Context, store journal.Store, run, input string, o launch.Options) (event.RunStarted, perform.Env, error) {
+	fail := func(err error) (event.RunStarted, perform.Env, error) { return event.RunStarted{}, perform.Env{}, err }
 	started, err := drive.At[event.RunStarted](ctx, store, run, 0)
 	if err != nil {
 		return fail(err)

@@ -9,7 +9,7 @@ import (
 	"slices"
 
 	"github.com/pawlrun/pawl/event"
-	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/files/assembly"
 	"github.com/pawlrun/pawl/internal/files/decode"
 	"github.com/pawlrun/pawl/internal/files/spec"
@@ -175,10 +175,10 @@ func (o Options) below(t spec.AgentTool) Options {
 func (o Options) child(source string) assembly.Agent {
 	o.source = source
 	return assembly.Agent{
-		Begin: func(dir string, input event.InputReceived) (event.RunStarted, engine.Env, error) {
+		Begin: func(dir string, input event.InputReceived) (event.RunStarted, perform.Env, error) {
 			a, err := o.pinnedAgent(source)
 			if err != nil {
-				return event.RunStarted{}, engine.Env{}, err
+				return event.RunStarted{}, perform.Env{}, err
 			}
 			o := o
 			o.Attachments, o.Workspace = input.Media, cmp.Or(dir, o.Workspace)
@@ -188,7 +188,7 @@ func (o Options) child(source string) assembly.Agent {
 			}
 			return started, o.dressed(env), nil
 		},
-		Resume: func(_ string, started event.RunStarted) (engine.Env, error) {
+		Resume: func(_ string, started event.RunStarted) (perform.Env, error) {
 			env, _, err := restored(started, o.seams())
 			if err != nil {
 				return env, err
@@ -199,7 +199,7 @@ func (o Options) child(source string) assembly.Agent {
 }
 
 // dressed applies Options.Dress to the environment of a child run.
-func (o Options) dressed(env engine.Env) engine.Env {
+func (o Options) dressed(env perform.Env) perform.Env {
 	if o.Dress != nil {
 		o.Dress(&env)
 	}

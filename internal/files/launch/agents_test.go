@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/files/launch"
 )
 
@@ -76,7 +76,7 @@ func TestWhatAnAgentNeedsIsPreparedOncePerTree(t *testing.T) {
 	if err := os.RemoveAll(dir); err != nil {
 		t.Fatal(err)
 	}
-	begin := func(env engine.Env, name string) engine.Env {
+	begin := func(env perform.Env, name string) perform.Env {
 		_, below, err := env.Children[name].Begin(json.RawMessage(`{"task": "x"}`))
 		if err != nil {
 			t.Fatal(err)

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/pawlrun/pawl/event"
-	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/files/launch"
 	"github.com/pawlrun/pawl/internal/rules/policy"
 	"github.com/pawlrun/pawl/llm"
@@ -72,7 +72,7 @@ func TestRunPinsItsCommandTools(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer resumed.Close()
-	says := func(env engine.Env, args string) string {
+	says := func(env perform.Env, args string) string {
 		call := env.Tools.Resolve("c", llm.ToolCall{Name: "ticket.lookup", Args: json.RawMessage(args)})
 		if call.Problem != nil {
 			return string(call.Problem.Type) + ": " + call.Problem.Message
@@ -84,7 +84,7 @@ func TestRunPinsItsCommandTools(t *testing.T) {
 		}
 		return r.Output
 	}
-	for where, env := range map[string]engine.Env{"in the run": env, "when it is resumed": resumed} {
+	for where, env := range map[string]perform.Env{"in the run": env, "when it is resumed": resumed} {
 		write("tools/lookup.sh", "cat; echo ok\n")
 		if got := says(env, `{"id":1}`); got != `{"id":1}`+"ok\n" {
 			t.Errorf("%s: %s", where, got)

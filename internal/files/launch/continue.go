@@ -11,6 +11,7 @@ import (
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine"
 	"github.com/pawlrun/pawl/internal/engine/drive"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/files/assembly"
 	"github.com/pawlrun/pawl/internal/files/spec"
 	"github.com/pawlrun/pawl/internal/machine/agent"
@@ -33,8 +34,8 @@ var (
 // and models, its conversation, and a new message or other limits. The ended run
 // itself never changes. Unset options keep the ended run's values. The properties
 // of the models, the content of the workspace and the warnings are current.
-func Continue(ctx context.Context, store journal.Store, run, input string, o Options) (event.RunStarted, engine.Env, error) {
-	fail := func(err error) (event.RunStarted, engine.Env, error) { return event.RunStarted{}, engine.Env{}, err }
+func Continue(ctx context.Context, store journal.Store, run, input string, o Options) (event.RunStarted, perform.Env, error) {
+	fail := func(err error) (event.RunStarted, perform.Env, error) { return event.RunStarted{}, perform.Env{}, err }
 	old, err := assembly.Load(ctx, store, run)
 	if err != nil {
 		return fail(err)

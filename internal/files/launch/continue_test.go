@@ -13,6 +13,7 @@ import (
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/hook"
 	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/files/launch"
 	"github.com/pawlrun/pawl/internal/machine/agent"
 	"github.com/pawlrun/pawl/internal/machine/versions"
@@ -97,7 +98,7 @@ func TestContinueRefusesARunThatAProgramStarted(t *testing.T) {
 		t.Fatal(err)
 	}
 	store, set := memory.New(nil), tool.Set{}
-	id, _ := run(t, store, started, engine.Env{Tools: &set, Model: func(string) (llm.Model, string, error) { return model, "", nil }})
+	id, _ := run(t, store, started, perform.Env{Tools: &set, Model: func(string) (llm.Model, string, error) { return model, "", nil }})
 	for name, o := range map[string]launch.Options{
 		"as it was": {}, "with another model": {Flags: launch.Flags{Model: "scripted/steps.yaml", Dir: "testdata/scripts"}},
 	} {
@@ -129,7 +130,7 @@ func TestContinuedForkFindsTheModelThatItWasGiven(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := e.Resume(t.Context(), fork, func(s event.RunStarted) (engine.Env, error) { return launch.Environment(s, launch.Options{}) })
+	r, err := e.Resume(t.Context(), fork, func(s event.RunStarted) (perform.Env, error) { return launch.Environment(s, launch.Options{}) })
 	if err != nil {
 		t.Fatal(err)
 	}

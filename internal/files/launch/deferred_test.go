@@ -13,6 +13,7 @@ import (
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/files/launch"
 	"github.com/pawlrun/pawl/internal/machine/agent"
 	"github.com/pawlrun/pawl/internal/machine/versions"
@@ -183,7 +184,7 @@ func TestACallOfAFoundToolIsJudgedAndKeptAsACallOfThatTool(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := len(kept.requests)
-	r, err := e.Resume(t.Context(), id, func(started event.RunStarted) (engine.Env, error) {
+	r, err := e.Resume(t.Context(), id, func(started event.RunStarted) (perform.Env, error) {
 		env, err := launch.Environment(started, o)
 		return kept.wrap(env), err
 	})

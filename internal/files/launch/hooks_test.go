@@ -8,7 +8,7 @@ import (
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/hook"
-	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/files/launch"
 )
 
@@ -38,7 +38,7 @@ func TestARunHoldsTheProgramsOfItsHooks(t *testing.T) {
 	if n := len(started.HookFiles); n == 0 || started.HookFiles[0].Hook != "hooks.before_tool[0]" || started.HookFiles[0].Path != filepath.Join(dir, "guard") {
 		t.Fatalf("pinned %+v", started.HookFiles)
 	}
-	hears := func(env engine.Env, place int) string {
+	hears := func(env perform.Env, place int) string {
 		a, err := env.Hooks[place].Run(t.Context(), hook.Call{Stage: event.HookBeforeTool, Args: []byte(`{}`)})
 		if err != nil {
 			return err.Error()
@@ -54,7 +54,7 @@ func TestARunHoldsTheProgramsOfItsHooks(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer resumed.Close()
-	for where, env := range map[string]engine.Env{"in the run": env, "when it is resumed": resumed} {
+	for where, env := range map[string]perform.Env{"in the run": env, "when it is resumed": resumed} {
 		if got := hears(env, 0); !strings.Contains(got, "is not what it was when the run began") {
 			t.Errorf("%s the changed hook says %s", where, got)
 		}

@@ -19,8 +19,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/pawlrun/pawl/event"
-	"github.com/pawlrun/pawl/internal/engine"
 	"github.com/pawlrun/pawl/internal/engine/drive"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/files/assembly"
 	"github.com/pawlrun/pawl/internal/files/decode"
 	"github.com/pawlrun/pawl/internal/files/spec"
@@ -34,17 +34,17 @@ import (
 )
 
 // Agent prepares a run of an agent file.
-func Agent(f File, input string, o Options) (event.RunStarted, engine.Env, error) {
+func Agent(f File, input string, o Options) (event.RunStarted, perform.Env, error) {
 	if f.Sent {
 		return sent(f, input, o)
 	}
 	source, err := filepath.Abs(f.Path)
 	if err != nil {
-		return event.RunStarted{}, engine.Env{}, fmt.Errorf("launch: %w", err)
+		return event.RunStarted{}, perform.Env{}, fmt.Errorf("launch: %w", err)
 	}
 	a, err := spec.ParseAgent(f.Path, f.Text, o.checks())
 	if err != nil {
-		return event.RunStarted{}, engine.Env{}, err
+		return event.RunStarted{}, perform.Env{}, err
 	}
 	if a.Identity.Name == "" {
 		a.Identity.Name = nameOf(f.Path)
@@ -52,8 +52,8 @@ func Agent(f File, input string, o Options) (event.RunStarted, engine.Env, error
 	return prepare(a, source, f.Text, input, o)
 }
 
-func prepare(a *spec.Agent, source string, text []byte, input string, o Options) (event.RunStarted, engine.Env, error) {
-	fail := func(err error) (event.RunStarted, engine.Env, error) { return event.RunStarted{}, engine.Env{}, err }
+func prepare(a *spec.Agent, source string, text []byte, input string, o Options) (event.RunStarted, perform.Env, error) {
+	fail := func(err error) (event.RunStarted, perform.Env, error) { return event.RunStarted{}, perform.Env{}, err }
 	if err := recordable(source, a.Dir, o.Dir, o.Workspace); err != nil {
 		return fail(err)
 	}
@@ -179,7 +179,7 @@ func (o Options) input(a *spec.Agent, given string) (string, error) {
 // It uses only the config, limiter, replay, sandbox and journal of the options; the
 // flags were pinned when the run began. A run never resumes in a weaker sandbox
 // than it began in; the error is then [ErrSandbox].
-func Environment(started event.RunStarted, o Options) (engine.Env, error) {
+func Environment(started event.RunStarted, o Options) (perform.Env, error) {
 	env, _, err := restored(started, o.seams())
 	return env, err
 }
@@ -190,14 +190,14 @@ var ErrNoFile = errors.New("launch: the run was started by a program that embeds
 
 // restored is [Environment] with all seams of o, and also returns the run's
 // sandbox.
-func restored(started event.RunStarted, o Options) (engine.Env, confinement, error) {
+func restored(started event.RunStarted, o Options) (perform.Env, confinement, error) {
 	a, err := restore(started)
 	if err != nil {
-		return engine.Env{}, confinement{}, err
+		return perform.Env{}, confinement{}, err
 	}
 	o = o.pinned(started)
 	if err := checkWorkspace(o.Workspace); err != nil {
-		return engine.Env{}, confinement{}, err
+		return perform.Env{}, confinement{}, err
 	}
 	if a.StartsOthers() {
 		if a.Loops() {
@@ -212,31 +212,31 @@ func restored(started event.RunStarted, o Options) (engine.Env, confinement, err
 	}
 	var cfg agent.Config
 	if err := json.Unmarshal(started.Config, &cfg); err != nil {
-		return engine.Env{}, confinement{}, fmt.Errorf("launch: the run's configuration: %w", err)
+		return perform.Env{}, confinement{}, fmt.Errorf("launch: the run's configuration: %w", err)
 	}
 	if err := o.guarded(cfg.Policy); err != nil {
-		return engine.Env{}, confinement{}, err
+		return perform.Env{}, confinement{}, err
 	}
 	resolver := o.resolver(a.Dir)
 	for _, t := range cfg.Targets {
 		if err := resolver.Check(t.Model); err != nil {
-			return engine.Env{}, confinement{}, fmt.Errorf("launch: %w", err)
+			return perform.Env{}, confinement{}, fmt.Errorf("launch: %w", err)
 		}
 	}
 	if o.hookPins = started.HookFiles; o.hookPins == nil {
 		if o.hookPins, err = pinHooks(a, o.Workspace); err != nil {
-			return engine.Env{}, confinement{}, err
+			return perform.Env{}, confinement{}, err
 		}
 	}
 	o.commandPins = started.Commands
 	o.served = &served{began: true, pins: started.Servers, deferred: assembly.Deferred(cfg)}
 	if o.opensConfig(a, cfg.Policy) {
-		return engine.Env{}, confinement{}, fmt.Errorf("launch: the rules that the run began with let its tools write the config file (%s); "+
+		return perform.Env{}, confinement{}, fmt.Errorf("launch: the rules that the run began with let its tools write the config file (%s); "+
 			"keep it outside of the run's workspace, or in its .pawl", o.Config.File)
 	}
 	o.nested.patterns, o.protected = cfg.Policy.Nested, cfg.Policy.Protected
 	if o.confined, err = o.confine(a, started.Sandbox); err != nil {
-		return engine.Env{}, confinement{}, err
+		return perform.Env{}, confinement{}, err
 	}
 	env, err := o.environment(a, resolver)
 	return env, o.confined, err
@@ -345,7 +345,7 @@ type Kind struct {
 	// Launch prepares a run of a file. The error is [decode.Errors] if the file is
 	// invalid, and [ErrNoInput] if the run would have nothing to do. After an error
 	// nothing has started.
-	Launch func(f File, input string, o Options) (event.RunStarted, engine.Env, error)
+	Launch func(f File, input string, o Options) (event.RunStarted, perform.Env, error)
 	// Limits returns an agent whose limits are those of a whole run of the file;
 	// nil means that the file is an agent file itself.
 	Limits func(path string, text []byte) (*spec.Agent, error)
@@ -359,9 +359,9 @@ type Kind struct {
 	Call func(ctx context.Context, f File, call string, o Options) (tool.Result, error)
 	// Resume returns the environment of a resumed run from its first event; see
 	// [Environment].
-	Resume func(event.RunStarted, Options) (engine.Env, error)
+	Resume func(event.RunStarted, Options) (perform.Env, error)
 	// Continue prepares a run that continues an ended one; see [Continue].
-	Continue func(ctx context.Context, store journal.Store, run, input string, o Options) (event.RunStarted, engine.Env, error)
+	Continue func(ctx context.Context, store journal.Store, run, input string, o Options) (event.RunStarted, perform.Env, error)
 	// Fork prepares the changes of a fork; see [Fork].
 	Fork func(*drive.Branch, ForkChanges, Options) (f event.RunForked, warnings []string, err error)
 	// Redactor removes a run's secrets from its input; see [Redactor].

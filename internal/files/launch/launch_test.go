@@ -14,7 +14,7 @@ import (
 
 	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/event"
-	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/files/decode"
 	"github.com/pawlrun/pawl/internal/files/launch"
 	"github.com/pawlrun/pawl/internal/files/spec"
@@ -42,7 +42,7 @@ func options(t *testing.T) launch.Options {
 
 // start launches a file and returns its first event with the configuration in
 // it.
-func start(t *testing.T, path string, o launch.Options) (event.RunStarted, agent.Config, engine.Env) {
+func start(t *testing.T, path string, o launch.Options) (event.RunStarted, agent.Config, perform.Env) {
 	t.Helper()
 	started, env, err := launch.Agent(read(t, path), "do it", o)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/event"
-	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/files/spec"
 	"github.com/pawlrun/pawl/internal/host/worktree"
 	"github.com/pawlrun/pawl/internal/rules/plan"
@@ -32,7 +32,7 @@ var ErrLoopHeld = errors.New("launch: another refinement loop is at work in this
 // forLoop adds what a refinement loop needs to an environment: a way to detect
 // whether iterations change anything and, for a root run, exclusive use of the
 // workspace.
-func (o Options) forLoop(env *engine.Env, source string) error {
+func (o Options) forLoop(env *perform.Env, source string) error {
 	closes := []func() error{env.Close}
 	if env.Close == nil {
 		closes = nil
@@ -116,7 +116,7 @@ func (o Options) onlyAnswers(p *plan.Plan, root *spec.Agent) error {
 
 // treeAtStart returns the state of a loop's workspace before the first iteration,
 // or "" if it is unknown.
-func treeAtStart(env engine.Env) string {
+func treeAtStart(env perform.Env) string {
 	if env.Tree == nil {
 		return ""
 	}
@@ -214,15 +214,15 @@ type stepWorktrees struct {
 	tier string
 }
 
-var _ engine.Worktrees = stepWorktrees{}
+var _ perform.Worktrees = stepWorktrees{}
 
-// Make implements [engine.Worktrees].
+// Make implements [perform.Worktrees].
 func (a stepWorktrees) Make(ctx context.Context, name string) (dir string, err error) {
 	t, err := a.o.worktrees().Make(ctx, name)
 	return t.Dir, err
 }
 
-// Find implements [engine.Worktrees].
+// Find implements [perform.Worktrees].
 func (a stepWorktrees) Find(ctx context.Context, name string) (*event.Worktree, error) {
 	t, err := a.o.worktrees().Find(ctx, name)
 	if t == nil || err != nil {
@@ -231,12 +231,12 @@ func (a stepWorktrees) Find(ctx context.Context, name string) (*event.Worktree, 
 	return &t.Worktree, nil
 }
 
-// Commands implements [engine.Worktrees].
+// Commands implements [perform.Worktrees].
 func (a stepWorktrees) Commands(dir string) (tool.Commands, policy.Rules, func() error, error) {
 	o, as := a.o, runner(a.root)
 	o.Workspace, o.protected = dir, nil
 	o.nested = nestedFor(as, dir, o.tree.builtin())
-	var env engine.Env
+	var env perform.Env
 	err := o.confineCommands(&env, as, o.permissions(as), a.tier)
 	return env.Commands, env.Rules, env.Close, err
 }

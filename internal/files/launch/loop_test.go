@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/pawlrun/pawl/event"
-	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/files/launch"
 )
 
@@ -24,7 +24,7 @@ func TestAWorkspaceIsOneLoopsAtATime(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	begin := func() (event.RunStarted, engine.Env, error) {
+	begin := func() (event.RunStarted, perform.Env, error) {
 		return launch.Agent(launch.File{Path: path, Text: text}, "Try.", launch.Options{Flags: launch.Flags{Dir: dir, Workspace: dir}})
 	}
 	started, first, err := begin()

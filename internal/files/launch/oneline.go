@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/pawlrun/pawl/event"
-	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/files/spec"
 	"github.com/pawlrun/pawl/internal/machine"
 	"github.com/pawlrun/pawl/tool"
@@ -51,8 +51,8 @@ now, and what the next attempt should try if it is not done yet.
 `
 
 // Launch prepares a run of the loop and pins the loop as the text of an agent file.
-func (l Line) Launch(input string, o Options) (event.RunStarted, engine.Env, error) {
-	fail := func(err error) (event.RunStarted, engine.Env, error) { return event.RunStarted{}, engine.Env{}, err }
+func (l Line) Launch(input string, o Options) (event.RunStarted, perform.Env, error) {
+	fail := func(err error) (event.RunStarted, perform.Env, error) { return event.RunStarted{}, perform.Env{}, err }
 	a, source, err := l.agent(o)
 	if err != nil {
 		return fail(err)

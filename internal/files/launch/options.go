@@ -11,7 +11,7 @@ import (
 
 	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/event"
-	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/files/assembly"
 	"github.com/pawlrun/pawl/internal/files/spec"
 	"github.com/pawlrun/pawl/internal/host/sandbox"
@@ -72,7 +72,7 @@ type Limit struct {
 type Host struct {
 	// Dress changes the environment of each child run, just as the caller does with
 	// the environment of the root; nil changes nothing.
-	Dress func(*engine.Env)
+	Dress func(*perform.Env)
 	// Getenv looks up keys and endpoints; nil means os.Getenv.
 	Getenv func(string) string
 	// Replay opens the model that answers from a recorded run; nil means that there

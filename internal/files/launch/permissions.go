@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/pawlrun/pawl/event"
-	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/files/spec"
 	"github.com/pawlrun/pawl/internal/host/resolve"
 	"github.com/pawlrun/pawl/internal/machine"
@@ -242,15 +242,15 @@ func filesOf(messages []*llm.Message) (files []llm.Media) {
 
 // sent prepares a run of an agent file that a client sent as text, see
 // [spec.Options]. Scripts that it names are read from o.Dir only.
-func sent(f File, input string, o Options) (event.RunStarted, engine.Env, error) {
+func sent(f File, input string, o Options) (event.RunStarted, perform.Env, error) {
 	a, err := spec.ParseAgent(f.Path, f.Text, o.checksOf(f))
 	if err != nil {
-		return event.RunStarted{}, engine.Env{}, err
+		return event.RunStarted{}, perform.Env{}, err
 	}
 	a.File = ""
 	pinned, err := a.Text()
 	if err != nil {
-		return event.RunStarted{}, engine.Env{}, err
+		return event.RunStarted{}, perform.Env{}, err
 	}
 	return prepare(a, "", pinned, input, o)
 }

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/pawlrun/pawl/event"
-	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/files/assembly"
 	"github.com/pawlrun/pawl/internal/files/decode"
 	"github.com/pawlrun/pawl/internal/files/spec"
@@ -68,7 +68,7 @@ func planOfGoal(f File, o Options) (plan.Plan, error) {
 }
 
 // Goal prepares a run of a goal file. It needs no input: the objective is in the file.
-func Goal(f File, input string, o Options) (started event.RunStarted, env engine.Env, err error) {
+func Goal(f File, input string, o Options) (started event.RunStarted, env perform.Env, err error) {
 	switch {
 	case len(o.Attachments) > 0:
 		return started, env, errors.New("launch: a goal takes no attachments")
@@ -88,10 +88,10 @@ func Goal(f File, input string, o Options) (started event.RunStarted, env engine
 
 // resumeGoal returns the environment of a resumed goal. If the agent file has
 // permissions of commands, they apply to the goal's commands.
-func resumeGoal(started event.RunStarted, o Options) (engine.Env, error) {
+func resumeGoal(started event.RunStarted, o Options) (perform.Env, error) {
 	g, err := spec.RestoreGoal(started.Source, []byte(started.Spec))
 	if err != nil {
-		return engine.Env{}, fmt.Errorf("launch: the run's goal file: %w", err)
+		return perform.Env{}, fmt.Errorf("launch: the run's goal file: %w", err)
 	}
 	root := g.Limits()
 	for _, f := range started.Agents {
@@ -100,7 +100,7 @@ func resumeGoal(started event.RunStarted, o Options) (engine.Env, error) {
 		}
 		worker, err := spec.Restore(f.Source, []byte(f.Spec))
 		if err != nil {
-			return engine.Env{}, fmt.Errorf("launch: the agent file %s: %w", f.Source, err)
+			return perform.Env{}, fmt.Errorf("launch: the agent file %s: %w", f.Source, err)
 		}
 		root.Tools = worker.CommandTools()
 	}
@@ -141,8 +141,8 @@ func planOfAgent(f File, o Options) (plan.Plan, error) {
 
 // ofPlan prepares a run of an agent file that starts other runs: a team or a
 // refinement loop.
-func ofPlan(a *spec.Agent, source string, text []byte, input string, o Options) (event.RunStarted, engine.Env, error) {
-	fail := func(err error) (event.RunStarted, engine.Env, error) { return event.RunStarted{}, engine.Env{}, err }
+func ofPlan(a *spec.Agent, source string, text []byte, input string, o Options) (event.RunStarted, perform.Env, error) {
+	fail := func(err error) (event.RunStarted, perform.Env, error) { return event.RunStarted{}, perform.Env{}, err }
 	if a.Composite != nil && len(o.Attachments) > 0 {
 		return fail(errors.New("launch: a team takes no attachments"))
 	}
@@ -176,14 +176,14 @@ func ofPlan(a *spec.Agent, source string, text []byte, input string, o Options) 
 }
 
 // resumePlan returns the environment of a resumed plan, whose agents root offers.
-func (o Options) resumePlan(root *spec.Agent, started event.RunStarted) (engine.Env, error) {
+func (o Options) resumePlan(root *spec.Agent, started event.RunStarted) (perform.Env, error) {
 	env, err := o.workflowEnv(root)
 	if err != nil {
-		return engine.Env{}, err
+		return perform.Env{}, err
 	}
 	var cfg flow.Config
 	if err := json.Unmarshal(started.Config, &cfg); err != nil {
-		return engine.Env{}, fmt.Errorf("launch: the run's configuration: %w", err)
+		return perform.Env{}, fmt.Errorf("launch: the run's configuration: %w", err)
 	}
 	o.nest(&env, &cfg.Plan)
 	env.Worktrees = stepWorktrees{o, root, started.Sandbox}
@@ -191,13 +191,13 @@ func (o Options) resumePlan(root *spec.Agent, started event.RunStarted) (engine.
 		return env, err
 	}
 	if err := o.forLoop(&env, started.Source); err != nil {
-		return engine.Env{}, assembly.Closing(env, err)
+		return perform.Env{}, assembly.Closing(env, err)
 	}
 	return env, nil
 }
 
 // nest lets an environment start the workflows that are steps of a plan.
-func (o Options) nest(env *engine.Env, p *plan.Plan) {
+func (o Options) nest(env *perform.Env, p *plan.Plan) {
 	for name, inner := range p.Runs {
 		child := o.inner(inner).Child()
 		child.Secrets = env.Secrets
@@ -215,8 +215,8 @@ func (o Options) inner(p plan.Inner) assembly.Agent {
 	}
 	return assembly.Agent{
 		MaxDepth: depth,
-		Begin: func(_ string, input event.InputReceived) (event.RunStarted, engine.Env, error) {
-			fail := func(err error) (event.RunStarted, engine.Env, error) { return event.RunStarted{}, engine.Env{}, err }
+		Begin: func(_ string, input event.InputReceived) (event.RunStarted, perform.Env, error) {
+			fail := func(err error) (event.RunStarted, perform.Env, error) { return event.RunStarted{}, perform.Env{}, err }
 			if wrong != nil {
 				return fail(wrong)
 			}
@@ -235,7 +235,7 @@ func (o Options) inner(p plan.Inner) assembly.Agent {
 			started.Warnings = inWorkflow(started.Warnings)
 			return started, o.dressed(env), nil
 		},
-		Resume: func(_ string, started event.RunStarted) (engine.Env, error) {
+		Resume: func(_ string, started event.RunStarted) (perform.Env, error) {
 			env, err := resumeWorkflow(started, o)
 			if err != nil {
 				return env, err
@@ -255,7 +255,7 @@ func runner(root *spec.Agent) *spec.Agent {
 
 // runCommands lets an environment run the commands of a plan, in their own sandbox.
 // The rules are nil if the plan has no commands.
-func (o *Options) runCommands(env *engine.Env, p *plan.Plan, root *spec.Agent) (*policy.Rules, error) {
+func (o *Options) runCommands(env *perform.Env, p *plan.Plan, root *spec.Agent) (*policy.Rules, error) {
 	if !p.HasCommands() {
 		return nil, nil
 	}
@@ -267,7 +267,7 @@ func (o *Options) runCommands(env *engine.Env, p *plan.Plan, root *spec.Agent) (
 
 // resumeCommands does the same for a resumed run, with the rules it began with and
 // in no weaker sandbox.
-func (o *Options) resumeCommands(env *engine.Env, rules *policy.Rules, tier string, root *spec.Agent) error {
+func (o *Options) resumeCommands(env *perform.Env, rules *policy.Rules, tier string, root *spec.Agent) error {
 	if rules == nil {
 		return nil
 	}
@@ -278,7 +278,7 @@ func (o *Options) resumeCommands(env *engine.Env, rules *policy.Rules, tier stri
 	return o.confineCommands(env, runner(root), *rules, tier)
 }
 
-func (o *Options) confineCommands(env *engine.Env, a *spec.Agent, rules policy.Rules, tier string) (err error) {
+func (o *Options) confineCommands(env *perform.Env, a *spec.Agent, rules policy.Rules, tier string) (err error) {
 	if o.confined, err = o.confine(a, tier); err != nil {
 		return err
 	}

@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"github.com/pawlrun/pawl/event"
-	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/files/assembly"
 	"github.com/pawlrun/pawl/internal/files/spec"
 	"github.com/pawlrun/pawl/internal/host/secret"
@@ -29,9 +29,9 @@ func ProcessRuns() Kind {
 
 // byRunner prepares a task for the runner of a file. The file's permissions, limits
 // and secrets apply to it.
-func byRunner(a *spec.Agent, source string, text []byte, task string, o Options) (event.RunStarted, engine.Env, error) {
+func byRunner(a *spec.Agent, source string, text []byte, task string, o Options) (event.RunStarted, perform.Env, error) {
 	r := a.External()
-	fail := func(err error) (event.RunStarted, engine.Env, error) { return event.RunStarted{}, engine.Env{}, err }
+	fail := func(err error) (event.RunStarted, perform.Env, error) { return event.RunStarted{}, perform.Env{}, err }
 	if len(o.Attachments) > 0 {
 		return fail(errors.New("launch: a runner takes no attachments; what is in the workspace its program finds there"))
 	}
@@ -103,10 +103,10 @@ func outside(a *spec.Agent) error {
 }
 
 // processEnv returns the environment of such a run.
-func (o Options) processEnv(a *spec.Agent, cfg process.Config) (engine.Env, error) {
+func (o Options) processEnv(a *spec.Agent, cfg process.Config) (perform.Env, error) {
 	declared, err := secrets(a, o)
 	if err != nil {
-		return engine.Env{}, err
+		return perform.Env{}, err
 	}
 	var variables []string
 	getenv := o.getenv()
@@ -120,7 +120,7 @@ func (o Options) processEnv(a *spec.Agent, cfg process.Config) (engine.Env, erro
 			declared = append(slices.Clip(declared), s)
 		}
 	}
-	return engine.Env{
+	return perform.Env{
 		Rules: cfg.Policy, Secrets: secret.NewRedactor(declared...),
 		Commands: external.Commands(external.Options{
 			Shell: shell.Options{
@@ -132,13 +132,13 @@ func (o Options) processEnv(a *spec.Agent, cfg process.Config) (engine.Env, erro
 }
 
 // resumeProcess returns the environment of such a run when it resumes.
-func (o Options) resumeProcess(a *spec.Agent, started event.RunStarted) (engine.Env, error) {
+func (o Options) resumeProcess(a *spec.Agent, started event.RunStarted) (perform.Env, error) {
 	var cfg process.Config
 	if err := json.Unmarshal(started.Config, &cfg); err != nil {
-		return engine.Env{}, fmt.Errorf("launch: the run's configuration: %w", err)
+		return perform.Env{}, fmt.Errorf("launch: the run's configuration: %w", err)
 	}
 	if err := o.guarded(cfg.Policy); err != nil {
-		return engine.Env{}, err
+		return perform.Env{}, err
 	}
 	return o.processEnv(a, cfg)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/files/assembly"
 	"github.com/pawlrun/pawl/internal/files/kinds"
 	"github.com/pawlrun/pawl/internal/files/launch"
@@ -36,7 +37,7 @@ func program(t *testing.T, text string) string {
 }
 
 // byRunner prepares a run of a task by a runner, under an agent file with more keys.
-func byRunner(t *testing.T, r spec.Runner, more string, o launch.Options) (event.RunStarted, engine.Env, error) {
+func byRunner(t *testing.T, r spec.Runner, more string, o launch.Options) (event.RunStarted, perform.Env, error) {
 	t.Helper()
 	a, _, err := spec.ReadAgent(file(t, "identity: {name: other}\nloop: {runner: {command: [x]}}\nmodel_policy: {}\n"+more), spec.Options{})
 	if err != nil {
@@ -45,7 +46,7 @@ func byRunner(t *testing.T, r spec.Runner, more string, o launch.Options) (event
 	a.Loop.Runner = &r
 	text, err := a.Text()
 	if err != nil {
-		return event.RunStarted{}, engine.Env{}, err
+		return event.RunStarted{}, perform.Env{}, err
 	}
 	return launch.Agent(launch.File{Path: "other.yaml", Text: text}, "Fix it.", o)
 }
@@ -119,7 +120,7 @@ func TestWhatThePolicyDeniesNoRunnerDoes(t *testing.T) {
 func TestWhatARunnerCostsCountsInTheRunAbove(t *testing.T) {
 	o, store := options(t), memory.New(nil)
 	r := spec.Runner{Command: []string{program(t, `echo '{"type":"result","result":"One.","is_error":false,"total_cost_usd":0.4,"usage":{"input_tokens":10,"output_tokens":2}}'`)}}
-	child := assembly.Agent{Begin: func(string, event.InputReceived) (event.RunStarted, engine.Env, error) { return byRunner(t, r, "", o) }}
+	child := assembly.Agent{Begin: func(string, event.InputReceived) (event.RunStarted, perform.Env, error) { return byRunner(t, r, "", o) }}
 	step := func(id string, on ...string) plan.Step {
 		return plan.Step{ID: id, DependsOn: on, Agent: &plan.Agent{Name: "other", Instructions: "go on"}}
 	}
@@ -129,7 +130,7 @@ func TestWhatARunnerCostsCountsInTheRunAbove(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, events := run(t, store, started, engine.Env{Children: map[string]engine.Child{"other": child.Child()}})
+	_, events := run(t, store, started, perform.Env{Children: map[string]perform.Child{"other": child.Child()}})
 	got := outcome(t, events)
 	if got.Cost == nil || got.Cost.USD != 0.8 || got.Usage.Input != 20 || got.OK {
 		t.Errorf("it ends as %+v, %+v", got, got.Cost)
@@ -177,7 +178,7 @@ func TestARunnerThatWasCutOffIsInDoubtOrRunsAgain(t *testing.T) {
 		e = engine.New(store, versions.Make, engine.Options{Owner: "second", LeaseTTL: time.Second})
 		var again *engine.Run
 		for again == nil {
-			again, err = e.Resume(t.Context(), first.ID, func(s event.RunStarted) (engine.Env, error) { return kinds.Resume(s, launch.Options{}) })
+			again, err = e.Resume(t.Context(), first.ID, func(s event.RunStarted) (perform.Env, error) { return kinds.Resume(s, launch.Options{}) })
 			if _, held := errors.AsType[*journal.HeldError](err); err != nil && !held {
 				t.Fatal(err)
 			}
@@ -266,7 +267,7 @@ test "$(wc -l < tries)" = 1 && { echo 'usage limit reached|4102444800' >&2; exit
 	}
 	e := engine.New(store, versions.Make, engine.Options{})
 	defer func() { _ = e.Close() }()
-	again, err := e.Resume(t.Context(), id, func(s event.RunStarted) (engine.Env, error) { return kinds.Resume(s, launch.Options{}) })
+	again, err := e.Resume(t.Context(), id, func(s event.RunStarted) (perform.Env, error) { return kinds.Resume(s, launch.Options{}) })
 	if err != nil {
 		t.Fatal(err)
 	}

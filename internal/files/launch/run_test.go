@@ -16,6 +16,7 @@ import (
 	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/files/assembly"
 	"github.com/pawlrun/pawl/internal/files/decode"
 	"github.com/pawlrun/pawl/internal/files/launch"
@@ -30,7 +31,7 @@ import (
 // recorder keeps the requests that a run's model got.
 type recorder struct{ requests []llm.Request }
 
-func (r *recorder) wrap(env engine.Env) engine.Env {
+func (r *recorder) wrap(env perform.Env) perform.Env {
 	open := env.Model
 	env.Model = func(target string) (llm.Model, string, error) {
 		m, name, err := open(target)
@@ -52,7 +53,7 @@ func (m recorded) Generate(ctx context.Context, req *llm.Request) (*llm.Response
 }
 
 // run drives a launched run to its end and returns its events.
-func run(t *testing.T, store journal.Store, started event.RunStarted, env engine.Env) (string, []event.Event) {
+func run(t *testing.T, store journal.Store, started event.RunStarted, env perform.Env) (string, []event.Event) {
 	t.Helper()
 	e := engine.New(store, versions.Make, engine.Options{Now: ticking(started)})
 	defer func() { _ = e.Close() }()
@@ -203,7 +204,7 @@ func TestRunIsResumedThoughItsFilesAreGone(t *testing.T) {
 	}
 	e := engine.New(store, versions.Make, engine.Options{})
 	defer func() { _ = e.Close() }()
-	r, err := e.Resume(t.Context(), id, func(s event.RunStarted) (engine.Env, error) {
+	r, err := e.Resume(t.Context(), id, func(s event.RunStarted) (perform.Env, error) {
 		env, err := launch.Environment(s, launch.Options{})
 		if _, ok := env.Tools.Lookup("shell.exec"); ok {
 			t.Error("a tool that the file does not allow came with the resumption")

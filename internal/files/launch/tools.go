@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/event"
-	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/files/assembly"
 	"github.com/pawlrun/pawl/internal/files/spec"
 	"github.com/pawlrun/pawl/internal/host/egress"
@@ -32,17 +32,17 @@ import (
 )
 
 // environment builds what a run's effects need.
-func (o Options) environment(a *spec.Agent, resolver *models.Resolver) (engine.Env, error) {
+func (o Options) environment(a *spec.Agent, resolver *models.Resolver) (perform.Env, error) {
 	d, err := o.definition(a, resolver)
 	if err != nil {
-		return engine.Env{}, err
+		return perform.Env{}, err
 	}
 	if o.served != nil {
 		d.Tools = assembly.WithSearch(d.Tools, o.served.deferred)
 	}
 	env, err := d.Environment()
 	if err != nil {
-		return engine.Env{}, assembly.Closing(d.Host, err)
+		return perform.Env{}, assembly.Closing(d.Host, err)
 	}
 	return env, nil
 }
@@ -69,7 +69,7 @@ func (o Options) definition(a *spec.Agent, resolver *models.Resolver) (d assembl
 	}
 	d = assembly.Definition{
 		Name: a.Identity.Name, Change: o.replace, Child: o.started, Hooks: hooks(a, o), Variables: []string{shellTool},
-		Host: engine.Env{Model: resolver.Open, Tree: ws.State, Worktrees: stepWorktrees{o, a, ""}, Close: func() error { return errors.Join(ws.Close(), o.closeBox()) }},
+		Host: perform.Env{Model: resolver.Open, Tree: ws.State, Worktrees: stepWorktrees{o, a, ""}, Close: func() error { return errors.Join(ws.Close(), o.closeBox()) }},
 	}
 	if o.tree.pinned(o.source) {
 		if d.Compiled, err = o.declaredOf(o.source); err != nil {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/event"
-	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/files/assembly"
 	"github.com/pawlrun/pawl/internal/files/decode"
 	"github.com/pawlrun/pawl/internal/files/expr"
@@ -99,7 +99,7 @@ func planOf(f File, o Options) (plan.Plan, error) {
 }
 
 // Workflow prepares a run of a workflow file.
-func Workflow(f File, input string, o Options) (started event.RunStarted, env engine.Env, err error) {
+func Workflow(f File, input string, o Options) (started event.RunStarted, env perform.Env, err error) {
 	switch {
 	case len(o.Attachments) > 0:
 		return started, env, errors.New("launch: a workflow takes no attachments; its steps have contextFiles")
@@ -123,7 +123,7 @@ func Workflow(f File, input string, o Options) (started event.RunStarted, env en
 
 // startFile prepares the run of a file whose plan names the agents that root
 // offers.
-func (o Options) startFile(f File, p plan.Plan, root *spec.Agent, uses map[string]*spec.Agent, input string) (started event.RunStarted, env engine.Env, err error) {
+func (o Options) startFile(f File, p plan.Plan, root *spec.Agent, uses map[string]*spec.Agent, input string) (started event.RunStarted, env perform.Env, err error) {
 	source := ""
 	if !f.Sent {
 		if source, err = filepath.Abs(f.Path); err != nil {
@@ -146,8 +146,8 @@ func (o Options) startFile(f File, p plan.Plan, root *spec.Agent, uses map[strin
 }
 
 // startPlan prepares the run of a plan, whose agents root offers.
-func (o Options) startPlan(p plan.Plan, root *spec.Agent, input string) (event.RunStarted, engine.Env, error) {
-	fail := func(err error) (event.RunStarted, engine.Env, error) { return event.RunStarted{}, engine.Env{}, err }
+func (o Options) startPlan(p plan.Plan, root *spec.Agent, input string) (event.RunStarted, perform.Env, error) {
+	fail := func(err error) (event.RunStarted, perform.Env, error) { return event.RunStarted{}, perform.Env{}, err }
 	cfg, err := o.workflowLimits(root)
 	if err != nil {
 		return fail(err)
@@ -325,16 +325,16 @@ func (o Options) limitsOfAgents() []Limit {
 func perAgent(l Limit) bool { return l.Setting == budget.CycleCap }
 
 // workflowEnv returns the environment of a workflow.
-func (o Options) workflowEnv(root *spec.Agent) (engine.Env, error) {
+func (o Options) workflowEnv(root *spec.Agent) (perform.Env, error) {
 	agents, err := o.offers(root)
 	if err != nil {
-		return engine.Env{}, err
+		return perform.Env{}, err
 	}
 	below, err := o.secretsOffered(root, map[string]bool{})
 	if err != nil {
-		return engine.Env{}, err
+		return perform.Env{}, err
 	}
-	env := engine.Env{Children: map[string]engine.Child{}, Evaluate: expr.New().Evaluate, Secrets: secret.NewRedactor(below...)}
+	env := perform.Env{Children: map[string]perform.Child{}, Evaluate: expr.New().Evaluate, Secrets: secret.NewRedactor(below...)}
 	for _, a := range agents {
 		env.Children[a.Tool.Name] = a.Child()
 	}
@@ -342,20 +342,20 @@ func (o Options) workflowEnv(root *spec.Agent) (engine.Env, error) {
 }
 
 // resumeWorkflow returns the environment of a resumed workflow.
-func resumeWorkflow(started event.RunStarted, o Options) (engine.Env, error) {
+func resumeWorkflow(started event.RunStarted, o Options) (perform.Env, error) {
 	w, err := workflow.Restore(started.Source, []byte(started.Spec))
 	if err != nil {
-		return engine.Env{}, fmt.Errorf("launch: the run's workflow file: %w", err)
+		return perform.Env{}, fmt.Errorf("launch: the run's workflow file: %w", err)
 	}
 	return resumeUses(started, w.Limits(), o)
 }
 
 // resumeUses returns the environment of a resumed run whose agents are all pinned
 // in its first event.
-func resumeUses(started event.RunStarted, root *spec.Agent, o Options) (engine.Env, error) {
+func resumeUses(started event.RunStarted, root *spec.Agent, o Options) (perform.Env, error) {
 	o = o.seams().pinned(started)
 	if err := checkWorkspace(o.Workspace); err != nil {
-		return engine.Env{}, err
+		return perform.Env{}, err
 	}
 	root.Dir = started.Options["files"]
 	o.offerUses(root)

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/event"
-	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/files/launch"
 	"github.com/pawlrun/pawl/internal/files/workflow"
 	"github.com/pawlrun/pawl/internal/machine/agent"
@@ -77,7 +77,7 @@ func TestTheWorkedExampleOfMessages(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		model := talkative{told: map[string]string{}}
-		o.Dress = func(env *engine.Env) {
+		o.Dress = func(env *perform.Env) {
 			env.Model = func(string) (llm.Model, string, error) { return model, "talkative", nil }
 		}
 		started, env, err := launch.Workflow(launch.File{Path: "bidirectional.yaml", Text: text}, "", o)

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/pawlrun/pawl/event"
-	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/files/launch"
 	"github.com/pawlrun/pawl/internal/files/workflow"
 	"github.com/pawlrun/pawl/internal/machine/agent"
@@ -60,7 +60,7 @@ func obliged(t *testing.T) launch.Options {
 	t.Helper()
 	return launch.Options{
 		Flags: launch.Flags{Model: "scripted/" + filepath.Join(t.TempDir(), "unused.yaml"), Workspace: t.TempDir(), Approve: agent.ApproveAll},
-		Host: launch.Host{Dress: func(env *engine.Env) {
+		Host: launch.Host{Dress: func(env *perform.Env) {
 			env.Model = func(string) (llm.Model, string, error) { return obliging{}, "obliging", nil }
 		}},
 	}

@@ -1,4 +1,4 @@
-package engine
+package perform
 
 import (
 	"sync"
@@ -11,11 +11,11 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// live publishes the deltas of a run's model calls and the progress of its tool calls,
+// Deltas publishes the deltas of a run's model calls and the progress of its tool calls,
 // with their place behind the committed events.
-type live struct {
-	run *identity
-	now func() time.Time
+type Deltas struct {
+	place *Place
+	now   func() time.Time
 	// source is nil for a run that is not driven here.
 	source *follow.Source
 
@@ -35,15 +35,21 @@ type deltaSource struct {
 	streamed atomic.Int64
 }
 
-// commit sets the last event that is on disk.
-func (l *live) commit(seq, pos int64) {
+// Open sets where the deltas are published. Close ends that.
+func (l *Deltas) Open(source *follow.Source) { l.source = source }
+
+// Close ends the publication.
+func (l *Deltas) Close() { l.source.Close() }
+
+// Commit sets the last event that is on disk.
+func (l *Deltas) Commit(seq, pos int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.seq, l.pos = seq, pos
 }
 
 // say publishes a delta of a model call that is under way.
-func (l *live) say(v *deltaSource, cycle int, data event.Data) {
+func (l *Deltas) say(v *deltaSource, cycle int, data event.Data) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if v.closed {
@@ -55,19 +61,19 @@ func (l *live) say(v *deltaSource, cycle int, data event.Data) {
 }
 
 // report publishes how far a tool call is.
-func (l *live) report(cycle int, p event.ToolProgress) {
+func (l *Deltas) report(cycle int, p event.ToolProgress) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.send(cycle, p, true)
 }
 
-func (l *live) send(cycle int, data event.Data, first bool) {
-	e := event.Event{Run: l.run.id, Parent: l.run.parent, Time: l.now(), Cycle: cycle, Step: l.run.step, Data: data}
+func (l *Deltas) send(cycle int, data event.Data, first bool) {
+	e := event.Event{Run: l.place.Run, Parent: l.place.Parent, Time: l.now(), Cycle: cycle, Step: l.place.Step, Data: data}
 	l.source.Say(e, follow.Place{Seq: l.seq, Pos: l.pos, First: first})
 }
 
 // end closes a source.
-func (l *live) end(v *deltaSource) {
+func (l *Deltas) end(v *deltaSource) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	v.closed = true
@@ -76,7 +82,7 @@ func (l *live) end(v *deltaSource) {
 
 // recall voids what a source has published so far. The source continues from the
 // start.
-func (l *live) recall(v *deltaSource, cycle, attempt int) {
+func (l *Deltas) recall(v *deltaSource, cycle, attempt int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if v.closed {
@@ -89,7 +95,7 @@ func (l *live) recall(v *deltaSource, cycle, attempt int) {
 }
 
 // retract closes a source and voids what it has published.
-func (l *live) retract(v *deltaSource, cycle, attempt int) {
+func (l *Deltas) retract(v *deltaSource, cycle, attempt int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	v.closed = true
@@ -118,8 +124,8 @@ type segment struct {
 }
 
 // newDeltaRedactor returns a deltaRedactor for one attempt at a model call.
-func (env *environment) newDeltaRedactor() *deltaRedactor {
-	v := &deltaRedactor{redactors: [2]*secret.Redactor{env.Secrets, env.secrets}}
+func (p *Performer) newDeltaRedactor() *deltaRedactor {
+	v := &deltaRedactor{redactors: [2]*secret.Redactor{p.Secrets, p.shared.Secrets}}
 	if v.redactors[0] == nil && v.redactors[1] == nil {
 		return nil
 	}

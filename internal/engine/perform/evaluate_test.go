@@ -1,4 +1,4 @@
-package engine
+package perform
 
 import (
 	"encoding/json"
@@ -10,13 +10,13 @@ import (
 
 // What a machine branches on is in the record, not in the words of an error.
 func TestTheKindOfAnExpressionsErrorIsRecorded(t *testing.T) {
-	env := &environment{Env: Env{Evaluate: expr.New().Evaluate}}
+	env := &Performer{Env: Env{Evaluate: expr.New().Evaluate}}
 	for expression, want := range map[string]string{
 		"steps.plan-it.result.ready": "true", "steps.plan-it.result.late": "missing_key", "steps.other.status": "missing_key",
 		"steps.plan-it + 1": "wrong_type", "nobody": "unknown_name",
 	} {
 		variables := json.RawMessage(`{"steps": {"plan-it": {"result": {"ready": true}}}}`)
-		if got := env.evaluate(t.Context(), machine.Evaluate{Expression: expression, Variables: variables}); string(got.Value)+got.ErrorType != want {
+		if got := env.EvaluateExpression(t.Context(), machine.Evaluate{Expression: expression, Variables: variables}); string(got.Value)+got.ErrorType != want {
 			t.Errorf("%s: got %+v, want %s", expression, got, want)
 		}
 	}

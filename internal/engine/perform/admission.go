@@ -1,0 +1,57 @@
+package perform
+
+import (
+	"context"
+	"errors"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/machine"
+	"github.com/pawlrun/pawl/llm"
+)
+
+// Admission decides whether a model call may be paid, beyond the limits of the call's
+// own run and of the runs above it: a limit on the tokens of a day over all runs would
+// be one. An implementation is safe for concurrent use.
+type Admission interface {
+	// Admit is called before an attempt at a model call is made, with the most that the
+	// attempt can use. An error refuses the attempt, which then fails with it and uses
+	// nothing: an *[llm.Error] says by its class whether the run tries again. If there
+	// is no error, paid is called once with what the attempt used. The run waits for
+	// both.
+	Admit(ctx context.Context, c ModelCall, most llm.Usage) (paid Paid, err error)
+}
+
+// Paid receives what an admitted attempt used. It may be nil.
+type Paid func(llm.Usage, llm.Cost)
+
+// admit asks the engine's Admission, if there is one.
+func (p *Performer) admit(ctx context.Context, a *machine.CallModel) (Paid, error) {
+	if p.shared.Admission == nil {
+		return nil, nil
+	}
+	paid, err := Guard(func() (Paid, error) {
+		return p.shared.Admission.Admit(ctx, ModelCall{Run: p.Place.Run, Cycle: a.Cycle, Attempt: a.Attempt, Target: a.Target}, a.Admission.Usage())
+	}, func(message string) error { return errors.New("the admission of model calls " + message) })
+	if err == nil {
+		return paid, nil
+	}
+	refused, typed := errors.AsType[*llm.Error](err)
+	if !typed {
+		refused = &llm.Error{Class: llm.ClassQuota, Message: err.Error(), Err: err}
+	}
+	refused.Unsent = true
+	return nil, refused
+}
+
+// settle reports what an attempt used.
+func (p Paid) settle(attempt event.Data) {
+	if p == nil {
+		return
+	}
+	switch x := attempt.(type) {
+	case event.ModelResponse:
+		p(x.Usage, x.Cost)
+	case event.ModelAttemptFailed:
+		p(x.Usage, x.Cost)
+	}
+}
