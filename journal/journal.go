@@ -117,7 +117,11 @@ type Record struct {
 
 // Batch is what one append writes: all of it or nothing.
 type Batch struct {
-	Lease   Lease
+	Lease Lease
+	// Parent is the lease of the parent of a run that Create adds. If it is set and
+	// stale, Create fails with [ErrStale]: another process drives the parent, and may
+	// have recorded the end of a child that did not exist yet.
+	Parent  Lease
 	Records []Record
 	// Head is the hash of the last record's body.
 	Head string

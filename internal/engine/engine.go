@@ -203,6 +203,9 @@ func (e *Engine) start(ctx context.Context, id string, started event.RunStarted,
 		return nil, errors.Join(err, env.Release())
 	}
 	d.attach(above)
+	if above != nil {
+		d.log.lease.parent = above.log.lease.held
+	}
 	return e.ready(ctx, d), nil
 }
 

@@ -225,7 +225,7 @@ func (l *eventLog) write(ctx context.Context, b journal.Batch) (pos int64, err e
 // make makes the run with its first batch.
 func (l *eventLog) make(ctx context.Context, b journal.Batch) (pos int64, err error) {
 	asked, run := time.Now(), l.run
-	b.Lease = l.lease.fresh(run.id, l.lease.held.Owner)
+	b.Lease, b.Parent = l.lease.fresh(run.id, l.lease.held.Owner), l.lease.parent
 	held, pos, err := l.store.Create(ctx, journal.Run{
 		ID: run.id, Parent: run.parent, Root: run.root, Depth: run.depth, Kind: run.kind, Name: run.name, Created: l.last,
 	}, b)

@@ -17,8 +17,11 @@ type lease struct {
 	lasts time.Duration
 	now   func() time.Time
 	// held is the lease as the store returned it, and asked when it was requested.
-	held  journal.Lease
-	asked time.Time
+	held journal.Lease
+	// parent is the lease of the parent's driver, which must hold when the run is
+	// created.
+	parent journal.Lease
+	asked  time.Time
 	// unmade reports whether the run's first commit is still to come, and released
 	// whether the lease was released.
 	unmade, released bool

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
 )
 
@@ -17,6 +18,7 @@ func leaseContract() []contract {
 		{"a renewed lease does not expire", renewed},
 		{"a dead owner's lease is taken at once and its epoch is over", deadOwner},
 		{"of many who reach for a lease one gets it", oneWins},
+		{"a child is created under a lease of its parent that holds", childOfHolder},
 	}
 }
 
@@ -152,5 +154,39 @@ func oneWins(t *testing.T, s journal.Store, c *clock) {
 	wg.Wait()
 	if len(winners) != 1 || look(t, s, "a").Row.Owner != winners[0].Owner {
 		t.Errorf("winners %+v", winners)
+	}
+}
+
+// childOfHolder lets a process create children of a run that it drives until another
+// process takes the run, which may have recorded that a child never began.
+func childOfHolder(t *testing.T, s journal.Store, _ *clock) {
+	parent := Start(t, s, "a")
+	child := func(id string, above journal.Lease) error {
+		b := (&Driver{}).batch(t, id, event.RunStarted{Kind: "Agent"})
+		b.Lease = journal.Lease{Run: id, Owner: "owner", Expiry: Epoch().Add(time.Minute)}
+		b.Parent = above
+		_, _, err := s.Create(t.Context(), journal.Run{ID: id, Parent: "a", Root: "a", Depth: 2, Kind: "Agent", Created: Epoch()}, b)
+		return err
+	}
+	for _, id := range []string{"b", "c"} {
+		if err := child(id, parent.Lease); err != nil {
+			t.Errorf("create child %s: %v", id, err)
+		}
+	}
+	heir, err := s.Acquire(t.Context(), "a", "heir", "owner", time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := child("d", parent.Lease); !errors.Is(err, journal.ErrStale) {
+		t.Errorf("create a child of a run that another process took: %v, want ErrStale", err)
+	}
+	if _, err := s.Run(t.Context(), "d"); !errors.Is(err, journal.ErrNotFound) {
+		t.Errorf("the child is there: %v", err)
+	}
+	if err := child("d", journal.Lease{Run: "none", Owner: "owner", Epoch: 1}); !errors.Is(err, journal.ErrStale) {
+		t.Errorf("create a child of no run: %v, want ErrStale", err)
+	}
+	if err := child("d", heir); err != nil {
+		t.Errorf("create a child as the heir: %v", err)
 	}
 }

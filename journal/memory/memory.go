@@ -124,6 +124,11 @@ func (s *Store) Create(_ context.Context, row journal.Run, b journal.Batch) (jou
 	if _, ok := s.runs[row.ID]; ok {
 		return journal.Lease{}, 0, fmt.Errorf("memory: create run %s: %w", row.ID, journal.ErrExists)
 	}
+	if p := b.Parent; p.Run != "" {
+		if above, ok := s.runs[p.Run]; !ok || above.epoch != p.Epoch || above.row.Owner != p.Owner {
+			return journal.Lease{}, 0, fmt.Errorf("memory: create run %s: its parent %s: %w", row.ID, p.Run, journal.ErrStale)
+		}
+	}
 	lease := b.Lease
 	lease.Run, lease.Epoch = row.ID, 1
 	row = row.Placed()

@@ -13,6 +13,15 @@ func (c *conn) create(row journal.Run, b *journal.Batch) (int64, error) {
 		return 0, err
 	}
 	row = row.Placed()
+	if p := b.Parent; p.Run != "" {
+		_, ok, err := c.queryInt(`SELECT epoch FROM runs CROSS JOIN heads USING (rid) WHERE id = ?1 AND owner = ?2 AND epoch = ?3`, p.Run, p.Owner, p.Epoch)
+		if err == nil && !ok {
+			err = fmt.Errorf("its parent %s: %w", p.Run, journal.ErrStale)
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
 	if row.ForkOf != "" {
 		seq, ok, err := c.queryInt(`SELECT seq FROM runs CROSS JOIN heads USING (rid) WHERE id = ?1`, row.ForkOf)
 		if err == nil && (!ok || seq < row.ForkSeq) {

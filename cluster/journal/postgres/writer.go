@@ -253,11 +253,15 @@ func (w *writer) send(group []*op) (err error) {
 	results := w.conn.SendBatch(ctx, b)
 	defer func() { err = errors.Join(err, results.Close()) }()
 	if group[0].row != nil {
-		if _, err := results.Exec(); err != nil {
+		tag, err := results.Exec()
+		if err != nil {
 			if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.Code == "23505" {
 				return journal.ErrExists
 			}
 			return classify(err)
+		}
+		if parent := group[0].batch.Parent.Run; parent != "" && tag.RowsAffected() == 0 {
+			return fmt.Errorf("its parent %s: %w", parent, journal.ErrStale)
 		}
 	}
 	rows, err := results.Query()
@@ -290,21 +294,23 @@ var refusals = map[string]error{"missing": journal.ErrNotFound, "ended": journal
 const callAppend = `SELECT batch, first, refused FROM @append($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22)`
 
 // insertRun adds a run without events. A fork is added only if its base has the events
-// that it shares, and keeps the base from being deleted before the commit.
+// that it shares, and keeps the base from being deleted before the commit. A child is
+// added only while the lease of its parent holds.
 var insertRun = `
-WITH base AS (SELECT 1 FROM @runs WHERE id = $8 AND seq >= $9 FOR KEY SHARE)
+WITH base AS (SELECT 1 FROM @runs WHERE id = $8 AND seq >= $9 FOR KEY SHARE),
+parent AS (SELECT 1 FROM @runs WHERE id = $14 AND owner = $15 AND epoch = $16 FOR SHARE)
 INSERT INTO @runs (id, parent, root, depth, kind, name, fork_of, fork_seq, created, updated, state, detail, progress, seq, head, owner, epoch, expiry)
 SELECT $1, $2, $3, $4, $5, $6, $8, $9, $7, $7, '', '', '', $9, $10, $11, 1, CASE WHEN $12::bigint IS NULL THEN 0 ELSE $12::bigint + ` + dbNow("$13") + ` END
-WHERE $8 = '' OR EXISTS (SELECT 1 FROM base)`
+WHERE ($8 = '' OR EXISTS (SELECT 1 FROM base)) AND ($14 = '' OR EXISTS (SELECT 1 FROM parent))`
 
 func (w *writer) insertArgs(o *op) []any {
-	r, l := o.row, o.batch.Lease
+	r, l, p := o.row, o.batch.Lease, o.batch.Parent
 	local, given := w.store.time()
 	var ttl any
 	if !l.Expiry.IsZero() {
 		ttl = l.Expiry.Sub(local).Nanoseconds()
 	}
-	return []any{r.ID, r.Parent, r.Root, r.Depth, r.Kind, r.Name, nanos(r.Created), r.ForkOf, r.ForkSeq, o.batch.Head, l.Owner, ttl, given}
+	return []any{r.ID, r.Parent, r.Root, r.Depth, r.Kind, r.Name, nanos(r.Created), r.ForkOf, r.ForkSeq, o.batch.Head, l.Owner, ttl, given, p.Run, p.Owner, p.Epoch}
 }
 
 // columns are the arguments of a group, each an array.
