@@ -100,7 +100,7 @@ const anyStep = `
 // Every example of the workflow specification and every snippet of the page on loops
 // runs by one scripted model in the place of all.
 func TestTheExamplesOfWorkflowsRunByAScript(t *testing.T) {
-	dir := filepath.Join("..", "files", "spec", "testdata", "workflow")
+	dir := filepath.Join("..", "files", "workflow", "testdata")
 	p := newProject(t, map[string]string{"any.yaml": anyStep})
 	for folder, want := range map[string]int{"examples": 15, "seed": 8} {
 		if err := os.CopyFS(filepath.Join(p.dir, folder), os.DirFS(filepath.Join(dir, folder))); err != nil {
