@@ -9,10 +9,9 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// Apply makes the conversation after a compaction from the one before it and
-// what the event says. Neither the slice nor its messages are changed; what
-// stays as it is stays the same message. An error means that the event is not
-// about this conversation.
+// Apply returns the conversation that results from applying d to messages. It modifies
+// neither the slice nor its messages, and it reuses the messages that d does not
+// change. It returns an error if d does not match the conversation.
 func Apply(messages []*llm.Message, d event.HistoryCompressed) ([]*llm.Message, error) {
 	out, err := without(shortened(messages, d), d.Removed)
 	if err != nil {
@@ -39,7 +38,7 @@ func summaryMessage(d *event.HistoryCompressed) *llm.Message {
 	return m
 }
 
-// without copies the messages that no range names.
+// without returns messages without the removed ranges.
 func without(messages []*llm.Message, removed []event.MessageRange) ([]*llm.Message, error) {
 	if err := checkRanges(removed, len(messages)); err != nil {
 		return nil, err
@@ -53,8 +52,8 @@ func without(messages []*llm.Message, removed []event.MessageRange) ([]*llm.Mess
 	return append(out, messages[at:]...), nil
 }
 
-// checkRanges refuses ranges that are not ones of a conversation of n messages,
-// each behind the one before it.
+// checkRanges returns an error unless the ranges lie within n messages, are in order
+// and do not overlap.
 func checkRanges(removed []event.MessageRange, n int) error {
 	at := 0
 	for _, r := range removed {
@@ -66,7 +65,7 @@ func checkRanges(removed []event.MessageRange, n int) error {
 	return nil
 }
 
-// shortened replaces the messages whose results are cleared or clamped.
+// shortened replaces the messages whose results are cleared, repeated or clamped.
 func shortened(messages []*llm.Message, d event.HistoryCompressed) []*llm.Message {
 	if len(d.Cleared) == 0 && len(d.Clamped) == 0 && len(d.Repeated) == 0 {
 		return messages
@@ -90,15 +89,15 @@ func shortened(messages []*llm.Message, d event.HistoryCompressed) []*llm.Messag
 	return out
 }
 
-// What is done to a result that does not keep some characters of its ends.
+// The values in the map of shorten for results that keep none of their text.
 const (
 	cleared  = -1
 	repeated = -2
 )
 
-// shorten is a message of which some results are changed: each keeps so many
-// characters of its ends, or is cleared, or repeated. Where there are none it is
-// the message itself.
+// shorten returns m with the results in change shortened: change maps a call id to the
+// number of characters kept at each end, or to cleared or repeated. It returns m itself
+// if no result changes.
 func shorten(m *llm.Message, change map[string]int) *llm.Message {
 	var parts llm.Parts
 	for i, p := range m.Parts {
@@ -129,20 +128,19 @@ func shorten(m *llm.Message, change map[string]int) *llm.Message {
 	return &llm.Message{Role: m.Role, Parts: parts, Origin: m.Origin}
 }
 
-// stub is what the model sees in the place of a result that was cleared: whose
-// it was, how long, and that it can be had again.
+// stub returns the text that replaces a cleared result. It gives the tool's name and
+// the length of the result, and tells the model that it can call the tool again.
 func stub(r llm.ToolResult) string {
 	return "[The result of " + r.Name + " (" + strconv.Itoa(utf8.RuneCountInString(r.Output)) +
 		" characters) was cleared to save room. Call " + r.Name + " again if you need it.]"
 }
 
-// pointer is what the model sees in the place of a result that a later one
-// repeats.
+// pointer returns the text that replaces a result that a later one repeats.
 func pointer(r llm.ToolResult) string {
 	return "[A later result of " + r.Name + " says this again; it was taken out here to save room.]"
 }
 
-// clamp keeps so many characters of a text's head and of its tail.
+// clamp keeps the first and the last chars characters of text.
 func clamp(text string, chars int) string {
 	n := utf8.RuneCountInString(text)
 	if n <= 2*chars {
@@ -152,7 +150,7 @@ func clamp(text string, chars int) string {
 		text[offset(text, n-chars):]
 }
 
-// offset is the index of the n-th character.
+// offset returns the byte index of the n-th character.
 func offset(text string, n int) int {
 	for i := range text {
 		if n == 0 {

@@ -1,8 +1,6 @@
-// Package compact says when a conversation has grown too long for the model's
-// window, and how it is made shorter without losing its thread: which messages
-// leave, which stay, and what stands in their place.
-//
-// It is pure. What it decides becomes the event history.compressed, and
-// [Apply] makes of that event and the conversation before it the conversation
-// after it: the same on every fold, whatever rule led to it.
+// Package compact decides when a conversation is too long for the model's window and
+// how to shorten it: which messages to remove, which to keep, and what replaces the
+// removed ones. The package is pure. Its decision becomes the event history.compressed,
+// and [Apply] computes the new conversation from that event and the old conversation.
+// Every fold therefore gives the same result, whatever rule made the decision.
 package compact

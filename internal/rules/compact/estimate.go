@@ -7,12 +7,12 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// Tokens estimates the tokens of a text: its UTF-16 code units divided by 4,
-// rounded up.
+// Tokens estimates the tokens of a text as its UTF-16 code units divided by 4, rounded
+// up.
 func Tokens(text string) int { return (units(text) + 3) / 4 }
 
-// units counts UTF-16 code units. A byte that is no UTF-8 counts as the one
-// unit of the character that replaces it.
+// units counts UTF-16 code units. An invalid byte counts as one unit, like the
+// replacement character.
 func units(s string) int {
 	for i := range len(s) {
 		if s[i] >= utf8.RuneSelf {
@@ -32,12 +32,12 @@ func wideUnits(s string) int {
 	return n
 }
 
-// mediaTokens is what an image or a file counts whose real cost only the
-// provider knows: about that of a large image.
+// mediaTokens is the estimate for an image or a file, about the cost of a large image.
+// Only the provider knows the real cost.
 const mediaTokens = 1600
 
-// Message estimates the tokens of one message: of its texts, its calls with
-// their arguments, its results, and what goes back to a provider sealed.
+// Message estimates the tokens of one message: its texts, its calls with their
+// arguments, its results, and the provider's opaque items.
 func Message(m *llm.Message) int {
 	n := 0
 	for _, p := range m.Parts {
@@ -62,7 +62,7 @@ func Message(m *llm.Message) int {
 	return n
 }
 
-// media estimates an image or a file. A text goes to the model as its words.
+// media estimates an image or a file. A text file counts as its text.
 func media(m *llm.Media) int {
 	if strings.HasPrefix(m.MediaType, "text/") && len(m.Data) > 0 {
 		return (len(m.Data) + 3) / 4
@@ -79,8 +79,8 @@ func Messages(messages []*llm.Message) int {
 	return n
 }
 
-// Overhead estimates what every request carries beside its messages: the
-// system text and the tools' names, descriptions and schemas.
+// Overhead estimates the part of every request that is not messages: the system text
+// and the tools' names, descriptions and schemas.
 func Overhead(system string, tools []llm.ToolDef) int {
 	n := Tokens(system)
 	for _, t := range tools {
@@ -89,18 +89,17 @@ func Overhead(system string, tools []llm.ToolDef) int {
 	return n
 }
 
-// Meter estimates a conversation that grows, and looks at no message twice.
-// The zero value is ready; it is not safe for concurrent use.
+// Meter estimates a growing conversation and measures each message once. The zero value
+// is ready to use. A Meter is not safe for concurrent use.
 type Meter struct {
 	last  *llm.Message
 	sizes []int
 	total int
 }
 
-// Measure returns the estimate of every message and their sum. The
-// conversation is the one of the last call with more messages at its end, or
-// another one, which is measured from its beginning. The slice is valid until
-// the next call.
+// Measure returns the estimate of each message and their sum. If messages extends the
+// conversation of the last call, Measure estimates only the new messages; otherwise it
+// starts over. The slice is valid until the next call.
 func (m *Meter) Measure(messages []*llm.Message) (sizes []int, total int) {
 	if n := len(m.sizes); n > len(messages) || n > 0 && messages[n-1] != m.last {
 		m.sizes, m.total = m.sizes[:0], 0
@@ -116,6 +115,6 @@ func (m *Meter) Measure(messages []*llm.Message) (sizes []int, total int) {
 	return m.sizes, m.total
 }
 
-// Reset forgets what was measured, as after a conversation changed before its
-// end.
+// Reset discards the estimates. Call it after a change before the end of the
+// conversation.
 func (m *Meter) Reset() { *m = Meter{sizes: m.sizes[:0]} }

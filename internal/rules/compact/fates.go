@@ -5,19 +5,19 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// Fate is what became of one message in a compaction.
+// Fate is the effect of a compaction on one message.
 type Fate string
 
 // The fates of a message.
 const (
 	Stayed Fate = "stayed"
 	Left   Fate = "left"
-	// Shortened: it is still there, with less in some of its results.
+	// Shortened means that the message stays, but some of its results are shorter.
 	Shortened Fate = "shortened"
 )
 
-// Fates says what a compaction did to each message of the conversation before
-// it. An error means that the event is not about this conversation.
+// Fates returns the effect of a compaction on each message of the conversation before
+// it. It returns an error if d does not match the conversation.
 func Fates(messages []*llm.Message, d event.HistoryCompressed) ([]Fate, error) {
 	if err := checkRanges(d.Removed, len(messages)); err != nil {
 		return nil, err

@@ -2,8 +2,8 @@ package compact
 
 import "github.com/pawlrun/pawl/llm"
 
-// end is the index after the group that begins at i: an answer and the results
-// of its calls stay together.
+// end returns the index after the group that begins at i. An answer and the results of
+// its calls form one group.
 func end(messages []*llm.Message, i int) int {
 	i++
 	for i < len(messages) && messages[i].Role == llm.RoleTool {
@@ -12,8 +12,8 @@ func end(messages []*llm.Message, i int) int {
 	return i
 }
 
-// tail is the index of the first message that stays as it is because it is
-// new. It is the beginning of a group.
+// tail returns the index of the first message that is too recent to change. A group
+// begins there.
 func (s Settings) tail(messages []*llm.Message) int {
 	turns, count := s.KeepTurns, s.KeepMessages
 	if turns == 0 && count == 0 {
@@ -33,8 +33,8 @@ func (s Settings) tail(messages []*llm.Message) int {
 	return at
 }
 
-// lastTurns is the beginning of the last n turns: answers with their results
-// and what was said to the model before them.
+// lastTurns returns the index at which the last n turns begin. A turn is an answer with
+// its results and the user messages before it.
 func lastTurns(messages []*llm.Message, n int) int {
 	at := len(messages)
 	for at > 0 && n > 0 {
@@ -48,12 +48,12 @@ func lastTurns(messages []*llm.Message, n int) int {
 	return at
 }
 
-// own reports whether a message is the user's word, and not what the loop says in
-// the user's place.
+// own reports whether the user wrote a message, as opposed to a message that the loop
+// added with the user's role.
 func own(m *llm.Message) bool { return m.Role == llm.RoleUser && m.Origin != llm.OriginLoop }
 
-// pinned marks the messages before the tail that stay whatever happens: the
-// task, and of the user's other words the newest within a budget.
+// pinned marks the messages before the tail that compaction never removes: the task,
+// and the newest of the user's other messages within budget.
 func pinned(messages []*llm.Message, sizes []int, tail, budget int) []bool {
 	pins := make([]bool, tail)
 	task := -1
@@ -73,8 +73,8 @@ func pinned(messages []*llm.Message, sizes []int, tail, budget int) []bool {
 	return pins
 }
 
-// pinStates marks the groups before the tail that hold the newest state of
-// something, such as the open todos: the newest groups within a budget.
+// pinStates marks the groups before the tail that contain the newest state of
+// something, such as the open todos. It marks the newest groups within budget.
 func (w *work) pinStates(budget int) {
 	for i := w.tail - 1; i >= 0; i-- {
 		if !w.holdsState(w.Messages[i]) {
@@ -98,7 +98,7 @@ func (w *work) pinStates(budget int) {
 	}
 }
 
-// holdsState reports whether a message has a result that is the newest of its pin.
+// holdsState reports whether a message contains the newest result of a pin.
 func (w *work) holdsState(m *llm.Message) bool {
 	for r := range results(m) {
 		if w.isState(&r) {
@@ -111,7 +111,7 @@ func (w *work) holdsState(m *llm.Message) bool {
 // isState reports whether a result is the newest of its pin.
 func (w *work) isState(r *llm.ToolResult) bool { return r.Pin != "" && w.states[r.Pin] == r.CallID }
 
-// statesOf are the calls whose results are the newest of their pins.
+// statesOf maps each pin to the call that produced its newest result.
 func statesOf(messages []*llm.Message) map[string]string {
 	var newest map[string]string
 	for _, m := range messages {
@@ -131,5 +131,5 @@ func statesOf(messages []*llm.Message) map[string]string {
 	return newest
 }
 
-// ownWords is the share of a window that the user's own words may keep.
+// ownWords returns the number of tokens of a window that pinned user messages may take.
 func ownWords(window int) int { return min(window/5, 20_000) }

@@ -8,44 +8,42 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// Situation is a conversation that is too long, and what is known about it.
+// Situation describes a conversation that is too long.
 type Situation struct {
 	Messages []*llm.Message
-	// Sizes estimates each of them, Overhead what a request carries beside.
+	// Sizes estimates each message, and Overhead the rest of a request.
 	Sizes    []int
 	Overhead int
-	// Window is the model's in tokens.
+	// Window is the model's context window in tokens.
 	Window int
-	// Summaries counts those that the run has had.
+	// Summaries counts the run's summaries so far.
 	Summaries int
-	// NoSummary says that a summary cannot be had now, because it has just
-	// failed or has failed too often.
+	// NoSummary disables summaries, because the last one failed or too many failed.
 	NoSummary bool
-	// Must says that the next request would not fit, so that whatever helps is
-	// better than to go on unchanged.
+	// Must reports that the next request would not fit, so that any reduction is better
+	// than none.
 	Must    bool
 	Trigger event.CompressTrigger
-	// Untrusted says that the run has taken in text that is not trusted, which a
-	// summary may repeat; Fence marks it then.
+	// Untrusted reports that the run has read untrusted text, which a summary may
+	// repeat. Fence then marks the summary.
 	Untrusted bool
 	Fence     fence.Fence
-	// Decisions are lines about what people and policy decided; they stay
-	// word for word.
+	// Decisions are lines about decisions of people and policies. Summaries include
+	// them verbatim.
 	Decisions []string
 }
 
-// Plan is what is to be done: nothing, when Change is nil; else Change, after
-// Summary was asked for where it is not nil.
+// Plan is the next step of a compaction. A nil Change means that there is nothing to
+// do. If Summary is not nil, request the summary before applying Change.
 type Plan struct {
 	Change  *event.HistoryCompressed
 	Summary *SummaryRequest
 }
 
-// Next returns what to do in a situation, the cheapest step first: clear old
-// results, clamp, dedupe, then the strategy, then shorten what is newest. A
-// strategy that a person or a program chose comes first. The same situation
-// always gives the same plan. If nothing is left to do but the request must
-// become shorter, the run ends.
+// Next returns the next step, cheapest first: clear old results, clamp, deduplicate,
+// apply the strategy, shorten the newest results. A strategy that a person or a program
+// chose comes first. The same situation always gives the same plan. If Next returns no
+// change although Must is set, the run ends.
 func (s Settings) Next(in Situation) Plan {
 	w := work{Situation: in, settings: s, tail: s.tail(in.Messages), before: in.Overhead, states: statesOf(in.Messages)}
 	for _, n := range in.Sizes {
@@ -77,28 +75,27 @@ func (s Settings) Next(in Situation) Plan {
 	return Plan{}
 }
 
-// rolls reports whether turns are dropped as a matter of course: always with a
-// rolling window, and once the periodic summaries are used up. A
-// summary that failed is no reason.
+// rolls reports whether the settings drop turns even when the request would fit: always
+// with a rolling window, and with periodic summaries after the last one. A failed
+// summary does not count.
 func (s Settings) rolls(summaries int) bool {
 	return s.Strategy == RollingWindow || s.Strategy == PeriodicSummary && summaries >= s.summaries()
 }
 
-// work is a situation while a plan is made for it.
+// work is a situation for which Next makes a plan.
 type work struct {
 	Situation
 	settings Settings
 	tail     int
 	pins     []bool
-	// states are the calls whose results are the newest of their pins.
+	// states maps each pin to the call that produced its newest result.
 	states map[string]string
-	// before is the size of the request as it stands, goal what it should
-	// come down to.
+	// before is the current size of the request, and goal the target size.
 	before, goal int
 }
 
-// targetSize returns the target size: half way between what always stays and the size
-// at which compaction begins, so that the next cycles do not pay for another.
+// targetSize returns the target size: halfway between the pinned part and the size at
+// which compaction begins, so that the next cycles do not need another compaction.
 func (w *work) targetSize() int {
 	floor := w.Overhead
 	for i, pin := range w.pins {
@@ -114,11 +111,12 @@ func (w *work) targetSize() int {
 	return floor + (limit-floor)/2
 }
 
-// worth reports whether going down to so many tokens is worth the provider's cache
-// that it costs: each step must take at least a twentieth away.
+// worth reports whether reducing the request to after tokens justifies the loss of the
+// provider's cache: a step must remove at least a twentieth.
 func (w *work) worth(after int) bool { return after <= w.before-max(w.before/20, 1) }
 
-// change describes a step; sizes and counts follow from what it does.
+// change completes the description of a step with its sizes and counts. It returns nil
+// if the step is not worth it.
 func (w *work) change(strategy Strategy, d event.HistoryCompressed) *event.HistoryCompressed {
 	d.Strategy, d.Trigger, d.TokensBefore = string(strategy), w.Trigger, int64(w.before)
 	after, err := Apply(w.Messages, d)
@@ -135,7 +133,7 @@ func (w *work) change(strategy Strategy, d event.HistoryCompressed) *event.Histo
 	return &d
 }
 
-// roll drops the oldest turns until the rest fits.
+// roll drops the oldest turns until the request reaches the goal.
 func (w *work) roll() *event.HistoryCompressed {
 	size := w.before
 	gone := make([]bool, w.tail)
@@ -156,12 +154,12 @@ func (w *work) roll() *event.HistoryCompressed {
 	return w.change(RollingWindow, d)
 }
 
-// isSummary reports whether a message stands for others already.
+// isSummary reports whether a message is a summary of older ones.
 func isSummary(m *llm.Message) bool {
 	return m.Origin == llm.OriginLoop && strings.HasPrefix(m.Text(), Header)
 }
 
-// ranges turns marks into ranges of places.
+// ranges converts marks to ranges of indexes.
 func ranges(gone []bool) []event.MessageRange {
 	var out []event.MessageRange
 	for i := 0; i < len(gone); i++ {
@@ -177,8 +175,8 @@ func ranges(gone []bool) []event.MessageRange {
 	return out
 }
 
-// place is where what stands for the messages that are gone belongs: in front
-// of what comes after the last of them.
+// place returns the index in the new conversation of the text that replaces the removed
+// messages: directly after the messages kept before the last removed one.
 func place(gone []bool) int {
 	at, kept := 0, 0
 	for _, g := range gone {

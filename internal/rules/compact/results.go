@@ -10,20 +10,21 @@ import (
 )
 
 const (
-	// stubTokens is the size from which on a result is worth a stub.
+	// stubTokens is the size in tokens above which replacing a result by a stub saves
+	// room.
 	stubTokens = 60
-	// spareChars is what each end of a result in the tail keeps at the least
-	// while nothing must leave.
+	// spareChars is the number of characters that spare keeps at each end of a result
+	// in the tail.
 	spareChars = 4000
-	// squeezeMost and squeezeLeast are what each end of the newest results keeps,
-	// at first and in the end, when the request must become shorter.
+	// squeezeMost and squeezeLeast bound the number of characters that squeeze keeps at
+	// each end of the newest results: the first attempt and the last.
 	squeezeMost, squeezeLeast = 8000, 250
-	// clampSlack is how many characters a result has to be longer than its two ends
-	// for the line between them to be worth it.
+	// clampSlack is the number of characters by which a result must exceed its two ends
+	// to be clamped, because the line between them takes room, too.
 	clampSlack = 200
 )
 
-// results are the tool results of a message.
+// results returns the tool results of a message.
 func results(m *llm.Message) iter.Seq[llm.ToolResult] {
 	return func(yield func(llm.ToolResult) bool) {
 		for _, p := range m.Parts {
@@ -34,10 +35,10 @@ func results(m *llm.Message) iter.Seq[llm.ToolResult] {
 	}
 }
 
-// spare shortens results as far as the goal requires without a model call: those
-// before the tail become stubs, those of the tail except the last answer's keep
-// their ends, and those that a later result repeats are removed. It returns nil
-// if that is not worth it.
+// spare shortens results without a model call, as far as the goal requires: it replaces
+// results before the tail by stubs, clamps those in the tail except the last answer's,
+// and removes those that a later result repeats. It returns nil if that is not worth
+// it.
 func (w *work) spare() *event.HistoryCompressed {
 	last := w.lastResults()
 	d := event.HistoryCompressed{Cleared: w.clears(0, w.tail)}
@@ -59,7 +60,7 @@ func (w *work) spare() *event.HistoryCompressed {
 	return best
 }
 
-// lastResults is the place of the results of the last answer that has some.
+// lastResults returns the index of the last message with tool results.
 func (w *work) lastResults() int {
 	last := len(w.Messages)
 	for last > 0 && w.Messages[last-1].Role != llm.RoleTool {
@@ -68,8 +69,7 @@ func (w *work) lastResults() int {
 	return max(last-1, 0)
 }
 
-// clears are the calls whose results, in the messages from one place to
-// another, are worth a stub.
+// clears returns the calls in messages[from:to] whose results are worth a stub.
 func (w *work) clears(from, to int) []string {
 	var ids []string
 	for _, m := range w.Messages[from:max(from, to)] {
@@ -84,8 +84,7 @@ func (w *work) clears(from, to int) []string {
 
 func worthAStub(r *llm.ToolResult) bool { return Tokens(r.Output) > stubTokens || len(r.Media) > 0 }
 
-// dedupe adds to a step the results that a later one repeats; they need no
-// clamping then.
+// dedupe adds the repeated results to d and removes them from the results to clamp.
 func (w *work) dedupe(d *event.HistoryCompressed) {
 	d.Repeated = w.repeats(d.Cleared)
 	d.Clamped = slices.DeleteFunc(slices.Clone(d.Clamped), func(c event.ClampedResult) bool {
@@ -93,9 +92,8 @@ func (w *work) dedupe(d *event.HistoryCompressed) {
 	})
 }
 
-// repeats are the results, but for those that are gone, that a later one says
-// again: the same tool's with the same output, or a newer state of the same
-// thing.
+// repeats returns the results, except those of the calls in gone, that a later result
+// of the same tool repeats or that a newer state of the same pin replaces.
 func (w *work) repeats(gone []string) []event.RepeatedResult {
 	stubs := make(map[string]bool, len(gone))
 	for _, id := range gone {
@@ -125,9 +123,9 @@ func (w *work) repeats(gone []string) []event.RepeatedResult {
 	return out
 }
 
-// squeeze shortens what is newest: all results but those of the last answer
-// become stubs, and those are clamped as far as it takes. What pictures and files
-// they bring leaves last, because the model has not seen them yet.
+// squeeze shortens the newest results: it replaces all but the last answer's by stubs,
+// and clamps those as far as the goal requires. It removes their images and files last,
+// because the model has not seen them yet.
 func (w *work) squeeze() *event.HistoryCompressed {
 	last := w.lastResults()
 	d := event.HistoryCompressed{Cleared: w.clears(0, last)}
@@ -153,7 +151,7 @@ func (w *work) squeeze() *event.HistoryCompressed {
 	return best
 }
 
-// withMedia are the calls, from one place on, whose results bring pictures or files.
+// withMedia returns the calls in messages[from:] whose results contain images or files.
 func (w *work) withMedia(from int) []string {
 	var ids []string
 	for _, m := range w.Messages[from:] {
@@ -166,8 +164,8 @@ func (w *work) withMedia(from int) []string {
 	return ids
 }
 
-// clamps are the results, in the messages from one place to another, that are
-// longer than their two ends.
+// clamps returns the results in messages[from:to] that are longer than two ends of
+// chars characters.
 func (w *work) clamps(from, to, chars int) []event.ClampedResult {
 	var clamped []event.ClampedResult
 	for _, m := range w.Messages[from:max(from, to)] {

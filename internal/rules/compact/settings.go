@@ -8,41 +8,41 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// Strategy names a way of making a conversation shorter.
+// Strategy names a method of shortening a conversation.
 type Strategy string
 
-// The strategies. The empty one clears old tool results where that is enough,
-// which costs nothing, and else has the model sum up the same messages as
-// [SummarizeOlder] does, but where it stands, so that the provider reads the
+// The strategies. The empty strategy clears old tool results if that is enough, because
+// it needs no model call. Otherwise the model summarizes the same messages as with
+// [SummarizeOlder], but within the conversation, so that the provider reads the
 // conversation from its cache.
 const (
 	// RollingWindow drops the oldest turns.
 	RollingWindow Strategy = "rolling-window"
-	// PeriodicSummary has the model sum the older turns up, a few times in a
-	// run, and then rolls.
+	// PeriodicSummary summarizes the older turns a limited number of times, and then
+	// drops the oldest turns.
 	PeriodicSummary Strategy = "periodic-summary"
-	// SummarizeOlder has the model sum up all but the newest messages, from a
-	// transcript and under a prompt of its own.
+	// SummarizeOlder summarizes all but the newest messages, in a separate request that
+	// contains a transcript.
 	SummarizeOlder Strategy = "summarize-older"
-	// ClearResults is the rung below all of them: stubs in the place of old
-	// results. It is not to be set, and named where it was enough.
+	// ClearResults replaces old results by stubs. Settings cannot select it; events
+	// name it when clearing was enough.
 	ClearResults Strategy = "clear-results"
 )
 
-// Measure says what the size of a request is read from.
+// Measure names the source of a request's size.
 type Measure string
 
-// The measures. MeasureProvider takes the input that the provider reported last
-// and estimates only what came after it. MeasureMessages estimates the
-// conversation without what every request carries beside it; that the request
-// as a whole fits its window is seen to all the same.
+// The measures. MeasureProvider uses the input tokens that the provider reported last
+// and estimates only the messages after them. MeasureMessages estimates the
+// conversation without the overhead of every request; compaction still keeps the whole
+// request within its window.
 const (
 	MeasureEstimate Measure = "estimate"
 	MeasureProvider Measure = "provider"
 	MeasureMessages Measure = "messages"
 )
 
-// The defaults.
+// The default settings.
 const (
 	DefaultWindow       = 200_000
 	DefaultRatio        = 0.8
@@ -51,34 +51,33 @@ const (
 	DefaultMaxSummaries = 3
 )
 
-// Settings say when and how a conversation is made shorter. The zero value is
-// the default of a plain agent.
+// Settings configure when and how a conversation is shortened. The zero value is the
+// default of a plain agent.
 type Settings struct {
-	// Window is the context window in tokens; 0 leaves it to the model.
+	// Window is the context window in tokens; 0 means the model's.
 	Window int `json:"context_window,omitempty"`
-	// Off leaves every conversation as it is.
+	// Off disables compaction.
 	Off      bool     `json:"off,omitempty"`
 	Strategy Strategy `json:"strategy,omitempty"`
-	// Ratio is the share of the window at which it is time; 0 means 0.8.
-	// Inclusive makes it time when the share is reached, not only when it is
-	// exceeded.
+	// Ratio is the share of the window above which compaction begins; 0 means 0.8. With
+	// Inclusive it also begins at exactly that share.
 	Ratio     float64 `json:"ratio,omitempty"`
 	Inclusive bool    `json:"inclusive,omitempty"`
 	Measure   Measure `json:"measure,omitempty"`
-	// KeepTurns or KeepMessages is what stays at the end as it is; 0 for both
-	// leaves it to the strategy.
+	// KeepTurns or KeepMessages is the number of turns or messages at the end that stay
+	// unchanged; if both are 0, the strategy decides.
 	KeepTurns    int `json:"keep_turns,omitempty"`
 	KeepMessages int `json:"keep_messages,omitempty"`
-	// MaxSummaries bounds the summaries of a run; nil means three for
-	// [PeriodicSummary] and no bound otherwise.
+	// MaxSummaries limits the summaries of a run; nil means three for [PeriodicSummary]
+	// and no limit otherwise.
 	MaxSummaries *int `json:"max_summaries,omitempty"`
-	// SummaryRole is who says a summary: the user's place when it is empty, or
-	// [llm.RoleSystem].
+	// SummaryRole is the role of the message with the summary: [llm.RoleUser] if empty,
+	// or [llm.RoleSystem].
 	SummaryRole llm.Role `json:"summary_role,omitempty"`
 }
 
-// Check says what is wrong with settings that a program gives. Those of a file are
-// bounded by its keys.
+// Check validates settings that a program gives. The schema of the agent file validates
+// those of a file.
 func (s Settings) Check() error {
 	switch {
 	case !slices.Contains([]Strategy{"", RollingWindow, PeriodicSummary, SummarizeOlder}, s.Strategy):
@@ -97,8 +96,8 @@ func (s Settings) Check() error {
 	return nil
 }
 
-// WindowFor is the window that holds for a model, whose own is 0 when it is not
-// known; known is false when the window is only assumed.
+// WindowFor returns the window to use for a model whose own window is model, or 0 if
+// unknown. known is false if neither the settings nor the model give a window.
 func (s Settings) WindowFor(model int) (tokens int, known bool) {
 	switch {
 	case s.Window > 0 && model > 0:
@@ -111,7 +110,7 @@ func (s Settings) WindowFor(model int) (tokens int, known bool) {
 	return DefaultWindow, false
 }
 
-// Due reports whether a request of so many tokens calls for compaction.
+// Due reports whether a request of that many tokens needs compaction.
 func (s Settings) Due(tokens, window int) bool {
 	limit := s.ratio() * float64(window)
 	return float64(tokens) > limit || s.Inclusive && float64(tokens) >= limit
@@ -124,7 +123,7 @@ func (s Settings) ratio() float64 {
 	return DefaultRatio
 }
 
-// summaries is how many summaries a run may have, or -1.
+// summaries returns the maximum number of summaries of a run, or -1 for no limit.
 func (s Settings) summaries() int {
 	switch {
 	case s.Strategy == RollingWindow:
@@ -137,13 +136,13 @@ func (s Settings) summaries() int {
 	return -1
 }
 
-// ErrNoRoom is returned when what every request carries leaves no room in the
-// window to work in.
+// ErrNoRoom is returned when the fixed part of every request leaves no room in the
+// window.
 var ErrNoRoom = errors.New("the context window is too small")
 
-// Fits checks that what no compaction can take away (system text, tools and
-// task) leaves room to work in: below the share of the window at which
-// compaction would be due all the time. The error wraps [ErrNoRoom].
+// Fits checks that the part that compaction cannot remove (system text, tools and task)
+// is below the size at which compaction begins; otherwise every request would need
+// compaction. The error wraps [ErrNoRoom].
 func (s Settings) Fits(floor, window int) error {
 	if s.Off || !s.Due(floor, window) {
 		return nil
@@ -152,5 +151,5 @@ func (s Settings) Fits(floor, window int) error {
 		"raise context_window, shorten the prompt, or offer fewer tools", ErrNoRoom, floor, s.ratio()*float64(window), window)
 }
 
-// SummaryTokens is the most that a summary may take of a window.
+// SummaryTokens returns the maximum size of a summary for a window.
 func SummaryTokens(window int) int { return min(max(window/10, 64), 4096) }

@@ -9,18 +9,18 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// Header is the first line of a message that stands for older ones.
+// Header is the first line of a message that replaces older ones.
 const Header = "[Context summary — earlier conversation compacted]"
 
-// SummaryRequest is the model call that a summary takes.
+// SummaryRequest is the model call that produces a summary.
 type SummaryRequest struct {
 	System   string
 	Messages []*llm.Message
-	// SamePrefix says that the call is the run's own conversation with one
-	// instruction behind it, under the run's own system text and tools, so
-	// that the provider reads it from its cache.
+	// SamePrefix reports that the call continues the run's own conversation with one
+	// instruction, using the run's system text and tools, so that the provider reads
+	// the prefix from its cache.
 	SamePrefix bool
-	// MaxTokens is what the text is cut to.
+	// MaxTokens is the size to which the summary is cut.
 	MaxTokens int
 }
 
@@ -36,14 +36,14 @@ const summarizeInstruction = "Stop working for a moment. The conversation above,
 	"what was done, with exact names of files, commands and values, and what came of it; what failed and why; what is still to be done. " +
 	"Call no tool. Write at most %d words of plain text and nothing else."
 
-// maySummarize reports whether the strategy wants a summary and may have one.
+// maySummarize reports whether another summary is allowed.
 func (w *work) maySummarize() bool {
 	limit := w.settings.summaries()
 	return !w.NoSummary && (limit < 0 || w.Summaries < limit)
 }
 
-// summarize plans a summary of what is before the tail. Where that is too long
-// for one call, its oldest part goes first, and the rest the next time.
+// summarize plans a summary of the messages before the tail. If they are too long for
+// one call, it summarizes the oldest part, and the next compaction summarizes the rest.
 func (w *work) summarize() (Plan, bool) {
 	room := SummaryTokens(w.Window)
 	var request SummaryRequest
@@ -60,8 +60,8 @@ func (w *work) summarize() (Plan, bool) {
 			leaves += w.Sizes[i]
 		}
 	}
-	// The whole room is set against it, with all that stands around it, so that any
-	// summary is worth it.
+	// Assume the largest summary with everything around it, so that any actual summary
+	// is worth it.
 	if !w.worth(w.before - leaves + room + cutMark + Message(llm.UserText(w.told("x", w.Untrusted)))) {
 		return Plan{}, false
 	}
@@ -73,8 +73,8 @@ func (w *work) summarize() (Plan, bool) {
 	return Plan{Change: &d, Summary: &request}, true
 }
 
-// summaryRole is who says the summary. Text that is not trusted and that nothing
-// marks gets no more authority than it had.
+// summaryRole returns the role of the summary. Untrusted text without a fence does not
+// get the system role.
 func (w *work) summaryRole() llm.Role {
 	if w.settings.SummaryRole == llm.RoleSystem && (!w.Untrusted || w.Fence.Active()) {
 		return llm.RoleSystem
@@ -82,12 +82,12 @@ func (w *work) summaryRole() llm.Role {
 	return ""
 }
 
-// named is the strategy as events name it.
+// named returns the strategy as it appears in events.
 func (s Settings) named() Strategy { return cmp.Or(s.Strategy, SummarizeOlder) }
 
-// askInPlace asks within the conversation itself: the whole of it
-// where it fits, so that the provider reads from its cache all that it was sent
-// before, else as many of its oldest groups as do.
+// askInPlace requests the summary within the conversation. It sends the whole
+// conversation if that fits, so that the provider reads it from its cache, and
+// otherwise as many of the oldest groups as fit.
 func (w *work) askInPlace(room int) (SummaryRequest, int) {
 	ask := llm.UserText(fmt.Sprintf(summarizeInstruction, room/2))
 	left := w.Window - w.Overhead - 2*room - Message(ask)
@@ -100,7 +100,7 @@ func (w *work) askInPlace(room int) (SummaryRequest, int) {
 	return SummaryRequest{Messages: messages, SamePrefix: true, MaxTokens: room}, until
 }
 
-// groupsWithin is the end of the groups before the tail that fit in so many
+// groupsWithin returns the index after the groups before the tail that fit in that many
 // tokens.
 func (w *work) groupsWithin(tokens int) int {
 	at := 0
@@ -118,14 +118,14 @@ func (w *work) groupsWithin(tokens int) int {
 }
 
 const (
-	// askTokens is what stands around a transcript in the request for a summary.
+	// askTokens is the size of the text around a transcript in the request.
 	askTokens = 50
-	// leastTranscript is what a transcript gets, in tokens, however small the
-	// window is: there is nothing to sum up below that.
+	// leastTranscript is the minimum size of a transcript in tokens, even if the window
+	// is smaller: a shorter one is not worth summarizing.
 	leastTranscript = 500
 )
 
-// askApart asks about a transcript, in a request of its own.
+// askApart requests the summary of a transcript in a separate request.
 func (w *work) askApart(room int) (SummaryRequest, int) {
 	left := w.Window - room - Tokens(summarizeSystem) - askTokens
 	text, until := transcript(w.Messages[:w.tail], max(left, leastTranscript))
@@ -133,9 +133,9 @@ func (w *work) askApart(room int) (SummaryRequest, int) {
 	return SummaryRequest{System: summarizeSystem, Messages: []*llm.Message{llm.UserText(ask)}, MaxTokens: room}, until
 }
 
-// Summarized completes a change with the summary that was given, which is marked
-// like what it sums up where that is not trusted. It is nil when the text says
-// nothing, or makes nothing shorter.
+// Summarized completes a change with the summary that the model wrote. It fences the
+// summary if the change is untrusted. It returns nil if the text is empty or does not
+// make the conversation shorter.
 func (in Situation) Summarized(d event.HistoryCompressed, text string) *event.HistoryCompressed {
 	text = strings.TrimSpace(text)
 	if text == "" {
@@ -146,7 +146,7 @@ func (in Situation) Summarized(d event.HistoryCompressed, text string) *event.Hi
 	return w.change(Strategy(d.Strategy), d)
 }
 
-// told is a summary as the model reads it.
+// told returns the message that contains a summary.
 func (in Situation) told(text string, untrusted bool) string {
 	if untrusted {
 		text = in.Fence.Wrap("summary", text)
@@ -158,10 +158,10 @@ func (in Situation) told(text string, untrusted bool) string {
 	return text
 }
 
-// cutMark is more tokens than what [cut] writes behind a text has.
+// cutMark is an upper bound for the tokens of the mark that [cut] appends.
 const cutMark = 2
 
-// cut bounds a text to so many tokens.
+// cut shortens a text to that many tokens.
 func cut(text string, tokens int) string {
 	if Tokens(text) <= tokens {
 		return text
@@ -178,7 +178,8 @@ func cut(text string, tokens int) string {
 	return text
 }
 
-// MaxDecisions bounds the lines about decisions that a run keeps: the newest.
+// MaxDecisions is the number of lines about decisions that a run keeps. It drops the
+// oldest.
 const MaxDecisions = 20
 
 func decisions(lines []string) string {

@@ -6,16 +6,17 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// resultChars is what a summary gets to see of each end of one tool result.
+// resultChars is the number of characters at each end of a tool result that a
+// transcript contains.
 const resultChars = 2000
 
-// endGivesUp is how many characters each of two ends gives up for the line that
-// stands between them.
+// endGivesUp is the number of characters that each end of a cut group loses to the line
+// between the ends.
 const endGivesUp = 50
 
-// transcript renders messages from the first on for a summary to be made of, as many
-// whole groups as fit in so many tokens, and says where it stopped. A first group that
-// is too long by itself is cut in its middle.
+// transcript renders as many whole groups of messages as fit in that many tokens, and
+// returns the index after them. It cuts the middle of the first group if that group
+// alone is too long.
 func transcript(messages []*llm.Message, tokens int) (text string, until int) {
 	var b strings.Builder
 	for until < len(messages) {
@@ -29,7 +30,7 @@ func transcript(messages []*llm.Message, tokens int) (text string, until int) {
 			break
 		}
 		if size > tokens {
-			// Four characters are about a token, and each of two ends gets half.
+			// A token has about four characters, and each end gets half of them.
 			b.WriteString(clamp(group.String(), 2*tokens-endGivesUp))
 			return b.String(), to
 		}

@@ -8,11 +8,11 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// BreakOff removes from the last answer what the provider has not finished on
-// its side: it cannot be finished without the provider's tools, and the provider
-// refuses it without their results. In a paused answer that is the items at its
-// end, and an answer that is then empty is removed. In an answer with calls of
-// ours it is what [HalfDone] finds.
+// BreakOff removes unfinished provider-side calls from the last answer, because they
+// cannot finish without the provider's tools, and the provider rejects them without
+// results. From a paused answer it removes the items at the end, and then the answer
+// itself if nothing remains. From an answer with calls of our own it removes the calls
+// that [HalfDone] returns.
 func (h *History) BreakOff() {
 	last := len(h.messages) - 1
 	for last >= 0 && h.messages[last].Role == llm.RoleTool {
@@ -48,10 +48,10 @@ func withoutLastItems(parts llm.Parts) llm.Parts {
 	return parts[:end:end]
 }
 
-// HalfDone returns the ids of the calls that a provider began on its side in an
-// answer without their results: the provider would continue them once it has the
-// results of our calls in the same answer. Only Anthropic's wire has such calls,
-// in items whose types end in tool_use.
+// HalfDone returns the ids of provider-side calls in an answer that have no results
+// yet. The provider continues them when it receives the results of our calls in the
+// same answer. Only Anthropic's wire has such calls, in items whose types end in
+// tool_use.
 func HalfDone(parts llm.Parts) map[string]bool {
 	var open map[string]bool
 	for _, p := range parts {
@@ -72,13 +72,13 @@ func HalfDone(parts llm.Parts) map[string]bool {
 	return open
 }
 
-// ids are an item's own id, and that of the call that it is the result of.
+// ids contains an item's own id and the id of the call whose result it is.
 type ids struct {
 	ID string `json:"id"`
 	Of string `json:"tool_use_id"`
 }
 
 func idsOf(item llm.Item) (of ids) {
-	_ = json.Unmarshal(item.Raw, &of) // an item without ids has none
+	_ = json.Unmarshal(item.Raw, &of) // an item need not have ids
 	return of
 }

@@ -1,7 +1,6 @@
-// Package history projects a run's journal to the conversation that the next
-// request carries. It keeps the rule that every provider enforces: a call is
-// followed by exactly one result, in call order, and reasoning, calls and
-// results stay one group.
+// Package history folds a run's journal to the conversation that the next request
+// sends. It keeps the invariant that every provider enforces: each call is followed by
+// exactly one result, in call order, and reasoning, calls and results stay together.
 package history
 
 import (
@@ -13,29 +12,29 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// Version names the projection rules; a run's first event pins it.
+// Version names the rules of the fold. A run's first event records it.
 const Version = "1"
 
-// ErrOpenCalls is returned when a request is asked for while calls of the last
-// assistant message have no result yet.
+// ErrOpenCalls is returned by [History.Messages] while calls of the last answer have no
+// results.
 var ErrOpenCalls = errors.New("history: calls without a result")
 
-// History is the conversation of one run. The zero value is empty and ready.
-// It is not safe for concurrent use.
+// History is the conversation of one run. The zero value is empty and ready to use. A
+// History is not safe for concurrent use.
 type History struct {
 	messages []*llm.Message
-	// open is the last assistant message while its calls, at these places
-	// among its parts, wait for their results.
+	// open is the last answer while its calls have no results, and calls are the
+	// indexes of those calls in its parts.
 	open  *llm.Message
 	calls []int
-	// linted counts the messages that were found to be in order.
+	// linted is the number of messages that passed [Lint].
 	linted int
 }
 
-// Messages is the conversation so far, checked: what a provider would refuse is
-// an error here ([ErrOpenCalls], *[LintError]), before anything is paid for.
-// Only what is new since the last call is looked at. The slice and its messages
-// must not be changed; what it holds stays valid when the history grows.
+// Messages returns the conversation, checked for what a provider would reject, so that
+// no invalid request is sent. The error is [ErrOpenCalls] or a *[LintError]. Messages
+// checks only the messages that are new since the last call. The caller must not change
+// the slice or its messages; the slice stays valid when the history grows.
 func (h *History) Messages() ([]*llm.Message, error) {
 	if h.open != nil {
 		return nil, fmt.Errorf("%w: %d", ErrOpenCalls, len(h.calls))
@@ -47,43 +46,43 @@ func (h *History) Messages() ([]*llm.Message, error) {
 	return h.messages[:len(h.messages):len(h.messages)], nil
 }
 
-// All is the conversation as it stands, also while calls are open. It is for
-// showing, not for sending; see [History.Messages].
+// All returns the conversation even while calls are open. It is for display; use
+// [History.Messages] for requests.
 func (h *History) All() []*llm.Message { return h.messages[:len(h.messages):len(h.messages)] }
 
-// AwaitsAnswer reports whether the conversation's last word is not the model's.
+// AwaitsAnswer reports whether the last message is not an answer of the model.
 func (h *History) AwaitsAnswer() bool {
 	n := len(h.messages)
 	return n > 0 && h.messages[n-1].Role != llm.RoleAssistant
 }
 
-// Len is the number of messages.
+// Len returns the number of messages.
 func (h *History) Len() int { return len(h.messages) }
 
-// Append adds whole messages, as when a run continues an ended one.
+// Append adds whole messages, such as those of an ended run that this run continues.
 func (h *History) Append(messages ...*llm.Message) {
 	h.messages = append(h.messages, messages...)
 }
 
-// Become puts another conversation in the place of this one, as compaction
-// does between two requests. All of it is checked before the next.
+// Become replaces the conversation, as compaction does between two requests. The next
+// call of Messages checks all of it.
 func (h *History) Become(messages []*llm.Message) {
 	h.messages, h.linted = messages, 0
 }
 
-// Loop adds a message that the loop says in the user's place.
+// Loop adds a message from the loop, with the user's role.
 func (h *History) Loop(text string) {
 	m := llm.UserText(text)
 	m.Origin = llm.OriginLoop
 	h.Append(m)
 }
 
-// User adds a message of the user's.
+// User adds a message from the user.
 func (h *History) User(text string) { h.Append(llm.UserText(text)) }
 
-// Assistant adds a model's answer. An answer without anything that a
-// provider would accept back (no text, call or item) is left out, as providers
-// reject it. Its calls are open until [History.Results].
+// Assistant adds a model's answer. It skips an answer without text, calls or items,
+// because providers reject it. The calls of the answer are open until
+// [History.Results].
 func (h *History) Assistant(parts llm.Parts, origin string) {
 	if !substantial(parts) {
 		return
@@ -102,7 +101,7 @@ func (h *History) Assistant(parts llm.Parts, origin string) {
 	}
 }
 
-// Call completes the n-th open call with what the journal kept beside it.
+// Call completes the n-th open call with the fields that the journal stores separately.
 func (h *History) Call(n int, c event.ToolCall) error {
 	if h.open == nil || n < 0 || n >= len(h.calls) {
 		return fmt.Errorf("history: no open call %d for %s", n, c.CallID)
@@ -115,7 +114,7 @@ func (h *History) Call(n int, c event.ToolCall) error {
 	return nil
 }
 
-// Results closes the open calls with one result each, in call order.
+// Results adds one result for each open call, in call order, and closes the calls.
 func (h *History) Results(results []llm.ToolResult) error {
 	if h.open == nil || len(results) != len(h.calls) {
 		return fmt.Errorf("history: %d results for %d open calls", len(results), len(h.calls))
@@ -134,8 +133,8 @@ func (h *History) Results(results []llm.ToolResult) error {
 	return nil
 }
 
-// substantial reports whether providers would accept an answer of these parts
-// back: they refuse one that is empty, blank, or thought alone.
+// substantial reports whether providers accept an answer with these parts. They reject
+// an answer that is empty, blank or only reasoning.
 func substantial(parts llm.Parts) bool {
 	for _, p := range parts {
 		switch p := p.(type) {

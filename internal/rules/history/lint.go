@@ -7,39 +7,38 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// Rule is something that every provider demands of a conversation.
+// Rule is a requirement that every provider has for conversations.
 type Rule string
 
-// The rules that [Lint] knows.
+// The rules that [Lint] checks.
 const (
-	// RuleOrphanCall: a call that the next message does not answer.
+	// RuleOrphanCall: a call without a result in the next message.
 	RuleOrphanCall Rule = "orphan-call"
-	// RuleOrphanResult: a result of a call that the message before it did
-	// not make.
+	// RuleOrphanResult: a result without a call in the message before it.
 	RuleOrphanResult Rule = "orphan-result"
 	// RuleDuplicateResult: a second result of one call.
 	RuleDuplicateResult Rule = "duplicate-result"
-	// RuleResultOrder: results that are not in the order of their calls.
+	// RuleResultOrder: results in another order than their calls.
 	RuleResultOrder Rule = "result-order"
 	// RuleDuplicateCall: two calls of one answer with the same id.
 	RuleDuplicateCall Rule = "duplicate-call"
-	// RuleEmptyMessage: a message with nothing in it that goes on the wire.
+	// RuleEmptyMessage: a message without content to send.
 	RuleEmptyMessage Rule = "empty-message"
-	// RuleRole: a part that the message's role cannot say.
+	// RuleRole: a part that the message's role does not allow.
 	RuleRole Rule = "role"
 )
 
-// LintError names the rule that a conversation breaks, and where.
+// LintError describes a violation of a rule.
 type LintError struct {
 	Rule Rule
 	// Message is the index of the message.
 	Message int
-	// CallID is the call that it is about, if it is about one.
+	// CallID is the call in question, empty if there is none.
 	CallID string
 	Detail string
 }
 
-// Error says what is wrong with which message.
+// Error describes the violation.
 func (e *LintError) Error() string {
 	s := fmt.Sprintf("history: message %d breaks %s: %s", e.Message, e.Rule, e.Detail)
 	if e.CallID != "" {
@@ -48,13 +47,13 @@ func (e *LintError) Error() string {
 	return s
 }
 
-// Lint checks a whole conversation; the error is a *[LintError].
+// Lint checks a whole conversation. The error is a *[LintError].
 func Lint(messages []*llm.Message) error { return lint(messages, 0) }
 
-// lint checks the messages from the index on, which must not stand between a
-// call and its result.
+// lint checks the messages starting at from, which must not lie between a call and its
+// result.
 func lint(messages []*llm.Message, from int) error {
-	var calls []llm.ToolCall // of the last message, waiting for their results
+	var calls []llm.ToolCall // open calls of the last message
 	for i, m := range messages[from:] {
 		i += from
 		if len(calls) > 0 && m != nil && m.Role != llm.RoleTool {
@@ -72,8 +71,8 @@ func lint(messages []*llm.Message, from int) error {
 	return nil
 }
 
-// lintMessage checks one message, which comes after these calls, and returns the
-// calls that it makes itself.
+// lintMessage checks one message that follows the calls in before, and returns the
+// message's own calls.
 func lintMessage(m *llm.Message, before []llm.ToolCall) ([]llm.ToolCall, *LintError) {
 	if m == nil {
 		return nil, &LintError{Rule: RuleEmptyMessage, Detail: "there is no message"}
@@ -116,8 +115,7 @@ func lintUser(m *llm.Message) *LintError {
 	return nil
 }
 
-// lintSystem checks a message with the system's authority: only the loop's own
-// text may have it.
+// lintSystem checks a system message. Only the loop may write one.
 func lintSystem(m *llm.Message) *LintError {
 	for _, p := range m.Parts {
 		if _, ok := p.(llm.Text); !ok {
@@ -138,7 +136,7 @@ func lintAssistant(m *llm.Message) ([]llm.ToolCall, *LintError) {
 		return nil, &LintError{Rule: RuleEmptyMessage, Detail: "an assistant's message holds neither text nor call"}
 	}
 	var calls []llm.ToolCall
-	var seen map[string]bool // of more than one
+	var seen map[string]bool // nil until there are two calls
 	for _, p := range m.Parts {
 		switch p := p.(type) {
 		case llm.ToolResult:
@@ -158,8 +156,7 @@ func lintAssistant(m *llm.Message) ([]llm.ToolCall, *LintError) {
 	return calls, nil
 }
 
-// lintResults checks that the results are those of the calls, one each, in
-// their order.
+// lintResults checks that the results match the calls, one each, in the same order.
 func lintResults(m *llm.Message, calls []llm.ToolCall) *LintError {
 	answered := 0
 	for _, p := range m.Parts {

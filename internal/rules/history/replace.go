@@ -6,10 +6,9 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// Replace puts another output in the place of a call's result, which is what
-// output makes of that one, and reports whether there is such a result. The other
-// output is no error and has no media. What was handed out before stays as it
-// was.
+// Replace replaces the output of a call's result by what output returns for it, and
+// reports whether the result exists. It clears the result's error flag and media.
+// Slices that Messages returned before do not change.
 func (h *History) Replace(callID string, output func(before llm.ToolResult) string) bool {
 	for i, m := range slices.Backward(h.messages) {
 		for j, p := range m.Parts {
