@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	// sendTimeout bounds one request, tries how often it is made, and pause how long
-	// the first that failed is waited after; the next ones wait longer.
+	// sendTimeout limits one request, and tries the number of attempts. pause is the
+	// delay after the first failure; it doubles after each further one.
 	sendTimeout = 10 * time.Second
 	tries       = 4
 	pause       = time.Second
 )
 
-// collector takes OTLP in JSON over HTTP.
+// collector sends OTLP in JSON over HTTP.
 type collector struct {
 	url     string
 	headers [][2]string
@@ -29,12 +29,13 @@ type collector struct {
 func newCollector(url string, headers [][2]string) *collector {
 	return &collector{url: url, headers: headers, client: &http.Client{
 		Timeout: sendTimeout,
-		// The headers are for this address alone.
+		// Do not follow redirects: the headers may contain credentials for this
+		// address.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 }
 
-// send makes a request again that another try may cure, as OTLP says.
+// send sends a body, and retries the failures that OTLP declares retryable.
 func (c *collector) send(ctx context.Context, body []byte) error {
 	wait := pause
 	for try := 1; ; try++ {
@@ -53,8 +54,8 @@ func (c *collector) send(ctx context.Context, body []byte) error {
 	}
 }
 
-// try makes a request once. again reports whether another one may do better, and
-// wait is how long the collector asks to be left alone.
+// try makes one attempt. again reports whether to retry, and wait is the delay that the
+// collector requests.
 func (c *collector) try(ctx context.Context, body []byte) (again bool, wait time.Duration, err error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, bytes.NewReader(body))
 	if err != nil {

@@ -17,32 +17,33 @@ import (
 )
 
 const (
-	// queued is how many spans wait for the exporter at most; what comes beyond
-	// them is lost, because no run may wait.
+	// queued is the capacity of the span queue. The exporter drops spans beyond it, so
+	// that no run waits.
 	queued = 8192
-	// batched is how many are sent at once, and linger how long the first waits.
+	// batched is the maximum size of a batch of spans, and linger the maximum delay of
+	// its first span.
 	batched = 512
 	linger  = time.Second
 	// reported is the default interval of metrics.
 	reported = time.Minute
-	// farewell is how long the last are waited for.
+	// farewell limits how long Close waits for the last batches.
 	farewell = 5 * time.Second
 )
 
-// Exporter sends what runs do to where its options say. Close it, so that the last is
-// sent as well.
+// Exporter exports the spans and metrics of runs to the targets in its options. Call
+// Close to send the last batch.
 type Exporter struct {
 	options  Options
 	names    [terms]name
 	resource resource
-	// spans go to traces, what meter has to metrics; it is nil if spans are off.
+	// spans feeds traces and is nil if traces are off; meter feeds metrics.
 	spans           chan span
 	meter           *meter
 	traces, metrics []sink
 	file            *os.File
 	lost            atomic.Int64
-	// failed is why the last spans were lost that could not be sent, and unsent why the
-	// metrics were not sent last.
+	// failed is the last error of sending spans, and unsent the error of the last
+	// attempt to send metrics, nil after a success.
 	failed, unsent error
 
 	work   sync.WaitGroup
@@ -52,12 +53,12 @@ type Exporter struct {
 	stop   context.CancelFunc
 }
 
-// sink takes in what is exported, as OTLP in JSON.
+// sink receives exports as OTLP in JSON.
 type sink interface {
 	send(ctx context.Context, body []byte) error
 }
 
-// Open begins to export, or gives nil where nothing is to be.
+// Open starts an exporter. It returns nil if the options export nothing.
 func Open(o Options) (*Exporter, error) {
 	traces, metrics := o.tells(o.Traces), o.tells(o.Metrics)
 	if !traces && !metrics {
@@ -89,7 +90,7 @@ func Open(o Options) (*Exporter, error) {
 	return x, nil
 }
 
-// sinks are where a signal goes.
+// sinks returns the destinations of a signal.
 func (x *Exporter) sinks(t Target) (out []sink) {
 	if x.file != nil {
 		out = append(out, fileSink{x.file})
@@ -100,7 +101,7 @@ func (x *Exporter) sinks(t Target) (out []sink) {
 	return out
 }
 
-// Observer is what an engine tells the exporter by.
+// Observer returns the observer that feeds the exporter from an engine.
 func (x *Exporter) Observer() perform.Observer {
 	o := perform.Observer{Traces: x.spans != nil, Run: func(r perform.RunInfo) func(*event.Event) {
 		t := &teller{run: r, names: &x.names, dialect: x.options.dialect(), content: x.options.Content, put: x.put, meter: x.meter, calls: map[string]toolCallSpan{}}
@@ -123,8 +124,8 @@ func (x *Exporter) put(s span) {
 	}
 }
 
-// Close sends what is left, and says what could not be sent. No engine may use the
-// exporter any more.
+// Close sends the remaining data and returns an error if some could not be sent. No
+// engine may use the exporter afterwards.
 func (x *Exporter) Close() error {
 	x.once.Do(func() {
 		close(x.ending)
@@ -170,7 +171,7 @@ func (x *Exporter) sendSpans() {
 	}
 }
 
-// sendMetrics sends what was measured now and then, and in the end.
+// sendMetrics sends the metrics at each interval and once at the end.
 func (x *Exporter) sendMetrics() {
 	tick := time.NewTicker(cmp.Or(x.options.Interval, reported))
 	defer tick.Stop()
@@ -207,7 +208,7 @@ func (x *Exporter) export(batch []span) {
 	}
 }
 
-// fileSink writes a line for each batch.
+// fileSink writes one line per batch.
 type fileSink struct{ *os.File }
 
 func (f fileSink) send(_ context.Context, body []byte) error {

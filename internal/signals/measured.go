@@ -7,20 +7,20 @@ import (
 	"github.com/pawlrun/pawl/internal/engine/perform"
 )
 
-// asker are the labels of a call at a model.
+// asker returns the labels of a model call.
 func asker(called string) []label {
 	company, model := target(called)
 	return []label{{operation, "chat"}, {provider, company}, {requestModel, model}}
 }
 
-// measureCall takes in the model call under way, which has ended.
+// measureCall records the duration of the model call that just ended.
 func (t *teller) measureCall(ev *event.Event, model, failure string) {
 	if t.meter != nil && !t.asked.since.IsZero() {
 		t.meter.record(callDuration, ev.Time.Sub(t.asked.since).Seconds(), append(asker(t.asked.model), label{responseModel, model}, label{errorType, failure})...)
 	}
 }
 
-// measureTokens takes in what an answer used.
+// measureTokens records the token usage of an answer.
 func (t *teller) measureTokens(d event.ModelResponse) {
 	if t.meter == nil {
 		return
@@ -46,7 +46,7 @@ func (t *teller) measureTool(d event.ToolResult, took time.Duration) {
 	t.meter.record(toolDuration, took.Seconds(), label{toolName, d.Tool}, label{errorType, failure})
 }
 
-// measureRun takes in the run, which has ended.
+// measureRun records the run that just ended.
 func (t *teller) measureRun(ev *event.Event, o *event.Outcome, called string) {
 	what, who, failure := agentDuration, label{agentName, t.run.Name}, ""
 	if called == "invoke_workflow" {

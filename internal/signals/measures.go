@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// measure is something that is measured.
+// measure identifies a metric.
 type measure int
 
 const (
@@ -35,12 +35,12 @@ type instrument struct {
 	name name
 	unit string
 	help string
-	// whole is for numbers without fractions, and sum for what is only added up; all
-	// else is a histogram.
+	// whole marks integer values, and sum a monotonic sum. Other measures are
+	// histograms.
 	whole, sum bool
 }
 
-// instruments are the measures in both dialects.
+// instruments returns the instruments of all measures.
 func instruments() [measures]instrument {
 	const seconds, tokens, calls = "s", "{token}", "{call}"
 	return [measures]instrument{
@@ -61,8 +61,8 @@ func instruments() [measures]instrument {
 	}
 }
 
-// bounds are the upper limits of the buckets that the conventions ask for: each is a
-// multiple of the one before.
+// bounds returns the upper bounds of the histogram buckets that the conventions
+// recommend. Each is a fixed multiple of the previous one.
 func (i instrument) bounds() []float64 {
 	limit, factor := 1.0, 4.0
 	if i.unit == "s" {
@@ -76,17 +76,17 @@ func (i instrument) bounds() []float64 {
 	return out
 }
 
-// most is how many series a measure has at most; what comes beyond them is one series.
-// A run can be given any name.
+// most limits the series of a measure, because the names of runs are arbitrary. Further
+// label sets share one overflow series.
 const most = 2000
 
-// label is an attribute of a series; one without a value is left out.
+// label is an attribute of a series. A label without a value is omitted.
 type label struct {
 	term  term
 	value string
 }
 
-// meter measures, by series. It is safe for concurrent use.
+// meter aggregates measured values by series. It is safe for concurrent use.
 type meter struct {
 	names   [terms]name
 	tells   [measures]instrument
@@ -98,7 +98,7 @@ type meter struct {
 	series [measures]map[string]*series
 }
 
-// series is what was measured under one set of attributes.
+// series aggregates the values with one set of attributes.
 type series struct {
 	attributes    []attribute
 	count         int64
@@ -114,7 +114,7 @@ func newMeter(d dialect) *meter {
 	return m
 }
 
-// record takes in a value, unless the dialect has no name for it.
+// record adds a value. It ignores measures that the dialect does not name.
 func (m *meter) record(what measure, value float64, labels ...label) {
 	if m == nil || m.tells[what].name[m.dialect] == "" {
 		return
@@ -140,7 +140,7 @@ func (m *meter) record(what measure, value float64, labels ...label) {
 	}
 }
 
-// begin adds a series.
+// begin adds a series, or returns the overflow series if there are too many.
 func (m *meter) begin(what measure, key string, labels []label) *series {
 	s := &series{buckets: make([]int64, len(m.bounds[what])+1)}
 	if len(m.series[what]) >= most {
@@ -159,7 +159,7 @@ func (m *meter) begin(what measure, key string, labels []label) *series {
 	return s
 }
 
-// told is what was measured since the beginning.
+// told returns the totals since the meter was created.
 func (m *meter) told(now time.Time) []metric {
 	m.mu.Lock()
 	defer m.mu.Unlock()

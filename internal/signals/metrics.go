@@ -12,7 +12,7 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// Counter names something that is counted.
+// Counter identifies a Prometheus counter.
 type Counter int
 
 // The counters.
@@ -33,9 +33,8 @@ type family struct {
 	labels     []string
 }
 
-// families are the counters: all names, and what tells one series from another. No
-// label is a run's, or a word of a model's, so that there are as many series as there
-// are kinds of things.
+// families returns the name, help text and labels of each counter. No label contains a
+// run's id or text of a model, so the number of series is bounded.
 func families() [counters]family {
 	return [counters]family{
 		RunStates:    {"pawl_runs_total", "Times that runs driven here came to a state.", []string{"kind", "state"}},
@@ -48,14 +47,14 @@ func families() [counters]family {
 	}
 }
 
-// Metrics counts what runs and servers do, for Prometheus. It is safe for concurrent
-// use.
+// Metrics counts the activity of runs and servers for Prometheus. It is safe for
+// concurrent use.
 type Metrics struct {
 	mu     sync.Mutex
 	series [counters]map[string]float64
 }
 
-// NewMetrics returns metrics that have counted nothing.
+// NewMetrics returns metrics whose counters are zero.
 func NewMetrics() *Metrics {
 	m := &Metrics{}
 	for i := range m.series {
@@ -64,7 +63,7 @@ func NewMetrics() *Metrics {
 	return m
 }
 
-// Add counts something, under a value for each of its labels.
+// Add adds n to a counter. values contains one value for each of its labels.
 func (m *Metrics) Add(c Counter, n float64, values ...string) {
 	key := strings.Join(values, "\x00")
 	m.mu.Lock()
@@ -72,7 +71,7 @@ func (m *Metrics) Add(c Counter, n float64, values ...string) {
 	m.series[c][key] += n
 }
 
-// Observer is what an engine tells the metrics by.
+// Observer returns the observer that feeds the metrics from an engine.
 func (m *Metrics) Observer() perform.Observer {
 	return perform.Observer{Run: func(r perform.RunInfo) func(*event.Event) {
 		kind, model := strings.ToLower(r.Kind), ""
@@ -116,7 +115,7 @@ func (m *Metrics) called(model, outcome string, u llm.Usage, cost llm.Cost) {
 	}
 }
 
-// Text is what was counted, in Prometheus' text form.
+// Text returns the counters in Prometheus' text format.
 func (m *Metrics) Text() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()

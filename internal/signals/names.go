@@ -6,29 +6,31 @@ import (
 	"github.com/pawlrun/pawl/models"
 )
 
-// dialect is a state of OpenTelemetry's conventions for GenAI.
+// dialect is a version of OpenTelemetry's GenAI conventions.
 type dialect int
 
 const (
-	// stable is semconv 1.41, which back ends take in.
+	// stable is semconv 1.41, the version that back ends support.
 	stable dialect = iota
-	// latest is what the conventions became in a repository of their own.
+	// latest is the version in the separate repository of the GenAI conventions.
 	latest
 	dialects
 )
 
-// name is what something is called in each dialect, empty where it is not told.
+// name is the name of an attribute or metric in each dialect, or empty if the dialect
+// has none.
 type name [dialects]string
 
 func same(n string) name { return name{n, n} }
 
-// target is a model's provider, by its name in the conventions, and its own name.
+// target splits a model's target into the provider's name in the conventions and the
+// model's own name.
 func target(of string) (company, model string) {
 	company, model, _ = strings.Cut(of, "/")
 	return models.TelemetryName(company), model
 }
 
-// term is something that spans and metrics tell.
+// term identifies an attribute of spans and metrics.
 type term int
 
 const (
@@ -67,7 +69,7 @@ const (
 	terms
 )
 
-// names are the attributes in both dialects: the one table of what is called how.
+// names returns the attribute names of all terms in both dialects.
 func names() [terms]name {
 	return [terms]name{
 		operation:      same("gen_ai.operation.name"),

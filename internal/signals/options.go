@@ -13,37 +13,36 @@ import (
 	"github.com/pawlrun/pawl/event"
 )
 
-// Options say where to, and in which words.
+// Options configure what is exported, where, and in which dialect.
 type Options struct {
-	// File is a file that lines of OTLP in JSON are appended to, empty for none.
+	// File is the path of a file to which OTLP in JSON is appended, or empty.
 	File string
-	// Traces and Metrics are collectors.
+	// Traces and Metrics are the targets of the two signals.
 	Traces, Metrics Target
-	// Interval is how often metrics are sent; zero for once a minute.
+	// Interval is the interval of metrics; 0 means one minute.
 	Interval time.Duration
-	// Service names who exports, with Resource as further attributes.
+	// Service is the service name, and Resource lists further resource attributes.
 	Service  string
 	Resource [][2]string
-	// Latest asks for the newer dialect, and Content for the texts of answers, calls
-	// and results, as the journal has them: without secrets.
+	// Latest selects the newer dialect. Content adds the texts of answers, calls and
+	// results as the journal stores them, without secrets.
 	Latest, Content bool
-	// Disabled switches everything off.
+	// Disabled turns all exports off.
 	Disabled bool
 }
 
-// Target is where one signal goes beside the file.
+// Target is the destination of one signal besides the file.
 type Target struct {
-	// Endpoint is the address of a collector, empty for none, and Headers what it is
-	// sent with each request.
+	// Endpoint is the URL of a collector, or empty. Headers are sent with each request.
 	Endpoint string
 	Headers  [][2]string
-	// Protocol is the form of OTLP that is asked for; empty for any.
+	// Protocol is the configured form of OTLP; empty accepts any.
 	Protocol string
-	// Off keeps the signal out of the file, too.
+	// Off disables the signal, also in the file.
 	Off bool
 }
 
-// FromEnvironment reads the variables that OpenTelemetry names, and this program's own.
+// FromEnvironment reads OpenTelemetry's standard variables and this program's own.
 func FromEnvironment(getenv func(string) string) Options {
 	return Options{
 		File:     cmp.Or(getenv("ALFRED_OTEL_FILE"), getenv("PAWL_OTEL_FILE")),
@@ -58,9 +57,9 @@ func FromEnvironment(getenv func(string) string) Options {
 	}
 }
 
-// targetOf is where a signal goes: to the address that is its own, as it is, or to its
-// path below that of all signals, which is the usual one where only an exporter is
-// named.
+// targetOf returns the target of a signal. The signal's own endpoint is used as it is.
+// The common endpoint gets the signal's path; it defaults to localhost if only an OTLP
+// exporter is selected.
 func targetOf(getenv func(string) string, signal, path string) Target {
 	one := func(what string) string {
 		return cmp.Or(getenv("OTEL_EXPORTER_OTLP_"+signal+"_"+what), getenv("OTEL_EXPORTER_OTLP_"+what))
@@ -80,7 +79,7 @@ func targetOf(getenv func(string) string, signal, path string) Target {
 	return t
 }
 
-// interval reads milliseconds, zero for what is no time.
+// interval parses milliseconds. It returns 0 for invalid values.
 func interval(ms string) time.Duration {
 	n, err := strconv.ParseInt(ms, 10, 32)
 	if err != nil || n <= 0 {
@@ -89,7 +88,7 @@ func interval(ms string) time.Duration {
 	return time.Duration(n) * time.Millisecond
 }
 
-// unescaped takes the percent-encoding off values.
+// unescaped decodes percent-encoded values in place.
 func unescaped(list [][2]string) [][2]string {
 	for i, pair := range list {
 		if plain, err := url.PathUnescape(pair[1]); err == nil {
@@ -99,18 +98,18 @@ func unescaped(list [][2]string) [][2]string {
 	return list
 }
 
-// Parent is the trace that this process was started in, if any.
+// Parent returns the trace context in which this process was started, if any.
 func Parent(getenv func(string) string) event.Trace {
 	t, _ := event.ParseTraceparent(getenv("TRACEPARENT"))
 	return t
 }
 
-// content reports whether texts are to be in spans.
+// content reports whether a capture mode includes texts in spans.
 func content(mode string) bool {
 	return slices.Contains([]string{"true", "span_only", "span_and_event"}, strings.ToLower(mode))
 }
 
-// pairs reads "key=value,key=value"; what is no pair is left out.
+// pairs parses "key=value,key=value". It skips malformed pairs.
 func pairs(list string) (out [][2]string) {
 	for item := range strings.SplitSeq(list, ",") {
 		key, value, ok := strings.Cut(item, "=")
@@ -121,12 +120,12 @@ func pairs(list string) (out [][2]string) {
 	return out
 }
 
-// tells reports whether a signal goes anywhere.
+// tells reports whether a signal has any destination.
 func (o Options) tells(t Target) bool {
 	return !o.Disabled && !t.Off && (o.File != "" || t.Endpoint != "")
 }
 
-// wrong says what of a target cannot be done as asked.
+// wrong returns an error if the exporter does not support the target.
 func (t Target) wrong() error {
 	if t.Endpoint == "" || t.Off {
 		return nil
@@ -147,8 +146,8 @@ func (o Options) dialect() dialect {
 	return stable
 }
 
-// resource are the attributes of who exports. Each process is an instance of its own,
-// because it counts from nothing.
+// resource returns the resource attributes. Each process has its own instance id,
+// because its counters start at zero.
 func (o Options) resource() [][2]string {
 	service := o.Service
 	out := [][2]string{{"service.instance.id", rand.Text()}}

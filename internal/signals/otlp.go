@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// The types of this file are OTLP's, in its JSON form.
+// The types of this file are the JSON encoding of OTLP.
 
 type traceRequest struct {
 	ResourceSpans []resourceSpans `json:"resourceSpans"`
@@ -29,14 +29,14 @@ type scope struct {
 	Name string `json:"name"`
 }
 
-// The kinds of spans that are used.
+// Span kinds.
 const (
 	kindInternal = 1
 	kindServer   = 2
 	kindClient   = 3
 )
 
-// statusError says that what a span is about failed.
+// statusError is the status code of a failed operation.
 const statusError = 2
 
 type span struct {
@@ -56,7 +56,7 @@ type status struct {
 	Code    int    `json:"code,omitempty"`
 }
 
-// nanos is a time as OTLP has it: a number in a text.
+// nanos is a time in nanoseconds, which OTLP encodes as a string.
 type nanos string
 
 func at(t time.Time) nanos { return nanos(strconv.FormatInt(t.UnixNano(), 10)) }
@@ -66,7 +66,7 @@ type attribute struct {
 	Value value  `json:"value"`
 }
 
-// value is one of its fields.
+// value is a union: exactly one field is set.
 type value struct {
 	String *string  `json:"stringValue,omitempty"`
 	Bool   *bool    `json:"boolValue,omitempty"`
@@ -114,7 +114,7 @@ type scopeMetrics struct {
 	Metrics []metric `json:"metrics"`
 }
 
-// metric has one of Histogram and Sum.
+// metric has either a Histogram or a Sum.
 type metric struct {
 	Name        string     `json:"name"`
 	Description string     `json:"description"`
@@ -123,7 +123,7 @@ type metric struct {
 	Sum         *aggregate `json:"sum,omitempty"`
 }
 
-// cumulative says that points count from the beginning of the process.
+// cumulative marks points that count from the start of the process.
 const cumulative = 2
 
 type aggregate struct {
@@ -132,7 +132,7 @@ type aggregate struct {
 	Points      []point `json:"dataPoints"`
 }
 
-// point is one of a histogram, or of a sum, which has Int alone.
+// point is a data point of a histogram or a sum. A sum uses only Int.
 type point struct {
 	Attributes []attribute `json:"attributes"`
 	Start      nanos       `json:"startTimeUnixNano"`

@@ -7,25 +7,25 @@ import (
 	"github.com/pawlrun/pawl/event"
 )
 
-// ServedRequest is a request of the Model Context Protocol that was answered.
+// ServedRequest describes an answered request of the Model Context Protocol.
 type ServedRequest struct {
-	// Trace has the parent of the request's span, which Span names among all.
+	// Trace contains the parent of the request's span, and Span identifies the span.
 	Trace event.Trace
 	Span  string
-	// Method is that of the request, Tool or Resource what it is about.
+	// Method is the request's method, and Tool or Resource its subject.
 	Method, Tool, Resource string
-	// Protocol is the version that the client speaks, Session its session, and Transport
+	// Protocol is the client's protocol version, Session its session id, and Transport
 	// is pipe or tcp.
 	Protocol, Session, Transport string
 	Start, End                   time.Time
-	// Failure is how the request failed, empty for one that did not.
+	// Failure is the kind of error, or empty on success.
 	Failure string
 }
 
-// SpanID is the id of the request's span.
+// SpanID returns the id of the request's span.
 func (r ServedRequest) SpanID() string { return r.Trace.Span(r.Span, "mcp") }
 
-// Served sends the span of a request.
+// Served exports the span of a request.
 func (x *Exporter) Served(r ServedRequest) {
 	s := span{
 		TraceID: r.Trace.ID, SpanID: r.SpanID(), ParentSpanID: r.Trace.Parent, Name: strings.TrimSpace(r.Method + " " + r.Tool), Kind: kindServer,

@@ -1,7 +1,7 @@
-// Package signals exports what runs do to OpenTelemetry: a span for every run,
-// model call and tool call, and metrics of the same, following the GenAI
-// conventions. It uses only the runs' events, so that a run that another process
-// resumes continues its trace. Texts are exported only on request.
+// Package signals exports runs to OpenTelemetry: a span for each run, model call and
+// tool call, and the corresponding metrics, following the GenAI conventions. It reads
+// only the runs' events, so a run that another process resumes continues its trace.
+// Texts are exported only on request.
 package signals
 
 import (
@@ -16,23 +16,23 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// teller makes the spans of one run from its events.
+// teller creates the spans of one run from its events.
 type teller struct {
 	run     perform.RunInfo
 	names   *[terms]name
 	dialect dialect
 	content bool
 	put     func(span)
-	// meter is nil if metrics are off. whole reports that the run began here, so
-	// that all of its calls are known.
+	// meter is nil if metrics are off. whole reports that the exporter has seen the run
+	// from its start, and so all of its calls.
 	meter                 *meter
 	whole                 bool
 	modelCalls, toolCalls int64
 
-	// asked is the model call under way, and calls the tool calls, by their ids.
+	// asked is the model call in progress, and calls the tool calls in progress by id.
 	asked modelCall
 	calls map[string]toolCallSpan
-	// provider is that of the last model call.
+	// provider is the provider of the last model call.
 	provider  string
 	compacted bool
 }
@@ -49,7 +49,7 @@ type toolCallSpan struct {
 	attempts int64
 }
 
-// event takes in an event of the run.
+// event processes the next event of the run.
 func (t *teller) event(ev *event.Event) {
 	switch d := ev.Data.(type) {
 	case event.RunStarted:
@@ -84,7 +84,7 @@ func (t *teller) event(ev *event.Event) {
 	}
 }
 
-// add adds an attribute that the dialect has and that says something.
+// add adds an attribute unless the dialect lacks it or the value is empty or zero.
 func (t *teller) add(s *span, what term, v any) {
 	key := t.names[what][t.dialect]
 	if key == "" || v == "" || v == int64(0) {
@@ -93,7 +93,7 @@ func (t *teller) add(s *span, what term, v any) {
 	s.Attributes = append(s.Attributes, attribute{key, valueOf(v)})
 }
 
-// span is one of the run, for what it did from a time up to an event.
+// span returns a span of the run that starts at since and ends with ev.
 func (t *teller) span(what, operationName, title string, since time.Time, ev *event.Event) span {
 	s := span{
 		TraceID: t.run.Trace.ID, SpanID: t.run.Trace.Span(t.run.Run, what), ParentSpanID: t.run.Trace.Span(t.run.Run, ""),
@@ -121,7 +121,7 @@ func (t *teller) usage(s *span, u llm.Usage) {
 	t.add(s, reasoning, u.Reasoning)
 }
 
-// chat is the span of the model call under way, which has ended.
+// chat returns the span of the model call that just ended.
 func (t *teller) chat(ev *event.Event) span {
 	company, model := target(t.asked.model)
 	s := t.span("model "+strconv.FormatInt(ev.Seq, 10), "chat", model, t.asked.since, ev)
@@ -158,7 +158,7 @@ func (t *teller) answered(ev *event.Event, d event.ModelResponse) {
 	t.put(s)
 }
 
-// outputOf is an answer as the conventions have it.
+// outputOf returns an answer in the format of the conventions.
 func outputOf(d event.ModelResponse) string {
 	type part struct {
 		Type    string `json:"type"`
@@ -187,7 +187,7 @@ func (t *teller) unanswered(ev *event.Event, why string) {
 	}
 }
 
-// toolDone ends the span of a call that began. What was refused has none.
+// toolDone ends the span of a call. A refused call has no span.
 func (t *teller) toolDone(ev *event.Event, d event.ToolResult) {
 	c := t.calls[d.CallID]
 	delete(t.calls, d.CallID)
@@ -215,7 +215,7 @@ func (t *teller) toolDone(ev *event.Event, d event.ToolResult) {
 	t.put(s)
 }
 
-// ended is the span of the run itself.
+// ended returns the span of the run itself.
 func (t *teller) ended(ev *event.Event, o *event.Outcome) {
 	operationName, called := "invoke_agent", agentName
 	if strings.EqualFold(t.run.Kind, "workflow") {
