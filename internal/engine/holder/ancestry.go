@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// maxAncestors bounds how far up the tree of processes is looked.
+// maxAncestors limits the search through parent processes.
 const maxAncestors = 256
 
-// StartedBy reports whether this process was started, directly or through
-// others, by the process that an owner names: a command that a run's tool runs,
-// and what that starts. A process that has left its parents is not known any
-// more, and one that sees another /proc than its machine's is known only as far
-// as [CannotTell] says; only a sandbox holds those.
+// StartedBy reports whether the process that owner names started this process, directly
+// or through others, as with a command of a run's tool and its child processes. It does
+// not recognize a process that has detached from its parents. If the process sees
+// another /proc than its machine's, use [CannotTell]; only a sandbox contains such
+// processes.
 func StartedBy(owner string) bool {
 	parts := strings.Split(owner, "/")
 	if len(parts) != 4 || !samePIDs(parts[0], machineID()) {
@@ -36,13 +36,13 @@ func StartedBy(owner string) bool {
 	return false
 }
 
-// firstPIDs is the number that Linux gives the PID namespace of its first process.
+// firstPIDs is the inode number of Linux's initial PID namespace.
 const firstPIDs = "4026531836"
 
-// CannotTell reports whether this process may have been started by the one that an
-// owner names and cannot see it: it is in a PID namespace that may lie within
-// the owner's, or sees no processes at all. In the first namespace, as most
-// people are, every process is seen.
+// CannotTell reports whether the process that owner names may have started this process
+// although this process cannot see it. That is possible if this process is in a PID
+// namespace below the owner's, or cannot read /proc. From the initial PID namespace
+// every process is visible.
 func CannotTell(owner string) bool {
 	theirs, _, _ := strings.Cut(owner, "/")
 	return unseen(theirs, machineID())
@@ -57,21 +57,20 @@ func unseen(owner, self string) bool {
 	case own == "":
 		return host == theirHost
 	}
-	// Of two namespaces that are neither the first, a host's name is all that tells
-	// containers beside each other from one within the other.
+	// If neither namespace is the initial one, only the host name distinguishes sibling
+	// containers from nested ones.
 	return boot == theirBoot && (theirs == firstPIDs || host == theirHost)
 }
 
-// samePIDs reports whether two processes count processes alike. The host's name
-// says nothing of that where the rest is known: any process may change it for
-// itself.
+// samePIDs reports whether two processes see the same PIDs. It ignores the host name if
+// the rest is known, because a process can change its own host name.
 func samePIDs(a, b string) bool {
 	_, bootA, nsA := splitMachine(a)
 	_, bootB, nsB := splitMachine(b)
 	return a == b || bootA != "" && nsA != "" && bootA == bootB && nsA == nsB
 }
 
-// splitMachine takes a machine's id apart.
+// splitMachine splits a machine's id into its parts.
 func splitMachine(id string) (host, boot, pids string) {
 	parts := strings.Split(id, ":")
 	if len(parts) < 3 {
@@ -81,7 +80,7 @@ func splitMachine(id string) (host, boot, pids string) {
 	return strings.Join(parts[:last-1], ":"), parts[last-1], parts[last]
 }
 
-// parentOf is the process that started another, 0 when that is not known.
+// parentOf returns the parent of a process, or 0 if it is unknown.
 func parentOf(pid int) int {
 	parent, _ := strconv.Atoi(stat(pid, statParent))
 	return parent

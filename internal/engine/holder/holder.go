@@ -1,6 +1,7 @@
-// Package holder knows the process that drives a run: by a name that stands in the
-// run's lease, whether it still lives, whether it started this process, and how to
-// send it what only it can read.
+// Package holder identifies the process that drives a run. A process has a name, which
+// the run's lease contains. The package reports whether the named process is alive and
+// whether it started this process, and it encrypts commands that only that process can
+// read.
 package holder
 
 import (
@@ -13,15 +14,15 @@ import (
 	"syscall"
 )
 
-// Process names this process so that another one on the same machine can
-// tell whether it still lives: host, boot, process namespace, pid, and the
-// moment it started, with a random part for what else may coincide.
+// Process returns a name of this process, from which another process of the machine can
+// tell whether it is alive: host, boot, PID namespace, PID and start time, with a
+// random part because the others may coincide.
 func Process() string {
 	return strings.Join([]string{machineID(), strconv.Itoa(os.Getpid()), startTime(os.Getpid()), rand.Text()[:8]}, "/")
 }
 
-// machineID identifies the boot and the pid namespace: pids compare only
-// within both.
+// machineID identifies the host, boot and PID namespace. PIDs are comparable only if it
+// is equal.
 func machineID() string {
 	host, err := os.Hostname()
 	if err != nil {
@@ -36,16 +37,15 @@ func machineID() string {
 	return fmt.Sprintf("%s:%s:%s", strings.ReplaceAll(host, "/", "_"), id, strings.Trim(strings.TrimPrefix(ns, "pid:"), "[]"))
 }
 
-// The fields of a line of /proc/PID/stat, counted behind the command's name.
+// Indexes of the fields of /proc/PID/stat after the command's name.
 const (
 	statState  = 0
 	statParent = 1
 	statStart  = 19
 )
 
-// stat is a field of what the kernel says of a process, or "" where that cannot
-// be read. The command's name is in parentheses and may hold anything, parentheses
-// too.
+// stat returns a field of /proc/PID/stat, or "" if it cannot be read. The command's
+// name is in parentheses and may itself contain any character, including parentheses.
 func stat(pid, field int) string {
 	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -58,19 +58,19 @@ func stat(pid, field int) string {
 	return string(fields[field])
 }
 
-// startTime is the moment a process started, in the kernel's ticks since boot,
-// or "" where that cannot be read.
+// startTime returns the start time of a process in clock ticks since boot, or "" if it
+// cannot be read.
 func startTime(pid int) string { return stat(pid, statStart) }
 
-// isZombie reports whether a process has ended and only waits for its parent to
-// notice: signals still reach it, but it drives nothing any more.
+// isZombie reports whether a process has ended but its parent has not yet waited for
+// it. Signals still reach such a process, but it drives no run.
 func isZombie(pid int) bool {
 	state := stat(pid, statState)
 	return state == "Z" || state == "X"
 }
 
-// Gone reports whether an owner was a process of this machine and is gone,
-// while its leases may still hold. When in doubt it is alive.
+// Gone reports whether owner names a process of this machine that has ended, even
+// though its leases may still be valid. If that is uncertain, Gone returns false.
 func Gone(owner string) bool {
 	parts := strings.Split(owner, "/")
 	if len(parts) != 4 || parts[0] != machineID() {

@@ -9,21 +9,22 @@ import (
 	"github.com/pawlrun/pawl/journal"
 )
 
-// Placement decides which process may drive a run. An implementation is safe for
+// Placement decides which process may drive a run. Implementations are safe for
 // concurrent use.
 type Placement interface {
-	// Take takes the lease of a run for this process. The error wraps a
+	// Take acquires the lease of a run for this process. The error wraps a
 	// *[journal.HeldError] if another process drives the run.
 	Take(ctx context.Context, run string) (journal.Lease, error)
-	// Uncertain reports whether it will be known within the length of a lease whether
-	// the holder of a lease drives its run, although the lease ends later.
+	// Uncertain reports whether the expiry of a lease is implausible. Whether its
+	// holder drives the run is then known within the duration of a lease, although the
+	// lease expires later.
 	Uncertain(held *journal.HeldError) bool
 	// Drives reports whether the holder of a run's lease may still drive the run.
 	Drives(r journal.Run) bool
 }
 
-// Local is the Placement for processes that have the journal in common and may run on
-// one machine: a run is driven by the process that takes its lease.
+// Local is the Placement for processes that share a journal and may run on the same
+// machine. The process that acquires a run's lease drives the run.
 type Local struct {
 	store journal.Store
 	owner string
@@ -31,19 +32,19 @@ type Local struct {
 	now   func() time.Time
 
 	mu sync.Mutex
-	// silences are the leases that end too late, by their runs.
+	// silences contains the leases with an implausible expiry, by run.
 	silences map[string]silence
 }
 
-// NewLocal returns the Placement of a process whose name in leases is owner. A lease
-// is valid for lasts, by the clock now.
+// NewLocal returns the Placement for a process that leases name owner. A lease is valid
+// for lasts, according to the clock now.
 func NewLocal(store journal.Store, owner string, lasts time.Duration, now func() time.Time) *Local {
 	return &Local{store: store, owner: owner, lasts: lasts, now: now, silences: map[string]silence{}}
 }
 
-// Take also takes the lease of a dead process of this machine, one that this process
-// could not release, and one whose holder has stopped renewing it: the user need not
-// wait for the lease to expire. The caller must not drive the run already.
+// Take also takes over the lease of a dead process of this machine, a lease that this
+// process failed to release, and one that its holder no longer renews, so that the user
+// need not wait for its expiry. The caller must not already drive the run.
 func (l *Local) Take(ctx context.Context, run string) (journal.Lease, error) {
 	lease, err := l.store.Acquire(ctx, run, l.owner, "", l.lasts)
 	held, ok := errors.AsType[*journal.HeldError](err)
@@ -59,7 +60,7 @@ func (l *Local) Drives(r journal.Run) bool {
 	return r.Owner != "" && r.Expiry.After(l.now()) && !Gone(r.Owner)
 }
 
-// silence is a lease whose expiry is implausibly far ahead, and when this process
+// silence is a lease with an implausible expiry, and the time at which this process
 // first saw it.
 type silence struct {
 	owner  string
@@ -67,16 +68,16 @@ type silence struct {
 	since  time.Time
 }
 
-// Uncertain reports whether a lease expires later than any lease given now could. The
-// clock has then been set back since it was given. A live holder corrects the expiry
-// with its next heartbeat.
+// Uncertain reports whether a lease expires later than a lease acquired now would. That
+// means that the clock was set back since. A live holder corrects the expiry at its
+// next heartbeat.
 func (l *Local) Uncertain(held *journal.HeldError) bool {
 	return held.Owner != l.owner && held.Expiry.Sub(l.now()) > l.lasts
 }
 
-// silent notes when a lease with an implausible expiry was first seen, and reports
-// whether its holder has not renewed it for the length of a lease. So a process need
-// not wait for as long as the clock was set back.
+// silent records when it first saw a lease with an implausible expiry, and reports
+// whether the holder has not renewed it for the duration of a lease. So the process
+// need not wait for as long as the clock was set back.
 func (l *Local) silent(held *journal.HeldError) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

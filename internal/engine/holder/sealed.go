@@ -14,27 +14,27 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// ErrUnread is returned for what only the process that drove a run could have
-// read, when it drives the run no more.
+// ErrUnread is returned for a command that only an earlier driver of the run could have
+// decrypted.
 var ErrUnread = errors.New("holder: only the process that drove the run could have read this, and it no longer does; send it again")
 
-// ErrNoKey is why something that the process which drives a run alone may read
-// cannot be sent: no process drives it, or that has no key.
+// ErrNoKey is returned when a command cannot be sealed, because no process drives the
+// run or its driver has no key.
 var ErrNoKey = errors.New("holder: no process that drives the run has a key to seal a command to")
 
-// Key opens what was sealed to this process. The key is in no file, so
-// that nothing on a disk opens a command that rests there.
+// Key decrypts commands sealed to this process. It is kept only in memory, so that no
+// file on disk can decrypt a stored command.
 type Key struct{ key hpke.PrivateKey }
 
 func kem() hpke.KEM { return hpke.DHKEM(ecdh.X25519()) }
 
-// New returns a name as [Process] does, with the public key of this process as its
-// random part: a process that finds the name in a lease can seal to it.
+// New returns a name like that of [Process], with the public key of this process as its
+// random part. A process that reads the name in a lease can seal commands to it.
 func New() (string, Key) {
 	owner := Process()
 	key, err := kem().GenerateKey()
 	if err != nil {
-		return owner, Key{} // such a process is sent nothing sealed
+		return owner, Key{} // without a key, no command can be sealed to this process
 	}
 	parts := strings.Split(owner, "/")
 	parts[len(parts)-1] = base64.RawURLEncoding.EncodeToString(key.PublicKey().Bytes())
@@ -43,8 +43,8 @@ func New() (string, Key) {
 
 var own = sync.OnceValues(New)
 
-// Own returns the name of this process for leases that no other process can read, made
-// once: such stores come with each run that needs none to last.
+// Own returns one name of this process for all stores that no other process can read,
+// such as those of runs in memory.
 func Own() (string, Key) { return own() }
 
 func keyOf(owner string) (hpke.PublicKey, error) {
@@ -60,20 +60,20 @@ func keyOf(owner string) (hpke.PublicKey, error) {
 	return key, nil
 }
 
-// sealed is what of a command is for the eyes of a run's driver alone.
+// sealed is the part of a command that only the run's driver may read.
 type sealed struct {
 	Text  string          `json:"text,omitempty"`
 	Media []llm.Media     `json:"media,omitempty"`
 	Args  json.RawMessage `json:"args,omitempty"`
 }
 
-// binding ties sealed content to the command that it was sent with.
+// binding returns the additional data that binds sealed content to its command.
 func binding(c journal.Command) []byte {
 	about, _ := json.Marshal([]string{"pawl/command", c.Run, string(c.Kind), c.CallID, c.By})
 	return about
 }
 
-// Seal returns a command whose content only an owner can read.
+// Seal returns a command whose content only owner can read.
 func Seal(owner string, c journal.Command) (journal.Command, error) {
 	key, err := keyOf(owner)
 	if err != nil {
@@ -90,8 +90,7 @@ func Seal(owner string, c journal.Command) (journal.Command, error) {
 	return c, nil
 }
 
-// open returns a command as it was before it was sealed, and whether this
-// process can read it.
+// Open returns the decrypted command, and whether this process can read it.
 func (l Key) Open(c journal.Command) (journal.Command, bool) {
 	if c.Sealed == nil {
 		return c, true
@@ -103,7 +102,7 @@ func (l Key) Open(c journal.Command) (journal.Command, bool) {
 			return c, true
 		}
 	}
-	// A cancel counts without its reason.
+	// A cancel is valid without its reason.
 	c.Sealed = nil
 	return c, c.Kind == journal.Cancel
 }

@@ -11,10 +11,10 @@ import (
 	"github.com/pawlrun/pawl/internal/machine"
 )
 
-// Decisions answers questions instead of people ([Env.Ask]): with the decision
-// about the same call in a run, the first time with the first decision. A call
-// without a decision there is approved, because a replay has no effects. It
-// requires [Env.AskInTurn].
+// Decisions returns an [Env.Ask] that answers questions with the recorded decisions of
+// a run: the n-th question about the same call gets the n-th decision. It approves a
+// call without a recorded decision, because a replay has no effects. It requires
+// [Env.AskInTurn].
 func Decisions(ctx context.Context, past drive.Past, run string) (func(context.Context, event.Question) (event.Resolution, error), error) {
 	var asked []*event.Resolution // in the order of the questions
 	err := past.Refold(ctx, run, func(_ machine.Machine, ev *event.Event) error {
@@ -23,7 +23,7 @@ func Decisions(ctx context.Context, past drive.Past, run string) (func(context.C
 			q := d.Question()
 			asked = append(asked, &event.Resolution{ID: q.ID, Digest: q.Digest})
 		case event.Resolving:
-			// Of what was asked again the last question is meant.
+			// If a question was repeated, the decision belongs to the last one.
 			r := d.Resolution()
 			for _, q := range slices.Backward(asked) {
 				if q.ID == r.ID {
@@ -46,7 +46,7 @@ func Decisions(ctx context.Context, past drive.Past, run string) (func(context.C
 	return said.answer, nil
 }
 
-// recordedDecisions are safe for concurrent use.
+// recordedDecisions is safe for concurrent use.
 type recordedDecisions struct {
 	run      string
 	mu       sync.Mutex

@@ -13,9 +13,9 @@ import (
 	"github.com/pawlrun/pawl/tool"
 )
 
-// Hooks are hooks without their effects: a gate says what it said of
-// the same call in a run, the first time the first answer, and lets go on what
-// the run did not record. An observer does not run, because it decides nothing.
+// Hooks returns hooks without effects: a gate repeats its recorded answers about the
+// same call in order, and allows what has no recorded answer. An observer does not run,
+// because it decides nothing.
 func Hooks(ctx context.Context, past drive.Past, run string, hooks []hook.Hook) ([]hook.Hook, error) {
 	said := &recordedAnswers{byMoment: map[moment][]event.HookResult{}}
 	digests := map[string]string{}
@@ -40,14 +40,14 @@ func Hooks(ctx context.Context, past drive.Past, run string, hooks []hook.Hook) 
 	return recorded, nil
 }
 
-// moment is what a hook was asked about: its stage, its name, and the digest of
-// the call as it was shown.
+// moment identifies the request to a hook: its stage, its name, and the digest of the
+// call that it saw.
 type moment struct {
 	stage        event.HookStage
 	hook, digest string
 }
 
-// recordedAnswers are safe for concurrent use.
+// recordedAnswers is safe for concurrent use.
 type recordedAnswers struct {
 	mu       sync.Mutex
 	byMoment map[moment][]event.HookResult

@@ -9,8 +9,8 @@ import (
 	"github.com/pawlrun/pawl/internal/machine"
 )
 
-// Inputs are the messages that a run was given while it went, by the
-// cycle that was under way, for [Env.Inputs].
+// Inputs returns the messages that a run received while it ran, by the cycle in which
+// they arrived, for [Env.Inputs].
 func Inputs(ctx context.Context, past drive.Past, run string) (map[int][]event.InputReceived, error) {
 	inputs, cycle := map[int][]event.InputReceived{}, 0
 	err := past.Refold(ctx, run, func(_ machine.Machine, ev *event.Event) error {
@@ -18,7 +18,7 @@ func Inputs(ctx context.Context, past drive.Past, run string) (map[int][]event.I
 		case event.CycleStart:
 			cycle = d.Cycle
 		case event.InputReceived:
-			d.Command, d.MessageID = 0, "" // those of the recorded run's inboxes
+			d.Command, d.MessageID = 0, "" // these ids belong to the inbox of the recorded run
 			inputs[cycle] = append(inputs[cycle], d)
 		}
 		return nil

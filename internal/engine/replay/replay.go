@@ -1,6 +1,6 @@
-// Package replay runs the loop of a run again with the recorded answers of its
-// models, its tools and people, and without any effect, to compare it with the
-// journal or to try other settings.
+// Package replay repeats the loop of a run without effects, using the recorded answers
+// of its models, tools and people. Use it to compare the loop with the journal or to
+// try other settings.
 package replay
 
 import (
@@ -17,21 +17,20 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// maxDivergences is how many divergences a replay reports; the first is the
-// one that counts.
+// maxDivergences limits the divergences in a report. The first one matters most.
 const maxDivergences = 20
 
-// Divergence is a place where a run's loop would act differently today.
+// Divergence is an event at which the loop would act differently today.
 type Divergence struct {
 	Seq  int64      `json:"seq"`
 	Type event.Type `json:"type"`
-	// What differs, and what is there on both sides.
+	// What describes the difference; Recorded and Now are the two values.
 	What     string `json:"what"`
 	Recorded string `json:"recorded,omitempty"`
 	Now      string `json:"now,omitempty"`
 }
 
-// String says it in one line.
+// String returns the divergence in one line.
 func (d Divergence) String() string {
 	text := fmt.Sprintf("event %d (%s): %s", d.Seq, d.Type, d.What)
 	if d.Recorded != "" || d.Now != "" {
@@ -40,23 +39,23 @@ func (d Divergence) String() string {
 	return text
 }
 
-// Replayed is what a replay of a run found.
+// Replayed is the result of a replay.
 type Replayed struct {
 	Run    string `json:"run"`
 	Events int64  `json:"events"`
-	// Decisions is how many events the machine decided again.
+	// Decisions counts the events that the machine decided again.
 	Decisions int `json:"decisions"`
-	// Requests is how many model requests were made again, and Compared how
-	// many of them byte for byte: a scripted model sends no bytes.
+	// Requests counts the model requests made again, and Compared those compared byte
+	// by byte. A scripted model has no bytes to compare.
 	Requests    int          `json:"requests"`
 	Compared    int          `json:"compared"`
 	Divergences []Divergence `json:"divergences"`
 }
 
-// Run runs a run's loop again with the recorded answers of its models, its tools
-// and people, and without any effect. It compares every decision of the machine,
-// and every request as the wire that open returns would send it, with the
-// journal. open may fail for a model, whose requests are then not compared.
+// Run repeats a run's loop without effects, using the recorded answers of its models,
+// tools and people. It compares each decision of the machine with the journal, and each
+// request as encoded by the wire that open returns. If open fails for a model, Run does
+// not compare that model's requests.
 func Run(ctx context.Context, past drive.Past, run string, open func(target string) (llm.Model, string, error)) (Replayed, error) {
 	r := replayer{open: open, memo: new(llm.Memo), found: Replayed{Run: run, Divergences: []Divergence{}}}
 	if err := past.Refold(ctx, run, r.step); err != nil {
@@ -69,9 +68,10 @@ type replayer struct {
 	open  func(target string) (llm.Model, string, error)
 	memo  *llm.Memo
 	found Replayed
-	// broken says that the engine ended the run, not its machine.
+	// broken reports that the engine ended the run because of an internal error.
 	broken bool
-	// cancelled says that what a hook says may come too late.
+	// cancelled reports that the run was cancelled, so hooks may finish when they are
+	// no longer due.
 	cancelled bool
 }
 
@@ -83,15 +83,15 @@ func (r *replayer) diverges(ev *event.Event, what, recorded, now string) {
 	}
 }
 
-// step holds the next event against what the machine asks for before it.
+// step compares the next event with the actions that the machine wants before it.
 func (r *replayer) step(m machine.Machine, ev *event.Event) error {
 	r.found.Events++
 	switch d := ev.Data.(type) {
 	case event.RunStarted:
 		return nil
 	case event.RunForked:
-		// A fork begins with nothing encoded: another result may change the form of
-		// the call before it, which is the same message.
+		// A fork starts with an empty memo: a changed result may change the encoding of
+		// the call before it, although the message is the same.
 		r.memo = new(llm.Memo)
 		return nil
 	case event.ModelRequested:
@@ -132,7 +132,7 @@ func (r *replayer) step(m machine.Machine, ev *event.Event) error {
 		}
 	case event.BudgetCommitted:
 		if d.Run != "" {
-			return nil // a child's, whose journal says how it came about
+			return nil // the child's journal explains its own
 		}
 	case event.AnswerChecked:
 		r.answer(m, ev, d)
@@ -148,19 +148,20 @@ func (r *replayer) step(m machine.Machine, ev *event.Event) error {
 	return r.decision(m, ev)
 }
 
-// drawn reports whether the run asks the run above for a reservation of that id.
+// drawn reports whether the run wants a reservation with that id from its parent.
 func drawn(m machine.Machine, id string) bool {
 	a, ok := drive.Due[machine.Reserve](m)
 	return ok && a.ID == id
 }
 
-// unjudged reports whether an action asks for a command of that id to be judged.
+// unjudged reports whether an action wants the policy decision about a command with
+// that id.
 func unjudged(a machine.Action, id string) bool {
 	run, ok := a.(machine.RunCommand)
 	return ok && run.ID == id && run.Verdict == nil
 }
 
-// hook holds the result of a hook against the hooks that are due.
+// hook compares the result of a hook with the hooks that are due.
 func (r *replayer) hook(m machine.Machine, ev *event.Event, d event.HookResult) {
 	actions := m.Next()
 	switch {
@@ -171,8 +172,8 @@ func (r *replayer) hook(m machine.Machine, ev *event.Event, d event.HookResult) 
 	}
 }
 
-// concerns reports whether an action asks for the hook that gave a result, or records
-// that it did not run.
+// concerns reports whether an action runs the hook of a result, or records that the
+// hook did not run.
 func concerns(a machine.Action, d event.HookResult) bool {
 	switch a := a.(type) {
 	case machine.RunHook:
@@ -184,7 +185,7 @@ func concerns(a machine.Action, d event.HookResult) bool {
 	return false
 }
 
-// intent looks for the action that an intent is of.
+// intent compares an intent with the actions that are due.
 func (r *replayer) intent(m machine.Machine, ev *event.Event, callID string, is func(machine.Action) bool) {
 	actions := m.Next()
 	if slices.ContainsFunc(actions, is) {
@@ -194,7 +195,7 @@ func (r *replayer) intent(m machine.Machine, ev *event.Event, callID string, is 
 	r.diverges(ev, "this is not due for "+callID, "", describeActions(actions))
 }
 
-// answer holds an answer against the schema again.
+// answer checks an answer against the schema again.
 func (r *replayer) answer(m machine.Machine, ev *event.Event, d event.AnswerChecked) {
 	a, ok := drive.Due[machine.CheckAnswer](m)
 	if !ok {
@@ -224,7 +225,7 @@ func (r *replayer) request(m machine.Machine, ev *event.Event, d event.ModelRequ
 	}
 	encoded, err := r.encode(a)
 	if err != nil || encoded == nil {
-		return nil // the wire is not there; the count of compared requests says so
+		return nil // the wire is not available, and Compared does not count the request
 	}
 	r.found.Compared++
 	if encoded.Digest != d.RequestDigest || encoded.Len() != d.RequestBytes {
@@ -233,7 +234,7 @@ func (r *replayer) request(m machine.Machine, ev *event.Event, d event.ModelRequ
 	return nil
 }
 
-// encode makes a request's bytes. An adapter that panics makes none.
+// encode returns a request's bytes, or nil if the adapter panics.
 func (r *replayer) encode(a machine.CallModel) (encoded *llm.Encoded, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -257,8 +258,8 @@ func attemptOf(model string, attempt int) string { return model + ", attempt " +
 
 func bytesOf(digest string, n int64) string { return fmt.Sprintf("%s (%d bytes)", digest, n) }
 
-// decision holds an event against the decisions that are due. One that the
-// machine does not decide came from outside: a settlement, a person, a driver.
+// decision compares an event with the decisions that are due. An event that is no
+// decision of a machine came from outside: a settlement, a person or a driver.
 func (r *replayer) decision(m machine.Machine, ev *event.Event) error {
 	recorded, err := dataOf(ev.Data)
 	if err != nil {
@@ -292,7 +293,7 @@ func (r *replayer) decision(m machine.Machine, ev *event.Event) error {
 	return nil
 }
 
-// machineMade reports whether only a machine decides such an event.
+// machineMade reports whether only a machine decides events of this type.
 func machineMade(d event.Data) bool {
 	switch d.(type) {
 	case event.ToolInputRequired: // the settlement of an attempt
@@ -312,12 +313,12 @@ func byDriver(d event.Data) bool {
 	return ok && (parked.Reason == event.ParkInterrupted || parked.Reason == event.ParkApproval)
 }
 
-// dataOf is an event's payload in its stored form.
+// dataOf returns an event's payload in its stored form.
 func dataOf(d event.Data) ([]byte, error) {
 	return event.Encode(&event.Event{Data: event.Unexplained(d)})
 }
 
-// describeActions names what a machine asks for.
+// describeActions lists the types of actions.
 func describeActions(actions []machine.Action) string {
 	var b bytes.Buffer
 	for i, a := range actions {

@@ -11,10 +11,9 @@ import (
 	"github.com/pawlrun/pawl/tool"
 )
 
-// Tools are the tools of a set without their effects: a call returns
-// what a run's call of the same tool with the same arguments returned, the
-// first such call the first result. A call that was not recorded fails and
-// says so.
+// Tools returns the tools of a set without effects: the n-th call of a tool with the
+// same arguments returns the n-th recorded result. A call without a recorded result
+// returns an error.
 func Tools(ctx context.Context, past drive.Past, run string, tools *tool.Set) (*tool.Set, error) {
 	recorded := &recordedResults{byDigest: map[string][]tool.Result{}}
 	content := drive.NewBlobs(past.Store)
@@ -46,14 +45,14 @@ func Tools(ctx context.Context, past drive.Past, run string, tools *tool.Set) (*
 	var all []tool.Tool
 	for _, def := range tools.Defs() {
 		t, _ := tools.Lookup(def.Name)
-		t.Agent = false // what its run gave is in the record
+		t.Agent = false // the record contains the child's result
 		t.Run = func(_ context.Context, c tool.Call) (tool.Result, error) { return recorded.next(run, t.Name, c) }
 		all = append(all, t)
 	}
 	return tool.NewSet(all...)
 }
 
-// recordedResults are safe for concurrent use.
+// recordedResults is safe for concurrent use.
 type recordedResults struct {
 	mu       sync.Mutex
 	byDigest map[string][]tool.Result

@@ -1,6 +1,6 @@
-// Package assembly makes a run of an agent's definition: its first event and the
-// environment of its effects. The definition comes from an agent file (package
-// launch) or from a program (package pawl); what a run is made of does not differ.
+// Package assembly turns an agent's definition into a run: its first event and the
+// environment of its effects. The definition comes from an agent file (package launch)
+// or from a program (package pawl); the resulting runs do not differ.
 package assembly
 
 import (
@@ -23,67 +23,67 @@ import (
 	"github.com/pawlrun/pawl/tool/result"
 )
 
-// Definition is an agent as its owner describes it, with what its names stand for.
+// Definition describes an agent and the objects that its configuration names.
 type Definition struct {
-	// Name is shown in lists of runs.
+	// Name is the name of its runs in lists.
 	Name string
-	// Config is what the owner says of the loop. What it leaves open has its default,
-	// and what the other fields say is filled in.
+	// Config is the owner's configuration of the loop. Prepare sets the defaults and
+	// the fields that follow from the rest of the definition.
 	Config agent.Config
-	// Change replaces what the owner says by what the caller of this run does; nil
-	// changes nothing.
+	// Change applies the changes of a caller to Config; nil changes nothing.
 	Change func(*agent.Config) error
-	// Child marks a child run, whose limits in money and time are the tree's: unset
-	// ones keep no default.
+	// Child marks a child run. Its limits on money and time are those of the tree, so
+	// they have no defaults.
 	Child bool
-	// Host is what the run finds where it is driven: models, who is asked, what the
-	// workspace holds and what is to be closed.
+	// Host is the environment of the machine that drives the run: models, questions,
+	// contents of the workspace, and resources to close.
 	Host perform.Env
-	// Tools are those that the model may call but the agents, Secrets what only they
-	// see. The tools of Variables have theirs in their programs' environment.
+	// Tools are the model's tools except the agents, and Secrets the values that only
+	// the tools receive. The tools in Variables receive theirs in the environment of
+	// their programs.
 	Tools     []tool.Tool
 	Secrets   []secret.Secret
 	Variables []string
-	// Below are the secrets of the runs that it may start, which its own may come
-	// upon.
+	// Below are the secrets of the runs that this run may start. Their text may reach
+	// this run, too.
 	Below  []secret.Secret
 	Hooks  []hook.Hook
 	Agents []Agent
-	// Compiled is a set whose schemas are those of Tools, where there is one.
+	// Compiled is an earlier set with compiled schemas to reuse, or nil.
 	Compiled *tool.Set
 }
 
-// Agent is an agent that a run may start.
+// Agent is an agent that a run may start as a tool.
 type Agent struct {
-	// Tool stands for it, see [tool.ForAgent].
+	// Tool is the agent as a tool, see [tool.ForAgent].
 	Tool tool.Tool
-	// MaxDepth is how many levels of runs there may be below the run that offers it,
-	// 0 for as many as the tree has room for.
+	// MaxDepth limits the levels of runs below the run that offers the agent; 0 means
+	// only the limit of the tree applies.
 	MaxDepth int
-	// Apart says that each run works in a git worktree of its own.
+	// Apart gives each run a git worktree of its own.
 	Apart bool
-	// Secrets are those of its runs and of all below them.
+	// Secrets are the secrets of its runs and of all runs below them.
 	Secrets []secret.Secret
-	// Begin gives the first event and the environment of a run that has a task. dir is
-	// the workspace of one that has another than its agent, empty for none.
+	// Begin returns the first event and the environment of a run with a task. dir is
+	// the run's workspace, or empty for the agent's own.
 	Begin func(dir string, input event.InputReceived) (event.RunStarted, perform.Env, error)
-	// Resume gives the environment of one that goes on.
+	// Resume returns the environment of a run that continues.
 	Resume func(run string, started event.RunStarted) (perform.Env, error)
 }
 
-// Prepared is a definition that is ready to run. It is not changed by its runs, so
-// that any number of them may share it.
+// Prepared is a definition that is ready to run. Runs do not modify it, so any number
+// of them can share it.
 type Prepared struct {
-	// Config is what a run pins.
+	// Config is the configuration that a run records.
 	Config agent.Config
 	name   string
 	child  bool
 	env    perform.Env
 }
 
-// Prepare puts a definition together: its tools are compiled, what it leaves open
-// is filled in, and what it offers is linked to the runs that it starts. The error
-// is that of [tool.NewSet], of Change, or a [*budget.UnpricedError].
+// Prepare compiles the tools, sets the defaults and links the agents to the runs that
+// they start. The error is that of [tool.NewSet], of Change, or a
+// [*budget.UnpricedError].
 func (d Definition) Prepare() (*Prepared, error) {
 	env, err := d.Environment()
 	if err != nil {
@@ -104,7 +104,7 @@ func (d Definition) Prepare() (*Prepared, error) {
 	return &Prepared{Config: cfg, name: d.Name, child: d.Child, env: env}, nil
 }
 
-// Environment is what the effects of the definition's runs need.
+// Environment returns the environment of the effects of the definition's runs.
 func (d Definition) Environment() (perform.Env, error) {
 	env := d.Host
 	tools := slices.Clip(secret.Broker(d.Tools, d.Secrets, d.Variables...))
@@ -121,7 +121,7 @@ func (d Definition) Environment() (perform.Env, error) {
 	return env, err
 }
 
-// Child is the agent as the engine starts it.
+// Child returns the agent in the form that the engine uses.
 func (a Agent) Child() perform.Child {
 	begin := func(dir string, args json.RawMessage) (event.RunStarted, perform.Env, error) {
 		var t struct {
@@ -139,23 +139,23 @@ func (a Agent) Child() perform.Child {
 	}
 }
 
-// Env is the environment of a run, which may be changed.
+// Env returns an environment for one run. The caller may modify it.
 func (p *Prepared) Env() perform.Env {
 	env := p.env
 	env.Children = maps.Clone(env.Children)
 	return env
 }
 
-// Start is the first event of a run with an input. fence is that of the run that it
-// continues, nil where there is none.
+// Start returns the first event of a run with an input. fence is the fence of the run
+// that it continues, or nil.
 func (p *Prepared) Start(input event.InputReceived, fence *event.Fence) (event.RunStarted, error) {
 	started, err := Start(p.Config, p.env, input, fence)
 	started.Name, started.Warnings = p.name, append(Removed(p.Config.Limits.Lacks(), p.child), Warnings(p.Config)...)
 	return started, err
 }
 
-// Start is [Prepared.Start] for a run of another configuration, whose environment
-// there is already.
+// Start is like [Prepared.Start], for another configuration and an existing
+// environment.
 func Start(cfg agent.Config, env perform.Env, input event.InputReceived, fence *event.Fence) (event.RunStarted, error) {
 	if fence == nil && env.Tools.Fences() {
 		fence = &event.Fence{}
@@ -163,8 +163,7 @@ func Start(cfg agent.Config, env perform.Env, input event.InputReceived, fence *
 	return agent.StartFenced(cfg, input.Message(), fence)
 }
 
-// withDefaults sets defaults, except for the limits of a child that apply to its
-// whole tree.
+// withDefaults sets the defaults, except a child's limits that apply to its whole tree.
 func withDefaults(cfg agent.Config, child bool) agent.Config {
 	if !child {
 		return cfg.WithDefaultCap().WithDefaults()
@@ -175,8 +174,9 @@ func withDefaults(cfg agent.Config, child bool) agent.Config {
 	return cfg
 }
 
-// OfTree sets the defaults of a run that starts others and is no agent: the limits
-// in money and time, which apply to its tree. All others belong to each agent.
+// OfTree sets the defaults of a run that starts others but is not an agent: the limits
+// on money and time, which apply to its tree. Each agent has the other limits of its
+// own.
 func OfTree(cfg agent.Config) agent.Config {
 	cfg = cfg.WithDefaultCap()
 	whole := cfg.WithDefaults().Limits

@@ -1,12 +1,11 @@
-// Package kinds is the one table of the kinds of files that can be run. The command
-// line, the server and the control of runs ask it which functions a file has, or
-// the run that was started from one.
+// Package kinds is the table of the kinds of runnable files. The command line, the
+// server and the control of runs use it to find the functions for a file, or for a run
+// that was started from one.
 //
-// A kind is added by its line in [All]. The line calls a package of the kind's own,
-// in launch or beside it, which makes the [launch.Kind]: how such a file is
-// recognised, checked and launched, and how its runs go on. The
-// machine of its runs has a line in package versions, and the templates of 'pawl
-// init' are directories of internal/cli/templates.
+// To add a kind, add a line to [All]. The line calls the kind's package, in launch or
+// beside it, which returns the [launch.Kind]: functions that recognize, check and
+// launch such a file, and resume its runs. Also add the machine of its runs to package
+// versions, and the templates of 'pawl init' to internal/cli/templates.
 package kinds
 
 import (
@@ -28,8 +27,8 @@ import (
 	"github.com/pawlrun/pawl/tool"
 )
 
-// All are the kinds. A file is of the one that recognises it; what none does the
-// first one refuses.
+// All returns the kinds. The first kind that recognizes a file handles it; if no kind
+// does, the first kind reports the problem.
 func All() []launch.Kind {
 	return []launch.Kind{
 		launch.AgentFiles(),
@@ -41,13 +40,13 @@ func All() []launch.Kind {
 	}
 }
 
-// File is a file of a kind.
+// File is a file with its kind.
 type File struct {
 	launch.File
 	Kind launch.Kind
 }
 
-// Read reads a file, once: it may be a pipe.
+// Read reads a file. It reads only once, because the file may be a pipe.
 func Read(path string) (File, error) {
 	text, err := spec.ReadFile(path)
 	if err != nil {
@@ -56,13 +55,13 @@ func Read(path string) (File, error) {
 	return fileOf(launch.File{Path: path, Text: text}), nil
 }
 
-// Sent returns the file of a text that a client sent. name stands for the file in
-// problems; ".json" at its end makes the text JSON.
+// Sent returns the file for a text that a client sent. name identifies the file in
+// problems; with the suffix ".json" the text is parsed as JSON.
 func Sent(name string, text []byte) File {
 	return fileOf(launch.File{Path: name, Text: text, Sent: true})
 }
 
-// Kept is a file of this machine as it was when its text was read.
+// Kept returns a file of this machine with the text that was read earlier.
 func Kept(path string, text []byte) File { return fileOf(launch.File{Path: path, Text: text}) }
 
 func fileOf(f launch.File) File {
@@ -73,7 +72,7 @@ func fileOf(f launch.File) File {
 	return File{f, k}
 }
 
-// Recognise returns the kind of a file with a heading.
+// Recognise returns the kind of a file with the given heading.
 func Recognise(h spec.Heading) (k launch.Kind, known bool) {
 	all := All()
 	if i := slices.IndexFunc(all, func(k launch.Kind) bool { return k.Recognises(h) }); i >= 0 {
@@ -82,15 +81,15 @@ func Recognise(h spec.Heading) (k launch.Kind, known bool) {
 	return launch.Kind{}, false
 }
 
-// Check is that of the file's kind, see [launch.Kind].
+// Check calls the function of the file's kind, see [launch.Kind].
 func (f File) Check(o launch.Options) ([]decode.Problem, error) { return f.Kind.Check(f.File, o) }
 
-// Launch is that of the file's kind, see [launch.Kind].
+// Launch calls the function of the file's kind, see [launch.Kind].
 func (f File) Launch(input string, o launch.Options) (event.RunStarted, perform.Env, error) {
 	return f.Kind.Launch(f.File, input, o)
 }
 
-// Signature is that of the file's kind, see [launch.Kind].
+// Signature calls the function of the file's kind, see [launch.Kind].
 func (f File) Signature(o launch.Options) (launch.Signature, error) {
 	if f.Kind.Signature == nil {
 		return launch.Signature{}, cannot(f.Kind, "is started by no file")
@@ -98,7 +97,7 @@ func (f File) Signature(o launch.Options) (launch.Signature, error) {
 	return f.Kind.Signature(f.File, o)
 }
 
-// Plan is that of the file's kind, see [launch.Kind].
+// Plan calls the function of the file's kind, see [launch.Kind].
 func (f File) Plan(o launch.Options) (plan.Plan, error) {
 	if f.Kind.Plan == nil {
 		return plan.Plan{}, cannot(f.Kind, "is one agent, of which there is nothing to draw")
@@ -106,7 +105,7 @@ func (f File) Plan(o launch.Options) (plan.Plan, error) {
 	return f.Kind.Plan(f.File, o)
 }
 
-// Explain is that of the file's kind, see [launch.Kind].
+// Explain calls the function of the file's kind, see [launch.Kind].
 func (f File) Explain(call string, o launch.Options) (launch.Explanation, error) {
 	if f.Kind.Explain == nil {
 		return launch.Explanation{}, cannot(f.Kind, "makes no calls that could be explained")
@@ -114,7 +113,7 @@ func (f File) Explain(call string, o launch.Options) (launch.Explanation, error)
 	return f.Kind.Explain(f.File, call, o)
 }
 
-// Call is that of the file's kind, see [launch.Kind].
+// Call calls the function of the file's kind, see [launch.Kind].
 func (f File) Call(ctx context.Context, call string, o launch.Options) (tool.Result, error) {
 	if f.Kind.Call == nil {
 		return tool.Result{}, cannot(f.Kind, "has no programs of its own; call those of its agents' files")
@@ -122,7 +121,7 @@ func (f File) Call(ctx context.Context, call string, o launch.Options) (tool.Res
 	return f.Kind.Call(ctx, f.File, call, o)
 }
 
-// ErrCannot is returned for what runs of a kind cannot do.
+// ErrCannot is returned for an operation that the kind does not support.
 var ErrCannot = errors.New("launch")
 
 func cannot(k launch.Kind, what string) error {
@@ -146,7 +145,7 @@ func named(kind string) (launch.Kind, error) {
 	return launch.Kind{}, fmt.Errorf("launch: the run is of the kind %q, which this version of pawl does not know", kind)
 }
 
-// Resume gives the environment of a run that goes on.
+// Resume returns the environment of a run that continues.
 func Resume(started event.RunStarted, o launch.Options) (perform.Env, error) {
 	k, err := OfRun(started)
 	if err != nil {
@@ -155,7 +154,7 @@ func Resume(started event.RunStarted, o launch.Options) (perform.Env, error) {
 	return k.Resume(started, o)
 }
 
-// Continue prepares a run that goes on where an ended one stopped.
+// Continue prepares a run that continues an ended one.
 func Continue(ctx context.Context, store journal.Store, run, input string, o launch.Options) (event.RunStarted, perform.Env, error) {
 	fail := func(err error) (event.RunStarted, perform.Env, error) { return event.RunStarted{}, perform.Env{}, err }
 	started, err := drive.At[event.RunStarted](ctx, store, run, 0)
@@ -172,7 +171,7 @@ func Continue(ctx context.Context, store journal.Store, run, input string, o lau
 	return k.Continue(ctx, store, run, input, o)
 }
 
-// Fork prepares what a fork of a run does otherwise.
+// Fork prepares the changes of a fork.
 func Fork(b *drive.Branch, c launch.ForkChanges, o launch.Options) (event.RunForked, []string, error) {
 	k, err := named(b.Started.Kind)
 	if err == nil && k.Fork == nil {
@@ -184,9 +183,9 @@ func Fork(b *drive.Branch, c launch.ForkChanges, o launch.Options) (event.RunFor
 	return k.Fork(b, c, o)
 }
 
-// Redactor returns a redactor for the secrets of a run's file, which input for the
-// run passes through. It is nil if there are none; missing lists those whose values
-// are unavailable here.
+// Redactor returns a redactor for the secrets of a run's file; apply it to input for
+// the run. It is nil if the file has no secrets. missing lists the secrets without a
+// value on this machine.
 func Redactor(started event.RunStarted) (r *secret.Redactor, missing []string, err error) {
 	k, err := OfRun(started)
 	if err != nil || k.Redactor == nil {
@@ -195,8 +194,8 @@ func Redactor(started event.RunStarted) (r *secret.Redactor, missing []string, e
 	return k.Redactor(started)
 }
 
-// CheckCall says what stands against a call of a run's tool before policy would
-// judge it. It runs nothing.
+// CheckCall returns the problem that blocks a tool call before policy judges it, or
+// nil. It runs nothing.
 func CheckCall(started event.RunStarted, c llm.ToolCall) (*event.Problem, error) {
 	k, err := OfRun(started)
 	if err != nil || k.CheckCall == nil {
@@ -205,13 +204,13 @@ func CheckCall(started event.RunStarted, c llm.ToolCall) (*event.Problem, error)
 	return k.CheckCall(started, c)
 }
 
-// Template is a way to begin with a file of a kind.
+// Template is a starting point for a file of a kind.
 type Template struct {
 	launch.Template
 	Kind launch.Kind
 }
 
-// Templates are those of all kinds.
+// Templates returns the templates of all kinds.
 func Templates() []Template {
 	var all []Template
 	for _, k := range All() {
