@@ -25,8 +25,8 @@ func (n *node) bare() string {
 	return n.step().ID
 }
 
-// next returns the id that a step of the loop's next pass has, and reports whether the
-// name exists and there may be such a pass.
+// nextID returns the id of a step in the loop's next pass. ok is false if the name does
+// not exist or there can be no such pass.
 func (l *loop) nextID(name string) (id string, ok bool) {
 	if l.plan.Items != nil || l.failed != nil || l.of.stop != nil || l.of.phase != working || l.next >= l.most() {
 		return "", false
@@ -39,8 +39,8 @@ func (l *loop) nextID(name string) (id string, ok bool) {
 	return id + "." + name, known
 }
 
-// inPass splits the id of a step of a pass: the loop, the number of the pass and the
-// step's name.
+// inPass splits the id of a step of a pass into the loop, the number of the pass and
+// the step's name.
 func (m *Machine) inPass(id string) (l *loop, pass int, name string) {
 	for at := id; ; {
 		i := strings.LastIndexByte(at, '.')
@@ -59,9 +59,9 @@ func (m *Machine) inPass(id string) (l *loop, pass int, name string) {
 	}
 }
 
-// addressees returns the ids of the steps that a name may mean: the namespaced id of
-// one that has not ended, or a bare name. A step of an ended pass stands for that of
-// the next one.
+// addressees returns the ids of the steps that a name may mean: the namespaced id of a
+// step that has not ended, or a bare name. A step of an ended pass stands for the same
+// step of the next pass.
 func (m *Machine) addressees(target string) (ids []string) {
 	if n := m.steps[target]; n != nil && n.leaf() {
 		return []string{target}
@@ -94,7 +94,7 @@ func (m *Machine) addressees(target string) (ids []string) {
 	return ids
 }
 
-// inLatest returns a step of the current pass, nil if it has ended.
+// inLatest returns a step of the current pass, or nil if it has ended.
 func (m *Machine) inLatest(l *loop, name string) *node {
 	s := l.active[l.next-1]
 	if s == nil {
@@ -108,13 +108,13 @@ func (m *Machine) inLatest(l *loop, name string) *node {
 	return nil
 }
 
-// isToCome reports whether an id is that of a step of a possible later pass.
+// isToCome reports whether an id names a step of a possible later pass.
 func (m *Machine) isToCome(id string) bool {
 	l, pass, _ := m.inPass(id)
 	return l != nil && pass >= l.next
 }
 
-// boxOf returns the mailbox for an id that a message is sent to; nil for none.
+// boxOf returns the mailbox of an addressee, or nil.
 func (m *Machine) boxOf(to string) *mailbox {
 	if to == event.Coordinator {
 		return &m.coordinator.mailbox
@@ -165,7 +165,7 @@ func (m *Machine) Post(child string, p machine.Post) (become []event.Data, told 
 	return become, became(reason, sent.To) + why
 }
 
-// became returns the text about what happened to a message.
+// became returns the text that reports a message's fate to its sender.
 func became(reason event.DropReason, to string) string {
 	switch {
 	case reason != "":
@@ -176,7 +176,8 @@ func became(reason event.DropReason, to string) string {
 	return "queued: for " + to
 }
 
-// route returns the destination of a coordinator's message, or why it has none.
+// route returns the destination of a coordinator's message, or the reason why it has
+// none.
 func (m *Machine) route(p machine.Post) (to string, reason event.DropReason, why string) {
 	if p.Kind == event.MessageNarration || p.Kind == event.MessageFinal {
 		return "", m.coordinator.closed, ""
@@ -210,7 +211,7 @@ func (m *Machine) route(p machine.Post) (to string, reason event.DropReason, why
 	return to, "", ""
 }
 
-// sent folds that a message is on its way.
+// sent folds a message that was sent but not delivered yet.
 func (m *Machine) sent(d *event.MessageSent) {
 	c := &m.coordinator
 	if m.sender = m.boxOf(d.From); m.sender != nil {
@@ -222,7 +223,7 @@ func (m *Machine) sent(d *event.MessageSent) {
 	if d.From == event.Coordinator {
 		c.remember(strings.TrimSpace(string(d.Kind)+" "+d.To) + ": " + d.Text)
 	}
-	if d.To == "" || d.Kind == event.MessageCancel { // recorded with it, unless a fork begins between the two
+	if d.To == "" || d.Kind == event.MessageCancel { // recorded together with message.sent, unless a fork begins between the two
 		m.record("message "+d.ID, event.MessageDelivered{ID: d.ID, To: d.To}, nil)
 	}
 	switch d.Kind {
@@ -246,7 +247,7 @@ func (m *Machine) sent(d *event.MessageSent) {
 	}
 }
 
-// messageText is a message as its reader sees it.
+// messageText returns a message in the form that its reader sees.
 func (m *Machine) messageText(d *event.MessageSent) event.InputReceived {
 	text := ""
 	if d.To == event.Coordinator {
@@ -260,8 +261,8 @@ func (m *Machine) messageText(d *event.MessageSent) event.InputReceived {
 	return event.InputReceived{Text: text + m.fence.Wrap(d.From, d.Text), By: d.From, MessageID: d.ID, Taint: d.Taint}
 }
 
-// dropped folds a message that will not be delivered. Its sender gets a notice
-// only if that is known at once.
+// dropped folds a message that will not be delivered. The sender gets a notice only if
+// this is known when it sends the message.
 func (m *Machine) dropped(d *event.MessageDropped) {
 	m.remove(d.ID)
 	if s := m.sender; s != nil {
@@ -271,8 +272,8 @@ func (m *Machine) dropped(d *event.MessageDropped) {
 	}
 }
 
-// handOn handles the messages of a step that has ended: if it is a step of a pass they
-// wait for that of the next one.
+// handOn handles the unread messages of an ended step. If it is a step of a pass, the
+// messages wait for the same step of the next pass.
 func (m *Machine) handOn(n *node) {
 	if len(n.mail.unread) == 0 {
 		return
@@ -297,7 +298,7 @@ func (m *Machine) whyDropped() event.DropReason {
 	return event.DropTargetTerminal
 }
 
-// takeOver gives the steps of a pass the messages that waited for it.
+// takeOver moves the messages that waited for a pass to its steps.
 func (m *Machine) takeOver(l *loop, s *scope) {
 	for _, n := range s.steps {
 		waited := l.mail[n.bare()]
@@ -312,7 +313,7 @@ func (m *Machine) takeOver(l *loop, s *scope) {
 	}
 }
 
-// dropCarried drops the messages for a step whose loop has no other pass.
+// dropCarried drops the messages for a step whose loop has no further pass.
 func (m *Machine) dropCarried(n *node) {
 	if n.loop == nil {
 		return

@@ -6,8 +6,8 @@ import (
 	"github.com/pawlrun/pawl/event"
 )
 
-// nextSafeAction returns the sentence that tells an owner how to continue a workflow
-// that did not complete.
+// nextSafeAction returns a sentence that explains how to continue a workflow that did
+// not complete.
 func nextSafeAction(end *event.RunTerminatedBy) string {
 	const (
 		again = ", and retry the run, which keeps what completed."

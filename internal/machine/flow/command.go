@@ -11,17 +11,17 @@ import (
 	"github.com/pawlrun/pawl/internal/rules/plan"
 )
 
-// mostOutput bounds a command's output in the journal's event; the whole is kept beside
-// it.
+// mostOutput limits a command's output in the journal's event. The whole output is
+// stored separately.
 const mostOutput = 30_000
 
-// command requests a program for a step. lasts bounds it, 0 for no limit.
+// command requests a program for a step. lasts limits its time; 0 means no limit.
 func (m *Machine) command(id string, n *node, c *plan.Command, lasts time.Duration, then func(*event.CommandFinished)) {
 	if c.Timeout > 0 && (lasts == 0 || c.Timeout < lasts) {
 		lasts = c.Timeout
 	}
 	argv, err := m.argv(n, c.Argv)
-	if err != nil { // a command with a missing value does not begin
+	if err != nil { // a command with a missing value does not start
 		argv = c.Argv
 	}
 	env := m.environment(n)
@@ -38,9 +38,9 @@ func (m *Machine) command(id string, n *node, c *plan.Command, lasts time.Durati
 
 const notWanted = "the workflow does not want this step any more"
 
-// dropCommand removes the request for a command that was not started, with its
-// question, and reports whether there was one. One that was started runs to its end or
-// its limit.
+// dropCommand removes the request for a command that has not started, together with its
+// question, and reports whether there was one. A started command runs to its end or its
+// limit.
 func (m *Machine) dropCommand(id string) bool {
 	if m.running[id] {
 		return false
@@ -79,8 +79,8 @@ func (m *Machine) tookIn(d *event.CommandFinished) event.Taint {
 	return event.TaintSource{Run: m.ID, CallID: d.ID, Tool: machine.CommandTool}.Brings(d.Untrusted, d.Private)
 }
 
-// printed returns a command's result as a step: its output without trailing line ends,
-// and as its result that output if it is JSON, or else its exit.
+// printed converts a command's result to a step's: the content is the output without
+// trailing newlines; the result is the output if it is JSON, and the exit otherwise.
 func printed(d *event.CommandFinished, edition int) (content string, result json.RawMessage) {
 	if content = d.Output; edition > 0 {
 		content = strings.TrimRight(content, "\r\n")
@@ -94,7 +94,7 @@ func printed(d *event.CommandFinished, edition int) (content string, result json
 	return content, result
 }
 
-// runStop runs the command that decides whether a loop ends.
+// runStop runs the command of a loop's stop condition.
 func (m *Machine) runStop(l *loop) {
 	s, stop := l.finished, l.running
 	l.running = nil

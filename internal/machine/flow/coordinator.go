@@ -10,37 +10,37 @@ import (
 	"github.com/pawlrun/pawl/internal/machine"
 )
 
-// MostWakes is how often the coordinator may be called.
+// MostWakes limits the calls of the coordinator.
 const MostWakes = 100
 
-// warnAt is the share of a cap, in percent, at which the run's owner is warned.
+// warnAt is the percentage of a cap at which the machine warns the run's owner.
 const warnAt = 80
 
-// coordinator is the agent that receives the messages of steps. It is called when there
-// are messages, in a run of its own each time.
+// coordinator is the agent that receives the messages of steps. Each call of it is a
+// separate run, which starts when there are messages.
 type coordinator struct {
 	agent string
 	mailbox
-	// child is the name of its current or next run, empty for none.
+	// child is the name of its current or next run, or empty.
 	child string
 	wakes int
-	// starts are the steps that began since it last received a message, and more the
-	// number of earlier ones.
+	// starts are the newest step starts since it last received a message, and more is
+	// the number of older ones.
 	starts []string
 	more   int
-	// earlier is its output so far, the newest last, and size the length.
+	// earlier contains its outputs so far, newest last, and size is their total length.
 	earlier []string
 	size    int
-	// closed is why it receives nothing more, and word its closing text.
+	// closed is the reason why it receives no more messages, and word its closing text.
 	closed event.DropReason
 	word   string
 	taint  event.Taint
 }
 
-// mostStarts is how many starts of steps one message to the coordinator names.
+// mostStarts limits the step starts that one message to the coordinator lists.
 const mostStarts = 100
 
-// note records the start of a step for the coordinator, without calling it.
+// note records the start of a step for the coordinator without calling it.
 func (c *coordinator) note(step string) {
 	if c.closed != "" {
 		return
@@ -51,7 +51,7 @@ func (c *coordinator) note(step string) {
 	}
 }
 
-// news returns the starts that it has not received.
+// news returns the step starts that the coordinator has not received.
 func (c *coordinator) news() string {
 	if len(c.starts) == 0 {
 		return ""
@@ -74,8 +74,8 @@ func (c *coordinator) remember(what string) {
 	}
 }
 
-// attend calls the coordinator if messages wait for it, and ends a run whose steps have
-// ended once none do.
+// attend calls the coordinator if it has messages. If it has none and all steps have
+// ended, attend ends the run.
 func (m *Machine) attend() {
 	c := &m.coordinator
 	if m.root == nil || c.child != "" || m.Cancel != nil || m.Terminated != nil {
@@ -109,7 +109,7 @@ func (m *Machine) beginCoordinator() {
 	})
 }
 
-// warn warns once that most of a cap is used.
+// warn records one warning when most of a cap is used.
 func (m *Machine) warn(setting string, used, most int) {
 	if used*100 != most*warnAt {
 		return
@@ -146,7 +146,8 @@ func (m *Machine) coordinatorTask(given []event.InputReceived) string {
 	return strings.Join(append(parts, inbox(given)), "\n\n")
 }
 
-// inbox is the part of a run's task that contains messages to it from before it began.
+// inbox returns the section of a run's task with the messages that it received before
+// it began.
 func inbox(given []event.InputReceived) string {
 	parts := []string{"## Inbox"}
 	for i := range given {
@@ -168,7 +169,7 @@ func (m *Machine) coordinatorDone(d *event.ChildFinished) {
 	}
 }
 
-// closeMail ends what the coordinator receives.
+// closeMail closes the coordinator's mailbox.
 func (m *Machine) closeMail(why event.DropReason) {
 	c := &m.coordinator
 	if c.closed != "" {
@@ -184,7 +185,7 @@ func (m *Machine) closeMail(why event.DropReason) {
 	m.drop(&c.mailbox, event.Coordinator, why)
 }
 
-// readers returns the ids of the steps that can receive a message, at most so many.
+// readers returns the ids of at most that many steps that can receive a message.
 func (m *Machine) readers() []string {
 	ids := slices.Sorted(maps.Keys(m.steps))
 	ids = slices.DeleteFunc(ids, func(id string) bool { return !m.steps[id].reachable() })

@@ -14,19 +14,20 @@ import (
 	"github.com/pawlrun/pawl/internal/rules/plan"
 )
 
-// goalState is the additional state of a loop toward a goal.
+// goalState is the additional state of a loop that pursues a goal.
 type goalState struct {
 	goal.State
-	// checkpoints counts the checkpoints, the last at since.
+	// checkpoints counts the checkpoints; the last one was at since.
 	checkpoints int
 	since       time.Time
-	// missed is the number of missing reviews in a row.
+	// missed is the number of consecutive missing reviews.
 	missed int
-	// blocked is the id of the question without whose answer nothing continues.
+	// blocked is the id of the question that blocks the goal.
 	blocked string
 }
 
-// startGoal begins a loop toward a goal: with a plan if one is to be made.
+// startGoal begins a loop that pursues a goal, with a planning step if the goal needs
+// one.
 func (m *Machine) startGoal(l *loop) {
 	g := l.plan.Goal
 	l.goal = &goalState{State: goal.State{Goal: g, Input: m.task, Plan: g.Steps}, since: m.Now}
@@ -43,7 +44,7 @@ func (m *Machine) startGoal(l *loop) {
 	})
 }
 
-// keep journals a checkpoint. The plan is from then on the one that it contains.
+// keep journals a checkpoint. Its plan replaces the current one.
 func (m *Machine) keep(l *loop, d event.Checkpoint, then func(event.Checkpoint)) {
 	d.Step = l.of.id
 	l.of.request = "checkpoint " + d.Label
@@ -66,8 +67,9 @@ func encodedPlan(steps []string) json.RawMessage {
 	return raw
 }
 
-// checked folds the result of the i-th check of a pass. One reason to stop is enough
-// for other loops; for a goal all must hold, and its validation ends nothing.
+// checked folds the result of the i-th check of a pass. For other loops, the first
+// condition that holds ends the loop. A goal ends when all of its conditions hold; a
+// validation that fails does not prevent that.
 func (m *Machine) checked(l *loop, s *scope, i int, holds bool, why string) {
 	g := l.plan.Goal
 	if g == nil {
@@ -96,11 +98,11 @@ func (m *Machine) checked(l *loop, s *scope, i int, holds bool, why string) {
 	}
 }
 
-// kindDone is the kind of the condition that ends a reached goal.
+// kindDone is the kind of the condition that ends a goal that was reached.
 const kindDone = "done"
 
-// known reuses the result of a check of a goal that was made in this pass already, and
-// reports whether there is one.
+// known reuses the result of a goal's check in the same pass, and reports whether there
+// is one.
 func (m *Machine) known(l *loop, s *scope, i int) bool {
 	if l.goal == nil {
 		return false
@@ -115,13 +117,13 @@ func (m *Machine) known(l *loop, s *scope, i int) bool {
 	return true
 }
 
-// hopeless are the classes of failures that would repeat in another iteration.
+// hopeless returns the classes of failures that would recur in another iteration.
 func hopeless() []event.Reason {
 	return []event.Reason{event.ReasonPolicyDenied, event.ReasonToolUnavailable, event.ReasonRejected}
 }
 
-// ofGoal handles the end of a pass of a goal. Its result is checked even if it failed:
-// the evidence does not depend on how the agent ended.
+// ofGoal handles the end of a pass of a goal. It checks the result even of a failed
+// pass, because the evidence does not depend on how the agent ended.
 func (m *Machine) ofGoal(l *loop, s *scope, failure *event.Failure) {
 	l.goal.Evidence = nil
 	if failure == nil {
@@ -137,7 +139,7 @@ func (m *Machine) ofGoal(l *loop, s *scope, failure *event.Failure) {
 	m.consider(l, s, 0)
 }
 
-// unfinished continues a goal that is not done after a pass.
+// unfinished continues a goal that a pass did not reach.
 func (m *Machine) unfinished(l *loop) {
 	g, last := l.plan.Goal, l.last()
 	switch {
@@ -153,7 +155,7 @@ func (m *Machine) unfinished(l *loop) {
 	}
 }
 
-// checkpoint asks the reviewer the questions that no evidence answers, and keeps all
+// checkpoint asks the reviewer the questions that no evidence answers, and records all
 // answers.
 func (m *Machine) checkpoint(l *loop) {
 	l.goal.checkpoints++
@@ -183,7 +185,7 @@ func (m *Machine) checkpoint(l *loop) {
 	})
 }
 
-// left describes the results of the iterations to the reviewer.
+// left describes the results of the iterations for the reviewer.
 func (l *loop) left() string {
 	from := max(0, len(l.log.Entries)-l.plan.Carry.Log.MaxEntries)
 	var lines []string
@@ -194,7 +196,7 @@ func (l *loop) left() string {
 	return note + text
 }
 
-// reviewedAt continues by the verdict of a checkpoint.
+// reviewedAt acts on the verdict of a checkpoint.
 func (m *Machine) reviewedAt(l *loop, d event.Checkpoint) {
 	switch most := l.plan.JudgeFailuresMax; d.Verdict {
 	case event.VerdictImpossible:
@@ -214,7 +216,7 @@ func (m *Machine) reviewedAt(l *loop, d event.Checkpoint) {
 	}
 }
 
-// told folds a message to the run. A goal that waits for one continues.
+// told folds a message to the run. It unblocks a goal that waits for one.
 func (m *Machine) told(d *event.InputReceived) {
 	l := m.goalLoop
 	if l == nil || strings.TrimSpace(d.Text) == "" {
@@ -228,7 +230,7 @@ func (m *Machine) told(d *event.InputReceived) {
 	}
 }
 
-// block asks a person for what the goal cannot continue without.
+// block asks a person for something without which the goal cannot continue.
 func (m *Machine) block(l *loop, question string) {
 	id := fmt.Sprintf("goal-%d", l.next)
 	d := event.GoalBlocked{ID: id, Step: l.of.id, Number: l.next, Asks: question, Digest: fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(id+"\n"+question)))}
@@ -240,7 +242,7 @@ func (m *Machine) block(l *loop, question string) {
 	m.requests.add("goal "+id, func() []machine.Action { return m.Ask(d) }, nil)
 }
 
-// unblock withdraws the question about a goal that ends.
+// unblock withdraws the question of a goal that ends.
 func (m *Machine) unblock(l *loop) {
 	if l.goal == nil || l.goal.blocked == "" {
 		return
@@ -253,15 +255,15 @@ func (m *Machine) unblock(l *loop) {
 	}
 }
 
-// cannotShow reports whether a check can never hold: its command was refused, or
-// its program does not exist on the machine. A program in the workspace may
-// still be made.
+// cannotShow reports whether a check can never hold, because its command was refused or
+// its program does not exist. A program in the workspace does not count, because the
+// agent may still create it.
 func cannotShow(d *event.CommandFinished, c *plan.Command) bool {
 	return d.ErrorType == event.ErrorRejected || d.ErrorType == event.ErrorNotStarted && !strings.Contains(c.Argv[0], "/")
 }
 
-// refusal returns why a loop ends whose check was refused or cannot run. If the run is
-// that loop, it is a reason of the run.
+// refusal returns the failure of a loop whose check was refused or cannot run. If the
+// loop is the whole run, the failure also gives the run's reason.
 func (m *Machine) refusal(d *event.CommandFinished) *event.Failure {
 	f := d.Failure()
 	if !m.cfg.Plan.Refine {
@@ -276,7 +278,7 @@ func (m *Machine) refusal(d *event.CommandFinished) *event.Failure {
 	return f
 }
 
-// nextOfGoal returns what a person can safely do about a goal that was not reached.
+// nextOfGoal returns advice about a goal that was not reached.
 func nextOfGoal(end *event.RunTerminatedBy) string {
 	switch end.Reason {
 	case event.ReasonMaxIterations:

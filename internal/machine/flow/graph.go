@@ -8,26 +8,26 @@ import (
 	"github.com/pawlrun/pawl/internal/rules/plan"
 )
 
-// graph is a plan with derived data about its edges. All iterations of a loop share
-// that of its body.
+// graph is a plan with data derived from its edges. All iterations of a loop share the
+// graph of its body.
 type graph struct {
 	plan  *plan.Plan
 	steps []vertex
 }
 
-// vertex is a step in its graph; the numbers are indexes in it.
+// vertex is a step in its graph. Numbers are indexes of vertices.
 type vertex struct {
 	step             *plan.Step
 	deps, dependents []int
-	// above is the set of steps that it waits for, directly or not, as bits.
+	// above is the set of its direct and indirect dependencies, as bits.
 	above big.Int
-	// below is the number of steps that wait for it, directly or not.
+	// below is the number of its direct and indirect dependents.
 	below int
-	// body is the graph of the step's own plan, or of its loop's.
+	// body is the graph of the step's plan or loop.
 	body *graph
 }
 
-// waitsFor are the steps that it waits for, directly or not.
+// waitsFor yields its direct and indirect dependencies.
 func (v *vertex) waitsFor() iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for d := range v.above.BitLen() {
@@ -73,7 +73,7 @@ func newGraph(p *plan.Plan) *graph {
 	return g
 }
 
-// sorted returns the indexes of the steps, each after those that it waits for.
+// sorted returns the indexes of the steps in topological order.
 func (g *graph) sorted() []int {
 	var order []int
 	left := make([]int, len(g.steps))

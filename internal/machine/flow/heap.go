@@ -2,8 +2,8 @@ package flow
 
 import "container/heap"
 
-// queue returns its elements in the order of keys, and in the order of insertion for
-// equal keys.
+// queue is a priority queue. Elements with equal keys leave it in the order of
+// insertion.
 type queue[T any] struct{ list list[T] }
 
 type entry[T any] struct {

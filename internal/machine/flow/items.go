@@ -10,14 +10,14 @@ import (
 	"github.com/pawlrun/pawl/event"
 )
 
-// itemsEnd is the result of a loop over items: the items, and the pass for each.
+// itemsEnd is the result of a loop over items: the items and their passes.
 type itemsEnd struct {
 	items  []json.RawMessage
 	passes []passEnd
 }
 
-// ofItem completes the end of a pass over an item: if every step of it was skipped, the
-// pass is skipped.
+// ofItem completes the end of a pass over an item. A pass whose steps were all skipped
+// counts as skipped.
 func (end *passEnd) ofItem(s *scope, edition int) {
 	if edition > 0 && !slices.ContainsFunc(s.steps, func(n *node) bool { return n.status != event.StepStatusSkipped }) {
 		end.status = event.StepStatusSkipped
@@ -26,8 +26,8 @@ func (end *passEnd) ofItem(s *scope, edition int) {
 	end.plain = len(end.result) == 0 || len(lasts) == 1 && lasts[0].step().Command != nil && !json.Valid([]byte(end.content))
 }
 
-// value returns the pass's result: its content if it has none, and null if it did not
-// complete.
+// value returns the pass's result, or its content if it has no result, or null if it
+// did not complete.
 func (end *passEnd) value() json.RawMessage {
 	switch {
 	case end.status != event.StepStatusCompleted:
@@ -39,7 +39,7 @@ func (end *passEnd) value() json.RawMessage {
 	return end.result
 }
 
-// results returns the values of all passes, as a JSON array.
+// results returns the values of all passes as a JSON array.
 func (e *itemsEnd) results() json.RawMessage {
 	var b bytes.Buffer
 	b.WriteByte('[')
@@ -53,9 +53,9 @@ func (e *itemsEnd) results() json.RawMessage {
 	return b.Bytes()
 }
 
-// told returns the loop's part of the tasks of later steps: the results of all passes,
-// in the order of the items. One fence is around all of it, so no item can end its
-// section.
+// told returns the loop's section in the tasks of later steps: the results of all
+// passes in the order of the items. One fence encloses the section, so that no item can
+// end it.
 func (e *itemsEnd) told() string {
 	var b strings.Builder
 	for i := range e.passes {

@@ -1,8 +1,6 @@
-// Package access is the one authoriser: it decides what a principal may do.
-// HTTP, sockets and the command line call it, each with the principal that it
-// has authenticated.
-//
-// A principal without a role may do nothing: there is no default role.
+// Package access is the only authorizer: it decides what a principal may do. HTTP,
+// sockets and the command line call it with the principal that they have authenticated.
+// There is no default role: a principal without a role may do nothing.
 package access
 
 import (
@@ -20,7 +18,7 @@ type Role string
 // as the health check.
 const (
 	Anyone Role = "anyone"
-	// A viewer reads runs, and changes none.
+	// A viewer reads runs and changes nothing.
 	Viewer Role = "viewer"
 	// An editor starts runs of existing files, and decides about them.
 	Editor Role = "editor"
@@ -28,7 +26,7 @@ const (
 	Admin Role = "admin"
 )
 
-// Roles returns the roles that a principal can have, least first.
+// Roles returns the roles that a principal can have, from least to most powerful.
 func Roles() []Role { return []Role{Viewer, Editor, Admin} }
 
 // Known reports whether the role exists.
@@ -44,8 +42,8 @@ func (r Role) Includes(need Role) bool {
 	return at >= 0 && slices.Index(Roles(), r) >= at
 }
 
-// Authorise returns nil if a principal may do what needs a role, and otherwise a
-// [*DeniedError].
+// Authorise returns nil if the principal has a role that includes need, and a
+// [*DeniedError] otherwise.
 func Authorise(p event.Principal, need Role) error {
 	if role := Role(p.Role); !role.Includes(need) {
 		return &DeniedError{Name: p.Name, Role: role, Need: need}
@@ -53,14 +51,13 @@ func Authorise(p event.Principal, need Role) error {
 	return nil
 }
 
-// DeniedError is returned for an operation that the role of a principal does not
-// include.
+// DeniedError is returned for an operation that the principal's role does not allow.
 type DeniedError struct {
 	Name       string
 	Role, Need Role
 }
 
-// Policy is the sentence that people of RondoFlow know.
+// Policy returns the error text that RondoFlow uses.
 func (e *DeniedError) Policy() string {
 	what := "running or modifying workflows"
 	switch e.Need {

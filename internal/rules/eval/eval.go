@@ -11,44 +11,43 @@ import (
 	"github.com/pawlrun/pawl/internal/rules/fence"
 )
 
-// Kind is what an evaluator goes by.
+// Kind is the method of an evaluator.
 type Kind string
 
 // The kinds.
 const (
-	// Contains passes a text in which Value stands.
+	// Contains passes if the text contains Value.
 	Contains Kind = "contains"
-	// Regex passes a text in which the pattern Value is found, in the syntax of RE2.
+	// Regex passes if the text matches the pattern Value, in RE2 syntax.
 	Regex Kind = "regex"
-	// Rubric has a model say of each of the Criteria whether it is met.
+	// Rubric asks a model which of the Criteria are met.
 	Rubric Kind = "rubric"
-	// LLMJudge has a model say whether what Value asks for is done.
+	// LLMJudge asks a model whether the goal in Value is reached.
 	LLMJudge Kind = "llm_judge"
 )
 
-// Evaluator judges the extract of a run. It is a value that a file can contain.
-// It has two halves, so that a caller with models needs to know nothing of it:
-// Ask returns the question for a model, and Read interprets the answer. If Ask
-// returns no question, Read decides by the text alone. [Evaluator.Evaluate] does
-// both at once. A loop's stop_when can do the same over an iteration: its
-// machine starts a child with the question's task and schema, the child's result
-// tool returns the answer, and nothing here calls a model or waits for one.
+// Evaluator judges the extract of a run. It is a value that a file can contain. It
+// consists of two halves, so that callers with access to models need not know the
+// kinds: Ask returns the question for a model, and Read interprets the answer. If Ask
+// returns no question, Read judges the text alone. [Evaluator.Evaluate] combines both.
+// A loop's stop_when uses the halves for an iteration: its machine starts a child with
+// the question's task and schema, and the child's result tool returns the answer. This
+// package never calls a model.
 type Evaluator struct {
 	Kind  Kind   `json:"kind"`
 	Value string `json:"value,omitempty"`
-	// Criteria are those of a rubric. It passes from PassAt on, which is a share of
-	// their weights; all of them where it is 0.
+	// Criteria are the criteria of a rubric. The run passes if the criteria that it
+	// meets have at least the share PassAt of the total weight; 0 means all.
 	Criteria []Criterion `json:"criteria,omitempty"`
 	PassAt   float64     `json:"passAt,omitempty"`
-	// OfTool has Contains and Regex look at the last result of a tool instead of
-	// the text.
+	// OfTool applies Contains and Regex to the last tool result instead of the text.
 	OfTool bool `json:"ofTool,omitempty"`
 }
 
-// Criterion is one thing that a rubric asks for.
+// Criterion is one criterion of a rubric.
 type Criterion struct {
 	Text string `json:"text"`
-	// Weight is what it counts beside the others, 1 where it is 0.
+	// Weight is the relative weight; 0 means 1.
 	Weight float64 `json:"weight,omitempty"`
 }
 
@@ -59,29 +58,29 @@ func (c Criterion) weight() float64 {
 	return c.Weight
 }
 
-// Question is what a model is asked about a run, and the schema of its answer.
+// Question is a model's task for judging a run, with the schema of the answer.
 type Question struct {
 	Task   string
 	Schema json.RawMessage
 }
 
-// Judge answers a question by a model: with JSON that its schema allows.
+// Judge answers questions with a model. The answer is JSON that matches the schema.
 type Judge interface {
 	Answer(ctx context.Context, q Question) (json.RawMessage, error)
 }
 
-// Result is what an evaluator says of a run.
+// Result is the judgement of an evaluator.
 type Result struct {
 	Pass bool `json:"pass"`
-	// Score is between 0 and 1; without a rubric it is one of the two.
+	// Score is between 0 and 1. Without a rubric it is exactly 0 or 1.
 	Score  float64 `json:"score"`
 	Reason string  `json:"reason"`
-	// Verdict is a judge's word.
+	// Verdict is the judge's verdict.
 	Verdict event.Verdict `json:"verdict,omitempty"`
 }
 
-// Evaluate judges an extract, with the judge for the evaluators that need a
-// model. The fence marks the run's words in the judge's task.
+// Evaluate judges an extract. It calls j only for evaluators that need a model. The
+// fence marks the run's text in the judge's task.
 func (e Evaluator) Evaluate(ctx context.Context, x Extract, j Judge, f fence.Fence) (Result, error) {
 	if err := e.Check(); err != nil {
 		return Result{}, err
@@ -100,7 +99,7 @@ func (e Evaluator) Evaluate(ctx context.Context, x Extract, j Judge, f fence.Fen
 	return e.Read(x, answer)
 }
 
-// Check returns what is wrong with an evaluator.
+// Check validates an evaluator.
 func (e Evaluator) Check() error {
 	wrong := func(format string, args ...any) error {
 		return fmt.Errorf("eval: %s: %s", e.Kind, fmt.Sprintf(format, args...))
@@ -132,7 +131,7 @@ func (e Evaluator) Check() error {
 	return nil
 }
 
-// Read interprets an answer, which is nil if Ask had no question.
+// Read interprets an answer. answer is nil if Ask returned no question.
 func (e Evaluator) Read(x Extract, answer json.RawMessage) (Result, error) {
 	switch e.Kind {
 	case Contains:
@@ -166,7 +165,7 @@ func passed(pass bool, what string) Result {
 	return Result{Reason: what + " was not found"}
 }
 
-// String says what the evaluator looks for, in a line.
+// String returns what the evaluator checks, in one line.
 func (e Evaluator) String() string {
 	if e.Kind == Rubric {
 		return fmt.Sprintf("%s of %d criteria", e.Kind, len(e.Criteria))

@@ -1,6 +1,6 @@
-// Package eval says of an ended run whether it did what was wanted: by a short
-// extract of the run, and by evaluators that look at it. It is pure: what a model has
-// to judge, an evaluator says as a question, and reads the answer.
+// Package eval judges whether an ended run reached its goal. An evaluator works on a
+// short extract of the run. The package is pure: if a model has to judge, the evaluator
+// returns a question for it and interprets the answer.
 package eval
 
 import (
@@ -11,15 +11,15 @@ import (
 	"github.com/pawlrun/pawl/event"
 )
 
-// Extract is what evaluators see of a run.
+// Extract is the part of a run that evaluators use.
 type Extract struct {
 	// Text is the run's final output.
 	Text string `json:"text"`
-	// FinalToolResult is the last result of a tool, nil where no tool was called.
+	// FinalToolResult is the last tool result, nil if the run called no tool.
 	FinalToolResult *ToolResult `json:"finalToolResult"`
 	Cycles          int         `json:"cycles"`
-	// TerminatedBy is the kind of the condition that ended the run, else the reason of
-	// its outcome.
+	// TerminatedBy is the kind of the condition that ended the run, or else the reason
+	// of its outcome.
 	TerminatedBy string `json:"terminatedBy"`
 }
 
@@ -35,8 +35,9 @@ type ToolResult struct {
 // ErrNotEnded is returned for a run that has no outcome.
 var ErrNotEnded = errors.New("eval: the run has not ended")
 
-// Of reads the extract of a run from its events. Commands that the run started without
-// a model count as results of a tool "command": a workflow has no others of its own.
+// Of reads the extract of a run from its events. A command that the run started without
+// a model counts as a result of the tool "command"; a workflow has no other results of
+// its own.
 func Of(events iter.Seq2[*event.Event, error]) (Extract, error) {
 	var x Extract
 	for e, err := range events {
@@ -57,7 +58,7 @@ func Of(events iter.Seq2[*event.Event, error]) (Extract, error) {
 	return Extract{}, ErrNotEnded
 }
 
-// OfOutcome is the extract of a run of which no more than its outcome is known.
+// OfOutcome returns the extract of a run of which only the outcome is known.
 func OfOutcome(o event.Outcome) Extract {
 	x := Extract{Text: o.FinalOutput, Cycles: o.Cycles, TerminatedBy: string(o.Reason)}
 	if o.Reason == event.ReasonConditionMet && o.Kind != "" {

@@ -9,7 +9,7 @@ import (
 	"github.com/pawlrun/pawl/internal/rules/fence"
 )
 
-// Ask says what a model is to be asked about a run, and whether there is anything.
+// Ask returns the question for a model. asks is false if the evaluator needs no model.
 func (e Evaluator) Ask(x Extract, f fence.Fence) (q Question, asks bool) {
 	var wanted string
 	switch e.Kind {
@@ -45,7 +45,7 @@ func (x Extract) describe(f fence.Fence) string {
 	return strings.Join(append(parts, "Its final text:\n"+f.Wrap("text", x.Text)), "\n\n")
 }
 
-// VerdictSchema is the schema of a judge's verdict.
+// VerdictSchema returns the schema of a judge's verdict.
 func VerdictSchema() json.RawMessage {
 	return json.RawMessage(`{"type":"object","properties":{` +
 		`"verdict":{"type":"string","enum":["done","not_done","impossible","blocked_on_human"],"description":"whether what is wanted is done"},` +
@@ -78,8 +78,8 @@ func readVerdict(answer json.RawMessage) (Result, error) {
 	return r, nil
 }
 
-// readRubric adds up the weights of the criteria that are met. One of which the
-// answer says nothing, or says two things, is not.
+// readRubric sums the weights of the criteria that are met. A criterion counts as not
+// met if the answer omits it or contradicts itself about it.
 func (e Evaluator) readRubric(answer json.RawMessage) (Result, error) {
 	var said struct {
 		Criteria []struct {
@@ -117,7 +117,7 @@ func (e Evaluator) readRubric(answer json.RawMessage) (Result, error) {
 	if least == 0 {
 		least = 1
 	}
-	const rounding = 1e-9 // of sums of weights such as 0.1
+	const rounding = 1e-9 // error of sums of weights such as 0.1
 	r.Pass = r.Score >= least-rounding
 	return r, nil
 }

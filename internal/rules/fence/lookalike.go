@@ -5,7 +5,7 @@ import (
 	"unicode"
 )
 
-// bracket reports whether a character is easily taken for the one before a marker.
+// bracket reports whether a character resembles the bracket that begins a marker.
 func bracket(r rune) bool {
 	return strings.ContainsRune("＜﹤‹〈〈⟨≺˂ᐸ❮❰⟪《«≪⋖", r)
 }
@@ -14,8 +14,8 @@ func invisible(r rune) bool {
 	return unicode.IsSpace(r) || unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || unicode.Is(unicode.Mn, r) || unicode.Is(unicode.Variation_Selector, r)
 }
 
-// lookalikes are letters of other scripts, and letters with marks, that are read
-// as the letters of the markers' name (Unicode's list of confusables).
+// lookalikes are letters of other scripts, and letters with marks, that resemble the
+// letters of the markers' name (from Unicode's list of confusables).
 var lookalikes = [...]struct {
 	letter rune
 	as     string
@@ -29,8 +29,8 @@ var lookalikes = [...]struct {
 	{'d', "ďđɖɗԁժᴅᵈⅆⅾᑯⅮᎠᗞᗪꓓĎĐ"},
 }
 
-// plain is the small ASCII letter or digit that a character is meant to be read
-// as, or the character itself.
+// plain returns the small ASCII letter or digit that a character resembles, or the
+// character itself.
 func plain(r rune) rune {
 	switch {
 	case r >= 'A' && r <= 'Z':
@@ -45,13 +45,13 @@ func plain(r rune) rune {
 		return r - 'Ⓐ' + 'a'
 	case r >= '⒜' && r <= '⒵':
 		return r - '⒜' + 'a'
-	case r >= 0x1D400 && r <= 0x1D6A3: // mathematical letters, each style big and small
+	case r >= 0x1D400 && r <= 0x1D6A3: // mathematical letters; each style has capital and small ones
 		return (r-0x1D400)%26 + 'a'
 	case r >= 0x1D7CE && r <= 0x1D7FF: // mathematical digits
 		return (r-0x1D7CE)%10 + '0'
 	case r >= 0x1F110 && r <= 0x1F189: // letters in brackets, squares and circles
 		return (r-0x1F110)%32 + 'a'
-	case r >= 0x1F1E6 && r <= 0x1F1FF: // letters that flags are made of
+	case r >= 0x1F1E6 && r <= 0x1F1FF: // regional indicators, which form flags
 		return r - 0x1F1E6 + 'a'
 	}
 	for _, l := range lookalikes {

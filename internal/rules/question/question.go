@@ -9,7 +9,7 @@ import (
 	"github.com/pawlrun/pawl/event"
 )
 
-// Asked is a question and its decision. The zero value and nil were never asked.
+// Asked is a question and its decision. The zero value and nil contain no question.
 type Asked struct {
 	event.Question
 	// Resolution is the decision, nil before that.
@@ -20,8 +20,9 @@ type Asked struct {
 // Open reports whether the question waits for a decision.
 func (a *Asked) Open() bool { return a != nil && a.Resolution == nil && !a.void }
 
-// Take applies a decision, and reports whether it counts: one about another
-// question, under another policy, too late or a second time changes nothing.
+// Take applies a decision and reports whether it is valid. A decision about another
+// question, under another policy, after the expiry or after another decision changes
+// nothing.
 func (a *Asked) Take(r event.Resolution) bool {
 	if !a.Open() || !a.Counts(r) {
 		return false
@@ -38,14 +39,15 @@ func (a *Asked) Decided() *event.Resolution {
 	return a.Resolution
 }
 
-// Void marks a question that needs no decision any more.
+// Void marks a question that no longer needs a decision.
 func (a *Asked) Void() {
 	if a != nil {
 		a.void = true
 	}
 }
 
-// List holds a run's questions in the order in which they were asked. The zero value has none.
+// List contains a run's questions in the order in which they were asked. The zero value
+// is empty.
 type List struct {
 	asked []*Asked
 	byID  map[string]*Asked
@@ -62,7 +64,7 @@ func (l *List) Ask(q event.Question) *Asked {
 	return a
 }
 
-// Of returns the last question with an id, nil for none.
+// Of returns the last question with an id, or nil.
 func (l *List) Of(id string) *Asked { return l.byID[id] }
 
 // Apply folds an event that asks, decides or voids a question.
@@ -96,7 +98,7 @@ func (l *List) Open() (open []*event.Question) {
 // Asks reports whether a question waits for a decision.
 func (l *List) Asks() bool { return slices.ContainsFunc(l.asked, (*Asked).Open) }
 
-// NextExpiry returns when the next of the open questions expires, nil for never.
+// NextExpiry returns the earliest expiry of the open questions, or nil.
 func NextExpiry(open []*event.Question, now time.Time) (next *time.Time) {
 	for _, q := range open {
 		if q.ExpiresAt != nil && !q.Late(now) && (next == nil || q.ExpiresAt.Before(*next)) {
