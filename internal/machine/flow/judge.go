@@ -11,14 +11,15 @@ import (
 	"github.com/pawlrun/pawl/internal/rules/plan"
 )
 
-// consultation is a question to an agent about a loop, under the name of its child.
+// consultation is a question to an agent about a loop. name is the name of the child
+// that answers it.
 type consultation struct {
 	name, agent string
 	task        func() string
 	done        func(*event.ChildFinished)
 }
 
-// consult asks an agent about a loop once there is room.
+// consult asks an agent about a loop as soon as concurrency allows.
 func (m *Machine) consult(l *loop, c consultation) {
 	l.consulting = &c
 	m.markStartable(l.of)
@@ -51,8 +52,8 @@ func (m *Machine) beginConsulting(l *loop) {
 	begin()
 }
 
-// judgeName returns the name of the next judge of a pass: each judge of a loop is a
-// child of its own.
+// judgeName returns the name of the next judge of a pass. Each judge of a loop is a
+// separate child.
 func (l *loop) judgeName(s *scope) string {
 	name := s.key + "/judge"
 	if slices.ContainsFunc(l.plan.Checks()[:l.asked], func(stop plan.Stop) bool { return stop.Judge != "" }) {
@@ -67,7 +68,7 @@ func (m *Machine) judgeLeft(l *loop) {
 	l.judge, l.judgeOf = "", ""
 }
 
-// askJudge has a judge evaluate the pass that has just ended.
+// askJudge asks a judge to evaluate the pass that just ended.
 func (m *Machine) askJudge(l *loop, agent string) {
 	s := l.finished
 	m.consult(l, consultation{
@@ -76,7 +77,7 @@ func (m *Machine) askJudge(l *loop, agent string) {
 	})
 }
 
-// judgeTask returns the task of the judge of a pass.
+// judgeTask returns the task of a pass's judge.
 func (m *Machine) judgeTask(l *loop, s *scope) string {
 	if e := l.plan.Checks()[l.asked].Eval; e != nil {
 		q, _ := e.Ask(m.extract(s), m.fence)
@@ -85,14 +86,14 @@ func (m *Machine) judgeTask(l *loop, s *scope) string {
 	return JudgePrompt(m.evidence(l, s))
 }
 
-// extract returns an ended pass as an evaluator sees it.
+// extract returns an ended pass in the form that evaluators use.
 func (m *Machine) extract(s *scope) eval.Extract {
 	x := s.steps[0].extract
 	x.Text = s.pass.of.passes[s.pass.index].content
 	return x
 }
 
-// score returns an evaluator's verdict from its judge's answer.
+// score converts a judge's answer to a verdict by means of an evaluator.
 func score(e *eval.Evaluator, x eval.Extract, answer json.RawMessage) event.JudgeVerdict {
 	v := event.JudgeVerdict{Verdict: event.VerdictNotDone, Result: answer}
 	r, err := e.Read(x, answer)
@@ -125,8 +126,8 @@ func (m *Machine) judgeDone(l *loop, s *scope, d *event.ChildFinished) {
 	})
 }
 
-// judgement handles a verdict. A missing verdict stops nothing, until too many are
-// missing.
+// judgement handles a verdict. A missing verdict does not end the loop until too many
+// are missing in a row.
 func (m *Machine) judgement(l *loop, s *scope, v event.JudgeVerdict) {
 	if v.Failed {
 		l.missed++
@@ -145,7 +146,8 @@ func (m *Machine) judgement(l *loop, s *scope, v event.JudgeVerdict) {
 	}
 }
 
-// verdict reads a judge's result: a verdict, or whether the work is done.
+// verdict parses a judge's result: a verdict, or a boolean that reports whether the
+// work is done.
 func verdict(result json.RawMessage) event.JudgeVerdict {
 	var said struct {
 		Done    *bool         `json:"done"`

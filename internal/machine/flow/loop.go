@@ -13,69 +13,68 @@ import (
 	"github.com/pawlrun/pawl/internal/rules/plan"
 )
 
-// SafetyCap is the number of iterations of a loop without a cap.
+// SafetyCap is the maximum number of iterations of a loop without a cap.
 const SafetyCap = 100
 
-// loop is an active loop, as the work of one attempt at a step.
+// loop is a running loop. It is the body of one attempt at a step.
 type loop struct {
 	of   *node
 	plan *plan.Loop
-	// items has an element for each pass; next is the index of the next pass.
+	// items has one element per pass; next is the index of the next pass.
 	items []json.RawMessage
 	next  int
-	// active are the current passes, and startable those in which something may begin.
+	// active contains the current passes, and startable those with work that may begin.
 	active    map[int]*scope
 	startable queue[*scope]
-	// passes holds the ends of passes, by index.
+	// passes contains the results of passes, by index.
 	passes []passEnd
-	// failed is the reason why no new pass begins, if any.
+	// failed is the failure that prevents new passes, nil for none.
 	failed *event.Failure
 	taint  event.Taint
 	inspection
 	tally
 	work
 	record
-	// goal is the state of a loop toward a goal, nil for other loops.
+	// goal is the state of a loop that pursues a goal, nil for other loops.
 	goal *goalState
-	// mail holds the messages for the steps of the next pass, by step name.
+	// mail contains the messages for the steps of the next pass, by step name.
 	mail map[string]*mailbox
 }
 
-// tally holds the counts of a loop.
+// tally contains the counters of a loop.
 type tally struct {
-	// missed is the number of missing verdicts in a row, and errors that of the failed
-	// passes.
+	// missed is the number of consecutive missing verdicts, and errors the number of
+	// consecutive failed passes.
 	missed, errors int
-	// more is the number of passes that a person allowed beyond the cap.
+	// more is the number of passes that a person approved beyond the cap.
 	more int
 }
 
 // record is the log of a loop.
 type record struct {
 	log refine.Log
-	// unlogged is an ended pass that is not in the log yet.
+	// unlogged is an ended pass that the log does not contain yet.
 	unlogged *passEnd
 }
 
-// inspection is the state of the checks of an ended pass.
+// inspection is the state of the checks after a pass.
 type inspection struct {
 	finished *scope
-	// asked is the index of the reason to stop that is being checked.
+	// asked is the index of the current check.
 	asked int
-	// running is the command to run, and consulting the question to an agent.
+	// running is the check whose command is to run, and consulting the question for an
+	// agent.
 	running    *plan.Stop
 	consulting *consultation
-	// judge is the name of the child that was asked, and judgeOf that of its agent;
-	// command is that of the running command, and review the id of the question to a
-	// person.
+	// judge is the name of the consulted child, judgeOf the name of its agent, command
+	// the id of the running command, and review the id of the question to a person.
 	judge, judgeOf, command, review string
 }
 
-// loopEnd is how a loop ended.
+// loopEnd describes how a loop ended.
 type loopEnd struct {
 	passes int
-	// why is the reason to stop that held, or the cap; nil for a loop without such an
-	// end.
+	// why is the stop condition that held, or the cap; nil if neither ended the loop.
 	why *event.RunTerminatedBy
 }
 
@@ -87,16 +86,16 @@ type pass struct {
 	startable bool
 }
 
-// passEnd is how a pass ended.
+// passEnd is the result of a pass.
 type passEnd struct {
 	status  event.StepStatus
 	content string
 	result  json.RawMessage
 	error   *event.Failure
 	judged  *judged
-	// checks are the outputs of the commands that checked the pass.
+	// checks contains the outputs of the commands that checked the pass.
 	checks []Said
-	// said is the output of each member of a team, in the last pass.
+	// said contains the output of each member of a team. Only the last pass keeps it.
 	said []Said
 	// plain reports whether the result adds nothing to the content.
 	plain bool
@@ -144,8 +143,8 @@ func (m *Machine) setItems(l *loop, items []json.RawMessage) {
 	m.endItems(l)
 }
 
-// takeFromLoop returns how the next work in a loop is begun: current passes come before
-// another item.
+// takeFromLoop returns a function that begins the next work in a loop, nil for none.
+// Current passes come before new items.
 func (m *Machine) takeFromLoop(l *loop) (begin func()) {
 	switch {
 	case l.consulting != nil:
@@ -187,7 +186,7 @@ func (m *Machine) nextPass(l *loop) {
 	m.wake(s)
 }
 
-// passDone handles a pass whose steps have all ended.
+// passDone handles a pass in which every step has ended.
 func (m *Machine) passDone(s *scope) {
 	p, l := s.pass, s.pass.of
 	n, end := l.of, s.end()
@@ -217,7 +216,7 @@ func (m *Machine) passDone(s *scope) {
 			pass.ofItem(s, m.cfg.Edition)
 		}
 		if m.cfg.Plan.Refine {
-			pass.error = s.steps[0].error // the iteration is the step
+			pass.error = s.steps[0].error // the iteration has only this step
 		}
 		if l.plan.Carry.Log != nil {
 			m.keepLog(l, s, pass)
@@ -266,7 +265,7 @@ func (m *Machine) passed(l *loop, s *scope, end passEnd) {
 // afterError handles a failed pass.
 func (m *Machine) afterError(l *loop, failure *event.Failure) {
 	l.errors++
-	over := m.cfg.Plan.Refine && failure.Limit != "" // no other iteration has more
+	over := m.cfg.Plan.Refine && failure.Limit != "" // later iterations would reach the same limit
 	switch most := l.plan.ErrorsMax; {
 	case over || l.plan.OnError == plan.IterationFails:
 		if f := *failure; m.cfg.Plan.Refine {
@@ -282,8 +281,8 @@ func (m *Machine) afterError(l *loop, failure *event.Failure) {
 	}
 }
 
-// endItems ends a loop over items once all passes that began have ended and no other
-// begins.
+// endItems ends a loop over items when all its passes have ended and no other pass may
+// begin.
 func (m *Machine) endItems(l *loop) {
 	switch {
 	case len(l.active) > 0 || l.next < len(l.items) && l.failed == nil && l.of.stop == nil:
@@ -303,8 +302,8 @@ func (m *Machine) endItems(l *loop) {
 	m.endLoop(l, failure)
 }
 
-// counted returns how many items succeeded, how many of those were skipped, and the
-// failure that ends the loop, nil for none.
+// counted returns the number of items that succeeded, the number of skipped ones among
+// them, and the failure that ends the loop, nil for none.
 func (l *loop) counted() (succeeded, skipped int, failure *event.Failure) {
 	failure = l.failed
 	for i, end := range l.passes {
@@ -322,7 +321,7 @@ func (l *loop) counted() (succeeded, skipped int, failure *event.Failure) {
 	return succeeded, skipped, failure
 }
 
-// consider checks the reasons to stop after a pass, from the one at i on.
+// consider evaluates the stop conditions after a pass, starting at index i.
 func (m *Machine) consider(l *loop, s *scope, i int) {
 	n, checks := l.of, l.plan.Checks()
 	switch {
@@ -365,7 +364,7 @@ func (m *Machine) consider(l *loop, s *scope, i int) {
 	}
 }
 
-// decide records whether a condition holds that the machine evaluates itself.
+// decide evaluates a condition within the machine and records the result.
 func (m *Machine) decide(n *node, id, expression string, holds func() (bool, error), then func(event.ConditionEvaluated)) {
 	d := event.ConditionEvaluated{ID: id, Step: n.id, Expression: expression}
 	if held, err := holds(); err != nil {
@@ -377,7 +376,7 @@ func (m *Machine) decide(n *node, id, expression string, holds func() (bool, err
 	m.record(n.request, d, func(d event.Data) { then(d.(event.ConditionEvaluated)) })
 }
 
-// met ends a loop because the reason to stop at i holds.
+// met ends a loop because its i-th stop condition holds.
 func (m *Machine) met(l *loop, i int) {
 	l.of.end.why = &event.RunTerminatedBy{Reason: event.ReasonConditionMet, Index: &i, Kind: l.plan.StopWhen[i].Kind()}
 	m.endLoop(l, nil)
@@ -393,7 +392,7 @@ func (l *loop) most() int {
 	return SafetyCap
 }
 
-// atLimit ends a loop that reached its cap, which is no failure of its step.
+// atLimit ends a loop at its cap without a failure of its step.
 func (m *Machine) atLimit(l *loop) {
 	l.of.end.why = &event.RunTerminatedBy{Reason: event.ReasonMaxIterations, Limit: string(event.ReasonMaxIterations), Output: l.log.Last()}
 	m.endLoop(l, nil)
@@ -426,7 +425,7 @@ func (m *Machine) another(l *loop) {
 	}
 }
 
-// endLoop ends a loop's step, as failed if there is a failure.
+// endLoop ends a loop's step. The step fails if failure is not nil.
 func (m *Machine) endLoop(l *loop, failure *event.Failure) {
 	d := event.StepFinished{Status: event.StepStatusCompleted, Error: failure}
 	if failure != nil {
@@ -437,7 +436,7 @@ func (m *Machine) endLoop(l *loop, failure *event.Failure) {
 	m.finish(l.of, d)
 }
 
-// content returns the outputs of the passes, in the form that the plan sets.
+// content returns the outputs of the passes in the form that the plan configures.
 func (l *loop) content() string {
 	var texts []string
 	for i, end := range l.passes {
@@ -453,8 +452,8 @@ func (l *loop) content() string {
 	return strings.Join(texts, "\n\n---\n\n")
 }
 
-// result returns the result of the last pass; for a loop over items the results of all,
-// in their order.
+// result returns the result of the last pass. For a loop over items it returns the
+// results of all passes, in order.
 func (l *loop) result() json.RawMessage {
 	if len(l.passes) == 0 {
 		return nil
@@ -514,7 +513,7 @@ func (m *Machine) stopLoop(l *loop) {
 	m.endStopped(l)
 }
 
-// endStopped ends a stopped loop, once no part of it is active.
+// endStopped ends a stopped loop when no part of it is active.
 func (m *Machine) endStopped(l *loop) {
 	if len(l.active) > 0 || l.judge != "" || l.command != "" || l.of.phase != working {
 		return

@@ -1,6 +1,6 @@
-// Package flow is the machine of a workflow: a graph of steps, which are runs of other
-// machines, and of loops around such graphs. One scheduler runs all of them: the body
-// of a loop and a nested plan are graphs like the workflow itself.
+// Package flow implements the machine of a workflow: a graph of steps and of loops
+// around graphs. A step runs as a child or as a command. One scheduler runs everything,
+// because the body of a loop and a nested plan are graphs like the workflow itself.
 package flow
 
 import (
@@ -25,15 +25,15 @@ type Machine struct {
 	cfg Config
 	assignment
 	root *scope
-	// steps are those of the active graphs, by their ids in the run.
+	// steps contains the steps of the active graphs, by id.
 	steps map[string]*node
-	// under are the active children, by their runs' ids.
+	// under contains the active children, by run id.
 	under map[string]underWay
-	// running are the commands that have started and not ended.
+	// running contains the ids of the commands that have started and not ended.
 	running map[string]bool
-	// goalLoop is the loop toward the run's goal, nil for none.
+	// goalLoop is the loop that pursues the run's goal, nil for none.
 	goalLoop *loop
-	// reviews are the loops that wait for a person, by the ids of the questions.
+	// reviews contains the loops that wait for a person, by question id.
 	reviews  map[string]*loop
 	requests requests
 	post
@@ -47,45 +47,46 @@ type assignment struct {
 	fence fence.Fence
 	given event.Taint
 	task  string
-	// media are the images and files beside the task of a loop.
+	// media are the images and files of a loop's task.
 	media []llm.Media
 }
 
-// timers are the deadlines of the plan and its steps.
+// timers contains the deadlines of the plan and its steps.
 type timers struct {
-	// deadlines holds the ends of the open steps; timed holds the steps with a wait, by
-	// the ids of the waits.
+	// deadlines orders the open steps by deadline; timed contains the steps with a
+	// timer, by the ids of the waits.
 	deadlines queue[*node]
 	timed     map[string]*node
-	// timeout is the wait for the end of the plan's time, and parkedAt the time of the
-	// last park, zero while the run is driven.
+	// timeout is the id of the wait for the plan's deadline. parkedAt is the time of
+	// the last park, zero while the run is driven.
 	timeout            string
 	deadline, parkedAt time.Time
 }
 
-// workload counts the work that has begun: turns counts all of it, and atWork the
-// active part by agent.
+// workload counts the work that has begun: turns is the total, and atWork the number of
+// active children by agent.
 type workload struct {
 	turns  int64
 	atWork map[string]int
 }
 
-// progress is how far the run is.
+// progress describes how far the run is.
 type progress struct {
-	// counts are the ends of the top-level steps; done reports whether all have ended,
-	// and late whether the plan's time was over before.
+	// counts contains the ends of the top-level steps. done reports whether all of them
+	// have ended, and late whether the plan's time ran out before.
 	counts     counts
 	done, late bool
-	// paused reports whether nothing begins until the run has parked and resumed.
+	// paused reports that nothing may begin until the run has parked and resumed.
 	paused bool
-	// over reports whether nothing is left to do, including undelivered messages.
+	// over reports that no work and no undelivered messages are left.
 	over bool
 }
 
-// underWay is a child that has begun: its action, and the function that folds its end.
+// underWay is a child that has started: its action, and the function that folds its
+// end.
 type underWay struct {
 	again func() machine.StartChild
-	// anew requests a replacement.
+	// anew requests a replacement of the child.
 	anew func()
 	done func(event.ChildFinished)
 }
@@ -96,13 +97,13 @@ var (
 	_ machine.Repeater  = (*Machine)(nil)
 )
 
-// New returns a machine that expects run.started.
+// New returns a machine whose first event must be run.started.
 func New() *Machine { return &Machine{} }
 
 // Apply folds one event.
 func (m *Machine) Apply(e *event.Event) error {
 	if _, forks := e.Data.(event.RunForked); forks && m.parkedAt.IsZero() {
-		m.parkedAt = m.Now // the time in between does not count for the fork
+		m.parkedAt = m.Now // the time until the fork resumes does not count
 	}
 	if err := m.Run.Apply(e); err != nil {
 		return err
@@ -156,8 +157,8 @@ func (m *Machine) apply(e *event.Event) error {
 	return nil
 }
 
-// settledBy returns the key of the request that an event settles, for the events that
-// do nothing else.
+// settledBy returns the key of the request that an event settles. is is false for
+// events that do more than that.
 func settledBy(data event.Data) (key string, is bool) {
 	switch d := data.(type) {
 	case event.ChildStarted:
@@ -201,7 +202,7 @@ func (m *Machine) applyWork(data event.Data) error {
 		}
 	case event.StepStarted:
 		if _, due := m.requests.byKey["start "+d.Step]; !due && d.Child != "" {
-			return nil // an older journal records it beside child.started
+			return nil // an older journal may contain this event next to child.started
 		}
 		m.coordinator.note(d.Step)
 		return m.requests.settle("start "+d.Step, d)
@@ -241,8 +242,8 @@ func (m *Machine) waited(d event.WaitFinished) error {
 	return nil
 }
 
-// beginAnew restarts the children that had not ended where a fork begins: they belong
-// to the forked run.
+// beginAnew replaces the children that were open where a fork begins, because they
+// belong to the forked run.
 func (m *Machine) beginAnew() {
 	open := slices.SortedFunc(maps.Values(m.under), func(a, b underWay) int { return cmp.Compare(a.again().ID, b.again().ID) })
 	m.under = map[string]underWay{}
@@ -283,7 +284,7 @@ func (m *Machine) begin(d *event.RunStarted) error {
 	return nil
 }
 
-// least returns the smaller of two bounds, of which 0 means none.
+// least returns the smaller of two limits; 0 means no limit.
 func least(a, b int) int {
 	if a == 0 || b > 0 && b < a {
 		return b
@@ -291,7 +292,7 @@ func least(a, b int) int {
 	return a
 }
 
-// Next returns what is due.
+// Next returns the actions that are due.
 func (m *Machine) Next() []machine.Action {
 	if m.Terminated != nil && m.Open() == 0 && m.State().Phase == machine.Running {
 		if rest := m.requests.actions(nil); len(rest) > 0 {
@@ -312,17 +313,17 @@ func (m *Machine) Next() []machine.Action {
 	return m.deliveries(append(m.OrPark(due), m.nextDeadline()...))
 }
 
-// pressing reports whether an action comes before a pause: a wait continues meanwhile.
+// pressing reports whether an action delays a pause. A wait does not.
 func pressing(a machine.Action) bool {
 	_, wait := a.(machine.Wait)
 	return !wait
 }
 
-// planTimeout is the wait for the end of the plan's time.
+// planTimeout is the id of the wait for the plan's deadline.
 const planTimeout = "timeout"
 
-// shift extends the deadlines of the plan and its steps by the time the run was
-// parked. Timers that had started are not extended, so new ones follow.
+// shift extends the deadlines of the plan and its steps by the time the run was parked.
+// It does not extend timers that have started; new timers replace them.
 func (t *timers) shift(now time.Time) {
 	if t.parkedAt.IsZero() {
 		return
@@ -342,14 +343,15 @@ func (t *timers) shift(now time.Time) {
 	}
 }
 
-// nextDeadline waits for the deadlines of the plan and of the first of its steps.
+// nextDeadline returns the waits for the plan's deadline and for the earliest deadline
+// of a step.
 func (m *Machine) nextDeadline() (due []machine.Action) {
 	if !m.deadline.IsZero() && !m.over {
 		due = m.Until(m.timeout, m.deadline)
 	}
 	for !m.deadlines.empty() {
 		switch n := m.deadlines.first(); {
-		case n.phase == ending: // its end comes first
+		case n.phase == ending: // wait for its end first
 			return due
 		case n.phase != settled && n.stop == nil:
 			return append(due, m.Until(n.timeout, n.deadline)...)

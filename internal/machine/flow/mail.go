@@ -7,38 +7,38 @@ import (
 	"github.com/pawlrun/pawl/internal/machine"
 )
 
-// MostUnread is how many messages may wait for one reader.
+// MostUnread limits the undelivered messages for one reader.
 const MostUnread = 1_000
 
 // post is the state of all messages.
 type post struct {
-	// mail holds the mailboxes of the runs under way, by run, and unread those of
-	// undelivered messages, by message. toDeliver holds the mailboxes with messages
-	// for a run under way.
+	// mail contains the readers with a current run, by run id. unread contains the
+	// mailboxes of undelivered messages, by message id. toDeliver contains the
+	// mailboxes with messages for a current run.
 	mail      map[string]reader
 	unread    map[string]*mailbox
 	toDeliver []*mailbox
-	// sender is that of the last message.
+	// sender is the mailbox of the last message's sender.
 	sender *mailbox
 	// coordinator receives the messages of steps.
 	coordinator coordinator
 }
 
-// mailbox holds the messages to a step, or to the coordinator.
+// mailbox contains the messages to a step or to the coordinator.
 type mailbox struct {
-	// unread holds the undelivered messages, oldest first.
+	// unread contains the undelivered messages, oldest first.
 	unread []event.InputReceived
-	// run is the run that reads them, empty while there is none, and given its initial
-	// messages.
+	// run is the run that reads the messages, or empty. given contains the messages
+	// with which it started.
 	run   string
 	given []event.InputReceived
-	// came are the messages that the run received since.
+	// came contains the messages that the run received later.
 	came []event.InputReceived
-	// told holds the messages that the run has received, by id.
+	// told contains the replies to the messages that the run sent, by message id.
 	told map[string]string
 }
 
-// started returns the messages with which its reader starts, or would start now.
+// started returns the messages with which the reader started, or would start now.
 func (b *mailbox) started() []event.InputReceived {
 	if b.run != "" {
 		return b.given
@@ -46,7 +46,7 @@ func (b *mailbox) started() []event.InputReceived {
 	return b.unread
 }
 
-// beginMail starts a run with all unread messages.
+// beginMail delivers all unread messages to a run at its start.
 func (m *Machine) beginMail(b *mailbox, run, to string) {
 	b.run, b.given, b.unread = run, b.unread, nil
 	m.mail[run] = reader{b, to}
@@ -56,7 +56,7 @@ func (m *Machine) beginMail(b *mailbox, run, to string) {
 	}
 }
 
-// readAgain gives a run's messages to the run that replaces it.
+// readAgain returns a run's messages to its mailbox for the run that replaces it.
 func (m *Machine) readAgain(b *mailbox) {
 	for _, said := range b.given {
 		m.requests.drop("message " + said.MessageID)
@@ -76,10 +76,10 @@ func (m *Machine) endMail(b *mailbox) {
 	b.run, b.given, b.came, b.told = "", nil, nil, nil
 }
 
-// reader is the reader of a mailbox.
+// reader is a run that reads a mailbox.
 type reader struct {
 	*mailbox
-	// step is the reader's id.
+	// step is the step that the run carries out, or the coordinator.
 	step string
 }
 
@@ -92,7 +92,7 @@ func (m *Machine) add(b *mailbox, said event.InputReceived) {
 	}
 }
 
-// delivered removes a message that the current run has.
+// delivered removes a message that the current run has received.
 func (m *Machine) delivered(id string) {
 	if b := m.unread[id]; b != nil && b.run != "" {
 		at := slices.IndexFunc(b.unread, func(said event.InputReceived) bool { return said.MessageID == id })
@@ -101,8 +101,8 @@ func (m *Machine) delivered(id string) {
 	m.remove(id)
 }
 
-// remove removes a message that is delivered or dropped: the newest, which has just
-// been dropped, or one of the oldest.
+// remove removes a delivered or dropped message. The message is either the newest,
+// which was dropped on arrival, or one of the oldest.
 func (m *Machine) remove(id string) {
 	b := m.unread[id]
 	if b == nil {
@@ -122,12 +122,12 @@ func (m *Machine) remove(id string) {
 	}
 }
 
-// undue removes a mailbox from those with messages for a current run.
+// undue removes a mailbox from toDeliver.
 func (m *Machine) undue(b *mailbox) {
 	m.toDeliver = slices.DeleteFunc(m.toDeliver, func(r *mailbox) bool { return r == b })
 }
 
-// drop records why the unread messages of a mailbox will not be delivered.
+// drop records the reason why the unread messages of a mailbox are not delivered.
 func (m *Machine) drop(b *mailbox, to string, reason event.DropReason) {
 	unread := b.unread
 	if b.unread = nil; b.run != "" {
@@ -139,7 +139,7 @@ func (m *Machine) drop(b *mailbox, to string, reason event.DropReason) {
 	}
 }
 
-// deliveries delivers messages to current runs.
+// deliveries appends the deliveries to current runs to the due actions.
 func (m *Machine) deliveries(due []machine.Action) []machine.Action {
 	for _, b := range m.toDeliver {
 		due = append(due, machine.Deliver{Child: b.run, Messages: b.unread})

@@ -7,8 +7,8 @@ import (
 	"github.com/pawlrun/pawl/event"
 )
 
-// material returns the parts of a step's task: the results of the steps that it depends
-// on, and those of each loop and plan around it.
+// material returns the parts of a step's task, including the results of the steps that
+// it depends on and the results from each enclosing loop and plan.
 func (m *Machine) material(n *node) Material {
 	t := m.around(n)
 	switch s := n.step(); {
@@ -35,7 +35,7 @@ func (m *Machine) around(n *node) Material {
 		if p == nil {
 			continue
 		}
-		if at != n || !n.in.logged() { // the log has the earlier results
+		if at != n || !n.in.logged() { // the log contains the earlier results
 			passes = append(p.before(), passes...)
 		}
 		switch {
@@ -45,7 +45,7 @@ func (m *Machine) around(n *node) Material {
 			t.Iteration, t.Of = p.index+1, p.of.most()
 		}
 	}
-	if own := n.dependencies(); len(own) > 0 { // newer than the pass before
+	if own := n.dependencies(); len(own) > 0 { // newer than the previous pass
 		outer := t.Said[:len(t.Said)-len(own)]
 		t.Said = append(append(append([]Said(nil), outer...), passes...), own...)
 	} else {
@@ -54,7 +54,7 @@ func (m *Machine) around(n *node) Material {
 	return t
 }
 
-// dependencies returns the outputs of the steps that a step depends on.
+// dependencies returns the outputs of a step's direct dependencies.
 func (n *node) dependencies() (all []Said) {
 	for _, i := range n.vertex.deps {
 		dep := n.in.steps[i]
@@ -101,7 +101,7 @@ func (p *pass) before() []Said {
 	return all
 }
 
-// evidence returns the part of a judge's task about the pass that has just ended.
+// evidence returns the part of a judge's task that describes the pass that just ended.
 func (m *Machine) evidence(l *loop, s *scope) Material {
 	t := m.around(l.of)
 	t.Item, t.Iteration, t.Of = nil, s.pass.index+1, l.most()
@@ -128,7 +128,7 @@ func (m *Machine) evidence(l *loop, s *scope) Material {
 	return t
 }
 
-// takesIn returns the taint of everything in a step's task.
+// takesIn returns the combined taint of everything in a step's task.
 func (m *Machine) takesIn(n *node) event.Taint {
 	taint := m.given
 	for at := n; at != nil; at = at.in.in {
@@ -142,7 +142,7 @@ func (m *Machine) takesIn(n *node) event.Taint {
 	return taint
 }
 
-// argument returns the argument of a function.
+// argument returns the argument of a step's function.
 func (m *Machine) argument(n *node) json.RawMessage {
 	v := n.in.surroundings()
 	v.Input = m.task

@@ -24,17 +24,17 @@ func (c *counts) add(s event.StepStatus) {
 	}
 }
 
-// endRun ends a run that has nothing left to do.
+// endRun ends a run without remaining work.
 func (m *Machine) endRun() {
 	if m.Terminated == nil {
 		m.requests.add("end", func() []machine.Action { return m.End(m.why()) }, nil)
 	}
 }
 
-// ownReasons are the classes of a step's failure that are also the run's reason.
+// ownReasons lists the failure classes of steps that become the run's reason.
 var ownReasons = []event.Reason{event.ReasonConditionError, event.ReasonJudgeUnavailable, event.ReasonImpossible}
 
-// why returns why the run ends.
+// why returns the reason and details of the run's end.
 func (m *Machine) why() event.RunTerminatedBy {
 	if m.late {
 		return event.RunTerminatedBy{Reason: event.BudgetReason(planTimeout), Limit: planTimeout}

@@ -36,8 +36,8 @@ func (m *Machine) keepLog(l *loop, s *scope, end passEnd) {
 	})
 }
 
-// logLearning adds the summary of a pass to the log, or a part of its output if there
-// is none.
+// logLearning adds the summary of a pass to the log, or a part of the pass's output if
+// there is no summary.
 func (m *Machine) logLearning(l *loop, s *scope, end passEnd, summary string) {
 	log, output := *l.plan.Carry.Log, end.content
 	if strings.TrimSpace(summary) != "" {
@@ -68,7 +68,7 @@ func (m *Machine) message(n *node) string {
 	case !m.cfg.Plan.Refine:
 		t := m.material(n)
 		if p.index > 0 {
-			t.Iteration = 0 // is at the end
+			t.Iteration = 0 // the message ends with the iteration's number
 		}
 		it.Input = Prompt(t)
 	}
@@ -78,7 +78,7 @@ func (m *Machine) message(n *node) string {
 	return it.Message()
 }
 
-// feedback returns the reports on the last pass.
+// feedback returns the reports about the last pass.
 func feedback(l *loop) (all []refine.Feedback) {
 	end := l.last()
 	for _, said := range end.checks {
@@ -94,19 +94,19 @@ func feedback(l *loop) (all []refine.Feedback) {
 	return all
 }
 
-// kindUnchanged is the kind of a stuck loop whose iterations changed nothing.
+// kindUnchanged is the kind of the end of a loop whose iterations change nothing.
 const kindUnchanged = "unchanged"
 
-// refined returns why a run ends that is one loop.
+// refined returns the end of a run that consists of one loop.
 func (n *node) refined() event.RunTerminatedBy {
 	why := event.RunTerminatedBy{Reason: event.ReasonFinalAnswer}
 	switch {
 	case n.end.why != nil:
 		why = *n.end.why
-	case n.error != nil: // a failure of the loop itself gives the reason
+	case n.error != nil: // the loop's own failure is the reason
 		why = event.RunTerminatedBy{Reason: event.Reason(n.error.Class)}
 	}
-	if why.Reason == event.ReasonStuck { // the loop was stopped, and nothing in it failed
+	if why.Reason == event.ReasonStuck { // the loop was stopped, but nothing in it failed
 		why.Kind, why.Detail = kindUnchanged, n.error.Message
 		return why
 	}
@@ -119,8 +119,8 @@ func (n *node) refined() event.RunTerminatedBy {
 	return why
 }
 
-// refinedOutcome returns the outcome of a run that is one loop. At the cap it succeeds
-// if the plan allows that, and its result is the last entry of the log.
+// refinedOutcome returns the outcome of a run that consists of one loop. At the cap the
+// run succeeds if the plan allows that, and its result is the last entry of the log.
 func (m *Machine) refinedOutcome(o event.Outcome) event.Outcome {
 	n := m.root.steps[0]
 	o.Iterations, o.LastOutput, o.Result = n.end.passes, n.content, n.result
@@ -139,7 +139,7 @@ func (m *Machine) refinedOutcome(o event.Outcome) event.Outcome {
 	return o
 }
 
-// nextOfLoop returns what a person can safely do about a loop that did not end well.
+// nextOfLoop returns advice about a loop that did not succeed.
 func nextOfLoop(end *event.RunTerminatedBy) string {
 	const again = ", and start the loop again."
 	switch r := end.Reason; {

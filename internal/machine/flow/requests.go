@@ -8,20 +8,20 @@ import (
 	"github.com/pawlrun/pawl/internal/machine/tree"
 )
 
-// requests holds the actions that the machine wants. A request stays until an event
-// settles it, so that the cost of one event does not grow with the plan.
+// requests contains the actions that the machine wants. A request remains until an
+// event settles it, so the cost of an event does not grow with the plan.
 type requests struct {
 	byKey map[string]*request
 	order []*request
 }
 
 type request struct {
-	// actions are the requested actions; then folds their result.
+	// actions returns the requested actions; then folds their result.
 	actions func() []machine.Action
 	then    func(event.Data)
 	gone    bool
-	// stops reports whether the other requests may be void once this one is settled, so
-	// that none is returned after it.
+	// stops reports that settling this request may make the later requests obsolete, so
+	// none of them is returned together with it.
 	stops bool
 }
 
@@ -35,7 +35,7 @@ func (a *requests) add(key string, actions func() []machine.Action, then func(ev
 	return e
 }
 
-// drop removes a request, and reports whether it was there.
+// drop removes a request and reports whether it existed.
 func (a *requests) drop(key string) (e *request, had bool) {
 	if e, had = a.byKey[key]; had {
 		e.gone = true
@@ -54,11 +54,11 @@ func (a *requests) settle(key string, d event.Data) error {
 	return nil
 }
 
-// atOnce bounds how many actions are returned at once: their inputs are in memory
-// together, and the rest follows once those have started.
+// atOnce limits the actions that are returned together, because their inputs are in
+// memory at the same time. The rest follows when those have started.
 const atOnce = 64
 
-// actions returns those of the first requests.
+// actions appends the actions of the first requests to due.
 func (a *requests) actions(due []machine.Action) []machine.Action {
 	kept, stops := a.order[:0], false
 	for _, e := range a.order {
@@ -75,7 +75,7 @@ func (a *requests) actions(due []machine.Action) []machine.Action {
 	return due
 }
 
-// record requests a decision to be journalled.
+// record requests that a decision be journalled.
 func (m *Machine) record(key string, d event.Data, then func(event.Data)) *request {
 	return m.requests.add(key, func() []machine.Action { return []machine.Action{machine.Record{Data: d}} }, then)
 }

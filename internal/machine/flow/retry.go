@@ -15,11 +15,12 @@ import (
 // ErrNothingFailed is returned for a run without a failed or cancelled step.
 var ErrNothingFailed = errors.New("flow: no step of the run failed or was cancelled")
 
-// Retry determines what a second try at a workflow keeps of its first one. It is built
-// by adding the events of an ended run, in order.
+// Retry determines which results a second try at a workflow keeps. Build it by adding
+// the events of an ended run, in order.
 type Retry struct {
 	steps map[string]*retried
-	// pass is the last pass of each loop that is not over items, by the loop's step.
+	// pass is the index of the last pass of each loop that has no items, by the loop's
+	// step.
 	pass      map[string]int
 	late      bool
 	again     []string
@@ -29,11 +30,12 @@ type Retry struct {
 	values    map[string]event.ConditionEvaluated
 	decisions map[string]event.ReviewResolved
 	waits     map[string]event.WaitStarted
-	// iterations are those of observed loops, by the loop's step and the index.
+	// iterations contains the iterations of observed loops, by the loop's step and the
+	// index.
 	iterations map[string]map[int]event.Iteration
 }
 
-// retried is the state of a step at the end of the run, and the number of its first
+// retried is the state of a step at the end of the run. seq is the number of its first
 // event.
 type retried struct {
 	seq   int64
@@ -57,7 +59,7 @@ func NewRetry() *Retry {
 	}
 }
 
-// Add adds an event of the run. It does not keep e.
+// Add adds an event of the run. It does not retain e.
 func (r *Retry) Add(e *event.Event) {
 	s := r.of(e)
 	switch d := e.Data.(type) {
@@ -97,7 +99,7 @@ func (r *Retry) Add(e *event.Event) {
 	}
 }
 
-// of returns the step that an event is about, a new one at its first event.
+// of returns the step that an event belongs to, and creates it at its first event.
 func (r *Retry) of(e *event.Event) *retried {
 	s := r.steps[e.Step]
 	if s == nil {
@@ -109,7 +111,7 @@ func (r *Retry) of(e *event.Event) *retried {
 	return s
 }
 
-// Begin returns the last event that both tries share, and the steps that are repeated.
+// Begin returns the last event that both tries share and the steps to repeat.
 func (r *Retry) Begin() (seq int64, steps []string, err error) {
 	r.findPasses()
 	ids := slices.Sorted(maps.Keys(r.steps))
@@ -126,11 +128,11 @@ func (r *Retry) Begin() (seq int64, steps []string, err error) {
 	if len(r.again) == 0 {
 		return 0, nil, ErrNothingFailed
 	}
-	if r.late { // the time of the plan begins anew
+	if r.late { // the plan's time starts over
 		return 1, steps, nil
 	}
 	for _, id := range r.again {
-		// The enclosing step begins anew too, with its time; the work done in it is
+		// The enclosing step starts over, too, with its time; work completed in it is
 		// kept.
 		if first := r.outermost(id).seq; seq == 0 || first < seq {
 			seq = first
@@ -139,7 +141,7 @@ func (r *Retry) Begin() (seq int64, steps []string, err error) {
 	return max(seq-1, 1), steps, nil
 }
 
-// findPasses finds the last pass of each loop, even if it did not end.
+// findPasses finds the last pass of each loop, whether or not it ended.
 func (r *Retry) findPasses() {
 	for id := range r.steps {
 		for of, index := range passesOf(id) {
@@ -150,7 +152,7 @@ func (r *Retry) findPasses() {
 	}
 }
 
-// passesOf yields the enclosing steps whose ids are followed by a number, with that
+// passesOf returns the enclosing steps whose ids are followed by a number, with that
 // number.
 func passesOf(id string) map[string]int {
 	passes := map[string]int{}
@@ -167,8 +169,8 @@ func passesOf(id string) map[string]int {
 	return passes
 }
 
-// failed reports whether the run failed because of a step: neither did the loop around
-// it continue with another pass, nor did an enclosing step complete.
+// failed reports whether a step contributed to the failure of the run: the step failed,
+// its loop did not continue with another pass, and no enclosing step completed.
 func (r *Retry) failed(id string) bool {
 	bad := func(s *retried) bool {
 		return s.open || s.end == event.StepStatusFailed || s.end == event.StepStatusCancelled
@@ -189,7 +191,7 @@ func (r *Retry) failed(id string) bool {
 	return true
 }
 
-// around yields the steps that enclose a step, from the outermost on.
+// around yields the steps that enclose a step, outermost first.
 func (r *Retry) around(id string) func(yield func(*retried) bool) {
 	return func(yield func(*retried) bool) {
 		for i, c := range id {
@@ -210,20 +212,20 @@ func (r *Retry) outermost(id string) *retried {
 	return r.steps[id]
 }
 
-// inside reports whether a step is in another one.
+// inside reports whether a step is inside another one.
 func inside(id, of string) bool {
 	return strings.HasPrefix(id, of+".") || strings.HasPrefix(id, of+"[")
 }
 
-// repeats reports whether a step is repeated, by its id or its name.
+// repeats reports whether a step, given by its id or its name, is repeated.
 func (r *Retry) repeats(id string) bool {
 	return slices.ContainsFunc(r.again, func(again string) bool {
 		return id == again || inside(id, again) || strings.HasPrefix(id, again+"~")
 	})
 }
 
-// Kept returns what the first try journalled for an action, nil if there is nothing, or
-// if its step is repeated.
+// Kept returns the events of the first try for an action, or nil if there are none or
+// the step is repeated.
 func (r *Retry) Kept(a machine.Action) []event.Data {
 	switch a := a.(type) {
 	case machine.Record:
@@ -280,7 +282,7 @@ func (r *Retry) iteration(i *event.Iteration) []event.Data {
 	return []event.Data{before}
 }
 
-// repeatsPass reports whether a step of a pass is repeated.
+// repeatsPass reports whether a step in a pass is repeated.
 func (r *Retry) repeatsPass(id string) bool {
 	return slices.ContainsFunc(r.again, func(again string) bool { return again == id || inside(again, id) })
 }
@@ -302,7 +304,7 @@ func (r *Retry) answer(a *machine.Ask) []event.Data {
 	return nil
 }
 
-// kept are the machine's own decisions, except the end of the run.
+// kept returns a decision of the machine unless it parks or ends the run.
 func kept(d event.Data) []event.Data {
 	switch d.(type) {
 	case event.RunParked, event.RunTerminatedBy, event.RunCompleted:

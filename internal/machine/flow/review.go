@@ -10,10 +10,10 @@ import (
 	"github.com/pawlrun/pawl/internal/rules/plan"
 )
 
-// Rejected is the failure of a loop of which a person rejected an iteration.
+// Rejected is the failure of a loop after a person rejected an iteration.
 const Rejected = "Manual approval was rejected by user"
 
-// review asks a person about the pass that has just ended, for the reason to stop at i.
+// review asks a person about the pass that just ended, for the i-th stop condition.
 func (m *Machine) review(l *loop, s *scope, i int) {
 	checks := l.plan.Checks()
 	h := checks[i].Human
@@ -64,7 +64,7 @@ func (m *Machine) reviewed(d *event.ReviewResolved) error {
 	l, by := m.reviews[d.LoopID], m.Answer(d.LoopID)
 	if l == nil || by == nil || by.Kind == event.ApprovalExpired || by.Kind == event.ApprovalCancelled {
 		m.requests.drop("review " + d.LoopID)
-		return nil // the run ends, or the loop no longer waits for it
+		return nil // the run ends, or the loop no longer waits for the answer
 	}
 	delete(m.reviews, d.LoopID)
 	m.requests.drop("review " + d.LoopID)
@@ -86,7 +86,7 @@ func (m *Machine) reviewed(d *event.ReviewResolved) error {
 	return nil
 }
 
-// judgedByPerson continues as the loop interprets the decision.
+// judgedByPerson continues the loop according to a person's decision.
 func (m *Machine) judgedByPerson(l *loop, s *scope, kind event.ApprovalKind) {
 	switch h := l.plan.Checks()[l.asked].Human; {
 	case kind == event.ApprovalRejected && !h.Feedback:
@@ -96,7 +96,7 @@ func (m *Machine) judgedByPerson(l *loop, s *scope, kind event.ApprovalKind) {
 	}
 }
 
-// dropReview withdraws the question about a loop that ends.
+// dropReview withdraws the question of a loop that ends.
 func (m *Machine) dropReview(l *loop) {
 	id := l.review
 	if id == "" {

@@ -7,8 +7,8 @@ import (
 	"github.com/pawlrun/pawl/internal/rules/plan"
 )
 
-// ready holds the steps of a scope that need only room, in the order of the scope's
-// scheduler. The orders that depend on agents have one queue for each.
+// ready contains the steps of a scope that wait only for concurrency, in the order of
+// the scope's scheduler. Schedulers that distinguish agents have one queue per agent.
 type ready struct {
 	of     plan.Scheduler
 	groups []*group
@@ -17,7 +17,7 @@ type ready struct {
 type group struct {
 	agent string
 	steps queue[*node]
-	// turn is the time of the last start.
+	// turn is the turn in which a step of the group last started.
 	turn int64
 }
 
@@ -43,8 +43,8 @@ func (r *ready) group(agent string) *group {
 	return g
 }
 
-// pop removes and returns the step that begins next, nil for none. It skips steps that
-// were stopped meanwhile.
+// pop removes and returns the next step to begin, nil for none. It skips steps that
+// were stopped while queued.
 func (r *ready) pop(atWork map[string]int, turn int64) *node {
 	for {
 		var best *group
@@ -73,7 +73,7 @@ func (r *ready) before(a, b *group, atWork map[string]int) bool {
 	return a.turn < b.turn || a.turn == b.turn && a.steps.first().place < b.steps.first().place
 }
 
-// agent returns the name by which schedulers distinguish steps.
+// agent returns the name by which schedulers group steps.
 func (n *node) agent() string {
 	switch s := n.step(); {
 	case s.Agent != nil:
@@ -86,17 +86,17 @@ func (n *node) agent() string {
 	return ""
 }
 
-// leaf reports whether a step is one child.
+// leaf reports whether a step has no graph of its own.
 func (n *node) leaf() bool { return n.vertex.body == nil }
 
-// queue lets a step begin once there is room.
+// queue marks a step as ready to begin when concurrency allows.
 func (m *Machine) queue(n *node) {
 	n.phase = queued
 	n.in.ready.push(n)
 	m.wake(n.in)
 }
 
-// wake marks a scope, and the enclosing ones, as startable.
+// wake marks a scope and the enclosing scopes as startable.
 func (m *Machine) wake(s *scope) {
 	for ; s.in != nil; s = s.in.in {
 		if s.pass != nil && !s.pass.startable {
@@ -107,7 +107,7 @@ func (m *Machine) wake(s *scope) {
 	}
 }
 
-// markStartable marks a step below which something may begin.
+// markStartable marks a step that contains work that may begin.
 func (m *Machine) markStartable(n *node) {
 	if !n.startable {
 		n.startable = true
@@ -115,7 +115,7 @@ func (m *Machine) markStartable(n *node) {
 	}
 }
 
-// fill begins everything that there is room for.
+// fill begins as much work as concurrency allows.
 func (m *Machine) fill() {
 	if m.root == nil || m.paused || m.Cancel != nil || m.Terminated != nil {
 		return
@@ -130,8 +130,9 @@ func (m *Machine) fill() {
 	}
 }
 
-// takeFrom returns how the next work in a scope is begun, nil for none. Steps come
-// before work below active steps, because others waited for them longer.
+// takeFrom returns a function that begins the next work in a scope, nil for none.
+// Queued steps come before work inside active steps, because other steps have waited
+// longer for them.
 func (m *Machine) takeFrom(s *scope) (begin func()) {
 	if s.stopped || s.limit > 0 && s.busy >= s.limit {
 		return nil
@@ -164,7 +165,7 @@ func (m *Machine) takeBelow(n *node) (begin func()) {
 	return nil
 }
 
-// busy adds to the number of active children in all enclosing scopes.
+// busy adds by to the number of active children of a scope and its enclosing scopes.
 func (m *Machine) busy(s *scope, agent string, by int) {
 	m.atWork[agent] += by
 	for at := s; ; at = at.in.in {
@@ -193,7 +194,7 @@ func (m *Machine) start(n *node) {
 	m.startBelow(n)
 }
 
-// lasts returns how long a step may take with everything in it, 0 for no limit.
+// lasts returns the time limit of a step with everything in it; 0 means no limit.
 func lasts(s *plan.Step) time.Duration {
 	if s.Plan != nil && s.Plan.Timeout > 0 && (s.Timeout == 0 || s.Plan.Timeout < s.Timeout) {
 		return s.Plan.Timeout

@@ -12,24 +12,26 @@ import (
 	"github.com/pawlrun/pawl/internal/rules/plan"
 )
 
-// scope is an active graph: the run's plan, a plan in a step, or one pass of a loop.
+// scope is an active graph: the run's plan, a plan inside a step, or one pass of a
+// loop.
 type scope struct {
 	graph *graph
-	// in is the enclosing step, nil for the run's plan, and pass the loop's pass, nil
+	// in is the enclosing step, nil for the run's plan. pass is the loop's pass, nil
 	// for none.
 	in   *node
 	pass *pass
-	// id is the prefix of its steps' ids, and key that of the names that no two
-	// attempts share.
+	// id is the prefix of its steps' ids. key is the prefix of their names, which
+	// differ between attempts.
 	id, key string
 	steps   []*node
-	// open is the number of steps without an end, under that of the active ones, busy
-	// that of the active children below, and limit the maximum of busy.
+	// open is the number of steps that have not ended, under the number of active
+	// steps, busy the number of active children in the scope, and limit the maximum of
+	// busy.
 	open, under, busy, limit int
 
 	ready     ready
 	startable queue[*node]
-	// failed is the first step that failed, and stopped reports whether all are to end.
+	// failed is the first step that failed. stopped reports that all steps must end.
 	failed  *node
 	stopped bool
 }
@@ -38,12 +40,12 @@ type scope struct {
 type phase uint8
 
 const (
-	// waiting for the steps that it depends on, or for its condition.
+	// waiting for dependencies or for the step's condition.
 	waiting phase = iota
-	// queued until there is room.
+	// queued until concurrency allows the step to begin.
 	queued
 	working
-	// ending: its end is decided and not journalled.
+	// ending: the end is decided but not journalled.
 	ending
 	settled
 )
@@ -56,14 +58,14 @@ type node struct {
 	id     string
 	phase  phase
 	left   int
-	// attempt counts from 1 once it has begun.
+	// attempt is the number of the attempt, starting at 1.
 	attempt   int
 	startable bool
-	// counts reports whether it is one of the active steps of its scope.
+	// counts reports whether the step counts as active in its scope.
 	counts bool
-	// request is the key of its request.
+	// request is the key of the step's pending request.
 	request string
-	// mail holds the messages to it.
+	// mail contains the messages to the step.
 	mail mailbox
 	stepTime
 	stepChild
@@ -71,18 +73,19 @@ type node struct {
 	stepEnd
 }
 
-// stepTime is the wait for a step's deadline, empty for none.
+// stepTime contains a step's deadline and the id of the wait for it, empty for none.
 type stepTime struct {
 	timeout  string
 	deadline time.Time
 }
 
-// stepChild is the child that does a step.
+// stepChild is the child that carries out a step.
 type stepChild struct {
-	// child is its name, run its id; atWork reports whether it counts as active.
+	// child is its name, run its run id; atWork reports whether it counts as active.
 	child, run string
 	atWork     bool
-	// exit is why it ended, and extract its end as evaluators see it.
+	// exit is the reason of its end, and extract its outcome in the form that
+	// evaluators use.
 	exit    event.Reason
 	extract eval.Extract
 }
@@ -91,7 +94,8 @@ type stepChild struct {
 type stepInside struct {
 	sub  *scope
 	loop *loop
-	// stop is how the step ends once its inside has ended.
+	// stop is the end of the step, to be recorded when everything in the step has
+	// ended.
 	stop *event.StepFinished
 }
 
@@ -99,22 +103,22 @@ type stepInside struct {
 type stepEnd struct {
 	status  event.StepStatus
 	content string
-	// whole reports whether the content is passed on uncut.
+	// whole reports that other tasks contain the content uncut.
 	whole  bool
 	result json.RawMessage
-	// results and items are those of a loop over items, nil for other steps.
+	// results and items are the results of a loop over items, nil for other steps.
 	results json.RawMessage
 	items   *itemsEnd
 	error   *event.Failure
 	taint   event.Taint
-	// unfit reports whether it was skipped because of a failure.
+	// unfit reports that the step was skipped because of a failure.
 	unfit bool
 	end   loopEnd
 }
 
 func (n *node) step() *plan.Step { return n.vertex.step }
 
-// name is the node's name in the run, which no other attempt has.
+// name returns the step's name in the run, which is unique for each attempt.
 func (n *node) name() string {
 	name := n.step().ID
 	if n.in.pass != nil && n.in.pass.of.plan.Single {
@@ -148,7 +152,7 @@ func (m *Machine) open(g *graph, in *node, id, key string, p *pass) *scope {
 	return s
 }
 
-// settleEmpty lets the steps begin that wait for none.
+// settleEmpty frees the steps without dependencies.
 func (m *Machine) settleEmpty(s *scope) {
 	for _, n := range s.steps {
 		if n.left == 0 {
@@ -157,7 +161,7 @@ func (m *Machine) settleEmpty(s *scope) {
 	}
 }
 
-// free handles a step whose dependencies have all ended.
+// free handles a step whose dependencies have ended.
 func (m *Machine) free(n *node) {
 	if n.in.stopped {
 		m.cancel(n)
@@ -183,10 +187,10 @@ func (m *Machine) free(n *node) {
 	m.queue(n)
 }
 
-// missingKey is the type of the error of an expression that names a missing key.
+// missingKey is the error type of an expression that refers to a missing key.
 const missingKey = "missing_key"
 
-// The classes of failures.
+// Failure classes.
 const (
 	classDependency = "dependency_failed"
 	classTimeout    = "timeout"
@@ -216,7 +220,7 @@ func (m *Machine) conditional(n *node, d event.ConditionEvaluated) {
 	}
 }
 
-// truth returns the value of a condition; err is why it has none.
+// truth returns the value of a condition, or in err the reason why it has none.
 func truth(d event.ConditionEvaluated) (holds bool, err string) {
 	if d.Error != "" {
 		return false, d.Error
@@ -231,7 +235,7 @@ func conditionError(expression, err string) *event.Failure {
 	return &event.Failure{Class: string(event.ReasonConditionError), Message: expression + ": " + err}
 }
 
-// finish requests a step's end to be journalled.
+// finish requests that a step's end be journalled.
 func (m *Machine) finish(n *node, d event.StepFinished) {
 	d.Step, d.Attempt, n.phase = n.id, n.attempt, ending
 	n.request = "settle " + n.id
@@ -240,7 +244,8 @@ func (m *Machine) finish(n *node, d event.StepFinished) {
 	e.stops = failed && n.in.graph.plan.OnFailure == plan.Abort && !n.in.stopped
 }
 
-// skip requests a skip to be journalled; unfit reports whether a failure is the reason.
+// skip requests that a skip be journalled. unfit reports whether a failure is the
+// reason.
 func (m *Machine) skip(n *node, reason string, unfit bool) {
 	n.phase = ending
 	n.request = "settle " + n.id
@@ -250,16 +255,16 @@ func (m *Machine) skip(n *node, reason string, unfit bool) {
 	})
 }
 
-// cancel ends a step that has not begun.
+// cancel ends a step that has not started.
 func (m *Machine) cancel(n *node) {
 	m.finish(n, event.StepFinished{Status: event.StepStatusCancelled})
 }
 
-// finished folds the end of an attempt at a step, and begins the next if there is one.
+// finished folds the end of an attempt at a step and begins the next attempt, if any.
 func (m *Machine) finished(n *node, d event.StepFinished) {
 	if n.atWork {
-		// Not earlier: the steps that wait for it are in their places before anything
-		// else is.
+		// Release the slot only now, so that the steps that depend on this one are
+		// queued before anything else begins.
 		n.atWork = false
 		m.busy(n.in, n.agent(), -1)
 	}
@@ -279,7 +284,7 @@ func (m *Machine) finished(n *node, d event.StepFinished) {
 	m.settled(n)
 }
 
-// count adds an attempt to the active ones of the step's scope, or removes it.
+// count adds by to the active steps of the scope.
 func (n *node) count(by int) {
 	if begins := by > 0; n.counts != begins {
 		n.counts = begins
@@ -326,7 +331,7 @@ func (m *Machine) settled(n *node) {
 	m.wake(s)
 }
 
-// scopeDone handles a scope whose steps have all ended.
+// scopeDone handles a scope in which every step has ended.
 func (m *Machine) scopeDone(s *scope) {
 	switch {
 	case s.in == nil:
@@ -342,8 +347,8 @@ func (m *Machine) scopeDone(s *scope) {
 	}
 }
 
-// end returns the result of a scope: the content and the result of its last steps, and
-// how it ended.
+// end returns the result of a scope: its status, and the content and result of its last
+// steps.
 func (s *scope) end() event.StepFinished {
 	d := event.StepFinished{Status: event.StepStatusCompleted}
 	d.Content, d.Result = s.last()
@@ -357,7 +362,7 @@ func (s *scope) end() event.StepFinished {
 	return d
 }
 
-// within returns a step's failure as that of the enclosing step.
+// within converts a step's failure to a failure of the enclosing step.
 func within(n *node) *event.Failure {
 	f := event.Failure{Class: string(event.ReasonStepFailed), Message: "it was cancelled"}
 	if n.error != nil {
@@ -367,8 +372,8 @@ func within(n *node) *event.Failure {
 	return &f
 }
 
-// last returns the output of the last steps of a scope, after which none ran. The
-// result is that of the one last step.
+// last returns the output of the last steps of a scope. The result is set only if there
+// is exactly one last step.
 func (s *scope) last() (content string, result json.RawMessage) {
 	lasts := s.lasts()
 	if len(lasts) == 1 {
@@ -383,7 +388,7 @@ func (s *scope) last() (content string, result json.RawMessage) {
 	return content, nil
 }
 
-// lasts returns the steps of a scope that were not skipped, and after which none ran.
+// lasts returns the steps of a scope that ran and that no step followed.
 func (s *scope) lasts() (lasts []*node) {
 	for i, v := range s.graph.steps {
 		goesOn := slices.ContainsFunc(v.dependents, func(d int) bool { return s.steps[d].status != event.StepStatusSkipped })

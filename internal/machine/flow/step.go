@@ -11,13 +11,13 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// The kinds of children that are no runs of a kind that a plan names.
+// Kinds of children other than those that a plan can name.
 const (
 	KindAgent = "Agent"
 	KindFunc  = "Func"
 )
 
-// startChild begins an attempt at a step that is one child.
+// startChild begins an attempt at a step that runs as one child.
 func (m *Machine) startChild(n *node) {
 	n.child = n.name()
 	n.atWork = true
@@ -29,7 +29,7 @@ func (m *Machine) startChild(n *node) {
 	m.beginChild(n)
 }
 
-// beginChild requests the child of the attempt, or a replacement.
+// beginChild requests the child of the attempt, or its replacement.
 func (m *Machine) beginChild(n *node) {
 	m.requests.add("child "+n.child, func() []machine.Action { return []machine.Action{m.child(n)} }, func(d event.Data) {
 		child := d.(event.ChildStarted).Child
@@ -46,7 +46,7 @@ func (m *Machine) beginChild(n *node) {
 			},
 			done: func(d event.ChildFinished) { m.childDone(n, &d) },
 		}
-		if n.child == n.id { // child.started records it
+		if n.child == n.id { // child.started records the start of the step
 			m.coordinator.note(n.id)
 			m.began(n)
 			return
@@ -56,7 +56,7 @@ func (m *Machine) beginChild(n *node) {
 	})
 }
 
-// item returns the element of a scope, nil if it has none.
+// item returns the index of a scope's item, nil for none.
 func (s *scope) item() *int {
 	if s.pass == nil || s.pass.of.plan.Items == nil {
 		return nil
@@ -86,7 +86,7 @@ func (m *Machine) child(n *node) machine.StartChild {
 	return a
 }
 
-// task returns an agent's task, with the files that are not text.
+// task returns an agent's task with its images and files.
 func task(text string, media []llm.Media) json.RawMessage {
 	raw, _ := json.Marshal(struct {
 		Task  string      `json:"task"`
@@ -106,7 +106,7 @@ func (n *node) media() (all []llm.Media) {
 	return all
 }
 
-// began folds the journalled start of an attempt. The first one's starts the step's
+// began folds the journalled start of an attempt. The first attempt starts the step's
 // time.
 func (m *Machine) began(n *node) {
 	most := lasts(n.step())
@@ -118,7 +118,7 @@ func (m *Machine) began(n *node) {
 	m.deadlines.push(n.deadline.UnixNano(), 0, n)
 }
 
-// timeUp ends a step that has used up its time.
+// timeUp ends a step whose time is up.
 func (m *Machine) timeUp(n *node) {
 	delete(m.timed, n.timeout)
 	m.stop(n, event.StepFinished{Status: event.StepStatusFailed, Error: &event.Failure{
@@ -131,7 +131,7 @@ func (m *Machine) childDone(n *node, d *event.ChildFinished) {
 	n.exit, n.extract = d.Outcome.Reason, eval.OfOutcome(d.Outcome)
 	s := n.step()
 	if n.taint = n.taint.With(d.Taint); s.Func != nil {
-		n.taint = n.taint.With(m.takesIn(n)) // no journal records a function's use of it
+		n.taint = n.taint.With(m.takesIn(n)) // no journal records that a function used its input
 	}
 	end := ended(&d.Outcome, s.Agent != nil && s.Agent.Result)
 	if o := d.Outcome; end.Error != nil && o.Kind == tree.KindAbove {
@@ -157,11 +157,10 @@ func (n *node) isolated() bool {
 	return false
 }
 
-// NoResult is the failure of a step whose agent has a schema for its result and gave
-// none.
+// NoResult is the failure of a step whose agent must submit a result but did not.
 const NoResult = "resultSchema defined but submit_result never called"
 
-// ended returns a child's end as that of its step.
+// ended converts a child's outcome to the end of its step.
 func ended(o *event.Outcome, result bool) event.StepFinished {
 	d := event.StepFinished{Status: event.StepStatusFailed, Content: o.FinalOutput, Result: o.Result}
 	switch {
@@ -179,7 +178,7 @@ func ended(o *event.Outcome, result bool) event.StepFinished {
 	return d
 }
 
-// stopScope ends all steps of a scope as cancelled.
+// stopScope cancels all steps of a scope.
 func (m *Machine) stopScope(s *scope) {
 	s.stopped = true
 	for _, n := range s.steps {
@@ -187,14 +186,14 @@ func (m *Machine) stopScope(s *scope) {
 	}
 }
 
-// stop ends a step with everything below it.
+// stop ends a step and everything in it.
 func (m *Machine) stop(n *node, how event.StepFinished) {
 	switch {
 	case n.stop != nil || n.phase == ending || n.phase == settled:
 		return
 	case n.phase != working:
 		m.requests.drop(n.request)
-		n.stop = &how // there is no other attempt
+		n.stop = &how // prevents another attempt
 		m.finish(n, how)
 		return
 	}
@@ -216,8 +215,8 @@ func (m *Machine) stop(n *node, how event.StepFinished) {
 	}
 }
 
-// dropUnbegun removes the request of a step that is one child, if the child has not
-// begun.
+// dropUnbegun removes the request of a step that runs as one child, and reports whether
+// the child had not started.
 func (m *Machine) dropUnbegun(n *node) (had bool) {
 	if n.step().Command == nil {
 		_, had = m.requests.drop("child " + n.child)

@@ -11,23 +11,23 @@ import (
 	"github.com/pawlrun/pawl/internal/rules/plan"
 )
 
-// classMissing is the class of the failure of a step whose text names a missing value.
+// classMissing is the failure class of a step whose text refers to a missing value.
 const classMissing = "missing_value"
 
-// named is a value that a text of a step names.
+// named is a value that a step's text refers to by name.
 type named struct {
 	text string
-	// from is its source, empty for the plan or the run's input; whole is as in
-	// [stepEnd].
+	// from is the step or iteration that produced it, empty for the plan or the run's
+	// input. whole is as in [stepEnd].
 	from  string
 	whole bool
-	// of is the step whose content or result it is.
+	// of is the step that produced the content or result.
 	of      *node
 	content bool
 }
 
-// filled returns a text of a step with the values in place of their names, each as
-// shown formats it. Names inside a value are not replaced.
+// filled returns a step's text with names replaced by their values, formatted by shown.
+// It does not replace names inside a value.
 func (m *Machine) filled(n *node, text string, shown func(named) string) (string, error) {
 	if !m.cfg.Plan.Templates {
 		return text, nil
@@ -47,7 +47,7 @@ func (m *Machine) filled(n *node, text string, shown func(named) string) (string
 	return b.String(), nil
 }
 
-// named returns the value of a path as a step sees it.
+// named looks up a path in the values visible to a step.
 func (m *Machine) named(n *node, path []string) (v named, ok bool) {
 	switch p := n.in.element(); {
 	case path[0] == "input" && len(path) == 1:
@@ -66,7 +66,7 @@ func (m *Machine) named(n *node, path []string) (v named, ok bool) {
 	return v, false
 }
 
-// named returns the value of an ended step.
+// named looks up a path in the values of an ended step.
 func (n *node) named(field string, path []string) (v named, ok bool) {
 	if n == nil {
 		return v, false
@@ -86,7 +86,8 @@ func (n *node) named(field string, path []string) (v named, ok bool) {
 	return v, ok
 }
 
-// awaited returns the step with an id that a step, or an enclosing one, waits for.
+// awaited returns the step with an id that a step or one of its enclosing steps depends
+// on, nil for none.
 func (n *node) awaited(id string) *node {
 	for at := n; at != nil; at = at.in.in {
 		for i := range at.vertex.waitsFor() {
@@ -98,7 +99,7 @@ func (n *node) awaited(id string) *node {
 	return nil
 }
 
-// element returns the pass over an item that encloses a scope, nil for none.
+// element returns the enclosing pass over an item, nil for none.
 func (s *scope) element() *pass {
 	for at := s; at.in != nil; at = at.in.in {
 		if at.pass != nil && at.pass.of.plan.Items != nil {
@@ -108,8 +109,8 @@ func (s *scope) element() *pass {
 	return nil
 }
 
-// textAt returns the value at a path of a JSON value: a string as it is, anything else
-// as JSON.
+// textAt returns the value at a path of a JSON value. A string is returned as it is,
+// any other value as JSON.
 func textAt(raw json.RawMessage, path []string) (text string, ok bool) {
 	for _, key := range path {
 		var object map[string]json.RawMessage
@@ -135,8 +136,8 @@ func textAt(raw json.RawMessage, path []string) (text string, ok bool) {
 	return b.String(), true
 }
 
-// missing returns why a step cannot begin whose texts name a missing value, nil if it
-// can.
+// missing returns the failure of a step whose texts refer to a missing value, nil if
+// nothing is missing.
 func (m *Machine) missing(n *node) *event.Failure {
 	for _, text := range n.step().Texts() {
 		if _, err := m.filled(n, text, func(named) string { return "" }); err != nil {
@@ -146,8 +147,8 @@ func (m *Machine) missing(n *node) *event.Failure {
 	return nil
 }
 
-// instruct fills in the instructions of a step. Results of other steps are
-// inside the run's fence there, and are not repeated elsewhere in the task.
+// instruct inserts values into a step's instructions. It fences results of other steps,
+// and the rest of the task does not repeat them.
 func (m *Machine) instruct(t *Material, n *node, text string) {
 	left, inlined := MostOfAll, map[string]bool{}
 	filled, err := m.filled(n, text, func(v named) string {
@@ -166,7 +167,7 @@ func (m *Machine) instruct(t *Material, n *node, text string) {
 		t.Fenced = true
 		return note + t.Fence.Wrap(v.from, kept)
 	})
-	if err != nil { // a step with a missing value does not begin
+	if err != nil { // a step with a missing value does not start
 		filled = text
 	}
 	t.Instructions, t.Used = filled, MostOfAll-left
@@ -177,8 +178,8 @@ func (m *Machine) instruct(t *Material, n *node, text string) {
 	}
 }
 
-// argv returns the arguments of a command, each with the values that it names: one
-// argument stays one.
+// argv returns the arguments of a command with values inserted. Each argument remains a
+// single argument.
 func (m *Machine) argv(n *node, argv []string) ([]string, error) {
 	filled := make([]string, len(argv))
 	for i, arg := range argv {
@@ -193,17 +194,17 @@ func (m *Machine) argv(n *node, argv []string) ([]string, error) {
 	return filled, nil
 }
 
-// The variables that pass a command the run's input and its item.
+// The variables that contain the run's input and item for a command.
 const (
 	InputVariable = "PAWL_INPUT"
 	ItemVariable  = "PAWL_ITEM"
 )
 
-// mostVariable is the maximum size of a variable in bytes: a system starts no program
-// whose environment has a longer one.
+// mostVariable limits the size of a variable in bytes, because an operating system
+// rejects longer ones.
 const mostVariable = 100_000
 
-// environment returns the variables of a step's commands beside the usual ones.
+// environment returns the additional variables for a step's commands.
 func (m *Machine) environment(n *node) (env []string) {
 	if m.cfg.Edition == 0 {
 		return nil
@@ -221,8 +222,8 @@ func (m *Machine) environment(n *node) (env []string) {
 	return env
 }
 
-// handed returns the taint of a command's values: the run's input, its item and the
-// values that its arguments name.
+// handed returns the combined taint of the values that a command gets: the run's input,
+// the item, and the values in its arguments.
 func (m *Machine) handed(n *node, argv []string) event.Taint {
 	if m.cfg.Edition == 0 {
 		return event.Taint{}

@@ -6,40 +6,39 @@ import (
 	"github.com/pawlrun/pawl/event"
 )
 
-// Value is a step as expressions and functions see it.
+// Value is the result of a step for expressions and functions.
 type Value struct {
 	Content string           `json:"content"`
 	Status  event.StepStatus `json:"status"`
 	Result  json.RawMessage  `json:"result,omitempty"`
-	// Results are those of a loop over items, in the order of the items: the result of
-	// each, its content if it has no result, and null if it did not complete.
+	// Results are the results of a loop over items, in order: for each item its result,
+	// its content if it has no result, or null if it did not complete.
 	Results json.RawMessage `json:"results,omitempty"`
 }
 
-// Values are what expressions and functions can use.
+// Values are the values for expressions and functions.
 type Values struct {
-	// Steps are those that a step waits for, by their ids, and of an ended iteration
-	// its own.
+	// Steps are the dependencies of a step, by id, and the steps of an ended iteration.
 	Steps map[string]Value `json:"steps"`
-	// Item and Index are the element of the step, nil for none.
+	// Item and Index are the step's item, nil for none.
 	Item  json.RawMessage `json:"item,omitempty"`
 	Index *int            `json:"index,omitempty"`
-	// Iteration counts from 0, nil outside of loops. Content, Result and Status are
-	// those of the last ended iteration.
+	// Iteration counts from 0; it is nil outside of loops. Content, Result and Status
+	// belong to the last ended iteration.
 	Iteration *int             `json:"iteration,omitempty"`
 	Content   string           `json:"content"`
 	Result    json.RawMessage  `json:"result,omitempty"`
 	Status    event.StepStatus `json:"status,omitempty"`
-	// Input is the workflow's, for functions that are steps and in a team.
+	// Input is the workflow's input, for functions that are steps, and in a team.
 	Input string `json:"input,omitempty"`
-	// Round is the number of a team's round, from 1, and Previous the result of the
-	// round before.
+	// Round is the number of a team's round, starting at 1, and Previous the result of
+	// the previous round.
 	Round    int    `json:"round,omitempty"`
 	Previous *Value `json:"previous,omitempty"`
 }
 
-// variables returns the values for a step's own expressions: the steps that it waits
-// for, directly or not, and its pass.
+// variables returns the values for a step's own expressions: its direct and indirect
+// dependencies, and its pass.
 func (n *node) variables() json.RawMessage { return encoded(n.values()) }
 
 func (n *node) values() Values {
@@ -77,7 +76,7 @@ func (s *scope) surroundings() Values {
 	return v
 }
 
-// variables returns the values by which an ended pass is checked.
+// variables returns the values for checking an ended pass.
 func (m *Machine) variables(s *scope) json.RawMessage {
 	v := s.surroundings()
 	if !s.pass.of.plan.Single {

@@ -8,15 +8,14 @@ import (
 	"github.com/pawlrun/pawl/internal/machine/refine"
 )
 
-// work is the progress of the iterations of a loop.
+// work tracks the progress of a loop's iterations.
 type work struct {
-	// tree is the hash of the workspace after the last iteration, and passing the
-	// number of passing tests then, as far as the commands that check it report that;
-	// empty for unknown.
+	// tree is the hash of the workspace after the last iteration. passing is the number
+	// of passing tests that the checking commands reported, or empty if unknown.
 	tree, passing string
-	// answer is that of the last iteration.
+	// answer is the answer of the last iteration.
 	answer string
-	// unchanged is the number of iterations in a row that changed nothing.
+	// unchanged is the number of consecutive iterations that changed nothing.
 	unchanged int
 	changed   bool
 }
@@ -27,8 +26,8 @@ func (w *work) compare(tree string) {
 	w.tree = tree
 }
 
-// answered folds the answer of an iteration. It counts as progress if the agent can
-// change nothing else.
+// answered folds the answer of an iteration. A new answer counts as progress if the
+// agent cannot change anything else.
 func (l *loop) answered(answer string) {
 	if l.plan.OnlyAnswers && answer != l.answer {
 		l.changed = true
@@ -36,7 +35,7 @@ func (l *loop) answered(answer string) {
 	l.answer = answer
 }
 
-// tested folds the output of a command that checked the iteration.
+// tested folds the output of a command that checks the iteration.
 func (w *work) tested(output string) {
 	n, known := refine.Passing(output)
 	if passing := strconv.Itoa(n); known && passing != w.passing {
@@ -44,7 +43,8 @@ func (w *work) tested(output string) {
 	}
 }
 
-// stuck counts a checked iteration, and reports whether too many changed nothing.
+// stuck counts a checked iteration and reports whether too many in a row changed
+// nothing.
 func (l *loop) stuck() bool {
 	if l.unchanged++; l.changed {
 		l.unchanged = 0
@@ -52,7 +52,7 @@ func (l *loop) stuck() bool {
 	return l.plan.StuckAfter > 0 && l.unchanged >= l.plan.StuckAfter
 }
 
-// observe is [Machine.record] for an iteration, with the hash of the workspace.
+// observe is like [Machine.record], for an iteration with the hash of the workspace.
 func (m *Machine) observe(key string, d event.Data, then func(event.Data)) *request {
 	return m.requests.add(key, func() []machine.Action { return []machine.Action{machine.Observe{Iteration: d.(event.Iteration)}} }, then)
 }
