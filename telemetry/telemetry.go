@@ -1,7 +1,7 @@
-// Package telemetry turns what an engine does into OpenTelemetry spans, after
-// the GenAI conventions of semconv 1.41: a "chat" span for every attempt at a
-// model call and an "execute_tool" span for every attempt at a tool call. No
-// prompt, answer or argument is recorded.
+// Package telemetry reports an engine's activity as OpenTelemetry spans, following the
+// GenAI conventions of semconv 1.41: a "chat" span for each attempt at a model call and
+// an "execute_tool" span for each attempt at a tool call. Spans contain no prompts,
+// answers or arguments.
 package telemetry
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/pawlrun/pawl/tool"
 )
 
-// The attribute names of the conventions, in one place: they are not stable.
+// The attribute names of the conventions, which are not stable yet.
 const (
 	operationName  = attribute.Key("gen_ai.operation.name")
 	providerName   = attribute.Key("gen_ai.provider.name")
@@ -31,8 +31,8 @@ const (
 	errorType      = attribute.Key("error.type")
 )
 
-// Spans returns an observer that opens spans with the tracer. A span closes
-// before what it is about is journalled.
+// Spans returns an observer that creates spans with the tracer. A span ends before its
+// model or tool call is journalled.
 func Spans(tracer trace.Tracer) perform.Observer {
 	return perform.Observer{
 		Model: func(ctx context.Context, c perform.ModelCall, next func(context.Context) (*llm.Response, error)) (*llm.Response, error) {
@@ -67,7 +67,7 @@ func Spans(tracer trace.Tracer) perform.Observer {
 	}
 }
 
-// fail marks a span as failed without telling more than the kind of failure.
+// fail marks a span as failed. It records only the kind of failure.
 func fail(span trace.Span, kind string) {
 	span.SetAttributes(errorType.String(kind))
 	span.SetStatus(codes.Error, kind)

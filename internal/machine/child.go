@@ -8,36 +8,35 @@ import (
 	"github.com/pawlrun/pawl/event"
 )
 
-// StartChild starts a run, or continues one. Its intent is child.started, which
-// follows the tool.started of the call that it answers. Its settlement is
-// child.parked or child.finished, the latter with the call's tool_result. A
-// child that has started is under way: a driver ignores it while it stays due. A
-// machine may leave it out until run.resumed, or child.waiting about a parked
-// child, makes it due again.
+// StartChild starts a run or continues one. Its intent is child.started, which follows
+// the tool.started of the call that the child answers. Its settlement is child.parked
+// or child.finished, the latter with the call's tool_result. The action stays due while
+// the child is under way, and a driver then ignores it. A machine may omit it for a
+// parked child until run.resumed or child.waiting makes it due again.
 type StartChild struct {
-	// ID names the child among all that the run ever starts. It is the id of the
-	// call that the child answers, if there is one.
+	// ID identifies the child among all children of the run. It is the id of the call
+	// that the child answers, if there is one.
 	ID string
-	// Child is the run's id of a child that has started, and empty for a new one.
+	// Child is the run id of a child that has started, and empty for a new one.
 	Child string
-	// Kind and Name say what to run; Name is one that the run's environment offers.
+	// Kind and Name identify what to run. The run's environment offers the name.
 	Kind string
 	Name string
-	// Step is the workflow step that the child carries out, empty for none.
+	// Step is the workflow step that the child carries out, or empty.
 	Step string
 	// Input is the child's input as JSON.
 	Input json.RawMessage
-	// Taint is what the run has read, because Input may contain it.
+	// Taint is the taint of the run, because Input may contain what the run has read.
 	Taint event.Taint
-	// Call is the tool call that the child answers, nil for none. Its MaxResultChars
-	// bounds what the model sees of the child's answer.
+	// Call is the tool call that the child answers, or nil. Its MaxResultChars limits
+	// the child's answer as the model sees it.
 	Call *RunTool
 	// Worktree reports whether the child works in a git worktree of its own.
 	Worktree bool
 }
 
-// CancelChild ends a child for good because its parent was cancelled. It stays
-// due like [StartChild], and has the same settlement.
+// CancelChild ends a child permanently because its parent was cancelled. It stays due
+// like [StartChild] and has the same settlement.
 type CancelChild struct {
 	ID     string
 	Child  string
@@ -46,17 +45,17 @@ type CancelChild struct {
 	Call *RunTool
 }
 
-// Reserve requests a part of the parent's budget. A call for which the run's own
-// budget has room is made only if every run above has room, too. Its settlement
-// is budget.reserved or budget.refused; the action stays due until then.
+// Reserve requests a part of the parent's budget. A call that fits the run's own budget
+// is made only if it also fits the budget of every run above. The settlement is
+// budget.reserved or budget.refused; the action stays due until then.
 type Reserve struct {
-	// ID names the reservation among all of the run's.
+	// ID identifies the reservation among all reservations of the run.
 	ID string
 	// Call is the worst case of the call, with its output bounded by the run's own
 	// budget.
 	Call budget.Call
-	// NotBefore is the end of a durable wait before the call, zero for none. Nothing
-	// is requested until then, so that siblings can use the budget.
+	// NotBefore is the end of a durable wait before the call, zero for none. The run
+	// requests nothing until then, so that siblings can use the budget.
 	NotBefore time.Time
 }
 
@@ -64,14 +63,13 @@ func (StartChild) action()  {}
 func (CancelChild) action() {}
 func (Reserve) action()     {}
 
-// Funder is a machine whose run may have children. They draw from its budget, so
-// it admits their calls.
+// Funder is a machine whose run may have children. They share its budget, so it admits
+// their calls.
 type Funder interface {
 	Machine
-	// Admit compares a child's call with what is left of the run's own budget, less
-	// what the run is requesting from the runs above. It changes nothing. An
-	// admitted call counts once it is journalled as budget.reserved with the child's
-	// id.
+	// Admit compares a child's call with the rest of the run's own budget, minus what
+	// the run is requesting from the runs above. It changes nothing. An admitted call
+	// counts when it is journalled as budget.reserved with the child's id.
 	Admit(c budget.Call, asked budget.Amount) Grant
 	// Drawn returns the open reservations of a child.
 	Drawn(child string) []event.BudgetReserved

@@ -13,41 +13,41 @@ const CommandTool = "shell.exec"
 // RunCommand runs a program once. Its intent is command.started; its settlement
 // command.finished.
 type RunCommand struct {
-	// ID names the command among all of the run's.
+	// ID identifies the command among all commands of the run.
 	ID string
-	// Argv holds the program and its arguments; no shell reads them.
+	// Argv contains the program and its arguments. No shell interprets them.
 	Argv []string
-	// Env holds variables in addition to the usual ones, as NAME=value.
+	// Env contains variables in addition to the default ones, as NAME=value.
 	Env []string
 	// Stdin is the program's input, nil for none.
 	Stdin []byte
-	// IdleLimit bounds the time without output, WallLimit the time in all; 0 is no
-	// bound.
+	// IdleLimit limits the time without output, and WallLimit the total time; 0 means
+	// no limit.
 	IdleLimit, WallLimit time.Duration
 	Attempt              int
-	// Step is the workflow step that the command carries out, empty for none.
+	// Step is the workflow step that the command carries out, or empty.
 	Step string
 	// Effect is the effect class; empty means [event.EffectAtMostOnce].
 	Effect event.Effect
-	// MaxOutputChars bounds the output in command.finished; the whole output is
-	// stored beside it. 0 is no bound.
+	// MaxOutputChars limits the output in command.finished; 0 means no limit. The whole
+	// output is stored separately.
 	MaxOutputChars int
-	// WholeJSON exempts output that is one JSON value of at most [MostJSON] bytes
-	// from that bound.
+	// WholeJSON exempts output that is one JSON value of at most [MostJSON] bytes from
+	// that limit.
 	WholeJSON bool
-	// Permission is the rule that lets the command run without a question, empty for
-	// none. A command that policy denies stays denied.
+	// Permission is the rule that lets the command run without a question, or empty. A
+	// command that policy denies stays denied.
 	Permission string
-	// Verdict is the decision of policy, with the facts behind it. If it is nil, the
-	// command has not been judged: its record is then policy.decision, by the rules
-	// of the run's environment, and the action stays due.
+	// Verdict is the decision of policy with its facts. If it is nil, the command has
+	// not been judged yet: the rules of the run's environment judge it, the record is
+	// policy.decision, and the action stays due.
 	Verdict *event.PolicyDecision
 	// Worktree reports whether the command runs in the git worktree of its step.
 	Worktree bool
 }
 
-// MostJSON is how many bytes of JSON command.finished contains whole under
-// WholeJSON.
+// MostJSON is the maximum size in bytes of JSON that command.finished contains whole
+// under WholeJSON.
 const MostJSON = 1 << 20
 
 func (RunCommand) action() {}

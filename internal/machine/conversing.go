@@ -27,11 +27,11 @@ type Conversing interface {
 	Fence() *event.Fence
 }
 
-// Spending is a machine that counts what its run uses.
+// Spending is a machine that tracks the usage of its run.
 type Spending interface {
 	Machine
-	// Spent returns what the run has used, and how long it had been running at its
-	// last event.
+	// Spent returns the usage of the run, and how long it had been running at its last
+	// event.
 	Spent() budget.Spent
 }
 

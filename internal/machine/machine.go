@@ -1,10 +1,8 @@
-// Package machine is the contract between a state machine, which decides, and
-// a driver, which acts.
-//
-// A machine is pure: no I/O, clock, goroutine or randomness. Apply folds an
-// event into the state; Next returns the actions that are due. A decision is
-// itself an action ([Record]): the driver journals and applies it, so a later
-// fold reads the decision as an event and never makes it again.
+// Package machine defines the contract between a state machine, which decides, and a
+// driver, which acts. A machine is pure: it uses no I/O, clock, goroutine or
+// randomness. Apply folds an event into the state, and Next returns the actions that
+// are due. A decision is itself an action ([Record]): the driver journals and applies
+// it, so a later fold reads the decision as an event and never makes it again.
 package machine
 
 import (
@@ -18,14 +16,14 @@ import (
 
 // Machine is one run's state machine.
 type Machine interface {
-	// Apply folds one event. An error means that the journal does not fit the
-	// machine; the state is then undefined. A machine may keep the event's contents
-	// but not the event itself, which the caller reuses.
+	// Apply folds one event. An error means that the journal does not match the
+	// machine; the state is then undefined. A machine may retain the event's contents
+	// but not the event itself, because the caller reuses it.
 	Apply(*event.Event) error
-	// Next returns the actions that are due, in order. It changes nothing that a
-	// fold depends on, so two calls return the same. All of the actions stay due
-	// while a driver performs them one after the other and applies the results; the
-	// slice is valid until the next call of Next.
+	// Next returns the actions that are due, in order. It does not change the folded
+	// state, so two calls return the same actions. All of them stay due while a driver
+	// performs them one after the other and applies the results. The slice is valid
+	// until the next call of Next.
 	Next() []Action
 	// State returns the run's current state.
 	State() State
@@ -34,12 +32,12 @@ type Machine interface {
 // Capped is a machine that can reject a value of a limit.
 type Capped interface {
 	Machine
-	// CanKeep returns an error if the machine cannot enforce a limit with a new
-	// value. The caller then discards the value. It changes nothing.
+	// CanKeep returns an error if the machine cannot enforce a limit with the new
+	// value. The caller then discards the value. CanKeep changes nothing.
 	CanKeep(setting string, value float64) error
 }
 
-// Action is what a machine wants done: [Record], [CallModel], [Resolve],
+// Action is something that a machine wants done: [Record], [CallModel], [Resolve],
 // [RunHook], [RunTool], [RunCommand], [StartChild], [CancelChild], [Deliver],
 // [Reserve], [CheckAnswer], [Wait], [Evaluate], [Observe] or [Ask].
 type Action interface{ action() }
@@ -54,16 +52,16 @@ type CallModel struct {
 	Attempt int
 	// Target is the model as "provider/model".
 	Target string
-	// Request is complete but for the provider's own model name and the encoding.
+	// Request is complete except for the provider's own model name and the encoding.
 	Request llm.Request
-	// Stream is false when the owner wants whole answers.
+	// Stream is false if the owner wants whole answers.
 	Stream bool
 	// NotBefore is the end of a durable wait, zero for none.
 	NotBefore time.Time
 	// Price is the target's price, nil if unknown.
 	Price *llm.Price
-	// Admission comes from the budget; a driver makes no call without one. It is
-	// also the charge for a call without reported usage ([budget.Unreported]).
+	// Admission comes from the budget; a driver makes no call without one. It is also
+	// the charge for a call without reported usage ([budget.Unreported]).
 	Admission budget.Admission
 	// Purpose is empty for a cycle's answer. The call's events carry it.
 	Purpose event.Purpose
@@ -72,10 +70,10 @@ type CallModel struct {
 	Withheld *event.Withheld
 }
 
-// Deadline is when a limit on the run's time is reached if the run makes no
-// progress until then; the zero value is never. A driver then ends the effects
-// under way. The deadline moves with progress, with a changed limit, and by the
-// time during which no process drives the run.
+// Deadline is the time at which a time limit of the run is reached if the run makes no
+// progress; the zero value means never. At that time a driver ends the effects under
+// way. The deadline moves with progress, with a changed limit, and by the time during
+// which no process drives the run.
 type Deadline struct {
 	At time.Time
 	// Setting is the limit's name in files and flags.
@@ -91,53 +89,54 @@ type Deadline struct {
 type Resolve struct {
 	CallID string
 	Call   llm.ToolCall
-	// EditedBy is the principal that changed the model's arguments, empty for none.
+	// EditedBy is the principal that changed the model's arguments, or empty.
 	EditedBy string
 }
 
-// RunTool makes one attempt at a tool call. Its intent is tool.started. Its
-// settlement is tool_result, tool.input_required if it needs the input of a person,
-// tool.task with a time if it is to be asked for later, or,
-// if Retries is set, tool.attempt_failed for a failure that another attempt may cure.
+// RunTool makes one attempt at a tool call. Its intent is tool.started. Its settlement
+// is tool_result; tool.input_required if it needs a person's input; tool.task with a
+// time if the driver must poll it later; or, if Retries is set, tool.attempt_failed for
+// a failure that another attempt may fix.
 type RunTool struct {
 	CallID  string
 	Attempt int
 	Key     string
 	Tool    string
 	Args    []byte
-	// Labels are those of the call's result.
+	// Labels are the labels of the call's result.
 	Labels event.Labels
-	// Facts are the facts by which policy judged the call.
+	// Facts are the facts that policy used to judge the call.
 	Facts *event.Facts
 	// NotBefore is the end of a durable wait, zero for none.
 	NotBefore time.Time
 	Retries   bool
-	// Spent is how long the earlier, failed attempts ran.
+	// Spent is the total duration of the earlier, failed attempts.
 	Spent time.Duration
-	// MaxResultChars bounds what the model sees of the result.
+	// MaxResultChars limits the result as the model sees it.
 	MaxResultChars int
-	// Sought are texts to look for in the whole output, of which the model may see
-	// less.
+	// Sought are texts to search for in the whole output, which may be longer than what
+	// the model sees.
 	Sought []string
-	// Sandbox reports whether policy allows the call in the sandbox only.
+	// Sandbox reports whether policy allows the call only in the sandbox.
 	Sandbox bool
-	// Input is about what the attempt may ask a person for.
+	// Input is the input that the attempt may request from a person.
 	Input Input
-	// Again establishes the facts once more before the call starts. It is set if a
-	// person approved the call together with the contents of the files that it runs
-	// ([event.Facts.Runs]). If one of them has changed, the new facts are recorded
-	// and the call does not start.
+	// Again establishes the facts again before the call starts. It is set if a person
+	// approved the call together with the contents of the files that it runs
+	// ([event.Facts.Runs]). If one of them has changed, the driver records the new
+	// facts and does not start the call.
 	Again *Resolve
 }
 
-// Input is the input of people to the attempts at a call.
+// Input is people's input to the attempts at a call.
 type Input struct {
-	// Answer is the answer to what the attempt before asked for, nil for none.
+	// Answer is the answer to the previous attempt's request, nil for none.
 	Answer *event.FormAnswer
-	// Task is what an earlier attempt waits for outside the run, nil for nothing.
+	// Task identifies the external task that an earlier attempt waits for, nil for
+	// none.
 	Task json.RawMessage
-	// Patience is how long a person may take to answer, 0 for any time, and OnExpiry
-	// what follows after that.
+	// Patience is the time that a person has to answer, 0 for no limit. OnExpiry is the
+	// action after that.
 	Patience time.Duration
 	OnExpiry event.OnExpiry
 }
@@ -150,11 +149,10 @@ type CheckAnswer struct {
 	Answer string
 }
 
-// Wait lets time pass. Its intent is wait.started and its settlement
-// wait.finished; it stays due until then. A wait that is no longer due is
-// cancelled.
+// Wait waits until a time. Its intent is wait.started and its settlement wait.finished;
+// it stays due until then. A driver cancels a wait that is no longer due.
 type Wait struct {
-	// ID names the wait among all of the run's.
+	// ID identifies the wait among all waits of the run.
 	ID    string
 	Until time.Time
 	// Begun reports whether the intent is journalled.
@@ -164,11 +162,11 @@ type Wait struct {
 // Evaluate computes the value of an expression. It has no effect; its record is
 // condition.evaluated.
 type Evaluate struct {
-	// ID names the evaluation among all of the run's.
+	// ID identifies the evaluation among all evaluations of the run.
 	ID         string
 	Step       string
 	Expression string
-	// Variables is a JSON object with the expression's variables by name.
+	// Variables is a JSON object that maps the expression's variables to their values.
 	Variables json.RawMessage
 }
 
@@ -178,13 +176,13 @@ type Observe struct{ Iteration event.Iteration }
 
 // Ask puts questions to a person.
 type Ask struct {
-	// Questions are those of [State.Pending], which must not be changed.
+	// Questions are those of [State.Pending]. They must not be changed.
 	Questions []*event.Question
-	// Unanswered says what to do if no person can answer here.
+	// Unanswered determines what happens if no person can answer here.
 	Unanswered Unanswered
 }
 
-// Unanswered is how a run continues with a question that no person can answer
+// Unanswered determines how a run continues with a question that no person can answer
 // here.
 type Unanswered string
 
@@ -192,37 +190,35 @@ type Unanswered string
 const (
 	// UnansweredPark: the run parks, and a decision resumes it.
 	UnansweredPark Unanswered = ""
-	// UnansweredWait: the question waits for a decision from elsewhere, and the
+	// UnansweredWait: the question waits for a decision from elsewhere while the
 	// process keeps driving the run.
 	UnansweredWait Unanswered = "wait"
-	// UnansweredReject: the call in question is rejected.
+	// UnansweredReject: the call that the question is about is rejected.
 	UnansweredReject Unanswered = "reject"
 )
 
-// RunHook runs one of the owner's hooks. It stays due until its record,
-// hook.result. A hook that a crash or a park interrupts runs again, so hooks
-// must tolerate a second run.
+// RunHook runs one of the owner's hooks. It stays due until its record, hook.result. A
+// hook that a crash or a park interrupts runs again, so hooks must tolerate repetition.
 type RunHook struct {
 	// ID names the hook and its subject; it is the same in every process.
 	ID    string
 	Stage event.HookStage
 	Hook  string
-	// Observer reports whether the hook's answer is recorded and otherwise ignored.
+	// Observer reports whether the hook's answer is recorded but otherwise ignored.
 	Observer bool
 	Cycle    int
-	// CallID, Tool and Args describe the call, in the stages about tools.
+	// CallID, Tool and Args describe the call in the stages about tools.
 	CallID string
 	Tool   string
 	Args   []byte
 	// Result is the call's result, in after_tool.
 	Result *event.ToolResult
-	// Outcome is how the run will end, in after_run.
+	// Outcome is the outcome of the run, in after_run.
 	Outcome *event.Outcome
-	// Compaction is why the conversation is about to be compacted, or, after that,
-	// the result.
+	// Compaction is the reason for a compaction before it, and its result afterwards.
 	Compaction *event.HistoryCompressed
-	// MaxResultChars bounds what the model sees of a result. Sought are the texts
-	// that conditions look for in the whole of a replacement.
+	// MaxResultChars limits the result as the model sees it. Sought are the texts that
+	// conditions search for in a whole replacement.
 	MaxResultChars int
 	Sought         []string
 }
@@ -238,17 +234,17 @@ func (Wait) action()        {}
 func (Evaluate) action()    {}
 func (Observe) action()     {}
 
-// Phase is what a machine does now. A driver derives the run's state from it.
+// Phase is the current activity of a machine. A driver derives the run's state from it.
 type Phase string
 
-// The phases of a machine. Queued and waiting are states of the driver's.
+// The phases of a machine. Queued and waiting are states that only a driver knows.
 const (
 	Running Phase = "running"
 	Parked  Phase = "parked"
 	Ended   Phase = "ended"
 )
 
-// State is a machine's state as drivers and surfaces need it.
+// State is the part of a machine's state that drivers and surfaces need.
 type State struct {
 	Phase   Phase
 	Parked  *event.RunParked
@@ -256,12 +252,12 @@ type State struct {
 	Cycle   int
 	Usage   llm.Usage
 	Cost    llm.Cost
-	// Deadline bounds every effect that is due or under way.
+	// Deadline limits every effect that is due or under way.
 	Deadline Deadline
-	// Taint is what the run has read, for the rule of two.
+	// Taint is the taint of the run, for the rule of two.
 	Taint event.Taint
-	// Asking reports whether the run continues but only waits for a person. That
-	// time does not count as the run's.
+	// Asking reports whether the run continues but only waits for a person. That time
+	// does not count against the run's limits.
 	Asking bool
 	// Pending are the questions without a decision. They must not be changed.
 	Pending []*event.Question

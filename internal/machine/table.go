@@ -5,15 +5,15 @@ import (
 	"fmt"
 )
 
-// ErrUnsupported is returned for a journal that this version does not
-// understand, or whose machine it does not have.
+// ErrUnsupported is returned for a journal that this version does not understand or
+// whose machine it lacks.
 var ErrUnsupported = errors.New("machine: journal needs a newer version")
 
-// Table maps each version of a machine, as a run's first event names it, to its
-// constructor. A new machine decodes its configuration from that event.
+// Table maps machine versions, as recorded in a run's first event, to constructors. A
+// new machine decodes its configuration from that event.
 type Table map[string]func() Machine
 
-// Make returns a new machine of a version.
+// Make returns a new machine of the given version.
 func (t Table) Make(version string) (Machine, error) {
 	if empty := t[version]; empty != nil {
 		return empty(), nil

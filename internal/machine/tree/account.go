@@ -1,6 +1,6 @@
-// Package tree is what all machines share whose runs may start others: the clock
-// and the account, the state of the children, and how a run parks for them and
-// ends. It is pure, as machines are.
+// Package tree contains the state that machines with child runs share: the clock and
+// the account, the state of the children, and how a run parks for them and ends. The
+// package is pure, like the machines.
 package tree
 
 import (
@@ -13,13 +13,13 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// Account is what a run and its children have used and reserved.
+// Account tracks what a run and its children have used and reserved.
 type Account struct {
 	Ledger budget.Ledger
 	Spent  budget.Spent
 	Costs  budget.Tracker
-	// Overrun is the limit that a call exceeded, "" for none. After an overrun
-	// nothing starts.
+	// Overrun is the limit that a call exceeded, or empty. After an overrun nothing
+	// starts.
 	Overrun string
 	drawn   map[string][]event.BudgetReserved
 }
@@ -27,8 +27,8 @@ type Account struct {
 // Drawn returns the open reservations of a child.
 func (a *Account) Drawn(child string) []event.BudgetReserved { return slices.Clone(a.drawn[child]) }
 
-// ReservationID is the id of a reservation in a run's account: its own if child
-// is empty, otherwise that of a run below it.
+// ReservationID returns the id of a reservation in a run's account: the reservation's
+// own id if child is empty, and otherwise one that includes the child's.
 func ReservationID(child, id string) string {
 	if child == "" {
 		return id
@@ -53,9 +53,9 @@ func (a *Account) Reserve(d event.BudgetReserved) error {
 	return nil
 }
 
-// Commit replaces a reservation by what the call used. For a child's call it
-// reports whether that was more than reserved, and adds it to the run's sums,
-// which are those of its whole tree. The run's own usage was added with the
+// Commit replaces a reservation by the usage of the call. For a child's call it also
+// adds the usage to the run's totals, which are those of its whole tree, and reports
+// whether the usage exceeded the reservation. The run's own usage was added with the
 // answer.
 func (a *Account) Commit(d event.BudgetCommitted, l budget.Limits) (exceeded bool, err error) {
 	used := budget.Amount{USD: d.USD, Input: d.Input, Output: d.Output}
@@ -78,7 +78,7 @@ func (a *Account) Commit(d event.BudgetCommitted, l budget.Limits) (exceeded boo
 	return used.Exceeds(reserved), nil
 }
 
-// Use adds a call's usage to the sums.
+// Use adds a call's usage to the totals.
 func (a *Account) Use(u llm.Usage, c llm.Cost) {
 	a.Costs = a.Costs.Add(u, c)
 	a.Spent.Input += u.Input
@@ -86,25 +86,24 @@ func (a *Account) Use(u llm.Usage, c llm.Cost) {
 	a.Spent.USD = a.Costs.Cost().USD
 }
 
-// Progress restarts the time without progress, unless that limit was already
-// reached: what follows from the stop itself, such as the end of an interrupted
-// call, is no progress. An answer in a child is progress of its parent; the
-// child has a limit of its own.
+// Progress resets the time without progress, unless that limit was already reached: a
+// consequence of reaching it, such as the end of an interrupted call, is not progress.
+// An answer in a child counts as progress of its parent; the child has a limit of its
+// own.
 func (a *Account) Progress(l budget.Limits) {
 	if !l.Stalled(a.Spent) {
 		a.Spent.Idle = 0
 	}
 }
 
-// Share is the part of its parent's budget that the limits leave.
+// Share returns the part of the parent's budget that the limits leave.
 func (a *Account) Share(l budget.Limits) budget.Share {
 	return budget.Share{Limits: l, Spent: a.Spent, Held: a.Ledger.Held()}
 }
 
-// Admit compares a child's call with the limits; requested is what the run is
-// requesting from the runs above. See [machine.Funder]. After an overrun nothing
-// starts. asks reports whether a limit parks the run so that its owner can raise
-// it.
+// Admit compares a child's call with the limits; requested is the amount that the run
+// is requesting from the runs above. See [machine.Funder]. After an overrun it admits
+// nothing. asks reports whether a limit parks the run so that its owner can raise it.
 func (a *Account) Admit(c budget.Call, l budget.Limits, requested budget.Amount, asks func(setting string) bool) machine.Grant {
 	share := a.Share(l).Below()
 	share.Held = share.Held.Add(requested)

@@ -8,19 +8,19 @@ import (
 	"github.com/pawlrun/pawl/internal/machine"
 )
 
-// Base is the state that every machine keeps of its run: its id, its time, what
-// it and the runs below it use, and why it stops.
+// Base is the state that every machine keeps about its run: the id, the times, the
+// usage including the runs below it, and the reason why it stops.
 type Base struct {
 	ID string
-	// Parent is the run that started this one, empty for none.
+	// Parent is the run that started this one, or empty.
 	Parent string
-	// Now is the time of the last event, and TakenUp when the run was last resumed.
+	// Now is the time of the last event, and TakenUp the time of the last resume.
 	Now, TakenUp time.Time
 	Account
-	// Taint is what the run has read.
+	// Taint is the taint of the run.
 	Taint  event.Taint
 	Parked *event.RunParked
-	// Cancel is the first request to end the run, and Terminated why it ends.
+	// Cancel is the first request to cancel the run, and Terminated the recorded end.
 	Cancel     *event.CancelRequested
 	Terminated *event.RunTerminatedBy
 	Outcome    *event.Outcome
@@ -28,8 +28,8 @@ type Base struct {
 	goes bool
 }
 
-// Fold folds an event of any run. asking reports whether, before the event, the
-// run only waited for a person.
+// Fold folds an event of any run. asking reports whether the run only waited for a
+// person before the event.
 func (b *Base) Fold(e *event.Event, asking bool) {
 	b.pass(e, asking)
 	switch d := e.Data.(type) {
@@ -45,7 +45,7 @@ func (b *Base) Fold(e *event.Event, asking bool) {
 		if b.Cancel == nil {
 			b.Cancel = &d
 		}
-		b.Parked = nil // it has only its end before it
+		b.Parked = nil // the run only has to end
 	case event.RunTerminatedBy:
 		b.Terminated = &d
 	case event.RunCompleted:
@@ -53,10 +53,9 @@ func (b *Base) Fold(e *event.Event, asking bool) {
 	}
 }
 
-// pass counts the time during which the run was driven. Before run.resumed the
-// run was parked or not driven; time that the clock skipped is a machine's
-// sleep, which must not use up a limit; and time in which the run waits for a
-// person does not count.
+// pass counts the time during which the run was driven. It does not count the time
+// before run.resumed, when the run was parked or not driven; the time that the clock
+// skipped while the computer slept; and the time in which the run waited for a person.
 func (b *Base) pass(e *event.Event, asking bool) {
 	d := e.Time.Sub(b.Now) - time.Duration(e.SkippedMs)*time.Millisecond
 	if d > 0 && b.goes && !asking && !takesUp(e.Data) {
@@ -66,7 +65,7 @@ func (b *Base) pass(e *event.Event, asking bool) {
 	b.Now = e.Time
 }
 
-// takesUp reports whether the run was not driven before this event.
+// takesUp reports whether an event means that the run was not driven before it.
 func takesUp(d event.Data) bool {
 	switch d.(type) {
 	case event.RunResumed, event.RunForked:
@@ -75,7 +74,7 @@ func takesUp(d event.Data) bool {
 	return false
 }
 
-// State returns the part of the state that the base knows.
+// State returns the part of the state that Base knows.
 func (b *Base) State(asking bool) machine.State {
 	s := machine.State{
 		Phase: machine.Running, Parked: b.Parked, Outcome: b.Outcome, Usage: b.Costs.Usage(), Cost: b.Costs.Cost(), Taint: b.Taint,
@@ -90,8 +89,8 @@ func (b *Base) State(asking bool) machine.State {
 	return s
 }
 
-// Deadline is when a limit on time is reached if the run makes no progress. Hooks at
-// the end of a run are not bounded.
+// Deadline returns the time at which a time limit is reached if the run makes no
+// progress. It does not limit the hooks at the end of a run.
 func (b *Base) Deadline(l budget.Limits) machine.Deadline {
 	left, setting := l.Remaining(b.Spent)
 	if setting == "" || b.Terminated != nil {

@@ -5,15 +5,15 @@ import "github.com/pawlrun/pawl/event"
 // Child is the state of a run that another one started.
 type Child struct {
 	event.ChildStarted
-	// Parked is what the child waits for, nil while it runs. Waiting reports whether
-	// it runs but waits for a person.
+	// Parked describes what the child waits for, nil while it runs. Waiting reports
+	// whether a running child waits for a person.
 	Parked  *event.ChildParked
 	Waiting bool
 	Outcome *event.Outcome
 }
 
-// Apply folds an event about the child, or run.resumed, after which the child
-// has to be driven again.
+// Apply folds an event about the child, or run.resumed, after which the child must be
+// driven again.
 func (c *Child) Apply(d event.Data) {
 	switch d := d.(type) {
 	case event.ChildParked:

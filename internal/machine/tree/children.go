@@ -7,25 +7,25 @@ import (
 	"github.com/pawlrun/pawl/internal/machine"
 )
 
-// children holds the runs that a run started. The cost of an event does not
-// depend on their number.
+// children contains the runs that a run started. The cost of an event does not depend
+// on their number.
 type children struct {
-	// open holds those without an outcome by run id. order has them in the order of
-	// their starts; some of its elements may have ended.
+	// open contains the children without an outcome, by run id. order lists them in the
+	// order of their starts and may also contain ended ones.
 	open  map[string]*child
 	order []*child
-	// byID holds all children by the ids that their run gave them.
+	// byID contains all children by the ids that their run gave them.
 	byID map[string]*child
-	// due holds those that need an action; some of them may have ended. A child that
-	// has started is under way until an event says otherwise.
+	// due lists the children that need an action and may also contain ended ones. A
+	// child that has started needs none until an event makes it due.
 	due             []*child
 	parked, waiting int
 }
 
 type child struct {
 	Child
-	// due reports whether the child is in that list. stop is why it must end, empty
-	// if it may continue.
+	// due reports whether the list due contains the child. stop is the reason why it
+	// must end, empty if it may continue.
 	due  bool
 	stop string
 }
@@ -39,7 +39,7 @@ func (c *children) add(d event.ChildStarted) {
 	c.order = append(compacted(c.order, len(c.open)), x)
 }
 
-// compacted drops children that have ended once they are the majority of a list.
+// compacted removes ended children from a list when they are the majority.
 func compacted(list []*child, open int) []*child {
 	if len(list) < 64 || len(list) < 2*open {
 		return list
@@ -60,7 +60,7 @@ func (c *children) change(x *child, d event.Data) {
 	c.count(x, 1)
 }
 
-// count adds an open child to the numbers of parked and waiting ones.
+// count adds an open child, times times, to the numbers of parked and waiting children.
 func (c *children) count(x *child, times int) {
 	switch {
 	case x.Outcome != nil:
@@ -71,7 +71,7 @@ func (c *children) count(x *child, times int) {
 	}
 }
 
-// wants adds a child to those that are due.
+// wants adds a child to the due ones.
 func (c *children) wants(x *child) {
 	if !x.due {
 		x.due = true
@@ -79,7 +79,7 @@ func (c *children) wants(x *child) {
 	}
 }
 
-// resume makes all children due: no process drives them yet.
+// resume makes all open children due, because no process drives them yet.
 func (c *children) resume() {
 	for _, x := range c.order {
 		if x.Outcome == nil {
@@ -89,7 +89,7 @@ func (c *children) resume() {
 	}
 }
 
-// forget drops the children that have not ended.
+// forget removes the children that have not ended.
 func (c *children) forget() {
 	for _, x := range c.open {
 		delete(c.byID, x.Action())
@@ -99,7 +99,7 @@ func (c *children) forget() {
 	}
 }
 
-// actions returns the due actions about children.
+// actions returns the due actions for children.
 func (c *children) actions() (actions []machine.Action) {
 	kept := c.due[:0]
 	for _, x := range c.due {
@@ -123,7 +123,7 @@ func (x *child) cancel() machine.CancelChild {
 	return machine.CancelChild{ID: x.Action(), Child: x.ChildStarted.Child, Reason: cmp.Or(x.stop, "the run that started this one was cancelled")}
 }
 
-// halted returns the children that wait for a person, if all open ones do.
+// halted returns the children that wait for a person if all open children do.
 func (c *children) halted() (halted []Parked) {
 	if c.parked == 0 || c.parked < len(c.open) {
 		return nil

@@ -11,12 +11,12 @@ import (
 	"github.com/pawlrun/pawl/internal/rules/question"
 )
 
-// commands holds the programs of a run. The cost of an event does not depend on
+// commands contains the programs of a run. The cost of an event does not depend on
 // their number.
 type commands struct {
 	byID map[string]*command
-	// begun holds those that have not ended, in the order of their starts. running
-	// is how many of them a process runs.
+	// begun lists the commands that have not ended, in the order of their starts.
+	// running is the number of those that a process runs.
 	begun   []*command
 	running int
 }
@@ -24,8 +24,8 @@ type commands struct {
 type command struct {
 	id, step string
 	verdict  *event.PolicyDecision
-	// spent is the question whose approval an attempt has used: another attempt
-	// needs another decision.
+	// spent is the question whose approval an attempt has used. Another attempt needs
+	// another decision.
 	spent   *question.Asked
 	attempt int
 	effect  event.Effect
@@ -50,7 +50,7 @@ func (c *commands) resume() {
 // cutOff reports whether there are orphans.
 func (c *commands) cutOff() bool { return len(c.begun) > c.running }
 
-// lost settles the orphans of a run that ends, because they do not run again.
+// lost settles the orphans of a run that ends, because they will not run again.
 func (c *commands) lost() (actions []machine.Action) {
 	for _, x := range c.begun {
 		if x.orphan {
@@ -70,8 +70,8 @@ func (c *commands) start(x *command, d *event.CommandStarted) {
 	x.attempt, x.effect, x.running, x.orphan = d.Attempt, d.Effect, true, false
 }
 
-// stop removes a command from those that run. With again set it may run once
-// more.
+// stop removes a command from the running ones. If again is set, the command may run
+// once more.
 func (c *commands) stop(x *command, d *event.CommandFinished, again bool) {
 	if x.running {
 		x.running = false
@@ -84,10 +84,10 @@ func (c *commands) stop(x *command, d *event.CommandFinished, again bool) {
 	c.begun = slices.DeleteFunc(c.begun, func(other *command) bool { return other == x })
 }
 
-// Command runs a program, and runs it again after a crash or an interruption if
-// its effect class allows that. When nothing is left to do, [Run.Ran] returns
-// how it ended. Command fills in a.Attempt and a.Verdict; a machine that judges
-// for itself records policy.decision before.
+// Command runs a program, and runs it again after a crash or an interruption if its
+// effect class allows that. When it returns no actions because the command has ended,
+// [Run.Ran] returns the result. Command sets a.Attempt and a.Verdict. A machine that
+// judges commands itself records policy.decision first.
 func (r *Run) Command(a machine.RunCommand) []machine.Action {
 	a.Effect = cmp.Or(a.Effect, event.EffectAtMostOnce)
 	c := r.commands.byID[a.ID]
@@ -110,8 +110,8 @@ func (r *Run) Command(a machine.RunCommand) []machine.Action {
 	return []machine.Action{a}
 }
 
-// approval reports whether the command may run although policy asks about it,
-// and otherwise returns the steps that lead to a decision.
+// approval reports whether a command that policy asks about is approved. If it is not,
+// approval returns the next steps toward a decision.
 func (r *Run) approval(c *command, a machine.RunCommand) (steps []machine.Action, approved bool) {
 	asked := r.questions.Of(c.id)
 	if asked == nil || asked == c.spent {
@@ -127,7 +127,8 @@ func (r *Run) approval(c *command, a machine.RunCommand) (steps []machine.Action
 	}
 }
 
-// question is the question about a command, like that about a call.
+// question returns the question about a command, in the form of a question about a
+// call.
 func (c *command) question(a machine.RunCommand) event.ToolPendingApproval {
 	args, _ := json.Marshal(struct {
 		Argv []string `json:"argv"`
@@ -144,7 +145,7 @@ func (c *command) question(a machine.RunCommand) event.ToolPendingApproval {
 	return p
 }
 
-// shownOf returns variables as a question shows them.
+// shownOf returns environment variables in the form that a question shows.
 func shownOf(env []string) []string {
 	const most = 200
 	shown := slices.Clone(env)
@@ -156,7 +157,7 @@ func shownOf(env []string) []string {
 	return shown
 }
 
-// Ran returns how a command ended, nil before that.
+// Ran returns how a command ended, nil before it has.
 func (r *Run) Ran(id string) *event.CommandFinished {
 	if c := r.commands.byID[id]; c != nil {
 		return c.finished
@@ -179,13 +180,14 @@ func (r *Run) applyCommand(e *event.Event, id string) error {
 	}
 	switch d := e.Data.(type) {
 	case event.PolicyDecision:
-		// An approval of an earlier decision does not apply to this one.
+		// An approval of the previous decision does not apply to this one.
 		c.verdict, c.step, c.spent = &d, d.Step, r.questions.Of(id)
 	case event.CommandStarted:
 		c.step, c.spent = d.Step, r.questions.Of(id)
 		r.commands.start(c, &d)
 	case event.CommandFinished:
-		// A command that stopped with its run, which may resume, may run again.
+		// A command that stopped together with its run may run again, because the run
+		// may resume.
 		again := d.ErrorType == event.ErrorCancelled && c.running && c.repeatable() && r.Cancel == nil
 		r.commands.stop(c, &d, again)
 		r.Progress(r.Limits)
@@ -199,7 +201,7 @@ func settled(d event.CommandFinished) []machine.Action {
 	return []machine.Action{machine.Record{Data: d}}
 }
 
-// lost settles a command whose process is gone and that does not run again.
+// lost settles a command whose process is gone and that cannot run again.
 func (c *command) lost() event.CommandFinished {
 	if c.effect == event.EffectPure {
 		return event.CommandFinished{ID: c.id, Step: c.step, ErrorType: event.ErrorCancelled, Error: "the run ended after the process had stopped that ran this command"}

@@ -16,10 +16,10 @@ type Parked struct {
 	*event.ChildParked
 }
 
-// limit is a limit that a child waits for, and the run that has it.
+// limit identifies a limit that a child waits for, and the run that has it.
 type limit struct{ run, setting string }
 
-// Park is the event of a run that only waits for these children.
+// Park returns the event that parks a run that only waits for these children.
 func Park(run string, children []Parked) event.RunParked {
 	var parked event.RunParked
 	var details []string
@@ -34,7 +34,7 @@ func Park(run string, children []Parked) event.RunParked {
 		details = append(details, waitsFor(c.Name, c.ChildParked))
 	}
 	if parked.Reason == event.ParkInput && at.setting != "" {
-		parked.AtLeast = slices.Min(needs) // one of them goes on
+		parked.AtLeast = slices.Min(needs) // enough for one of them to continue
 		if at.run == run {
 			parked.Limit = at.setting
 		} else {
@@ -45,7 +45,7 @@ func Park(run string, children []Parked) event.RunParked {
 	return parked
 }
 
-// weightier returns the reason that needs more from a person.
+// weightier returns the reason that requires more from a person.
 func weightier(a, b event.ParkReason) event.ParkReason {
 	for _, r := range []event.ParkReason{event.ParkApproval, event.ParkInput, event.ParkPaused, event.ParkInterrupted} {
 		if a == r || b == r {
@@ -63,7 +63,7 @@ func Sooner(a, b *time.Time) *time.Time {
 	return a
 }
 
-// waitsFor says what a child waits for, and which run a person has to act on.
+// waitsFor describes what a child waits for and which run a person has to act on.
 func waitsFor(name string, d *event.ChildParked) string {
 	switch {
 	case len(d.CallIDs) > 0:

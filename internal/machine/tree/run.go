@@ -15,21 +15,21 @@ import (
 var ErrMisfit = errors.New("tree: event does not fit the run")
 
 // Run is the state of a run that calls no model itself: it starts children, runs
-// programs, waits and evaluates expressions. A machine embeds it; its own Next
-// decides what to do when [Run.Due] returns nothing that comes first.
+// programs, waits and evaluates expressions. A machine embeds it. The machine's Next
+// makes its own decisions only when [Run.Due] allows more.
 type Run struct {
 	Base
-	// Limits bound the run and all runs below it. The embedding machine sets them
+	// Limits apply to the run and all runs below it. The embedding machine sets them
 	// from its first event.
 	Limits budget.Limits
-	// OnBudget is what happens at each limit, by name; a missing limit stops the
-	// run.
+	// OnBudget maps a limit's name to the action when it is reached. A limit that it
+	// omits stops the run.
 	OnBudget map[string]OnBudget
 
 	children children
 	commands commands
-	// questions are those that the run asked people. stops is a question that
-	// expired and so ends the run.
+	// questions are the run's questions to people. stops is a question that expired and
+	// so ends the run.
 	questions question.List
 	stops     *event.Question
 	waits     map[string]*wait
@@ -46,7 +46,7 @@ var (
 	_ machine.Spending = (*embedded)(nil)
 )
 
-// embedded is the least that a machine adds.
+// embedded is a minimal machine that embeds Run.
 type embedded struct{ Run }
 
 func (*embedded) Next() []machine.Action { return nil }
@@ -110,9 +110,8 @@ func (r *Run) Apply(e *event.Event) error {
 	return nil
 }
 
-// forked starts a run of its own from another run's events. The other run's
-// spending, its pending requests and its open children do not belong to this
-// run.
+// forked turns another run's state into the start of a new run. It drops the other
+// run's spending, pending requests and open children.
 func (r *Run) forked() {
 	r.Account, r.Parked, r.Cancel, r.stops = Account{}, nil, nil, nil
 	r.children.forget()
@@ -186,7 +185,7 @@ func (r *Run) Value(id string) (event.ConditionEvaluated, bool) {
 	return v, ok
 }
 
-// Finished returns how a child ended, nil before that.
+// Finished returns how a child ended, nil before it has.
 func (r *Run) Finished(id string) *event.Outcome {
 	if c := r.children.byID[id]; c != nil {
 		return c.Outcome
@@ -194,7 +193,7 @@ func (r *Run) Finished(id string) *event.Outcome {
 	return nil
 }
 
-// Forget drops the id and the outcome of a child or command that has ended.
+// Forget removes the id and the outcome of a child or command that has ended.
 func (r *Run) Forget(id string) {
 	if r.Ran(id) != nil {
 		delete(r.commands.byID, id)
@@ -204,7 +203,7 @@ func (r *Run) Forget(id string) {
 	}
 }
 
-// Stop ends a child that is under way, and reports whether there is one.
+// Stop ends a child that is under way, and reports whether it exists.
 func (r *Run) Stop(id, reason string) bool {
 	c := r.children.byID[id]
 	if c == nil || c.Outcome != nil {
@@ -222,16 +221,16 @@ func (r *Run) AllParked() bool {
 	return c.parked > 0 && c.parked == len(c.open)
 }
 
-// Open returns the number of children without an outcome and of commands that
-// run.
+// Open returns the number of children without an outcome plus the number of running
+// commands.
 func (r *Run) Open() int { return len(r.children.open) + r.commands.running }
 
-// Answer returns the decision about the last question with an id, nil before
-// that. An expired question has the decision [event.ApprovalExpired].
+// Answer returns the decision about the last question with an id, or nil. An expired
+// question has the decision [event.ApprovalExpired].
 func (r *Run) Answer(id string) *event.Resolution { return r.questions.Of(id).Decided() }
 
-// Ask puts a question to a person, unless the same question with that id and
-// digest was asked before.
+// Ask asks a person a question, unless a question with the same id and digest was asked
+// before.
 func (r *Run) Ask(d event.Asking) []machine.Action {
 	q := d.Question()
 	if a := r.questions.Of(q.ID); a != nil && a.Digest == q.Digest {
@@ -240,7 +239,7 @@ func (r *Run) Ask(d event.Asking) []machine.Action {
 	return []machine.Action{machine.Record{Data: d}}
 }
 
-// Start starts a child, unless it has started.
+// Start starts a child unless it has started.
 func (r *Run) Start(a machine.StartChild) []machine.Action {
 	if r.children.byID[a.ID] != nil {
 		return nil
@@ -249,7 +248,7 @@ func (r *Run) Start(a machine.StartChild) []machine.Action {
 	return []machine.Action{a}
 }
 
-// Until waits for a time that was chosen when the wait started.
+// Until waits until a time. A wait that has started keeps its original time.
 func (r *Run) Until(id string, at time.Time) []machine.Action {
 	w := r.waits[id]
 	switch {
@@ -266,9 +265,9 @@ func (r *Run) End(d event.RunTerminatedBy) []machine.Action {
 	return []machine.Action{machine.Record{Data: d}}
 }
 
-// Due returns what comes before the embedding machine's own decisions: the end
-// of a run that was cancelled or is out of time, and children that are due.
-// While more is true, Next adds its own actions.
+// Due returns the actions that precede the embedding machine's own decisions: the end
+// of a run that was cancelled or is out of time, and due actions for children. If more
+// is true, the machine adds its own actions.
 func (r *Run) Due() (actions []machine.Action, more bool) {
 	late := r.Limits.OutOfTime(r.Account.Spent)
 	switch {
@@ -289,16 +288,15 @@ func (r *Run) Due() (actions []machine.Action, more bool) {
 	case r.parksAt(late) != "":
 		return []machine.Action{machine.Record{Data: ParkAt(late, late+" is used up", 0)}}, false
 	case late != "" && r.asks(late):
-		return r.children.actions(), false // they park, because there is no time
+		return r.children.actions(), false // the children park, because the time is used up
 	case r.Open() == 0 && late != "":
 		return r.End(event.RunTerminatedBy{Reason: event.BudgetReason(late), Limit: late}), false
 	}
 	return r.children.actions(), true
 }
 
-// OrPark completes the actions of a run: it asks the pending questions, and
-// parks the run if nothing is due, all its children wait for a person and no
-// command runs.
+// OrPark completes the actions of a run. It asks the pending questions, and parks the
+// run if nothing is due, all its children wait for a person, and no command is running.
 func (r *Run) OrPark(due []machine.Action) []machine.Action {
 	if r.Parked != nil || r.Outcome != nil || r.Terminated != nil || r.Cancel != nil || r.stops != nil {
 		return due
@@ -315,7 +313,7 @@ func (r *Run) OrPark(due []machine.Action) []machine.Action {
 	return []machine.Action{machine.Record{Data: Park(r.ID, r.children.halted())}}
 }
 
-// withdraw withdraws all pending questions.
+// withdraw withdraws all pending questions because the run was cancelled.
 func (r *Run) withdraw() (actions []machine.Action) {
 	for _, q := range r.questions.Open() {
 		actions = append(actions, machine.Record{Data: q.Resolve(event.Resolution{
@@ -343,7 +341,7 @@ func (r *Run) cancelled() (actions []machine.Action) {
 	return actions
 }
 
-// Conclude builds the outcome of a run whose end is recorded.
+// Conclude returns the outcome of a run whose end is recorded.
 func (r *Run) Conclude() event.Outcome {
 	o := event.Outcome{
 		Status: event.StatusFailed, Reason: r.Terminated.Reason, Limit: r.Terminated.Limit, LimitRun: r.Terminated.LimitRun, Kind: r.Terminated.Kind, Index: r.Terminated.Index, Error: r.Terminated.Error, Step: r.Terminated.Step, AtIteration: r.Terminated.AtIteration,
