@@ -26,7 +26,7 @@ import (
 	"github.com/pawlrun/pawl/tool"
 )
 
-// recorder is a tracer that notes what happens to its spans.
+// recorder is a tracer that records what happens to its spans.
 type recorder struct {
 	noop.Tracer
 	mu  sync.Mutex
@@ -76,7 +76,7 @@ func (s *span) End(...trace.SpanEndOption) {
 	s.r.note(line)
 }
 
-// patient is a model that goes on with its answer when what it said was heard.
+// patient is a model that continues its answer only after its first part was received.
 type patient struct {
 	*scripted.Model
 	heard chan struct{}

@@ -11,14 +11,15 @@ import (
 	"github.com/pawlrun/pawl/internal/signals"
 )
 
-// heard is what a collector was sent.
+// heard contains the requests that a collector received.
 type heard struct {
 	mu     sync.Mutex
 	bodies []string
 	last   *http.Request
 }
 
-// collecting answers the first requests with these statuses, and others with 200.
+// collecting starts a collector that answers the first requests with these statuses and
+// further ones with 200.
 func collecting(t *testing.T, statuses ...int) (*heard, string) {
 	h := &heard{}
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -14,8 +14,8 @@ import (
 	"github.com/pawlrun/pawl/models"
 )
 
-// conventions are OpenTelemetry's for GenAI, as of May 2026: the dialect that back
-// ends take in. What the newer one renamed since then is not in them.
+// conventions is the directory of OpenTelemetry's GenAI conventions as of May 2026, the
+// dialect that back ends support. It does not contain the renames of the newer dialect.
 const conventions = "../../../shared/fixtures/otel-genai/model/gen-ai"
 
 type model struct {
@@ -42,7 +42,7 @@ type metricModel struct {
 	Attributes []reference
 }
 
-// reference is to an attribute, or to a group of them.
+// reference refers to an attribute or to a group of attributes.
 type reference struct {
 	Ref   string
 	Group string `yaml:"ref_group"`
@@ -57,12 +57,12 @@ func readModel(t *testing.T, name string) (m model) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Only what the registry says of the members of a type is of another shape.
+	// Only the members of enumerated types have another shape.
 	_ = yaml.Unmarshal(text, &m)
 	return m
 }
 
-// attributes are those that references lead to.
+// attributes returns the attributes that references lead to.
 func (m *model) attributes(refs []reference) (out []string) {
 	for _, r := range refs {
 		if r.Ref != "" {

@@ -11,7 +11,7 @@ import (
 	"github.com/pawlrun/pawl/internal/signals"
 )
 
-// measured is a metric as a collector reads it.
+// measured is a metric in the form that a collector reads.
 type measured struct {
 	Name, Unit     string
 	Histogram, Sum *struct {
@@ -35,7 +35,7 @@ type reading struct {
 	Bounds  []float64 `json:"explicitBounds"`
 }
 
-// is is the values of a reading's attributes.
+// is returns the values of a reading's attributes.
 func (r reading) is() string {
 	var all []string
 	for _, a := range r.Attributes {
@@ -51,7 +51,7 @@ func (m measured) points() []reading {
 	return m.Histogram.Points
 }
 
-// metricsIn are the metrics that were sent last.
+// metricsIn returns the metrics of the last export.
 func metricsIn(t *testing.T, text string) map[string]measured {
 	t.Helper()
 	out := map[string]measured{}
@@ -62,7 +62,7 @@ func metricsIn(t *testing.T, text string) map[string]measured {
 				ScopeMetrics []struct{ Metrics []measured }
 			}
 		}
-		// A point's list is dataPoints in OTLP.
+		// OTLP names the list dataPoints for both types.
 		if err := json.Unmarshal([]byte(strings.ReplaceAll(line, `"dataPoints"`, `"points"`)), &r); err != nil {
 			t.Fatal(err)
 		}
@@ -79,7 +79,8 @@ func metricsIn(t *testing.T, text string) map[string]measured {
 	return out
 }
 
-// played are the metrics of a run that asks twice and calls a tool between.
+// played returns the metrics of a run with two model calls and a tool call between
+// them.
 func played(t *testing.T, optIn string) map[string]measured {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "otel.jsonl")

@@ -26,7 +26,7 @@ import (
 	"github.com/pawlrun/pawl/tool"
 )
 
-// told is a span as a collector reads it.
+// told is a span in the form that a collector reads.
 type told struct {
 	TraceID, SpanID, ParentSpanID, Name string
 	Kind                                int
@@ -50,7 +50,7 @@ func (s told) attr(key string) any {
 	return nil
 }
 
-// request is what an exporter sends.
+// request is an export request.
 type request struct {
 	ResourceSpans []struct {
 		Resource   struct{ Attributes []struct{ Key string } }
@@ -81,8 +81,8 @@ func allSpans(t *testing.T, text string) (out []told) {
 	return out
 }
 
-// play drives a run that asks twice and calls a tool between, parks it in the middle
-// where park says so, and has another engine go on with it.
+// play drives a run with two model calls and a tool call between them. If park is set,
+// it parks the run in the middle and resumes it with another engine.
 func play(t *testing.T, options signals.Options, park bool) (run string, started event.RunStarted) {
 	t.Helper()
 	store := memory.New(nil)
@@ -198,10 +198,10 @@ func TestARunThatIsResumedIsOneTrace(t *testing.T) {
 	}
 }
 
-// rows: ALF-73
+// In a workflow of two agents, the second of which runs twice, each agent's run has a
+// span below the workflow's span, and the run's activity is below that.
 //
-// A workflow of two agents, the second of which runs twice: each agent's run has a span of
-// its own below that of the workflow, and what the run does is below that.
+// rows: ALF-73
 func TestEachAgentOfAWorkflowHasItsSpan(t *testing.T) {
 	step := func(id, agent string, after ...string) plan.Step {
 		return plan.Step{ID: id, DependsOn: after, Agent: &plan.Agent{Name: agent, Instructions: "Do it."}}
@@ -315,7 +315,7 @@ func TestBothDialectsAndTheTextsWhereTheyAreAskedFor(t *testing.T) {
 	}
 }
 
-// tell lets an exporter know of a run that has ended.
+// tell reports an ended run to an exporter.
 func tell(x *signals.Exporter) {
 	x.Observer().Run(perform.RunInfo{Run: "r", Trace: event.NewTrace("r")})(&event.Event{Data: event.RunCompleted{}})
 }

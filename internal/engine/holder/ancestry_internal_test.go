@@ -2,8 +2,8 @@ package holder
 
 import "testing"
 
-// A command of a run can put itself where it sees neither its driver nor
-// anything else of the machine, and give its host another name.
+// A command of a run can move to a namespace in which it sees neither its driver nor
+// any other process of the machine, and change its host name.
 func TestProcessThatMayHideFromDriverIsRecognized(t *testing.T) {
 	const first = "laptop:b001:" + firstPIDs
 	for name, c := range map[string]struct {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// owner is what Process gives in another process.
+// owner returns the result of Process in another process.
 func owner(pid int, start string) string {
 	return strings.Join([]string{machineID(), strconv.Itoa(pid), start, "random"}, "/")
 }
@@ -48,7 +48,7 @@ func TestAZombieOwnerIsDead(t *testing.T) {
 	if _, err := os.Stat("/proc/self/stat"); err != nil {
 		t.Skip("needs /proc")
 	}
-	// The name is one that a parser which trusts parentheses stumbles over.
+	// The name confuses a parser that stops at the first closing parenthesis.
 	script := filepath.Join(t.TempDir(), "a) Z 1 2 (b")
 	if err := os.WriteFile(script, []byte("#!/bin/sh\nread line\n"), 0o700); err != nil {
 		t.Fatal(err)

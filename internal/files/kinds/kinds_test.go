@@ -16,7 +16,8 @@ import (
 	"github.com/pawlrun/pawl/internal/machine/agent"
 )
 
-// Each file is of one kind at most, and each kind has what every surface asks for.
+// Each file has at most one kind, and each kind has the functions that every surface
+// needs.
 func TestEachKindIsWhole(t *testing.T) {
 	seen := map[string]bool{}
 	for _, k := range kinds.All() {
@@ -29,15 +30,15 @@ func TestEachKindIsWhole(t *testing.T) {
 			t.Errorf("%s lacks what every kind has", k.Name)
 		}
 	}
-	for _, of := range kinds.Templates() { // each comes with a schema
+	for _, of := range kinds.Templates() { // each template has a schema
 		if name := strings.ToLower(of.Kind.Name); !slices.Contains(schema.Kinds(), name) {
 			t.Errorf("the template %s is of a kind without a schema, %s", of.Name, name)
 		}
 	}
 }
 
-// What no kind recognises is refused in words, and a run of a kind that is not
-// there is not taken for another one's.
+// A file without a kind causes an error, and a run of an unknown kind is not treated as
+// one of another kind.
 func TestWhatIsOfNoKindIsRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "dance.yaml")
 	if err := os.WriteFile(path, []byte("kind: Dance\nobjective: x\n"), 0o600); err != nil {

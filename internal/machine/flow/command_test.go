@@ -43,8 +43,8 @@ func TestACommandIsAStep(t *testing.T) {
 	}
 }
 
-// A command that ends a loop runs after each iteration, and its output goes to the next
-// one and to the judge.
+// The command that ends a loop runs after each iteration. The next iteration and the
+// judge get its output.
 func TestACommandEndsALoopThatExitsWithZero(t *testing.T) {
 	p := newPlayer(t, single(plan.Loop{Max: 5, StopWhen: []plan.Stop{{Command: &plan.Command{Argv: []string{"make", "test"}}}, {Judge: "judge"}}}))
 	p.says = named(map[string]event.Outcome{"check.0/judge": gave("No.", `{"done":false}`)})
@@ -76,8 +76,8 @@ func TestACommandThatMayNotRunFailsTheLoop(t *testing.T) {
 	}
 }
 
-// A command that policy asks about waits for the answer, and its question is withdrawn
-// once its step is not wanted.
+// A command that policy asks about waits for the answer. Its question is withdrawn when
+// its step is stopped.
 func TestACommandWaitsForAnAnswer(t *testing.T) {
 	p := newPlayer(t, plan.Plan{Steps: []plan.Step{
 		{ID: "make", Timeout: time.Minute, Command: &plan.Command{Argv: []string{"make"}}},

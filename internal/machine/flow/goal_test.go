@@ -15,7 +15,7 @@ import (
 	"github.com/pawlrun/pawl/internal/rules/plan"
 )
 
-// goalState is a goal: done is what shows that it is reached.
+// goalState returns a plan with a goal. done contains the conditions of the goal.
 func goalState(g plan.Goal, l plan.Loop, done ...plan.Stop) plan.Plan {
 	g.Objective, g.Reviewer, g.Done = "Make it green.", "reviewer", []string{"the tests pass"}
 	if g.Validation == nil {
@@ -32,7 +32,7 @@ func goalState(g plan.Goal, l plan.Loop, done ...plan.Stop) plan.Plan {
 
 func command(name string) plan.Stop { return plan.Stop{Command: &plan.Command{Argv: []string{name}}} }
 
-// reviews are what a reviewer answers.
+// reviewed returns the outcome of a reviewer.
 func reviewed(verdict, human string) event.Outcome {
 	return gave("", fmt.Sprintf(`{"verdict":%q,"objective":"it is","human":%q,"plan":["mend it"]}`, verdict, human))
 }
@@ -66,8 +66,8 @@ func TestGoalContinuesByTheAnswersAtEachCheckpoint(t *testing.T) {
 		points[0].Questions[3].Answer != "no: `check` does not hold (it exited with 1)" || !strings.Contains(points[1].Answer(event.AskHuman), "gave no answer") {
 		t.Errorf("%+v", points)
 	}
-	// A checkpoint's changes to the plan hold from then on, and are in the next
-	// prompts.
+	// A checkpoint's change of the plan applies from then on, and later prompts contain
+	// the new plan.
 	if before, after := p.told("goal.1"), p.told("goal.2"); !strings.Contains(before, "1. find it") || !strings.Contains(after, "1. mend it") || strings.Contains(after, "find it") ||
 		!strings.Contains(after, "--- FAIL") || !strings.Contains(after, "said by go") {
 		t.Errorf("%s\n\n%s", before, after)
@@ -173,7 +173,7 @@ func TestEveryRuleEndsAGoalUnderItsOwnReason(t *testing.T) {
 	}
 }
 
-// What is validation and shows that the goal is done as well is looked at once.
+// A check that is both a validation and a done condition runs once per iteration.
 func TestACheckOfAGoalRunsOnceInAnIteration(t *testing.T) {
 	p := goalPlayer(t, goalState(plan.Goal{Validation: []plan.Stop{command("check")}}, plan.Loop{Max: 2}, command("check")), nil)
 	p.play()
@@ -231,7 +231,7 @@ func TestABlockedGoalWaitsForAMessageAndKeepsAllItKnows(t *testing.T) {
 			}
 			parked()
 			p.apply(event.RunResumed{})
-			parked() // without an answer
+			parked() // there is no answer yet
 			p.m = p.again()
 			p.apply(event.InputReceived{Text: "Use port 8080", By: "ann"})
 			p.apply(event.InputReceived{Text: "And hurry", By: "ann"})
@@ -249,7 +249,7 @@ func TestABlockedGoalWaitsForAMessageAndKeepsAllItKnows(t *testing.T) {
 	}
 }
 
-// A cancel comes before whatever a goal waits for, and a limit on its time as well.
+// A cancel, or the limit on its time, ends a goal that waits for a message.
 func TestABlockedGoalEndsWhenItIsCancelled(t *testing.T) {
 	p := goalPlayer(t, goalState(plan.Goal{Every: 1}, plan.Loop{}, command("check")), map[string]event.Outcome{"goal/checkpoint/1": reviewed("blocked_on_human", "Which port?")})
 	p.play()

@@ -13,7 +13,8 @@ import (
 	"github.com/pawlrun/pawl/internal/rules/plan"
 )
 
-// diamond is design, then two beside each other, then one that waits for both.
+// diamond returns a plan with design, two parallel steps after it, and a last step that
+// depends on both.
 func diamond() plan.Plan {
 	return plan.Plan{Name: "api", Steps: []plan.Step{
 		step("integrate", "server", "database"), step("server", "design"), step("database", "design"), step("design"),
@@ -150,8 +151,8 @@ func TestATimeoutBoundsAStepWithItsAttempts(t *testing.T) {
 		"failed b: dependency_failed: the step slow, on which it depends, did not complete")
 }
 
-// A step whose time is over while it waits for room for another attempt has none, and
-// gives up no room that it does not have.
+// A step whose time ends while it is queued for another attempt fails, and does not
+// release a slot that it does not occupy.
 func TestTheTimeOfAStepIsOverBetweenTwoAttempts(t *testing.T) {
 	s := step("a")
 	s.Agent.Name, s.Timeout, s.Retries = "flaky", time.Minute, 2
@@ -171,7 +172,7 @@ started c 1
 completed c`)
 }
 
-// Nothing begins beside a failure that cancels everything.
+// Nothing begins together with a failure that cancels everything.
 func TestAFailureThatCancelsComesBeforeWhatBegins(t *testing.T) {
 	sub := plan.Step{ID: "sub", Plan: &plan.Plan{Steps: []plan.Step{step("x")}}}
 	p := newPlayer(t, plan.Plan{OnFailure: plan.Abort, Steps: []plan.Step{sub, conditional("odd", "1")}})
@@ -184,8 +185,8 @@ cancelled sub.x
 cancelled sub`)
 }
 
-// A step that has ended is not too late, even if the clock is read before its end is
-// journalled.
+// A step that has ended is not late, even if the clock passes its deadline before its
+// end is journalled.
 func TestTheTimeOfAStepIsOverAsItEnds(t *testing.T) {
 	s := step("a")
 	s.Timeout = time.Minute
@@ -298,8 +299,8 @@ func TestUnexpectedEventIsAMisfit(t *testing.T) {
 	}
 }
 
-// A pause lets what is under way end, begins nothing more, and parks the run; a delay
-// does not hold it up.
+// A pause lets active children finish, begins nothing, and parks the run. A delay
+// between iterations does not postpone the park.
 func TestAPauseParksTheRunOnceNothingIsUnderWay(t *testing.T) {
 	p := newPlayer(t, plan.Plan{Steps: []plan.Step{
 		step("a"), step("b", "a"), {ID: "l", Loop: &plan.Loop{Single: true, Max: 2, Delay: time.Hour, Body: plan.Plan{Steps: []plan.Step{step("")}}}},

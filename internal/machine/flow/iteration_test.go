@@ -14,17 +14,17 @@ import (
 	"github.com/pawlrun/pawl/internal/rules/plan"
 )
 
-// choosing is a step, and one behind it that has a condition.
+// choosing returns a plan with a step and a conditional step after it.
 func choosing() plan.Plan {
 	chosen := step("chosen", "first")
 	chosen.Condition = "choose"
 	return plan.Plan{Steps: []plan.Step{step("first"), chosen}}
 }
 
-// rows: DAG-24, DAG-52, DAG-54
+// A condition in a loop is evaluated in each iteration, over the steps of that
+// iteration and the result of the previous one.
 //
-// A condition in a loop is looked at in each iteration, over the steps of that iteration
-// and the end of the one before.
+// rows: DAG-24, DAG-52, DAG-54
 func TestAConditionInALoopIsAboutItsIteration(t *testing.T) {
 	p := newPlayer(t, plan.Plan{Steps: []plan.Step{{ID: "again", Loop: &plan.Loop{Max: 3, Body: choosing()}}}})
 	p.says = named(map[string]event.Outcome{"again.1.chosen": gave("chosen", `{"n":1}`)})
@@ -96,10 +96,10 @@ func TestTheLogHasItsEntryBeforeTheCriterionIsLookedAt(t *testing.T) {
 	same(t, order, []string{"log 1", "criterion of loop.0/0", "log 2", "criterion of loop.1/0"})
 }
 
-// rows: HAR-71, HAR-72, HAR-73, HAR-75
+// At each checkpoint, the current spending and the log answer the questions that need
+// no model.
 //
-// The questions that no model answers are answered by what was spent and logged, at each
-// checkpoint anew.
+// rows: HAR-71, HAR-72, HAR-73, HAR-75
 func TestEachCheckpointSaysTheBudgetAndTheLogOfItsMoment(t *testing.T) {
 	g := goalState(plan.Goal{Every: 2}, plan.Loop{Max: 5, Carry: plan.Carry{Log: &plan.Log{Chars: 10, MaxEntries: 3}}}, command("check"))
 	p := newPlayerOf(t, flow.Config{Plan: g, Limits: budget.Limits{MaxTotalCost: 2}})
@@ -121,10 +121,10 @@ func TestEachCheckpointSaysTheBudgetAndTheLogOfItsMoment(t *testing.T) {
 	}})
 }
 
-// rows: HAR-69
+// The objective, the done condition, the budget, the checkpoints, the plan, the log,
+// the validation and the stop rules survive each restart.
 //
-// The objective, the done condition, the budget, the checkpoints, the plan, the log, the
-// validation and the stop rules outlive each restart.
+// rows: HAR-69
 func TestAllEightFieldsOfAGoalOutliveRestarts(t *testing.T) {
 	g := goalState(plan.Goal{Every: 1, Steps: []string{"find it"}, Validation: []plan.Stop{{Expression: "true"}}}, plan.Loop{Max: 3}, command("check"))
 	p := newPlayerOf(t, flow.Config{Plan: g, Limits: budget.Limits{MaxTotalCost: 2}})

@@ -13,19 +13,19 @@ import (
 	"github.com/pawlrun/pawl/internal/rules/plan"
 )
 
-// devCycle is design, then implement and review again and again.
+// devCycle returns a plan with design, followed by a loop of implement and review.
 func devCycle(l plan.Loop) plan.Plan {
 	l.Body = plan.Plan{Steps: []plan.Step{step("implement"), step("review", "implement")}}
 	return plan.Plan{Steps: []plan.Step{step("design"), {ID: "dev-cycle", DependsOn: []string{"design"}, Loop: &l}, step("ship", "dev-cycle")}}
 }
 
-// single is one step that is looped.
+// single returns a plan with a loop over one step.
 func single(l plan.Loop) plan.Plan {
 	l.Single, l.Body = true, plan.Plan{Steps: []plan.Step{step("")}}
 	return plan.Plan{Steps: []plan.Step{{ID: "check", Loop: &l}}}
 }
 
-// each is a loop over items of which each is deployed and verified.
+// each returns a plan with a loop over items that deploys and verifies each item.
 func each(items *plan.Items, inner ...plan.Step) plan.Plan {
 	if inner == nil {
 		inner = []plan.Step{step("deploy"), step("verify", "deploy")}
@@ -134,7 +134,7 @@ func TestWhatTheCapMeans(t *testing.T) {
 	}
 }
 
-// The iteration at the cap is checked before the cap is.
+// The last iteration is checked before the cap applies.
 //
 // rows: DAG-12
 func TestTheLastIterationIsLookedAtBeforeTheCap(t *testing.T) {
@@ -163,7 +163,7 @@ func TestADelayIsBetweenIterations(t *testing.T) {
 	}
 }
 
-// judged is a loop that a judge looks at, after an expression.
+// judged returns a loop with an expression and then a judge as stop conditions.
 func judged(most int, l plan.Loop) plan.Plan {
 	l.Max, l.StopWhen = most, []plan.Stop{{Expression: "false"}, {Judge: "judge"}}
 	return devCycle(l)
@@ -420,7 +420,7 @@ func TestAFailedItem(t *testing.T) {
 	}
 }
 
-// What is under way when an item fails goes on to its end.
+// When an item fails, the active ones run to their ends.
 func TestItemsUnderWayFinishWhenOneFails(t *testing.T) {
 	items := static(6)
 	items.Concurrency = 2
@@ -459,7 +459,8 @@ func cumulative(p plan.Plan) plan.Plan {
 	return p
 }
 
-// An expression that fails fails the loop's step, also for a key that is missing.
+// An expression that fails, for example because a key is missing, fails the loop's
+// step.
 func TestAnExpressionThatFailsFailsTheLoop(t *testing.T) {
 	p := newPlayer(t, single(plan.Loop{Max: 2, StopWhen: []plan.Stop{{Expression: "result.x"}}}))
 	p.says = named(nil)
@@ -471,7 +472,7 @@ func TestAnExpressionThatFailsFailsTheLoop(t *testing.T) {
 	}
 }
 
-// A loop may be in a loop.
+// A loop may contain a loop.
 func TestALoopInALoop(t *testing.T) {
 	inner := plan.Step{ID: "inner", Loop: &plan.Loop{Max: 2, Body: plan.Plan{Steps: []plan.Step{step("x")}}}}
 	p := newPlayer(t, each(static(2), inner))
@@ -482,7 +483,7 @@ func TestALoopInALoop(t *testing.T) {
 	same(t, p.ids(), []string{"list", "deploy-each[0].inner.0.x", "deploy-each[1].inner.0.x", "deploy-each[0].inner.1.x", "deploy-each[1].inner.1.x"})
 }
 
-// The taint of children passes to those that get their results.
+// Steps inherit the taint of the children whose results they get.
 func TestTaintTravels(t *testing.T) {
 	secret := event.Taint{Private: &event.TaintSource{Run: "run0", Tool: "fs.read"}}
 	web := event.Taint{Untrusted: &event.TaintSource{Run: "run3", Tool: "web.fetch"}}

@@ -14,7 +14,7 @@ import (
 	"github.com/pawlrun/pawl/internal/rules/plan"
 )
 
-// runOf is the run of a child, by its id.
+// runOf returns the run id of a child.
 func (p *player) runOf(id string) string {
 	p.Helper()
 	for i, a := range p.begun {
@@ -26,7 +26,7 @@ func (p *player) runOf(id string) string {
 	return ""
 }
 
-// says has a child send a message, and returns the reply.
+// send sends a message from a child and returns the reply.
 func (p *player) send(from, id, to, text string, kind event.MessageKind) string {
 	p.Helper()
 	become, told := p.m.Post(p.runOf(from), machine.Post{ID: id, To: to, Text: text, Kind: kind})
@@ -37,7 +37,7 @@ func (p *player) send(from, id, to, text string, kind event.MessageKind) string 
 	return told
 }
 
-// mail is what was journalled about messages, a line each.
+// mail returns the journalled events about messages, one per line.
 func (p *player) mail() string {
 	var b strings.Builder
 	for _, e := range p.events {
@@ -62,15 +62,15 @@ func (p *player) mailIs(want string) {
 	}
 }
 
-// hub is a workflow with a coordinator.
+// hub returns a workflow with a coordinator.
 func hub(steps ...plan.Step) plan.Plan { return plan.Plan{Coordinator: "boss", Steps: steps} }
 
-// rounds is a loop of a worker and nothing else, three times.
+// rounds returns a loop with three iterations of one worker.
 func rounds() plan.Step {
 	return plan.Step{ID: "rounds", Loop: &plan.Loop{Max: 3, Body: plan.Plan{Steps: []plan.Step{step("worker")}}}}
 }
 
-// holding keeps children under way until they are named.
+// holding returns a player that keeps children active until a test ends them.
 func holding(t *testing.T, plan plan.Plan) *player {
 	play := newPlayer(t, plan)
 	play.says = named(nil)
@@ -87,7 +87,7 @@ func (p *player) ends(id string, said ...string) {
 // rows: DAG-66, DAG-67, DAG-69, DAG-70, DAG-71
 func TestCoordinatorReceivesMessagesOfSteps(t *testing.T) {
 	p := holding(t, hub(step("setup"), rounds()))
-	same(t, p.ids(), []string{"setup", "rounds.0.worker"}) // starts wake no coordinator
+	same(t, p.ids(), []string{"setup", "rounds.0.worker"}) // starts do not call the coordinator
 	same(t, p.send("rounds.0.worker", "m1", "", "Half is done.", ""), "queued: for coordinator")
 	same(t, p.ids()[2:], []string{"coordinator/1"})
 	for _, part := range []string{
@@ -103,7 +103,8 @@ func TestCoordinatorReceivesMessagesOfSteps(t *testing.T) {
 	if read := p.read[p.runOf("rounds.0.worker")]; len(read) != 1 || !strings.Contains(read[0], "Message from coordinator") || !strings.Contains(read[0], "Go on.") {
 		t.Errorf("the worker reads %q", read)
 	}
-	// What comes while it is at work it reads at once, with the starts since.
+	// A message that arrives while the coordinator works starts another call at its
+	// end, with the starts since then.
 	p.ends("setup", "ready")
 	same(t, p.send("rounds.0.worker", "m2", "", "And the rest.", ""), "queued: for coordinator")
 	p.ends("rounds.0.worker")
@@ -126,8 +127,8 @@ m3 delivered to coordinator`)
 	p.holds(p.story())
 }
 
-// Without a message there is no coordinator, and without a coordinator a message
-// reaches no step.
+// Without messages the coordinator is not called, and without a coordinator no message
+// reaches a step.
 func TestNoCoordinatorIsCalledInVain(t *testing.T) {
 	p := newPlayer(t, hub(step("a"), step("b", "a")))
 	p.says = named(nil)
@@ -214,8 +215,8 @@ func TestWhereAForwardGoes(t *testing.T) {
 	})
 }
 
-// A forward that a worker did not read is read by a later one, in the order of arrival;
-// an unread one is dropped when no reader is left.
+// A later worker reads, in order of arrival, the messages that a worker did not read.
+// Unread messages are dropped when no worker is left.
 //
 // rows: DAG-75
 func TestWhatAWorkerLeavesUnread(t *testing.T) {
@@ -229,7 +230,7 @@ func TestWhatAWorkerLeavesUnread(t *testing.T) {
 			p.apply(d)
 		}
 	}
-	forward("c1") // and it is not delivered before the worker has ended
+	forward("c1") // it is not delivered before the worker ends
 	forward("c2")
 	p.ends("rounds.0.worker")
 	if told := p.told("rounds.1.worker"); !strings.Contains(told, "\nc1\n") || strings.Index(told, "\nc2\n") < strings.Index(told, "\nc1\n") {
@@ -251,7 +252,7 @@ c3 dropped: target-terminal`)
 	p.holds(p.story())
 }
 
-// A message that is repeated under its id counts once.
+// A message repeated under the same id counts once.
 func TestRepeatedMessageCountsOnce(t *testing.T) {
 	p := holding(t, hub(step("a")))
 	p.send("a", "m1", "", "Once.", "")
@@ -267,7 +268,7 @@ func TestTheClosingWord(t *testing.T) {
 	p := holding(t, hub(step("a")))
 	p.send("a", "m1", "", "One.", "")
 	p.ends("a")
-	same(t, p.m.State().Outcome, (*event.Outcome)(nil)) // there is a reader
+	same(t, p.m.State().Outcome, (*event.Outcome)(nil)) // the coordinator still has a message to read
 	same(t, p.send("coordinator/1", "c1", "", "It is good.", event.MessageFinal), "said")
 	p.ends("coordinator/1", "Done.")
 	if o := p.m.State().Outcome; o == nil || !o.OK || o.FinalOutput != "It is good." || o.LastOutput != "" {
@@ -307,8 +308,8 @@ func TestACancelledWorkflowDropsWhatIsUnread(t *testing.T) {
 	}
 }
 
-// The plan's time bounds its coordinator, too; steps that have ended by then stay what
-// they are.
+// The plan's time also limits its coordinator. Steps that have ended by then keep their
+// status.
 func TestTheTimeOfAPlanBoundsItsCoordinator(t *testing.T) {
 	p := hub(step("a"))
 	p.Timeout = time.Minute
@@ -322,7 +323,7 @@ func TestTheTimeOfAPlanBoundsItsCoordinator(t *testing.T) {
 	play.mailIs("m1 from a to coordinator \nm1 delivered to coordinator")
 }
 
-// The coordinator is called a hundred times, and a mailbox has room for ten thousand.
+// The coordinator is called at most MostWakes times.
 func TestTheCapsOfMessages(t *testing.T) {
 	p := holding(t, hub(step("a")))
 	for i := range flow.MostWakes {
@@ -357,8 +358,8 @@ func TestAFullMailbox(t *testing.T) {
 	p.holds(p.story())
 }
 
-// manyMessages is a run of that many messages from a step to the coordinator, and as
-// many back, and its events.
+// manyMessages returns the events of a run with n messages from a step to the
+// coordinator and n back.
 func manyMessages(t *testing.T, n int) []event.Event {
 	p := holding(t, hub(step("a"), step("b", "a")))
 	p.send("a", "first", "", "Hm.", "")
@@ -382,7 +383,7 @@ func manyMessages(t *testing.T, n int) []event.Event {
 	return p.events
 }
 
-// What a message takes does not grow with how many there are.
+// The cost of a message does not grow with the number of messages.
 func TestManyMessagesAreFoldedInLinearTime(t *testing.T) {
 	if testing.Short() {
 		t.Skip("measures how time grows")
@@ -405,7 +406,7 @@ func TestManyMessagesAreFoldedInLinearTime(t *testing.T) {
 	}
 }
 
-// What a step has read taints those that it speaks to.
+// A message carries the taint of its sender.
 func TestTheTaintOfAMessage(t *testing.T) {
 	p := holding(t, hub(step("a"), step("b", "a")))
 	source := &event.TaintSource{Run: "run0", Tool: "web.fetch"}

@@ -11,8 +11,8 @@ import (
 	"github.com/pawlrun/pawl/internal/rules/plan"
 )
 
-// manyItems plays a loop over items, of which at most so many go at once, 0 for all,
-// and gives its events.
+// manyItems plays a loop over items with at most atOnce active ones, 0 for no limit,
+// and returns its events.
 func manyItems(t *testing.T, items, atOnce int) []event.Event {
 	p := plan.Plan{Steps: []plan.Step{{ID: "each", Loop: &plan.Loop{Items: static(items), Body: plan.Plan{Steps: []plan.Step{step("a"), step("b", "a")}}}}}}
 	p.Steps[0].Loop.Items.Concurrency = atOnce
@@ -36,8 +36,8 @@ func manyItems(t *testing.T, items, atOnce int) []event.Event {
 	return play.events
 }
 
-// What an event takes does not grow with the items: ten times as many take about ten
-// times as long.
+// The cost of an event does not grow with the number of items: ten times as many items
+// take about ten times as long.
 func TestManyItemsTakeNoMoreEach(t *testing.T) {
 	if testing.Short() {
 		t.Skip("measures how time grows")
@@ -53,7 +53,7 @@ func TestManyItemsTakeNoMoreEach(t *testing.T) {
 	}
 }
 
-// Taking up again what has ended is quick.
+// Folding iterations that have ended is fast.
 func TestFinishedIterationsAreFoldedQuickly(t *testing.T) {
 	if testing.Short() {
 		t.Skip("measures how time grows")
@@ -72,7 +72,7 @@ func TestFinishedIterationsAreFoldedQuickly(t *testing.T) {
 	}
 }
 
-// takes is how long something keeps the processor busy.
+// takes returns the processor time that do uses.
 func takes(t *testing.T, do func()) time.Duration {
 	before := processor.Time(t)
 	do()

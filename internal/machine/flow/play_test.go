@@ -16,31 +16,31 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// player carries out what the machine asks for, without a driver.
+// player carries out the machine's actions without a driver.
 type player struct {
 	*testing.T
 	m      *flow.Machine
 	events []event.Event
 	now    time.Time
-	// says is what a child ends with, by its id; hold keeps one under way.
+	// says returns the outcome of a child. hold reports whether a child stays active.
 	says func(machine.StartChild) (event.Outcome, event.Taint)
 	hold func(id string) bool
 	eval func(machine.Evaluate) event.ConditionEvaluated
 
 	exec func(machine.RunCommand) event.CommandFinished
-	// tree is what the workspace holds after an iteration.
+	// tree returns the hash of the workspace after an iteration.
 	tree func(iteration int) string
-	// asks says that policy asks before each command.
+	// asks makes policy ask before each command.
 	asks bool
-	// read are the messages that a child was handed, by run.
+	// read contains the messages that each run received.
 	read map[string][]string
 
 	begun []machine.StartChild
-	runs  map[string]machine.StartChild // under way, by run
+	runs  map[string]machine.StartChild // active children, by run
 	most  int
 }
 
-// ok is how a child ends that did its work.
+// ok returns the outcome of a successful child.
 func ok(text string) event.Outcome {
 	return event.Outcome{Status: event.StatusCompleted, Reason: event.ReasonFinalAnswer, OK: true, Completed: true, FinalOutput: text, LastOutput: text}
 }
@@ -89,7 +89,7 @@ func (p *player) apply(d event.Data) {
 	}
 }
 
-// again is the machine as a fold of what was journalled has it.
+// again returns a machine folded from the journalled events.
 func (p *player) again() *flow.Machine {
 	p.Helper()
 	m := flow.New()
@@ -101,7 +101,7 @@ func (p *player) again() *flow.Machine {
 	return m
 }
 
-// decide does all that needs no effect, and begins children.
+// decide carries out the actions that need no effect, and starts children.
 func (p *player) decide() {
 	p.Helper()
 	for range 100_000 {
@@ -195,7 +195,7 @@ func (p *player) finish(run string, o event.Outcome, taint ...event.Taint) {
 	p.apply(d)
 }
 
-// play goes on until the run has ended, or nothing is left but what is held.
+// play continues until the run has ended or only held children are left.
 func (p *player) play() event.Outcome {
 	p.Helper()
 	for range 100_000 {
@@ -216,7 +216,7 @@ func (p *player) play() event.Outcome {
 	return event.Outcome{}
 }
 
-// finishNext ends the child that was begun first of those that are not held.
+// finishNext ends the oldest child that is not held.
 func (p *player) finishNext() bool {
 	p.Helper()
 	for i := range p.begun {
@@ -239,7 +239,7 @@ func (p *player) waits() (at time.Time, waits bool) {
 	return at, waits
 }
 
-// ids are those of the children, in the order of their starts.
+// ids returns the ids of the children in the order of their starts.
 func (p *player) ids() (ids []string) {
 	for _, a := range p.begun {
 		ids = append(ids, a.ID)
@@ -247,7 +247,7 @@ func (p *player) ids() (ids []string) {
 	return ids
 }
 
-// told is the task of a child.
+// told returns the task of a child.
 func (p *player) told(id string) string {
 	p.Helper()
 	for _, a := range p.begun {
@@ -263,7 +263,7 @@ func (p *player) told(id string) string {
 	return ""
 }
 
-// story is what was journalled about steps, a line each.
+// story returns the journalled events about steps, one per line.
 func (p *player) story() string {
 	var b strings.Builder
 	for _, e := range p.events {
@@ -291,8 +291,8 @@ func (p *player) story() string {
 	return b.String()
 }
 
-// holds checks the story, and that a fold of the journal is where the run is, also
-// one that ends at each of its events.
+// holds compares the story, and the state of a fold of the journal with the state of
+// the machine.
 func (p *player) holds(want string) {
 	p.Helper()
 	if got := p.story(); strings.TrimSpace(got) != strings.TrimSpace(want) {
@@ -303,7 +303,7 @@ func (p *player) holds(want string) {
 	}
 }
 
-// named answers each child by the step that it is.
+// named answers each child according to its step.
 func named(answers map[string]event.Outcome) func(machine.StartChild) (event.Outcome, event.Taint) {
 	return func(a machine.StartChild) (event.Outcome, event.Taint) {
 		if o, known := answers[a.ID]; known {

@@ -16,9 +16,9 @@ import (
 	"github.com/pawlrun/pawl/internal/rules/plan"
 )
 
-// nested is a plan with loops of both kinds in plans and in loops, retries, judges,
-// conditions and bounds, in which nothing depends on the order of what is beside each
-// other.
+// nested returns a plan with both kinds of loops inside plans and loops, with retries,
+// judges, conditions and limits. Its result does not depend on the order of parallel
+// steps.
 func nested() plan.Plan {
 	retried := step("b", "a")
 	retried.Retries = 2
@@ -38,15 +38,16 @@ func nested() plan.Plan {
 	}}
 }
 
-// luck says of a name whether something so likely happens to it, in any order.
+// luck reports, with the given probability, whether an event happens to a name. The
+// result does not depend on the order of calls.
 func luck(seed uint64, name string, percent uint64) bool {
 	h := fnv.New64a()
 	fmt.Fprint(h, seed, name)
 	return rand.New(rand.NewPCG(h.Sum64(), seed)).Uint64N(100) < percent
 }
 
-// playRandomly plays the plan with children that end in any order, and with crashes
-// between any two events.
+// playRandomly plays the plan with children that end in random order, and with crashes
+// between events.
 func playRandomly(t *testing.T, seed uint64, crashes int) (ends map[string]event.StepFinished, ids []string) {
 	order := rand.New(rand.NewPCG(seed, uint64(crashes)))
 	p := newPlayer(t, nested())
@@ -119,8 +120,8 @@ func playRandomly(t *testing.T, seed uint64, crashes int) (ends map[string]event
 	return ends, ids
 }
 
-// In whatever order children end, and wherever the process dies, the same steps come
-// to the same ends under the same names.
+// Whatever the order in which children end, and wherever the process crashes, the same
+// steps end with the same results under the same names.
 func TestNeitherTheOrderNorCrashesChangeWhatBecomesOfAPlan(t *testing.T) {
 	for seed := range uint64(60) {
 		ends, ids := playRandomly(t, seed, 0)

@@ -15,7 +15,7 @@ import (
 	"github.com/pawlrun/pawl/internal/rules/plan"
 )
 
-// refinement is a loop around one agent.
+// refinement returns a loop around one agent.
 func refinement(l plan.Loop) plan.Plan {
 	l.Single, l.Body = true, plan.Plan{Steps: []plan.Step{{Agent: &plan.Agent{Name: "iteration"}}}}
 	if l.Carry.Log == nil {
@@ -132,7 +132,7 @@ func TestAFailedIterationEndsTheLoopUnlessItMayGoOn(t *testing.T) {
 	}
 }
 
-// lastReview is what was asked last, which each review shows of its own iteration.
+// lastReview returns the last review request.
 func lastReview(p *player) (last event.ReviewRequested) {
 	for _, e := range p.events {
 		if d, is := e.Data.(event.ReviewRequested); is {
@@ -304,8 +304,8 @@ func TestALoopIsStuckWhoseIterationsChangeNothing(t *testing.T) {
 	}
 }
 
-// A summary is a run of its own, between an iteration and its entry in the log. Where
-// it fails the entry is the head of what the iteration said.
+// A summary is a run of its own between an iteration and its entry in the log. If the
+// summary fails, the entry is the beginning of the iteration's output.
 //
 // rows: RON-7
 func TestASummaryIsWhatTheLogKeeps(t *testing.T) {

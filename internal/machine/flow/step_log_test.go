@@ -10,8 +10,8 @@ import (
 	"github.com/pawlrun/pawl/internal/rules/plan"
 )
 
-// The loop of a step keeps a log as that of an agent does, and its agent gets the log
-// with its own instructions and the results that it depends on.
+// The loop of a step keeps a log like that of an agent. Its agent gets the log together
+// with its instructions and the results of its dependencies.
 func TestALoopOfAStepKeepsALog(t *testing.T) {
 	instructed := func(id string, after ...string) plan.Step {
 		return plan.Step{ID: id, DependsOn: after, Agent: &plan.Agent{Name: "worker", Instructions: "Write the chapter."}}

@@ -14,8 +14,7 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// A run of another kind gets its input if it has one, and otherwise the prompt of any
-// step.
+// A run of another kind gets its configured input, or else the prompt of a step.
 func TestAStepCanBeARunOfAnotherKind(t *testing.T) {
 	p := newPlayer(t, plan.Plan{Steps: []plan.Step{
 		step("a"),
@@ -51,7 +50,7 @@ func TestOnlyFilesThatAreNoTextGoAsMedia(t *testing.T) {
 	}
 }
 
-// An agent with a schema for its result has to give one, unless it failed or was stopped.
+// An agent with a result schema must submit a result unless it failed or was stopped.
 func TestAStepWithAResultSchemaNeedsAResult(t *testing.T) {
 	stopped := event.Outcome{Status: event.StatusStopped, Reason: event.ReasonMaxCycles}
 	for name, tt := range map[string]struct {
@@ -73,7 +72,7 @@ func TestAStepWithAResultSchemaNeedsAResult(t *testing.T) {
 	}
 }
 
-// Of the bounds on a graph and on its step the shorter holds.
+// The shorter of the limits of a graph and of its step applies.
 func TestTheShorterTimeoutOfAGraphHolds(t *testing.T) {
 	for _, tt := range []struct{ step, graph, want time.Duration }{
 		{3 * time.Second, 0, 3 * time.Second}, {0, 4 * time.Second, 4 * time.Second},
@@ -104,7 +103,7 @@ func TestTheShorterTimeoutOfACommandHolds(t *testing.T) {
 	}
 }
 
-// Text besides the instructions makes a task of sections.
+// A task has sections only if it contains more than the instructions.
 func TestInstructionsAloneAreTheWholeTask(t *testing.T) {
 	if got := flow.Prompt(flow.Material{Fence: f(), Instructions: "Do it."}); got != "Do it." {
 		t.Errorf("%q", got)
@@ -133,7 +132,7 @@ func TestTextOfExactlyTheBoundIsNotCut(t *testing.T) {
 	}
 }
 
-// The coordinator gets very many starts and readers as a number.
+// The coordinator gets the number of starts and readers beyond the limit.
 func TestCoordinatorGetsCountOfVeryManySteps(t *testing.T) {
 	var steps []plan.Step
 	for i := range 102 {
@@ -147,7 +146,7 @@ func TestCoordinatorGetsCountOfVeryManySteps(t *testing.T) {
 	}
 }
 
-// Only what is done for an item has its index, which counts from 0.
+// Only a step for an item has an index, which counts from 0.
 func TestAStartSaysTheIndexOfItsItemAndOfNoIteration(t *testing.T) {
 	p := newPlayer(t, plan.Plan{Steps: []plan.Step{
 		step("a"),
@@ -173,8 +172,8 @@ func TestAStartSaysTheIndexOfItsItemAndOfNoIteration(t *testing.T) {
 	}
 }
 
-// In a graph whose steps have worktrees, also below a loop, agents and commands work in
-// one, and neither functions nor what ends a loop.
+// In a graph with worktrees, also inside a loop, agents and commands work in a
+// worktree. Functions and stop conditions do not.
 func TestAgentsAndCommandsOfAGraphWithWorktreesWorkInOne(t *testing.T) {
 	for _, isolated := range []bool{true, false} {
 		p := newPlayer(t, plan.Plan{Worktrees: isolated, Steps: []plan.Step{

@@ -14,7 +14,7 @@ func member(name string, after ...string) plan.Step {
 	return plan.Step{ID: name, DependsOn: after, Agent: &plan.Agent{Name: name}}
 }
 
-// holdsAll reports what a task lacks, and what it has of what it should not.
+// holdsAll checks which texts a task contains.
 func holdsAll(t *testing.T, task string, with, without []string) {
 	t.Helper()
 	for _, text := range with {
@@ -41,8 +41,8 @@ func TestTeamMemberGetsInputAndEarlierAnswers(t *testing.T) {
 	}
 }
 
-// Each round of a debate has what all said in the one before, and the aggregator all
-// rounds.
+// Each round of a debate gets the outputs of the previous round, and the aggregator
+// those of all rounds.
 func TestADebateTellsEachWhatAllSaidInTheRoundBefore(t *testing.T) {
 	p := newPlayer(t, plan.Plan{Team: true, Steps: []plan.Step{
 		{ID: "rounds", Loop: &plan.Loop{Max: 3, OnLimit: plan.LimitIsOK, Output: plan.Cumulative, Body: plan.Plan{Steps: []plan.Step{member("a"), member("b")}}}},
@@ -86,8 +86,8 @@ func TestWhatEndsTheRoundsOfATeamSeesInputRoundAndPrevious(t *testing.T) {
 	}
 }
 
-// What the last steps say is the plan's, and a step behind which all were skipped is
-// one of them.
+// The output of the last steps is the plan's. A step whose dependents were all skipped
+// counts as a last step.
 func TestAStepBehindWhichAllWereSkippedIsALastOne(t *testing.T) {
 	p := newPlayer(t, plan.Plan{Steps: []plan.Step{step("a"), conditional("b", "no", "a"), conditional("c", "no", "a", "b")}})
 	p.says, p.eval = named(nil), isTrue(func(machine.Evaluate) bool { return false })

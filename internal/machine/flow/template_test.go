@@ -21,7 +21,7 @@ func agentStep(id, instructions string, after ...string) plan.Step {
 	return plan.Step{ID: id, DependsOn: after, Agent: &plan.Agent{Name: "worker", Instructions: instructions}}
 }
 
-// fanOut lists what there is, runs a program for each, and tells of all.
+// fanOut returns a plan that lists items, runs a program for each, and reports on all.
 func fanOut(items *plan.Items, argv ...string) plan.Plan {
 	return plan.Plan{Templates: true, Steps: []plan.Step{
 		agentStep("list", "List what {{input}} names."),
@@ -30,7 +30,7 @@ func fanOut(items *plan.Items, argv ...string) plan.Plan {
 	}}
 }
 
-// A value is one argument, whatever it holds, and nothing in it is read as a name.
+// A value is one argument, whatever it contains, and names inside it are not replaced.
 func TestValuesStandInArgumentsAndInstructions(t *testing.T) {
 	p := newPlayer(t, fanOut(&plan.Items{Expression: "steps.list.result.paths"},
 		"echo", "{{item.name}}", "to={{steps.list.result.host}}", "{{index}}/{{steps.list.status}}", "{{item}}", "{{input}}"))
@@ -54,7 +54,7 @@ func TestValuesStandInArgumentsAndInstructions(t *testing.T) {
 	same(t, p.again().State(), p.m.State())
 }
 
-// What another step gave stands behind the run's fence in the instructions, and taints.
+// In instructions, the output of another step is fenced, and its taint is inherited.
 func TestAValueOfAnotherStepIsFenced(t *testing.T) {
 	p := newPlayer(t, plan.Plan{Templates: true, Steps: []plan.Step{
 		agentStep("a", "Say."), agentStep("b", "Judge this: {{steps.a.content}}", "a"), program("c", []string{"a"}, "wc", "{{steps.a.content}}"), agentStep("d", "Go on.", "c"),
@@ -83,7 +83,7 @@ func TestAValueOfAnotherStepIsFenced(t *testing.T) {
 	}
 }
 
-// A value that is not there fails the step that names it, and is not left out.
+// A missing value fails the step that refers to it.
 func TestAMissingValueFailsTheStep(t *testing.T) {
 	for text, want := range map[string]string{
 		"{{steps.a.result.n}}": "", "{{steps.a.result.m}}": "there is no value {{steps.a.result.m}}", "{{item}}": "there is no value {{item}}", "{{steps.c.content}}": "there is no value {{steps.c.content}}",
@@ -97,7 +97,7 @@ func TestAMissingValueFailsTheStep(t *testing.T) {
 	}
 }
 
-// A plan whose texts are no templates, as that of an older journal, has them as they are.
+// A plan without templates, such as one of an older journal, keeps its texts unchanged.
 func TestTextsThatAreNoTemplatesStay(t *testing.T) {
 	p := newPlayer(t, plan.Plan{Steps: []plan.Step{agentStep("a", "Say {{input}} and \\{{item}}.")}})
 	p.says = named(nil)
@@ -123,7 +123,8 @@ func TestALongValueIsCutInInstructionsAlone(t *testing.T) {
 	}
 }
 
-// A variable that no system would pass on is left out, so the command still starts.
+// A variable that is too long for a system is omitted, so that the command still
+// starts.
 func TestALongInputIsNoVariable(t *testing.T) {
 	p := newPlayer(t, plan.Plan{Templates: true, Steps: []plan.Step{{ID: "each", Loop: &plan.Loop{
 		Single: true, Items: &plan.Items{Static: []json.RawMessage{[]byte(`"` + strings.Repeat("x", 200_000) + `"`), []byte(`"\u0000"`), []byte(`"two"`)}},
@@ -138,8 +139,8 @@ func TestALongInputIsNoVariable(t *testing.T) {
 	same(t, items, []string{"", "", "PAWL_ITEM=two"})
 }
 
-// The results of all items come in the order of the items, whichever ended first: the
-// result of each, or what it said, and null where there is none.
+// The results of all items are in the order of the items, whichever ended first: the
+// result of each, or its content, or null if there is none.
 func TestTheStepBehindItemsSeesAllResults(t *testing.T) {
 	items := &plan.Items{Static: []json.RawMessage{[]byte(`"a"`), []byte(`"b"`), []byte(`"c"`), []byte(`"d"`)}, OnError: plan.Continue}
 	inner := plan.Step{ID: "in", Condition: "item != 'd'", Agent: &plan.Agent{Name: "worker", Instructions: "Do {{item}}."}}
@@ -171,7 +172,7 @@ func TestTheStepBehindItemsSeesAllResults(t *testing.T) {
 	}
 }
 
-// A loop is skipped where every item was, and the step behind it still begins.
+// A loop is skipped if all its items were skipped, and the next step still begins.
 func TestALoopWhoseItemsAreAllSkippedIsSkipped(t *testing.T) {
 	for skipped, want := range map[int]event.StepStatus{2: event.StepStatusSkipped, 1: event.StepStatusCompleted} {
 		loop := each(static(2), plan.Step{ID: "in", Condition: "no", Agent: &plan.Agent{Name: "worker"}})
@@ -187,7 +188,7 @@ func TestALoopWhoseItemsAreAllSkippedIsSkipped(t *testing.T) {
 	}
 }
 
-// A journal of before has its own end for it, and a fold takes that.
+// An older journal records another end of the loop, and a fold accepts it.
 func TestAnOlderRunKeepsHowItsLoopEnded(t *testing.T) {
 	p := newPlayer(t, each(static(1), plan.Step{ID: "in", Condition: "no", Agent: &plan.Agent{Name: "worker"}}))
 	started := p.events[0].Data.(event.RunStarted)

@@ -10,8 +10,8 @@ import (
 	"github.com/pawlrun/pawl/internal/machine/tree"
 )
 
-// What comes when a run is stopped for a limit on time does not begin that time
-// again, as with an agent's calls.
+// Events that follow from a stop at a time limit do not reset that time, as with an
+// agent's calls.
 func TestACommandThatIdleTimeStoppedIsNoProgress(t *testing.T) {
 	for after, stopped := range map[time.Duration]bool{500 * time.Millisecond: false, time.Second: true} {
 		r := tree.Run{Limits: budget.Limits{MaxIdleSeconds: 1}}
@@ -37,7 +37,7 @@ func TestACommandThatIdleTimeStoppedIsNoProgress(t *testing.T) {
 	}
 }
 
-// Who cancels again changes nothing: a run has only its end before it.
+// A second cancel changes nothing.
 func TestTheFirstCancelCounts(t *testing.T) {
 	var r tree.Run
 	for _, d := range []event.Data{event.RunStarted{}, event.CancelRequested{Reason: "enough"}, event.CancelRequested{Reason: "again"}} {

@@ -6,7 +6,7 @@ import (
 	"github.com/pawlrun/pawl/internal/rules/access"
 )
 
-// Each role may do what the roles below it may, and what is no role nothing.
+// Each role includes the roles below it, and an unknown role includes nothing.
 func TestARoleIncludesThoseBelowIt(t *testing.T) {
 	for role, may := range map[access.Role]map[access.Role]bool{
 		access.Viewer: {access.Viewer: true},

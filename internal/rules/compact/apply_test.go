@@ -11,9 +11,9 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// An event about another conversation is damage, and no reason to lose one.
+// An event about another conversation indicates damage, and must not change this one.
 func TestAnEventAboutAnotherConversationIsRefused(t *testing.T) {
-	messages := talk(2) // five of them
+	messages := talk(2) // five messages
 	ranges := func(places ...int) event.HistoryCompressed {
 		var d event.HistoryCompressed
 		for i := 0; i < len(places); i += 2 {
@@ -49,8 +49,8 @@ func TestAnEventAboutAnotherConversationIsRefused(t *testing.T) {
 	}
 }
 
-// What a model reads of a result that was shortened: so many characters of both
-// ends, whatever they are made of, and how many it does not see.
+// A shortened result keeps the same number of characters at both ends, whatever their
+// encoding, and the number of characters that it omits.
 func TestAResultIsShortenedToItsEnds(t *testing.T) {
 	output := "äbcdé" + strings.Repeat("日", 30) + "vwxyß"
 	for _, c := range []struct {

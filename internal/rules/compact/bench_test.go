@@ -11,7 +11,7 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// big is a history of about 200,000 tokens.
+// big returns a history of about 200,000 tokens.
 func big() (h history.History, m *compact.Meter) {
 	m = new(compact.Meter)
 	h.Append(talk(1800)...)
@@ -39,8 +39,8 @@ func compactOnce(t testing.TB, strategy compact.Strategy, in compact.Situation) 
 	return carry(t, compact.Settings{Strategy: strategy}, in, "what happened")
 }
 
-// fastest is the processor time of the best of a few tries: a busy machine is no
-// reason to fail.
+// fastest returns the processor time of the fastest of a few attempts, so that a busy
+// machine does not fail the test.
 func fastest(t *testing.T, do func()) time.Duration {
 	best := time.Hour
 	for range 20 {

@@ -9,16 +9,16 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// What stays by each strategy's own rule and by the owner's, and the invariants
-// that hold in all of them.
+// The messages that each strategy and each setting keep, and the invariants that hold
+// for all of them.
 //
 // rows: ALDO-23, ALF-50, ALF-51
 func TestWhatStaysIsWhatTheStrategyOrItsOwnerSays(t *testing.T) {
 	messages := talk(60) // a task, turns of two messages, a nudge after every tenth
 	for _, c := range []struct {
 		settings compact.Settings
-		// stays is how many of the newest messages are there as they were: whole
-		// turns, with what was said to the model before the first of them.
+		// stays is the number of the newest messages that stay unchanged: whole turns,
+		// with the user messages before the first of them.
 		stays int
 	}{
 		{compact.Settings{Strategy: compact.RollingWindow}, 5},
@@ -36,7 +36,8 @@ func TestWhatStaysIsWhatTheStrategyOrItsOwnerSays(t *testing.T) {
 		t.Run(fmt.Sprintf("%s turns=%d messages=%d", c.settings.Strategy, c.settings.KeepTurns, c.settings.KeepMessages), func(t *testing.T) {
 			in := situation(messages, 10_000)
 			if c.settings.Strategy == compact.RollingWindow {
-				// It drops no more than it must, so the rule shows where all that may leave must.
+				// Rolling drops no more than necessary, so a small window shows the
+				// rule.
 				in = situation(messages, 300)
 			}
 			after, d := carry(t, c.settings, in, "what happened")
@@ -62,8 +63,7 @@ func TestWhatStaysIsWhatTheStrategyOrItsOwnerSays(t *testing.T) {
 	}
 }
 
-// Six messages stay and no seventh, unless the sixth is a result, whose call stays
-// with it.
+// Exactly six messages stay, unless the sixth is a result; then its call stays, too.
 //
 // rows: ALF-50, ALF-51
 func TestSixMessagesStayUnlessTheyBeginWithinAGroup(t *testing.T) {
@@ -76,7 +76,7 @@ func TestSixMessagesStayUnlessTheyBeginWithinAGroup(t *testing.T) {
 		if d == nil {
 			t.Fatal("nothing was done")
 		}
-		// The task and the summary are before them.
+		// The task and the summary precede them.
 		if got := len(after) - 2; got != stays || after[2] != messages[len(messages)-stays] {
 			t.Errorf("%d messages stay behind %q, want %d", got, newest, stays)
 		}

@@ -93,7 +93,7 @@ func TestMeterAgreesWithEstimate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.Reset() // as many messages as before, and the same one at the end
+	m.Reset() // the same number of messages, with the same last one
 	check(shorter)
 }
 

@@ -14,9 +14,8 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// workday makes conversations that have everything in them which must not get
-// lost: the task, what the user says in between, todos that change, thoughts
-// that are sealed.
+// workday generates conversations that contain everything that compaction must keep:
+// the task, further user messages, changing todos, and sealed reasoning.
 type workday struct {
 	r     *rand.Rand
 	ids   int
@@ -29,7 +28,7 @@ func (d *workday) task() *llm.Message {
 	return llm.UserText(d.said[0])
 }
 
-// more is one cycle, and what the user says after it now and then.
+// more returns one cycle, sometimes followed by a user message.
 func (d *workday) more() []*llm.Message {
 	asked := &llm.Message{Role: llm.RoleAssistant, Origin: "m/a", Parts: llm.Parts{
 		llm.Reasoning{Text: strings.Repeat("hm ", d.r.IntN(200)), Signature: strings.Repeat("s", d.r.IntN(600))},
@@ -57,7 +56,7 @@ func (d *workday) more() []*llm.Message {
 	return messages
 }
 
-// all is everything that a model reads in a conversation.
+// all returns all text of a conversation that a model reads.
 func all(messages []*llm.Message) string {
 	var b strings.Builder
 	for _, m := range messages {
@@ -73,9 +72,8 @@ func all(messages []*llm.Message) string {
 
 var allStrategies = []compact.Strategy{"", compact.RollingWindow, compact.PeriodicSummary, compact.SummarizeOlder}
 
-// Whatever is compacted however often, the task, what the user said, what was
-// denied and what is still open are there word for word, and the size never
-// grows.
+// However often a conversation is compacted, the task, the user's messages, the denials
+// and the open todos stay verbatim, and the size never grows.
 func TestAHundredCompactionsKeepWhatMustNotGetLost(t *testing.T) {
 	const denied = "shell.exec rm was rejected by ann: never delete anything"
 	for _, strategy := range allStrategies {
@@ -117,7 +115,7 @@ func TestAHundredCompactionsKeepWhatMustNotGetLost(t *testing.T) {
 	}
 }
 
-// Thoughts that are twice as long as the window, sealed as they are.
+// The sealed reasoning is twice as long as the window.
 func TestThoughtsTwiceAsLongAsTheWindowAreCompacted(t *testing.T) {
 	const window = 20_000
 	for _, strategy := range allStrategies {
@@ -146,8 +144,8 @@ func TestThoughtsTwiceAsLongAsTheWindowAreCompacted(t *testing.T) {
 	}
 }
 
-// A state is kept whole and where it was, in the group that it came in; the
-// states before it are not.
+// The newest state stays whole and in its place, together with its group. Older states
+// do not.
 func TestOnlyTheNewestStateOfAThingStays(t *testing.T) {
 	messages := []*llm.Message{llm.UserText("the task")}
 	for i := range 30 {
@@ -182,7 +180,7 @@ func TestOnlyTheNewestStateOfAThingStays(t *testing.T) {
 	}
 }
 
-// A state that fills the window by itself keeps nothing else from leaving.
+// A state that fills the window alone does not keep other messages from being removed.
 func TestAStateTooLargeToKeepIsNotKept(t *testing.T) {
 	messages := talk(20)
 	r := messages[2].Parts[0].(llm.ToolResult)
@@ -196,8 +194,8 @@ func TestAStateTooLargeToKeepIsNotKept(t *testing.T) {
 	}
 }
 
-// The steps that cost nothing, each reached only when the one before is not
-// enough, and no summary before they are used up.
+// The steps without a model call run in order, each only if the one before was not
+// enough, and a summary comes only after them.
 func TestTheLadderClearsThenClampsThenDedupesThenSummarises(t *testing.T) {
 	long := func(n int, text string) string { return strings.Repeat(text, n/len(text)) }
 	grow := func(outputs ...string) []*llm.Message {
@@ -261,7 +259,7 @@ func TestTheLadderClearsThenClampsThenDedupesThenSummarises(t *testing.T) {
 	}
 }
 
-// The end of the ladder: what is left is the floor, and nothing more can go.
+// At the end of the ladder only the floor is left, and nothing more can be removed.
 func TestTheLadderEndsWhereNothingMoreCanLeave(t *testing.T) {
 	in := situation([]*llm.Message{llm.UserText(strings.Repeat("the task ", 2000))}, 1000)
 	in.Must, in.Trigger = true, event.CompressOverflow
@@ -272,7 +270,7 @@ func TestTheLadderEndsWhereNothingMoreCanLeave(t *testing.T) {
 	}
 }
 
-// The report of a compaction equals its effect on every message.
+// The fates match the effect of a compaction on each message.
 func TestEveryMessageHasItsFate(t *testing.T) {
 	day := &workday{r: rand.New(rand.NewPCG(3, 4))}
 	messages := []*llm.Message{day.task()}

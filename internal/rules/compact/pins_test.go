@@ -11,7 +11,7 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// turn is a call with its result, as its owner changes it.
+// turn returns a call and its result, which change may modify.
 func turn(id, output string, change func(*llm.ToolResult)) []*llm.Message {
 	asked, answered := call(id, output)
 	if change != nil {
@@ -24,8 +24,8 @@ func turn(id, output string, change func(*llm.ToolResult)) []*llm.Message {
 
 func pin(name string) func(*llm.ToolResult) { return func(r *llm.ToolResult) { r.Pin = name } }
 
-// What users said stays up to a fifth of the window, the newest first; without
-// a bound, a talkative user would leave no room for the work.
+// The user's newest messages stay up to a fifth of the window. Without that limit, many
+// user messages would leave no room for work.
 func TestTheUsersOwnWordsStayWithinTheirShare(t *testing.T) {
 	messages := []*llm.Message{llm.UserText("the task")}
 	for i := range 12 {
@@ -47,7 +47,7 @@ func TestTheUsersOwnWordsStayWithinTheirShare(t *testing.T) {
 	}
 }
 
-// A todo list that could not be written is not the newest one.
+// A failed update of a todo list is not its newest state.
 func TestAStateThatFailedReplacesNone(t *testing.T) {
 	messages := slices.Concat(
 		[]*llm.Message{llm.UserText("the task")},
@@ -60,7 +60,7 @@ func TestAStateThatFailedReplacesNone(t *testing.T) {
 	}
 }
 
-// Shortening leaves a state whole, however long it is.
+// Shortening keeps a state whole, however long it is.
 func TestAStateIsNotShortened(t *testing.T) {
 	long := strings.Repeat("a line of the plan\n", 700)
 	messages := slices.Concat(talk(5), turn("plan", long, pin("plan")), turn("log", long, nil), turn("new", "fine", nil))
@@ -70,7 +70,8 @@ func TestAStateIsNotShortened(t *testing.T) {
 	}
 }
 
-// Two pictures are not the same because the words beside them are.
+// Two results with different pictures do not repeat each other, even if their texts are
+// equal.
 func TestAPictureRepeatsNothing(t *testing.T) {
 	messages := talk(2)
 	for i := range 12 {
@@ -92,8 +93,8 @@ func TestAPictureRepeatsNothing(t *testing.T) {
 	}
 }
 
-// A picture costs what no word beside it shows, so that it goes with the old
-// results however little was said of it.
+// The text of a result with a picture does not reflect the picture's cost, so the
+// result is cleared however short its text is.
 func TestAnOldPictureIsClearedHoweverFewItsWords(t *testing.T) {
 	messages := talk(1)
 	for i := range 4 {
@@ -111,8 +112,8 @@ func TestAnOldPictureIsClearedHoweverFewItsWords(t *testing.T) {
 	}
 }
 
-// A state that a newer one replaced says nothing any more, also among what is
-// newest and where the two differ.
+// A state that a newer one replaces is redundant, even among the newest results and if
+// the two differ.
 func TestAStateGivesWayToTheNewerOne(t *testing.T) {
 	state := func(i int) string { return strings.Repeat(fmt.Sprint("state ", i, " "), 800) }
 	messages := talk(1)
@@ -127,8 +128,8 @@ func TestAStateGivesWayToTheNewerOne(t *testing.T) {
 	}
 }
 
-// Ends that are together about as long as the whole make nothing shorter, however many
-// bytes its characters have, and then there is no note about it.
+// Clamping a result that is hardly longer than its two ends makes it no shorter,
+// however many bytes its characters have, so it stays unchanged.
 func TestAResultThatIsHardlyLongerThanItsEndsIsLeftAlone(t *testing.T) {
 	for _, c := range []struct {
 		output string
@@ -147,8 +148,8 @@ func TestAResultThatIsHardlyLongerThanItsEndsIsLeftAlone(t *testing.T) {
 	}
 }
 
-// Where even the shortest ends of the newest results do not fit, of those that
-// say the same only the last stays.
+// If even the shortest ends of the newest results do not fit, only the last of several
+// equal results stays.
 func TestTheNewestResultsThatSayTheSameStayOnce(t *testing.T) {
 	asked, answered := call("c0", strings.Repeat("the same ", 50))
 	for i := range 9 {

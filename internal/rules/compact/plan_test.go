@@ -22,7 +22,7 @@ func call(id, output string) (asked, answered *llm.Message) {
 		}}
 }
 
-// talk is a task and n turns of one call each, with a nudge now and then.
+// talk returns a task and n turns of one call each, with an occasional nudge.
 func talk(n int) []*llm.Message {
 	messages := []*llm.Message{llm.UserText("the task: mend it")}
 	for i := range n {
@@ -43,8 +43,8 @@ func situation(messages []*llm.Message, window int) compact.Situation {
 	return compact.Situation{Messages: messages, Sizes: sizes, Overhead: 10, Window: window, Trigger: event.CompressThreshold}
 }
 
-// carry does what a plan says, with a summary of its own where one is asked
-// for, and returns the conversation after it.
+// carry carries out a plan, with a fixed text if the plan needs a summary, and returns
+// the resulting conversation.
 func carry(t testing.TB, s compact.Settings, in compact.Situation, summary string) ([]*llm.Message, *event.HistoryCompressed) {
 	t.Helper()
 	plan := s.Next(in)
@@ -129,9 +129,9 @@ func TestRollingWindowDropsTheOldestTurnsAndKeepsTaskAndNewest(t *testing.T) {
 	}
 }
 
-// The oldest turns go until the request is half way between what always stays and
-// the size at which compaction begins, and no further: what is gone is lost, and
-// a step that were too small would have to be paid for again at once.
+// Rolling drops the oldest turns until the request is halfway between the pinned part
+// and the size at which compaction begins. It drops no more, because the content is
+// lost, and no less, because another compaction would follow at once.
 //
 // rows: ALDO-21
 func TestRollingStopsHalfWayDown(t *testing.T) {
@@ -156,8 +156,8 @@ func TestRollingStopsHalfWayDown(t *testing.T) {
 	}
 }
 
-// What the loop says goes before the user's first word, and what only looks like
-// a summary, go as anything else does.
+// Loop messages before the user's first message, and messages that only resemble a
+// summary, are dropped like any other.
 func TestWhatIsNeitherTheUsersWordNorASummaryRollsAway(t *testing.T) {
 	opening := llm.UserText("a word of the loop")
 	opening.Origin = llm.OriginLoop
@@ -216,8 +216,8 @@ func TestPeriodicSummaryAsksInPlaceThreeTimesAndThenRolls(t *testing.T) {
 	}
 }
 
-// A summary is asked for behind the same prefix, with one instruction
-// more, and the whole conversation is that prefix where it fits.
+// The request for a summary appends one instruction to the same prefix, which is the
+// whole conversation if that fits.
 func TestADefaultSummaryIsAskedForBehindTheWholeConversation(t *testing.T) {
 	var messages []*llm.Message
 	for i := range 80 {
@@ -252,9 +252,9 @@ func TestADefaultSummaryIsAskedForBehindTheWholeConversation(t *testing.T) {
 	}
 }
 
-// However small the window and large what stands beside the conversation: the call
-// for a summary fits, with the room for its answer and the run's next request
-// beside it, and is behind as much of the conversation as there is room for.
+// However small the window and however large the overhead, the request for a summary
+// fits, leaves room for its answer and for the run's next request, and contains as much
+// of the conversation as there is room for.
 func TestACallForASummaryUsesTheRoomThatThereIs(t *testing.T) {
 	messages := talk(200)
 	for window := 12_000; window < 40_000; window += 97 {
@@ -276,7 +276,7 @@ func TestACallForASummaryUsesTheRoomThatThereIs(t *testing.T) {
 		n := len(asked) - 1
 		next := min(n+3, len(messages))
 		if n == len(messages)-5 {
-			next = len(messages) // what is newest comes as one
+			next = len(messages) // the newest messages form one group
 		}
 		if n < len(messages) && size+compact.Messages(messages[n:next]) <= window {
 			t.Fatalf("window %d: asked behind %d of %d messages with %d tokens", window, n, len(messages), size)
@@ -333,7 +333,7 @@ func TestSummarizeOlderKeepsTheNewestSixAndSumsUpTheRest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tail := len(messages) - 7 // the sixth from the end is a result, so its call stays with it
+	tail := len(messages) - 7 // the sixth from the end is a result, so its call stays, too
 	if messages[len(messages)-6].Role != llm.RoleTool {
 		t.Fatal("the test wants a boundary within a pair")
 	}
@@ -414,7 +414,7 @@ func TestASummaryThatIsEmptyOrNoShorterIsNone(t *testing.T) {
 }
 
 func TestASummaryThatIsTooLongIsCutWhereItsRoomEnds(t *testing.T) {
-	const room = 1000 // UTF-16 units, of the 250 tokens that a window of 2500 gives
+	const room = 1000 // UTF-16 units of the 250 tokens that a window of 2500 allows
 	for name, c := range map[string]struct{ text, want string }{
 		"one that fills its room":   {strings.Repeat("x", room), strings.Repeat("x", room)},
 		"one more":                  {strings.Repeat("x", room+1), strings.Repeat("x", room) + " […]"},
@@ -431,8 +431,8 @@ func TestASummaryThatIsTooLongIsCutWhereItsRoomEnds(t *testing.T) {
 	}
 }
 
-// The request for a summary takes the oldest messages that fit beside it, and of a
-// first one that does not fit its ends.
+// The request for a summary contains the oldest messages that fit, and the two ends of
+// the first message if that alone does not fit.
 func TestATranscriptFillsTheWindowAndNoMore(t *testing.T) {
 	for name, messages := range map[string][]*llm.Message{
 		"many messages":    talk(400),
@@ -534,7 +534,7 @@ func TestOnlyTheNewestResultsWithPicturesAreClearedForThem(t *testing.T) {
 	}
 }
 
-// Without this no request after such a result would be taken again.
+// Otherwise the provider would reject every request after such a result.
 func TestPicturesOfTheNewestResultLeaveWhenNothingElseHelps(t *testing.T) {
 	asked, answer := call("shots", "three pictures")
 	r := answer.Parts[0].(llm.ToolResult)
@@ -554,7 +554,7 @@ func TestPicturesOfTheNewestResultLeaveWhenNothingElseHelps(t *testing.T) {
 	}
 }
 
-// The newest result keeps as much of its ends as fits.
+// The newest result keeps the longest ends that fit.
 func TestTheNewestResultIsShortenedNoFurtherThanItMust(t *testing.T) {
 	messages := append([]*llm.Message{llm.UserText("task")}, turn("c0", strings.Repeat("0123456789", 5000), nil)...)
 	for window, chars := range map[int]int{20_000: 8000, 8000: 4000, 3000: 2000, 2500: 1000, 700: 500, 400: 250} {
@@ -580,8 +580,8 @@ func TestARequestThatHoldsNothingButItsFloorIsRefused(t *testing.T) {
 	}
 }
 
-// Whatever a conversation looks like and however often it is compacted, groups
-// stay whole, it never grows, and the user's task stays word for word.
+// Whatever the conversation and however often it is compacted, groups stay whole, the
+// size never grows, and the user's task stays verbatim.
 func TestAHundredCompactionsKeepTheTaskAndNeverGrow(t *testing.T) {
 	for seed := range uint64(24) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -645,8 +645,8 @@ func extend(r *rand.Rand, messages []*llm.Message, ids *int) []*llm.Message {
 	return append(messages, said)
 }
 
-// A summary is a model call, so it is asked for only where the longest that is kept
-// still makes the conversation shorter, with all that stands around it.
+// A summary needs a model call, so it is requested only if even the longest summary
+// makes the conversation shorter.
 func TestASummaryThatFillsItsRoomIsWorthWhatItCost(t *testing.T) {
 	asked := 0
 	for _, strategy := range []compact.Strategy{"", compact.PeriodicSummary, compact.SummarizeOlder} {

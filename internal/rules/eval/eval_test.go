@@ -67,7 +67,7 @@ func TestTheExtractOfARun(t *testing.T) {
 	}
 }
 
-// answers is a judge that gives one answer, and keeps what it was asked.
+// answers is a judge that gives a fixed answer and records its question.
 type answers struct {
 	answer string
 	asked  eval.Question
@@ -144,8 +144,7 @@ func TestWhereNoToolWasCalledNothingIsFoundInItsResult(t *testing.T) {
 	}
 }
 
-// The numbers of a rubric's criteria count from 1 in the question, in the answer and in
-// what is wrong with one.
+// Criteria are numbered from 1 in the question, in the answer and in errors.
 func TestCriteriaCountFromOne(t *testing.T) {
 	rubric := eval.Evaluator{Kind: eval.Rubric, Criteria: []eval.Criterion{{Text: "names the cause"}, {Text: " "}}}
 	if q, asks := rubric.Ask(eval.Extract{}, fence.Fence{}); !asks || !strings.Contains(q.Task, "\n1. names the cause\n2.  \n") {

@@ -11,7 +11,7 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// begun is a call that the provider makes on its side, came what it got for one.
+// begun returns a provider-side call; came returns its result.
 func begun(kind, id string) llm.Item {
 	return llm.Item{Type: kind, Raw: json.RawMessage(`{"id":"` + id + `"}`)}
 }
@@ -20,7 +20,7 @@ func came(kind, of string) llm.Item {
 	return llm.Item{Type: kind, Raw: json.RawMessage(`{"tool_use_id":"` + of + `"}`)}
 }
 
-// holding is a history of whole messages, as it is between two requests.
+// holding returns a history of whole messages, as between two requests.
 func holding(t *testing.T, messages ...*llm.Message) *history.History {
 	t.Helper()
 	var h history.History

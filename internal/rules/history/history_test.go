@@ -30,7 +30,7 @@ func TestACycleBecomesOneGroup(t *testing.T) {
 	var h history.History
 	h.User("do it")
 	thought := llm.Reasoning{Text: "hm", Signature: "sig"}
-	// As the journal keeps it: the arguments are in tool_call.
+	// As in the journal: tool_call contains the arguments.
 	h.Assistant(llm.Parts{thought, llm.Text{Text: "look"}, llm.ToolCall{CallID: "c1", ProviderID: "p1", Name: "read"}, llm.ToolCall{CallID: "c2", ProviderID: "p1", Name: "read"}}, "m/a")
 	if _, err := h.Messages(); !errors.Is(err, history.ErrOpenCalls) {
 		t.Fatalf("open calls gave %v", err)
@@ -264,7 +264,7 @@ func BenchmarkMessages(b *testing.B) {
 	}
 }
 
-// An answer that a request held already may be the one that leaves.
+// The removed answer may already have been part of a request.
 func TestWhatIsBrokenOffIsCheckedAnew(t *testing.T) {
 	var h history.History
 	h.User("go")

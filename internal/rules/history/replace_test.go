@@ -42,7 +42,7 @@ func TestAResultIsReplacedByWhatIsMadeOfIt(t *testing.T) {
 	}
 }
 
-// A call that is asked about again has its newest result replaced.
+// If a call has two results, the newer one is replaced.
 func TestOfTwoResultsTheNewerIsReplaced(t *testing.T) {
 	h := holding(t, llm.UserText("go"), says(call("c1")), tells(result("c1")), says(call("c1")), tells(result("c1")))
 	if !h.Replace("c1", func(llm.ToolResult) string { return "new" }) {

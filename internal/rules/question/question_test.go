@@ -9,8 +9,8 @@ import (
 	"github.com/pawlrun/pawl/internal/rules/question"
 )
 
-// Whatever asks, a decision counts once, about what was asked, under the policy that
-// asked, and in time.
+// A decision is valid once, for the same question, under the same policy, and before
+// the expiry.
 func TestADecisionCountsOnceAndAboutWhatWasAsked(t *testing.T) {
 	until := time.Unix(1000, 0)
 	for kind, asks := range map[event.QuestionKind]event.Asking{
