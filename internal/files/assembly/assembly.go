@@ -182,15 +182,15 @@ func OfTree(cfg agent.Config) agent.Config {
 	whole := cfg.WithDefaults().Limits
 	for _, s := range budget.Table() {
 		if v, number := s.Value(whole); number && v > 0 && s.Kind == budget.Time {
-			_ = cfg.SetLimit(s.Name, v) // a default is a value that it may have
+			_ = cfg.SetLimit(s.Name, v) // a default is always valid
 		}
 	}
 	return cfg
 }
 
-// Affordable rejects an explicit cap in money that could not be enforced, with a
-// [*budget.UnpricedError]. Under the default cap a model without a known price
-// runs.
+// Affordable returns a [*budget.UnpricedError] if an explicit limit on money cannot be
+// enforced because a model has no known price. The default limit does not prevent a run
+// of such a model.
 func Affordable(cfg agent.Config) error {
 	limit, _ := cfg.Limits.CostCap()
 	if names := cfg.Unpriced(); len(names) > 0 && limit > 0 && !cfg.DefaultCap {
@@ -199,8 +199,8 @@ func Affordable(cfg agent.Config) error {
 	return nil
 }
 
-// Warnings are what the owner should know of the money that a run may cost: which
-// models, its own and those of the agents that draw from its budget, no cap stops.
+// Warnings returns warnings about the possible cost of a run: the models that no limit
+// on money covers, including those of agents that draw from its budget.
 func Warnings(cfg agent.Config) []string {
 	if w := cfg.Limits.Uncounted(cfg.Unpriced()); w != "" {
 		return []string{w}
@@ -208,8 +208,8 @@ func Warnings(cfg agent.Config) []string {
 	return nil
 }
 
-// Removed tells of the limits of these names, which the owner took away, so that the
-// run's first event says it. What bounds the tree of a child is in the root's.
+// Removed returns a warning for the run's first event about limits that the owner
+// removed. A child has none, because the root's warning covers its tree.
 func Removed(limits []string, child bool) []string {
 	if len(limits) == 0 || child {
 		return nil
@@ -217,8 +217,8 @@ func Removed(limits []string, child bool) []string {
 	return []string{strings.Join(limits, ", ") + ": removed, as requested; nothing of this kind stops the run"}
 }
 
-// WithResults adds result.read to tools that may give long results. It needs no
-// permission, because it reads only what the run was given before.
+// WithResults adds result.read to tools that may return long results. It needs no
+// permission, because it reads only results that the run already has.
 func WithResults(tools []tool.Tool) []tool.Tool {
 	if slices.ContainsFunc(tools, func(t tool.Tool) bool { return t.Name == result.Name }) {
 		return tools
@@ -226,7 +226,7 @@ func WithResults(tools []tool.Tool) []tool.Tool {
 	return append(slices.Clip(tools), result.New())
 }
 
-// Declared are hooks as the machine knows them.
+// Declared converts hooks to the form that the machine uses.
 func Declared(hooks []hook.Hook) []agent.Hook {
 	var out []agent.Hook
 	for _, h := range hooks {
@@ -235,9 +235,9 @@ func Declared(hooks []hook.Hook) []agent.Hook {
 	return out
 }
 
-// offered returns the tools that the model sees, and the hidden ones, all of whose
-// calls would be denied. Both are pinned when the run begins, so that the prefix of
-// its requests never changes.
+// offered returns the tools that the model sees and the hidden tools, which policy
+// would always deny. The run records both when it begins, so that the prefix of its
+// requests never changes.
 func offered(r policy.Rules, tools *tool.Set) ([]llm.ToolDef, []agent.HiddenTool) {
 	shown := tools.Defs()
 	var hidden []agent.HiddenTool
@@ -250,7 +250,7 @@ func offered(r policy.Rules, tools *tool.Set) ([]llm.ToolDef, []agent.HiddenTool
 	}), hidden
 }
 
-// Hides reports whether every call of a tool would be denied, and by which rule.
+// Hides reports whether policy denies every call of a tool, and the rule that does.
 func Hides(r policy.Rules, tools *tool.Set, name string) (rule string, hides bool) {
 	t, known := tools.Lookup(name)
 	if !known {
@@ -259,12 +259,12 @@ func Hides(r policy.Rules, tools *tool.Set, name string) (rule string, hides boo
 	return r.Hides(Visible(t))
 }
 
-// Visible is what decides whether a tool is hidden.
+// Visible returns the properties of a tool that decide whether it is hidden.
 func Visible(t tool.Tool) policy.Tool {
 	return policy.Tool{Name: t.Name, ReadOnly: t.ReadOnly, Risk: t.Risk, Judged: t.Facts != nil, Outgoing: t.Labels != nil && t.Labels.Outgoing}
 }
 
-// Closing closes an environment that no run will use.
+// Closing closes an environment that no run will use, and joins the errors.
 func Closing(env perform.Env, err error) error {
 	if env.Close != nil {
 		err = errors.Join(err, env.Close())

@@ -8,13 +8,13 @@ import (
 	"github.com/pawlrun/pawl/tool/find"
 )
 
-// DeferShare is the part of the context window that definitions may take before those
-// of servers are deferred.
+// DeferShare is the share of the context window above which the definitions of servers'
+// tools are deferred.
 const DeferShare = 0.1
 
-// Defer decides which tools requests do not name: those for which may reports always,
-// and where the definitions of all take much of the smallest window, those for which
-// it reports that they may be.
+// Defer selects the tools that requests do not contain: always those for which may
+// returns always, and, if all definitions take a large part of the smallest window,
+// also the other tools that may allows.
 func Defer(cfg *agent.Config, tools []tool.Tool, may func(name string) (may, always bool)) []string {
 	size, window := 0, 0
 	for _, t := range tools {
@@ -36,7 +36,7 @@ func Defer(cfg *agent.Config, tools []tool.Tool, may func(name string) (may, alw
 	return names
 }
 
-// Deferred are the tools that a run deferred when it began.
+// Deferred returns the names of the tools that a run deferred when it began.
 func Deferred(cfg agent.Config) []string {
 	var names []string
 	for _, t := range cfg.Tools {
@@ -47,7 +47,7 @@ func Deferred(cfg agent.Config) []string {
 	return names
 }
 
-// WithSearch marks the deferred tools, and adds those that find and call them.
+// WithSearch marks the deferred tools, and adds the tools that find and call them.
 func WithSearch(tools []tool.Tool, names []string) []tool.Tool {
 	var deferred []tool.Tool
 	for i := range tools {
@@ -61,6 +61,5 @@ func WithSearch(tools []tool.Tool, names []string) []tool.Tool {
 	return append(tools, find.Tools(deferred)...)
 }
 
-// Tokens is about how many tokens a tool's definition takes: one has about four
-// characters.
+// Tokens estimates the tokens of a tool's definition at four characters per token.
 func Tokens(t tool.Tool) int { return (len(t.Name) + len(t.Description) + len(t.Schema)) / 4 }

@@ -16,19 +16,19 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// ErrNotEnded is returned for a run that can still go on by itself.
+// ErrNotEnded is returned for a run that can still continue on its own.
 var ErrNotEnded = errors.New("pawl: the run has not ended; resume it instead")
 
-// Ended is an ended run as its journal tells it, which another one may continue.
+// Ended is an ended run, read from its journal, that another run may continue.
 type Ended struct {
-	// Started is its first event, with what its fork changed.
+	// Started is the first event, with the changes of a fork.
 	Started event.RunStarted
 	Machine agent.Configured
-	// From is what the run that continues it pins of it.
+	// From is the reference that a continuing run records.
 	From event.ContinuedFrom
 }
 
-// Load reads an ended run. The error wraps [ErrNotEnded] for another one.
+// Load reads an ended run. The error wraps [ErrNotEnded] if the run has not ended.
 func Load(ctx context.Context, store journal.Store, run string) (*Ended, error) {
 	fail := func(err error) (*Ended, error) { return nil, fmt.Errorf("pawl: load run %s: %w", run, err) }
 	old, files := &Ended{From: event.ContinuedFrom{Run: run}}, map[string]string{}
@@ -83,8 +83,8 @@ func (e *Ended) apply(ev *event.Event) error {
 	return e.Machine.Apply(ev)
 }
 
-// Answered reports whether the conversation ends with a message of the model's,
-// which no provider answers: only a new one gives another run something to do.
+// Answered reports whether the conversation ends with an answer of the model. Providers
+// reject such a conversation, so another run needs a new message.
 func (e *Ended) Answered() bool {
 	last := len(e.From.History) - 1
 	return last >= 0 && e.From.History[last].Role == llm.RoleAssistant

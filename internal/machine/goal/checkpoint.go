@@ -12,31 +12,30 @@ import (
 	"github.com/pawlrun/pawl/internal/rules/fence"
 )
 
-// Facts is what the engine knows at a checkpoint.
+// Facts contains what the engine knows at a checkpoint.
 type Facts struct {
 	State *State
-	// Iteration is the number of the last one, from 1, and Of how many there may be.
+	// Iteration is the number of the last iteration, starting at 1, and Of the maximum.
 	Iteration, Of int
 	Limits        budget.Limits
 	Spent         budget.Spent
-	// Entries counts the entries of the log, of which the newest Told are passed on.
+	// Entries is the number of log entries. The newest Told of them are passed on.
 	Entries, Told int
 }
 
 // Review is the reviewer's answer to the two questions that no evidence answers.
 type Review struct {
 	Verdict event.Verdict `json:"verdict"`
-	// Objective says whether the objective is still valid. Human says whether a
-	// person is needed before the next step, and is then the question to that
-	// person.
+	// Objective describes whether the objective is still valid. Human is the question
+	// to a person, if a person is needed before the next step.
 	Objective string `json:"objective"`
 	Human     string `json:"human"`
-	// Plan is the plan from here on, empty to leave it as it is.
+	// Plan is the new plan, or empty to keep the current one.
 	Plan []string `json:"plan,omitempty"`
 }
 
-// Questions returns the questions of a checkpoint with their answers. Without a review
-// the reviewer's two have none.
+// Questions returns the questions of a checkpoint with their answers. Without a review,
+// the two questions to the reviewer have no answers.
 func (s *Facts) Questions(r *Review) []event.CheckpointQuestion {
 	const noReview = "nobody said: the reviewer gave no answer"
 	objective, human := noReview, noReview
@@ -68,8 +67,7 @@ func (s *Facts) done() string {
 	return "no: not all of it was looked at"
 }
 
-// budget lists, for the iterations and each limit in money and time, how much is
-// used.
+// budget lists the usage of the iterations and of each limit on money and time.
 func (s *Facts) budget() string {
 	lines := []string{fmt.Sprintf("iteration %d of %d", s.Iteration, s.Of)}
 	within := "yes"
@@ -95,8 +93,8 @@ func inSeconds(n float64) time.Duration {
 	return time.Duration(n * float64(time.Second)).Round(time.Second)
 }
 
-// handOff describes the log: every iteration is a conversation of its own, so
-// the log is all that is passed on, and all that can become too long.
+// handOff describes the log. Each iteration is a separate conversation, so the log is
+// everything that is passed on, and only the log can become too long.
 func (s *Facts) handOff() string {
 	if left := s.Entries - s.Told; left > 0 {
 		return fmt.Sprintf("yes: the log has %d entries, of which the newest %d are handed on; the next iteration begins afresh", s.Entries, s.Told)
@@ -104,7 +102,7 @@ func (s *Facts) handOff() string {
 	return fmt.Sprintf("no: the next iteration begins afresh, and all %d entries of the log are handed on", s.Entries)
 }
 
-// ReviewTask is the reviewer's task.
+// ReviewTask returns the reviewer's task.
 func (s *Facts) ReviewTask(f fence.Fence, log string) string {
 	const asked = "## Checkpoint\nAn agent has worked on this goal for %d of at most %d iterations. Answer by submit_result:\n" +
 		"- objective: is the objective still valid, and why?\n" +
@@ -119,7 +117,7 @@ func (s *Facts) ReviewTask(f fence.Fence, log string) string {
 	return strings.Join(parts, "\n\n")
 }
 
-// ReviewSchema is the schema of a [Review].
+// ReviewSchema returns the schema of a [Review].
 func ReviewSchema() json.RawMessage {
 	return json.RawMessage(`{"type":"object","properties":{` +
 		`"verdict":{"type":"string","enum":["not_done","impossible","blocked_on_human"]},` +
@@ -129,7 +127,7 @@ func ReviewSchema() json.RawMessage {
 		`"required":["verdict","objective","human"],"additionalProperties":false}`)
 }
 
-// ReadReview reads a reviewer's result, nil for none.
+// ReadReview parses a reviewer's result. It returns nil if the result is not a review.
 func ReadReview(result json.RawMessage) *Review {
 	var r Review
 	if len(result) == 0 || json.Unmarshal(result, &r) != nil {
@@ -143,18 +141,18 @@ func ReadReview(result json.RawMessage) *Review {
 	return nil
 }
 
-// PlanTask is the planner's task.
+// PlanTask returns the planner's task.
 func (s *State) PlanTask(f fence.Fence) string {
 	return "## Plan\nPlan the way to this objective: a few steps, each with a result that can be checked. Answer by submit_result.\n\n" + s.Brief(f)
 }
 
-// PlanSchema is the schema of a plan.
+// PlanSchema returns the schema of a plan.
 func PlanSchema() json.RawMessage {
 	return json.RawMessage(`{"type":"object","properties":{"steps":{"type":"array","minItems":1,"maxItems":50,"items":{"type":"string"}}},` +
 		`"required":["steps"],"additionalProperties":false}`)
 }
 
-// ReadPlan reads a planner's result, nil for none.
+// ReadPlan parses a planner's result. It returns nil if the result is not a plan.
 func ReadPlan(result json.RawMessage) []string {
 	var p struct {
 		Steps []string `json:"steps"`
@@ -165,14 +163,13 @@ func ReadPlan(result json.RawMessage) []string {
 	return steps(p.Steps)
 }
 
-// The bounds of a plan that a model makes, because every iteration's task
-// contains it.
+// Limits on a plan from a model, because every iteration's task contains the plan.
 const (
 	mostSteps  = 50
 	mostOfStep = 500
 )
 
-// steps returns the steps of a plan that are not empty.
+// steps returns the nonempty steps of a plan.
 func steps(all []string) (kept []string) {
 	for _, s := range all {
 		if s = strings.Join(strings.Fields(s), " "); s == "" || len(kept) == mostSteps {

@@ -1,6 +1,6 @@
-// Package goal is what a goal adds to the loop of package flow: the tasks of its
-// iterations, its planner and its reviewer, and the questions of a checkpoint.
-// It is pure, and starts and counts nothing.
+// Package goal contains the parts that a goal adds to the loop of package flow: the
+// tasks of its iterations, its planner and its reviewer, and the questions of a
+// checkpoint. It is pure: it starts and counts nothing.
 package goal
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/pawlrun/pawl/internal/rules/plan"
 )
 
-// State is the state of a goal. It is a fold of the run's events, so neither a
+// State is the state of a goal. It is folded from the run's events, so neither a
 // restart nor the end of a conversation loses it.
 type State struct {
 	Goal *plan.Goal
@@ -20,9 +20,9 @@ type State struct {
 	// Plan is the current plan. Made reports whether a model made it.
 	Plan []string
 	Made bool
-	// Said holds messages from people during the run.
+	// Said contains messages from people during the run.
 	Said []string
-	// Evidence is what the last iteration showed.
+	// Evidence contains the results of the checks after the last iteration.
 	Evidence []Evidence
 }
 
@@ -31,7 +31,7 @@ type Evidence struct {
 	What   string
 	Holds  bool
 	Reason string
-	// Done reports whether the goal requires the check.
+	// Done reports whether the goal requires that the check holds.
 	Done bool
 }
 
@@ -46,7 +46,7 @@ func (e *Evidence) line() string {
 	return e.What + " " + word
 }
 
-// Brief is the part of every iteration's task that describes the goal.
+// Brief returns the part of each iteration's task that describes the goal.
 func (s *State) Brief(f fence.Fence) string {
 	g := s.Goal
 	parts := []string{"## Objective\n" + g.Objective}
@@ -70,7 +70,7 @@ func (s *State) Brief(f fence.Fence) string {
 	return strings.Join(append(parts, "Work towards the objective. What is claimed and not shown by a check is not done."), "\n\n")
 }
 
-// Names returns what stops check.
+// Names returns the names of checks.
 func Names(stops []plan.Stop) []string {
 	names := make([]string, len(stops))
 	for i, s := range stops {
@@ -79,7 +79,7 @@ func Names(stops []plan.Stop) []string {
 	return names
 }
 
-// Name returns what a stop checks.
+// Name returns a check's name, which describes what it checks.
 func Name(s *plan.Stop) string {
 	switch {
 	case s.Expression != "":
@@ -108,7 +108,7 @@ func numbered(lines []string) []string {
 	return out
 }
 
-// Unmet returns the first required check that failed, "" if none did.
+// Unmet returns a line about the first required check that failed, or "".
 func (s *State) Unmet() string {
 	for _, e := range s.Evidence {
 		if e.Done && !e.Holds {

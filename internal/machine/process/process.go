@@ -1,5 +1,5 @@
-// Package process is the machine of a run that another agent does, as a process of
-// its own: its one action is to run that command.
+// Package process implements the machine of a run that another agent carries out as a
+// separate process. Its only action is to run that command.
 package process
 
 import (
@@ -16,46 +16,46 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// Version names the machine's rules; a run's first event pins it.
+// Version names the machine's rules. A run's first event records it.
 const Version = "process/1"
 
-// Kind is the kind of the runs that the machine is of.
+// Kind is the kind of the machine's runs.
 const Kind = "Process"
 
-// Permission is the rule by which a file lets a run's command run that it names.
+// Permission is the rule by which a file permits the command that it names.
 const Permission = "runner"
 
-// mostOutput bounds what the journal's event has of the output; the whole is kept
-// beside it.
+// mostOutput limits the output in the journal's event. The whole output is stored
+// separately.
 const mostOutput = 30_000
 
-// Config is everything that such a run depends on. It is stored whole in
-// run.started.
+// Config is everything that such a run depends on. run.started contains all of it.
 type Config struct {
-	// Name is what the run is called.
+	// Name is the name of the run.
 	Name string `json:"name,omitempty"`
 	// Command is the program with its arguments, without the task.
 	Command []string `json:"command"`
 	// Permission is as in [machine.RunCommand].
 	Permission string `json:"permission,omitempty"`
-	// Prompt is how the program is given its task, and Environment names variables
-	// that it gets although commands do not. Events says that its output may be a
-	// stream of events. The environment of the run's effects goes by them.
+	// Prompt is the way in which the program gets its task. Environment names variables
+	// that the program gets in addition to those of other commands. Events reports that
+	// the output may be a stream of events. The environment of the run's effects uses
+	// these fields.
 	Prompt      string   `json:"prompt,omitempty"`
 	Environment []string `json:"environment,omitempty"`
 	Events      bool     `json:"events,omitempty"`
-	// Idle bounds how long it may print nothing, MaxTime how long it may run beside
-	// the limits; 0 bounds nothing.
+	// Idle limits the time without output, and MaxTime the total time in addition to
+	// Limits; 0 means no limit.
 	Idle    time.Duration `json:"idle,omitempty"`
 	MaxTime time.Duration `json:"maxTime,omitempty"`
-	// Effect is what running it twice would do.
+	// Effect is the effect class of the command.
 	Effect event.Effect `json:"effect,omitempty"`
-	// Limits bound the run, Policy are the rules by which the command is judged.
+	// Limits apply to the run, and Policy contains the rules that judge the command.
 	Limits budget.Limits `json:"limits"`
 	Policy policy.Rules  `json:"policy"`
 }
 
-// Start builds the first event of a run: its configuration pinned, and its task.
+// Start returns the first event of a run, with its configuration and its task.
 func Start(cfg Config, task string) (event.RunStarted, error) {
 	raw, err := json.Marshal(cfg)
 	if err != nil {
@@ -72,19 +72,19 @@ type Machine struct {
 	tree.Run
 	cfg  Config
 	task string
-	// tries counts the attempts at the command that ended at a provider's limit.
+	// tries counts the attempts that ended at a provider's limit.
 	tries int
-	// ended is how the newest attempt ended, nil while it has not.
+	// ended is the end of the latest attempt, nil before it.
 	ended *event.CommandFinished
-	// refused is why the run above has no room for it.
+	// refused is the refusal by a run above, nil for none.
 	refused *event.BudgetRefused
-	// paused says that nothing begins until the run was parked and resumed.
+	// paused reports that nothing may begin until the run has parked and resumed.
 	paused bool
 }
 
 var _ machine.Funder = (*Machine)(nil)
 
-// New returns a machine that expects run.started.
+// New returns a machine whose first event must be run.started.
 func New() *Machine { return &Machine{} }
 
 // Apply folds one event.
@@ -114,7 +114,7 @@ func (m *Machine) Apply(e *event.Event) error {
 	return nil
 }
 
-// resumed goes on: a command that ended at a provider's limit runs again.
+// resumed folds a resume. A command that ended at a provider's limit runs again.
 func (m *Machine) resumed() {
 	m.paused, m.refused = false, nil
 	if m.limited() && m.Terminated == nil {
@@ -127,11 +127,10 @@ func (m *Machine) limited() bool {
 	return m.ended != nil && m.ended.Report != nil && m.ended.Report.Limited != ""
 }
 
-// command is the id of the newest attempt at the command. It is that of its
-// reservation, too.
+// command returns the id of the latest attempt at the command and of its reservation.
 func (m *Machine) command() string { return fmt.Sprintf("process.%d", m.tries+1) }
 
-// reports reports whether the program told what its work took.
+// reports reports whether the program reported its usage.
 func (m *Machine) reports() bool {
 	r := m.ended.Report
 	return r != nil && (r.Usage != nil || r.Cost != nil)
@@ -147,7 +146,7 @@ func (m *Machine) used() (u llm.Usage, c llm.Cost) {
 	return u, c
 }
 
-// Next returns what is due.
+// Next returns the actions that are due.
 func (m *Machine) Next() []machine.Action {
 	if m.Parked != nil || m.Outcome != nil {
 		return nil
@@ -194,9 +193,9 @@ func (m *Machine) park(reason event.ParkReason, detail string, until *time.Time)
 	return []machine.Action{machine.Record{Data: event.RunParked{Reason: reason, Detail: detail, Until: until}}}
 }
 
-// reserve makes a reservation of zero, because the process's usage is unknown.
-// The usage that it reports is committed under the reservation's id, here and in
-// the runs above.
+// reserve returns a reservation of zero, because the process's usage is unknown in
+// advance. The usage that the process reports is committed under the reservation's id,
+// here and in the runs above.
 func (m *Machine) reserve() []machine.Action {
 	if m.Parent != "" {
 		return []machine.Action{machine.Reserve{ID: m.command()}}
@@ -217,7 +216,7 @@ func (m *Machine) commits() event.BudgetCommitted {
 	return d
 }
 
-// ending is why the run ends whose command has.
+// ending returns the end of a run whose command has ended.
 func (m *Machine) ending() event.RunTerminatedBy {
 	d := event.RunTerminatedBy{Reason: event.ReasonFinalAnswer, Output: m.output()}
 	if d.Error = m.failure(); d.Error == nil {
@@ -236,12 +235,11 @@ func (m *Machine) ending() event.RunTerminatedBy {
 	return d
 }
 
-// failure is why the process did not do its work, with the end of what it said about
-// that.
+// failure returns the failure of the process, with the end of its error output.
 func (m *Machine) failure() *event.Failure {
 	f := m.ended.Failure()
 	if m.ended.ErrorType == event.ErrorCancelled {
-		// It was interrupted, and its effect class does not let it run again.
+		// It was interrupted, and its effect class does not allow another run.
 		return &event.Failure{
 			Class: string(event.ErrorInDoubt), Message: "it was stopped before it had finished, so it is not known what it did; it was not repeated",
 		}
@@ -255,8 +253,7 @@ func (m *Machine) failure() *event.Failure {
 	return f
 }
 
-// result is what the process wrote as its result where that is JSON, nil where it is
-// not.
+// result returns the result that the process wrote, or nil if that is not JSON.
 func (m *Machine) result() json.RawMessage {
 	if m.ended == nil || m.ended.Report == nil || !json.Valid([]byte(m.ended.Report.Result)) {
 		return nil
@@ -264,8 +261,8 @@ func (m *Machine) result() json.RawMessage {
 	return json.RawMessage(strings.TrimSpace(m.ended.Report.Result))
 }
 
-// output is what the process said: the text of its result, else the last word of its
-// stream of events, else all that it printed.
+// output returns the text of the process's result, or else the last text in its stream
+// of events, or else everything that it printed.
 func (m *Machine) output() string {
 	r := m.ended.Report
 	if r == nil {

@@ -1,6 +1,6 @@
-// Package refine is what a refinement loop adds to the loop of package flow: the
-// log that one iteration leaves for the next, and the task of an iteration. It
-// is pure.
+// Package refine contains the parts that a refinement loop adds to the loop of package
+// flow: the log that an iteration leaves for the next one, and the task of an
+// iteration. The package is pure.
 package refine
 
 import (
@@ -10,16 +10,16 @@ import (
 	"github.com/pawlrun/pawl/internal/rules/plan"
 )
 
-// The default bounds of a log.
+// The default limits of a log.
 const (
 	Chars      = 300
 	MaxEntries = 50
 )
 
-// mostPatterns bounds the patterns at the head of the log, in characters.
+// mostPatterns limits the patterns at the head of the log, in characters.
 const mostPatterns = 2000
 
-// Log holds the results of a loop's iterations.
+// Log contains the results of a loop's iterations.
 type Log struct {
 	Entries []Entry
 	// Patterns is the head of the log: the latest advice of an iteration to all
@@ -41,7 +41,7 @@ func (l *Log) Add(number int, learning, patterns string) {
 	}
 }
 
-// Last returns the newest entry's text, empty for none.
+// Last returns the text of the newest entry, or "".
 func (l *Log) Last() string {
 	if len(l.Entries) == 0 {
 		return ""

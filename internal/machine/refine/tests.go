@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// Passing returns how many tests passed according to a test program's output, in
-// the usual formats; known is false if the output has none of them.
+// Passing returns the number of passed tests according to a test program's output in
+// one of the usual formats. known is false if the output has none of them.
 func Passing(output string) (n int, known bool) {
 	for _, line := range regexp.MustCompile(`(?m)^\s*--- (PASS|FAIL)|^(ok|not ok|FAIL)\s`).FindAllStringSubmatch(output, -1) {
 		known = true

@@ -1,4 +1,4 @@
-// Package versions is the one table of the machines that there are.
+// Package versions is the table of all machines.
 package versions
 
 import (
@@ -8,7 +8,7 @@ import (
 	"github.com/pawlrun/pawl/internal/machine/process"
 )
 
-// Make returns an empty machine of the version that a run's first event names.
+// Make returns a new machine of the version that a run's first event records.
 func Make(version string) (machine.Machine, error) {
 	return machine.Table{
 		agent.Version:   func() machine.Machine { return agent.New() },
