@@ -112,7 +112,7 @@ func TestWhatIsLookedAtIsCalledByWhatItIs(t *testing.T) {
 
 func TestPlannerGetsGoalAndReturnsSteps(t *testing.T) {
 	s := state()
-	s.Made = true // and gave none
+	s.Made = true // the planner returned no plan
 	task := s.PlanTask(fence.New("q7x9"))
 	if !strings.HasPrefix(task, "## Plan\n") || !strings.HasSuffix(task, s.Brief(fence.New("q7x9"))) || strings.Count(task, "## Plan") != 1 {
 		t.Errorf("it is told\n%s", task)
@@ -145,7 +145,7 @@ func TestWhatIsNoAnswerIsRead(t *testing.T) {
 		"none":            {``, false},
 		"no JSON":         {`yes`, false},
 		"another verdict": {`{"verdict":"perhaps"}`, false},
-		"done":            {`{"verdict":"done","objective":"yes","human":"no"}`, false}, // is not the reviewer's to say
+		"done":            {`{"verdict":"done","objective":"yes","human":"no"}`, false}, // the reviewer may not decide this
 	} {
 		r := goal.ReadReview(json.RawMessage(c.result))
 		if (r != nil) != c.there || c.there && len(r.Plan) != 1 {

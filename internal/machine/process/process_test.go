@@ -17,7 +17,7 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// player drives a machine as a driver does, without one.
+// player plays the part of a driver for a machine.
 type player struct {
 	t   *testing.T
 	m   *process.Machine
@@ -50,7 +50,8 @@ func (p *player) is(e event.Event) {
 	}
 }
 
-// due plays decisions until something else is due, and gives that; nil is nothing.
+// due applies decisions until another action is due, and returns that action, or nil if
+// there is none.
 func (p *player) due() machine.Action {
 	p.t.Helper()
 	for range 20 {
@@ -77,7 +78,7 @@ func (p *player) due() machine.Action {
 	return nil
 }
 
-// command is the one that is due, begun.
+// command returns the command that is due, after recording its start.
 func (p *player) command() machine.RunCommand {
 	p.t.Helper()
 	a, ok := p.due().(machine.RunCommand)
@@ -151,8 +152,8 @@ func TestTheCommandIsThatOfTheFile(t *testing.T) {
 	}
 }
 
-// What the process says that it took is committed under a reservation of nothing: of
-// the run's own budget, or of that of the run above, which counts it.
+// The usage that the process reports is committed under a reservation of zero: in the
+// run's own budget, or in that of the run above, which counts it.
 func TestWhatTheProcessSaysThatItTookIsCommitted(t *testing.T) {
 	took := event.CommandFinished{Report: &event.CommandReport{
 		Form: "claude", Text: "done", Usage: &llm.Usage{Input: 30, Output: 5}, Cost: &llm.Cost{USD: 0.25, Priced: true},
@@ -190,8 +191,8 @@ func TestNothingIsBegunForWhichTheRunAboveHasNoRoom(t *testing.T) {
 	}
 }
 
-// A provider's limit parks the run, until it ends where that is known; the same run
-// begins the process anew when it is resumed.
+// A provider's limit parks the run, until the limit ends if that time is known. When
+// the same run resumes, it starts the process again.
 func TestAProviderLimitParksTheRunAndTheProcessRunsAgain(t *testing.T) {
 	p := begin(t, process.Config{}, "")
 	until := p.now.Add(time.Hour)
@@ -248,7 +249,8 @@ func TestCancelAndPauseTakeEffect(t *testing.T) {
 	}
 }
 
-// A journal may have been changed: what does not fit is an error and no panic.
+// A journal may have been modified. An event that does not match causes an error and no
+// panic.
 func FuzzApply(f *testing.F) {
 	started, err := process.Start(process.Config{Command: []string{"agent"}}, "x")
 	if err != nil {

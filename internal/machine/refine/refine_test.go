@@ -104,8 +104,8 @@ func TestEntriesAreBoundedInBytes(t *testing.T) {
 	}
 }
 
-// A long report of an iteration keeps its ends: a quarter at the head, the rest at the
-// tail, both of whole characters.
+// Long feedback keeps its two ends: a quarter of the limit at the head and the rest at
+// the tail, both with whole characters.
 func TestLongFeedbackKeepsItsEnds(t *testing.T) {
 	const most = 4 << 10
 	for name, tt := range map[string]struct{ text, want string }{
