@@ -9,22 +9,22 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// Admission decides whether a model call may be paid, beyond the limits of the call's
-// own run and of the runs above it: a limit on the tokens of a day over all runs would
-// be one. An implementation is safe for concurrent use.
+// Admission decides whether a model call may be paid for, in addition to the limits of
+// its run and of the run's ancestors. An example is a limit on the tokens of a day over
+// all runs. An implementation must be safe for concurrent use.
 type Admission interface {
-	// Admit is called before an attempt at a model call is made, with the most that the
-	// attempt can use. An error refuses the attempt, which then fails with it and uses
-	// nothing: an *[llm.Error] says by its class whether the run tries again. If there
-	// is no error, paid is called once with what the attempt used. The run waits for
-	// both.
+	// Admit is called before each attempt at a model call with the most that the
+	// attempt can use. An error refuses the attempt, which then fails with that error
+	// and uses nothing; the class of an *[llm.Error] determines whether the run tries
+	// again. If Admit succeeds, paid is called once with what the attempt used. The run
+	// waits for both calls.
 	Admit(ctx context.Context, c ModelCall, most llm.Usage) (paid Paid, err error)
 }
 
 // Paid receives what an admitted attempt used. It may be nil.
 type Paid func(llm.Usage, llm.Cost)
 
-// admit asks the engine's Admission, if there is one.
+// admit calls the engine's Admission, if there is one.
 func (p *Performer) admit(ctx context.Context, a *machine.CallModel) (Paid, error) {
 	if p.shared.Admission == nil {
 		return nil, nil

@@ -23,9 +23,9 @@ type Clock struct {
 	// last is the latest reading, and when is its time on the process's monotonic
 	// clock, which cannot be set.
 	last, when time.Time
-	// skipped is what the clock has skipped since the last event.
+	// skipped is how much time the clock has skipped since the last event.
 	skipped time.Duration
-	// slept is what it has skipped in all.
+	// slept is the total time that the clock has skipped.
 	slept time.Duration
 }
 
@@ -42,7 +42,7 @@ func (c *Clock) Now() time.Time {
 	return c.read()
 }
 
-// Stamp returns the time of a new event, and what was skipped since the previous
+// Stamp returns the time of a new event, and how much was skipped since the previous
 // one.
 func (c *Clock) Stamp() (at time.Time, skipped time.Duration) {
 	c.mu.Lock()
@@ -52,16 +52,16 @@ func (c *Clock) Stamp() (at time.Time, skipped time.Duration) {
 	return at, skipped
 }
 
-// Counted returns the time without what was skipped since the last event. Limits
-// that count from that event use it.
+// Counted returns the time minus the time skipped since the last event. Limits that
+// count from that event use it.
 func (c *Clock) Counted() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.read().Add(-c.skipped)
 }
 
-// Awake returns the time without all that was skipped. The difference of two
-// readings is a duration.
+// Awake returns the time minus all skipped time. The difference of two readings is a
+// duration.
 func (c *Clock) Awake() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()

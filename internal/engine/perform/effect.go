@@ -10,7 +10,7 @@ import (
 	"github.com/pawlrun/pawl/event"
 )
 
-// Effect is one thing to do in the world.
+// Effect is one action with an effect outside the run.
 type Effect struct {
 	Work
 	// Timeout bounds the effect, 0 for no bound of its own.
@@ -18,13 +18,12 @@ type Effect struct {
 	// Within returns a narrower context for the effect, and the function that frees it;
 	// it may be nil.
 	Within func(context.Context) (context.Context, context.CancelFunc)
-	// Unhurried reports whether Do has no grace period, because what it waits for is
-	// bounded by itself.
+	// Unhurried reports whether Do has no grace period, because whatever it waits for
+	// is already bounded.
 	Unhurried bool
 }
 
-// Work is what an effect does. Both methods return what to journal, nothing if there is
-// nothing.
+// Work performs an effect. Both methods return the events to journal, if any.
 type Work interface {
 	// Do must return soon after ctx ends, and must not panic.
 	Do(ctx context.Context) []event.Data
@@ -55,9 +54,9 @@ func (e OutOfTime) Error() string {
 	return "the run's wall time is used up"
 }
 
-// Guard calls code of others and turns a panic into the error that failed
-// returns. It also calls the methods of a returned error, because they are code
-// of others, too: a nil pointer of an error type may panic in Error.
+// Guard calls foreign code and turns a panic into the error that failed returns. It
+// also calls the methods of a returned error, because they are foreign code too: a nil
+// pointer of an error type may panic in Error.
 func Guard[T any](call func() (T, error), failed func(message string) error) (v T, err error) {
 	deed := "panicked: "
 	defer func() {

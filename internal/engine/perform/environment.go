@@ -43,12 +43,11 @@ type Env struct {
 	// Evaluate returns the value of an expression over variables, both as JSON; nil
 	// if the run has no expressions. It must be quick and have no effect.
 	Evaluate func(ctx context.Context, expression string, variables json.RawMessage) (json.RawMessage, error)
-	// Commands runs the programs that the run's machine wants; nil if none can run.
-	// Rules judge the ones that the machine does not judge itself.
+	// Commands runs the programs that the run's machine requests; nil if none can run.
+	// Rules decide about programs that the machine does not check itself.
 	Commands tool.Commands
 	Rules    policy.Rules
-	// Worktrees holds the directories of steps and agents that work apart; nil for
-	// none.
+	// Worktrees holds the worktrees of isolated steps and agents; nil for none.
 	Worktrees Worktrees
 	// Inputs are messages that a new run receives, by the current cycle, 0 before
 	// the first: those of a recorded run (package replay). A resumed run receives
@@ -73,9 +72,9 @@ func (v *Env) Release() error {
 	return err
 }
 
-// Performer performs the effects of one run: it calls models, tools, hooks, commands and
-// people, and returns what to journal of each. It does so without holding the driver's
-// lock. So nothing in it changes once the run is driven, except fields that are safe for
+// Performer performs the effects of one run: it calls models, tools, hooks, commands
+// and people, and returns the events to journal for each. It does not hold the driver's
+// lock, so its fields must not change while the run is driven, unless they are safe for
 // concurrent use.
 type Performer struct {
 	Env
@@ -95,10 +94,10 @@ type Shared struct {
 	Admission Admission
 }
 
-// Place is which run it is.
+// Place identifies the run.
 type Place struct {
 	Run, Parent, Step string
-	// Worktrees is the beginning of the names of the run's worktrees.
+	// Worktrees is the prefix of the names of the run's worktrees.
 	Worktrees string
 }
 
@@ -114,16 +113,16 @@ func (p *Performer) Equip(given Env) {
 	p.Record.Equip(given.Tools, given.Secrets, p.shared.Secrets)
 }
 
-// Worktrees are directories of steps that work apart from each other. Its
-// methods are called from several goroutines at once.
+// Worktrees manages the worktrees of isolated steps. Its methods are called from
+// several goroutines at once.
 type Worktrees interface {
 	// Make makes a step's worktree, or returns the existing one, which a crash or an
-	// earlier attempt may have left. dir is the workspace in it. name is the path of
-	// the worktree among all.
+	// earlier attempt may have left. dir is the workspace in it. name is the unique
+	// path of the worktree.
 	Make(ctx context.Context, name string) (dir string, err error)
 	// Find returns a worktree's place and commit, nil if it does not exist.
 	Find(ctx context.Context, name string) (*event.Worktree, error)
-	// Commands returns a runner of programs in a worktree and the rules that hold
+	// Commands returns a runner of programs in a worktree and the rules that apply
 	// there. close releases its resources.
 	Commands(dir string) (commands tool.Commands, rules policy.Rules, close func() error, err error)
 }
@@ -150,8 +149,7 @@ type Child struct {
 	// MaxDepth is how many levels of runs may be below the run that offers the
 	// child, 0 for as many as the tree allows.
 	MaxDepth int
-	// Apart reports whether each run works in a worktree of its own, see
-	// [Env.Worktrees].
+	// Apart reports whether each run has a worktree of its own; see [Env.Worktrees].
 	Apart bool
 }
 

@@ -60,7 +60,7 @@ func (l *Deltas) say(v *deltaSource, cycle int, data event.Data) {
 	l.send(cycle, data, first)
 }
 
-// report publishes how far a tool call is.
+// report publishes the progress of a tool call.
 func (l *Deltas) report(cycle int, p event.ToolProgress) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

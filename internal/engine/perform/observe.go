@@ -13,9 +13,9 @@ import (
 	"github.com/pawlrun/pawl/tool"
 )
 
-// Observer wraps the effects of runs to watch them, for telemetry or recording.
-// It must call next exactly once and return its results; it decides nothing. Any
-// function may be nil. Observers are called from many goroutines.
+// Observer wraps the effects of runs for telemetry or recording. It must call next
+// exactly once and return its results; it must not influence them. Any function may be
+// nil. Observers are called from many goroutines.
 type Observer struct {
 	// Model wraps one attempt at a model call.
 	Model func(ctx context.Context, c ModelCall, next func(context.Context) (*llm.Response, error)) (*llm.Response, error)
@@ -99,7 +99,7 @@ func (p *Performer) ObserveTool(ctx context.Context, a machine.RunTool, call fun
 	}
 	c := ToolCall{Run: p.Place.Run, CallID: a.CallID, Attempt: a.Attempt, Tool: a.Tool}
 	made := call
-	var recorded atomic.Bool // for observers this is no failure
+	var recorded atomic.Bool // observers do not see this as a failure
 	call = once(func(ctx context.Context) (tool.Result, error) {
 		r, err := made(ctx)
 		if errors.Is(err, drive.ErrRecorded) {
@@ -124,8 +124,8 @@ func (p *Performer) ObserveTool(ctx context.Context, a machine.RunTool, call fun
 // errAgain is the error for an observer that calls next a second time.
 var errAgain = errors.New("engine: an observer handed the call on twice; it was made once")
 
-// once makes call run only once, whatever observers do: one permission and one
-// reservation are for one call.
+// once makes call run only once, whatever observers do, because one permission and one
+// reservation cover one call.
 func once[T any](call func(context.Context) (T, error)) func(context.Context) (T, error) {
 	var made atomic.Bool
 	return func(ctx context.Context) (T, error) {

@@ -25,7 +25,7 @@ func unavailable(a machine.RunCommand, why error) event.CommandFinished {
 	return event.CommandFinished{ID: a.ID, ErrorType: event.ErrorUnavailable, Error: why.Error(), Step: a.Step}
 }
 
-// judgement is the decision about a command in its worktree, which takes time to make.
+// judgement is the effect that decides about a command in its worktree.
 type judgement struct {
 	*Performer
 	a     machine.RunCommand
@@ -71,7 +71,7 @@ func (p *Performer) Judge(a machine.RunCommand, taint event.Taint) event.PolicyD
 // approval.
 func (p *Performer) Changed(a machine.RunCommand) bool { return ranOtherwise(p.Commands, a) }
 
-// judgeCommand returns the decision of the rules that hold where a command runs.
+// judgeCommand returns the decision of the rules that apply where a command runs.
 func judgeCommand(a machine.RunCommand, p workplace, taint event.Taint) event.PolicyDecision {
 	args, _ := json.Marshal(struct {
 		Argv  []string `json:"argv"`
@@ -279,7 +279,7 @@ func (p *Performer) LeftTree(ctx context.Context, step string) *event.Worktree {
 	return left
 }
 
-// workplace is where a command runs, and the rules that hold there.
+// workplace is where a command runs, and the rules that apply there.
 type workplace struct {
 	commands tool.Commands
 	rules    policy.Rules

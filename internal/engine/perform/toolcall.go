@@ -34,7 +34,7 @@ func (p *Performer) Resolve(a machine.Resolve) event.ToolCall {
 	return resolved
 }
 
-// Unresolved is the record of a call about which nothing is known.
+// Unresolved returns the record of a call about which nothing is known.
 func Unresolved(a machine.Resolve) event.ToolCall {
 	c := a.Call
 	return event.ToolCall{
@@ -43,9 +43,9 @@ func Unresolved(a machine.Resolve) event.ToolCall {
 	}
 }
 
-// Links are what a call uses of its own run.
+// Links connects a call to its own run.
 type Links struct {
-	// Note journals data about the call while it goes on, and returns once it is committed.
+	// Note journals data about the running call, and returns once it is committed.
 	Note func(ctx context.Context, data ...event.Data) error
 	// Post sends a message to the parent; nil if there is none that carries messages.
 	Post func(ctx context.Context, to, text string, kind event.MessageKind) (string, error)
@@ -62,16 +62,16 @@ type toolCall struct {
 	known   bool
 	timeout time.Duration
 	start   time.Time
-	// args are the call's own copy, which the tool may change.
+	// args is the call's own copy, which the tool may change.
 	args []byte
-	// cycle is that of the reports.
+	// cycle is the cycle of the reports.
 	cycle int
-	// task is the newest that was kept.
+	// task is the newest task that was kept.
 	task json.RawMessage
 
 	mu sync.Mutex
-	// reported is when the last report was published, and ended says that the call has
-	// ended.
+	// reported is the time of the last published report, and ended is set when the call
+	// has ended.
 	reported time.Time
 	ended    bool
 }
@@ -164,7 +164,7 @@ func (c *toolCall) Report(done, total float64, message string) {
 	})
 }
 
-// end has later reports dropped.
+// end makes the call drop later reports.
 func (c *toolCall) end() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -211,7 +211,7 @@ func (c *toolCall) Ask(ctx context.Context, f event.Form) (event.FormAnswer, err
 	return event.FormAnswer{Kind: r.Kind, Input: r.Args, Reason: r.Reason, State: f.State}, nil
 }
 
-// maxTask bounds what is kept of a task.
+// maxTask bounds the stored state of a task.
 const maxTask = 64 << 10
 
 // ToolPanic is the error of a tool that panicked or did not return.
@@ -294,8 +294,8 @@ func settledAttempt(ctx context.Context, a machine.RunTool, r event.ToolResult, 
 	return f
 }
 
-// inputRequired returns the question of an attempt that asks a person for input, nil for
-// any other, and what is wrong with a form that cannot be asked.
+// inputRequired returns the question of an attempt that asks a person for input, nil
+// for any other attempt, and the error in a form that cannot be asked.
 func (p *Performer) inputRequired(a machine.RunTool, err error) (*event.ToolInputRequired, error) {
 	needs, ok := errors.AsType[*tool.InputRequired](err)
 	if !ok {
@@ -320,9 +320,9 @@ func (p *Performer) inputRequired(a machine.RunTool, err error) (*event.ToolInpu
 	return &d, nil
 }
 
-// transience reports whether another attempt may cure a failure, and the earliest time
-// for it, if known: the tool said so, or the network timed out. A call that the run
-// itself stopped did not fail.
+// transience reports whether another attempt may succeed, and the earliest time for it,
+// if known: the tool marked its error as temporary, or the network timed out. A call
+// that the run itself stopped did not fail.
 func transience(ctx context.Context, err error) (after *time.Duration, ok bool) {
 	if cause := context.Cause(ctx); err == nil || cause != nil && !errors.Is(cause, ErrTimeout) {
 		return nil, false

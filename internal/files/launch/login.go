@@ -18,17 +18,18 @@ import (
 
 // ServerLogin is a user's login at an MCP server of a file.
 type ServerLogin struct {
-	// Server is the name of the server in the file, and Command what logs in.
+	// Server is the name of the server in the file, and Command the command that logs
+	// in.
 	Server, Command string
 	*login.Login
 }
 
-// loginNeeded is a login's error as package mcp knows it.
+// loginNeeded converts a login's error for package mcp.
 type loginNeeded struct{ error }
 
 func (loginNeeded) Is(target error) bool { return target == mcp.ErrLoginNeeded }
 
-// loginOf returns where the requests to a server get their tokens, nil for a server
+// loginOf returns the source of the tokens for requests to a server, nil for a server
 // without a login. value returns the value of a secret.
 func (o Options) loginOf(server spec.MCPServer, a *spec.Agent, value func(name string) string) *mcp.Login {
 	if server.OAuth == nil {
@@ -56,7 +57,7 @@ func (o Options) serverLogin(server spec.MCPServer, a *spec.Agent, value func(na
 	return ServerLogin{Server: server.Server, Command: "pawl mcp login " + word(absolute(a.Path())) + " " + server.Server, Login: l}, err
 }
 
-// word returns a path as a word of a command line.
+// word quotes a path as a word of a command line.
 func word(path string) string {
 	if quoted, err := syntax.Quote(path, syntax.LangBash); err == nil {
 		return quoted

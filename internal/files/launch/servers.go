@@ -27,18 +27,19 @@ import (
 // ErrServer is returned for a run that needs an MCP server which is not there.
 var ErrServer = errors.New("launch: an MCP server that the run needs is not there")
 
-// ErrPins is returned for a run whose MCP server is not what its pins say.
+// ErrPins is returned for a run whose MCP server differs from its pins.
 var ErrPins = errors.New("launch: an MCP server is not what its pins say")
 
-// served are the MCP servers of a run that is being prepared. A run that began has
-// pins, and its servers are reached when they are needed; else they are started.
+// served holds the MCP servers of a run that is being prepared. The servers of a new
+// run are started; a resumed run has pins, and its servers are contacted when they are
+// first used.
 type served struct {
 	began bool
 	pins  []event.ToolServer
-	// deferred are the tools that requests do not name.
+	// deferred lists the tools that requests do not name.
 	deferred []string
-	// log takes what the servers print as errors, and the warnings that come after the
-	// run's first event has been made.
+	// log receives the error output of the servers, and the warnings that arise after
+	// the run's first event.
 	log *programlog.Log
 
 	mu       sync.Mutex
@@ -65,7 +66,7 @@ func (s *served) pinnedWarnings() []string {
 	return s.warnings
 }
 
-// pin is a server as the run has it, nil for one that was absent when it began.
+// pin returns the pin of a server, nil for a server that was absent when the run began.
 func (s *served) pin(name string) *event.ToolServer {
 	for i := range s.pins {
 		if s.pins[i].Server == name {
@@ -75,8 +76,8 @@ func (s *served) pin(name string) *event.ToolServer {
 	return nil
 }
 
-// servers starts the MCP servers of a file, all at once, or has those ready that the
-// run began with. Their tools are those that the file offers.
+// servers starts all MCP servers of a file concurrently, or prepares the ones that a
+// resumed run began with. Only tools that the file offers are included.
 func (o Options) servers(a *spec.Agent, s shell.Options, secrets []secret.Secret) (tools []tool.Tool, closeAll func() error, err error) {
 	none := func() error { return nil }
 	if o.served == nil || len(a.Tools.MCP) == 0 {
@@ -127,8 +128,8 @@ func (o Options) servers(a *spec.Agent, s shell.Options, secrets []secret.Secret
 	return tools, closeAll, nil
 }
 
-// logServers returns what has the log of the run's servers written, once the run has an
-// id; nil for a run without servers.
+// logServers returns a function that opens the log of the run's servers once the run
+// has an id; nil for a run without servers.
 func (o Options) logServers() func(run string) {
 	if o.served == nil || o.served.log == nil {
 		return nil
@@ -142,7 +143,7 @@ func (o Options) logServers() func(run string) {
 	}
 }
 
-// checkPins compares a server that was started with its pins, if it has any.
+// checkPins compares a started server with its pins, if it has any.
 func checkPins(a *spec.Agent, server spec.MCPServer, open *mcp.Server) error {
 	file := a.PinsFile(server)
 	if file == "" || open == nil {
@@ -164,7 +165,7 @@ func checkPins(a *spec.Agent, server spec.MCPServer, open *mcp.Server) error {
 	return nil
 }
 
-// toolsOf are the tools of a server that a file offers.
+// toolsOf returns the tools of a server that a file offers.
 func (o Options) toolsOf(a *spec.Agent, server spec.MCPServer, open *mcp.Server) []tool.Tool {
 	if !o.served.began {
 		o.served.pins = append(o.served.pins, open.Pin())
@@ -183,7 +184,7 @@ func (o Options) toolsOf(a *spec.Agent, server spec.MCPServer, open *mcp.Server)
 	return offered
 }
 
-// serverOptions are a server as package mcp reaches it.
+// serverOptions converts a server of a file to the options of package mcp.
 func (o Options) serverOptions(server spec.MCPServer, a *spec.Agent, s shell.Options, secrets []secret.Secret) mcp.Options {
 	value := func(name string) string {
 		for _, s := range secrets {
@@ -225,17 +226,18 @@ func startsServers(a *spec.Agent) bool {
 	return slices.ContainsFunc(a.Tools.MCP, func(s spec.MCPServer) bool { return len(s.Command) > 0 })
 }
 
-// ServerReport is an MCP server as [ConnectServers] found it.
+// ServerReport describes an MCP server as [ConnectServers] found it.
 type ServerReport struct {
 	event.ToolServer
-	// Problem says why it cannot be used; empty where it can.
+	// Problem is the reason why the server cannot be used; empty if it can.
 	Problem string       `json:"problem,omitempty"`
 	Offered []ToolReport `json:"offered"`
-	// Refused are tools of the server that the file does not allow.
+	// Refused lists the tools of the server that the file does not allow.
 	Refused []string `json:"refused,omitempty"`
-	// Different says how the server differs from its pins.
+	// Different describes how the server differs from its pins.
 	Different string `json:"different,omitempty"`
-	// pins is the file of its pins, and text what that file would be now.
+	// pins is the path of the file of its pins, and text is the current content for
+	// that file.
 	pins string
 	text []byte
 }
@@ -243,20 +245,20 @@ type ServerReport struct {
 // Broken reports whether a run could not use the server.
 func (r ServerReport) Broken() bool { return r.Problem != "" || r.Different != "" }
 
-// ToolReport is a tool of a server as a run would have it.
+// ToolReport describes a tool of a server as a run would offer it.
 type ToolReport struct {
 	Name   string       `json:"name"`
 	Effect event.Effect `json:"effect"`
 	Risk   event.Risk   `json:"risk"`
 	Labels event.Labels `json:"labels"`
-	// Hints are what the server says of the tool, which changes nothing unless the
-	// file trusts it.
+	// Hints are the server's own hints about the tool. They have no effect unless the
+	// file trusts the server.
 	Hints string `json:"hints,omitempty"`
-	// Tokens is about how many tokens the tool takes in each request.
+	// Tokens is the approximate number of tokens that the tool adds to each request.
 	Tokens int `json:"tokens"`
 }
 
-// ConnectServers starts the MCP servers of a file as a run would, and says what each
+// ConnectServers starts the MCP servers of a file as a run would, and reports what each
 // offers.
 func ConnectServers(ctx context.Context, f File, o Options) (reports []ServerReport, warnings []string, err error) {
 	a, err := parseWorker(f, o)
@@ -313,7 +315,7 @@ func ConnectServers(ctx context.Context, f File, o Options) (reports []ServerRep
 }
 
 // PinServers starts the MCP servers of a file and writes the pins of one of them, or of
-// all that have a file for pins.
+// all that have a pin file.
 func PinServers(ctx context.Context, f File, o Options, only string) (written, warnings []string, err error) {
 	reports, warnings, err := ConnectServers(ctx, f, o)
 	if err != nil {
