@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// maxParts bounds the keys and items of a file that was sent. A workflow of 100 steps
-// has about 1,000.
+// maxParts bounds the keys and items of a file sent by a client. A workflow of 100
+// steps has about 1,000.
 const maxParts = 10_000
 
-// CheckSent refuses a text that is too long for a file or has too many parts. It
-// counts what separates parts and parses nothing, because a text of a megabyte takes a
-// hundred times as long to parse. The error is [Errors].
+// CheckSent refuses a text that is too long for a file or has too many parts. It counts
+// separators and parses nothing, because parsing a megabyte takes a hundred times as
+// long. The error is [Errors].
 func CheckSent(name string, text []byte) error {
 	r := New(name)
 	switch n := parts(text); {
@@ -25,11 +25,11 @@ func CheckSent(name string, text []byte) error {
 	return r.Problems
 }
 
-// parts is about how many keys and items a text in YAML or JSON has. Texts in quotes
-// and in blocks count as one each.
+// parts returns the approximate number of keys and items in a YAML or JSON text. Each
+// quoted text and each block counts as one.
 func parts(text []byte) int {
 	var c counter
-	block := -1 // the column of what a block belongs to, -1 outside a block
+	block := -1 // block is the column of the block's parent, -1 outside a block
 	for line := range bytes.Lines(text) {
 		line = bytes.TrimRight(line, " \t\r\n")
 		indent := len(line) - len(bytes.TrimLeft(line, " "))
@@ -44,7 +44,7 @@ func parts(text []byte) int {
 	return c.parts
 }
 
-// opensBlock reports whether a line ends with the sign of a block, such as | or >-.
+// opensBlock reports whether a line ends with a block indicator, such as | or >-.
 func opensBlock(line []byte) bool {
 	line = bytes.TrimRight(line, "+-0123456789")
 	n := len(line)
@@ -54,7 +54,7 @@ func opensBlock(line []byte) bool {
 // counter counts parts, line by line.
 type counter struct {
 	parts int
-	// quote is the quote that is open, 0 for none, and depth how many brackets are.
+	// quote is the open quote, 0 for none; depth is the number of open brackets.
 	quote byte
 	depth int
 }

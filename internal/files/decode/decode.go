@@ -1,5 +1,5 @@
-// Package decode fills Go values from files in YAML and JSON and reports what is wrong
-// with a file. It is strict: an unknown key, a wrong type or a value out of range is a
+// Package decode fills Go values from files in YAML and JSON and reports the errors of
+// a file. It is strict: an unknown key, a wrong type or a value out of range is a
 // problem with its file, line, column and path, and all problems of a file are reported
 // at once.
 package decode
@@ -15,27 +15,27 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// maxValues bounds what the aliases of a file may expand to.
+// maxValues bounds the values of a file after its aliases are expanded.
 const maxValues = 20_000
 
-// Decoder fills Go values from a tree and reports what does not fit.
+// Decoder fills Go values from a tree and reports values that do not fit.
 type Decoder struct {
 	*Report
-	// Root is the type of the whole file, in which misplaced keys are sought.
+	// Root is the type of the whole file, which is searched for misplaced keys.
 	Root reflect.Type
-	// Lenient reports whether an unknown key at a path may stay, where it has no near
-	// neighbour; nil lets none.
+	// Lenient reports whether an unknown key at a path is accepted if it is not a
+	// likely misspelling; nil accepts none.
 	Lenient func(path string) bool
-	// homes tells for each key of the file where it belongs.
+	// homes maps each key of the file to the place where it belongs.
 	homes map[string]string
-	// most is how many values there may be, 0 for maxValues.
+	// most is the maximum number of values, 0 for maxValues.
 	most   int
 	values int
-	// allowed are the values that the field allows which is read, nil for any.
+	// allowed lists the allowed values of the field being read, nil for any.
 	allowed []string
 }
 
-// customDecoder is a type that reads itself, because it has several forms.
+// customDecoder is a type that decodes itself, because it has several forms.
 type customDecoder interface {
 	DecodeNode(d *Decoder, n *yaml.Node, path string)
 }
@@ -47,8 +47,8 @@ func (d *Decoder) Value(n *yaml.Node, path string, v reflect.Value) {
 	}
 	d.places[path] = n
 	if n.Kind == yaml.AliasNode {
-		// A problem is shown where the alias stands only when it concerns the
-		// whole value; inside, the place of the anchor says more.
+		// A problem with the whole value is reported at the alias; a problem inside the
+		// value is reported at the anchor, which is more precise.
 		n = n.Alias
 	}
 	if IsNull(n) {
@@ -79,8 +79,8 @@ func (d *Decoder) Value(n *yaml.Node, path string, v reflect.Value) {
 	}
 }
 
-// exhausted counts a value and says that there have been too many of them,
-// which only aliases of aliases can bring about.
+// exhausted counts a value and reports whether there are too many of them. Only aliases
+// of aliases can cause that.
 func (d *Decoder) exhausted(n *yaml.Node, path string) bool {
 	d.values++
 	most := cmp.Or(d.most, maxValues)
@@ -90,7 +90,7 @@ func (d *Decoder) exhausted(n *yaml.Node, path string) bool {
 	return d.values > most
 }
 
-// free decodes a value whose form nothing here depends on.
+// free decodes a value of any form.
 func (d *Decoder) free(n *yaml.Node, path string, v reflect.Value) {
 	var value any
 	if err := n.Decode(&value); err != nil {
@@ -141,7 +141,7 @@ func (d *Decoder) field(n *yaml.Node, path string, v reflect.Value, index []int)
 }
 
 func (d *Decoder) unknown(key *yaml.Node, path string, in reflect.Type) {
-	if d.full() { // what was meant is not looked for
+	if d.full() { // no suggestion is needed
 		d.more++
 		return
 	}
@@ -194,8 +194,8 @@ func (d *Decoder) dict(n *yaml.Node, path string, v reflect.Value) {
 	v.Set(out)
 }
 
-// ShortForm is the field of a struct that has the tag "short": in a file its value may
-// stand in the place of the mapping.
+// ShortForm returns the field of a struct that has the tag "short": a file may contain
+// its value instead of the mapping.
 func ShortForm(t reflect.Type) (f reflect.StructField, has bool) {
 	for _, f := range reflect.VisibleFields(t) {
 		if f.Tag.Get("short") != "" {
@@ -205,13 +205,13 @@ func ShortForm(t reflect.Type) (f reflect.StructField, has bool) {
 	return f, false
 }
 
-// takes reports whether a node is a text, or a list, as a type is.
+// takes reports whether a node has the form of a type, a text or a list.
 func takes(t reflect.Type, n *yaml.Node) bool {
 	return t.Kind() == reflect.String && n.Kind == yaml.ScalarNode && n.Tag == "!!str" || t.Kind() == reflect.Slice && n.Kind == yaml.SequenceNode
 }
 
-// FieldsOf maps the keys of a struct to its fields, those of embedded structs
-// included.
+// FieldsOf maps the keys of a struct to its fields, including those of embedded
+// structs.
 func FieldsOf(t reflect.Type) map[string][]int {
 	fields := map[string][]int{}
 	for _, f := range reflect.VisibleFields(t) {
@@ -222,14 +222,14 @@ func FieldsOf(t reflect.Type) map[string][]int {
 	return fields
 }
 
-// BuiltKeys are the keys of a struct that a file may use: not those which are read so
-// that they can be refused.
+// BuiltKeys returns the keys of a struct that a file may use, without keys that are
+// only decoded to be refused.
 func BuiltKeys(t reflect.Type) []string {
 	fields := FieldsOf(t)
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(fields)), func(key string) bool { return t.FieldByIndex(fields[key]).Tag.Get("unbuilt") != "" })
 }
 
-// Join is the path of a key at a path.
+// Join returns the path of a key below a path.
 func Join(path, key string) string {
 	if path == "" {
 		return key
@@ -240,8 +240,8 @@ func Join(path, key string) string {
 // Pair is one key of a mapping with its value.
 type Pair struct{ Key, Value *yaml.Node }
 
-// Pairs lists what a mapping holds, merged mappings last and only where the
-// mapping does not say otherwise.
+// Pairs returns the pairs of a mapping. Merged mappings come last, without keys that
+// the mapping itself has.
 func (d *Decoder) Pairs(n *yaml.Node, path string) []Pair {
 	var own, merged []Pair
 	seen := map[string]bool{}
@@ -270,7 +270,7 @@ func (d *Decoder) Pairs(n *yaml.Node, path string) []Pair {
 	return own
 }
 
-// merged lists the pairs of the mapping, or list of mappings, behind a "<<".
+// merged returns the pairs of the mapping, or list of mappings, that "<<" refers to.
 func (d *Decoder) merged(n *yaml.Node, path string) []Pair {
 	if d.exhausted(n, path) {
 		return nil

@@ -15,15 +15,15 @@ import (
 // maxDepth bounds the nesting of a JSON file.
 const maxDepth = 100
 
-// jsonReader builds the tree of a JSON file. YAML would read most of JSON, but
-// not its surrogate escapes, and it would accept what JSON forbids.
+// jsonReader builds the tree of a JSON file. A YAML reader would accept most JSON, but
+// not its surrogate escapes, and it would also accept invalid JSON.
 type jsonReader struct {
 	data   []byte
 	dec    *json.Decoder
 	places *Places
 }
 
-// ReadJSON is [Report.Read] for a text that is JSON.
+// ReadJSON is [Report.Read] for a JSON text.
 func (r *Report) ReadJSON(data []byte) *yaml.Node {
 	j := &jsonReader{data: data, dec: json.NewDecoder(bytes.NewReader(data)), places: PlacesIn(data)}
 	j.dec.UseNumber()
@@ -98,8 +98,8 @@ func (j *jsonReader) container(n *yaml.Node, open json.Delim, depth int) (*yaml.
 	return n, err
 }
 
-// JSON renders a tree as JSON in the order of its keys, which is the order in
-// which models fill a schema, and remembers where everything stands.
+// JSON renders a tree as JSON and records the place of every value. It keeps the order
+// of the keys, because models fill in a schema in that order.
 func (d *Decoder) JSON(b []byte, n *yaml.Node, path string, depth int) []byte {
 	if d.exhausted(n, path) {
 		return append(b, "null"...)
@@ -158,12 +158,12 @@ func (d *Decoder) scalarJSON(b []byte, n *yaml.Node, path string) []byte {
 	return appendJSON(b, n.Value)
 }
 
-// appendJSON appends a text, with "<", ">" and "&" as they are.
+// appendJSON appends a text without escaping "<", ">" and "&".
 func appendJSON(b []byte, text string) []byte {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false)
-	// A string cannot fail to be encoded.
+	// Encoding a string cannot fail.
 	_ = enc.Encode(text)
 	return append(b, bytes.TrimSuffix(buf.Bytes(), []byte("\n"))...)
 }

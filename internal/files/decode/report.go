@@ -10,9 +10,8 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// Report collects what is wrong with one file. It remembers where every path
-// stood, for checks that come after decoding. A report without places is that
-// of a value built in code.
+// Report collects the problems of one file. It records the place of every path, for
+// checks after decoding. A report without places belongs to a value built in code.
 type Report struct {
 	File     string
 	places   map[string]*yaml.Node
@@ -20,19 +19,20 @@ type Report struct {
 	Warnings Errors
 	// more counts the problems beyond MaxProblems.
 	more int
-	// wrong are the paths that have a problem, so that a rule does not
-	// complain about what decoding left there.
+	// wrong holds the paths that have a problem, so that no rule reports the incomplete
+	// value that decoding left there.
 	wrong map[string]bool
 }
 
-// MaxProblems bounds the problems of one file that are reported; the rest is counted.
+// MaxProblems bounds the reported problems of one file; further problems are only
+// counted.
 const MaxProblems = 100
 
-// New is the report of a file.
+// New returns an empty report of a file.
 func New(file string) *Report { return &Report{File: file, places: map[string]*yaml.Node{}} }
 
-// Fill reads the text of a file into a value, with most values or the default, and
-// reports whether the text is a mapping, right or wrong.
+// Fill decodes the text of a file into a value and reports whether the text is a
+// mapping, valid or not. most bounds the number of values, 0 for the default.
 func (r *Report) Fill(into any, data []byte, example string, most int) bool {
 	root := r.Read(data, example)
 	if root == nil {
@@ -44,7 +44,7 @@ func (r *Report) Fill(into any, data []byte, example string, most int) bool {
 	return root.Kind == yaml.MappingNode
 }
 
-// Problem is a problem at a node, which is not added to the report.
+// Problem returns a problem at a node without adding it to the report.
 func (r *Report) Problem(n *yaml.Node, path, expected, format string, args ...any) Problem {
 	p := Problem{File: r.File, Path: path, Message: fmt.Sprintf(format, args...), Expected: expected}
 	if n != nil {
@@ -66,29 +66,30 @@ func (r *Report) Fail(n *yaml.Node, path, expected, format string, args ...any) 
 	r.Problems = append(r.Problems, r.Problem(n, path, expected, format, args...))
 }
 
-// Include adds what is wrong with another file, which this one names.
+// Include adds the problems of another file that this file names.
 func (r *Report) Include(in *Report) {
 	r.Problems = append(r.Problems, in.Problems...)
 	r.more += in.more
 }
 
-// All are the problems in the order of their places, and how many more there are.
+// All returns the problems in the order of their places, and the number of further
+// ones.
 func (r *Report) All() Errors { return r.Problems.Sorted().And(r.more) }
 
-// At reports a problem with the value at a path, or with the lack of one.
+// At reports a problem with the value at a path, or with its absence.
 func (r *Report) At(path, expected, format string, args ...any) {
 	r.Fail(r.NodeAt(path), path, expected, format, args...)
 }
 
-// Warn reports what does not stop the file from being used.
+// Warn reports a problem that does not prevent the use of the file.
 func (r *Report) Warn(path, format string, args ...any) {
 	r.Warnings = append(r.Warnings, r.Problem(r.NodeAt(path), path, "", format, args...))
 }
 
-// Has reports whether the file gives a value at path.
+// Has reports whether the file contains a value at path.
 func (r *Report) Has(path string) bool { return r.places[path] != nil }
 
-// NodeAt returns the node of a path, or of the nearest parent that the file has.
+// NodeAt returns the node of a path, or of its nearest ancestor in the file.
 func (r *Report) NodeAt(path string) *yaml.Node {
 	for path != "" {
 		if n := r.places[path]; n != nil {
@@ -105,7 +106,7 @@ func (r *Report) Reported(path string) bool { return r.wrong[path] }
 // full reports whether further problems are only counted.
 func (r *Report) full() bool { return len(r.Problems) >= MaxProblems }
 
-// Problem is one thing that is wrong with a file, or worth a warning.
+// Problem is an error in a file, or a warning about it.
 type Problem struct {
 	File string `json:"file"`
 	// Line and Column count from 1, columns in characters. Both are 0 for a
@@ -115,11 +116,11 @@ type Problem struct {
 	// Path is the key's path, for example iteration.max_cycles.
 	Path    string `json:"path"`
 	Message string `json:"message"`
-	// Expected says what would be right.
+	// Expected describes a correct value.
 	Expected string `json:"expected,omitempty"`
 }
 
-// String gives file:line:column: path: message (expected …).
+// String formats the problem as file:line:column: path: message (expected …).
 func (p Problem) String() string {
 	var b strings.Builder
 	switch {
@@ -138,10 +139,10 @@ func (p Problem) String() string {
 	return b.String()
 }
 
-// Errors are all the problems of a file, in the order of their places.
+// Errors holds all problems of a file, in the order of their places.
 type Errors []Problem
 
-// Error gives one problem a line.
+// Error returns the problems, one on each line.
 func (e Errors) Error() string {
 	lines := make([]string, len(e))
 	for i, p := range e {
@@ -150,8 +151,8 @@ func (e Errors) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Sorted sorts the problems by place. A problem behind an alias may have been found
-// more than once; it is listed once.
+// Sorted sorts the problems by place. It removes duplicates, which occur behind
+// aliases.
 func (e Errors) Sorted() Errors {
 	slices.SortStableFunc(e, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
@@ -159,7 +160,7 @@ func (e Errors) Sorted() Errors {
 	return slices.Compact(e)
 }
 
-// And adds how many more problems there are, where there are any.
+// And adds a note about the number of further problems, unless it is 0.
 func (e Errors) And(more int) Errors {
 	if more == 0 {
 		return e

@@ -10,7 +10,7 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// Scalar decodes a text, a number or a truth value.
+// Scalar decodes a text, a number or a boolean.
 func (d *Decoder) Scalar(n *yaml.Node, path string, v reflect.Value) {
 	if n.Kind != yaml.ScalarNode {
 		d.Fail(n, path, d.expects(v), "is %s", Describe(n))
@@ -69,8 +69,8 @@ func number(n *yaml.Node) (float64, bool) {
 	return f, n.Tag == "!!float" && err == nil && !math.IsInf(f, 0) && !math.IsNaN(f)
 }
 
-// expects says what a Go value takes in the place that is read: one of the values that
-// its field allows, or what [expectation] says.
+// expects describes what a Go value accepts at the current place: the allowed values of
+// its field, or else the [expectation].
 func (d *Decoder) expects(v reflect.Value) string {
 	if v.Kind() == reflect.String && len(d.allowed) > 0 {
 		return choice(d.allowed)
@@ -78,7 +78,7 @@ func (d *Decoder) expects(v reflect.Value) string {
 	return expectation(v)
 }
 
-// expectation says what kind of value a Go value takes.
+// expectation describes the kind of value that a Go value accepts.
 func expectation(v reflect.Value) string {
 	t := v.Type()
 	for t.Kind() == reflect.Pointer {
@@ -106,7 +106,7 @@ func expectation(v reflect.Value) string {
 	return "a value"
 }
 
-// Describe says what stands at a node, for a problem.
+// Describe describes the value of a node, for a problem.
 func Describe(n *yaml.Node) string {
 	switch n.Kind {
 	case yaml.MappingNode:
@@ -124,7 +124,7 @@ func Describe(n *yaml.Node) string {
 	return cmp.Or(quoted(n.Tag, value), value)
 }
 
-// quoted quotes what is a text, so that "5" and 5 look different.
+// quoted quotes a text, to distinguish "5" from 5.
 func quoted(tag, value string) string {
 	if tag == "!!int" || tag == "!!float" || tag == "!!bool" {
 		return ""

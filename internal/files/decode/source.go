@@ -13,11 +13,11 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// maxFile bounds a file, so that a wrong path does not fill the memory.
+// maxFile bounds the size of a file, so that a wrong path does not exhaust the memory.
 const maxFile = 1 << 20
 
-// Read parses a file's text to a tree of nodes. It returns nil after it has
-// reported why there is none.
+// Read parses a file's text to a tree of nodes. If that fails, it reports the reason
+// and returns nil.
 func (r *Report) Read(data []byte, example string) *yaml.Node {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	switch {
@@ -103,11 +103,11 @@ type Places struct {
 	offset, line, column int
 }
 
-// PlacesIn begins at the first character of a text.
+// PlacesIn returns Places at the first character of a text.
 func PlacesIn(data []byte) *Places { return &Places{data: data, line: 1, column: 1} }
 
-// At is the place of an offset that is not before the last one. A line ends
-// where YAML ends it, which is also at a lone carriage return.
+// At returns the place of an offset, which must not be before the previous one. A line
+// ends where YAML ends it, which includes a lone carriage return.
 func (p *Places) At(offset int) *yaml.Node {
 	for p.offset < min(offset, len(p.data)) {
 		c, size := utf8.DecodeRune(p.data[p.offset:])
@@ -137,8 +137,8 @@ func invalidAt(data []byte) int {
 // IsNull reports whether a node is empty or null.
 func IsNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Tag == "!!null" }
 
-// ReadFile reads a text file of a bounded size. What has no size, as a device
-// or a pipe, is read no further than a file.
+// ReadFile reads a text file of a bounded size. The bound also applies to devices and
+// pipes, which have no size.
 func ReadFile(path string) ([]byte, error) { return ReadUpTo(path, maxFile) }
 
 // ReadUpTo is [ReadFile] with another bound.

@@ -25,13 +25,13 @@ func Closest(word string, candidates []string) string {
 	return best
 }
 
-// plain drops what people most often get wrong: case, dashes and underscores.
+// plain removes the most common differences: case, dashes and underscores.
 func plain(s string) string {
 	return strings.NewReplacer("_", "", "-", "", ".", "").Replace(strings.ToLower(s))
 }
 
-// distance counts the insertions, deletions, substitutions and swaps of
-// neighbours that turn a into b. Words too long to be a key are far from all.
+// distance counts the insertions, deletions, substitutions and swaps of neighbours that
+// turn a into b. A word that is too long to be a key is far from all others.
 func distance(a, b string) int {
 	if len(a) > 64 || len(b) > 64 {
 		return len(a) + len(b)
@@ -58,9 +58,9 @@ func distance(a, b string) int {
 	return last[len(b)]
 }
 
-// homes lists for every key of a file where it belongs, for keys that stand in
-// the wrong place: the outermost place first, one outside a list before the others,
-// and one in the mapping with more keys.
+// homes returns the place where each key of a file belongs, to suggest it for a
+// misplaced key. If there are several places, it prefers the outermost one, then one
+// outside a list, then the mapping with more keys.
 func homes(root reflect.Type) map[string]string {
 	type place struct {
 		t    reflect.Type
@@ -73,7 +73,7 @@ func homes(root reflect.Type) map[string]string {
 			return cmp.Or(strings.Count(a.path, "[]")-strings.Count(b.path, "[]"), b.t.NumField()-a.t.NumField())
 		})
 		for _, at := range level {
-			if seen[at.t] { // steps are within steps
+			if seen[at.t] { // steps contain steps
 				continue
 			}
 			seen[at.t] = true

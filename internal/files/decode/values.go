@@ -12,12 +12,12 @@ import (
 	"github.com/pawlrun/pawl/budget"
 )
 
-// OneOf reports a text that is none of those allowed.
+// OneOf reports a text that is not one of the allowed values.
 func OneOf(r *Report, path, value string, allowed ...string) {
 	if value == "" && !r.Has(path) || slices.Contains(allowed, value) {
 		return
 	}
-	// A value of another type is already reported, and has left an empty one.
+	// A value of another type is reported already and decoded as "".
 	if value == "" && r.Reported(path) {
 		return
 	}
@@ -29,7 +29,7 @@ func OneOf(r *Report, path, value string, allowed ...string) {
 	r.At(path, expected, "is %q", value)
 }
 
-// choice says that a value is one of some.
+// choice describes the allowed values.
 func choice(allowed []string) string {
 	if len(allowed) == 1 {
 		return allowed[0]
@@ -37,7 +37,7 @@ func choice(allowed []string) string {
 	return "one of " + strings.Join(allowed, ", ")
 }
 
-// Single reports a mapping that does not have exactly one of some keys.
+// Single reports a mapping that does not have exactly one of the given keys.
 func Single(r *Report, path, expected string, given ...bool) {
 	n := 0
 	for _, is := range given {
@@ -50,8 +50,8 @@ func Single(r *Report, path, expected string, given ...bool) {
 	}
 }
 
-// Missing reports that there is no value at a path, unless that is only so
-// because something was wrong with what stood there.
+// Missing reports that there is no value at a path, unless a problem with that value is
+// reported already.
 func Missing(r *Report, path, expected string) {
 	for at := path; at != ""; at = at[:max(strings.LastIndexAny(at, ".["), 0)] {
 		if r.Reported(at) {
@@ -61,14 +61,14 @@ func Missing(r *Report, path, expected string) {
 	r.At(path, expected, "is missing")
 }
 
-// NotEmpty reports a text that the file gives and that is empty.
+// NotEmpty reports an empty text that the file contains.
 func NotEmpty(r *Report, path, value string) {
 	if value == "" && r.Has(path) && !r.Reported(path) {
 		r.At(path, "a text", "is empty")
 	}
 }
 
-// Within reports a number that is not within its bounds.
+// Within reports a number that is out of bounds.
 func Within[N int | int64 | float64](r *Report, path string, v *N, low, high N) {
 	inside(r, path, v, low, high, "")
 }
@@ -84,7 +84,7 @@ func inside[N int | int64 | float64](r *Report, path string, v *N, low, high N, 
 	r.At(path, expected+or, "is %v", *v)
 }
 
-// Money reports an amount that is neither above 0 nor taken away.
+// Money reports an amount that is neither above 0 nor none.
 func Money(r *Report, path string, usd *float64) {
 	if usd == nil || r.Reported(path) || *usd > 0 || *usd == budget.None && (isNone(r.places[path]) || !r.Has(path)) {
 		return
@@ -92,8 +92,8 @@ func Money(r *Report, path string, usd *float64) {
 	r.At(path, "an amount in USD above 0, or none", "is %v", *usd)
 }
 
-// ChoicesOf are the values that the texts of a field may have, nil where any
-// will do. The schema offers them and the rules refuse any other.
+// ChoicesOf returns the allowed values of a field's texts, nil for any. The schema
+// lists them, and the rules refuse all others.
 func ChoicesOf(f reflect.StructField) []string {
 	if tag, ok := f.Tag.Lookup("oneof"); ok {
 		return strings.Fields(tag)
@@ -104,8 +104,8 @@ func ChoicesOf(f reflect.StructField) []string {
 	return nil
 }
 
-// Choices reports every text in a value of which its field allows no such
-// value. path is where the value stands.
+// Choices reports every text in a value that its field does not allow. path is the path
+// of the value.
 func (r *Report) Choices(v reflect.Value, path string) {
 	switch v.Kind() {
 	case reflect.Pointer:
@@ -127,8 +127,8 @@ func (r *Report) Choices(v reflect.Value, path string) {
 	}
 }
 
-// chosen reports the texts of a field, alone or in a list or a mapping, that are
-// none of those that it allows.
+// chosen reports the texts of a field, alone or in a list or a mapping, that are not
+// allowed.
 func (r *Report) chosen(v reflect.Value, path string, allowed []string) {
 	switch v.Kind() {
 	case reflect.String:
@@ -146,7 +146,7 @@ func (r *Report) chosen(v reflect.Value, path string, allowed []string) {
 	}
 }
 
-// TakesNone reports whether a field is a limit that can be taken away.
+// TakesNone reports whether a field is a limit that can be none.
 func TakesNone(f reflect.StructField) bool { return f.Tag.Get("none") != "" }
 
 func isNone(n *yaml.Node) bool {
@@ -156,7 +156,7 @@ func isNone(n *yaml.Node) bool {
 	return n != nil && n.Kind == yaml.ScalarNode && n.Tag == "!!str" && n.Value == "none"
 }
 
-// setNone takes the limit away that a number, or a pointer to one, stands for.
+// setNone sets a number, or a pointer to one, to no limit.
 func setNone(v reflect.Value) {
 	if v.Kind() == reflect.Pointer {
 		v.Set(reflect.New(v.Type().Elem()))
@@ -165,8 +165,8 @@ func setNone(v reflect.Value) {
 	v.Set(reflect.ValueOf(budget.None).Convert(v.Type()))
 }
 
-// Limit is [Within] for a limit that can be taken away. A number that means
-// the same in code is no word that an owner would recognise in a file.
+// Limit is [Within] for a limit that can be none. A file must contain the word none,
+// because the number for it in code would mean nothing to a reader of the file.
 func Limit[N int | int64 | float64](r *Report, path string, v *N, low, high N) {
 	if v != nil && *v == budget.None && (isNone(r.places[path]) || !r.Has(path)) {
 		return

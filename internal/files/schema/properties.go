@@ -14,13 +14,13 @@ import (
 //go:embed properties.yaml
 var propertiesYAML []byte
 
-// property documents a key. Example is a part of the mapping that contains the key.
+// property documents a key. Example is a fragment of the mapping that contains the key.
 type property struct {
 	About   string `yaml:"about"`
 	Example string `yaml:"example"`
 }
 
-// properties documents keys, by the type that holds them.
+// properties documents keys, by the type that contains them.
 type properties map[string]map[string]property
 
 func readProperties() (properties, error) {

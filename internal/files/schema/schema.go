@@ -1,5 +1,5 @@
-// Package schema prints the JSON Schema of each kind of file, with words and an example
-// for each key.
+// Package schema returns the JSON Schema of each kind of file, with a description and
+// an example for each key.
 package schema
 
 import (
@@ -14,12 +14,12 @@ import (
 	"github.com/pawlrun/pawl/llm/scripted"
 )
 
-// Kinds are the kinds of files that have a schema.
+// Kinds returns the kinds of files that have a schema.
 func Kinds() []string { return []string{"agent", "workflow", "goal", "script", "config"} }
 
-// Of returns the JSON Schema (2020-12) of a kind of file. It is made of the
-// same types that the strict parser fills, so that the two cannot differ in a
-// key or a type. Rules between keys are the parser's alone.
+// Of returns the JSON Schema (2020-12) of a kind of file. It is generated from the
+// types that the strict parser fills, so the two cannot differ in a key or a type. Only
+// the parser checks rules between keys.
 func Of(kind string) ([]byte, error) {
 	said, err := readProperties()
 	if err != nil {
@@ -62,8 +62,8 @@ func Of(kind string) ([]byte, error) {
 
 type schema map[string]any
 
-// agentSchema lets a file of ALDO's version have keys without meaning here,
-// as the parser does. Its iteration block is held to the rules all the same.
+// agentSchema allows a file of ALDO's version to have unknown keys, as the parser does.
+// Its iteration block is still checked.
 func agentSchema(b *schemaBuilder) schema {
 	agent := b.of(reflect.TypeFor[spec.Agent](), nil)
 	iteration := b.of(reflect.TypeFor[spec.Iteration](), nil)
@@ -82,11 +82,11 @@ type schemaBuilder struct {
 	err  error
 }
 
-// schemaOf is a type that has several forms, and says so itself.
+// schemaOf is a type with several forms that returns its own schema.
 type schemaOf interface{ JSONSchema() map[string]any }
 
-// of returns the schema of a type, whose texts are among the allowed ones where
-// there are any.
+// of returns the schema of a type. allowed lists the values that its texts may have,
+// nil for any.
 func (b *schemaBuilder) of(t reflect.Type, allowed []string) schema {
 	if t.Kind() == reflect.Pointer {
 		return b.of(t.Elem(), allowed)
@@ -128,7 +128,7 @@ func (b *schemaBuilder) of(t reflect.Type, allowed []string) schema {
 	return s
 }
 
-// object is a reference to a struct's schema, which is defined once.
+// object returns a reference to a struct's schema, which is defined once.
 func (b *schemaBuilder) object(t reflect.Type) schema {
 	name := strings.TrimPrefix(t.Name(), "file")
 	ref := schema{"$ref": "#/$defs/" + name}

@@ -323,8 +323,8 @@ func (f *workflowFile) validateCoordinator() {
 }
 
 // coordinate adds the coordinator to a plan, unless the file has none, or no agent
-// could send it messages. If the file names no model for it, it has that of the class
-// default, or that of the first step's agent.
+// could send it messages. If the file names no model for it, it uses the model of the
+// class default, or that of the first step's agent.
 func (f *workflowFile) coordinate(p *plan.Plan) {
 	c := f.w.Coordinator
 	first := f.uses[firstAgent(p.Steps)]

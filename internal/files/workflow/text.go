@@ -17,8 +17,8 @@ import (
 // valuesThere lists the values that a text of a step may name.
 const valuesThere = "{{input}}, {{item}} and {{index}} within forEach, {{steps.ID.content}}, .status, .result or .result.KEY, and .results of a forEach"
 
-// valuesIn checks that the values which a text of a step names are visible to the step.
-// In a plain workflow file, an unknown name stays as it is.
+// valuesIn checks that the values named in a text of a step are visible to the step. In
+// a plain workflow file, an unknown name stays as it is.
 func (f *workflowFile) valuesIn(at, text string, in scopeOf) string {
 	if f.Reported(at) {
 		return text
@@ -234,7 +234,7 @@ func (f *workflowFile) waitsFor(in scopeOf, id string) bool {
 	return false
 }
 
-// results returns what is known about the results of steps, by their ids.
+// results returns what is known in advance about the results of steps, by their ids.
 func (f *workflowFile) results(steps []WorkflowStep) map[string]expr.Step {
 	all := map[string]expr.Step{}
 	for i := range steps {

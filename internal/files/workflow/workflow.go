@@ -106,8 +106,8 @@ type WorkflowStep struct {
 	Input    string   `yaml:"input,omitempty" ours:"yes"`
 	Command  []string `yaml:"command,omitempty" ours:"yes"`
 
-	// text holds the instructions, read from their file if they have one, and files the
-	// contents of the context files.
+	// text holds the instructions, read from their file if they have one, and files
+	// holds the contents of the context files.
 	text  string
 	files []plan.File
 }
@@ -158,46 +158,46 @@ func Parse(path string, data []byte, o spec.Options) (*Workflow, error) {
 	return w, nil
 }
 
-// workflowFiles holds a workflow file and those that it includes.
+// workflowFiles holds a workflow file and the files that it includes.
 type workflowFiles struct {
 	options spec.Options
 	checker *expr.Checker
-	// open are the absolute paths of the files that are being read, the first one
-	// outermost.
+	// open lists the absolute paths of the files being read, outermost first.
 	open []string
 	uses map[string]*spec.Agent
-	// root is the directory of the outermost run's file. runs holds the files that
-	// steps run, by the names of the runs; above are the absolute paths of the files
-	// that run these, and of the suffix of their agents' names.
+	// root is the directory of the outermost run's file. runs maps the names of runs to
+	// the files that steps run. above lists the absolute paths of the files that run
+	// these, and of is the suffix of the names of their agents.
 	root  string
 	runs  map[string]*workflowFile
 	above []string
 	of    string
 
-	// found holds errors, noted warnings, and unbuilt requests of valid files that are
-	// not supported.
+	// found holds errors, noted holds warnings, and unbuilt holds requests of valid
+	// files that are not supported.
 	found, noted, unbuilt decode.Errors
 }
 
-// workflowFile is one of them.
+// workflowFile is one file of [workflowFiles].
 type workflowFile struct {
 	*decode.Report
 	*workflowFiles
 	w *Workflow
 	// data is the text of the file.
 	data []byte
-	// included are the files of steps, by the paths of the steps.
+	// included maps the paths of steps to the files that they include.
 	included map[string]*workflowFile
-	// imported holds the agents of included files, by name, with the defining files.
+	// imported maps the names of agents from included files to the files that define
+	// them.
 	imported map[string]*workflowFile
 }
 
-// fail and the following methods are those of the report.
+// fail and the following methods call those of the report.
 func (f *workflowFile) fail(path, expected, format string, args ...any) {
 	f.At(path, expected, format, args...)
 }
 
-// parse parses one file and all that it includes.
+// parse parses one file and all files that it includes.
 func (s *workflowFiles) parse(path string, data []byte) *workflowFile {
 	abs := absolutePath(path)
 	s.open = append(s.open, abs)

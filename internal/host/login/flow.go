@@ -16,9 +16,9 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// Begin logs a user in. open is given the page of the authorization server on which the
-// user agrees; the browser then comes back to a port of this machine. The issuer, the
-// state and the code verifier (S256) are checked.
+// Begin logs a user in. It calls open with the page of the authorization server on
+// which the user consents; the browser is then redirected to a port of this machine.
+// Begin checks the issuer, the state and the code verifier (S256).
 func (l *Login) Begin(ctx context.Context, open func(page string) error) error {
 	challenge, err := l.challenge(ctx)
 	if err != nil {
@@ -48,7 +48,7 @@ func (l *Login) Begin(ctx context.Context, open func(page string) error) error {
 	return l.write(&k)
 }
 
-// config says how a client of this machine logs in.
+// config returns the configuration of a client on this machine.
 func (l *Login) config(redirect string, k *kept, fetch auth.AuthorizationCodeFetcher) *auth.AuthorizationCodeHandlerConfig {
 	c := &auth.AuthorizationCodeHandlerConfig{
 		RedirectURL: redirect, AuthorizationCodeFetcher: fetch, RequestRefreshToken: true, AcceptUnadvertisedIss: true, Client: l.client(),
@@ -83,7 +83,7 @@ func (l *Login) config(redirect string, k *kept, fetch auth.AuthorizationCodeFet
 	return c
 }
 
-// challenge is the server's answer to a request without a token.
+// challenge returns the server's response to a request without a token.
 func (l *Login) challenge(ctx context.Context) (*http.Response, error) {
 	const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"pawl","version":"1"}}}`
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, l.URL, strings.NewReader(hello))
@@ -102,7 +102,7 @@ func (l *Login) challenge(ctx context.Context) (*http.Response, error) {
 	return resp, nil
 }
 
-// agreed waits until the browser comes back from the page of the authorization server.
+// agreed waits until the authorization server redirects the browser back.
 func (l *Login) agreed(ctx context.Context, listener net.Listener, page string, k *kept, open func(string) error) (*auth.AuthorizationResult, error) {
 	u, err := url.Parse(page)
 	if err != nil {
@@ -113,7 +113,7 @@ func (l *Login) agreed(ctx context.Context, listener net.Listener, page string, 
 	put := func(a answer) {
 		select {
 		case answers <- a:
-		default: // a page that was loaded again
+		default: // the page was loaded again
 		}
 	}
 	server := &http.Server{ReadHeaderTimeout: 10 * time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -145,7 +145,7 @@ func (l *Login) agreed(ctx context.Context, listener net.Listener, page string, 
 	}
 }
 
-// answer is what the authorization server sent back.
+// answer is the response of the authorization server.
 type answer struct {
 	result *auth.AuthorizationResult
 	err    error
@@ -153,8 +153,8 @@ type answer struct {
 
 var errNoAnswer = errors.New("this is no answer to the login that is under way")
 
-// answerIn returns the answer in the address that the browser was sent to; ok reports
-// whether it belongs to the login with a state.
+// answerIn parses the address that the browser was redirected to; ok reports whether
+// its state belongs to this login.
 func answerIn(u *url.URL, state string) (a answer, ok bool) {
 	q := u.Query()
 	if u.Path != "/callback" || q.Get("state") != state {
@@ -167,7 +167,7 @@ func answerIn(u *url.URL, state string) (a answer, ok bool) {
 	return a, true
 }
 
-// pasted returns the answer that a person gives by hand.
+// pasted returns the answer in the address that a person pastes.
 func (l *Login) pasted(ctx context.Context, state string) answer {
 	text, err := l.Paste(ctx)
 	if err != nil {

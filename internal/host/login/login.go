@@ -1,8 +1,7 @@
-// Package login keeps the tokens of servers that want a login (OAuth 2.1), in files
-// that only their user can read, and has them renewed.
-//
-// Any number of processes share the tokens of a server. One of them renews an expired
-// token while it holds a lock; the others wait, and read what it has written.
+// Package login stores the tokens of servers that require a login (OAuth 2.1) in files
+// that only their user can read, and renews them. Any number of processes share the
+// tokens of a server. One of them renews an expired token while it holds a lock; the
+// others wait and then read the new token.
 package login
 
 import (
@@ -29,14 +28,14 @@ import (
 // ErrNeeded is returned where a person must log in.
 var ErrNeeded = errors.New("a login is needed")
 
-// Server is a server that wants a login.
+// Server is a server that requires a login.
 type Server struct {
 	URL string
-	// Scopes are asked for in the place of those that the server names.
+	// Scopes are requested instead of those that the server names.
 	Scopes []string
 	// ClientID is the address of a client metadata document, or the id of a client that
-	// is registered with the authorization server, ClientSecret that client's secret;
-	// without one, a client is registered at each login.
+	// is registered with the authorization server; ClientSecret is the secret of that
+	// client. Without an id, each login registers a client.
 	ClientID     string
 	ClientSecret string
 }
@@ -44,16 +43,16 @@ type Server struct {
 // Login is a user's login at a server. It is safe for concurrent use.
 type Login struct {
 	Server
-	// Dir is where tokens are kept, see [Dir].
+	// Dir is the directory of the tokens; see [Dir].
 	Dir string
-	// Client makes the requests; nil is one with a time limit.
+	// Client makes the requests; nil means a client with a timeout.
 	Client *http.Client
-	// Further are scopes that a login asks for beside the others.
+	// Further are scopes that a login requests in addition.
 	Further []string
-	// Paste returns the address that the browser was sent back to, for a browser that
-	// cannot reach this machine; nil waits for the browser alone.
+	// Paste returns the address that the browser was redirected to, for a browser that
+	// cannot reach this machine; nil waits for the browser only.
 	Paste func(ctx context.Context) (string, error)
-	// Learn takes each secret value that is read or received; nil drops it.
+	// Learn is called with each secret value that is read or received; it may be nil.
 	Learn func(value string)
 }
 
@@ -66,7 +65,7 @@ func Dir() (string, error) {
 	return filepath.Join(config, "pawl", "mcp"), nil
 }
 
-// kept is what the file of a login holds.
+// kept is the content of the file of a login.
 type kept struct {
 	URL           string           `json:"url"`
 	Resource      string           `json:"resource"`
@@ -86,7 +85,8 @@ func (k *kept) good(refused string) bool {
 	return k.AccessToken != "" && k.AccessToken != refused && (k.Expires.IsZero() || time.Until(k.Expires) > early)
 }
 
-// There returns why a person must log in, nil if there is a login that may be good.
+// There returns the reason why a person must log in, nil if there is a login that may
+// be valid.
 func (l *Login) There() error {
 	k, err := l.read()
 	if err == nil && !k.good("") && k.RefreshToken == "" {
@@ -115,11 +115,11 @@ func (l *Login) Forget(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// maxKept bounds the logins that [Tokens] reads.
+// maxKept bounds the number of logins that [Tokens] reads.
 const maxKept = 100
 
-// Tokens returns the tokens of the logins in a directory. A file that cannot be read
-// has none.
+// Tokens returns the tokens of the logins in a directory. It skips files that cannot be
+// read.
 func Tokens(dir string) []string {
 	files, _ := filepath.Glob(filepath.Join(dir, "*.json"))
 	var all []string
@@ -143,8 +143,8 @@ func (l *Login) file() string {
 	return filepath.Join(l.Dir, hex.EncodeToString(sum[:16])+".json")
 }
 
-// Token is a token that requests to the server carry. refused is one that the server
-// did not take, empty for none. The error is [ErrNeeded] where a person must log in.
+// Token returns a token for requests to the server. refused is a token that the server
+// rejected, empty for none. The error is [ErrNeeded] if a person must log in.
 func (l *Login) Token(ctx context.Context, refused string) (string, error) {
 	k, err := l.read()
 	if err != nil {
@@ -202,13 +202,13 @@ func (l *Login) write(k *kept) error {
 	l.learn(k)
 	kept := *k
 	if l.ClientSecret != "" {
-		kept.ClientSecret = "" // the owner has it
+		kept.ClientSecret = "" // the owner configures it
 	}
 	text, err := json.Marshal(kept)
 	if err != nil {
 		return fmt.Errorf("login: %w", err)
 	}
-	f, err := os.CreateTemp(l.Dir, ".new-*") // which only its user can read
+	f, err := os.CreateTemp(l.Dir, ".new-*") // readable only by its user
 	if err != nil {
 		return fmt.Errorf("login: %w", err)
 	}
@@ -222,7 +222,7 @@ func (l *Login) write(k *kept) error {
 	return nil
 }
 
-// lockPoll is how often a lock that another process holds is tried.
+// lockPoll is the interval between attempts to get a lock that another process holds.
 const lockPoll = 5 * time.Millisecond
 
 // lock waits until no other process renews the login.
@@ -256,10 +256,10 @@ func (l *Login) client() *http.Client {
 	return &http.Client{Timeout: 30 * time.Second}
 }
 
-// maxAnswer bounds the answer of an authorization server.
+// maxAnswer bounds a response of an authorization server.
 const maxAnswer = 1 << 20
 
-// renew gets new tokens for the refresh token.
+// renew requests new tokens with the refresh token.
 func (l *Login) renew(ctx context.Context, k *kept) error {
 	if k.RefreshToken == "" {
 		return l.expired()

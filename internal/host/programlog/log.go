@@ -1,5 +1,5 @@
-// Package programlog keeps the end of what the programs of a run print, such as its MCP
-// servers, in a file that has no secrets.
+// Package programlog stores the last output of the programs of a run, such as its MCP
+// servers, in a file without secrets.
 package programlog
 
 import (
@@ -16,28 +16,29 @@ import (
 	"github.com/pawlrun/pawl/tool"
 )
 
-// maxKept is how much is kept when the run has ended. While it goes on the file has at
-// most twice as much.
+// maxKept bounds the file of a run that has ended. While the run goes on, the file has
+// at most twice that size.
 const maxKept = 64 << 10
 
-// Log is the log of one run. What comes before the run has an id is written when it has
-// one. It is safe for concurrent use.
+// Log is the log of one run. Output is held in memory until the run has an id. A Log is
+// safe for concurrent use.
 type Log struct {
 	redact *secret.Redactor
 
 	mu       sync.Mutex
 	programs map[string]*printed
 	text     []byte
-	// path is where the file is once the run has an id, file is open once there is a line.
+	// path is the path of the file once the run has an id; file is open after the first
+	// line.
 	path string
 	file *os.File
-	// dropped says that nothing is written any more.
+	// dropped reports that nothing more is written.
 	dropped bool
 }
 
-// printed is the text of a program that is no whole line yet.
+// printed is the output of a program that is not yet a whole line.
 type printed struct {
-	// redacted holds back what a secret may begin with.
+	// redacted holds back text that may be the beginning of a secret.
 	redacted interface {
 		Write(text string) string
 		End() string
@@ -45,12 +46,12 @@ type printed struct {
 	part string
 }
 
-// New returns the log of a run that knows some secrets.
+// New returns the log of a run with the given secrets.
 func New(secrets []secret.Secret) *Log {
 	return &Log{redact: secret.NewRedactor(secrets...), programs: map[string]*printed{}}
 }
 
-// Line adds a line of a program.
+// Line adds a line of output of a program.
 func (l *Log) Line(program, text string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -62,7 +63,7 @@ func (l *Log) Line(program, text string) {
 	l.take(program, p, p.redacted.Write(strings.ToValidUTF8(text, "\uFFFD")+"\n"))
 }
 
-// take writes the whole lines of a redacted text.
+// take writes the complete lines of a redacted text.
 func (l *Log) take(program string, p *printed, text string) {
 	text = p.part + text
 	end := strings.LastIndexByte(text, '\n') + 1
@@ -73,7 +74,7 @@ func (l *Log) take(program string, p *printed, text string) {
 	}
 }
 
-// write adds a line. A log that cannot be written is dropped: the run goes on.
+// write adds a line. If writing fails, the log is dropped and the run continues.
 func (l *Log) write(line string) {
 	if l.dropped {
 		return
@@ -91,7 +92,7 @@ func (l *Log) write(line string) {
 	}
 }
 
-// create opens the file and writes what there is behind what an earlier process left.
+// create opens the file and appends the pending text after that of an earlier process.
 func (l *Log) create() error {
 	if err := os.MkdirAll(filepath.Dir(l.path), 0o700); err != nil {
 		return err
@@ -111,7 +112,7 @@ func (l *Log) create() error {
 	return nil
 }
 
-// cut keeps the last whole lines.
+// cut removes all but the last lines.
 func (l *Log) cut() {
 	if len(l.text) <= maxKept {
 		return
@@ -131,7 +132,7 @@ func (l *Log) cut() {
 	l.dropped = err != nil
 }
 
-// Open has the log written into a file; an empty path drops it.
+// Open sets the path of the log's file; an empty path drops the log.
 func (l *Log) Open(path string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -141,7 +142,7 @@ func (l *Log) Open(path string) {
 	}
 }
 
-// Close writes what is left.
+// Close writes the pending text and closes the file.
 func (l *Log) Close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
