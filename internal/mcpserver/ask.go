@@ -27,7 +27,7 @@ type openQuestion struct {
 // message reports whether a message to the run answers the question.
 func (q openQuestion) message() bool { return q.Kind == event.QuestionGoal }
 
-// asksForm is what a question of kind form asks for.
+// asksForm returns the form that a question of kind form asks for.
 func (q openQuestion) asksForm() (f event.FormAsked, is bool) {
 	if q.Kind != event.QuestionForm || json.Unmarshal(q.What, &f) != nil {
 		return f, false
@@ -35,10 +35,10 @@ func (q openQuestion) asksForm() (f event.FormAsked, is bool) {
 	return f, true
 }
 
-// key names the question among all of the tree.
+// key identifies the question within the tree.
 func (q openQuestion) key() string { return q.Run + "/" + q.ID }
 
-// text is what is asked, for a person.
+// text returns the question as text for a person.
 func (q openQuestion) text() string {
 	var call struct {
 		Tool string          `json:"tool"`
@@ -58,14 +58,14 @@ func (q openQuestion) text() string {
 	return about
 }
 
-// questions are what a run that stands still asks people.
+// questions returns the open questions of a run that waits for people.
 func (s *Server) questions(ctx context.Context, row journal.Run) ([]openQuestion, error) {
 	var page struct{ Items []openQuestion }
 	err := s.ask(ctx, server.Request{Method: http.MethodGet, Path: "/v1/runs/" + row.ID + "/questions?tree=true"}, &page)
 	return page.Items, err
 }
 
-// elicits reports whether a question can be put to the user of the client.
+// elicits reports whether the client's user can be asked a question.
 func (s *Server) elicits(ctx context.Context, req *mcp.CallToolRequest) bool {
 	return s.mayElicit(ctx, req.ClientCapabilities())
 }
@@ -84,10 +84,10 @@ func (s *Server) mayElicit(ctx context.Context, c *mcp.ClientCapabilities) bool 
 	return err == nil
 }
 
-// manyRoundTrips reports whether the client answers questions by calling again.
+// manyRoundTrips reports whether the client answers questions by repeating the call.
 func manyRoundTrips(req *mcp.CallToolRequest) bool { return req.ProtocolVersion() >= statelessVersion }
 
-// form is what a question asks a person to fill in.
+// form returns the form with which a person answers a question.
 func (q openQuestion) form() *mcp.ElicitParams {
 	type field struct {
 		Type        string   `json:"type"`
@@ -116,7 +116,7 @@ func (q openQuestion) form() *mcp.ElicitParams {
 	}
 }
 
-// requests are questions as a client of many round trips takes them.
+// requests converts questions for a client of many round trips.
 func requests(questions []openQuestion) mcp.InputRequestMap {
 	m := mcp.InputRequestMap{}
 	for _, q := range questions {
@@ -125,8 +125,8 @@ func requests(questions []openQuestion) mcp.InputRequestMap {
 	return m
 }
 
-// elicit puts questions to the client's user, one after the other, and sends what they
-// decide. It reports whether all were decided.
+// elicit asks the client's user one question after another, and sends the decisions. It
+// reports whether all questions were decided.
 func (w *wait) elicit(questions []openQuestion) (bool, error) {
 	for _, q := range questions {
 		answer, err := w.req.Session.Elicit(w.ctx, q.form())
@@ -140,9 +140,9 @@ func (w *wait) elicit(questions []openQuestion) (bool, error) {
 	return true, nil
 }
 
-// answer sends the decisions that a client brings with a call that it makes again, or
-// for a task. Answers to what is not asked any more are left out. It reports whether
-// the user dismissed a question.
+// answer sends the decisions that a client adds to a repeated call or to a task. It
+// skips answers to questions that are no longer open. It reports whether the user
+// dismissed a question.
 func (s *Server) answer(ctx context.Context, row journal.Run, responses mcp.InputResponseMap) (dismissed bool, err error) {
 	if s.MayDecide != nil && len(responses) > 0 {
 		if err := s.MayDecide(ctx); err != nil {
@@ -165,8 +165,8 @@ func (s *Server) answer(ctx context.Context, row journal.Run, responses mcp.Inpu
 	return dismissed, nil
 }
 
-// decide sends what the user answered to a question. A user who dismissed it has
-// decided nothing; one who declined it has rejected what was asked.
+// decide sends the user's answer to a question. Dismissing the question decides
+// nothing; declining it rejects the request.
 func (s *Server) decide(ctx context.Context, run string, q openQuestion, answer *mcp.ElicitResult) (decided bool, err error) {
 	field := func(name string) string {
 		text, _ := answer.Content[name].(string)
@@ -189,7 +189,7 @@ func (s *Server) decide(ctx context.Context, run string, q openQuestion, answer 
 		return false, nil
 	}
 	err = s.ask(ctx, server.Request{Method: http.MethodPost, Path: "/v1/runs/" + run + "/" + verb, Body: body}, nil)
-	if isProblem(err, "not-pending") && q.Run != run { // several runs of the tree ask under that id
+	if isProblem(err, "not-pending") && q.Run != run { // several runs of the tree have a question with that id
 		err = s.ask(ctx, server.Request{Method: http.MethodPost, Path: "/v1/runs/" + q.Run + "/" + verb, Body: body}, nil)
 	}
 	if isProblem(err, "already-decided") {

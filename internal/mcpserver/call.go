@@ -20,19 +20,19 @@ import (
 	"github.com/pawlrun/pawl/journal"
 )
 
-// The members of _meta that Pawl reads and writes.
+// Members of _meta that Pawl reads and writes.
 const (
-	// KeyMeta is the member of a call's _meta that names the call: two calls with the
-	// same value are one run.
+	// KeyMeta is the member of a call's _meta with the idempotency key: two calls with
+	// the same key share one run.
 	KeyMeta = "io.github.pawlrun/idempotencyKey"
 	// RunMeta is the member of a result's _meta that names the run.
 	RunMeta = "io.github.pawlrun/run"
-	// traceMeta is the trace of a request, as in the header of that name.
+	// traceMeta is the trace of a request, as in the header of the same name.
 	traceMeta = "traceparent"
 )
 
-// call answers a tool call: it starts the run, or finds the run that the same call
-// started before, and waits for the run.
+// call answers a tool call: it starts a run, or finds the run of an earlier call with
+// the same key, and waits for the run.
 func (s *Server) call(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	w := wait{Server: s, ctx: ctx, req: req, stood: -1}
 	if run := req.Params.RequestState; run != "" {
@@ -45,7 +45,7 @@ func (s *Server) call(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallT
 	return w.result(row.ID, after), nil
 }
 
-// again answers a call that its client makes again with answers to what the run asked.
+// again answers a repeated call that contains answers to the run's questions.
 func (w *wait) again(run string) *mcp.CallToolResult {
 	row, err := w.Options.Server.Standing(w.ctx, run)
 	if err != nil || row.Parent != "" {
@@ -65,8 +65,8 @@ func (w *wait) again(run string) *mcp.CallToolResult {
 	return w.result(run, row.Seq)
 }
 
-// begin starts the run of a call, or returns the one that it has already. What the run
-// did up to the event of the number after is no answer to the call.
+// begin starts the run of a call, or returns its existing run. Events up to the number
+// after do not answer the call.
 func (s *Server) begin(ctx context.Context, req *mcp.CallToolRequest) (row journal.Run, after int64, err error) {
 	o := s.offerOf(req.Params.Name)
 	if o == nil {
@@ -92,7 +92,7 @@ func (s *Server) begin(ctx context.Context, req *mcp.CallToolRequest) (row journ
 		if !isProblem(err, "not-answered-yet") {
 			break
 		}
-		select { // the same call is about to start its run
+		select { // another call with the same key is about to start the run
 		case <-time.After(10 * time.Millisecond):
 		case <-ctx.Done():
 			return row, 0, ctx.Err()
@@ -101,7 +101,7 @@ func (s *Server) begin(ctx context.Context, req *mcp.CallToolRequest) (row journ
 	if err != nil {
 		return row, 0, err
 	}
-	// The answer to a repeated request is the first one's.
+	// A repeated request returns the run as it was in the first response.
 	if row, err = s.Options.Server.Standing(ctx, row.ID); err != nil {
 		return row, 0, err
 	}
@@ -109,8 +109,8 @@ func (s *Server) begin(ctx context.Context, req *mcp.CallToolRequest) (row journ
 	return row, after, err
 }
 
-// continueRun continues a run that the same call left before: one that its cancellation
-// parked, or the end of its server. It returns the number of the last event before it.
+// continueRun continues a run of an earlier call that was parked when the call was
+// cancelled or the server closed. It returns the number of the last event before it.
 func (s *Server) continueRun(ctx context.Context, row journal.Run) (after int64, err error) {
 	switch {
 	case row.State == journal.Parked && row.Detail == string(event.ParkInterrupted):
@@ -155,7 +155,7 @@ func (o *offer) startBody(arguments json.RawMessage) (map[string]any, error) {
 	return body, nil
 }
 
-// ask makes a request in the name of the caller and decodes the answer.
+// ask makes a request as the caller and decodes the response.
 func (s *Server) ask(ctx context.Context, q server.Request, into any) error {
 	answer, err := s.Options.Server.Ask(ctx, callerOf(ctx), q)
 	if err != nil || into == nil {
@@ -164,13 +164,13 @@ func (s *Server) ask(ctx context.Context, q server.Request, into any) error {
 	return json.Unmarshal(answer, into)
 }
 
-// isProblem reports whether a request failed with a problem of a kind.
+// isProblem reports whether a request failed with a problem of the given kind.
 func isProblem(err error, kind string) bool {
 	p, is := errors.AsType[*server.Problem](err)
 	return is && strings.HasSuffix(p.Type, ":"+kind)
 }
 
-// failed is the result of a call that no run answers.
+// failed returns the result of a call that has no run.
 func failed(err error) *mcp.CallToolResult {
 	text := err.Error()
 	if p, is := errors.AsType[*server.Problem](err); is {
@@ -183,21 +183,20 @@ func textResult(text string, isError bool) *mcp.CallToolResult {
 	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}, IsError: isError}
 }
 
-// wait waits for the run of a call.
+// wait is a call that waits for its run.
 type wait struct {
 	*Server
 	ctx context.Context
 	req *mcp.CallToolRequest
 	run string
-	// seen counts the events of the run and of the runs below it.
+	// seen counts the events of the run and its descendants.
 	seen float64
-	// stood is the number of the event by which the run parked or ended last, -1 for
-	// none.
+	// stood is the number of the event that last parked or ended the run, -1 for none.
 	stood int64
 }
 
-// result waits until the run has an answer, or cannot go on, after an event, and gives
-// that.
+// result waits until the run has a result, or cannot continue, after the event with the
+// number after, and returns the result of the call.
 func (w *wait) result(run string, after int64) *mcp.CallToolResult {
 	w.run = run
 	sub, err := w.Options.Server.Follow(w.ctx, follow.Query{Run: w.run, Tree: true})
@@ -240,8 +239,8 @@ func (w *wait) result(run string, after int64) *mcp.CallToolResult {
 	}
 }
 
-// untilIdle waits until a run has ended or waits for a command since an event after a
-// number, or ctx ends. It reports the progress of the run to the client.
+// untilIdle waits until an event after the given number ends the run or makes it wait
+// for a command, or until ctx ends. It reports the run's progress to the client.
 func (w *wait) untilIdle(sub *follow.Subscription, after int64) (journal.Run, error) {
 	for {
 		events, err := sub.Poll(w.ctx)
@@ -266,8 +265,8 @@ func (w *wait) untilIdle(sub *follow.Subscription, after int64) (journal.Run, er
 	}
 }
 
-// take notes where the run stands after an event, and reports the event to a client
-// that asks for progress.
+// take updates the run's state with an event, and reports the event to a client that
+// requested progress.
 func (w *wait) take(e *follow.Event) {
 	switch e.Data.(type) {
 	case event.RunParked, event.RunCompleted:
@@ -278,12 +277,13 @@ func (w *wait) take(e *follow.Event) {
 	w.seen++
 	text := progressText(e.Data)
 	if token := w.req.Params.GetProgressToken(); token != nil && text != "" {
-		// A client that is gone ends the context as well.
+		// The context also ends when the client disconnects.
 		_ = w.req.Session.NotifyProgress(w.ctx, &mcp.ProgressNotificationParams{ProgressToken: token, Progress: w.seen, Message: text})
 	}
 }
 
-// progressText describes an event in a few words; it is empty for one that is no progress.
+// progressText describes an event in a few words; it is empty for an event that is not
+// progress.
 func progressText(d event.Data) string {
 	switch d := d.(type) {
 	case event.ModelRequested:
@@ -302,7 +302,7 @@ func progressText(d event.Data) string {
 	return ""
 }
 
-// ended is the result of a run that has ended.
+// ended returns the result of a run that has ended.
 func (s *Server) ended(ctx context.Context, row journal.Run) *mcp.CallToolResult {
 	var o event.Outcome
 	if err := json.Unmarshal(row.Outcome, &o); err != nil {
@@ -325,7 +325,8 @@ func (s *Server) ended(ctx context.Context, row journal.Run) *mcp.CallToolResult
 	return r
 }
 
-// structured is the result of a run whose file has a schema for it, nil of others.
+// structured returns the structured result of a run whose file has a result schema, nil
+// for other runs.
 func (s *Server) structured(ctx context.Context, row journal.Run, o event.Outcome) any {
 	offer := s.offerOf(row.Name)
 	if offer == nil || offer.tool.OutputSchema == nil {
@@ -340,7 +341,7 @@ func (s *Server) structured(ctx context.Context, row journal.Run, o event.Outcom
 	return nil
 }
 
-// parked is the result of a run that waits for a person.
+// parked returns the result of a run that waits for a person.
 func (s *Server) parked(row journal.Run, questions []openQuestion) *mcp.CallToolResult {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Run %s has not ended: it is %s (%s).\n", row.ID, row.State, row.Detail)
@@ -361,8 +362,9 @@ func (s *Server) parked(row journal.Run, questions []openQuestion) *mcp.CallTool
 	return r
 }
 
-// left is the result of a call that its client does not wait for any more. A client that
-// has cancelled the call parks or cancels the run; one that has gone leaves it.
+// left returns the result of a call that its client no longer waits for. If the client
+// cancelled the call, the run is parked or cancelled; if the client disconnected, the
+// run continues.
 func (w *wait) left() *mcp.CallToolResult {
 	ctx := context.WithoutCancel(w.ctx)
 	if context.Cause(w.ctx) != context.Canceled { // the connection was lost
@@ -375,7 +377,7 @@ func (w *wait) left() *mcp.CallToolResult {
 	return r
 }
 
-// stop parks or cancels a run whose call was cancelled.
+// stop parks or cancels the run of a cancelled call.
 func (s *Server) stop(ctx context.Context, run string) (*mcp.CallToolResult, error) {
 	q := server.Request{Method: http.MethodPost, Path: "/v1/runs/" + run + "/pause"}
 	text := fmt.Sprintf("The call was cancelled. Run %s parks; '%s runs resume %s' or the same call with the same %s continues it.", run, s.Command, run, KeyMeta)
@@ -392,7 +394,7 @@ func (s *Server) stop(ctx context.Context, run string) (*mcp.CallToolResult, err
 	return r, nil
 }
 
-// meta names a run, and its place in its trace.
+// meta returns the _meta that names a run and its trace.
 func (s *Server) meta(ctx context.Context, run string) mcp.Meta {
 	m := mcp.Meta{RunMeta: run}
 	if started, err := s.Options.Server.Started(ctx, run); err == nil && started.Trace.ID != "" {

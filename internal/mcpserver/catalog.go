@@ -13,19 +13,19 @@ import (
 	"github.com/pawlrun/pawl/internal/server"
 )
 
-// toolName is a name that a tool can have.
+// toolName matches valid names of tools.
 var toolName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,128}$`)
 
 // offer is a file that is offered as a tool.
 type offer struct {
 	server.Runnable
 	tool *mcp.Tool
-	// task is the name of the argument that is the run's input.
+	// task is the name of the argument for the run's input.
 	task string
 }
 
 // refresh reads the files again before tools are listed or called, so that the tools
-// are those of the files as they are.
+// match the current files.
 func (s *Server) refresh(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		if method == "tools/list" || method == "tools/call" {
@@ -37,8 +37,8 @@ func (s *Server) refresh(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// load offers the files that can be run, each as one tool. A file that cannot be
-// offered is logged once for each reason.
+// load offers each runnable file as a tool. If a file cannot be offered, each reason is
+// logged once.
 func (s *Server) load() error {
 	files, err := s.Options.Server.Runnables()
 	if err != nil {
@@ -84,7 +84,7 @@ func (s *Server) load() error {
 	return nil
 }
 
-// offerOf returns the file that a tool stands for.
+// offerOf returns the file of a tool.
 func (s *Server) offerOf(tool string) *offer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -97,8 +97,8 @@ type property struct {
 	Description string `json:"description"`
 }
 
-// offered makes the tool of a file. The arguments are the task and the variables of
-// the file's prompt.
+// offered makes the tool of a file. Its arguments are the task and the variables of the
+// file's prompt.
 func offered(r server.Runnable) *offer {
 	o := &offer{Runnable: r, task: "task"}
 	vars := slices.Concat(r.Vars, r.TaskVars)
@@ -132,7 +132,7 @@ func offered(r server.Runnable) *offer {
 	return o
 }
 
-// description says what a tool does.
+// description returns the description of a tool.
 func description(r server.Runnable) string {
 	kind := strings.ToLower(r.Kind)
 	if r.Description == "" {

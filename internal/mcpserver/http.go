@@ -16,23 +16,23 @@ import (
 )
 
 const (
-	// Path is where the protocol is spoken over HTTP.
+	// Path is the path of the protocol over HTTP.
 	Path = "/mcp"
-	// principalExtra is the member of a token's information that has its principal.
+	// principalExtra is the key of the principal in a token's extra information.
 	principalExtra = "principal"
-	// longestBody bounds a request.
+	// longestBody bounds the body of a request.
 	longestBody = 4 << 20
-	// idle is how long a session without a request lives.
+	// idle is how long a session lives without a request.
 	idle = time.Hour
-	// slowest is how long a client may take for one write.
+	// slowest bounds the time of one write to a client.
 	slowest = 30 * time.Second
 )
 
-// Handler speaks streamable HTTP with clients whose requests the guard of the runs'
-// server let through. A session belongs to the principal that began it.
+// Handler serves streamable HTTP to clients whose requests have passed the guard of the
+// runs' server. A session belongs to the principal that began it.
 func (s *Server) Handler() http.Handler {
 	protocol := func(*http.Request) *mcp.Server { return s.protocol }
-	// The guard has checked the Host and the Origin, by the names that the server has.
+	// The guard has already checked the Host and the Origin.
 	sessions := mcp.NewStreamableHTTPHandler(protocol, &mcp.StreamableHTTPOptions{SessionTimeout: idle, DisableLocalhostProtection: true})
 	single := mcp.NewStreamableHTTPHandler(protocol, &mcp.StreamableHTTPOptions{
 		Stateless: true, PropagateRequestCancellation: true, DisableLocalhostProtection: true,
@@ -49,7 +49,7 @@ func (s *Server) Handler() http.Handler {
 		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		control := http.NewResponseController(w)
-		_ = control.SetReadDeadline(time.Time{}) // the whole request has come
+		_ = control.SetReadDeadline(time.Time{}) // the request has been read completely
 		_ = control.SetWriteDeadline(time.Time{})
 		w = patient{w, control}
 		if r.Header.Get("Mcp-Protocol-Version") >= statelessVersion || bytes.Contains(body, []byte(mcp.MetaKeyProtocolVersion)) {
@@ -73,7 +73,7 @@ func (s *Server) Handler() http.Handler {
 	})
 }
 
-// patient is an answer that may take any time, and a client a while for each write.
+// patient is a response without a deadline, except for each write.
 type patient struct {
 	http.ResponseWriter
 	control *http.ResponseController
@@ -86,5 +86,5 @@ func (p patient) Write(b []byte) (int, error) {
 	return p.ResponseWriter.Write(b)
 }
 
-// Unwrap is for [http.ResponseController].
+// Unwrap supports [http.ResponseController].
 func (p patient) Unwrap() http.ResponseWriter { return p.ResponseWriter }

@@ -14,7 +14,7 @@ import (
 	"github.com/pawlrun/pawl/internal/server"
 )
 
-// runsURI begins the addresses of all resources.
+// runsURI is the prefix of the addresses of all resources.
 const runsURI = "pawl://runs/"
 
 func (s *Server) addResources() {
@@ -26,7 +26,7 @@ func (s *Server) addResources() {
 	add("/log", "log", "What a run said, called and decided, for people.", "text/plain", s.readLog)
 }
 
-// runOf is the run of a resource, escaped for a path.
+// runOf returns the run of a resource, escaped for a path.
 func runOf(uri, suffix string) string {
 	return url.PathEscape(strings.TrimSuffix(strings.TrimPrefix(uri, runsURI), suffix))
 }
@@ -35,7 +35,7 @@ func contents(uri, kind, text string) *mcp.ReadResourceResult {
 	return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: uri, MIMEType: kind, Text: text}}}
 }
 
-// notThere is the error of a resource that cannot be read.
+// notThere returns the error for a resource that cannot be read.
 func notThere(uri string, err error) error {
 	if isProblem(err, "not-found") {
 		return mcp.ResourceNotFoundError(uri)

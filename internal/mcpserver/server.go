@@ -1,6 +1,6 @@
 // Package mcpserver serves agent files as tools of the Model Context Protocol, over
-// stdio and streamable HTTP. A call starts a run as a request over HTTP does: every
-// request of a client becomes one of package server, with its role and its audit.
+// stdio and streamable HTTP. A call starts a run like an HTTP request does: every
+// client request becomes a request to package server, with the same roles and audit.
 package mcpserver
 
 import (
@@ -17,12 +17,12 @@ import (
 	"github.com/pawlrun/pawl/internal/signals"
 )
 
-// OnCancel is what a cancelled call leaves of its run.
+// OnCancel is the effect of a cancelled call on its run.
 type OnCancel string
 
-// The values of [OnCancel].
+// Values of [OnCancel].
 const (
-	// Park parks the run. The same call with the same key continues it.
+	// Park parks the run. A call with the same key continues it.
 	Park OnCancel = "park"
 	// Cancel ends the run.
 	Cancel OnCancel = "cancel"
@@ -31,18 +31,19 @@ const (
 // Options configure a [Server].
 type Options struct {
 	Server *server.Server
-	// User makes the requests of stdio, and of HTTP without tokens.
+	// User is the principal of requests over stdio, and over HTTP without tokens.
 	User event.Principal
-	// MayDecide returns why questions of runs cannot be answered through the client; nil
-	// leaves that to the role of the client's principal.
+	// MayDecide returns the reason why questions of runs cannot be answered through the
+	// client; if it is nil, the role of the client's principal decides.
 	MayDecide func(context.Context) error
 	OnCancel  OnCancel
 	Version   string
-	// Command is how a person calls pawl with the journal of the server.
+	// Command is the command line with which a person runs pawl on the server's
+	// journal.
 	Command string
-	// WriteLog writes a run for people.
+	// WriteLog writes a run as text for people.
 	WriteLog func(ctx context.Context, run string, w io.Writer) error
-	// Exporter receives a span of each request; nil records none.
+	// Exporter receives a span for each request; nil records none.
 	Exporter *signals.Exporter
 	Log      *slog.Logger
 }
@@ -53,13 +54,13 @@ type Server struct {
 	protocol *mcp.Server
 
 	mu sync.Mutex
-	// tools are the files that are offered, by the names of their tools.
+	// tools holds the offered files, by the names of their tools.
 	tools map[string]*offer
-	// refused are the files that are not offered, with the reasons that were logged.
+	// refused holds the files that cannot be offered, with the logged reasons.
 	refused map[string]string
 }
 
-// New returns a server of what o.Server runs.
+// New returns a server for the files and runs of o.Server.
 func New(o Options) (*Server, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -76,13 +77,13 @@ func New(o Options) (*Server, error) {
 	if err := s.addTasks(); err != nil {
 		return nil, err
 	}
-	// The first of them is the outermost.
+	// The first middleware is the outermost.
 	s.protocol.AddReceivingMiddleware(s.identify, s.trace, s.refresh, s.asTask)
 	return s, s.load()
 }
 
-// Serve speaks with the client at the other end of two streams until it closes them
-// or ctx ends. It closes the server of the runs, so that they park.
+// Serve serves the client at the other end of two streams until the client closes them
+// or ctx ends. It then closes the server of the runs, so that they park.
 func (s *Server) Serve(ctx context.Context, in io.ReadCloser, out io.Writer) error {
 	session, err := s.protocol.Connect(ctx, &mcp.IOTransport{Reader: in, Writer: withoutClose{out}}, nil)
 	if err != nil {
@@ -103,22 +104,22 @@ func (s *Server) Serve(ctx context.Context, in io.ReadCloser, out io.Writer) err
 	return err
 }
 
-// withoutClose is a writer that is not closed.
+// withoutClose is a writer whose Close does nothing.
 type withoutClose struct{ io.Writer }
 
 func (withoutClose) Close() error { return nil }
 
-// callerKey is the key of a request's caller in its context.
+// callerKey is the context key of a request's caller.
 type callerKey struct{}
 
-// callerOf is the principal that makes a request.
+// callerOf returns the principal of a request.
 func callerOf(ctx context.Context) server.Caller {
 	c, _ := ctx.Value(callerKey{}).(server.Caller)
 	return c
 }
 
-// identify finds the principal of a request: that of its token, where it has one. A
-// session's context is that of its first request, so it is not asked for a later one.
+// identify adds the principal of a request to its context. A token takes precedence
+// over ctx, because in a session ctx is that of the first request.
 func (s *Server) identify(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		p := s.User

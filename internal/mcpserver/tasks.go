@@ -15,15 +15,16 @@ import (
 )
 
 const (
-	// tasksExtension is the extension by which a call gives a task in place of a result.
+	// tasksExtension is the extension in which a call returns a task instead of a
+	// result.
 	tasksExtension = "io.modelcontextprotocol/tasks"
 	// statelessVersion is the first version of the protocol without sessions.
 	statelessVersion = "2026-07-28"
-	// pollMillis is how often a client should ask for a task.
+	// pollMillis is the recommended interval for polling a task.
 	pollMillis = 1000
 )
 
-// task is a run as a client of tasks sees it; the task's id is that of the run.
+// task represents a run to a client of tasks. The task's id is that of the run.
 type task struct {
 	mcp.ResultBase
 	ResultType    string              `json:"resultType"`
@@ -44,14 +45,14 @@ type acknowledged struct {
 	ResultType string `json:"resultType"`
 }
 
-// taskParams are the parameters of the requests about a task.
+// taskParams holds the parameters of requests about a task.
 type taskParams struct {
 	mcp.ParamsBase
 	TaskID         string               `json:"taskId"`
 	InputResponses mcp.InputResponseMap `json:"inputResponses,omitempty"`
 }
 
-// capabilities are those of the client that made a request about a task.
+// capabilities returns the capabilities of the client that made a request about a task.
 func (p *taskParams) capabilities() *mcp.ClientCapabilities {
 	var c mcp.ClientCapabilities
 	if text, err := json.Marshal(p.Meta[mcp.MetaKeyClientCapabilities]); err != nil || json.Unmarshal(text, &c) != nil {
@@ -60,7 +61,7 @@ func (p *taskParams) capabilities() *mcp.ClientCapabilities {
 	return &c
 }
 
-// hasTasks reports whether a client takes tasks.
+// hasTasks reports whether a client supports tasks.
 func hasTasks(c *mcp.ClientCapabilities) bool {
 	if c == nil {
 		return false
@@ -69,8 +70,8 @@ func hasTasks(c *mcp.ClientCapabilities) bool {
 	return has
 }
 
-// asTask answers a call with a task where the client takes one. The run is in the
-// journal before.
+// asTask answers a call with a task if the client supports tasks. The run is in the
+// journal before the task is returned.
 func (s *Server) asTask(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		call, is := req.(*mcp.CallToolRequest)
@@ -113,7 +114,7 @@ func (s *Server) addTasks() error {
 	return nil
 }
 
-// missingTasks is the error of a request about a task by a client without tasks.
+// missingTasks returns the error for a task request by a client without tasks.
 func missingTasks() error {
 	const code = -32021
 	return &jsonrpc.Error{
@@ -122,9 +123,9 @@ func missingTasks() error {
 	}
 }
 
-// getTask gives a run as it stands.
+// getTask returns the current state of a run.
 func (s *Server) getTask(ctx context.Context, p *taskParams, row journal.Run) (mcp.Result, error) {
-	// What a client may read is what its role says of the run over HTTP.
+	// A client may read what its role allows over HTTP.
 	if err := s.ask(ctx, server.Request{Method: http.MethodGet, Path: "/v1/runs/" + row.ID}, nil); err != nil {
 		return nil, err
 	}
@@ -159,13 +160,13 @@ func (s *Server) getTask(ctx context.Context, p *taskParams, row journal.Run) (m
 	return t, nil
 }
 
-// textOf is the text of a result that has one.
+// textOf returns the text of a result, if it has one.
 func textOf(r *mcp.CallToolResult) string {
 	text, _ := r.Content[0].(*mcp.TextContent)
 	return text.Text
 }
 
-// updateTask sends answers to what a run asks.
+// updateTask sends answers to a run's questions.
 func (s *Server) updateTask(ctx context.Context, p *taskParams, row journal.Run) (mcp.Result, error) {
 	_, err := s.answer(ctx, row, p.InputResponses)
 	return &acknowledged{ResultType: "complete"}, err

@@ -14,20 +14,21 @@ import (
 	"github.com/pawlrun/pawl/internal/signals"
 )
 
-// traceKey is the key of the traceparent of what a request does, in its context.
+// traceKey is the context key of the traceparent for a request's work.
 type traceKey struct{}
 
-// traceOf is the traceparent of what a request does, empty where there is none.
+// traceOf returns the traceparent for a request's work, empty for none.
 func traceOf(ctx context.Context) string {
 	text, _ := ctx.Value(traceKey{}).(string)
 	return text
 }
 
-// traceparent is a place in a trace as the header of that name has it.
+// traceparent formats a trace and a span as the header of that name.
 func traceparent(trace, span string) string { return "00-" + trace + "-" + span + "-01" }
 
-// trace records a span of a request, below the one that the client names in _meta. What
-// the request does stands below the span, or below the client's where none is recorded.
+// trace records a span of a request, below the span that the client names in _meta. The
+// request's work is recorded below the new span, or below the client's if none is
+// recorded.
 func (s *Server) trace(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		var given string
@@ -66,13 +67,13 @@ func (s *Server) trace(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// metaOf is the _meta of a request's parameters, which may be nil behind their type.
+// metaOf returns the _meta of a request's parameters, which may be a nil pointer.
 func metaOf(p mcp.Params) (meta map[string]any) {
 	defer func() { _ = recover() }()
 	return p.GetMeta()
 }
 
-// failureOf is how a request failed, empty for one that did not.
+// failureOf returns why a request failed, empty for success.
 func failureOf(result mcp.Result, err error) string {
 	if wire, is := errors.AsType[*jsonrpc.Error](err); is {
 		return strconv.FormatInt(wire.Code, 10)

@@ -17,19 +17,20 @@ import (
 const (
 	// pageOfChanges is the number of records that a stream of runs reads at once.
 	pageOfChanges = 500
-	// gatherRuns is the least time between two reads of a stream of runs: a busy run
-	// changes its row with each commit, and a list needs no more than a few a second.
+	// gatherRuns is the minimum interval between two reads of a stream of runs: a busy
+	// run changes its row with each commit, and a list needs no more than a few updates
+	// a second.
 	gatherRuns = 200 * time.Millisecond
 )
 
-// place is where a stream of runs begins: it reports what changes after it.
+// place is the start of a stream of runs: the stream reports later changes.
 type place struct {
 	Pos int64 `json:"pos"`
 }
 
 // streamRuns sends the roots whose trees change, until the reader disconnects: event
-// begin with the place, event run with the root as the list has it, and event question
-// for each question that was asked, decided or withdrawn. The id of an event is a pos.
+// begin with the place, event run with the root as in the list, and event question for
+// each question that was asked, decided or withdrawn. The id of an event is a pos.
 func (s *Server) streamRuns(a *apiRequest[runsQuery, none]) error {
 	after, err := placeOf(a.Header.Get("Last-Event-ID"))
 	if err == nil {
@@ -53,7 +54,7 @@ func (s *Server) streamRuns(a *apiRequest[runsQuery, none]) error {
 	return errAnswered
 }
 
-// sendRuns writes what changes after a place until ctx ends.
+// sendRuns writes the changes after a place until ctx ends.
 func (s *Server) sendRuns(ctx context.Context, out *sse, after int64, first bool) error {
 	committed := s.store.Watch(ctx)
 	beat := time.NewTicker(heartbeat)
@@ -95,8 +96,8 @@ func (s *Server) sendRuns(ctx context.Context, out *sse, after int64, first bool
 	}
 }
 
-// sendChanged writes the roots of records, once each, and what the records say of
-// questions. The last has the place of the last record.
+// sendChanged writes each root of the records once, and the questions that the records
+// change. The last event has the place of the last record.
 func (s *Server) sendChanged(ctx context.Context, out *sse, records []journal.Record) error {
 	var rows []journal.Run
 	seen := map[string]bool{}
@@ -109,7 +110,7 @@ func (s *Server) sendChanged(ctx context.Context, out *sse, records []journal.Re
 			switch row, err := s.store.Run(ctx, rec.Root); {
 			case err == nil:
 				rows = append(rows, row)
-			case !errors.Is(err, journal.ErrNotFound): // removed since
+			case !errors.Is(err, journal.ErrNotFound): // removed in the meantime
 				return err
 			}
 		}
@@ -158,7 +159,7 @@ func changesQuestions(t event.Type) bool {
 	}, func(d event.Data) bool { return d.EventType() == t })
 }
 
-// questionChangeOf returns what a stored event says of a question.
+// questionChangeOf returns the change of a question that a stored event records.
 func questionChangeOf(rec journal.Record) (questionChange, error) {
 	var e struct {
 		Data struct {

@@ -37,7 +37,7 @@ func (q runsQuery) fits() error {
 	})
 }
 
-// runChoice selects rows by what a [journal.Filter] does not know.
+// runChoice selects rows by conditions that a [journal.Filter] does not support.
 type runChoice struct {
 	outcomes     []event.Status
 	text         string
@@ -87,12 +87,13 @@ func timeOf(name, text string) (time.Time, error) {
 	return t, nil
 }
 
-// some reports whether the choice leaves out any row.
+// some reports whether the choice can exclude a row.
 func (c runChoice) some() bool {
 	return len(c.outcomes) > 0 || c.text != "" || !c.since.IsZero() || !c.until.IsZero()
 }
 
-// has reports whether a row is chosen. input returns the beginning of its input.
+// has reports whether a row is selected. input returns the beginning of the run's
+// input.
 func (c runChoice) has(row journal.Run, input func() (string, error)) (bool, error) {
 	switch {
 	case !c.since.IsZero() && row.Created.Before(c.since), !c.until.IsZero() && !row.Created.Before(c.until):
@@ -119,7 +120,7 @@ func (c runChoice) has(row journal.Run, input func() (string, error)) (bool, err
 }
 
 // selectRuns returns a page of rows and the cursor of the next page: the last row that
-// this one considered, whether it was chosen or not.
+// this page considered, whether it was selected or not.
 func (s *Server) selectRuns(ctx context.Context, q runsQuery) (page []journal.Run, next string, err error) {
 	c, err := q.choice()
 	if err != nil {

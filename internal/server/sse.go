@@ -43,7 +43,7 @@ type sse struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
 	status  int
-	// ended returns why nothing more may be written.
+	// ended returns the reason why nothing more may be written.
 	ended func() error
 	// text is the pending output.
 	text []byte

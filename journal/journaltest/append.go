@@ -245,8 +245,8 @@ func createdWithSeveral(t *testing.T, s journal.Store, _ *clock) {
 	}
 }
 
-// waitsKept checks each place that reads a row, in each way that it is written:
-// unknown and nothing stay apart.
+// waitsKept checks every method that reads a row after every method that writes it:
+// unknown and nothing stay distinct.
 func waitsKept(t *testing.T, s journal.Store, _ *clock) {
 	until := Epoch().Add(time.Hour)
 	asks := &journal.Waits{

@@ -19,8 +19,8 @@ func concurrencyContract() []contract {
 	}
 }
 
-// posIsCommitOrder: an append that is acknowledged first has the lower pos, and a
-// reader that follows the tail never finds a pos below one that it has seen.
+// posIsCommitOrder checks that an append that is acknowledged first has the lower pos,
+// and that a reader of the tail never finds a pos below one that it has seen.
 func posIsCommitOrder(t *testing.T, s journal.Store, _ *clock) {
 	const writers, each = 64, 20
 	var wg sync.WaitGroup

@@ -24,7 +24,7 @@ func deleteContract() []contract {
 	}
 }
 
-// ended writes a run that is over and released.
+// ended writes a run that has ended and has been released.
 func ended(t *testing.T, s journal.Store, id, parent string, at time.Time) *Driver {
 	t.Helper()
 	d := &Driver{Store: s}
@@ -244,7 +244,7 @@ func pruneTrees(t *testing.T, s journal.Store, c *clock) {
 	if rows, err := s.Runs(t.Context(), journal.Filter{}); err != nil || len(rows) != 4 {
 		t.Errorf("%d runs are left, %v; want 4", len(rows), err)
 	}
-	// Its lease lived until a minute after it was written to.
+	// The lease expires a minute after the last write.
 	abandoned := journal.PruneOptions{States: []journal.State{journal.Running}, Before: Epoch().Add(time.Second)}
 	for _, want := range []int{0, 1} {
 		if got, err := journal.Prune(t.Context(), s, abandoned); err != nil || len(got) != want {

@@ -12,13 +12,13 @@ import (
 // Epoch is the time of every event and row that this package writes.
 func Epoch() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
 
-// Driver writes a run the way an engine does: chained events under one lease.
-// It is for one goroutine.
+// Driver writes a run as an engine does: chained events under one lease. It must not be
+// used by several goroutines.
 type Driver struct {
 	Store journal.Store
 	Lease journal.Lease
-	// Seq and Head are those of the last event written, First the pos of the
-	// last batch's first event.
+	// Seq and Head belong to the last event written; First is the pos of the last
+	// batch's first event.
 	Seq   int64
 	Head  string
 	First int64
@@ -33,7 +33,7 @@ func Start(t testing.TB, s journal.Store, id string) *Driver {
 	return StartBelow(t, s, id, journal.Run{})
 }
 
-// StartBelow creates a run that another one started.
+// StartBelow creates a run as a child of another.
 func StartBelow(t testing.TB, s journal.Store, id string, parent journal.Run) *Driver {
 	t.Helper()
 	d := &Driver{Store: s, parent: parent.ID}
@@ -77,7 +77,7 @@ func (d *Driver) batch(t testing.TB, run string, data ...event.Data) journal.Bat
 	return b
 }
 
-// note keeps the run's row as its events have it.
+// note updates the run's row from an event.
 func (d *Driver) note(t testing.TB, s *journal.Progress, data event.Data) {
 	t.Helper()
 	switch data := data.(type) {
@@ -94,7 +94,7 @@ func (d *Driver) note(t testing.TB, s *journal.Progress, data event.Data) {
 	}
 }
 
-// Write appends a batch that [Driver.Batch] made and goes on from it.
+// Write appends a batch that [Driver.Batch] made and advances the driver.
 func (d *Driver) Write(t testing.TB, b journal.Batch) error {
 	t.Helper()
 	pos, err := d.Store.Append(t.Context(), b)
@@ -105,7 +105,7 @@ func (d *Driver) Write(t testing.TB, b journal.Batch) error {
 	return nil
 }
 
-// Append writes the next events and fails the test when that fails.
+// Append writes the next events and fails the test on an error.
 func (d *Driver) Append(t testing.TB, data ...event.Data) {
 	t.Helper()
 	if err := d.Write(t, d.Batch(t, data...)); err != nil {

@@ -22,7 +22,7 @@ func forkContract() []contract {
 	}
 }
 
-// Fork creates a fork of a run behind one of its events.
+// Fork creates a fork of a run after one of its events.
 func Fork(t testing.TB, s journal.Store, id, of string, seq int64) *Driver {
 	t.Helper()
 	d, b := forkBatch(t, s, id, of, seq)
@@ -46,7 +46,7 @@ func forkBatch(t testing.TB, s journal.Store, id, of string, seq int64) (*Driver
 	return d, b
 }
 
-// place is where a record stands.
+// place identifies a record.
 type place struct {
 	Run string
 	Seq int64
@@ -179,7 +179,8 @@ func forksGoFirst(t *testing.T, s journal.Store, c *clock) {
 	if err != nil || len(gone) != 2 || gone[0].ID != "old fork" || gone[1].ID != "old" {
 		t.Errorf("pruned %+v, %v; want the old fork, then its run", gone, err)
 	}
-	// Nothing stands on a fork of a fork, whatever becomes of what it stands on.
+	// No run depends on a fork of a fork, so only its own state decides whether it is
+	// pruned.
 	last := Fork(t, s, "last", "young fork", 1)
 	b := last.Batch(t, said("still there"))
 	b.Status.State, b.Release, b.Time = journal.Queued, true, Epoch()
@@ -213,7 +214,7 @@ func verifyFork(t *testing.T, s journal.Store, _ *clock) {
 	if err != nil || v.Events != 6 || v.HeadSeq != 4 {
 		t.Errorf("verify: %+v, %v; want 6 events, and b's head at 4", v, err)
 	}
-	// Forks whose first event names something else than they stand on.
+	// The first event names another base than the row.
 	d, b := forkBatch(t, s, "", "a", 2)
 	for id, lie := range map[string]struct {
 		says event.Data

@@ -119,8 +119,8 @@ func consumesOwn(t *testing.T, s journal.Store, _ *clock) {
 	wantInbox(t, s, "b", c)
 }
 
-// wakes waits for a receive that finds what it was promised: a wake-up may
-// come without a cause, but never fail to come.
+// wakes receives until found returns true. A wake-up may be spurious, but none may be
+// lost.
 func wakes(t *testing.T, ch <-chan struct{}, found func() bool) {
 	t.Helper()
 	limit := time.NewTimer(10 * time.Second)
@@ -161,8 +161,8 @@ func watchInboxWakes(t *testing.T, s journal.Store, _ *clock) {
 	inbox, any := s.WatchInbox(t.Context(), "a"), s.Watch(t.Context())
 	send(t, s, journal.Command{Run: "a", Kind: journal.Pause})
 	wakes(t, inbox, func() bool { return len(look(t, s, "a").Inbox) == 1 })
-	// A store may tell of a command again when it first looks for those of other
-	// processes, and once more where the command came while it looked.
+	// A store may signal a command again when it first polls for commands of other
+	// processes, and once more if the command arrived during a poll.
 	again := 0
 	for range 5 {
 		d.Append(t, said("busy"))

@@ -26,8 +26,8 @@ const ttl = time.Minute
 
 func heldIsRefused(t *testing.T, s journal.Store, c *clock) {
 	d := Start(t, s, "a")
-	// The holder's own name opens nothing: a second driver of one process
-	// must not take the run from the first.
+	// The holder's own name gives no access: a second driver in the same process must
+	// not take the run from the first.
 	for _, who := range []string{"other", "owner"} {
 		for _, dead := range []string{"", "another owner"} {
 			_, err := s.Acquire(t.Context(), "a", who, dead, ttl)
@@ -44,7 +44,7 @@ func heldIsRefused(t *testing.T, s journal.Store, c *clock) {
 }
 
 func releasedIsFree(t *testing.T, s journal.Store, c *clock) {
-	for run, heir := range map[string]string{"a": "other", "b": "owner"} { // the same owner may take it again, under another epoch
+	for run, heir := range map[string]string{"a": "other", "b": "owner"} { // the same owner may acquire it again, with another epoch
 		freeAtOnce(t, s, c, Start(t, s, run), heir)
 	}
 }
@@ -157,8 +157,8 @@ func oneWins(t *testing.T, s journal.Store, c *clock) {
 	}
 }
 
-// childOfHolder lets a process create children of a run that it drives until another
-// process takes the run, which may have recorded that a child never began.
+// childOfHolder checks that a process can create children of a run only until another
+// process acquires the run, which may have recorded that a child never began.
 func childOfHolder(t *testing.T, s journal.Store, _ *clock) {
 	parent := Start(t, s, "a")
 	child := func(id string, above journal.Lease) error {

@@ -1,5 +1,5 @@
-// Package journaltest holds what every [journal.Store] must do, as a suite
-// that each implementation runs, and a [Driver] that writes runs for tests.
+// Package journaltest tests implementations of [journal.Store] against a common suite,
+// and provides a [Driver] that writes runs for tests.
 package journaltest
 
 import (
@@ -11,8 +11,8 @@ import (
 	"github.com/pawlrun/pawl/journal"
 )
 
-// Open returns an empty store for one test, with its clock for leases. It
-// registers the store's end with t.Cleanup.
+// Open returns an empty store for one test that uses now as the clock for leases. It
+// registers the store's Close with t.Cleanup.
 type Open func(t *testing.T, now func() time.Time) journal.Store
 
 // Run checks a store against the contract of [journal.Store].
@@ -41,13 +41,13 @@ func Run(t *testing.T, open Open) {
 	}
 }
 
-// contract is one promise of a store.
+// contract is one requirement for a store.
 type contract struct {
 	name  string
 	check func(t *testing.T, s journal.Store, c *clock)
 }
 
-// clock is moved by hand.
+// clock is a clock that tests set.
 type clock struct {
 	mu  sync.Mutex
 	now time.Time
@@ -65,7 +65,7 @@ func (c *clock) Advance(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-// said is an event with a text of its own.
+// said returns an event with the given text.
 func said(text string) event.Data { return event.InputReceived{Text: text, By: "someone"} }
 
 // all reads a run's records in pages of the given size.
@@ -85,7 +85,7 @@ func all(t testing.TB, s journal.Store, run string, page int) []journal.Record {
 	}
 }
 
-// snapshot is everything a reader can see of a run.
+// snapshot is everything that a reader can see of a run.
 type snapshot struct {
 	Row     journal.Run
 	Records []journal.Record
