@@ -1,4 +1,4 @@
-// Command pawl is the command line of Pawl, with journals on PostgreSQL.
+// Command pawl is the command line of Pawl with support for journals on PostgreSQL.
 package main
 
 import (

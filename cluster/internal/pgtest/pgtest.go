@@ -25,7 +25,7 @@ type Server struct {
 	Port int
 	dir  string
 	bin  string
-	// settings are options of the command line.
+	// settings are options for the server's command line.
 	settings []string
 }
 
@@ -50,8 +50,8 @@ func binaries() (string, error) {
 	return "", ErrMissing
 }
 
-// account returns the user that runs the server: another one for root, which
-// PostgreSQL refuses.
+// account returns the user that runs the server. Root needs another user, because
+// PostgreSQL refuses to run as root.
 func account() (*syscall.Credential, error) {
 	if os.Getuid() != 0 {
 		return nil, nil
@@ -68,14 +68,14 @@ func account() (*syscall.Credential, error) {
 	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, err
 }
 
-// Start makes a server in a directory of its own and starts it. Settings are like
+// Start creates and starts a server in a directory of its own. A setting has the form
 // "fsync=off".
 func Start(ctx context.Context, settings ...string) (*Server, error) {
 	bin, err := binaries()
 	if err != nil {
 		return nil, err
 	}
-	// Sockets and data are below /tmp, where another user than root reaches them.
+	// A user other than root can access sockets and data below /tmp.
 	dir, err := os.MkdirTemp("", "pawl-pg-")
 	if err != nil {
 		return nil, err
@@ -113,8 +113,7 @@ func (s *Server) init(ctx context.Context) error {
 
 func (s *Server) data() string { return filepath.Join(s.dir, "data") }
 
-// Up starts the server, and Down ends it: smart, fast or immediate, which is like a
-// crash.
+// Up starts the server; [Server.Down] stops it.
 func (s *Server) Up(ctx context.Context) error {
 	options := fmt.Sprintf("-p %d -c listen_addresses=127.0.0.1 -c unix_socket_directories=%s -c max_connections=200", s.Port, s.dir)
 	for _, setting := range s.settings {
@@ -123,12 +122,12 @@ func (s *Server) Up(ctx context.Context) error {
 	return s.run(ctx, "pg_ctl", "-D", s.data(), "-o", options, "-l", filepath.Join(s.dir, "log"), "-w", "start")
 }
 
-// Down ends the server.
+// Down stops the server. The mode is smart, fast or immediate, which is like a crash.
 func (s *Server) Down(ctx context.Context, mode string) error {
 	return s.run(ctx, "pg_ctl", "-D", s.data(), "-m", mode, "-w", "stop")
 }
 
-// Remove ends the server and deletes its data.
+// Remove stops the server and deletes its data.
 func (s *Server) Remove() error {
 	return errors.Join(s.Down(context.Background(), "immediate"), os.RemoveAll(s.dir))
 }
@@ -160,8 +159,8 @@ func (s *Server) run(ctx context.Context, program string, args ...string) error 
 	return nil
 }
 
-// Main runs the tests of a package with one server, which may be nil where PostgreSQL
-// cannot be had; see [Skip].
+// Main runs the tests of a package with one server. The server is nil if PostgreSQL is
+// not available; see [Skip].
 func Main(m *testing.M, use func(*Server, error)) {
 	s, err := Start(context.Background())
 	use(s, err)
@@ -174,7 +173,7 @@ func Main(m *testing.M, use func(*Server, error)) {
 	os.Exit(code)
 }
 
-// Skip skips a test where PostgreSQL is missing; any other error fails it.
+// Skip skips a test if PostgreSQL is missing; any other error fails it.
 func Skip(t testing.TB, err error) {
 	t.Helper()
 	if errors.Is(err, ErrMissing) {
@@ -185,10 +184,10 @@ func Skip(t testing.TB, err error) {
 	}
 }
 
-// Set replaces the settings, from the next start on.
+// Set replaces the settings, effective from the next start.
 func (s *Server) Set(settings ...string) { s.settings = settings }
 
-// Standby starts the server again as a standby without a primary.
+// Standby restarts the server as a standby without a primary.
 func (s *Server) Standby(ctx context.Context) error {
 	if err := s.Down(ctx, "fast"); err != nil {
 		return err

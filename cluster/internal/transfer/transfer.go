@@ -12,7 +12,7 @@ import (
 	"github.com/pawlrun/pawl/journal"
 )
 
-// Copied counts what a copy wrote. Present are the trees that were there before.
+// Copied counts what a copy wrote. Present counts the trees that were already there.
 type Copied struct {
 	Trees    int   `json:"trees"`
 	Present  int   `json:"present"`
@@ -23,32 +23,34 @@ type Copied struct {
 }
 
 const (
-	// page is how many events are read and written at once.
+	// page is the number of events that are read and written at once.
 	page = 500
-	// copying is the detail of a run that is being copied. It is paused, so that
-	// nothing drives it.
+	// copying is the detail of a run that is being copied. The run is paused, so that
+	// no process drives it.
 	copying = "copying"
-	// ttl is that of the leases under which runs are written, renewed with each page.
+	// ttl is the duration of the leases for writing runs, which are renewed with each
+	// page.
 	ttl = time.Minute
 )
 
 // ErrDriven reports a run that a process drives.
 var ErrDriven = errors.New("a process drives it; stop that first")
 
-// ErrDiffers reports a run of the target that is not the one of the source, or went on
-// less far.
+// ErrDiffers reports a run of the target that differs from the one of the source, or
+// has fewer events.
 var ErrDiffers = errors.New("the target has another run of that id, or an older state of it")
 
-// Copy writes all runs of a journal into another, as their trees are: with their
-// events, hashes, contents and commands. A tree that is there already is left alone,
-// and one of which a cut copy left a part is copied again. Positions are new.
+// Copy copies all runs of a journal into another, tree by tree, with their events,
+// hashes, contents and commands. It skips a tree that the target already has, and
+// copies a tree again if an interrupted copy left only a part of it. The copied events
+// get new positions.
 func Copy(ctx context.Context, from, to journal.Store, owner string) (Copied, error) {
 	c := copier{from: from, to: to, owner: owner}
 	rows, err := from.Runs(ctx, journal.Filter{})
 	if err != nil {
 		return c.done, err
 	}
-	slices.Reverse(rows) // a run that a fork stands on, and one that started another, is older
+	slices.Reverse(rows) // parents and the bases of forks are older
 	var roots []string
 	trees := map[string][]journal.Run{}
 	for _, r := range rows {
@@ -74,8 +76,8 @@ type copier struct {
 	done     Copied
 }
 
-// tree copies a tree. Its runs get their states after all their events are there, the
-// root last: until then a cut copy is recognised by it.
+// tree copies a tree. It sets the states of the runs after all events are copied, and
+// that of the root last, because the root's state shows whether a copy was interrupted.
 func (c *copier) tree(ctx context.Context, rows []journal.Run) error {
 	present, err := c.present(ctx, rows)
 	if err != nil {
@@ -101,8 +103,8 @@ func (c *copier) tree(ctx context.Context, rows []journal.Run) error {
 	return nil
 }
 
-// present reports whether the target has a tree. It takes away what a cut copy left,
-// whose first run is still as it was made.
+// present reports whether the target has a tree. It deletes the remains of an
+// interrupted copy, which are recognised by the initial state of the root.
 func (c *copier) present(ctx context.Context, rows []journal.Run) (bool, error) {
 	var there []journal.Run
 	for _, row := range rows {
@@ -127,7 +129,7 @@ func (c *copier) present(ctx context.Context, rows []journal.Run) (bool, error) 
 	return false, nil
 }
 
-// same returns an error if the target has another tree, or one that went on less far.
+// same returns an error if the target has another tree, or fewer events of it.
 func same(rows, there []journal.Run) error {
 	for i, row := range rows {
 		if i == len(there) || there[i].ID != row.ID || !there[i].Created.Equal(row.Created) ||
@@ -138,7 +140,7 @@ func same(rows, there []journal.Run) error {
 	return nil
 }
 
-// events copies a run's own events with the contents that they name.
+// events copies a run's own events with the contents that they refer to.
 func (c *copier) events(ctx context.Context, row journal.Run) (l journal.Lease, err error) {
 	l = journal.Lease{Run: row.ID, Owner: c.owner, Expiry: time.Now().Add(ttl)}
 	made := row
@@ -175,7 +177,7 @@ func (c *copier) events(ctx context.Context, row journal.Run) (l journal.Lease, 
 	return l, nil
 }
 
-// contents reads what events refer to.
+// contents reads the contents that events refer to.
 func (c *copier) contents(ctx context.Context, records []journal.Record) (blobs []journal.Blob, err error) {
 	named := map[string]bool{}
 	for _, r := range records {
@@ -198,7 +200,7 @@ func (c *copier) contents(ctx context.Context, records []journal.Record) (blobs 
 	return blobs, nil
 }
 
-// settle gives a run its commands and its state, and lets go of it.
+// settle copies a run's commands, sets its state and releases it.
 func (c *copier) settle(ctx context.Context, row journal.Run, l journal.Lease) error {
 	commands, err := c.from.Inbox(ctx, row.ID)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Command try starts a PostgreSQL server and two servers of Pawl on it, until Ctrl-C,
-// for a person to kill one of them and see its runs go on at the other.
+// Command try starts a PostgreSQL server and two servers of Pawl that use it. They run
+// until Ctrl-C, so that a user can kill one of them and see the other continue its runs.
 //
 //	try PROGRAM AGENTS
 package main
@@ -51,7 +51,7 @@ func run(program, agents string) (err error) {
 		servers = append(servers, server)
 	}
 	for _, server := range servers {
-		_ = server.Wait() // the person may have killed it
+		_ = server.Wait() // the user may have killed it
 	}
 	return nil
 }

@@ -16,12 +16,13 @@ import (
 	"github.com/pawlrun/pawl/journal"
 )
 
-// ErrStandby reports a database that takes no writes.
+// ErrStandby reports a database that is read-only.
 var ErrStandby = errors.New("postgres: the database cannot be written")
 
 var errClosed = errors.New("postgres: the journal is closed")
 
-// kinds are the journal's errors by the code of the database's, or the beginning of it.
+// kinds maps the database's error codes, or their prefixes, to errors of package
+// journal.
 var kinds = map[string]error{
 	"53100": journal.ErrFull,
 	"58030": journal.ErrIO,
@@ -30,7 +31,8 @@ var kinds = map[string]error{
 	"42P01": journal.ErrReplaced, "3F000": journal.ErrReplaced, "PW001": journal.ErrReplaced,
 }
 
-// classify wraps an error of the database with the journal's own, where it has one.
+// classify wraps an error of the database with the matching error of package journal,
+// if there is one.
 func classify(err error) error {
 	if errors.Is(err, pgx.ErrNoRows) {
 		return journal.ErrNotFound
@@ -45,8 +47,8 @@ func classify(err error) error {
 	return err
 }
 
-// lost reports whether an error is of the connection or of a server that restarts,
-// so that another attempt may succeed.
+// lost reports whether the connection failed or the server is restarting, so that
+// another attempt may succeed.
 func lost(err error) bool {
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return strings.HasPrefix(e.Code, "08") ||
@@ -60,7 +62,7 @@ func lost(err error) bool {
 		errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, context.DeadlineExceeded) || pgconn.SafeToRetry(err)
 }
 
-// undone reports whether a statement that failed has certainly changed nothing.
+// undone reports whether a failed statement is certain to have changed nothing.
 func undone(err error) bool {
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return !strings.HasPrefix(e.Code, "57P") && !strings.HasPrefix(e.Code, "08")
@@ -70,14 +72,14 @@ func undone(err error) bool {
 }
 
 const (
-	// attemptTime bounds one attempt at a statement, so that a connection that is
-	// silently dead is given up.
+	// attemptTime bounds one attempt at a statement, so that a dead connection is given
+	// up.
 	attemptTime = 30 * time.Second
 	// firstPause is the pause before the second attempt, and longestPause the longest.
 	firstPause, longestPause = 10 * time.Millisecond, 500 * time.Millisecond
 )
 
-// pauses waits before attempts at what failed because the connection was lost.
+// pauses waits between attempts at an operation whose connection was lost.
 type pauses struct {
 	began time.Time
 	next  time.Duration
@@ -99,9 +101,9 @@ func (p *pauses) wait(ctx context.Context, s *Store) bool {
 	return false
 }
 
-// try makes attempts at an operation while the connection is lost, as long as the
-// store is patient. An operation that is not repeatable is attempted again only if it
-// has certainly changed nothing.
+// try repeats an operation while the connection is lost, until the store's patience
+// ends. An operation that is not repeatable is repeated only if it is certain to have
+// changed nothing.
 func (s *Store) try(ctx context.Context, repeatable bool, do func(context.Context) error) error {
 	for p := newPauses(); ; {
 		attempt, cancel := context.WithTimeout(ctx, attemptTime)

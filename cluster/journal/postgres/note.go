@@ -10,13 +10,13 @@ import (
 	"github.com/pawlrun/pawl/journal"
 )
 
-// insertNote returns no row where there is a note of the key. A process that finds one
-// which another is about to insert waits for it.
+// insertNote returns no row if there is a note with the key. If another process is
+// inserting such a note, it waits for that process.
 const insertNote = `
 INSERT INTO @notes (key, at, expires, body) VALUES (nullif($1, ''), $2, $3, $4) ON CONFLICT (key) DO NOTHING RETURNING id`
 
-// Note adds a note, unless there is one of its key. Where the answer of the database
-// was lost, the note may be there all the same.
+// Note adds a note, unless there is one with its key. After an error, the note may
+// exist nevertheless if the connection was lost.
 func (s *Store) Note(ctx context.Context, n journal.Note) (kept journal.Note, fresh bool, err error) {
 	err = journal.ErrReadOnly
 	if s.writer != nil {
@@ -49,7 +49,7 @@ func (s *Store) note(ctx context.Context, tx pgx.Tx, n journal.Note) (kept journ
 	return kept, false, err
 }
 
-// Amend replaces a note's body, or takes the note away where body is nil.
+// Amend replaces a note's body, or deletes the note if body is nil.
 func (s *Store) Amend(ctx context.Context, id int64, body []byte) error {
 	sql, args := `UPDATE @notes SET body = $2 WHERE id = $1 RETURNING id`, []any{id, body}
 	if body == nil {
@@ -61,7 +61,7 @@ func (s *Store) Amend(ctx context.Context, id int64, body []byte) error {
 	return nil
 }
 
-// Notes returns the notes without a key, the newest first.
+// Notes returns the notes without a key, newest first.
 func (s *Store) Notes(ctx context.Context, before int64, limit int) ([]journal.Note, error) {
 	scan := func(row pgx.CollectableRow) (n journal.Note, err error) {
 		var at, expires int64

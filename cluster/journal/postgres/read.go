@@ -29,8 +29,8 @@ func collect[T any](ctx context.Context, s *Store, scan func(pgx.CollectableRow)
 	return out, err
 }
 
-// progress is [journal.Progress] as a row holds it. What a run waits for may be unknown
-// (nil) or nothing.
+// progress is [journal.Progress] as stored in a row. It distinguishes an unknown list
+// of what a run waits for (nil) from an empty one.
 type progress struct {
 	journal.Progress
 	Waits *journal.Waits `json:"waits,omitempty"`
@@ -43,13 +43,13 @@ func decodeProgress(encoded []byte) (journal.Progress, error) {
 	return p.Progress, err
 }
 
-// selectRuns reads rows with the time that their leases have left.
+// selectRuns reads rows with the remaining time of their leases.
 var selectRuns = `
 SELECT id, parent, root, depth, kind, name, fork_of, fork_seq, created, updated, progress, seq, head, owner,
 	CASE WHEN expiry <> 0 THEN expiry - ` + dbNow("$1") + ` END FROM @runs WHERE true`
 
-// runs runs [selectRuns] with conditions, whose first parameter is $2. The expiry of a
-// lease is by the caller's clock, so that clocks that differ do not matter.
+// runs executes [selectRuns] with conditions, whose first parameter is $2. It converts
+// the expiry of a lease to the caller's clock, so that the clocks may differ.
 func (s *Store) runs(ctx context.Context, conditions string, args ...any) ([]journal.Run, error) {
 	local, given := s.time()
 	scan := func(row pgx.CollectableRow) (r journal.Run, err error) {
@@ -128,7 +128,8 @@ func (s *Store) Runs(ctx context.Context, f journal.Filter) ([]journal.Run, erro
 		where.WriteString(" AND parent = ''")
 	}
 	if len(f.States) > 0 {
-		// As a text, so that the database sees that the index of runs that go on fits.
+		// The values are literals, so that the database can use the partial index of
+		// running runs.
 		states := make([]string, len(f.States))
 		for i, state := range f.States {
 			states[i] = "'" + strings.ReplaceAll(string(state), "'", "''") + "'"
@@ -146,8 +147,8 @@ func (s *Store) Runs(ctx context.Context, f journal.Filter) ([]journal.Run, erro
 	return rows, nil
 }
 
-// selectRecords reads a run's events after a number: of each run in the line of a fork
-// those that it shares.
+// selectRecords reads a run's events after a number. For a fork, it includes the events
+// that the fork shares with its bases.
 const selectRecords = `
 WITH RECURSIVE line AS (
 	SELECT rid, id, fork_of, fork_seq AS low, 9223372036854775807 AS high FROM @runs WHERE id = $1
@@ -177,7 +178,8 @@ func limited(n int) int64 {
 	return int64(n)
 }
 
-// Records returns records of a run after a seq, those that a fork shares first.
+// Records returns records of a run after a seq, beginning with those that a fork
+// shares.
 func (s *Store) Records(ctx context.Context, run string, after int64, limit int) ([]journal.Record, error) {
 	records, err := collect(ctx, s, scanRecord, selectRecords, run, max(after, 0), limited(limit))
 	return records, s.there(ctx, run, len(records), err)
@@ -189,7 +191,7 @@ func (s *Store) Tree(ctx context.Context, root string, after int64, limit int) (
 	return records, s.there(ctx, root, len(records), err)
 }
 
-// there tells a run without what was read from one that is not there.
+// there returns an error if no records were read because the run does not exist.
 func (s *Store) there(ctx context.Context, run string, n int, err error) error {
 	switch {
 	case err != nil:
@@ -209,7 +211,7 @@ func (s *Store) Tail(ctx context.Context, after int64, limit int) ([]journal.Rec
 	return records, nil
 }
 
-// Last is the newest pos that a record was given.
+// Last returns the newest pos that was assigned.
 func (s *Store) Last(ctx context.Context) (pos int64, err error) {
 	err = s.row(ctx, `SELECT pos FROM @head`, nil, &pos)
 	if err != nil {
@@ -225,7 +227,7 @@ func (s *Store) row(ctx context.Context, sql string, args []any, into ...any) er
 	})
 }
 
-// Inbox reads what is not consumed.
+// Inbox returns the commands that are not consumed.
 func (s *Store) Inbox(ctx context.Context, run string) ([]journal.Command, error) {
 	scan := func(row pgx.CollectableRow) (c journal.Command, err error) {
 		var id int64

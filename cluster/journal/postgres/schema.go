@@ -14,14 +14,12 @@ import (
 // schemaVersion is stored in the database; a newer one is refused.
 const schemaVersion = 1
 
-// steps are the statements that lead from one version of the schema to the next, the
-// first from nothing. In all SQL of this package @ stands for the schema with a dot.
-//
-// Log positions come from the one row of head. An append locks it last and holds it
-// until its commit is visible, so positions have no gaps and follow commit order.
-//
-// runs has room in its pages and no index on what an append changes, so that an
-// append leaves its indexes alone.
+// steps are the statements that migrate each version of the schema to the next, the
+// first from nothing. In all SQL of this package, @ stands for the schema with a dot.
+// The single row of head assigns log positions. An append locks it last and holds it
+// until its commit is visible, so positions have no gaps and follow commit order. The
+// table runs has free space in its pages and no index on the columns that an append
+// changes, so an append does not change its indexes.
 var steps = []string{`
 CREATE TABLE @version (
 	one     boolean PRIMARY KEY DEFAULT true CHECK (one),
@@ -93,13 +91,13 @@ CREATE TABLE @notes (
 CREATE INDEX notes_expires ON @notes (expires) WHERE expires <> 0;
 ` + appendFunction}
 
-// appendFunction appends the batches of one group, which are of different runs. It
-// locks rows in one order in all processes: runs by their ids, contents by their
-// digests, and head last. For each batch it returns its number from 1, and the pos of
-// its first record or why it was refused; a refused batch writes nothing.
+// appendFunction appends the batches of one group, each of a different run. All
+// processes lock rows in the same order: runs by id, contents by digest, and head last.
+// For each batch it returns the number of the batch from 1, and the pos of its first
+// record or the reason for refusing it; a refused batch writes nothing.
 //
-// before is the number of the event that a batch follows, -1 for one without events.
-// A database whose newest pos is lower than known has lost commits.
+// before is the number of the event that a batch follows, -1 for one without events. A
+// database whose newest pos is lower than known has lost commits.
 const appendFunction = `
 CREATE FUNCTION @append(
 	known bigint, channel text,
@@ -174,14 +172,15 @@ $body$;
 // schema.
 const migrationLock = 0x5061776c
 
-// ErrEmpty reports a schema without a journal, and ErrOlder one of an older version.
+// ErrEmpty reports a schema without a journal, and ErrOlder a journal of an older
+// version.
 var (
 	ErrEmpty = errors.New("postgres: there is no journal")
 	ErrOlder = errors.New("postgres: the schema is of version")
 )
 
-// selectThere reads tables of the catalogue, and not its cache: that may not know yet
-// what another process made while this one waited for its lock.
+// selectThere reads tables of the catalogue instead of its cache, which may lack what
+// another process created while this one waited for its lock.
 const selectThere = `
 SELECT EXISTS (SELECT 1 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE n.nspname = $1 AND c.relname = 'version')`
@@ -199,15 +198,15 @@ func (c *config) versionOf(ctx context.Context, q querier) (version int, err err
 	return version, err
 }
 
-// Migration is what [Migrate] did, or would do.
+// Migration describes what [Migrate] did, or would do.
 type Migration struct {
 	From       int      `json:"from"`
 	To         int      `json:"to"`
 	Statements []string `json:"statements"`
 }
 
-// Migrate brings the schema at a URL to the version of this package, which it creates
-// where there is none. A dry run changes nothing.
+// Migrate migrates the schema at a URL to the version of this package. It creates the
+// schema if there is none. A dry run changes nothing.
 func Migrate(ctx context.Context, at string, dry bool) (Migration, error) {
 	c, err := configOf(at, Options{})
 	if err != nil {
@@ -225,7 +224,7 @@ func Migrate(ctx context.Context, at string, dry bool) (Migration, error) {
 	return m, nil
 }
 
-// migrate runs the steps that a schema of a version needs, if from allows it.
+// migrate runs the steps that the schema's version needs, if from allows that version.
 func (c *config) migrate(ctx context.Context, conn *pgx.Conn, dry bool, from func(version int) bool) (m Migration, err error) {
 	tx, err := conn.Begin(ctx)
 	if err != nil {
@@ -250,7 +249,7 @@ func (c *config) migrate(ctx context.Context, conn *pgx.Conn, dry bool, from fun
 		return m, nil
 	}
 	for _, statement := range m.Statements {
-		// The simple protocol takes several statements at once.
+		// The simple protocol accepts several statements at once.
 		if _, err := tx.Conn().PgConn().Exec(ctx, statement).ReadAll(); err != nil {
 			return m, err
 		}

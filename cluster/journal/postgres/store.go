@@ -1,7 +1,7 @@
-// Package postgres is a journal in a PostgreSQL database, for several processes on
+// Package postgres stores a journal in a PostgreSQL database, for several processes on
 // several machines. Each process commits the appends of all its runs together, on one
-// connection; other statements have connections of their own. Leases go by the
-// database's clock.
+// connection; other statements use a pool of connections. Leases use the database's
+// clock.
 package postgres
 
 import (
@@ -19,16 +19,16 @@ import (
 	"github.com/pawlrun/pawl/journal"
 )
 
-// Options change what [Open] does.
+// Options configure [Open].
 type Options struct {
-	// ReadOnly opens an existing journal for reading, which may be on a standby.
+	// ReadOnly opens an existing journal for reading; the database may be a standby.
 	ReadOnly bool
-	// Create makes the journal where there is none.
+	// Create creates the journal if there is none.
 	Create bool
-	// Patience is how long an operation waits for a database that does not answer;
-	// 0 means 90 s.
+	// Patience is how long an operation waits for a database that does not respond; 0
+	// means 90 s.
 	Patience time.Duration
-	// Now is the clock for leases; nil means that of the database.
+	// Now is the clock for leases; nil means the database's clock.
 	Now func() time.Time
 	// local is this process's clock, which tests move; nil means time.Now.
 	local func() time.Time
@@ -44,8 +44,8 @@ type Store struct {
 	pool   *pgxpool.Pool
 	writer *writer
 	watch  *watcher
-	// closing is done when the store is to close, so that nothing waits for a
-	// database any more.
+	// closing ends when the store closes, so that no operation waits for a database any
+	// longer.
 	closing context.Context
 	close   context.CancelFunc
 	once    sync.Once
@@ -53,25 +53,25 @@ type Store struct {
 
 var _ journal.Store = (*Store)(nil)
 
-// config is a URL as read.
+// config is a parsed URL.
 type config struct {
 	conn *pgx.ConnConfig
 	pool *pgxpool.Config
-	// prefix is the schema, quoted and with a dot.
+	// prefix is the quoted schema followed by a dot.
 	schema, prefix string
 
 	patience time.Duration
 	readOnly bool
 }
 
-// at returns SQL with the names of the schema.
+// at replaces @ in SQL by the schema.
 func (c *config) at(sql string) string { return strings.ReplaceAll(sql, "@", c.prefix) }
 
 const (
-	// defaultSchema is the schema of a URL that names none.
+	// defaultSchema is the schema for a URL that names none.
 	defaultSchema = "pawl"
-	// mostConnections of a process, beside the one that writes and the one that
-	// listens.
+	// mostConnections bounds the pool of a process. The connections for writing and for
+	// listening are not part of it.
 	mostConnections = 8
 	defaultPatience = 90 * time.Second
 )
@@ -106,8 +106,8 @@ func configOf(at string, o Options) (*config, error) {
 	return c, nil
 }
 
-// Password returns the password with which the journal at a URL is opened, from the
-// environment or a file, "" for none.
+// Password returns the password for the journal at a URL, from the environment or a
+// file, "" for none.
 func Password(at string) (string, error) {
 	c, err := configOf(at, Options{})
 	if err != nil {
@@ -116,11 +116,11 @@ func Password(at string) (string, error) {
 	return c.conn.Password, nil
 }
 
-// ErrUnsafe reports a database that may lose what it acknowledged.
+// ErrUnsafe reports a database that may lose acknowledged commits.
 var ErrUnsafe = errors.New("postgres: the database does not keep what it acknowledges")
 
-// check refuses a database that may lose an acknowledged append. It runs on each new
-// connection, because the next one may lead to another server.
+// check rejects a database that may lose an acknowledged append. It runs on each new
+// connection, because a later connection may reach another server.
 func (c *config) check(ctx context.Context, conn *pgx.Conn) error {
 	if c.readOnly {
 		return nil
@@ -140,8 +140,8 @@ func (c *config) check(ctx context.Context, conn *pgx.Conn) error {
 }
 
 // Open opens the journal at a URL: postgres://USER@HOST/DATABASE?schema=NAME, with the
-// parameters of pgx. It fails with [journal.ErrNewer] for the schema of a newer
-// version, and with an error that names 'pawl journal migrate' for an older one.
+// parameters of pgx. The error is [journal.ErrNewer] for a schema of a newer version,
+// and names 'pawl journal migrate' for an older one.
 func Open(ctx context.Context, at string, o Options) (*Store, error) {
 	c, err := configOf(at, o)
 	if err != nil {
@@ -187,7 +187,7 @@ func (c *config) connect(ctx context.Context) (*pgx.Conn, error) {
 	return conn, nil
 }
 
-// prepare refuses a schema of another version, and makes one where there is none.
+// prepare rejects a schema of another version, and creates one if there is none.
 func (c *config) prepare(ctx context.Context, conn *pgx.Conn, create bool) error {
 	version, err := c.versionOf(ctx, conn)
 	switch {
@@ -202,10 +202,10 @@ func (c *config) prepare(ctx context.Context, conn *pgx.Conn, create bool) error
 	return fmt.Errorf("%w %d, and this one needs %d; stop the processes of older versions, then run 'pawl journal migrate'", ErrOlder, version, schemaVersion)
 }
 
-// Files are none: the runs are in the database.
+// Files returns none, because the runs are in the database.
 func (s *Store) Files() []string { return nil }
 
-// Close waits for the commits under way and closes the connections.
+// Close waits for pending commits and closes the connections.
 func (s *Store) Close() error {
 	s.once.Do(func() {
 		s.close()
@@ -218,8 +218,8 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// time returns the moment that leases are compared with by the caller, and the
-// database's for the same comparison, nil for its own clock.
+// time returns the current time for comparing leases: local for the caller, and given
+// for the database, nil for the database's own clock.
 func (s *Store) time() (local time.Time, given any) {
 	if s.now == nil {
 		return s.local(), nil
@@ -228,8 +228,8 @@ func (s *Store) time() (local time.Time, given any) {
 	return local, nanos(local)
 }
 
-// dbNow is the moment of a statement, in nanoseconds; %s is a parameter that replaces
-// it.
+// dbNow returns SQL for the time of a statement, in nanoseconds. If the given parameter
+// is not null, it replaces that time.
 func dbNow(parameter string) string {
 	return `coalesce(` + parameter + `::bigint, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint * 1000)`
 }

@@ -13,30 +13,31 @@ import (
 )
 
 const (
-	// lookInterval is how often commits of other processes are looked for while the
+	// lookInterval is the interval of polling for commits of other processes while the
 	// listening connection is down.
 	lookInterval = 100 * time.Millisecond
 	// listenAgain is the pause before another attempt to listen.
 	listenAgain = time.Second
-	// probeTime is how long a notification to itself may take; a pooler that gives
-	// connections to transactions delivers none.
+	// probeTime bounds the round trip of a probe. A pooler that assigns connections to
+	// transactions delivers no notifications.
 	probeTime = time.Second
 	// quiet is how long a connection may be silent before it is probed.
 	quiet = 10 * time.Second
-	// probe begins a payload that no run is called.
+	// probe is the prefix of a probe's payload; no run id begins with it.
 	probe = "?"
 )
 
-// watcher notifies subscribers of commits. It notices commits of this process at once,
-// and those of others by the notifications of the database, for which it has one
-// connection while there are subscribers. While that is down it looks.
+// watcher notifies subscribers of commits. It detects commits of this process at once,
+// and those of other processes by the notifications of the database. It listens for
+// these on one connection while there are subscribers, and polls while that connection
+// is down.
 type watcher struct {
 	store *Store
-	// channel is that of the schema.
+	// channel is the notification channel of the schema.
 	channel string
 
 	mu sync.Mutex
-	// subs are those of the commands to a run, or ("") of every commit.
+	// subs holds the subscribers to the commands of a run, or ("") to every commit.
 	subs   map[string]map[chan struct{}]bool
 	cancel context.CancelFunc
 	over   bool
@@ -51,7 +52,7 @@ func newWatcher(s *Store) *watcher {
 // Watch returns a channel that receives after each commit of any process.
 func (s *Store) Watch(ctx context.Context) <-chan struct{} { return s.watch.add(ctx, "") }
 
-// WatchInbox returns a channel that receives after a command was sent to a run.
+// WatchInbox returns a channel that receives after each command to a run.
 func (s *Store) WatchInbox(ctx context.Context, run string) <-chan struct{} {
 	return s.watch.add(ctx, run)
 }
@@ -121,8 +122,8 @@ func (w *watcher) wake(run string) {
 	}
 }
 
-// follow listens, and looks while it does not: until the first notification has arrived
-// and after the connection has failed.
+// follow listens for notifications. It polls until the first one has arrived, and
+// whenever the connection has failed.
 func (w *watcher) follow(ctx context.Context) {
 	var seen marks
 	for pause := time.Duration(0); ctx.Err() == nil; pause = listenAgain {
@@ -135,7 +136,7 @@ func (w *watcher) follow(ctx context.Context) {
 			w.listen(ctx, func() {
 				listening()
 				looks.Wait()
-				w.notifyAll() // commits since the last look sent no notification here
+				w.notifyAll() // commits since the last poll sent no notification here
 			})
 		case <-ctx.Done():
 		}
@@ -145,8 +146,8 @@ func (w *watcher) follow(ctx context.Context) {
 	}
 }
 
-// listen passes notifications on until the connection fails. It calls connected when the
-// first has arrived.
+// listen passes on notifications until the connection fails. It calls connected after
+// the first one has arrived.
 func (w *watcher) listen(ctx context.Context, connected func()) {
 	conn, err := pgx.ConnectConfig(ctx, w.store.config.conn)
 	if err != nil {
@@ -175,8 +176,8 @@ func (w *watcher) listen(ctx context.Context, connected func()) {
 	}
 }
 
-// next passes one notification on and returns its payload with a mark before it, or ""
-// where none comes in time.
+// next passes on one notification and returns its payload with a mark before it, or ""
+// if none arrives in time.
 func (w *watcher) next(ctx context.Context, conn *pgx.Conn, patience time.Duration) string {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -193,7 +194,7 @@ func (w *watcher) next(ctx context.Context, conn *pgx.Conn, patience time.Durati
 	return "." + n.Payload
 }
 
-// probe reports whether the connection receives what another one sends.
+// probe reports whether the connection receives notifications from another one.
 func (w *watcher) probe(ctx context.Context, conn *pgx.Conn) bool {
 	name := probe + rand.Text()
 	sending, cancel := context.WithTimeout(ctx, probeTime)
@@ -211,14 +212,14 @@ func (w *watcher) probe(ctx context.Context, conn *pgx.Conn) bool {
 	}
 }
 
-// marks holds the newest event and command that were seen. The newest change of a
-// lease is not among them: each waiter polls for it.
+// marks holds the newest event and command that were seen. It omits changes of leases,
+// because each waiter polls for these.
 type marks struct {
 	known        bool
 	pos, command int64
 }
 
-// poll asks for the newest event and command until ctx ends.
+// poll queries the newest event and command until ctx ends.
 func (w *watcher) poll(ctx context.Context, seen *marks) {
 	tick := time.NewTicker(lookInterval)
 	defer tick.Stop()
@@ -232,7 +233,8 @@ func (w *watcher) poll(ctx context.Context, seen *marks) {
 	}
 }
 
-// pollOnce asks once, and wakes all subscribers if it cannot tell which run is meant.
+// pollOnce queries once. It wakes all subscribers if it cannot determine which run has
+// changed.
 func (w *watcher) pollOnce(ctx context.Context, seen *marks) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()

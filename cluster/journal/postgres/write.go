@@ -18,7 +18,7 @@ type querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }
 
-// consecutive refuses records that leave a hole.
+// consecutive rejects records with a gap.
 func consecutive(records []journal.Record, before int64) error {
 	for i, r := range records {
 		if want := before + int64(i) + 1; r.Seq != want {
@@ -43,8 +43,7 @@ func (s *Store) Create(ctx context.Context, row journal.Run, b journal.Batch) (j
 	return b.Lease, o.first, nil
 }
 
-// Append writes a batch durably, together with those of other runs that wait at the
-// same moment.
+// Append writes a batch durably, together with the pending batches of other runs.
 func (s *Store) Append(ctx context.Context, b journal.Batch) (int64, error) {
 	o := &op{batch: b}
 	var err error
@@ -67,7 +66,7 @@ func (s *Store) append(ctx context.Context, o *op) error {
 	return s.writer.do(ctx, o)
 }
 
-// write runs one statement that returns a row. It refuses a store that only reads.
+// write runs one statement that returns a row. It fails if the store is read-only.
 func (s *Store) write(ctx context.Context, repeatable bool, sql string, args []any, into ...any) error {
 	if s.writer == nil {
 		return journal.ErrReadOnly
@@ -77,7 +76,8 @@ func (s *Store) write(ctx context.Context, repeatable bool, sql string, args []a
 	})
 }
 
-// notifying is a statement about one run that tells the readers of all processes.
+// notifying returns a statement about one run that notifies the readers in all
+// processes.
 func notifying(sql, channel, payload, returns string) string {
 	return `WITH changed AS (` + sql + `) SELECT ` + returns + ` FROM changed, pg_notify(` + channel + `, ` + payload + `)`
 }
@@ -87,7 +87,7 @@ UPDATE @runs SET owner = $3, epoch = epoch + 1, expiry = `+dbNow("$5")+` + $6
 WHERE id = $2 AND (owner = '' OR owner = $4 OR expiry <= `+dbNow("$5")+`)
 RETURNING epoch`, "$1", "''", "epoch")
 
-// Acquire takes a free or expired lease, or one that dead held.
+// Acquire acquires a free or expired lease, or one that dead held.
 func (s *Store) Acquire(ctx context.Context, run, owner, dead string, ttl time.Duration) (journal.Lease, error) {
 	local, given := s.time()
 	l := journal.Lease{Run: run, Owner: owner, Expiry: local.Add(ttl)}
@@ -130,7 +130,7 @@ func (s *Store) Renew(ctx context.Context, l journal.Lease, ttl time.Duration) (
 var releaseRun = notifying(`
 UPDATE @runs SET owner = '', expiry = 0 WHERE id = $2 AND owner = $3 AND epoch = $4 RETURNING epoch`, "$1", "''", "epoch")
 
-// Release gives a lease up.
+// Release releases a lease.
 func (s *Store) Release(ctx context.Context, l journal.Lease) error {
 	err := s.write(ctx, true, releaseRun, []any{s.watch.channel, l.Run, l.Owner, l.Epoch}, &l.Epoch)
 	if err != nil && !errors.Is(err, journal.ErrNotFound) {
@@ -140,13 +140,13 @@ func (s *Store) Release(ctx context.Context, l journal.Lease) error {
 	return nil
 }
 
-// sendCommand locks the run's row, so that the run does not end meanwhile.
+// sendCommand locks the run's row, so that the run cannot end in the meantime.
 var sendCommand = notifying(`
 INSERT INTO @inbox (rid, body) SELECT rid, $3 FROM (SELECT rid, state FROM @runs WHERE id = $2 FOR NO KEY UPDATE) r WHERE state <> 'ended'
 RETURNING id`, "$1", "$2", "id")
 
-// Send puts a command into a run's inbox. Where the answer of the database was lost,
-// the command may be there all the same.
+// Send adds a command to a run's inbox. After an error, the command may exist
+// nevertheless if the connection was lost.
 func (s *Store) Send(ctx context.Context, c journal.Command) (int64, error) {
 	body, err := json.Marshal(c)
 	if err != nil {
@@ -168,7 +168,7 @@ func (s *Store) Send(ctx context.Context, c journal.Command) (int64, error) {
 }
 
 const (
-	// deleteStep and blobStep bound what one statement of a deletion frees.
+	// deleteStep and blobStep bound the rows that one statement of a deletion frees.
 	deleteStep, blobStep = 1000, 16
 	lockRun              = `SELECT rid, owner <> '' AND expiry > ` + "%s" + ` FROM @runs WHERE id = $1 FOR UPDATE`
 	selectForks          = `SELECT id FROM @runs WHERE fork_of = $1 AND fork_of <> '' ORDER BY id`
@@ -178,8 +178,8 @@ WITH gone AS (DELETE FROM @runs WHERE rid = $1 RETURNING rid),
 INSERT INTO @deleted (rid) SELECT rid FROM gone`
 	sweepLog = `
 DELETE FROM @log WHERE pos IN (SELECT pos FROM @log WHERE rid = (SELECT min(rid) FROM @deleted) LIMIT $1)`
-	// lockBlobs returns after the appends that name the same contents have committed,
-	// so that the statement after it sees what they named.
+	// lockBlobs waits until all appends that refer to the same contents have committed,
+	// so that the next statement sees their references.
 	lockBlobs = `
 SELECT digest FROM @blobs WHERE digest IN (SELECT digest FROM @blob_runs WHERE rid = (SELECT min(rid) FROM @deleted) ORDER BY digest LIMIT $1)
 ORDER BY digest FOR UPDATE`
@@ -192,8 +192,8 @@ DELETE FROM @blobs b USING mine WHERE b.digest = mine.digest
 	AND NOT EXISTS (SELECT 1 FROM @log l WHERE l.rid = @deleted.rid) AND NOT EXISTS (SELECT 1 FROM @blob_runs b WHERE b.rid = @deleted.rid)`
 )
 
-// Delete removes a run without a driver: its row at once, the rest in steps. The next
-// deletion removes what a crash left of this one.
+// Delete deletes a run without a driver: its row at once, the rest in steps. If a crash
+// interrupts it, the next deletion continues.
 func (s *Store) Delete(ctx context.Context, run string) error {
 	err := journal.ErrReadOnly
 	if s.writer != nil {
@@ -211,7 +211,7 @@ func (s *Store) Delete(ctx context.Context, run string) error {
 	return nil
 }
 
-// hide takes a run out of sight.
+// hide makes a run invisible.
 func (s *Store) hide(ctx context.Context, tx pgx.Tx, run string) error {
 	var rid int64
 	var held bool
@@ -240,8 +240,8 @@ func (s *Store) hide(ctx context.Context, tx pgx.Tx, run string) error {
 	return err
 }
 
-// sweep frees what deleted runs have left. A context that ends leaves the rest to the
-// next deletion: the runs are out of sight.
+// sweep frees the storage of deleted runs. If ctx ends, the next deletion continues;
+// the runs are already invisible.
 func (s *Store) sweep(ctx context.Context) error {
 	for ctx.Err() == nil {
 		left := int64(0)
@@ -255,7 +255,8 @@ func (s *Store) sweep(ctx context.Context) error {
 	return nil
 }
 
-// sweepStep frees a part of the oldest deleted run. left is how many deleted runs remain.
+// sweepStep frees a part of the oldest deleted run. left receives the number of
+// remaining deleted runs.
 func (s *Store) sweepStep(ctx context.Context, tx pgx.Tx, left *int64) error {
 	tag, err := tx.Exec(ctx, s.config.at(sweepLog), deleteStep)
 	if err == nil && tag.RowsAffected() == 0 {
@@ -267,8 +268,8 @@ func (s *Store) sweepStep(ctx context.Context, tx pgx.Tx, left *int64) error {
 	return tx.QueryRow(ctx, s.config.at(`SELECT count(*) FROM @deleted`)).Scan(left)
 }
 
-// sweepContents frees contents that no other run named, and forgets the run when there
-// are none left.
+// sweepContents frees contents that no other run refers to, and forgets the run when
+// none are left.
 func (s *Store) sweepContents(ctx context.Context, tx pgx.Tx) error {
 	rows, err := tx.Query(ctx, s.config.at(lockBlobs), blobStep)
 	if err != nil {

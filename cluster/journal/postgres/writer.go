@@ -17,13 +17,13 @@ import (
 	"github.com/pawlrun/pawl/journal"
 )
 
-// maxGroup and maxBytes bound how much one commit takes along.
+// maxGroup and maxBytes bound the size of one commit.
 const (
 	maxGroup = 256
 	maxBytes = 64 << 20
 )
 
-// op is one batch to append, of a new run if row is set. done receives when its
+// op is one batch to append, for a new run if row is set. done receives when its
 // outcome is certain.
 type op struct {
 	row   *journal.Run
@@ -36,7 +36,7 @@ type op struct {
 
 func (o *op) run() string { return o.batch.Lease.Run }
 
-// size is about how many bytes the operation sends.
+// size returns the approximate number of bytes that the operation sends.
 func (o *op) size() (n int) {
 	for i := range o.batch.Records {
 		n += len(o.batch.Records[i].Body)
@@ -47,18 +47,18 @@ func (o *op) size() (n int) {
 	return n
 }
 
-// writer appends on the one writing connection of a process. What arrives during a
-// commit shares the next one.
+// writer appends on the only writing connection of a process. Operations that arrive
+// during a commit share the next one.
 type writer struct {
 	store *Store
 	conn  *pgx.Conn
-	// known is the newest pos that was acknowledged.
+	// known is the newest acknowledged pos.
 	known int64
 
 	mu     sync.Mutex
 	queue  []*op
 	closed bool
-	// wake signals that there is something to do.
+	// wake signals that the queue has changed or the writer has been closed.
 	wake    chan struct{}
 	stopped chan struct{}
 }
@@ -69,8 +69,8 @@ func newWriter(s *Store, conn *pgx.Conn) *writer {
 	return w
 }
 
-// do hands an operation over and returns when its outcome is certain, whatever ctx
-// says after that.
+// do queues an operation and returns when its outcome is certain, even if ctx ends
+// after that.
 func (w *writer) do(ctx context.Context, o *op) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -95,7 +95,7 @@ func (w *writer) signal() {
 	}
 }
 
-// stop waits for what was handed over and closes the connection.
+// stop waits for queued operations and closes the connection.
 func (w *writer) stop() {
 	w.mu.Lock()
 	w.closed = true
@@ -112,7 +112,7 @@ func (w *writer) loop() {
 			for _, o := range group {
 				close(o.done)
 			}
-			// Those that the last commit woke come along with the next.
+			// Let the goroutines that the last commit woke join the next one.
 			runtime.Gosched()
 		}
 		if w.over() {
@@ -148,10 +148,10 @@ func (w *writer) take() (group []*op) {
 	return group
 }
 
-// commit appends a group. An answer that was lost leaves the outcome open, so the
-// group is sent again: what was written before is refused then, and is recognised by
-// its last event. The database's fence keeps a late first attempt from being written
-// after the second.
+// commit appends a group. If the response is lost, the outcome is unknown, so the group
+// is sent again: the database then refuses the batches that were written, and they are
+// recognised by their last event. The database's fence keeps a late first attempt from
+// being written after the second.
 func (w *writer) commit(group []*op) {
 	open := false
 	for p := newPauses(); ; {
@@ -183,7 +183,7 @@ func (w *writer) commit(group []*op) {
 	}
 }
 
-// settle notes what was acknowledged, and finds what an attempt before it has written.
+// settle records what was acknowledged, and finds what an earlier attempt has written.
 func (w *writer) settle(group []*op, again bool) {
 	for _, o := range group {
 		if again && o.err != nil {
@@ -198,8 +198,8 @@ func (w *writer) settle(group []*op, again bool) {
 	w.store.watch.notify("")
 }
 
-// written reports whether the last event of a batch is in the log, and the pos of the
-// first. The bytes of an event include the hash of the one before it.
+// written reports whether the last event of a batch is in the log, and returns the pos
+// of the first. The bytes of an event include the hash of the previous event.
 func (w *writer) written(o *op) (first int64, ok bool) {
 	if len(o.batch.Records) == 0 {
 		var epoch int64
@@ -219,7 +219,7 @@ func (w *writer) written(o *op) (first int64, ok bool) {
 	return pos - int64(len(o.batch.Records)) + 1, err == nil && bytes.Equal(body, last.Body)
 }
 
-// drop closes the connection; the next attempt makes another.
+// drop closes the connection; the next attempt opens another.
 func (w *writer) drop(ctx context.Context) {
 	if w.conn != nil {
 		_ = w.conn.Close(ctx)
@@ -288,14 +288,14 @@ func (w *writer) send(group []*op) (err error) {
 	return nil
 }
 
-// refusals are the errors for what the database refuses.
+// refusals maps the database's reasons to errors of package journal.
 var refusals = map[string]error{"missing": journal.ErrNotFound, "ended": journal.ErrEnded, "stale": journal.ErrStale}
 
 const callAppend = `SELECT batch, first, refused FROM @append($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22)`
 
 // insertRun adds a run without events. A fork is added only if its base has the events
-// that it shares, and keeps the base from being deleted before the commit. A child is
-// added only while the lease of its parent holds.
+// that they share; the base cannot be deleted before the commit. A child is added only
+// while its parent's lease is held.
 var insertRun = `
 WITH base AS (SELECT 1 FROM @runs WHERE id = $8 AND seq >= $9 FOR KEY SHARE),
 parent AS (SELECT 1 FROM @runs WHERE id = $14 AND owner = $15 AND epoch = $16 FOR SHARE)
@@ -313,7 +313,7 @@ func (w *writer) insertArgs(o *op) []any {
 	return []any{r.ID, r.Parent, r.Root, r.Depth, r.Kind, r.Name, nanos(r.Created), r.ForkOf, r.ForkSeq, o.batch.Head, l.Owner, ttl, given, p.Run, p.Owner, p.Epoch}
 }
 
-// columns are the arguments of a group, each an array.
+// columns holds the arguments for a group, each an array.
 type columns struct {
 	run, owner, head, state, detail, eventType, digest            []string
 	epoch, before, size, updated, eventBatch, eventSeq, blobBatch []int64
