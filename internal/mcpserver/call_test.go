@@ -20,7 +20,7 @@ import (
 	"github.com/pawlrun/pawl/journal/memory"
 )
 
-// agents are files of which reads only reads, writes asks before each of two writes,
+// agents holds three files: reads only reads, writes asks before each of two writes,
 // and thinks takes twenty seconds.
 var agents = map[string]string{
 	"reads.yaml":    "identity: {name: reads}\nprompt: {system: 'Speak ${language}.'}\ntools: {allow: [fs.list]}\nmodel_policy: {primary: {model: scripted/reads.script}}\n",
@@ -35,10 +35,10 @@ var agents = map[string]string{
 	"fails.yaml":    "identity: {name: fails}\ntools: {allow: [fs.list]}\nmax_cycles: 1\nmodel_policy: {primary: {model: scripted/reads.script}}\n",
 }
 
-// protocols are the versions of the protocol that are tried, with and without sessions.
+// protocols lists the tested versions of the protocol, with and without sessions.
 var protocols = []string{"2025-11-25", "2026-07-28"}
 
-// each plays with a client of each version.
+// each runs play with a client of each version.
 func each(t *testing.T, play func(t *testing.T, s site, version string)) {
 	t.Helper()
 	for _, version := range protocols {
@@ -142,7 +142,7 @@ func TestProgressComesBeforeTheResult(t *testing.T) {
 	}
 }
 
-// user answers questions one after the other.
+// user answers questions one after another.
 type user struct {
 	answers []string
 	asked   []string
@@ -216,7 +216,7 @@ func TestWithoutElicitationTheResultSaysHowToDecide(t *testing.T) {
 	}
 }
 
-// call is the frame of a call of thinks.
+// call returns the frame of a call of thinks.
 func call(id int, key string) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"thinks","arguments":{"task":"go"},"_meta":{"progressToken":%d,"%s":"%s"}}}`, id, id, mcpserver.KeyMeta, key)
 }
@@ -247,7 +247,7 @@ func TestACancelledCallIsAnsweredAndParksItsRun(t *testing.T) {
 				t.Errorf("the call is answered with %t %s", isError, said)
 			}
 			for s.standing(run).State == journal.Running {
-				time.Sleep(time.Second) // of virtual time: the model's answer is still to come
+				time.Sleep(time.Second) // virtual time: the model has not answered yet
 			}
 			if row := s.standing(run); row.State != journal.Paused {
 				t.Fatalf("the run is %s (%s)", row.State, row.Detail)

@@ -14,19 +14,18 @@ import (
 	"github.com/pawlrun/pawl/internal/mcptest"
 )
 
-// suite is a version of the conformance suite of the protocol, and what of it is
-// expected.
+// suite is a version of the protocol's conformance suite with the expected outcome.
 type suite struct {
 	version string
 	args    []string
-	// passed are the checks that pass at least.
+	// passed is the minimum number of checks that pass.
 	passed int
-	// ours are the scenarios in which every check passes.
+	// ours lists the scenarios in which every check passes.
 	ours []string
 }
 
-// notOffered are the scenarios that fail, with what they need and Pawl does not offer.
-// The suite asks for tools, resources and prompts of a server that was written for it.
+// notOffered maps each scenario that fails to the feature that it needs and Pawl does
+// not offer. The suite expects tools, resources and prompts of a particular server.
 var notOffered = map[string]string{
 	"completion-complete":           "completions: no argument of a tool has a list of values",
 	"tools-call-image":              "an image of fixed content: a run answers with text",
@@ -48,7 +47,7 @@ var notOffered = map[string]string{
 	"prompts-get-with-image":        "prompts",
 }
 
-// conforming are files whose tools have the names that the suite calls.
+// conforming holds files whose tools have the names that the suite calls.
 var conforming = map[string]string{
 	"simple.yaml":   "identity: {name: test_simple_text, description: Says a text.}\nprompt: {task: Say it.}\ntools: {allow: []}\nmodel_policy: {primary: {model: scripted/simple.script}}\n",
 	"simple.script": "- text: This is a simple text response for testing.\n",
@@ -81,16 +80,16 @@ func TestTheServerPassesTheConformanceSuiteOfWhatItOffers(t *testing.T) {
 			defer cancel()
 			run := exec.CommandContext(ctx, mcptest.Node(dir), args...)
 			run.Dir = dir
-			out, _ := run.CombinedOutput() // it fails where a scenario does, so the counts are read
+			out, _ := run.CombinedOutput() // it fails if a scenario does, so the test reads the counts
 			of.check(t, out)
 		})
 	}
 }
 
-// outcome is the line of a scenario in the summary.
+// outcome matches the line of a scenario in the summary.
 var outcome = regexp.MustCompile(`(?m)^\S+ ([a-z0-9-]+): (\d+) passed, (\d+) failed`)
 
-// check holds what a suite printed to what is expected.
+// check compares the output of a suite with the expected outcome.
 func (of suite) check(t *testing.T, out []byte) {
 	t.Helper()
 	_, summary, _ := bytes.Cut(out, []byte("=== SUMMARY ==="))

@@ -33,7 +33,7 @@ type site struct {
 	runs  *server.Server
 }
 
-// serve serves files on a journal.
+// serve serves files with a journal.
 func serve(t *testing.T, store journal.Store, files map[string]string, change ...func(*server.Options, *mcpserver.Options)) site {
 	t.Helper()
 	dir := t.TempDir()
@@ -77,7 +77,7 @@ func serve(t *testing.T, store journal.Store, files map[string]string, change ..
 	return site{s, t, dir, store, runs}
 }
 
-// pipes are the two ends of a server on streams.
+// pipes returns the two ends of a server on streams.
 func (s site) pipes() (toServer *io.PipeWriter, fromServer *io.PipeReader) {
 	in, toServer := io.Pipe()
 	fromServer, out := io.Pipe()
@@ -97,8 +97,8 @@ func (s site) pipes() (toServer *io.PipeWriter, fromServer *io.PipeReader) {
 	return toServer, fromServer
 }
 
-// connect connects the client of the SDK. version is the one that is spoken, empty for
-// the newest.
+// connect connects the SDK's client. version is the protocol version, empty for the
+// newest.
 func (s site) connect(version string, o *mcp.ClientOptions) *mcp.ClientSession {
 	s.t.Helper()
 	w, r := s.pipes()
@@ -126,7 +126,7 @@ func (s site) callTool(session *mcp.ClientSession, name, key string, args map[st
 	return run, r
 }
 
-// text is the text of a result.
+// text returns the text of a result.
 func text(r *mcp.CallToolResult) string {
 	var b strings.Builder
 	for _, c := range r.Content {
@@ -137,7 +137,7 @@ func text(r *mcp.CallToolResult) string {
 	return b.String()
 }
 
-// frames speaks in frames of JSON.
+// frames exchanges frames of JSON.
 type frames struct {
 	t       *testing.T
 	w       io.Writer
@@ -155,7 +155,7 @@ func framesOn(t *testing.T, w io.Writer, r io.Reader) frames {
 	return f
 }
 
-// begin speaks the version with sessions.
+// begin initialises the protocol version with sessions.
 func (f frames) begin(capabilities string) {
 	f.t.Helper()
 	f.send(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":` + capabilities + `,"clientInfo":{"name":"t","version":"1"}}}`)
@@ -170,7 +170,7 @@ func (f frames) send(frame string) {
 	}
 }
 
-// frame is what a server sends.
+// frame is a message from the server.
 type frame struct {
 	ID     *int
 	Method string
@@ -193,7 +193,7 @@ func (f frames) next() (m frame) {
 	return m
 }
 
-// until reads frames until one is of a method.
+// until reads frames until one has the given method.
 func (f frames) until(method string) frame {
 	f.t.Helper()
 	for {
@@ -203,7 +203,7 @@ func (f frames) until(method string) frame {
 	}
 }
 
-// reply reads frames until the answer to a request.
+// reply reads frames until the response to a request.
 func (f frames) reply(id int) frame {
 	f.t.Helper()
 	for {

@@ -30,7 +30,7 @@ func (s site) listen() string {
 	return web.URL
 }
 
-// bearer sends a token with each request.
+// bearer adds a token to each request.
 type bearer string
 
 func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -41,7 +41,7 @@ func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// dial connects the client of the SDK over HTTP.
+// dial connects the SDK's client over HTTP.
 func (s site) dial(url, token, version string, o *mcp.ClientOptions) (*mcp.ClientSession, error) {
 	c := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, o)
 	session, err := c.Connect(s.t.Context(), &mcp.StreamableClientTransport{
@@ -112,7 +112,7 @@ func TestOverHTTPTheRoleOfTheTokenCounts(t *testing.T) {
 			}
 		}
 	}
-	// A session is its principal's.
+	// A session belongs to its principal.
 	first := post(t, url, "Bearer "+given[access.Admin], "", `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
 	id := first.Header.Get("Mcp-Session-Id")
 	list := `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`

@@ -11,7 +11,7 @@ import (
 	"github.com/pawlrun/pawl/journal"
 )
 
-// modern is a request of the version without sessions.
+// modern returns a request in the version without sessions.
 func modern(id int, method, params, capabilities string) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"%s","params":{%s,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",`+
 		`"io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":%s,"%s":"k"}}}`, id, method, params, capabilities, mcpserver.KeyMeta)
@@ -19,7 +19,7 @@ func modern(id int, method, params, capabilities string) string {
 
 const withTasks = `{"extensions":{"io.modelcontextprotocol/tasks":{}},"elicitation":{"form":{}}}`
 
-// taskState is a task as a client reads it.
+// taskState is a task as decoded by a client.
 type taskState struct {
 	ResultType, TaskID, Status, StatusMessage string
 	PollIntervalMs                            int
@@ -86,7 +86,7 @@ func TestATaskIsCancelledAsACallIs(t *testing.T) {
 		about := `"taskId":"` + begun.TaskID + `"`
 		f.request(2, "tasks/cancel", about)
 		for s.standing(begun.TaskID).State != journal.Paused {
-			time.Sleep(time.Second) // of virtual time
+			time.Sleep(time.Second) // virtual time
 		}
 		if stands := f.request(3, "tasks/get", about); stands.Status != "working" || !strings.Contains(stands.StatusMessage, "pawl runs resume "+begun.TaskID) {
 			t.Errorf("the task is %+v", stands)

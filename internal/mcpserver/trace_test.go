@@ -20,7 +20,7 @@ const (
 	parent  = "00-" + traceID + "-b7ad6b7169203331-01"
 )
 
-// span is a span as a collector reads it.
+// span is a span as decoded by a collector.
 type span struct {
 	TraceID, SpanID, ParentSpanID, Name string
 	Kind                                int

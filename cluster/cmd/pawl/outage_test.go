@@ -11,8 +11,8 @@ import (
 	"github.com/pawlrun/pawl/journal"
 )
 
-// The database crashes and is gone for longer than a lease lasts. The run goes on when
-// it is back, and calls neither a model nor a tool again that had answered.
+// The database crashes and stays down for longer than a lease. The run continues when
+// the database is back, and does not repeat a model or tool call that had returned.
 func TestAnOutageLongerThanALeaseEndsNoRun(t *testing.T) {
 	if os.Getenv("PAWL_LONG") == "" {
 		t.Skip("part of the long suite: PAWL_LONG=1")

@@ -27,7 +27,7 @@ var (
 	noServer error
 )
 
-// asProgram makes the test binary the program.
+// asProgram makes the test binary act as the program.
 const asProgram = "PAWL_TEST_AS_PROGRAM"
 
 func TestMain(m *testing.M) {
@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 	pgtest.Main(m, func(s *pgtest.Server, err error) { server, noServer = s, err })
 }
 
-// password is what the database is opened with. It takes any.
+// password is the password for the database, which accepts any.
 const password = "0123456789abcdef-of-the-database"
 
 const agent = `
@@ -55,11 +55,11 @@ tools:
 
 const (
 	runs = 6
-	// calls of each run.
+	// calls is the number of calls of each run.
 	calls = 5
 )
 
-// project is a directory with an agent, a ledger that its tool writes, and a schema.
+// project is a directory with an agent, its tool's ledger, and a schema.
 type project struct {
 	dir, journal string
 }
@@ -126,7 +126,7 @@ func (p project) ledger(t *testing.T) []string {
 	return strings.Fields(string(text))
 }
 
-// await waits until a condition holds that commits of other processes may bring about.
+// await waits for a condition that depends on commits of other processes.
 func await(t *testing.T, s journal.Store, what string, holds func() bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
@@ -141,8 +141,8 @@ func await(t *testing.T, s journal.Store, what string, holds func() bool) {
 	}
 }
 
-// A server is killed, or stopped for so long that its leases are over. The other takes
-// its runs over and finishes them, and no call has its effect twice.
+// A server is killed, or stopped until its leases have expired. The other takes over
+// its runs and completes them, and no call takes effect twice.
 func TestAServerTakesOverTheRunsOfAnother(t *testing.T) {
 	for name, signal := range map[string]os.Signal{"killed": syscall.SIGKILL, "stopped": syscall.SIGSTOP} {
 		t.Run(name, func(t *testing.T) { takeOver(t, name, signal) })
@@ -191,7 +191,7 @@ func takeOver(t *testing.T, schema string, signal os.Signal) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The one that was stopped wakes up, finds its leases gone and does nothing more.
+	// The stopped server continues, finds its leases expired and does nothing more.
 	_ = first.Process.Signal(syscall.SIGCONT)
 	if err := second.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)

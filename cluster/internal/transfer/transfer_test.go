@@ -31,8 +31,8 @@ func TestMain(m *testing.M) {
 
 func said(text string) event.Data { return event.InputReceived{Text: text, By: "ann"} }
 
-// source is a file with a tree, a fork of it, a run that waits with a command, and a
-// content that two runs name.
+// source returns a journal with a tree, a fork of it, a waiting run with a command, and
+// contents shared by two runs.
 func source(t *testing.T) *sqlite.Store {
 	t.Helper()
 	s, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "journal.db"), sqlite.Options{})
@@ -72,7 +72,7 @@ func source(t *testing.T) *sqlite.Store {
 	return s
 }
 
-// look reads all that a reader sees of a run but its positions.
+// look reads everything that a reader can see of a run, except positions.
 func look(t *testing.T, s journal.Store, id string) (journal.Run, []journal.Record, []journal.Command) {
 	t.Helper()
 	row, err := s.Run(t.Context(), id)
@@ -137,7 +137,7 @@ func TestWholeTreesAreCopiedOnce(t *testing.T) {
 		t.Errorf("the second time: %+v, %v", done, err)
 	}
 	same(t, from, to, "root", "child")
-	// The copy goes on, and is then no copy any more; it is left alone.
+	// The copied run continues; another copy then leaves it alone.
 	lease, err := to.Acquire(t.Context(), "root", "driver", "", time.Minute)
 	if err != nil {
 		t.Fatal(err)
@@ -153,7 +153,7 @@ func TestWholeTreesAreCopiedOnce(t *testing.T) {
 	}
 }
 
-// cutting fails after a number of writes, as a process that is killed does.
+// cutting fails after a number of writes, like a process that is killed.
 type cutting struct {
 	journal.Store
 	left int

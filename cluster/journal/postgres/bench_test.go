@@ -15,8 +15,8 @@ import (
 	"github.com/pawlrun/pawl/journal/sqlite"
 )
 
-// appends returns how many appends a second a number of writers make within a time, on
-// the stores in turn.
+// appends returns how many appends a second a number of writers complete within a time,
+// for each of the stores in turn.
 func appends(b *testing.B, stores []journal.Store, writers int, within time.Duration) float64 {
 	text := said(strings.Repeat("lorem ip", 60))
 	var all sync.WaitGroup
@@ -41,9 +41,9 @@ func appends(b *testing.B, stores []journal.Store, writers int, within time.Dura
 	return float64(n.Load()) / time.Since(began).Seconds()
 }
 
-// BenchmarkAppends is how many appends of two events of about 560 bytes a second a
-// journal on PostgreSQL takes, beside one in a SQLite file on the same machine: the two
-// take turns, so that both see the same disk.
+// BenchmarkAppends measures appends a second, each of two events of about 560 bytes,
+// for a journal on PostgreSQL and for a SQLite file on the same machine. The two take
+// turns, so that both use the disk under the same conditions.
 func BenchmarkAppends(b *testing.B) {
 	for _, c := range []struct{ processes, writers int }{{1, 1}, {1, 16}, {1, 64}, {1, 256}, {4, 64}} {
 		b.Run(fmt.Sprintf("processes=%d/writers=%d", c.processes, c.writers), func(b *testing.B) {

@@ -2,11 +2,11 @@ package postgres
 
 import "time"
 
-// WithClock returns options under which the process's own clock is another.
+// WithClock returns options that replace the process's own clock.
 func WithClock(o Options, local func() time.Time) Options {
 	o.local = local
 	return o
 }
 
-// SchemaVersion is that of this package.
+// SchemaVersion is the schema version of this package.
 const SchemaVersion = schemaVersion

@@ -30,8 +30,8 @@ func whole(t *testing.T, s journal.Store, d *journaltest.Driver) {
 	}
 }
 
-// The connection is cut at each message in turn: before, within and behind it. Each
-// append that is acknowledged is there once, and each that is refused is not there.
+// The connection is cut at each message in turn: before, within and after it. Each
+// acknowledged append is stored once, and each refused append is not stored.
 func TestACutConnectionLosesAndRepeatsNothing(t *testing.T) {
 	commits := 120
 	if os.Getenv("PAWL_LONG") != "" {
@@ -44,7 +44,7 @@ func TestACutConnectionLosesAndRepeatsNothing(t *testing.T) {
 	refused := 0
 	for i := range commits {
 		b := d.Batch(t, said(fmt.Sprint(i)), said("and more"))
-		// A commit has up to 8 messages: one there and 7 back.
+		// A commit has up to 8 messages: one to the server and 7 back.
 		p.arm(i/int(faults)%9, fault(i)%faults)
 		if i%7 == 3 {
 			bad := b
@@ -63,7 +63,7 @@ func TestACutConnectionLosesAndRepeatsNothing(t *testing.T) {
 		}
 		if b.Release {
 			lease, err := s.Acquire(t.Context(), "a", "owner", "", time.Minute)
-			if held(err) { // its answer was lost; an engine takes what is its own
+			if held(err) { // the response was lost; an engine takes over its own lease
 				lease, err = s.Acquire(t.Context(), "a", "owner", "owner", time.Minute)
 			}
 			if err != nil {
@@ -83,7 +83,7 @@ func TestACutConnectionLosesAndRepeatsNothing(t *testing.T) {
 	t.Logf("%d commits, %d cuts, %d refused, %d events", commits, p.cuts.Load(), refused, d.Seq)
 }
 
-// A run whose creation was not answered is there once.
+// A run whose creation got no response exists once.
 func TestACutConnectionCreatesOnce(t *testing.T) {
 	at := place(t)
 	p, cut := through(t, at)
@@ -102,7 +102,8 @@ func TestACutConnectionCreatesOnce(t *testing.T) {
 	}
 }
 
-// The server crashes under load; what was acknowledged is there, and no append fails.
+// The server crashes under load. All acknowledged appends are stored, and no append
+// fails.
 func TestAServerThatCrashesUnderLoadLosesNothing(t *testing.T) {
 	pgtest.Skip(t, noServer)
 	own, err := pgtest.Start(t.Context())

@@ -19,7 +19,7 @@ import (
 	"github.com/pawlrun/pawl/journal/journaltest"
 )
 
-// execute runs a statement beside the store, in the schema of its URL.
+// execute runs a statement outside the store, in the schema of the store's URL.
 func execute(t *testing.T, at, sql string, args ...any) {
 	t.Helper()
 	u, err := url.Parse(at)
@@ -65,7 +65,7 @@ func TestASchemaOfAnotherVersionIsRefused(t *testing.T) {
 	}
 }
 
-// Servers that start at once on an empty database make one schema.
+// Servers that start at once on an empty database create one schema.
 func TestProcessesThatStartAtOnceMakeOneSchema(t *testing.T) {
 	for range 4 {
 		at := place(t)
@@ -100,8 +100,8 @@ func TestADatabaseThatMayLoseAnAppendIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatalf("with synchronous_commit off, which an append sets for itself: %v", err)
 	}
-	// A server that crashes keeps what was acknowledged. Its writer of the log waits for
-	// 10 s, so that a commit that was not synced would be lost.
+	// A server that crashes keeps what it acknowledged. Its log writer waits for 10 s,
+	// so that a commit that was not synced would be lost.
 	d := journaltest.Start(t, s, "a")
 	d.Append(t, said("acknowledged"))
 	if err := errors.Join(own.Down(t.Context(), "immediate"), own.Up(t.Context())); err != nil {
@@ -119,7 +119,8 @@ func TestADatabaseThatMayLoseAnAppendIsRefused(t *testing.T) {
 	whole(t, open(t, own.URL(), postgres.Options{ReadOnly: true}), d)
 }
 
-// A database that was set back holds less than it acknowledged. Nothing is added to it.
+// A database that was restored from a backup has fewer events than it acknowledged. The
+// store appends nothing to it.
 func TestAPositionThatGoesBackIsNoticed(t *testing.T) {
 	at := place(t)
 	s := open(t, at, postgres.Options{})

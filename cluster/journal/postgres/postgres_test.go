@@ -47,7 +47,7 @@ func TestStoreKeepsTheContract(t *testing.T) {
 	})
 }
 
-// turns is two stores on one schema that are used in turn.
+// turns uses two stores on one schema in turn.
 type turns struct {
 	stores [2]journal.Store
 	n      atomic.Int64

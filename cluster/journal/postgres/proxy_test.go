@@ -10,19 +10,20 @@ import (
 	"testing"
 )
 
-// fault is what a proxy does with a piece of the traffic before it cuts the connection.
+// fault determines how a proxy handles a piece of traffic before it cuts the
+// connection.
 type fault int
 
 const (
-	// drop cuts before the piece, half within it, and pass behind it.
+	// drop cuts before the piece, half within it, and pass after it.
 	drop fault = iota
 	half
 	pass
 	faults
 )
 
-// proxy is between a store and the server. It cuts the connection at a piece of traffic
-// that is counted down to, and can keep notifications back as a pooler does.
+// proxy connects a store to the server. It cuts the connection after a given number of
+// pieces of traffic, and can suppress notifications as a pooler does.
 type proxy struct {
 	l     net.Listener
 	to    string
@@ -35,7 +36,7 @@ type proxy struct {
 	how   fault
 }
 
-// through returns a proxy to the server, and a URL of the schema that leads through it.
+// through returns a proxy to the server, and a URL of the schema that uses the proxy.
 func through(t *testing.T, at string) (*proxy, string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -77,7 +78,7 @@ func (p *proxy) arm(left int, how fault) {
 	p.armed, p.left, p.how = true, left, how
 }
 
-// hit counts a piece and reports whether the connection is to be cut at it.
+// hit counts a piece and reports whether the connection must be cut at it.
 func (p *proxy) hit() (how fault, cut bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -92,7 +93,7 @@ func (p *proxy) hit() (how fault, cut bool) {
 	return p.how, true
 }
 
-// send sends a piece, or a part of it and cuts.
+// send sends a piece, or a part of it before it cuts the connection.
 func (p *proxy) send(to net.Conn, piece []byte) bool {
 	how, cut := p.hit()
 	if cut {
@@ -114,7 +115,7 @@ func (p *proxy) pump(from, to, client, backend net.Conn) {
 	}
 }
 
-// answers passes the server's messages on, one by one.
+// answers forwards the server's messages one by one.
 func (p *proxy) answers(client, backend net.Conn) {
 	defer client.Close()
 	defer backend.Close()

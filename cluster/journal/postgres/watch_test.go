@@ -11,7 +11,7 @@ import (
 	"github.com/pawlrun/pawl/journal/journaltest"
 )
 
-// delays measures how long a reader of one store waits for events of another.
+// delays measures how long a reader of one store waits for events from another.
 func delays(t *testing.T, writer, reader journal.Store, run string, n int) []time.Duration {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -30,7 +30,7 @@ func delays(t *testing.T, writer, reader journal.Store, run string, n int) []tim
 			}
 			row, err := reader.Run(ctx, run)
 			if err != nil {
-				continue // the run is not there yet, or the connection is cut
+				continue // the run does not exist yet, or the connection is cut
 			}
 			seen = row.Seq
 		}
@@ -41,8 +41,9 @@ func delays(t *testing.T, writer, reader journal.Store, run string, n int) []tim
 	return all
 }
 
-// Readers hear of another process's events by notification, by looking where the
-// listening connection is cut, and by looking alone behind a pooler that delivers none.
+// Readers learn of another process's events from notifications, from polling while the
+// listening connection is down, and from polling alone behind a pooler that delivers
+// none.
 func TestAReaderElsewhereHearsOfEvents(t *testing.T) {
 	at := place(t)
 	p, cut := through(t, at)
@@ -58,7 +59,7 @@ func TestAReaderElsewhereHearsOfEvents(t *testing.T) {
 	delays(t, writer, open(t, pooled, postgres.Options{}), "pooled", 20)
 }
 
-// Commands wake the driver of their run and no other, also behind a pooler.
+// Commands wake the driver of their run and no other, even behind a pooler.
 func TestADriverElsewhereHearsOfCommands(t *testing.T) {
 	at := place(t)
 	p, cut := through(t, at)

@@ -13,9 +13,8 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// What a failed call costs follows from how far it came: nothing where the
-// provider was not reached or said no, and never nothing where it may have
-// worked.
+// The charge of a failed call depends on how far it came: nothing if it did not reach
+// the provider or was declined, and more than nothing if the model may have worked.
 func TestAFailedCallIsChargedByHowFarItCame(t *testing.T) {
 	var ledger budget.Ledger
 	if err := ledger.Reserve(budget.Reservation{ID: "1", Amount: budget.Amount{Input: 1000, Output: 500}}); err != nil {
@@ -63,9 +62,8 @@ func TestAFailedCallIsChargedByHowFarItCame(t *testing.T) {
 	}
 }
 
-// Many services that speak another one's protocol report no usage, or one that
-// no call can have, such as none of either kind. Neither is free, and nothing
-// gives back what was spent.
+// Many services with a compatible protocol report no usage, or impossible usage such as
+// zero tokens. Such answers are not free, and negative figures give nothing back.
 func TestAnAnswerIsChargedByWhatCameWhereItsUsageIsNotReported(t *testing.T) {
 	var ledger budget.Ledger
 	if err := ledger.Reserve(budget.Reservation{ID: "1", Amount: budget.Amount{Input: 1000, Output: 500}}); err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/pawlrun/pawl/internal/machine"
 )
 
-// What a machine branches on is in the record, not in the words of an error.
+// The machine decides by the recorded kind, not by the text of an error.
 func TestTheKindOfAnExpressionsErrorIsRecorded(t *testing.T) {
 	env := &Performer{Env: Env{Evaluate: expr.New().Evaluate}}
 	for expression, want := range map[string]string{

@@ -46,7 +46,7 @@ func TestPartsOfASentFile(t *testing.T) {
 	}
 }
 
-// Files that are right are far below the bound, and their parts are counted.
+// Valid files are far below the bound, and their parts are counted.
 func TestFilesThatAreRightHaveFewParts(t *testing.T) {
 	paths, err := filepath.Glob("../../../examples/*/*.yaml")
 	if err != nil || len(paths) == 0 {
@@ -72,7 +72,8 @@ func TestATextThatIsTooLongIsRefusedBeforeItIsParsed(t *testing.T) {
 	}
 }
 
-// 16,000 unknown keys took seconds to be refused, and an answer of megabytes.
+// Without the bound, a file with 16,000 unknown keys took seconds to refuse, with a
+// response of megabytes.
 func TestATextWithTooManyKeysIsRefusedWithoutParsing(t *testing.T) {
 	for name, form := range map[string]string{"spec.yaml": "unknown_%d: x\n", "spec.json": ",\"unknown_%d\":\"x\""} {
 		var text bytes.Buffer

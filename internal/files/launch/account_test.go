@@ -8,8 +8,8 @@ import (
 	"github.com/pawlrun/pawl/journal/memory"
 )
 
-// A run that continues another one has an account of its own: what the ended
-// run used is paid for and counts no more, and its limits hold anew.
+// A run that continues another one has an account of its own: the ended run's usage
+// does not count, and its limits start from zero.
 func TestAContinuedRunHasAnAccountOfItsOwn(t *testing.T) {
 	store := memory.New(nil)
 	started, _, env := start(t, file(t, "budgets: {max_model_turns: 1, max_tool_calls: 2}"), options(t))

@@ -10,7 +10,7 @@ import (
 	"github.com/pawlrun/pawl/internal/files/launch"
 )
 
-// agentsIn writes agent files into a directory, and returns that.
+// agentsIn writes agent files into a directory, and returns the directory.
 func agentsIn(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -48,8 +48,8 @@ func TestAFileMayHaveSecretsAndAgents(t *testing.T) {
 	}
 }
 
-// An agent that is offered in several places, or started many times, is prepared
-// once: its file is read and its secrets are fetched no second time.
+// An agent that is offered in several places, or started many times, is prepared once:
+// its file is read once and its secrets are fetched once.
 func TestWhatAnAgentNeedsIsPreparedOncePerTree(t *testing.T) {
 	dir := agentsIn(t, map[string]string{
 		"lead.yaml": "identity: {name: lead}\nmodel_policy: {primary: openai/gpt-5}\ntools:\n  allow: [fs.read]\n" +

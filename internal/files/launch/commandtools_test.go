@@ -25,7 +25,7 @@ tools:
     - {name: ticket.lookup, description: Find a ticket., args_file: lookup.json, command: [sh, tools/lookup.sh], effect: idempotent}
 `
 
-// ticketWorkspace is a workspace with an agent and its program.
+// ticketWorkspace returns a workspace with an agent and its program.
 func ticketWorkspace(t *testing.T, agent string) (dir string, o launch.Options, write func(name, text string)) {
 	t.Helper()
 	dir = t.TempDir()
@@ -45,8 +45,8 @@ func ticketWorkspace(t *testing.T, agent string) (dir string, o launch.Options, 
 	return dir, launch.Options{Flags: launch.Flags{Workspace: dir, Dir: dir}}, write
 }
 
-// A run holds the programs of tools.commands and their schemas as they were when it
-// began, also in the process that resumes it.
+// A run pins the programs of tools.commands and their schemas when it begins; a process
+// that resumes it uses the same pins.
 func TestRunPinsItsCommandTools(t *testing.T) {
 	dir, o, write := ticketWorkspace(t, commandAgent)
 	started, env, err := launch.Agent(read(t, filepath.Join(dir, "agent.yaml")), "go", o)
@@ -134,7 +134,7 @@ func TestCommandToolsThatAreRefused(t *testing.T) {
 	}
 }
 
-// A file that was sent starts no program of this machine, whatever the program is.
+// A file that was sent cannot start any program of this machine.
 func TestSentFileHasNoCommandTools(t *testing.T) {
 	_, o, _ := ticketWorkspace(t, commandAgent)
 	for _, text := range []string{commandAgent, strings.Replace(commandAgent, "tools:\n", "loop: {loopEnabled: true, maxIterations: 2}\ntools:\n", 1)} {
@@ -146,7 +146,7 @@ func TestSentFileHasNoCommandTools(t *testing.T) {
 }
 
 // A tool of the file is offered with an empty tools.allow and without one, unless a
-// rule denies it; then it needs no approval, unless its risk does.
+// rule denies it. It then needs no approval, unless its risk requires one.
 func TestCommandToolsAreOffered(t *testing.T) {
 	for tools, want := range map[string]string{
 		"  allow: []\n": "allow", "": "allow", "  allow: []\n  rules: [{deny: ticket.lookup}]\n": "hidden",

@@ -18,7 +18,7 @@ import (
 	"github.com/pawlrun/pawl/models"
 )
 
-// configKeys are the keys of a mapping that the config file may hold, with those in it.
+// configKeys returns the keys of a mapping in the config file, including nested ones.
 func configKeys(of reflect.Type, path string) (keys []string) {
 	for of.Kind() == reflect.Pointer {
 		of = of.Elem()

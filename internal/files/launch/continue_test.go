@@ -26,8 +26,8 @@ import (
 	"github.com/pawlrun/pawl/tool"
 )
 
-// A writer of the journal can decide about calls: a run that continues in another
-// workspace must not have its journal there unprotected.
+// A writer of the journal can decide about calls, so a run that continues in another
+// workspace must protect a journal there.
 func TestContinuedRunProtectsWhatLiesInItsOwnWorkspace(t *testing.T) {
 	store, elsewhere := memory.New(nil), t.TempDir()
 	o := options(t)
@@ -55,8 +55,7 @@ func TestContinuedRunProtectsWhatLiesInItsOwnWorkspace(t *testing.T) {
 	}
 }
 
-// What its owner changed between two runs is no change within one.
-//
+// Changes that the owner makes between two runs are accepted.
 // rows: ALF-64
 func TestContinuedRunPinsItsHooksProgramsAtItsStart(t *testing.T) {
 	store, dir := memory.New(nil), t.TempDir()
@@ -87,7 +86,7 @@ func TestContinuedRunPinsItsHooksProgramsAtItsStart(t *testing.T) {
 	}
 }
 
-// A run without an agent file has nothing that another model could be put into.
+// The model of a run without an agent file cannot be replaced.
 func TestContinueRefusesARunThatAProgramStarted(t *testing.T) {
 	model, err := scripted.Parse("answers.yaml", []byte("- text: done\n"))
 	if err != nil {
@@ -108,7 +107,7 @@ func TestContinueRefusesARunThatAProgramStarted(t *testing.T) {
 	}
 }
 
-// A fork may have another model, and that its script in another directory.
+// A fork may have another model, whose script is in another directory.
 func TestContinuedForkFindsTheModelThatItWasGiven(t *testing.T) {
 	store, dir := memory.New(nil), t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "other.yaml"), []byte("- text: one\n- text: two\n"), 0o600); err != nil {
@@ -142,7 +141,7 @@ func TestContinuedForkFindsTheModelThatItWasGiven(t *testing.T) {
 	_ = env.Close()
 }
 
-// The script that a fork answers from is a file of its own, as that of the file is.
+// The script of a fork's model is protected like that of the file's model.
 func TestAForkProtectsTheScriptOfItsModel(t *testing.T) {
 	o := options(t)
 	if err := os.WriteFile(filepath.Join(o.Workspace, "other.yaml"), []byte("- text: done\n"), 0o600); err != nil {
@@ -171,7 +170,7 @@ func TestAForkProtectsTheScriptOfItsModel(t *testing.T) {
 	}
 }
 
-// The ended run may have had a sandbox that the new one has not.
+// The ended run may have had a sandbox that the new one lacks.
 func TestContinuedRunWarnsOfCommandsThatNothingHolds(t *testing.T) {
 	store := memory.New(nil)
 	started, _, env := start(t, file(t, "tools: {allow: [fs.list, fs.glob, shell.exec], approvals: {shell.exec: never}}"), options(t))
@@ -183,7 +182,7 @@ func TestContinuedRunWarnsOfCommandsThatNothingHolds(t *testing.T) {
 	}
 }
 
-// ended is a run of a file that has ended, whatever its model is called.
+// ended returns a run of a file that has ended, for any model.
 func ended(t *testing.T, text string, o launch.Options) (journal.Store, string) {
 	t.Helper()
 	model, err := scripted.Parse("answers.yaml", []byte("- text: done\n"))
@@ -197,7 +196,7 @@ func ended(t *testing.T, text string, o launch.Options) (journal.Store, string) 
 	return store, id
 }
 
-// continued goes on from a run, and returns the new one's configuration.
+// continued continues a run, and returns the new run's configuration.
 func continued(t *testing.T, store journal.Store, id string, o launch.Options) (event.RunStarted, agent.Config) {
 	t.Helper()
 	o.Getenv = options(t).Getenv
@@ -213,7 +212,7 @@ func continued(t *testing.T, store journal.Store, id string, o launch.Options) (
 	return next, cfg
 }
 
-// forkedTo is what a fork at the first event changes for another model.
+// forkedTo returns the changes of a fork at the first event that replaces the model.
 func forkedTo(t *testing.T, store journal.Store, id, model string) (agent.Config, []string, error) {
 	t.Helper()
 	e := engine.New(store, versions.Make, engine.Options{})
@@ -230,7 +229,7 @@ func forkedTo(t *testing.T, store journal.Store, id, model string) (agent.Config
 	return cfg, warnings, err
 }
 
-// A provider refuses a request for a longer answer than its model gives.
+// A provider rejects a request for a longer answer than the model supports.
 func TestAnotherModelIsAskedForNoLongerAnswersThanItGives(t *testing.T) {
 	const haiku = "anthropic/claude-3-haiku-20240307"
 	for _, tt := range []struct {
@@ -283,7 +282,7 @@ func TestModelChangeKeepsExplicitCap(t *testing.T) {
 	}
 }
 
-// Older versions did not keep whether a cap was the default one.
+// Older versions did not record whether a cap was the default one.
 func TestARunOfAnOlderVersionUnderTheDefaultCapGoesOnUnderIt(t *testing.T) {
 	const unpriced = "openai/gpt-unknown"
 	started, cfg, env := start(t, file(t, "model_policy: {primary: openai/gpt-5}"), options(t))
@@ -327,7 +326,7 @@ func TestContinuedRunGoesByWhatIsKnownOfItsModelNow(t *testing.T) {
 	}
 }
 
-// What the ended run was warned of may be so no more.
+// The ended run's warnings may no longer apply.
 func TestContinuedRunIsWarnedOfWhatIsSoNow(t *testing.T) {
 	const byDefault, asWritten = "the default cost limit", "untrusted text, private data"
 	store, id := ended(t, "tools: {rule_of_two: off}", options(t))

@@ -23,8 +23,8 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// office is the file of an agent with a server of 250 tools, and the ledger of the
-// calls that the server had.
+// office returns the file of an agent with a server of 250 tools, and the ledger of the
+// calls that the server received.
 func office(t *testing.T, turns, more string) (path, ledger string) {
 	t.Helper()
 	ledger = filepath.Join(t.TempDir(), "ledger")
@@ -40,7 +40,7 @@ tools:
 	return path, ledger
 }
 
-// tokens is about what the definitions of a request take.
+// tokens returns the approximate size of a request's tool definitions.
 func tokens(req llm.Request) int {
 	n := 0
 	for _, d := range req.Tools {
@@ -151,7 +151,7 @@ func TestACallOfAFoundToolIsJudgedAndKeptAsACallOfThatTool(t *testing.T) {
 	if text, _ := os.ReadFile(ledger); strings.Count(string(text), "call ") != 1 || !strings.Contains(string(text), `call create_issue `+id+`:`+id+`-2-1 {"fields":"a","repository":"r"}`) {
 		t.Errorf("the server had %s", text)
 	}
-	// The conversation has the calls as the model made them.
+	// The conversation contains the calls as the model made them.
 	last := kept.requests[len(kept.requests)-1].Messages
 	var made []string
 	for _, m := range last {
@@ -176,8 +176,8 @@ func TestACallOfAFoundToolIsJudgedAndKeptAsACallOfThatTool(t *testing.T) {
 		t.Errorf("the search gave %.300s", found)
 	}
 
-	// Another process goes on: with the same tools in its requests, byte for byte, and
-	// the same conversation.
+	// Another process continues with the same conversation, and with byte-identical
+	// tools in its requests.
 	e := engine.New(store, versions.Make, engine.Options{})
 	defer func() { _ = e.Close() }()
 	if err := e.Send(t.Context(), journal.Command{Run: id, Kind: journal.Approve, CallID: calls["office.close_issue"].CallID, By: "ann"}); err != nil {

@@ -14,7 +14,7 @@ import (
 
 const named = "model_policy: {primary: anthropic/claude-sonnet-4-5}\n"
 
-// written makes files and returns their directory.
+// written writes files and returns their directory.
 func written(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -135,7 +135,7 @@ func checked(t *testing.T, file, workspace string) ([]decode.Problem, error) {
 	return f.Check(launch.Options{Flags: launch.Flags{Workspace: workspace}})
 }
 
-// A file is as right as it is, wherever it is checked; a run needs the repository.
+// The validity of a file does not depend on the workspace; a run needs the repository.
 func TestAMissingRepositoryIsAWarningOfCheckAndRefusesARun(t *testing.T) {
 	for name, files := range map[string]map[string]string{
 		"an agent offered": {
@@ -165,7 +165,7 @@ func TestAMissingRepositoryIsAWarningOfCheckAndRefusesARun(t *testing.T) {
 	}
 }
 
-// A call of an agent is one that can send where the agent has a tool that can.
+// A call of an agent can send data if the agent has a tool that can.
 func TestAnAgentWithoutAToolThatCanSendSendsNothing(t *testing.T) {
 	for tools, outgoing := range map[string]bool{
 		"{allow: [fs.read, fs.write]}":                                                    false,

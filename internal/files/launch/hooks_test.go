@@ -12,9 +12,8 @@ import (
 	"github.com/pawlrun/pawl/internal/files/launch"
 )
 
-// A run holds the programs of its hooks as they were when it began, also in the
-// process that takes it up again: a command may have changed them in between.
-//
+// A run pins the programs of its hooks when it begins, because a command may change
+// them. A process that resumes the run uses the same pins.
 // rows: ALF-64
 func TestARunHoldsTheProgramsOfItsHooks(t *testing.T) {
 	dir := t.TempDir()

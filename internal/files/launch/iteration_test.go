@@ -14,16 +14,15 @@ import (
 	"github.com/pawlrun/pawl/journal/memory"
 )
 
-// A run of long answers, with one field of the iteration block changed at a
-// time. What the run does shows each of the four.
-//
+// The test changes one field of the iteration block at a time, for a run with long
+// answers. The run shows the effect of each.
 // rows: ALDO-4, ALDO-5, ALDO-7, ALDO-12, ALDO-48
 func TestEachFieldOfAnIterationHasItsEffect(t *testing.T) {
 	type seen struct {
 		Reason event.Reason
 		Cycles int
-		// Strategy is how the history was first compressed, Summaries how many
-		// answers of the model were summaries.
+		// Strategy is how the history was first compressed; Summaries counts the
+		// model's answers that were summaries.
 		Strategy  string
 		Summaries int
 	}
@@ -74,9 +73,8 @@ func TestEachFieldOfAnIterationHasItsEffect(t *testing.T) {
 	}
 }
 
-// An iteration's calls run together, also those that change something, where a
-// plain agent's would take turns.
-//
+// An iteration's calls run in parallel, even those that change something, which a plain
+// agent would run one after another.
 // rows: ALDO-43
 func TestTheCallsOfAnIterationsCycleStartTogether(t *testing.T) {
 	script := filepath.Join(t.TempDir(), "writes.yaml")
@@ -110,8 +108,8 @@ func TestTheCallsOfAnIterationsCycleStartTogether(t *testing.T) {
 	}
 }
 
-// The seed's own example, as it stands: what ends a run of it, and what does not.
-//
+// The test runs the specification's own example unchanged, and checks which conditions
+// end it.
 // rows: ALDO-11
 func TestTheSeedsExampleRunsUntilOneOfItsConditionsIsMet(t *testing.T) {
 	shell := func(command string) string {
@@ -156,9 +154,8 @@ func TestTheSeedsExampleRunsUntilOneOfItsConditionsIsMet(t *testing.T) {
 	}
 }
 
-// Where a plain agent's run ends, an iteration goes on: its calls may fail as
-// often as there are cycles.
-//
+// An iteration continues where a plain agent's run ends: its calls may fail as often as
+// there are cycles.
 // rows: ALDO-55
 func TestNoNumberOfFailuresEndsAnIteration(t *testing.T) {
 	var turns strings.Builder

@@ -25,8 +25,8 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// options are those of a command line without flags, on an empty workspace, with keys
-// that are never used.
+// options returns the options of a command line without flags, with an empty workspace
+// and keys that are never used.
 func options(t *testing.T) launch.Options {
 	return launch.Options{Flags: launch.Flags{
 		Workspace: t.TempDir(), Dir: "testdata/scripts",
@@ -40,8 +40,7 @@ func options(t *testing.T) launch.Options {
 	}}
 }
 
-// start launches a file and returns its first event with the configuration in
-// it.
+// start launches a file and returns its first event with its configuration.
 func start(t *testing.T, path string, o launch.Options) (event.RunStarted, agent.Config, perform.Env) {
 	t.Helper()
 	started, env, err := launch.Agent(read(t, path), "do it", o)
@@ -56,7 +55,7 @@ func start(t *testing.T, path string, o launch.Options) (event.RunStarted, agent
 	return started, cfg, env
 }
 
-// read is a file as it is launched.
+// read reads a file as a launch does.
 func read(t *testing.T, path string) launch.File {
 	t.Helper()
 	text, err := spec.ReadFile(path)
@@ -82,9 +81,8 @@ func file(t *testing.T, text string) string {
 	return path
 }
 
-// What the machine gets of each file: the tools by their names, the rest
-// whole.
-//
+// The test compares the machine's configuration for each file: tools by name, the rest
+// completely.
 // rows: ALDO-3, ALDO-7..11, ALDO-18, ALF-79, ALF-81, HAR-41..50
 func TestAgentFilesBecomeTheMachinesConfiguration(t *testing.T) {
 	entries, err := os.ReadDir("testdata/good")
@@ -123,9 +121,8 @@ func TestAgentFilesBecomeTheMachinesConfiguration(t *testing.T) {
 	}
 }
 
-// The example of the seed page is the one in testdata, but for the indentation
+// The example of the specification is the one in testdata, except for the indentation
 // that the page has lost.
-//
 // rows: ALDO-11
 func TestSeedExampleIsTheOneThatIsTested(t *testing.T) {
 	page, err := os.ReadFile("../../../../shared/seeds/1-aldo-iterative-loop.txt")
@@ -220,7 +217,7 @@ func TestModelFlagReplacesEveryModelOfTheFile(t *testing.T) {
 	}
 }
 
-// Who sets a cap must be able to rely on it.
+// A cap that the user sets must be reliable.
 func TestModelWithoutPriceIsRefusedUnderExplicitBudget(t *testing.T) {
 	const unknown = "model_policy: {primary: {model: openai/gpt-unheard-of}}"
 	for name, c := range map[string]struct {
@@ -345,7 +342,7 @@ func TestSettingsThatProviderRejectsAreReportedBeforeTheRun(t *testing.T) {
 	}
 }
 
-// A cap in money that leaves something out must not look as if it held it.
+// If a cap in money excludes some charges, the run must warn about that.
 func TestUncountedChargesOfProviderToolsAreWarnedOf(t *testing.T) {
 	const said = "charges for each use of web_search, beside the tokens; this is not counted"
 	for text, want := range map[string]bool{
@@ -409,7 +406,7 @@ func TestCheckTellsWhatARunWouldNeed(t *testing.T) {
 	}
 }
 
-// Such a run would be refused, at an hour when no person is there.
+// Such a run would be refused, possibly at a time when no person is present.
 func TestCheckWarnsOfACapThatNoRunCouldKeep(t *testing.T) {
 	const unknown = "openai/gpt-unheard-of"
 	for text, settings := range map[string][]string{
@@ -439,7 +436,7 @@ func TestCheckWarnsOfACapThatNoRunCouldKeep(t *testing.T) {
 	}
 }
 
-// A run that waits for what cannot come goes on to a limit, and pays for it.
+// A run that waits for an impossible result continues to a limit, and pays for it.
 func TestAConditionThatNoResultCanMeetIsWarnedOf(t *testing.T) {
 	const result = "iteration: {max_cycles: 3, termination_conditions: [{kind: text-includes, text: DONE}, {kind: tool-result, tool: "
 	for text, want := range map[string]string{

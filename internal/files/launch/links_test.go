@@ -9,8 +9,8 @@ import (
 	"github.com/pawlrun/pawl/internal/files/launch"
 )
 
-// A protected name that is a link stands for what it leads to, which has a name
-// of its own beside it.
+// If a protected name is a link, its target is protected too, because the target also
+// has a name of its own.
 func TestWhatAProtectedLinkLeadsToIsProtected(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{".realgit/hooks", "conf/live", "notes"} {
@@ -44,7 +44,8 @@ func TestWhatAProtectedLinkLeadsToIsProtected(t *testing.T) {
 	}
 }
 
-// The tools name what is in the workspace from there, whatever its owner writes.
+// The tools use paths relative to the workspace, even if the owner's pattern is
+// absolute.
 func TestAnAbsolutePatternHoldsInTheWorkspace(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -74,8 +75,8 @@ func TestAnAbsolutePatternHoldsInTheWorkspace(t *testing.T) {
 	}
 }
 
-// What the owner's rules forbid of a name, they forbid of what it leads to, and
-// under every name that leads through a link of that name.
+// A rule that denies a name also denies the target of that link, under every name that
+// leads through the link.
 func TestARuleHoldsForWhatALinkOfItsNameLeadsTo(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"conf/live", "keys"} {
@@ -117,8 +118,8 @@ func TestARuleHoldsForWhatALinkOfItsNameLeadsTo(t *testing.T) {
 	}
 }
 
-// A program that changes a link between a name and its target changes what is found
-// under the name.
+// A program that changes a link between a name and its target changes what the name
+// refers to.
 func TestALinkBetweenANameAndItsFileIsHeldLikeTheName(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"links", "releases/7"} {
@@ -146,8 +147,8 @@ func TestALinkBetweenANameAndItsFileIsHeldLikeTheName(t *testing.T) {
 	}
 }
 
-// A link by which the agent file or the journal is found is protected itself,
-// and not all else that it leads to.
+// A link to the agent file or the journal is protected itself; other files behind it
+// are not.
 func TestALinkToTheOwnFilesProtectsNothingElseBehindIt(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.MkdirAll(filepath.Join(dir, "conf/agents"), 0o755); err != nil {
@@ -175,8 +176,8 @@ func TestALinkToTheOwnFilesProtectsNothingElseBehindIt(t *testing.T) {
 	}
 }
 
-// A repository that lies elsewhere is nothing that the owner protects: who said
-// that commands never ask is not asked for it.
+// The owner does not protect a repository elsewhere, so it causes no question if the
+// file says that commands never ask.
 func TestALinkToARepositoryElsewhereMakesNoUnclearCommandAsk(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.Symlink(t.TempDir(), filepath.Join(dir, ".git")); err != nil {
@@ -198,8 +199,8 @@ func TestALinkToARepositoryElsewhereMakesNoUnclearCommandAsk(t *testing.T) {
 	}
 }
 
-// A rule for a file behind a link is none for what else lies behind that, but a
-// protected file is found by the link, so that is held.
+// A rule for a file behind a link does not apply to other files there. The link itself
+// is protected, because it leads to a protected file.
 func TestANameBehindALinkForbidsNothingBesideIt(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.MkdirAll(filepath.Join(dir, "releases/7/conf"), 0o755); err != nil {

@@ -48,9 +48,8 @@ func loopedIn(t *testing.T, store journal.Store, keys string, o launch.Options) 
 	return cfg, events
 }
 
-// The command of test_pass is split on white space and started as it is: no shell
-// reads it, and nothing in it means more than its letters.
-//
+// The command of test_pass is split at white space and started without a shell, so no
+// character has a special meaning.
 // rows: RON-15..18
 func TestTheCommandOfACriterionIsNoShellLine(t *testing.T) {
 	cfg, events := looped(t, `loop: {loopEnabled: true, loopCriteria: {type: test_pass, value: "echo $HOME *  && false | false > x"}}`, options(t))
@@ -65,8 +64,7 @@ func TestTheCommandOfACriterionIsNoShellLine(t *testing.T) {
 	}
 }
 
-// The workspaces here are no repositories.
-//
+// The workspaces in this test are not repositories.
 // rows: RON-16
 func TestACommandThatMisbehavesDoesNotHoldUpALoop(t *testing.T) {
 	for name, tt := range map[string]struct {
@@ -94,8 +92,7 @@ func TestACommandThatMisbehavesDoesNotHoldUpALoop(t *testing.T) {
 	}
 }
 
-// A pattern that is none never matches, so that the cap ends the loop.
-//
+// An invalid pattern never matches, so the cap ends the loop.
 // rows: RON-14
 func TestAPatternThatIsNoneGoesOn(t *testing.T) {
 	_, events := looped(t, "loop: {loopEnabled: true, loopCriteria: {type: regex, value: '(done'}, maxIterations: 7}", options(t))
@@ -104,9 +101,8 @@ func TestAPatternThatIsNoneGoesOn(t *testing.T) {
 	}
 }
 
-// Iterations that change nothing end a loop only where its file says stuck_after, and an
-// answer is a change only where the agent can change no file.
-//
+// Iterations that change nothing end a loop only if its file sets stuck_after. An
+// answer counts as a change only if the agent cannot change files.
 // rows: RON-11
 func TestOnlyStuckAfterEndsALoopThatChangesNothing(t *testing.T) {
 	const nothing, any = "tools: {allow: []}\n", "tools: {allow: [fs.read, fs.write, shell.exec]}\n"
@@ -143,9 +139,8 @@ func TestOnlyStuckAfterEndsALoopThatChangesNothing(t *testing.T) {
 	}
 }
 
-// Every iteration is a run with the tools of the file, its limits and its own bound in
-// money; the budget of the file bounds the loop.
-//
+// Every iteration is a run with the tools and limits of the file, and a bound in money
+// of its own; the budget of the file bounds the loop.
 // rows: RON-31, RON-69
 func TestEachIterationHasTheToolsAndTheLimitsOfItsFile(t *testing.T) {
 	store := memory.New(nil)

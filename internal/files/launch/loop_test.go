@@ -12,8 +12,8 @@ import (
 	"github.com/pawlrun/pawl/internal/files/launch"
 )
 
-// One loop at a time works in a workspace; the second gets an error that names the
-// holder.
+// Only one loop at a time works in a workspace; a second one fails with an error that
+// names the holder.
 func TestAWorkspaceIsOneLoopsAtATime(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	dir := t.TempDir()

@@ -8,7 +8,7 @@ import (
 	"github.com/pawlrun/pawl/internal/files/spec"
 )
 
-// What a file says of a tool holds for one whose name comes only when a run begins.
+// The file's rules also apply to tools whose names are known only when a run begins.
 func TestRulesHoldForToolsThatAreNotBuiltIn(t *testing.T) {
 	a := &spec.Agent{Tools: spec.Tools{
 		Approvals: map[string]string{"docs.search": "always", "docs.read": "never", "docs.put": "protected_paths"},

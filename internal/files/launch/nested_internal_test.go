@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A directory of millions of files is not read whole when a run begins.
+// A directory with millions of files is not read completely when a run begins.
 func TestNoMoreOfADirectoryIsReadThanIsLookedThrough(t *testing.T) {
 	dir := t.TempDir()
 	for i := range 9 {

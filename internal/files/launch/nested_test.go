@@ -12,8 +12,8 @@ import (
 	"github.com/pawlrun/pawl/internal/files/launch"
 )
 
-// What a repository within the workspace runs at the next git command is in files
-// of its own, as it is for the workspace's.
+// Git runs programs from a repository's own files, so a nested repository is protected
+// like the workspace's.
 func TestNestedRepositoryIsProtectedLikeTheWorkspaces(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"vendor/lib/.git/hooks", "vendor/lib/src", "build/out", "sub", "linked", "elsewhere/hooks"} {
@@ -63,8 +63,8 @@ func TestNestedRepositoryIsProtectedLikeTheWorkspaces(t *testing.T) {
 	}
 }
 
-// Each that is protected costs every command two mounts: with hundreds of them one
-// took seconds to start, and with thousands none did.
+// Each protected repository costs every command two mounts: with hundreds of them a
+// command took seconds to start, and with thousands none started.
 func TestSoManyRepositoriesWithinTheWorkspaceAreProtected(t *testing.T) {
 	o := options(t)
 	repository := func(name string) {
@@ -91,8 +91,7 @@ func TestSoManyRepositoriesWithinTheWorkspaceAreProtected(t *testing.T) {
 	}
 }
 
-// To look through a workspace takes a listing of each of its directories, at every
-// start of a run.
+// Searching a workspace lists each of its directories at every start of a run.
 func TestWorkspaceIsSearchedForRepositoriesOnlyIfNeeded(t *testing.T) {
 	o := options(t)
 	if err := os.MkdirAll(filepath.Join(o.Workspace, "vendor/lib/.git"), 0o755); err != nil {

@@ -129,7 +129,7 @@ func TestAFlagChangesAnyLimitOfARun(t *testing.T) {
 	}
 }
 
-// fields are the limits by their names.
+// fields returns the limits by name.
 func fields(t *testing.T, l budget.Limits) map[string]any {
 	t.Helper()
 	raw, err := json.Marshal(l)
@@ -143,7 +143,7 @@ func fields(t *testing.T, l budget.Limits) map[string]any {
 	return m
 }
 
-// What an ended run stopped at can be raised for the run that continues it.
+// A run that continues another one may raise the limit at which that one ended.
 func TestAContinuedRunMayHaveAnyLimitRaised(t *testing.T) {
 	store := memory.New(nil)
 	started, _, env := start(t, file(t, "budgets: {max_model_turns: 1}"), options(t))

@@ -17,9 +17,8 @@ import (
 	"github.com/pawlrun/pawl/models"
 )
 
-// Each thing that a file may say, and need not, shows in what the provider is
-// sent or in how the run ends.
-//
+// Each optional key of a file has an effect on the provider's request or on the end of
+// the run.
 // rows: ALF-80
 func TestWhatAFileMaySayHasItsEffectAndMayBeLeftOut(t *testing.T) {
 	const everything = `

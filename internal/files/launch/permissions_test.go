@@ -9,8 +9,7 @@ import (
 	"github.com/pawlrun/pawl/internal/files/launch"
 )
 
-// decides holds what policy would say of a call against what it should, in the
-// words of the case.
+// decides compares the decision of policy about a call with the expected one.
 func decides(t *testing.T, about, file, call string, o launch.Options, want event.Decision) {
 	t.Helper()
 	e, err := launch.Explain(read(t, file), call, o)
@@ -23,7 +22,7 @@ func decides(t *testing.T, about, file, call string, o launch.Options, want even
 }
 
 // A writer of the journal's inbox can decide about calls, so no tool may write it,
-// wherever in the workspace the owner keeps the journal.
+// wherever it is in the workspace.
 func TestNoToolWritesToTheJournal(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, "state"), 0o755); err != nil {
@@ -61,8 +60,8 @@ func TestNoToolWritesToTheJournal(t *testing.T) {
 	}
 }
 
-// A run that rewrites the file it began with permits the next one what it was
-// denied, and tells it something else to do.
+// A run that rewrites its own file could permit the next run what it was denied, and
+// change the next run's task.
 func TestNoToolWritesToTheFileThatTheRunBeganWith(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{

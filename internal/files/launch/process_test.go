@@ -25,7 +25,7 @@ import (
 	"github.com/pawlrun/pawl/journal/memory"
 )
 
-// program is a script of /bin/sh that is another agent.
+// program returns a script of /bin/sh that acts as another agent.
 func program(t *testing.T, text string) string {
 	t.Helper()
 	t.Setenv("TMPDIR", t.TempDir())
@@ -36,7 +36,7 @@ func program(t *testing.T, text string) string {
 	return path
 }
 
-// byRunner prepares a run of a task by a runner, under an agent file with more keys.
+// byRunner prepares a task for a runner, in an agent file with more keys.
 func byRunner(t *testing.T, r spec.Runner, more string, o launch.Options) (event.RunStarted, perform.Env, error) {
 	t.Helper()
 	a, _, err := spec.ReadAgent(file(t, "identity: {name: other}\nloop: {runner: {command: [x]}}\nmodel_policy: {}\n"+more), spec.Options{})
@@ -69,9 +69,8 @@ func find[D event.Data](t *testing.T, events []event.Event) (d D) {
 	return d
 }
 
-// The whole of a run that another agent does is one decision and one command, whose
-// intent is on disk before its program begins; its first event says who governs it.
-//
+// A run of another agent consists of one decision and one command, whose intent is on
+// disk before its program starts. The first event records which limits apply.
 // rows: RON-5
 func TestARunnerIsARunOfOneCommandThatAnotherAgentDoes(t *testing.T) {
 	o := options(t)
@@ -115,8 +114,8 @@ func TestWhatThePolicyDeniesNoRunnerDoes(t *testing.T) {
 	}
 }
 
-// A step of a plan whose agent is a runner is a child with its own journal. What it
-// says that it cost counts in the tree, and nothing begins after a cap was passed.
+// A plan's step with a runner is a child with its own journal. Its reported cost counts
+// in the tree, and nothing starts after a cap is passed.
 func TestWhatARunnerCostsCountsInTheRunAbove(t *testing.T) {
 	o, store := options(t), memory.New(nil)
 	r := spec.Runner{Command: []string{program(t, `echo '{"type":"result","result":"One.","is_error":false,"total_cost_usd":0.4,"usage":{"input_tokens":10,"output_tokens":2}}'`)}}
@@ -146,7 +145,7 @@ func TestWhatARunnerCostsCountsInTheRunAbove(t *testing.T) {
 	}
 }
 
-// dying is a store that takes nothing more once a command is to be settled.
+// dying is a store that rejects everything once a command is to be settled.
 type dying struct{ journal.Store }
 
 func (s dying) Append(ctx context.Context, b journal.Batch) (int64, error) {
@@ -156,8 +155,8 @@ func (s dying) Append(ctx context.Context, b journal.Batch) (int64, error) {
 	return s.Store.Append(ctx, b)
 }
 
-// A run whose process died in the middle of the command resumes by the effect class of
-// its file: the program runs again, or the command is in doubt.
+// If the process dies during the command, the run resumes by the effect class in its
+// file: the program runs again, or the command is in doubt.
 func TestARunnerThatWasCutOffIsInDoubtOrRunsAgain(t *testing.T) {
 	for effect, want := range map[string]string{"": "in_doubt", "idempotent": ""} {
 		r := spec.Runner{Command: []string{program(t, `echo ran >> ran; wc -l < ran`)}, Effect: effect}
@@ -195,7 +194,7 @@ func TestARunnerThatWasCutOffIsInDoubtOrRunsAgain(t *testing.T) {
 	}
 }
 
-// loopOf writes the file of a loop around a runner.
+// loopOf writes the file of a loop with a runner.
 func loopOf(t *testing.T, script, more string) string {
 	t.Helper()
 	return file(t, "identity: {name: refine}\nmodel_policy: {}\nloop: {loopEnabled: true, maxIterations: 5, runner: {command: ["+program(t, script)+"]"+more+"}\n")
@@ -250,8 +249,8 @@ test "$(wc -l < pids)" -lt 2 && echo "not yet" || echo "all green"`, "}, loopCri
 	}
 }
 
-// A provider's limit parks the loop, until it ends; the same iteration goes on when the
-// loop is resumed, and none is burnt.
+// A provider's limit parks the loop until the limit ends. The same iteration continues
+// when the loop resumes, so none is lost.
 func TestAProviderLimitParksTheLoopAndBurnsNoIteration(t *testing.T) {
 	path := loopOf(t, `echo x >> tries
 test "$(wc -l < tries)" = 1 && { echo 'usage limit reached|4102444800' >&2; exit 1; }; echo "all green"`, "}, loopCriteria: {type: regex, value: green}")
@@ -276,7 +275,7 @@ test "$(wc -l < tries)" = 1 && { echo 'usage limit reached|4102444800' >&2; exit
 	}
 }
 
-// The agent of a file whose loop is off runs once, and so does its runner.
+// If the loop of a file is off, its agent or runner runs once.
 func TestARunnerRunsOnceWhereTheLoopIsOff(t *testing.T) {
 	path := file(t, "identity: {name: once}\nmodel_policy: {}\nloop: {runner: {command: ["+program(t, "echo done")+"]}}\n")
 	started, env, err := launch.Agent(read(t, path), "Do it.", options(t))
@@ -311,8 +310,8 @@ func TestWhatMeansNothingToARunnerIsRefused(t *testing.T) {
 	}
 }
 
-// Each output begins the silence anew; a program that is silent for too long is stopped,
-// also where it has closed its output and lives on, and the iteration fails.
+// Each output restarts the idle timer. A program that is silent for too long is
+// stopped, even if it has closed its output, and the iteration fails.
 func TestARunnerThatSaysNothingIsStopped(t *testing.T) {
 	path := loopOf(t, `for i in 1 2 3; do echo $i; sleep 0.9; done; exec >&- 2>&-; sleep 60`, ", idle_timeout: 2s}")
 	started, env, err := launch.Agent(read(t, path), "Make it green.", options(t))

@@ -10,8 +10,8 @@ import (
 	"github.com/pawlrun/pawl/models"
 )
 
-// A run is judged by the rules that it began with. These know the journal where
-// it lay then.
+// A run keeps the rules that it began with. These protect the journal at its earlier
+// path.
 func TestARunIsNotResumedWhereItsToolsMayWriteTheJournal(t *testing.T) {
 	o := options(t)
 	elsewhere := filepath.Join(t.TempDir(), "runs.db")
@@ -49,8 +49,8 @@ func TestARunIsNotResumedWhereItsToolsMayWriteTheJournal(t *testing.T) {
 	}
 }
 
-// A writer of the config file decides where the next run's credentials go. The rules of
-// a run protect the file that it began with.
+// A writer of the config file decides where the next run's credentials are sent. A
+// run's rules protect the config file that it began with.
 func TestARunIsNotResumedWhereItsToolsMayWriteTheConfigFile(t *testing.T) {
 	elsewhere := filepath.Join(t.TempDir(), "config.yaml")
 	for _, tt := range []struct {

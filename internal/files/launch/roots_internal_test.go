@@ -8,7 +8,7 @@ import (
 	"github.com/pawlrun/pawl/tool/shell"
 )
 
-// A server may work in the workspace, and in nothing if the run has no files.
+// A server may work in the workspace, or nowhere if the run has no files.
 func TestRootsFollowThePermissions(t *testing.T) {
 	const workspace = "/work/project"
 	for name, c := range map[string]struct {

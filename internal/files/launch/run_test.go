@@ -28,7 +28,7 @@ import (
 	"github.com/pawlrun/pawl/models"
 )
 
-// recorder keeps the requests that a run's model got.
+// recorder records the requests that a run's model received.
 type recorder struct{ requests []llm.Request }
 
 func (r *recorder) wrap(env perform.Env) perform.Env {
@@ -64,8 +64,8 @@ func run(t *testing.T, store journal.Store, started event.RunStarted, env perfor
 	return r.ID, drain(t, r)
 }
 
-// ticking is the clock of a run whose file limits the wall time: a second passes at
-// each reading. Other runs have no clock of their own.
+// ticking returns the clock for a run whose file limits the wall time: it advances by a
+// second at each reading. Other runs use the default clock.
 func ticking(started event.RunStarted) func() time.Time {
 	if !strings.Contains(started.Spec, "max_wall_time_seconds") {
 		return nil
@@ -96,11 +96,11 @@ func outcome(t *testing.T, events []event.Event) event.Outcome {
 	return done.Outcome
 }
 
-// anyCycles is for runs that end by the clock.
+// anyCycles is for runs that end by time.
 const anyCycles = -1
 
-// Each setting of a file, on a model that would go on: what ends the run.
-//
+// The test checks which limit ends the run for each setting of a file, with a model
+// that never finishes.
 // rows: ALDO-4, ALDO-7, HAR-9..11, HAR-13, HAR-41, HAR-42, HAR-44..46, HAR-51
 func TestSettingsOfTheFileEndTheRun(t *testing.T) {
 	for name, c := range map[string]struct {

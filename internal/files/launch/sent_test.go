@@ -14,8 +14,8 @@ import (
 	"github.com/pawlrun/pawl/journal/memory"
 )
 
-// sentModels are texts of every kind that may be sent, by the place in which each
-// names MODEL. Where a text needs another model, that is HERE.
+// sentModels holds texts of every kind that may be sent, by the place in which each
+// names MODEL. HERE stands for another model that a text needs.
 var sentModels = map[string][]string{
 	"model_policy.primary.model": {
 		"identity: {name: x}\nmodel_policy: {primary: MODEL}",
@@ -46,7 +46,7 @@ var sentModels = map[string][]string{
 
 const sentLoop = "identity: {name: x}\nmodel_policy: {primary: HERE}\nloop: {loopEnabled: true, maxIterations: 2}\n"
 
-// sentFlow is a workflow whose agent says something more, and whose step does.
+// sentFlow returns a workflow with more keys in its agent and its step.
 func sentFlow(agent, step string) string {
 	if agent == "" {
 		return "name: x\nsteps: [{id: a, instructions: Go." + step + "}]\n"
@@ -54,8 +54,8 @@ func sentFlow(agent, step string) string {
 	return "name: x\nagents: {dev: {description: d, tools: [], " + agent + "}}\nsteps: [{id: a, agent: dev, instructions: Go." + step + "}]\n"
 }
 
-// A script outside of the agents directory is read for no text that was sent, in
-// whatever place the text names it, and whether another model replaces it or not.
+// A sent text cannot name a script outside of the agents directory, in any place and
+// even if another model replaces it.
 func TestASentTextNamesNoScriptOutside(t *testing.T) {
 	above := t.TempDir()
 	dir := filepath.Join(above, "agents")
@@ -87,8 +87,8 @@ func TestASentTextNamesNoScriptOutside(t *testing.T) {
 	}
 }
 
-// Relative paths of a text that was sent start at the agents directory: a script is
-// read from there, and not from where the process began.
+// Relative paths of a sent text start at the agents directory, not at the working
+// directory of the process.
 func TestPathsOfASentTextStartAtTheAgents(t *testing.T) {
 	dir := agentsIn(t, map[string]string{"here.yaml": "- text: From the agents.\n- text: From the agents.\n"})
 	t.Chdir(agentsIn(t, map[string]string{"here.yaml": "- text: From elsewhere.\n", "only.yaml": "- text: From elsewhere.\n"}))

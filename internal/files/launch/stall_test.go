@@ -14,8 +14,8 @@ import (
 	"github.com/pawlrun/pawl/models"
 )
 
-// pinging starts a provider whose first answers, so many of them, begin with the given
-// events and then give nothing but pings until the client leaves. All others are "done".
+// pinging starts a provider. Its first answers, silent of them, begin with the given
+// events and then send only pings until the client disconnects. All others are "done".
 func pinging(t *testing.T, first string, silent int64) (url string) {
 	t.Helper()
 	var requests atomic.Int64

@@ -11,8 +11,8 @@ import (
 	"github.com/pawlrun/pawl/journal/memory"
 )
 
-// End to end: real edits of real files, whose tree the engine hashes after each, and a
-// rule that sees only the journal.
+// The test is end to end: the engine hashes the workspace after each edit of real
+// files, and the rule sees only the journal.
 func TestARunThatEditsToNoEffectIsStuckAndOneThatGetsOnIsNot(t *testing.T) {
 	for name, c := range map[string]struct {
 		step   func(n int) string

@@ -26,7 +26,7 @@ func teamsIn(t *testing.T) string {
 	})
 }
 
-// runTeam runs a team, and gives its events and the outcomes of its members.
+// runTeam runs a team, and returns its events and the outcomes of its members.
 func runTeam(t *testing.T, dir, team string) (events []event.Event, members []event.ChildFinished) {
 	t.Helper()
 	path := filepath.Join(dir, "team.yaml")
@@ -50,8 +50,7 @@ func runTeam(t *testing.T, dir, team string) (events []event.Event, members []ev
 	return events, members
 }
 
-// Each member does its own loop to its end, and the rounds of the team are around it.
-//
+// Each member completes its own loop; the team's rounds repeat the members.
 // rows: ALDO-72, ALF-83
 func TestAMemberWithIterationRunsAsAnIterativeAgent(t *testing.T) {
 	dir := teamsIn(t)
@@ -76,7 +75,6 @@ func TestAMemberWithIterationRunsAsAnIterativeAgent(t *testing.T) {
 }
 
 // A team's own run calls no model, and an iteration starts no run.
-//
 // rows: ALDO-71
 func TestATeamIsManyAgentsAndAnIterationIsOne(t *testing.T) {
 	dir := teamsIn(t)
@@ -109,7 +107,7 @@ func TestATeamIsManyAgentsAndAnIterationIsOne(t *testing.T) {
 	}
 }
 
-// What a team starts is what its files said when it began.
+// A team uses its files as they were when it began.
 func TestATeamGoesOnByTheFilesThatItBeganWith(t *testing.T) {
 	dir := teamsIn(t)
 	path := filepath.Join(dir, "team.yaml")

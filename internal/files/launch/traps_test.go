@@ -12,9 +12,8 @@ import (
 const gatedReads = `{allow: [fs.read, fs.grep, fs.list, shell.exec], protected_paths: ["*.pem"],
   approvals: {fs.read: protected_paths, fs.grep: protected_paths, fs.list: protected_paths, shell.exec: protected_paths}}`
 
-// Mistakes that other agents made, as far as they are about rules over a call. A
-// case is the tools block of a file, a call, and what must be decided.
-//
+// The cases are mistakes of other agents' permission rules. A case has the tools block
+// of a file, a call, and the required decision.
 // rows: ALDO-57
 func TestTrapsThatOthersFellInto(t *testing.T) {
 	dir := t.TempDir()

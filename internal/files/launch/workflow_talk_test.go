@@ -63,8 +63,9 @@ func (m talkative) Generate(ctx context.Context, req *llm.Request) (*llm.Respons
 	return scripted.New("test", turns...).Generate(ctx, req)
 }
 
-// The worked example of ../workflow/testdata/seed goes as it says: the coordinator hears
-// each worker by its id in the run, and each worker what the coordinator forwards.
+// The worked example of ../workflow/testdata/seed behaves as described: the coordinator
+// receives each worker's messages by its id in the run, and each worker receives what
+// the coordinator forwards.
 // rows: DAG-66, DAG-69..71, DAG-73, DAG-74, DAG-76
 func TestTheWorkedExampleOfMessages(t *testing.T) {
 	text, err := os.ReadFile("../workflow/testdata/seed/bidirectional.yaml")
@@ -107,7 +108,7 @@ func TestTheWorkedExampleOfMessages(t *testing.T) {
 	})
 }
 
-// Who speaks to whom follows from the file.
+// The file determines which agents exchange messages.
 func TestTheCoordinatorOfAFile(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"a.yaml", "c.yaml"} {

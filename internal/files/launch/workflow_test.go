@@ -18,8 +18,8 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// obliging is a model that gives whatever result it is asked for: true for what is
-// true or false, two items for a list. Without one it says that it is done.
+// obliging is a model that returns a result that fits the requested schema: true for a
+// boolean, two items for a list. Without a schema it answers that it is done.
 type obliging struct{ llm.Model }
 
 func (obliging) Generate(_ context.Context, req *llm.Request) (*llm.Response, error) {
@@ -33,7 +33,7 @@ func (obliging) Generate(_ context.Context, req *llm.Request) (*llm.Response, er
 	return &llm.Response{Parts: llm.Parts{llm.Text{Text: "Done: LGTM, healthy."}}, Finish: llm.FinishEnd}, nil
 }
 
-// fits is a value that a schema takes.
+// fits returns a value that a schema accepts.
 func fits(schema json.RawMessage) any {
 	var s struct {
 		Type       string
@@ -104,7 +104,7 @@ func TestTheExamplesOfWorkflowsRun(t *testing.T) {
 	}
 }
 
-// What an agent of a workflow may do is what an agent file says of the same.
+// An agent of a workflow has the same permissions as an agent file with the same keys.
 func TestTheAgentsOfAWorkflowAreThoseOfAgentFiles(t *testing.T) {
 	dir := t.TempDir()
 	fixer := filepath.Join(dir, "agents", "fixer.yaml")
@@ -177,7 +177,7 @@ steps:
 		t.Errorf("started: %s %s, %d agents", started.Machine, started.Kind, len(started.Agents))
 	}
 
-	// A context file that is no text goes with the task.
+	// A context file that is not text is sent with the task.
 	begun, inner, err := env.Children["fixer"].Begin(json.RawMessage(`{"task": "look", "media": [{"mediaType": "image/png", "name": "a.png", "data": "AAAA"}]}`))
 	if err != nil || begun.Input == nil || len(begun.Input.Parts) != 2 {
 		t.Errorf("with an image: %+v, %v", begun.Input, err)
@@ -186,7 +186,7 @@ steps:
 		_ = inner.Close()
 	}
 
-	// What was pinned holds, whatever becomes of the files.
+	// Pinned texts do not depend on the files.
 	if err := os.Remove(fixer); err != nil {
 		t.Fatal(err)
 	}

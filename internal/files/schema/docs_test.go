@@ -21,7 +21,7 @@ func TestTheFilesOfTheDocumentationAreValid(t *testing.T) {
 	checked := 0
 	for _, page := range append(pages, "../../../README.md") {
 		if filepath.Base(page) == "config.md" {
-			continue // the config file is no agent; launch reads its example
+			continue // the config file is not an agent; launch reads its example
 		}
 		text, err := os.ReadFile(page)
 		if err != nil {

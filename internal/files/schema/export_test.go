@@ -5,14 +5,14 @@ import (
 	"slices"
 )
 
-// ShownFor is the example of a key of a type, a piece of the mapping that the
-// key stands in.
+// ShownFor returns the example of a key of a type, a fragment of the mapping that
+// contains the key.
 func ShownFor(name, key string) (string, error) {
 	all, err := readProperties()
 	return all.of(name, key).Example, err
 }
 
-// Described are the documented keys, by type.
+// Described returns the documented keys, by type.
 func Described() (map[string][]string, error) {
 	all, err := readProperties()
 	keys := map[string][]string{}

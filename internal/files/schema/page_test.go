@@ -59,7 +59,7 @@ at most 100,000 bytes. A backslash before a name leaves it as it is: ` + "`\\{{i
 ` + "`pawl run`" + ` shows the first and the last lines that a command printed, and ` + "`pawl runs show RUN --step ID`" + ` all of them.
 `
 
-// examples are the workflows of the page, each of which a test of cmd/pawl runs.
+// examples returns the workflows of the page, each of which a test of cmd/pawl runs.
 func examples(t *testing.T) string {
 	t.Helper()
 	var b strings.Builder
@@ -92,8 +92,7 @@ To complete and check a file while you type, keep the schema beside it (` + "`pa
     # yaml-language-server: $schema=.agent.schema.json
 `
 
-// TestThePageOfTheAgentFileIsWhatTheSchemaSays keeps docs/agent-file.md from
-// growing stale.
+// TestThePageOfTheAgentFileIsWhatTheSchemaSays keeps docs/agent-file.md up to date.
 func TestThePageOfTheAgentFileIsWhatTheSchemaSays(t *testing.T) {
 	golden.File(t, filepath.Join("..", "..", "..", "docs", "agent-file.md"), page(t, head, "agent"), *update)
 }
@@ -141,7 +140,7 @@ func TestEveryKeyOfASchemaHasADescription(t *testing.T) {
 			walk(name, def)
 		}
 	}
-	offered["Settings"], offered["LoopSettings"] = offered["Agent"], offered["Agent"] // the settings stand in it
+	offered["Settings"], offered["LoopSettings"] = offered["Agent"], offered["Agent"] // these types contain the settings
 	for name, keys := range described {
 		for _, key := range keys {
 			if !slices.Contains(offered[name], key) {
@@ -151,8 +150,8 @@ func TestEveryKeyOfASchemaHasADescription(t *testing.T) {
 	}
 }
 
-// What the page shows is a file once an agent's name stands above it, for the
-// parser and for editors.
+// The examples of the page form a valid file below an agent's name, for the parser and
+// for editors.
 func TestEveryKeyOfAnAgentFileHasAnExampleThatIsAccepted(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{"prompt.md": "You help.", "lookup.schema.json": `{"type": "object"}`, ".mcp.json": `{"mcpServers": {}}`} {
@@ -190,10 +189,10 @@ func TestEveryKeyOfAnAgentFileHasAnExampleThatIsAccepted(t *testing.T) {
 
 // section is one mapping of an agent file.
 type section struct {
-	// name is that of its type, and paths are where it may stand.
+	// name is the name of its type, and paths are the places where it may occur.
 	name  string
 	paths []string
-	// parent is the mapping that it stands in first, in is the key there.
+	// parent is the first mapping that contains the section, and in is its key there.
 	parent     *section
 	in         string
 	properties map[string]any
@@ -201,8 +200,8 @@ type section struct {
 
 func (s *section) keys() []string { return slices.Sorted(maps.Keys(s.properties)) }
 
-// sections are the mappings of an agent file in the order in which they come up,
-// the file itself first.
+// sections returns the mappings of an agent file in the order of their first
+// occurrence, beginning with the file itself.
 func sections(t *testing.T, kind string) []*section {
 	t.Helper()
 	defs := object(schemaOf(t, kind), "$defs")
@@ -229,7 +228,8 @@ func sections(t *testing.T, kind string) []*section {
 	return found
 }
 
-// refersTo is the type of the mappings in a value, and how one gets to them.
+// refersTo returns the type of the mappings in a value, and the path suffix that leads
+// to them.
 func refersTo(s map[string]any) (name, suffix string) {
 	if ref, ok := s["$ref"].(string); ok {
 		return strings.TrimPrefix(ref, "#/$defs/"), ""
@@ -248,7 +248,7 @@ func refersTo(s map[string]any) (name, suffix string) {
 	return "", ""
 }
 
-// file is the example of a key within the examples of the keys that lead to it.
+// file returns the example of a key within the examples of the keys that lead to it.
 func (s *section) file(t *testing.T, key string) map[string]any {
 	t.Helper()
 	inner := s.example(t, key)
@@ -313,8 +313,8 @@ func (s *section) write(t *testing.T, b *strings.Builder) {
 	}
 }
 
-// describedFor reports whether a key is described for this type, and not for
-// all that have the settings of the loop.
+// describedFor reports whether a key is described for this type alone, and not for all
+// types with the settings of the loop.
 func describedFor(t *testing.T, name, key string) bool {
 	t.Helper()
 	described, err := schema.Described()
@@ -324,7 +324,7 @@ func describedFor(t *testing.T, name, key string) bool {
 	return slices.Contains(described[name], key)
 }
 
-// valueOf says in a few words what a value may be.
+// valueOf describes the allowed values in a few words.
 func valueOf(s map[string]any) string {
 	if enum, ok := s["enum"].([]any); ok {
 		words := make([]string, len(enum))
@@ -375,7 +375,7 @@ func valueOf(s map[string]any) string {
 	}
 }
 
-// cell is a text as it can stand in a table.
+// cell escapes a text for a table.
 func cell(text string) string { return strings.ReplaceAll(text, "|", `\|`) }
 
 func schemaOf(t *testing.T, kind string) map[string]any {

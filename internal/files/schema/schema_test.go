@@ -43,7 +43,7 @@ func compiled(t *testing.T, kind string) *jsonschema.Schema {
 	return s
 }
 
-// instance is a file as a validator sees it.
+// instance returns a file as a validator sees it.
 func instance(t *testing.T, text []byte) any {
 	t.Helper()
 	var v any
@@ -66,7 +66,7 @@ var (
 	known  = spec.ConfigOptions{Providers: []string{"anthropic", "groq", "mistral"}, Profiles: []string{"llamacpp", "vllm"}, Abilities: []string{"tools", "reasoning", "images"}}
 )
 
-// files are the files of a tree that a parser accepts.
+// files returns the files of a tree that a parser accepts.
 func files(t *testing.T, accepts func(path string, data []byte) bool) map[string][]byte {
 	t.Helper()
 	found := map[string][]byte{}
@@ -158,7 +158,7 @@ func TestSchemasRefuseWhatTheParserDoes(t *testing.T) {
 	}
 }
 
-// What an editor offers is what the rules accept, no more and no less.
+// The schema offers exactly the values that the rules accept.
 func TestSchemaOffersTheChoicesOfTheRules(t *testing.T) {
 	found := choices(t, "agent")
 	for path, allowed := range map[string]string{
@@ -190,8 +190,8 @@ func TestSchemaOffersTheChoicesOfTheRules(t *testing.T) {
 	}
 }
 
-// choices are the values that the schema of a kind of file offers for texts, by
-// place: an entry of a list has [] behind it, one of a mapping is called *.
+// choices returns the values that the schema of a kind of file offers for texts, by
+// place. An entry of a list has the suffix [], and an entry of a mapping is called *.
 func choices(t *testing.T, kind string) map[string]string {
 	t.Helper()
 	text, err := schema.Of(kind)
@@ -233,7 +233,7 @@ func choices(t *testing.T, kind string) map[string]string {
 	return found
 }
 
-// list is a value as a list: itself, or none where there is nothing.
+// list returns a value as a list, or nil if there is none.
 func list(v any) []any {
 	switch v := v.(type) {
 	case nil:
@@ -244,7 +244,7 @@ func list(v any) []any {
 	return []any{v}
 }
 
-// nested is a file with one value at a path.
+// nested returns a file with one value at a path.
 func nested(path, value string) string {
 	text := value
 	keys := strings.Split(path, ".")

@@ -34,7 +34,7 @@ func manySteps(n int) string {
 func TestWorkflowProblemsHavePositions(t *testing.T) {
 	for name, c := range map[string]struct {
 		file string
-		// want are line:column, path and a piece of the message.
+		// want lists line:column, path and a part of each message.
 		want []string
 	}{
 		"a cycle": {"name: x\nsteps:\n- {id: a, dependsOn: [c]}\n- {id: b, dependsOn: [a]}\n- {id: c, dependsOn: [b]}\n",
@@ -156,8 +156,7 @@ func TestYAMLAndJSONOfAWorkflowGiveTheSamePlan(t *testing.T) {
 	}
 }
 
-// Each snippet of the page on loops is taken as it stands, within a file of the
-// least that it needs.
+// Each snippet of the page on loops parses unchanged within a minimal file.
 func TestTheSnippetsOfThePageOnLoopsParse(t *testing.T) {
 	paths, err := filepath.Glob("testdata/seed/*.yaml")
 	if err != nil || len(paths) != 8 {

@@ -64,7 +64,7 @@ func TestNamesOfValuesAreHeldToWhatAStepSees(t *testing.T) {
 	}
 }
 
-// A file of the plain specification has no such names: what names nothing is a text.
+// A plain workflow file has no such names; a name of nothing stays as text.
 func TestAPlainFileKeepsNamesOfNothing(t *testing.T) {
 	w, err := workflow.Parse("w.yaml", []byte("name: x\nsteps: [{id: a, instructions: 'Use {{item}}, {{other}} and {{input}}.'}]"), spec.Options{Model: "scripted/x.yaml"})
 	if err != nil {

@@ -76,7 +76,7 @@ func TestTheConformanceCasesOfTheSpecificationJudgeAsExpected(t *testing.T) {
 	}
 }
 
-// holds reports what is not as the case says.
+// holds reports differences from the case.
 func (c conformance) holds(t *testing.T, w *workflow.Workflow, err error) {
 	t.Helper()
 	if err != nil {
@@ -97,7 +97,7 @@ func (c conformance) holds(t *testing.T, w *workflow.Workflow, err error) {
 	}
 }
 
-// topological are the ids of steps, each behind those that it waits for.
+// topological returns the ids of steps, each after its dependencies.
 func topological(p plan.Plan) []string {
 	var order []string
 	for range p.Steps {
@@ -111,7 +111,8 @@ func topological(p plan.Plan) []string {
 	return order
 }
 
-// filesOfCases are the files that the cases name and do not bring.
+// filesOfCases returns a directory with the files that the cases name but do not
+// contain.
 func filesOfCases(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -22,7 +22,7 @@ const asChild = "PAWL_LOGIN_TEST_URL"
 
 func TestMain(m *testing.M) {
 	if at := os.Getenv(asChild); at != "" {
-		_, _ = io.ReadAll(os.Stdin) // all begin at once
+		_, _ = io.ReadAll(os.Stdin) // all processes begin at once
 		l := login.Login{Server: login.Server{URL: at}, Dir: os.Getenv("PAWL_LOGIN_TEST_DIR")}
 		token, err := l.Token(context.Background(), "")
 		fmt.Println(token, err)
@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// browser opens a page and follows it back, as a browser would.
+// browser opens a page and follows its redirect, as a browser would.
 func browser(page string) error {
 	resp, err := http.Get(page)
 	if err != nil {
