@@ -36,12 +36,9 @@ export function RunsPage({ place }: { place: string }) {
       </select>
     </label>
   );
-  const field = (name: string, label: string, type: string) => (
-    <label class="filter">
-      <span>{label}</span>
-      <input type={type} value={query.get(name) ?? ""} onChange={e => choose(name, e.currentTarget.value.trim())} />
-    </label>
-  );
+  const bound = (name: string) => ({
+    value: query.get(name) ?? "", onChange: (e: { currentTarget: HTMLInputElement }) => choose(name, e.currentTarget.value.trim()),
+  });
   return (
     <main id="main" tabIndex={-1}>
       <header class="head">
@@ -52,9 +49,9 @@ export function RunsPage({ place }: { place: string }) {
         {select("state", "State", states)}
         {select("outcome", "Outcome", outcomes)}
         {select("kind", "Kind", kinds)}
-        {field("text", "Name or input", "search")}
-        {field("since", "Since", "date")}
-        {field("until", "Until", "date")}
+        <label class="filter"><span>Name or input</span><input type="search" {...bound("text")} /></label>
+        <label class="filter"><span>Since</span><input type="date" {...bound("since")} /></label>
+        <label class="filter"><span>Until</span><input type="date" {...bound("until")} /></label>
       </search>
       <Trouble problem={list.problem} />
       {runs === null ? !list.problem.value && <p class="empty">Reading the runs…</p>
