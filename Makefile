@@ -11,7 +11,7 @@ SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct)
 DIST ?= dist
 TARGETS := linux_amd64 linux_arm64 darwin_amd64 darwin_arm64
 
-.PHONY: web run test cluster test-cluster test-commands test-long fuzz bench mutate mutate-changes lint cross build docs recording pictures release
+.PHONY: web run test cluster test-cluster test-commands test-long kills fuzz bench mutate mutate-changes lint cross build docs recording pictures release
 
 # Says how far the compiler is: on one line of a terminal, elsewhere every 50 packages.
 build:
@@ -68,10 +68,14 @@ bin/pawl-cluster: FORCE
 test-commands:
 	$(call tests,$(GO) test -json -count=1 -timeout 20m . ./internal/cli ./internal/crash ./internal/files/launch ./internal/host/sandbox ./tool/shell)
 
-# Kills of the real process, thousands of simulated crashes, races, fuzzing.
+# A tenth of the kills of the real process, thousands of simulated crashes, races, fuzzing.
 test-long: cross fuzz
 	$(call tests,PAWL_LONG=1 $(GO) test -json -timeout 20m ./...,-rows docs/requirements.md)
 	$(call tests,PAWL_ONE_TIER=1 $(GO) test -json -race -timeout 20m ./internal/engine/... ./journal/... ./internal/machine/... ./tool/... ./llm/... ./internal/simulate)
+
+# All kills of the real process, of which the long part does a tenth; about ten minutes.
+kills:
+	$(call tests,PAWL_KILLS=1 $(GO) test -json -count=1 -timeout 60m ./internal/crash)
 
 # Before Go 1.27 the end of -fuzztime is at times reported as a failure (go.dev/issue/75804);
 # a real one names the input that it wrote.

@@ -19,10 +19,7 @@ import (
 
 // rows: HAR-3, HAR-60
 func TestKillWithChildrenInFlightLosesAndRepeatsNothing(t *testing.T) {
-	kills := 4
-	if os.Getenv("PAWL_LONG") != "" {
-		kills = 40
-	}
+	kills := kills(4, 40)
 	random := rand.New(rand.NewPCG(seed(t), 1))
 	for killed := 0; killed < kills && !t.Failed(); {
 		dir := t.TempDir()

@@ -50,10 +50,7 @@ func itemsOf(dir string) library.Workflow {
 }
 
 func TestKillInItemLoopDoublesAndLosesNone(t *testing.T) {
-	kills := 20
-	if os.Getenv("PAWL_LONG") != "" {
-		kills = 200
-	}
+	kills := kills(20, 200)
 	random := rand.New(rand.NewPCG(seed(t), 2))
 	for killed := 0; killed < kills && !t.Failed(); {
 		dir := t.TempDir()

@@ -41,10 +41,7 @@ echo $$
 
 // rows: HAR-3, HAR-60
 func TestKilledInALoopOverAProgramNoLineIsDoubledOrLostUnsaid(t *testing.T) {
-	left := 10
-	if os.Getenv("PAWL_LONG") != "" {
-		left = 100
-	}
+	left := kills(10, 100)
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	random := rand.New(rand.NewPCG(seed(t), 3))
 	for left > 0 && !t.Failed() {

@@ -3,7 +3,6 @@ package crash
 import (
 	"bytes"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -17,10 +16,8 @@ import (
 // knows of each whether it was made or is in doubt, and leaves no process.
 func TestKillsOfARunWithThreeServersLoseNothing(t *testing.T) {
 	t.Parallel()
-	kills, turns := 20, 20 // of three calls each
-	if os.Getenv("PAWL_LONG") != "" {
-		kills, turns = 200, 200
-	}
+	kills := kills(20, 200)
+	turns := kills // of three calls each
 	servers := []string{"a", "b", "c"}
 	var script, list strings.Builder
 	for i := range turns {

@@ -32,12 +32,16 @@ func countingScript() string {
 	return s.String() + "- text: done\n"
 }
 
-// kills is how many times the normal suite kills, and the long one.
-func kills() int {
-	if os.Getenv("PAWL_LONG") != "" {
-		return 200
+// kills returns the number of kills of a test: all of them with PAWL_KILLS, which
+// make kills sets, at least a tenth of them with PAWL_LONG, and few otherwise.
+func kills(few, all int) int {
+	switch {
+	case os.Getenv("PAWL_KILLS") != "":
+		return all
+	case os.Getenv("PAWL_LONG") != "":
+		return max(few, all/10)
 	}
-	return 10
+	return few
 }
 
 // seed repeats the moments of an earlier run.
@@ -54,7 +58,7 @@ func seed(t *testing.T) uint64 {
 func TestKilledAtRandomMomentsNothingSettledIsLostOrDoneTwice(t *testing.T) {
 	random := rand.New(rand.NewPCG(seed(t), 0))
 	total := 0
-	for left, round := kills(), 1; left > 0; round++ {
+	for left, round := kills(10, 200), 1; left > 0; round++ {
 		t.Run(fmt.Sprintf("run %d", round), func(t *testing.T) {
 			w := newWorld(t, countingScript())
 			budget := min(left, 10)
