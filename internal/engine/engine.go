@@ -204,7 +204,7 @@ func (e *Engine) start(ctx context.Context, id string, started event.RunStarted,
 	}
 	d.attach(above)
 	if above != nil {
-		d.log.lease.parent = above.log.lease.held
+		d.log.lease.parent = above.log.lease.right
 	}
 	return e.ready(ctx, d), nil
 }

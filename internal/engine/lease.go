@@ -17,11 +17,12 @@ type lease struct {
 	lasts time.Duration
 	now   func() time.Time
 	// held is the lease as the store returned it, and asked when it was requested.
-	held journal.Lease
-	// parent is the lease of the parent's driver, which must hold when the run is
-	// created.
-	parent journal.Lease
-	asked  time.Time
+	held  journal.Lease
+	asked time.Time
+	// right is held without its expiry, so that renewals do not change it: the effects
+	// that start children read it. parent is that of the parent's driver, which must
+	// hold when the run is created.
+	right, parent journal.Lease
 	// unmade reports whether the run's first commit is still to come, and released
 	// whether the lease was released.
 	unmade, released bool
@@ -35,6 +36,7 @@ func (l *lease) fresh(run, owner string) journal.Lease {
 // take sets the lease that the store returned, and when it was requested.
 func (l *lease) take(held journal.Lease, asked time.Time) {
 	l.held, l.asked, l.unmade = held, asked, false
+	l.right = journal.Lease{Run: held.Run, Owner: held.Owner, Epoch: held.Epoch}
 }
 
 // renew extends the lease. A run without a journal gets its lease by the commit
