@@ -1,13 +1,9 @@
 package server
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
-	"slices"
 	"time"
 
 	"github.com/pawlrun/pawl/event"
@@ -146,35 +142,33 @@ type questionChange struct {
 	Type event.Type `json:"type"`
 	// ID is the question, empty if the event closes all questions of the run.
 	ID string `json:"id,omitempty"`
-	// Decision and Approver are set if the event decides the question.
+	// Decision is set if the event decides the question, and Approver if a person did.
 	Decision event.ApprovalKind `json:"decision,omitempty"`
 	Approver string             `json:"approver,omitempty"`
 }
 
-// changesQuestions reports whether events of a type open or close a question.
+// changesQuestions reports whether events of a type open or close questions.
 func changesQuestions(t event.Type) bool {
-	return slices.ContainsFunc([]event.Data{
-		event.ToolPendingApproval{}, event.ToolApprovalResolved{}, event.ToolInputRequired{}, event.ToolInputResolved{}, event.ReviewRequested{}, event.ReviewResolved{},
-		event.GoalBlocked{}, event.GoalUnanswered{}, event.BudgetRaised{}, event.InputReceived{}, event.RunParked{}, event.RunCompleted{},
-	}, func(d event.Data) bool { return d.EventType() == t })
+	switch t {
+	case event.TypeRunParked, event.TypeRunCompleted, event.TypeBudgetRaised, event.TypeInputReceived: // questions about limits and answers
+		return true
+	}
+	return t.Asks() || t.Resolves()
 }
 
 // questionChangeOf returns the change of a question that a stored event records.
 func questionChangeOf(rec journal.Record) (questionChange, error) {
-	var e struct {
-		Data struct {
-			CallID   string             `json:"callId"`
-			LoopID   string             `json:"loopId"`
-			Kind     event.ApprovalKind `json:"kind"`
-			Approver string             `json:"approver"`
-		} `json:"data"`
-	}
 	c := questionChange{Run: rec.Run, Type: event.Type(rec.Type)}
-	if err := json.Unmarshal(rec.Body, &e); err != nil {
-		return c, fmt.Errorf("server: run %s, event %d: %w", rec.Run, rec.Seq, err)
+	e, err := decoded(rec)
+	if err != nil {
+		return c, err
 	}
-	if c.ID = cmp.Or(e.Data.CallID, e.Data.LoopID); e.Data.Approver != "" {
-		c.Decision, c.Approver = e.Data.Kind, e.Data.Approver
+	switch d := e.Data.(type) {
+	case event.Resolving:
+		r := d.Resolution()
+		c.ID, c.Decision, c.Approver = r.ID, r.Kind, r.Approver
+	case event.Asking:
+		c.ID = d.Question().ID
 	}
 	return c, nil
 }
