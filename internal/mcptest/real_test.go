@@ -107,6 +107,15 @@ func everything(c connected) {
 		if r := c.call("get-resource-reference", `{"resourceType":"Blob","resourceId":1}`); len(r.Media) != 1 {
 			c.t.Errorf("get-resource-reference gives %+v", r)
 		}
+		if r := c.call("resources", `{}`); !strings.Contains(r.Output, `"uri":"demo://`) || !strings.Contains(r.Output, `"uriTemplate":"demo://`) {
+			c.t.Errorf("resources gives %+v", r)
+		}
+		if r := c.call("resources", fmt.Sprintf(`{"uri":"demo://resource/dynamic/text/%d"}`, i+1)); !strings.Contains(r.Output, fmt.Sprint("Resource ", i+1)) {
+			c.t.Errorf("a resource is %+v", r)
+		}
+		if r := c.call("prompts", `{"name":"args-prompt","arguments":{"city":"Bonn"}}`); !strings.Contains(r.Output, "Bonn") {
+			c.t.Errorf("a prompt is %+v", r)
+		}
 		if r := c.call("get-sum", `{"a":"one","b":2}`); !r.IsError {
 			c.t.Errorf("a wrong argument gives %+v", r)
 		}

@@ -27,7 +27,8 @@ const (
 	// changed its pages are those of the file with .changed after its name, if any.
 	ToolsVariable = "MCPTEST_TOOLS"
 	// StartVariable is what a server does instead of starting: exit, hang, list without
-	// end (cursor) or list the tools of [Many] (many).
+	// end (cursor), list the tools of [Many] (many) or have resources and prompts too
+	// (features).
 	StartVariable = "MCPTEST_START"
 	// HoldFile keeps a server from starting, which notes held, and AnswerFile lets it
 	// answer a call of wait, which reports progress until then and notes answered. Both are in its working directory.
@@ -57,6 +58,8 @@ type Server struct {
 	Endless bool
 	// Lists is the page of tools where there is no ToolsFile; empty is [Tools].
 	Lists string
+	// Features adds resources and prompts.
+	Features bool
 
 	mu  sync.Mutex
 	out io.Writer
@@ -72,6 +75,7 @@ type message struct {
 	Method string          `json:"method"`
 	Params struct {
 		Name      string          `json:"name"`
+		URI       string          `json:"uri"`
 		Cursor    string          `json:"cursor"`
 		TaskID    string          `json:"taskId"`
 		Responses json.RawMessage `json:"inputResponses"`
@@ -98,6 +102,8 @@ func Main() {
 		s.Endless = true
 	case "many":
 		s.Lists = Many()
+	case "features":
+		s.Features = true
 	}
 	if exists(HoldFile) {
 		s.Note("held", message{})
@@ -171,6 +177,12 @@ func (s *Server) serve(m message) {
 		s.Note("call", m)
 		s.fault(m)
 		return
+	}
+	if m.Method == "resources/read" || m.Method == "prompts/get" {
+		s.Note("get "+m.Params.URI, m)
+		if m.Params.URI == "file:///exit" {
+			os.Exit(3)
+		}
 	}
 	if m.Method == "notifications/cancelled" {
 		s.Note("cancelled", m)
@@ -249,7 +261,11 @@ func (s *Server) fault(m message) {
 func (s *Server) Answer(m message) string {
 	switch m.Method {
 	case "initialize":
-		return answer(m, `{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"ledger","version":"1.2"}}`)
+		has := `{"tools":{"listChanged":true}}`
+		if s.Features {
+			has = withFeatures
+		}
+		return answer(m, `{"protocolVersion":"2025-11-25","capabilities":`+has+`,"serverInfo":{"name":"ledger","version":"1.2"}}`)
 	case "tools/list":
 		return answer(m, s.list(m.Params.Cursor))
 	case "tools/call":
@@ -258,6 +274,9 @@ func (s *Server) Answer(m message) string {
 		return answer(m, s.task(m))
 	case "ping":
 		return answer(m, `{}`)
+	}
+	if result, known := s.feature(m); known {
+		return answer(m, result)
 	}
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no such method"}}`, m.ID)
 }

@@ -18,6 +18,7 @@ import (
 type remote struct {
 	server *Server
 	name   string
+	send   sender
 	// output is the schema of structured results, nil for none.
 	output *tool.Schema
 }
@@ -49,12 +50,12 @@ func (r remote) perform(ctx context.Context, c tool.Call) (tool.Result, error) {
 	for again := false; ; again = true {
 		res, sent, err := r.attempt(ctx, c, x)
 		switch {
-		case err == nil && taskOf(res) != nil:
-			return r.begun(ctx, c, x, taskOf(res))
-		case err == nil && !res.NeedsInput():
-			return r.result(res)
+		case err == nil && taskOf(res.CallToolResult) != nil:
+			return r.begun(ctx, c, x, taskOf(res.CallToolResult))
+		case err == nil && !res.needs:
+			return r.result(res.CallToolResult)
 		case err == nil:
-			if err := r.needs(&x, res); err != nil {
+			if err := r.needs(&x, res.CallToolResult); err != nil {
 				return tool.Result{}, err
 			}
 			if !again {
@@ -77,14 +78,14 @@ func (r remote) perform(ctx context.Context, c tool.Call) (tool.Result, error) {
 	}
 }
 
-func (r remote) attempt(ctx context.Context, c tool.Call, x exchange) (res *sdk.CallToolResult, sent bool, err error) {
+func (r remote) attempt(ctx context.Context, c tool.Call, x exchange) (res reply, sent bool, err error) {
 	s := r.server
 	open, err := s.ready(ctx)
 	if err != nil {
-		return nil, false, err
+		return reply{}, false, err
 	}
 	if now := s.change(r.name); now != nil && !approved(now, c.Facts) {
-		return nil, false, s.changedError(now)
+		return reply{}, false, s.changedError(now)
 	}
 	ctx, wrote := withSent(ctx)
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -102,7 +103,7 @@ func (r remote) attempt(ctx context.Context, c tool.Call, x exchange) (res *sdk.
 	params.SetProgressToken(token)
 	params.RequestState = x.State
 	if params.InputResponses, err = x.responses(s.o.roots()); err != nil {
-		return nil, false, err
+		return reply{}, false, err
 	}
 	t := newTalk(ctx, c.Run, x, func(while bool) {
 		if while {
@@ -114,12 +115,12 @@ func (r remote) attempt(ctx context.Context, c tool.Call, x exchange) (res *sdk.
 	defer s.talking(t)()
 
 	type answer struct {
-		res *sdk.CallToolResult
+		res reply
 		err error
 	}
 	answers := make(chan answer, 1)
 	go func() {
-		res, err := open.client.CallTool(ctx, params)
+		res, err := r.send(ctx, open.client, params)
 		answers <- answer{res, err}
 	}()
 	select {
@@ -139,13 +140,13 @@ func (r remote) attempt(ctx context.Context, c tool.Call, x exchange) (res *sdk.
 		return a.res, wrote.Load(), a.err
 	case err := <-t.asked:
 		cancel(errAsks)
-		return nil, true, err
+		return reply{}, true, err
 	case <-ctx.Done():
 		if err := t.open(); err != nil {
-			return nil, true, err
+			return reply{}, true, err
 		}
 		// The notification that cancels the call is sent concurrently.
-		return nil, true, context.Cause(ctx)
+		return reply{}, true, context.Cause(ctx)
 	}
 }
 

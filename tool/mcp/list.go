@@ -29,32 +29,50 @@ func list(ctx context.Context, client *sdk.ClientSession) ([]*sdk.Tool, error) {
 	if c := client.InitializeResult().Capabilities; c == nil || c.Tools == nil {
 		return nil, nil
 	}
-	var tools []*sdk.Tool
+	return pages("tools", func(cursor string) ([]*sdk.Tool, string, error) {
+		page, err := client.ListTools(ctx, &sdk.ListToolsParams{Cursor: cursor})
+		if err != nil {
+			return nil, "", err
+		}
+		return page.Tools, page.NextCursor, nil
+	})
+}
+
+// listError is the reason why a list of a server cannot be used.
+type listError string
+
+func (e listError) Error() string { return string(e) }
+
+// pages reads all pages of a list, within the limits. what names the items.
+func pages[T any](what string, page func(cursor string) (items []T, next string, err error)) ([]T, error) {
+	var all []T
 	seen := map[string]bool{}
 	cursor := ""
 	for range maxPages {
-		page, err := client.ListTools(ctx, &sdk.ListToolsParams{Cursor: cursor})
+		items, next, err := page(cursor)
 		if err != nil {
 			return nil, err
 		}
-		if tools = append(tools, page.Tools...); len(tools) > maxTools {
-			return nil, fmt.Errorf("it lists more than %d tools", maxTools)
+		if all = append(all, items...); len(all) > maxTools {
+			return nil, listError(fmt.Sprintf("it lists more than %d %s", maxTools, what))
 		}
-		switch cursor = page.NextCursor; {
+		switch cursor = next; {
 		case cursor == "":
-			return tools, nil
+			return all, nil
 		case seen[cursor]:
-			return nil, fmt.Errorf("its list of tools does not end: the cursor %q is repeated", clean(cursor, maxShownLine))
+			return nil, listError(fmt.Sprintf("its list of %s does not end: the cursor %q is repeated", what, clean(cursor, maxShownLine)))
 		}
 		seen[cursor] = true
 	}
-	return nil, fmt.Errorf("its list of tools has more than %d pages", maxPages)
+	return nil, listError(fmt.Sprintf("its list of %s has more than %d pages", what, maxPages))
 }
 
 // definition is a server's definition of a tool.
 type definition struct {
-	Annotations  *hints          `json:"annotations,omitempty"`
-	Description  string          `json:"description,omitempty"`
+	Annotations *hints `json:"annotations,omitempty"`
+	Description string `json:"description,omitempty"`
+	// Feature is the name of a [feature] that is offered as a tool.
+	Feature      string          `json:"feature,omitempty"`
 	InputSchema  json.RawMessage `json:"inputSchema"`
 	Name         string          `json:"name"`
 	OutputSchema json.RawMessage `json:"outputSchema,omitempty"`
@@ -88,11 +106,25 @@ func pinned(o Options, open *session, tools []*sdk.Tool) (event.ToolServer, erro
 		if size += len(d); size > maxDefinitions {
 			return pin, fmt.Errorf("the definitions of its tools have more than %d MiB", maxDefinitions>>20)
 		}
-		sum := sha256.Sum256(d)
-		pin.Tools = append(pin.Tools, event.ServerTool{Name: t.Name, Digest: hex.EncodeToString(sum[:]), Definition: d})
+		pin.Tools = append(pin.Tools, serverTool(t.Name, d))
+	}
+	for _, f := range features() {
+		if about.Capabilities == nil || !f.has(about.Capabilities) || slices.ContainsFunc(pin.Tools, func(other event.ServerTool) bool { return other.Name == f.Name }) {
+			continue
+		}
+		d, err := json.Marshal(f.definition)
+		if err != nil {
+			return pin, err
+		}
+		pin.Tools = append(pin.Tools, serverTool(f.Name, d))
 	}
 	slices.SortFunc(pin.Tools, func(a, b event.ServerTool) int { return strings.Compare(a.Name, b.Name) })
 	return pin, nil
+}
+
+func serverTool(name string, definition json.RawMessage) event.ServerTool {
+	sum := sha256.Sum256(definition)
+	return event.ServerTool{Name: name, Digest: hex.EncodeToString(sum[:]), Definition: definition}
 }
 
 // definitionOf returns a tool in canonical JSON: members are sorted at every level.
@@ -230,7 +262,7 @@ func (s *Server) toolOf(p event.ServerTool) (tool.Tool, error) {
 			return f
 		},
 	}
-	r := remote{server: s, name: p.Name}
+	r := remote{server: s, name: p.Name, send: senderOf(d)}
 	if d.OutputSchema != nil {
 		if r.output, err = tool.CompileSchema(d.OutputSchema); err != nil {
 			return tool.Tool{}, fmt.Errorf("its outputSchema: %w", err)

@@ -65,6 +65,12 @@ func TestMain(m *testing.M) {
 				"b": &sdk.ElicitParams{Mode: "form", Message: "Your age?", RequestedSchema: schema("age", "integer")},
 			}, RequestState: "state-1"}, err
 		})
+		s.AddResource(&sdk.Resource{URI: "ask:///name", Name: "name"}, func(_ context.Context, r *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
+			if name, named := r.Params.InputResponses["a"].(*sdk.ElicitResult); named {
+				return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{{URI: "ask:///name", Text: fmt.Sprint(r.Params.RequestState, name.Content)}}}, nil
+			}
+			return &sdk.ReadResourceResult{InputRequests: sdk.InputRequestMap{"a": &sdk.ElicitParams{Mode: "form", Message: "Your name?"}}, RequestState: "state-1"}, nil
+		})
 		_ = s.Run(context.Background(), &sdk.StdioTransport{})
 		return
 	}

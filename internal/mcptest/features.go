@@ -1,0 +1,49 @@
+package mcptest
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// Capabilities of a server with resources and prompts.
+const withFeatures = `{"tools":{"listChanged":true},"resources":{},"prompts":{}}`
+
+// feature answers a request about resources and prompts. The list of resources has two
+// pages. What a resource does is in its uri: file:///dot is binary, file:///two has two parts, and file:///exit ends
+// the server.
+func (s *Server) feature(m message) (result string, known bool) {
+	if !s.Features {
+		return "", false
+	}
+	switch m.Method {
+	case "resources/list":
+		if m.Params.Cursor == "" {
+			return `{"resources":[{"uri":"file:///a.txt","name":"a","description":"one\u200btwo","mimeType":"text/plain","size":3}],"nextCursor":"1"}`, true
+		}
+		return `{"resources":[{"uri":"file:///dot","name":"dot","mimeType":"image/png"}]}`, true
+	case "resources/templates/list":
+		return `{"resourceTemplates":[{"uriTemplate":"file:///{path}","name":"any file"}]}`, true
+	case "resources/read":
+		switch m.Params.URI {
+		case "file:///dot":
+			return `{"contents":[{"uri":"file:///dot","mimeType":"image/png","blob":"iVBORw0KGgo="}]}`, true
+		case "file:///two":
+			return `{"contents":[{"uri":"file:///two/1","text":"one"},{"uri":"file:///two/2","text":"two"}]}`, true
+		case "file:///none":
+			return "!no such resource", true
+		}
+		quoted, _ := json.Marshal("in\u200bside " + m.Params.URI)
+		return fmt.Sprintf(`{"contents":[{"uri":%q,"mimeType":"text/plain","text":%s}]}`, m.Params.URI, quoted), true
+	case "prompts/list":
+		return `{"prompts":[{"name":"greet","description":"Greets.","arguments":[{"name":"whom","required":true}]}]}`, true
+	case "prompts/get":
+		return fmt.Sprintf(`{"messages":[{"role":"user","content":{"type":"text","text":"Greet\u200b %s"}},{"role":"assistant","content":{"type":"image","mimeType":"image/png","data":"iVBORw0KGgo="}}]}`, jsonText(m.Params.Arguments)), true
+	}
+	return "", false
+}
+
+// jsonText is JSON as a part of a JSON text.
+func jsonText(raw json.RawMessage) string {
+	quoted, _ := json.Marshal(string(raw))
+	return string(quoted[1 : len(quoted)-1])
+}
