@@ -1,6 +1,7 @@
 package mcptest
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/rand"
 	"crypto/sha256"
@@ -25,11 +26,12 @@ type OAuth struct {
 	MCP http.Handler
 	// Lifetime is that of tokens in seconds; 0 is an hour. Documents says that clients
 	// may be addresses of metadata, Issuer is the iss of answers in the place of the
-	// right one, and NoRefresh gives no refresh tokens.
+	// right one, and NoRefresh gives no refresh tokens. Open lets everybody begin a session.
 	Lifetime  int
 	Documents bool
 	Issuer    string
 	NoRefresh bool
+	Open      bool
 
 	mu      sync.Mutex
 	codes   map[string]url.Values
@@ -105,8 +107,10 @@ func (o *OAuth) Revoke(all bool) {
 
 func (o *OAuth) resource(w http.ResponseWriter, r *http.Request) {
 	token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	body, _ := io.ReadAll(r.Body)
+	r.Body = io.NopCloser(bytes.NewReader(body))
 	o.mu.Lock()
-	good := o.good[token]
+	good := o.good[token] || o.Open && bytes.Contains(body, []byte(`"initialize"`))
 	o.mu.Unlock()
 	if !good {
 		w.Header().Set("WWW-Authenticate", `Bearer resource_metadata="`+o.URL+`/.well-known/oauth-protected-resource/mcp"`)
@@ -196,6 +200,19 @@ func OAuthMain() {
 		os.Exit(1)
 	}
 	select {}
+}
+
+// Browse opens a page and follows its redirects, as a browser would.
+func Browse(page string) error {
+	resp, err := http.Get(page)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if text, _ := io.ReadAll(resp.Body); resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s: %s", resp.Status, text)
+	}
+	return nil
 }
 
 // BrowserMain opens the page that its last argument names and follows it, as a browser

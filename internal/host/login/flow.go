@@ -29,7 +29,10 @@ func (l *Login) Begin(ctx context.Context, open func(page string) error) error {
 		return fmt.Errorf("login: %w", err)
 	}
 	defer listener.Close()
-	k := kept{URL: l.URL}
+	k := kept{URL: l.URL, Further: l.Further}
+	if last, err := l.read(); err == nil {
+		k.Further = union(last.Further, l.Further)
+	}
 	handler, err := auth.NewAuthorizationCodeHandler(l.config("http://"+listener.Addr().String()+"/callback", &k,
 		func(ctx context.Context, args *auth.AuthorizationArgs) (*auth.AuthorizationResult, error) {
 			return l.agreed(ctx, listener, args.URL, &k, open)
@@ -63,12 +66,12 @@ func (l *Login) config(redirect string, k *kept, fetch auth.AuthorizationCodeFet
 			return oauth2.StaticTokenSource(t), nil
 		},
 	}
-	if len(l.Scopes)+len(l.Further) > 0 {
+	if len(l.Scopes)+len(k.Further) > 0 {
 		c.ScopeFilter = func(named []string) []string {
 			if len(l.Scopes) > 0 {
 				named = l.Scopes
 			}
-			return slices.Concat(named, l.Further)
+			return union(named, k.Further)
 		}
 	}
 	switch {
@@ -83,23 +86,45 @@ func (l *Login) config(redirect string, k *kept, fetch auth.AuthorizationCodeFet
 	return c
 }
 
-// challenge returns the server's response to a request without a token.
+// union returns the scopes of both lists, each once.
+func union(a, b []string) []string {
+	all := slices.Concat(a, b)
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// probes are requests that a server refuses without a token. Some servers let everybody
+// begin a session, and refuse what comes after it.
+var probes = [...]string{
+	`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"pawl","version":"1"}}}`,
+	`{"jsonrpc":"2.0","id":2,"method":"tools/list"}`,
+}
+
+// challenge returns the server's refusal of a request without a token.
 func (l *Login) challenge(ctx context.Context) (*http.Response, error) {
-	const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"pawl","version":"1"}}}`
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, l.URL, strings.NewReader(hello))
-	if err != nil {
-		return nil, fmt.Errorf("login: %w", err)
+	session, status := "", ""
+	for _, probe := range probes {
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, l.URL, strings.NewReader(probe))
+		if err != nil {
+			return nil, fmt.Errorf("login: %w", err)
+		}
+		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("Accept", "application/json, text/event-stream")
+		req.Header.Set("MCP-Protocol-Version", "2025-11-25")
+		if session != "" {
+			req.Header.Set("Mcp-Session-Id", session)
+		}
+		resp, err := l.client().Do(req)
+		if err != nil {
+			return nil, fmt.Errorf("login: %w", err)
+		}
+		if resp.StatusCode == http.StatusUnauthorized {
+			return resp, nil
+		}
+		session, status = resp.Header.Get("Mcp-Session-Id"), resp.Status
+		_ = resp.Body.Close()
 	}
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Accept", "application/json, text/event-stream")
-	resp, err := l.client().Do(req)
-	if err != nil {
-		return nil, fmt.Errorf("login: %w", err)
-	}
-	if resp.StatusCode != http.StatusUnauthorized {
-		return nil, errors.Join(fmt.Errorf("login: %s asks for no login: it answered %s", l.URL, resp.Status), resp.Body.Close())
-	}
-	return resp, nil
+	return nil, fmt.Errorf("login: %s asks for no login: it answered %s", l.URL, status)
 }
 
 // agreed waits until the authorization server redirects the browser back.

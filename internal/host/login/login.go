@@ -47,7 +47,8 @@ type Login struct {
 	Dir string
 	// Client makes the requests; nil means a client with a timeout.
 	Client *http.Client
-	// Further are scopes that a login requests in addition.
+	// Further are scopes that a login requests in addition, besides those that earlier
+	// ones did.
 	Further []string
 	// Paste returns the address that the browser was redirected to, for a browser that
 	// cannot reach this machine; nil waits for the browser only.
@@ -76,6 +77,8 @@ type kept struct {
 	AccessToken   string           `json:"access_token"`
 	RefreshToken  string           `json:"refresh_token,omitempty"`
 	Expires       time.Time        `json:"expires,omitzero"`
+	// Further are the scopes that logins have requested in addition.
+	Further []string `json:"further_scopes,omitempty"`
 }
 
 // early is how long before its expiry a token is renewed.

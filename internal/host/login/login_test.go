@@ -31,19 +31,6 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// browser opens a page and follows its redirect, as a browser would.
-func browser(page string) error {
-	resp, err := http.Get(page)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	if text, _ := io.ReadAll(resp.Body); resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s: %s", resp.Status, text)
-	}
-	return nil
-}
-
 func begun(t *testing.T, s login.Server, change func(*mcptest.OAuth)) (*mcptest.OAuth, *login.Login, *[]string) {
 	t.Helper()
 	o := mcptest.NewOAuth(http.NotFoundHandler())
@@ -75,13 +62,15 @@ func TestALoginGivesATokenThatOnlyItsUserCanRead(t *testing.T) {
 			[]string{"authorize https://pawl.example/client.json read write", "token authorization_code https://pawl.example/client.json"}},
 		{"a document that the server does not take", login.Server{ClientID: "https://pawl.example/client.json"}, nil,
 			[]string{"register", "authorize registered read write", "token authorization_code registered"}},
+		{"a server at which everybody begins a session", login.Server{}, func(o *mcptest.OAuth) { o.Open = true },
+			[]string{"register", "authorize registered read write", "token authorization_code registered"}},
 		{"a client that is known", login.Server{ClientID: "known"}, nil, []string{"authorize known read write", "token authorization_code known"}},
 	} {
 		o, l, learned := begun(t, c.server, c.change)
 		if _, err := l.Token(t.Context(), ""); !errors.Is(err, login.ErrNeeded) {
 			t.Errorf("%s: before the login: %v", c.name, err)
 		}
-		if err := l.Begin(t.Context(), browser); err != nil {
+		if err := l.Begin(t.Context(), mcptest.Browse); err != nil {
 			t.Errorf("%s: %v", c.name, err)
 			continue
 		}
@@ -112,7 +101,7 @@ func TestALoginGivesATokenThatOnlyItsUserCanRead(t *testing.T) {
 
 func TestALoginIsRefused(t *testing.T) {
 	o, l, _ := begun(t, login.Server{}, func(o *mcptest.OAuth) { o.Issuer = "https://other.example" })
-	if err := l.Begin(t.Context(), browser); err == nil || !strings.Contains(err.Error(), "issuer") {
+	if err := l.Begin(t.Context(), mcptest.Browse); err == nil || !strings.Contains(err.Error(), "issuer") {
 		t.Errorf("another issuer: %v", err)
 	}
 	if _, err := l.Token(t.Context(), ""); !errors.Is(err, login.ErrNeeded) {
@@ -123,10 +112,10 @@ func TestALoginIsRefused(t *testing.T) {
 		u := page[strings.Index(page, "redirect_uri=")+len("redirect_uri="):]
 		u, _, _ = strings.Cut(u, "&")
 		u = strings.NewReplacer("%3A", ":", "%2F", "/").Replace(u)
-		if err := browser(u + "?code=x&state=guessed&iss=" + o.URL); err == nil {
+		if err := mcptest.Browse(u + "?code=x&state=guessed&iss=" + o.URL); err == nil {
 			return errors.New("an answer with another state is taken")
 		}
-		return browser(page)
+		return mcptest.Browse(page)
 	}
 	if err := l.Begin(t.Context(), forged); err != nil {
 		t.Errorf("after a forged answer: %v", err)
@@ -134,14 +123,14 @@ func TestALoginIsRefused(t *testing.T) {
 	plain := mcptest.NewOAuth(http.NotFoundHandler())
 	defer plain.Close()
 	none := login.Login{Server: login.Server{URL: plain.URL + "/.well-known/oauth-authorization-server"}, Dir: t.TempDir()}
-	if err := none.Begin(t.Context(), browser); err == nil || !strings.Contains(err.Error(), "asks for no login") {
+	if err := none.Begin(t.Context(), mcptest.Browse); err == nil || !strings.Contains(err.Error(), "asks for no login") {
 		t.Errorf("a server without logins: %v", err)
 	}
 }
 
 func TestATokenIsRenewedOnceItHasExpiredOrIsRefused(t *testing.T) {
 	o, l, learned := begun(t, login.Server{}, func(o *mcptest.OAuth) { o.Lifetime = 1 })
-	if err := l.Begin(t.Context(), browser); err != nil {
+	if err := l.Begin(t.Context(), mcptest.Browse); err != nil {
 		t.Fatal(err)
 	}
 	o.Set(func() { o.Lifetime = 0 })
@@ -176,7 +165,7 @@ func TestATokenIsRenewedOnceItHasExpiredOrIsRefused(t *testing.T) {
 
 func TestFiveProcessesRenewATokenOnce(t *testing.T) {
 	o, l, _ := begun(t, login.Server{}, func(o *mcptest.OAuth) { o.Lifetime = 1 })
-	if err := l.Begin(t.Context(), browser); err != nil {
+	if err := l.Begin(t.Context(), mcptest.Browse); err != nil {
 		t.Fatal(err)
 	}
 	o.Set(func() { o.Lifetime = 0 })
@@ -218,22 +207,30 @@ func TestFiveProcessesRenewATokenOnce(t *testing.T) {
 	}
 }
 
+// A second login that asks for further scopes asks for those of the first one too.
 func TestALoginCanAskForFurtherScopes(t *testing.T) {
 	for want, s := range map[string]login.Server{"more read write": {}, "more read": {Scopes: []string{"read"}}} {
 		o, l, _ := begun(t, s, nil)
 		l.Further = []string{"more"}
-		if err := l.Begin(t.Context(), browser); err != nil {
+		if err := l.Begin(t.Context(), mcptest.Browse); err != nil {
 			t.Fatal(err)
 		}
 		if !slices.Contains(o.Log(), "authorize registered "+want) {
 			t.Errorf("the server had %q, want %s", o.Log(), want)
+		}
+		l.Further = []string{"admin"}
+		if err := l.Begin(t.Context(), mcptest.Browse); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Contains(o.Log(), "authorize registered admin "+want) {
+			t.Errorf("the server had %q, want admin %s", o.Log(), want)
 		}
 	}
 }
 
 func TestTheSecretOfAClientIsNotKept(t *testing.T) {
 	o, l, _ := begun(t, login.Server{ClientID: "known", ClientSecret: "client-secret-1"}, func(o *mcptest.OAuth) { o.Lifetime = 1 })
-	if err := l.Begin(t.Context(), browser); err != nil {
+	if err := l.Begin(t.Context(), mcptest.Browse); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := l.Token(t.Context(), ""); err != nil || !slices.Contains(o.Log(), "token refresh_token known") {
