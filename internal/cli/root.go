@@ -183,7 +183,7 @@ a decision or an input; 130 cancelled or interrupted.`,
 	)
 	root.SetHelpCommandGroupID(groupOther)
 	for group, commands := range map[string][]*cobra.Command{
-		groupRun:   {a.runCommand(), a.loopCommand(), a.checkCommand(), a.serveCommand(), a.mcpCommand()},
+		groupRun:   {a.runCommand(), a.loopCommand(), a.checkCommand(), a.serveCommand(), a.mcpCommand(), a.acpCommand()},
 		groupLook:  {a.runsCommand()},
 		groupOther: {a.initCommand(), a.modelsCommand(), a.schemaCommand(), a.tokenCommand(), a.doctorCommand(), a.completionCommand(), a.versionCommand()},
 	} {

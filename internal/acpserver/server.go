@@ -1,0 +1,288 @@
+// Package acpserver serves sessions to editors over the Agent Client Protocol, wire
+// version 1 (agentclientprotocol.com). It is a client of the journal like any other
+// surface: a session is a chain of runs, its text is that of their events, and a
+// question stays open until any surface decides it.
+package acpserver
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/coder/acp-go-sdk"
+
+	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/sessions"
+	"github.com/pawlrun/pawl/journal"
+)
+
+// Options configure a [Server].
+type Options struct {
+	Host *sessions.Host
+	// MayDecide returns the reason why questions cannot be put to the editor's user; nil
+	// means that they can.
+	MayDecide func(context.Context) error
+	// Command is the command line of pawl on the server's journal, for messages.
+	Command, Version string
+	Log              *slog.Logger
+}
+
+// Server serves the sessions of one editor. It is safe for concurrent use.
+type Server struct {
+	Options
+	conn *acp.AgentSideConnection
+	// serving ends when Serve does.
+	serving context.Context
+	end     context.CancelFunc
+
+	mu sync.Mutex
+	// open holds the sessions that the editor has created, loaded or resumed.
+	open map[acp.SessionId]*opened
+	// asking is done when questions that were asked again have been answered.
+	asking sync.WaitGroup
+}
+
+// opened is a session that is open in the editor.
+type opened struct {
+	dir string
+	// turn is what works on a message, nil if nothing does; the server's lock guards it.
+	turn *sessions.Turn
+	// cancelled reports that the editor cancelled the turn.
+	cancelled bool
+	// shown holds a channel for each call, which is closed once the editor was sent the
+	// call.
+	shown map[string]chan struct{}
+}
+
+// call returns the channel of a call. The caller holds the server's lock.
+func (o *opened) call(id string) chan struct{} {
+	if o.shown == nil {
+		o.shown = map[string]chan struct{}{}
+	}
+	if o.shown[id] == nil {
+		o.shown[id] = make(chan struct{})
+	}
+	return o.shown[id]
+}
+
+var (
+	_ acp.Agent       = (*Server)(nil)
+	_ acp.AgentLoader = (*Server)(nil)
+)
+
+// New returns a server.
+func New(o Options) *Server {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	s := &Server{Options: o, open: map[acp.SessionId]*opened{}}
+	s.serving, s.end = context.WithCancel(context.Background())
+	return s
+}
+
+// Serve serves the editor at the other end of two streams until it closes them or ctx
+// ends. It then parks the runs of this process.
+func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
+	ready := make(chan struct{})
+	s.conn = acp.NewAgentSideConnection(s, out, gate{in, ready})
+	s.conn.SetLogger(s.Log)
+	close(ready)
+	select {
+	case <-s.conn.Done():
+	case <-ctx.Done():
+	}
+	err := s.Host.Engine.Close()
+	s.end()
+	s.asking.Wait()
+	return err
+}
+
+// gate is a reader that waits until its user is ready: a connection reads as soon as it
+// is made.
+type gate struct {
+	io.Reader
+	ready <-chan struct{}
+}
+
+// Read implements [io.Reader].
+func (g gate) Read(p []byte) (int, error) {
+	<-g.ready
+	return g.Reader.Read(p)
+}
+
+// Initialize implements [acp.Agent]. Only what is answered is advertised.
+func (s *Server) Initialize(context.Context, acp.InitializeRequest) (acp.InitializeResponse, error) {
+	return acp.InitializeResponse{
+		ProtocolVersion: acp.ProtocolVersionNumber,
+		AgentInfo:       &acp.Implementation{Name: "pawl", Title: acp.Ptr("Pawl"), Version: s.Version},
+		AuthMethods:     []acp.AuthMethod{},
+		AgentCapabilities: acp.AgentCapabilities{
+			LoadSession:        true,
+			PromptCapabilities: acp.PromptCapabilities{Image: true, EmbeddedContext: true},
+			SessionCapabilities: acp.SessionCapabilities{
+				Close: &acp.SessionCloseCapabilities{}, List: &acp.SessionListCapabilities{}, Resume: &acp.SessionResumeCapabilities{},
+			},
+		},
+	}, nil
+}
+
+// Authenticate implements [acp.Agent]. No method is advertised.
+func (*Server) Authenticate(context.Context, acp.AuthenticateRequest) (acp.AuthenticateResponse, error) {
+	return acp.AuthenticateResponse{}, acp.NewMethodNotFound(acp.AgentMethodAuthenticate)
+}
+
+// SetSessionMode implements [acp.Agent]. No mode is advertised.
+func (*Server) SetSessionMode(context.Context, acp.SetSessionModeRequest) (acp.SetSessionModeResponse, error) {
+	return acp.SetSessionModeResponse{}, acp.NewMethodNotFound(acp.AgentMethodSessionSetMode)
+}
+
+// SetSessionConfigOption implements [acp.Agent]. No option is advertised.
+func (*Server) SetSessionConfigOption(context.Context, acp.SetSessionConfigOptionRequest) (acp.SetSessionConfigOptionResponse, error) {
+	return acp.SetSessionConfigOptionResponse{}, acp.NewMethodNotFound(acp.AgentMethodSessionSetConfigOption)
+}
+
+// NewSession implements [acp.Agent]. The session is in the journal from its first
+// message on.
+func (s *Server) NewSession(_ context.Context, r acp.NewSessionRequest) (acp.NewSessionResponse, error) {
+	if err := s.checks(r.Cwd, r.McpServers); err != nil {
+		return acp.NewSessionResponse{}, err
+	}
+	if _, err := s.Host.File(); err != nil {
+		return acp.NewSessionResponse{}, invalid(err)
+	}
+	id := acp.SessionId(engine.NewID())
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.open[id] = &opened{dir: r.Cwd}
+	return acp.NewSessionResponse{SessionId: id}, nil
+}
+
+// checks validates what a client gives for a session.
+func (s *Server) checks(dir string, servers []acp.McpServer) error {
+	info, err := os.Stat(dir)
+	switch {
+	case !filepath.IsAbs(dir):
+		return invalid(fmt.Errorf("cwd is %q; it must be an absolute path", dir))
+	case err != nil:
+		return invalid(fmt.Errorf("cwd: %w", err))
+	case !info.IsDir():
+		return invalid(fmt.Errorf("cwd is %q, which is not a directory", dir))
+	}
+	if len(servers) > 0 {
+		s.Log.Warn("the MCP servers of the editor are not used: name them in the agent file, under tools.mcp", "servers", len(servers))
+	}
+	return nil
+}
+
+// invalid returns the error of a request.
+func invalid(err error) error { return acp.NewInvalidParams(map[string]any{"error": err.Error()}) }
+
+// session returns an open session.
+func (s *Server) session(id acp.SessionId) (*opened, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if o := s.open[id]; o != nil {
+		return o, nil
+	}
+	return nil, invalid(fmt.Errorf("session %s is not open; load it first", id))
+}
+
+// LoadSession implements [acp.AgentLoader]. It replays the session from the journal, and
+// then asks the questions that are open.
+func (s *Server) LoadSession(ctx context.Context, r acp.LoadSessionRequest) (acp.LoadSessionResponse, error) {
+	chain, err := s.reopen(ctx, r.SessionId, r.Cwd, r.McpServers)
+	if err != nil {
+		return acp.LoadSessionResponse{}, err
+	}
+	for _, l := range chain {
+		if err := s.replay(ctx, r.SessionId, l); err != nil {
+			return acp.LoadSessionResponse{}, err
+		}
+	}
+	s.askAgain(ctx, r.SessionId, chain[len(chain)-1].Run)
+	return acp.LoadSessionResponse{}, nil
+}
+
+// ResumeSession implements [acp.Agent].
+func (s *Server) ResumeSession(ctx context.Context, r acp.ResumeSessionRequest) (acp.ResumeSessionResponse, error) {
+	chain, err := s.reopen(ctx, r.SessionId, r.Cwd, r.McpServers)
+	if err == nil {
+		s.askAgain(ctx, r.SessionId, chain[len(chain)-1].Run)
+	}
+	return acp.ResumeSessionResponse{}, err
+}
+
+// reopen opens a session of the journal.
+func (s *Server) reopen(ctx context.Context, id acp.SessionId, dir string, servers []acp.McpServer) ([]sessions.Link, error) {
+	if err := s.checks(dir, servers); err != nil {
+		return nil, err
+	}
+	chain, err := sessions.Chain(ctx, s.Host.Store, string(id))
+	if errors.Is(err, journal.ErrNotFound) {
+		return nil, &acp.RequestError{Code: resourceNotFound, Message: fmt.Sprintf("There is no session %s", id), Data: map[string]any{"error": err.Error()}}
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.open[id] == nil {
+		s.open[id] = &opened{dir: dir}
+	}
+	return chain, nil
+}
+
+// resourceNotFound is the protocol's code for an unknown session.
+const resourceNotFound = -32002
+
+// maxListed bounds the sessions of a list.
+const maxListed = 100
+
+// ListSessions implements [acp.Agent]. The list ends with the newest hundred.
+func (s *Server) ListSessions(ctx context.Context, r acp.ListSessionsRequest) (acp.ListSessionsResponse, error) {
+	list, err := sessions.List(ctx, s.Host.Store, *cmp.Or(r.Cwd, new(string)), maxListed)
+	if err != nil {
+		return acp.ListSessionsResponse{}, err
+	}
+	answer := acp.ListSessionsResponse{Sessions: []acp.SessionInfo{}}
+	for _, each := range list {
+		answer.Sessions = append(answer.Sessions, acp.SessionInfo{
+			SessionId: acp.SessionId(each.ID), Cwd: each.Dir, Title: acp.Ptr(title(each.Title)), UpdatedAt: acp.Ptr(each.Newest.Updated.UTC().Format(time.RFC3339)),
+		})
+	}
+	return answer, nil
+}
+
+// CloseSession implements [acp.Agent]. It parks the run of the session.
+func (s *Server) CloseSession(ctx context.Context, r acp.CloseSessionRequest) (acp.CloseSessionResponse, error) {
+	err := s.interrupt(ctx, r.SessionId)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.open, r.SessionId)
+	return acp.CloseSessionResponse{}, err
+}
+
+// Cancel implements [acp.Agent]. The run parks, and the next message continues it.
+func (s *Server) Cancel(ctx context.Context, r acp.CancelNotification) error {
+	return s.interrupt(ctx, r.SessionId)
+}
+
+func (s *Server) interrupt(ctx context.Context, id acp.SessionId) error {
+	s.mu.Lock()
+	var turn *sessions.Turn
+	if o := s.open[id]; o != nil {
+		o.cancelled, turn = true, o.turn
+	}
+	s.mu.Unlock()
+	if turn == nil {
+		return nil
+	}
+	return turn.Interrupt(ctx)
+}

@@ -1,0 +1,194 @@
+package acpserver
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"strings"
+
+	"github.com/coder/acp-go-sdk"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/view/terminal"
+	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/tool/fs"
+)
+
+// translator translates the events of one run to updates of a session. The same events
+// give the same text, live or from the journal.
+type translator struct {
+	run, dir string
+	// text and thought count the bytes of the current answer that were sent.
+	text, thought strings.Builder
+	calls         map[string]bool
+}
+
+func newTranslator(run, dir string) *translator {
+	return &translator{run: run, dir: dir, calls: map[string]bool{}}
+}
+
+// translate returns the updates for an event; history also selects the messages of the
+// person, which a client knows of a live turn.
+func (t *translator) translate(e *event.Event, history bool) (updates []acp.SessionUpdate) {
+	switch d := e.Data.(type) {
+	case event.RunStarted:
+		if history && d.Input != nil {
+			updates = messages(d.Input.Parts.Text())
+		}
+	case event.InputReceived:
+		if history {
+			updates = messages(d.Text)
+		}
+	case event.Text:
+		updates = t.append(&t.text, d.Text, acp.UpdateAgentMessageText)
+	case event.Reasoning:
+		updates = t.append(&t.thought, d.Text, acp.UpdateAgentThoughtText)
+	case event.TextReset, event.ModelAttemptFailed:
+		// A client cannot take text back, so the next attempt is a new paragraph.
+		if t.text.Len() > 0 {
+			updates = []acp.SessionUpdate{acp.UpdateAgentMessageText("\n\n")}
+		}
+		t.reset()
+	case event.ModelResponse:
+		if d.Purpose == "" {
+			updates = t.answer(d.Parts)
+		}
+		t.reset()
+	case event.ToolCall:
+		updates = []acp.SessionUpdate{t.call(&d)}
+	case event.ToolResult:
+		updates = []acp.SessionUpdate{result(&d)}
+	}
+	return updates
+}
+
+func messages(text string) []acp.SessionUpdate {
+	if text == "" {
+		return nil
+	}
+	return []acp.SessionUpdate{acp.UpdateUserMessageText(text)}
+}
+
+func (t *translator) reset() {
+	t.text.Reset()
+	t.thought.Reset()
+}
+
+func (t *translator) append(to *strings.Builder, text string, update func(string) acp.SessionUpdate) []acp.SessionUpdate {
+	if text == "" {
+		return nil
+	}
+	to.WriteString(text)
+	return []acp.SessionUpdate{update(terminal.Harmless(text))}
+}
+
+// answer returns the parts of a complete answer that were not sent live.
+func (t *translator) answer(parts []llm.Part) (updates []acp.SessionUpdate) {
+	var thought strings.Builder
+	for _, p := range parts {
+		if r, is := p.(llm.Reasoning); is {
+			thought.WriteString(r.Text)
+		}
+	}
+	if t.thought.Len() == 0 {
+		updates = append(updates, t.append(&t.thought, thought.String(), acp.UpdateAgentThoughtText)...)
+	}
+	whole, sent := llm.Parts(parts).Text(), t.text.String()
+	if rest, continues := strings.CutPrefix(whole, sent); continues {
+		return append(updates, t.append(&t.text, rest, acp.UpdateAgentMessageText)...)
+	}
+	return append(updates, t.append(&t.text, "\n\n"+whole, acp.UpdateAgentMessageText)...)
+}
+
+// call returns the update that shows a call: a new one, or one that a person changed.
+func (t *translator) call(d *event.ToolCall) acp.SessionUpdate {
+	c := t.shown(d.Tool, d.Describe, d.Args, d.ArgsText)
+	id := acp.ToolCallId(d.CallID)
+	if t.calls[d.CallID] {
+		return acp.UpdateToolCall(id, acp.WithUpdateTitle(c.title), acp.WithUpdateRawInput(c.input), acp.WithUpdateContent(c.content), acp.WithUpdateLocations(c.locations))
+	}
+	t.calls[d.CallID] = true
+	return acp.StartToolCall(id, c.title, acp.WithStartKind(c.kind), acp.WithStartStatus(acp.ToolCallStatusPending),
+		acp.WithStartRawInput(c.input), acp.WithStartContent(c.content), acp.WithStartLocations(c.locations))
+}
+
+// shownCall is a call as a client shows it.
+type shownCall struct {
+	title     string
+	kind      acp.ToolKind
+	input     any
+	content   []acp.ToolCallContent
+	locations []acp.ToolCallLocation
+}
+
+// kindOf returns the protocol's kind for a tool.
+func kindOf(tool string) acp.ToolKind {
+	switch tool {
+	case "fs.read", "result.read":
+		return acp.ToolKindRead
+	case "fs.write", "fs.edit":
+		return acp.ToolKindEdit
+	case "fs.list", "fs.glob", "fs.grep":
+		return acp.ToolKindSearch
+	case "shell.exec":
+		return acp.ToolKindExecute
+	case "web.fetch":
+		return acp.ToolKindFetch
+	}
+	return acp.ToolKindOther
+}
+
+// shown describes a call. A change of a file is shown as a difference, and every
+// invisible character is marked.
+func (t *translator) shown(tool, describe string, args json.RawMessage, invalid string) shownCall {
+	c := shownCall{title: tool, kind: kindOf(tool), input: invalid}
+	var values map[string]any
+	if len(args) > 0 && json.Unmarshal(args, &values) == nil {
+		c.input = values
+	}
+	switch command, is := values["command"].(string); {
+	case is && tool == "shell.exec":
+		c.title = command
+	case asText(values["path"]) != "":
+		c.title = tool + " " + asText(values["path"])
+	case describe != "":
+		c.title = describe
+	}
+	c.title = terminal.Marked(c.title)
+	if path, is := values["path"].(string); is && strings.HasPrefix(tool, "fs.") {
+		c.locations = []acp.ToolCallLocation{{Path: t.absolute(path)}}
+	}
+	if change, known := fs.ChangeOf(tool, args); known {
+		diff := acp.ToolDiffContent(t.absolute(change.Path), change.New)
+		if !change.Overwrite {
+			diff = acp.ToolDiffContent(t.absolute(change.Path), change.New, change.Old)
+		}
+		c.content = []acp.ToolCallContent{diff}
+	}
+	return c
+}
+
+func asText(v any) string {
+	text, _ := v.(string)
+	return text
+}
+
+func (t *translator) absolute(path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(t.dir, path)
+}
+
+// result returns the update that ends a call. A change that was made stays as it was
+// shown.
+func result(d *event.ToolResult) acp.SessionUpdate {
+	status, edits := acp.ToolCallStatusCompleted, kindOf(d.Tool) == acp.ToolKindEdit
+	if d.IsError {
+		status, edits = acp.ToolCallStatusFailed, false
+	}
+	opts := []acp.ToolCallUpdateOpt{acp.WithUpdateStatus(status)}
+	if d.Output != "" && !edits {
+		opts = append(opts, acp.WithUpdateContent([]acp.ToolCallContent{acp.ToolContent(acp.TextBlock(terminal.Harmless(d.Output)))}))
+	}
+	return acp.UpdateToolCall(acp.ToolCallId(d.CallID), opts...)
+}

@@ -1,0 +1,247 @@
+package sessions
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/control"
+	"github.com/pawlrun/pawl/internal/engine/drive"
+	"github.com/pawlrun/pawl/internal/engine/follow"
+	"github.com/pawlrun/pawl/internal/engine/perform"
+	"github.com/pawlrun/pawl/internal/files/kinds"
+	"github.com/pawlrun/pawl/internal/files/launch"
+	"github.com/pawlrun/pawl/journal"
+	"github.com/pawlrun/pawl/llm"
+)
+
+// Host starts the runs of sessions in this process. It is safe for concurrent use.
+type Host struct {
+	Store      journal.Store
+	Engine     *engine.Engine
+	Controller *control.Controller
+	// User is the principal of all messages.
+	User event.Principal
+	// File is the agent file of new sessions. A later run has the file of the first.
+	File func() (kinds.File, error)
+	// Launch holds the services of this process and the flags of new sessions.
+	Launch launch.Options
+}
+
+// Message is what a person says in a session.
+type Message struct {
+	Text  string
+	Media []llm.Media
+}
+
+// Ask puts a question of a run to a person, as [perform.Env] describes it; nil parks
+// the run instead.
+type Ask func(ctx context.Context, q event.Question) (event.Resolution, error)
+
+// Turn is the work on one message.
+type Turn struct {
+	host *Host
+	// Run is the run that works.
+	Run string
+	// after is the position in the journal before the message, and seq the number of
+	// the run's last event before it.
+	after, seq int64
+	// driven is the run if this process drives it, else nil.
+	driven drive.Run
+}
+
+// options returns the options for a run whose questions ask answers.
+func (h *Host) options(ask Ask) (launch.Options, func(*perform.Env)) {
+	o := h.Launch
+	dress := func(env *perform.Env) { env.Ask, env.AskInTurn = ask, true }
+	o.Dress = dress
+	return o, dress
+}
+
+// Send gives a session a message. It starts the session's first run if there is none,
+// continues a run that has ended, and otherwise sends the message to the run that goes
+// on. dir is the workspace of a new session.
+func (h *Host) Send(ctx context.Context, id, dir string, m Message, ask Ask) (*Turn, error) {
+	chain, err := Chain(ctx, h.Store, id)
+	if errors.Is(err, journal.ErrNotFound) {
+		return h.begin(ctx, id, dir, m, ask)
+	}
+	if err != nil {
+		return nil, err
+	}
+	newest := chain[len(chain)-1]
+	if newest.State == journal.Ended {
+		return h.next(ctx, newest.ID, m, ask)
+	}
+	after, err := h.Store.Last(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c := journal.Command{Kind: journal.Input, Run: newest.ID, Text: m.Text, Media: m.Media, By: h.User.Name, Principal: h.User}
+	if _, err := h.Controller.Send(ctx, newest.Run, c); err != nil {
+		if errors.Is(err, journal.ErrEnded) {
+			return h.next(ctx, newest.ID, m, ask)
+		}
+		return nil, err
+	}
+	return h.goOn(ctx, newest.Run, after, ask)
+}
+
+// begin starts the first run of a session.
+func (h *Host) begin(ctx context.Context, id, dir string, m Message, ask Ask) (*Turn, error) {
+	f, err := h.File()
+	if err != nil {
+		return nil, err
+	}
+	o, dress := h.options(ask)
+	o.Workspace, o.Attachments = dir, m.Media
+	started, env, err := f.Launch(m.Text, o)
+	if err != nil {
+		return nil, err
+	}
+	return h.start(ctx, id, started, env, dress)
+}
+
+// next starts a run that continues an ended one.
+func (h *Host) next(ctx context.Context, run string, m Message, ask Ask) (*Turn, error) {
+	o, dress := h.options(ask)
+	o.Flags = launch.Flags{Attachments: m.Media, Dir: o.Dir}
+	started, env, err := kinds.Continue(ctx, h.Store, run, m.Text, o)
+	if err != nil {
+		return nil, err
+	}
+	return h.start(ctx, engine.NewID(), started, env, dress)
+}
+
+func (h *Host) start(ctx context.Context, id string, started event.RunStarted, env perform.Env, dress func(*perform.Env)) (*Turn, error) {
+	dress(&env)
+	started.Principal = h.User
+	// The run outlives the message's request: Interrupt parks it.
+	r, err := h.Engine.StartAs(context.WithoutCancel(ctx), id, started, env)
+	if err != nil {
+		return nil, err
+	}
+	return &Turn{host: h, Run: id, driven: r}, nil
+}
+
+// goOn resumes a run unless a process drives it. Its events after a position are those
+// of the turn.
+func (h *Host) goOn(ctx context.Context, row journal.Run, after int64, ask Ask) (*Turn, error) {
+	t := &Turn{host: h, Run: row.ID, after: after, seq: row.Seq}
+	if control.Alive(row, time.Now()) {
+		return t, nil
+	}
+	o, dress := h.options(ask)
+	o.Flags = launch.Flags{}
+	r, err := h.Engine.Resume(context.WithoutCancel(ctx), row.ID, func(started event.RunStarted) (perform.Env, error) {
+		env, err := kinds.Resume(started, o)
+		if err == nil {
+			dress(&env)
+		}
+		return env, err
+	})
+	if _, held := errors.AsType[*journal.HeldError](err); held {
+		return t, nil // another process was faster
+	}
+	if err != nil {
+		return nil, err
+	}
+	t.driven = r
+	return t, nil
+}
+
+// Waiting returns the questions of a session that wait for a person, if its newest run
+// is parked.
+func (h *Host) Waiting(ctx context.Context, newest journal.Run) ([]control.Pending, error) {
+	if newest.State != journal.Parked {
+		return nil, nil
+	}
+	return h.Controller.Pending(ctx, newest.ID)
+}
+
+// Ask resumes a parked run, so that its questions are asked again.
+func (h *Host) Ask(ctx context.Context, newest journal.Run, ask Ask) (*Turn, error) {
+	after, err := h.Store.Last(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return h.goOn(ctx, newest, after, ask)
+}
+
+// Interrupt parks the run of the turn, without waiting for it.
+func (t *Turn) Interrupt(ctx context.Context) error {
+	if t.driven != nil {
+		t.driven.Interrupt()
+		return nil
+	}
+	row, err := t.host.Store.Run(ctx, t.Run)
+	if err == nil {
+		_, err = t.host.Controller.Send(ctx, row, journal.Command{Kind: journal.Pause, Run: t.Run, By: t.host.User.Name, Principal: t.host.User})
+	}
+	return err
+}
+
+// Events yields the events of the turn with live ones among them, until the run has
+// ended or parked. A failure of the engine is an error; a failed run is an event.
+func (t *Turn) Events(ctx context.Context) iter.Seq2[event.Event, error] {
+	if t.driven == nil {
+		return t.elsewhere(ctx)
+	}
+	return func(yield func(event.Event, error) bool) {
+		for e, err := range t.driven.Events(ctx, true) {
+			if err == nil && e.Seq > 0 && e.Seq <= t.seq {
+				continue
+			}
+			if !yield(e, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// elsewhere yields the events of a run that another process drives.
+func (t *Turn) elsewhere(ctx context.Context) iter.Seq2[event.Event, error] {
+	return func(yield func(event.Event, error) bool) {
+		sub, err := t.host.Engine.Follower().Subscribe(ctx, follow.Query{Run: t.Run, After: t.after, Deltas: true})
+		if err != nil {
+			yield(event.Event{}, fmt.Errorf("sessions: %w", err))
+			return
+		}
+		defer sub.Close()
+		for {
+			events, err := sub.Poll(ctx)
+			if err != nil {
+				yield(event.Event{}, fmt.Errorf("sessions: %w", err))
+				return
+			}
+			for i := range events {
+				e := events[i].Event
+				if !yield(e, nil) || e.Run == t.Run && stops(e.Data) {
+					return
+				}
+			}
+			if sub.More() {
+				continue
+			}
+			select {
+			case <-sub.Wake():
+			case <-ctx.Done():
+				yield(event.Event{}, ctx.Err())
+				return
+			}
+		}
+	}
+}
+
+// stops reports whether a run does nothing after an event, unless it is resumed.
+func stops(d event.Data) bool {
+	switch d.(type) {
+	case event.RunParked, event.RunCompleted:
+		return true
+	}
+	return false
+}
