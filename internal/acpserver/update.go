@@ -19,11 +19,12 @@ type translator struct {
 	run, dir string
 	// text and thought count the bytes of the current answer that were sent.
 	text, thought strings.Builder
-	calls         map[string]bool
+	// calls holds the calls that were sent, with their kinds.
+	calls map[string]acp.ToolKind
 }
 
 func newTranslator(run, dir string) *translator {
-	return &translator{run: run, dir: dir, calls: map[string]bool{}}
+	return &translator{run: run, dir: dir, calls: map[string]acp.ToolKind{}}
 }
 
 // translate returns the updates for an event; history also selects the messages of the
@@ -56,7 +57,7 @@ func (t *translator) translate(e *event.Event, history bool) (updates []acp.Sess
 	case event.ToolCall:
 		updates = []acp.SessionUpdate{t.call(&d)}
 	case event.ToolResult:
-		updates = []acp.SessionUpdate{result(&d)}
+		updates = []acp.SessionUpdate{t.result(&d)}
 	}
 	return updates
 }
@@ -103,10 +104,11 @@ func (t *translator) answer(parts []llm.Part) (updates []acp.SessionUpdate) {
 func (t *translator) call(d *event.ToolCall) acp.SessionUpdate {
 	c := t.shown(d.Tool, d.Describe, d.Args, d.ArgsText)
 	id := acp.ToolCallId(d.CallID)
-	if t.calls[d.CallID] {
+	_, sent := t.calls[d.CallID]
+	t.calls[d.CallID] = c.kind
+	if sent {
 		return acp.UpdateToolCall(id, acp.WithUpdateTitle(c.title), acp.WithUpdateRawInput(c.input), acp.WithUpdateContent(c.content), acp.WithUpdateLocations(c.locations))
 	}
-	t.calls[d.CallID] = true
 	return acp.StartToolCall(id, c.title, acp.WithStartKind(c.kind), acp.WithStartStatus(acp.ToolCallStatusPending),
 		acp.WithStartRawInput(c.input), acp.WithStartContent(c.content), acp.WithStartLocations(c.locations))
 }
@@ -120,19 +122,16 @@ type shownCall struct {
 	locations []acp.ToolCallLocation
 }
 
-// kindOf returns the protocol's kind for a tool.
-func kindOf(tool string) acp.ToolKind {
-	switch tool {
-	case "fs.read", "result.read":
-		return acp.ToolKindRead
-	case "fs.write", "fs.edit":
-		return acp.ToolKindEdit
-	case "fs.list", "fs.glob", "fs.grep":
-		return acp.ToolKindSearch
-	case "shell.exec":
-		return acp.ToolKindExecute
-	case "web.fetch":
-		return acp.ToolKindFetch
+// kindOf returns the protocol's kind of a call by its arguments, so that tools of
+// programs and MCP servers have one as well.
+func kindOf(values map[string]any) acp.ToolKind {
+	for _, k := range []struct {
+		argument string
+		kind     acp.ToolKind
+	}{{"command", acp.ToolKindExecute}, {"url", acp.ToolKindFetch}, {"pattern", acp.ToolKindSearch}, {"query", acp.ToolKindSearch}, {"path", acp.ToolKindRead}} {
+		if asText(values[k.argument]) != "" {
+			return k.kind
+		}
 	}
 	return acp.ToolKindOther
 }
@@ -140,21 +139,23 @@ func kindOf(tool string) acp.ToolKind {
 // shown describes a call. A change of a file is shown as a difference, and every
 // invisible character is marked.
 func (t *translator) shown(tool, describe string, args json.RawMessage, invalid string) shownCall {
-	c := shownCall{title: tool, kind: kindOf(tool), input: invalid}
+	c := shownCall{title: tool, input: invalid}
 	var values map[string]any
 	if len(args) > 0 && json.Unmarshal(args, &values) == nil {
 		c.input = values
 	}
-	switch command, is := values["command"].(string); {
-	case is && tool == "shell.exec":
+	c.kind = kindOf(values)
+	command, path := asText(values["command"]), asText(values["path"])
+	switch {
+	case command != "":
 		c.title = command
-	case asText(values["path"]) != "":
-		c.title = tool + " " + asText(values["path"])
+	case path != "":
+		c.title = tool + " " + path
 	case describe != "":
 		c.title = describe
 	}
 	c.title = terminal.Marked(c.title)
-	if path, is := values["path"].(string); is && strings.HasPrefix(tool, "fs.") {
+	if path != "" {
 		c.locations = []acp.ToolCallLocation{{Path: t.absolute(path)}}
 	}
 	if change, known := fs.ChangeOf(tool, args); known {
@@ -162,7 +163,7 @@ func (t *translator) shown(tool, describe string, args json.RawMessage, invalid 
 		if !change.Overwrite {
 			diff = acp.ToolDiffContent(t.absolute(change.Path), change.New, change.Old)
 		}
-		c.content = []acp.ToolCallContent{diff}
+		c.kind, c.content = acp.ToolKindEdit, []acp.ToolCallContent{diff}
 	}
 	return c
 }
@@ -181,8 +182,8 @@ func (t *translator) absolute(path string) string {
 
 // result returns the update that ends a call. A change that was made stays as it was
 // shown.
-func result(d *event.ToolResult) acp.SessionUpdate {
-	status, edits := acp.ToolCallStatusCompleted, kindOf(d.Tool) == acp.ToolKindEdit
+func (t *translator) result(d *event.ToolResult) acp.SessionUpdate {
+	status, edits := acp.ToolCallStatusCompleted, t.calls[d.CallID] == acp.ToolKindEdit
 	if d.IsError {
 		status, edits = acp.ToolCallStatusFailed, false
 	}

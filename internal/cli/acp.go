@@ -30,7 +30,7 @@ session is a run in the journal, which continues the one before it, so a session
 editor, and its runs are listed by 'pawl runs'. The tools work in the directory that the editor names.
 
 A call that needs approval is put to the editor's user. It can also be decided by 'pawl runs approve' or on the page;
-the first decision counts. A question that nobody decided stays open, and is asked when the session is loaded again.
+the first decision counts. A question without a decision stays open, and is asked when the session is loaded again.
 
 When the editor cancels a message or closes stdin, the run parks. The log goes to stderr.`,
 		Example: `  pawl acp --agent ~/agents/coder.yaml

@@ -5,10 +5,16 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pawlrun/pawl/internal/mcptest"
 	"github.com/pawlrun/pawl/journal"
 )
 
@@ -133,5 +139,42 @@ func TestASessionGoesOnInAnotherProcess(t *testing.T) {
 	row := p.row(session)
 	if row.State != journal.Parked {
 		t.Errorf("the run is %s", row.State)
+	}
+}
+
+// The reference client sends two messages, allows what is asked, and kills the process. In
+// another one the session has the same text.
+func TestTheReferenceClientOfACPLoadsWhatItSaw(t *testing.T) {
+	if os.Getenv("PAWL_LONG") == "" {
+		t.Skip("part of the long suite: PAWL_LONG=1")
+	}
+	packages := mcptest.Packages(t, "@agentclientprotocol/sdk@2.4.0")
+	p := newProject(t, map[string]string{
+		"agent.yaml":  slowly + "tools: {allow: [fs.write], approvals: {fs.write: always}}\n",
+		"script.yaml": "- {text: I write it., tool_calls: [{name: fs.write, arguments: {path: a.txt, content: one}}]}\n- text: Written.\n",
+	})
+	script, err := filepath.Abs("testdata/acp/client.mjs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := func(session ...string) string {
+		t.Helper()
+		pawl := p.command()
+		sdk := filepath.Join(packages, "node_modules/@agentclientprotocol/sdk/dist/v1/stable/acp.js")
+		node := exec.CommandContext(t.Context(), filepath.Join(packages, "node_modules/.bin/node"), append([]string{script, sdk, pawl.Path, p.dir}, session...)...)
+		node.Dir, node.Env = p.dir, pawl.Env
+		out, err := node.Output()
+		if err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		return strings.TrimSpace(string(out))
+	}
+	session, sent, _ := strings.Cut(client(), "\n")
+	turn := "agent_message_chunk I write it.\ntool_call fs.write a.txt edit pending\ntool_call_update completed\nagent_message_chunk Written."
+	if diff := cmp.Diff("user_message_chunk Write it.\n"+turn+"\nuser_message_chunk Write it again.\n"+turn, sent); diff != "" {
+		t.Errorf("sent (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(sent, client(session)); diff != "" {
+		t.Errorf("loaded (-want +got):\n%s", diff)
 	}
 }
