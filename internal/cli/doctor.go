@@ -85,7 +85,7 @@ func (a *app) diagnose(ctx context.Context, files []string) (diagnosis, error) {
 	}
 	d.Permissions = permissions(machine.Tier())
 	d.Sandbox = sandbox.Detect(ctx, a.shim).Findings()
-	d.Findings = append(d.Findings, a.journalHealth(ctx), sandboxHealth(machine), a.configHealth(), a.modelHealth(), a.terminalHealth(), gitHealth(ctx), a.clockHealth())
+	d.Findings = append(d.Findings, a.journalHealth(ctx), sandboxHealth(machine), a.configHealth(), a.modelHealth(), a.terminalHealth(), gitHealth(ctx), a.clockHealth(), serverHealth())
 	host, _, err := a.host(ctx)
 	if err != nil && len(files) > 0 {
 		return d, err

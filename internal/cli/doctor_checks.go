@@ -9,10 +9,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/pawlrun/pawl/internal/engine/control"
+	"github.com/pawlrun/pawl/internal/engine/holder"
 	"github.com/pawlrun/pawl/internal/files/decode"
 	"github.com/pawlrun/pawl/internal/files/kinds"
 	"github.com/pawlrun/pawl/internal/files/launch"
@@ -199,6 +201,25 @@ func gitHealth(ctx context.Context) finding {
 		return finding{Name: "git", Health: healthLacks, Detail: "does not run: " + err.Error(), Help: "agents that work on code need it"}
 	}
 	return finding{Name: "git", Health: healthOK, Detail: strings.TrimPrefix(strings.TrimSpace(string(out)), "git version ")}
+}
+
+// serverHealth reports processes of MCP servers whose run's process has ended.
+func serverHealth() finding {
+	f := finding{Name: "servers", Health: healthOK, Detail: "no process of an MCP server is left from a run that has ended"}
+	processes, known := holder.Left()
+	if !known {
+		f.Detail = "this system does not show which processes MCP servers have left"
+	}
+	var left, pids []string
+	for _, p := range processes {
+		left = append(left, fmt.Sprintf("%s (%d, %s)", harmless(p.Server), p.PID, harmless(p.Program)))
+		pids = append(pids, strconv.Itoa(p.PID))
+	}
+	if len(left) > 0 {
+		f.Health, f.Detail = healthLacks, "processes of MCP servers are left whose pawl has ended: "+strings.Join(left, ", ")
+		f.Help = "'kill " + strings.Join(pids, " ") + "' ends them"
+	}
+	return f
 }
 
 // clockHealth compares the clock with the one date that is known to have passed,

@@ -2,12 +2,14 @@ package crash
 
 import (
 	"bytes"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/engine/holder"
 	"github.com/pawlrun/pawl/internal/host/sandbox"
 	"github.com/pawlrun/pawl/internal/mcptest"
 )
@@ -60,7 +62,7 @@ tools:
 	}
 	for {
 		servers, children := there()
-		if servers > 0 && (starting || children > 0) {
+		if servers > 0 && (starting || children > 0) && marked(t, server) {
 			break
 		}
 		select {
@@ -78,7 +80,7 @@ tools:
 	<-ended
 	for {
 		servers, children := there()
-		if servers+children == 0 {
+		if servers+children == 0 && !strings.Contains(doctor(t, w), server) {
 			return
 		}
 		select {
@@ -87,6 +89,42 @@ tools:
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
+}
+
+// marked reports whether 'pawl doctor' would find a process of a server that is left.
+func marked(t *testing.T, server string) bool {
+	t.Helper()
+	names, err := filepath.Glob("/proc/[0-9]*/environ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		env, _ := os.ReadFile(name)
+		argv, _ := os.ReadFile(filepath.Join(filepath.Dir(name), "cmdline"))
+		if strings.HasPrefix(string(argv), server+"\x00") && strings.Contains(string(env), holder.ServerVariable+"=docs@") {
+			return true
+		}
+	}
+	return false
+}
+
+// doctor returns the servers that 'pawl doctor' finds left.
+func doctor(t *testing.T, w world) string {
+	t.Helper()
+	out, err := w.command("doctor", "--json").Output()
+	var d struct {
+		Findings []struct{ Name, Detail string }
+	}
+	if wrong := json.Unmarshal(out, &d); wrong != nil {
+		t.Fatalf("%v, %v: %s", err, wrong, out)
+	}
+	for _, f := range d.Findings {
+		if f.Name == "servers" {
+			return f.Detail
+		}
+	}
+	t.Fatalf("doctor has no finding about servers: %s", out)
+	return ""
 }
 
 // processesIn lists the processes of a program that work in a directory.

@@ -149,7 +149,7 @@ func lockWorkspace(workspace, source string) (*workspaceLock, error) {
 	h := &workspaceLock{dir: dir, file: holderFile(workspace)}
 	switch err := syscall.Flock(int(dir.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); {
 	case errors.Is(err, syscall.EWOULDBLOCK):
-		err := fmt.Errorf("%w (%s); wait for it or stop it, or give this one a workspace of its own with --workspace", ErrLoopHeld, holder(h.file))
+		err := fmt.Errorf("%w (%s); wait for it or stop it, or give this one a workspace of its own with --workspace", ErrLoopHeld, holderOf(h.file))
 		return nil, errors.Join(err, dir.Close())
 	case errors.Is(err, errors.ErrUnsupported): // some network file systems have no locks
 		h.file = ""
@@ -193,7 +193,7 @@ func holderFile(workspace string) string {
 	return filepath.Join(state, "loops", fmt.Sprintf("%x", sum[:8]))
 }
 
-func holder(file string) string {
+func holderOf(file string) string {
 	text, err := os.ReadFile(file)
 	if err != nil || len(text) == 0 {
 		return "another process"

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/engine/holder"
 	"github.com/pawlrun/pawl/internal/files/assembly"
 	"github.com/pawlrun/pawl/internal/files/spec"
 	"github.com/pawlrun/pawl/internal/host/programlog"
@@ -218,6 +219,7 @@ func (o Options) serverOptions(server spec.MCPServer, a *spec.Agent, s shell.Opt
 	for _, name := range server.Secrets {
 		m.Env = append(m.Env, name+"="+value(name))
 	}
+	m.Env = append(m.Env, holder.ServerVariable+"="+holder.MarkOf(server.Server))
 	return m
 }
 
