@@ -127,6 +127,14 @@ func (e *encoder) data(d Data) {
 
 // Decode decodes a stored event. An unknown kind decodes to [Unknown].
 func Decode(stored []byte) (*Event, error) {
+	if e, ok := (&decoder{b: stored}).stored(); ok {
+		return e, nil
+	}
+	return decodeAny(stored)
+}
+
+// decodeAny decodes an event in any form of JSON.
+func decodeAny(stored []byte) (*Event, error) {
 	var env envelope
 	if err := json.Unmarshal(stored, &env); err != nil {
 		return nil, fmt.Errorf("event: decode: %w", err)

@@ -2,13 +2,20 @@ package event
 
 import "github.com/pawlrun/pawl/llm"
 
-// frequent is an event that occurs in every cycle. It encodes its members without
-// reflection; a test checks the result against its tags.
-type frequent interface{ encode(*encoder) }
+// frequent is an event that occurs in every cycle. It encodes and decodes its members
+// without reflection; tests check the results against its tags.
+type frequent interface {
+	encode(e *encoder)
+	decode(d *decoder) Data
+}
 
 func (x CycleStart) encode(e *encoder) {
 	e.int("cycle", int64(x.Cycle))
 	e.int("maxCycles", int64(x.MaxCycles))
+}
+
+func (CycleStart) decode(d *decoder) Data {
+	return CycleStart{Cycle: int(d.int("cycle")), MaxCycles: int(d.int("maxCycles"))}
 }
 
 func (x BudgetReserved) encode(e *encoder) {
@@ -17,6 +24,10 @@ func (x BudgetReserved) encode(e *encoder) {
 	e.int("input", x.Input)
 	e.int("output", x.Output)
 	e.textIf("run", x.Run)
+}
+
+func (BudgetReserved) decode(d *decoder) Data {
+	return BudgetReserved{ID: d.text("id"), USD: d.float("usd"), Input: d.int("input"), Output: d.int("output"), Run: d.text("run")}
 }
 
 func (x BudgetCommitted) encode(e *encoder) {
@@ -31,6 +42,18 @@ func (x BudgetCommitted) encode(e *encoder) {
 		encodeUsage(e, *x.Usage)
 	}
 	e.boolIf("priced", x.Priced)
+}
+
+func (BudgetCommitted) decode(d *decoder) Data {
+	x := BudgetCommitted{
+		ID: d.text("id"), USD: d.float("usd"), Input: d.int("input"), Output: d.int("output"), Estimated: d.bool("estimated"), Run: d.text("run"),
+	}
+	if d.name("usage") {
+		u := decodeUsage(d)
+		x.Usage = &u
+	}
+	x.Priced = d.bool("priced")
+	return x
 }
 
 func (x ModelRequested) encode(e *encoder) {
@@ -51,6 +74,20 @@ func (x ModelRequested) encode(e *encoder) {
 	if x.Withheld != nil {
 		e.member("withheld", x.Withheld)
 	}
+}
+
+func (ModelRequested) decode(d *decoder) Data {
+	x := ModelRequested{
+		Attempt: int(d.int("attempt")), Model: d.text("model"), Purpose: Purpose(d.text("purpose")),
+		RequestDigest: d.text("requestDigest"), RequestBytes: d.int("requestBytes"),
+	}
+	if d.name("prompt") {
+		d.open('{')
+		x.Prompt = &PromptSums{Fixed: d.text("fixed"), Kept: int(d.int("kept")), Messages: int(d.int("messages")), New: d.text("new")}
+		d.close('}')
+	}
+	d.member("withheld", &x.Withheld)
+	return x
 }
 
 func (x ModelResponse) encode(e *encoder) {
@@ -89,6 +126,28 @@ func (x ModelResponse) encode(e *encoder) {
 	e.textIf("purpose", string(x.Purpose))
 }
 
+func (ModelResponse) decode(d *decoder) Data {
+	x := ModelResponse{
+		Cycle: int(d.int("cycle")), Attempt: int(d.int("attempt")), TextLength: int(d.int("textLength")),
+		ToolCalls:    list(d, "toolCalls", func() CallRef { return CallRef{CallID: d.text("callId"), Tool: d.text("tool")} }),
+		FinishReason: llm.Finish(d.text("finishReason")), RawFinish: d.text("rawFinish"),
+	}
+	if d.name("usage") {
+		x.Usage = decodeUsage(d)
+	}
+	x.Model = d.text("model")
+	if d.name("cost") {
+		d.open('{')
+		x.Cost = llm.Cost{USD: d.float("usd"), Priced: d.bool("priced")}
+		d.close('}')
+	}
+	x.Parts = list(d, "parts", func() llm.Part { return decodePart(d) })
+	d.odd = d.odd || x.Parts == nil
+	x.ResponseID, x.RequestID = d.text("responseId"), d.text("requestId")
+	x.FinishDetail, x.Purpose = d.text("finishDetail"), Purpose(d.text("purpose"))
+	return x
+}
+
 func encodeUsage(e *encoder, u llm.Usage) {
 	e.open('{')
 	e.int("input", u.Input)
@@ -99,6 +158,16 @@ func encodeUsage(e *encoder, u llm.Usage) {
 	e.intIf("cacheWriteLong", u.CacheWriteLong)
 	e.boolIf("estimated", u.Estimated)
 	e.close('}')
+}
+
+func decodeUsage(d *decoder) llm.Usage {
+	d.open('{')
+	u := llm.Usage{
+		Input: d.int("input"), Output: d.int("output"), CacheRead: d.int("cacheRead"), CacheWrite: d.int("cacheWrite"),
+		Reasoning: d.int("reasoning"), CacheWriteLong: d.int("cacheWriteLong"), Estimated: d.bool("estimated"),
+	}
+	d.close('}')
+	return u
 }
 
 // encode writes the parts like MarshalJSON. Nearly every answer consists of prose and
@@ -132,6 +201,20 @@ func (a Answer) encode(e *encoder) {
 		}
 	}
 	e.close(']')
+}
+
+// decodePart reads a part without its brackets: prose or a call.
+func decodePart(d *decoder) llm.Part {
+	switch {
+	case d.skip(`"type":"text"`):
+		return llm.Text{Text: d.text("text"), Raw: d.raw("raw")}
+	case d.skip(`"type":"tool_call"`):
+		return llm.ToolCall{
+			CallID: d.text("callId"), ProviderID: d.text("providerId"), Name: d.text("name"), Signature: d.text("signature"), Raw: d.raw("raw"),
+		}
+	}
+	d.odd = true
+	return nil
 }
 
 func (x ToolCall) encode(e *encoder) {
@@ -174,6 +257,20 @@ func (x ToolCall) encode(e *encoder) {
 	}
 }
 
+func (ToolCall) decode(d *decoder) Data {
+	x := ToolCall{
+		CallID: d.text("callId"), ProviderID: d.text("providerId"), Tool: d.text("tool"), Args: d.raw("args"), ArgsText: d.text("argsText"),
+		Sent: d.raw("sent"), Effect: Effect(d.text("effect")), ReadOnly: d.bool("readOnly"), Concurrent: d.bool("concurrent"),
+		Polling: d.bool("polling"), Agent: d.bool("agent"),
+	}
+	d.member("access", &x.Access)
+	d.member("labels", &x.Labels)
+	x.Describe, x.EditedBy, x.Digest = d.text("describe"), d.text("editedBy"), d.text("digest")
+	d.member("facts", &x.Facts)
+	d.member("problem", &x.Problem)
+	return x
+}
+
 func (x PolicyDecision) encode(e *encoder) {
 	e.text("callId", x.CallID)
 	e.text("decision", string(x.Decision))
@@ -187,10 +284,24 @@ func (x PolicyDecision) encode(e *encoder) {
 	e.textIf("step", x.Step)
 }
 
+func (PolicyDecision) decode(d *decoder) Data {
+	x := PolicyDecision{
+		CallID: d.text("callId"), Decision: Decision(d.text("decision")), Rule: d.text("rule"), Reason: d.text("reason"),
+		Sandbox: d.bool("sandbox"), Digest: d.text("digest"),
+	}
+	d.member("facts", &x.Facts)
+	x.Step = d.text("step")
+	return x
+}
+
 func (x ToolStarted) encode(e *encoder) {
 	e.text("callId", x.CallID)
 	e.int("attempt", int64(x.Attempt))
 	e.textIf("key", x.Key)
+}
+
+func (ToolStarted) decode(d *decoder) Data {
+	return ToolStarted{CallID: d.text("callId"), Attempt: int(d.int("attempt")), Key: d.text("key")}
 }
 
 func (x ToolResult) encode(e *encoder) {
@@ -234,6 +345,24 @@ func (x ToolResult) encode(e *encoder) {
 	e.textIf("structured", x.Structured)
 }
 
+func (ToolResult) decode(d *decoder) Data {
+	x := ToolResult{
+		CallID: d.text("callId"), Tool: d.text("tool"), Output: d.text("output"), IsError: d.bool("isError"), ErrorType: ErrorType(d.text("errorType")),
+	}
+	d.member("exitCode", &x.ExitCode)
+	x.Limit, x.Truncated, x.Blob = d.text("limit"), d.bool("truncated"), d.text("blob")
+	d.member("contains", &x.Contains)
+	d.member("media", &x.Media)
+	d.member("tools", &x.Tools)
+	x.Untrusted, x.Private, x.EndsRun = d.bool("untrusted"), d.bool("private"), d.bool("endsRun")
+	x.DurationMs, x.Retryable, x.Pin, x.Tree = d.int("durationMs"), d.bool("retryable"), d.text("pin"), d.text("tree")
+	d.member("reached", &x.Reached)
+	d.member("changed", &x.Changed)
+	d.member("files", &x.Files)
+	x.Raw, x.Structured = d.text("raw"), d.text("structured")
+	return x
+}
+
 func (x ToolResults) encode(e *encoder) {
 	e.int("cycle", int64(x.Cycle))
 	if x.Results == nil {
@@ -251,4 +380,10 @@ func (x ToolResults) encode(e *encoder) {
 		e.close('}')
 	}
 	e.close(']')
+}
+
+func (ToolResults) decode(d *decoder) Data {
+	return ToolResults{Cycle: int(d.int("cycle")), Results: list(d, "results", func() ResultRef {
+		return ResultRef{CallID: d.text("callId"), Tool: d.text("tool"), IsError: d.bool("isError")}
+	})}
 }
