@@ -141,28 +141,28 @@ func (w *wait) elicit(questions []openQuestion) (bool, error) {
 }
 
 // answer sends the decisions that a client adds to a repeated call or to a task. It
-// skips answers to questions that are no longer open. It reports whether the user
-// dismissed a question.
-func (s *Server) answer(ctx context.Context, row journal.Run, responses mcp.InputResponseMap) (dismissed bool, err error) {
+// skips answers to questions that are no longer open. It reports whether a question was
+// decided, and whether the user dismissed one.
+func (s *Server) answer(ctx context.Context, row journal.Run, responses mcp.InputResponseMap) (decided, dismissed bool, err error) {
 	if s.MayDecide != nil && len(responses) > 0 {
 		if err := s.MayDecide(ctx); err != nil {
-			return false, err
+			return false, false, err
 		}
 	}
 	questions, err := s.questions(ctx, row)
 	if err != nil {
-		return false, err
+		return false, false, err
 	}
 	for _, q := range questions {
 		if answer, is := responses[q.key()].(*mcp.ElicitResult); is {
-			decided, err := s.decide(ctx, row.ID, q, answer)
+			done, err := s.decide(ctx, row.ID, q, answer)
 			if err != nil {
-				return false, err
+				return false, false, err
 			}
-			dismissed = dismissed || !decided
+			decided, dismissed = decided || done, dismissed || !done
 		}
 	}
-	return dismissed, nil
+	return decided, dismissed, nil
 }
 
 // decide sends the user's answer to a question. Dismissing the question decides

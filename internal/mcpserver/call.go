@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pawlrun/pawl/event"
@@ -36,7 +37,7 @@ const (
 func (s *Server) call(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	w := wait{Server: s, ctx: ctx, req: req, stood: -1}
 	if run := req.Params.RequestState; run != "" {
-		return w.again(run), nil
+		return w.again(run)
 	}
 	row, after, err := s.begin(ctx, req)
 	if err != nil {
@@ -45,24 +46,27 @@ func (s *Server) call(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallT
 	return w.result(row.ID, after), nil
 }
 
-// again answers a repeated call that contains answers to the run's questions.
-func (w *wait) again(run string) *mcp.CallToolResult {
+// again answers a repeated call that contains answers to the run's questions. The error
+// rejects a state that is not of a call of this tool.
+func (w *wait) again(run string) (*mcp.CallToolResult, error) {
 	row, err := w.Options.Server.Standing(w.ctx, run)
-	if err != nil || row.Parent != "" {
-		return failed(fmt.Errorf("the call continues run %q, which is not in the journal", run))
+	if err != nil || row.Parent != "" || row.Name != w.req.Params.Name {
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("requestState is %q, which is no run of %s", run, w.req.Params.Name)}
 	}
-	dismissed, err := w.answer(w.ctx, row, w.req.Params.InputResponses)
-	if err != nil {
-		return failed(err)
-	}
-	if dismissed {
+	decided, dismissed, err := w.answer(w.ctx, row, w.req.Params.InputResponses)
+	switch {
+	case err != nil:
+		return failed(err), nil
+	case dismissed:
 		questions, err := w.questions(w.ctx, row)
 		if err != nil {
-			return failed(err)
+			return failed(err), nil
 		}
-		return w.parked(row, questions)
+		return w.parked(row, questions), nil
+	case !decided: // the questions were answered before, by the same call for one
+		return w.result(run, -1), nil
 	}
-	return w.result(run, row.Seq)
+	return w.result(run, row.Seq), nil
 }
 
 // begin starts the run of a call, or returns its existing run. Events up to the number

@@ -196,6 +196,40 @@ func TestAQuestionThatIsDismissedStaysOpen(t *testing.T) {
 	})
 }
 
+// The state of a result continues a call of the same tool only, and a state that was
+// changed none. A call that is repeated with an answer that was taken gets the result
+// again.
+func TestAChangedRequestStateIsRejected(t *testing.T) {
+	s := newest(t, agents)
+	o := new(user).options()
+	o.MultiRoundTrip = &mcp.MultiRoundTripOptions{Disabled: true}
+	session := s.connect("2026-07-28", o)
+	_, r := s.callTool(session, "writes", "", map[string]any{"task": "go"})
+	if r.RequestState == "" || len(r.InputRequests) != 1 {
+		t.Fatalf("the call gives %+v", r)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	again := func(name, state string) (*mcp.CallToolResult, error) {
+		p := &mcp.CallToolParams{Name: name, Arguments: map[string]any{"task": "go"}, RequestState: state, InputResponses: mcp.InputResponseMap{}}
+		for question := range r.InputRequests {
+			p.InputResponses[question] = &mcp.ElicitResult{Action: "accept", Content: map[string]any{"decision": "approve"}}
+		}
+		return session.CallTool(ctx, p)
+	}
+	for _, c := range [][2]string{{"writes", r.RequestState + "x"}, {"thinks", r.RequestState}} {
+		if _, err := again(c[0], c[1]); err == nil || !strings.Contains(err.Error(), "no run of "+c[0]) || s.exists("one.txt") {
+			t.Errorf("%s with the state %s: %v", c[0], c[1], err)
+		}
+	}
+	for range 2 {
+		next, err := again("writes", r.RequestState)
+		if err != nil || !s.exists("one.txt") || len(next.InputRequests) != 1 || strings.Contains(fmt.Sprint(next.InputRequests), "one.txt") {
+			t.Errorf("the state as it was gives %+v, %v", next, err)
+		}
+	}
+}
+
 func TestWithoutElicitationTheResultSaysHowToDecide(t *testing.T) {
 	refused := func(_ *server.Options, o *mcpserver.Options) {
 		o.MayDecide = func(context.Context) error { return fmt.Errorf("a run started this") }

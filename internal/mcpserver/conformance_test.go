@@ -18,10 +18,10 @@ import (
 type suite struct {
 	version string
 	args    []string
-	// passed is the minimum number of checks that pass.
+	// passed is the minimum number of checks that pass in the scenarios of ours, in which
+	// every check does.
 	passed int
-	// ours lists the scenarios in which every check passes.
-	ours []string
+	ours   []string
 }
 
 // notOffered maps each scenario that fails to the feature that it needs and Pawl does
@@ -45,6 +45,17 @@ var notOffered = map[string]string{
 	"prompts-get-with-args":         "prompts",
 	"prompts-get-embedded-resource": "prompts",
 	"prompts-get-with-image":        "prompts",
+
+	"json-schema-2020-12":                           "a tool with the schema of the suite: the arguments of a run are texts",
+	"http-custom-header-server-validation":          "arguments as headers: no tool has the annotation x-mcp-header",
+	"server-stateless":                              "prompts, log messages, and the suite's tools without a capability and with a stream",
+	"input-required-result-basic-elicitation":       "a form of the suite: Pawl asks for decisions",
+	"input-required-result-capability-check":        "sampling: a run calls the models of its file",
+	"input-required-result-basic-sampling":          "sampling: a run calls the models of its file",
+	"input-required-result-basic-list-roots":        "roots: the workspace is the server's",
+	"input-required-result-multiple-input-requests": "sampling and roots beside a form",
+	"input-required-result-multi-round":             "a form of the suite in two parts: Pawl asks for decisions",
+	"input-required-result-non-tool-request":        "prompts",
 }
 
 // conforming holds files whose tools have the names that the suite calls.
@@ -58,7 +69,15 @@ var conforming = map[string]string{
 		"model_policy: {primary: {model: scripted/lists.script}}\n",
 	"asks.yaml": "identity: {name: test_elicitation, description: Asks.}\nprompt: {task: 'Do ${message}.'}\ntools: {allow: [fs.write], approvals: {fs.write: always}}\n" +
 		"model_policy: {primary: {model: scripted/asks.script}}\n",
-	"asks.script": "- tool_calls: [{name: fs.write, arguments: {path: asked.txt, content: x}}]\n- text: the end\n",
+	"required.yaml": asking("test_input_required_result_elicitation"), "state.yaml": asking("test_input_required_result_request_state"),
+	"tampered.yaml": asking("test_input_required_result_tampered_state"),
+	"asks.script":   "- tool_calls: [{name: fs.write, arguments: {path: asked.txt, content: x}}]\n- text: the end\n",
+}
+
+// asking is a file whose run asks a person.
+func asking(name string) string {
+	return "identity: {name: " + name + ", description: Asks.}\nprompt: {task: Do it.}\ntools: {allow: [fs.write], approvals: {fs.write: always}}\n" +
+		"model_policy: {primary: {model: scripted/asks.script}}\n"
 }
 
 func TestTheServerPassesTheConformanceSuiteOfWhatItOffers(t *testing.T) {
@@ -67,9 +86,11 @@ func TestTheServerPassesTheConformanceSuiteOfWhatItOffers(t *testing.T) {
 			"server-initialize", "logging-set-level", "ping", "tools-list", "tools-call-simple-text", "tools-call-error", "tools-call-with-progress", "tools-call-elicitation",
 			"server-sse-multiple-streams", "resources-list", "prompts-list", "dns-rebinding-protection",
 		}},
-		{"0.2.0-alpha.12", []string{"--spec-version", "2026-07-28"}, 30, []string{
+		{"0.2.0-alpha.12", []string{"--spec-version", "2026-07-28", "--suite", "all"}, 58, []string{
 			"tools-list", "tools-call-simple-text", "tools-call-error", "tools-call-with-progress", "server-sse-multiple-streams", "resources-list", "prompts-list",
-			"dns-rebinding-protection",
+			"dns-rebinding-protection", "caching", "http-header-validation", "sep-2164-resource-not-found", "input-required-result-request-state",
+			"input-required-result-result-type", "input-required-result-tampered-state", "input-required-result-missing-input-response",
+			"input-required-result-unsupported-methods", "input-required-result-ignore-extra-params", "input-required-result-validate-input",
 		}},
 	} {
 		t.Run(of.version, func(t *testing.T) {
@@ -101,16 +122,18 @@ func (of suite) check(t *testing.T, out []byte) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		passed, seen[name] = passed+good, true
+		seen[name] = true
 		if string(m[3]) != "0" {
 			failed[name] = true
+		} else if slices.Contains(of.ours, name) {
+			passed += good
 		}
 		if good == 0 && string(m[3]) == "0" {
 			t.Errorf("%s has no checks", name)
 		}
 	}
 	if passed < of.passed {
-		t.Errorf("%d checks pass, and %d did: %s", passed, of.passed, tail(out))
+		t.Errorf("%d checks pass in the scenarios of what is offered, want %d: %s", passed, of.passed, tail(out))
 	}
 	for _, name := range of.ours {
 		if !seen[name] || failed[name] {

@@ -168,7 +168,7 @@ func textOf(r *mcp.CallToolResult) string {
 
 // updateTask sends answers to a run's questions.
 func (s *Server) updateTask(ctx context.Context, p *taskParams, row journal.Run) (mcp.Result, error) {
-	_, err := s.answer(ctx, row, p.InputResponses)
+	_, _, err := s.answer(ctx, row, p.InputResponses)
 	return &acknowledged{ResultType: "complete"}, err
 }
 
