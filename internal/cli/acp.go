@@ -14,14 +14,20 @@ import (
 	"github.com/pawlrun/pawl/internal/sessions"
 )
 
-// acpFlags are the flags of 'pawl acp'.
-type acpFlags struct {
+// sessionFlags are the flags of new sessions.
+type sessionFlags struct {
 	agent, model string
 	budget       float64
 }
 
+func (f *sessionFlags) flags(c *cobra.Command) {
+	c.Flags().StringVar(&f.agent, "agent", "", "agent `FILE` of new sessions")
+	c.Flags().StringVarP(&f.model, "model", "m", "", "use this model in place of every model of the file")
+	c.Flags().Float64Var(&f.budget, "budget", 0, "cost limit in USD of each message (default 5.00, or the file's)")
+}
+
 func (a *app) acpCommand() *cobra.Command {
-	var f acpFlags
+	var f sessionFlags
 	c := &cobra.Command{
 		Use:   "acp --agent FILE",
 		Short: "Work in an editor, over the Agent Client Protocol",
@@ -38,19 +44,17 @@ When the editor cancels a message or closes stdin, the run parks. The log goes t
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return a.acp(c, f) },
 	}
-	c.Flags().StringVar(&f.agent, "agent", "", "agent `FILE` of new sessions")
-	c.Flags().StringVarP(&f.model, "model", "m", "", "use this model in place of every model of the file")
-	c.Flags().Float64Var(&f.budget, "budget", 0, "cost limit in USD of each message (default 5.00, or the file's)")
+	f.flags(c)
 	_ = c.MarkFlagRequired("agent")
 	return c
 }
 
 // acp serves the sessions of an editor on stdin and stdout.
-func (a *app) acp(c *cobra.Command, f acpFlags) error {
+func (a *app) acp(c *cobra.Command, f sessionFlags) error {
 	// Other output of this process must not appear between the frames.
 	out := a.out
 	a.out, os.Stdout = a.err, os.Stderr
-	o, file, err := a.acpLaunch(c, f)
+	o, file, err := a.sessionLaunch(c, f)
 	if err != nil {
 		return err
 	}
@@ -72,9 +76,9 @@ func (a *app) acp(c *cobra.Command, f acpFlags) error {
 	return nil
 }
 
-// acpLaunch returns the options of new sessions, and a function that reads their file,
-// which is checked first.
-func (a *app) acpLaunch(c *cobra.Command, f acpFlags) (launch.Options, func() (kinds.File, error), error) {
+// sessionLaunch returns the options of new sessions, and a function that reads their file,
+// which is checked first if it is named.
+func (a *app) sessionLaunch(c *cobra.Command, f sessionFlags) (launch.Options, func() (kinds.File, error), error) {
 	path, err := filepath.Abs(f.agent)
 	if err != nil {
 		return launch.Options{}, nil, usagef("--agent: %w", err)
@@ -87,8 +91,10 @@ func (a *app) acpLaunch(c *cobra.Command, f acpFlags) (launch.Options, func() (k
 		return o, nil, err
 	}
 	read := func() (kinds.File, error) { return kinds.Read(path) }
-	if _, err = read(); err != nil {
-		err = fileError([]string{f.agent}, err)
+	if f.agent != "" {
+		if _, err = read(); err != nil {
+			err = fileError([]string{f.agent}, err)
+		}
 	}
 	if o.Journal != "" && err == nil {
 		o.Journal, err = filepath.Abs(a.journalPath)

@@ -93,6 +93,15 @@ func List(ctx context.Context, store journal.Store, dir string, limit int) ([]Su
 	return list, nil
 }
 
+// Of returns the session that a run belongs to.
+func Of(ctx context.Context, store journal.Store, run string) (string, error) {
+	started, err := drive.At[event.RunStarted](ctx, store, run, 0)
+	if err != nil {
+		return "", fmt.Errorf("sessions: %w", err)
+	}
+	return of(Link{journal.Run{ID: run}, started}), nil
+}
+
 // of returns the session of a run.
 func of(l Link) string {
 	if from := l.Started.From; from != nil && from.Root != "" {

@@ -154,10 +154,10 @@ func (h *Host) goOn(ctx context.Context, row journal.Run, after int64, ask Ask) 
 	return t, nil
 }
 
-// Waiting returns the questions of a session that wait for a person, if its newest run
-// is parked.
+// Waiting returns the questions of a session that wait for a person, if no process drives
+// its newest run: it has parked, or its process was killed.
 func (h *Host) Waiting(ctx context.Context, newest journal.Run) ([]control.Pending, error) {
-	if newest.State != journal.Parked {
+	if newest.State == journal.Ended || control.Alive(newest, time.Now()) {
 		return nil, nil
 	}
 	return h.Controller.Pending(ctx, newest.ID)
@@ -171,6 +171,9 @@ func (h *Host) Ask(ctx context.Context, newest journal.Run, ask Ask) (*Turn, err
 	}
 	return h.goOn(ctx, newest, after, ask)
 }
+
+// After returns the number of the run's last event before the message.
+func (t *Turn) After() int64 { return t.seq }
 
 // Interrupt parks the run of the turn, without waiting for it.
 func (t *Turn) Interrupt(ctx context.Context) error {

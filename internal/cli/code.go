@@ -1,0 +1,270 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/perform"
+	"github.com/pawlrun/pawl/internal/machine/agent"
+	"github.com/pawlrun/pawl/internal/sessions"
+)
+
+// codeFlags are the flags of 'pawl code'.
+type codeFlags struct {
+	sessionFlags
+	// resume is the session, or one of its runs; pick if it is to be chosen.
+	resume, text string
+}
+
+// pick is the value of --resume without a RUN.
+const pick = "?"
+
+// agentVariable names the agent file of sessions without --agent.
+const agentVariable = "PAWL_AGENT"
+
+func (a *app) codeCommand() *cobra.Command {
+	var f codeFlags
+	c := &cobra.Command{
+		Use:   "code [DIR]",
+		Short: "Work with an agent in a session at the terminal",
+		Long: `Reads one message after another, and shows what the agent does on each in the working tree DIR. A message is a run in the
+journal that continues the one before it, so a session can be resumed after it was left, or killed, here, in an editor
+('pawl acp') or on the page. What is asked is answered in between, as with 'pawl run'.
+
+Ctrl-C parks the run, and the command that goes on is printed. Ctrl-D ends the session. Output is printed once and
+stays in the terminal's history.
+
+The agent file is that of --agent, or of $` + agentVariable + `; 'pawl init' writes one.`,
+		Example: `  pawl code --agent ~/agents/coder.yaml
+  pawl code ~/src/parser -p "Why does the parser accept this?"
+  pawl code --resume
+  pawl code --resume k7x2 -p "Now the same for the lexer."`,
+		Args: cobra.MaximumNArgs(2),
+		RunE: func(c *cobra.Command, args []string) error {
+			// --resume takes its RUN as a word of its own, or none.
+			if n := len(args); f.resume == pick && n > 0 && !isDirectory(args[n-1]) {
+				f.resume, args = args[n-1], args[:n-1]
+			}
+			if len(args) > 1 {
+				return usagef("got %d arguments, want DIR", len(args))
+			}
+			return a.code(c, f, append(args, ".")[0])
+		},
+	}
+	f.flags(c)
+	c.Flags().StringVar(&f.resume, "resume", "", "resume the session of `RUN`; without RUN, choose one of this tree")
+	c.Flags().Lookup("resume").NoOptDefVal = pick
+	c.Flags().StringVarP(&f.text, "message", "p", "", "send this message, and end when the agent has answered")
+	return c
+}
+
+// code works on a session at the terminal.
+func (a *app) code(c *cobra.Command, f codeFlags, dir string) error {
+	if f.agent == "" {
+		f.agent = os.Getenv(agentVariable)
+	}
+	if f.agent == "" && f.resume == "" {
+		return usagef("no agent file: give --agent FILE, or set $%s; 'pawl init' writes one", agentVariable)
+	}
+	dir, err := directory("DIR", dir)
+	if err != nil {
+		return err
+	}
+	o, file, err := a.sessionLaunch(c, f.sessionFlags)
+	if err != nil {
+		return err
+	}
+	s, err := a.open(c.Context(), toCreate)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	if err := s.sentByPerson(c.Context()); err != nil {
+		return err
+	}
+	p := newPrinter(a.err, screenOf(a.err, os.Getenv))
+	var env perform.Env
+	s.asking(agent.ApproveAsk, p)(&env)
+	t := chat{
+		session: s, printer: p, dir: dir, id: engine.NewID(), ask: env.Ask,
+		host: &sessions.Host{Store: s.store, Engine: s.engine, Controller: s.controller, User: itsUser(), File: file, Launch: o},
+	}
+	if f.resume != "" {
+		if err := t.resume(c.Context(), f.resume); leaves(err) {
+			return err
+		}
+	}
+	if f.text != "" {
+		return t.send(c.Context(), f.text)
+	}
+	return t.loop(c.Context())
+}
+
+// leaves reports whether the error of a message ends the session: a run that failed, or
+// waits for a person, does not.
+func leaves(err error) bool {
+	exit, ended := errors.AsType[*exitError](err)
+	return err != nil && (!ended || exit.err != nil || exit.code == exitCancelled)
+}
+
+func isDirectory(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+// chat is a session at the terminal.
+type chat struct {
+	*session
+	host    *sessions.Host
+	printer *printer
+	ask     sessions.Ask
+	id, dir string
+}
+
+// resume shows the session of a run, and asks its open questions again. [pick] lists the
+// sessions.
+func (t *chat) resume(ctx context.Context, named string) error {
+	if named == pick {
+		return t.list(ctx)
+	}
+	row, err := t.find(ctx, named)
+	if err != nil {
+		return err
+	}
+	if t.id, err = sessions.Of(ctx, t.store, row.ID); err != nil {
+		return err
+	}
+	chain, err := sessions.Chain(ctx, t.store, t.id)
+	if err != nil {
+		return err
+	}
+	for _, l := range chain {
+		t.dir = l.Started.Workspace
+		if err := t.writeLog(ctx, l.ID, t.app.out); err != nil {
+			return err
+		}
+	}
+	newest := chain[len(chain)-1].Run
+	waiting, err := t.host.Waiting(ctx, newest)
+	if err != nil || len(waiting) == 0 || t.ask == nil {
+		return err
+	}
+	return t.follow(ctx, func(ctx context.Context) (*sessions.Turn, error) { return t.host.Ask(ctx, newest, t.ask) })
+}
+
+// maxSessions bounds the sessions of a list.
+const maxSessions = 20
+
+// list prints the sessions of the working tree, the newest first.
+func (t *chat) list(ctx context.Context) error {
+	all, err := sessions.List(ctx, t.store, t.dir, maxSessions)
+	if err != nil {
+		return err
+	}
+	if len(all) == 0 {
+		return usagef("%s has no session; leave --resume out to begin one", onOneLine(t.dir))
+	}
+	for _, s := range all {
+		if err := t.app.printf("%s  %s  %3d runs  %s\n", s.ID, s.Newest.Updated.Local().Format("2006-01-02 15:04"), s.Runs, firstLine(s.Title, 60)); err != nil {
+			return err
+		}
+	}
+	return usagef("name the session: %s code --resume %s", t.app.invocation(), all[0].ID)
+}
+
+// loop reads messages until the input ends, or a run is parked by Ctrl-C.
+func (t *chat) loop(ctx context.Context) error {
+	keys := t.app.typed()
+	for {
+		t.printer.ask(bold, "> ")
+		keys.begin()
+		line, err := keys.line(ctx)
+		keys.end()
+		if errors.Is(err, errNoAnswer) {
+			t.printer.withdraw("")
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		t.printer.answered()
+		if strings.TrimSpace(line) == "" {
+			continue
+		}
+		if err := t.send(ctx, line); leaves(err) {
+			return err
+		}
+	}
+}
+
+// send sends a message, and shows what the agent does until it waits.
+func (t *chat) send(ctx context.Context, text string) error {
+	if err := textual("the message", text); err != nil {
+		return err
+	}
+	return t.follow(ctx, func(ctx context.Context) (*sessions.Turn, error) {
+		return t.host.Send(ctx, t.id, t.dir, sessions.Message{Text: text}, t.ask)
+	})
+}
+
+// follow shows a turn until the run waits or has ended. Ctrl-C parks the run.
+func (t *chat) follow(ctx context.Context, begin func(context.Context) (*sessions.Turn, error)) error {
+	ctx, stop := interruptible(ctx)
+	defer stop()
+	turn, err := begin(ctx)
+	if err != nil {
+		return usageError(err)
+	}
+	interrupt := func() {
+		if err := turn.Interrupt(context.Background()); err != nil {
+			fmt.Fprintf(t.app.err, "pawl: the run goes on: %s\n", t.app.describe(err))
+		}
+	}
+	defer context.AfterFunc(ctx, interrupt)()
+	end := &lastEvent{display: t.app.view(output{after: turn.After()}, t.printer)}
+	if err := show(turn.Events(context.WithoutCancel(ctx)), end); err != nil {
+		interrupt()
+		return failure(err)
+	}
+	return end.exit(t, turn.Run)
+}
+
+// lastEvent shows events, and keeps the one that stopped the run.
+type lastEvent struct {
+	display
+	outcome *event.Outcome
+	parked  *event.RunParked
+}
+
+func (l *lastEvent) show(e event.Event) error {
+	switch d := e.Data.(type) {
+	case event.RunCompleted:
+		l.outcome = &d.Outcome
+	case event.RunParked:
+		l.parked = &d
+	case event.RunResumed:
+		l.parked = nil
+	}
+	return l.display.show(e)
+}
+
+// exit returns the exit code of a message, and prints how an interrupted session goes on.
+func (l *lastEvent) exit(t *chat, run string) error {
+	switch {
+	case l.outcome != nil:
+		return withCode(exitOf(l.outcome))
+	case l.parked == nil:
+		return failure(fmt.Errorf("run %s is not driven any more; %s runs show %[1]s says why", run, t.app.invocation()))
+	case l.parked.Reason != event.ParkInterrupted:
+		return withCode(exitParked)
+	}
+	fmt.Fprintf(t.app.err, "the session goes on with: %s code --resume %s\n", t.app.invocation(), t.id)
+	return withCode(exitCancelled)
+}
