@@ -19,7 +19,7 @@ import (
 // but for the configuration that the first event of a run pins: that has the keys of
 // the files.
 var jsonPackages = []string{
-	"event", "llm", "budget", "journal", "models", "internal/cli", "internal/server", "internal/engine", "internal/engine/control", "internal/engine/drive",
+	"event", "llm", "budget", "journal", "models", "internal/cli", "internal/server", "internal/engine", "internal/engine/control", "internal/engine/drive", "internal/evaluation",
 	"internal/rules/access", "internal/rules/eval", "internal/rules/plan", "internal/rules/question", "internal/host/tokens", "internal/machine/goal",
 }
 

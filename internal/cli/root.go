@@ -100,7 +100,7 @@ func suggest(root *cobra.Command, err error) error {
 // unbuilt reports whether a word is a planned command, which must not look like a
 // mistake of the user.
 func unbuilt(word string) bool {
-	return slices.Contains([]string{"eval", "worker"}, word)
+	return slices.Contains([]string{"worker"}, word)
 }
 
 // report prints an error and returns its exit code. An error that does not come
@@ -183,7 +183,7 @@ a decision or an input; 130 cancelled or interrupted.`,
 	)
 	root.SetHelpCommandGroupID(groupOther)
 	for group, commands := range map[string][]*cobra.Command{
-		groupRun:   {a.runCommand(), a.codeCommand(), a.loopCommand(), a.checkCommand(), a.serveCommand(), a.mcpCommand(), a.acpCommand()},
+		groupRun:   {a.runCommand(), a.codeCommand(), a.loopCommand(), a.evalCommand(), a.checkCommand(), a.serveCommand(), a.mcpCommand(), a.acpCommand()},
 		groupLook:  {a.runsCommand()},
 		groupOther: {a.initCommand(), a.modelsCommand(), a.schemaCommand(), a.tokenCommand(), a.doctorCommand(), a.completionCommand(), a.versionCommand()},
 	} {

@@ -61,8 +61,9 @@ type session struct {
 	unread error
 }
 
-// open opens the journal that the command line names.
-func (a *app) open(ctx context.Context, m mode) (*session, error) {
+// open opens the journal that the command line names. change changes the options of
+// its engine.
+func (a *app) open(ctx context.Context, m mode, change ...func(*engine.Options)) (*session, error) {
 	opened, err := a.openStore(ctx, a.journalPath, Use{ReadOnly: m == toRead, Create: m >= toCreate})
 	if err != nil {
 		return nil, err
@@ -81,6 +82,9 @@ func (a *app) open(ctx context.Context, m mode) (*session, error) {
 	}
 	if a.metrics != nil {
 		o.Observers = append(o.Observers, a.metrics.Observer())
+	}
+	for _, f := range change {
+		f(&o)
 	}
 	e := engine.New(store, versions.Make, o)
 	s := &session{app: a, exporter: exporter, store: store, engine: e, controller: control.New(store, e), unread: unread}

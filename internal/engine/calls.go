@@ -68,7 +68,7 @@ func (cs *calls) beginModel(a *machine.CallModel) (bool, error) {
 	}
 	cs.effects.add(func(work context.Context) {
 		ctx, cancel := cs.effects.until(work, 0)
-		cs.effects.launch(ctx, cancel, modelEffect, cs.env.AskModel(ctx, a, model, req, cs.log.cycle, cs.run.turns, cs.run.names))
+		cs.effects.launch(ctx, cancel, modelEffect, cs.env.AskModel(a, model, req, cs.log.cycle, cs.run.turns, cs.run.names))
 	})
 	return true, nil
 }

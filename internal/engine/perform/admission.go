@@ -3,6 +3,7 @@ package perform
 import (
 	"context"
 	"errors"
+	"sync"
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/machine"
@@ -16,8 +17,8 @@ type Admission interface {
 	// Admit is called before each attempt at a model call with the most that the
 	// attempt can use. An error refuses the attempt, which then fails with that error
 	// and uses nothing; the class of an *[llm.Error] determines whether the run tries
-	// again. If Admit succeeds, paid is called once with what the attempt used. The run
-	// waits for both calls.
+	// again. If Admit succeeds, paid is called once with what the attempt used. The
+	// attempt waits for Admit, which may block until ctx ends.
 	Admit(ctx context.Context, c ModelCall, most llm.Usage) (paid Paid, err error)
 }
 
@@ -43,15 +44,41 @@ func (p *Performer) admit(ctx context.Context, a *machine.CallModel) (Paid, erro
 	return nil, refused
 }
 
-// settle reports what an attempt used.
-func (p Paid) settle(attempt event.Data) {
-	if p == nil {
-		return
-	}
+// bill calls the Paid of an attempt once, even if the attempt is given up while its
+// admission is still under way. It is safe for concurrent use.
+type bill struct {
+	mu      sync.Mutex
+	paid    Paid
+	settled bool
+	usage   llm.Usage
+	cost    llm.Cost
+}
+
+// open sets the Paid of an attempt.
+func (b *bill) open(paid Paid) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.paid = paid
+	b.report()
+}
+
+// settle sets what the attempt used.
+func (b *bill) settle(attempt event.Data) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	switch x := attempt.(type) {
 	case event.ModelResponse:
-		p(x.Usage, x.Cost)
+		b.usage, b.cost = x.Usage, x.Cost
 	case event.ModelAttemptFailed:
-		p(x.Usage, x.Cost)
+		b.usage, b.cost = x.Usage, x.Cost
+	}
+	b.settled = true
+	b.report()
+}
+
+func (b *bill) report() {
+	if b.settled && b.paid != nil {
+		b.paid(b.usage, b.cost)
+		b.paid = nil
 	}
 }

@@ -53,24 +53,24 @@ type modelCall struct {
 	caller llm.Caller
 	// interrupted is called if the call is made again.
 	interrupted func()
-	paid        Paid
-	refused     error
+	bill        bill
 }
 
-// AskModel returns the effect of an attempt at a model call. ctx is for the admission of the
-// call; cycle is the cycle of its deltas.
-func (p *Performer) AskModel(ctx context.Context, a *machine.CallModel, model llm.Model, req *llm.Request, cycle int, turns *drive.Turns, names func() []string) Effect {
+// AskModel returns the effect of an attempt at a model call. cycle is the cycle of its
+// deltas.
+func (p *Performer) AskModel(a *machine.CallModel, model llm.Model, req *llm.Request, cycle int, turns *drive.Turns, names func() []string) Effect {
 	c := &modelCall{Performer: p, a: a, model: model, req: req, cycle: cycle, deltas: deltaSource{deltaRedactor: p.newDeltaRedactor()}}
 	c.caller, c.interrupted = turns.Caller(names, a.Target)
-	c.paid, c.refused = p.admit(ctx, a)
 	return Effect{Work: c}
 }
 
 // Do implements [Work].
 func (c *modelCall) Do(ctx context.Context) []event.Data {
-	if c.refused != nil {
-		return c.settle(ctx, nil, c.refused)
+	paid, refused := c.admit(ctx, c.a)
+	if refused != nil {
+		return c.settle(ctx, nil, refused)
 	}
+	c.bill.open(paid)
 	resp, err := Guard(func() (*llm.Response, error) {
 		return c.observeModel(ctx, c.a, func(ctx context.Context) (*llm.Response, error) {
 			return c.generate(llm.WithCaller(ctx, c.caller))
@@ -89,7 +89,7 @@ func (c *modelCall) settle(ctx context.Context, resp *llm.Response, err error) [
 	if f, failed := settled.(event.ModelAttemptFailed); failed && f.Class == llm.ClassInterrupted {
 		c.interrupted()
 	}
-	c.paid.settle(settled)
+	c.bill.settle(settled)
 	return []event.Data{settled}
 }
 

@@ -27,6 +27,8 @@ const (
 	Items
 	// Round is the condition that ends the rounds of a team, evaluated after each.
 	Round
+	// Score judges an ended run by its extract and its cost.
+	Score
 )
 
 // Loop is the kind of the enclosing loop.
@@ -76,14 +78,27 @@ func meaning() map[string]string {
 		"input":     "in terminate of a team",
 		"round":     "in terminate of a team",
 		"previous":  "in terminate of a team",
+
+		"text":            inScores,
+		"finalToolResult": inScores,
+		"cycles":          inScores,
+		"terminatedBy":    inScores,
+		"cost":            inScores,
 	}
 }
+
+const inScores = "in the evaluators of a suite"
 
 // variables returns the variables of the scope by name.
 func (s Scope) variables(t *schemas) map[string]*cel.Type {
 	vars := map[string]*cel.Type{}
 	if s.Place == Round {
 		vars["input"], vars["round"], vars["previous"] = cel.StringType, cel.IntType, t.step("previous", Step{})
+		return vars
+	}
+	if s.Place == Score {
+		vars["text"], vars["terminatedBy"], vars["finalToolResult"] = cel.StringType, cel.StringType, cel.DynType
+		vars["cycles"], vars["cost"] = cel.IntType, cel.DoubleType
 		return vars
 	}
 	if s.Place != Until || !s.Single {

@@ -189,7 +189,7 @@ func (a *Agent) validateTeam(r *decode.Report, o Options) {
 		decode.Missing(r, "composite.aggregator", "who sums the debate up")
 	}
 	if c.Terminate != "" && s.rounds {
-		checkExpression(r, "composite.terminate", c.Terminate, expr.Scope{Place: expr.Round})
+		CheckExpression(r, "composite.terminate", c.Terminate, expr.Scope{Place: expr.Round})
 	}
 	a.validateTermination(r, s)
 }

@@ -131,7 +131,7 @@ func validateEvidence(r *decode.Report, path string, all []Evidence, expected st
 		case e.Command != nil && (len(e.Command.Argv) == 0 || e.Command.Argv[0] == ""):
 			r.At(at+".command", e.Command.Expected(), "names no program")
 		case e.Command == nil:
-			checkExpression(r, at+".cel", e.CEL, expr.Scope{Place: expr.Until, Single: true})
+			CheckExpression(r, at+".cel", e.CEL, expr.Scope{Place: expr.Until, Single: true})
 		}
 	}
 }

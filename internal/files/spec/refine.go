@@ -77,7 +77,7 @@ type LoopRubric struct {
 
 // RubricCriterion is one criterion of a rubric.
 type RubricCriterion struct {
-	Text   string  `yaml:"text,omitempty"`
+	Text   string  `yaml:"text,omitempty" short:"yes"`
 	Weight float64 `yaml:"weight,omitempty"`
 }
 
@@ -262,7 +262,7 @@ func (a *Agent) validateRefineStop(r *decode.Report, path string, s *RefineStop,
 	s.Validate(r, path)
 	switch {
 	case s.CEL != "":
-		checkExpression(r, path+".cel", s.CEL, expr.Scope{Place: expr.Until, Single: true, Self: expr.Step{Result: a.resultJSON()}})
+		CheckExpression(r, path+".cel", s.CEL, expr.Scope{Place: expr.Until, Single: true, Self: expr.Step{Result: a.resultJSON()}})
 	case s.Command != nil && (len(s.Command.Argv) == 0 || s.Command.Argv[0] == "") && !r.Reported(path+".command.argv"):
 		decode.Missing(r, path+".command.argv", "a program and its arguments")
 	case s.Judge != nil && s.Judge.Agent != "":
@@ -305,8 +305,8 @@ func (a *Agent) resultJSON() json.RawMessage {
 	return a.ResultSchema.JSON
 }
 
-// checkExpression reports the errors in an expression of an agent file.
-func checkExpression(r *decode.Report, path, text string, scope expr.Scope) {
+// CheckExpression reports the errors in an expression of a file.
+func CheckExpression(r *decode.Report, path, text string, scope expr.Scope) {
 	checker, err := expr.NewChecker()
 	if err == nil {
 		err = checker.Check(text, scope)

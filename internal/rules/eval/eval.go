@@ -1,10 +1,12 @@
 package eval
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/pawlrun/pawl/event"
@@ -24,7 +26,53 @@ const (
 	Rubric Kind = "rubric"
 	// LLMJudge asks a model whether the goal in Value is reached.
 	LLMJudge Kind = "llm_judge"
+	// CEL passes if the expression Value over the [Variables] of the run is true. The
+	// caller evaluates it, and passes the value to Read as the answer.
+	CEL Kind = "cel"
 )
+
+// method is how the evaluators of a kind work.
+type method struct {
+	kind Kind
+	// fault returns what is wrong with an evaluator, "" for nothing.
+	fault func(Evaluator) string
+	// ask returns what a model is asked, nil if no model is needed.
+	ask func(Evaluator) (wanted string, schema json.RawMessage)
+	// read judges an extract with the answer to the question.
+	read func(Evaluator, Extract, json.RawMessage) (Result, error)
+}
+
+// methods is the table of the kinds.
+func methods() []method {
+	return []method{
+		{Contains, needsValue, nil, func(e Evaluator, x Extract, _ json.RawMessage) (Result, error) {
+			return passed(strings.Contains(e.subject(x), e.Value), fmt.Sprintf("%q", e.Value)), nil
+		}},
+		{Regex, noPattern, nil, readPattern},
+		{Rubric, badRubric, askRubric, func(e Evaluator, _ Extract, answer json.RawMessage) (Result, error) { return e.readRubric(answer) }},
+		{LLMJudge, needsValue, func(e Evaluator) (string, json.RawMessage) { return e.Value, VerdictSchema() },
+			func(_ Evaluator, _ Extract, answer json.RawMessage) (Result, error) { return readVerdict(answer) }},
+		{CEL, needsValue, nil, readValue},
+	}
+}
+
+func (e Evaluator) method() (method, bool) {
+	all := methods()
+	i := slices.IndexFunc(all, func(m method) bool { return m.kind == e.Kind })
+	if i < 0 {
+		return method{}, false
+	}
+	return all[i], true
+}
+
+// Kinds returns the kinds of evaluators.
+func Kinds() []Kind {
+	var kinds []Kind
+	for _, m := range methods() {
+		kinds = append(kinds, m.kind)
+	}
+	return kinds
+}
 
 // Evaluator judges the extract of a run. It is a value that a file can contain. It
 // consists of two halves, so that callers with access to models need not know the
@@ -99,53 +147,73 @@ func (e Evaluator) Evaluate(ctx context.Context, x Extract, j Judge, f fence.Fen
 	return e.Read(x, answer)
 }
 
-// Check validates an evaluator.
+// Check validates an evaluator. It does not compile the expression of [CEL].
 func (e Evaluator) Check() error {
-	wrong := func(format string, args ...any) error {
-		return fmt.Errorf("eval: %s: %s", e.Kind, fmt.Sprintf(format, args...))
+	m, known := e.method()
+	if !known {
+		return fmt.Errorf("eval: %q is no kind of evaluator: %v", e.Kind, Kinds())
 	}
-	switch e.Kind {
-	case Contains, LLMJudge:
-		if strings.TrimSpace(e.Value) == "" {
-			return wrong("it has no value")
-		}
-	case Regex:
-		if _, err := regexp.Compile(e.Value); err != nil || e.Value == "" {
-			return wrong("%q is no pattern: %v", e.Value, err)
-		}
-	case Rubric:
-		if len(e.Criteria) == 0 {
-			return wrong("it has no criteria")
-		}
-		for i, c := range e.Criteria {
-			if strings.TrimSpace(c.Text) == "" || !(c.Weight >= 0) {
-				return wrong("criterion %d needs a text, and a weight that is not negative", i+1)
-			}
-		}
-		if !(e.PassAt >= 0 && e.PassAt <= 1) {
-			return wrong("it passes at %v, which is no share of 1", e.PassAt)
-		}
-	default:
-		return fmt.Errorf("eval: %q is no kind of evaluator: contains, regex, rubric, llm_judge", e.Kind)
+	if fault := m.fault(e); fault != "" {
+		return fmt.Errorf("eval: %s: %s", e.Kind, fault)
 	}
 	return nil
 }
 
-// Read interprets an answer. answer is nil if Ask returned no question.
-func (e Evaluator) Read(x Extract, answer json.RawMessage) (Result, error) {
-	switch e.Kind {
-	case Contains:
-		return passed(strings.Contains(e.subject(x), e.Value), fmt.Sprintf("%q", e.Value)), nil
-	case Regex:
-		re, err := regexp.Compile(e.Value)
-		if err != nil {
-			return Result{}, fmt.Errorf("eval: %w", err)
-		}
-		return passed(re.MatchString(e.subject(x)), "/"+e.Value+"/"), nil
-	case Rubric:
-		return e.readRubric(answer)
+func needsValue(e Evaluator) string {
+	if strings.TrimSpace(e.Value) == "" {
+		return "it has no value"
 	}
-	return readVerdict(answer)
+	return ""
+}
+
+func noPattern(e Evaluator) string {
+	if _, err := regexp.Compile(e.Value); err != nil || e.Value == "" {
+		return fmt.Sprintf("%q is no pattern: %v", e.Value, err)
+	}
+	return ""
+}
+
+func badRubric(e Evaluator) string {
+	if len(e.Criteria) == 0 {
+		return "it has no criteria"
+	}
+	for i, c := range e.Criteria {
+		if strings.TrimSpace(c.Text) == "" || !(c.Weight >= 0) {
+			return fmt.Sprintf("criterion %d needs a text, and a weight that is not negative", i+1)
+		}
+	}
+	if !(e.PassAt >= 0 && e.PassAt <= 1) {
+		return fmt.Sprintf("it passes at %v, which is no share of 1", e.PassAt)
+	}
+	return ""
+}
+
+// Read interprets an answer. answer is nil if Ask returned no question; for [CEL] it is
+// the value of the expression.
+func (e Evaluator) Read(x Extract, answer json.RawMessage) (Result, error) {
+	m, known := e.method()
+	if !known {
+		return Result{}, e.Check()
+	}
+	return m.read(e, x, answer)
+}
+
+func readPattern(e Evaluator, x Extract, _ json.RawMessage) (Result, error) {
+	re, err := regexp.Compile(e.Value)
+	if err != nil {
+		return Result{}, fmt.Errorf("eval: %w", err)
+	}
+	return passed(re.MatchString(e.subject(x)), "/"+e.Value+"/"), nil
+}
+
+func readValue(e Evaluator, _ Extract, value json.RawMessage) (Result, error) {
+	switch string(value) {
+	case "true":
+		return Result{Pass: true, Score: 1, Reason: e.Value + " is true"}, nil
+	case "false":
+		return Result{Reason: e.Value + " is false"}, nil
+	}
+	return Result{}, fmt.Errorf("eval: %s gives %s, and must give true or false", e.Value, cmp.Or(string(value), "nothing"))
 }
 
 func (e Evaluator) subject(x Extract) string {

@@ -4,9 +4,12 @@
 package eval
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
+	"strconv"
+	"strings"
 
 	"github.com/pawlrun/pawl/event"
 )
@@ -65,4 +68,21 @@ func OfOutcome(o event.Outcome) Extract {
 		x.TerminatedBy = o.Kind
 	}
 	return x
+}
+
+// Variables returns what an expression of [CEL] refers to, as a JSON object: the
+// extract, and the cost of the run in USD.
+func (x Extract) Variables(usd float64) json.RawMessage {
+	cost := strconv.FormatFloat(usd, 'f', -1, 64)
+	if !strings.Contains(cost, ".") {
+		cost += ".0" // it is a fraction to the expression, even if it is 0
+	}
+	text, err := json.Marshal(struct {
+		Extract
+		Cost json.RawMessage `json:"cost"`
+	}{x, json.RawMessage(cost)})
+	if err != nil {
+		return json.RawMessage("{}") // texts and numbers are always valid JSON
+	}
+	return text
 }
