@@ -151,7 +151,7 @@ func TestWhoReadsAParkedRunCannotChangeWhatItWaitsFor(t *testing.T) {
 		return tool.Result{Media: []llm.Media{{MediaType: "image/png", Data: []byte("\x89PNG")}}}, nil
 	}}
 	a := pawl.Agent{
-		Tools: []tool.Tool{photo, echo()}, Approvals: []string{"echo"}, ApproveWithin: time.Hour,
+		Tools: []tool.Tool{photo, echo()}, Approvals: pawl.Approvals{Tools: []string{"echo"}, Within: time.Hour},
 		Model: says(scripted.Turn{ToolCalls: calls("photo", `{}`)}, scripted.Turn{ToolCalls: calls("echo", `{"text":"hi"}`)}),
 	}
 	run := start(t, a, "go")
@@ -336,7 +336,7 @@ func TestARunThatBrokeAmidItsCallsIsContinued(t *testing.T) {
 
 func TestOnlyAnEndedRunIsContinued(t *testing.T) {
 	a := echoing()
-	a.Approvals = []string{"echo"}
+	a.Approvals.Tools = []string{"echo"}
 	run := start(t, a, "echo hi")
 	s := final(t, run)
 	if s.Status != pawl.StatusParked || len(s.Pending) != 1 || s.Outcome != nil {
@@ -395,12 +395,12 @@ func TestEverythingWrongWithAnAgentIsReportedAtOnceByField(t *testing.T) {
 		"a name twice":      {pawl.Agent{Model: model, Fallbacks: []pawl.Target{model}}, []string{"Fallbacks[0]"}},
 		"a tool twice":      {pawl.Agent{Model: model, Tools: []tool.Tool{echo(), echo()}}, []string{"Tools"}},
 		"several tools":     {pawl.Agent{Model: model, Tools: []tool.Tool{echo(), {}, echo(), {Name: "idle"}}}, []string{"Tools", "Tools", "Tools"}},
-		"an unknown sender": {pawl.Agent{Model: model, MaySend: []string{"x"}}, []string{"MaySend"}},
-		"an unknown gate":   {pawl.Agent{Model: model, Approvals: []string{"x"}}, []string{"Approvals"}},
-		"no such limit":     {pawl.Agent{Model: model, OnLimit: "okay"}, []string{"OnLimit"}},
+		"an unknown sender": {pawl.Agent{Model: model, Approvals: pawl.Approvals{MaySend: []string{"x"}}}, []string{"Approvals.MaySend"}},
+		"an unknown gate":   {pawl.Agent{Model: model, Approvals: pawl.Approvals{Tools: []string{"x"}}}, []string{"Approvals.Tools"}},
+		"no such limit":     {pawl.Agent{Model: model, Termination: pawl.Termination{OnLimit: "okay"}}, []string{"Termination.OnLimit"}},
 		"several choices": {pawl.Agent{
-			Model: model, OnNoToolCall: "nugde", Dispatch: "sequential", Cache: "1d", MaxTokens: -1,
-		}, []string{"OnNoToolCall", "Dispatch", "Cache", "MaxTokens"}},
+			Model: model, Conversation: pawl.Conversation{OnNoToolCall: "nugde", Dispatch: "sequential"}, ModelSettings: pawl.ModelSettings{Cache: "1d", MaxTokens: -1},
+		}, []string{"Conversation.OnNoToolCall", "Conversation.Dispatch", "ModelSettings.Cache", "ModelSettings.MaxTokens"}},
 		"a cap that cannot be kept":      {pawl.Agent{Model: unpriced, Limits: pawl.Limits{USDPerRun: 1}}, []string{"Limits"}},
 		"one for the whole tree":         {pawl.Agent{Model: unpriced, Limits: pawl.Limits{MaxTotalCost: 1}}, []string{"Limits"}},
 		"one that a fallback cannot":     {pawl.Agent{Model: model, Fallbacks: []pawl.Target{unpriced}, Limits: pawl.Limits{USDPerRun: 1}}, []string{"Limits"}},
@@ -409,8 +409,8 @@ func TestEverythingWrongWithAnAgentIsReportedAtOnceByField(t *testing.T) {
 		"no cap":                         {pawl.Agent{Model: unpriced, Limits: pawl.Limits{USDPerRun: -1}}, nil},
 		"an unknown price, nothing said": {pawl.Agent{Model: unpriced}, nil},
 		"several": {pawl.Agent{
-			Schema: json.RawMessage(`{"type":7}`), Conditions: []pawl.Condition{{}, {Kind: "text-includes"}, {Kind: "tool-result", Tool: "x"}, {Kind: "budget-exhausted", Text: "x"}},
-		}, []string{"Model", "Conditions[0]", "Conditions[1]", "Conditions[2]", "Conditions[2]", "Conditions[3]", "Schema"}},
+			Schema: json.RawMessage(`{"type":7}`), Termination: pawl.Termination{Conditions: []pawl.Condition{{}, {Kind: "text-includes"}, {Kind: "tool-result", Tool: "x"}, {Kind: "budget-exhausted", Text: "x"}}},
+		}, []string{"Model", "Termination.Conditions[0]", "Termination.Conditions[1]", "Termination.Conditions[2]", "Termination.Conditions[2]", "Termination.Conditions[3]", "Schema"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var fields []string
@@ -492,7 +492,7 @@ func TestInterruptedRunStopsAndResumes(t *testing.T) {
 
 func TestAFigureThatIsNoNumberIsReportedByItsField(t *testing.T) {
 	nan, inf := math.NaN(), math.Inf(1)
-	err := pawl.Agent{Temperature: &nan, Limits: pawl.Limits{USDPerRun: nan, MaxTotalCost: inf, MaxWallSeconds: inf, MaxIdleSeconds: nan}}.Validate()
+	err := pawl.Agent{ModelSettings: pawl.ModelSettings{Temperature: &nan}, Limits: pawl.Limits{USDPerRun: nan, MaxTotalCost: inf, MaxWallSeconds: inf, MaxIdleSeconds: nan}}.Validate()
 	for _, want := range []string{"Temperature: NaN", "USDPerRun: NaN", "MaxTotalCost: +Inf", "MaxWallSeconds: +Inf", "MaxIdleSeconds: NaN"} {
 		if err == nil || !strings.Contains(err.Error(), want+" is not a number") {
 			t.Errorf("nothing says %s: %v", want, err)
@@ -503,7 +503,7 @@ func TestAFigureThatIsNoNumberIsReportedByItsField(t *testing.T) {
 func TestATimeForStallsIsFromASecondToADay(t *testing.T) {
 	named := pawl.Target{Name: "scripted/a", Client: scripted.New("test"), Price: &llm.Price{}}
 	for after, valid := range map[time.Duration]bool{-1: false, 0: true, time.Second - 1: false, time.Second: true, 24 * time.Hour: true, 24*time.Hour + 1: false} {
-		err := pawl.Agent{Model: named, StallTimeout: after}.Validate()
+		err := pawl.Agent{Model: named, ModelSettings: pawl.ModelSettings{StallTimeout: after}}.Validate()
 		if refused := err != nil && strings.Contains(err.Error(), "StallTimeout: "+after.String()+" is not from 1 second to 24 hours"); refused == valid || valid && err != nil {
 			t.Errorf("%s: %v", after, err)
 		}

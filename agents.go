@@ -79,7 +79,7 @@ func (a Agent) offers(report func(field, format string, args ...any)) []assembly
 		}
 		offered.Tool, offered.MaxDepth = tool.ForAgent(o.Name, o.Description, tools), o.MaxDepth
 		offered.Tool.Concurrent = offered.Tool.Concurrent || o.Concurrent
-		if len(o.Agent.ProviderTools) > 0 {
+		if len(o.Agent.ModelSettings.ProviderTools) > 0 {
 			offered.Tool.Labels.Outgoing = true // a provider's search sends data
 		}
 		agents = append(agents, offered)

@@ -59,7 +59,7 @@ func TestWhatIsWrongWithAnOfferedAgentIsReported(t *testing.T) {
 	for range pawl.MaxDepth - 1 {
 		deep.Agents = []pawl.AgentTool{{Name: "more", Agent: deep}}
 	}
-	broken := pawl.Agent{Model: pawl.Target{Name: "nameless", Client: scripted.New("test")}, Approvals: []string{"nothing"}}
+	broken := pawl.Agent{Model: pawl.Target{Name: "nameless", Client: scripted.New("test")}, Approvals: pawl.Approvals{Tools: []string{"nothing"}}}
 	a := writer(researcher())
 	a.Tools = append(a.Tools, pawl.Tool("look", "", func(context.Context, struct{}) (string, error) { return "", nil }))
 	a.Agents = append(a.Agents, pawl.AgentTool{Name: "deep", Agent: deep}, pawl.AgentTool{Name: "broken", Agent: broken},
@@ -69,7 +69,7 @@ func TestWhatIsWrongWithAnOfferedAgentIsReported(t *testing.T) {
 	for _, e := range wrongs(t, a.Validate()) {
 		got = append(got, e.Field)
 	}
-	want := []string{"Agents[1].Agent.Agents", "Agents[2].Agent.Model", "Agents[2].Agent.Approvals", "Tools"}
+	want := []string{"Agents[1].Agent.Agents", "Agents[2].Agent.Model", "Agents[2].Agent.Approvals.Tools", "Tools"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff, a.Validate())
 	}
@@ -84,9 +84,9 @@ func TestWhatIsWrongWithAnOfferedAgentIsReported(t *testing.T) {
 func TestAConditionNamesAToolThatIsThere(t *testing.T) {
 	a := writer(researcher())
 	for _, name := range []string{"research", "result.read", "resarch"} {
-		a.Conditions = append(a.Conditions, pawl.Condition{Kind: "tool-result", Tool: name, Match: pawl.Match{Contains: "found"}})
+		a.Termination.Conditions = append(a.Termination.Conditions, pawl.Condition{Kind: "tool-result", Tool: name, Match: pawl.Match{Contains: "found"}})
 	}
-	if err := a.Validate(); err == nil || err.Error() != `pawl: agent: Conditions[2]: there is no tool "resarch"` {
+	if err := a.Validate(); err == nil || err.Error() != `pawl: agent: Termination.Conditions[2]: there is no tool "resarch"` {
 		t.Errorf("%v", err)
 	}
 }
@@ -119,7 +119,7 @@ func TestAChildIsNotTakenUpByAnAgentThatLacksItsModel(t *testing.T) {
 		paid++
 		return "ok", nil
 	}))
-	child.Approvals = []string{"pay"}
+	child.Approvals.Tools = []string{"pay"}
 	of := func(child pawl.Agent) pawl.Agent { return writer(child, research, scripted.Turn{Text: "done"}) }
 	run, err := of(child).Start(t.Context(), "Pay.", pawl.Options{Journal: store})
 	if err != nil {
@@ -176,7 +176,7 @@ func TestAChildsApprovalIsDecidedOnItsOwnRun(t *testing.T) {
 		paid++
 		return "ok", nil
 	}))
-	child.Approvals = []string{"pay"}
+	child.Approvals.Tools = []string{"pay"}
 	a := writer(child, research, scripted.Turn{Text: "done"})
 	run, err := a.Start(t.Context(), "Pay.", pawl.Options{Journal: store})
 	if err != nil {
@@ -215,7 +215,7 @@ func TestWhatWaitsBelowIsListedOnTheRoot(t *testing.T) {
 	store := memory.New(nil)
 	leaf := researcher(scripted.Turn{ToolCalls: []scripted.Call{{Name: "pay", Arguments: []byte("{}")}}}, scripted.Turn{Text: "paid"})
 	leaf.Tools = append(leaf.Tools, pawl.Tool("pay", "Pays.", func(context.Context, struct{}) (string, error) { return "ok", nil }))
-	leaf.Approvals = []string{"pay"}
+	leaf.Approvals.Tools = []string{"pay"}
 	root := writer(writer(leaf, research, scripted.Turn{Text: "between is done"}), research, scripted.Turn{Text: "done"})
 	run, err := root.Start(t.Context(), "Pay.", pawl.Options{Journal: store})
 	if err != nil {
@@ -265,7 +265,7 @@ func TestAChildsSecretStaysOutOfWhatIsDecidedThroughItsParent(t *testing.T) {
 			}) (string, error) {
 				return "ok", nil
 			}))
-			child.Approvals, child.Secrets = []string{"pay"}, []pawl.Secret{{Name: "token", Value: value}}
+			child.Approvals.Tools, child.Secrets = []string{"pay"}, []pawl.Secret{{Name: "token", Value: value}}
 			a := writer(child, research, scripted.Turn{Text: "done"})
 			run, err := a.Start(t.Context(), "Pay.", pawl.Options{Journal: store})
 			if err != nil {

@@ -50,11 +50,11 @@ func (a Agent) checkSchema(report func(field, format string, args ...any)) {
 	} else if err := json.Unmarshal(a.Schema, &root); err != nil || root.Type != "object" {
 		report("Schema", "is not that of an object, and no provider answers by another")
 	}
-	if a.OnNoToolCall != "" && a.OnNoToolCall != agent.NoToolCallFinish {
-		report("OnNoToolCall", "is %q, and with a Schema an answer without a call must end the run", a.OnNoToolCall)
+	if a.Conversation.OnNoToolCall != "" && a.Conversation.OnNoToolCall != agent.NoToolCallFinish {
+		report("OnNoToolCall", "is %q, and with a Schema an answer without a call must end the run", a.Conversation.OnNoToolCall)
 	}
 	early := func(c Condition) bool { return c.Kind.Known() && !c.Kind.OfMoney() }
-	if i := slices.IndexFunc(a.Conditions, early); i >= 0 {
+	if i := slices.IndexFunc(a.Termination.Conditions, early); i >= 0 {
 		report(fmt.Sprintf("Conditions[%d]", i), "would end the run before there is an answer to hold to the Schema")
 	}
 }

@@ -73,8 +73,8 @@ func TestAnswersThatNeverFitEndTheRunAsARepeatedFailure(t *testing.T) {
 
 func TestEndBeforeTheAnswerIsRefusedWithASchema(t *testing.T) {
 	a := pawl.Agent{
-		Model: says(scripted.Turn{Text: "x"}), Schema: json.RawMessage(`{"type":"array"}`), OnNoToolCall: "nudge",
-		Conditions: []pawl.Condition{{Kind: "budget-exhausted"}, {Kind: "text-includes", Text: "done"}},
+		Model: says(scripted.Turn{Text: "x"}), Schema: json.RawMessage(`{"type":"array"}`), Conversation: pawl.Conversation{OnNoToolCall: "nudge"},
+		Termination: pawl.Termination{Conditions: []pawl.Condition{{Kind: "budget-exhausted"}, {Kind: "text-includes", Text: "done"}}},
 	}
 	err := a.Validate()
 	if err == nil {

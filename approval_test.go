@@ -26,7 +26,7 @@ func gatedAgent(ran *[]string) pawl.Agent {
 		return "sent", nil
 	})
 	return pawl.Agent{
-		Tools: []tool.Tool{send}, Approvals: []string{"send"},
+		Tools: []tool.Tool{send}, Approvals: pawl.Approvals{Tools: []string{"send"}},
 		Model: says(scripted.Turn{ToolCalls: calls("send", `{"to":"a"}`)}, scripted.Turn{Text: "done"}),
 	}
 }
@@ -159,19 +159,19 @@ func TestAskDecidesAboutACall(t *testing.T) {
 		{"an error parks", nil, func(context.Context, pawl.Approval) (pawl.Decision, error) {
 			return pawl.Decision{Approve: true}, errors.New("not now")
 		}, "", pawl.StatusParked, "", "", ""},
-		{"an error is no where only Ask decides", func(a *pawl.Agent) { a.ApproveMode = pawl.ApproveCallback }, func(context.Context, pawl.Approval) (pawl.Decision, error) {
+		{"an error is no where only Ask decides", func(a *pawl.Agent) { a.Approvals.Mode = pawl.ApproveCallback }, func(context.Context, pawl.Approval) (pawl.Decision, error) {
 			return pawl.Decision{Approve: true}, errors.New("not now")
 		}, "", pawl.StatusCompleted, event.ApprovalRejected, "nobody", "not now"},
-		{"nobody is no where only Ask decides", func(a *pawl.Agent) { a.ApproveMode = pawl.ApproveCallback }, nil,
+		{"nobody is no where only Ask decides", func(a *pawl.Agent) { a.Approvals.Mode = pawl.ApproveCallback }, nil,
 			"", pawl.StatusCompleted, event.ApprovalRejected, "nobody", "nobody can be asked here"},
-		{"its time is bounded", func(a *pawl.Agent) { a.ApproveWithin = time.Minute }, func(ctx context.Context, p pawl.Approval) (pawl.Decision, error) {
+		{"its time is bounded", func(a *pawl.Agent) { a.Approvals.Within = time.Minute }, func(ctx context.Context, p pawl.Approval) (pawl.Decision, error) {
 			if at, ok := ctx.Deadline(); !ok || !at.Equal(*p.ExpiresAt) {
 				return pawl.Decision{Approve: true}, nil
 			}
 			<-ctx.Done()
 			return pawl.Decision{Approve: true}, nil
 		}, "", pawl.StatusCompleted, event.ApprovalExpired, "", "nobody decided in time"},
-		{"or ends the run", func(a *pawl.Agent) { a.ApproveWithin, a.OnTimeout = time.Minute, pawl.TimeoutStop }, func(ctx context.Context, _ pawl.Approval) (pawl.Decision, error) {
+		{"or ends the run", func(a *pawl.Agent) { a.Approvals.Within, a.Approvals.OnTimeout = time.Minute, pawl.TimeoutStop }, func(ctx context.Context, _ pawl.Approval) (pawl.Decision, error) {
 			<-ctx.Done()
 			return pawl.Decision{}, ctx.Err()
 		}, "", pawl.StatusFailed, event.ApprovalExpired, "", "nobody decided in time"},
@@ -180,7 +180,7 @@ func TestAskDecidesAboutACall(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var ran []string
 				a := gatedAgent(&ran)
-				a.Ask = c.ask
+				a.Approvals.Ask = c.ask
 				if c.change != nil {
 					c.change(&a)
 				}
@@ -216,7 +216,7 @@ func TestAHighRiskCallCarriesAKeyAndTheRecordOfItsApproval(t *testing.T) {
 		t.Run(string(risk), func(t *testing.T) {
 			var ran []string
 			a := gatedAgent(&ran)
-			a.Approvals, a.Tools[0].Risk = nil, risk
+			a.Approvals.Tools, a.Tools[0].Risk = nil, risk
 			run, err := a.Start(t.Context(), "go", pawl.Options{})
 			if err != nil {
 				t.Fatal(err)
@@ -260,9 +260,9 @@ func TestAHighRiskCallCarriesAKeyAndTheRecordOfItsApproval(t *testing.T) {
 
 func TestAnApprovalSettingThatIsNone(t *testing.T) {
 	a := gatedAgent(new([]string))
-	a.ApproveMode, a.OnTimeout, a.ApproveWithin = "maybe", "explode", -1
+	a.Approvals.Mode, a.Approvals.OnTimeout, a.Approvals.Within = "maybe", "explode", -1
 	err := a.Validate()
-	for _, field := range []string{"ApproveMode", "OnTimeout", "ApproveWithin"} {
+	for _, field := range []string{"Approvals.Mode", "Approvals.OnTimeout", "Approvals.Within"} {
 		if err == nil || !strings.Contains(err.Error(), field) {
 			t.Errorf("%s is not in %v", field, err)
 		}

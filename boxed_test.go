@@ -164,7 +164,7 @@ func TestACommandThatNamesWhatItsSandboxProtectsAsks(t *testing.T) {
 					t.Fatal(err)
 				}
 				a := with(open(sandbox.Policy{Workspace: p.work, Protected: keeps{"keep/**", "link/**"}}))
-				a.NeverAsk = []string{"shell.exec"}
+				a.Approvals.Never = []string{"shell.exec"}
 				a.Model = says(scripted.Turn{ToolCalls: calls("shell.exec", `{"command":"`+command+`"}`)}, scripted.Turn{Text: "done"})
 				s, err := a.Run(t.Context(), "go")
 				if err != nil || s.Status != pawl.StatusParked || len(s.Pending) != 1 || !strings.Contains(s.Pending[0].Reason, "protected") {

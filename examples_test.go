@@ -48,11 +48,13 @@ func Example_approval() {
 		Tools: []tool.Tool{pawl.Tool("deploy", "Deploy to a stage.", func(_ context.Context, p struct{ Stage string }) (string, error) {
 			return "deployed to " + p.Stage, nil
 		})},
-		Approvals: []string{"deploy"},
-		Ask: func(_ context.Context, a pawl.Approval) (pawl.Decision, error) {
-			approve := strings.Contains(string(a.Args), "staging")
-			fmt.Printf("%s %s: %t\n", a.Tool, a.Args, approve)
-			return pawl.Decision{Approve: approve, Reason: "production is deployed on Mondays"}, nil
+		Approvals: pawl.Approvals{
+			Tools: []string{"deploy"},
+			Ask: func(_ context.Context, a pawl.Approval) (pawl.Decision, error) {
+				approve := strings.Contains(string(a.Args), "staging")
+				fmt.Printf("%s %s: %t\n", a.Tool, a.Args, approve)
+				return pawl.Decision{Approve: approve, Reason: "production is deployed on Mondays"}, nil
+			},
 		},
 		Model: pawl.Target{Name: "scripted/approval", Client: scripted.New("approval",
 			scripted.Turn{ToolCalls: []scripted.Call{{Name: "deploy", Arguments: json.RawMessage(`{"Stage":"staging"}`)}}},

@@ -198,11 +198,13 @@ func ExampleAgent_ask() {
 		return "removed " + p.Path, nil
 	})
 	agent := pawl.Agent{
-		Tools:     []tool.Tool{remove},
-		Approvals: []string{"remove"},
-		Ask: func(_ context.Context, a pawl.Approval) (pawl.Decision, error) {
-			fmt.Printf("may it call %s %s? no\n", a.Tool, a.Args)
-			return pawl.Decision{Reason: "it is not finished"}, nil
+		Tools: []tool.Tool{remove},
+		Approvals: pawl.Approvals{
+			Tools: []string{"remove"},
+			Ask: func(_ context.Context, a pawl.Approval) (pawl.Decision, error) {
+				fmt.Printf("may it call %s %s? no\n", a.Tool, a.Args)
+				return pawl.Decision{Reason: "it is not finished"}, nil
+			},
 		},
 		Model: says(
 			scripted.Turn{ToolCalls: calls("remove", `{"path":"thesis.tex"}`)},
@@ -225,7 +227,7 @@ func ExampleRun_Approve() {
 	ctx := context.Background()
 	agent := pawl.Agent{
 		Tools:     []tool.Tool{pawl.Tool("deploy", "Deploy.", func(context.Context, struct{}) (string, error) { return "deployed", nil })},
-		Approvals: []string{"deploy"},
+		Approvals: pawl.Approvals{Tools: []string{"deploy"}},
 		Model:     says(scripted.Turn{ToolCalls: calls("deploy", `{}`)}, scripted.Turn{Text: "It is out."}),
 	}
 	run, err := agent.Start(ctx, "Ship it.", pawl.Options{})
@@ -324,7 +326,7 @@ func ExampleAgent_Resume() {
 	release := pawl.Tool("release", "Release.", func(context.Context, struct{}) (string, error) { return "released", nil })
 	agent := pawl.Agent{
 		Tools:     []tool.Tool{build, release},
-		Approvals: []string{"release"},
+		Approvals: pawl.Approvals{Tools: []string{"release"}},
 		Model: says(
 			scripted.Turn{ToolCalls: append(calls("build", `{}`), calls("release", `{}`)...)},
 			scripted.Turn{Text: "Released."},
@@ -352,7 +354,7 @@ func ExampleAgent_Resume() {
 		log.Fatal(err)
 	}
 	defer store.Close()
-	agent.Ask = func(context.Context, pawl.Approval) (pawl.Decision, error) { return pawl.Decision{Approve: true}, nil }
+	agent.Approvals.Ask = func(context.Context, pawl.Approval) (pawl.Decision, error) { return pawl.Decision{Approve: true}, nil }
 	run, err = agent.Resume(ctx, run.ID(), pawl.Options{Journal: store})
 	if err != nil {
 		log.Fatal(err)
@@ -388,13 +390,13 @@ func ExampleAgent_Start_cancel() {
 
 // Everything that is wrong with an agent is reported at once.
 func ExampleAgent_Validate() {
-	err := pawl.Agent{Approvals: []string{"deploy"}}.Validate()
+	err := pawl.Agent{Approvals: pawl.Approvals{Tools: []string{"deploy"}}}.Validate()
 	fmt.Println(err)
 	problem, _ := errors.AsType[*pawl.InvalidAgentError](err)
 	fmt.Println(problem.Field)
 	// Output:
 	// pawl: agent: Model: is missing
-	// pawl: agent: Approvals: there is no tool "deploy"
+	// pawl: agent: Approvals.Tools: there is no tool "deploy"
 	// Model
 }
 

@@ -64,12 +64,12 @@ func TestHooksOfAProgramHoldWhateverTheyFailAt(t *testing.T) {
 func TestAHookOpensNoGateOfTheAgents(t *testing.T) {
 	var asked []string
 	a := echoing()
-	a.Approvals = []string{"echo"}
+	a.Approvals.Tools = []string{"echo"}
 	a.Hooks = []pawl.Hook{
 		{Stage: event.HookBeforeTool, Run: answering(pawl.HookAnswer{Args: []byte(`{"text":"ho"}`)})},
 		{Stage: event.HookBeforeTool, Run: answering(pawl.HookAnswer{Decision: event.HookContinue, Reason: "go"})},
 	}
-	a.Ask = func(_ context.Context, p pawl.Approval) (pawl.Decision, error) {
+	a.Approvals.Ask = func(_ context.Context, p pawl.Approval) (pawl.Decision, error) {
 		asked = append(asked, string(p.Args))
 		return pawl.Decision{}, nil
 	}

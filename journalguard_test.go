@@ -113,7 +113,7 @@ func wantRefused(t *testing.T, err error, culprit, agent, file string) {
 
 func TestARunStartsWhereNoToolWritesItsJournalUnasked(t *testing.T) {
 	asking := func(a pawl.Agent) pawl.Agent {
-		a.Approvals = []string{"fs.write", "fs.edit"}
+		a.Approvals.Tools = []string{"fs.write", "fs.edit"}
 		return a
 	}
 	for name, c := range map[string]struct {
@@ -174,7 +174,7 @@ func TestACallThatWritesAJournalInADotPawlAsks(t *testing.T) {
 		t.Run(call.tool+" "+call.args, func(t *testing.T) {
 			p := newPlace(t)
 			a := with(append(p.files(t, p.work), shell.New(shell.Options{Dir: p.work}))...)
-			a.NeverAsk = []string{"fs.write", "shell.exec"}
+			a.Approvals.Never = []string{"fs.write", "shell.exec"}
 			a.Model = says(scripted.Turn{ToolCalls: calls(call.tool, call.args)}, scripted.Turn{Text: "done"})
 			run, err := a.Start(t.Context(), "go", pawl.Options{Journal: p.journal(t, "work/.pawl/journal.db")})
 			if err != nil {
@@ -193,7 +193,7 @@ func TestResumeIsRefusedIfToolCouldWriteJournalUnasked(t *testing.T) {
 	store := p.journal(t, "work/journal.db")
 	ask := pawl.Tool("ask", "Ask.", func(context.Context, struct{}) (string, error) { return "asked", nil })
 	a := with(ask)
-	a.Approvals = []string{"ask"}
+	a.Approvals.Tools = []string{"ask"}
 	a.Model = says(scripted.Turn{ToolCalls: calls("ask", `{}`)}, scripted.Turn{Text: "done"})
 	run, err := a.Start(t.Context(), "go", pawl.Options{Journal: store})
 	if err != nil {
@@ -219,7 +219,7 @@ func TestResumeIsRefusedIfToolCouldWriteJournalUnasked(t *testing.T) {
 func parking(t *testing.T, p place, dir string, approvals ...string) pawl.Agent {
 	ask := pawl.Tool("ask", "Ask.", func(context.Context, struct{}) (string, error) { return "asked", nil })
 	a := researcher(scripted.Turn{ToolCalls: calls("ask", `{}`)}, scripted.Turn{Text: "done"})
-	a.Tools, a.Approvals = append(p.files(t, dir), ask), append(approvals, "ask")
+	a.Tools, a.Approvals.Tools = append(p.files(t, dir), ask), append(approvals, "ask")
 	return a
 }
 

@@ -156,7 +156,7 @@ func TestAuthorizationAndAuditStayWithExternalTools(t *testing.T) {
 				return &llm.Response{Parts: parts, Finish: llm.FinishTool, Usage: llm.Usage{Input: 1, Output: 1}}
 			}
 			a := pawl.Agent{
-				Model: pawl.Target{Name: "anthropic/test", Client: m}, ProviderTools: []string{"web_search"}, Approvals: []string{"pay"},
+				Model: pawl.Target{Name: "anthropic/test", Client: m}, ModelSettings: pawl.ModelSettings{ProviderTools: []string{"web_search"}}, Approvals: pawl.Approvals{Tools: []string{"pay"}},
 				Tools: []tool.Tool{pawl.Tool("pay", "Pay.", func(context.Context, struct {
 					Text string `json:"text"`
 				}) (string, error) {
@@ -180,7 +180,7 @@ func TestAuthorizationAndAuditStayWithExternalTools(t *testing.T) {
 				t.Fatalf("%s, paid %d times", s.Status, paid)
 			}
 			audited(t, resumed, parts)
-			if last := m.requests[0]; !slices.Equal(last.ProviderTools, a.ProviderTools) {
+			if last := m.requests[0]; !slices.Equal(last.ProviderTools, a.ModelSettings.ProviderTools) {
 				t.Errorf("the provider is asked for %v", last.ProviderTools)
 			}
 		})

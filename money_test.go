@@ -53,7 +53,7 @@ func TestTheDefaultCapInMoneyGivesWayToTheOneThatIsSet(t *testing.T) {
 		"no max_total_cost":       {pawl.Limits{MaxTotalCost: -1}, "budget:usd_per_run"},
 		"both, the smaller holds": {pawl.Limits{MaxTotalCost: 100, USDPerRun: 1}, "budget:usd_per_run"},
 	} {
-		a := pawl.Agent{Model: answersOnce(llm.Price{Output: 6e6}, llm.Usage{Input: 1, Output: 1}), MaxTokens: 1, Limits: tt.limits}
+		a := pawl.Agent{Model: answersOnce(llm.Price{Output: 6e6}, llm.Usage{Input: 1, Output: 1}), ModelSettings: pawl.ModelSettings{MaxTokens: 1}, Limits: tt.limits}
 		if s, err := a.Run(t.Context(), "go"); err != nil || s.Outcome == nil || s.Outcome.Reason != tt.want {
 			t.Errorf("%s: %+v (%v)", name, s.Outcome, err)
 		}

@@ -40,18 +40,18 @@ func bothSay() []same {
 		{"identity.name", "Name", "", "", nil},
 		{"model_policy.primary", "Model", "", "", nil},
 		{"model_policy.fallbacks", "Fallbacks", "", "", nil},
-		{"model_policy.decoding.temperature", "Temperature", "temperature", "model_policy: {primary: openai/gpt-5, decoding: {temperature: 0.5}}", func(a *pawl.Agent) { half := 0.5; a.Temperature = &half }},
-		{"model_policy.decoding.max_tokens", "MaxTokens", "max_tokens", "model_policy: {primary: openai/gpt-5, decoding: {max_tokens: 77}}", func(a *pawl.Agent) { a.MaxTokens = 77 }},
+		{"model_policy.decoding.temperature", "ModelSettings.Temperature", "temperature", "model_policy: {primary: openai/gpt-5, decoding: {temperature: 0.5}}", func(a *pawl.Agent) { half := 0.5; a.ModelSettings.Temperature = &half }},
+		{"model_policy.decoding.max_tokens", "ModelSettings.MaxTokens", "max_tokens", "model_policy: {primary: openai/gpt-5, decoding: {max_tokens: 77}}", func(a *pawl.Agent) { a.ModelSettings.MaxTokens = 77 }},
 		{"prompt.system", "System", "system", "prompt: {system: other}", func(a *pawl.Agent) { a.System = "other" }},
 		{"tools.allow", "Tools", "", "", nil},
-		{"tools.approvals", "Approvals", "policy.gates", "tools: {allow: [fs.read], approvals: {fs.read: always}}", func(a *pawl.Agent) { a.Approvals = []string{"fs.read"} }},
-		{"tools.approvals", "NeverAsk", "policy.open", "tools: {allow: [fs.read], approvals: {fs.read: never}}", func(a *pawl.Agent) { a.NeverAsk = []string{"fs.read"} }},
+		{"tools.approvals", "Approvals.Tools", "policy.gates", "tools: {allow: [fs.read], approvals: {fs.read: always}}", func(a *pawl.Agent) { a.Approvals.Tools = []string{"fs.read"} }},
+		{"tools.approvals", "Approvals.Never", "policy.open", "tools: {allow: [fs.read], approvals: {fs.read: never}}", func(a *pawl.Agent) { a.Approvals.Never = []string{"fs.read"} }},
 		{"tools.approvals", "Permissions.AskToRead", "policy.gate_protected", "tools: {allow: [fs.read], approvals: {fs.read: protected_paths}}", func(a *pawl.Agent) { a.Permissions.AskToRead = []string{"fs.read"} }},
 		{"tools.timeouts", "Tools", "", "", nil},
 		{"tools.labels", "Tools", "", "", nil},
 		{"tools.effects", "Tools", "", "", nil},
 		{"tools.risks", "Tools", "", "", nil},
-		{"tools.provider", "ProviderTools", "provider_tools", "tools: {allow: [fs.read], provider: [web_search]}", func(a *pawl.Agent) { a.ProviderTools = []string{"web_search"} }},
+		{"tools.provider", "ModelSettings.ProviderTools", "provider_tools", "tools: {allow: [fs.read], provider: [web_search]}", func(a *pawl.Agent) { a.ModelSettings.ProviderTools = []string{"web_search"} }},
 		{"tools.agents[].name", "Agents[].Name", "", "", nil},
 		{"tools.agents[].description", "Agents[].Description", "", "", nil},
 		{"tools.agents[].file", "Agents[].Agent", "", "", nil},
@@ -69,34 +69,34 @@ func bothSay() []same {
 		{"tools.permissions.git", "Permissions.Git", "policy.git", "tools: {allow: [fs.read], permissions: {git: deny}}", func(a *pawl.Agent) { a.Permissions.Git = "deny" }},
 		{"tools.mode", "Permissions.Mode", "policy.mode", "tools: {allow: [fs.read], mode: plan}", func(a *pawl.Agent) { a.Permissions.Mode = "plan" }},
 		{"tools.rule_of_two", "Permissions.RuleOfTwo", "policy.rule_of_two", "tools: {allow: [fs.read], rule_of_two: 'off'}", func(a *pawl.Agent) { a.Permissions.RuleOfTwo = "off" }},
-		{"tools.may_send", "MaySend", "policy.may_send", "tools: {allow: [fs.read], may_send: [fs.read]}", func(a *pawl.Agent) { a.MaySend = []string{"fs.read"} }},
+		{"tools.may_send", "Approvals.MaySend", "policy.may_send", "tools: {allow: [fs.read], may_send: [fs.read]}", func(a *pawl.Agent) { a.Approvals.MaySend = []string{"fs.read"} }},
 		{"tools.secrets", "Secrets", "", "", nil},
-		{"budgets.actions", "OnBudget", "on_budget", "budgets: {actions: {max_tool_calls: ask}}", func(a *pawl.Agent) { a.OnBudget = map[string]pawl.OnBudget{"max_tool_calls": "ask"} }},
+		{"budgets.actions", "Termination.OnBudget", "on_budget", "budgets: {actions: {max_tool_calls: ask}}", func(a *pawl.Agent) { a.Termination.OnBudget = map[string]pawl.OnBudget{"max_tool_calls": "ask"} }},
 		{"resultSchema", "Schema", "schema", "resultSchema: {type: object}", func(a *pawl.Agent) { a.Schema = json.RawMessage(`{"type":"object"}`) }},
-		{"on_limit", "OnLimit", "on_limit", "on_limit: ok", func(a *pawl.Agent) { a.OnLimit = "ok" }},
-		{"on_no_tool_call", "OnNoToolCall", "on_no_tool_call", "on_no_tool_call: stop", func(a *pawl.Agent) { a.OnNoToolCall = "stop" }},
-		{"on_denied", "OnDenied", "on_denied", "on_denied: stop", func(a *pawl.Agent) { a.OnDenied = "stop" }},
-		{"on_rejected", "OnRejected", "on_rejected", "on_rejected: stop", func(a *pawl.Agent) { a.OnRejected = "stop" }},
-		{"failure_threshold", "FailureThreshold", "failure_threshold", "failure_threshold: 7", func(a *pawl.Agent) { a.FailureThreshold = 7 }},
-		{"tool_dispatch", "Dispatch", "tool_dispatch", "tool_dispatch: serial", func(a *pawl.Agent) { a.Dispatch = "serial" }},
-		{"nudge_text", "NudgeText", "nudge_text", "nudge_text: Go on.", func(a *pawl.Agent) { a.NudgeText = "Go on." }},
-		{"max_nudges", "MaxNudges", "max_nudges", "max_nudges: none", func(a *pawl.Agent) { a.MaxNudges = -1 }},
-		{"context_window", "Compaction.Window", "compact.context_window", "context_window: 9000", func(a *pawl.Agent) { a.Compaction.Window = 9000 }},
-		{"compact.off", "Compaction.Off", "compact.off", "compact: {off: true}", func(a *pawl.Agent) { a.Compaction.Off = true }},
-		{"compact.ratio", "Compaction.Ratio", "compact.ratio", "compact: {ratio: 0.5}", func(a *pawl.Agent) { a.Compaction.Ratio = 0.5 }},
-		{"compact.inclusive", "Compaction.Inclusive", "compact.inclusive", "compact: {inclusive: true}", func(a *pawl.Agent) { a.Compaction.Inclusive = true }},
-		{"compact.measure", "Compaction.Measure", "compact.measure", "compact: {measure: messages}", func(a *pawl.Agent) { a.Compaction.Measure = "messages" }},
-		{"compact.strategy", "Compaction.Strategy", "compact.strategy", "compact: {strategy: rolling-window}", func(a *pawl.Agent) { a.Compaction.Strategy = "rolling-window" }},
-		{"iteration.summary_strategy", "Compaction.Strategy", "compact.strategy", "iteration: {summary_strategy: periodic-summary, termination_conditions: [{kind: budget-exhausted}]}", func(a *pawl.Agent) { a.Compaction.Strategy = "periodic-summary" }},
-		{"compact.keep.turns", "Compaction.KeepTurns", "compact.keep_turns", "compact: {keep: {turns: 3}}", func(a *pawl.Agent) { a.Compaction.KeepTurns = 3 }},
-		{"compact.keep.messages", "Compaction.KeepMessages", "compact.keep_messages", "compact: {keep: {messages: 3}}", func(a *pawl.Agent) { a.Compaction.KeepMessages = 3 }},
-		{"compact.max_summaries", "Compaction.MaxSummaries", "compact.max_summaries", "compact: {max_summaries: 3}", func(a *pawl.Agent) { a.Compaction.MaxSummaries = &three }},
-		{"compact.summary_role", "Compaction.SummaryRole", "compact.summary_role", "compact: {summary_role: system}", func(a *pawl.Agent) { a.Compaction.SummaryRole = llm.RoleSystem }},
-		{"cache.ttl", "Cache", "cache", "cache: {ttl: 1h}", func(a *pawl.Agent) { a.Cache = llm.CacheLong }},
-		{"stall_timeout", "StallTimeout", "stall_timeout", "stall_timeout: 90s", func(a *pawl.Agent) { a.StallTimeout = 90 * time.Second }},
-		{"approvals.mode", "ApproveMode", "approve", "approvals: {mode: park}", func(a *pawl.Agent) { a.ApproveMode = pawl.ApprovePark }},
-		{"approvals.timeout", "ApproveWithin", "approvals.seconds", "approvals: {timeout: 90s}", func(a *pawl.Agent) { a.ApproveWithin = 90e9 }},
-		{"approvals.on_timeout", "OnTimeout", "approvals.on_timeout", "approvals: {timeout: 90s, on_timeout: stop}", func(a *pawl.Agent) { a.ApproveWithin, a.OnTimeout = 90e9, pawl.TimeoutStop }},
+		{"on_limit", "Termination.OnLimit", "on_limit", "on_limit: ok", func(a *pawl.Agent) { a.Termination.OnLimit = "ok" }},
+		{"on_no_tool_call", "Conversation.OnNoToolCall", "on_no_tool_call", "on_no_tool_call: stop", func(a *pawl.Agent) { a.Conversation.OnNoToolCall = "stop" }},
+		{"on_denied", "Termination.OnDenied", "on_denied", "on_denied: stop", func(a *pawl.Agent) { a.Termination.OnDenied = "stop" }},
+		{"on_rejected", "Termination.OnRejected", "on_rejected", "on_rejected: stop", func(a *pawl.Agent) { a.Termination.OnRejected = "stop" }},
+		{"failure_threshold", "Termination.FailureThreshold", "failure_threshold", "failure_threshold: 7", func(a *pawl.Agent) { a.Termination.FailureThreshold = 7 }},
+		{"tool_dispatch", "Conversation.Dispatch", "tool_dispatch", "tool_dispatch: serial", func(a *pawl.Agent) { a.Conversation.Dispatch = "serial" }},
+		{"nudge_text", "Conversation.NudgeText", "nudge_text", "nudge_text: Go on.", func(a *pawl.Agent) { a.Conversation.NudgeText = "Go on." }},
+		{"max_nudges", "Conversation.MaxNudges", "max_nudges", "max_nudges: none", func(a *pawl.Agent) { a.Conversation.MaxNudges = -1 }},
+		{"context_window", "Conversation.Compaction.Window", "compact.context_window", "context_window: 9000", func(a *pawl.Agent) { a.Conversation.Compaction.Window = 9000 }},
+		{"compact.off", "Conversation.Compaction.Off", "compact.off", "compact: {off: true}", func(a *pawl.Agent) { a.Conversation.Compaction.Off = true }},
+		{"compact.ratio", "Conversation.Compaction.Ratio", "compact.ratio", "compact: {ratio: 0.5}", func(a *pawl.Agent) { a.Conversation.Compaction.Ratio = 0.5 }},
+		{"compact.inclusive", "Conversation.Compaction.Inclusive", "compact.inclusive", "compact: {inclusive: true}", func(a *pawl.Agent) { a.Conversation.Compaction.Inclusive = true }},
+		{"compact.measure", "Conversation.Compaction.Measure", "compact.measure", "compact: {measure: messages}", func(a *pawl.Agent) { a.Conversation.Compaction.Measure = "messages" }},
+		{"compact.strategy", "Conversation.Compaction.Strategy", "compact.strategy", "compact: {strategy: rolling-window}", func(a *pawl.Agent) { a.Conversation.Compaction.Strategy = "rolling-window" }},
+		{"iteration.summary_strategy", "Conversation.Compaction.Strategy", "compact.strategy", "iteration: {summary_strategy: periodic-summary, termination_conditions: [{kind: budget-exhausted}]}", func(a *pawl.Agent) { a.Conversation.Compaction.Strategy = "periodic-summary" }},
+		{"compact.keep.turns", "Conversation.Compaction.KeepTurns", "compact.keep_turns", "compact: {keep: {turns: 3}}", func(a *pawl.Agent) { a.Conversation.Compaction.KeepTurns = 3 }},
+		{"compact.keep.messages", "Conversation.Compaction.KeepMessages", "compact.keep_messages", "compact: {keep: {messages: 3}}", func(a *pawl.Agent) { a.Conversation.Compaction.KeepMessages = 3 }},
+		{"compact.max_summaries", "Conversation.Compaction.MaxSummaries", "compact.max_summaries", "compact: {max_summaries: 3}", func(a *pawl.Agent) { a.Conversation.Compaction.MaxSummaries = &three }},
+		{"compact.summary_role", "Conversation.Compaction.SummaryRole", "compact.summary_role", "compact: {summary_role: system}", func(a *pawl.Agent) { a.Conversation.Compaction.SummaryRole = llm.RoleSystem }},
+		{"cache.ttl", "ModelSettings.Cache", "cache", "cache: {ttl: 1h}", func(a *pawl.Agent) { a.ModelSettings.Cache = llm.CacheLong }},
+		{"stall_timeout", "ModelSettings.StallTimeout", "stall_timeout", "stall_timeout: 90s", func(a *pawl.Agent) { a.ModelSettings.StallTimeout = 90 * time.Second }},
+		{"approvals.mode", "Approvals.Mode", "approve", "approvals: {mode: park}", func(a *pawl.Agent) { a.Approvals.Mode = pawl.ApprovePark }},
+		{"approvals.timeout", "Approvals.Within", "approvals.seconds", "approvals: {timeout: 90s}", func(a *pawl.Agent) { a.Approvals.Within = 90e9 }},
+		{"approvals.on_timeout", "Approvals.OnTimeout", "approvals.on_timeout", "approvals: {timeout: 90s, on_timeout: stop}", func(a *pawl.Agent) { a.Approvals.Within, a.Approvals.OnTimeout = 90e9, pawl.TimeoutStop }},
 		{"hooks", "Hooks", "", "", nil},
 	}
 	for _, key := range []string{"allow", "ask", "deny", "sandbox", "args", "path", "host", "command", "reason"} {
@@ -109,8 +109,8 @@ func bothSay() []same {
 	}
 	done := []pawl.Condition{{Kind: "tool-result", Tool: "fs.read", Match: pawl.Match{Contains: "x"}}}
 	for key, field := range map[string]string{"kind": "Kind", "text": "Text", "tool": "Tool", "match.exit_code": "Match.ExitCode", "match.contains": "Match.Contains"} {
-		all = append(all, same{"iteration.termination_conditions[]." + key, "Conditions[]." + field, "conditions",
-			"tools: {allow: [fs.read]}\niteration: {termination_conditions: [{kind: tool-result, tool: fs.read, match: {contains: x}}]}", func(a *pawl.Agent) { a.Conditions = done }})
+		all = append(all, same{"iteration.termination_conditions[]." + key, "Termination.Conditions[]." + field, "conditions",
+			"tools: {allow: [fs.read]}\niteration: {termination_conditions: [{kind: tool-result, tool: fs.read, match: {contains: x}}]}", func(a *pawl.Agent) { a.Termination.Conditions = done }})
 	}
 	return append(all, limits()...)
 }
@@ -164,7 +164,7 @@ func fileOnly() map[string]string {
 }
 
 func programOnly() map[string]string {
-	return map[string]string{"Ask": "a function; of a file's run the terminal or the server asks"}
+	return map[string]string{"Approvals.Ask": "a function; of a file's run the terminal or the server asks"}
 }
 
 func TestAFileAndAProgramCanSayTheSame(t *testing.T) {

@@ -48,7 +48,7 @@ const (
 )
 
 // Permissions decide which calls of the [Agent.Tools] are allowed, asked about or
-// denied, in addition to Approvals and NeverAsk. The zero value adds nothing.
+// denied, in addition to the [Agent.Approvals]. The zero value adds nothing.
 type Permissions struct {
 	// Rules concern single tools, paths, hosts or commands. If several match a call,
 	// the strictest decides.
@@ -76,7 +76,7 @@ type Permissions struct {
 // rules returns the rules that judge the agent's calls.
 func (a Agent) rules() policy.Rules {
 	r := a.Permissions.rules()
-	r.Gates, r.Open, r.MaySend, r.HighRisk = a.Approvals, a.NeverAsk, a.MaySend, a.highRisk()
+	r.Gates, r.Open, r.MaySend, r.HighRisk = a.Approvals.Tools, a.Approvals.Never, a.Approvals.MaySend, a.highRisk()
 	return r
 }
 

@@ -21,7 +21,7 @@ func TestPermissionsThatMeanNothingAreRefused(t *testing.T) {
 			},
 			Mode: "yolo", ProtectedPaths: []policy.Pattern{"{a,b}"}, AskToRead: []string{"fs.raed"},
 		},
-		OnDenied: "maybe", OnBudget: map[string]pawl.OnBudget{"max_naps": "ask"}, Compaction: pawl.Compaction{Ratio: 3},
+		Termination: pawl.Termination{OnDenied: "maybe", OnBudget: map[string]pawl.OnBudget{"max_naps": "ask"}}, Conversation: pawl.Conversation{Compaction: pawl.Compaction{Ratio: 3}},
 		Agents: []pawl.AgentTool{{Name: "x", MaxDepth: -1, Agent: pawl.Agent{Model: pawl.Target{Name: "test/model", Client: scripted.New("test")}}}},
 	}
 	var fields []string
@@ -29,7 +29,7 @@ func TestPermissionsThatMeanNothingAreRefused(t *testing.T) {
 		fields = append(fields, wrong.Field)
 	}
 	want := []string{
-		"Agents[0].MaxDepth", "OnDenied", "OnBudget[max_naps]", "Compaction",
+		"Agents[0].MaxDepth", "Termination.OnDenied", "Termination.OnBudget[max_naps]", "Conversation.Compaction",
 		"Permissions.Rules[0].Path", "Permissions.Rules[0].Command", "Permissions.Rules[0].Host",
 		"Permissions.Rules[1].Decision", "Permissions.Rules[1].Tool",
 		"Permissions.ProtectedPaths[0]", "Permissions.AskToRead", "Permissions.Mode",

@@ -39,7 +39,7 @@ func TestAnAgentIsPreparedOnceForItsRuns(t *testing.T) {
 	p, err := pawl.Agent{
 		Model: pawl.Target{Name: "test/large", Client: scripted.New("test", turns...), Price: &llm.Price{}},
 		Agents: []pawl.AgentTool{{Name: "research", Description: "Looks things up.", Agent: pawl.Agent{
-			Model: pawl.Target{Name: "test/small", Client: below, Price: &llm.Price{}}, ProviderTools: []string{"web_search"},
+			Model: pawl.Target{Name: "test/small", Client: below, Price: &llm.Price{}}, ModelSettings: pawl.ModelSettings{ProviderTools: []string{"web_search"}},
 		}}},
 	}.Prepare()
 	if err != nil {

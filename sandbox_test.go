@@ -40,7 +40,7 @@ func TestUnsandboxedCommandOfProgramAsksUnlessNeverAsk(t *testing.T) {
 	}
 
 	a, built = builds(t)
-	a.NeverAsk = []string{"shell.exec"}
+	a.Approvals.Never = []string{"shell.exec"}
 	s, err = a.Run(t.Context(), "Build it.")
 	if err != nil || s.Status != pawl.StatusCompleted || !built() {
 		t.Fatalf("where the tool never asks: %+v, %v, built: %v", s, err, built())
@@ -51,7 +51,7 @@ func TestUnsandboxedCommandOfProgramAsksUnlessNeverAsk(t *testing.T) {
 func TestACommandOfAChildAsksForItself(t *testing.T) {
 	agent, built := builds(t)
 	a := writer(agent, research, scripted.Turn{Text: "done"})
-	a.NeverAsk, a.Tools = []string{"shell.exec"}, agent.Tools
+	a.Approvals.Never, a.Tools = []string{"shell.exec"}, agent.Tools
 	store := memory.New(nil)
 	run, err := a.Start(t.Context(), "go", pawl.Options{Journal: store})
 	if err != nil {
@@ -73,9 +73,9 @@ func TestACommandOfAChildAsksForItself(t *testing.T) {
 
 func TestAToolDoesNotAlwaysAndNeverAsk(t *testing.T) {
 	a, _ := builds(t)
-	a.Approvals, a.NeverAsk = []string{"shell.exec"}, []string{"shell.exec", "shell.run"}
+	a.Approvals.Tools, a.Approvals.Never = []string{"shell.exec"}, []string{"shell.exec", "shell.run"}
 	err := a.Validate()
-	for _, want := range []string{`NeverAsk: there is no tool "shell.run"`, `NeverAsk: Approvals has "shell.exec" as well`} {
+	for _, want := range []string{`Approvals.Never: there is no tool "shell.run"`, `Approvals.Never: Approvals.Tools has "shell.exec" as well`} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v does not say %q", err, want)
 		}

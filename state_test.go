@@ -18,7 +18,7 @@ import (
 // A program that writes into a returned state must not move a run's deadlines.
 func TestTheStateOfAParkedRunIsACopy(t *testing.T) {
 	a := gatedAgent(new([]string))
-	a.ApproveWithin = time.Hour
+	a.Approvals.Within = time.Hour
 	a.Tools = append(a.Tools, tool.Tool{
 		Name: "find", Description: "Find tools.", Schema: json.RawMessage(`{"type":"object"}`), Effect: event.EffectPure, ReadOnly: true,
 		Run: func(context.Context, tool.Call) (tool.Result, error) {

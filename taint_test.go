@@ -34,7 +34,7 @@ func one(name string) scripted.Turn { return scripted.Turn{ToolCalls: calls(name
 func TestOutgoingCallOfProgramAsksUnderRuleOfTwo(t *testing.T) {
 	reasons := func(a *pawl.Agent) *[]string {
 		var got []string
-		a.Ask = func(_ context.Context, p pawl.Approval) (pawl.Decision, error) {
+		a.Approvals.Ask = func(_ context.Context, p pawl.Approval) (pawl.Decision, error) {
 			got = append(got, p.Reason)
 			return pawl.Decision{}, nil
 		}
@@ -53,7 +53,7 @@ func TestOutgoingCallOfProgramAsksUnderRuleOfTwo(t *testing.T) {
 
 	a, sent = desk(all...)
 	asked = reasons(&a)
-	a.MaySend = []string{"mail"}
+	a.Approvals.MaySend = []string{"mail"}
 	if _, err := a.Run(t.Context(), "go"); err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func TestWhatToolsOfAProgramSayIsFencedAlsoInARunThatContinues(t *testing.T) {
 	again, _ := desk(one("mail"), scripted.Turn{Text: "done"})
 	a.Model = again.Model
 	asked := 0
-	a.Ask = func(context.Context, pawl.Approval) (pawl.Decision, error) {
+	a.Approvals.Ask = func(context.Context, pawl.Approval) (pawl.Decision, error) {
 		asked++
 		return pawl.Decision{}, nil
 	}

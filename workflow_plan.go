@@ -271,7 +271,7 @@ func (w Workflow) tools() []AgentTool {
 	var all []AgentTool
 	for _, name := range slices.Sorted(maps.Keys(w.Agents)) {
 		a := w.Agents[name]
-		a.submits = len(a.Schema) > 0
+		a.Conversation.submits = len(a.Schema) > 0
 		all = append(all, AgentTool{Name: name, Agent: a})
 	}
 	return all

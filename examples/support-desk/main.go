@@ -110,16 +110,18 @@ func desk(in *bufio.Reader) pawl.Agent {
 			Name: "scripted/support-desk", Client: scripted.New("support-desk", script()...),
 			Price: &llm.Price{}, // a script costs nothing
 		},
-		System:    "You answer customers of a lamp shop. Be generous and short.",
-		Tools:     []tool.Tool{lookup, pay},
-		Approvals: []string{"orders.refund"},
-		Ask: func(ctx context.Context, a pawl.Approval) (pawl.Decision, error) {
-			fmt.Printf("%s %s? [y/N] ", a.Tool, a.Args)
-			answer, err := in.ReadString('\n')
-			if err != nil {
-				return pawl.Decision{}, errors.New("no person is there to decide") // the run parks
-			}
-			return pawl.Decision{Approve: strings.TrimSpace(answer) == "y"}, nil
+		System: "You answer customers of a lamp shop. Be generous and short.",
+		Tools:  []tool.Tool{lookup, pay},
+		Approvals: pawl.Approvals{
+			Tools: []string{"orders.refund"},
+			Ask: func(ctx context.Context, a pawl.Approval) (pawl.Decision, error) {
+				fmt.Printf("%s %s? [y/N] ", a.Tool, a.Args)
+				answer, err := in.ReadString('\n')
+				if err != nil {
+					return pawl.Decision{}, errors.New("no person is there to decide") // the run parks
+				}
+				return pawl.Decision{Approve: strings.TrimSpace(answer) == "y"}, nil
+			},
 		},
 		Limits: pawl.Limits{MaxCycles: 10, USDPerRun: 0.50},
 	}

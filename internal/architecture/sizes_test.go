@@ -18,13 +18,15 @@ const (
 	mostMeanLines = 13
 )
 
-// small are those packages: the engine, and the machines that say what a run does next.
+// small are those packages: the root, the engine, and the machines that say what a run
+// does next.
 var small = []string{
-	"internal/engine", "internal/engine/perform", "internal/machine", "internal/machine/agent", "internal/machine/flow", "internal/machine/goal", "internal/machine/process", "internal/machine/refine", "internal/machine/tree", "internal/machine/versions",
+	".", "internal/engine", "internal/engine/perform", "internal/machine", "internal/machine/agent", "internal/machine/flow", "internal/machine/goal", "internal/machine/process", "internal/machine/refine", "internal/machine/tree", "internal/machine/versions",
 }
 
 // wide are the types with more fields, by package and name, and why.
 var wide = map[string]string{
+	"..Loop":                        "a loop over items and a loop until a condition are one type, as in a file",
 	"internal/machine/agent.Config": "the configuration of an agent as run.started holds it: one field for each setting",
 }
 

@@ -25,7 +25,7 @@ func household() pawl.Agent {
 	payer := pawl.Agent{
 		Name:      "payer",
 		Model:     model(scripted.Turn{ToolCalls: []scripted.Call{{Name: "pay", Arguments: []byte(`{}`)}}}, scripted.Turn{Text: "paid"}),
-		Approvals: []string{"pay"},
+		Approvals: pawl.Approvals{Tools: []string{"pay"}},
 	}
 	payer.Tools = append(payer.Tools, pawl.Tool("pay", "Pays.", func(context.Context, struct{}) (string, error) { return "ok", nil }))
 	return pawl.Agent{
@@ -84,7 +84,7 @@ func (p project) childOf(store journal.Store, run string) string {
 func TestAnApprovalThatIsRepeatedDecidesNothingInAChild(t *testing.T) {
 	p := newProject(t, nil)
 	owner := household()
-	owner.Approvals = []string{"payer"}
+	owner.Approvals.Tools = []string{"payer"}
 	store := p.journal()
 	run, err := owner.Start(t.Context(), "Pay.", pawl.Options{Journal: store})
 	if err != nil {

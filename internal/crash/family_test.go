@@ -87,7 +87,7 @@ func familyOf(dir string) library.Agent {
 		return []llm.ToolCall{wants("note", map[string]string{"Line": fmt.Sprintf("%s-%d", task, results)})}
 	})}
 	worker.Tools = append(worker.Tools, note)
-	owner := library.Agent{Name: "owner", Dispatch: "parallel-all", Model: paidModel(dir, func(_ string, results int) []llm.ToolCall {
+	owner := library.Agent{Name: "owner", Conversation: library.Conversation{Dispatch: "parallel-all"}, Model: paidModel(dir, func(_ string, results int) []llm.ToolCall {
 		if results == rounds*siblings {
 			return nil
 		}

@@ -135,7 +135,7 @@ func TestARunThatAProgramStartedGoesOnInThatProgramOnly(t *testing.T) {
 	payer := pawl.Agent{
 		Model: pawl.Target{Name: "test/m", Client: scripted.New("test",
 			scripted.Turn{ToolCalls: []scripted.Call{{Name: "pay", Arguments: []byte("{}")}}})},
-		Approvals: []string{"pay"}, ApproveMode: pawl.ApprovePark,
+		Approvals: pawl.Approvals{Tools: []string{"pay"}, Mode: pawl.ApprovePark},
 	}
 	payer.Tools = append(payer.Tools, pawl.Tool("pay", "Pays.", func(context.Context, struct{}) (string, error) { return "ok", nil }))
 	run, err := payer.Start(t.Context(), "Pay.", pawl.Options{Journal: store})

@@ -36,8 +36,8 @@ type Options struct {
 	// MaxTimeout bounds the timeout that a call may set; 0 means an hour.
 	MaxTimeout time.Duration
 	// Sandbox is the box that commands run in. If it is nil, they run with the rights
-	// of this process, and an agent asks first (the rule "no sandbox") unless its
-	// NeverAsk names the tool. The tool does not close it.
+	// of this process, and an agent asks first (the rule "no sandbox") unless
+	// Approvals.Never of the agent names the tool. The tool does not close it.
 	Sandbox *sandbox.Box
 	// Bare is the box of commands that run outside the sandbox: it confines nothing but
 	// ends all processes that they start. Without it, a process that leaves its group

@@ -39,10 +39,9 @@ func family(t *testing.T, mode pawl.ApproveMode) (store *inbox, controller *cont
 		return pawl.Target{Name: "test/m", Client: scripted.New("test", turns...)}
 	}
 	payer := pawl.Agent{
-		Model:       target(scripted.Turn{ToolCalls: []scripted.Call{{Name: "pay", Arguments: []byte("{}")}}}, scripted.Turn{Text: "paid"}),
-		Approvals:   []string{"pay"},
-		ApproveMode: mode,
-		Secrets:     []pawl.Secret{{Name: "token", Value: token}},
+		Model:     target(scripted.Turn{ToolCalls: []scripted.Call{{Name: "pay", Arguments: []byte("{}")}}}, scripted.Turn{Text: "paid"}),
+		Approvals: pawl.Approvals{Tools: []string{"pay"}, Mode: mode},
+		Secrets:   []pawl.Secret{{Name: "token", Value: token}},
 	}
 	payer.Tools = append(payer.Tools, pawl.Tool("pay", "Pays.", func(context.Context, struct{}) (string, error) { return "ok", nil }))
 	owner := pawl.Agent{

@@ -30,7 +30,7 @@ func payer(secrets ...pawl.Secret) pawl.Agent {
 		}) (string, error) {
 			return "ok", nil
 		})},
-		Approvals: []string{"pay"}, ApproveMode: pawl.ApprovePark, Secrets: secrets,
+		Approvals: pawl.Approvals{Tools: []string{"pay"}, Mode: pawl.ApprovePark}, Secrets: secrets,
 	}
 }
 
