@@ -31,7 +31,7 @@ func (p *replays) open(run string) (llm.Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	calls, err := s.engine.Recording(ctx, r.ID)
+	calls, err := s.engine.Past().Recording(ctx, r.ID)
 	if err != nil {
 		return nil, err
 	}

@@ -5,20 +5,13 @@ import (
 	"fmt"
 
 	"github.com/pawlrun/pawl/event"
-	"github.com/pawlrun/pawl/internal/machine"
 )
 
 // folded adds what only a fold of the run's events knows: what it has taken in, and
 // its elapsed time. A run of an unknown machine version shows neither.
 func (s *session) folded(ctx context.Context, p *page) {
-	m, err := s.engine.Inspect(ctx, p.ID)
-	if err != nil {
-		return
-	}
-	p.Taint = m.State().Taint
-	if m, ok := m.(machine.Spending); ok {
-		spent := m.Spent()
-		p.ActiveSeconds, p.IdleSeconds = spent.Active.Seconds(), spent.Idle.Seconds()
+	if state, err := s.engine.State(ctx, p.ID); err == nil {
+		p.Taint, p.ActiveSeconds, p.IdleSeconds = state.Taint, state.Active.Seconds(), state.Idle.Seconds()
 	}
 }
 

@@ -62,7 +62,7 @@ func (e *Engine) newDriver(m machine.Machine, env perform.Env, run, parent strin
 	d.effects.lock, d.effects.carryOn = &d.lock, d.carryOn
 	d.env.Init(e.store, e.opts.Now, perform.Shared{Observers: e.opts.Observers, Secrets: e.opts.Secrets, Admission: e.opts.Admission})
 	d.env.Equip(env)
-	d.log.store, d.log.run, d.log.env, d.log.follower = e.store, &d.run, &d.env, e.follower
+	d.log.store, d.log.run, d.log.env, d.log.follower, d.log.growth.Keeper = e.store, &d.run, &d.env, e.follower, e.keeper
 	if e.observed {
 		d.log.observers = e.opts.Observers
 	}

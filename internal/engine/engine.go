@@ -27,7 +27,6 @@ import (
 	"github.com/pawlrun/pawl/internal/machine"
 	"github.com/pawlrun/pawl/internal/rules/policy"
 	"github.com/pawlrun/pawl/journal"
-	"github.com/pawlrun/pawl/llm/replay"
 )
 
 // Options are the seams of an engine. The zero values are right outside tests.
@@ -74,6 +73,7 @@ type Engine struct {
 	letters  holder.Key
 	// snapshots are the states of the runs that were read last.
 	snapshots drive.Snapshots
+	keeper    *drive.Keeper
 
 	mu sync.Mutex
 	// claims are the runs whose lease this engine holds or is about to take. A lease
@@ -131,8 +131,8 @@ func New(store journal.Store, machines func(version string) (machine.Machine, er
 	}
 	return &Engine{
 		store: store, follower: common.follower, machines: machines, opts: o, letters: common.key, observed: o.observed(),
-		snapshots: drive.Past{Store: store, Machines: machines}.Snapshots(),
-		claims:    map[string]bool{}, drivers: map[string]*driver{},
+		snapshots: drive.Past{Store: store, Machines: machines}.Snapshots(), keeper: drive.NewKeeper(store),
+		claims: map[string]bool{}, drivers: map[string]*driver{},
 	}
 }
 
@@ -167,6 +167,7 @@ func (e *Engine) Close() error {
 	for _, d := range driven {
 		<-d.result.done
 	}
+	e.keeper.Wait()
 	return nil
 }
 
@@ -323,12 +324,6 @@ func (e *Engine) Drives(r journal.Run) bool { return e.opts.Placement.Drives(r) 
 
 // Past returns a reader of what the runs of the store did.
 func (e *Engine) Past() drive.Past { return drive.Past{Store: e.store, Machines: e.machines} }
-
-// Recording returns the calls of a run to models with their answers. It omits an
-// interrupted call, which has no outcome.
-func (e *Engine) Recording(ctx context.Context, run string) ([]replay.Call, error) {
-	return e.Past().Recording(ctx, run)
-}
 
 // Inspect folds a run's journal without taking its lease, for display.
 func (e *Engine) Inspect(ctx context.Context, run string) (machine.Machine, error) {

@@ -40,6 +40,7 @@ type eventLog struct {
 	// once they are known.
 	observers []perform.Observer
 	watching  []func(*event.Event)
+	growth    drive.Growth
 }
 
 // staged is an event that is applied and not yet on disk. It has no body if the
@@ -249,6 +250,7 @@ func (l *eventLog) publish(pos int64) {
 	})
 	clear(l.staged)
 	l.staged, l.consumed = l.staged[:0], nil
+	l.growth.To(l.run.id, l.seq)
 }
 
 // observe calls the observers with an event that is on disk.

@@ -201,6 +201,7 @@ func (d *driver) leave(work context.Context) error {
 		d.result.final = d.machine.State()
 	}
 	d.log.lease.release(work)
+	d.engine.keeper.Left(d.run.id, d.log.seq, d.log.head, d.machine)
 	return err
 }
 

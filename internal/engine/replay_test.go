@@ -264,7 +264,7 @@ type answering struct {
 // onRecord has a run's record answer the rig's next runs.
 func (r *rig) onRecord(run string) *answering {
 	r.t.Helper()
-	calls, err := r.Recording(r.t.Context(), run)
+	calls, err := r.Past().Recording(r.t.Context(), run)
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -242,7 +242,7 @@ func (s *Server) parksSince(ctx context.Context, r journal.Run) (bool, error) {
 
 // replay opens the model that answers from a recorded run of this journal.
 func (s *Server) replay(run string) (llm.Model, error) {
-	calls, err := s.engine.Recording(s.running, run)
+	calls, err := s.engine.Past().Recording(s.running, run)
 	if errors.Is(err, journal.ErrNotFound) {
 		return nil, fmt.Errorf("there is no run %q to replay", run)
 	}

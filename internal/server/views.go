@@ -22,21 +22,13 @@ const keptViews = 32
 // foldedRun is the view of one run, up to an event.
 type foldedRun struct {
 	mu sync.Mutex
-	view.View
-	// seq is the number and pos the place of the last applied event; ended reports
-	// that it is the last of the run.
-	seq, pos int64
-	ended    bool
+	drive.Viewed
 }
 
 // read applies the new events of the journal.
 func (f *foldedRun) read(ctx context.Context, store journal.Store, run string) error {
-	for e, err := range drive.Since(ctx, store, run, f.seq, func(event.Type) bool { return true }) {
-		if err != nil {
-			return fmt.Errorf("server: %w", err)
-		}
-		f.Add(e)
-		f.seq, f.pos, f.ended = e.Seq, e.Pos, e.Type() == event.TypeRunCompleted
+	if err := f.Read(ctx, store, run); err != nil {
+		return fmt.Errorf("server: %w", err)
 	}
 	return nil
 }
@@ -129,7 +121,7 @@ func (s *Server) showView(a *apiRequest[viewQuery, none]) (entriesPage, error) {
 		}
 	}
 	begin := max(end-paging{Limit: a.query.Limit}.limit(), 0)
-	page := entriesPage{Items: []view.Entry{}, Pos: f.pos, Limit: f.AtLimit(), Earlier: begin}
+	page := entriesPage{Items: []view.Entry{}, Pos: f.Pos, Limit: f.AtLimit(), Earlier: begin}
 	for _, n := range all[begin:end] {
 		page.Items = append(page.Items, *n)
 	}
@@ -252,7 +244,7 @@ func (w *entryStream) begin(ctx context.Context, t *stream, after int64) (err er
 	if err := f.read(ctx, w.server.store, w.root); err != nil {
 		return err
 	}
-	t.query.After, w.whole, w.over = f.pos, f.pos, f.ended
+	t.query.After, w.whole, w.over = f.Pos, f.Pos, f.Ended
 	return nil
 }
 
@@ -300,7 +292,7 @@ func (w *entryStream) flush(ctx context.Context, out *sse, runs []string, pos in
 		for _, n := range f.Since(w.sent[run]) {
 			changed = append(changed, changedEntry{Run: run, Entry: *n})
 		}
-		w.sent[run] = f.seq
+		w.sent[run] = f.Seq
 		f.mu.Unlock()
 		if err != nil {
 			return err

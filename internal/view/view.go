@@ -189,12 +189,7 @@ func (v *View) Told(events map[int64]bool) (entries []*Entry) {
 
 // Add folds the run's next event. Live events change nothing.
 func (v *View) Add(e *event.Event) Update {
-	if v.byID == nil {
-		v.byID, v.below, v.events, v.kept = map[string]*Entry{}, map[string][]*Entry{}, map[string][]int64{}, map[int64][]Part{}
-		v.index = index{map[string]*Entry{}, map[string]*Entry{}, map[string]*Entry{}, map[string]*ChildRun{}, map[string]event.ToolCall{}}
-		v.ofStep = map[string]*ChildRun{}
-		v.waiting = map[string]bool{}
-	}
+	v.prepare()
 	before := len(v.changes)
 	v.Steps.Add(e)
 	v.Account.add(e.Data)
@@ -223,6 +218,16 @@ func (v *View) Add(e *event.Event) Update {
 		update.Changed = append(update.Changed, c.entry)
 	}
 	return update
+}
+
+// prepare makes the maps of a view without events.
+func (v *View) prepare() {
+	if v.byID == nil {
+		v.byID, v.below, v.events, v.kept = map[string]*Entry{}, map[string][]*Entry{}, map[string][]int64{}, map[int64][]Part{}
+		v.index = index{map[string]*Entry{}, map[string]*Entry{}, map[string]*Entry{}, map[string]*ChildRun{}, map[string]event.ToolCall{}}
+		v.ofStep = map[string]*ChildRun{}
+		v.waiting = map[string]bool{}
+	}
 }
 
 // begin adds an entry.

@@ -2,6 +2,7 @@ package view_test
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -419,5 +420,102 @@ func TestTheRecordedRunsHaveEveryKindOfEntry(t *testing.T) {
 		if kinds[k] < 2 {
 			t.Errorf("%d entries of kind %s, of %v", kinds[k], k, slices.Sorted(maps.Keys(kinds)))
 		}
+	}
+}
+
+// A view that was restored from a snapshot after any event is the view of all events,
+// and shows the same about each following one.
+func TestAViewContinuesFromEverySnapshot(t *testing.T) {
+	for name, j := range recorded(t) {
+		for run, events := range j.events {
+			var whole view.View
+			said := make([]view.Update, len(events))
+			kept := make([][]byte, len(events))
+			for i, e := range events {
+				said[i] = whole.Add(e)
+				kept[i] = whole.Snapshot()
+			}
+			for cut := range events {
+				v := view.Restore(kept[cut])
+				if v == nil {
+					t.Fatalf("%s: run %s: the snapshot after event %d cannot be read", name, run, events[cut].Seq)
+				}
+				for i := cut; i < len(events); i++ {
+					if i > cut {
+						if diff := cmp.Diff(said[i].Parts, v.Add(events[i]).Parts); diff != "" {
+							t.Fatalf("%s: run %s, from %d, event %d (-whole +restored):\n%s", name, run, events[cut].Seq, events[i].Seq, diff)
+						}
+					}
+					if i > cut+2 && i < len(events)-1 {
+						continue
+					}
+					if !bytes.Equal(kept[i], v.Snapshot()) {
+						t.Fatalf("%s: run %s, from %d, event %d: the snapshots differ", name, run, events[cut].Seq, events[i].Seq)
+					}
+				}
+				if diff := cmp.Diff(page(&whole, events), page(v, events)); diff != "" {
+					t.Fatalf("%s: run %s, from %d (-whole +restored):\n%s", name, run, events[cut].Seq, diff)
+				}
+				if diff := cmp.Diff(whole.Since(events[cut].Seq), v.Since(events[cut].Seq)); diff != "" {
+					t.Fatalf("%s: run %s, changes since %d (-whole +restored):\n%s", name, run, events[cut].Seq, diff)
+				}
+				if diff := cmp.Diff(whole.Run(), v.Run()); diff != "" {
+					t.Fatalf("%s: run %s, from %d (-whole +restored):\n%s", name, run, events[cut].Seq, diff)
+				}
+			}
+		}
+	}
+}
+
+func TestADamagedSnapshotIsNotRead(t *testing.T) {
+	for _, j := range recorded(t) {
+		for _, events := range j.events {
+			var v view.View
+			for _, e := range events {
+				v.Add(e)
+			}
+			kept := v.Snapshot()
+			for n := 0; n < len(kept); n += 1 + len(kept)/200 {
+				if view.Restore(kept[:n]) != nil {
+					t.Errorf("the first %d of %d bytes are read", n, len(kept))
+				}
+				other := bytes.Clone(kept)
+				other[n] ^= 0x55
+				view.Restore(other) // it may be read, and must not panic
+			}
+		}
+	}
+}
+
+// A snapshot of an older version of the fold is not continued, so a change of the fold
+// changes the version.
+func TestAChangedFoldHasAnotherSnapshotVersion(t *testing.T) {
+	all, hash := recorded(t), sha256.New()
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		for _, run := range all[name].runs {
+			var v view.View
+			for _, e := range all[name].events[run] {
+				v.Add(e)
+				hash.Write(v.Snapshot())
+			}
+		}
+	}
+	path := filepath.Join("testdata", "snapshots")
+	got := fmt.Sprintf("%s %x\n", view.SnapshotVersion, hash.Sum(nil))
+	was, err := os.ReadFile(path)
+	if err != nil && !*update {
+		t.Fatal(err)
+	}
+	version, _, _ := strings.Cut(string(was), " ")
+	switch {
+	case string(was) == got:
+	case version == view.SnapshotVersion:
+		t.Errorf("the recorded runs have other snapshots of version %s: raise SnapshotVersion, and run the test with -update", version)
+	case *update:
+		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	default:
+		t.Errorf("the snapshots are of version %s, and %s has version %s: run the test with -update", view.SnapshotVersion, path, version)
 	}
 }

@@ -85,6 +85,9 @@ func (c *conn) hideRun(run string, now int64) error {
 	if err := c.erase(`DELETE FROM inbox WHERE rid = ?1`, rid); err != nil {
 		return err
 	}
+	if err := c.forget(rid); err != nil {
+		return err
+	}
 	for _, q := range []string{
 		`INSERT INTO deleted (rid, first, last) SELECT rid, first, last FROM runs CROSS JOIN heads USING (rid) WHERE rid = ?1`,
 		`DELETE FROM runs WHERE rid = ?1`, `DELETE FROM heads WHERE rid = ?1`,

@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/machine"
 	"github.com/pawlrun/pawl/journal"
+	"github.com/pawlrun/pawl/llm"
 )
 
 // Begin returns the machine of a run with a first event.
@@ -91,10 +93,28 @@ type snapshot struct {
 	state RunState
 }
 
-// RunState is the state of a run with the use of its limits.
+// RunState is what surfaces show of a run's state. Its JSON gives the same state.
 type RunState struct {
-	machine.State
-	Limits []budget.Use
+	Parked *event.RunParked
+	Usage  llm.Usage
+	Cost   llm.Cost
+	Taint  event.Taint
+	// Limits is the use of each limit; Active and Idle are those of [budget.Spent].
+	Limits       []budget.Use
+	Active, Idle time.Duration
+}
+
+func stateOf(m machine.Machine) RunState {
+	of := m.State()
+	s := RunState{Parked: of.Parked, Usage: of.Usage, Cost: of.Cost, Taint: of.Taint}
+	if m, ok := m.(machine.Spending); ok {
+		spent := m.Spent()
+		s.Active, s.Idle = spent.Active, spent.Idle
+		if m, ok := m.(machine.Bounded); ok {
+			s.Limits = m.Bounds().Uses(spent)
+		}
+	}
+	return s
 }
 
 // State returns the current state of a run from its journal.
@@ -113,6 +133,9 @@ func (s *Snapshots) State(ctx context.Context, run string) (RunState, error) {
 		n.folded = folded{}
 	}
 	known := n.seq > 0
+	if !known && n.restore(ctx, s.past.Store, row) {
+		return n.state, nil
+	}
 	err = n.read(ctx, s.past, run)
 	if _, broken := errors.AsType[*UnreadableError](err); broken && known { // a new run with the same id
 		n.folded = folded{}
@@ -122,18 +145,12 @@ func (s *Snapshots) State(ctx context.Context, run string) (RunState, error) {
 		n.folded = folded{}
 		return RunState{}, err
 	}
-	n.state = RunState{State: n.machine.State()}
-	if m, ok := n.machine.(machine.Bounded); ok {
-		if s, ok := n.machine.(machine.Spending); ok {
-			n.state.Limits = m.Bounds().Uses(s.Spent())
-		}
-	}
-	n.state.Pending = slices.Clone(n.state.Pending)
+	n.state = stateOf(n.machine)
 	state := n.state
 	switch {
 	case n.cut:
 		n.folded = folded{}
-	case state.Phase == machine.Ended:
+	case n.machine.State().Phase == machine.Ended:
 		n.machine = nil
 	}
 	return state, nil
