@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"context"
 	"time"
 
 	"github.com/pawlrun/pawl/event"
@@ -44,4 +45,12 @@ type Wait struct {
 // Nothing reports whether the run waits for nothing and has received nothing.
 func (w *Waits) Nothing() bool {
 	return len(w.Questions) == 0 && w.Parked == nil && !w.Refused && !w.Message && !w.Expired && len(w.Raised) == 0 && len(w.Children) == 0
+}
+
+// FillsWaits is implemented by stores that add what a run waits for to a row of an older
+// version, so that it is computed once.
+type FillsWaits interface {
+	// FillWaits sets the waits of a row that has none. It does nothing if the run has
+	// other events than the row has, or if its row has waits now.
+	FillWaits(ctx context.Context, row Run, w *Waits) error
 }

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"context"
 	"database/sql"
 	"encoding/json"
 	"fmt"
@@ -67,4 +68,27 @@ func decodeWaits(column sql.NullString) (*journal.Waits, error) {
 		return nil, fmt.Errorf("decode what the run waits for: %w", err)
 	}
 	return w, nil
+}
+
+var _ journal.FillsWaits = (*Store)(nil)
+
+const fillWaits = `
+UPDATE runs SET waits = ?1 WHERE id = ?2 AND waits IS NULL AND EXISTS (SELECT 1 FROM heads WHERE heads.rid = runs.rid AND seq = ?3 AND head = ?4)`
+
+// FillWaits sets the waits of a row that has none.
+func (s *Store) FillWaits(ctx context.Context, row journal.Run, w *journal.Waits) error {
+	shown, err := showingOf(&journal.Progress{Waits: w})
+	if err == nil {
+		err = s.write(ctx, func(c *conn) error {
+			filled, err := c.exec(fillWaits, shown.waits, row.ID, row.Seq, row.Head)
+			if err == nil && filled > 0 {
+				_, err = c.exec(`UPDATE heads SET shown = 0 WHERE rid = (SELECT rid FROM runs WHERE id = ?1)`, row.ID)
+			}
+			return err
+		})
+	}
+	if err != nil {
+		return fmt.Errorf("sqlite: set what run %s waits for: %w", row.ID, err)
+	}
+	return nil
 }

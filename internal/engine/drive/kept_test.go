@@ -169,3 +169,62 @@ func TestALongRunIsShownFromItsSnapshots(t *testing.T) {
 		}
 	}
 }
+
+// older is a store whose rows were written by an older version, until they are filled.
+type older struct {
+	*reading
+	filled map[string]*journal.Waits
+}
+
+func (o older) Run(ctx context.Context, id string) (journal.Run, error) {
+	row, err := o.reading.Run(ctx, id)
+	row.Waits = o.filled[id]
+	return row, err
+}
+
+func (o older) FillWaits(_ context.Context, row journal.Run, w *journal.Waits) error {
+	o.filled[row.ID] = w
+	return nil
+}
+
+func TestARowOfAnOlderVersionIsFoldedOnce(t *testing.T) {
+	s, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "journal.db"), sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	deploy := pawl.Tool("deploy", "Deploy.", func(context.Context, struct{}) (string, error) { return "deployed", nil })
+	agent := pawl.Agent{
+		Tools: []tool.Tool{deploy}, Approvals: pawl.Approvals{Tools: []string{"deploy"}},
+		Model: pawl.Target{Name: "scripted/asks", Client: scripted.New("asks", scripted.Turn{ToolCalls: []scripted.Call{{Name: "deploy", Arguments: json.RawMessage(`{}`)}}})},
+	}
+	store := older{&reading{Store: s}, map[string]*journal.Waits{}}
+	past := drive.Past{Store: store, Machines: versions.Make}
+	for range 2 {
+		run, err := agent.Start(t.Context(), "Ship it.", pawl.Options{Journal: s})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := run.Wait(); err != nil {
+			t.Fatal(err)
+		}
+		written, err := s.Run(t.Context(), run.ID())
+		if err != nil || len(written.Waits.Questions) != 1 {
+			t.Fatal(written, err)
+		}
+		for i := range 3 {
+			row, err := store.Run(t.Context(), run.ID())
+			if err != nil {
+				t.Fatal(err)
+			}
+			store.events = 0
+			w, err := past.Waits(t.Context(), row)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(written.Waits, w); diff != "" || (store.events > 0) != (i == 0) {
+				t.Errorf("the %d. time %d events are read (-written +folded):\n%s", i+1, store.events, diff)
+			}
+		}
+	}
+}

@@ -124,7 +124,8 @@ func (w *Waiting) questions(pending []*event.Question) []journal.Wait {
 }
 
 // Waits returns what a run waits for, from its row or, if an older version wrote the
-// row, from its events.
+// row, from its events. If the store may, it adds this to the row, so that the next
+// reader does not fold the run.
 func (p Past) Waits(ctx context.Context, row journal.Run) (*journal.Waits, error) {
 	if row.Waits != nil || row.State == journal.Ended {
 		return cmp.Or(row.Waits, &journal.Waits{}), nil
@@ -134,7 +135,11 @@ func (p Past) Waits(ctx context.Context, row journal.Run) (*journal.Waits, error
 	if err := f.read(ctx, p, row.ID); err != nil {
 		return nil, fmt.Errorf("what run %s waits for: %w", row.ID, err)
 	}
-	return w.Of(f.machine.State()), nil
+	waits := w.Of(f.machine.State())
+	if store, may := p.Store.(journal.FillsWaits); may {
+		_ = store.FillWaits(ctx, row, waits) // a journal that cannot be written is folded again
+	}
+	return waits, nil
 }
 
 // Questions returns a run's own questions that wait for a decision.
