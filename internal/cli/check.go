@@ -12,6 +12,8 @@ import (
 	"github.com/pawlrun/pawl/internal/files/decode"
 	"github.com/pawlrun/pawl/internal/files/kinds"
 	"github.com/pawlrun/pawl/internal/files/launch"
+	"github.com/pawlrun/pawl/internal/files/spec"
+	"github.com/pawlrun/pawl/internal/files/suite"
 )
 
 // checked is the result of checking a file.
@@ -113,7 +115,14 @@ func (a *app) draw(paths []string, as string, o launch.Options) error {
 func check(path string, o launch.Options) checked {
 	var warnings []decode.Problem
 	f, err := kinds.Read(path)
-	if err == nil {
+	switch {
+	case err != nil:
+	case spec.ParseHeading(f.Text).Kind == suite.Kind:
+		var s *suite.Suite
+		if s, err = suite.Parse(path, f.Text); err == nil {
+			warnings = s.Warnings
+		}
+	default:
 		warnings, err = f.Check(o)
 	}
 	c := checked{File: path, OK: err == nil, Errors: []decode.Problem{}, Warnings: append([]decode.Problem{}, warnings...)}

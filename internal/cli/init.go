@@ -14,8 +14,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawlrun/pawl/internal/engine/control"
+	"github.com/pawlrun/pawl/internal/files/decode"
 	"github.com/pawlrun/pawl/internal/files/kinds"
 	"github.com/pawlrun/pawl/internal/files/launch"
+	"github.com/pawlrun/pawl/internal/files/suite"
 	"github.com/pawlrun/pawl/models"
 )
 
@@ -81,12 +83,8 @@ func (a *app) init(c *cobra.Command, s scaffold) error {
 	if err := s.write(files); err != nil {
 		return err
 	}
-	f, err := kinds.Read(s.path(s.template.File))
-	if err == nil {
-		_, err = f.Check(launch.Options{Host: launch.Host{Config: config}})
-	}
-	if err != nil {
-		return fmt.Errorf("what was written is wrong: %w", err)
+	if c := check(s.path(s.template.File), launch.Options{Host: launch.Host{Config: config}}); !c.OK {
+		return fmt.Errorf("what was written is wrong: %w", decode.Errors(c.Errors))
 	}
 	return a.introduce(s, files)
 }
@@ -196,7 +194,11 @@ func (s scaffold) write(files []newFile) (err error) {
 // introduce prints the created files and what to do next.
 func (a *app) introduce(s scaffold, files []newFile) error {
 	file := s.path(s.template.File)
-	run := fmt.Sprintf("%s run %s", a.invocation(), shellWord(file))
+	verb := "run"
+	if s.template.Kind.Name == suite.Kind {
+		verb = "eval"
+	}
+	run := fmt.Sprintf("%s %s %s", a.invocation(), verb, shellWord(file))
 	if s.template.Task != "" {
 		run += fmt.Sprintf(" %q", s.template.Task)
 	}

@@ -10,7 +10,9 @@ import (
 	"strings"
 
 	"github.com/pawlrun/pawl/internal/files/kinds"
+	"github.com/pawlrun/pawl/internal/files/launch"
 	"github.com/pawlrun/pawl/internal/files/schema"
+	"github.com/pawlrun/pawl/internal/files/suite"
 )
 
 //go:embed templates
@@ -19,16 +21,25 @@ var templateFiles embed.FS
 // what returns the kind of file of a template in words.
 func what(t kinds.Template) string { return strings.ToLower(t.Kind.Name) }
 
+// templates returns the templates of all kinds of files, and that of an evaluation, which
+// no run has as its file.
+func templates() []kinds.Template {
+	return append(kinds.Templates(), kinds.Template{
+		Template: launch.Template{Name: "eval", About: "judges the runs of an agent on cases, with a table of what passed", File: "suite.yaml"},
+		Kind:     launch.Kind{Name: suite.Kind},
+	})
+}
+
 func templateNames() []string {
 	var names []string
-	for _, t := range kinds.Templates() {
+	for _, t := range templates() {
 		names = append(names, t.Name)
 	}
 	return names
 }
 
 func templateNamed(name string) (kinds.Template, error) {
-	for _, t := range kinds.Templates() {
+	for _, t := range templates() {
 		if t.Name == name {
 			return t, nil
 		}
@@ -39,7 +50,7 @@ func templateNamed(name string) (kinds.Template, error) {
 // templateLines returns a line for each template.
 func templateLines() string {
 	var b strings.Builder
-	for _, t := range kinds.Templates() {
+	for _, t := range templates() {
 		fmt.Fprintf(&b, "  %-10s %s\n", t.Name, t.About)
 	}
 	return strings.TrimSuffix(b.String(), "\n")
@@ -52,14 +63,17 @@ type newFile struct{ name, text string }
 // the last. The first is the schema that the file's first line names for editors;
 // it is copied so that it is available without a network.
 func filesOf(t kinds.Template, name, model string) ([]newFile, error) {
-	schema, err := schema.Of(what(t))
-	if err != nil {
-		return nil, err
-	}
 	chosen := strings.NewReplacer("name: NAME", "name: "+strconv.Quote(name), "model: MODEL", "model: "+strconv.Quote(model))
-	files := []newFile{{"." + what(t) + ".schema.json", string(schema)}}
+	var files []newFile
+	if t.Kind.Name != suite.Kind {
+		schema, err := schema.Of(what(t))
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, newFile{"." + what(t) + ".schema.json", string(schema)})
+	}
 	root := path.Join("templates", t.Name)
-	err = fs.WalkDir(templateFiles, root, func(file string, e fs.DirEntry, err error) error {
+	err := fs.WalkDir(templateFiles, root, func(file string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() {
 			return err
 		}

@@ -22,26 +22,31 @@ type exported struct {
 
 func (a *app) exportCommand() *cobra.Command {
 	var out string
-	var asJSON bool
+	var asJSON, asCase bool
 	c := &cobra.Command{
 		Use:   "export RUN",
 		Short: "Export a run to one file",
 		Long: `Writes a run as JSON lines, with the runs that it started and the runs that it is a fork of: their
 events as they are stored, with their hash chain, and the contents that the events refer to.
 'pawl runs verify' checks a run in its journal.`,
-		Example: "  pawl runs export k7x2 --out run.jsonl\n  pawl runs export k7x2 | gzip > run.jsonl.gz",
+		Example: "  pawl runs export k7x2 --out run.jsonl\n  pawl runs export k7x2 | gzip > run.jsonl.gz\n  pawl runs export k7x2 --eval --out suite.yaml",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if asJSON && out == "" {
 				return usagef("--json needs --out: without it the export itself is on stdout")
 			}
 			return a.withRun(c.Context(), toRead, args[0], func(s *session, r journal.Run) error {
+				if asCase {
+					return s.exportCase(c.Context(), r, out)
+				}
 				return s.export(c.Context(), r, out, asJSON)
 			})
 		},
 	}
 	c.Flags().StringVar(&out, "out", "", "the file to write; it must not exist yet (default: stdout)")
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object about the file")
+	c.Flags().BoolVar(&asCase, "eval", false, "write a suite for 'pawl eval' instead, whose case is this run")
+	c.MarkFlagsMutuallyExclusive("json", "eval")
 	return c
 }
 

@@ -265,10 +265,14 @@ func refuseOtherKinds(r *decode.Report, root *yaml.Node) bool {
 	if _, steps := scalarOf(root, "steps"); steps {
 		kind = "Workflow"
 	}
-	if kind != "Workflow" && kind != "Goal" {
+	switch kind {
+	case "Eval":
+		r.Fail(root, "kind", "an agent", "this is the suite of an evaluation; run it with pawl eval")
+	case "Workflow", "Goal":
+		r.Fail(root, "kind", "an agent", "this is a %s", strings.ToLower(kind))
+	default:
 		return false
 	}
-	r.Fail(root, "kind", "an agent", "this is a %s", strings.ToLower(kind))
 	return true
 }
 
