@@ -110,7 +110,7 @@ func (a *app) mcpLogoutCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "logout FILE SERVER",
 		Short:   "Forget the login at an MCP server of a file",
-		Long:    `Removes the tokens of a login from this machine. The authorization server is not asked to revoke them.`,
+		Long:    `Removes the tokens of a login from this machine, and asks the authorization server to revoke them where it can.`,
 		Example: "  pawl mcp logout agent.yaml github",
 		Args:    cobra.ExactArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -119,10 +119,12 @@ func (a *app) mcpLogoutCommand() *cobra.Command {
 				return err
 			}
 			was, err := l.Forget(c.Context())
-			if err != nil {
+			switch {
+			case err != nil && was:
+				fmt.Fprintf(a.err, "pawl: warning: %s\n", harmless(err.Error()))
+			case err != nil:
 				return failure(err)
-			}
-			if !was {
+			case !was:
 				return a.printf("there was no login at %s\n", harmless(l.URL))
 			}
 			return a.printf("logged out at %s\n", harmless(l.URL))

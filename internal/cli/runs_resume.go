@@ -14,6 +14,7 @@ import (
 	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/files/kinds"
 	"github.com/pawlrun/pawl/internal/files/launch"
+	"github.com/pawlrun/pawl/internal/host/login"
 	"github.com/pawlrun/pawl/internal/machine/agent"
 	"github.com/pawlrun/pawl/journal"
 )
@@ -26,7 +27,8 @@ func (a *app) resumeCommand() *cobra.Command {
 		SuggestFor: []string{"continue"},
 		Short:      "Resume a paused run",
 		Long: `Resumes a run that is parked, paused, or whose process has died. Finished calls are not repeated. A call
-that was running when the process died runs again only if that is safe. --record continues a recording.
+that was running when the process died runs again only if that is safe. A call that waits for a login at an MCP
+server is made if you have logged in since. --record continues a recording.
 --json and --view print the run from its first event.`,
 		Example: "  pawl runs resume k7x2\n  pawl runs resume k7x2 --approve deny --json",
 		Args:    cobra.ExactArgs(1),
@@ -40,6 +42,10 @@ that was running when the process died runs again only if that is safe. --record
 						return err
 					}
 				}
+				r, err := s.loggedIn(c.Context(), r)
+				if err != nil {
+					return err
+				}
 				return s.resume(c.Context(), r, o, approving{approve, c.Flags().Changed("approve")})
 			})
 		},
@@ -48,6 +54,32 @@ that was running when the process died runs again only if that is safe. --record
 	recordFlag(c, &a.recordPath)
 	o.flagsUnless(c, "")
 	return c
+}
+
+// loggedIn answers the questions of a run that waits for a login, if one was made since
+// the run parked. It returns the run with the answers.
+func (s *session) loggedIn(ctx context.Context, r journal.Run) (journal.Run, error) {
+	dir, err := login.Dir()
+	if err != nil || r.State != journal.Parked || !login.Since(dir, r.Updated) || s.decidedByPerson(ctx) != nil {
+		return r, nil
+	}
+	pending, err := s.controller.Pending(ctx, r.ID)
+	if err != nil {
+		return r, err
+	}
+	for _, p := range pending {
+		if form, is := p.What.(event.FormAsked); !is || form.Command == "" {
+			continue
+		}
+		answer, err := s.answerTo(ctx, p, nil)
+		if err != nil {
+			return r, err
+		}
+		if _, err := s.send(ctx, r, journal.Command{Kind: journal.Approve, CallID: p.ID, Args: answer}); err != nil {
+			return r, err
+		}
+	}
+	return s.store.Run(ctx, r.ID)
 }
 
 // approving is the approver of gated calls from here on.

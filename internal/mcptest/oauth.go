@@ -26,12 +26,14 @@ type OAuth struct {
 	MCP http.Handler
 	// Lifetime is that of tokens in seconds; 0 is an hour. Documents says that clients
 	// may be addresses of metadata, Issuer is the iss of answers in the place of the
-	// right one, and NoRefresh gives no refresh tokens. Open lets everybody begin a session.
+	// right one, and NoRefresh gives no refresh tokens. Open lets everybody begin a session,
+	// and RevokeAt is where tokens are revoked in the place of the right address.
 	Lifetime  int
 	Documents bool
 	Issuer    string
 	NoRefresh bool
 	Open      bool
+	RevokeAt  string
 
 	mu      sync.Mutex
 	codes   map[string]url.Values
@@ -51,7 +53,7 @@ func NewOAuth(mcp http.Handler) *OAuth {
 	})
 	mux.HandleFunc("/.well-known/oauth-authorization-server", func(w http.ResponseWriter, _ *http.Request) {
 		write(w, map[string]any{
-			"issuer": o.URL, "authorization_endpoint": o.URL + "/authorize", "token_endpoint": o.URL + "/token", "registration_endpoint": o.URL + "/register",
+			"issuer": o.URL, "authorization_endpoint": o.URL + "/authorize", "token_endpoint": o.URL + "/token", "registration_endpoint": o.URL + "/register", "revocation_endpoint": cmp.Or(o.RevokeAt, o.URL+"/revocation"),
 			"response_types_supported": []string{"code"}, "code_challenge_methods_supported": []string{"S256"},
 			"authorization_response_iss_parameter_supported": true, "client_id_metadata_document_supported": o.Documents,
 		})
@@ -66,6 +68,15 @@ func NewOAuth(mcp http.Handler) *OAuth {
 	})
 	mux.HandleFunc("/authorize", o.authorize)
 	mux.HandleFunc("/token", o.token)
+	mux.HandleFunc("/revocation", func(_ http.ResponseWriter, r *http.Request) {
+		_ = r.ParseForm()
+		token := r.PostForm.Get("token")
+		o.note("revoke %s %s", r.PostForm.Get("token_type_hint"), clientOf(r))
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		delete(o.good, token)
+		delete(o.refresh, token)
+	})
 	o.Server = httptest.NewServer(mux)
 	return o
 }
@@ -158,13 +169,7 @@ func (o *OAuth) token(w http.ResponseWriter, r *http.Request) {
 		write(w, map[string]any{"error": "invalid_grant"})
 		return
 	}
-	client, _, basic := r.BasicAuth()
-	if !basic {
-		client = r.PostForm.Get("client_id")
-	} else if name, err := url.QueryUnescape(client); err == nil {
-		client = name
-	}
-	o.note("token %s %s", kind, client)
+	o.note("token %s %s", kind, clientOf(r))
 	access, refresh, lifetime := "access-"+rand.Text(), "refresh-"+rand.Text(), o.lifetime()
 	o.mu.Lock()
 	o.good[access] = true
@@ -175,6 +180,18 @@ func (o *OAuth) token(w http.ResponseWriter, r *http.Request) {
 		answer["refresh_token"] = refresh
 	}
 	write(w, answer)
+}
+
+// clientOf is the client that makes a request.
+func clientOf(r *http.Request) string {
+	client, _, basic := r.BasicAuth()
+	if !basic {
+		return r.PostForm.Get("client_id")
+	}
+	if name, err := url.QueryUnescape(client); err == nil {
+		return name
+	}
+	return client
 }
 
 // OAuthMain is an [OAuth] as a program. It writes its address into the file address of

@@ -1,9 +1,13 @@
 package login
 
 import (
+	"bytes"
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -33,22 +37,75 @@ func (l *Login) Begin(ctx context.Context, open func(page string) error) error {
 	if last, err := l.read(); err == nil {
 		k.Further = union(last.Further, l.Further)
 	}
-	handler, err := auth.NewAuthorizationCodeHandler(l.config("http://"+listener.Addr().String()+"/callback", &k,
+	var met metadata
+	c := l.config("http://"+listener.Addr().String()+"/callback", &k,
 		func(ctx context.Context, args *auth.AuthorizationArgs) (*auth.AuthorizationResult, error) {
 			return l.agreed(ctx, listener, args.URL, &k, open)
-		}))
+		})
+	c.Client = met.client(l.client())
+	handler, err := auth.NewAuthorizationCodeHandler(c)
 	if err != nil {
 		return errors.Join(fmt.Errorf("login: %w", err), challenge.Body.Close())
 	}
 	if err := handler.Authorize(ctx, challenge.Request, challenge); err != nil {
 		return fmt.Errorf("login at %s: %w", l.URL, err)
 	}
+	k.Revocation = met.revocation(k.TokenEndpoint)
 	unlock, err := l.lock(ctx)
 	if err != nil {
 		return err
 	}
 	defer unlock()
 	return l.write(&k)
+}
+
+// metadata collects what authorization servers publish of themselves while a login
+// discovers them, because the SDK keeps it to itself.
+type metadata struct {
+	http.RoundTripper
+	all []endpoints
+}
+
+type endpoints struct {
+	Token      string `json:"token_endpoint"`
+	Revocation string `json:"revocation_endpoint"`
+}
+
+func (m *metadata) client(c *http.Client) *http.Client {
+	with := *c
+	m.RoundTripper, with.Transport = cmp.Or(c.Transport, http.DefaultTransport), m
+	return &with
+}
+
+// RoundTrip implements [http.RoundTripper]. The requests of a login come one by one.
+func (m *metadata) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := m.RoundTripper.RoundTrip(r)
+	if err != nil || r.Method != http.MethodGet || resp.StatusCode != http.StatusOK {
+		return resp, err
+	}
+	text, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	_ = resp.Body.Close()
+	resp.Body = io.NopCloser(bytes.NewReader(text))
+	var e endpoints
+	_ = json.Unmarshal(text, &e) // the SDK reports an error in it
+	m.all = append(m.all, e)
+	return resp, err
+}
+
+// revocation returns where the server with a token endpoint revokes tokens, empty for
+// nowhere. Tokens are sent encrypted, or to the machine that issued them.
+func (m *metadata) revocation(token string) string {
+	for _, server := range m.all {
+		if server.Token != token || server.Revocation == "" {
+			continue
+		}
+		to, err := url.Parse(server.Revocation)
+		from, wrong := url.Parse(token)
+		if err == nil && wrong == nil && (to.Scheme == "https" || to.Scheme == from.Scheme && to.Host == from.Host) {
+			return server.Revocation
+		}
+	}
+	return ""
 }
 
 // config returns the configuration of a client on this machine.

@@ -18,6 +18,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -71,6 +72,7 @@ type kept struct {
 	URL           string           `json:"url"`
 	Resource      string           `json:"resource"`
 	TokenEndpoint string           `json:"token_endpoint"`
+	Revocation    string           `json:"revocation_endpoint,omitempty"`
 	ClientID      string           `json:"client_id"`
 	ClientSecret  string           `json:"client_secret,omitempty"`
 	Style         oauth2.AuthStyle `json:"auth_style,omitempty"`
@@ -102,20 +104,53 @@ func (l *Login) expired() error {
 	return fmt.Errorf("%w at %s: the last one has expired", ErrNeeded, l.URL)
 }
 
-// Forget removes the login, and reports whether there was one.
+// Forget removes the login, and asks the authorization server to revoke its tokens. It
+// reports whether there was a login; the error may be that they were not revoked.
 func (l *Login) Forget(ctx context.Context) (bool, error) {
 	unlock, err := l.lock(ctx)
 	if err != nil {
 		return false, err
 	}
 	defer unlock()
+	k, unread := l.read()
 	switch err := os.Remove(l.file()); {
 	case errors.Is(err, fs.ErrNotExist):
 		return false, nil
 	case err != nil:
 		return false, fmt.Errorf("login: %w", err)
+	case unread != nil:
+		return true, nil
 	}
-	return true, nil
+	return true, l.revoke(ctx, k)
+}
+
+// revoke revokes the tokens of a login, if the authorization server can (RFC 7009).
+func (l *Login) revoke(ctx context.Context, k *kept) error {
+	if k.Revocation == "" {
+		return nil
+	}
+	for _, token := range [][2]string{{"refresh_token", k.RefreshToken}, {"access_token", k.AccessToken}} {
+		if token[1] == "" {
+			continue
+		}
+		resp, _, err := l.post(ctx, k, k.Revocation, url.Values{"token": {token[1]}, "token_type_hint": {token[0]}})
+		if err == nil && resp.StatusCode != http.StatusOK {
+			err = fmt.Errorf("the authorization server answered %s", resp.Status)
+		}
+		if err != nil {
+			return fmt.Errorf("login: the login was removed, but its tokens were not revoked: %w", err)
+		}
+	}
+	return nil
+}
+
+// Since reports whether a login of a directory was made or renewed after a time.
+func Since(dir string, at time.Time) bool {
+	files, _ := filepath.Glob(filepath.Join(dir, "*.json"))
+	return slices.ContainsFunc(files, func(file string) bool {
+		info, err := os.Stat(file)
+		return err == nil && info.ModTime().After(at)
+	})
 }
 
 // maxKept bounds the number of logins that [Tokens] reads.
@@ -262,13 +297,9 @@ func (l *Login) client() *http.Client {
 // maxAnswer bounds a response of an authorization server.
 const maxAnswer = 1 << 20
 
-// renew requests new tokens with the refresh token.
-func (l *Login) renew(ctx context.Context, k *kept) error {
-	if k.RefreshToken == "" {
-		return l.expired()
-	}
+// post makes a request of the client of a login, and returns the response with its text.
+func (l *Login) post(ctx context.Context, k *kept, endpoint string, form url.Values) (*http.Response, []byte, error) {
 	clientSecret := cmp.Or(l.ClientSecret, k.ClientSecret)
-	form := url.Values{"grant_type": {"refresh_token"}, "refresh_token": {k.RefreshToken}, "resource": {k.Resource}}
 	basic := k.Style == oauth2.AuthStyleInHeader || k.Style == oauth2.AuthStyleAutoDetect && clientSecret != ""
 	if !basic {
 		form.Set("client_id", k.ClientID)
@@ -276,9 +307,9 @@ func (l *Login) renew(ctx context.Context, k *kept) error {
 			form.Set("client_secret", clientSecret)
 		}
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, k.TokenEndpoint, strings.NewReader(form.Encode()))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, endpoint, strings.NewReader(form.Encode()))
 	if err != nil {
-		return fmt.Errorf("login: renew the token: %w", err)
+		return nil, nil, err
 	}
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	req.Header.Set("Accept", "application/json")
@@ -287,10 +318,19 @@ func (l *Login) renew(ctx context.Context, k *kept) error {
 	}
 	resp, err := l.client().Do(req)
 	if err != nil {
-		return fmt.Errorf("login: renew the token: %w", err)
+		return nil, nil, err
 	}
 	defer resp.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	return resp, text, err
+}
+
+// renew requests new tokens with the refresh token.
+func (l *Login) renew(ctx context.Context, k *kept) error {
+	if k.RefreshToken == "" {
+		return l.expired()
+	}
+	resp, text, err := l.post(ctx, k, k.TokenEndpoint, url.Values{"grant_type": {"refresh_token"}, "refresh_token": {k.RefreshToken}, "resource": {k.Resource}})
 	if err != nil {
 		return fmt.Errorf("login: renew the token: %w", err)
 	}

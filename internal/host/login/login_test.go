@@ -255,3 +255,35 @@ func TestTheSecretOfAClientIsNotKept(t *testing.T) {
 		t.Errorf("a second time: %t, %v", was, err)
 	}
 }
+
+// A logout revokes both tokens, of a client with a secret too. It sends them to no other
+// machine without encryption, and a server that does not answer leaves no login.
+func TestALogoutRevokesTheTokens(t *testing.T) {
+	revoked := []string{"revoke refresh_token known", "revoke access_token known"}
+	for name, c := range map[string]struct {
+		server login.Server
+		change func(*mcptest.OAuth)
+		close  bool
+		log    []string
+	}{
+		"a public client":        {server: login.Server{ClientID: "known"}, log: revoked},
+		"a client with a secret": {server: login.Server{ClientID: "known", ClientSecret: "client-secret-1"}, log: revoked},
+		"another machine":        {server: login.Server{ClientID: "known"}, change: func(o *mcptest.OAuth) { o.RevokeAt = "http://192.0.2.1/revocation" }},
+		"no server any more":     {server: login.Server{ClientID: "known"}, close: true},
+	} {
+		o, l, _ := begun(t, c.server, c.change)
+		if err := l.Begin(t.Context(), mcptest.Browse); err != nil {
+			t.Fatal(err)
+		}
+		if c.close {
+			o.Close()
+		}
+		was, err := l.Forget(t.Context())
+		if !was || (err != nil) != c.close || len(login.Tokens(l.Dir)) != 0 {
+			t.Errorf("%s: forgotten: %t, %v", name, was, err)
+		}
+		if got := slices.DeleteFunc(o.Log(), func(line string) bool { return !strings.HasPrefix(line, "revoke") }); !slices.Equal(got, c.log) {
+			t.Errorf("%s: the server had %q, want %q", name, got, c.log)
+		}
+	}
+}
