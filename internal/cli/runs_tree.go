@@ -78,17 +78,12 @@ func (s *session) tree(ctx context.Context, r journal.Run) (node, error) {
 // grow adds the descendants of a run, and its usage if its parent's journal does
 // not have that.
 func (s *session) grow(ctx context.Context, n node, started map[string][]control.RunStatus) (node, error) {
-	var v view.View
+	var v drive.Viewed
 	children := started[n.ID]
 	if untold := n.Cost == nil; untold || len(children) > 0 || n.Kind != agent.Kind {
-		for e, err := range drive.AsStored(ctx, s.store, n.ID) {
-			if err != nil && ctx.Err() != nil {
-				return n, err
-			}
-			if err != nil {
-				break // a run that cannot be read is listed from its row
-			}
-			v.Add(e)
+		// A run that cannot be read is listed from its row.
+		if err := v.Read(ctx, s.store, n.ID); err != nil && ctx.Err() != nil {
+			return n, err
 		}
 		if n.Skipped = v.Skipped(); untold {
 			n.Usage, n.Cost = v.Run().Usage, v.Run().Cost
