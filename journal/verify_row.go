@@ -20,6 +20,9 @@ type account struct {
 	// untouched reports that nothing has happened since the run was forked.
 	untouched bool
 	parked    *event.RunParked
+	// unanswered holds the questions with which the run parked and that nothing has
+	// answered since.
+	unanswered []string
 	// asking holds the open questions by id, empty ones for questions of children;
 	// retrying reports that an attempt of the cycle failed, so that the run may wait
 	// for another.
@@ -49,7 +52,7 @@ func (a *account) add(e *event.Event, own bool) {
 	case event.RunForked:
 		a.untouched, a.parked, a.asking, a.waits, a.children = true, nil, nil, 0, nil
 	case event.RunParked:
-		a.parked = &d
+		a.parked, a.unanswered = &d, slices.Clone(d.CallIDs)
 	case event.RunResumed, event.CancelRequested:
 		a.parked = nil
 	case event.CycleStart:
@@ -72,7 +75,11 @@ func (a *account) add(e *event.Event, own bool) {
 		if q := a.asking[r.ID]; q.Counts(r) {
 			delete(a.asking, r.ID)
 		}
+		a.answered(r.ID)
+	case event.PermissionAdded: // it may answer others
+		a.unanswered = nil
 	case event.InputReceived:
+		a.unanswered = slices.DeleteFunc(a.unanswered, func(id string) bool { return a.asking[id].Message })
 		maps.DeleteFunc(a.asking, func(_ string, q event.Question) bool { return q.Message })
 	case event.ChildStarted:
 		if a.children == nil {
@@ -91,9 +98,15 @@ func (a *account) add(e *event.Event, own bool) {
 		delete(a.children, d.Child)
 	case event.ToolResult:
 		delete(a.asking, d.CallID)
+		a.answered(d.CallID)
 	case event.RunCompleted:
 		a.outcome, a.cycles = &d.Outcome, d.Outcome.Cycles
 	}
+}
+
+// answered records that a question needs no decision any more.
+func (a *account) answered(id string) {
+	a.unanswered = slices.DeleteFunc(a.unanswered, func(open string) bool { return open == id })
 }
 
 // ask records a question.
@@ -130,7 +143,7 @@ func (a *account) check(row Run) fault {
 }
 
 // checkWaits compares what the run waits for, nil for unknown. Events alone show which
-// questions were asked, but not which of them are open.
+// questions were asked, but which of them are open only while the run is parked.
 func (a *account) checkWaits(w *Waits) fault {
 	if w == nil {
 		return fault{}
@@ -152,6 +165,11 @@ func (a *account) checkWaits(w *Waits) fault {
 	}
 	if got, want := toJSON(w.Parked), toJSON(a.parked); got != want {
 		return fault{"it is parked for another reason than the run's events say", want, got}
+	}
+	for _, id := range a.unanswered {
+		if !slices.ContainsFunc(w.Questions, func(q Wait) bool { return q.ID == id }) {
+			return fault{"a question with which it parked is missing", id, toJSON(w.Questions)}
+		}
 	}
 	if want := slices.Sorted(maps.Keys(a.children)); !slices.Equal(w.Children, want) {
 		return fault{"it waits for other children than the run's events", strings.Join(want, " "), strings.Join(w.Children, " ")}

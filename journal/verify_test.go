@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/pawlrun/pawl/event"
@@ -121,6 +122,62 @@ func TestVerifyComparesWhatARunWaitsForWithItsEvents(t *testing.T) {
 			case c.wrong == "" && err != nil:
 				t.Error(err)
 			case c.wrong != "" && (damage == nil || damage.What != c.wrong):
+				t.Errorf("%v, want %q", err, c.wrong)
+			}
+		})
+	}
+}
+
+// A parked run waits for each question with which it parked, until something answers it.
+func TestVerifyMissesNoQuestionOfAParkedRun(t *testing.T) {
+	asks := []event.Asking{event.ToolPendingApproval{CallID: "a", Digest: "d"}, event.ToolPendingApproval{CallID: "b", Digest: "d"}}
+	approves := func(id string) event.Data {
+		return event.ToolApprovalResolved{CallID: id, Kind: event.ApprovalApproved}
+	}
+	parks := func(ids ...string) event.RunParked { return event.RunParked{Reason: event.ParkApproval, CallIDs: ids} }
+	const missing = "a question with which it parked is missing"
+	for name, c := range map[string]struct {
+		since []event.Data
+		open  string
+		wrong string
+	}{
+		"both":                         {nil, "ab", ""},
+		"one is missing":               {nil, "a", missing},
+		"the other is missing":         {nil, "b", missing},
+		"both are missing":             {nil, "", missing},
+		"one is decided":               {[]event.Data{approves("a")}, "b", ""},
+		"another is decided":           {[]event.Data{approves("a")}, "a", missing},
+		"both are decided":             {[]event.Data{approves("a"), approves("b")}, "", ""},
+		"a call has ended":             {[]event.Data{event.ToolResult{CallID: "b"}}, "a", ""},
+		"a permission may answer them": {[]event.Data{event.PermissionAdded{CallID: "a"}}, "", ""},
+		"a message answers no call":    {[]event.Data{event.InputReceived{Text: "hello"}}, "a", missing},
+		"parked again without them":    {[]event.Data{event.RunResumed{}, parks()}, "", ""},
+		"parked again with one":        {[]event.Data{event.RunResumed{}, parks("b")}, "", missing},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := memory.New(journaltest.Epoch)
+			d := journaltest.Start(t, s, "run")
+			d.Append(t, event.CycleStart{Cycle: 1, MaxCycles: 2})
+			events := append([]event.Data{asks[0], asks[1], parks("a", "b")}, c.since...)
+			var w journal.Waits
+			for _, e := range events {
+				if p, is := e.(event.RunParked); is {
+					w.Parked = &p
+				}
+			}
+			for i, a := range asks {
+				if q := a.Question(); strings.Contains(c.open, q.ID) {
+					w.Questions = append(w.Questions, journal.Wait{ID: q.ID, Kind: q.Kind, Seq: int64(3 + i), Digest: q.Digest})
+				}
+			}
+			b := d.Batch(t, events...)
+			b.Status.State, b.Status.Detail, b.Status.Waits = journal.Parked, string(event.ParkApproval), &w
+			if err := d.Write(t, b); err != nil {
+				t.Fatal(err)
+			}
+			_, err := journal.Verify(t.Context(), s, "run", "")
+			damage, _ := errors.AsType[*journal.CorruptError](err)
+			if c.wrong == "" && err != nil || c.wrong != "" && (damage == nil || damage.What != c.wrong) {
 				t.Errorf("%v, want %q", err, c.wrong)
 			}
 		})
