@@ -15,7 +15,6 @@ import (
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine"
 	"github.com/pawlrun/pawl/internal/engine/control"
-	"github.com/pawlrun/pawl/internal/engine/drive"
 	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/machine/versions"
 	"github.com/pawlrun/pawl/internal/server/agui"
@@ -264,7 +263,7 @@ func (r *recordedTree) agreesWithItself(t *testing.T, run string) {
 func (r *recordedTree) agreesWithShow(t *testing.T, s *session, row journal.Run) {
 	t.Helper()
 	v := r.views[row.ID]
-	p, err := readPage(row, drive.AsStored(t.Context(), s.store, row.ID))
+	p, err := s.page(t.Context(), row)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,17 +17,11 @@ import (
 // pageOfEvents is the page of a run with this data.
 func pageOfEvents(t *testing.T, data ...event.Data) page {
 	t.Helper()
-	p, err := readPage(journal.Run{}, func(yield func(*event.Event, error) bool) {
-		for i, d := range data {
-			if !yield(&event.Event{Seq: int64(i + 1), Data: d}, nil) {
-				return
-			}
-		}
-	})
-	if err != nil {
-		t.Fatal(err)
+	var d view.Digest
+	for i, data := range data {
+		d.Add(&event.Event{Seq: int64(i + 1), Data: data})
 	}
-	return p
+	return digestPage(journal.Run{}, &d)
 }
 
 func spentPage(t *testing.T, more ...event.Data) page {

@@ -1,8 +1,8 @@
 package cli
 
 import (
+	"context"
 	"fmt"
-	"iter"
 
 	"github.com/spf13/cobra"
 
@@ -54,7 +54,7 @@ With --step it shows one step of a workflow: how it ended, its command or run, a
 					}
 					return a.show(asJSON, shown, func() error { return a.printCompression(shown) })
 				}
-				p, err := readPage(r, drive.AsStored(c.Context(), s.store, r.ID))
+				p, err := s.page(c.Context(), r)
 				if err != nil {
 					return err
 				}
@@ -124,17 +124,24 @@ type page struct {
 	Hooks []event.HookResult `json:"hooks,omitempty"`
 }
 
-// readPage returns the page of a run from its events.
-func readPage(r journal.Run, events iter.Seq2[*event.Event, error]) (page, error) {
-	var d view.Digest
-	p := page{RunStatus: control.RunStatus{Run: r}}
-	for e, err := range events {
+// page returns the page of a run.
+func (s *session) page(ctx context.Context, r journal.Run) (page, error) {
+	var d drive.Digested
+	if err := d.Read(ctx, s.store, r.ID); err != nil {
+		return page{}, err
+	}
+	p := digestPage(r, &d.Digest)
+	for e, err := range drive.AsStored(ctx, s.store, r.ID, event.TypeRunStarted, event.TypeToolInputRequired, event.TypeRunForked) {
 		if err != nil {
 			return p, err
 		}
-		d.Add(e)
 		p.origin.add(e.Data)
 	}
+	return p, nil
+}
+
+func digestPage(r journal.Run, d *view.Digest) page {
+	p := page{RunStatus: control.RunStatus{Run: r}}
 	p.Source, p.Workspace, p.Hidden = d.Started.Source, d.Started.Workspace, view.HiddenOf(d.Started.Config)
 	if in := d.Started.Input; in != nil {
 		p.Input = in.Parts.Text()
@@ -155,5 +162,5 @@ func readPage(r journal.Run, events iter.Seq2[*event.Event, error]) (page, error
 		p.unread = append(p.unread, unread(e))
 	}
 	windows(p.PerCycle)
-	return p, nil
+	return p
 }

@@ -259,10 +259,19 @@ func (v *View) childEnded(e *event.Event, d event.ChildFinished) *Entry {
 		c.pass.Exit, c.pass.Failed = d.Outcome.Reason, !d.Outcome.OK
 	}
 	if !v.Texts {
-		o := d.Outcome
-		o.FinalOutput, c.Outcome = "", &o
+		c.withoutTexts()
 	}
 	return n
+}
+
+// withoutTexts removes the texts of the child and of its step.
+func (c *ChildRun) withoutTexts() {
+	if c.Outcome != nil {
+		c.Outcome.FinalOutput = ""
+	}
+	if c.Finished != nil {
+		c.Finished.Content, c.Finished.Result = "", nil
+	}
 }
 
 // paid handles the usage of a child.
@@ -289,10 +298,9 @@ func (v *View) stepEnded(data event.Data) {
 	switch d := data.(type) {
 	case event.StepFinished:
 		if c := v.ofStep[d.Step]; c != nil {
-			if !v.Texts {
-				d.Content, d.Result = "", nil
+			if c.Finished = &d; !v.Texts {
+				c.withoutTexts()
 			}
-			c.Finished = &d
 		}
 	case event.JudgeVerdict:
 		delete(v.ofStep, d.Step)

@@ -16,7 +16,7 @@ import (
 // SnapshotVersion is the version of this package's folds and of their snapshots. It
 // changes with every change of what a view contains for the same events; a test of
 // recorded runs demands it.
-const SnapshotVersion = "1"
+const SnapshotVersion = "2"
 
 // Snapshot returns the state of a view, which [Restore] reads. It is disposable: the
 // events give the same view.
@@ -26,13 +26,15 @@ func (v *View) Snapshot() []byte {
 	return c.b
 }
 
-// Restore returns the view of a snapshot, nil if it cannot be read.
+// Restore returns the view of a snapshot, also of a digest's, nil if it cannot be read.
 func Restore(snapshot []byte) *View {
 	c, v := codec{b: snapshot, reading: true}, &View{}
 	v.prepare()
-	c.view(v)
-	if c.bad || len(c.b) > 0 {
+	if c.view(v); c.bad {
 		return nil
+	}
+	for _, r := range v.runs {
+		r.withoutTexts()
 	}
 	return v
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/golden"
@@ -493,7 +494,7 @@ func TestAChangedFoldHasAnotherSnapshotVersion(t *testing.T) {
 	all, hash := recorded(t), sha256.New()
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		for _, run := range all[name].runs {
-			var v view.View
+			var v view.Digest
 			for _, e := range all[name].events[run] {
 				v.Add(e)
 				hash.Write(v.Snapshot())
@@ -517,5 +518,44 @@ func TestAChangedFoldHasAnotherSnapshotVersion(t *testing.T) {
 		}
 	default:
 		t.Errorf("the snapshots are of version %s, and %s has version %s: run the test with -update", view.SnapshotVersion, path, version)
+	}
+}
+
+// A digest continues from a snapshot as well, and the view in it is that of a view which
+// keeps no texts.
+func TestADigestContinuesFromEverySnapshot(t *testing.T) {
+	for name, j := range recorded(t) {
+		for run, events := range j.events {
+			var whole view.Digest
+			var plain view.View
+			kept := make([][]byte, len(events))
+			for i, e := range events {
+				whole.Add(e)
+				plain.Add(e)
+				kept[i] = whole.Snapshot()
+				if v := view.Restore(kept[i]); v == nil || !bytes.Equal(plain.Snapshot(), v.Snapshot()) {
+					t.Fatalf("%s: run %s, event %d: the view in the digest's snapshot is another", name, run, e.Seq)
+				}
+			}
+			for cut := range events {
+				d := view.RestoreDigest(kept[cut])
+				if d == nil {
+					t.Fatalf("%s: run %s: the snapshot after event %d cannot be read", name, run, events[cut].Seq)
+				}
+				for _, e := range events[cut+1:] {
+					d.Add(e)
+				}
+				if !bytes.Equal(kept[len(kept)-1], d.Snapshot()) {
+					t.Fatalf("%s: run %s, from %d: the digests differ", name, run, events[cut].Seq)
+				}
+				a, b := whole.Cycles(), d.Cycles()
+				for i := range a { // the calls with their results are not kept
+					a[i].Made, b[i].Made = nil, nil
+				}
+				if diff := cmp.Diff(a, b, cmpopts.IgnoreUnexported(view.CycleLine{})); diff != "" {
+					t.Fatalf("%s: run %s, from %d (-whole +restored):\n%s", name, run, events[cut].Seq, diff)
+				}
+			}
+		}
 	}
 }

@@ -37,9 +37,8 @@ func keptOf(ctx context.Context, store journal.Store, run, name, version string)
 	return &s
 }
 
-// Viewed is the view of a run up to an event.
-type Viewed struct {
-	view.View
+// place is where the reader of a run is.
+type place struct {
 	// Seq is the number and Pos the place of the last applied event; Ended reports that
 	// it is the last of the run.
 	Seq, Pos int64
@@ -47,15 +46,15 @@ type Viewed struct {
 	head     string
 }
 
-// Read applies the new events of the journal. The first time it begins with the run's
-// snapshot.
-func (v *Viewed) Read(ctx context.Context, store journal.Store, run string) error {
-	if v.Seq == 0 {
-		v.restore(ctx, store, run)
+// read applies the new events of the journal. The first time it begins with the run's
+// snapshot, if that has the run's events and restore reads it.
+func (p *place) read(ctx context.Context, store journal.Store, run string, restore func([]byte) bool, add func(*event.Event)) error {
+	if p.Seq == 0 {
+		p.begin(ctx, store, run, restore)
 	}
 	const page = 500
 	for n := page; n == page; {
-		records, err := store.Records(ctx, run, v.Seq, page)
+		records, err := store.Records(ctx, run, p.Seq, page)
 		if err != nil {
 			return err
 		}
@@ -64,34 +63,66 @@ func (v *Viewed) Read(ctx context.Context, store journal.Store, run string) erro
 			if err != nil {
 				return err
 			}
-			v.Add(e)
-			v.at(r)
+			add(e)
+			p.at(r)
 		}
 		if n = len(records); n > 0 {
-			v.head = event.Hash(records[n-1].Body)
+			p.head = event.Hash(records[n-1].Body)
 		}
 	}
 	return nil
 }
 
-func (v *Viewed) at(r journal.Record) {
-	v.Seq, v.Pos, v.Ended = r.Seq, r.Pos, event.Type(r.Type) == event.TypeRunCompleted
+func (p *place) at(r journal.Record) {
+	p.Seq, p.Pos, p.Ended = r.Seq, r.Pos, event.Type(r.Type) == event.TypeRunCompleted
 }
 
-// restore begins with the run's snapshot if that has the run's events.
-func (v *Viewed) restore(ctx context.Context, store journal.Store, run string) {
+func (p *place) begin(ctx context.Context, store journal.Store, run string, restore func([]byte) bool) {
 	s := keptOf(ctx, store, run, keptView, view.SnapshotVersion)
 	if s == nil {
 		return
 	}
 	last, err := store.Records(ctx, run, s.Seq-1, 1)
-	if err != nil || len(last) != 1 || last[0].Seq != s.Seq || event.Hash(last[0].Body) != s.Head {
-		return
+	if err == nil && len(last) == 1 && last[0].Seq == s.Seq && event.Hash(last[0].Body) == s.Head && restore(s.Body) {
+		p.head = s.Head
+		p.at(last[0])
 	}
-	if restored := view.Restore(s.Body); restored != nil {
-		v.View, v.head = *restored, s.Head
-		v.at(last[0])
-	}
+}
+
+// Viewed is the view of a run up to an event.
+type Viewed struct {
+	view.View
+	place
+}
+
+// Read applies the new events of the journal.
+func (v *Viewed) Read(ctx context.Context, store journal.Store, run string) error {
+	return v.read(ctx, store, run, func(body []byte) bool {
+		restored := view.Restore(body)
+		if restored != nil {
+			v.View = *restored
+		}
+		return restored != nil
+	}, func(e *event.Event) { v.Add(e) })
+}
+
+// Digested is the digest of a run up to an event.
+type Digested struct {
+	view.Digest
+	place
+}
+
+// Read applies the new events of the journal.
+func (d *Digested) Read(ctx context.Context, store journal.Store, run string) error {
+	return d.read(ctx, store, run, func(body []byte) bool {
+		restored := view.RestoreDigest(body)
+		started, err := At[event.RunStarted](ctx, store, run, 0)
+		if restored == nil || err != nil {
+			return false
+		}
+		d.Digest, d.Started = *restored, started
+		return true
+	}, func(e *event.Event) { d.Add(e) })
 }
 
 // Keeper keeps snapshots of the runs that an engine drives, in the background. It is safe
@@ -156,7 +187,7 @@ func (k *Keeper) Wait() {
 }
 
 func (k *Keeper) view(run string) {
-	v := Viewed{}
+	v := Digested{}
 	if v.Read(context.Background(), k.journal, run) == nil {
 		k.keep(run, keptView, journal.Snapshot{Version: view.SnapshotVersion, Seq: v.Seq, Head: v.head, Body: v.Snapshot()})
 	}

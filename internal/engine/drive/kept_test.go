@@ -1,8 +1,10 @@
 package drive_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"testing"
@@ -69,6 +71,13 @@ func viewed(t *testing.T, store *reading, run string) (read int) {
 	var whole, v drive.Viewed
 	if err := whole.Read(t.Context(), plain{store}, run); err != nil {
 		t.Fatal(err)
+	}
+	var digest, folded drive.Digested
+	if err := errors.Join(digest.Read(t.Context(), store, run), folded.Read(t.Context(), plain{store}, run)); err != nil {
+		t.Fatal(err)
+	}
+	if !cmp.Equal(folded.Started, digest.Started) || !bytes.Equal(folded.Snapshot(), digest.Snapshot()) {
+		t.Error("the digest from a snapshot is another")
 	}
 	store.events = 0
 	if err := v.Read(t.Context(), store, run); err != nil {
