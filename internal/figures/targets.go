@@ -79,6 +79,10 @@ var targets = []target{
 	{what: "Chat Completions decoder, times less CPU than the official SDK", bench: "BenchmarkAgainstTheOfficialSDK/chat", metric: "times-less", bound: 4, least: true, unit: "x", once: true},
 	{what: "Gemini decoder, CPU against Scanner with encoding/json", bench: "BenchmarkAgainstScannerAndEncodingJSON/gemini", metric: "ratio", bound: 1, unit: "x", once: true},
 	{what: "Gemini decoder, times less CPU than the official SDK", bench: "BenchmarkAgainstTheOfficialSDK/gemini", metric: "times-less", bound: 4, least: true, unit: "x", once: true},
+	{what: "pawl run with three MCP servers that start in 1 s, 0.7 s and 0.4 s, time against the slowest alone", bench: "BenchmarkMCPStart", metric: "ratio", bound: 1.1, unit: "x"},
+	{what: "a call of a tool of an MCP server over stdio, above the same call by the SDK's client", bench: "BenchmarkMCPCall", metric: "ns-above", bound: 3e5, unit: "ns"},
+	{what: "that call by the SDK's client", bench: "BenchmarkMCPCall", metric: "bare-ns", unit: "ns"},
+	{what: "what the stripped binary has because of MCP, by its share of the functions", bench: "BenchmarkMCPInTheBinary", metric: "MiB", bound: 4, unit: "MiB"},
 	{what: "pawl version", bench: "BenchmarkBinary", metric: "version-ms", bound: 20, unit: "ms"},
 	{what: "the stripped binary", bench: "BenchmarkBinary", metric: "MiB", bound: 33.85, unit: "MiB"},
 }

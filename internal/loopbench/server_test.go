@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/pawlrun/pawl/internal/host/sandbox"
+	"github.com/pawlrun/pawl/internal/mcptest"
 )
 
 // serverEnv makes the test binary a model server: in a process of its own, so
@@ -24,6 +25,10 @@ var shim sandbox.Shim
 
 func TestMain(m *testing.M) {
 	shim = sandbox.Main()
+	if os.Getenv(mcpEnv) != "" && len(os.Args) == 1 {
+		mcptest.Main()
+		return
+	}
 	if os.Getenv(serverEnv) != "" {
 		serve()
 		return
