@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"github.com/pawlrun/pawl/internal/mcptest"
 	"github.com/pawlrun/pawl/journal"
 )
@@ -205,6 +207,35 @@ func TestTheInspectorListsAndCallsTheTools(t *testing.T) {
 	for range 2 {
 		if out := inspect("--method", "tools/call", "--tool-name", "speaks", "--tool-arg", "task=go", "--tool-arg", "language=German"); !strings.Contains(out, `"text": "the end"`) || !strings.Contains(out, "io.github.pawlrun/run") {
 			t.Errorf("the inspector gets %s", out)
+		}
+	}
+	if run := p.newest(); p.row(run).State != journal.Ended {
+		t.Errorf("run %s is %s", run, p.row(run).State)
+	}
+}
+
+// The SDK's client starts pawl mcp, twice, and each process lists and calls the tool.
+func TestTheClientOfTheSDKUsesPawlMCP(t *testing.T) {
+	p := newProject(t, map[string]string{
+		"agent.yaml":  "identity: {name: speaks}\ntools: {allow: []}\nmodel_policy: {primary: {model: scripted/script.yaml}}\n",
+		"script.yaml": "- text: the end\n",
+	})
+	for range 2 {
+		client := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil)
+		session, err := client.Connect(t.Context(), &sdk.CommandTransport{Command: p.command("mcp")}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list, err := session.ListTools(t.Context(), nil)
+		if err != nil || len(list.Tools) != 1 || list.Tools[0].Name != "speaks" {
+			t.Errorf("it lists %+v, %v", list, err)
+		}
+		r, err := session.CallTool(t.Context(), &sdk.CallToolParams{Name: "speaks", Arguments: map[string]any{"task": "go"}})
+		if err != nil || r.IsError || len(r.Content) != 1 || r.Content[0].(*sdk.TextContent).Text != "the end" {
+			t.Errorf("the call gives %+v, %v", r, err)
+		}
+		if err := session.Close(); err != nil {
+			t.Error(err)
 		}
 	}
 	if run := p.newest(); p.row(run).State != journal.Ended {
