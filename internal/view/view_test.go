@@ -559,3 +559,42 @@ func TestADigestContinuesFromEverySnapshot(t *testing.T) {
 		}
 	}
 }
+
+// The recorded runs lack some of what a cycle may have.
+func TestASnapshotHasAllOfACycle(t *testing.T) {
+	var whole view.Digest
+	var kept [][]byte
+	events := []event.Data{
+		event.RunStarted{Kind: "Agent", Config: json.RawMessage(`{"targets": [{"model": "a/b", "context_window": 5000}], "limits": {"max_cycles": 3}}`)},
+		event.CycleStart{Cycle: 1, MaxCycles: 3},
+		event.ModelRetrying{Attempt: 2},
+		event.ModelResponse{Model: "a/b", Usage: llm.Usage{Input: 100, CacheWriteLong: 3}, Cost: llm.Cost{USD: 0.5, Priced: true}, Parts: event.Answer{llm.Text{Text: "I look."}}},
+		event.CacheBreak{},
+		event.ToolCall{CallID: "c", Tool: "t", Args: json.RawMessage(`{}`)},
+		event.HookResult{CallID: "c", Hook: "h"},
+		event.ToolResult{CallID: "c", Tool: "t", Output: "no", IsError: true},
+		event.RunTerminatedBy{Reason: event.ReasonFinalAnswer, Detail: "it is done"},
+	}
+	for i, data := range events {
+		whole.Add(&event.Event{Seq: int64(i + 1), Run: "r", Data: data})
+		kept = append(kept, whole.Snapshot())
+	}
+	want := whole.Cycles()[0]
+	if want.Window != 5000 || want.Retries != 1 || want.Errors != 1 || len(want.Hooks)+len(want.CacheBreaks) != 2 || want.Ends == "" {
+		t.Fatalf("the cycle lacks something: %+v", want)
+	}
+	for cut := range events {
+		d := view.RestoreDigest(kept[cut])
+		for i, data := range events[cut+1:] {
+			d.Add(&event.Event{Seq: int64(cut + i + 2), Run: "r", Data: data})
+		}
+		got := d.Cycles()[0]
+		got.Made, want.Made = nil, nil
+		if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(view.CycleLine{})); diff != "" || got.Own != want.Own && !cmp.Equal(got.Own, want.Own) || got.Ends != want.Ends {
+			t.Errorf("from event %d (-whole +restored):\n%s%+v", cut+1, diff, got)
+		}
+		if !cmp.Equal(whole.Limits, d.Limits) || d.Because != whole.Because {
+			t.Errorf("from event %d the limits are %+v, because %q", cut+1, d.Limits, d.Because)
+		}
+	}
+}
