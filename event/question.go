@@ -92,6 +92,17 @@ func (q *Question) Resolve(r Resolution) Resolving {
 	return q.Asked.Resolved(r)
 }
 
+// Decide returns the events of a decision of a person: the one that decides the
+// question and, if the person accepts the offered rule, the one that adds it.
+func (q *Question) Decide(r Resolution) []Data {
+	r.Remember = r.Remember && r.Kind == ApprovalApproved && q.Offer != nil
+	events := []Data{q.Resolve(r)}
+	if r.Remember {
+		events = append(events, PermissionAdded{CallID: q.ID, Permission: *q.Offer, By: r.Approver, Principal: r.Principal})
+	}
+	return events
+}
+
 // Clone returns a copy of the question that the caller may keep and change.
 func (q Question) Clone() Question { return q.Asked.clone().Question() }
 

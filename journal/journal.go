@@ -173,6 +173,9 @@ type Command struct {
 	// Args are arguments that replace those of an approved call; empty keeps the call's
 	// own.
 	Args json.RawMessage `json:"args,omitempty"`
+	// Remember accepts, with an approval, the rule that the question offers for the rest
+	// of the run.
+	Remember bool `json:"remember,omitempty"`
 	// Sealed replaces Text, Media and Args if only the process that drives the run
 	// may read them.
 	Sealed []byte `json:"sealed,omitempty"`

@@ -18,6 +18,7 @@ import (
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine/control"
+	"github.com/pawlrun/pawl/internal/engine/drive"
 )
 
 // edit reads other arguments until the tool accepts them, because a slip must not
@@ -31,7 +32,7 @@ func (q *asker) edit(ctx context.Context, pending event.Question) (json.RawMessa
 		if err != nil || text == "" || text == given {
 			return nil, err
 		}
-		wrong, is := errors.AsType[*control.ArgsError](q.check(ctx, control.Pending{Run: run, Question: pending}, json.RawMessage(text)))
+		wrong, is := errors.AsType[*control.ArgsError](q.check(ctx, control.Pending{Run: run, Open: drive.Open{Question: pending}}, json.RawMessage(text)))
 		if !is { // even if it is unknown here: the run checks again
 			q.p.ask(faint, "  changed to "+oneLine(text)+"\n")
 			return json.RawMessage(text), nil

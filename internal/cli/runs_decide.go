@@ -15,8 +15,9 @@ import (
 
 func (a *app) approveCommand() *cobra.Command {
 	var args string
+	var remember bool
 	var input []string
-	c := a.decisionCommand(journal.Approve, &args, &input)
+	c := a.decisionCommand(journal.Approve, &args, &input, &remember)
 	c.Use, c.Short = "approve RUN CALL", "Approve a call that waits for a decision, or answer what it asks for"
 	c.Long += `
 With --args the call runs with other arguments than the model gave. They are validated and judged like the
@@ -30,12 +31,13 @@ field of several values takes several. A page that the call names is opened by y
   pawl runs approve k7x2 3-1 --input port=8080 --input env=staging --resume
   pawl runs approve k7x2 3-1 --args '{"command": "git push origin review"}' --resume`
 	c.Flags().StringArrayVar(&input, "input", nil, "answer a field of the form that the call asks to be filled in, as `NAME=VALUE` (may be repeated)")
+	c.Flags().BoolVar(&remember, "remember", false, "also allow what the question offers for the rest of the run, as 'a' does at the terminal")
 	c.Flags().StringVar(&args, "args", "", "run the call with these arguments instead: a JSON object, or a file with one")
 	return c
 }
 
 func (a *app) rejectCommand() *cobra.Command {
-	c := a.decisionCommand(journal.Reject, new(string), nil)
+	c := a.decisionCommand(journal.Reject, new(string), nil, new(bool))
 	c.Use, c.Short = "reject RUN CALL", "Reject a call that waits for a decision, or decline what it asks for; the model sees the reason"
 	c.Example = "  pawl runs reject k7x2 3-1 --reason \"not on a Friday\" --resume"
 	return c
@@ -44,7 +46,7 @@ func (a *app) rejectCommand() *cobra.Command {
 // decisionCommand returns the command approve or reject; edited holds the arguments
 // for an approved call, if the user gives any, and input the answer to a form, nil for a
 // rejection.
-func (a *app) decisionCommand(kind journal.CommandKind, edited *string, input *[]string) *cobra.Command {
+func (a *app) decisionCommand(kind journal.CommandKind, edited *string, input *[]string, remember *bool) *cobra.Command {
 	var f verbFlags
 	c := &cobra.Command{
 		Long: `CALL is the id of the call, or the end of it: "3-1" is a call of RUN itself, "k7x2-3-1" one of RUN or of a
@@ -72,7 +74,10 @@ run below it whose id begins with k7x2. A review is named by its loop's id. 'paw
 				if err != nil {
 					return err
 				}
-				command := journal.Command{Kind: kind, CallID: p.ID, Text: f.reason}
+				command := journal.Command{Kind: kind, CallID: p.ID, Text: f.reason, Remember: *remember}
+				if *remember && (p.Offer == nil || *edited != "") {
+					return usagef("--remember is for a call as it is, whose question offers a rule for the rest of the run; %s does not", p.ID)
+				}
 				if command.Args, err = s.editedArgs(c.Context(), p, *edited); err != nil {
 					return err
 				}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine/control"
+	"github.com/pawlrun/pawl/internal/engine/drive"
 	"github.com/pawlrun/pawl/internal/view"
 	"github.com/pawlrun/pawl/journal"
 )
@@ -16,7 +17,7 @@ import (
 // A review is shown as a call is, and decided by its loop's id.
 func TestAReviewIsShownWithTheCommandThatDecidesIt(t *testing.T) {
 	asked := event.ReviewRequested{LoopID: "refine", Number: 2, Output: "a draft", Digest: "d1", Reason: "is it good?"}
-	q := control.Pending{Run: "k7", Question: asked.Question(), Path: []control.Step{{Run: "m3", Name: "team"}, {Run: "k7", Name: "writer"}}}
+	q := control.Pending{Run: "k7", Open: drive.Open{Question: asked.Question()}, Path: []control.Step{{Run: "m3", Name: "team"}, {Run: "k7", Name: "writer"}}}
 	var b strings.Builder
 	questionRows(q, journal.Run{ID: "r1"}, time.Now(), "pawl", func(name, value string) {
 		if value != "" {
@@ -61,7 +62,7 @@ func TestAReviewAtTheTerminalIsApprovedOrRejected(t *testing.T) {
 // The same id in two runs names neither.
 func TestAnIdThatSeveralRunsAskUnderNamesNoQuestion(t *testing.T) {
 	asked := event.ReviewRequested{LoopID: "refine"}.Question()
-	pending := []control.Pending{{Run: "a", Question: asked}, {Run: "b", Question: asked}}
+	pending := []control.Pending{{Run: "a", Open: drive.Open{Question: asked}}, {Run: "b", Open: drive.Open{Question: asked}}}
 	if _, err := theOne(journal.Run{ID: "r1"}, pending, "refine"); err == nil || !strings.Contains(err.Error(), "name one of a, b") {
 		t.Errorf("it is told: %v", err)
 	}

@@ -42,13 +42,6 @@ func (a *app) removeCommand() *cobra.Command {
 				if r.State != journal.Ended && !force {
 					return usagef("run %s has not ended (%s); cancel it first%s", r.ID, stateText(r), orForce(r))
 				}
-				n, err := s.tree(ctx, r)
-				if err == nil {
-					err = n.unshared()
-				}
-				if err != nil {
-					return err
-				}
 				gone, err := s.remove(ctx, r)
 				if err != nil {
 					return a.cutShort(ctx, err, gone, asJSON)
@@ -70,55 +63,16 @@ func orForce(r journal.Run) string {
 	return ", or remove it all the same with --force"
 }
 
-// unshared rejects a run that has forks, or a descendant with forks.
-func (n *node) unshared() error {
-	if len(n.Forks) > 0 {
-		ids := make([]string, len(n.Forks))
-		for i, f := range n.Forks {
-			ids[i] = f.ID
-		}
-		return usageError(&journal.ForkedError{Run: n.ID, Forks: ids})
-	}
-	for _, child := range n.Children {
-		if err := child.unshared(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// remove deletes a run after its descendants, with its log. It looks for children
-// again after that: the run may have continued until it was deleted, but cannot any
-// more.
+// remove deletes a run and its descendants, with their logs.
 func (s *session) remove(ctx context.Context, r journal.Run) ([]string, error) {
-	gone, err := s.removeChildren(ctx, r)
-	if err != nil {
-		return gone, err
+	gone, err := journal.Remove(ctx, s.store, r.ID)
+	if shared, is := errors.AsType[*journal.ForkedError](err); is {
+		return gone, usageError(shared)
 	}
-	if err := s.store.Delete(ctx, r.ID); err != nil {
-		return gone, err
+	for _, id := range gone {
+		err = errors.Join(err, s.app.removeLog(id))
 	}
-	gone = append(gone, r.ID)
-	if err := s.app.removeLog(r.ID); err != nil {
-		return gone, err
-	}
-	late, err := s.removeChildren(ctx, r)
-	return append(gone, late...), err
-}
-
-func (s *session) removeChildren(ctx context.Context, r journal.Run) ([]string, error) {
-	children, err := s.store.Runs(ctx, journal.Filter{Parent: r.ID})
-	if err != nil {
-		return nil, err
-	}
-	var gone []string
-	for _, child := range children {
-		ids, err := s.remove(ctx, child)
-		if gone = append(gone, ids...); err != nil {
-			return gone, err
-		}
-	}
-	return gone, nil
+	return gone, err
 }
 
 // removeLog removes the logs of a run: that of its process if it was detached, and that

@@ -180,9 +180,9 @@ func (e *MessageError) Error() string {
 // Is reports whether target is [ErrNotPending].
 func (e *MessageError) Is(target error) bool { return target == ErrNotPending }
 
-// decision is the event that a command becomes. It is nil if the question does
-// not wait for it, and the question's expiry if the command was sent too late.
-func decision(c journal.Command, s machine.State) event.Data {
+// decision returns the events that a command becomes. There are none if the question
+// does not wait for it, and the question's expiry if the command was sent too late.
+func decision(c journal.Command, s machine.State) []event.Data {
 	q := pending(s, c.CallID)
 	if q == nil {
 		return nil
@@ -194,12 +194,12 @@ func decision(c journal.Command, s machine.State) event.Data {
 	case drive.CheckDecision(q, r) != nil:
 		return nil
 	}
-	return q.Resolve(r)
+	return q.Decide(r)
 }
 
 // resolution is the decision in a command on a question.
 func resolution(c journal.Command, q *event.Question) event.Resolution {
-	r := event.Resolution{Kind: event.ApprovalApproved, Approver: c.By, Reason: c.Text, At: c.At, Command: c.ID, Principal: c.Principal}
+	r := event.Resolution{Kind: event.ApprovalApproved, Approver: c.By, Reason: c.Text, At: c.At, Remember: c.Remember, Command: c.ID, Principal: c.Principal}
 	switch {
 	case c.Kind == journal.Reject:
 		r.Kind = event.ApprovalRejected

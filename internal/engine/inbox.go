@@ -97,14 +97,15 @@ func (b *inbox) takeCommand(c journal.Command, known knownSecrets) error {
 	if c.Kind == journal.Cancel {
 		return b.cancel(event.CancelRequested{By: c.By, Reason: c.Text, Principal: c.Principal})
 	}
-	data := b.translate(c, b.machine)
-	if data == nil {
-		return nil
+	for _, data := range b.translate(c, b.machine) {
+		if data.EventType() == event.TypeBudgetRaised {
+			b.children.limitChanged()
+		}
+		if err := b.stage(data); err != nil {
+			return err
+		}
 	}
-	if data.EventType() == event.TypeBudgetRaised {
-		b.children.limitChanged()
-	}
-	return b.stage(data)
+	return nil
 }
 
 // overrule drops the pauses that were sent before a later resume of the run.
@@ -117,16 +118,16 @@ func (b *inbox) overrule(sent []journal.Command) {
 	}
 }
 
-// translate returns the event that a command becomes, or nil for a decision on
+// translate returns the events that a command becomes, none for a decision on
 // something that does not wait for one.
-func (c *core) translate(sent journal.Command, m machine.Machine) event.Data {
+func (c *core) translate(sent journal.Command, m machine.Machine) []event.Data {
 	switch sent.Kind {
 	case journal.Pause:
-		return event.PauseRequested{By: sent.By, Command: sent.ID, Principal: sent.Principal}
+		return []event.Data{event.PauseRequested{By: sent.By, Command: sent.ID, Principal: sent.Principal}}
 	case journal.Input:
-		return c.env.Record.Blobs.Detach(event.InputReceived{Text: sent.Text, Media: sent.Media, By: sent.By, Command: sent.ID, Principal: sent.Principal})
+		return []event.Data{c.env.Record.Blobs.Detach(event.InputReceived{Text: sent.Text, Media: sent.Media, By: sent.By, Command: sent.ID, Principal: sent.Principal})}
 	case journal.Raise:
-		return event.BudgetRaised{Setting: sent.Setting, Value: sent.Value, By: sent.By, Command: sent.ID, Principal: sent.Principal}
+		return []event.Data{event.BudgetRaised{Setting: sent.Setting, Value: sent.Value, By: sent.By, Command: sent.ID, Principal: sent.Principal}}
 	case journal.Approve, journal.Reject:
 		return decision(sent, m.State())
 	}

@@ -220,13 +220,12 @@ func (d *driver) answerAll(ctx context.Context, cmds []journal.Command, a *answe
 			a.refused[c.ID], a.atLeast = true, s.Parked.AtLeast
 			continue
 		}
-		data := d.translate(c, d.machine)
-		a.refused[c.ID] = data == nil || expires(data)
-		if data == nil {
-			continue
-		}
-		if err := d.stage(data); err != nil {
-			return err
+		events := d.translate(c, d.machine)
+		a.refused[c.ID] = len(events) == 0 || expires(events[0])
+		for _, data := range events {
+			if err := d.stage(data); err != nil {
+				return err
+			}
 		}
 	}
 	return d.commit(ctx)

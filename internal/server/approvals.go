@@ -8,6 +8,7 @@ import (
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine/control"
+	"github.com/pawlrun/pawl/internal/engine/drive"
 	"github.com/pawlrun/pawl/internal/view"
 	"github.com/pawlrun/pawl/journal"
 )
@@ -23,12 +24,14 @@ type decision struct {
 type permission struct {
 	decision
 	Args json.RawMessage `json:"args,omitempty" jsonschema:"the arguments to run the call with instead, as an object"`
+	// Remember accepts the rule that the question offers.
+	Remember bool `json:"remember,omitempty" jsonschema:"true to allow for the rest of the run what the question offers (its offer)"`
 	// Input answers a form.
 	Input json.RawMessage `json:"input,omitempty" jsonschema:"the answer to a question of kind form, an object that fits its schema"`
 }
 
 func (s *Server) approve(a *apiRequest[none, permission]) (commandResult, error) {
-	c, member := journal.Command{Kind: journal.Approve, CallID: a.body.CallID, Text: a.body.Reason, Args: a.body.Args}, "args"
+	c, member := journal.Command{Kind: journal.Approve, CallID: a.body.CallID, Text: a.body.Reason, Args: a.body.Args, Remember: a.body.Remember}, "args"
 	if a.body.Input != nil {
 		if c.Args != nil {
 			return commandResult{}, kindBody.problem("leave one of them out", "it has both args and input").at("/input")
@@ -95,6 +98,9 @@ func (s *Server) checkDecision(ctx context.Context, run string, c *journal.Comma
 		}
 		if body.digest != "" && body.digest != p.Digest {
 			return kindChanged.problem("read the question again at /v1/runs/"+run+"/questions", "the question %s has changed since it was read", c.CallID).about(run, c.CallID).at("/digest")
+		}
+		if c.Remember && (p.Offer == nil || c.Args != nil) {
+			return kindArgs.problem("leave remember out: it is for a call as it is, whose question has an offer", "the question %s offers no rule for that", c.CallID).about(run, c.CallID).at("/remember")
 		}
 		takes := "args"
 		if p.Kind == event.QuestionForm {
@@ -210,7 +216,7 @@ func (s *Server) openQuestions(ctx context.Context, row journal.Run) ([]control.
 	if err != nil || d == nil {
 		return nil, err
 	}
-	return []control.Pending{{Run: row.ID, Above: []string{row.ID}, Question: event.Question{
+	return []control.Pending{{Run: row.ID, Above: []string{row.ID}, Open: drive.Open{Since: row.Updated, Question: event.Question{
 		ID: "limit-" + d.Limit, Kind: event.QuestionLimit, Reason: d.Detail, What: view.Limit{Run: row.ID, Setting: d.Limit, AtLeast: d.AtLeast},
-	}}}, nil
+	}}}}, nil
 }

@@ -54,7 +54,10 @@ var shownFiles = map[string]string{
 	"member.yaml":        "identity: {name: member, description: is quick}\nmodel_policy: {primary: {model: scripted/quick.script.yaml}}\n",
 	"capped.yaml":        "identity: {name: capped}\nmodel_policy: {primary: {model: scripted/capped.script.yaml}}\ntools: {allow: [fs.glob]}\nbudgets: {max_model_turns: 1, actions: {max_model_turns: ask}}\n",
 	"capped.script.yaml": "- {text: I look., tool_calls: [{name: fs.glob, arguments: {pattern: \"*.txt\"}}]}\n- {text: That is all.}\n",
-	"long.yaml":          "identity: {name: long}\nmodel_policy: {primary: {model: scripted/long.script.yaml}}\ntools: {allow: [fs.write, shell.exec], approvals: {fs.write: always, shell.exec: always}}\n",
+	"twice.yaml":         "identity: {name: twice}\nmodel_policy: {primary: {model: scripted/twice.script.yaml}}\ntools: {allow: [fs.read, fs.write], approvals: {fs.write: always}, labels: {fs.read: [untrusted]}}\napprovals: {mode: park, timeout: 1h}\n",
+	"twice.script.yaml": "- {text: I read., tool_calls: [{name: fs.read, arguments: {path: twice.yaml}}]}\n- {text: I write., tool_calls: [{name: fs.write, arguments: {path: out/1.txt, content: x}}]}\n" +
+		"- {text: I write., tool_calls: [{name: fs.write, arguments: {path: out/2.txt, content: x}}]}\n- {text: That is all.}\n",
+	"long.yaml": "identity: {name: long}\nmodel_policy: {primary: {model: scripted/long.script.yaml}}\ntools: {allow: [fs.write, shell.exec], approvals: {fs.write: always, shell.exec: always}}\n",
 	"long.script.yaml": "- {text: I write., tool_calls: [{name: fs.write, arguments: {path: long.txt, content: \"" + numbered(400) + "\"}}]}\n" +
 		"- {text: I run., tool_calls: [{name: shell.exec, arguments: {command: \"echo 'a  b'" + strings.Repeat(" ", 17) + "&& echo done\"}}]}\n- {text: That is all.}\n",
 	"many.yaml": "identity: {name: many}\nmodel_policy: {primary: {model: scripted/many.script.yaml}}\ntools: {allow: [fs.glob]}\nbudgets: {max_tool_calls: none}\n",
@@ -187,7 +190,7 @@ func TestThePageInABrowser(t *testing.T) {
 			}
 		})
 	}
-	if scenes != 25 && os.Getenv("PAWL_SCENE") == "" {
+	if scenes != 28 && os.Getenv("PAWL_SCENE") == "" {
 		t.Errorf("%d scenes were played:\n%s", scenes, out)
 	}
 }

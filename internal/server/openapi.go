@@ -147,7 +147,8 @@ func fixedSchemas() map[reflect.Type]*jsonschema.Schema {
 			Type: "object",
 			Properties: map[string]*jsonschema.Schema{
 				"id": text, "kind": text, "run": text, "path": {Type: "array", Items: text}, "step": text, "reason": text, "digest": text,
-				"expiresAt": {Type: "string", Format: "date-time"}, "what": {},
+				"rule": text, "risk": text, "offer": {Type: "object", Description: "The rule that the answer may accept for the rest of the run with remember."}, "seq": {Type: "integer"},
+				"since": {Type: "string", Format: "date-time"}, "expiresAt": {Type: "string", Format: "date-time"}, "what": {},
 			},
 			Required: []string{"id", "kind", "run", "path", "reason", "digest", "what"}, AdditionalProperties: noOther(),
 		},

@@ -46,7 +46,7 @@ func operations() []operation {
 			method: get, path: "/v1/runs/{id}/view", summary: "Gives what a run did, as pages of entries from the end or as a stream of those that change", may: viewer, status: ok,
 			service: serves((*Server).showView), streams: true, also: []int{http.StatusNoContent},
 		},
-		{method: get, path: "/v1/runs/{id}/view/{entry}", summary: "Gives one entry of a run with all that it tells", may: viewer, status: ok, service: serves((*Server).showEntry)},
+		{method: get, path: "/v1/runs/{id}/view/{entry}", summary: "Gives one entry of a run, named by its id or by the number of one of its events, with all that it tells", may: viewer, status: ok, service: serves((*Server).showEntry)},
 		{method: get, path: "/v1/runs/{id}/approvals", summary: "Lists the calls of a run, and of the runs below it, that wait for a decision", may: viewer, status: ok, service: serves((*Server).showApprovals)},
 		{method: get, path: "/v1/runs/{id}/tree", summary: "Lists a run and the runs below it, each before those that it started", may: viewer, status: ok, service: serves((*Server).tree)},
 		{method: get, path: "/v1/questions", summary: "Lists what all runs ask people: about calls, reviews and goals, those of the newest runs first", may: viewer, status: ok, service: serves((*Server).listQuestions)},
@@ -72,6 +72,10 @@ func operations() []operation {
 			problems: decides, service: serves((*Server).reject),
 		},
 		{method: post, path: "/v1/runs/{id}/cancel", summary: "Ends a run", may: editor, status: ok, also: said, problems: goes, service: serves((*Server).cancel)},
+		{
+			method: post, path: "/v1/runs/{id}/remove", summary: "Deletes an ended run and the runs below it from the journal", may: admin, status: ok,
+			problems: []kind{kindGoing, kindForked, kindDriven}, service: serves((*Server).remove),
+		},
 		{method: post, path: "/v1/runs/{id}/pause", summary: "Parks a run when its calls in progress have ended", may: editor, status: ok, also: said, problems: goes, service: serves((*Server).pause)},
 		{method: post, path: "/v1/runs/{id}/resume", summary: "Continues a run that has parked, or that its process left", may: editor, status: ok, problems: goes, service: serves((*Server).resume)},
 		{

@@ -80,6 +80,8 @@ var (
 	kindChanged     = kind{http.StatusConflict, "question-changed", "The question is another one now"}
 	kindEnded       = kind{http.StatusConflict, "run-ended", "The run has ended"}
 	kindDriven      = kind{http.StatusConflict, "run-driven", "The run is already running"}
+	kindGoing       = kind{http.StatusConflict, "run-not-ended", "The run has not ended"}
+	kindForked      = kind{http.StatusConflict, "run-forked", "Other runs share its events"}
 	kindStands      = kind{http.StatusConflict, "run-stands-still", "The run is not running"}
 	kindCannotGo    = kind{http.StatusConflict, "cannot-go-on", "The run cannot be resumed here"}
 	kindSecrets     = kind{http.StatusConflict, "secrets-missing", "The run's secrets are not known here"}
@@ -144,6 +146,9 @@ func detailed(err error) *Problem {
 	}
 	if held, ok := errors.AsType[*journal.HeldError](err); ok {
 		return kindDriven.problem("follow it at /v1/runs/"+held.Run+"/events; commands reach it where it is", "run %s is driven by %s", held.Run, control.Driver(held.Owner)).about(held.Run, "")
+	}
+	if shared, ok := errors.AsType[*journal.ForkedError](err); ok {
+		return kindForked.problem("remove its forks first", "%v", shared).about(shared.Run, "")
 	}
 	if missing, ok := errors.AsType[*engine.SecretsError](err); ok {
 		return kindSecrets.problem("start the server with the run's secrets", "%v", missing).about(missing.Run, "")

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"sync"
 
 	"github.com/pawlrun/pawl/event"
@@ -48,6 +49,7 @@ type viewQuery struct {
 	Before string `json:"before,omitempty" jsonschema:"the entry before which the page ends, which is the before of the page behind it; without it the page has the last entries"`
 	Parent string `json:"parent,omitempty" jsonschema:"the entry below which they stand; without it they are those that stand below none"`
 	Find   string `json:"find,omitempty" jsonschema:"a text, in any case: the page has the entries of the whole run whose events have it"`
+	Only   string `json:"only,omitempty" jsonschema:"failed, asked or edited: the page has the entries of the whole run that failed, that asked a person, or that wrote files"`
 	Tree   bool   `json:"tree,omitempty" jsonschema:"in a stream, also the entries of all runs below it"`
 	Deltas bool   `json:"deltas,omitempty" jsonschema:"in a stream, also live events, of runs that this server drives"`
 }
@@ -76,7 +78,7 @@ type changedEntry struct {
 // fits rejects parameters of streams for a page, and those of pages for a stream.
 func (q viewQuery) fits(streams bool) error {
 	return applies(streams, []givenParameter{
-		{"deltas", q.Deltas, true}, {"tree", q.Tree, true}, {"limit", q.Limit != 0, false}, {"before", q.Before != "", false}, {"parent", q.Parent != "", false}, {"find", q.Find != "", false},
+		{"deltas", q.Deltas, true}, {"tree", q.Tree, true}, {"limit", q.Limit != 0, false}, {"before", q.Before != "", false}, {"parent", q.Parent != "", false}, {"find", q.Find != "", false}, {"only", q.Only != "", false},
 	})
 }
 
@@ -91,8 +93,8 @@ func (s *Server) showView(a *apiRequest[viewQuery, none]) (entriesPage, error) {
 	if err := a.query.fits(streams); err != nil {
 		return entriesPage{}, err
 	}
-	if a.query.Find != "" && a.query.Parent != "" {
-		return entriesPage{}, kindQuery.problem("give one of the two", "find searches the whole run, and parent selects what is below an entry")
+	if q := a.query; q.Find != "" && q.Parent != "" || q.Only != "" && q.Find+q.Parent != "" {
+		return entriesPage{}, kindQuery.problem("give one of the three", "find and only search the whole run, and parent selects what is below an entry")
 	}
 	if streams {
 		return entriesPage{}, s.streamView(a, row)
@@ -103,16 +105,9 @@ func (s *Server) showView(a *apiRequest[viewQuery, none]) (entriesPage, error) {
 	if err := f.read(a.Context(), s.store, row.ID); err != nil {
 		return entriesPage{}, err
 	}
-	if p := a.query.Parent; p != "" && f.Entry(p) == nil {
-		return entriesPage{}, noSuchEntry(p)
-	}
-	all := f.Below(a.query.Parent)
-	if text := a.query.Find; text != "" {
-		seqs, err := s.eventsWith(a.Context(), row.ID, text)
-		if err != nil {
-			return entriesPage{}, err
-		}
-		all = f.Told(seqs)
+	all, err := s.selectEntries(a.Context(), f, row.ID, a.query)
+	if err != nil {
+		return entriesPage{}, err
 	}
 	end := len(all)
 	if b := a.query.Before; b != "" {
@@ -131,14 +126,36 @@ func (s *Server) showView(a *apiRequest[viewQuery, none]) (entriesPage, error) {
 	return page, nil
 }
 
-// eventsWith returns the numbers of the events of a run that have a text, in any case of its
-// ASCII letters.
-func (s *Server) eventsWith(ctx context.Context, run, text string) (map[int64]bool, error) {
-	quoted, err := json.Marshal(text)
-	if err != nil {
-		return nil, err
+// selectEntries returns the entries that a query selects, in order.
+func (s *Server) selectEntries(ctx context.Context, f *foldedRun, run string, q viewQuery) ([]*view.Entry, error) {
+	var has func(journal.Record) (bool, error)
+	switch {
+	case q.Find != "":
+		quoted, err := json.Marshal(q.Find)
+		if err != nil {
+			return nil, err
+		}
+		needle := bytes.ToLower(quoted[1 : len(quoted)-1])
+		has = func(rec journal.Record) (bool, error) { return bytes.Contains(bytes.ToLower(rec.Body), needle), nil }
+	case q.Only == "edited":
+		has = writesFiles
+	case q.Only == "failed":
+		return f.Failed(), nil
+	case q.Only == "asked":
+		return f.Asked(), nil
+	case q.Only != "":
+		return nil, kindQuery.problem("only can be failed, asked or edited", "there is no only %q", q.Only)
+	case q.Parent != "" && f.Entry(q.Parent) == nil:
+		return nil, noSuchEntry(q.Parent)
+	default:
+		return f.Below(q.Parent), nil
 	}
-	needle := bytes.ToLower(quoted[1 : len(quoted)-1])
+	seqs, err := s.eventsThat(ctx, run, has)
+	return f.Told(seqs), err
+}
+
+// eventsThat returns the numbers of the events of a run for which has reports true.
+func (s *Server) eventsThat(ctx context.Context, run string, has func(journal.Record) (bool, error)) (map[int64]bool, error) {
 	seqs := map[int64]bool{}
 	for after := int64(0); ; {
 		records, err := s.store.Records(ctx, run, after, pageOfChanges)
@@ -146,7 +163,12 @@ func (s *Server) eventsWith(ctx context.Context, run, text string) (map[int64]bo
 			return nil, err
 		}
 		for _, rec := range records {
-			if after = rec.Seq; bytes.Contains(bytes.ToLower(rec.Body), needle) {
+			after = rec.Seq
+			is, err := has(rec)
+			if err != nil {
+				return nil, err
+			}
+			if is {
 				seqs[rec.Seq] = true
 			}
 		}
@@ -154,6 +176,19 @@ func (s *Server) eventsWith(ctx context.Context, run, text string) (map[int64]bo
 			return seqs, nil
 		}
 	}
+}
+
+// writesFiles reports whether an event is a call of a tool that names files to write.
+func writesFiles(rec journal.Record) (bool, error) {
+	if event.Type(rec.Type) != event.TypeToolCall {
+		return false, nil
+	}
+	e, err := decoded(rec)
+	if err != nil {
+		return false, err
+	}
+	call, _ := e.Data.(event.ToolCall)
+	return call.Facts != nil && slices.ContainsFunc(call.Facts.Paths, func(p event.PathUse) bool { return p.Write }), nil
 }
 
 func noSuchEntry(id string) *Problem {
@@ -166,7 +201,8 @@ type entryBody struct {
 	Parts []view.Part `json:"parts"`
 }
 
-// showEntry returns one entry of a run with its body.
+// showEntry returns one entry of a run with its body; the number of any of its events
+// names it.
 func (s *Server) showEntry(a *apiRequest[none, none]) (entryBody, error) {
 	row, err := s.find(a.Request)
 	if err != nil {
@@ -179,6 +215,11 @@ func (s *Server) showEntry(a *apiRequest[none, none]) (entryBody, error) {
 		return entryBody{}, err
 	}
 	n := f.Entry(a.PathValue("entry"))
+	if seq, err := strconv.ParseInt(a.PathValue("entry"), 10, 64); n == nil && err == nil {
+		if about := f.Told(map[int64]bool{seq: true}); len(about) > 0 {
+			n = about[0]
+		}
+	}
 	if n == nil {
 		return entryBody{}, noSuchEntry(a.PathValue("entry"))
 	}

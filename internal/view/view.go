@@ -187,6 +187,28 @@ func (v *View) Told(events map[int64]bool) (entries []*Entry) {
 	return entries
 }
 
+// Failed returns the entries that failed, in order; one that failed because of entries
+// below it is left out.
+func (v *View) Failed() []*Entry {
+	return v.that(func(n *Entry) bool {
+		return n.Kind != Note && n.Kind != Question && n.Failures == 0 && (n.State == Failed || n.State == Denied || n.State == Rejected)
+	})
+}
+
+// Asked returns the entries of questions to people, in order.
+func (v *View) Asked() []*Entry {
+	return v.that(func(n *Entry) bool { return n.Kind == Question })
+}
+
+func (v *View) that(is func(*Entry) bool) (entries []*Entry) {
+	for _, n := range v.entries {
+		if is(n) {
+			entries = append(entries, n)
+		}
+	}
+	return entries
+}
+
 // Add folds the run's next event. Live events change nothing.
 func (v *View) Add(e *event.Event) Update {
 	v.prepare()

@@ -79,6 +79,9 @@ func Load() (*Page, error) {
 			return nil, err
 		}
 	}
+	if err := p.countedIcons(names["icon.svg"]); err != nil {
+		return nil, err
+	}
 	for _, needed := range []string{"icon.svg", "main.css", "main.js"} {
 		if names[needed] == "" {
 			return nil, fmt.Errorf("web: the page was built without %s; 'make web' builds it", needed)
@@ -86,6 +89,19 @@ func Load() (*Page, error) {
 	}
 	p.index, err = newFile("text/html; charset=utf-8", "no-cache", fmt.Appendf(nil, document, names["icon.svg"], names["main.css"], names["main.js"]))
 	return p, err
+}
+
+// countedIcons adds the icons that show how many questions wait.
+func (p *Page) countedIcons(plain string) (err error) {
+	for _, n := range []string{"1", "2", "3", "4", "5", "6", "7", "8", "9", "more"} {
+		badge := `<circle cx="22" cy="22" r="10" fill="#a6231c"/><text x="22" y="27" font-size="15" font-family="sans-serif" font-weight="700" text-anchor="middle" fill="#fff">` +
+			strings.ReplaceAll(n, "more", "+") + `</text></svg>`
+		icon := strings.Replace(string(p.files[plain].plain), "</svg>", badge, 1)
+		if p.files["icon-waits-"+n+".svg"], err = newFile("image/svg+xml", "no-cache", []byte(icon)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func newFile(kind, cache string, body []byte) (file, error) {

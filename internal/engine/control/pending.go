@@ -16,7 +16,7 @@ import (
 // Pending is a question that waits for a decision, with the run that asks it.
 type Pending struct {
 	Run string
-	event.Question
+	drive.Open
 	// Above holds the runs from the root of the tree down to the one whose questions
 	// are listed, and Path the runs from there to the one that asks, empty if it is
 	// that one.
@@ -30,6 +30,7 @@ func (p Pending) MarshalJSON() ([]byte, error) {
 	for _, step := range p.Path {
 		path = append(path, step.Run)
 	}
+	call, _ := p.Call()
 	return json.Marshal(struct {
 		ID        string             `json:"id"`
 		Kind      event.QuestionKind `json:"kind"`
@@ -37,10 +38,15 @@ func (p Pending) MarshalJSON() ([]byte, error) {
 		Path      []string           `json:"path"`
 		Step      string             `json:"step,omitempty"`
 		Reason    string             `json:"reason"`
+		Rule      string             `json:"rule,omitempty"`
+		Risk      event.Risk         `json:"risk,omitempty"`
+		Offer     *event.Permission  `json:"offer,omitempty"`
 		Digest    string             `json:"digest"`
+		Seq       int64              `json:"seq,omitempty"`
+		Since     time.Time          `json:"since,omitzero"`
 		ExpiresAt *time.Time         `json:"expiresAt,omitempty"`
 		What      any                `json:"what"`
-	}{p.ID, p.Kind, p.Run, path, p.Step, cmp.Or(p.Reason, p.Rule), p.Digest, p.ExpiresAt, p.What})
+	}{p.ID, p.Kind, p.Run, path, p.Step, cmp.Or(p.Reason, p.Rule), p.Rule, call.Risk, p.Offer, p.Digest, p.Seq, p.Since, p.ExpiresAt, p.What})
 }
 
 // Call is a call that waits for a decision, with the run that made it and the way to
@@ -138,7 +144,7 @@ func (d *Controller) PendingIn(ctx context.Context, run string) ([]Pending, erro
 	}
 	pending := make([]Pending, len(asked))
 	for i, q := range asked {
-		pending[i] = Pending{Run: run, Question: q}
+		pending[i] = Pending{Run: run, Open: q}
 	}
 	return pending, nil
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/machine"
@@ -142,13 +143,21 @@ func (p Past) Waits(ctx context.Context, row journal.Run) (*journal.Waits, error
 	return waits, nil
 }
 
+// Open is a question that waits for a decision, with the number and the time of the
+// event that asks it.
+type Open struct {
+	event.Question
+	Seq   int64
+	Since time.Time
+}
+
 // Questions returns a run's own questions that wait for a decision.
-func (p Past) Questions(ctx context.Context, row journal.Run) ([]event.Question, error) {
+func (p Past) Questions(ctx context.Context, row journal.Run) ([]Open, error) {
 	w, err := p.Waits(ctx, row)
 	if err != nil {
 		return nil, err
 	}
-	questions := make([]event.Question, len(w.Questions))
+	questions := make([]Open, len(w.Questions))
 	for i, q := range w.Questions {
 		if questions[i], err = p.question(ctx, row.ID, q); err != nil {
 			return nil, err
@@ -166,24 +175,24 @@ func (p Past) Question(ctx context.Context, row journal.Run, id string) (*event.
 	for _, q := range w.Questions {
 		if q.ID == id {
 			asked, err := p.question(ctx, row.ID, q)
-			return &asked, err
+			return &asked.Question, err
 		}
 	}
 	return nil, nil
 }
 
 // question reads the event that asks.
-func (p Past) question(ctx context.Context, run string, w journal.Wait) (event.Question, error) {
+func (p Past) question(ctx context.Context, run string, w journal.Wait) (Open, error) {
 	e, err := at(ctx, p.Store, run, w.Seq-1)
 	if errors.Is(err, journal.ErrNotFound) {
 		err = &journal.CorruptError{Run: run, Seq: w.Seq, What: "the event is missing"}
 	}
 	if err != nil {
-		return event.Question{}, fmt.Errorf("question %s of run %s: %w", w.ID, run, err)
+		return Open{}, fmt.Errorf("question %s of run %s: %w", w.ID, run, err)
 	}
 	asking, is := e.Data.(event.Asking)
 	if !is {
-		return event.Question{}, fmt.Errorf("question %s of run %s: %w", w.ID, run, &journal.CorruptError{
+		return Open{}, fmt.Errorf("question %s of run %s: %w", w.ID, run, &journal.CorruptError{
 			Run: run, Seq: w.Seq, What: fmt.Sprintf("it is %s, and the run's row has a question there", e.Type()),
 		})
 	}
@@ -191,5 +200,5 @@ func (p Past) question(ctx context.Context, run string, w journal.Wait) (event.Q
 	if q.Step == "" {
 		q.Step = e.Step
 	}
-	return q, nil
+	return Open{q, e.Seq, e.Time}, nil
 }

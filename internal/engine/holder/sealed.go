@@ -69,7 +69,11 @@ type sealed struct {
 
 // binding returns the additional data that binds sealed content to its command.
 func binding(c journal.Command) []byte {
-	about, _ := json.Marshal([]string{"pawl/command", c.Run, string(c.Kind), c.CallID, c.By})
+	of := []string{"pawl/command", c.Run, string(c.Kind), c.CallID, c.By}
+	if c.Remember {
+		of = append(of, "remember")
+	}
+	about, _ := json.Marshal(of)
 	return about
 }
 

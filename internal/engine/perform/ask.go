@@ -45,10 +45,7 @@ func (w *question) Do(ctx context.Context) []event.Data {
 	}
 	answer.Args = bytes.Clone(answer.Args)             // the callback may keep its slice
 	answer.At, answer.Command = w.Clock.Now().UTC(), 0 // no command carried it
-	if answer.Remember = answer.Remember && answer.Kind == event.ApprovalApproved && q.Offer != nil; !answer.Remember {
-		return []event.Data{q.Resolve(answer)}
-	}
-	return []event.Data{q.Resolve(answer), event.PermissionAdded{CallID: q.ID, Permission: *q.Offer, By: answer.Approver, Principal: answer.Principal}}
+	return q.Decide(answer)
 }
 
 // GiveUp implements [Work].

@@ -11,6 +11,12 @@ export function ago(time: string): string {
   return ms < 1000 ? "just now" : `${span(ms)} ago`;
 }
 
+/** until returns how long it is to a time, in one unit. */
+export function until(time: string): string {
+  const ms = Date.parse(time) - now.value;
+  return ms < 1000 ? "now" : `in ${span(1000 * Math.floor(ms / 1000))}`;
+}
+
 /** span returns a duration in one unit. */
 export function span(ms: number): string {
   if (ms < 1000) return `${Math.round(ms)} ms`;

@@ -1,5 +1,5 @@
 import { signal } from "@preact/signals";
-import { asProblem, get, Problem } from "./api";
+import { asProblem, get, post, Problem } from "./api";
 import { follow } from "./feed";
 import type { Entries, Page, Run } from "./types";
 import { type Passes, passesOf } from "./view";
@@ -40,6 +40,15 @@ export function selects(query: URLSearchParams, run: Run): boolean {
     && !(created < Date.parse(q.get("since") ?? "")) && !(created >= Date.parse(q.get("until") ?? ""));
 }
 
+/** Verb is a command to several runs. */
+export type Verb = "cancel" | "resume" | "remove";
+
+/** takes reports whether a run accepts a command in its state. */
+export function takes(verb: Verb, run: Run): boolean {
+  if (verb === "resume") return !!(run.undriven || run.answered || run.expired || run.state === "paused" || run.detail === "interrupted");
+  return (run.state === "ended") === (verb === "remove");
+}
+
 /** RunList holds the root runs that a query selects, newest first, and keeps them up to date. */
 export class RunList {
   readonly runs = signal<Run[] | null>(null);
@@ -47,6 +56,9 @@ export class RunList {
   readonly problem = signal<Problem | null>(null);
   /** loops holds the progress of the running loops. */
   readonly loops = signal(new Map<string, Passes | null>());
+  /** chosen holds the runs that the user has marked, and failed why an action on a run failed. */
+  readonly chosen = signal(new Set<string>());
+  readonly failed = signal<[string, Problem][]>([]);
   private readonly loopTimers = new Map<string, ReturnType<typeof setTimeout>>();
   private timer: ReturnType<typeof setTimeout> | undefined;
   private gone = new AbortController();
@@ -103,6 +115,26 @@ export class RunList {
       this.next.value = page.next ?? "";
     } catch (err) {
       this.problem.value = asProblem(err);
+    }
+  }
+
+  choose(ids: string[], on: boolean): void {
+    const chosen = new Set(this.chosen.value);
+    for (const id of ids) on ? chosen.add(id) : chosen.delete(id);
+    this.chosen.value = chosen;
+  }
+
+  /** doAll sends a command to runs, one after the other. A run that took it is no longer marked. */
+  async doAll(runs: Run[], verb: Verb, body: object): Promise<void> {
+    this.failed.value = [];
+    for (const { id } of runs) {
+      try {
+        await post(`/v1/runs/${id}/${verb}`, body);
+        this.choose([id], false);
+        if (verb === "remove") this.runs.value = this.runs.value?.filter(r => r.id !== id) ?? null;
+      } catch (err) {
+        this.failed.value = [...this.failed.value, [id, asProblem(err)]];
+      }
     }
   }
 

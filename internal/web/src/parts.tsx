@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { Problem, asProblem } from "./api";
 import type { Part, Run } from "./types";
 import type { Passes } from "./view";
-import { ago, standing, visible } from "./format";
+import { ago, standing, until, visible } from "./format";
 
 /** ProblemBox shows the server's description of a failure and what to do. */
 export function ProblemBox({ problem }: { problem: Problem }) {
@@ -18,6 +18,8 @@ export function ProblemBox({ problem }: { problem: Problem }) {
 }
 
 export function Ago({ time }: { time: string }) { return <time dateTime={time} title={new Date(time).toLocaleString()}>{ago(time)}</time>; }
+
+export function Until({ time }: { time: string }) { return <time dateTime={time} title={new Date(time).toLocaleString()}>{until(time)}</time>; }
 
 export function Standing({ run }: { run: Run }) {
   const { text, tone } = standing(run);
@@ -113,10 +115,10 @@ export function Panel({ id, summary, open, class: kind, choose, children }: Pane
 
 /**
  * Act is a button for an action that may fail. If the action needs a text first, last is the button
- * that performs it.
+ * that performs it; sure is for an action that cannot be undone, which last confirms.
  */
-export function Act({ name, kind, shortcut, wants, last, needed, hint, act }: {
-  name: string; kind?: string; shortcut?: string; wants?: string; last?: string; needed?: boolean; hint?: string; act: (text: string) => Promise<unknown>;
+export function Act({ name, kind, shortcut, wants, last, needed, hint, sure, act }: {
+  name: string; kind?: string; shortcut?: string; wants?: string; last?: string; needed?: boolean; hint?: string; sure?: boolean; act: (text: string) => Promise<unknown>;
 }) {
   const [open, setOpen] = useState(false);
   const [text, setText] = useState("");
@@ -137,13 +139,15 @@ export function Act({ name, kind, shortcut, wants, last, needed, hint, act }: {
   };
   return (
     <>
-      <button type="button" class={kind} data-key={shortcut} disabled={busy} aria-expanded={wants ? open : undefined} onClick={() => wants ? setOpen(!open) : void go()}>{name}</button>
-      {wants && open && (
+      <button type="button" class={kind} data-key={shortcut} disabled={busy} aria-expanded={wants || sure ? open : undefined} onClick={() => wants || sure ? setOpen(!open) : void go()}>{name}</button>
+      {(wants || sure) && open && (
         <form class="asks" onSubmit={e => { e.preventDefault(); void go(); }}>
-          <label>
-            <span>{wants}</span>
-            <textarea rows={2} value={text} required={needed ?? false} placeholder={hint ?? ""} ref={focused} onInput={e => setText(e.currentTarget.value)} />
-          </label>
+          {wants && (
+            <label>
+              <span>{wants}</span>
+              <textarea rows={2} value={text} required={needed ?? false} placeholder={hint ?? ""} ref={focused} onInput={e => setText(e.currentTarget.value)} />
+            </label>
+          )}
           <button type="submit" class={kind} disabled={busy}>{last ?? name}</button>
         </form>
       )}

@@ -1,9 +1,10 @@
-import { useState } from "preact/hooks";
-import { decides, post } from "./api";
+import { Fragment } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { decides, get, post } from "./api";
 import { FormCard } from "./form";
-import { Act, Lines, Text } from "./parts";
-import { pretty, visible } from "./format";
-import type { Limit, Question } from "./types";
+import { Act, Ago, Lines, Text, Until } from "./parts";
+import { pretty, titleOf, visible } from "./format";
+import type { Limit, Page, Permission, Question, Shown } from "./types";
 
 const asks: { [kind: string]: string } = {
   call: "asks for a call", review: "asks for a review", goal: "asks about its goal", limit: "is at a limit", form: "asks for input",
@@ -15,7 +16,7 @@ export function QuestionCard({ question, linked, done }: { question: Question; l
   const [edited, setEdited] = useState<string | null>(null);
   const decide = (verb: string, body: object) => post(`/v1/runs/${question.run}/${verb}`, { callId: question.id, digest: question.digest, ...body }).then(done);
   const subject = typeof what.tool === "string" ? what.tool : "";
-  const runs = (Array.isArray(what.runs) ? what.runs : []) as { path: string; digest?: string }[];
+  const files = (Array.isArray(what.runs) ? what.runs : []) as { path: string; digest?: string }[];
   const args = "args" in what ? pretty(what.args) : "";
   return (
     <section class="question" tabIndex={-1} aria-label={`Question: ${subject || question.kind}, ${question.id} of run ${question.run}`}>
@@ -24,30 +25,83 @@ export function QuestionCard({ question, linked, done }: { question: Question; l
         {" "}{asks[question.kind] ?? "asks"}{subject && <>: <code>{visible(subject)}</code></>}
       </h2>
       {question.reason && <p class="why">{visible(question.reason)}</p>}
+      <Context question={question} linked={linked} />
       {visible(args) !== args && <p class="why" role="note">It contains invisible characters or spaces, marked ⟨…⟩.</p>}
       {args
         ? edited === null
           ? <Called args={what.args} />
           : <label><span>Arguments, as JSON</span><textarea class="code" rows={8} value={edited} onInput={e => setEdited(e.currentTarget.value)} /></label>
         : question.kind !== "form" && <About what={what} />}
-      {runs.map(f => (
+      {files.map(f => (
         <p key={f.path} class="why">
           {f.digest ? <>runs <code>{visible(f.path)}</code> as it is now (sha256 <code>{f.digest.slice(0, 16)}…</code>)</> : <>runs <code>{visible(f.path)}</code>, whose content could not be read</>}
         </p>
       ))}
-      {question.expiresAt && <p class="why">until {new Date(question.expiresAt).toLocaleString()}</p>}
       {!decides()
         ? <p class="why">Your role may not decide.</p>
         : typeof what.setting === "string" ? <div class="acts"><Raise limit={what as unknown as Limit} done={done} /></div>
         : question.kind === "form" ? <FormCard what={what} decide={decide} /> : (
           <div class="acts">
             <Act name={edited === null ? "Approve" : "Approve as edited"} kind="good" shortcut="a" act={async () => decide("approve", edited === null ? {} : { args: parsed(edited) })} />
+            {question.offer && edited === null && <Act name="Approve, and allow this for the rest of the run" act={() => decide("approve", { remember: true })} />}
             <Act name="Reject" kind="bad" shortcut="r" wants="Why? The model is told." last="Reject it" needed act={reason => decide("reject", { reason })} />
             {question.kind === "call" && <button type="button" data-key="e" onClick={() => setEdited(edited === null ? args : null)}>{edited === null ? "Edit the arguments" : "Leave them as they are"}</button>}
           </div>
         )}
     </section>
   );
+}
+
+/** runs holds the loaded runs that ask, by id and number of the event that asks. */
+const runs = new Map<string, Promise<Shown>>();
+
+interface First { data: { input?: { parts?: { text?: string }[] } } }
+
+/** loadRun loads a run with its input. */
+async function loadRun(id: string): Promise<Shown> {
+  const [shown, first] = await Promise.all([get<Shown>(`/v1/runs/${id}`), get<Page<First>>(`/v1/runs/${id}/events?limit=1`)]);
+  return { ...shown, input: (first.items[0]?.data.input?.parts ?? []).map(p => p.text ?? "").join(" ").slice(0, 200) };
+}
+
+/** useRun loads the run that asks a question. */
+function useRun({ run, seq }: Question): Shown | null {
+  const [shown, setShown] = useState<Shown | null>(null);
+  useEffect(() => {
+    const key = `${run} ${seq ?? 0}`;
+    let loaded = runs.get(key);
+    if (!loaded) runs.set(key, loaded = loadRun(run));
+    loaded.then(setShown, () => { runs.delete(key); });
+  }, [run, seq]);
+  return shown;
+}
+
+/** Context shows which run asks and where, since when and until when, and what the run has read. */
+function Context({ question: q, linked }: { question: Question; linked: boolean }) {
+  const run = useRun(q);
+  const read = [["untrusted text", run?.taint?.untrusted], ["private data", run?.taint?.private]] as const;
+  return (
+    <>
+      <p class="facts">
+        {run && linked && <span>{visible(titleOf(run))}{run.input && `: ${visible(run.input)}`}</span>}
+        {q.step && <span>step {visible(q.step)}</span>}
+        {q.path.length > 1 && <span>{q.path.map((id, i) => <Fragment key={id}>{i > 0 && " › "}<a href={`#/runs/${id}`}>{id}</a></Fragment>)}</span>}
+        {q.seq && <a href={`#/runs/${q.run}/e/${q.seq}`}>where it asks</a>}
+        {q.rule && q.rule !== q.reason && <span>rule {visible(q.rule)}</span>}
+        {q.risk && <span>risk: {q.risk.replace("_", " ")}</span>}
+        {q.since && <span>asked <Ago time={q.since} /></span>}
+        {q.expiresAt && <span>expires <Until time={q.expiresAt} /></span>}
+      </p>
+      {read.map(([what, from]) => from && (
+        <p key={what} class="taint">It has read {what} since cycle {from.cycle}, by <code>{visible(from.tool)}</code>, in <a href={`#/runs/${from.run}`}>run {from.run}</a>.</p>
+      ))}
+      {q.offer && <p class="why">For the rest of the run: <code>{visible(ruleOf(q.offer))}</code></p>}
+    </>
+  );
+}
+
+/** ruleOf returns a permission as the command line shows it. */
+function ruleOf(p: Permission): string {
+  return `allow ${p.tool}, ${p.line ? `exactly the line ${p.line}` : p.command ? `command ${p.command}` : `path ${p.path ?? ""}`}`;
 }
 
 /**

@@ -43,7 +43,7 @@ export function RunPage({ id, entry }: { id: string; entry: string }) {
     const gone = new AbortController();
     if (entry) {
       void tree.ready.then(() => tree.view(id).reveal(entry, gone.signal)).then(
-        () => settleAt(() => document.getElementById(`e${entry}`)?.scrollIntoView({ block: "start" }), gone.signal),
+        at => settleAt(() => document.getElementById(`e${at}`)?.scrollIntoView({ block: "start" }), gone.signal),
         () => { /* the run has no such entry, and its page is shown */ });
     }
     return () => gone.abort();
@@ -63,10 +63,10 @@ function RunShown({ tree, head }: { tree: Tree; head: Head }) {
   const outcome = head.outcome;
   const usage = outcome?.usage ?? head.usage;
   const below = tree.rows.value.length > 1 || tree.moreRows.value !== "";
-  useKey("n", "the next failure", () => {
-    const next = root.nextFailure(root.target);
-    if (next) location.hash = `#/runs/${tree.id}/e/${next}`;
-  });
+  const jump = (only: string) => () => void root.next(only).then(next => { if (next) location.hash = `#/runs/${tree.id}/e/${next}`; }, () => { /* pressed again, it is asked again */ });
+  useKey("n", "the next failure", jump("failed"));
+  useKey("q", "the next question", jump("asked"));
+  useKey("w", "the next call that writes files", jump("edited"));
   return (
     <main id="main" tabIndex={-1} class={below ? "run with-tree" : "run"}>
       <header class="head">

@@ -1,12 +1,12 @@
 import type { Signal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
-import { Problem } from "./api";
+import { decides, principal, Problem } from "./api";
 import { connection } from "./feed";
 import { money, titleOf } from "./format";
-import { queryOf, RunList } from "./list";
-import { Ago, ProblemBox, Ring, Standing } from "./parts";
+import { queryOf, RunList, takes, type Verb } from "./list";
+import { Act, Ago, ProblemBox, Ring, Standing } from "./parts";
 import { Alike, QuestionCard } from "./questions";
-import { decidedHere, dismiss, problem as questionsProblem, questions as allQuestions, titled, type Waiting } from "./waiting";
+import { askToNotify, decidedHere, dismiss, mayNotify, problem as questionsProblem, questions as allQuestions, titled, type Waiting } from "./waiting";
 import { type Run, states } from "./types";
 import type { Passes } from "./view";
 
@@ -54,11 +54,29 @@ export function RunsPage({ place }: { place: string }) {
         <label class="filter"><span>Until</span><input type="date" {...bound("until")} /></label>
       </search>
       <Trouble problem={list.problem} />
+      {decides() && runs && runs.length > 0 && <Bulk list={list} runs={runs} />}
       {runs === null ? !list.problem.value && <p class="empty">Reading the runs…</p>
         : runs.length === 0 ? <Empty filtered={query.size > 0} />
-          : <ul class="cards">{runs.map(r => <Card key={r.id} run={r} passes={r.state === "ended" ? null : list.loops.value.get(r.id)} />)}</ul>}
+          : <ul class="cards">{runs.map(r => <Card key={r.id} run={r} list={list} chosen={list.chosen.value.has(r.id)} passes={r.state === "ended" ? null : list.loops.value.get(r.id)} />)}</ul>}
       {list.next.value && <button type="button" onClick={() => void list.more()}>Show older runs</button>}
     </main>
+  );
+}
+
+/** Bulk shows the commands for the marked runs, each with the number of runs that accept it. */
+function Bulk({ list, runs }: { list: RunList; runs: Run[] }) {
+  const chosen = runs.filter(r => list.chosen.value.has(r.id));
+  const all = chosen.length === runs.length;
+  const of = (verb: Verb) => chosen.filter(r => takes(verb, r));
+  const several = (n: number) => n === 1 ? "1 run" : `${n} runs`;
+  return (
+    <section class="acts" aria-label="Several runs">
+      <label class="filter"><input type="checkbox" checked={all} onChange={() => list.choose(runs.map(r => r.id), !all)} /><span>{chosen.length > 0 ? `${chosen.length} marked` : "Mark all"}</span></label>
+      {of("cancel").length > 0 && <Act name={`Cancel ${several(of("cancel").length)}`} kind="bad" wants="Why? (may be left out)" last={`Cancel ${several(of("cancel").length)} now`} act={reason => list.doAll(of("cancel"), "cancel", reason ? { reason } : {})} />}
+      {of("resume").length > 0 && <Act name={`Resume ${several(of("resume").length)}`} kind="good" act={() => list.doAll(of("resume"), "resume", {})} />}
+      {principal.value?.role === "admin" && of("remove").length > 0 && <Act name={`Remove ${several(of("remove").length)}`} kind="bad" last={`Remove ${several(of("remove").length)} for ever`} sure act={() => list.doAll(of("remove"), "remove", {})} />}
+      {list.failed.value.map(([id, problem]) => <div key={id} class="problem" role="alert"><strong>Run {id}: {problem.title}</strong><p>{problem.detail}</p>{problem.next && <p class="next">{problem.next}</p>}</div>)}
+    </section>
   );
 }
 
@@ -78,10 +96,11 @@ function Empty({ filtered }: { filtered: boolean }) {
     : <p class="empty">There are no runs in this journal yet. Start one with <code>pawl run FILE "INPUT"</code> beside this server, or with <code>POST /v1/runs</code>.</p>;
 }
 
-function Card({ run, passes }: { run: Run; passes?: Passes | null | undefined }) {
+function Card({ run, list, chosen, passes }: { run: Run; list: RunList; chosen: boolean; passes: Passes | null | undefined }) {
   const outcome = run.outcome;
   return (
-    <li>
+    <li class={decides() ? "marked" : undefined}>
+      {decides() && <input type="checkbox" aria-label={`Mark run ${run.id}`} checked={chosen} onChange={() => list.choose([run.id], !chosen)} />}
       <a class="card" href={`#/runs/${run.id}`}>
         {passes && <Ring passes={passes} />}
         <span class="title">{titleOf(run)}</span>
@@ -106,7 +125,7 @@ export function QuestionsPage() {
   const open = all?.filter(w => w.became === undefined).map(w => w.question) ?? [];
   return (
     <main id="main" tabIndex={-1}>
-      <header class="head"><h1>Questions</h1><Connected /></header>
+      <header class="head"><h1>Questions</h1>{mayNotify.value === "default" && <button type="button" onClick={() => void askToNotify()}>Notify me</button>}<Connected /></header>
       <Trouble problem={questionsProblem} />
       {all === null ? <p class="empty">Reading the questions…</p>
         : all.length === 0 ? <p class="empty">There are no open questions. Calls that need an approval, reviews of iterations and blocked goals appear here.</p>

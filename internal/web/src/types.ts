@@ -29,11 +29,17 @@ export interface Run {
 /** Question is a question of a run. */
 export interface Question {
   id: string; kind: "call" | "review" | "goal" | "limit" | "form"; run: string; path: string[]; step?: string;
-  reason: string; digest: string; expiresAt?: string; what: unknown;
+  reason: string; rule?: string; risk?: string; offer?: Permission; digest: string; seq?: number; since?: string; expiresAt?: string; what: unknown;
 }
 
+/** Permission is a rule that a person may add for the rest of a run. */
+export interface Permission { tool: string; command?: string; path?: string; line?: string }
+
+/** TaintSource is the call with which a run first read untrusted or private text. */
+export interface TaintSource { run: string; cycle: number; callId?: string; tool: string }
+
 /** Shown is the state of a run, with the questions of the run and its descendants. */
-export interface Shown extends Run { usage: Usage; cost: Cost; waiting: Question[]; limits: Use[] }
+export interface Shown extends Run { usage: Usage; cost: Cost; waiting: Question[]; limits: Use[]; taint?: { untrusted?: TaintSource; private?: TaintSource } }
 
 /** Use is how much of a limit a run has used; without a unit it is money or seconds. */
 export interface Use { setting: string; unit?: string; used: number; limit: number }

@@ -105,8 +105,9 @@ export class RunView {
     this.changed();
   }
 
-  /** reveal loads the ancestors of an entry, opens them, and scrolls to the entry. */
-  async reveal(id: string, abort: AbortSignal): Promise<void> {
+  /** reveal loads the ancestors of an entry and opens them. It returns the entry, which the number of any of its events names. */
+  async reveal(event: string, abort: AbortSignal): Promise<string> {
+    const { id } = this.entries.get(event) ?? (await this.body(event, abort)).entry;
     const above: Entry[] = [];
     for (let at = id; at; at = above[0]!.parent ?? "") above.unshift(this.entries.get(at) ?? (await this.body(at, abort)).entry);
     for (const e of above) {
@@ -118,13 +119,13 @@ export class RunView {
     this.revealed = new Set(above.map(e => e.id));
     this.target = id;
     this.changed();
+    return id;
   }
 
-  /** nextFailure returns the next failed entry, the first after the last; "" if none failed. */
-  nextFailure(after: string): string {
-    const failed = [...this.entries.values()].filter(e => e.kind !== "note" && (e.state === "failed" || e.state === "denied" || e.state === "rejected"))
-      .filter(e => !e.failures || !this.lists.get(e.id)?.loaded).map(e => e.id).sort((a, b) => Number(a) - Number(b));
-    return failed.find(id => Number(id) > Number(after || -1)) ?? failed[0] ?? "";
+  /** next returns the next entry of a selection of the server, the first after the last; "" if there is none. */
+  async next(only: string): Promise<string> {
+    const ids = (await get<Entries>(`/v1/runs/${this.id}/view?limit=500&only=${only}`)).items.map(e => e.id);
+    return ids.find(id => Number(id) > Number(this.target || -1)) ?? ids[0] ?? "";
   }
 
   body(id: string, abort: AbortSignal): Promise<Body> { return get<Body>(`/v1/runs/${this.id}/view/${id}`, abort); }

@@ -20,6 +20,29 @@ const title = signal("Pawl");
 /** titled sets the title of the page. The title of the tab begins with the number of open questions. */
 export function titled(text: string): void { title.value = text; }
 
+effect(() => {
+  const icon = document.querySelector<HTMLLinkElement>("link[rel=icon]");
+  const n = waiting.value;
+  if (icon) icon.href = n > 0 ? `/assets/icon-waits-${n > 9 ? "more" : n}.svg` : icon.dataset.plain ??= icon.href;
+});
+
+/** mayNotify is whether the user lets the page show notifications: "granted", "denied" or "default". */
+export const mayNotify = signal<string>("Notification" in window ? Notification.permission : "denied");
+
+/** askToNotify asks the user. */
+export async function askToNotify(): Promise<void> { mayNotify.value = await Notification.requestPermission(); }
+
+/** notify shows that a run asks, while the page is out of view. It contains nothing of the question's subject. */
+function notify(q: Question): void {
+  if (mayNotify.value !== "granted" || !document.hidden) return;
+  const n = new Notification(`Pawl: ${waiting.value} ${waiting.value === 1 ? "question waits" : "questions wait"}`, { body: `Run ${q.path[0] ?? q.run} asks.`, tag: "pawl" });
+  n.onclick = () => {
+    focus();
+    location.hash = "#/questions";
+    n.close();
+  };
+}
+
 effect(() => { document.title = (waiting.value > 0 ? `(${waiting.value}) ` : "") + title.value; });
 
 const keyOf = (run: string, id: string) => `${run} ${id}`;
@@ -74,7 +97,10 @@ async function read(): Promise<void> {
     if (now) kept.push({ question: now });
     else if (!ours.delete(key)) kept.push({ question, became: became ?? decided.get(key) ?? "It is closed." });
   }
+  const first = questions.value === null;
+  const [newest] = known.values();
   questions.value = [...[...known.values()].map(question => ({ question })), ...kept];
+  if (newest && !first) notify(newest);
 }
 
 /** watchQuestions keeps the questions up to date. */

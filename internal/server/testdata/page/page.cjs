@@ -377,6 +377,80 @@ const scenes = {
     await ended(id);
   },
 
+  "several runs are cancelled, resumed and removed at once": async page => {
+    const ids = [];
+    for (const input of ["of several 1", "of several 2", "of several 3"]) ids.push(await begin({ agent: "asks", input }));
+    for (const id of ids) while ((await api(`/v1/runs/${id}`)).waiting.length === 0) await new Promise(r => setTimeout(r, 50));
+    await page.goto(`${open}/#/?text=of+several`);
+    await page.locator(".card").nth(2).waitFor();
+    await page.getByRole("checkbox", { name: "Mark all" }).check();
+    await page.getByRole("button", { name: "Cancel 3 runs" }).waitFor();
+    assert.equal(await page.getByRole("button", { name: /^Resume|^Remove/ }).count(), 0);
+    await accessibleInAllLooks(page, "marked runs");
+    await page.getByRole("checkbox", { name: `Mark run ${ids[2]}` }).uncheck();
+    await page.getByRole("button", { name: "Cancel 2 runs", exact: true }).click();
+    await page.getByLabel("Why? (may be left out)").fill("all of them");
+    await page.getByRole("button", { name: "Cancel 2 runs now" }).click();
+    await page.locator(".card", { hasText: "cancelled" }).nth(1).waitFor();
+    assert.equal((await api(`/v1/runs/${ids[2]}`)).state, "parked");
+    await page.getByRole("checkbox", { name: "Mark all" }).check();
+    await page.getByRole("button", { name: "Cancel 1 run", exact: true }).waitFor();
+    await page.getByRole("button", { name: "Remove 2 runs", exact: true }).click();
+    await page.getByRole("button", { name: "Remove 2 runs for ever" }).click();
+    await page.waitForFunction(() => document.querySelectorAll(".card").length === 1);
+    for (const id of ids.slice(0, 2)) assert.equal((await fetch(`${open}/v1/runs/${id}`)).status, 404);
+    await api(`/v1/runs/${ids[2]}/cancel`, {});
+  },
+
+  "a card says where it asks and since when, and offers a rule for the run": async page => {
+    const id = await begin({ agent: "twice", input: "write both" });
+    await page.goto(`${open}/#/questions`);
+    const question = page.getByRole("region", { name: `of run ${id}` });
+    await question.getByText("twice: write both").waitFor();
+    await question.getByText(/^asked /).waitFor();
+    await question.getByText(/^expires in /).waitFor();
+    await question.getByText("risk: write").waitFor();
+    await question.getByText("allow fs.write, path out/*").waitFor();
+    await question.getByText(/It has read untrusted text since cycle 1, by fs\.read/).waitFor();
+    await accessible(page, "a card with all it says");
+    await question.getByRole("link", { name: "where it asks" }).click();
+    await page.locator("details.target[open]").waitFor();
+    await page.getByRole("button", { name: "Approve, and allow this for the rest of the run" }).click();
+    await chip(page, "completed").waitFor();
+    assert.equal((await api(`/v1/runs/${id}/events?limit=500`)).items.filter(e => e.type === "permission.added").length, 1);
+    // Keys lead to what was asked and written.
+    await page.keyboard.press("w");
+    await page.locator("details.call.target").waitFor();
+    const first = await page.evaluate(() => location.hash);
+    await page.keyboard.press("w");
+    await page.waitForFunction(was => location.hash !== was, first);
+    await page.keyboard.press("q");
+    await page.locator("details.question.target").waitFor();
+  },
+
+  "a question is notified with leave, in title and icon, without its content": async page => {
+    await page.addInitScript(() => {
+      window.shown = [];
+      window.Notification = class { constructor(title, more) { window.shown.push([title, more.body]); } close() { } };
+      window.Notification.permission = "default";
+      window.Notification.requestPermission = async () => "granted";
+      Object.defineProperty(document, "hidden", { get: () => true });
+    });
+    await page.goto(`${open}/#/questions`);
+    await page.getByText(/There are no open questions/).waitFor();
+    const before = await page.evaluate(() => document.querySelector("link[rel=icon]").href);
+    await page.getByRole("button", { name: "Notify me" }).click();
+    await page.getByRole("button", { name: "Notify me" }).waitFor({ state: "detached" });
+    const id = await begin({ agent: "asks", input: "go" });
+    await page.waitForFunction(() => window.shown.length > 0);
+    assert.deepEqual(await page.evaluate(() => window.shown), [["Pawl: 1 question waits", `Run ${id} asks.`]]);
+    const icon = await page.evaluate(() => document.querySelector("link[rel=icon]").href);
+    assert.match(icon, /icon-waits-1\.svg$/);
+    assert.match(await (await fetch(icon)).text(), />1</);
+    await api(`/v1/runs/${id}/cancel`, {});
+    await page.waitForFunction(was => document.querySelector("link[rel=icon]").href === was, before);
+  },
+
   "a key leads to the next failure": async page => {
     const id = await begin({ workflow: "judged", input: "go" });
     await ended(id);
@@ -592,7 +666,7 @@ const scenes = {
     args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
   });
   for (const [name, play] of Object.entries(scenes)) {
-    if (!name.includes(process.env.PAWL_SCENE ?? "")) continue;
+    if (!new RegExp(process.env.PAWL_SCENE ?? "").test(name)) continue;
     const context = await browser.newContext({ viewport: desk });
     context.setDefaultTimeout(patience);
     const page = await context.newPage();
