@@ -50,6 +50,9 @@ type RunStarted struct {
 	HookFiles []HookFile `json:"hookFiles,omitempty"`
 	// Commands are the programs that the run offers as tools.
 	Commands []CommandTool `json:"commands,omitempty"`
+	// Instructions are the files whose texts the system text contains, besides that of
+	// the prompt.
+	Instructions []TextFile `json:"instructions,omitempty"`
 	// Confinement is what the sandbox enforces, if there is one.
 	Confinement *Confinement `json:"confinement,omitempty"`
 	// Governance is [GovernanceExternal] if another program does the run's work.
@@ -125,6 +128,14 @@ type HookFile struct {
 	Path string `json:"path"`
 	// Digest is "sha256:" and the hex digest; empty if there was no file.
 	Digest string `json:"digest,omitempty"`
+}
+
+// TextFile is a file with instructions of the owner.
+type TextFile struct {
+	// Path is relative to the agent file.
+	Path string `json:"path"`
+	// Digest is "sha256:" and the hex digest.
+	Digest string `json:"digest"`
 }
 
 // Confinement is what the commands of a run may access.

@@ -22,6 +22,8 @@ type checked struct {
 	OK       bool             `json:"ok"`
 	Errors   []decode.Problem `json:"errors"`
 	Warnings []decode.Problem `json:"warnings"`
+	// Instructions are the files that a run would read as the owner's text.
+	Instructions []string `json:"instructions,omitempty"`
 }
 
 func (a *app) checkCommand() *cobra.Command {
@@ -126,6 +128,9 @@ func check(path string, o launch.Options) checked {
 		warnings, err = f.Check(o)
 	}
 	c := checked{File: path, OK: err == nil, Errors: []decode.Problem{}, Warnings: append([]decode.Problem{}, warnings...)}
+	if a, err := spec.Restore(path, f.Text); err == nil && c.OK {
+		c.Instructions = a.Instructions
+	}
 	var problems decode.Errors
 	switch {
 	case errors.As(err, &problems):
@@ -177,7 +182,11 @@ func (a *app) printChecked(files []checked) error {
 		if !c.OK {
 			continue
 		}
-		if err := a.printf("%s: ok\n", c.File); err != nil {
+		with := ""
+		if len(c.Instructions) > 0 {
+			with = ", with the instructions of " + harmless(strings.Join(c.Instructions, ", "))
+		}
+		if err := a.printf("%s: ok%s\n", c.File, with); err != nil {
 			return err
 		}
 	}

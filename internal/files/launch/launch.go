@@ -123,7 +123,7 @@ func prepare(a *spec.Agent, source string, text []byte, input string, o Options)
 	}
 	started.Source, started.Spec, started.Workspace = source, string(text), o.Workspace
 	started.Options, started.HookFiles, started.Commands = o.record(a), o.hookPins, o.commandPins
-	started.Servers = o.served.pins
+	started.Servers, started.Instructions = o.served.pins, a.Texts
 	if o.pinAgents(&started); !o.started {
 		started.MaxDepth = o.MaxDepth
 	}

@@ -154,7 +154,7 @@ func TestEveryKeyOfASchemaHasADescription(t *testing.T) {
 // for editors.
 func TestEveryKeyOfAnAgentFileHasAnExampleThatIsAccepted(t *testing.T) {
 	dir := t.TempDir()
-	for name, text := range map[string]string{"prompt.md": "You help.", "lookup.schema.json": `{"type": "object"}`, ".mcp.json": `{"mcpServers": {}}`} {
+	for name, text := range map[string]string{"prompt.md": "You help.", "AGENTS.md": "Run the tests.", "lookup.schema.json": `{"type": "object"}`, ".mcp.json": `{"mcpServers": {}}`} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}

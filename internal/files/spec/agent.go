@@ -14,6 +14,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/files/decode"
 )
 
@@ -31,10 +32,12 @@ type Agent struct {
 	Identity    Identity    `yaml:"identity,omitempty"`
 	ModelPolicy ModelPolicy `yaml:"model_policy,omitempty"`
 	// Role selects one of ModelPolicy.Roles, which may contain it as well.
-	Role    string  `yaml:"role,omitempty" oneof:"architect editor subagent"`
-	Prompt  Prompt  `yaml:"prompt,omitempty"`
-	Tools   Tools   `yaml:"tools,omitempty"`
-	Budgets Budgets `yaml:"budgets,omitempty"`
+	Role   string `yaml:"role,omitempty" oneof:"architect editor subagent"`
+	Prompt Prompt `yaml:"prompt,omitempty"`
+	// Instructions are texts of the owner, which System contains.
+	Instructions []string `yaml:"instructions,omitempty"`
+	Tools        Tools    `yaml:"tools,omitempty"`
+	Budgets      Budgets  `yaml:"budgets,omitempty"`
 	// ResultSchema is the schema of the final answer; nil means text.
 	ResultSchema *ResultSchema `yaml:"resultSchema,omitempty"`
 	// Settings may stand at the top level or in the iteration block.
@@ -62,6 +65,8 @@ type Agent struct {
 	File string `yaml:"-"`
 	// System is the system text, read from its file if it has one.
 	System string `yaml:"-"`
+	// Texts are the files of Instructions as they were read.
+	Texts []event.TextFile `yaml:"-"`
 	// Warnings are problems that the owner should know and that prevent nothing.
 	Warnings []decode.Problem `yaml:"-"`
 
@@ -205,7 +210,7 @@ func (a *Agent) Text() ([]byte, error) {
 	whole := *a
 	whole.Prompt = Prompt{System: a.System, Task: a.Prompt.Task}
 	whole.Tools.Commands = slices.Clone(a.Tools.Commands)
-	whole.Tools.MCPFile = ""
+	whole.Tools.MCPFile, whole.Instructions = "", nil
 	for i := range whole.Tools.Commands {
 		whole.Tools.Commands[i].ArgsFile = ""
 	}

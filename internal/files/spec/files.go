@@ -13,6 +13,7 @@ func (a *Agent) Files() []string {
 		named = append(named, a.ResultSchema.File)
 	}
 	named = append(named, a.Tools.MCPFile)
+	named = append(named, a.Instructions...)
 	for _, s := range a.Tools.MCP {
 		named = append(named, s.Pins)
 	}

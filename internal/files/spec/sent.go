@@ -18,6 +18,10 @@ func (a *Agent) refuseFiles(r *decode.Report) {
 		refuse("prompt.system_file", "prompt.system with the text itself")
 		a.Prompt.SystemFile = ""
 	}
+	if len(a.Instructions) > 0 {
+		refuse("instructions", "prompt.system with the text itself")
+		a.Instructions = nil
+	}
 	if a.ResultSchema != nil && a.ResultSchema.File != "" {
 		refuse("resultSchema", "the JSON Schema itself")
 		a.ResultSchema.File = ""

@@ -96,6 +96,7 @@ func (a *Agent) validate(r *decode.Report, o Options) {
 	}
 	a.refuseUnbuilt(r)
 	a.readPrompt(r)
+	a.readInstructions(r)
 	if a.Iteration != nil && o.Unmet != nil && len(r.Problems) == 0 {
 		unmet := o.Unmet(a)
 		for i := range a.Iteration.TerminationConditions {
