@@ -50,6 +50,7 @@ var layers = []layer{
 	{name: "printed schemas", packages: []string{"internal/files/schema"}},
 	{name: "assembly", packages: []string{"internal/files/assembly"}},
 	{name: "files", packages: []string{"internal/files/launch"}},
+	{name: "loops of a command line", packages: []string{"internal/files/loopflags"}},
 	{name: "table of kinds", packages: []string{"internal/files/kinds"}},
 	{name: "suites", packages: []string{"internal/files/suite"}},
 	{name: "control", packages: []string{"internal/engine/control"}},

@@ -12,13 +12,14 @@ import (
 	"github.com/pawlrun/pawl/internal/engine/control"
 	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/files/launch"
+	"github.com/pawlrun/pawl/internal/files/loopflags"
 	"github.com/pawlrun/pawl/internal/host/worktree"
 	"github.com/pawlrun/pawl/tool/shell"
 )
 
 func (a *app) loopCommand() *cobra.Command {
 	var f runFlags
-	var l launch.Line
+	var l loopflags.Loop
 	c := &cobra.Command{
 		Use:   "loop [MESSAGE]",
 		Short: "Repeat one task until its tests pass, without any file",
@@ -62,11 +63,11 @@ and outside of the sandbox. MESSAGE may be "-" for stdin. At the end the files t
 	fl.IntVar(&l.Max, "max", 0, "how many iterations there may be, 1 to 100 (default 10, or the agent file's)")
 	fl.StringVar(&l.Agent, "agent", "", "the agent `FILE` whose agent does the work")
 	fl.StringVar(&l.Command, "command", "", "another agent's `COMMAND` that does the work, such as \"claude -p\"; the task is its last argument")
-	fl.BoolVar(&l.Keep, "keep", false, "write the loop to "+launch.KeptLoop+", an agent file to change and run again")
+	fl.BoolVar(&l.Keep, "keep", false, "write the loop to "+loopflags.KeptFile+", an agent file to change and run again")
 	return c
 }
 
-func (a *app) loop(c *cobra.Command, f *runFlags, l launch.Line, message []string) error {
+func (a *app) loop(c *cobra.Command, f *runFlags, l loopflags.Loop, message []string) error {
 	var before *worktree.Snapshot
 	err := a.run(c, f, job{words: message, input: message, open: func() (launcher, error) {
 		return func(input string, o launch.Options) (event.RunStarted, perform.Env, error) {

@@ -69,9 +69,9 @@ func (o *Options) gatherFrom(a *spec.Agent, files map[string]string) error {
 }
 
 // offered reads the current file of an agent for a run that is starting. The caller
-// checks the agents that it offers in turn.
+// Checks the agents that it offers in turn.
 func (o Options) offered(source string) (*spec.Agent, error) {
-	rules := o.checks()
+	rules := o.Checks()
 	rules.CheckAgent = nil
 	a, _, err := spec.ReadAgent(source, rules)
 	if err == nil && !o.checking {
@@ -86,7 +86,7 @@ func (o Options) offered(source string) (*spec.Agent, error) {
 // pinnedAgent returns the agent of a file as the run's first event pinned it.
 func (o Options) pinnedAgent(source string) (*spec.Agent, error) {
 	return o.tree.agents.of(source, func() (*spec.Agent, error) {
-		a, err := spec.ParseAgent(source, []byte(o.tree.files[source]), o.checks())
+		a, err := spec.ParseAgent(source, []byte(o.tree.files[source]), o.Checks())
 		if err == nil && a.Identity.Name == "" {
 			a.Identity.Name = nameOf(source)
 		}
@@ -102,7 +102,7 @@ func (o Options) checkOffered(checked map[string]bool) func(source string) error
 			return nil
 		}
 		checked[source] = true
-		rules := o.checks()
+		rules := o.Checks()
 		rules.CheckAgent = o.checkOffered(checked)
 		_, _, err := spec.ReadAgent(source, rules)
 		if problems, ok := errors.AsType[decode.Errors](err); ok && len(problems) > 0 {
@@ -182,7 +182,7 @@ func (o Options) child(source string) assembly.Agent {
 			}
 			o := o
 			o.Attachments, o.Workspace = input.Media, cmp.Or(dir, o.Workspace)
-			started, env, err := prepare(a, source, []byte(o.tree.files[source]), input.Text, o)
+			started, env, err := Prepare(a, source, []byte(o.tree.files[source]), input.Text, o)
 			if err != nil {
 				return started, env, err
 			}

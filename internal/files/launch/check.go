@@ -76,7 +76,7 @@ func (o Options) refusals(path string, a *spec.Agent) []decode.Problem {
 // checksOf returns the checks for one file. A file that was sent as text may not
 // read or start anything on this machine.
 func (o Options) checksOf(f File) spec.Options {
-	rules := o.checks()
+	rules := o.Checks()
 	if f.Sent {
 		rules.Sent, rules.Dir = true, o.Dir
 		rules.ConfineModel = func(model string) error { return ConfineScript(o.Dir, model) }
@@ -84,9 +84,9 @@ func (o Options) checksOf(f File) spec.Options {
 	return rules
 }
 
-// checks returns what a file is checked against: the tools and models of this
+// Checks returns what a file is checked against: the tools and models of this
 // version. A missing API key is not an error of the file.
-func (o Options) checks() spec.Options {
+func (o Options) Checks() spec.Options {
 	return spec.Options{
 		Tools: toolNames(), Aliases: aliases(), Model: o.Model, Classes: o.Config.Classes, Roles: o.Config.Roles,
 		CheckWorktrees: o.checkWorktrees, Offers: offeredBy, CheckCommand: checkCommand, CheckProgram: o.checkProgram, CheckAgent: o.checkOffered(map[string]bool{}), Unmet: unmet,
@@ -192,7 +192,7 @@ func (o Options) explain(a *spec.Agent, call string) (Explanation, error) {
 	if err := o.gather(a); err != nil {
 		return Explanation{}, err
 	}
-	o.nested = nestedFor(a, o.Workspace, anyBuiltin())
+	o.nested = nestedFor(a, o.Workspace, BuiltinTools())
 	var refusal error
 	if o.confined, refusal = o.confinement(a, ""); refusal != nil && !errors.Is(refusal, ErrSandbox) {
 		return Explanation{}, refusal

@@ -270,7 +270,7 @@ func (o Options) callProgram(ctx context.Context, a *spec.Agent, call string) (t
 	if err := o.gather(a); err != nil {
 		return tool.Result{}, err
 	}
-	o.nested = nestedFor(a, o.Workspace, anyBuiltin())
+	o.nested = nestedFor(a, o.Workspace, BuiltinTools())
 	if o.confined, err = o.confine(a, ""); err != nil {
 		return tool.Result{}, err
 	}

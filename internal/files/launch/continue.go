@@ -97,7 +97,7 @@ func Continue(ctx context.Context, store journal.Store, run, input string, o Opt
 	confined.pin(&next)
 	// If the file can no longer be read, the old warnings stay.
 	next.Warnings = slices.Concat(started.Warnings, hosted)
-	if again, err := spec.ParseAgent(started.Source, []byte(started.Spec), o.checks()); err == nil {
+	if again, err := spec.ParseAgent(started.Source, []byte(started.Spec), o.Checks()); err == nil {
 		a.Warnings, next.Warnings = again.Warnings, nil
 		for i := range a.Warnings {
 			a.Warnings[i].File, a.Warnings[i].Line = "", 0 // the file may have changed

@@ -223,7 +223,7 @@ func (o Options) addConfig(names *filePatterns) {
 // opensConfig reports whether tools of the file may write the config file at its
 // current path, under rules that were made when it had another path.
 func (o Options) opensConfig(a *spec.Agent, r policy.Rules) bool {
-	if !slices.ContainsFunc(anyBuiltin(), func(t tool.Tool) bool { return t.Writing != nil && allowed(a, t.Name) }) {
+	if !slices.ContainsFunc(BuiltinTools(), func(t tool.Tool) bool { return t.Writing != nil && allowed(a, t.Name) }) {
 		return false
 	}
 	var names filePatterns

@@ -42,17 +42,19 @@ func Agent(f File, input string, o Options) (event.RunStarted, perform.Env, erro
 	if err != nil {
 		return event.RunStarted{}, perform.Env{}, fmt.Errorf("launch: %w", err)
 	}
-	a, err := spec.ParseAgent(f.Path, f.Text, o.checks())
+	a, err := spec.ParseAgent(f.Path, f.Text, o.Checks())
 	if err != nil {
 		return event.RunStarted{}, perform.Env{}, err
 	}
 	if a.Identity.Name == "" {
 		a.Identity.Name = nameOf(f.Path)
 	}
-	return prepare(a, source, f.Text, input, o)
+	return Prepare(a, source, f.Text, input, o)
 }
 
-func prepare(a *spec.Agent, source string, text []byte, input string, o Options) (event.RunStarted, perform.Env, error) {
+// Prepare prepares a run of an agent that is already parsed. The run pins text as its
+// file, whose path is source; it is empty for an agent without a file.
+func Prepare(a *spec.Agent, source string, text []byte, input string, o Options) (event.RunStarted, perform.Env, error) {
 	fail := func(err error) (event.RunStarted, perform.Env, error) { return event.RunStarted{}, perform.Env{}, err }
 	if err := recordable(source, a.Dir, o.Dir, o.Workspace); err != nil {
 		return fail(err)

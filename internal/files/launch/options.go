@@ -285,7 +285,7 @@ func (o Options) unsupervised(tools *tool.Set) []string {
 // unmet explains, by index, which conditions of a valid file no result can meet. A
 // run that waits for one would end by a limit, after paying for every cycle.
 func unmet(a *spec.Agent) map[int]string {
-	all := offering(a, anyBuiltin())
+	all := offering(a, BuiltinTools())
 	declare(all, a.Tools)
 	tools, err := tool.NewSet(all...)
 	if err != nil {

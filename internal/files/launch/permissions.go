@@ -252,7 +252,7 @@ func sent(f File, input string, o Options) (event.RunStarted, perform.Env, error
 	if err != nil {
 		return event.RunStarted{}, perform.Env{}, err
 	}
-	return prepare(a, "", pinned, input, o)
+	return Prepare(a, "", pinned, input, o)
 }
 
 // ConfineScript rejects the model scripted/FILE if the file is outside a directory,

@@ -47,7 +47,7 @@ func parseGoal(f File, o Options) (*spec.Goal, error) {
 	if f.Sent {
 		return nil, errors.New("launch: a goal names programs of this machine, so it cannot be sent as a text; put its file into the agents directory")
 	}
-	return spec.ParseGoal(f.Path, f.Text, o.checks())
+	return spec.ParseGoal(f.Path, f.Text, o.Checks())
 }
 
 func checkGoal(f File, o Options) ([]decode.Problem, error) {
@@ -369,7 +369,7 @@ func acts(p *plan.Plan) bool {
 // holds the files that were checked.
 func (o Options) readOnly(a *spec.Agent, seen map[string]bool) (bool, error) {
 	changes := func(t tool.Tool) bool { return !t.ReadOnly && allowed(a, t.Name) }
-	if a.External() != nil || a.Hooks != nil || len(a.Tools.Commands) > 0 || len(a.Tools.MCP) > 0 || !a.StartsOthers() && slices.ContainsFunc(anyBuiltin(), changes) {
+	if a.External() != nil || a.Hooks != nil || len(a.Tools.Commands) > 0 || len(a.Tools.MCP) > 0 || !a.StartsOthers() && slices.ContainsFunc(BuiltinTools(), changes) {
 		return false, nil
 	}
 	for _, t := range a.Offers() {

@@ -268,7 +268,7 @@ func ConnectServers(ctx context.Context, f File, o Options) (reports []ServerRep
 		return nil, nil, err
 	}
 	o.tree, o.Workspace, o.served = newTree(nil), absolute(o.Workspace), &served{}
-	o.nested = nestedFor(a, o.Workspace, anyBuiltin())
+	o.nested = nestedFor(a, o.Workspace, BuiltinTools())
 	if o.confined, err = o.confine(a, ""); err != nil {
 		return nil, nil, err
 	}

@@ -168,21 +168,21 @@ func builtin(ws *fs.Workspace, w web.Options, s shell.Options) []tool.Tool {
 // offeredBy returns the names of the tools that a file offers to its model.
 func offeredBy(t *spec.Tools) []string {
 	names := append(t.AgentNames(), t.CommandNames()...)
-	for _, each := range offering(&spec.Agent{Tools: *t}, anyBuiltin()) {
+	for _, each := range offering(&spec.Agent{Tools: *t}, BuiltinTools()) {
 		names = append(names, each.Name)
 	}
 	return names
 }
 
-// anyBuiltin returns the built-in tools as declared, without a workspace.
-func anyBuiltin() []tool.Tool { return slices.Clone(declared()) }
+// BuiltinTools returns the built-in tools as declared, without a workspace.
+func BuiltinTools() []tool.Tool { return slices.Clone(declared()) }
 
 var declared = sync.OnceValue(func() []tool.Tool { return builtin(&fs.Workspace{}, web.Options{}, shell.Options{}) })
 
 // toolNames returns the names that a file may use.
 func toolNames() []string {
 	names := append(find.Names(), result.Name)
-	for _, t := range anyBuiltin() {
+	for _, t := range BuiltinTools() {
 		names = append(names, t.Name)
 	}
 	slices.Sort(names)
@@ -192,7 +192,7 @@ func toolNames() []string {
 // aliases returns the names that other programs use for the same tools.
 func aliases() map[string]string {
 	names := map[string]string{}
-	for _, t := range anyBuiltin() {
+	for _, t := range BuiltinTools() {
 		for _, other := range t.Aliases {
 			names[other] = t.Name
 		}
@@ -237,14 +237,14 @@ type tree struct {
 	tools          perFile[*tool.Set]
 	unpriced       perFile[[]string]
 
-	// builtin returns the tools of [anyBuiltin], which are never modified, and
+	// builtin returns the tools of [BuiltinTools], which are never modified, and
 	// prices the table of [models.Known].
 	builtin func() []tool.Tool
 	prices  func() (models.Table, error)
 }
 
 func newTree(files map[string]string) *tree {
-	return &tree{files: files, builtin: anyBuiltin, prices: models.Known}
+	return &tree{files: files, builtin: BuiltinTools, prices: models.Known}
 }
 
 // pinned reports whether a file belongs to the tree.

@@ -1,4 +1,6 @@
-package launch
+// Package loopflags makes an agent file of the flags of a command line that repeats a
+// task: a test, a pattern, a bound and the agent that does the work.
+package loopflags
 
 import (
 	"cmp"
@@ -12,14 +14,15 @@ import (
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine/perform"
+	"github.com/pawlrun/pawl/internal/files/launch"
 	"github.com/pawlrun/pawl/internal/files/spec"
 	"github.com/pawlrun/pawl/internal/machine"
 	"github.com/pawlrun/pawl/tool"
 	"github.com/pawlrun/pawl/tool/shell"
 )
 
-// Line is a refinement loop that a command line describes.
-type Line struct {
+// Loop is a refinement loop that a command line describes.
+type Loop struct {
 	// Test is a command and Pattern a regular expression that end the loop; both
 	// are optional.
 	Test, Pattern string
@@ -31,16 +34,16 @@ type Line struct {
 	// Command is the program of another agent, with its arguments, that does the
 	// work instead; empty means none.
 	Command string
-	// Keep writes the loop to [KeptLoop], beside the agent's file or in the
+	// Keep writes the loop to [KeptFile], beside the agent's file or in the
 	// directory of the flags.
 	Keep bool
 }
 
-// DefaultClass is the class of the config file that names the default model.
-const DefaultClass = "default"
+// defaultClass is the class of the config file that names the default model.
+const defaultClass = "default"
 
-// KeptLoop is the name of the file that a kept loop is written to.
-const KeptLoop = "loop.yaml"
+// KeptFile is the name of the file that a kept loop is written to.
+const KeptFile = "loop.yaml"
 
 // builtinPrompt is the system prompt of the built-in agent.
 const builtinPrompt = `You change the code in the current directory until the task is done.
@@ -51,7 +54,7 @@ now, and what the next attempt should try if it is not done yet.
 `
 
 // Launch prepares a run of the loop and pins the loop as the text of an agent file.
-func (l Line) Launch(input string, o Options) (event.RunStarted, perform.Env, error) {
+func (l Loop) Launch(input string, o launch.Options) (event.RunStarted, perform.Env, error) {
 	fail := func(err error) (event.RunStarted, perform.Env, error) { return event.RunStarted{}, perform.Env{}, err }
 	a, source, err := l.agent(o)
 	if err != nil {
@@ -63,22 +66,23 @@ func (l Line) Launch(input string, o Options) (event.RunStarted, perform.Env, er
 	if err := l.programs(a, o); err != nil {
 		return fail(err)
 	}
-	if err := a.Validate(o.checks()); err != nil {
+	if err := a.Validate(o.Checks()); err != nil {
 		return fail(err)
 	}
 	text, err := a.Text()
 	if err != nil {
 		return fail(err)
 	}
-	if l.Keep {
-		a.File, source = KeptLoop, absolute(filepath.Join(a.Dir, KeptLoop))
-	}
 	if l.Keep { // before the run reads its workspace
+		a.File = KeptFile
+		if source, err = filepath.Abs(filepath.Join(a.Dir, KeptFile)); err != nil {
+			return fail(fmt.Errorf("launch: keep the loop: %w", err))
+		}
 		if err := keep(source, text); err != nil {
 			return fail(err)
 		}
 	}
-	started, env, err := prepare(a, source, text, input, o)
+	started, env, err := launch.Prepare(a, source, text, input, o)
 	if err != nil && l.Keep {
 		err = errors.Join(err, os.Remove(source))
 	}
@@ -99,7 +103,7 @@ func keep(path string, text []byte) error {
 }
 
 // agent returns the agent that does the work, and its file.
-func (l Line) agent(o Options) (a *spec.Agent, source string, err error) {
+func (l Loop) agent(o launch.Options) (a *spec.Agent, source string, err error) {
 	switch {
 	case l.Agent != "" && l.Command != "":
 		return nil, "", errors.New("launch: an agent and a command are given, and one of them does the work; leave one out")
@@ -110,13 +114,13 @@ func (l Line) agent(o Options) (a *spec.Agent, source string, err error) {
 			Loop: &spec.Loop{Runner: &spec.Runner{Command: argv}},
 		}, "", err
 	case l.Agent == "":
-		a, err = o.coder()
+		a, err = coder(o)
 		return a, "", err
 	}
 	if source, err = filepath.Abs(l.Agent); err != nil {
 		return nil, "", fmt.Errorf("launch: %w", err)
 	}
-	if a, _, err = spec.ReadAgent(l.Agent, o.checks()); err != nil {
+	if a, _, err = spec.ReadAgent(l.Agent, o.Checks()); err != nil {
 		return nil, "", err
 	}
 	return a, source, nil
@@ -124,13 +128,13 @@ func (l Line) agent(o Options) (a *spec.Agent, source string, err error) {
 
 // coder returns the built-in coding agent. It lists its tools, so that nothing
 // inside the workspace needs approval.
-func (o Options) coder() (*spec.Agent, error) {
-	model := o.Config.Classes[DefaultClass]
+func coder(o launch.Options) (*spec.Agent, error) {
+	model := o.Config.Classes[defaultClass]
 	if cmp.Or(o.Model, model) == "" {
-		return nil, errors.New("launch: no model: give --model provider/model, or set classes." + DefaultClass + " in the config file")
+		return nil, errors.New("launch: no model: give --model provider/model, or set classes." + defaultClass + " in the config file")
 	}
 	names := spec.Names{}
-	for _, t := range anyBuiltin() {
+	for _, t := range launch.BuiltinTools() {
 		if strings.HasPrefix(t.Name, "fs.") || t.Name == machine.CommandTool {
 			names = append(names, t.Name)
 		}
@@ -145,7 +149,7 @@ func (o Options) coder() (*spec.Agent, error) {
 
 // apply makes the agent the body of the loop. Conditions of the command line
 // replace those of the file. A loop with conditions that never met one fails.
-func (l Line) apply(a *spec.Agent) error {
+func (l Loop) apply(a *spec.Agent) error {
 	given, err := l.conditions()
 	if err != nil {
 		return err
@@ -167,7 +171,7 @@ func (l Line) apply(a *spec.Agent) error {
 }
 
 // conditions returns the conditions of the command line, in their order.
-func (l Line) conditions() (all []spec.RefineStop, err error) {
+func (l Loop) conditions() (all []spec.RefineStop, err error) {
 	if l.Test != "" {
 		argv, err := words("--until-test", l.Test)
 		if err != nil {
@@ -210,7 +214,7 @@ func words(flag, line string) ([]string, error) {
 }
 
 // programs returns an error if a program of the command line does not exist.
-func (l Line) programs(a *spec.Agent, o Options) error {
+func (l Loop) programs(a *spec.Agent, o launch.Options) error {
 	host := shell.Options{Dir: o.Workspace, Env: shell.Environment(os.Environ())}
 	find := func(flag string, argv []string) error {
 		if _, err := host.Program(tool.Invocation{Argv: argv}); err != nil {
