@@ -17,11 +17,11 @@ type repeating interface {
 	repeats() (step, text string)
 }
 
-// Once removes texts from the events of one commit that later events of the commit
+// Dedupe removes texts from the events of one commit that later events of the commit
 // repeat, so that each is stored once: the end of a step repeats its child's text, and
 // an iteration of a refinement loop, which is one step, repeats that step's text. It
 // returns the index of the first changed event, -1 for none. [Texts] restores them.
-func Once(commit []*Event) (first int) {
+func Dedupe(commit []*Event) (first int) {
 	first = -1
 	before := map[string][]int{}
 	for i, e := range commit {
@@ -49,7 +49,7 @@ func LeftOut(d Data) bool {
 	return is && r.leftOut()
 }
 
-// Texts restores the texts that [Once] removed from a run's events, which must be noted
+// Texts restores the texts that [Dedupe] removed from a run's events, which must be noted
 // in order. Its zero value is ready for use.
 type Texts struct {
 	// waiting holds the events without their text, by step.

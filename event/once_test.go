@@ -39,7 +39,7 @@ func ends() []*event.Event {
 // and comes back when the events are read.
 func TestACommitHoldsATextOnce(t *testing.T) {
 	commit := ends()
-	if first := event.Once(commit); first != 1 {
+	if first := event.Dedupe(commit); first != 1 {
 		t.Errorf("the first event that was changed is %d", first)
 	}
 	var stored strings.Builder
@@ -78,7 +78,7 @@ func TestACommitHoldsATextOnce(t *testing.T) {
 // A text whose event was not read is missing, and said to be.
 func TestATextWhoseEventIsNotReadIsMissing(t *testing.T) {
 	commit := ends()
-	event.Once(commit)
+	event.Dedupe(commit)
 	var texts event.Texts
 	for _, e := range commit[:3] {
 		texts.Note(e)

@@ -20,7 +20,7 @@ const (
 
 // change returns the difference that a call would make to a file, coloured by line,
 // and the file; "" if the call is not known to change one.
-func (q *asker) change(ctx context.Context, pending event.ToolPendingApproval) (path, shown string) {
+func (q *prompter) change(ctx context.Context, pending event.ToolPendingApproval) (path, shown string) {
 	c, known := fs.ChangeOf(pending.Tool, pending.Args)
 	if !known {
 		return "", ""
@@ -39,7 +39,7 @@ func (q *asker) change(ctx context.Context, pending event.ToolPendingApproval) (
 
 // content returns the content of a file of the workspace; links cannot lead out of
 // it.
-func (q *asker) content(ctx context.Context, pending event.ToolPendingApproval, path string) (string, bool) {
+func (q *prompter) content(ctx context.Context, pending event.ToolPendingApproval, path string) (string, bool) {
 	run, _ := cutCall(pending.CallID)
 	if q.workspace == nil {
 		return "", false
@@ -62,7 +62,7 @@ func (q *asker) content(ctx context.Context, pending event.ToolPendingApproval, 
 }
 
 // difference returns the difference of two texts in lines for the screen.
-func (q *asker) difference(before, after string) string {
+func (q *prompter) difference(before, after string) string {
 	text := string(textdiff.Diff("before", []byte(before), "after", []byte(after)))
 	if text == "" {
 		return q.p.screen.paint(faint, "  (nothing would change)") + "\n"

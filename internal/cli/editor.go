@@ -23,7 +23,7 @@ import (
 
 // edit reads other arguments until the tool accepts them, because a slip must not
 // use up the question. Empty or unchanged arguments return to the question.
-func (q *asker) edit(ctx context.Context, pending event.Question) (json.RawMessage, error) {
+func (q *prompter) edit(ctx context.Context, pending event.Question) (json.RawMessage, error) {
 	call, _ := pending.Asked.(event.ToolPendingApproval)
 	run, _ := cutCall(call.CallID)
 	given := indented(call.Args)
@@ -48,7 +48,7 @@ func (q *asker) edit(ctx context.Context, pending event.Question) (json.RawMessa
 }
 
 // other reads the person's arguments: from an editor, or from a line without one.
-func (q *asker) other(ctx context.Context, draft string) (string, error) {
+func (q *prompter) other(ctx context.Context, draft string) (string, error) {
 	if q.editor == "" {
 		q.p.ask(faint, "  (where $EDITOR is set, e opens the arguments in it)\n")
 		line, err := q.line(ctx, "  arguments as a JSON object on one line: ")
@@ -66,7 +66,7 @@ func (q *asker) other(ctx context.Context, draft string) (string, error) {
 }
 
 // inEditor opens a text in the person's editor, which uses the terminal meanwhile.
-func (q *asker) inEditor(ctx context.Context, text string) (string, error) {
+func (q *prompter) inEditor(ctx context.Context, text string) (string, error) {
 	dir, err := os.MkdirTemp("", "pawl-edit-")
 	if err != nil {
 		return "", fmt.Errorf("make a file for the editor: %w", err)
@@ -88,7 +88,7 @@ func (q *asker) inEditor(ctx context.Context, text string) (string, error) {
 
 // runEditor gives the terminal to the editor, the command line of $EDITOR, and
 // restores its state afterwards.
-func (q *asker) runEditor(ctx context.Context, name string) error {
+func (q *prompter) runEditor(ctx context.Context, name string) error {
 	c := exec.CommandContext(ctx, "/bin/sh", "-c", q.editor+` "$1"`, "sh", name)
 	c.Cancel = func() error { return c.Process.Signal(syscall.SIGTERM) }
 	c.WaitDelay = 2 * time.Second

@@ -104,7 +104,7 @@ func fieldFlags(form event.FormAsked) string {
 }
 
 // fill asks for the answer to a form, field by field, until it fits.
-func (q *asker) fill(ctx context.Context, form event.FormAsked) (event.Resolution, error) {
+func (q *prompter) fill(ctx context.Context, form event.FormAsked) (event.Resolution, error) {
 	fields := tool.FieldsOf(form.Schema)
 	answers, how := "  [y]es, I fill it in, [n]o, n and a reason: ", "  answer y to fill in the form, n to decline, or \"n REASON\" to say why\n"
 	if form.URL != "" || form.Command != "" {
@@ -128,7 +128,7 @@ func (q *asker) fill(ctx context.Context, form event.FormAsked) (event.Resolutio
 }
 
 // fields asks for each field, and again for those whose answer does not fit.
-func (q *asker) fields(ctx context.Context, form event.FormAsked, fields []tool.Field) (json.RawMessage, error) {
+func (q *prompter) fields(ctx context.Context, form event.FormAsked, fields []tool.Field) (json.RawMessage, error) {
 	values, ask := map[string]json.RawMessage{}, fields
 	for {
 		for _, f := range ask {

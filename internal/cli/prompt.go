@@ -22,9 +22,9 @@ import (
 	"github.com/pawlrun/pawl/internal/view/terminal"
 )
 
-// asker shows questions to the person at the terminal, one at a time
+// prompter shows questions to the person at the terminal, one at a time
 // (perform.Env.AskInTurn).
-type asker struct {
+type prompter struct {
 	keys *keyboard
 	p    *printer
 	by   event.Principal
@@ -59,7 +59,7 @@ func (s *session) asking(mode agent.ApproveMode, p *printer) func(*perform.Env) 
 		ask = answerAll(event.ApprovalRejected, "--approve deny")
 	case screenOf(s.app.in, os.Getenv).terminal && p.screen.terminal:
 		p.asks = true
-		ask = inTurn((&asker{
+		ask = inTurn((&prompter{
 			keys: s.app.typed(), p: p, by: itsUser(), check: s.controller.CheckArgs, workspace: s.workspaceOf,
 			editor: cmp.Or(os.Getenv("VISUAL"), os.Getenv("EDITOR")),
 		}).ask)
@@ -98,7 +98,7 @@ func answerAll(kind event.ApprovalKind, by string) func(context.Context, event.Q
 	}
 }
 
-func (q *asker) ask(ctx context.Context, pending event.Question) (event.Resolution, error) {
+func (q *prompter) ask(ctx context.Context, pending event.Question) (event.Resolution, error) {
 	if err := q.pause(ctx); err != nil {
 		return event.Resolution{}, err
 	}
@@ -127,7 +127,7 @@ func (q *asker) ask(ctx context.Context, pending event.Question) (event.Resoluti
 
 // shows prints the question: the call, or the difference that it would make to a
 // file.
-func (q *asker) shows(ctx context.Context, pending event.Question) {
+func (q *prompter) shows(ctx context.Context, pending event.Question) {
 	about, diff := askedAbout(pending), ""
 	if call, is := pending.Asked.(event.ToolPendingApproval); is {
 		about = terminal.Marked(string(call.Args))
@@ -188,7 +188,7 @@ func (s *session) workspaceOf(ctx context.Context, run string) string {
 }
 
 // pause waits after a withdrawn question.
-func (q *asker) pause(ctx context.Context) error {
+func (q *prompter) pause(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 	case <-time.After(time.Until(q.withdrawn.Add(misfire))):
@@ -198,7 +198,7 @@ func (q *asker) pause(ctx context.Context) error {
 
 // catchUp waits until the terminal shows the model's text before the call and the
 // results of earlier calls, which the person needs to decide.
-func (q *asker) catchUp(ctx context.Context, call string) {
+func (q *prompter) catchUp(ctx context.Context, call string) {
 	told := q.p.writtenBefore(call)
 	if told == nil {
 		return
@@ -211,7 +211,7 @@ func (q *asker) catchUp(ctx context.Context, call string) {
 }
 
 // decide repeats the question until there is an answer.
-func (q *asker) decide(ctx context.Context, pending event.Question) (d event.Resolution, err error) {
+func (q *prompter) decide(ctx context.Context, pending event.Question) (d event.Resolution, err error) {
 	if form, is := pending.What.(event.FormAsked); is {
 		return q.fill(ctx, form)
 	}
@@ -258,7 +258,7 @@ func howToAnswer(offered, edits bool) string {
 }
 
 // line reads one line of text, until it is not empty.
-func (q *asker) line(ctx context.Context, question string) (string, error) {
+func (q *prompter) line(ctx context.Context, question string) (string, error) {
 	for {
 		q.p.ask(bold, question)
 		line, err := q.keys.line(ctx)

@@ -40,7 +40,7 @@ func TestAReviewAtTheTerminalIsApprovedOrRejected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, out, _ := aTerminal(80)
 		k := newKeyboard()
-		q := &asker{keys: k, p: p, by: event.Principal{Name: "ann"}}
+		q := &prompter{keys: k, p: p, by: event.Principal{Name: "ann"}}
 		answers := make(chan event.Resolution, 1)
 		go func() {
 			d, _ := q.ask(t.Context(), event.ReviewRequested{LoopID: "refine", Number: 2, Output: "a draft"}.Question())

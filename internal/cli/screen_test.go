@@ -179,7 +179,7 @@ func TestAQuestionIsPutAgainUntilItIsAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, out, _ := aTerminal(80)
 		k := newKeyboard()
-		q := &asker{keys: k, p: p, by: event.Principal{Name: "ann"}}
+		q := &prompter{keys: k, p: p, by: event.Principal{Name: "ann"}}
 		k.take("y") // before anything is asked
 		type answer struct {
 			event.Resolution
@@ -212,7 +212,7 @@ func TestKeysAfterWithdrawnQuestionAnswerNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, out, _ := aTerminal(80)
 		k := newKeyboard()
-		q := &asker{keys: k, p: p, by: event.Principal{Name: "ann"}}
+		q := &prompter{keys: k, p: p, by: event.Principal{Name: "ann"}}
 		ctx, decided := context.WithCancel(t.Context())
 		asked := make(chan error, 1)
 		go func() {
@@ -254,7 +254,7 @@ func TestAQuestionComesAfterWhatLedToIt(t *testing.T) {
 		answered := make(chan struct{})
 		go func() {
 			defer close(answered)
-			_, _ = (&asker{keys: k, p: p}).ask(t.Context(), pending.Question())
+			_, _ = (&prompter{keys: k, p: p}).ask(t.Context(), pending.Question())
 		}()
 		synctest.Wait()
 		for _, d := range []event.Data{event.ToolCall{CallID: "k-1-1", Tool: "shell.exec", Describe: "run make"}, pending} {
@@ -281,7 +281,7 @@ func TestQuestionAppearsAfterResumeMessage(t *testing.T) {
 		answered := make(chan struct{})
 		go func() {
 			defer close(answered)
-			_, _ = (&asker{keys: k, p: p}).ask(t.Context(), pending.Question())
+			_, _ = (&prompter{keys: k, p: p}).ask(t.Context(), pending.Question())
 		}()
 		for seq, d := range []event.Data{pending, event.RunResumed{}} {
 			synctest.Wait()
@@ -302,7 +302,7 @@ func TestWithdrawnQuestionEndsItsLine(t *testing.T) {
 	p, out, _ := aTerminal(80)
 	k := newKeyboard()
 	k.finish()
-	if _, err := (&asker{keys: k, p: p}).ask(t.Context(), event.ToolPendingApproval{CallID: "k-1-1"}.Question()); !errors.Is(err, errNoAnswer) {
+	if _, err := (&prompter{keys: k, p: p}).ask(t.Context(), event.ToolPendingApproval{CallID: "k-1-1"}.Question()); !errors.Is(err, errNoAnswer) {
 		t.Errorf("%v", err)
 	}
 	if !strings.HasSuffix(out.String(), "[e]dit:  (no answer)\n") {
@@ -318,7 +318,7 @@ func TestAQuestionDoesNotWaitForLinesThatNeverCome(t *testing.T) {
 		k, answered := newKeyboard(), make(chan struct{})
 		go func() {
 			defer close(answered)
-			_, _ = (&asker{keys: k, p: p}).ask(t.Context(), event.ToolPendingApproval{CallID: "child-1-1"}.Question())
+			_, _ = (&prompter{keys: k, p: p}).ask(t.Context(), event.ToolPendingApproval{CallID: "child-1-1"}.Question())
 		}()
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
@@ -332,7 +332,7 @@ func TestAQuestionDoesNotWaitForLinesThatNeverCome(t *testing.T) {
 
 func TestAQuestionEndsWithTheRun(t *testing.T) {
 	p, _, _ := aTerminal(80)
-	q := &asker{keys: newKeyboard(), p: p}
+	q := &prompter{keys: newKeyboard(), p: p}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := q.ask(ctx, event.ToolPendingApproval{}.Question()); err == nil {

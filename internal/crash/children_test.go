@@ -59,8 +59,8 @@ func killFamilyUntilDone(t *testing.T, program, dir string, random *rand.Rand, b
 	}
 }
 
-// told is what the journal of one run of the tree says.
-type told struct {
+// childCalls is what the journal of one run of the tree says.
+type childCalls struct {
 	answers, attempts int
 	started, results  map[string]int
 	doubts            int
@@ -73,7 +73,7 @@ type told struct {
 	outcome event.Outcome
 }
 
-func tell(t *testing.T, store journal.Store, run journal.Run) told {
+func tell(t *testing.T, store journal.Store, run journal.Run) childCalls {
 	t.Helper()
 	records, err := store.Records(t.Context(), run.ID, 0, 0)
 	if err != nil {
@@ -82,7 +82,7 @@ func tell(t *testing.T, store journal.Store, run journal.Run) told {
 	if v, err := journal.Verify(t.Context(), store, run.ID, run.Head); err != nil || v.Events != int64(len(records)) {
 		t.Fatalf("verify: %+v of %d events, %v", v, len(records), err)
 	}
-	s := told{started: map[string]int{}, results: map[string]int{}, reserved: map[string]bool{}, used: map[string]llm.Usage{}}
+	s := childCalls{started: map[string]int{}, results: map[string]int{}, reserved: map[string]bool{}, used: map[string]llm.Usage{}}
 	for _, e := range decode(t, records) {
 		switch d := e.Data.(type) {
 		case event.ModelResponse:
@@ -128,7 +128,7 @@ func checkFamily(t *testing.T, dir string) {
 	if len(rows) != 1+rounds*siblings {
 		t.Errorf("%d runs, want one and %d children of it", len(rows), rounds*siblings)
 	}
-	var parent told
+	var parent childCalls
 	usage, attempts, doubts, made := llm.Usage{}, 0, 0, 0
 	inChildren := map[string]llm.Usage{}
 	for _, row := range rows {

@@ -17,7 +17,7 @@ import (
 	"github.com/pawlrun/pawl/llm/scripted"
 )
 
-// One person at one terminal hears one question at a time, in the order of the
+// A person at a terminal gets one question at a time, in the order of the
 // calls, and none about a call that was decided elsewhere meanwhile.
 //
 // rows: HAR-66

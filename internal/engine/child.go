@@ -303,7 +303,7 @@ func (c *core) worktreeStep(a *machine.StartChild) string {
 	switch {
 	case a.Worktree:
 		return a.Step
-	case c.env.Children[a.Name].Apart:
+	case c.env.Children[a.Name].Isolated:
 		return a.ID
 	}
 	return ""

@@ -84,7 +84,7 @@ func TestADecisionWakesAParkedChildWhileItsSiblingGoesOn(t *testing.T) {
 	}
 }
 
-// A parked child that is cancelled has ended, and its parent hears of it at once.
+// A parked child that is cancelled has ended, and its parent is notified at once.
 func TestCancelOfParkedChildSettlesItsCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := besideASibling(t, pays(t))

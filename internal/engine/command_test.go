@@ -185,7 +185,7 @@ func TestACancelEndsAParkedRunWithoutAnyEffect(t *testing.T) {
 	})
 }
 
-// To a run that has ended nothing is to be said any more, whatever its models cost.
+// An ended run accepts no messages, whatever its models cost.
 func TestACapForARunThatHasEndedIsRefusedBecauseOfThat(t *testing.T) {
 	r := newRig(t).turns(scripted.Turn{Text: "done"})
 	r.cfg.Targets[0].Price = nil

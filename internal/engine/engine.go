@@ -70,7 +70,7 @@ type Engine struct {
 	opts     Options
 	// observed reports whether an observer wants the events of runs.
 	observed bool
-	letters  holder.Key
+	inboxKey holder.Key
 	// snapshots are the states of the runs that were read last.
 	snapshots drive.Snapshots
 	keeper    *drive.Keeper
@@ -130,7 +130,7 @@ func New(store journal.Store, machines func(version string) (machine.Machine, er
 		o.Placement = holder.NewLocal(store, o.Owner, o.LeaseTTL, o.Now)
 	}
 	return &Engine{
-		store: store, follower: common.follower, machines: machines, opts: o, letters: common.key, observed: o.observed(),
+		store: store, follower: common.follower, machines: machines, opts: o, inboxKey: common.key, observed: o.observed(),
 		snapshots: drive.Past{Store: store, Machines: machines}.Snapshots(), keeper: drive.NewKeeper(store),
 		claims: map[string]bool{}, drivers: map[string]*driver{},
 	}

@@ -164,7 +164,7 @@ func (l *eventLog) sayOnce() error {
 	for i := range l.staged {
 		events[i] = &l.staged[i].event
 	}
-	first := event.Once(events)
+	first := event.Dedupe(events)
 	if first < 0 || l.values {
 		return nil
 	}

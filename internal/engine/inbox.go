@@ -89,7 +89,7 @@ func (b *inbox) takeCommands(ctx context.Context) error {
 
 // takeCommand journals the event that a command becomes.
 func (b *inbox) takeCommand(c journal.Command, known knownSecrets) error {
-	c, readable := b.engine.letters.Open(c)
+	c, readable := b.engine.inboxKey.Open(c)
 	if !readable {
 		return nil
 	}
@@ -322,7 +322,7 @@ func (e *Engine) confide(row journal.Run, c journal.Command) (journal.Command, e
 // unreadable counts the commands that were sealed to a process that is gone.
 func (e *Engine) unreadable(sent []journal.Command) (n int) {
 	for _, c := range sent {
-		if _, readable := e.letters.Open(c); !readable {
+		if _, readable := e.inboxKey.Open(c); !readable {
 			n++
 		}
 	}

@@ -196,7 +196,7 @@ func (d *driver) answerAll(ctx context.Context, cmds []journal.Command, a *answe
 		a.seen[c.ID] = true
 		switch {
 		case c.Kind == journal.Cancel:
-			c, _ = d.engine.letters.Open(c)
+			c, _ = d.engine.inboxKey.Open(c)
 			clean := false
 			if c, clean = a.secrets.clean(c); !clean {
 				c.Text = "" // a cancel is valid without its reason
@@ -206,7 +206,7 @@ func (d *driver) answerAll(ctx context.Context, cmds []journal.Command, a *answe
 		case old || !parked:
 			continue
 		}
-		c, readable := d.engine.letters.Open(c)
+		c, readable := d.engine.inboxKey.Open(c)
 		c, clean := a.secrets.clean(c)
 		if readable && !clean {
 			continue

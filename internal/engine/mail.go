@@ -189,7 +189,7 @@ func (e *Engine) Addressee(ctx context.Context, c journal.Command) (string, erro
 	if err != nil {
 		return "", fmt.Errorf("engine: runs below run %s: %w", c.Run, err)
 	}
-	return e.asker(ctx, fromOn(rows, c.Run), c)
+	return e.askingRun(ctx, fromOn(rows, c.Run), c)
 }
 
 // isBelow reports whether a run is below another one.
@@ -221,10 +221,10 @@ func fromOn(rows []journal.Run, run string) []journal.Run {
 	})
 }
 
-// asker returns the run that asks, or asked, the question of a decision; the
+// askingRun returns the run that asks, or asked, the question of a decision; the
 // named run comes before those below it. If there is none, it returns the named
 // run.
-func (e *Engine) asker(ctx context.Context, rows []journal.Run, c journal.Command) (string, error) {
+func (e *Engine) askingRun(ctx context.Context, rows []journal.Run, c journal.Command) (string, error) {
 	var asks []string
 	for _, r := range rows {
 		if r.State == journal.Ended {

@@ -164,7 +164,7 @@ func TestRunParkedWithoutProgressContinuesAfterRaise(t *testing.T) {
 	})
 }
 
-// Who is to hear how a run ended hears it, though no time is left for the run.
+// Observers of the end run although the run has no time left.
 func TestHookAfterTheRunRunsWithoutTimeLeft(t *testing.T) {
 	for setting, limits := range map[string]budget.Limits{
 		"max_wall_time_seconds": {MaxWallSeconds: 30}, noProgress: {MaxIdleSeconds: 30},

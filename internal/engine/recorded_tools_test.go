@@ -15,7 +15,7 @@ import (
 	"github.com/pawlrun/pawl/tool"
 )
 
-// Of a page that was not there nothing came in, and no replay fences it.
+// A missing page brought no untrusted text, so no replay fences it.
 func TestARecordedResultIsAsTrustedAsItWas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fetched := 0

@@ -49,7 +49,7 @@ func (s *Server) call(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallT
 // again answers a repeated call that contains answers to the run's questions. The error
 // rejects a state that is not of a call of this tool.
 func (w *wait) again(run string) (*mcp.CallToolResult, error) {
-	row, err := w.Options.Server.Standing(w.ctx, run)
+	row, err := w.Options.Server.RunRow(w.ctx, run)
 	if err != nil || row.Parent != "" || row.Name != w.req.Params.Name {
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("requestState is %q, which is no run of %s", run, w.req.Params.Name)}
 	}
@@ -106,7 +106,7 @@ func (s *Server) begin(ctx context.Context, req *mcp.CallToolRequest) (row journ
 		return row, 0, err
 	}
 	// A repeated request returns the run as it was in the first response.
-	if row, err = s.Options.Server.Standing(ctx, row.ID); err != nil {
+	if row, err = s.Options.Server.RunRow(ctx, row.ID); err != nil {
 		return row, 0, err
 	}
 	after, err = s.continueRun(ctx, row)
@@ -257,7 +257,7 @@ func (w *wait) untilIdle(sub *follow.Subscription, after int64) (journal.Run, er
 		if sub.More() {
 			continue
 		}
-		row, err := w.Options.Server.Standing(w.ctx, w.run)
+		row, err := w.Options.Server.RunRow(w.ctx, w.run)
 		if err != nil || w.stood > after && slices.Contains([]journal.State{journal.Parked, journal.Paused, journal.Ended}, row.State) {
 			return row, err
 		}

@@ -80,7 +80,7 @@ func (s *Server) readLog(ctx context.Context, req *mcp.ReadResourceRequest) (*mc
 	if err := access.Authorise(callerOf(ctx).Principal, access.Viewer); err != nil {
 		return nil, err
 	}
-	row, err := s.Options.Server.Standing(ctx, runOf(uri, "/log"))
+	row, err := s.Options.Server.RunRow(ctx, runOf(uri, "/log"))
 	if err != nil {
 		return nil, mcp.ResourceNotFoundError(uri)
 	}

@@ -101,7 +101,7 @@ func (s *Server) addTasks() error {
 			if !hasTasks(p.capabilities()) {
 				return nil, missingTasks()
 			}
-			row, err := s.Options.Server.Standing(ctx, p.TaskID)
+			row, err := s.Options.Server.RunRow(ctx, p.TaskID)
 			if err != nil || row.Parent != "" {
 				return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "there is no task " + p.TaskID}
 			}

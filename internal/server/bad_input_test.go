@@ -106,7 +106,7 @@ func TestExcessConnectionsGetRetryAfter(t *testing.T) {
 		t.Errorf("the third gets %d %+v", answer.StatusCode, p)
 	}
 	_ = first.Close()
-	for { // the server hears of that a little later
+	for { // the server notices that a little later
 		conn, answer := get()
 		_ = conn.Close()
 		if answer.StatusCode == http.StatusOK {

@@ -116,8 +116,8 @@ func (s *Server) signature(f family, r runnable) (launch.Signature, error) {
 	return file.Signature(s.launch)
 }
 
-// Standing returns the row of a run.
-func (s *Server) Standing(ctx context.Context, run string) (journal.Run, error) {
+// RunRow returns the row of a run.
+func (s *Server) RunRow(ctx context.Context, run string) (journal.Run, error) {
 	return s.store.Run(ctx, run)
 }
 

@@ -46,7 +46,7 @@ func inOwners(t *testing.T, gone server.OwnerGone, play func(c connected)) {
 // start starts the loop of an agent over a socket, and gives the path of its run.
 func (s *socket) start(agent string) string {
 	s.t.Helper()
-	got := as[envelope](s.t, s.hears(s.emit("loop:start", `{"agentId": "`+agent+`", "message": "go"}`)))
+	got := as[envelope](s.t, s.waitFor(s.emit("loop:start", `{"agentId": "`+agent+`", "message": "go"}`)))
 	if !got.Success {
 		s.t.Fatalf("the start is answered with %+v", got)
 	}
@@ -149,7 +149,7 @@ func TestTheLoopOfWhoLeavesForGoodIsTornDown(t *testing.T) {
 		onNetwork(local{s, t}, func(c connected) {
 			joined := func(name string) *socket {
 				s := c.open("websocket", given[name], nil)
-				s.hears("connect")
+				s.waitFor("connect")
 				return s
 			}
 			bob := joined("bob")
@@ -328,17 +328,17 @@ func TestAnothersGoingEndsNothing(t *testing.T) {
 		s, _ := newServerWith(t, memory.New(nil), files, func(o *server.Options) { o.OwnerGone, o.Tokens, o.NoAuth = byDefault, file, false })
 		onNetwork(local{s, t}, func(c connected) {
 			ann, bob := c.open("websocket", "", withToken(given["ann"])), c.open("polling", given["bob"], nil)
-			ann.hears("connect")
-			bob.hears("connect")
-			ann.hears(ann.emit("loop:start", `{"agentId": "lasts", "message": "go"}`))
-			bob.hears(bob.emit("loop:start", `{"agentId": "reviewed", "message": "go"}`))
+			ann.waitFor("connect")
+			bob.waitFor("connect")
+			ann.waitFor(ann.emit("loop:start", `{"agentId": "lasts", "message": "go"}`))
+			bob.waitFor(bob.emit("loop:start", `{"agentId": "reviewed", "message": "go"}`))
 			bob.leave()
 			time.Sleep(2 * time.Minute)
 			ann.soFar()
-			if got := as[envelope](t, ann.hears(ann.emit("loop:stop", `{"agentId": "reviewed"}`))); got.Error.Type != "NO_LOOP" {
+			if got := as[envelope](t, ann.waitFor(ann.emit("loop:stop", `{"agentId": "reviewed"}`))); got.Error.Type != "NO_LOOP" {
 				t.Errorf("bob's loop is there: %+v", got)
 			}
-			if got := as[envelope](t, ann.hears(ann.emit("loop:stop", `{"agentId": "lasts"}`))); !got.Success {
+			if got := as[envelope](t, ann.waitFor(ann.emit("loop:stop", `{"agentId": "lasts"}`))); !got.Success {
 				t.Errorf("ann's loop is not: %+v", got)
 			}
 		})
@@ -393,12 +393,12 @@ func TestATornDownRunnerLeavesNoProcess(t *testing.T) {
 	web := httptest.NewServer(conforming(t, s))
 	defer web.Close()
 	l := local{s, t}
-	c := &socket{t: t, client: web.Client(), header: http.Header{}, in: make(chan heard, 1000), gone: make(chan struct{})}
+	c := &socket{t: t, client: web.Client(), header: http.Header{}, in: make(chan received, 1000), gone: make(chan struct{})}
 	c.dial(web.URL + "/socket.io/?EIO=4&transport=websocket")
 	c.read()
 	go c.listen()
 	c.raw("40")
-	c.hears("connect")
+	c.waitFor("connect")
 	run := strings.TrimPrefix(c.start("runs"), "/v1/runs/")
 	var pid int
 	eventually(t, "the runner does not start", func() bool {

@@ -24,8 +24,8 @@ var more = map[string]string{
 		"loop: {loopEnabled: true, maxIterations: 3, loopCriteria: {type: manual}}\n",
 }
 
-// told is the clients' events, with RUN in the place of the run's id.
-func told(t *testing.T, run string, events []heard) (lines []string) {
+// rondoLines is the clients' events, with RUN in the place of the run's id.
+func rondoLines(t *testing.T, run string, events []received) (lines []string) {
 	t.Helper()
 	for _, e := range events {
 		if !strings.HasPrefix(e.name, "ack ") {
@@ -87,16 +87,16 @@ func TestClientsHearOfALoopInRondoFlowsWords(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inSockets(t, more, func(c2 connected) {
 				s, other := c2.joined("websocket"), c2.joined("polling")
-				run := as[envelope](t, s.hears(s.emit("loop:start", f(`{"agentId": %q, "message": "go"}`, c.agent)))).Data.Run
+				run := as[envelope](t, s.waitFor(s.emit("loop:start", f(`{"agentId": %q, "message": "go"}`, c.agent)))).Data.Run
 				time.Sleep(time.Minute)
 				if c.say != "" {
-					if got := as[envelope](t, s.hears(s.emit(c.say, c.with))); !got.Success {
+					if got := as[envelope](t, s.waitFor(s.emit(c.say, c.with))); !got.Success {
 						t.Errorf("%s is answered with %+v", c.say, got)
 					}
 					time.Sleep(time.Minute)
 				}
 				for _, each := range []*socket{s, other} {
-					if diff := cmp.Diff(c.want, told(t, run, each.soFar())); diff != "" {
+					if diff := cmp.Diff(c.want, rondoLines(t, run, each.soFar())); diff != "" {
 						t.Errorf("(-want +got):\n%s", diff)
 					}
 				}
@@ -107,28 +107,28 @@ func TestClientsHearOfALoopInRondoFlowsWords(t *testing.T) {
 
 // rows: RON-51, RON-63
 //
-// Whatever the door, there is one loop on an agent, and all hear of it.
+// An agent has one loop, whichever API started it, and all clients receive its events.
 func TestALoopIsTheSameByEveryDoor(t *testing.T) {
 	inSockets(t, nil, func(c connected) {
 		s := c.joined("polling")
 		run := c.loop(http.StatusAccepted, "slow", "start", rondoMessage).Data.Run
 		time.Sleep(15 * time.Second)
-		if got := told(t, run, s.soFar()); len(got) != 3 || !strings.HasPrefix(got[1], `agent:loop_iteration {"agentId":"slow","iteration":1`) {
+		if got := rondoLines(t, run, s.soFar()); len(got) != 3 || !strings.HasPrefix(got[1], `agent:loop_iteration {"agentId":"slow","iteration":1`) {
 			t.Errorf("of a loop that was started over HTTP is heard %q", got)
 		}
-		refused := as[envelope](t, s.hears(s.emit("loop:start", `{"agentId": "slow", "message": "again"}`)))
+		refused := as[envelope](t, s.waitFor(s.emit("loop:start", `{"agentId": "slow", "message": "again"}`)))
 		if refused.Success || refused.Error.Type != "LOOP_RUNS" || !strings.Contains(refused.Error.Message, run) {
 			t.Errorf("a second loop is answered with %+v", refused)
 		}
 		type failure struct{ AgentID, SessionID, Error, Type string }
-		if got, want := as[failure](t, s.hears("agent:error")), (failure{"slow", "", refused.Error.Message, "LOOP_RUNS"}); got != want {
+		if got, want := as[failure](t, s.waitFor("agent:error")), (failure{"slow", "", refused.Error.Message, "LOOP_RUNS"}); got != want {
 			t.Errorf("the error is %+v, want %+v", got, want)
 		}
-		s.hears(s.emit("loop:stop", `{"agentId": "slow"}`))
+		s.waitFor(s.emit("loop:stop", `{"agentId": "slow"}`))
 		if got := c.loop(http.StatusOK, "slow", "status", "").Data; got.Active || got.Run != run {
 			t.Errorf("stopped over a socket, it is %+v", got)
 		}
-		started := as[envelope](t, s.hears(s.emit("loop:start", `{"agentId": "slow", "message": "again"}`))).Data.Run
+		started := as[envelope](t, s.waitFor(s.emit("loop:start", `{"agentId": "slow", "message": "again"}`))).Data.Run
 		if got := c.loop(http.StatusOK, "slow", "status", "").Data; !got.Active || got.Run != started {
 			t.Errorf("started over a socket, it is %+v", got)
 		}
@@ -189,10 +189,10 @@ func TestAnEventThatIsWrongIsAnswered(t *testing.T) {
 			"no loop to stop":   {"loop:stop", `{"agentId": "slow"}`, "NO_LOOP"},
 			"no loop to decide": {"loop:approve", `{"agentId": "slow", "loopId": "review-1", "approved": true}`, "NO_LOOP"},
 		} {
-			if got := as[envelope](t, s.hears(s.emit(e.event, e.data))); got.Success || got.Error.Type != e.want || got.Error.Message == "" {
+			if got := as[envelope](t, s.waitFor(s.emit(e.event, e.data))); got.Success || got.Error.Type != e.want || got.Error.Message == "" {
 				t.Errorf("%s: %+v, want %s", name, got, e.want)
 			}
-			if got := as[struct{ Type string }](t, s.hears("agent:error")); got.Type != e.want {
+			if got := as[struct{ Type string }](t, s.waitFor("agent:error")); got.Type != e.want {
 				t.Errorf("%s: the error is %s, want %s", name, got.Type, e.want)
 			}
 		}

@@ -50,9 +50,9 @@ const wholeRequest = 30 * time.Second
 // a limit for each write.
 const wholeAnswer = 2 * time.Minute
 
-// farewell bounds the shutdown: requests in progress may finish, and runs park or
+// shutdownTimeout bounds the shutdown: requests in progress may finish, and runs park or
 // end. Streams end at once.
-const farewell = 10 * time.Second
+const shutdownTimeout = 10 * time.Second
 
 // ErrLeft is returned if runs had neither parked nor ended in time. They are left
 // as after a crash: the next server resumes them.
@@ -85,7 +85,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	}
 	// Streams end with the runs, so the runs are stopped first.
 	s.stop(s.goodbye)
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer cancel()
 	deadline, _ := ctx.Deadline()
 	err := web.Shutdown(ctx)
@@ -98,6 +98,6 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	case closing := <-left:
 		return errors.Join(err, closing)
 	case <-time.After(max(time.Until(deadline), time.Second)):
-		return errors.Join(err, fmt.Errorf("%w after %s; start the server again, and it continues them", ErrLeft, farewell))
+		return errors.Join(err, fmt.Errorf("%w after %s; start the server again, and it continues them", ErrLeft, shutdownTimeout))
 	}
 }

@@ -147,9 +147,9 @@ func TestStalledReaderDelaysShutdownByAtMostOneSecond(t *testing.T) {
 		l.dial(t, path+"/events", "text/event-stream")
 		l.dial(t, "/v1/runs", "application/json")
 		synctest.Wait()
-		told := time.Now()
-		if err := stop(); err != nil || time.Since(told) > 2*time.Second {
-			t.Errorf("the server ends after %s with %v", time.Since(told), err)
+		rondoLines := time.Now()
+		if err := stop(); err != nil || time.Since(rondoLines) > 2*time.Second {
+			t.Errorf("the server ends after %s with %v", time.Since(rondoLines), err)
 		}
 	})
 }

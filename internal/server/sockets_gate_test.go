@@ -28,30 +28,30 @@ func withToken(token string) any { return map[string]string{"token": token} }
 
 // rows: RON-55, RON-56
 //
-// A viewer hears of loops, and tells them nothing.
+// A viewer receives the events of loops and cannot send them commands.
 func TestAViewerIsRefusedOverASocketAsOverHTTP(t *testing.T) {
 	inSocketGate(t, func(g gated, c connected) {
 		s := c.open("polling", "", withToken(g.given["viewer"]))
-		s.hears("connect")
+		s.waitFor("connect")
 		e := c.open("websocket", g.given["editor"], nil)
-		e.hears("connect")
+		e.waitFor("connect")
 		start := `{"agentId": "slow", "message": "go"}`
 		for event, data := range map[string]string{
 			"loop:start": start, "loop:stop": `{"agentId": "slow"}`, "loop:approve": `{"agentId": "slow", "loopId": "review-1", "approved": true}`,
 		} {
-			if got := as[envelope](t, s.hears(s.emit(event, data))); got.Success || got.Error.Type != "POLICY_ERROR" {
+			if got := as[envelope](t, s.waitFor(s.emit(event, data))); got.Success || got.Error.Type != "POLICY_ERROR" {
 				t.Errorf("%s: a viewer is answered %+v", event, got)
 			}
 			want := `{"agentId":"slow","sessionId":"","error":"Your role does not permit running or modifying workflows","type":"POLICY_ERROR"}`
-			if got := string(s.hears("agent:error")); got != want {
+			if got := string(s.waitFor("agent:error")); got != want {
 				t.Errorf("%s: a viewer is told %s", event, got)
 			}
 		}
-		if got := as[envelope](t, e.hears(e.emit("loop:start", start))); !got.Success {
+		if got := as[envelope](t, e.waitFor(e.emit("loop:start", start))); !got.Success {
 			t.Errorf("an editor is answered %+v", got)
 		}
-		s.hears("agent:loop_iteration")
-		if got := as[envelope](t, e.hears(e.emit("loop:stop", `{"agentId": "slow"}`))); !got.Success {
+		s.waitFor("agent:loop_iteration")
+		if got := as[envelope](t, e.waitFor(e.emit("loop:stop", `{"agentId": "slow"}`))); !got.Success {
 			t.Errorf("an editor is answered %+v", got)
 		}
 		for _, each := range e.soFar() {
@@ -87,7 +87,7 @@ func TestASocketIsWithWhomItsTokenNames(t *testing.T) {
 				refused := as[struct {
 					Message string
 					Data    struct{ Status int }
-				}](t, s.hears("connect_error"))
+				}](t, s.waitFor("connect_error"))
 				if refused.Message == "" || refused.Data.Status != http.StatusUnauthorized {
 					t.Errorf("%s, %s: it is told %+v", way, name, refused)
 				}
@@ -97,7 +97,7 @@ func TestASocketIsWithWhomItsTokenNames(t *testing.T) {
 				}
 			}
 			for _, s := range []*socket{c.open(way, "", withToken(g.given["viewer"])), c.open(way, g.given["viewer"], nil)} {
-				s.hears("connect")
+				s.waitFor("connect")
 				s.leave()
 			}
 		}
@@ -112,14 +112,14 @@ func TestASocketIsWithWhomItsTokenNames(t *testing.T) {
 func TestSessionBelongsToItsPrincipal(t *testing.T) {
 	inSocketGate(t, func(g gated, c connected) {
 		s := c.open("polling", g.given["editor"], nil)
-		s.hears("connect")
+		s.waitFor("connect")
 		for name, header := range map[string]http.Header{"another": {"Authorization": {"Bearer " + g.given["admin"]}}} {
 			thief := &socket{t: c.t, client: c.client, header: header}
 			if status, body := thief.ask(http.MethodPost, s.url, `42["loop:start",{"agentId":"slow","message":"x"}]`); status != http.StatusForbidden {
 				t.Errorf("%s token gets %d %s", name, status, body)
 			}
 		}
-		if got := as[envelope](t, s.hears(s.emit("loop:stop", `{"agentId": "slow"}`))); got.Error.Type != "NO_LOOP" {
+		if got := as[envelope](t, s.waitFor(s.emit("loop:stop", `{"agentId": "slow"}`))); got.Error.Type != "NO_LOOP" {
 			t.Errorf("its own client gets %+v", got)
 		}
 	})
@@ -132,7 +132,7 @@ func TestARevokedTokenEndsItsSockets(t *testing.T) {
 				sockets := []*socket{c.open(way, "", withToken(g.given["viewer"])), c.open(way, g.given["viewer"], nil)}
 				other := c.open(way, "", withToken(g.given["editor"]))
 				for _, s := range append(sockets, other) {
-					s.hears("connect")
+					s.waitFor("connect")
 				}
 				time.Sleep(time.Minute)
 				if err := tokens.Revoke(g.file, "the-viewer"); err != nil {
@@ -152,7 +152,7 @@ func TestARevokedTokenEndsItsSockets(t *testing.T) {
 					t.Error("another's socket has ended, too")
 				default:
 				}
-				if got := as[envelope](t, other.hears(other.emit("loop:stop", `{"agentId": "slow"}`))); got.Error.Type != "NO_LOOP" {
+				if got := as[envelope](t, other.waitFor(other.emit("loop:stop", `{"agentId": "slow"}`))); got.Error.Type != "NO_LOOP" {
 					t.Errorf("another is answered %+v", got)
 				}
 			})
@@ -194,7 +194,7 @@ func TestSessionsForAnotherHostAreRefused(t *testing.T) {
 	})
 }
 
-// Of a client that asks for too much, or for nothing, the server is rid.
+// The server drops a client that asks for too much or for nothing.
 func TestWhatAClientMayHoldIsBounded(t *testing.T) {
 	t.Run("sessions of who is not known", func(t *testing.T) {
 		inSocketGate(t, func(g gated, c connected) {
@@ -209,7 +209,7 @@ func TestWhatAClientMayHoldIsBounded(t *testing.T) {
 				}
 			}
 			other := c.open("websocket", g.given["viewer"], nil)
-			other.hears("connect")
+			other.waitFor("connect")
 			time.Sleep(time.Minute)
 			if status, body := s.ask(http.MethodGet, socketURL+"polling", ""); status != http.StatusOK {
 				t.Errorf("when those have been dropped that said nothing: %d %s", status, body)
@@ -241,12 +241,12 @@ func TestWhatAClientMayHoldIsBounded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inSocketGate(t, func(g gated, c connected) {
 				good := c.open("websocket", g.given["editor"], nil)
-				good.hears("connect")
+				good.waitFor("connect")
 				s := c.open("websocket", "", nil)
-				s.hears("connect_error")
+				s.waitFor("connect_error")
 				if name != "nothing at all" {
 					s = c.open("websocket", "", withToken(g.given["editor"]))
-					s.hears("connect")
+					s.waitFor("connect")
 				}
 				what(s)
 				select {
@@ -254,7 +254,7 @@ func TestWhatAClientMayHoldIsBounded(t *testing.T) {
 				case <-time.After(time.Minute):
 					t.Error("a minute later it is open")
 				}
-				if got := as[envelope](t, good.hears(good.emit("loop:stop", `{"agentId": "slow"}`))); got.Error.Type != "NO_LOOP" {
+				if got := as[envelope](t, good.waitFor(good.emit("loop:stop", `{"agentId": "slow"}`))); got.Error.Type != "NO_LOOP" {
 					t.Errorf("another client gets %+v", got)
 				}
 			})
@@ -281,12 +281,12 @@ func TestAClientThatDoesNotReadIsDropped(t *testing.T) {
 			t.Fatalf("%+v", f)
 		}
 		s := c.joined("websocket")
-		s.hears(s.emit("loop:start", `{"agentId": "slow", "message": "go"}`))
+		s.waitFor(s.emit("loop:start", `{"agentId": "slow", "message": "go"}`))
 		for range 20 { // each is answered with as much
 			deaf.raw(`42["loop:stop",{"agentId":"` + strings.Repeat("x", 100_000) + `"}]`)
 		}
 		begun := time.Now()
-		s.hears("agent:loop_iteration")
+		s.waitFor("agent:loop_iteration")
 		if took := time.Since(begun); took > 10*time.Second {
 			t.Errorf("the iteration took %s", took)
 		}

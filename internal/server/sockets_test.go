@@ -56,13 +56,13 @@ func inSockets(t *testing.T, others map[string]string, play func(c connected)) {
 	inBubble(t, files, func(l local, _ string) { onNetwork(l, play) })
 }
 
-// heard is an event that a client heard, or an acknowledgement, "ack" and its number.
-type heard struct {
+// received is an event that a client received, or an acknowledgement: "ack" and its number.
+type received struct {
 	name string
 	data json.RawMessage
 }
 
-func (h heard) String() string { return h.name + " " + string(h.data) }
+func (h received) String() string { return h.name + " " + string(h.data) }
 
 // socket is a client of Socket.IO.
 type socket struct {
@@ -73,9 +73,9 @@ type socket struct {
 	// conn is its WebSocket, nil while it polls.
 	conn    *websocket.Conn
 	decoder socketio.Decoder
-	in      chan heard
+	in      chan received
 	// kept are events that no test has read.
-	kept []heard
+	kept []received
 	// gone is closed when the server has ended the session.
 	gone chan struct{}
 	acks int
@@ -90,7 +90,7 @@ func ways() []string { return []string{"polling", "websocket", "upgrade"} }
 // namespace.
 func (c connected) open(way, token string, auth any) *socket {
 	c.t.Helper()
-	s := &socket{t: c.t, client: c.client, header: http.Header{}, in: make(chan heard, 1000), gone: make(chan struct{})}
+	s := &socket{t: c.t, client: c.client, header: http.Header{}, in: make(chan received, 1000), gone: make(chan struct{})}
 	if token != "" {
 		s.header.Set("Authorization", "Bearer "+token)
 	}
@@ -135,7 +135,7 @@ func (c connected) open(way, token string, auth any) *socket {
 func (c connected) joined(way string) *socket {
 	c.t.Helper()
 	s := c.open(way, "", nil)
-	s.hears("connect")
+	s.waitFor("connect")
 	return s
 }
 
@@ -200,7 +200,7 @@ func (s *socket) send(p socketio.Packet) {
 	s.write(p.Frames()...)
 }
 
-// listen hears until the session ends.
+// listen reads frames until the session ends.
 func (s *socket) listen() {
 	defer close(s.gone)
 	for {
@@ -220,12 +220,12 @@ func (s *socket) listen() {
 			frames, _ = socketio.ParsePayload([]byte(body))
 		}
 		for _, f := range frames {
-			s.hear(f)
+			s.receive(f)
 		}
 	}
 }
 
-func (s *socket) hear(f socketio.Frame) {
+func (s *socket) receive(f socketio.Frame) {
 	switch f.Type {
 	case socketio.FramePing:
 		s.write(socketio.Frame{Type: socketio.FramePong})
@@ -238,13 +238,13 @@ func (s *socket) hear(f socketio.Frame) {
 		switch p.Type {
 		case socketio.Event:
 			name, args, _ := p.Event()
-			s.in <- heard{name, args[0]}
+			s.in <- received{name, args[0]}
 		case socketio.Ack:
-			s.in <- heard{fmt.Sprint("ack ", *p.ID), bytes.TrimSuffix(bytes.TrimPrefix(p.Data, []byte("[")), []byte("]"))}
+			s.in <- received{fmt.Sprint("ack ", *p.ID), bytes.TrimSuffix(bytes.TrimPrefix(p.Data, []byte("[")), []byte("]"))}
 		case socketio.Connect:
-			s.in <- heard{"connect", p.Data}
+			s.in <- received{"connect", p.Data}
 		case socketio.ConnectError:
-			s.in <- heard{"connect_error", p.Data}
+			s.in <- received{"connect_error", p.Data}
 		}
 	}
 }
@@ -258,8 +258,8 @@ func (s *socket) emit(name, data string) (ack string) {
 	return fmt.Sprint("ack ", n)
 }
 
-// hears waits for an event of a name, and keeps those that come before it.
-func (s *socket) hears(name string) json.RawMessage {
+// waitFor waits for an event of a name, and keeps those that come before it.
+func (s *socket) waitFor(name string) json.RawMessage {
 	s.t.Helper()
 	for i := 0; ; i++ {
 		if i == len(s.kept) {
@@ -279,8 +279,8 @@ func (s *socket) hears(name string) json.RawMessage {
 	}
 }
 
-// soFar are the events that were heard and not looked at.
-func (s *socket) soFar() (all []heard) {
+// soFar returns the events that were received and not yet checked.
+func (s *socket) soFar() (all []received) {
 	synctest.Wait()
 	for {
 		select {
@@ -314,7 +314,7 @@ func TestALoopIsStartedWatchedAndDecidedOverASocket(t *testing.T) {
 		t.Run(way, func(t *testing.T) {
 			inSockets(t, nil, func(c connected) {
 				s := c.joined(way)
-				started := as[envelope](t, s.hears(s.emit("loop:start", `{"agentId": "reviewed", "message": "Make the failing test suite pass."}`)))
+				started := as[envelope](t, s.waitFor(s.emit("loop:start", `{"agentId": "reviewed", "message": "Make the failing test suite pass."}`)))
 				if !started.Success || started.Data.Run == "" {
 					t.Fatalf("the start is answered with %+v", started)
 				}
@@ -323,16 +323,16 @@ func TestALoopIsStartedWatchedAndDecidedOverASocket(t *testing.T) {
 					Iteration, MaxIterations int
 				}
 				for n := 1; n <= 2; n++ {
-					if got, want := as[iteration](t, s.hears("agent:loop_iteration")), (iteration{"reviewed", n, 4}); got != want {
+					if got, want := as[iteration](t, s.waitFor("agent:loop_iteration")), (iteration{"reviewed", n, 4}); got != want {
 						t.Errorf("iteration %d is %+v", n, got)
 					}
 					ack := s.emit("loop:approve", fmt.Sprintf(`{"agentId": "reviewed", "loopId": "review-%d", "approved": %t}`, n, n == 2))
-					if got := as[envelope](t, s.hears(ack)); !got.Success {
+					if got := as[envelope](t, s.waitFor(ack)); !got.Success {
 						t.Errorf("decision %d is answered with %+v", n, got)
 					}
 				}
 				for id := ""; !strings.HasPrefix(id, "loop-completed-"); {
-					id = as[struct{ ID string }](t, s.hears("notification")).ID
+					id = as[struct{ ID string }](t, s.waitFor("notification")).ID
 				}
 				path := "/v1/runs/" + started.Data.Run
 				if run := c.stands(path); run.State != journal.Ended {
@@ -358,7 +358,7 @@ func TestEachLoopWorksOnTheMessageOfItsEvent(t *testing.T) {
 			inSockets(t, nil, func(c connected) {
 				s := c.joined(way)
 				for _, message := range []string{"Make the failing test suite pass.", "Now write the changelog."} {
-					got := as[envelope](t, s.hears(s.emit("loop:start", `{"agentId": "matches", "message": "`+message+`"}`)))
+					got := as[envelope](t, s.waitFor(s.emit("loop:start", `{"agentId": "matches", "message": "`+message+`"}`)))
 					c.hasTask(got.Data.Run, message)
 				}
 				s.leave()

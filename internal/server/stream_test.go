@@ -250,9 +250,9 @@ func TestLiveEventsAreInAStreamForWhoAsksForThem(t *testing.T) {
 		_, path := l.begin("asks")
 		plain := make(chan []frame)
 		go func() { plain <- l.streamed(path+"/events?tree=true", "") }()
-		heard := l.streamed(path+"/events?tree=true&deltas=true", "")
+		received := l.streamed(path+"/events?tree=true&deltas=true", "")
 		var said, durable []frame
-		for _, f := range heard {
+		for _, f := range received {
 			if f.id == "" {
 				said = append(said, f)
 			} else {
@@ -260,7 +260,7 @@ func TestLiveEventsAreInAStreamForWhoAsksForThem(t *testing.T) {
 			}
 		}
 		if len(said) < 2 || !slices.Equal(durable, <-plain) {
-			t.Errorf("%d live events among %d", len(said), len(heard))
+			t.Errorf("%d live events among %d", len(said), len(received))
 		}
 	})
 }
@@ -273,24 +273,24 @@ func TestAStreamMayBeginWithHowTheRunStands(t *testing.T) {
 		l := local{s, t}
 		run, path := l.begin("asks")
 		time.Sleep(500 * time.Millisecond) // the helper's model thinks
-		heard := l.streamed(path+"/events?tree=true&snapshot=true", "")
+		received := l.streamed(path+"/events?tree=true&snapshot=true", "")
 		whole := l.streamed(path+"/events?tree=true", "")
 		var snap struct {
 			Pos  int64
 			Run  journal.Run
 			Tree []journal.Run
 		}
-		if err := json.Unmarshal([]byte(heard[0].data), &snap); err != nil {
+		if err := json.Unmarshal([]byte(received[0].data), &snap); err != nil {
 			t.Fatal(err)
 		}
-		if heard[0].kind != "snapshot" || snap.Run.ID != run.ID || snap.Run.State != journal.Running || len(snap.Tree) != 2 {
-			t.Fatalf("the stream begins with %+v", heard[0])
+		if received[0].kind != "snapshot" || snap.Run.ID != run.ID || snap.Run.State != journal.Running || len(snap.Tree) != 2 {
+			t.Fatalf("the stream begins with %+v", received[0])
 		}
 		at := slices.IndexFunc(whole, func(f frame) bool { return f.id == fmt.Sprint(snap.Pos) })
-		if at < 5 || !slices.Equal(heard[1:], whole[at+1:]) {
-			t.Errorf("behind the state at %d there are %d of %d events", at, len(heard)-1, len(whole))
+		if at < 5 || !slices.Equal(received[1:], whole[at+1:]) {
+			t.Errorf("behind the state at %d there are %d of %d events", at, len(received)-1, len(whole))
 		}
-		if again := l.streamed(path+"/events?tree=true&snapshot=true", heard[1].id); !slices.Equal(again, heard[2:]) {
+		if again := l.streamed(path+"/events?tree=true&snapshot=true", received[1].id); !slices.Equal(again, received[2:]) {
 			t.Errorf("who comes back gets %d events, beginning with %s", len(again), again[0].kind)
 		}
 		if ended := l.streamed(path+"/events?snapshot=true", ""); len(ended) != 1 || ended[0].kind != "snapshot" {
@@ -314,15 +314,15 @@ func TestWhatTheStateOfARunHasIsNotSentBehindIt(t *testing.T) {
 		l := local{s, t}
 		_, path := l.begin("asks")
 		time.Sleep(500 * time.Millisecond)
-		heard := l.streamed(path+"/events?tree=true&snapshot=true", "")
+		received := l.streamed(path+"/events?tree=true&snapshot=true", "")
 		whole := l.streamed(path+"/events?tree=true", "")
 		var snap struct{ Pos int64 }
-		if err := json.Unmarshal([]byte(heard[0].data), &snap); err != nil {
+		if err := json.Unmarshal([]byte(received[0].data), &snap); err != nil {
 			t.Fatal(err)
 		}
 		at := slices.IndexFunc(whole, func(f frame) bool { return f.id == fmt.Sprint(snap.Pos+5) })
-		if at < 5 || !slices.Equal(heard[1:], whole[at+1:]) {
-			t.Errorf("behind the state at %d there are %d of %d events", at, len(heard)-1, len(whole))
+		if at < 5 || !slices.Equal(received[1:], whole[at+1:]) {
+			t.Errorf("behind the state at %d there are %d of %d events", at, len(received)-1, len(whole))
 		}
 	})
 }

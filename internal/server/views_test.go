@@ -147,14 +147,14 @@ func TestAStreamOfEntriesGivesWhatPagesGive(t *testing.T) {
 		for _, n := range l.entries(path, "", 500) {
 			before[n.ID] = n
 		}
-		heard := l.streamed(path+"/view?tree=true", fmt.Sprint(early.Pos))
+		received := l.streamed(path+"/view?tree=true", fmt.Sprint(early.Pos))
 		var row journal.Run
 		for _, r := range gets[struct{ Items []journal.Run }](l, http.StatusOK, http.MethodGet, path+"/tree", "").Items {
 			if r.ID != run.ID {
 				row = r
 			}
 		}
-		for of, got := range changes(t, heard) {
+		for of, got := range changes(t, received) {
 			if of == run.ID {
 				for id, n := range before {
 					if _, changed := got[id]; !changed {
@@ -170,19 +170,19 @@ func TestAStreamOfEntriesGivesWhatPagesGive(t *testing.T) {
 				}
 			}
 		}
-		if got := changes(t, heard); len(got) != 2 || len(got[row.ID]) == 0 {
+		if got := changes(t, received); len(got) != 2 || len(got[row.ID]) == 0 {
 			t.Errorf("entries of %d runs were sent", len(got))
 		}
 		all := l.streamed(path+"/view", "")
 		if got, want := len(changes(t, all)[run.ID]), len(l.entries(path, "", 500)); got != want {
 			t.Errorf("a stream from the beginning has %d entries, want %d", got, want)
 		}
-		for i, f := range heard {
+		for i, f := range received {
 			if f.id == "" {
 				continue
 			}
 			again := l.streamed(path+"/view?tree=true", f.id)
-			for of, entries := range changes(t, heard[i+1:]) {
+			for of, entries := range changes(t, received[i+1:]) {
 				for id, n := range entries {
 					if diff := cmp.Diff(n, changes(t, again)[of][id]); diff != "" {
 						t.Errorf("behind %s (-without a cut +with one):\n%s", f.id, diff)
@@ -190,7 +190,7 @@ func TestAStreamOfEntriesGivesWhatPagesGive(t *testing.T) {
 				}
 			}
 		}
-		if last := heard[len(heard)-1]; last.id == "" || len(l.streamed(path+"/view", last.id)) > 0 {
+		if last := received[len(received)-1]; last.id == "" || len(l.streamed(path+"/view", last.id)) > 0 {
 			t.Errorf("who has all is sent more: %+v", last)
 		}
 	})
@@ -202,8 +202,8 @@ func TestLiveEventsAreAmongTheEntriesForAReaderThatWantsThem(t *testing.T) {
 		s, _ := newServer(t, asking())
 		l := local{s, t}
 		_, path := l.begin("asks")
-		heard := l.streamed(path+"/view?tree=true&deltas=true", "")
-		texts := slices.DeleteFunc(slices.Clone(heard), func(f frame) bool { return f.kind != "text" })
+		received := l.streamed(path+"/view?tree=true&deltas=true", "")
+		texts := slices.DeleteFunc(slices.Clone(received), func(f frame) bool { return f.kind != "text" })
 		if len(texts) == 0 || !strings.Contains(texts[len(texts)-1].data, "written") || texts[0].id != "" {
 			t.Errorf("the texts are %+v", texts)
 		}

@@ -26,8 +26,8 @@ const (
 	linger  = time.Second
 	// reported is the default interval of metrics.
 	reported = time.Minute
-	// farewell limits how long Close waits for the last batches.
-	farewell = 5 * time.Second
+	// flushTimeout limits how long Close waits for the last batches.
+	flushTimeout = 5 * time.Second
 )
 
 // Exporter exports the spans and metrics of runs to the targets in its options. Call
@@ -104,7 +104,7 @@ func (x *Exporter) sinks(t Target) (out []sink) {
 // Observer returns the observer that feeds the exporter from an engine.
 func (x *Exporter) Observer() perform.Observer {
 	o := perform.Observer{Traces: x.spans != nil, Run: func(r perform.RunInfo) func(*event.Event) {
-		t := &teller{run: r, names: &x.names, dialect: x.options.dialect(), content: x.options.Content, put: x.put, meter: x.meter, calls: map[string]toolCallSpan{}}
+		t := &spanBuilder{run: r, names: &x.names, dialect: x.options.dialect(), content: x.options.Content, put: x.put, meter: x.meter, calls: map[string]toolCallSpan{}}
 		return t.event
 	}}
 	if x.meter != nil {
@@ -133,7 +133,7 @@ func (x *Exporter) Close() error {
 			close(x.spans)
 		}
 	})
-	timer := time.AfterFunc(farewell, x.stop)
+	timer := time.AfterFunc(flushTimeout, x.stop)
 	defer timer.Stop()
 	x.work.Wait()
 	x.stop()
@@ -181,11 +181,11 @@ func (x *Exporter) sendMetrics() {
 		case <-x.ending:
 			open = false
 		}
-		told := x.meter.told(time.Now())
-		if len(told) == 0 {
+		metrics := x.meter.snapshot(time.Now())
+		if len(metrics) == 0 {
 			continue
 		}
-		body, err := json.Marshal(metricsRequest{[]resourceMetrics{{x.resource, []scopeMetrics{{scope{"pawl"}, told}}}}})
+		body, err := json.Marshal(metricsRequest{[]resourceMetrics{{x.resource, []scopeMetrics{{scope{"pawl"}, metrics}}}}})
 		for _, s := range x.metrics {
 			err = errors.Join(err, s.send(x.ctx, body))
 		}

@@ -7,25 +7,25 @@ import (
 	"github.com/pawlrun/pawl/internal/engine/perform"
 )
 
-// asker returns the labels of a model call.
-func asker(called string) []label {
+// modelLabels returns the labels of a model call.
+func modelLabels(called string) []label {
 	company, model := target(called)
 	return []label{{operation, "chat"}, {provider, company}, {requestModel, model}}
 }
 
 // measureCall records the duration of the model call that just ended.
-func (t *teller) measureCall(ev *event.Event, model, failure string) {
+func (t *spanBuilder) measureCall(ev *event.Event, model, failure string) {
 	if t.meter != nil && !t.asked.since.IsZero() {
-		t.meter.record(callDuration, ev.Time.Sub(t.asked.since).Seconds(), append(asker(t.asked.model), label{responseModel, model}, label{errorType, failure})...)
+		t.meter.record(callDuration, ev.Time.Sub(t.asked.since).Seconds(), append(modelLabels(t.asked.model), label{responseModel, model}, label{errorType, failure})...)
 	}
 }
 
 // measureTokens records the token usage of an answer.
-func (t *teller) measureTokens(d event.ModelResponse) {
+func (t *spanBuilder) measureTokens(d event.ModelResponse) {
 	if t.meter == nil {
 		return
 	}
-	of := append(asker(t.asked.model), label{responseModel, d.Model})
+	of := append(modelLabels(t.asked.model), label{responseModel, d.Model})
 	t.meter.record(tokenUsage, float64(d.Usage.Input), append(of, label{tokenType, "input"})...)
 	t.meter.record(tokenUsage, float64(d.Usage.Output), append(of, label{tokenType, "output"})...)
 	for what, n := range map[measure]int64{
@@ -37,7 +37,7 @@ func (t *teller) measureTokens(d event.ModelResponse) {
 	}
 }
 
-func (t *teller) measureTool(d event.ToolResult, took time.Duration) {
+func (t *spanBuilder) measureTool(d event.ToolResult, took time.Duration) {
 	t.toolCalls++
 	failure := ""
 	if d.IsError {
@@ -47,7 +47,7 @@ func (t *teller) measureTool(d event.ToolResult, took time.Duration) {
 }
 
 // measureRun records the run that just ended.
-func (t *teller) measureRun(ev *event.Event, o *event.Outcome, called string) {
+func (t *spanBuilder) measureRun(ev *event.Event, o *event.Outcome, called string) {
 	what, who, failure := agentDuration, label{agentName, t.run.Name}, ""
 	if called == "invoke_workflow" {
 		what, who = workflowDuration, label{workflowName, t.run.Name}
@@ -64,7 +64,7 @@ func (t *teller) measureRun(ev *event.Event, o *event.Outcome, called string) {
 
 // chunks returns a function that measures the pieces of a streamed answer.
 func (m *meter) chunks(c perform.ModelCall) func() {
-	what, last, of := firstChunk, time.Now(), asker(c.Target)
+	what, last, of := firstChunk, time.Now(), modelLabels(c.Target)
 	return func() {
 		now := time.Now()
 		m.record(what, now.Sub(last).Seconds(), of...)

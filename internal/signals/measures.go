@@ -159,8 +159,8 @@ func (m *meter) begin(what measure, key string, labels []label) *series {
 	return s
 }
 
-// told returns the totals since the meter was created.
-func (m *meter) told(now time.Time) []metric {
+// snapshot returns the totals since the meter was created.
+func (m *meter) snapshot(now time.Time) []metric {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var out []metric
@@ -171,20 +171,20 @@ func (m *meter) told(now time.Time) []metric {
 		i := m.tells[what]
 		points := make([]point, 0, len(all))
 		for _, key := range slices.Sorted(maps.Keys(all)) {
-			points = append(points, all[key].told(i, m.bounds[what], at(m.began), at(now)))
+			points = append(points, all[key].point(i, m.bounds[what], at(m.began), at(now)))
 		}
-		told := metric{Name: i.name[m.dialect], Description: i.help, Unit: i.unit}
+		entry := metric{Name: i.name[m.dialect], Description: i.help, Unit: i.unit}
 		if i.sum {
-			told.Sum = &aggregate{Temporality: cumulative, Monotonic: true, Points: points}
+			entry.Sum = &aggregate{Temporality: cumulative, Monotonic: true, Points: points}
 		} else {
-			told.Histogram = &aggregate{Temporality: cumulative, Points: points}
+			entry.Histogram = &aggregate{Temporality: cumulative, Points: points}
 		}
-		out = append(out, told)
+		out = append(out, entry)
 	}
 	return out
 }
 
-func (s *series) told(i instrument, bounds []float64, from, to nanos) point {
+func (s *series) point(i instrument, bounds []float64, from, to nanos) point {
 	p := point{Attributes: s.attributes, Start: from, Time: to}
 	if i.sum {
 		p.Int = strconv.FormatInt(int64(s.sum), 10)

@@ -31,7 +31,7 @@ func (x *Exporter) Served(r ServedRequest) {
 		TraceID: r.Trace.ID, SpanID: r.SpanID(), ParentSpanID: r.Trace.Parent, Name: strings.TrimSpace(r.Method + " " + r.Tool), Kind: kindServer,
 		Start: at(r.Start), End: at(r.End),
 	}
-	t := &teller{names: &x.names, dialect: x.options.dialect()}
+	t := &spanBuilder{names: &x.names, dialect: x.options.dialect()}
 	if r.Tool != "" {
 		t.add(&s, operation, "execute_tool")
 	}

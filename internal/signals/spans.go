@@ -16,8 +16,8 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// teller creates the spans of one run from its events.
-type teller struct {
+// spanBuilder creates the spans of one run from its events.
+type spanBuilder struct {
 	run     perform.RunInfo
 	names   *[terms]name
 	dialect dialect
@@ -50,7 +50,7 @@ type toolCallSpan struct {
 }
 
 // event processes the next event of the run.
-func (t *teller) event(ev *event.Event) {
+func (t *spanBuilder) event(ev *event.Event) {
 	switch d := ev.Data.(type) {
 	case event.RunStarted:
 		t.whole = true
@@ -85,7 +85,7 @@ func (t *teller) event(ev *event.Event) {
 }
 
 // add adds an attribute unless the dialect lacks it or the value is empty or zero.
-func (t *teller) add(s *span, what term, v any) {
+func (t *spanBuilder) add(s *span, what term, v any) {
 	key := t.names[what][t.dialect]
 	if key == "" || v == "" || v == int64(0) {
 		return
@@ -94,7 +94,7 @@ func (t *teller) add(s *span, what term, v any) {
 }
 
 // span returns a span of the run that starts at since and ends with ev.
-func (t *teller) span(what, operationName, title string, since time.Time, ev *event.Event) span {
+func (t *spanBuilder) span(what, operationName, title string, since time.Time, ev *event.Event) span {
 	s := span{
 		TraceID: t.run.Trace.ID, SpanID: t.run.Trace.Span(t.run.Run, what), ParentSpanID: t.run.Trace.Span(t.run.Run, ""),
 		Name: strings.TrimSpace(operationName + " " + title), Kind: kindInternal, Start: at(since), End: at(ev.Time),
@@ -108,12 +108,12 @@ func (t *teller) span(what, operationName, title string, since time.Time, ev *ev
 	return s
 }
 
-func (t *teller) fail(s *span, kind string) {
+func (t *spanBuilder) fail(s *span, kind string) {
 	t.add(s, errorType, cmp.Or(kind, "_OTHER"))
 	s.Status = status{Code: statusError}
 }
 
-func (t *teller) usage(s *span, u llm.Usage) {
+func (t *spanBuilder) usage(s *span, u llm.Usage) {
 	t.add(s, inputTokens, u.Input)
 	t.add(s, outputTokens, u.Output)
 	t.add(s, cacheRead, u.CacheRead)
@@ -122,7 +122,7 @@ func (t *teller) usage(s *span, u llm.Usage) {
 }
 
 // chat returns the span of the model call that just ended.
-func (t *teller) chat(ev *event.Event) span {
+func (t *spanBuilder) chat(ev *event.Event) span {
 	company, model := target(t.asked.model)
 	s := t.span("model "+strconv.FormatInt(ev.Seq, 10), "chat", model, t.asked.since, ev)
 	s.Kind, t.provider = kindClient, company
@@ -139,7 +139,7 @@ func (t *teller) chat(ev *event.Event) span {
 	return s
 }
 
-func (t *teller) answered(ev *event.Event, d event.ModelResponse) {
+func (t *spanBuilder) answered(ev *event.Event, d event.ModelResponse) {
 	t.measureCall(ev, d.Model, "")
 	t.measureTokens(d)
 	s := t.chat(ev)
@@ -178,7 +178,7 @@ func outputOf(d event.ModelResponse) string {
 }
 
 // unanswered ends a model call without an answer.
-func (t *teller) unanswered(ev *event.Event, why string) {
+func (t *spanBuilder) unanswered(ev *event.Event, why string) {
 	if t.asked.attempts > 0 {
 		t.measureCall(ev, "", cmp.Or(why, "_OTHER"))
 		s := t.chat(ev)
@@ -188,7 +188,7 @@ func (t *teller) unanswered(ev *event.Event, why string) {
 }
 
 // toolDone ends the span of a call. A refused call has no span.
-func (t *teller) toolDone(ev *event.Event, d event.ToolResult) {
+func (t *spanBuilder) toolDone(ev *event.Event, d event.ToolResult) {
 	c := t.calls[d.CallID]
 	delete(t.calls, d.CallID)
 	if c.attempts == 0 && d.DurationMs == 0 && d.ErrorType != event.ErrorInDoubt {
@@ -216,7 +216,7 @@ func (t *teller) toolDone(ev *event.Event, d event.ToolResult) {
 }
 
 // ended returns the span of the run itself.
-func (t *teller) ended(ev *event.Event, o *event.Outcome) {
+func (t *spanBuilder) ended(ev *event.Event, o *event.Outcome) {
 	operationName, called := "invoke_agent", agentName
 	if strings.EqualFold(t.run.Kind, "workflow") {
 		operationName, called = "invoke_workflow", workflowName

@@ -23,7 +23,7 @@ type Store struct {
 	mu       sync.RWMutex
 	runs     map[string]*run
 	order    []string
-	log      []place
+	log      []position
 	pos      int64
 	inboxSeq int64
 	notes    []journal.Note
@@ -66,14 +66,14 @@ func (r *run) read() (journal.Run, error) {
 	return r.row, err
 }
 
-// place is the place of a record of the log: the i-th record of a run.
-type place struct {
+// position is the place of a record of the log: the i-th record of a run.
+type position struct {
 	pos int64
 	run *run
 	i   int
 }
 
-func (p place) record() (journal.Record, error) {
+func (p position) record() (journal.Record, error) {
 	err := p.run.encode()
 	r := p.run.records[p.i]
 	r.Root = p.run.row.Root
@@ -230,7 +230,7 @@ func (s *Store) append(r *run, b journal.Batch) (int64, error) {
 	for _, rec := range b.Records {
 		s.pos++
 		rec.Pos, rec.Run = s.pos, r.row.ID
-		s.log = append(s.log, place{pos: s.pos, run: r, i: len(r.records)})
+		s.log = append(s.log, position{pos: s.pos, run: r, i: len(r.records)})
 		r.records = append(r.records, rec)
 		r.row.Seq = rec.Seq
 	}
@@ -266,7 +266,7 @@ func (s *Store) Delete(_ context.Context, id string) error {
 	if forks := s.forksOf(r); len(forks) > 0 {
 		return &journal.ForkedError{Run: id, Forks: forks}
 	}
-	s.log = slices.DeleteFunc(s.log, func(p place) bool { return p.run == r })
+	s.log = slices.DeleteFunc(s.log, func(p position) bool { return p.run == r })
 	s.order = slices.DeleteFunc(s.order, func(other string) bool { return other == id })
 	maps.DeleteFunc(s.blobs, func(_ string, b *blob) bool {
 		delete(b.runs, r)

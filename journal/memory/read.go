@@ -117,7 +117,7 @@ func (r *run) after(after int64, limit int) ([]journal.Record, error) {
 func (s *Store) Tail(_ context.Context, after int64, limit int) ([]journal.Record, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	from, _ := slices.BinarySearchFunc(s.log, after+1, func(p place, pos int64) int { return cmp.Compare(p.pos, pos) })
+	from, _ := slices.BinarySearchFunc(s.log, after+1, func(p position, pos int64) int { return cmp.Compare(p.pos, pos) })
 	places := page(s.log, int64(from), limit)
 	records := make([]journal.Record, len(places))
 	for i, p := range places {
@@ -144,7 +144,7 @@ func (s *Store) Tree(_ context.Context, root string, after int64, limit int) ([]
 	if _, err := s.find(root); err != nil {
 		return nil, err
 	}
-	from, _ := slices.BinarySearchFunc(s.log, after+1, func(p place, pos int64) int { return cmp.Compare(p.pos, pos) })
+	from, _ := slices.BinarySearchFunc(s.log, after+1, func(p position, pos int64) int { return cmp.Compare(p.pos, pos) })
 	var records []journal.Record
 	for _, p := range s.log[from:] {
 		if limit > 0 && len(records) == limit {

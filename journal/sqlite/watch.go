@@ -128,7 +128,7 @@ func (w *watcher) pollConn(ctx context.Context, tick <-chan time.Time, command *
 			return
 		}
 		if v != version {
-			if err := w.tell(ctx, conn, command); err != nil {
+			if err := w.notifySince(ctx, conn, command); err != nil {
 				return
 			}
 			version = v
@@ -141,8 +141,8 @@ func (w *watcher) pollConn(ctx context.Context, tick <-chan time.Time, command *
 	}
 }
 
-// tell notifies of a commit, and of the commands in it.
-func (w *watcher) tell(ctx context.Context, conn *sql.Conn, command *int64) error {
+// notifySince wakes the subscribers to a commit, and to its commands newer than command.
+func (w *watcher) notifySince(ctx context.Context, conn *sql.Conn, command *int64) error {
 	var newest int64
 	if err := conn.QueryRowContext(ctx, lastCommand).Scan(&newest); err != nil {
 		return err

@@ -67,9 +67,8 @@ func TestAWatchedStoreLeavesNoLogWhenItCloses(t *testing.T) {
 	}
 }
 
-// Who comes late hears of nothing any more, and leaves nothing behind that looks
-// for it for ever.
-func TestNobodyLooksForCommitsOnceTheStoreIsClosed(t *testing.T) {
+// A subscription to a closed store gets no commits, and leaves no goroutine behind.
+func TestSubscribingToAClosedStoreLeavesNoGoroutine(t *testing.T) {
 	looking := func() bool {
 		var all bytes.Buffer
 		if err := pprof.Lookup("goroutine").WriteTo(&all, 1); err != nil {

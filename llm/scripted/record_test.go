@@ -16,8 +16,8 @@ import (
 	"github.com/pawlrun/pawl/llm/scripted"
 )
 
-// heard is what one call gave, as the loop sees it.
-type heard struct {
+// streamed is what one call returned, as the loop sees it.
+type streamed struct {
 	Parts  llm.Parts
 	Finish llm.Finish
 	Usage  llm.Usage
@@ -28,9 +28,9 @@ type heard struct {
 	Deltas string
 }
 
-func hear(m llm.Model, ordinal int, stream bool) heard {
+func call(m llm.Model, ordinal int, stream bool) streamed {
 	req := &llm.Request{Ordinal: ordinal, Messages: []*llm.Message{llm.UserText("hi")}}
-	var h heard
+	var h streamed
 	var resp *llm.Response
 	var err error
 	if stream {
@@ -75,9 +75,9 @@ func TestARecordingPlaysWhatTheModelSaid(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "r.yaml")
 		recorder := scripted.NewRecorder(path)
 		model := recorder.Wrap(original)
-		var want []heard
+		var want []streamed
 		for n := range 7 {
-			want = append(want, hear(model, n, stream))
+			want = append(want, call(model, n, stream))
 		}
 		if err := recorder.Err(); err != nil {
 			t.Fatal(err)
@@ -91,7 +91,7 @@ func TestARecordingPlaysWhatTheModelSaid(t *testing.T) {
 			t.Fatalf("%v\n%s", err, text)
 		}
 		for n := range 7 {
-			got := hear(again, n, stream)
+			got := call(again, n, stream)
 			if diff := cmp.Diff(want[n], got, canonical); diff != "" {
 				t.Errorf("stream %t, turn %d (-said +played):\n%s\nin:\n%s", stream, n+1, diff, text)
 			}
@@ -114,12 +114,12 @@ func TestResumedRunGoesOnWithItsRecording(t *testing.T) {
 	model := scripted.New("s", scripted.Turn{Text: "one"}, scripted.Turn{Text: "two"}, scripted.Turn{Text: "three"})
 	path := filepath.Join(t.TempDir(), "r.yaml")
 	first := scripted.NewRecorder(path).Wrap(model)
-	hear(first, 0, true)
-	hear(first, 1, true)
+	call(first, 0, true)
+	call(first, 1, true)
 	// The process died before the second answer was journalled: it is made again.
 	second := scripted.NewRecorder(path).Wrap(model)
-	hear(second, 1, true)
-	hear(second, 2, true)
+	call(second, 1, true)
+	call(second, 2, true)
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -129,7 +129,7 @@ func TestResumedRunGoesOnWithItsRecording(t *testing.T) {
 		t.Fatal(err)
 	}
 	for n, want := range []string{"one", "two", "three"} {
-		if got := hear(again, n, false).Parts.Text(); got != want {
+		if got := call(again, n, false).Parts.Text(); got != want {
 			t.Errorf("turn %d is %q, want %q\n%s", n+1, got, want, text)
 		}
 	}
@@ -155,7 +155,7 @@ func TestAStoppedCallIsNotRecorded(t *testing.T) {
 func TestARecordingThatCannotBeWrittenCostsNoAnswer(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "no", "such", "dir.yaml")
 	recorder := scripted.NewRecorder(path)
-	if got := hear(recorder.Wrap(scripted.New("s", scripted.Turn{Text: "paid for"})), 0, true).Parts.Text(); got != "paid for" {
+	if got := call(recorder.Wrap(scripted.New("s", scripted.Turn{Text: "paid for"})), 0, true).Parts.Text(); got != "paid for" {
 		t.Errorf("the answer is %q", got)
 	}
 	if err := recorder.Err(); err == nil || !strings.Contains(err.Error(), path) {
@@ -166,7 +166,7 @@ func TestARecordingThatCannotBeWrittenCostsNoAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 	other := scripted.NewRecorder(foreign)
-	hear(other.Wrap(scripted.New("s", scripted.Turn{Text: "x"})), 0, false)
+	call(other.Wrap(scripted.New("s", scripted.Turn{Text: "x"})), 0, false)
 	if text, _ := os.ReadFile(foreign); other.Err() == nil || string(text) != "shopping: milk\n" {
 		t.Errorf("a file that is no script became %q, %v", text, other.Err())
 	}

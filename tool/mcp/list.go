@@ -250,7 +250,7 @@ func (s *Server) toolOf(p event.ServerTool) (tool.Tool, error) {
 		Effect: event.EffectAtMostOnce, Risk: event.RiskUnknown, Timeout: s.o.MaxTime,
 		Labels: &event.Labels{Untrusted: true, Private: true, Outgoing: true},
 		Check: func(json.RawMessage) error {
-			if now := s.change(p.Name); now != nil && now.Digest == "" && s.listed() {
+			if now := s.change(p.Name); now != nil && now.Digest == "" && s.toolsCurrent() {
 				return s.changedError(now)
 			}
 			return nil

@@ -252,8 +252,8 @@ func (s *Server) change(name string) *event.ChangedTool {
 	return nil
 }
 
-// listed reports whether the list of tools is up to date.
-func (s *Server) listed() bool {
+// toolsCurrent reports whether the list of tools is up to date.
+func (s *Server) toolsCurrent() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.session != nil && !s.session.over() && !s.session.stale.Load()

@@ -78,7 +78,7 @@ func (c *stdio) Read(context.Context) (jsonrpc.Message, error) {
 				c.note(m)
 				return m, nil
 			}
-			c.warn("printed a line that is no message: " + shown(line))
+			c.warn("printed a line that is no message: " + quoteLine(line))
 		}
 		if err != nil {
 			return nil, io.EOF
@@ -202,8 +202,8 @@ func (c *stdio) Write(ctx context.Context, m jsonrpc.Message) error {
 	return err
 }
 
-// shown returns a server's line for people.
-func shown(line []byte) string {
+// quoteLine returns a server's line for people.
+func quoteLine(line []byte) string {
 	text := clean(strings.ToValidUTF8(string(line[:min(len(line), 4*maxShownLine)]), "\uFFFD"), maxShownLine)
 	return strconv.Quote(text)
 }

@@ -44,9 +44,9 @@ func (p *Performer) admit(ctx context.Context, a *machine.CallModel) (Paid, erro
 	return nil, refused
 }
 
-// bill calls the Paid of an attempt once, even if the attempt is given up while its
+// payment calls the Paid of an attempt once, even if the attempt is given up while its
 // admission is still under way. It is safe for concurrent use.
-type bill struct {
+type payment struct {
 	mu      sync.Mutex
 	paid    Paid
 	settled bool
@@ -55,7 +55,7 @@ type bill struct {
 }
 
 // open sets the Paid of an attempt.
-func (b *bill) open(paid Paid) {
+func (b *payment) open(paid Paid) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.paid = paid
@@ -63,7 +63,7 @@ func (b *bill) open(paid Paid) {
 }
 
 // settle sets what the attempt used.
-func (b *bill) settle(attempt event.Data) {
+func (b *payment) settle(attempt event.Data) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch x := attempt.(type) {
@@ -76,7 +76,7 @@ func (b *bill) settle(attempt event.Data) {
 	b.report()
 }
 
-func (b *bill) report() {
+func (b *payment) report() {
 	if b.settled && b.paid != nil {
 		b.paid(b.usage, b.cost)
 		b.paid = nil

@@ -149,8 +149,8 @@ type Child struct {
 	// MaxDepth is how many levels of runs may be below the run that offers the
 	// child, 0 for as many as the tree allows.
 	MaxDepth int
-	// Apart reports whether each run has a worktree of its own; see [Env.Worktrees].
-	Apart bool
+	// Isolated reports whether each run has a worktree of its own; see [Env.Worktrees].
+	Isolated bool
 }
 
 // Output is a function's output: a text, and a result as JSON, nil for none.

@@ -53,7 +53,7 @@ type modelCall struct {
 	caller llm.Caller
 	// interrupted is called if the call is made again.
 	interrupted func()
-	bill        bill
+	payment     payment
 }
 
 // AskModel returns the effect of an attempt at a model call. cycle is the cycle of its
@@ -70,7 +70,7 @@ func (c *modelCall) Do(ctx context.Context) []event.Data {
 	if refused != nil {
 		return c.settle(ctx, nil, refused)
 	}
-	c.bill.open(paid)
+	c.payment.open(paid)
 	resp, err := Guard(func() (*llm.Response, error) {
 		return c.observeModel(ctx, c.a, func(ctx context.Context) (*llm.Response, error) {
 			return c.generate(llm.WithCaller(ctx, c.caller))
@@ -89,7 +89,7 @@ func (c *modelCall) settle(ctx context.Context, resp *llm.Response, err error) [
 	if f, failed := settled.(event.ModelAttemptFailed); failed && f.Class == llm.ClassInterrupted {
 		c.interrupted()
 	}
-	c.bill.settle(settled)
+	c.payment.settle(settled)
 	return []event.Data{settled}
 }
 

@@ -60,8 +60,8 @@ type Agent struct {
 	// MaxDepth limits the levels of runs below the run that offers the agent; 0 means
 	// only the limit of the tree applies.
 	MaxDepth int
-	// Apart gives each run a git worktree of its own.
-	Apart bool
+	// Isolated gives each run a git worktree of its own.
+	Isolated bool
 	// Secrets are the secrets of its runs and of all runs below them.
 	Secrets []secret.Secret
 	// Begin returns the first event and the environment of a run with a task. dir is
@@ -134,7 +134,7 @@ func (a Agent) Child() perform.Child {
 		return a.Begin(dir, event.InputReceived{Text: t.Task.Task, Media: t.Media})
 	}
 	return perform.Child{
-		MaxDepth: a.MaxDepth, Apart: a.Apart, Secrets: secret.NewRedactor(a.Secrets...), Resume: a.Resume, BeginIn: begin,
+		MaxDepth: a.MaxDepth, Isolated: a.Isolated, Secrets: secret.NewRedactor(a.Secrets...), Resume: a.Resume, BeginIn: begin,
 		Begin: func(args json.RawMessage) (event.RunStarted, perform.Env, error) { return begin("", args) },
 	}
 }

@@ -85,15 +85,15 @@ func TestExpressionsAreCheckedBeforeTheyRun(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := told(checker.Check(c.text, c.scope)); got != c.want && (c.want == "" || !strings.HasPrefix(got, c.want)) {
+			if got := reported(checker.Check(c.text, c.scope)); got != c.want && (c.want == "" || !strings.HasPrefix(got, c.want)) {
 				t.Errorf("got  %s\nwant %s", got, c.want)
 			}
 		})
 	}
 }
 
-// told is the first of some errors in a line.
-func told(err error) string {
+// reported is the first of some errors in a line.
+func reported(err error) string {
 	one, ok := errors.AsType[*expr.Error](err)
 	switch {
 	case err == nil:

@@ -55,7 +55,7 @@ func TestExpressionsAreEvaluatedOverJSON(t *testing.T) {
 			value, err := expr.New().Evaluate(t.Context(), text, json.RawMessage(variables))
 			got := string(value)
 			if err != nil {
-				got = told(err)
+				got = reported(err)
 			}
 			if !strings.HasPrefix(got, want) || err == nil && got != want {
 				t.Errorf("got  %s\nwant %s", got, want)

@@ -52,7 +52,7 @@ func TestComparisonsWithTextThatIsNeverThereAreFound(t *testing.T) {
 		found := checker.Never(c.text, c.scope)
 		said := make([]string, len(found))
 		for i, one := range found {
-			said[i] = strings.TrimPrefix(told(one), "never_there ")
+			said[i] = strings.TrimPrefix(reported(one), "never_there ")
 		}
 		if len(said) != len(c.want) || slices.ContainsFunc(c.want, func(want string) bool { return !strings.Contains(strings.Join(said, "\n"), want) }) {
 			t.Errorf("%s: %q, want %q", c.text, said, c.want)
@@ -69,7 +69,7 @@ func TestResultsAreThoseOfAForEachAlone(t *testing.T) {
 	if err := checker.Check("steps.each.results.size() == 2 && steps.each.results[0].n == 1", scope); err != nil {
 		t.Error(err)
 	}
-	if got := told(checker.Check("steps.once.results.size() == 2", scope)); !strings.Contains(got, "there is no field results") {
+	if got := reported(checker.Check("steps.once.results.size() == 2", scope)); !strings.Contains(got, "there is no field results") {
 		t.Error(got)
 	}
 }

@@ -145,7 +145,7 @@ func (o Options) offers(a *spec.Agent) ([]assembly.Agent, error) {
 		if err != nil {
 			return nil, err
 		}
-		offered.Tool, offered.MaxDepth, offered.Apart = tool.ForAgent(t.Name, t.Description, own), value(t.MaxDepth), t.Apart()
+		offered.Tool, offered.MaxDepth, offered.Isolated = tool.ForAgent(t.Name, t.Description, own), value(t.MaxDepth), t.Isolated()
 		if offered.Tool.Concurrent, err = o.runsConcurrently(t, source); err != nil {
 			return nil, err
 		}
@@ -157,7 +157,7 @@ func (o Options) offers(a *spec.Agent) ([]assembly.Agent, error) {
 // runsConcurrently reports whether calls of an agent run in parallel. The file decides;
 // without a setting they do if the agent cannot change files that other runs see.
 func (o Options) runsConcurrently(t spec.AgentTool, source string) (bool, error) {
-	if t.Concurrent != nil || t.Apart() {
+	if t.Concurrent != nil || t.Isolated() {
 		return t.Concurrent == nil || *t.Concurrent, nil
 	}
 	writes, err := o.writes(source, map[string]bool{})

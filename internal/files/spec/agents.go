@@ -27,8 +27,8 @@ type AgentTool struct {
 	Derived *Agent `yaml:"-"`
 }
 
-// Apart reports whether each run of the agent works in a separate git worktree.
-func (t AgentTool) Apart() bool { return t.Isolation == "worktree" }
+// Isolated reports whether each run of the agent works in a separate git worktree.
+func (t AgentTool) Isolated() bool { return t.Isolation == "worktree" }
 
 // MaxLevels bounds the levels of runs below the first.
 const MaxLevels = 7
@@ -132,7 +132,7 @@ func (t AgentTool) validate(r *decode.Report, path string, o Options) {
 		decode.Missing(r, path+".file", "the path of an agent file, relative to this one")
 	}
 	decode.Within(r, path+".max_depth", t.MaxDepth, 1, MaxLevels)
-	if t.Apart() && o.CheckWorktrees != nil {
+	if t.Isolated() && o.CheckWorktrees != nil {
 		refused, err := o.CheckWorktrees()
 		if err != nil {
 			r.At(path+".isolation", "none, or a workspace in a git repository", "%v", err)

@@ -141,7 +141,7 @@ func TestACommandLeavesWhatWasApprovedForAnotherOne(t *testing.T) {
 	expect("without an approval", map[string]string{"index": "newer", "config": "here"})
 }
 
-// In the other tiers too, what a command makes where nothing was is taken away.
+// The other tiers also remove what a command creates at a path that was empty.
 func TestACommandLeavesTheRepositoryThatAnotherOneMakes(t *testing.T) {
 	inEach(t, func(t *testing.T, tier sandbox.Tier, f field) {
 		f = project(t)

@@ -15,7 +15,7 @@ func TestALookAtProcessesThatAreKnownListsNone(t *testing.T) {
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
-	l := look{supervisor: &supervisor{}}
+	l := lastCheck{supervisor: &supervisor{}}
 	l.forks.open("/proc/loadavg")
 	same := false
 	for range 100_000 { // other processes of the machine come and go
@@ -42,7 +42,7 @@ func TestALookAtProcessesThatAreKnownListsNone(t *testing.T) {
 }
 
 func TestANewProcessIsFoundAtTheNextLook(t *testing.T) {
-	l := look{supervisor: &supervisor{}}
+	l := lastCheck{supervisor: &supervisor{}}
 	l.forks.open("/proc/loadavg")
 	l.use()
 	for i := range 5 {

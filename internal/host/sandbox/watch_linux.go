@@ -29,7 +29,7 @@ func (l Limits) nextLook(memory int64) time.Duration {
 
 // watch kills everything when a limit is exceeded.
 func (s *supervisor) watch() {
-	l := look{supervisor: s}
+	l := lastCheck{supervisor: s}
 	l.forks.open("/proc/loadavg")
 	next := time.NewTimer(watchInterval)
 	defer next.Stop()
@@ -52,9 +52,9 @@ func (s *supervisor) watch() {
 	}
 }
 
-// look caches the last check, so that the next one is cheap if no process has started
+// lastCheck caches the last check, so that the next one is cheap if no process has started
 // or ended: the files with each process's memory stay open.
-type look struct {
+type lastCheck struct {
 	supervisor *supervisor
 	// forks is the file with the newest process id, and newest its last value.
 	forks  counts
@@ -72,7 +72,7 @@ const mostCheap = 4
 const mostKnown = 64
 
 // use returns the number of the command's processes and their memory.
-func (l *look) use() (processes int, memory int64) {
+func (l *lastCheck) use() (processes int, memory int64) {
 	if memory, same := l.again(); same && l.cheap < mostCheap {
 		l.cheap++
 		return len(l.known), memory
@@ -97,7 +97,7 @@ func (l *look) use() (processes int, memory int64) {
 
 // again returns the memory of the known processes; same reports whether those are all
 // processes.
-func (l *look) again() (memory int64, same bool) {
+func (l *lastCheck) again() (memory int64, same bool) {
 	newest, ok := l.forks.last()
 	if !ok || newest != l.newest || len(l.known) == 0 {
 		l.newest = newest

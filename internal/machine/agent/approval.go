@@ -211,18 +211,18 @@ func (p *permissions) judgeBy(reading string, calls []*call) {
 	}
 }
 
-// maxTold bounds the edited arguments in the message to the model.
-const maxTold = 4000
+// maxEditedArgs bounds the edited arguments in the message to the model.
+const maxEditedArgs = 4000
 
-// told returns a call's result as the model sees it. The conversation keeps the model's
+// modelOutput returns a call's result as the model sees it. The conversation keeps the model's
 // arguments, so the result of a call with other arguments shows those.
-func (c *call) told(output string) string {
+func (c *call) modelOutput(output string) string {
 	if c.given == nil || c.resolved == nil {
 		return output
 	}
 	args := string(c.resolved.Args)
-	if utf8.RuneCountInString(args) > maxTold {
-		args = string([]rune(args)[:maxTold]) + "… (cut)"
+	if utf8.RuneCountInString(args) > maxEditedArgs {
+		args = string([]rune(args)[:maxEditedArgs]) + "… (cut)"
 	}
 	note := "[" + c.given.by + " changed the arguments of this call to " + args
 	if c.given.reason != "" {

@@ -168,10 +168,10 @@ func (r *retry) started() { *r = retry{count: r.count, spent: r.spent} }
 func (r *retry) due() bool { return r.failure != nil }
 
 // waits reports whether only a person's decision is missing.
-func (c *call) waits() bool { return c.result == nil && c.asked() != nil }
+func (c *call) waits() bool { return c.result == nil && c.openQuestion() != nil }
 
-// asked is the open question about the call, nil for none.
-func (c *call) asked() *event.Question {
+// openQuestion is the open question about the call, nil for none.
+func (c *call) openQuestion() *event.Question {
 	switch {
 	case c.form.Open():
 		return &c.form.Question

@@ -178,7 +178,7 @@ func concernsAll(d event.Data) bool {
 func (s *calls) listQuestion(c *call) {
 	var q *event.Question
 	if c.waits() {
-		q = c.asked()
+		q = c.openQuestion()
 	}
 	if q == c.listed {
 		return

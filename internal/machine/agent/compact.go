@@ -58,7 +58,7 @@ func (c *compaction) measure(cfg *Config, said *messages) {
 		return
 	}
 	if c.overhead == 0 {
-		c.overhead = compact.Overhead(said.system, cfg.shown())
+		c.overhead = compact.Overhead(said.system, cfg.namedTools())
 	}
 	c.sizes, c.total = c.meter.Measure(said.history.All())
 }
@@ -274,7 +274,7 @@ func (m *Machine) callSummary(s *compact.SummaryRequest) machine.Action {
 	}
 	var withheld *event.Withheld
 	if s.SamePrefix {
-		req.System, req.Tools, req.Temperature = m.messages.system, r.cfg.shown(), r.cfg.Temperature
+		req.System, req.Tools, req.Temperature = m.messages.system, r.cfg.namedTools(), r.cfg.Temperature
 		req.ProviderTools, withheld = m.permissions.providerTools(r)
 	}
 	return machine.CallModel{

@@ -358,7 +358,7 @@ func StartFenced(cfg Config, input *llm.Message, f *event.Fence) (event.RunStart
 
 // fits checks that system text, tools and task leave room to work in.
 func (c *Config) fits(input *llm.Message, fenced bool) error {
-	floor := compact.Overhead(prompt(c.System, fenced), c.shown())
+	floor := compact.Overhead(prompt(c.System, fenced), c.namedTools())
 	if input != nil {
 		floor += compact.Message(input)
 	}

@@ -32,7 +32,7 @@ func shown(a machine.RunHook) string {
 	return s
 }
 
-// says settles a hook that is being heard, by its id.
+// says settles a running hook by its id.
 func (p *play) heard(id string, d event.HookResult) {
 	p.t.Helper()
 	a, ok := p.hooks[id]
@@ -236,7 +236,7 @@ func TestHooksBeforeATool(t *testing.T) {
 	})
 }
 
-// A hook says nothing for another one that is still to be heard.
+// The answer of one hook does not replace that of another that has not answered yet.
 func TestAnotherHooksWordIsNotThatOfTheOneThatIsDue(t *testing.T) {
 	p := newPlay(t, hooked(gate(event.HookBeforeTool, "guard"), gate(event.HookBeforeTool, "second")))
 	p.answer(asks("", "send a"))

@@ -166,7 +166,7 @@ func (m *messages) toldResults(calls []*call) []llm.ToolResult {
 	for i, c := range calls {
 		results[i] = llm.ToolResult{
 			CallID: c.ref.CallID, Name: cmp.Or(c.said, c.ref.Name),
-			Output: c.told(m.resultText(c.result)), IsError: c.result.IsError, Media: c.result.Media, Tools: c.result.Tools, Pin: c.result.Pin,
+			Output: c.modelOutput(m.resultText(c.result)), IsError: c.result.IsError, Media: c.result.Media, Tools: c.result.Tools, Pin: c.result.Pin,
 		}
 	}
 	return results
@@ -194,7 +194,7 @@ func (m *messages) fixedSize(cfg *Config) int64 {
 	if len(cfg.Tools) > 0 {
 		n += toolWords
 	}
-	for _, t := range cfg.shown() {
+	for _, t := range cfg.namedTools() {
 		n += toolSize(t)
 	}
 	return n

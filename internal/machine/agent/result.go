@@ -65,7 +65,7 @@ func (t *turn) given(cfg *Config, s *calls) json.RawMessage {
 // its result, only the one for that.
 func (t *turn) offered(cfg *Config) []llm.ToolDef {
 	if !t.resultAsked {
-		return cfg.shown()
+		return cfg.namedTools()
 	}
 	i := slices.IndexFunc(cfg.Tools, func(tool llm.ToolDef) bool { return tool.Name == cfg.Result })
 	if i < 0 {
@@ -74,9 +74,9 @@ func (t *turn) offered(cfg *Config) []llm.ToolDef {
 	return cfg.Tools[i : i+1 : i+1]
 }
 
-// shown are the tools that requests name. Deferred ones wait to be found where a tool
+// namedTools are the tools that requests name. Deferred ones wait to be found where a tool
 // calls them.
-func (c *Config) shown() []llm.ToolDef {
+func (c *Config) namedTools() []llm.ToolDef {
 	if !slices.ContainsFunc(c.Tools, func(t llm.ToolDef) bool { return t.Name == llm.CallTool }) {
 		return c.Tools
 	}

@@ -110,7 +110,7 @@ func (m *Machine) runStop(l *loop) {
 		l.taint = l.taint.With(m.tookIn(d)).With(m.handed(l.of, stop.Command.Argv))
 		l.tested(d.Output)
 		end := l.last()
-		end.checks = append(end.checks, Said{
+		end.checks = append(end.checks, Section{
 			Title: "Command " + strings.Join(stop.Command.Argv, " "), From: l.of.id + ".command", Content: d.Output, Reason: message(d.Failure()),
 		})
 		switch {

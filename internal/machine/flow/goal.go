@@ -85,7 +85,7 @@ func (m *Machine) checked(l *loop, s *scope, i int, holds bool, why string) {
 	e := goal.Evidence{What: goal.Name(&checks[i]), Holds: holds, Reason: why, Done: done}
 	l.goal.Evidence = append(l.goal.Evidence, e)
 	if end := l.last(); checks[i].Expression != "" && !holds {
-		end.checks = append(end.checks, Said{Title: "The check " + e.What + " does not hold"})
+		end.checks = append(end.checks, Section{Title: "The check " + e.What + " does not hold"})
 	}
 	switch {
 	case done && !holds:
@@ -216,13 +216,13 @@ func (m *Machine) reviewedAt(l *loop, d event.Checkpoint) {
 	}
 }
 
-// told folds a message to the run. It unblocks a goal that waits for one.
-func (m *Machine) told(d *event.InputReceived) {
+// receiveMessage folds a message to the run. It unblocks a goal that waits for one.
+func (m *Machine) receiveMessage(d *event.InputReceived) {
 	l := m.goalLoop
 	if l == nil || strings.TrimSpace(d.Text) == "" {
 		return
 	}
-	l.goal.Said = append(l.goal.Said, d.Text)
+	l.goal.Messages = append(l.goal.Messages, d.Text)
 	if l.goal.blocked != "" && l.of.phase == working && l.of.stop == nil && m.Terminated == nil {
 		m.requests.drop("goal " + l.goal.blocked)
 		l.goal.blocked = ""

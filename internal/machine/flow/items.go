@@ -53,10 +53,10 @@ func (e *itemsEnd) results() json.RawMessage {
 	return b.Bytes()
 }
 
-// told returns the loop's section in the tasks of later steps: the results of all
+// section returns the loop's section in the tasks of later steps: the results of all
 // passes in the order of the items. One fence encloses the section, so that no item can
 // end it.
-func (e *itemsEnd) told() string {
+func (e *itemsEnd) section() string {
 	var b strings.Builder
 	for i := range e.passes {
 		end := &e.passes[i]

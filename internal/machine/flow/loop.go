@@ -94,9 +94,9 @@ type passEnd struct {
 	error   *event.Failure
 	judged  *judged
 	// checks contains the outputs of the commands that checked the pass.
-	checks []Said
+	checks []Section
 	// said contains the output of each member of a team. Only the last pass keeps it.
-	said []Said
+	said []Section
 	// plain reports whether the result adds nothing to the content.
 	plain bool
 }

@@ -222,7 +222,7 @@ func (m *Machine) applyMail(data event.Data) {
 		m.requests.drop("message " + d.ID)
 		m.dropped(&d)
 	case event.InputReceived:
-		m.told(&d)
+		m.receiveMessage(&d)
 	}
 }
 

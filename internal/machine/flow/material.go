@@ -25,9 +25,9 @@ func (m *Machine) material(n *node) Material {
 // around returns the part of the task that all steps in a scope share.
 func (m *Machine) around(n *node) Material {
 	t := Material{Fence: m.fence}
-	var passes []Said
+	var passes []Section
 	for at := n; at != nil; at = at.in.in {
-		t.Said = append(at.dependencies(), t.Said...)
+		t.Sections = append(at.dependencies(), t.Sections...)
 		if at.in.in == nil && (len(at.vertex.deps) == 0 || m.cfg.Plan.Team) {
 			t.Task = m.task
 		}
@@ -46,33 +46,33 @@ func (m *Machine) around(n *node) Material {
 		}
 	}
 	if own := n.dependencies(); len(own) > 0 { // newer than the previous pass
-		outer := t.Said[:len(t.Said)-len(own)]
-		t.Said = append(append(append([]Said(nil), outer...), passes...), own...)
+		outer := t.Sections[:len(t.Sections)-len(own)]
+		t.Sections = append(append(append([]Section(nil), outer...), passes...), own...)
 	} else {
-		t.Said = append(t.Said, passes...)
+		t.Sections = append(t.Sections, passes...)
 	}
 	return t
 }
 
 // dependencies returns the outputs of a step's direct dependencies.
-func (n *node) dependencies() (all []Said) {
+func (n *node) dependencies() (all []Section) {
 	for _, i := range n.vertex.deps {
 		dep := n.in.steps[i]
 		said := dep.section("Step " + dep.step().ID)
 		if dep.items != nil {
-			said.Content, said.Result, said.Full = dep.items.told(), nil, true
+			said.Content, said.Result, said.Full = dep.items.section(), nil, true
 		}
 		all = append(all, said)
 	}
 	return all
 }
 
-func (n *node) section(title string) Said {
-	return Said{Title: title, From: n.id, Status: n.status, Content: n.content, Result: n.result, Full: n.whole}
+func (n *node) section(title string) Section {
+	return Section{Title: title, From: n.id, Status: n.status, Content: n.content, Result: n.result, Full: n.whole}
 }
 
 // sections returns the output of each step of a pass.
-func (s *scope) sections() (all []Said) {
+func (s *scope) sections() (all []Section) {
 	for _, n := range s.steps {
 		if n.status == event.StepStatusCompleted {
 			all = append(all, n.section("Previous round: "+n.step().ID))
@@ -82,21 +82,21 @@ func (s *scope) sections() (all []Said) {
 }
 
 // before returns the output of the previous pass, and its judge's verdict.
-func (p *pass) before() []Said {
+func (p *pass) before() []Section {
 	if p.of.plan.Items != nil || p.index == 0 || p.of.plan.Carry.None {
 		return nil
 	}
 	end, id := p.of.passes[p.index-1], p.of.of.id
 	all := slices.Clone(end.said)
 	if len(all) == 0 {
-		all = []Said{{Title: "Previous iteration", From: id, Status: end.status, Content: end.content, Result: end.result}}
+		all = []Section{{Title: "Previous iteration", From: id, Status: end.status, Content: end.content, Result: end.result}}
 		if end.error != nil {
 			all[0].Reason = end.error.Message
 		}
 	}
 	all = append(all, end.checks...)
 	if j := end.judged; j != nil {
-		all = append(all, Said{Title: "Judge of the previous iteration", From: id + ".judge", Content: j.content, Reason: j.reason, Result: j.result})
+		all = append(all, Section{Title: "Judge of the previous iteration", From: id + ".judge", Content: j.content, Reason: j.reason, Result: j.result})
 	}
 	return all
 }
@@ -112,19 +112,19 @@ func (m *Machine) evidence(l *loop, s *scope) Material {
 		m.instruct(&t, s.steps[0], a.Instructions)
 	}
 	if before := s.pass.before(); len(before) > 1 {
-		t.Said = append(t.Said, before[1])
+		t.Sections = append(t.Sections, before[1])
 	}
-	t.Said = append(t.Said, l.last().checks...)
-	var prose []Said
+	t.Sections = append(t.Sections, l.last().checks...)
+	var prose []Section
 	for _, n := range s.steps {
 		said := n.section("Step " + n.step().ID)
 		if len(n.result) > 0 {
-			t.Said = append(t.Said, Said{Title: "Result of step " + n.step().ID, From: n.id, Status: n.status, Result: n.result})
+			t.Sections = append(t.Sections, Section{Title: "Result of step " + n.step().ID, From: n.id, Status: n.status, Result: n.result})
 			said.Result = nil
 		}
 		prose = append(prose, said)
 	}
-	t.Said = append(t.Said, prose...)
+	t.Sections = append(t.Sections, prose...)
 	return t
 }
 

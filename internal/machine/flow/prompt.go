@@ -17,8 +17,8 @@ const (
 	MostOfAll = 120 << 10
 )
 
-// Said is the output of a step, an iteration or a judge.
-type Said struct {
+// Section is the output of a step, an iteration or a judge.
+type Section struct {
 	// Title is the heading, and From the source that the fence names.
 	Title, From string
 	Status      event.StepStatus
@@ -47,8 +47,8 @@ type Material struct {
 	// Iteration is the number of the iteration, starting at 1, and Of the maximum; 0
 	// means none.
 	Iteration, Of int
-	// Said contains the outputs of other steps, oldest first.
-	Said []Said
+	// Sections are the outputs of other steps, oldest first.
+	Sections []Section
 	// Inbox contains the messages to the step, in the form that it reads.
 	Inbox []event.InputReceived
 }
@@ -66,7 +66,7 @@ func Prompt(m Material) string {
 		}
 	}
 	section("Task", m.Task)
-	if alone := len(m.Said) == 0 && m.Task == "" && m.Item == nil && m.Iteration == 0 && len(m.Files) == 0 && len(m.Inbox) == 0 && !m.Fenced; alone {
+	if alone := len(m.Sections) == 0 && m.Task == "" && m.Item == nil && m.Iteration == 0 && len(m.Files) == 0 && len(m.Inbox) == 0 && !m.Fenced; alone {
 		return m.Instructions
 	}
 	section("Instructions", m.Instructions)
@@ -105,17 +105,17 @@ func JudgePrompt(m Material) string {
 // sections returns the sections with the outputs of other steps. It cuts each output,
 // and all of them together, to the newest part that fits the limits.
 func (m *Material) sections() []string {
-	if len(m.Said) == 0 && !m.Fenced {
+	if len(m.Sections) == 0 && !m.Fenced {
 		return nil
 	}
-	sections, left := make([]string, len(m.Said)), MostOfAll-m.Used
-	for i := len(m.Said) - 1; i >= 0; i-- {
-		sections[i] = m.Said[i].section(m.Fence, &left)
+	sections, left := make([]string, len(m.Sections)), MostOfAll-m.Used
+	for i := len(m.Sections) - 1; i >= 0; i-- {
+		sections[i] = m.Sections[i].section(m.Fence, &left)
 	}
 	return append([]string{saidNotice}, sections...)
 }
 
-func (s *Said) section(f fence.Fence, left *int) string {
+func (s *Section) section(f fence.Fence, left *int) string {
 	most := min(MostOfOne, *left)
 	if s.Full {
 		most = *left

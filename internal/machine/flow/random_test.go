@@ -38,9 +38,9 @@ func nested() plan.Plan {
 	}}
 }
 
-// luck reports, with the given probability, whether an event happens to a name. The
+// chance reports, with the given probability, whether an event happens to a name. The
 // result does not depend on the order of calls.
-func luck(seed uint64, name string, percent uint64) bool {
+func chance(seed uint64, name string, percent uint64) bool {
 	h := fnv.New64a()
 	fmt.Fprint(h, seed, name)
 	return rand.New(rand.NewPCG(h.Sum64(), seed)).Uint64N(100) < percent
@@ -52,16 +52,16 @@ func playRandomly(t *testing.T, seed uint64, crashes int) (ends map[string]event
 	order := rand.New(rand.NewPCG(seed, uint64(crashes)))
 	p := newPlayer(t, nested())
 	p.eval = func(a machine.Evaluate) event.ConditionEvaluated {
-		if luck(seed, a.ID, 5) {
+		if chance(seed, a.ID, 5) {
 			return event.ConditionEvaluated{Error: "no overload"}
 		}
-		return event.ConditionEvaluated{Value: json.RawMessage(fmt.Sprint(luck(seed, a.ID, 50)))}
+		return event.ConditionEvaluated{Value: json.RawMessage(fmt.Sprint(chance(seed, a.ID, 50)))}
 	}
 	p.says = func(a machine.StartChild) (event.Outcome, event.Taint) {
 		switch {
-		case a.Name == "judge" && luck(seed, a.ID, 60):
-			return gave("I looked.", fmt.Sprintf(`{"done":%t}`, luck(seed, a.ID+"done", 30))), event.Taint{}
-		case a.Name != "judge" && luck(seed, a.ID, 15):
+		case a.Name == "judge" && chance(seed, a.ID, 60):
+			return gave("I looked.", fmt.Sprintf(`{"done":%t}`, chance(seed, a.ID+"done", 30))), event.Taint{}
+		case a.Name != "judge" && chance(seed, a.ID, 15):
 			return fails("bad luck"), event.Taint{}
 		}
 		return ok("said by " + a.ID), event.Taint{}

@@ -72,7 +72,7 @@ func (m *Machine) reviewed(d *event.ReviewResolved) error {
 	l.review = ""
 	if by.Reason != "" {
 		end := l.last()
-		end.checks = append(end.checks, Said{Title: "Review by " + by.Approver, From: l.of.id + ".review", Content: by.Reason})
+		end.checks = append(end.checks, Section{Title: "Review by " + by.Approver, From: l.of.id + ".review", Content: by.Reason})
 	}
 	switch {
 	case s == nil && rejected:

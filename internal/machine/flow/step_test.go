@@ -114,7 +114,7 @@ func TestInstructionsAloneAreTheWholeTask(t *testing.T) {
 		"a pass":      {Iteration: 1, Of: 2},
 		"a file":      {Files: []plan.File{{Path: "a.md", Text: "words"}}},
 		"a message":   {Inbox: []event.InputReceived{{Text: "Go on."}}},
-		"what a said": {Said: []flow.Said{{Title: "Step a", From: "a", Content: "done"}}},
+		"what a said": {Sections: []flow.Section{{Title: "Step a", From: "a", Content: "done"}}},
 	} {
 		m.Fence, m.Instructions = f(), "Do it."
 		if got := flow.Prompt(m); !strings.Contains(got, "## Instructions\nDo it.") {
@@ -125,7 +125,7 @@ func TestInstructionsAloneAreTheWholeTask(t *testing.T) {
 
 func TestTextOfExactlyTheBoundIsNotCut(t *testing.T) {
 	for extra, cut := range map[int]bool{0: false, 1: true} {
-		told := flow.Prompt(flow.Material{Fence: f(), Said: []flow.Said{{Title: "Step a", From: "a", Content: strings.Repeat("x", flow.MostOfOne+extra)}}})
+		told := flow.Prompt(flow.Material{Fence: f(), Sections: []flow.Section{{Title: "Step a", From: "a", Content: strings.Repeat("x", flow.MostOfOne+extra)}}})
 		if got := strings.Contains(told, "left out"); got != cut {
 			t.Errorf("%d bytes above the bound: cut %t", extra, got)
 		}

@@ -171,8 +171,8 @@ func (m *Machine) instruct(t *Material, n *node, text string) {
 		filled = text
 	}
 	t.Instructions, t.Used = filled, MostOfAll-left
-	for i := range t.Said {
-		if s := &t.Said[i]; inlined[s.From] && s.Content != "" {
+	for i := range t.Sections {
+		if s := &t.Sections[i]; inlined[s.From] && s.Content != "" {
 			s.Content, s.Note = "", "What it said stands in the instructions."
 		}
 	}

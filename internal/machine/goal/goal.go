@@ -20,8 +20,8 @@ type State struct {
 	// Plan is the current plan. Made reports whether a model made it.
 	Plan []string
 	Made bool
-	// Said contains messages from people during the run.
-	Said []string
+	// Messages are the messages from people during the run.
+	Messages []string
 	// Evidence contains the results of the checks after the last iteration.
 	Evidence []Evidence
 }
@@ -66,7 +66,7 @@ func (s *State) Brief(f fence.Fence) string {
 	default:
 		section("Plan", steps)
 	}
-	section("What the owner said meanwhile, the newest last", bullets(s.Said))
+	section("What the owner said meanwhile, the newest last", bullets(s.Messages))
 	return strings.Join(append(parts, "Work towards the objective. What is claimed and not shown by a check is not done."), "\n\n")
 }
 

@@ -31,7 +31,7 @@ func TestTheBriefSaysAllThatTheGoalIs(t *testing.T) {
 	if got := s.Brief(fence.New("q7x9")); got != want {
 		t.Errorf("got\n%s", got)
 	}
-	s.Input, s.Plan, s.Said = "in CI", []string{"find it", "mend it"}, []string{"port 8080"}
+	s.Input, s.Plan, s.Messages = "in CI", []string{"find it", "mend it"}, []string{"port 8080"}
 	for _, made := range []bool{false, true} {
 		s.Made = made
 		got := s.Brief(fence.New("q7x9"))

@@ -62,7 +62,7 @@ func (w *work) summarize() (Plan, bool) {
 	}
 	// Assume the largest summary with everything around it, so that any actual summary
 	// is worth it.
-	if !w.worth(w.before - leaves + room + cutMark + Message(llm.UserText(w.told("x", w.Untrusted)))) {
+	if !w.worth(w.before - leaves + room + cutMark + Message(llm.UserText(w.message("x", w.Untrusted)))) {
 		return Plan{}, false
 	}
 	d := event.HistoryCompressed{
@@ -141,13 +141,13 @@ func (in Situation) Summarized(d event.HistoryCompressed, text string) *event.Hi
 	if text == "" {
 		return nil
 	}
-	d.Summary = in.told(cut(text, SummaryTokens(in.Window)), d.Untrusted)
+	d.Summary = in.message(cut(text, SummaryTokens(in.Window)), d.Untrusted)
 	w := work{Situation: in, before: int(d.TokensBefore)}
 	return w.change(Strategy(d.Strategy), d)
 }
 
-// told returns the message that contains a summary.
-func (in Situation) told(text string, untrusted bool) string {
+// message returns the message that contains a summary.
+func (in Situation) message(text string, untrusted bool) string {
 	if untrusted {
 		text = in.Fence.Wrap("summary", text)
 	}

@@ -101,7 +101,7 @@ func (c *Client) failure(x *Exchange) *llm.Error {
 func Failed(body []byte, classify func(e *llm.Error, body []byte)) *llm.Error {
 	e := &llm.Error{Class: llm.ClassOverloaded}
 	if classify(e, body); e.Message == "" {
-		e.Message = Said(body)
+		e.Message = RawMessage(body)
 	}
 	Refine(e, body)
 	return e
@@ -127,7 +127,7 @@ func excerpt(s string) string {
 	return strings.ToValidUTF8(s[:maxRawMessage], "") + fmt.Sprintf("… [the first %d of %d bytes]", maxRawMessage, len(s))
 }
 
-// Said returns the message of a failure without a message for people.
-func Said(body []byte) string {
+// RawMessage returns the message of a failure without a message for people.
+func RawMessage(body []byte) string {
 	return "the service said: " + strings.ToValidUTF8(string(body), "\uFFFD")
 }

@@ -495,7 +495,7 @@ func TestAClientConnectsToNamespacesAndLeavesThem(t *testing.T) {
 		for len(heard) < 4 {
 			switch got := s.read(conn); got {
 			case "2":
-				s.write(conn, "3") // pongs are heard while an event takes its time
+				s.write(conn, "3") // pongs are read while an event is handled
 			default:
 				heard = append(heard, got)
 			}
