@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/pawlrun/pawl/internal/files/spec"
+	"github.com/pawlrun/pawl/internal/files/suite"
 	"github.com/pawlrun/pawl/internal/files/workflow"
 )
 
@@ -31,6 +32,12 @@ func TestTheFilesOfTheDocumentationAreValid(t *testing.T) {
 			file := m[1]
 			if checked++; strings.Contains(file, "\nsteps:") {
 				if _, err := workflow.Parse("example.yaml", []byte(file), spec.Options{}); err != nil {
+					t.Errorf("%s: %v\n%s", page, err, file)
+				}
+				continue
+			}
+			if strings.Contains(file, "kind: Eval\n") {
+				if _, err := suite.Parse("example.yaml", []byte(file)); err != nil {
 					t.Errorf("%s: %v\n%s", page, err, file)
 				}
 				continue
