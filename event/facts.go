@@ -36,6 +36,9 @@ type Facts struct {
 	// Sandboxed reports that they run in a sandbox, which enforces the protected paths,
 	// the bound on files and the network whatever the programs do.
 	Sandboxed bool `json:"sandboxed,omitempty"`
+	// Remote reports that the call runs on another machine, and so touches no file of
+	// this one.
+	Remote bool `json:"remote,omitempty"`
 }
 
 // Redefinition describes how the definition of a tool changed during a run.

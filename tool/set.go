@@ -247,6 +247,7 @@ func (t *compiled) declare(e *event.ToolCall) (problem *event.Problem) {
 	}
 	if t.Facts != nil {
 		facts := t.Facts(args)
+		facts.Remote = t.Remote
 		e.Facts = &facts
 	}
 	if t.Risk != "" {

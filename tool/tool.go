@@ -73,6 +73,8 @@ type Tool struct {
 	// Sandboxed declares that Run runs a call in the sandbox if [Call.Sandbox] is set.
 	// Such a call of any other tool is refused.
 	Sandboxed bool
+	// Remote declares that calls run on another machine and touch no file of this one.
+	Remote bool
 	// Deferred declares that requests may omit the tool until a search has found it, if
 	// the provider supports that or the set has a tool [llm.CallTool].
 	Deferred bool

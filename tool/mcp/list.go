@@ -247,7 +247,7 @@ func (s *Server) toolOf(p event.ServerTool) (tool.Tool, error) {
 	}
 	t := tool.Tool{
 		Name: s.o.Server + "." + p.Name, Title: clean(d.Title, maxShownLine), Description: clean(d.Description, maxDescription), Schema: schema,
-		Effect: event.EffectAtMostOnce, Risk: event.RiskUnknown, Timeout: s.o.MaxTime,
+		Effect: event.EffectAtMostOnce, Risk: event.RiskUnknown, Timeout: s.o.MaxTime, Remote: s.o.URL != "",
 		Labels: &event.Labels{Untrusted: true, Private: true, Outgoing: true},
 		Check: func(json.RawMessage) error {
 			if now := s.change(p.Name); now != nil && now.Digest == "" && s.toolsCurrent() {

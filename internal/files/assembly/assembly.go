@@ -261,7 +261,7 @@ func Hides(r policy.Rules, tools *tool.Set, name string) (rule string, hides boo
 
 // Visible returns the properties of a tool that decide whether it is hidden.
 func Visible(t tool.Tool) policy.Tool {
-	return policy.Tool{Name: t.Name, ReadOnly: t.ReadOnly, Risk: t.Risk, Judged: t.Facts != nil, Outgoing: t.Labels != nil && t.Labels.Outgoing}
+	return policy.Tool{Name: t.Name, ReadOnly: t.ReadOnly, Risk: t.Risk, Judged: t.Facts != nil, Outgoing: t.Labels != nil && t.Labels.Outgoing, Remote: t.Remote}
 }
 
 // Closing closes an environment that no run will use, and joins the errors.

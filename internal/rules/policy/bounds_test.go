@@ -20,6 +20,14 @@ func TestABoundOnFilesHoldsWhateverIsNotKnownToKeepToIt(t *testing.T) {
 		change(c)
 		return c
 	}
+	served := func() *event.ToolCall {
+		return &event.ToolCall{Tool: "docs.find", Facts: &event.Facts{Risk: event.RiskUnknown}}
+	}
+	remote := func() *event.ToolCall {
+		c := served()
+		c.Facts.Remote = true
+		return c
+	}
 	outside, unknown := event.PathUse{Path: "/etc/passwd", Outside: true}, event.PathUse{Path: "$x", Unknown: true}
 	none := policy.Rules{Declared: true, Filesystem: policy.FilesystemNone}
 	look := policy.Rules{Declared: true, Filesystem: policy.FilesystemReadOnly}
@@ -39,6 +47,9 @@ func TestABoundOnFilesHoldsWhateverIsNotKnownToKeepToIt(t *testing.T) {
 		{"no files, and what is sent changes something", none, uploads(func(c *event.ToolCall) { c.ReadOnly = false }), deny},
 		{"no files, and a tool that says it reaches nobody", none, uploads(func(c *event.ToolCall) { c.Labels = event.Labels{} }), deny},
 		{"no files, and a tool that does more than send", none, uploads(func(c *event.ToolCall) { c.Facts.Risk = event.RiskExecute }), deny},
+		{"no files, and a call that runs elsewhere", none, remote(), allow},
+		{"files to read, and a call that runs elsewhere", look, remote(), allow},
+		{"no files, and a server that was started", none, served(), deny},
 		{"files to read", look, file(event.PathUse{Path: "a"}), allow},
 		{"files to read, and one outside", look, file(outside), deny},
 		{"files to read, and who knows which", look, file(unknown), deny},

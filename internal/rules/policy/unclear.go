@@ -54,14 +54,14 @@ func (r Rules) mightForbid(c *event.ToolCall) string {
 	return ""
 }
 
-// files applies the bound on files. The read-only bound denies every call that is not
-// known to do nothing but read the workspace.
+// files applies the bound on files to the calls that run on this machine. The read-only
+// bound denies every one that is not known to do nothing but read the workspace.
 func (r Rules) files(c *event.ToolCall) []Verdict {
 	deny := func(why string) []Verdict {
 		return []Verdict{{Decision: event.DecisionDeny, Rule: r.ruleOfFiles(), Reason: why}}
 	}
 	switch {
-	case c.Facts == nil, reaches(c):
+	case c.Facts == nil, c.Facts.Remote, reaches(c):
 	case r.Filesystem == FilesystemNone:
 		return deny("the run has no access to files")
 	case r.Filesystem != FilesystemReadOnly:

@@ -13,6 +13,8 @@ type Tool struct {
 	Judged bool
 	// Outgoing reports that its calls can reach other machines.
 	Outgoing bool
+	// Remote reports that its calls run on another machine.
+	Remote bool
 }
 
 // Hides reports whether every call of a tool would be denied, and by which rule. A run
@@ -20,11 +22,12 @@ type Tool struct {
 // plan mode only the tools that a plan may use are offered.
 func (r Rules) Hides(t Tool) (rule string, hidden bool) {
 	changes := !t.ReadOnly && t.Risk != "" && t.Risk != event.RiskRead
+	judged := t.Judged && !t.Remote
 	mayOnlyReach := t.ReadOnly && t.Outgoing
 	switch {
 	case r.Mode == ModePlan && changes:
 		return ruleOfPlan, true
-	case r.Filesystem == FilesystemNone && t.Judged && !mayOnlyReach, r.Filesystem == FilesystemReadOnly && t.Judged && changes:
+	case r.Filesystem == FilesystemNone && judged && !mayOnlyReach, r.Filesystem == FilesystemReadOnly && judged && changes:
 		return r.ruleOfFiles(), true
 	}
 	for _, rule := range r.Rules {

@@ -19,6 +19,7 @@ func TestAToolIsHiddenWhereEveryCallOfItIsDenied(t *testing.T) {
 		unknown = policy.Tool{Name: "crm.update"}
 		record  = policy.Tool{Name: "crm.record", Risk: event.RiskWrite}
 		look    = policy.Tool{Name: "crm.look", Risk: event.RiskRead}
+		remote  = policy.Tool{Name: "web.mcp", Risk: event.RiskUnknown, Judged: true, Outgoing: true, Remote: true}
 	)
 	calls := map[string][]*event.ToolCall{
 		"web.fetch":  {fetches("example.org")},
@@ -52,7 +53,7 @@ func TestAToolIsHiddenWhereEveryCallOfItIsDenied(t *testing.T) {
 			{Decision: event.DecisionAllow, Tool: "fs.write"}, {Decision: event.DecisionDeny, Tool: "fs.write"},
 		}}, map[string]string{"fs.write": "tools.rules: deny fs.write"}},
 		{"a plan", policy.Rules{Declared: true, Mode: policy.ModePlan}, map[string]string{
-			"fs.write": "mode: plan", "crm.record": "mode: plan",
+			"fs.write": "mode: plan", "crm.record": "mode: plan", "web.mcp": "mode: plan",
 		}},
 		{"no files", policy.Rules{Declared: true, Filesystem: policy.FilesystemNone}, map[string]string{
 			"fs.read": "tools.permissions.filesystem: none", "fs.write": "tools.permissions.filesystem: none", "shell.exec": "tools.permissions.filesystem: none",
@@ -61,7 +62,7 @@ func TestAToolIsHiddenWhereEveryCallOfItIsDenied(t *testing.T) {
 			"fs.write": "tools.permissions.filesystem: repo-readonly",
 		}},
 	} {
-		for _, tool := range []policy.Tool{fetch, read, write, shell, unknown, record, look} {
+		for _, tool := range []policy.Tool{fetch, read, write, shell, unknown, record, look, remote} {
 			rule, hidden := c.rules.Hides(tool)
 			if rule != c.hidden[tool.Name] || hidden != (rule != "") {
 				t.Errorf("%s: %s is hidden by %q, want %q", c.name, tool.Name, rule, c.hidden[tool.Name])
