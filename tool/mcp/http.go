@@ -8,6 +8,9 @@ import (
 	"net/http/httptrace"
 	"strings"
 	"sync/atomic"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/tool"
 )
 
 // carrier sends the requests of a session.
@@ -15,6 +18,8 @@ type carrier struct {
 	base    http.RoundTripper
 	headers map[string]string
 	login   *Login
+	// unauthorized is what to do about a status of 401 without a login.
+	unauthorized string
 }
 
 // RoundTrip implements [http.RoundTripper].
@@ -32,6 +37,15 @@ func (c carrier) RoundTrip(r *http.Request) (*http.Response, error) {
 	r.Header.Del("Idempotency-Key")
 	r.Header.Del("X-Idempotency-Key")
 	answer, err := c.login.carry(base, r)
+	if err == nil && c.login == nil && answer.StatusCode == http.StatusUnauthorized {
+		noteRefused(ctx)
+		_ = answer.Body.Close()
+		message := "the server answered 401 Unauthorized"
+		if c.unauthorized != "" {
+			message += "; " + c.unauthorized
+		}
+		return nil, &tool.Error{Type: event.ErrorUnavailable, NothingCame: true, Message: message}
+	}
 	if err == nil && !strings.HasPrefix(answer.Header.Get("Content-Type"), "text/event-stream") {
 		answer.Body = &bounded{ReadCloser: answer.Body, left: maxFrame}
 	}

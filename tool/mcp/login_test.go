@@ -189,3 +189,25 @@ func TestCallWithoutARenewedTokenHadNoEffect(t *testing.T) {
 func callWith(attempt int, in *event.FormAnswer) tool.Call {
 	return tool.Call{ID: "c1", Key: "key-1", Attempt: attempt, Args: []byte(`{"text":"hi"}`), Input: in}
 }
+
+func TestServerThatWantsALoginSaysHowToLogIn(t *testing.T) {
+	w := newWorld(t)
+	g := newGuarded(t, w)
+	o := g.options()
+	_, err := mcp.Connect(t.Context(), mcp.Options{Server: "docs", URL: g.URL, Unauthorized: "add 'oauth: {}'"})
+	if !errors.As(err, new(*mcp.StartError)) || !strings.Contains(err.Error(), "401 Unauthorized; add 'oauth: {}'") {
+		t.Errorf("the start fails with %v", err)
+	}
+	// A status of 401 says that the call was not applied.
+	s := mcp.Resume(mcp.Options{Server: "docs", URL: g.URL, Unauthorized: "add 'oauth: {}'"}, connect(t, o).Pin())
+	t.Cleanup(func() { _ = s.Close() })
+	for range 2 {
+		_, err = call(t.Context(), t, s, "docs.echo", `{}`)
+		if err == nil || !strings.Contains(err.Error(), "add 'oauth: {}'") || len(w.ledger(t, "call")) != 0 {
+			t.Errorf("the call fails with %v", err)
+		}
+		if kind, _ := kindOf(err); kind != event.ErrorUnavailable {
+			t.Errorf("the call is %s", kind)
+		}
+	}
+}

@@ -46,8 +46,10 @@ type Options struct {
 	URL     string
 	Headers map[string]string
 	HTTP    http.RoundTripper
-	// Login gives those requests their tokens; nil sends none.
-	Login *Login
+	// Login gives those requests their tokens; nil sends none, and Unauthorized is then
+	// what the owner can do if the server answers 401.
+	Login        *Login
+	Unauthorized string
 	// StartTimeout bounds a start until all tools are listed; 0 is 30 s. Timeout bounds
 	// the time without an answer or progress of a call; 0 is 2 minutes. MaxTime bounds
 	// a whole call; 0 is an hour.

@@ -108,7 +108,7 @@ func (s *Server) transport(open *session) (sdk.Transport, error) {
 		return &sdk.StreamableClientTransport{
 			Endpoint: s.o.URL, MaxEventSize: maxFrame,
 			HTTPClient: &http.Client{
-				Transport: carrier{base: s.o.HTTP, headers: s.o.Headers, login: s.o.Login},
+				Transport: carrier{base: s.o.HTTP, headers: s.o.Headers, login: s.o.Login, unauthorized: s.o.Unauthorized},
 				// A redirect would send a call a second time, to another machine.
 				CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 			},

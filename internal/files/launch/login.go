@@ -8,6 +8,7 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
 
@@ -48,13 +49,27 @@ func (o Options) loginOf(server spec.MCPServer, a *spec.Agent, value func(name s
 	}}
 }
 
+// unauthorized returns what to do if a server without a login answers 401.
+func unauthorized(server spec.MCPServer, a *spec.Agent) string {
+	for name := range server.Headers {
+		if strings.EqualFold(name, "Authorization") {
+			return fmt.Sprintf("it refuses the header %s of the server %s in %s", name, server.Server, a.Path())
+		}
+	}
+	return fmt.Sprintf("to log in, add 'oauth: {}' to the server %s in %s and run: %s", server.Server, a.Path(), loginCommand(server, a))
+}
+
+func loginCommand(server spec.MCPServer, a *spec.Agent) string {
+	return "pawl mcp login " + word(absolute(a.Path())) + " " + server.Server
+}
+
 func (o Options) serverLogin(server spec.MCPServer, a *spec.Agent, value func(name string) string) (ServerLogin, error) {
 	dir, err := login.Dir()
 	l := &login.Login{Dir: dir, Learn: o.Learn, Server: login.Server{URL: server.URL, Scopes: server.OAuth.Scopes, ClientID: server.OAuth.ClientID}}
 	if name := server.OAuth.Secret(); name != "" {
 		l.ClientSecret = value(name)
 	}
-	return ServerLogin{Server: server.Server, Command: "pawl mcp login " + word(absolute(a.Path())) + " " + server.Server, Login: l}, err
+	return ServerLogin{Server: server.Server, Command: loginCommand(server, a), Login: l}, err
 }
 
 // word quotes a path as a word of a command line.

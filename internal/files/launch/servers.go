@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -150,7 +149,7 @@ func checkPins(a *spec.Agent, server spec.MCPServer, open *mcp.Server) error {
 	if file == "" || open == nil {
 		return nil
 	}
-	command := fmt.Sprintf("'pawl mcp pin %s %s'", filepath.Join(a.Dir, a.File), server.Server)
+	command := fmt.Sprintf("'pawl mcp pin %s %s'", word(a.Path()), server.Server)
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return fmt.Errorf("%s: the pins cannot be read (%w); %s writes them", server.Server, err, command)
@@ -203,7 +202,7 @@ func (o Options) serverOptions(server spec.MCPServer, a *spec.Agent, s shell.Opt
 	}
 	m := mcp.Options{
 		Server: server.Server, Shell: s, URL: server.URL, Headers: server.HeadersWith(value), TrustHints: server.TrustHints, Warn: o.served.warn,
-		Login:        o.loginOf(server, a, value),
+		Login:        o.loginOf(server, a, value), Unauthorized: unauthorized(server, a),
 		Log:          func(line string) { o.served.log.Line(server.Server, line) },
 		StartTimeout: seconds(server.StartTimeout), Timeout: seconds(server.Timeout), MaxTime: seconds(server.MaxTime),
 	}
@@ -260,13 +259,21 @@ type ToolReport struct {
 	Tokens int `json:"tokens"`
 }
 
-// ConnectServers starts the MCP servers of a file as a run would, and reports what each
-// offers.
+// ConnectServers starts the MCP servers of a file, or of the agents in it, as a run
+// would, and reports what each offers.
 func ConnectServers(ctx context.Context, f File, o Options) (reports []ServerReport, warnings []string, err error) {
-	a, err := parseWorker(f, o)
-	if err != nil {
-		return nil, nil, err
+	agents, err := workers(f, o)
+	for _, a := range agents {
+		these, warned, wrong := o.connect(ctx, a)
+		reports, warnings = append(reports, these...), append(warnings, warned...)
+		if wrong != nil {
+			return reports, warnings, wrong
+		}
 	}
+	return reports, warnings, err
+}
+
+func (o Options) connect(ctx context.Context, a *spec.Agent) (reports []ServerReport, warnings []string, err error) {
 	o.tree, o.Workspace, o.served = newTree(nil), absolute(o.Workspace), &served{}
 	o.nested = nestedFor(a, o.Workspace, BuiltinTools())
 	if o.confined, err = o.confine(a, ""); err != nil {
