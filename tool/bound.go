@@ -2,6 +2,8 @@ package tool
 
 import (
 	"fmt"
+	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -15,16 +17,45 @@ type Excerpt struct {
 }
 
 // Cut returns the head and the tail of a text that is longer than limit characters, and
-// reports whether it is. A limit of 0 or less means no limit.
+// reports whether it is. A limit of 0 or less means no limit. It leaves out base64 whole
+// rather than cut it, because half of it is of no use.
 func Cut(s string, limit int) (Excerpt, bool) {
 	if limit <= 0 || len(s) <= limit || utf8.RuneCountInString(s) <= limit {
 		return Excerpt{}, false
 	}
 	from := limit * 2 / 3
 	head, tail := cutPoints(s, from, limit-from)
+	start, _ := encoded(s, head)
+	_, tail = encoded(s, tail)
+	from -= head - start
 	return Excerpt{
-		Head: s[:head], Tail: s[tail:], From: from, Omitted: utf8.RuneCountInString(s[head:tail]),
+		Head: s[:start], Tail: s[tail:], From: from, Omitted: utf8.RuneCountInString(s[start:tail]),
 	}, true
+}
+
+// minEncoded is the least length of a text that counts as base64. Shorter ones may be
+// names or paths.
+const minEncoded = 256
+
+// encoded returns the bounds of the base64 that continues across an offset of a text,
+// and the offset itself if there is none. Escapes of JSON are a part of it.
+func encoded(s string, at int) (start, end int) {
+	start, end = at, at
+	for start > 0 && isEncoded(s[start-1]) {
+		start--
+	}
+	for end < len(s) && isEncoded(s[end]) {
+		end++
+	}
+	has := func(is func(rune) bool) bool { return strings.ContainsFunc(s[start:end], is) }
+	if start == at || end == at || end-start < minEncoded || !has(unicode.IsUpper) || !has(unicode.IsLower) || !has(unicode.IsDigit) {
+		return at, at
+	}
+	return start, end
+}
+
+func isEncoded(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte(`+/=_-\`, c) >= 0
 }
 
 // Text returns the head and the tail with a line between them that describes the

@@ -1,6 +1,7 @@
 package tool_test
 
 import (
+	"encoding/base64"
 	"strconv"
 	"strings"
 	"testing"
@@ -28,6 +29,35 @@ func TestBoundKeepsHeadAndTailAndSaysWhatIsMissing(t *testing.T) {
 		got, cut := tool.Bound(c.in, c.limit)
 		if got != c.want || cut != c.cut {
 			t.Errorf("%s: %q, %v; want %q, %v", c.name, got, cut, c.want, c.cut)
+		}
+	}
+}
+
+func TestBase64IsLeftOutWholeRatherThanCut(t *testing.T) {
+	data := make([]byte, 3_000)
+	for i := range data {
+		data[i] = byte(i * i)
+	}
+	text := base64.StdEncoding.EncodeToString(data) // 4,000 characters
+	lines := strings.ReplaceAll(text, "/", `\/`) + `\r\n` + text
+	for name, c := range map[string]struct {
+		in, want string
+		limit    int
+	}{
+		"in the middle":      {`{"name":"é","data":"` + text + `","size":3000}`, `{"name":"é","data":"` + "\n[… 4000 characters left out …]\n" + `","size":3000}`, 3_000},
+		"two of them":        {`["` + text + `","` + text + `"]`, `["` + "\n[… 8003 characters left out …]\n" + `"]`, 6_000},
+		"with escapes":       {`["` + lines + `"]`, `["` + "\n[… " + strconv.Itoa(len(lines)) + " characters left out …]\n" + `"]`, 6_000},
+		"it fits":            {`["` + text + `"]`, `["` + text + `"]`, 4_004},
+		"other words are":    {strings.Repeat("words ", 100), strings.Repeat("words ", 20) + "\n[… 420 characters left out …]\n" + strings.Repeat("words ", 10), 180},
+		"one letter and on":  {strings.Repeat("x", 1_000), strings.Repeat("x", 20) + "\n[… 970 characters left out …]\n" + strings.Repeat("x", 10), 30},
+		"it begins the text": {text + strings.Repeat(" word", 900), "\n[… " + strconv.Itoa(4_000+4_500-1_000) + " characters left out …]\n" + strings.Repeat(" word", 200), 3_000},
+	} {
+		if got, _ := tool.Bound(c.in, c.limit); got != c.want {
+			t.Errorf("%s: %.300q, want %.300q", name, got, c.want)
+		}
+		// What was left out can be read from there on.
+		if e, cut := tool.Cut(c.in, c.limit); cut && string([]rune(c.in)[:e.From]) != e.Head {
+			t.Errorf("%s: reading goes on at %d behind %d characters", name, e.From, utf8.RuneCountInString(e.Head))
 		}
 	}
 }
