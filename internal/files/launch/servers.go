@@ -202,7 +202,7 @@ func (o Options) serverOptions(server spec.MCPServer, a *spec.Agent, s shell.Opt
 	}
 	m := mcp.Options{
 		Server: server.Server, Shell: s, URL: server.URL, Headers: server.HeadersWith(value), TrustHints: server.TrustHints, Warn: o.served.warn,
-		Login:        o.loginOf(server, a, value), Unauthorized: unauthorized(server, a),
+		Login: o.loginOf(server, a, value), Unauthorized: unauthorized(server, a),
 		Log:          func(line string) { o.served.log.Line(server.Server, line) },
 		StartTimeout: seconds(server.StartTimeout), Timeout: seconds(server.Timeout), MaxTime: seconds(server.MaxTime),
 	}
