@@ -37,7 +37,7 @@ func TestTheFilesOfTheDocumentationAreValid(t *testing.T) {
 				continue
 			}
 			if strings.Contains(file, "kind: Eval\n") {
-				if _, err := suite.Parse("example.yaml", []byte(file)); err != nil {
+				if _, err := suite.Parse(withFilesOf(t, file), []byte(file)); err != nil {
 					t.Errorf("%s: %v\n%s", page, err, file)
 				}
 				continue
@@ -53,4 +53,22 @@ func TestTheFilesOfTheDocumentationAreValid(t *testing.T) {
 	if checked < 5 {
 		t.Errorf("only %d files were found", checked)
 	}
+}
+
+// withFilesOf returns the path of a suite in a directory that has what the suite names.
+func withFilesOf(t *testing.T, text string) string {
+	dir := t.TempDir()
+	for _, m := range regexp.MustCompile(`(?m)^[ -]*(agent|files): ([a-z/.-]+)$`).FindAllStringSubmatch(text, -1) {
+		path := filepath.Join(dir, m[2])
+		err := os.MkdirAll(filepath.Dir(path), 0o700)
+		if err == nil && m[1] == "files" {
+			err = os.Mkdir(path, 0o700)
+		} else if err == nil {
+			err = os.WriteFile(path, nil, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return filepath.Join(dir, "suite.yaml")
 }
