@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"encoding/json"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -36,35 +37,49 @@ tools:
 	}
 	shown := p.newest()
 
-	if err := os.Remove(filepath.Join(p.dir, mcptest.AnswerFile)); err != nil {
-		t.Fatal(err)
-	}
 	served := p.serve("PAWL_SANDBOX=none")
-	request := served.request(http.MethodPost, "/v1/runs?deltas=true", `{"agent": "reader", "input": "go"}`)
-	request.Header.Set("Accept", "text/event-stream")
-	stream, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer stream.Body.Close()
-	reports := 0
-	for lines := bufio.NewScanner(stream.Body); lines.Scan(); {
-		if strings.HasPrefix(lines.Text(), "data: ") && strings.Contains(lines.Text(), `"type":"tool.progress"`) {
-			if reports++; reports == 2 {
-				p.write(mcptest.AnswerFile, "")
-			}
-			for _, want := range []string{`"message":"a part"`, `"total":1000000`, `-1-1"`} {
-				if !strings.Contains(lines.Text(), want) {
-					t.Errorf("%s is missing: %s", want, lines.Text())
+	runs := []string{shown}
+	for where, kind := range map[string]string{"/events?deltas=true": `"type":"tool.progress"`, "/view?deltas=true": `"type":"tool.progress"`, "/events?format=ag-ui&deltas=true": `"name":"pawl.tool_call.progress"`} {
+		if err := os.Remove(filepath.Join(p.dir, mcptest.AnswerFile)); err != nil {
+			t.Fatal(err)
+		}
+		var run struct{ ID string }
+		answer, err := http.DefaultClient.Do(served.request(http.MethodPost, "/v1/runs", `{"agent": "reader", "input": "go"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = json.NewDecoder(answer.Body).Decode(&run)
+		answer.Body.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		runs = append(runs, run.ID)
+		request := served.request(http.MethodGet, "/v1/runs/"+run.ID+where, "")
+		request.Header.Set("Accept", "text/event-stream")
+		stream, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		reports := 0
+		for lines := bufio.NewScanner(stream.Body); lines.Scan(); {
+			if strings.HasPrefix(lines.Text(), "data: ") && strings.Contains(lines.Text(), kind) {
+				if reports++; reports == 2 {
+					p.write(mcptest.AnswerFile, "")
+				}
+				for _, want := range []string{`"message":"a part"`, `"total":1000000`, `-1-1"`} {
+					if !strings.Contains(lines.Text(), want) {
+						t.Errorf("%s: %s is missing: %s", where, want, lines.Text())
+					}
 				}
 			}
 		}
-	}
-	if reports < 2 {
-		t.Errorf("the stream has %d reports", reports)
+		stream.Body.Close()
+		if reports < 2 {
+			t.Errorf("the stream %s has %d reports", where, reports)
+		}
 	}
 	served.stop()
-	for _, run := range []string{shown, p.newest()} {
+	for _, run := range runs {
 		if out := p.exits(0, "runs", "export", run).out; strings.Contains(out, "a part") || !strings.Contains(out, `"type":"tool_result"`) {
 			t.Errorf("the journal is %s", out)
 		}

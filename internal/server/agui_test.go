@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -226,6 +227,34 @@ func TestAGUIWithLiveText(t *testing.T) {
 			t.Errorf("%d pieces: %q", pieces, texts)
 		}
 	})
+}
+
+// The progress of a call of a child is that of the child's, and nothing follows the end.
+func TestAGUIHasTheProgressOfCalls(t *testing.T) {
+	tr := agui.New("root")
+	add := func(run string, data event.Data) []agui.Event {
+		e := &event.Event{Run: run, Data: data}
+		if run != "root" {
+			e.Parent = "root"
+		}
+		return slices.Clone(tr.Translate(e))
+	}
+	add("root", event.RunStarted{Name: "asks"})
+	add("root", event.ChildStarted{Child: "below", Name: "helper"})
+	for _, run := range []string{"root", "below"} {
+		add(run, event.ToolCall{CallID: run + "-1-1", Tool: "docs.find"})
+		for done := range 2 {
+			got := add(run, event.ToolProgress{CallID: run + "-1-1", Attempt: 1, Done: float64(done), Total: 2, Message: "a part"})
+			want := map[string]any{"toolCallId": run + "-1-1", "done": float64(done), "total": 2.0, "message": "a part"}
+			if len(got) != 1 || got[0].Type != "CUSTOM" || got[0].Name != "pawl.tool_call.progress" || !reflect.DeepEqual(got[0].Value, want) || (got[0].SubagentRunID == "below") != (run == "below") {
+				t.Errorf("the progress of %s is %+v", run, got)
+			}
+		}
+	}
+	add("root", event.RunCompleted{})
+	if got := add("root", event.ToolProgress{CallID: "root-1-1"}); len(got) != 0 {
+		t.Errorf("progress after the end is %+v", got)
+	}
 }
 
 // Every run of an older version is sent in a sequence that obeys the rules.

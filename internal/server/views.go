@@ -306,7 +306,7 @@ func (w *entryStream) add(ctx context.Context, out *sse, events []follow.Event, 
 					w.sent[e.Run] = e.Seq - 1
 				}
 			}
-		case kind == event.TypeText, kind == event.TypeReasoning, kind == event.TypeTextReset:
+		case kind == event.TypeText, kind == event.TypeReasoning, kind == event.TypeTextReset, kind == event.TypeToolProgress:
 			if err := w.flush(ctx, out, runs, pos, false); err != nil {
 				return err
 			}

@@ -347,6 +347,8 @@ func (t *Translator) work(a *agent, e *event.Event) {
 		}
 	case event.ToolCall:
 		t.call(a, &d)
+	case event.ToolProgress:
+		t.emit(a, Event{Type: "CUSTOM", Name: "pawl.tool_call.progress", Value: map[string]any{"toolCallId": d.CallID, "done": d.Done, "total": d.Total, "message": d.Message}})
 	case event.ToolResult:
 		t.emit(a, Event{Type: "TOOL_CALL_RESULT", MessageID: d.CallID + "-result", ToolCallID: d.CallID, Role: "tool", Content: &d.Output})
 	case event.StepStarted:

@@ -235,7 +235,7 @@ export function Timeline({ tree, view, parent, top }: { tree: Tree; view: RunVie
       {earlier > 0 && <button type="button" onClick={more}>Show {Math.min(earlier, atOnce)} earlier of {earlier}</button>}
       {list.items.slice(first).map(id => {
         const e = view.entries.get(id)!;
-        return <EntryPanel key={id} tree={tree} view={view} entry={e} choice={view.opened.get(id)} target={view.target === id} live={e.kind === "cycle" && e.state === "running" ? view.said + view.thought : ""} last={id === last} />;
+        return <EntryPanel key={id} tree={tree} view={view} entry={e} choice={view.opened.get(id)} target={view.target === id} live={view.live(e)} last={id === last} />;
       })}
       {fresh > 0 && <button type="button" class="fresh" onClick={() => scrollTo(0, document.documentElement.scrollHeight)}>{fresh} new</button>}
     </div>
@@ -309,13 +309,13 @@ class EntryPanel extends Component<EntryProps> {
     return next.entry !== was.entry || next.last !== was.last || next.live !== was.live || next.choice !== was.choice || next.target !== was.target;
   }
 
-  render({ tree, view, entry: e, choice, target, last }: EntryProps) {
+  render({ tree, view, entry: e, choice, target, live, last }: EntryProps) {
     const own = view.id === tree.id;
     const failed = e.failures ? `, ${e.failures} failed` : "";
     const summary = (
       <>
         <span class="name">{visible(e.name ?? "")}</span>
-        <span class="gist">{e.kind !== "call" && visible(e.line ?? "")}</span>
+        <span class="gist">{visible(e.kind === "call" ? live : e.line ?? "")}</span>
         {e.below && e.kind === "cycle" ? <span class={failed ? "chip bad" : "chip still"}>{e.below}{failed}</span> : null}
         {e.state && <span class={`chip ${tones[e.state]}`}>{e.state}</span>}
       </>

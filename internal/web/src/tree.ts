@@ -153,6 +153,7 @@ export class Tree {
         case "text": view.said += data.data?.text ?? ""; break;
         case "reasoning": view.thought += data.data?.text ?? ""; break;
         case "text.reset": view.said = view.thought = ""; break;
+        case "tool.progress": view.setProgress(data.data!); break;
       }
       touched.add(view);
     }

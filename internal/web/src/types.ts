@@ -64,8 +64,11 @@ export interface Limit { run: string; setting: string; atLeast?: number }
 /** Entries is a page of entries, read from the end. */
 export interface Entries { items: Entry[]; before?: string; earlier?: number; pos: number; limit?: Limit }
 
-/** Told is an item of a stream: a changed entry, or a piece of a model's answer. */
-export interface EntryChange { run: string; entry?: Entry; last?: boolean; data?: { text?: string } }
+/** Progress is how far a call is, as its tool reports it. */
+export interface Progress { callId?: string; done?: number; total?: number; message?: string }
+
+/** Told is an item of a stream: a changed entry, a piece of a model's answer, or the progress of a call. */
+export interface EntryChange { run: string; entry?: Entry; last?: boolean; data?: { text?: string } & Progress }
 
 /** Told is an event of a stream. */
 export interface Told<T = EntryChange> { id: number; type: string; data: T }

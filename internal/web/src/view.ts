@@ -1,6 +1,6 @@
 import { signal } from "@preact/signals";
 import { asProblem, get, type Problem } from "./api";
-import type { Body, Entries, Entry, Limit } from "./types";
+import type { Body, Entries, Entry, Limit, Progress } from "./types";
 
 const pageOfEntries = 60;
 
@@ -37,6 +37,8 @@ export class RunView {
   /** said and thought are the partial answer. */
   said = "";
   thought = "";
+  /** progress is how far the running calls are, by call. */
+  readonly progress = new Map<string, string>();
   readonly entries = new Map<string, Entry>();
   /** opened holds the entries that the user opened or closed. */
   readonly opened = new Map<string, boolean>();
@@ -130,9 +132,20 @@ export class RunView {
 
   body(id: string, abort: AbortSignal): Promise<Body> { return get<Body>(`/v1/runs/${this.id}/view/${id}`, abort); }
 
+  setProgress({ callId = "", done = 0, total = 0, message = "" }: Progress): void {
+    this.progress.set(callId, `${total > 0 ? `${Math.round(100 * done / total)} %` : done} ${message}`.trim());
+  }
+
+  /** live returns what is known of a running entry before its end. */
+  live(e: Entry): string {
+    if (e.state !== "running") return "";
+    return e.kind === "cycle" ? this.said + this.thought : e.kind === "call" ? this.progress.get(e.ref ?? "") ?? "" : "";
+  }
+
   /** take applies a changed entry; a new one is appended to the loaded ones. */
   take(e: Entry): void {
     if (e.kind === "cycle" && e.state !== "running") this.said = this.thought = "";
+    if (e.kind === "call" && e.state !== "running") this.progress.delete(e.ref ?? "");
     const list = this.lists.get(e.parent ?? "");
     if (list?.loading) list.late.push(e);
     else if (this.entries.has(e.id)) this.keep(e);
