@@ -211,8 +211,8 @@ func TestAReviewIsListedAndDecidedThroughEachRunAboveIt(t *testing.T) {
 						if err != nil || len(listed) != 1 || listed[0].Run != ids[2] || len(listed[0].Path) != 2-i {
 							t.Fatalf("run %d lists %+v, %v", i, listed, err)
 						}
-						want := fmt.Sprintf(`{"id":"refine","kind":"review","run":%q,"path":[%q,%q,%q],"step":"write","reason":"is it good?","digest":"d1","what":{"iteration":1,"output":"a draft"}}`,
-							ids[2], ids[0], ids[1], ids[2])
+						want := fmt.Sprintf(`{"id":"refine","kind":"review","run":%q,"path":[%q,%q,%q],"step":"write","reason":"is it good?","digest":"d1","seq":2,"since":%q,"what":{"iteration":1,"output":"a draft"}}`,
+							ids[2], ids[0], ids[1], ids[2], listed[0].Since.Format(time.RFC3339))
 						if got, err := json.Marshal(listed[0]); err != nil || string(got) != want {
 							t.Errorf("run %d shows %s, %v", i, got, err)
 						}
