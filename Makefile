@@ -68,10 +68,13 @@ bin/pawl-cluster: FORCE
 test-commands:
 	$(call tests,$(GO) test -json -count=1 -timeout 20m . ./internal/cli ./internal/crash ./internal/files/launch ./internal/host/sandbox ./tool/shell)
 
+# Tests of killed processes, sandboxes and cut power, which take minutes under the race detector.
+PROCESSES := KilledInAnUpgrade|APowerCut|WhatWasApprovedOfGit|ARefusalThatIsOurs|HundredsOfCalls
+
 # A tenth of the kills of the real process, thousands of simulated crashes, races, fuzzing.
 test-long: cross fuzz
 	$(call tests,PAWL_LONG=1 $(GO) test -json -timeout 20m ./...,-rows docs/requirements.md)
-	$(call tests,PAWL_ONE_TIER=1 $(GO) test -json -race -timeout 20m ./internal/engine/... ./journal/... ./internal/machine/... ./tool/... ./llm/... ./internal/simulate)
+	$(call tests,PAWL_ONE_TIER=1 $(GO) test -json -race -skip '$(PROCESSES)' -timeout 20m ./internal/engine/... ./journal/... ./internal/machine/... ./tool/... ./llm/... ./internal/simulate)
 
 # All kills of the real process, of which the long part does a tenth; about ten minutes.
 kills:
