@@ -329,6 +329,7 @@ func FuzzEdit(f *testing.F) {
 	f.Add("one two", "one", "1", false)
 	f.Add("", "x", "y", false)
 	f.Add("aaaa", "aa", "a", true)
+	f.Add("\r\nb", "b", "\n", true)
 	p := newPlace(f, nil)
 	f.Fuzz(func(t *testing.T, text, from, to string, all bool) {
 		q := p
@@ -342,6 +343,8 @@ func FuzzEdit(f *testing.F) {
 		if _, err := q.call("fs.read", args{"path": "f"}); err != nil {
 			return
 		}
+		// The line ends and the encoding of a file stay, so what is written may differ.
+		converted := strings.Contains(text, "\r\n") && strings.Contains(from+to, "\n") || !utf8.ValidString(text)
 		r, err := q.call("fs.edit", args{"path": "f", "old_string": from, "new_string": to, "replace_all": all})
 		got := q.content("f")
 		switch {
@@ -349,7 +352,7 @@ func FuzzEdit(f *testing.F) {
 			t.Errorf("a refused edit changed %q to %q", text, got)
 		case err == nil && r.IsError:
 			t.Errorf("%+v", r)
-		case err == nil && strings.Contains(text, from) && got != strings.ReplaceAll(text, from, to):
+		case err == nil && !converted && strings.Contains(text, from) && got != strings.ReplaceAll(text, from, to):
 			t.Errorf("%q with %q for %q became %q", text, to, from, got)
 		}
 	})
