@@ -9,6 +9,7 @@ import (
 	"github.com/coder/acp-go-sdk"
 
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/engine/drive"
 	"github.com/pawlrun/pawl/internal/sessions"
 	"github.com/pawlrun/pawl/internal/view/terminal"
 	"github.com/pawlrun/pawl/journal"
@@ -110,7 +111,7 @@ func (s *Server) follow(ctx context.Context, id acp.SessionId, o *opened, turn *
 	return stop, nil
 }
 
-// shows lets the question about a call be asked.
+// shows marks a call as sent, so that its question can be asked.
 func (s *Server) shows(o *opened, call string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -136,7 +137,7 @@ func (s *Server) parked(ctx context.Context, id acp.SessionId, run string, d *ev
 		stop = acp.StopReasonMaxTurnRequests
 		text = fmt.Sprintf("The run waits at its limit %s. '%s runs budget %s' raises it.", d.Limit, s.Command, run)
 	case len(d.CallIDs) > 0:
-		text = fmt.Sprintf("The run waits for a decision. It is asked for when the session is loaded again; '%s runs approve %s %s --resume' approves it.", s.Command, run, d.CallIDs[0])
+		text = fmt.Sprintf("The run waits for a decision. The next load of the session asks again; '%s runs approve %s %s --resume' approves it.", s.Command, run, d.CallIDs[0])
 	}
 	return stop, s.update(ctx, id, acp.UpdateAgentMessageText(terminal.Harmless(text)))
 }
@@ -169,34 +170,21 @@ const internalError = -32603
 // replay sends the updates of a run from the journal.
 func (s *Server) replay(ctx context.Context, id acp.SessionId, l sessions.Link) error {
 	t := newTranslator(l.ID, l.Started.Workspace)
-	for after := int64(0); ; {
-		records, err := s.Host.Store.Records(ctx, l.ID, after, pageSize)
+	for read, err := range drive.Events(ctx, s.Host.Store, l.ID, 0) {
 		if err != nil {
 			return err
 		}
-		for i := range records {
-			e, err := event.Decode(records[i].Body)
-			if err != nil {
+		for _, u := range t.translate(read.Event, true) {
+			if err := s.update(ctx, id, u); err != nil {
 				return err
 			}
-			for _, u := range t.translate(e, true) {
-				if err := s.update(ctx, id, u); err != nil {
-					return err
-				}
-			}
-			after = records[i].Seq
-		}
-		if len(records) < pageSize {
-			return nil
 		}
 	}
+	return nil
 }
 
-// pageSize is how many events are read at a time.
-const pageSize = 500
-
-// askAgain asks the open questions of a parked run in the background, and follows it
-// when they are answered.
+// askAgain asks the open questions of a parked run in the background, and follows the
+// run after the answers.
 func (s *Server) askAgain(ctx context.Context, id acp.SessionId, newest journal.Run) {
 	waiting, err := s.Host.Waiting(ctx, newest)
 	if err != nil {

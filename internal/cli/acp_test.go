@@ -34,21 +34,8 @@ type acpClient struct {
 
 func (p project) acp() acpClient {
 	p.t.Helper()
-	s := &startedProcess{Cmd: p.command("acp", "--agent", "agent.yaml"), t: p.t, out: new(transcript), err: new(transcript)}
-	in, err := s.StdinPipe()
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	out, err := s.StdoutPipe()
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	s.Stderr = s.err
-	if err := s.Start(); err != nil {
-		p.t.Fatal(err)
-	}
-	p.t.Cleanup(func() { _ = s.Process.Kill() })
-	c := acpClient{p, s, in, bufio.NewScanner(out)}
+	s, in, out := p.piped("acp", "--agent", "agent.yaml")
+	c := acpClient{p, s, in, out}
 	c.ask(1, "initialize", `{"protocolVersion":1,"clientCapabilities":{}}`)
 	return c
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine"
 	"github.com/pawlrun/pawl/internal/engine/perform"
+	"github.com/pawlrun/pawl/internal/machine"
 	"github.com/pawlrun/pawl/internal/machine/agent"
 	"github.com/pawlrun/pawl/internal/sessions"
 )
@@ -35,11 +36,11 @@ func (a *app) codeCommand() *cobra.Command {
 		Use:   "code [DIR]",
 		Short: "Work with an agent in a session at the terminal",
 		Long: `Reads one message after another, and shows what the agent does on each in the working tree DIR. A message is a run in the
-journal that continues the one before it, so a session can be resumed after it was left, or killed, here, in an editor
-('pawl acp') or on the page. What is asked is answered in between, as with 'pawl run'.
+journal that continues the one before it, so a session can be resumed after an exit or a crash, here or in an editor
+('pawl acp'). Questions are asked at the terminal, as by 'pawl run'.
 
-Ctrl-C parks the run, and the command that goes on is printed. Ctrl-D ends the session. Output is printed once and
-stays in the terminal's history.
+Ctrl-C parks the run and prints the command that resumes the session. Ctrl-D ends the session. Output is printed once
+and stays in the terminal's history.
 
 The agent file is that of --agent, or of $` + agentVariable + `; 'pawl init' writes one.`,
 		Example: `  pawl code --agent ~/agents/coder.yaml
@@ -49,8 +50,10 @@ The agent file is that of --agent, or of $` + agentVariable + `; 'pawl init' wri
 		Args: cobra.MaximumNArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
 			// --resume takes its RUN as a word of its own, or none.
-			if n := len(args); f.resume == pick && n > 0 && !isDirectory(args[n-1]) {
-				f.resume, args = args[n-1], args[:n-1]
+			if n := len(args); f.resume == pick && n > 0 {
+				if _, err := directory("DIR", args[n-1]); err != nil {
+					f.resume, args = args[n-1], args[:n-1]
+				}
 			}
 			if len(args) > 1 {
 				return usagef("got %d arguments, want DIR", len(args))
@@ -112,11 +115,6 @@ func (a *app) code(c *cobra.Command, f codeFlags, dir string) error {
 func leaves(err error) bool {
 	exit, ended := errors.AsType[*exitError](err)
 	return err != nil && (!ended || exit.err != nil || exit.code == exitCancelled)
-}
-
-func isDirectory(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.IsDir()
 }
 
 // chat is a session at the terminal.
@@ -236,35 +234,33 @@ func (t *chat) follow(ctx context.Context, begin func(context.Context) (*session
 	return end.exit(t, turn.Run)
 }
 
-// lastEvent shows events, and keeps the one that stopped the run.
+// lastEvent shows events, and keeps how the run stopped.
 type lastEvent struct {
 	display
-	outcome *event.Outcome
-	parked  *event.RunParked
+	state machine.State
 }
 
 func (l *lastEvent) show(e event.Event) error {
 	switch d := e.Data.(type) {
 	case event.RunCompleted:
-		l.outcome = &d.Outcome
+		l.state.Outcome = &d.Outcome
 	case event.RunParked:
-		l.parked = &d
+		l.state.Parked = &d
 	case event.RunResumed:
-		l.parked = nil
+		l.state.Parked = nil
 	}
 	return l.display.show(e)
 }
 
-// exit returns the exit code of a message, and prints how an interrupted session goes on.
+// exit returns the exit code of a message, and prints how an interrupted session is
+// resumed.
 func (l *lastEvent) exit(t *chat, run string) error {
-	switch {
-	case l.outcome != nil:
-		return withCode(exitOf(l.outcome))
-	case l.parked == nil:
-		return failure(fmt.Errorf("run %s is not driven any more; %s runs show %[1]s says why", run, t.app.invocation()))
-	case l.parked.Reason != event.ParkInterrupted:
-		return withCode(exitParked)
+	if l.state.Outcome == nil && l.state.Parked == nil {
+		return failure(fmt.Errorf("run %s is not driven any more; see '%s runs show %[1]s'", run, t.app.invocation()))
 	}
-	fmt.Fprintf(t.app.err, "the session goes on with: %s code --resume %s\n", t.app.invocation(), t.id)
-	return withCode(exitCancelled)
+	code := exitOfState(l.state)
+	if l.state.Outcome == nil && code == exitCancelled {
+		fmt.Fprintf(t.app.err, "resume the session with: %s code --resume %s\n", t.app.invocation(), t.id)
+	}
+	return withCode(code)
 }

@@ -37,9 +37,10 @@ type mcpClient struct {
 	out     *bufio.Scanner
 }
 
-func (p project) mcp(args ...string) mcpClient {
+// piped starts a command that speaks a protocol on its streams, a frame on each line.
+func (p project) piped(args ...string) (*startedProcess, io.WriteCloser, *bufio.Scanner) {
 	p.t.Helper()
-	s := &startedProcess{Cmd: p.command(append([]string{"mcp"}, args...)...), t: p.t, out: new(transcript), err: new(transcript)}
+	s := &startedProcess{Cmd: p.command(args...), t: p.t, out: new(transcript), err: new(transcript)}
 	in, err := s.StdinPipe()
 	if err != nil {
 		p.t.Fatal(err)
@@ -53,8 +54,15 @@ func (p project) mcp(args ...string) mcpClient {
 		p.t.Fatal(err)
 	}
 	p.t.Cleanup(func() { _ = s.Process.Kill() })
-	c := mcpClient{p, s, in, bufio.NewScanner(out)}
-	c.out.Buffer(nil, 16<<20)
+	frames := bufio.NewScanner(out)
+	frames.Buffer(nil, 16<<20)
+	return s, in, frames
+}
+
+func (p project) mcp(args ...string) mcpClient {
+	p.t.Helper()
+	s, in, out := p.piped(append([]string{"mcp"}, args...)...)
+	c := mcpClient{p, s, in, out}
 	c.send(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
 	c.answer(0)
 	c.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
