@@ -45,14 +45,14 @@ type Server struct {
 	mu sync.Mutex
 	// open holds the sessions that the editor has created, loaded or resumed.
 	open map[acp.SessionId]*opened
-	// asking is done when questions that were asked again have been answered.
+	// asking counts the goroutines of askAgain.
 	asking sync.WaitGroup
 }
 
 // opened is a session that is open in the editor.
 type opened struct {
 	dir string
-	// turn is what works on a message, nil if nothing does; the server's lock guards it.
+	// turn is the current turn, nil between turns; the server's lock guards it.
 	turn *sessions.Turn
 	// cancelled reports that the editor cancelled the turn.
 	cancelled bool
@@ -104,8 +104,8 @@ func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	return err
 }
 
-// gate is a reader that waits until its user is ready: a connection reads as soon as it
-// is made.
+// gate blocks reads until ready is closed, because a connection starts to read before
+// its constructor returns.
 type gate struct {
 	io.Reader
 	ready <-chan struct{}
@@ -164,7 +164,7 @@ func (s *Server) NewSession(_ context.Context, r acp.NewSessionRequest) (acp.New
 	return acp.NewSessionResponse{SessionId: id}, nil
 }
 
-// checks validates what a client gives for a session.
+// checks validates the parameters of a session.
 func (s *Server) checks(dir string, servers []acp.McpServer) error {
 	info, err := os.Stat(dir)
 	switch {

@@ -27,8 +27,8 @@ func newTranslator(run, dir string) *translator {
 	return &translator{run: run, dir: dir, calls: map[string]acp.ToolKind{}}
 }
 
-// translate returns the updates for an event; history also selects the messages of the
-// person, which a client knows of a live turn.
+// translate returns the updates for an event. history includes the user's messages,
+// which a client already shows during a live turn.
 func (t *translator) translate(e *event.Event, history bool) (updates []acp.SessionUpdate) {
 	switch d := e.Data.(type) {
 	case event.RunStarted:
@@ -180,8 +180,8 @@ func (t *translator) absolute(path string) string {
 	return filepath.Join(t.dir, path)
 }
 
-// result returns the update that ends a call. A change that was made stays as it was
-// shown.
+// result returns the update that ends a call. A successful edit keeps the difference that
+// the client already shows.
 func (t *translator) result(d *event.ToolResult) acp.SessionUpdate {
 	status, edits := acp.ToolCallStatusCompleted, t.calls[d.CallID] == acp.ToolKindEdit
 	if d.IsError {

@@ -35,8 +35,8 @@ func (a *app) acpCommand() *cobra.Command {
 session is a run in the journal, which continues the one before it, so a session can be loaded after a restart of the
 editor, and its runs are listed by 'pawl runs'. The tools work in the directory that the editor names.
 
-A call that needs approval is put to the editor's user. It can also be decided by 'pawl runs approve' or on the page;
-the first decision counts. A question without a decision stays open, and is asked when the session is loaded again.
+The editor asks its user about a call that needs approval. 'pawl runs approve' and the page can decide it too; the
+first decision counts. A question without a decision stays open, and the next load of the session asks it again.
 
 When the editor cancels a message or closes stdin, the run parks. The log goes to stderr.`,
 		Example: `  pawl acp --agent ~/agents/coder.yaml

@@ -63,7 +63,7 @@ func Chain(ctx context.Context, store journal.Store, id string) ([]Link, error) 
 }
 
 // List returns at most limit sessions whose newest run works in a directory, or all for
-// "", the one with the newest message first.
+// "", the most recently continued one first.
 func List(ctx context.Context, store journal.Store, dir string, limit int) ([]Summary, error) {
 	var all []*Summary
 	byID := map[string]*Summary{}
@@ -111,7 +111,7 @@ func of(l Link) string {
 }
 
 // newestFirst visits the root runs, the newest first, until visit returns false. It
-// leaves out runs that were removed meanwhile.
+// skips runs that are removed during the scan.
 func newestFirst(ctx context.Context, store journal.Store, visit func(Link) bool) error {
 	for before := ""; ; {
 		rows, err := store.Runs(ctx, journal.Filter{Roots: true, Before: before, Limit: page})

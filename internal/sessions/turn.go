@@ -26,13 +26,13 @@ type Host struct {
 	Controller *control.Controller
 	// User is the principal of all messages.
 	User event.Principal
-	// File is the agent file of new sessions. A later run has the file of the first.
+	// File reads the agent file of new sessions. Later runs keep the file of the first.
 	File func() (kinds.File, error)
 	// Launch holds the services of this process and the flags of new sessions.
 	Launch launch.Options
 }
 
-// Message is what a person says in a session.
+// Message is a user's message to a session.
 type Message struct {
 	Text  string
 	Media []llm.Media
@@ -62,9 +62,9 @@ func (h *Host) options(ask Ask) (launch.Options, func(*perform.Env)) {
 	return o, dress
 }
 
-// Send gives a session a message. It starts the session's first run if there is none,
-// continues a run that has ended, and otherwise sends the message to the run that goes
-// on. dir is the workspace of a new session.
+// Send sends a message to a session. It starts the session's first run if there is none,
+// continues a run that has ended, and otherwise sends the message to the current
+// run. dir is the workspace of a new session.
 func (h *Host) Send(ctx context.Context, id, dir string, m Message, ask Ask) (*Turn, error) {
 	chain, err := Chain(ctx, h.Store, id)
 	if errors.Is(err, journal.ErrNotFound) {
@@ -128,8 +128,8 @@ func (h *Host) start(ctx context.Context, id string, started event.RunStarted, e
 	return &Turn{host: h, Run: id, driven: r}, nil
 }
 
-// goOn resumes a run unless a process drives it. Its events after a position are those
-// of the turn.
+// goOn resumes a run unless a process drives it. The turn has the run's events after a
+// position.
 func (h *Host) goOn(ctx context.Context, row journal.Run, after int64, ask Ask) (*Turn, error) {
 	t := &Turn{host: h, Run: row.ID, after: after, seq: row.Seq}
 	if control.Alive(row, time.Now()) {

@@ -8,7 +8,7 @@ import (
 	"github.com/pawlrun/pawl/tool/mcp"
 )
 
-// What a message tells its reader to run names the file as the reader does.
+// Messages name the file by the path of the command line.
 func TestMessagesAboutServersNameTheFile(t *testing.T) {
 	dir := t.TempDir()
 	for file, command := range map[string]string{"goal.yaml#agents.last-iteration": dir + "/goal.yaml docs", "my agent.yaml": "'" + dir + "/my agent.yaml' docs"} {
