@@ -28,7 +28,8 @@ type LeftProcess struct {
 // one that replaced its environment. known is false on a system that shows no
 // environments.
 func Left() (left []LeftProcess, known bool) {
-	if _, err := os.ReadFile("/proc/self/environ"); err != nil {
+	// This process may have closed its own environment to others, and so to itself.
+	if _, err := os.Stat("/proc/self/environ"); err != nil {
 		return nil, false
 	}
 	names, _ := filepath.Glob("/proc/[0-9]*/environ")
