@@ -58,7 +58,7 @@ type Agent struct {
 	Limits Limits
 	// Termination sets what else ends the run, and what reaching a limit means.
 	Termination Termination
-	// Conversation sets how the loop goes on from one answer to the next.
+	// Conversation controls the loop between two answers.
 	Conversation Conversation
 	// ModelSettings apply to each request to a model.
 	ModelSettings ModelSettings

@@ -38,7 +38,7 @@ type ModelSettings struct {
 	ProviderTools []string
 }
 
-// Conversation sets how the loop of an agent goes on from one answer to the next.
+// Conversation controls an agent's loop between two answers.
 type Conversation struct {
 	// OnNoToolCall sets what an answer without tool calls means; by default it is
 	// the final answer.

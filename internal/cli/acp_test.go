@@ -98,8 +98,8 @@ func promptOf(session, text string) string {
 	return fmt.Sprintf(`{"sessionId":%q,"prompt":[{"type":"text","text":%q}]}`, session, text)
 }
 
-// The process is killed while an answer streams, and its successor has the messages; so
-// has a process whose editor has closed stdin.
+// The first process is killed during an answer, and the second one loads the session. It
+// parks the run when its editor closes stdin.
 func TestASessionGoesOnInAnotherProcess(t *testing.T) {
 	p := newProject(t, map[string]string{"agent.yaml": slowly, "script.yaml": "- {text: One two three., delay: 1h}\n- text: Done.\n"})
 	session := ""

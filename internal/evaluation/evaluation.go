@@ -56,7 +56,7 @@ type note struct {
 	Evaluation string `json:"evaluation"`
 }
 
-// Run runs what is left of the evaluation. If ctx ends with [engine.ErrInterrupted], or
+// Run decides the remaining trials. If ctx ends with [engine.ErrInterrupted], or
 // the budget is used up, the report is incomplete, and the next call continues. The
 // error is of the suite, of a run that cannot start, or of the journal.
 func (e *Evaluation) Run(ctx context.Context, targets Targets) (*Report, error) {

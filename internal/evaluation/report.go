@@ -23,8 +23,8 @@ type Report struct {
 type Sum struct {
 	Runs   int `json:"runs"`
 	Passed int `json:"passed"`
-	// PassAt1 and PassAtAll estimate how likely one of so many runs passes: of one, and
-	// of as many as there were.
+	// PassAt1 and PassAtAll estimate the probability that at least one of k runs passes,
+	// for k = 1 and for k = the number of runs.
 	PassAt1   float64 `json:"passAt1"`
 	PassAtAll float64 `json:"passAtAll"`
 	// USD is the cost of the runs, and JudgeUSD that of their judges.

@@ -247,7 +247,7 @@ func stopped(ctx context.Context, row journal.Run) bool {
 // workspace returns the directory of a run's files, and for "" that of all.
 func (e *Evaluation) workspace(run string) string { return filepath.Join(e.Dir, e.token, run) }
 
-// lay makes the workspace of a run. What an earlier process left of one is removed.
+// lay creates the workspace of a run, and removes that of an earlier process.
 func (e *Evaluation) lay(c *suite.Case, dir string) error {
 	fail := func(err error) error { return fmt.Errorf("case %s: its files: %w", c.Name, err) }
 	if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o700)); err != nil {

@@ -102,7 +102,7 @@ func (c *codec) time(v *time.Time) {
 	c.bad = c.bad || err != nil
 }
 
-// json is for what is rare.
+// json encodes rare values.
 func (c *codec) json(v any) {
 	var b []byte
 	var err error
@@ -115,7 +115,7 @@ func (c *codec) json(v any) {
 	c.bad = c.bad || err != nil
 }
 
-// each is for the elements of a list.
+// each encodes the elements of a list.
 func each[T any](c *codec, list *[]T, element func(*T)) {
 	n := len(*list)
 	if number(c, &n); n < 0 || c.reading && n > len(c.b) { // an element takes a byte or more
@@ -130,7 +130,7 @@ func each[T any](c *codec, list *[]T, element func(*T)) {
 	}
 }
 
-// one is for a pointer to an element of a list, by its index.
+// one encodes a pointer to an element of a list, by its index.
 func one[T any](c *codec, list []*T, v **T) {
 	i := slices.Index(list, *v)
 	oneAt(c, list, v, i)
@@ -185,7 +185,7 @@ func (c *codec) view(v *View) {
 	})
 }
 
-// entry is for an entry, with the numbers of its events.
+// entry encodes an entry, with the numbers of its events.
 func (c *codec) entry(v *View, n **Entry) {
 	if c.reading {
 		*n = &Entry{}

@@ -37,7 +37,7 @@ func keptOf(ctx context.Context, store journal.Store, run, name, version string)
 	return &s
 }
 
-// place is where the reader of a run is.
+// place is the position of a run's reader.
 type place struct {
 	// Seq is the number and Pos the place of the last applied event; Ended reports that
 	// it is the last of the run.
@@ -149,7 +149,8 @@ type Growth struct {
 }
 
 // To starts a snapshot of a run whose last event has a number, if many came after the
-// newest. A run that grows while another's snapshot is made has one later.
+// newest. While a snapshot of another
+// run is made, it starts none.
 func (g *Growth) To(run string, seq int64) {
 	k := g.Keeper
 	if k == nil || seq-g.last < max(leastKept, seq/8) || !k.mu.TryLock() {
@@ -193,8 +194,8 @@ func (k *Keeper) view(run string) {
 	}
 }
 
-// keep stores a snapshot. Without one the next reader folds the run, so an error is no
-// one's concern.
+// keep stores a snapshot. It ignores errors: without a snapshot the next reader folds
+// the run.
 func (k *Keeper) keep(run, name string, s journal.Snapshot) {
 	_ = k.store.Keep(context.Background(), run, name, s)
 }

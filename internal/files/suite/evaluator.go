@@ -44,8 +44,7 @@ func (*Judge) Expected() string {
 	return "what the run should have reached, or {prompt: …, model: …}"
 }
 
-// way is one way to judge a run: its kind, which is its key too, and what it has of a
-// file.
+// way is a kind of evaluator: its key in a file, and the function that reads it.
 type way struct {
 	kind eval.Kind
 	// of returns the evaluator and its model, false if the file does not use this way.

@@ -71,7 +71,7 @@ type Case struct {
 	// Recorded is a run of the journal that is judged in place of a new one.
 	Recorded string `yaml:"recorded,omitempty"`
 	Runs     *int   `yaml:"runs,omitempty"`
-	// MayFail lets a run pass whose outcome is no success.
+	// MayFail lets a run pass even if its outcome is not ok.
 	MayFail    bool        `yaml:"may_fail,omitempty"`
 	Evaluators []Evaluator `yaml:"evaluators,omitempty"`
 }
@@ -105,7 +105,7 @@ func (s *Suite) Times(c *Case) int {
 	return 1
 }
 
-// Parallel returns how many runs go on at once.
+// Parallel returns the number of concurrent runs.
 func (s *Suite) Parallel() int {
 	if s.Concurrency == nil {
 		return DefaultConcurrency
