@@ -79,6 +79,7 @@ test-long: cross fuzz
 # All kills of the real process, of which the long part does a tenth; about ten minutes.
 kills:
 	$(call tests,PAWL_KILLS=1 $(GO) test -json -count=1 -timeout 60m ./internal/crash)
+	$(call tests,PAWL_KILLS=1 $(GO) test -json -count=1 -timeout 60m -run IsLostByAKill ./internal/cli)
 
 # Before Go 1.27 the end of -fuzztime is at times reported as a failure (go.dev/issue/75804);
 # a real one names the input that it wrote.
@@ -129,12 +130,13 @@ bin/gremlins: internal/buildtools/go.mod
 	@mkdir -p bin
 	$(GO) build -modfile=internal/buildtools/go.mod -o $@ github.com/go-gremlins/gremlins/cmd/gremlins
 
-# The page: internal/web/src and what it uses, in one file each for scripts and styles, with the
+# The page: internal/web/src and what it uses, in a file for styles and some for scripts, of which
+# those that the first view does not need are loaded later, with the
 # licences of what is in there. $(1) is where to.
 define page
 	@rm -rf $(1)
 	@NODE_PATH=internal/web/vendor $(TOOL) esbuild internal/web/src/main.tsx internal/web/src/icon.svg --tsconfig=internal/web/src/tsconfig.json --bundle --minify --target=es2023 \
-		--format=esm --charset=utf8 --legal-comments=none --loader:.svg=copy --entry-names='[name]-[hash]' --log-level=warning --outdir=$(1)
+		--format=esm --splitting --chunk-names='[name]-[hash]' --charset=utf8 --legal-comments=none --loader:.svg=copy --entry-names='[name]-[hash]' --log-level=warning --outdir=$(1)
 	@for licence in $$(find internal/web/vendor -name LICENSE | LC_ALL=C sort); do \
 		echo "$$(dirname $$licence | sed s,internal/web/vendor/,,)"; echo; cat $$licence; echo; done >$(1)/LICENSES.txt
 endef

@@ -108,7 +108,7 @@ func (a Approvals) answer(ctx context.Context, q event.Question) (answer event.R
 			err = nil
 		}
 	}()
-	call, is := q.Asked.(Approval)
+	call, is := q.Asking.(Approval)
 	if !is {
 		return event.Resolution{}, fmt.Errorf("%s is asked about calls alone", program)
 	}

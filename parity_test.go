@@ -149,7 +149,7 @@ func fileOnly() map[string]string {
 		"apiVersion": "a program has its version of the library", "kind": "the type says it",
 		"identity.version": "for lists of files", "identity.description": "for lists of files",
 		"model_policy.roles": "picks one of several models by name", "model_policy.role": "picks one of several models by name", "role": "picks one of several models by name",
-		"prompt.system_file": "a program reads its own files", "tools.mcp_file": "a program reads its own files", "instructions": "a program reads its own files", "prompt.task": "the argument of Start",
+		"prompt.system_file": "a program reads its own files", "tools.mcp_file": "a program reads its own files", "instructions": "a program reads its own files", "skills": "a program reads its own files", "prompt.task": "the argument of Start",
 		"tools.permissions.sandbox":   "a program opens the sandbox of the tools that it brings",
 		"tools.permissions.memory_mb": "a program opens the sandbox of the tools that it brings",
 		"tools.permissions.processes": "a program opens the sandbox of the tools that it brings",

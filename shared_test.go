@@ -83,7 +83,9 @@ func testReports(t *testing.T) {
 			before.Report(9, 9, "late")
 		}
 		late = append(late, c.Run)
+		synctest.Wait() // for the reader of the stream
 		c.Run.Report(1, 2, "half of "+c.ID)
+		synctest.Wait()
 		c.Run.Report(2, 2, "all")
 		return tool.Result{Output: "done"}, nil
 	}}

@@ -93,7 +93,7 @@ func stateOf(run string, m machine.Conversing, s machine.State) State {
 		}
 	}
 	for _, q := range s.Pending {
-		if own, is := q.Clone().Asked.(Approval); is {
+		if own, is := q.Clone().Asking.(Approval); is {
 			out.Pending = append(out.Pending, own)
 		}
 	}
@@ -130,7 +130,7 @@ func (s *State) addBelow(ctx context.Context, store journal.Store) error {
 			return fmt.Errorf("pawl: %w", err)
 		}
 		for _, q := range asked {
-			if call, is := q.Asked.(Approval); is {
+			if call, is := q.Asking.(Approval); is {
 				s.Pending = append(s.Pending, call)
 			}
 		}

@@ -14,17 +14,20 @@ type ChildStarted struct {
 	Name  string `json:"name,omitempty"`
 	// Step is the step of a workflow that the child performs, if it performs one.
 	Step string `json:"step,omitempty"`
-	// ID names the child among all that the run starts, if it answers no call.
+	// ID names the child among all that the run starts; it is absent for one that answers
+	// a call, or that the tool of a call asked for.
 	ID string `json:"id,omitempty"`
 	// CallID is the call that the child answers.
 	CallID string `json:"callId,omitempty"`
+	// During is the call whose tool asked for the child; it ends before the call does.
+	During string `json:"during,omitempty"`
 }
 
 func (ChildStarted) EventType() Type  { return TypeChildStarted }
 func (d ChildStarted) OfStep() string { return d.Step }
 
 // Action returns the name of the child among all that the run starts.
-func (d ChildStarted) Action() string { return cmp.Or(d.ID, d.CallID) }
+func (d ChildStarted) Action() string { return cmp.Or(d.ID, d.CallID, d.Child) }
 
 // BeginsStep reports whether the event starts the first attempt of a step, which then
 // has no step.started.
@@ -120,7 +123,7 @@ func (d ChildFinished) leaveOut(text string) (Data, bool) {
 
 func (d ChildFinished) leftOut() bool { return d.Behind }
 
-func (d ChildFinished) tell(text string) Data {
+func (d ChildFinished) restore(text string) Data {
 	d.Behind, d.Outcome.FinalOutput, d.Outcome.LastOutput = false, text, text
 	return d
 }

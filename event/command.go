@@ -1,6 +1,7 @@
 package event
 
 import (
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -110,3 +111,55 @@ const (
 	LimitIdle = "idle"
 	LimitWall = "wall"
 )
+
+// CommandTool is a program that a run offers as a tool, as it was when the run began.
+type CommandTool struct {
+	Name string   `json:"name"`
+	Argv []string `json:"argv"`
+	// Schema is the schema of the arguments; absent if there are none.
+	Schema json.RawMessage `json:"schema,omitempty"`
+	// Files are the program and its scripts, as far as this user can change them. A
+	// call is refused if one of them has changed.
+	Files []CommandFile `json:"files,omitempty"`
+}
+
+// CommandFile is the content of a file when the run began.
+type CommandFile struct {
+	Path string `json:"path"`
+	// Digest is "sha256:" and the hex digest; empty if there was no file.
+	Digest string `json:"digest,omitempty"`
+}
+
+// WaitStarted is the intent of a wait. It continues when another process resumes the
+// run.
+type WaitStarted struct {
+	// ID names the wait among all of the run.
+	ID    string    `json:"id"`
+	Until time.Time `json:"until"`
+}
+
+func (WaitStarted) EventType() Type { return "wait.started" }
+
+// WaitFinished records that the time of a wait has come.
+type WaitFinished struct {
+	ID string `json:"id"`
+}
+
+func (WaitFinished) EventType() Type { return "wait.finished" }
+
+// ConditionEvaluated is the result of an expression. A fold reads it and never
+// evaluates the expression again.
+type ConditionEvaluated struct {
+	// ID names the evaluation among all of the run.
+	ID         string `json:"id"`
+	Step       string `json:"step,omitempty"`
+	Expression string `json:"expression"`
+	// Value is the result, as JSON; Error is the error.
+	Value json.RawMessage `json:"value,omitempty"`
+	Error string          `json:"error,omitempty"`
+	// ErrorType is the kind of the error, if it has one: missing_key, for example.
+	ErrorType string `json:"errorType,omitempty"`
+}
+
+func (ConditionEvaluated) EventType() Type  { return "condition.evaluated" }
+func (d ConditionEvaluated) OfStep() string { return d.Step }

@@ -200,6 +200,8 @@ const (
 	CompressThreshold CompressTrigger = "threshold"
 	// CompressOverflow: the provider reported that the request is too large.
 	CompressOverflow CompressTrigger = "overflow"
+	// CompressRequested: a person asked for it, before the first request of the run.
+	CompressRequested CompressTrigger = "requested"
 )
 
 // MessageRange is the range of messages from From up to, but not including, To.

@@ -17,6 +17,9 @@ type Form struct {
 	// Command is what the person runs before the answer, which has no fields then. It
 	// needs a person, so no setting of the run answers the form.
 	Command string `json:"command,omitempty"`
+	// Consent names something that a person allows by answering the form, which has no
+	// fields then. A setting of the run that answers each question answers it, too.
+	Consent string `json:"consent,omitempty"`
 	// State is returned to the tool with the answer. People do not see it.
 	State json.RawMessage `json:"state,omitempty"`
 }
@@ -83,8 +86,8 @@ func (ToolInputResolved) EventType() Type { return TypeToolInputResolved }
 func (d ToolInputRequired) Question() Question {
 	return Question{
 		ID: d.CallID, Kind: QuestionForm, Digest: d.Digest, Reason: d.Form.Message, ExpiresAt: d.ExpiresAt, OnExpiry: d.OnExpiry,
-		Subject: d.Tool, What: FormAsked{Tool: d.Tool, Schema: d.Form.Schema, Host: d.Form.Host(), URL: d.Form.URL, Command: d.Form.Command},
-		Takes: []ApprovalKind{ApprovalAnswered, ApprovalRejected}, Asked: d,
+		Subject: d.Tool, What: FormAsked{Tool: d.Tool, Schema: d.Form.Schema, Host: d.Form.Host(), URL: d.Form.URL, Command: d.Form.Command, Consent: d.Form.Consent},
+		Takes: []ApprovalKind{ApprovalAnswered, ApprovalRejected}, Asking: d,
 	}
 }
 
@@ -100,6 +103,7 @@ type FormAsked struct {
 	Host    string          `json:"host,omitempty"`
 	URL     string          `json:"url,omitempty"`
 	Command string          `json:"command,omitempty"`
+	Consent string          `json:"consent,omitempty"`
 }
 
 // Resolved returns the answer to the form.

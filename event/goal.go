@@ -1,6 +1,7 @@
 package event
 
 import (
+	"encoding/json"
 	"strconv"
 	"time"
 )
@@ -47,7 +48,7 @@ func (d GoalUnanswered) OfStep() string { return d.Step }
 func (d GoalBlocked) Question() Question {
 	return Question{
 		ID: d.ID, Kind: QuestionGoal, Step: d.Step, Digest: d.Digest, Reason: d.Asks, ExpiresAt: d.ExpiresAt, OnExpiry: d.OnExpiry,
-		Subject: "after iteration " + strconv.Itoa(d.Number), What: GoalAsked{Number: d.Number, Question: d.Asks}, Message: true, Asked: d,
+		Subject: "after iteration " + strconv.Itoa(d.Number), What: GoalAsked{Number: d.Number, Question: d.Asks}, Message: true, Asking: d,
 	}
 }
 
@@ -74,4 +75,47 @@ func (d GoalUnanswered) Resolution() Resolution {
 	return Resolution{
 		ID: d.ID, Of: QuestionGoal, Kind: d.Kind, Digest: d.Digest, Approver: d.Approver, Reason: d.Reason, At: d.At, Command: d.Command, Principal: d.Principal,
 	}
+}
+
+// Checkpoint marks a point that a fork or a reader may want to return to.
+type Checkpoint struct {
+	Label string `json:"label"`
+	// Step is the step of the loop, and Number the last iteration before it.
+	Step   string `json:"step,omitempty"`
+	Number int    `json:"iteration,omitempty"`
+	// Child is the run that was asked, and Verdict its verdict; absent if there is
+	// none.
+	Child   string  `json:"child,omitempty"`
+	Verdict Verdict `json:"verdict,omitempty"`
+	// Questions are the questions of a goal's checkpoint.
+	Questions []CheckpointQuestion `json:"questions,omitempty"`
+	// Plan is the goal's plan at that point.
+	Plan json.RawMessage `json:"plan,omitempty"`
+}
+
+// CheckpointQuestion is a question of a checkpoint, and its answer.
+type CheckpointQuestion struct {
+	Question string `json:"question"`
+	Answer   string `json:"answer"`
+}
+
+func (Checkpoint) EventType() Type { return "checkpoint" }
+
+// OfStep returns the step of the loop.
+func (d Checkpoint) OfStep() string { return d.Step }
+
+// The two questions of a goal's checkpoint that a model answers.
+const (
+	AskObjective = "Is the objective still valid?"
+	AskHuman     = "Is a person needed before the next step?"
+)
+
+// Answer returns the answer to a question, empty for none.
+func (d Checkpoint) Answer(question string) string {
+	for _, q := range d.Questions {
+		if q.Question == question {
+			return q.Answer
+		}
+	}
+	return ""
 }

@@ -104,7 +104,7 @@ func (d ReviewRequested) Question() Question {
 	return Question{
 		ID: d.LoopID, Kind: kind, Step: d.Step, Digest: d.Digest, Reason: d.Reason, ExpiresAt: d.ExpiresAt, OnExpiry: d.OnExpiry,
 		Subject: "iteration " + strconv.Itoa(d.Number), What: ReviewAsked{Iteration: d.Number, Output: d.Output},
-		Takes: []ApprovalKind{ApprovalApproved, ApprovalRejected, ApprovalContinue}, Asked: d,
+		Takes: []ApprovalKind{ApprovalApproved, ApprovalRejected, ApprovalContinue}, Asking: d,
 	}
 }
 
@@ -240,7 +240,7 @@ func (d StepFinished) leaveOut(text string) (Data, bool) {
 
 func (d StepFinished) leftOut() bool { return d.Behind }
 
-func (d StepFinished) tell(text string) Data {
+func (d StepFinished) restore(text string) Data {
 	d.Behind, d.Content = false, text
 	return d
 }

@@ -8,7 +8,7 @@ type repeated interface {
 	leaveOut(text string) (Data, bool)
 	// leftOut reports that it has no text, and tell returns the payload with it.
 	leftOut() bool
-	tell(text string) Data
+	restore(text string) Data
 }
 
 // repeating is a payload that repeats an earlier text of a step.
@@ -76,7 +76,7 @@ func (t *Texts) Missing() bool { return len(t.waiting) > 0 }
 // Say sets the text of the events of a step that lack it.
 func (t *Texts) Say(step, text string) {
 	for _, e := range t.waiting[step] {
-		e.Data = e.Data.(repeated).tell(text)
+		e.Data = e.Data.(repeated).restore(text)
 	}
 	delete(t.waiting, step)
 }

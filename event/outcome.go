@@ -25,6 +25,7 @@ const (
 	ReasonTruncated        Reason = "truncated"
 	ReasonEmptyResponse    Reason = "empty_response"
 	ReasonRefused          Reason = "refused"
+	ReasonTenantBudget     Reason = "tenant-budget-exhausted"
 	ReasonJudgeUnavailable Reason = "judge_unavailable"
 	ReasonStepFailed       Reason = "step_failed"
 	ReasonConditionError   Reason = "condition_error"

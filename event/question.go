@@ -62,8 +62,8 @@ type Question struct {
 	// none: a message to the run answers it.
 	Takes   []ApprovalKind
 	Message bool
-	// Asked is the payload of the event that asks.
-	Asked Asking
+	// Asking is the payload of the event that asks.
+	Asking Asking
 }
 
 // OnExpiry is what happens when a question expires.
@@ -89,7 +89,7 @@ func (q *Question) Counts(r Resolution) bool {
 // Resolve returns the event that decides the question.
 func (q *Question) Resolve(r Resolution) Resolving {
 	r.ID, r.Digest, r.Policy = q.ID, q.Digest, q.Policy
-	return q.Asked.Resolved(r)
+	return q.Asking.Resolved(r)
 }
 
 // Decide returns the events of a decision of a person: the one that decides the
@@ -104,7 +104,7 @@ func (q *Question) Decide(r Resolution) []Data {
 }
 
 // Clone returns a copy of the question that the caller may keep and change.
-func (q Question) Clone() Question { return q.Asked.clone().Question() }
+func (q Question) Clone() Question { return q.Asking.clone().Question() }
 
 // Resolution is a decision about a question, with its author and time.
 type Resolution struct {
@@ -154,3 +154,25 @@ func clone[T any](p *T) *T {
 	v := *p
 	return &v
 }
+
+// Principal is the user or program that started a run, sent it a command, or decided
+// about it. Events of older versions have none.
+type Principal struct {
+	Name string `json:"name"`
+	// Role is the role in which the principal acted.
+	Role  string `json:"role,omitempty"`
+	Proof Proof  `json:"proof,omitempty"`
+}
+
+// Proof is how a principal was authenticated.
+type Proof string
+
+// The proofs.
+const (
+	// ProofUser: the operating system identified the user of the process.
+	ProofUser Proof = "user"
+	// ProofToken: the request contained a token with that name.
+	ProofToken Proof = "token"
+	// ProofNone: not authenticated, because the server was started with --no-auth.
+	ProofNone Proof = "none"
+)

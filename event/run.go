@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/pawlrun/pawl/llm"
@@ -31,6 +30,9 @@ type RunStarted struct {
 	Input *llm.Message `json:"input"`
 	// Workspace is the directory that tools work in.
 	Workspace string `json:"workspace,omitempty"`
+	// Place is the machine that Workspace is on; absent if the journal belongs to one
+	// machine.
+	Place Place `json:"place,omitzero"`
 	// Source is the file that the run was started from, Spec its content, so that
 	// another process can build the same agent.
 	Source string `json:"source,omitempty"`
@@ -53,6 +55,8 @@ type RunStarted struct {
 	// Instructions are the files whose texts the system text contains, besides that of
 	// the prompt.
 	Instructions []TextFile `json:"instructions,omitempty"`
+	// Skills are the skills that the system text offers.
+	Skills []SkillFile `json:"skills,omitempty"`
 	// Confinement is what the sandbox enforces, if there is one.
 	Confinement *Confinement `json:"confinement,omitempty"`
 	// Governance is [GovernanceExternal] if another program does the run's work.
@@ -132,8 +136,17 @@ type HookFile struct {
 
 // TextFile is a file with instructions of the owner.
 type TextFile struct {
-	// Path is relative to the agent file.
+	// Path is relative to the agent file, or to the top of the working tree.
 	Path string `json:"path"`
+	// Digest is "sha256:" and the hex digest.
+	Digest string `json:"digest"`
+}
+
+// SkillFile is the file of a skill, which the model reads with skill.read.
+type SkillFile struct {
+	Name        string `json:"name"`
+	Description string `json:"description"`
+	Path        string `json:"path"`
 	// Digest is "sha256:" and the hex digest.
 	Digest string `json:"digest"`
 }
@@ -331,117 +344,4 @@ func (d *RunCompleted) UnmarshalJSON(b []byte) error {
 	err := json.Unmarshal(b, &s)
 	d.Outcome = s.Outcome.whole()
 	return err
-}
-
-// CancelRequested asks the run to end; everything in progress is stopped first.
-type CancelRequested struct {
-	By     string `json:"by,omitempty"`
-	Reason string `json:"reason,omitempty"`
-	// Principal is the principal that By names, with role and proof.
-	Principal Principal `json:"principal,omitzero"`
-}
-
-func (CancelRequested) EventType() Type { return TypeCancelRequested }
-
-// PauseRequested asks the run to park at the next boundary.
-type PauseRequested struct {
-	By string `json:"by,omitempty"`
-	// Command is the inbox number of the command; absent if the input came from
-	// elsewhere, or an older version wrote the event.
-	Command int64 `json:"command,omitempty"`
-	// Principal is as in [CancelRequested].
-	Principal Principal `json:"principal,omitzero"`
-}
-
-func (PauseRequested) EventType() Type { return TypePauseRequested }
-
-// InputReceived is a message that was sent during the run. It is added to the
-// conversation between two cycles.
-type InputReceived struct {
-	Text string `json:"text"`
-	// Media are images and files that accompany the text, or are sent alone.
-	Media []llm.Media `json:"media,omitempty"`
-	By    string      `json:"by,omitempty"`
-	// Command is as in [PauseRequested].
-	Command int64 `json:"command,omitempty"`
-	// MessageID is the id of a message that another run of the tree sent, and Taint
-	// what that run had read.
-	MessageID string `json:"messageId,omitempty"`
-	Taint     Taint  `json:"taint,omitzero"`
-	// Principal is as in [CancelRequested].
-	Principal Principal `json:"principal,omitzero"`
-}
-
-func (InputReceived) EventType() Type { return TypeInputReceived }
-
-// Message returns the message for the conversation, or nil if it is empty.
-func (d InputReceived) Message() *llm.Message {
-	m := &llm.Message{Role: llm.RoleUser}
-	if strings.TrimSpace(d.Text) != "" {
-		m.Parts = append(m.Parts, llm.Text{Text: d.Text})
-	}
-	for _, f := range d.Media {
-		m.Parts = append(m.Parts, f)
-	}
-	if len(m.Parts) == 0 {
-		return nil
-	}
-	return m
-}
-
-// BudgetRaised replaces one limit of a running run.
-type BudgetRaised struct {
-	Setting string `json:"setting"`
-	// Value is the new limit; -1 removes it.
-	Value float64 `json:"value"`
-	By    string  `json:"by,omitempty"`
-	// Command is as in [PauseRequested].
-	Command int64 `json:"command,omitempty"`
-	// Principal is as in [CancelRequested].
-	Principal Principal `json:"principal,omitzero"`
-}
-
-func (BudgetRaised) EventType() Type { return TypeBudgetRaised }
-
-// Checkpoint marks a point that a fork or a reader may want to return to.
-type Checkpoint struct {
-	Label string `json:"label"`
-	// Step is the step of the loop, and Number the last iteration before it.
-	Step   string `json:"step,omitempty"`
-	Number int    `json:"iteration,omitempty"`
-	// Child is the run that was asked, and Verdict its verdict; absent if there is
-	// none.
-	Child   string  `json:"child,omitempty"`
-	Verdict Verdict `json:"verdict,omitempty"`
-	// Questions are the questions of a goal's checkpoint.
-	Questions []CheckpointQuestion `json:"questions,omitempty"`
-	// Plan is the goal's plan at that point.
-	Plan json.RawMessage `json:"plan,omitempty"`
-}
-
-// CheckpointQuestion is a question of a checkpoint, and its answer.
-type CheckpointQuestion struct {
-	Question string `json:"question"`
-	Answer   string `json:"answer"`
-}
-
-func (Checkpoint) EventType() Type { return "checkpoint" }
-
-// OfStep returns the step of the loop.
-func (d Checkpoint) OfStep() string { return d.Step }
-
-// The two questions of a goal's checkpoint that a model answers.
-const (
-	AskObjective = "Is the objective still valid?"
-	AskHuman     = "Is a person needed before the next step?"
-)
-
-// Answer returns the answer to a question, empty for none.
-func (d Checkpoint) Answer(question string) string {
-	for _, q := range d.Questions {
-		if q.Question == question {
-			return q.Answer
-		}
-	}
-	return ""
 }

@@ -10,6 +10,7 @@ package journal
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"time"
 
 	"github.com/pawlrun/pawl/event"
@@ -36,6 +37,18 @@ const WaitRetry = "retry"
 
 // WaitTime is the detail of a run that is [Waiting] for a time.
 const WaitTime = "time"
+
+// The details of a run that is [Waiting] for a worker: no process that has the run's
+// place is there, or one is there and has not taken the run yet.
+const (
+	WaitNoWorker = "no worker has "
+	WaitWorker   = "a worker that has "
+)
+
+// WaitsForWorker reports whether a run waits for a worker that has its place.
+func (p Progress) WaitsForWorker() bool {
+	return p.State == Waiting && (strings.HasPrefix(p.Detail, WaitNoWorker) || strings.HasPrefix(p.Detail, WaitWorker))
+}
 
 // States returns all states, in the order in which a run reaches them.
 func States() []State { return []State{Queued, Running, Waiting, Parked, Paused, Ended} }
@@ -167,9 +180,13 @@ type Command struct {
 	By        string          `json:"by,omitempty"`
 	Principal event.Principal `json:"principal,omitzero"`
 	Text      string          `json:"text,omitempty"`
-	// Media are the images and files of an input, with their contents.
-	Media  []llm.Media `json:"media,omitempty"`
-	CallID string      `json:"callId,omitempty"`
+	// Media are the images and files of an input, with their contents; Later, Replaces and
+	// Mode are as in [event.InputReceived].
+	Media    []llm.Media `json:"media,omitempty"`
+	Later    bool        `json:"later,omitempty"`
+	Replaces int64       `json:"replaces,omitempty"`
+	Mode     string      `json:"mode,omitempty"`
+	CallID   string      `json:"callId,omitempty"`
 	// Args are arguments that replace those of an approved call; empty keeps the call's
 	// own.
 	Args json.RawMessage `json:"args,omitempty"`
@@ -198,6 +215,10 @@ type Filter struct {
 	Kind, Name, Detail string
 	// ForkOf selects the forks of a run.
 	ForkOf string
+	// Owner selects the runs whose lease has that holder, also if it has expired. Free
+	// selects those whose lease is released or has expired, by the store's clock.
+	Owner string
+	Free  bool
 	// UpdatedBefore excludes runs that were written to at or after it.
 	UpdatedBefore time.Time
 	// Before is the id to continue after, newest first.
@@ -245,6 +266,8 @@ type Store interface {
 	Run(ctx context.Context, id string) (Run, error)
 	Find(ctx context.Context, prefix string) (Run, error)
 	Runs(ctx context.Context, f Filter) ([]Run, error)
+	// Owners returns the holders of all leases that are not released, each once.
+	Owners(ctx context.Context) ([]string, error)
 	// Records returns up to limit records (0: all) of a run after a seq. Records that a
 	// fork shares are those of its ancestors, with their run and pos.
 	Records(ctx context.Context, run string, after int64, limit int) ([]Record, error)

@@ -16,6 +16,9 @@ const (
 	ClassThrottled Class = "throttled"
 	// ClassQuota: the account's credit or quota is used up; stop.
 	ClassQuota Class = "quota"
+	// ClassBudget: a budget above the run, such as that of a tenant, has no room for the
+	// call; stop.
+	ClassBudget Class = "budget"
 	// ClassOverloaded: the service lacks capacity or failed internally.
 	ClassOverloaded Class = "overloaded"
 	// ClassContextOverflow: the request does not fit the model's window.

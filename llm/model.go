@@ -189,3 +189,77 @@ const (
 	FinishMalformed Finish = "malformed"
 	FinishFailed    Finish = "failed"
 )
+
+// Caller identifies the run that makes a model call, for models that answer each run of
+// a tree differently, such as scripts. An engine puts it into the context of the call.
+type Caller struct {
+	// Names returns the names of the run, most specific first: its step, its agent.
+	Names func() []string
+	// Turn returns the number of calls of the tree to this model under a name, answered
+	// or under way. From then on this call counts too.
+	Turn func(ctx context.Context, name string) (int, error)
+}
+
+type callerKey struct{}
+
+// WithCaller returns a context that carries the caller.
+func WithCaller(ctx context.Context, c Caller) context.Context {
+	return context.WithValue(ctx, callerKey{}, c)
+}
+
+// CallerOf returns the caller that a context carries; ok is false if it carries none.
+func CallerOf(ctx context.Context) (c Caller, ok bool) {
+	c, ok = ctx.Value(callerKey{}).(Caller)
+	return c, ok
+}
+
+// Target is a model that a program can call: its name ("provider/model"), the client
+// that calls it, and its price.
+//
+// A nil Price means that the price is unknown, so no cost limit can be enforced: an
+// agent that sets one is refused, and under the default limit a run begins with a
+// warning. The Price of a free model is the zero value, not nil. A Price without a
+// value for cached tokens charges them like other input.
+type Target struct {
+	Name   string
+	Client Model
+	Price  *Price
+}
+
+// Caching is the lifetime that a run requests for its providers' prompt caches.
+type Caching string
+
+// The values of the setting cache; "" is [CacheShort].
+const (
+	// CacheShort requests the ordinary lifetime, which every read renews.
+	CacheShort Caching = "5m"
+	// CacheLong requests an hour, if the provider offers that. Writing costs more, so
+	// it suits runs that wait between cycles.
+	CacheLong Caching = "1h"
+	// CacheOff asks the provider to cache nothing, if that is possible.
+	CacheOff Caching = "off"
+)
+
+// CacheRules describes how a provider caches the prefix of requests to one model, as
+// far as its reports show.
+type CacheRules struct {
+	// Minimum is the length in tokens below which nothing is cached.
+	Minimum int64
+	// Step is the number of tokens that a read is rounded down to; 0 if a read ends
+	// exactly where an earlier request did.
+	Step int64
+	// Lifetime is how long a prefix is kept after its last use.
+	Lifetime time.Duration
+	// WritesReported reports that usage includes the tokens written. Otherwise a
+	// request's whole input counts as written.
+	WritesReported bool
+	// BestEffort reports that the provider guarantees nothing, so a miss alone is not
+	// an error of the request.
+	BestEffort bool
+}
+
+// Cacher is a [Model] that knows its provider's cache rules. ok is false if the rules
+// of a model are unknown or it caches nothing.
+type Cacher interface {
+	CacheRules(model string, asked Caching) (rules CacheRules, ok bool)
+}

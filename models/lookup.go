@@ -2,6 +2,7 @@ package models
 
 import (
 	"cmp"
+	"maps"
 	"net/netip"
 	"net/url"
 	"slices"
@@ -137,4 +138,61 @@ func ownNetwork(address string) bool {
 func local(target string) bool {
 	provider := providerOf(target)
 	return BuiltIn(provider) || services[provider].local
+}
+
+// Listed is a model that the table or the config knows.
+type Listed struct {
+	// Name is "provider/model".
+	Name string
+	Info Info
+	// Unusable is why the model cannot be called, as far as that is known without a
+	// call; nil if no reason is known.
+	Unusable error
+}
+
+// List lists the models of the table and the config, by name, and the date of the
+// table.
+func (r *Resolver) List() (list []Listed, date string, err error) {
+	table, err := r.known()
+	if err != nil {
+		return nil, "", err
+	}
+	names := slices.Collect(maps.Keys(table.Models))
+	for name := range r.Config.Models {
+		if _, tabled := table.Models[name]; !tabled {
+			names = append(names, name)
+		}
+	}
+	unusable := map[string]error{}
+	for _, name := range names {
+		provider := providerOf(name)
+		why, checked := unusable[provider]
+		if !checked {
+			why = r.Check(name)
+			unusable[provider] = why
+		}
+		info, _ := r.Lookup(name)
+		list = append(list, Listed{Name: name, Info: info, Unusable: why})
+	}
+	slices.SortFunc(list, func(a, b Listed) int { return cmp.Compare(a.Name, b.Name) })
+	return list, table.Date, nil
+}
+
+// Named returns the model with a name such as "anthropic/claude-sonnet-4-5", with its
+// price. The key and the address come from the variables that the provider's own SDK
+// reads (ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY, OLLAMA_HOST and so on). The
+// error wraps [ErrNoKey] if the key is not set, and [llm.ErrUnknownModel] if the
+// provider does not exist or the name is misspelled ([NearNameError]).
+func Named(name string) (llm.Target, error) { return new(Resolver).Target(name) }
+
+// Target is [Named] with this resolver's settings instead of the environment.
+func (r *Resolver) Target(name string) (llm.Target, error) {
+	client, _, err := r.Open(name)
+	if err == nil {
+		err = r.CheckName(name)
+	}
+	if err != nil {
+		return llm.Target{}, err
+	}
+	return llm.Target{Name: name, Client: client, Price: r.Price(name)}, nil
 }

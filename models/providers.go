@@ -1,8 +1,12 @@
 package models
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
+	"net"
 	"net/http"
+	"net/url"
 	"strings"
 
 	"github.com/pawlrun/pawl/llm"
@@ -130,4 +134,63 @@ func (r *Resolver) client(provider, key, proxy string) (*http.Client, error) {
 		}
 	}
 	return transport.New(o)
+}
+
+// ollamaURL returns the address of Ollama's compatible API. OLLAMA_HOST may lack the
+// scheme and the port, and on the server's own machine it is the server's listening
+// address.
+func ollamaURL(host string) string {
+	scheme, rest, ok := strings.Cut(cmp.Or(strings.TrimSpace(host), "127.0.0.1"), "://")
+	if !ok {
+		scheme, rest = "http", scheme
+	}
+	rest, query, _ := strings.Cut(rest, "?")
+	address, path, _ := strings.Cut(rest, "/")
+	name, port, err := net.SplitHostPort(address)
+	if err != nil {
+		name, port = strings.Trim(address, "[]"), defaultPort(scheme, ok)
+	}
+	if name == "" || name == "0.0.0.0" || name == "::" {
+		name = "127.0.0.1"
+	}
+	base := scheme + "://" + net.JoinHostPort(name, port)
+	if path = strings.Trim(path, "/"); path != "" {
+		base += "/" + path
+	}
+	if base += "/v1"; query != "" {
+		base += "?" + query
+	}
+	return base
+}
+
+func defaultPort(scheme string, given bool) string {
+	switch {
+	case given && scheme == "https":
+		return "443"
+	case given && scheme == "http":
+		return "80"
+	}
+	return "11434"
+}
+
+// errProxy does not contain the address, because it may contain a password.
+var errProxy = errors.New("proxy: the address is none; it must be like http://proxy.example:3128")
+
+// proxy parses the address of a proxy. A variable may be all of it, or a part; one
+// before the "@" is a literal name or password, whatever characters it contains.
+func (r *Resolver) proxy(text string) (*url.URL, error) {
+	at := strings.LastIndexByte(text, '@') + 1
+	user, err := r.expandAs(text[:at], func(value string) string { return strings.ReplaceAll(url.QueryEscape(value), "+", "%20") })
+	if err != nil {
+		return nil, fmt.Errorf("proxy: %w", err)
+	}
+	address, err := r.expand(text[at:])
+	if err != nil {
+		return nil, fmt.Errorf("proxy: %w", err)
+	}
+	u, err := url.Parse(user + address)
+	if err != nil || u.Host == "" {
+		return nil, errProxy
+	}
+	return u, nil
 }

@@ -2,9 +2,9 @@ package stop
 
 import "github.com/pawlrun/pawl/event"
 
-// Asked is a call that has not run yet, with the properties that detecting repetition
+// PendingCall is a call that has not run yet, with the properties that detecting repetition
 // needs.
-type Asked struct {
+type PendingCall struct {
 	Tool, Digest string
 	// Works reports that the call edits files or runs a command (see [Works]).
 	Works bool
@@ -32,7 +32,7 @@ func (r *Repetition) Warned() bool {
 //     calls that edit or run commands, in one answer; reading files continues.
 //
 // Repeated text without a call cannot be blocked.
-func (r *Repetition) Blocked(asked []Asked) (d event.Stuck, ok bool) {
+func (r *Repetition) Blocked(asked []PendingCall) (d event.Stuck, ok bool) {
 	if d, ok := r.circling(asked); ok {
 		return d, true
 	}
@@ -53,7 +53,7 @@ func (r *Repetition) overdue(p Pattern) bool {
 }
 
 // circling reports whether all of the calls continue a circle.
-func (r *Repetition) circling(asked []Asked) (d event.Stuck, ok bool) {
+func (r *Repetition) circling(asked []PendingCall) (d event.Stuck, ok bool) {
 	for i, p := range patterns[:2] {
 		if r.warned[i] == 0 {
 			continue

@@ -12,11 +12,11 @@ import (
 // answer is what a model asks for, each "tool argument".
 type answer []string
 
-func asked(calls answer) []stop.Asked {
-	var out []stop.Asked
+func asked(calls answer) []stop.PendingCall {
+	var out []stop.PendingCall
 	for _, c := range calls {
 		name, _, _ := strings.Cut(c, " ")
-		out = append(out, stop.Asked{Tool: name, Digest: c, Works: name == "edit" || name == "make"})
+		out = append(out, stop.PendingCall{Tool: name, Digest: c, Works: name == "edit" || name == "make"})
 	}
 	return out
 }

@@ -25,8 +25,8 @@ func Cut(s string, limit int) (Excerpt, bool) {
 	}
 	from := limit * 2 / 3
 	head, tail := cutPoints(s, from, limit-from)
-	start, _ := encoded(s, head)
-	_, tail = encoded(s, tail)
+	start, _ := Encoded(s, head)
+	_, tail = Encoded(s, tail)
 	from -= head - start
 	return Excerpt{
 		Head: s[:start], Tail: s[tail:], From: from, Omitted: utf8.RuneCountInString(s[start:tail]),
@@ -37,9 +37,9 @@ func Cut(s string, limit int) (Excerpt, bool) {
 // names or paths.
 const minEncoded = 256
 
-// encoded returns the bounds of the base64 that continues across an offset of a text,
+// Encoded returns the bounds of the base64 that continues across an offset of a text,
 // and the offset itself if there is none. Escapes of JSON are a part of it.
-func encoded(s string, at int) (start, end int) {
+func Encoded(s string, at int) (start, end int) {
 	start, end = at, at
 	for start > 0 && isEncoded(s[start-1]) {
 		start--
@@ -92,4 +92,38 @@ func cutPoints(s string, n, m int) (int, int) {
 		tail -= size
 	}
 	return head, tail
+}
+
+// Seam is the number of bytes after a cut that are examined but not shown, so that a
+// secret across the cut is recognized. It is longer than the longest secret that a run
+// may declare, in base64 or in hex, broken into lines. In a hex dump with the text
+// beside the bytes, or after long file names, only shorter secrets are recognized.
+const Seam = 192 << 10
+
+// SafeEnd returns an offset in a text, at most at, that does not split anything that
+// redact removes: the text before it contains no part of a secret that continues. If
+// the text is the beginning of a longer one, [Seam] bytes must follow at. A nil redact
+// removes nothing.
+func SafeEnd(text string, at int, redact func(string) string) int {
+	if redact == nil {
+		return max(0, at)
+	}
+	whole := redact(text)
+	for at > 0 {
+		shown := redact(text[:at])
+		same := commonPrefix(whole, shown)
+		if same == len(shown) {
+			return at
+		}
+		at -= len(shown) - same
+	}
+	return 0
+}
+
+func commonPrefix(a, b string) int {
+	n := 0
+	for n < len(a) && n < len(b) && a[n] == b[n] {
+		n++
+	}
+	return n
 }

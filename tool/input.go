@@ -222,6 +222,12 @@ type Run interface {
 	// [*InputRequired] if there is no person or no answer: the attempt then ends with
 	// it, and the next one has the answer.
 	Ask(ctx context.Context, f event.Form) (event.FormAnswer, error)
+	// Allowed returns a person's answer to the form of an earlier call, or of this one,
+	// that asked for this consent ([event.Form.Consent]), and whether there is one.
+	Allowed(consent string) (allowed, decided bool)
+	// Sample lets a model answer, as a run below the call's. A person must have allowed
+	// it, with the agent's name as the consent.
+	Sample(ctx context.Context, s Sampling) (Sampled, error)
 	// Report shows those who watch the run how far the call is, up to total, which is 0
 	// if it is not known. Reports are not journalled, and those that follow each other
 	// closely are dropped.

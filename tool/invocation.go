@@ -2,8 +2,11 @@ package tool
 
 import (
 	"context"
+	"encoding/json"
+	"time"
 
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/llm"
 )
 
 // Invocation describes a program to run.
@@ -58,4 +61,59 @@ type Commands interface {
 	// everything that the program started; the error is ctx's, and the result contains
 	// what is known. An [*Error] means that the command was not started.
 	Run(ctx context.Context, c Invocation) (Ended, error)
+}
+
+// Command describes a program that is a tool; ForCommand of package shell makes its
+// [Tool].
+//
+// The program reads the arguments of a call as JSON from its stdin, and its stdout is
+// the result. Exit code 0 means success, 2 that the program refuses the call, and any
+// other code failure; stderr is shown after a refusal and a failure. The variables
+// PAWL_CALL_ID and PAWL_IDEMPOTENCY_KEY contain the ID and the Key of the [Call].
+type Command struct {
+	Name        string
+	Description string
+	// Schema is as in [Tool].
+	Schema json.RawMessage
+	// Argv is the program and its arguments, without a shell.
+	Argv []string
+	// Effect is the effect of running the same call twice; empty means
+	// [event.EffectAtMostOnce].
+	Effect event.Effect
+	// Risk and Labels are as in [Tool]. Without Labels the result is as trusted as that
+	// of a shell command.
+	Risk   event.Risk
+	Labels *event.Labels
+	// Timeout limits one attempt; 0 means [DefaultTimeout].
+	Timeout time.Duration
+	// Env holds variables of the program's environment in addition to the usual ones,
+	// as NAME=value. The run keeps a value out of the journal if it is one of the
+	// agent's secrets.
+	Env []string
+}
+
+// Sampling is a request for the answer of a model, which a run of its own gives.
+type Sampling struct {
+	// Agent is the agent of the run that answers, and USD the limit on what all its
+	// runs for the caller's run may cost.
+	Agent string  `json:"agent"`
+	USD   float64 `json:"usd"`
+	// System and Messages are untrusted text.
+	System   string           `json:"system,omitempty"`
+	Messages []SampledMessage `json:"messages"`
+	// MaxTokens bounds the answer, 0 for no bound beside the agent's own.
+	MaxTokens int `json:"maxTokens,omitempty"`
+}
+
+// SampledMessage is one message of a [Sampling]. Role is user or assistant.
+type SampledMessage struct {
+	Role  string      `json:"role"`
+	Text  string      `json:"text,omitempty"`
+	Media []llm.Media `json:"media,omitempty"`
+}
+
+// Sampled is the answer to a [Sampling]. Cut reports that it ends at the bound.
+type Sampled struct {
+	Text string
+	Cut  bool
 }

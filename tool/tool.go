@@ -244,3 +244,62 @@ func readable(v any) ([]byte, error) {
 	err := enc.Encode(v)
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
+
+// labels returns the labels of a call for the rule of two. An undeclared tool is
+// assumed to return untrusted text, and to send its input unless it changes nothing.
+func (t *compiled) labels(args json.RawMessage, facts *event.Facts) event.Labels {
+	switch {
+	case t.LabelsFor != nil:
+		return t.LabelsFor(args, facts)
+	case t.Labels != nil:
+		return *t.Labels
+	}
+	return event.Labels{Untrusted: true, Outgoing: !t.ReadOnly}
+}
+
+// Fences reports whether some tool may return untrusted text, so that a run needs a
+// fence for it.
+func (s *Set) Fences() bool {
+	if s == nil {
+		return false
+	}
+	for _, t := range s.sorted {
+		if t.LabelsFor != nil || t.Labels == nil || t.Labels.Untrusted {
+			return true
+		}
+	}
+	return false
+}
+
+// TransientError is a failure that may succeed in another attempt, such as a busy
+// server; the call itself is correct. The loop makes another attempt if the tool is
+// declared pure, idempotent or read-only and no person had to approve the call.
+// Otherwise the model receives it like any failure.
+type TransientError struct {
+	Err error
+	// RetryAfter is how long the other side asks to wait; nil leaves it to the loop. If
+	// it is more than a minute, the model receives the failure instead.
+	RetryAfter *time.Duration
+}
+
+// Transient marks an error as a [TransientError]; nil stays nil.
+func Transient(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &TransientError{Err: err}
+}
+
+// TransientAfter is [Transient] for an error with a time to wait.
+func TransientAfter(err error, wait time.Duration) error {
+	if err == nil {
+		return nil
+	}
+	return &TransientError{Err: err, RetryAfter: &wait}
+}
+
+// Error returns the message of the cause, which the model sees.
+func (e *TransientError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *TransientError) Unwrap() error { return e.Err }

@@ -2,6 +2,7 @@ package acpserver
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -41,7 +42,7 @@ func (s *Server) asks(id acp.SessionId, o *opened, known bool) sessions.Ask {
 		if err := s.decides(ctx); err != nil {
 			return event.Resolution{}, err
 		}
-		if !slices.Contains(q.Takes, event.ApprovalApproved) || q.Kind == event.QuestionForm {
+		if !slices.Contains(q.Takes, event.ApprovalApproved) && consent(q) == "" {
 			return event.Resolution{}, fmt.Errorf("a question of kind %s has no permission to ask for", q.Kind)
 		}
 		if !known {
@@ -74,8 +75,11 @@ func (s *Server) catchUp(ctx context.Context, o *opened, call string) {
 // permission returns the request for a decision about a question.
 func permission(id acp.SessionId, dir string, q event.Question) acp.RequestPermissionRequest {
 	c := shownCall{title: terminal.Marked(q.Subject), kind: acp.ToolKindOther, input: q.What}
-	if call, is := q.Asked.(event.ToolPendingApproval); is {
+	if call, is := q.Asking.(event.ToolPendingApproval); is {
 		c = newTranslator("", dir).shown(call.Tool, "", call.Args, "")
+	}
+	if what := consent(q); what != "" {
+		c.title = terminal.Marked(q.Subject + ": " + what)
 	}
 	if why := view.AskedBy(q); why != "" {
 		c.content = append(c.content, acp.ToolContent(acp.TextBlock(terminal.Marked(why))))
@@ -98,6 +102,13 @@ func permission(id acp.SessionId, dir string, q event.Question) acp.RequestPermi
 	return r
 }
 
+// consent returns what a person allows by answering a form without fields, "" for another
+// question.
+func consent(q event.Question) string {
+	form, _ := q.What.(event.FormAsked)
+	return form.Consent
+}
+
 // resolution converts the user's choice to a decision. A cancelled request decides
 // nothing.
 func (s *Server) resolution(q event.Question, o acp.RequestPermissionOutcome) (event.Resolution, error) {
@@ -108,6 +119,9 @@ func (s *Server) resolution(q event.Question, o acp.RequestPermissionOutcome) (e
 	switch o.Selected.OptionId {
 	case allowOnce:
 		d.Kind = event.ApprovalApproved
+		if consent(q) != "" { // the form has no fields
+			d.Kind, d.Args = event.ApprovalAnswered, json.RawMessage("{}")
+		}
 	case allowAlways:
 		d.Kind, d.Remember = event.ApprovalApproved, q.Offer != nil
 	case rejectOnce:

@@ -19,6 +19,7 @@ import (
 	"github.com/pawlrun/pawl/internal/engine/control"
 	"github.com/pawlrun/pawl/internal/files/kinds"
 	"github.com/pawlrun/pawl/internal/files/launch"
+	"github.com/pawlrun/pawl/internal/host/guidance"
 	"github.com/pawlrun/pawl/internal/machine/versions"
 	"github.com/pawlrun/pawl/internal/sessions"
 	"github.com/pawlrun/pawl/journal"
@@ -52,6 +53,8 @@ type editor struct {
 	updates []string
 	// asked are the permission requests: their order among the updates is not kept.
 	asked []string
+	// others are the updates that are no part of the transcript.
+	others []string
 	// changed receives after an update.
 	changed chan struct{}
 	quit    func()
@@ -72,7 +75,7 @@ func start(t *testing.T, store journal.Store, dir, script string) *editor {
 			Store: store, Engine: e, Controller: c.controller, User: ann(), Launch: launch.Options{Flags: launch.Flags{Dir: dir}},
 			File: func() (kinds.File, error) { return kinds.Read(filepath.Join(dir, "agent.yaml")) },
 		},
-		Command: "pawl", Version: "test",
+		Trust: guidance.Trust{Dir: filepath.Join(dir, "state")}, Command: "pawl", Version: "test",
 	})
 	in, toServer := io.Pipe()
 	fromServer, out := io.Pipe()
@@ -113,6 +116,12 @@ func (c *editor) SessionUpdate(_ context.Context, n acp.SessionNotification) err
 		c.saw("agent: %s", u.AgentMessageChunk.Content.Text.Text)
 	case u.AgentThoughtChunk != nil:
 		c.saw("thought: %s", u.AgentThoughtChunk.Content.Text.Text)
+	case u.AvailableCommandsUpdate != nil:
+		c.noted("commands " + string(n.SessionId) + " " + u.AvailableCommandsUpdate.AvailableCommands[0].Name)
+	case u.CurrentModeUpdate != nil:
+		c.noted("mode " + string(u.CurrentModeUpdate.CurrentModeId))
+	case u.UsageUpdate != nil:
+		c.noted(fmt.Sprintf("usage %t of %d", u.UsageUpdate.Used > 0, u.UsageUpdate.Size))
 	case u.ToolCall != nil:
 		c.saw("%s %s %s", u.ToolCall.Status, u.ToolCall.Kind, u.ToolCall.Title)
 	case u.ToolCallUpdate != nil && u.ToolCallUpdate.Status != nil:
@@ -134,6 +143,38 @@ func (c *editor) saw(format string, args ...any) {
 	select {
 	case c.changed <- struct{}{}:
 	default:
+	}
+}
+
+// noted keeps an update that is no part of the transcript.
+func (c *editor) noted(text string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.others = append(c.others, text)
+	select {
+	case c.changed <- struct{}{}:
+	default:
+	}
+}
+
+// awaitNoted waits until such an update has come, and forgets it.
+func (c *editor) awaitNoted(text string) {
+	c.t.Helper()
+	for {
+		c.mu.Lock()
+		at := slices.Index(c.others, text)
+		if at >= 0 {
+			c.others = slices.Delete(c.others, at, at+1)
+		}
+		c.mu.Unlock()
+		if at >= 0 {
+			return
+		}
+		select {
+		case <-c.changed:
+		case <-c.t.Context().Done():
+			c.t.Fatalf("the update %q has not come", text)
+		}
 	}
 }
 

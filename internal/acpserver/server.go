@@ -19,6 +19,8 @@ import (
 	"github.com/coder/acp-go-sdk"
 
 	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/host/guidance"
+	"github.com/pawlrun/pawl/internal/rules/policy"
 	"github.com/pawlrun/pawl/internal/sessions"
 	"github.com/pawlrun/pawl/journal"
 )
@@ -29,6 +31,8 @@ type Options struct {
 	// MayDecide returns the reason why questions cannot be put to the editor's user; nil
 	// means that they can.
 	MayDecide func(context.Context) error
+	// Trust keeps what the editor's user trusts of a working tree.
+	Trust guidance.Trust
 	// Command is the command line of pawl on the server's journal, for messages.
 	Command, Version string
 	Log              *slog.Logger
@@ -45,6 +49,10 @@ type Server struct {
 	mu sync.Mutex
 	// open holds the sessions that the editor has created, loaded or resumed.
 	open map[acp.SessionId]*opened
+	// unanswered are the editor's requests without an answer.
+	unanswered requests
+	// creating are the sessions whose creation is not answered yet.
+	creating []acp.SessionId
 	// asking counts the goroutines of askAgain.
 	asking sync.WaitGroup
 }
@@ -56,6 +64,13 @@ type opened struct {
 	turn *sessions.Turn
 	// cancelled reports that the editor cancelled the turn.
 	cancelled bool
+	// mode is the mode of the permissions, "" for that of the file; model is the model that
+	// the editor shows, one of models, and next that of the next run, "" for the same.
+	mode        policy.Mode
+	model, next string
+	models      []string
+	// compact reports that the next run shortens the conversation first.
+	compact bool
 	// shown holds a channel for each call, which is closed once the editor was sent the
 	// call.
 	shown map[string]chan struct{}
@@ -83,6 +98,7 @@ func New(o Options) *Server {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	s := &Server{Options: o, open: map[acp.SessionId]*opened{}}
+	s.Host.Guide = s.guide
 	s.serving, s.end = context.WithCancel(context.Background())
 	return s
 }
@@ -91,7 +107,7 @@ func New(o Options) *Server {
 // ends. It then parks the runs of this process.
 func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	ready := make(chan struct{})
-	s.conn = acp.NewAgentSideConnection(s, out, gate{in, ready})
+	s.conn = acp.NewAgentSideConnection(s, announcer{out, s}, &gate{Reader: in, ready: ready, ended: s.ending, open: &s.unanswered})
 	s.conn.SetLogger(s.Log)
 	close(ready)
 	select {
@@ -102,19 +118,6 @@ func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	s.end()
 	s.asking.Wait()
 	return err
-}
-
-// gate blocks reads until ready is closed, because a connection starts to read before
-// its constructor returns.
-type gate struct {
-	io.Reader
-	ready <-chan struct{}
-}
-
-// Read implements [io.Reader].
-func (g gate) Read(p []byte) (int, error) {
-	<-g.ready
-	return g.Reader.Read(p)
 }
 
 // Initialize implements [acp.Agent]. Only what is answered is advertised.
@@ -138,16 +141,6 @@ func (*Server) Authenticate(context.Context, acp.AuthenticateRequest) (acp.Authe
 	return acp.AuthenticateResponse{}, acp.NewMethodNotFound(acp.AgentMethodAuthenticate)
 }
 
-// SetSessionMode implements [acp.Agent]. No mode is advertised.
-func (*Server) SetSessionMode(context.Context, acp.SetSessionModeRequest) (acp.SetSessionModeResponse, error) {
-	return acp.SetSessionModeResponse{}, acp.NewMethodNotFound(acp.AgentMethodSessionSetMode)
-}
-
-// SetSessionConfigOption implements [acp.Agent]. No option is advertised.
-func (*Server) SetSessionConfigOption(context.Context, acp.SetSessionConfigOptionRequest) (acp.SetSessionConfigOptionResponse, error) {
-	return acp.SetSessionConfigOptionResponse{}, acp.NewMethodNotFound(acp.AgentMethodSessionSetConfigOption)
-}
-
 // NewSession implements [acp.Agent]. The session is in the journal from its first
 // message on.
 func (s *Server) NewSession(_ context.Context, r acp.NewSessionRequest) (acp.NewSessionResponse, error) {
@@ -160,8 +153,10 @@ func (s *Server) NewSession(_ context.Context, r acp.NewSessionRequest) (acp.New
 	id := acp.SessionId(engine.NewID())
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.open[id] = &opened{dir: r.Cwd}
-	return acp.NewSessionResponse{SessionId: id}, nil
+	o := &opened{dir: r.Cwd}
+	s.settings(o, "", "")
+	s.open[id], s.creating = o, append(s.creating, id)
+	return acp.NewSessionResponse{SessionId: id, Modes: modes(""), ConfigOptions: o.options()}, nil
 }
 
 // checks validates the parameters of a session.
@@ -206,17 +201,33 @@ func (s *Server) LoadSession(ctx context.Context, r acp.LoadSessionRequest) (acp
 			return acp.LoadSessionResponse{}, err
 		}
 	}
+	if err := s.update(ctx, r.SessionId, commands()); err != nil {
+		return acp.LoadSessionResponse{}, err
+	}
 	s.askAgain(ctx, r.SessionId, chain[len(chain)-1].Run)
-	return acp.LoadSessionResponse{}, nil
+	o, err := s.session(r.SessionId)
+	if err != nil {
+		return acp.LoadSessionResponse{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return acp.LoadSessionResponse{Modes: modes(o.mode), ConfigOptions: o.options()}, nil
 }
 
 // ResumeSession implements [acp.Agent].
 func (s *Server) ResumeSession(ctx context.Context, r acp.ResumeSessionRequest) (acp.ResumeSessionResponse, error) {
 	chain, err := s.reopen(ctx, r.SessionId, r.Cwd, r.McpServers)
-	if err == nil {
-		s.askAgain(ctx, r.SessionId, chain[len(chain)-1].Run)
+	if err != nil {
+		return acp.ResumeSessionResponse{}, err
 	}
-	return acp.ResumeSessionResponse{}, err
+	s.askAgain(ctx, r.SessionId, chain[len(chain)-1].Run)
+	o, err := s.session(r.SessionId)
+	if err != nil {
+		return acp.ResumeSessionResponse{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return acp.ResumeSessionResponse{Modes: modes(o.mode), ConfigOptions: o.options()}, nil
 }
 
 // reopen opens a session of the journal.
@@ -231,10 +242,15 @@ func (s *Server) reopen(ctx context.Context, id acp.SessionId, dir string, serve
 	if err != nil {
 		return nil, err
 	}
+	mode, model, err := s.Host.Settings(ctx, chain[len(chain)-1].ID)
+	if err != nil {
+		return nil, err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.open[id] == nil {
 		s.open[id] = &opened{dir: dir}
+		s.settings(s.open[id], mode, model)
 	}
 	return chain, nil
 }

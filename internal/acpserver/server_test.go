@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/engine/drive"
 	"github.com/pawlrun/pawl/internal/sessions"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/journal/memory"
@@ -164,5 +165,35 @@ func TestAnUnknownSessionIsNotFound(t *testing.T) {
 	_, err := c.LoadSession(t.Context(), acp.LoadSessionRequest{SessionId: "none", Cwd: c.dir, McpServers: []acp.McpServer{}})
 	if refused, is := errors.AsType[*acp.RequestError](err); !is || refused.Code != -32002 {
 		t.Errorf("the error is %v", err)
+	}
+}
+
+// The editor's user agrees to the tree's AGENTS.md once, and not to a changed one.
+func TestTheEditorsUserIsAskedToTrustATree(t *testing.T) {
+	store, dir := memory.New(nil), t.TempDir()
+	trusted := 0
+	for i, text := range []string{"Be brief.", "Be brief.", "Be long."} {
+		if err := os.WriteFile(filepath.Join(dir, "AGENTS.md"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c := start(t, store, dir, "- text: Hi.\n")
+		c.ask = choose("allow_always")
+		if i == 2 {
+			c.ask = nil
+		}
+		id := c.begin()
+		c.say(id, "Hello.")
+		trusted += strings.Count(c.questions(), "Trust what ")
+		started, err := drive.At[event.RunStarted](t.Context(), store, string(id), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if uses := len(started.Instructions) == 1; uses != (i < 2) {
+			t.Errorf("session %d uses %v, with the warnings %q", i, started.Instructions, started.Warnings)
+		}
+		c.quit()
+	}
+	if trusted != 2 {
+		t.Errorf("the user was asked %d times", trusted)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/coder/acp-go-sdk"
 
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/machine/agent"
 	"github.com/pawlrun/pawl/internal/view/terminal"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/tool/fs"
@@ -19,6 +20,9 @@ type translator struct {
 	run, dir string
 	// text and thought count the bytes of the current answer that were sent.
 	text, thought strings.Builder
+	// windows are the context windows of the models, and spent the cost of the run so far.
+	windows map[string]int
+	spent   float64
 	// calls holds the calls that were sent, with their kinds.
 	calls map[string]acp.ToolKind
 }
@@ -32,12 +36,16 @@ func newTranslator(run, dir string) *translator {
 func (t *translator) translate(e *event.Event, history bool) (updates []acp.SessionUpdate) {
 	switch d := e.Data.(type) {
 	case event.RunStarted:
+		t.windows = windowsOf(d)
 		if history && d.Input != nil {
 			updates = messages(d.Input.Parts.Text())
 		}
 	case event.InputReceived:
 		if history {
 			updates = messages(d.Text)
+		}
+		if d.Mode != "" {
+			updates = append(updates, acp.SessionUpdate{CurrentModeUpdate: &acp.SessionCurrentModeUpdate{CurrentModeId: acp.SessionModeId(d.Mode)}})
 		}
 	case event.Text:
 		updates = t.append(&t.text, d.Text, acp.UpdateAgentMessageText)
@@ -51,7 +59,7 @@ func (t *translator) translate(e *event.Event, history bool) (updates []acp.Sess
 		t.reset()
 	case event.ModelResponse:
 		if d.Purpose == "" {
-			updates = t.answer(d.Parts)
+			updates = append(t.answer(d.Parts), t.usage(&d)...)
 		}
 		t.reset()
 	case event.ToolCall:
@@ -60,6 +68,33 @@ func (t *translator) translate(e *event.Event, history bool) (updates []acp.Sess
 		updates = []acp.SessionUpdate{t.result(&d)}
 	}
 	return updates
+}
+
+// windowsOf returns the context windows of a run's models.
+func windowsOf(d event.RunStarted) map[string]int {
+	var c agent.Config
+	windows := map[string]int{}
+	if json.Unmarshal(d.Config, &c) == nil {
+		for _, t := range c.Targets {
+			windows[t.Model] = t.ContextWindow
+		}
+	}
+	return windows
+}
+
+// usage returns the update with the tokens in the context, if the window is known, and the
+// cost of the run.
+func (t *translator) usage(d *event.ModelResponse) []acp.SessionUpdate {
+	t.spent += d.Cost.USD
+	window := t.windows[d.Model]
+	if window == 0 {
+		return nil
+	}
+	u := &acp.SessionUsageUpdate{Size: window, Used: int(d.Usage.Input + d.Usage.Output)}
+	if d.Cost.Priced {
+		u.Cost = &acp.Cost{Amount: t.spent, Currency: "USD"}
+	}
+	return []acp.SessionUpdate{{UsageUpdate: u}}
 }
 
 func messages(text string) []acp.SessionUpdate {

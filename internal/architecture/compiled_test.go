@@ -18,7 +18,7 @@ func TestImportingPawlCompilesOnlyWhatItUses(t *testing.T) {
 	}
 	banned := []string{
 		module + "/internal/files/expr", "cel.dev", module + "/journal/sqlite", module + "/internal/files/spec", module + "/internal/files/launch", module + "/llm/scripted",
-		module + "/cmd", module + "/internal/cli", module + "/models", module + "/tool/fs", module + "/tool/shell", module + "/tool/mcp",
+		module + "/cmd", module + "/internal/cli", module + "/models", module + "/tool/fs", module + "/tool/shell", module + "/tool/mcp", "charm.land", "github.com/charmbracelet", "github.com/coder/acp-go-sdk",
 	}
 	out, err := exec.Command("go", "list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", module).Output()
 	if err != nil {

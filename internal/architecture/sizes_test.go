@@ -96,7 +96,7 @@ func fields(s *ast.StructType) int {
 }
 
 // mostFiles bounds the files of a package, tests left out: one idea a file, and few ideas.
-var mostFiles = map[string]int{"internal/engine": 30, "internal/machine/agent": 18, "internal/files/launch": 17}
+var mostFiles = map[string]int{"internal/engine": 30, "internal/machine/agent": 18, "internal/files/launch": 15}
 
 func TestAPackageHasFewFiles(t *testing.T) {
 	for pkg, most := range mostFiles {

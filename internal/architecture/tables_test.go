@@ -82,6 +82,7 @@ func TestAnEventStandsInFourFiles(t *testing.T) {
 		return !strings.HasPrefix(name, "event/") && !slices.Contains(ofEvents, name)
 	})
 	few := map[string]string{
+		"event/approval.go":            "what of an event is about the permission of a call",
 		"event/blob.go":                "what holds images or large texts",
 		"event/decided.go":             "what of an event differs between runs that do the same",
 		"event/frequent.go":            "what every cycle writes, without reflection",
@@ -115,6 +116,7 @@ func TestALimitStandsInTwoFiles(t *testing.T) {
 			"internal/cli/run_flags.go":              "an example in a flag's help",
 			"internal/cli/run.go":                    "an example in a command's help",
 			"internal/cli/runs_budget.go":            "an example in a command's help",
+			"internal/cli/runs_fork.go":              "an example in a command's help",
 			"journal/journaltest/inbox.go":           "a command to store",
 			"llm/openai/request.go":                  "a provider's own name",
 			"internal/machine/agent/outcome.go":      "advice to people",
@@ -150,7 +152,7 @@ func TestAConditionStandsInFourFiles(t *testing.T) {
 	files := sources(t)
 	for _, kind := range stop.Kind("").Choices() {
 		goName := `(?i)\bstop\.` + strings.ReplaceAll(kind, "-", "") + `\b`
-		if in := standsIn(files, `\b`+kind+`\b|`+goName, map[string]string{
+		if in := standsIn(files, `(^|[^-\w])`+kind+`\b|`+goName, map[string]string{
 			"internal/files/spec/budgets.go":         "what it tells people of one that disagrees with another key",
 			"internal/architecture/testdata/api.txt": "the pinned surface",
 		}); len(in) > 4 {

@@ -18,11 +18,14 @@ import (
 type sessionFlags struct {
 	agent, model string
 	budget       float64
+	// trust uses the instructions and skills of the working tree without a question.
+	trust bool
 }
 
 func (f *sessionFlags) flags(c *cobra.Command) {
 	c.Flags().StringVar(&f.agent, "agent", "", "agent `FILE` of new sessions")
 	c.Flags().StringVarP(&f.model, "model", "m", "", "use this model in place of every model of the file")
+	c.Flags().BoolVar(&f.trust, "trust", false, "use the AGENTS.md files and skills of the working tree without a question")
 	c.Flags().Float64Var(&f.budget, "budget", 0, "cost limit in USD of each message (default 5.00, or the file's)")
 }
 
@@ -65,9 +68,13 @@ func (a *app) acp(c *cobra.Command, f sessionFlags) error {
 	defer s.close()
 	ctx, stop := interruptible(c.Context())
 	defer stop()
+	trusted, err := trust(f.trust)
+	if err != nil {
+		return err
+	}
 	server := acpserver.New(acpserver.Options{
 		Host:      &sessions.Host{Store: s.store, Engine: s.engine, Controller: s.controller, User: itsUser(), File: file, Launch: o},
-		MayDecide: s.mayDecide, Command: a.invocation(), Version: thisBuild(a.build.Version).Version,
+		MayDecide: s.mayDecide, Trust: trusted, Command: a.invocation(), Version: thisBuild(a.build.Version).Version,
 		Log: slog.New(slog.NewTextHandler(a.err, nil)),
 	})
 	if err := server.Serve(ctx, a.in, out); err != nil {

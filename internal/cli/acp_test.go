@@ -165,3 +165,46 @@ func TestTheReferenceClientOfACPLoadsWhatItSaw(t *testing.T) {
 		t.Errorf("loaded (-want +got):\n%s", diff)
 	}
 }
+
+// Editors know a session from the answer that creates it, and drop what comes before.
+func TestTheCommandsOfASessionComeAfterItsAnswer(t *testing.T) {
+	p := newProject(t, map[string]string{"agent.yaml": slowly, "script.yaml": "- text: Done.\n"})
+	c := p.acp()
+	for i := range 3 {
+		c.send(10+i, "session/new", fmt.Sprintf(`{"cwd":%q,"mcpServers":[]}`, p.dir))
+		if f := c.next(); f.ID != 10+i || f.Result.SessionID == "" {
+			t.Errorf("the first frame is %+v", f)
+		}
+		if f := c.next(); f.Params.Update.SessionUpdate != "available_commands_update" {
+			t.Errorf("the second frame is %+v", f)
+		}
+	}
+	_ = c.in.Close()
+	_ = c.process.Wait()
+}
+
+// An editor, or a script, may close stdin behind its last request.
+func TestRequestsBeforeTheEndOfTheInputAreAnswered(t *testing.T) {
+	p := newProject(t, map[string]string{"agent.yaml": slowly, "script.yaml": "- {text: slow, delay: 1h}\n"})
+	for i := range 3 {
+		c := p.acp()
+		session := c.begin()
+		c.send(3, "session/list", "{}")
+		if i == 2 {
+			c.send(4, "session/prompt", promptOf(session, "Work."))
+		}
+		_ = c.in.Close()
+		answered := map[int]bool{}
+		for c.out.Scan() {
+			var f acpFrame
+			if err := json.Unmarshal(c.out.Bytes(), &f); err != nil {
+				t.Fatalf("no frame on stdout: %s", c.out.Text())
+			}
+			answered[f.ID] = answered[f.ID] || f.Method == ""
+		}
+		if !answered[3] || answered[4] != (i == 2) {
+			t.Errorf("the answered requests are %v", answered)
+		}
+		_ = c.process.Wait()
+	}
+}

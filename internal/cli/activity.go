@@ -26,8 +26,8 @@ type activity struct {
 	// order holds the runs that have not ended, in the order of their start.
 	order []*working
 	edits
-	// told reports whether the last event showed what its run does.
-	told bool
+	// printed reports whether the last event showed what its run does.
+	printed bool
 	// now is the time of the drawing.
 	now time.Time
 }
@@ -95,7 +95,7 @@ func (a *activity) add(e *event.Event) {
 		a.at(d.Child).doing = "waits for a decision"
 	}
 	what, known := a.doing(w, e)
-	if a.told = known; known {
+	if a.printed = known; known {
 		w.doing = what
 	}
 }

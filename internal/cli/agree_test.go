@@ -14,6 +14,7 @@ import (
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/compare"
 	"github.com/pawlrun/pawl/internal/engine/control"
 	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/machine/versions"
@@ -298,7 +299,7 @@ func (r *recordedTree) agreesWithShow(t *testing.T, s *session, row journal.Run)
 func (r *recordedTree) agreesWithDiff(t *testing.T, s *session, row journal.Run) {
 	t.Helper()
 	v := r.views[row.ID]
-	side, err := s.readSide(t.Context(), row, nil)
+	d, err := compare.Runs(t.Context(), s.store, row.ID, row.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -308,11 +309,11 @@ func (r *recordedTree) agreesWithDiff(t *testing.T, s *session, row journal.Run)
 			cycles = append(cycles, n)
 		}
 	}
-	if len(cycles) != len(side.cycles) {
-		t.Fatalf("runs diff has %d cycles of %s, the view %d", len(side.cycles), row.ID, len(cycles))
+	if len(cycles) != len(d.Cycles) {
+		t.Fatalf("runs diff has %d cycles of %s, the view %d", len(d.Cycles), row.ID, len(cycles))
 	}
-	for i, c := range side.cycles {
-		n, calls := cycles[i], 0
+	for i, pair := range d.Cycles {
+		n, c, calls := cycles[i], pair.Left, 0
 		for _, call := range v.Below(n.ID) {
 			if call.Kind != view.Call {
 				continue
@@ -329,8 +330,8 @@ func (r *recordedTree) agreesWithDiff(t *testing.T, s *session, row journal.Run)
 			t.Errorf("runs diff has cycle %+v of %s with %d calls, the view %+v with %d", got, row.ID, len(c.Calls), want, calls)
 		}
 	}
-	if len(side.below) != len(v.Children()) {
-		t.Errorf("runs diff has %d runs below %s, the view %d", len(side.below), row.ID, len(v.Children()))
+	if len(d.Below) != len(v.Children()) {
+		t.Errorf("runs diff has %d runs below %s, the view %d", len(d.Below), row.ID, len(v.Children()))
 	}
 }
 

@@ -40,6 +40,9 @@ func newProject(t *testing.T, files map[string]string) project {
 
 func (p project) write(name, content string) {
 	p.t.Helper()
+	if err := os.MkdirAll(filepath.Dir(filepath.Join(p.dir, name)), 0o700); err != nil {
+		p.t.Fatal(err)
+	}
 	if err := os.WriteFile(filepath.Join(p.dir, name), []byte(content), 0o600); err != nil {
 		p.t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"log/slog"
 	"maps"
 	"net/url"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawlrun/pawl/internal/host/secret"
+	"github.com/pawlrun/pawl/internal/server"
 	"github.com/pawlrun/pawl/journal"
 )
 
@@ -26,6 +28,15 @@ type Build struct {
 	Journals map[string]OpenJournal
 	// Commands are added to those of the root.
 	Commands []func(Environment) *cobra.Command
+	// Dispatch connects to what places the runs of a server ('pawl serve --temporal');
+	// nil for a build without it.
+	Dispatch func(ctx context.Context, at string, limits DispatchLimits, store journal.Store, log *slog.Logger) (server.Dispatcher, error)
+}
+
+// DispatchLimits bound what a server queues.
+type DispatchLimits struct {
+	// MaxQueued is how many runs may be queued.
+	MaxQueued int
 }
 
 // OpenJournal opens the journal at a URL.
@@ -54,6 +65,23 @@ type Environment struct {
 	// Print writes to stdout, and Printf the same for a person who did not ask for JSON.
 	Print  func(value any) error
 	Printf func(format string, args ...any) error
+	// Drive opens the journal and calls use with what drives runs on this machine, until
+	// Ctrl-C or SIGTERM ends the context of use. The runs that are still driven then park.
+	Drive func(ctx context.Context, o DriveOptions, use func(context.Context, Driver) error) error
+}
+
+// DriveOptions are the files that the runs of a worker use.
+type DriveOptions struct {
+	Agents, Workspace string
+	// Labels are what the machine has for runs that ask for it.
+	Labels []string
+}
+
+// Driver drives the runs of a journal on this machine.
+type Driver struct {
+	Server *server.Server
+	Store  journal.Store
+	Log    *slog.Logger
 }
 
 // Usage marks an error of the command line, which exits with 2.
@@ -69,6 +97,7 @@ func (a *app) environment() Environment {
 		},
 		Print:  a.printJSON,
 		Printf: a.printf,
+		Drive:  a.drive,
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pawlrun/pawl/internal/files/kinds"
 	"github.com/pawlrun/pawl/internal/files/launch"
+	"github.com/pawlrun/pawl/internal/files/servers"
 )
 
 // connectServers prints what the MCP servers of a file offer. It fails if one of them
@@ -22,22 +23,22 @@ func (a *app) connectServers(ctx context.Context, files []string, o launch.Optio
 	if err != nil {
 		return usagef("%v", err)
 	}
-	servers, warnings, err := launch.ConnectServers(ctx, f.File, o)
+	found, warnings, err := launch.ConnectServers(ctx, f.File, o)
 	if err != nil {
 		return a.cannotCall(f, err, asJSON)
 	}
 	broken := false
-	for _, s := range servers {
+	for _, s := range found {
 		broken = broken || s.Broken()
 	}
 	if asJSON {
 		err = a.printJSON(struct {
-			OK       bool                  `json:"ok"`
-			Servers  []launch.ServerReport `json:"servers"`
-			Warnings []string              `json:"warnings"`
-		}{!broken, servers, append([]string{}, warnings...)})
+			OK       bool             `json:"ok"`
+			Servers  []servers.Report `json:"servers"`
+			Warnings []string         `json:"warnings"`
+		}{!broken, found, append([]string{}, warnings...)})
 	} else {
-		err = a.printf("%s", harmless(reportOfServers(servers, warnings)))
+		err = a.printf("%s", harmless(reportOfServers(found, warnings)))
 	}
 	if err == nil && broken {
 		err = withCode(exitFailed)
@@ -65,10 +66,14 @@ before you commit it: it is what the model is shown.`,
 				return fileError(args, err)
 			}
 			o := launch.Options{Flags: launch.Flags{Workspace: workspace}, Host: host}
-			written, warnings, err := launch.PinServers(c.Context(), f.File, o, strings.Join(args[1:], ""))
+			found, warnings, err := launch.ConnectServers(c.Context(), f.File, o)
 			for _, w := range warnings {
 				fmt.Fprintf(a.err, "pawl: %s\n", harmless(w))
 			}
+			if err != nil {
+				return a.cannotCall(f, err, false)
+			}
+			written, err := servers.WritePins(found, f.Path, strings.Join(args[1:], ""))
 			if err != nil {
 				return a.cannotCall(f, err, false)
 			}
@@ -79,12 +84,12 @@ before you commit it: it is what the model is shown.`,
 	return c
 }
 
-func reportOfServers(servers []launch.ServerReport, warnings []string) string {
+func reportOfServers(found []servers.Report, warnings []string) string {
 	var b strings.Builder
-	if len(servers) == 0 {
+	if len(found) == 0 {
 		b.WriteString("the file has no MCP servers\n")
 	}
-	for _, s := range servers {
+	for _, s := range found {
 		if s.Problem != "" {
 			fmt.Fprintf(&b, "%s\n", s.Problem)
 			continue
@@ -99,6 +104,9 @@ func reportOfServers(servers []launch.ServerReport, warnings []string) string {
 				fmt.Fprintf(&b, " (the server says %s)", t.Hints)
 			}
 			b.WriteString("\n")
+		}
+		if s.Sampling != "" {
+			fmt.Fprintf(&b, "  sampling: answered by %s\n", s.Sampling)
 		}
 		if len(s.Refused) > 0 {
 			fmt.Fprintf(&b, "  not allowed by the file: %s\n", strings.Join(s.Refused, ", "))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine"
 	"github.com/pawlrun/pawl/internal/engine/perform"
+	"github.com/pawlrun/pawl/internal/host/guidance"
 	"github.com/pawlrun/pawl/internal/machine"
 	"github.com/pawlrun/pawl/internal/machine/agent"
 	"github.com/pawlrun/pawl/internal/sessions"
@@ -22,6 +24,8 @@ type codeFlags struct {
 	sessionFlags
 	// resume is the session, or one of its runs; pick if it is to be chosen.
 	resume, text string
+	// plain switches the live region off.
+	plain bool
 }
 
 // pick is the value of --resume without a RUN.
@@ -35,12 +39,26 @@ func (a *app) codeCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "code [DIR]",
 		Short: "Work with an agent in a session at the terminal",
-		Long: `Reads one message after another, and shows what the agent does on each in the working tree DIR. A message is a run in the
-journal that continues the one before it, so a session can be resumed after an exit or a crash, here or in an editor
-('pawl acp'). Questions are asked at the terminal, as by 'pawl run'.
+		Long: `A session with an agent in the working tree DIR. Each message is a run in the journal that continues the one before it,
+so a session can be resumed after an exit or a crash, here or in an editor ('pawl acp').
 
-Ctrl-C parks the run and prints the command that resumes the session. Ctrl-D ends the session. Output is printed once
-and stays in the terminal's history.
+Finished text is printed once and belongs to the terminal. Below it are the unfinished line of the answer, a status
+line and the input, which works while the agent does.
+
+  Enter         send the message; while a run works, it reads the message before its next request to the model
+  Alt-Enter     send the message while a run works, to be read after its end
+  Up            change an unread message, or take it back; otherwise what was typed before
+  Ctrl-J        a new line; pasted text of more than 10 lines is folded
+  Tab           complete a /command or an @file; /help lists the commands
+  !COMMAND      run a command with the rules and the sandbox of the agent file, as a run beside the session
+  Shift-Tab     change the mode of the permissions: default, accept-edits, plan
+  Esc           interrupt: the run parks, and the next message goes on; twice: earlier points of the run
+  Ctrl-C        park, and print the command that resumes the session; twice: end
+  Ctrl-D        end the session
+  y, a, r, e    answer a question: once, with the rule shown, reject with a reason, edit the arguments in $EDITOR.
+                Space and Enter approve nothing, and neither do keys within 500 ms of the question
+
+With --plain, without a terminal and with TERM=dumb nothing is drawn again: lines are read and printed.
 
 The agent file is that of --agent, or of $` + agentVariable + `; 'pawl init' writes one.`,
 		Example: `  pawl code --agent ~/agents/coder.yaml
@@ -64,6 +82,7 @@ The agent file is that of --agent, or of $` + agentVariable + `; 'pawl init' wri
 	f.flags(c)
 	c.Flags().StringVar(&f.resume, "resume", "", "resume the session of `RUN`; without RUN, choose one of this tree")
 	c.Flags().Lookup("resume").NoOptDefVal = pick
+	c.Flags().BoolVar(&f.plain, "plain", false, "redraw nothing: read lines, for screen readers and logs")
 	c.Flags().StringVarP(&f.text, "message", "p", "", "send this message, and end when the agent has answered")
 	return c
 }
@@ -93,19 +112,32 @@ func (a *app) code(c *cobra.Command, f codeFlags, dir string) error {
 		return err
 	}
 	p := newPrinter(a.err, screenOf(a.err, os.Getenv))
+	lively := f.text == "" && a.canLive(f.plain)
 	var env perform.Env
-	s.asking(agent.ApproveAsk, p)(&env)
+	if !lively {
+		s.asking(agent.ApproveAsk, p)(&env)
+	}
+	var tree guidance.Found
+	if f.resume == "" { // before the live region takes the keyboard
+		if tree, err = a.guide(c.Context(), p, dir, f.trust); err != nil {
+			return err
+		}
+	}
 	t := chat{
 		session: s, printer: p, dir: dir, id: engine.NewID(), ask: env.Ask,
 		host: &sessions.Host{Store: s.store, Engine: s.engine, Controller: s.controller, User: itsUser(), File: file, Launch: o},
 	}
+	t.host.Launch.Tree = tree
 	if f.resume != "" {
-		if err := t.resume(c.Context(), f.resume); leaves(err) {
+		if err := t.resume(c.Context(), f.resume, lively); leaves(err) {
 			return err
 		}
 	}
-	if f.text != "" {
+	switch {
+	case f.text != "":
 		return t.send(c.Context(), f.text)
+	case lively:
+		return t.live(c.Context(), f.resume != "")
 	}
 	return t.loop(c.Context())
 }
@@ -126,9 +158,9 @@ type chat struct {
 	id, dir string
 }
 
-// resume shows the session of a run, and asks its open questions again. [pick] lists the
-// sessions.
-func (t *chat) resume(ctx context.Context, named string) error {
+// resume shows the session of a run, and asks its open questions again unless a live
+// region does. [pick] lists the sessions.
+func (t *chat) resume(ctx context.Context, named string, lively bool) error {
 	if named == pick {
 		return t.list(ctx)
 	}
@@ -143,11 +175,11 @@ func (t *chat) resume(ctx context.Context, named string) error {
 	if err != nil {
 		return err
 	}
-	for _, l := range chain {
-		t.dir = l.Started.Workspace
-		if err := t.writeLog(ctx, l.ID, t.app.out); err != nil {
-			return err
-		}
+	if err := t.history(ctx, chain, t.app.out); err != nil {
+		return err
+	}
+	if lively {
+		return nil
 	}
 	newest := chain[len(chain)-1].Run
 	waiting, err := t.host.Waiting(ctx, newest)
@@ -155,6 +187,33 @@ func (t *chat) resume(ctx context.Context, named string) error {
 		return err
 	}
 	return t.follow(ctx, func(ctx context.Context) (*sessions.Turn, error) { return t.host.Ask(ctx, newest, t.ask) })
+}
+
+// mostHistory bounds the events of a resumed session that are shown again.
+const mostHistory = 1000
+
+// history prints the newest part of a session.
+func (t *chat) history(ctx context.Context, chain []sessions.Link, w io.Writer) error {
+	t.dir = chain[len(chain)-1].Started.Workspace
+	first, left := len(chain)-1, int64(mostHistory)
+	for ; first > 0 && chain[first].Seq < left; first-- {
+		left -= chain[first].Seq
+	}
+	after := max(chain[first].Seq-left, 0)
+	if first > 0 || after > 0 {
+		if _, err := fmt.Fprintf(w, "(what came before: %s runs log %s)\n", t.app.invocation(), chain[first].ID); err != nil {
+			return err
+		}
+	}
+	for i, l := range chain[first:] {
+		if i > 0 {
+			after = 0
+		}
+		if err := t.writeLog(ctx, l.ID, after, w); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // maxSessions bounds the sessions of a list.
@@ -170,19 +229,24 @@ func (t *chat) list(ctx context.Context) error {
 		return usagef("%s has no session; leave --resume out to begin one", onOneLine(t.dir))
 	}
 	for _, s := range all {
-		if err := t.app.printf("%s  %s  %3d runs  %s\n", s.ID, s.Newest.Updated.Local().Format("2006-01-02 15:04"), s.Runs, firstLine(s.Title, 60)); err != nil {
+		if err := t.app.printf("%s\n", summaryLine(s)); err != nil {
 			return err
 		}
 	}
 	return usagef("name the session: %s code --resume %s", t.app.invocation(), all[0].ID)
 }
 
+// summaryLine returns a session in one line.
+func summaryLine(s sessions.Summary) string {
+	return fmt.Sprintf("%s  %s  %3d runs  %s", s.ID, s.Newest.Updated.Local().Format("2006-01-02 15:04"), s.Runs, firstLine(s.Title, 60))
+}
+
 // loop reads messages until the input ends, or a run is parked by Ctrl-C.
 func (t *chat) loop(ctx context.Context) error {
 	keys := t.app.typed()
 	for {
+		keys.begin() // before the prompt: what is typed once it is there counts
 		t.printer.ask(bold, "> ")
-		keys.begin()
 		line, err := keys.line(ctx)
 		keys.end()
 		if errors.Is(err, errNoAnswer) {

@@ -15,7 +15,7 @@ func TestASessionAtTheTerminalGoesOnAfterAKill(t *testing.T) {
 		"agent.yaml":  gatedAgent,
 		"script.yaml": shellTurn("touch touched") + "- text: the end\n",
 	})
-	y, s := p.atTerminal(nil, "code", "--agent", "agent.yaml")
+	y, s := p.atTerminal(nil, "code", "--plain", "--agent", "agent.yaml")
 	p.eventually("it waits for a message", func() bool { return strings.HasSuffix(y.plain(), "> ") })
 	var ids []string
 	for i, message := range []string{"first", "second"} {
@@ -30,7 +30,7 @@ func TestASessionAtTheTerminalGoesOnAfterAKill(t *testing.T) {
 	_ = s.Process.Signal(syscall.SIGKILL)
 	s.wait()
 	for _, word := range []string{"--resume", "--resume=last"} {
-		args := []string{"code", word}
+		args := []string{"code", "--plain", word}
 		if word == "--resume" {
 			args = append(args, ids[1])
 		}

@@ -20,6 +20,8 @@ type conversation struct {
 	edits  edits
 	// indent precedes every line of a child run.
 	indent string
+	// after is the last event that is not printed.
+	after int64
 	// step is how the run continues if no more events follow.
 	step string
 }
@@ -41,7 +43,9 @@ func (c *conversation) show(e event.Event) error {
 	c.next.origin.add(e.Data)
 	c.edits.add(&c.view, &e, "")
 	parts := c.view.Add(&e).Parts
-	c.step = ""
+	if c.step = ""; c.after > 0 && e.Seq <= c.after {
+		return nil
+	}
 	if c.indent == "" {
 		switch d := e.Data.(type) {
 		case event.RunParked:

@@ -31,6 +31,9 @@ func (s *session) deliver(ctx context.Context, r journal.Run, c journal.Command,
 			return err
 		}
 	}
+	if c.Kind == journal.Pause {
+		s.app.showAddress(d.Run)
+	}
 	what := strings.TrimSpace(d.Command + " " + c.CallID)
 	switch {
 	case d.Live && d.Taken && c.Kind == journal.Pause && d.State == journal.Waiting:
@@ -49,7 +52,7 @@ func (s *session) deliver(ctx context.Context, r journal.Run, c journal.Command,
 func (s *session) resumeCommand(ctx context.Context, r journal.Run) string {
 	pawl := s.app.invocation()
 	if whole, err := s.store.Run(ctx, toResume(r)); err == nil {
-		switch started, err := s.launchedAs(ctx, whole); {
+		switch started, err := s.controller.StartOf(ctx, whole.ID); {
 		case err != nil:
 		case started.Replays != "":
 			return notGoingOn(started.Replays, pawl)

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/engine"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/journal/sqlite"
 )
@@ -32,8 +33,8 @@ func (l *launched) detach(ctx context.Context, asJSON bool, record string) error
 	if err := closeEnv(l.env); err != nil {
 		return err
 	}
-	id, err := s.engine.Create(ctx, l.started, l.env.Secrets)
-	if err != nil {
+	id := engine.NewID()
+	if err := s.engine.Create(ctx, id, l.started, l.env.Secrets); err != nil {
 		return err
 	}
 	d, gone, err := s.app.spawn(id, record)
@@ -47,6 +48,7 @@ func (l *launched) detach(ctx context.Context, asJSON bool, record string) error
 		return s.app.printJSON(d)
 	}
 	fmt.Fprintf(s.app.err, "the run continues in the background; its log is %s\nwatch it with: %s runs log %s --follow\n", d.Log, s.app.invocation(), d.Run)
+	s.app.showAddress(d.Run)
 	return s.app.printf("%s\n", d.Run)
 }
 

@@ -24,7 +24,7 @@ import (
 // edit reads other arguments until the tool accepts them, because a slip must not
 // use up the question. Empty or unchanged arguments return to the question.
 func (q *prompter) edit(ctx context.Context, pending event.Question) (json.RawMessage, error) {
-	call, _ := pending.Asked.(event.ToolPendingApproval)
+	call, _ := pending.Asking.(event.ToolPendingApproval)
 	run, _ := cutCall(call.CallID)
 	given := indented(call.Args)
 	for draft := given; ; {
@@ -89,6 +89,15 @@ func (q *prompter) inEditor(ctx context.Context, text string) (string, error) {
 // runEditor gives the terminal to the editor, the command line of $EDITOR, and
 // restores its state afterwards.
 func (q *prompter) runEditor(ctx context.Context, name string) error {
+	terminal := q.keys.terminal
+	if q.suspend != nil {
+		resume, err := q.suspend()
+		if err != nil {
+			return err
+		}
+		defer resume()
+		terminal, _ = q.p.w.(*os.File)
+	}
 	c := exec.CommandContext(ctx, "/bin/sh", "-c", q.editor+` "$1"`, "sh", name)
 	c.Cancel = func() error { return c.Process.Signal(syscall.SIGTERM) }
 	c.WaitDelay = 2 * time.Second
@@ -96,7 +105,7 @@ func (q *prompter) runEditor(ctx context.Context, name string) error {
 	if f, is := q.p.w.(*os.File); is {
 		c.Stderr = f
 	}
-	if terminal := q.keys.terminal; terminal != nil {
+	if terminal != nil {
 		c.Stdin = terminal
 		if state, err := term.GetState(int(terminal.Fd())); err == nil {
 			defer func() { _ = term.Restore(int(terminal.Fd()), state) }()

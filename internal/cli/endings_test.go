@@ -162,6 +162,8 @@ func TestNoReasonIsForgotten(t *testing.T) {
 		string(event.ReasonInternal): true, // by a broken machine, no file brings it about
 		// By a run that is never made: what it was to do fails in the one above.
 		string(event.ReasonMaxDepth): true,
+		// By a token of a server, in TestServersOfAJournalShareATenantsBudget.
+		string(event.ReasonTenantBudget): true,
 		// Refinement loops have iterations that fail, and are not built yet.
 		string(event.ReasonIterationFailed): true,
 	}

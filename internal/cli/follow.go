@@ -12,6 +12,7 @@ import (
 // follow shows a run that this process drives until it ends or parks, and returns
 // its exit code as an error.
 func (a *app) follow(r drive.Run, v display, o output) error {
+	a.showAddress(r.RunID())
 	shown := show(o.events(r), v)
 	if shown != nil {
 		// The output is gone, so the run must not continue to spend.
@@ -20,6 +21,9 @@ func (a *app) follow(r drive.Run, v display, o output) error {
 	state, err := r.Wait(context.Background())
 	if err != nil {
 		return failure(err)
+	}
+	if state.Outcome == nil { // it has parked, perhaps long after its start
+		a.showAddress(r.RunID())
 	}
 	switch {
 	case brokenPipe(shown):

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/cli/live"
 	"github.com/pawlrun/pawl/internal/engine/control"
 	"github.com/pawlrun/pawl/tool"
 )
@@ -107,11 +108,14 @@ func fieldFlags(form event.FormAsked) string {
 func (q *prompter) fill(ctx context.Context, form event.FormAsked) (event.Resolution, error) {
 	fields := tool.FieldsOf(form.Schema)
 	answers, how := "  [y]es, I fill it in, [n]o, n and a reason: ", "  answer y to fill in the form, n to decline, or \"n REASON\" to say why\n"
+	if form.Consent != "" {
+		answers, how = "  [y]es, [n]o, n and a reason: ", "  answer y to allow it, n to decline, or \"n REASON\" to say why\n"
+	}
 	if form.URL != "" || form.Command != "" {
 		answers, how = "  [y]es, it is done, [n]o, n and a reason: ", "  answer y when it is done, n to decline, or \"n REASON\" to say why\n"
 	}
 	for {
-		line, err := q.line(ctx, answers)
+		line, err := q.choose(ctx, answers, &live.Choice{})
 		if err != nil {
 			return event.Resolution{}, err
 		}

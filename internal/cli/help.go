@@ -32,8 +32,10 @@ func helpCommand() *cobra.Command {
 		},
 		RunE: func(c *cobra.Command, args []string) error {
 			about, left, err := c.Root().Find(args)
-			if len(args) > 0 && unbuilt(args[0]) {
-				return usagef("'pawl %s' is not built yet; 'pawl help' lists the commands that are", args[0])
+			if len(args) > 0 && err != nil {
+				if other := elsewhere(args[0]); other != nil {
+					return other
+				}
 			}
 			if err != nil || len(left) > 0 {
 				return usagef("there is no command %q; 'pawl help' lists them", strings.Join(args, " "))

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/pawlrun/pawl/internal/cli/markdown"
@@ -16,7 +17,11 @@ func (s screen) wrapAt() int { return min(s.width()-1, proseWidth) }
 // liveText writes the model's text while it streams: settled lines, and below them
 // the unfinished one.
 type liveText struct {
-	p       *printer
+	p *printer
+	// mu guards the rest from the timer, which draws what waits for the next layout in
+	// a live region.
+	mu      sync.Mutex
+	timer   *time.Timer
 	stream  markdown.Writer
 	written strings.Builder
 	// failed reports that the written text belongs to a failed attempt.
@@ -33,6 +38,8 @@ func newLiveText(p *printer) *liveText {
 
 // piece adds the next piece of an answer.
 func (s *liveText) piece(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.failed {
 		s.again()
 	}
@@ -40,14 +47,33 @@ func (s *liveText) piece(text string) {
 	s.stream.Add(text)
 	began := s.p.now()
 	if began.Before(s.next) {
+		if s.p.region != nil && s.timer == nil {
+			s.timer = time.AfterFunc(s.next.Sub(began), s.overdue)
+		}
 		return
 	}
+	s.layOut(began)
+}
+
+// layOut draws what has arrived.
+func (s *liveText) layOut(began time.Time) {
 	s.p.answerLines(s.stream.Next())
 	s.next = s.p.now().Add(max(repaint, 10*s.p.now().Sub(began)))
 }
 
+// overdue draws pieces that no other one has followed.
+func (s *liveText) overdue() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.timer = nil; s.written.Len() > 0 && !s.failed {
+		s.layOut(s.p.now())
+	}
+}
+
 // reset drops an answer whose rest will not come.
 func (s *liveText) reset() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.failed = s.written.Len() > 0
 	s.p.answerLines(nil, "")
 }
@@ -55,6 +81,8 @@ func (s *liveText) reset() {
 // whole writes what is missing of a complete answer: it may have arrived at once,
 // or a piece may be lost.
 func (s *liveText) whole(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	rest, ok := strings.CutPrefix(text, s.written.String())
 	if !ok {
 		s.again()

@@ -71,7 +71,7 @@ func (a *app) mcpServer(session *session, s *server.Server, o server.Options, on
 	}
 	m := mcpserver.Options{
 		Server: s, User: itsUser(), OnCancel: mcpserver.OnCancel(onCancel), Version: thisBuild(a.build.Version).Version, Command: a.invocation(),
-		Exporter: session.exporter, Log: o.Log, WriteLog: session.writeLog,
+		Exporter: session.exporter, Log: o.Log, WriteLog: func(ctx context.Context, run string, w io.Writer) error { return session.writeLog(ctx, run, 0, w) },
 	}
 	return mcpserver.New(m)
 }
@@ -85,21 +85,11 @@ func (a *app) mcp(ctx context.Context, f serveFlags) error {
 	if !ok {
 		in = io.NopCloser(a.in)
 	}
-	f.noAuth = true // the server listens on no address
-	o, err := a.serverOptions(ctx, f)
-	if err != nil {
-		return err
-	}
-	session, err := a.open(ctx, toServe)
+	session, s, o, err := a.quietServer(ctx, f)
 	if err != nil {
 		return err
 	}
 	defer session.close()
-	o.Store, o.Engine, o.Controller = session.store, session.engine, session.controller
-	s, err := server.New(o)
-	if err != nil {
-		return err
-	}
 	tools, err := a.mcpServer(session, s, o, f.onCancel)
 	if err != nil {
 		return errors.Join(err, s.Close())
@@ -119,9 +109,11 @@ func (s *session) mayDecide(ctx context.Context) error {
 	return s.notOfRun(ctx, "a run cannot decide about calls; a person must")
 }
 
-// writeLog writes the log of a run and its descendants for people.
-func (s *session) writeLog(ctx context.Context, run string, w io.Writer) error {
+// writeLog writes the log of a run and its descendants for people, from the events after
+// a number on.
+func (s *session) writeLog(ctx context.Context, run string, after int64, w io.Writer) error {
 	talk := newConversation(w, screenOf(w, os.Getenv), s.app.invocation())
+	talk.after = after
 	talk.next.pending = s.app.pending
 	t, err := s.tail(ctx, follow.Query{Run: run})
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
 	"sync"
 
@@ -13,6 +14,7 @@ import (
 
 	"github.com/pawlrun/pawl/internal/files/kinds"
 	"github.com/pawlrun/pawl/internal/files/launch"
+	"github.com/pawlrun/pawl/internal/files/servers"
 	"github.com/pawlrun/pawl/internal/host/login"
 	"github.com/pawlrun/pawl/internal/host/secret"
 )
@@ -133,20 +135,24 @@ func (a *app) mcpLogoutCommand() *cobra.Command {
 }
 
 // loginAt returns the login at an MCP server of a file.
-func (a *app) loginAt(ctx context.Context, args []string) (launch.ServerLogin, error) {
+func (a *app) loginAt(ctx context.Context, args []string) (servers.Login, error) {
 	host, _, err := a.host(ctx)
 	if err != nil {
-		return launch.ServerLogin{}, err
+		return servers.Login{}, err
 	}
 	f, err := kinds.Read(args[0])
 	if err != nil {
-		return launch.ServerLogin{}, fileError(args[:1], err)
+		return servers.Login{}, fileError(args[:1], err)
 	}
-	l, err := launch.LoginAt(f.File, launch.Options{Host: host}, args[1])
+	logins, err := launch.Logins(f.File, launch.Options{Host: host})
 	if err != nil {
-		return l, a.cannotCall(f, err, false)
+		return servers.Login{}, a.cannotCall(f, err, false)
 	}
-	return l, nil
+	i := slices.IndexFunc(logins, func(l servers.Login) bool { return l.Server == args[1] })
+	if i < 0 {
+		return servers.Login{}, usagef("%s has no MCP server %s with a login; add 'oauth: {}' to a server that wants one", filepath.Base(f.Path), args[1])
+	}
+	return logins[i], nil
 }
 
 // pasted reads a line of stdin. If there is none, it waits for the browser.

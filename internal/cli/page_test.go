@@ -81,3 +81,70 @@ func TestARunIsShownOnAPageWhileItGoes(t *testing.T) {
 		t.Error("the page is still there")
 	}
 }
+
+func TestRunsOpenOpensThePageOfARun(t *testing.T) {
+	p := newProject(t, map[string]string{"agent.yaml": asksAgent, "script.yaml": "- text: the end\n"})
+	bin := filepath.Join(p.dir, "bin")
+	if err := os.Mkdir(bin, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"xdg-open", "open"} {
+		script := "#!/bin/sh\nprintf %s \"$1\" >" + p.dir + "/opening && mv " + p.dir + "/opening " + p.dir + "/opened\n"
+		if err := os.WriteFile(filepath.Join(bin, name), []byte(script), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := p.serve()
+	run := asks[journal.Run](s, http.StatusCreated, http.MethodPost, "/v1/runs", `{"agent": "asks", "input": "go"}`)
+	want := s.url + "/#" + s.token + "/runs/" + run.ID
+	open := func(path string) (out, problems string) {
+		c := p.command("runs", "open", run.ID[:6])
+		var said, warned strings.Builder
+		c.Env, c.Stdout, c.Stderr = append(c.Environ(), "PATH="+path), &said, &warned
+		if err := c.Run(); err != nil {
+			t.Errorf("%v: %s", err, &warned)
+		}
+		return said.String(), warned.String()
+	}
+	if out, problems := open(bin + ":" + os.Getenv("PATH")); out != want+"\n" || problems != "" {
+		t.Errorf("it says %q, %q", out, problems)
+	}
+	p.eventually("the page is opened", p.exists("opened"))
+	file := strings.TrimPrefix(p.read("opened"), "file://")
+	if page, err := os.ReadFile(file); err != nil || strings.Contains(file, s.token) || !strings.Contains(string(page), `content="0; url=`+want+`"`) {
+		t.Errorf("%q was opened, %v: %s", file, err, page)
+	}
+	if out, problems := open(p.dir); out != want+"\n" || !strings.Contains(problems, "open the page yourself") {
+		t.Errorf("without a browser it says %q, %q", out, problems)
+	}
+	s.stop()
+	if f := p.exits(2, "runs", "open", run.ID); !strings.Contains(f.err, "pawl serve") || f.out != "" {
+		t.Errorf("without a server: %q, %q", f.out, f.err)
+	}
+}
+
+// A command that starts or parks a run says where its page is, without the server's token.
+func TestRunPrintsItsAddressWhileAServerIsUp(t *testing.T) {
+	p := newProject(t, map[string]string{
+		"agent.yaml": "identity: {name: asks}\nmodel_policy: {primary: {model: scripted/script.yaml}}\ntools: {allow: [fs.write], approvals: {fs.write: always}}\napprovals: {mode: park}\n", "script.yaml": "- tool_calls: [{name: fs.write, arguments: {path: a.txt, content: x}}]\n- text: the end\n",
+	})
+	address := regexp.MustCompile(`(?m)^page: (\S+)$`)
+	if f := p.exits(4, "run", "agent.yaml", "go"); address.MatchString(f.err) {
+		t.Errorf("without a server: %s", f.err)
+	}
+	s := p.serve()
+	f := p.exits(4, "run", "agent.yaml", "go")
+	all := address.FindAllStringSubmatch(f.err, -1)
+	if len(all) != 2 || all[0][1] != all[1][1] || !strings.HasPrefix(all[0][1], s.url+"/#/runs/") || strings.Contains(f.err, s.token) {
+		t.Fatalf("%v: %s", all, f.err)
+	}
+	run := strings.TrimPrefix(all[0][1], s.url+"/#/runs/")
+	if p.row(run).State != journal.Parked {
+		t.Errorf("%+v", p.row(run))
+	}
+	// The second run: in the background.
+	if f := p.exits(0, "run", "agent.yaml", "go", "--detach"); !strings.Contains(f.err, "page: "+s.url+"/#/runs/"+strings.TrimSpace(f.out)) {
+		t.Errorf("in the background: %s%s", f.out, f.err)
+	}
+	s.stop()
+}

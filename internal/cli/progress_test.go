@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/engine/compare"
 	"github.com/pawlrun/pawl/internal/view"
 	"github.com/pawlrun/pawl/llm"
 )
@@ -78,9 +79,9 @@ func TestThePageOfARunSaysWhichMoneyIsTheMostThatItCanBe(t *testing.T) {
 			t.Errorf("no %q in:\n%s", want, b.String())
 		}
 	}
-	side := cycleSide{Usage: unanswered, Cost: 0.5}
+	side := compare.CycleSide{Usage: unanswered, Cost: 0.5}
 	b.Reset()
-	if side.print(&b, "r"); !strings.Contains(b.String(), "at most USD 0.5000") {
+	if printSide(&b, &side, "r"); !strings.Contains(b.String(), "at most USD 0.5000") {
 		t.Errorf("of two runs: %s", b.String())
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/cli/live"
 	"github.com/pawlrun/pawl/internal/engine/control"
 	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/machine/agent"
@@ -33,6 +34,11 @@ type prompter struct {
 	// workspace returns the workspace of a run, "" if it is unknown; nil if no
 	// workspace is known.
 	workspace func(ctx context.Context, run string) string
+	// behind returns the subjects of the questions that come after the open one; suspend
+	// gives the terminal to the editor until resume is called. Both are nil without a live
+	// region.
+	laterQuestions func() []string
+	suspend        func() (resume func(), err error)
 	// editor is the command that opens a text, "" for none.
 	editor string
 	// withdrawn is when the last question was withdrawn, zero after an answer.
@@ -90,6 +96,9 @@ func answerAll(kind event.ApprovalKind, by string) func(context.Context, event.Q
 		if form, is := q.What.(event.FormAsked); is && form.Command != "" {
 			return event.Resolution{}, errors.New("a person has to run a command first")
 		}
+		if form, is := q.What.(event.FormAsked); is && form.Consent != "" && kind == event.ApprovalApproved {
+			return event.Resolution{Kind: event.ApprovalAnswered, Args: json.RawMessage("{}"), Approver: by, Reason: "decided by the flag " + by}, nil
+		}
 		kind := kind
 		if !slices.Contains(q.Takes, kind) { // to approve everything invents no input
 			kind = event.ApprovalRejected
@@ -129,7 +138,7 @@ func (q *prompter) ask(ctx context.Context, pending event.Question) (event.Resol
 // file.
 func (q *prompter) shows(ctx context.Context, pending event.Question) {
 	about, diff := askedAbout(pending), ""
-	if call, is := pending.Asked.(event.ToolPendingApproval); is {
+	if call, is := pending.Asking.(event.ToolPendingApproval); is {
 		about = terminal.Marked(string(call.Args))
 		if path, changed := q.change(ctx, call); path != "" {
 			about, diff = oneLine(path), changed
@@ -176,11 +185,7 @@ func askedAbout(q event.Question) string {
 
 // workspaceOf returns the workspace of a run, "" if it is unknown.
 func (s *session) workspaceOf(ctx context.Context, run string) string {
-	row, err := s.store.Run(ctx, run)
-	if err != nil {
-		return ""
-	}
-	started, err := s.launchedAs(ctx, row)
+	started, err := s.controller.StartOf(ctx, run)
 	if err != nil {
 		return ""
 	}
@@ -199,12 +204,12 @@ func (q *prompter) pause(ctx context.Context) error {
 // catchUp waits until the terminal shows the model's text before the call and the
 // results of earlier calls, which the person needs to decide.
 func (q *prompter) catchUp(ctx context.Context, call string) {
-	told := q.p.writtenBefore(call)
-	if told == nil {
+	written := q.p.writtenBefore(call)
+	if written == nil {
 		return
 	}
 	select {
-	case <-told:
+	case <-written:
 	case <-ctx.Done():
 	case <-time.After(patient):
 	}
@@ -221,10 +226,11 @@ func (q *prompter) decide(ctx context.Context, pending event.Question) (d event.
 	}
 	if pending.Offer != nil {
 		answers = "  [y]es, [n]o, n and a reason, [a]llow, [e]dit: "
-		q.p.ask(faint, "  a approves this call and allows for this run: "+oneLine(pending.Offer.String())+"\n")
+		q.p.ask(faint, "  a approves this call and allows for this run: "+oneLine(terminal.Marked(pending.Offer.String()))+"\n")
 	}
+	keys := &live.Choice{Allow: pending.Offer != nil, Edit: edits}
 	for d.Kind == "" {
-		line, err := q.line(ctx, answers)
+		line, err := q.choose(ctx, answers, keys)
 		if err != nil {
 			return d, err
 		}
@@ -257,10 +263,18 @@ func howToAnswer(offered, edits bool) string {
 	return "  answer y to approve, n to reject, \"n REASON\" to tell the model why, or e to change the arguments\n"
 }
 
-// line reads one line of text, until it is not empty.
+// line reads one line of text.
 func (q *prompter) line(ctx context.Context, question string) (string, error) {
+	return q.choose(ctx, question, nil)
+}
+
+// choose reads one line, or one of the keys of a choice in a live region.
+func (q *prompter) choose(ctx context.Context, question string, keys *live.Choice) (string, error) {
+	if keys != nil && q.laterQuestions != nil {
+		keys.Later = q.laterQuestions()
+	}
 	for {
-		q.p.ask(bold, question)
+		q.p.prompt(question, keys)
 		line, err := q.keys.line(ctx)
 		if err != nil || utf8.ValidString(line) {
 			return line, err

@@ -84,9 +84,10 @@ func suggest(root *cobra.Command, err error) error {
 	}
 	unknown := fmt.Sprintf("unknown command %q for \"pawl\"", word)
 	verb, _, _ := root.Find([]string{"runs", word})
+	if other := elsewhere(word); other != nil {
+		return other
+	}
 	switch like := root.SuggestionsFor(word); {
-	case unbuilt(word):
-		return usagef("'pawl %s' is not built yet; 'pawl --help' lists the commands that are", word)
 	case len(like) > 0:
 		return usagef("%s; did you mean %s?", unknown, strings.Join(like, " or "))
 	case isFile(word):
@@ -97,10 +98,13 @@ func suggest(root *cobra.Command, err error) error {
 	return usagef("%s; 'pawl --help' lists them", unknown)
 }
 
-// unbuilt reports whether a word is a planned command, which must not look like a
-// mistake of the user.
-func unbuilt(word string) bool {
-	return slices.Contains([]string{"worker"}, word)
+// elsewhere returns the error for a command that only the build for several machines has,
+// nil for any other word.
+func elsewhere(word string) error {
+	if !slices.Contains([]string{"journal", "worker"}, word) {
+		return nil
+	}
+	return usagef("this build has no command '%s'; the one that does is github.com/pawlrun/pawl/cluster/cmd/pawl, which 'make bin/pawl-cluster' builds in a clone", word)
 }
 
 // report prints an error and returns its exit code. An error that does not come

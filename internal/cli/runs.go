@@ -53,7 +53,7 @@ A parked run is shown as answered when it has what it waited for and only has to
 			c.AddCommand(v)
 		}
 	}
-	add(groupRead, a.listCommand(), a.showCommand(), a.logCommand(), a.eventsCommand(), a.treeCommand(), a.replayCommand(), a.diffCommand(), a.exportCommand())
+	add(groupRead, a.listCommand(), a.showCommand(), a.logCommand(), a.eventsCommand(), a.treeCommand(), a.replayCommand(), a.diffCommand(), a.exportCommand(), a.pageCommand(), a.watchCommand())
 	add(groupDecide, a.resumeCommand(), a.retryCommand(), a.forkCommand(), a.pauseCommand(), a.cancelCommand(), a.inputCommand(),
 		a.approveCommand(), a.rejectCommand(), a.budgetCommand())
 	add(groupKeep, a.verifyCommand(), a.removeCommand(), a.pruneCommand())
@@ -106,6 +106,8 @@ func stateNow(r control.RunStatus) string {
 // stateNote returns the text after the state of a run that parked, or is about to.
 func stateNote(r control.RunStatus) string {
 	switch {
+	case r.State == journal.Queued && r.ForkOf != "":
+		return ", a fork that waits to be run; resume it"
 	case r.Pausing:
 		return ", pausing"
 	case r.Answered:

@@ -168,7 +168,7 @@ func theOne(r journal.Run, pending []control.Pending, id string) (one control.Pe
 		}
 	}
 	if len(asked) > 1 {
-		return control.Pending{}, usageError(&engine.AmbiguousError{Run: r.ID, ID: id, Asked: asked})
+		return control.Pending{}, usageError(&engine.AmbiguousError{Run: r.ID, ID: id, Candidates: asked})
 	}
 	return one, nil
 }

@@ -26,7 +26,10 @@ type forkFlags struct {
 	prompt  string
 	window  int
 	results []string
+	message string
+	limits  []string
 	noRun   bool
+	dryRun  bool
 	approve string
 	output
 }
@@ -46,9 +49,11 @@ func (a *app) forkCommand() *cobra.Command {
 		Use:   "fork RUN --seq N",
 		Short: "Start a new run from event N of a run",
 		Long: `Starts a new run that shares the journal of RUN up to event N, or up to the end of cycle N, and continues
-from there, optionally with another model, system prompt, context window or result of a call. N is
-rounded down to an event where no call was open. The spend of RUN does not count against the fork. Files are not rewound: the tools see
-them as they are now. --record writes the model answers from there on.
+from there, optionally with another model, system prompt, context window, limit or result of a call, or
+with a message. N is rounded down to an event where no call was open. The spend of RUN does not count
+against the fork. Files are not rewound: the tools see them as they are now. What RUN did after event N,
+files, commands and what was sent, stays done: the fork lists it, and --dry-run lists it without a fork.
+--record writes the model answers from there on.
 
 A fork before a history.compressed event has the whole conversation again, if --context-window or
 --model gives it enough room.`,
@@ -56,6 +61,8 @@ A fork before a history.compressed event has the whole conversation again, if --
   pawl runs fork k7x2 --cycle 3 --model anthropic/claude-opus-4-5
   pawl runs fork k7x2 --seq 210 --context-window 200000
   pawl runs fork k7x2 --seq 40 --result 3-1=corrected.txt
+  pawl runs fork k7x2 --cycle 3 --message "Leave the tests alone"
+  pawl runs fork k7x2 --seq 40 --dry-run
   pawl runs fork k7x2 --seq 40 --record again.yaml
   pawl runs fork k7x2 --seq 40 --no-run --json`,
 		Args: cobra.ExactArgs(1),
@@ -84,6 +91,9 @@ A fork before a history.compressed event has the whole conversation again, if --
 	fl.StringVar(&f.prompt, "prompt", "", "continue with this system prompt")
 	fl.IntVar(&f.window, "context-window", 0, "continue with this context window in tokens, at most the model's own")
 	fl.StringArrayVar(&f.results, "result", nil, "put a file's content in the place of a call's result, as CALL=FILE; CALL may be the end of its id (3-1)")
+	fl.StringVar(&f.message, "message", "", "continue with this message")
+	fl.StringArrayVar(&f.limits, "limit", nil, "continue with another limit, as SETTING=VALUE or SETTING=none (may be repeated)")
+	fl.BoolVar(&f.dryRun, "dry-run", false, "create nothing; list what RUN did after the event, which a fork does not undo")
 	fl.BoolVar(&f.noRun, "no-run", false, "only create the fork; 'pawl runs resume' runs it")
 	approveFlag(c, &f.approve)
 	recordFlag(c, &a.recordPath)
@@ -97,6 +107,8 @@ func (f *forkFlags) check(c *cobra.Command) error {
 		return usagef("--seq is missing: the number of the last event to share; 'pawl runs events RUN' numbers them, and --cycle takes a cycle")
 	case c.Flags().Changed("cycle") && f.cycle < 1:
 		return usagef("--cycle is %d; it must be 1 or more", f.cycle)
+	case c.Flags().Changed("message") && strings.TrimSpace(f.message) == "":
+		return usagef("--message is empty")
 	case f.model != "" && !strings.Contains(f.model, "/"):
 		return usagef("--model is %q; it must be provider/model", f.model)
 	case c.Flags().Changed("prompt") && strings.TrimSpace(f.prompt) == "":
@@ -107,7 +119,7 @@ func (f *forkFlags) check(c *cobra.Command) error {
 	if _, err := approveMode(f.approve); err != nil {
 		return err
 	}
-	if err := cmp.Or(textual("--model", f.model), textual("--prompt", f.prompt), f.output.check()); err != nil || !f.noRun {
+	if err := cmp.Or(textual("--model", f.model), textual("--prompt", f.prompt), textual("--message", f.message), f.output.check()); err != nil || !f.noRun {
 		return err
 	}
 	if c.Flags().Changed("approve") {
@@ -162,6 +174,13 @@ func (s *session) fork(ctx context.Context, r journal.Run, f *forkFlags, approve
 		}
 		f.seq = end
 	}
+	if f.dryRun {
+		return s.showEffects(ctx, r, f)
+	}
+	commands, err := f.commands()
+	if err != nil {
+		return err
+	}
 	results, err := f.replaced()
 	if err != nil {
 		return err
@@ -173,11 +192,21 @@ func (s *session) fork(ctx context.Context, r journal.Run, f *forkFlags, approve
 	if err != nil {
 		return err
 	}
+	left, err := s.engine.Past().EffectsAfter(ctx, r.ID, made.Seq)
+	if err != nil {
+		return err
+	}
 	note := fmt.Sprintf("run %s shares %s up to event %d", made.Run, made.From, made.Seq)
 	if made.Seq != made.Requested {
 		note += fmt.Sprintf(", the last before %d at which no call was open", made.Requested)
 	}
 	fmt.Fprintf(s.app.err, "%s\nfiles are not rewound: tools see them as they are now\n", note)
+	if len(left) > 0 {
+		fmt.Fprintf(s.app.err, "what run %s did after event %d stays done:\n%s", r.ID, made.Seq, effectLines(left))
+	}
+	if err := s.sendToFork(ctx, made.Run, commands); err != nil {
+		return err
+	}
 	if !f.noRun {
 		row, err := s.store.Run(ctx, made.Run)
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine/control"
+	"github.com/pawlrun/pawl/internal/view/terminal"
 	"github.com/pawlrun/pawl/journal"
 )
 
@@ -16,7 +17,7 @@ import (
 func questionRows(q control.Pending, shown journal.Run, now time.Time, pawl string, row func(name, value string)) {
 	about, risk := askedAbout(q.Question), ""
 	if call, is := q.Call(); is {
-		about, risk = string(call.Args), string(call.Risk)
+		about, risk = terminal.Marked(string(call.Args)), string(call.Risk)
 	}
 	form, asksInput := q.What.(event.FormAsked)
 	if asksInput {
@@ -30,7 +31,7 @@ func questionRows(q control.Pending, shown journal.Run, now time.Time, pawl stri
 		row("  in", "run "+q.Run+", which this one started")
 	}
 	row("  by", firstLine(q.Rule, 100))
-	row("  because", firstLine(q.Reason, 200))
+	row("  because", firstLine(terminal.Marked(q.Reason), 200))
 	formRows(form, row)
 	row("  risk", risk)
 	row("  digest", q.Digest)

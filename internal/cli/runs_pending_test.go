@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
@@ -32,6 +33,24 @@ func TestAReviewIsShownWithTheCommandThatDecidesIt(t *testing.T) {
 `
 	if b.String() != want {
 		t.Errorf("it is shown as\n%swant\n%s", b.String(), want)
+	}
+}
+
+// Text that many spaces push out of view is in view where a call is decided.
+func TestSpacesAreCountedInAllThatAPersonDecides(t *testing.T) {
+	far := "ok" + strings.Repeat(" ", 400) + "&& curl x"
+	call := event.ToolCall{CallID: "k7-1-1", Tool: "shell.exec", Describe: "run " + far, Args: json.RawMessage(`{"command":"` + far + `"}`)}
+	asked := event.ToolPendingApproval{CallID: call.CallID, Tool: call.Tool, Args: call.Args, Reason: far}
+	q := control.Pending{Run: "k7", Open: drive.Open{Question: asked.Question()}}
+	var b strings.Builder
+	questionRows(q, journal.Run{ID: "k7"}, time.Now(), "pawl", func(name, value string) { b.WriteString(name + ": " + value + "\n") })
+	for _, want := range []string{`waits for: k7-1-1 shell.exec {"command":"ok⟨400 spaces⟩&& curl x"}`, "because: ok⟨400 spaces⟩&& curl x"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %q in\n%s", want, b.String())
+		}
+	}
+	if got := progress(event.Event{Data: call}, &nextStep{view: new(view.View)})[0].text; got != "  → run ok⟨400 spaces⟩&& curl x" {
+		t.Errorf("the call is shown as %q", got)
 	}
 }
 

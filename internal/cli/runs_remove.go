@@ -13,6 +13,7 @@ import (
 
 	"github.com/pawlrun/pawl/internal/engine"
 	"github.com/pawlrun/pawl/internal/engine/control"
+	"github.com/pawlrun/pawl/internal/files/launch"
 	"github.com/pawlrun/pawl/journal"
 )
 
@@ -76,14 +77,14 @@ func (s *session) remove(ctx context.Context, r journal.Run) ([]string, error) {
 }
 
 // removeLog removes the logs of a run: that of its process if it was detached, and that
-// of its MCP servers.
+// of its MCP servers. It also removes the trees of a loop.
 func (a *app) removeLog(run string) error {
 	for _, log := range []string{a.logOf(run), a.serverLogOf(run)} {
 		if err := os.Remove(log); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("remove the log of run %s: %w", run, err)
 		}
 	}
-	return nil
+	return launch.RemoveTrees(run)
 }
 
 func (a *app) printRemoved(ids []string, asJSON bool) error {

@@ -11,12 +11,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/engine/control"
 	"github.com/pawlrun/pawl/internal/engine/replay"
 	"github.com/pawlrun/pawl/internal/files/kinds"
 	"github.com/pawlrun/pawl/internal/files/launch"
 	"github.com/pawlrun/pawl/internal/machine/agent"
 	"github.com/pawlrun/pawl/journal"
-	"github.com/pawlrun/pawl/models"
 )
 
 type replayFlags struct {
@@ -74,66 +74,23 @@ differ. Raised limits apply from the start. An interrupted replay cannot be resu
 	return c
 }
 
-// launchedAs returns a run's first event with the changes of forks.
-func (s *session) launchedAs(ctx context.Context, r journal.Run) (event.RunStarted, error) {
-	b, err := s.engine.Branch(ctx, r.ID, r.Seq)
-	if err != nil {
-		return event.RunStarted{}, err
-	}
-	return b.Started, nil
-}
-
 func (s *session) replay(ctx context.Context, r journal.Run, asJSON bool) error {
 	config, err := s.app.config()
 	if err != nil {
 		return err
 	}
-	family, err := s.family(ctx, r)
+	found, err := s.controller.Replay(ctx, r.ID, launch.Options{Host: launch.Host{Config: config, Replay: (&replays{app: s.app}).open}})
 	if err != nil {
 		return err
 	}
-	var found replayedTree
-	for i, run := range family {
-		one, err := s.replayOne(ctx, run, config)
-		switch {
-		case err != nil:
-			return err
-		case i == 0:
-			found.Replayed = one
-		default:
-			found.Below = append(found.Below, one)
-		}
-	}
 	err = s.app.show(asJSON, found, func() error { return s.app.printReplayed(found) })
-	if err == nil && found.diverges() > 0 {
+	if err == nil && found.Differs() > 0 {
 		return withCode(exitFailed)
 	}
 	return err
 }
 
-// replayedTree is the result of a replay of a run and of its descendants.
-type replayedTree struct {
-	replay.Replayed
-	Below []replay.Replayed `json:"below,omitempty"`
-}
-
-func (t *replayedTree) diverges() int {
-	n := len(t.Divergences)
-	for _, below := range t.Below {
-		n += len(below.Divergences)
-	}
-	return n
-}
-
-func (s *session) replayOne(ctx context.Context, r journal.Run, config models.Config) (replay.Replayed, error) {
-	started, err := s.launchedAs(ctx, r)
-	if err != nil {
-		return replay.Replayed{}, err
-	}
-	return replay.Run(ctx, s.engine.Past(), r.ID, launch.Wires(started, launch.Options{Host: launch.Host{Config: config, Replay: (&replays{app: s.app}).open}}))
-}
-
-func (a *app) printReplayed(found replayedTree) error {
+func (a *app) printReplayed(found control.Replayed) error {
 	verdict, sum := "the same", found.Replayed
 	for _, below := range found.Below {
 		sum.Events += below.Events
@@ -141,7 +98,7 @@ func (a *app) printReplayed(found replayedTree) error {
 		sum.Requests += below.Requests
 		sum.Compared += below.Compared
 	}
-	if n := found.diverges(); n > 0 {
+	if n := found.Differs(); n > 0 {
 		verdict = "replay does NOT match, " + plural(n, "divergence")
 	}
 	if err := a.printf("%s: %s: %s, %s and %s made again, %d compared byte for byte%s\n", found.Run, verdict,
@@ -162,7 +119,7 @@ func (a *app) printReplayed(found replayedTree) error {
 	return nil
 }
 
-// launchedForReplay is launchedAs for a run whose questions are answered in
+// launchedForReplay is [control.Controller.StartOf] for a run whose questions are answered in
 // advance: raised limits apply from the start, and no call parks the run.
 func (s *session) launchedForReplay(ctx context.Context, r journal.Run) (event.RunStarted, error) {
 	b, err := s.engine.Branch(ctx, r.ID, r.Seq)
@@ -197,7 +154,7 @@ func (s *session) replayLive(ctx context.Context, r journal.Run, f replayFlags) 
 	config := host.Config
 	// No command runs, so a weaker sandbox than the run's is enough.
 	elsewhere := started
-	elsewhere.Sandbox = ""
+	elsewhere.Sandbox, elsewhere.Place = "", event.Place{}
 	host.Config.File, host.Journal = "", "" // and the replay writes nothing
 	env, err := kinds.Resume(elsewhere, launch.Options{Host: host})
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 
 // retryFlags are how a retry runs.
 type retryFlags struct {
+	step    string
 	noRun   bool
 	approve string
 	output
@@ -33,14 +34,15 @@ func (a *app) retryCommand() *cobra.Command {
 	var f retryFlags
 	c := &cobra.Command{
 		Use:   "retry RUN",
-		Short: "Start a failed or stopped workflow again from the steps that failed",
+		Short: "Start an ended workflow again from the steps that failed, or from one step",
 		Long: `Starts a new run of an ended workflow, team or loop. It keeps what completed: steps, items of a forEach and
 iterations of a loop are not run again, with the conditions, judges and reviews in between. Steps that
 failed or were cancelled start again, with all their attempts, and then what depends on them. A loop that
 failed although its last iteration completed, because of its cap or its judge, starts again at its first
-iteration. The new run is a fork of RUN, and the spend of RUN does not count against it. Files are not
+iteration. --step names the step to do again instead, with what depends on it, also of a workflow that
+completed. The new run is a fork of RUN, and the spend of RUN does not count against it. Files are not
 rewound, and the run has the file that RUN was started with: change that and start a new run to change a step.`,
-		Example: "  pawl runs retry k7x2\n  pawl runs retry k7x2 --no-run --json",
+		Example: "  pawl runs retry k7x2\n  pawl runs retry k7x2 --step deploy\n  pawl runs retry k7x2 --no-run --json",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := errors.Join(f.check(c)); err != nil {
@@ -56,6 +58,7 @@ rewound, and the run has the file that RUN was started with: change that and sta
 			})
 		},
 	}
+	c.Flags().StringVar(&f.step, "step", "", "do the step with this `ID` again, with what depends on it; 'pawl runs log RUN' names the steps")
 	c.Flags().BoolVar(&f.noRun, "no-run", false, "only create the run; 'pawl runs resume' runs it")
 	approveFlag(c, &f.approve)
 	f.output.flagsUnless(c, "with --no-run")
@@ -76,7 +79,7 @@ func (f *retryFlags) check(c *cobra.Command) error {
 }
 
 func (s *session) retry(ctx context.Context, r journal.Run, f *retryFlags, approveSaid bool) error {
-	b, steps, err := launch.Retry(ctx, s.engine, s.store, r)
+	b, steps, err := launch.Retry(ctx, s.engine, s.store, r, f.step)
 	if errors.Is(err, launch.ErrNoRetry) {
 		return usageError(err)
 	}

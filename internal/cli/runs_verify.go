@@ -13,16 +13,6 @@ import (
 	"github.com/pawlrun/pawl/journal"
 )
 
-// verified is the result of verify for one run.
-type verified struct {
-	journal.Verified
-	OK      bool   `json:"ok"`
-	Problem string `json:"problem,omitempty"`
-	// Below counts the checked descendants, and Unsound those that are not OK.
-	Below   int        `json:"below,omitempty"`
-	Unsound []verified `json:"unsound,omitempty"`
-}
-
 func (a *app) verifyCommand() *cobra.Command {
 	var asJSON, all bool
 	var head string
@@ -63,11 +53,11 @@ func (a *app) verify(ctx context.Context, args []string, head string, asJSON boo
 		return err
 	}
 	defer s.close()
-	var results []verified
+	var results []control.Verified
 	problem := ""
 	if len(args) == 0 {
 		results, err = s.verifyAll(ctx)
-		unlisted := damaged(err)
+		unlisted := control.Damaged(err)
 		if err == nil || unlisted {
 			listing := err
 			if problem, err = s.checkFile(ctx); err == nil && problem == "" && unlisted {
@@ -75,7 +65,12 @@ func (a *app) verify(ctx context.Context, args []string, head string, asJSON boo
 			}
 		}
 	} else {
-		results, err = s.verifyNamed(ctx, args[0], head)
+		r, found := s.find(ctx, args[0])
+		if found != nil {
+			return found
+		}
+		results = make([]control.Verified, 1)
+		results[0], err = s.controller.Verify(ctx, r.ID, head)
 	}
 	if err != nil {
 		return err
@@ -83,47 +78,22 @@ func (a *app) verify(ctx context.Context, args []string, head string, asJSON boo
 	if err := a.printVerified(results, problem, len(args) == 0, asJSON); err != nil {
 		return err
 	}
-	unsound := func(v verified) bool { return !v.OK }
+	unsound := func(v control.Verified) bool { return !v.OK }
 	if slices.ContainsFunc(results, unsound) || problem != "" {
 		return &exitError{code: exitFailed}
 	}
 	return nil
 }
 
-func (s *session) verifyNamed(ctx context.Context, prefix, head string) ([]verified, error) {
-	r, err := s.find(ctx, prefix)
-	if err != nil {
-		return nil, err
-	}
-	v, err := s.verifyOne(ctx, r.ID, head)
-	if err != nil {
-		return nil, err
-	}
-	family, err := s.family(ctx, r)
-	if err != nil {
-		return nil, err
-	}
-	for _, child := range family[1:] {
-		below, err := s.verifyOne(ctx, child.ID, "")
-		if err != nil {
-			return nil, err
-		}
-		if v.Below++; !below.OK {
-			v.OK, v.Unsound = false, append(v.Unsound, below)
-		}
-	}
-	return []verified{v}, nil
-}
-
 // verifyAll skips runs that are removed while it reads.
-func (s *session) verifyAll(ctx context.Context) ([]verified, error) {
+func (s *session) verifyAll(ctx context.Context) ([]control.Verified, error) {
 	rows, err := s.store.Runs(ctx, journal.Filter{})
 	if err != nil {
 		return nil, err
 	}
-	results := make([]verified, 0, len(rows))
+	results := make([]control.Verified, 0, len(rows))
 	for _, r := range rows {
-		v, err := s.verifyOne(ctx, r.ID, "")
+		v, err := s.controller.VerifyOne(ctx, r.ID, "")
 		switch {
 		case errors.Is(err, journal.ErrNotFound):
 		case err != nil:
@@ -135,24 +105,6 @@ func (s *session) verifyAll(ctx context.Context) ([]verified, error) {
 	return results, nil
 }
 
-func (s *session) verifyOne(ctx context.Context, id, head string) (verified, error) {
-	v, err := journal.Verify(ctx, s.store, id, head)
-	v.Run = id
-	if corrupt, ok := errors.AsType[*journal.CorruptError](err); ok {
-		return verified{Verified: v, Problem: corrupt.Error()}, nil
-	}
-	if damaged(err) {
-		return verified{Verified: v, Problem: control.Plain(err)}, nil
-	}
-	return verified{Verified: v, OK: err == nil}, err
-}
-
-// damaged reports whether stored data cannot be read, which does not affect other
-// runs.
-func damaged(err error) bool {
-	return errors.Is(err, journal.ErrCorrupt) || errors.Is(err, journal.ErrIO)
-}
-
 // checkFile returns what is wrong with the file itself, "" for nothing.
 func (s *session) checkFile(ctx context.Context) (string, error) {
 	file, ok := s.store.(interface{ Check(context.Context) error })
@@ -160,16 +112,16 @@ func (s *session) checkFile(ctx context.Context) (string, error) {
 		return "", nil
 	}
 	err := file.Check(ctx)
-	if damaged(err) {
+	if control.Damaged(err) {
 		return control.Plain(err), nil
 	}
 	return "", err
 }
 
-func (a *app) printVerified(results []verified, problem string, many, asJSON bool) error {
+func (a *app) printVerified(results []control.Verified, problem string, many, asJSON bool) error {
 	if asJSON && many {
 		return a.printJSON(struct {
-			Items []verified `json:"items"`
+			Items []control.Verified `json:"items"`
 			// Problem is what is wrong with the file itself.
 			Problem string `json:"problem,omitempty"`
 		}{results, problem})

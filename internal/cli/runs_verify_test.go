@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/pawlrun/pawl/internal/engine/control"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/journal/sqlite"
 )
@@ -25,7 +26,7 @@ func TestARunThatIsRemovedWhileAllAreVerifiedIsNoProblem(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer store.Close()
-	s := &session{store: listsRemoved{store}}
+	s := &session{store: listsRemoved{store}, controller: control.New(listsRemoved{store}, nil)}
 	results, err := s.verifyAll(t.Context())
 	if err != nil || len(results) != 1 || !results[0].OK {
 		t.Errorf("%+v, %v; want the run that is there, and it sound", results, err)

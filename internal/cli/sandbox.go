@@ -3,9 +3,12 @@ package cli
 import (
 	"context"
 	"os"
+	"path/filepath"
 
 	"github.com/pawlrun/pawl/internal/files/launch"
 	"github.com/pawlrun/pawl/internal/host/sandbox"
+	"github.com/pawlrun/pawl/internal/host/workplace"
+	"github.com/pawlrun/pawl/tool/shell"
 )
 
 // sandboxVariable names the strongest tier to use, for a machine whose stronger
@@ -36,5 +39,18 @@ func (a *app) host(ctx context.Context) (launch.Host, *replays, error) {
 		return launch.Host{}, nil, err
 	}
 	replayed := &replays{app: a}
-	return launch.Host{Config: config, Sandbox: machine, Limiter: &a.limiter, Pages: &a.pages, Journal: a.journalFile(), Replay: replayed.open, ServerLog: a.serverLogOf, Learn: a.known.learn}, replayed, nil
+	return launch.Host{Here: a.here(), Config: config, Sandbox: machine, Limiter: &a.limiter, Pages: &a.pages, Journal: a.journalFile(), Replay: replayed.open, ServerLog: a.serverLogOf, RemoveLogs: a.removeLog, Learn: a.known.learn}, replayed, nil
+}
+
+// here returns what this machine has for runs. It has a name if it shares the journal with
+// other machines, or if the user gives it one.
+func (a *app) here() (h workplace.Here) {
+	if schemeOf(a.journalPath) != "" || os.Getenv(workplace.HostVariable) != "" {
+		h.Host = workplace.Name(os.Getenv)
+	}
+	if state, err := launch.StateDir(); err == nil {
+		h.Clones = filepath.Join(state, "clones")
+	}
+	h.Env = shell.Environment(os.Environ())
+	return h
 }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/term"
+
+	"github.com/pawlrun/pawl/internal/cli/live"
 )
 
 // screen describes what a stream can show.
@@ -99,9 +101,12 @@ type printer struct {
 	cannotAsk bool
 	// held holds the lines that arrived while a question was open.
 	held []string
-	// told has a channel for each call, closed once everything before its question
+	// region takes what is shown, as messages of package live, in place of w; nil if the
+	// printer draws itself.
+	region func(any)
+	// written has a channel for each call, closed once everything before its question
 	// is written; nil if no lines of a run are written.
-	told map[string]chan struct{}
+	written map[string]chan struct{}
 }
 
 // repaint is the least time between two redraws: faster is flicker.
@@ -121,8 +126,24 @@ func (p *printer) line(st style, text string) {
 		p.held = append(p.held, text)
 		return
 	}
+	p.write(text)
+}
+
+// write writes permanent lines above the live ones.
+func (p *printer) write(lines ...string) {
+	if p.region != nil {
+		p.painted = p.now()
+		doing := p.fixed
+		if p.silence != nil {
+			doing = strings.TrimSpace(doing + " " + p.silence.text(p.now()))
+		}
+		p.region(live.Printed{Lines: lines, Partial: p.partial, Doing: doing})
+		return
+	}
 	p.clear()
-	fmt.Fprintln(p.w, text)
+	for _, line := range lines {
+		fmt.Fprintln(p.w, line)
+	}
 	p.draw()
 }
 
@@ -138,8 +159,7 @@ func (p *printer) live(fixed, moving string) {
 	if fixed+moving != "" && len(p.shown) > 0 && p.now().Sub(p.painted) < repaint {
 		return
 	}
-	p.clear()
-	p.draw()
+	p.write()
 }
 
 // answerLines writes permanent lines of an answer, and makes the unfinished one the live
@@ -152,11 +172,7 @@ func (p *printer) answerLines(lines []string, partial string) {
 		p.held = append(p.held, lines...)
 		return
 	}
-	p.clear()
-	for _, line := range lines {
-		fmt.Fprintln(p.w, line)
-	}
-	p.draw()
+	p.write(lines...)
 }
 
 // setBlock sets more live lines.
@@ -178,8 +194,7 @@ func (p *printer) update(change func()) {
 		p.later.Reset(wait)
 		return
 	}
-	p.clear()
-	p.draw()
+	p.write()
 }
 
 // settle makes the live lines permanent.
@@ -189,14 +204,21 @@ func (p *printer) settle() {
 	if p.below == nil {
 		return
 	}
-	lines := p.below()
+	var lines []string
+	for _, l := range p.below() {
+		lines = append(lines, p.screen.paint(l.style, l.text))
+	}
 	p.below = nil
-	p.clear()
 	if p.later != nil {
 		p.later.Stop()
 	}
-	for _, l := range lines {
-		fmt.Fprintln(p.w, p.screen.paint(l.style, l.text))
+	if p.region != nil {
+		p.write(lines...)
+		return
+	}
+	p.clear()
+	for _, line := range lines {
+		fmt.Fprintln(p.w, line)
 	}
 }
 
@@ -209,8 +231,7 @@ func (p *printer) again() {
 	case p.asking:
 		p.later.Reset(time.Second)
 	default:
-		p.clear()
-		p.draw()
+		p.write()
 	}
 }
 
@@ -274,9 +295,30 @@ var sgr = regexp.MustCompile("\x1b\\[[0-9;]*m")
 func (p *printer) ask(st style, question string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.region != nil {
+		text, ended := strings.CutSuffix(question, "\n")
+		if text = p.screen.paint(st, text); ended {
+			text += "\n"
+		}
+		p.region(live.Ask{Text: text})
+		return
+	}
 	p.clear()
 	p.asking = true
 	fmt.Fprint(p.w, p.screen.paint(st, question))
+}
+
+// prompt asks for the answer to the open question: a line, or one of the keys of a
+// choice.
+func (p *printer) prompt(question string, keys *live.Choice) {
+	p.mu.Lock()
+	region := p.region
+	p.mu.Unlock()
+	if region != nil {
+		region(live.Prompt{Text: question, Choice: keys})
+		return
+	}
+	p.ask(bold, question)
 }
 
 // answered continues after a question.
@@ -284,6 +326,9 @@ func (p *printer) answered() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.asking = false
+	if p.region != nil {
+		p.region(live.Answered{})
+	}
 	for _, line := range p.held {
 		fmt.Fprintln(p.w, line)
 	}
@@ -294,6 +339,11 @@ func (p *printer) answered() {
 // continues.
 func (p *printer) withdraw(why string) {
 	p.mu.Lock()
+	if p.region != nil {
+		defer p.mu.Unlock()
+		p.region(live.Answered{Note: p.screen.paint(faint, why)})
+		return
+	}
 	fmt.Fprintln(p.w, p.screen.paint(faint, why))
 	p.mu.Unlock()
 	p.answered()
@@ -323,7 +373,7 @@ func (p *printer) clear() {
 func (p *printer) startOf() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.told = map[string]chan struct{}{}
+	p.written = map[string]chan struct{}{}
 }
 
 // writtenBefore returns a channel that is closed once everything before the question about
@@ -331,20 +381,20 @@ func (p *printer) startOf() {
 func (p *printer) writtenBefore(call string) chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.told != nil && p.told[call] == nil {
-		p.told[call] = make(chan struct{})
+	if p.written != nil && p.written[call] == nil {
+		p.written[call] = make(chan struct{})
 	}
-	return p.told[call]
+	return p.written[call]
 }
 
 // markWritten marks everything before the question about a call as written.
 func (p *printer) markWritten(call string) {
-	told := p.writtenBefore(call)
+	written := p.writtenBefore(call)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	select {
-	case <-told:
+	case <-written:
 	default:
-		close(told)
+		close(written)
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine/control"
 	"github.com/pawlrun/pawl/internal/host/tokens"
+	"github.com/pawlrun/pawl/internal/host/workplace"
 	"github.com/pawlrun/pawl/internal/mcpserver"
 	"github.com/pawlrun/pawl/internal/server"
 	"github.com/pawlrun/pawl/internal/signals"
@@ -38,6 +39,10 @@ type serveFlags struct {
 	onCancel          string
 	onOwnerDisconnect string
 	maxBudget         float64
+	labels            []string
+	// temporal is the address of what places the runs, and maxQueued how many may be queued.
+	temporal  string
+	maxQueued int
 }
 
 func (a *app) serveCommand() *cobra.Command {
@@ -56,7 +61,8 @@ continued as well, also by another server of the journal. Paused runs, runs that
 'pawl run' are not continued.
 
   GET  /                             a page that shows runs, and on which questions are decided
-  POST /v1/runs                      {agent | workflow | spec, input?, model?, budget?, vars?}; NAME@VERSION names a version
+  POST /v1/runs                      {agent | workflow | spec, input?, model?, budget?, vars?, workspace?}; NAME@VERSION names a version;
+                                     workspace {host}, {label} or {repo, ref} names the machine of a shared journal
   GET  /v1/runs                      ?state=parked&limit=50&cursor=…
   GET  /v1/runs/{id}                 its state and cost, and what it waits for
   GET  /v1/runs/{id}/events          JSON pages, or with Accept: text/event-stream as they come
@@ -68,7 +74,10 @@ continued as well, also by another server of the journal. Paused runs, runs that
   POST /v1/runs/{id}/budget          {setting, value}; a run that parked at the limit continues
   POST /v1/runs/{id}/cancel          {reason?}
   POST /v1/runs/{id}/pause, /resume
-  POST /v1/runs/{id}/fork            {seq, model?, prompt?, contextWindow?}; POST /resume drives the fork
+  POST /v1/runs/{id}/fork            {seq, message?, model?, prompt?, contextWindow?, limits?, results?, run?}
+  GET  /v1/runs/{id}/effects         ?seq=N: what a fork at event N would not undo; …/forks: the runs that share events
+  POST /v1/runs/{id}/continue        {text, budget?}: a new run with the conversation of an ended one
+  POST /v1/runs/{id}/retry           {step?, run?}: an ended workflow again from what failed, or from a step
   GET  /v1/agents, /v1/workflows, /v1/questions, /v1/approvals, /healthz, /readyz
   GET  /v1/audit                     who was refused what, and who changed what
   GET  /metrics                      what runs and requests did, for Prometheus
@@ -98,8 +107,13 @@ continued as well, also by another server of the journal. Paused runs, runs that
 	c.Flags().StringVar(&f.onOwnerDisconnect, "on-owner-disconnect", "", "what a run does when the last socket and stream of who started it has been closed for RONDOFLOW_TEARDOWN_GRACE_MS (60000):\ndetach, park or teardown, which cancels it (default detach; for loops started over Socket.IO teardown, unless RONDOFLOW_TEARDOWN_ON_DISCONNECT=0)")
 	c.Flags().BoolVar(&f.mcp, "mcp", false, "offer the agent files as tools of MCP at /mcp too; 'pawl mcp --help' describes them")
 	f.onCancelFlag(c)
+	c.Flags().StringSliceVar(&f.labels, "labels", nil, "what this machine has for runs that ask for it, NAME or NAME=DIR with the directory of such runs (gpu,repo=/srv/repo)")
 	c.Flags().BoolVar(&f.open, "open", false, "open the page in the browser")
 	c.Flags().StringVar(&f.workspace, "workspace", ".", "directory that the tools of all runs work in")
+	if a.build.Dispatch != nil {
+		c.Flags().StringVar(&f.temporal, "temporal", "", "HOST:PORT of a Temporal server that places the runs on workers ('pawl worker'); this server then drives none")
+		c.Flags().IntVar(&f.maxQueued, "max-queued", 10_000, "with --temporal, how many runs may be queued before starts are answered with 429")
+	}
 	return c
 }
 
@@ -132,10 +146,16 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 	}
 	leave := session.close
 	defer func() { leave() }()
-	o.Store, o.Engine, o.Controller = session.store, session.engine, session.controller
+	o.Store, o.Engine, o.Controller, o.Budgets = session.store, session.engine, session.controller, session.budgets
+	if err := a.dispatch(ctx, f, &o); err != nil {
+		return err
+	}
+	if o.Tokens != "" {
+		session.tokens.Path = o.Tokens
+	}
 	if o.Tokens == "" && !o.NoAuth {
 		o.Token = tokens.New()
-		release, err := a.keepToken(l.Addr().String(), o.Token)
+		release, err := a.keepToken(tokens.Started{Addr: l.Addr().String(), Token: o.Token, TLS: o.TLS})
 		if err != nil {
 			return err
 		}
@@ -222,7 +242,14 @@ func (a *app) serverOptions(ctx context.Context, f serveFlags) (server.Options, 
 	if o.Launch.Workspace, err = directory("--workspace", f.workspace); err != nil {
 		return o, err
 	}
-	if o.Launch.Host, _, err = a.host(ctx); err == nil && o.Launch.Journal != "" {
+	for _, label := range f.labels {
+		if err := workplace.CheckLabel(label); err != nil {
+			return o, usagef("--labels: %w", err)
+		}
+	}
+	o.Launch.Host, _, err = a.host(ctx)
+	o.Launch.Here.Labels, o.Launch.Here.Workspace = f.labels, o.Launch.Workspace
+	if err == nil && o.Launch.Journal != "" {
 		o.Launch.Journal, err = filepath.Abs(a.journalPath)
 		o.Space = func() (uint64, error) { return freeSpace(filepath.Dir(o.Launch.Journal)) }
 	}

@@ -39,11 +39,11 @@ func (a *app) startedDir() (string, error) {
 
 // keepToken stores the token of this server where 'pawl token show' finds it, until
 // release is called.
-func (a *app) keepToken(addr, token string) (release func(), err error) {
+func (a *app) keepToken(s tokens.Started) (release func(), err error) {
 	dir, err := a.startedDir()
 	if err == nil {
 		var remove func() error
-		if remove, err = (tokens.Started{Addr: addr, Token: token}).Keep(dir); err == nil {
+		if remove, err = s.Keep(dir); err == nil {
 			return func() {
 				if err := remove(); err != nil {
 					fmt.Fprintln(a.err, "warning: the token of this start is left behind:", err)
@@ -69,26 +69,26 @@ counts until that server stops. Name the journal as for 'pawl serve': by the dir
 			if err := a.tokensByPerson(c.Context()); err != nil {
 				return err
 			}
-			token, err := a.startedToken(addr)
+			s, err := a.startedServer(addr)
 			if err != nil {
 				return err
 			}
-			return a.printf("%s\n", token)
+			return a.printf("%s\n", s.Token)
 		},
 	}
 	c.Flags().StringVar(&addr, "addr", "", "address of the server, where the journal has several")
 	return c
 }
 
-// startedToken returns the token of the server at an address, or of the only one.
-func (a *app) startedToken(addr string) (string, error) {
+// startedServer returns the server at an address, or the only one.
+func (a *app) startedServer(addr string) (s tokens.Started, err error) {
 	dir, err := a.startedDir()
 	if err != nil {
-		return "", usageError(err)
+		return s, usageError(err)
 	}
 	all, err := tokens.ReadStarted(dir)
 	if err != nil {
-		return "", failure(err)
+		return s, failure(err)
 	}
 	if addr != "" {
 		all = slices.DeleteFunc(all, func(s tokens.Started) bool { return s.Addr != addr })
@@ -99,15 +99,15 @@ func (a *app) startedToken(addr string) (string, error) {
 		if addr != "" {
 			at = " at " + addr
 		}
-		return "", usagef("no server of the journal %s was started without a file of tokens and is running%s; name its journal with --journal, start one with 'pawl serve', or make a token with 'pawl token create'", a.journalPath, at)
+		return s, usagef("no server of the journal %s was started without a file of tokens and is running%s; name its journal with --journal, start one with 'pawl serve', or make a token with 'pawl token create'", a.journalPath, at)
 	case 1:
-		return all[0].Token, nil
+		return all[0], nil
 	}
 	var addrs []string
 	for _, s := range all {
 		addrs = append(addrs, s.Addr)
 	}
-	return "", usagef("the journal %s has several servers; name one with --addr: %s", a.journalPath, strings.Join(addrs, ", "))
+	return s, usagef("the journal %s has several servers; name one with --addr: %s", a.journalPath, strings.Join(addrs, ", "))
 }
 
 // openPage opens a page whose address contains a token in the browser. Other

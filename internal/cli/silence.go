@@ -16,10 +16,10 @@ type silence struct {
 	of string
 	// since is the time of the request or of the last data; it is zero without a call.
 	since time.Time
-	// told reports whether the one line of this attempt was written, where a line cannot
+	// printed reports whether the one line of this attempt was written, where a line cannot
 	// be redrawn.
-	told bool
-	next *time.Timer
+	printed bool
+	next    *time.Timer
 }
 
 // text returns the message about the silence, empty while it is short.
@@ -36,7 +36,7 @@ func (s *silence) text(now time.Time) string {
 func (p *printer) startSilence(s *silence, of string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s.of, s.since, s.told = of, p.now(), false
+	s.of, s.since, s.printed = of, p.now(), false
 	if of == "" {
 		p.silence = s
 	}
@@ -71,8 +71,7 @@ func (p *printer) endSilence(s *silence, since time.Time) {
 	drawn := s.text(p.now()) != ""
 	s.since = since
 	if drawn && !p.asking {
-		p.clear()
-		p.draw()
+		p.write()
 	}
 }
 
@@ -91,14 +90,13 @@ func (p *printer) reportSilence(s *silence) {
 	case text == "": // data has arrived meanwhile
 	case p.screen.live:
 		if !p.asking {
-			p.clear()
-			p.draw()
+			p.write()
 		}
 		s.next.Reset(time.Second)
-	case !s.told && p.asking:
-		s.told, p.held = true, append(p.held, "  "+text)
-	case !s.told:
-		s.told = true
+	case !s.printed && p.asking:
+		s.printed, p.held = true, append(p.held, "  "+text)
+	case !s.printed:
+		s.printed = true
 		fmt.Fprintln(p.w, "  "+text)
 	}
 }

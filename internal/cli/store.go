@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,8 +19,10 @@ import (
 	"github.com/pawlrun/pawl/internal/files/kinds"
 	"github.com/pawlrun/pawl/internal/files/launch"
 	"github.com/pawlrun/pawl/internal/host/secret"
+	"github.com/pawlrun/pawl/internal/host/tokens"
 	"github.com/pawlrun/pawl/internal/machine/versions"
 	"github.com/pawlrun/pawl/internal/signals"
+	"github.com/pawlrun/pawl/internal/tenants"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/journal/sqlite"
 	"github.com/pawlrun/pawl/models"
@@ -54,6 +57,10 @@ type session struct {
 	store      journal.Store
 	engine     *engine.Engine
 	controller *control.Controller
+	// budgets bounds what the runs of a token spend; nil for a journal that is only read.
+	budgets *tenants.Budgets
+	// tokens is the file that has the budgets.
+	tokens *tokens.File
 	// exporter exports to OpenTelemetry; nil if that is off.
 	exporter *signals.Exporter
 	// unread is the error of the config file; nil means that its credentials are
@@ -69,6 +76,9 @@ func (a *app) open(ctx context.Context, m mode, change ...func(*engine.Options))
 		return nil, err
 	}
 	store := opened.Store
+	if counters, may := store.(journal.KeepsCounters); may && schemeOf(a.journalPath) != "" {
+		a.limiter.Share(counters)
+	}
 	config, unread := a.config()
 	o := engine.Options{Secrets: a.credentials(config, opened.Secrets...), Served: m == toServe}
 	var exporter *signals.Exporter
@@ -83,11 +93,17 @@ func (a *app) open(ctx context.Context, m mode, change ...func(*engine.Options))
 	if a.metrics != nil {
 		o.Observers = append(o.Observers, a.metrics.Observer())
 	}
+	s := &session{app: a, exporter: exporter, store: store, unread: unread, tokens: &tokens.File{Path: a.tokensFile()}}
+	if m != toRead {
+		prices := &models.Resolver{Config: config}
+		s.budgets = tenants.New(store, s.tokens, prices.Price, slog.New(slog.NewTextHandler(a.err, nil)))
+		o.Admission = s.budgets
+	}
 	for _, f := range change {
 		f(&o)
 	}
-	e := engine.New(store, versions.Make, o)
-	s := &session{app: a, exporter: exporter, store: store, engine: e, controller: control.New(store, e), unread: unread}
+	s.engine = engine.New(store, versions.Make, o)
+	s.controller = control.New(store, s.engine)
 	a.pending = func(run string) []string { return s.pendingIDs(ctx, run) }
 	return s, nil
 }
@@ -220,7 +236,7 @@ func (s *session) find(ctx context.Context, prefix string) (journal.Run, error) 
 func (s *session) endedError(ctx context.Context, r journal.Run) error {
 	if slices.ContainsFunc(kinds.All(), func(k launch.Kind) bool { return k.Name == r.Kind && k.Continue == nil }) {
 		again := fmt.Sprintf("start its failed steps again with '%s runs retry %s'", s.app.invocation(), r.ID)
-		if _, _, err := launch.Retry(ctx, s.engine, s.store, r); err != nil {
+		if _, _, err := launch.Retry(ctx, s.engine, s.store, r, ""); err != nil {
 			again = fmt.Sprintf("start another with '%s run', or go on from one of its events with '%s runs fork %s --seq N'", s.app.invocation(), s.app.invocation(), r.ID)
 		}
 		return fmt.Errorf("run %s has ended (%s) and is not continued, because it is a %s: %s", r.ID, r.Detail, r.Kind, again)

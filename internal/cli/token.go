@@ -37,17 +37,26 @@ each start, an admin's, which 'pawl token show' prints.`,
 }
 
 func (a *app) tokenCreate(path func() string) *cobra.Command {
-	var role, expires string
+	var role, expires, tenant string
+	var budget tokens.Budget
 	c := &cobra.Command{
-		Use:     "create NAME",
-		Short:   "Make a token and print it, once",
-		Example: "  pawl token create ann --role editor --expires 30d",
+		Use:   "create NAME",
+		Short: "Make a token and print it, once",
+		Long: `Makes a token and prints it, once. With --usd and --per the runs that the token starts, and all runs below them, spend no
+more than that in a day or a month (UTC). Then a start is refused with 402, and a run that needs another model call ends with the
+reason tenant-budget-exhausted. Tokens with the same --tenant share one budget. Change it in the file; the server reads it at once.`,
+		Example: "  pawl token create ann --role editor --expires 30d\n  pawl token create bot --role editor --tenant team-a --usd 20 --per day",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := a.tokensByPerson(c.Context()); err != nil {
 				return err
 			}
-			e := tokens.Entry{Name: args[0], Role: access.Role(role)}
+			e := tokens.Entry{Name: args[0], Role: access.Role(role), Tenant: tenant}
+			if c.Flags().Changed("usd") {
+				e.Budget = &budget
+			} else if c.Flags().Changed("per") || budget.Soft {
+				return usagef("--per and --soft belong to a budget; give it with --usd")
+			}
 			if expires != "" {
 				age, err := parseAge(expires)
 				if err != nil {
@@ -71,6 +80,10 @@ func (a *app) tokenCreate(path func() string) *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&role, "role", string(access.Viewer), "viewer, editor or admin")
+	c.Flags().StringVar(&tenant, "tenant", "", "`NAME` of the tenant whose budget the token shares; without, the token alone")
+	c.Flags().Float64Var(&budget.USD, "usd", 0, "what the runs of the tenant may spend in a period, in USD")
+	c.Flags().StringVar(&budget.Per, "per", "day", "the period of --usd: day or month")
+	c.Flags().BoolVar(&budget.Soft, "soft", false, "count what is spent and refuse nothing")
 	c.Flags().StringVar(&expires, "expires", "", "for how long it counts, like 30d or 12h; without, until it is revoked")
 	return c
 }
@@ -99,7 +112,11 @@ func (a *app) tokenList(path func() string) *cobra.Command {
 				if e.Expired(time.Now()) {
 					until = "expired"
 				}
-				fmt.Fprintf(w, "%s\t%s\t%s\n", e.Name, e.Role, until)
+				spends := ""
+				if b := e.Spending(); b != nil {
+					spends = fmt.Sprintf("%s: $%g a %s", b.Tenant, b.USD, b.Per)
+				}
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", e.Name, e.Role, until, spends)
 			}
 			return w.Flush()
 		},

@@ -25,6 +25,11 @@ type textView struct {
 	p     *printer
 	after int64
 	next  nextStep
+	// session holds the warnings that the session has shown, nil for a run by itself. A
+	// run of a session is shown without its frame.
+	session map[string]bool
+	// command reports that the run only runs a command of the user.
+	command bool
 	// waits: calls wait even if no person can be asked here.
 	waits bool
 
@@ -77,7 +82,7 @@ func (v *textView) show(e event.Event) error {
 		return nil
 	}
 	defer v.releaseQuestions()
-	if _, text := e.Data.(event.Text); v.work.told && !text { // a text is the live line itself
+	if _, text := e.Data.(event.Text); v.work.printed && !text { // a text is the live line itself
 		v.live(v.work.root.doing)
 	}
 	v.stepNotes(e)
@@ -99,9 +104,20 @@ func (v *textView) show(e event.Event) error {
 // notes returns the lines of an event. On a terminal the model's text is shown
 // separately, and a failed command shows more of its output.
 func (v *textView) notes(e event.Event) []note {
-	switch e.Data.(type) {
+	switch d := e.Data.(type) {
 	case event.RunParked, event.RunCompleted:
+		if v.session != nil {
+			return append(v.work.files(), sessionEnd(&e)...)
+		}
 		return append(v.work.files(), progress(e, &v.next)...)
+	case event.RunStarted:
+		if v.session != nil {
+			return v.newWarnings(d)
+		}
+	case event.CycleStart, event.InputReceived:
+		if v.session != nil {
+			return nil
+		}
 	}
 	if v.text == nil {
 		return progress(e, &v.next)
@@ -118,6 +134,9 @@ func (v *textView) notes(e event.Event) []note {
 		v.text.whole(llm.Parts(d.Parts).Text())
 		return hosted(llm.Parts(d.Parts))
 	case event.ToolResult:
+		if v.command {
+			return append(progress(e, &v.next), wholeOutput(d)...)
+		}
 		return append(append(progress(e, &v.next), excerpt(d, v.p.screen.width())...), v.unasked()...)
 	}
 	return progress(e, &v.next)
@@ -207,6 +226,10 @@ func (v *textView) end() error {
 func (v *textView) live(what string) {
 	if what == "" {
 		v.p.live("", "")
+		return
+	}
+	if v.session != nil { // its status line has the rest
+		v.p.live(what, "")
 		return
 	}
 	w := *v.work.root

@@ -17,6 +17,7 @@ import (
 type calls struct {
 	*core
 	above    *parentRun
+	children *children
 	requests drive.Requests
 	// given is the first cycle whose messages from the environment ([perform.Env.Inputs])
 	// are not journalled.
@@ -90,8 +91,7 @@ func (cs *calls) beginTool(a machine.RunTool) (bool, error) {
 		return false, err
 	}
 	cs.effects.add(func(work context.Context) {
-		links := perform.Links{Note: cs.effects.note, Post: cs.above.poster(a.CallID), Seen: cs.log.files.Digest}
-		cs.effects.perform(work, a.CallID, cs.env.RunTool(a, cs.log.cycle, links))
+		cs.effects.perform(work, a.CallID, cs.env.RunTool(a, cs.log.cycle, cs.links(a.CallID)))
 	})
 	return true, nil
 }

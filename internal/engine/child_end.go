@@ -133,16 +133,16 @@ func (cs *children) endWithChild(ctx context.Context, a machine.CancelChild) err
 
 // late settles the call of a child when the parent breaks: with the effect's
 // result, or by ending the child.
-func (cs *children) late(open openChild, late []event.Data) []event.Data {
+func (cs *children) late(open drive.OpenChild, late []event.Data) []event.Data {
 	var brought []event.Data
 	for _, data := range late {
 		switch x := data.(type) {
 		case event.ChildFinished:
-			if x.Child == open.run {
+			if x.Child == open.Run {
 				brought = append(brought, x)
 			}
 		case event.ToolResult:
-			if x.CallID == open.call {
+			if x.CallID == open.Call {
 				brought = append(brought, x)
 			}
 		}
@@ -151,13 +151,13 @@ func (cs *children) late(open openChild, late []event.Data) []event.Data {
 		return brought
 	}
 	const broke = "the run that started this one broke"
-	end, err := cs.engine.endChild(context.Background(), open.run, broke)
+	end, err := cs.engine.endChild(context.Background(), open.Run, broke)
 	if err != nil {
 		end = childEnd{outcome: &event.Outcome{
 			Status: event.StatusFailed, Reason: event.ReasonInternal, Error: &event.Failure{Class: "internal", Message: broke + ": " + err.Error()},
 		}}
 	}
-	return []event.Data{event.ChildFinished{Child: open.run, CallID: open.call, Outcome: *end.outcome}}
+	return []event.Data{event.ChildFinished{Child: open.Run, CallID: open.Call, Outcome: *end.outcome}}
 }
 
 // parkedChild is a child that parked while its siblings continue. Later commands
@@ -215,11 +215,11 @@ func (cs *children) wake(ctx context.Context) error {
 	if len(cs.parked) == 0 || cs.life.leaving() || cs.machine.State().Phase != machine.Running {
 		return nil
 	}
-	told := cs.receivers.take()
+	reached := cs.receivers.take()
 	waiting := cs.parked[:0]
 	for _, p := range cs.parked {
 		answered := p.raised && waitsAbove(p.ChildParked)
-		if !answered && (p.news || told[p.Child]) {
+		if !answered && (p.news || reached[p.Child]) {
 			var err error
 			if answered, err = cs.engine.hasAnswer(ctx, &p); err != nil {
 				return cs.log.failed(err)
@@ -278,9 +278,9 @@ func (e *Engine) hasAnswer(ctx context.Context, p *parkedChild) (bool, error) {
 	case row.State != journal.Parked, p.Reason != event.ParkApproval && p.Reason != event.ParkInput:
 		return false, nil
 	case row.Seq != p.seq:
-		told, err := e.answeredSince(ctx, p)
-		if told || err != nil {
-			return told, err
+		answered, err := e.answeredSince(ctx, p)
+		if answered || err != nil {
+			return answered, err
 		}
 	}
 	if err := e.findBelow(ctx, p); err != nil {

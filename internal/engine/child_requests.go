@@ -161,9 +161,9 @@ func (b *childBudget) take(x *childRequest) (staged bool, err error) {
 			b.waiting = slices.Delete(b.waiting, i, i+1)
 		}
 	case x.post != nil:
-		told, carried, err := b.mail.carry(x.child, x.post.Post)
+		reply, carried, err := b.mail.carry(x.child, x.post.Post)
 		if carried {
-			b.granted = append(b.granted, func() { x.post.answer(told) })
+			b.granted = append(b.granted, func() { x.post.answer(reply) })
 		}
 		return carried, err
 	case x.read != "":
@@ -189,11 +189,11 @@ func (b *childBudget) note(x *childRequest) (staged bool, err error) {
 	if b.machine.State().Phase != machine.Running {
 		return false, nil
 	}
-	c, open := b.log.children.of(x.child)
+	c, open := b.log.children.Of(x.child)
 	if !open {
 		return false, nil
 	}
-	return true, b.stage(event.ChildWaiting{Child: x.child, CallID: c.call, Waiting: *x.waiting})
+	return true, b.stage(event.ChildWaiting{Child: x.child, CallID: c.Call, Waiting: *x.waiting})
 }
 
 // grant answers a request, once the runs above have made the reservation, too. A

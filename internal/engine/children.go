@@ -29,10 +29,11 @@ type pendingChild struct {
 	run string
 	// stop ends the child with a cause.
 	stop context.CancelCauseFunc
-	// err is why the child's end is unknown, and seq the number of its last event if
-	// it parked. Both may be read once the effect has settled.
-	err error
-	seq int64
+	// end is how the child left, and err why that is unknown. Both may be read once the
+	// effect has settled. answer, if not nil, is called with end once it is on disk.
+	end    childEnd
+	err    error
+	answer func(childEnd)
 	// driven is the child's run if the effect's own goroutine drives it, and leave
 	// releases its context.
 	driven *Run
@@ -118,7 +119,7 @@ func (cs *children) queue(id string, call *machine.RunTool, child string, observ
 		var end childEnd
 		var err error
 		settle := func(end childEnd, err error) []event.Data {
-			if f.seq = end.seq; err != nil {
+			if f.end = end; err != nil {
 				f.err = err
 				return nil
 			}
@@ -289,9 +290,12 @@ func (cs *children) settle(work context.Context, s settlement) error {
 	if f.err != nil {
 		return cs.log.failed(f.err)
 	}
+	if f.answer != nil {
+		cs.effects.add(func(context.Context) { f.answer(f.end) })
+	}
 	for _, data := range s.data {
 		if p, ok := data.(event.ChildParked); ok {
-			cs.parked = append(cs.parked, parkedChild{ChildParked: p, seq: f.seq, raised: f.raised, news: true})
+			cs.parked = append(cs.parked, parkedChild{ChildParked: p, seq: f.end.seq, raised: f.raised, news: true})
 		}
 	}
 	return cs.budget.reconcile(work, f.run, slices.ContainsFunc(s.data, isFinished))

@@ -99,7 +99,8 @@ func TestADriverReadsNoCommandsButThoseToItsRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &opened{Store: memory.New(nil)}
 		r, run, step := liveOn(t, store, scripted.Turn{Text: "done"})
-		left, err := r.Create(t.Context(), r.started(), nil)
+		left := engine.NewID()
+		err := r.Create(t.Context(), left, r.started(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -15,7 +15,7 @@ import (
 // call of an answer takes a few decisions, and so does each child and each
 // settled effect.
 func (d *driver) mostStaged() int {
-	return 20_000 + 20*(len(d.log.calls.calls)+len(d.children.active)+d.effects.ended)
+	return 20_000 + 20*(d.log.calls.Len()+len(d.children.active)+d.effects.ended)
 }
 
 // decide performs the actions that are due now and reports whether more may be

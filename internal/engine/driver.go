@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/engine/drive"
 	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/machine"
 	"github.com/pawlrun/pawl/journal"
@@ -48,11 +49,11 @@ func (e *Engine) newDriver(m machine.Machine, env perform.Env, run, parent strin
 	d := &driver{
 		core: core{
 			engine: e, machine: m, run: identity{id: run, parent: parent, root: run, depth: 1},
-			effects: effects{pending: map[string]*pendingEffect{}, workers: newWorkers()}, life: lifetime{interrupt: make(chan struct{}, 1)},
+			effects: effects{pending: map[string]*pendingEffect{}, workers: perform.NewWorkers()}, life: lifetime{interrupt: make(chan struct{}, 1)},
 		},
 		lock: newDriverLock(), questions: questions{asked: map[string]machine.Unanswered{}}, result: result{done: make(chan struct{})},
 	}
-	d.calls = calls{core: &d.core, above: &d.above}
+	d.calls = calls{core: &d.core, above: &d.above, children: &d.children}
 	d.questions.core = &d.core
 	d.children.core, d.children.budget = &d.core, &d.budget
 	d.budget.core, d.budget.children, d.budget.mail, d.budget.above = &d.core, &d.children, &d.mail, &d.above
@@ -195,11 +196,11 @@ func (d *driver) commit(ctx context.Context) error {
 	if d.log.empty() {
 		return nil
 	}
-	if err := d.log.sayOnce(); err != nil {
+	if err := d.log.shareTexts(); err != nil {
 		return err
 	}
 	b := d.log.batch(d.status())
-	b.Release = !d.log.lease.unmade && d.finished()
+	b.Release = d.log.lease.queued || !d.log.lease.unmade && d.finished()
 	pos, err := d.log.write(ctx, b)
 	if err != nil {
 		return err
@@ -294,6 +295,11 @@ func (d *driver) settle(work context.Context) error {
 		if err := d.children.settle(work, s); err != nil {
 			return err
 		}
+		if s.then != nil {
+			if err := s.then(); err != nil {
+				return err
+			}
+		}
 		for _, data := range s.data {
 			if d.overtaken(data) {
 				continue
@@ -337,7 +343,7 @@ func (d *driver) overtaken(data event.Data) bool {
 // carryOn delivers a settlement and, if the lock is free, does what follows from
 // it. It returns an effect that is due then, to be performed on the caller's
 // goroutine.
-func (d *driver) carryOn(s settlement) (next job) {
+func (d *driver) carryOn(s settlement) (next perform.Job) {
 	d.lock.push(s)
 	if !d.lock.tryLock() {
 		d.lock.notify() // the holder of the lock may have checked already
@@ -376,3 +382,16 @@ func (d *driver) contained(do func() error) (err error) {
 
 // errEnded fails a run whose tool or model ended the goroutine that called it.
 var errEnded = errors.New("what a tool declares, or a model's adapter, ended the goroutine that drives the run (runtime.Goexit)")
+
+// committed returns the state of the run after its last commit, if no other goroutine
+// uses it now and the machine is not ahead of the journal.
+func (d *driver) committed() (s drive.RunState, known bool) {
+	if d == nil || !d.lock.tryLock() {
+		return s, false
+	}
+	defer d.lock.unlock()
+	if d.lock.over || !d.log.empty() {
+		return s, false
+	}
+	return drive.StateOf(d.machine), true
+}

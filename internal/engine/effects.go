@@ -18,14 +18,14 @@ type effects struct {
 	lock *driverLock
 	// carryOn does what follows from a settlement, and returns an effect that is due
 	// then.
-	carryOn func(settlement) job
+	carryOn func(settlement) perform.Job
 	// queue holds effects that may start after the next commit.
 	queue []func(work context.Context)
 	// pending holds the effects that have started, by id, and launched those among
 	// them that have not begun. The driver never leaves before every effect has
 	// settled.
 	pending  map[string]*pendingEffect
-	launched []job
+	launched []perform.Job
 	// underWay holds the effects whose action stays due while they are queued or
 	// pending.
 	underWay map[string]bool
@@ -34,7 +34,7 @@ type effects struct {
 	ended     int
 	abandoned bool
 	running   sync.WaitGroup
-	workers   workers
+	workers   perform.Workers
 	deadlines deadlines
 }
 
@@ -60,7 +60,7 @@ type pendingEffect struct {
 	cancel, release context.CancelFunc
 	// unwatch ends the watch over ctx, and next runs the next part.
 	unwatch func() bool
-	next    job
+	next    perform.Job
 	// begun is how many parts have begun, and data the result.
 	begun int
 	data  []event.Data
@@ -76,8 +76,10 @@ type settlement struct {
 	effect    string
 	data      []event.Data
 	abandoned bool
-	// noted is closed once data is committed. The effect goes on.
+	// noted is closed once data is committed. The effect goes on, as it does if then is
+	// set, which the driver calls.
 	noted chan struct{}
+	then  func() error
 }
 
 // effect is something that the driver does in the world without holding the
@@ -133,7 +135,7 @@ func (s *effects) launchParts(ctx context.Context, cancel context.CancelFunc, e 
 // perform runs the next part of an effect. Each part is a job of its own, so
 // that its stack holds nothing of those before. After the last part the effect
 // settles.
-func (f *pendingEffect) perform() job {
+func (f *pendingEffect) perform() perform.Job {
 	part := f.begun
 	f.begun++
 	if part > len(f.before) {
@@ -251,7 +253,7 @@ func (s *effects) finish() []event.Data {
 			data = append(data, of.data...)
 		}
 		if len(s.pending) == 0 {
-			s.workers.stop()
+			s.workers.Stop()
 			s.deadlines.stop()
 			return data
 		}
@@ -275,13 +277,13 @@ func (s *effects) closing(release func() error) error {
 
 // begin runs the launched effects, each on a goroutine of its own. With keepLast
 // it returns the last one instead, for the caller's goroutine.
-func (s *effects) begin(keepLast bool) (last job) {
+func (s *effects) begin(keepLast bool) (last perform.Job) {
 	launched := s.launched
 	if n := len(launched); keepLast && n > 0 {
 		launched, last = launched[:n-1], launched[n-1]
 	}
 	for _, effect := range launched {
-		s.workers.do(effect)
+		s.workers.Do(effect)
 	}
 	clear(s.launched)
 	s.launched = s.launched[:0]
@@ -305,46 +307,6 @@ func (s *effects) note(ctx context.Context, data ...event.Data) error {
 		return context.Cause(ctx)
 	}
 }
-
-// job is work on an effect. It returns the next job for its goroutine, nil for
-// none.
-type job func() (next job)
-
-// workers is a pool of goroutines for a run's effects. An idle goroutine is
-// reused, because a new one would have to grow its stack again: a model call
-// goes deep, and comes once a cycle.
-type workers struct {
-	work chan job
-	over chan struct{}
-}
-
-func newWorkers() workers { return workers{work: make(chan job), over: make(chan struct{})} }
-
-// do runs a job on an idle goroutine, or else on a new one. A job that ends its
-// goroutine affects no other job.
-func (c *workers) do(work job) {
-	select {
-	case c.work <- work:
-	default:
-		go c.serve(work)
-	}
-}
-
-func (c *workers) serve(work job) {
-	for {
-		for work != nil {
-			work = work()
-		}
-		select {
-		case work = <-c.work:
-		case <-c.over:
-			return
-		}
-	}
-}
-
-// stop ends the idle goroutines, and the busy ones when they become idle.
-func (c *workers) stop() { close(c.over) }
 
 // PanicError is a defect: a machine or the engine itself panicked. The run has
 // ended with reason internal.

@@ -25,7 +25,6 @@ import (
 	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/host/secret"
 	"github.com/pawlrun/pawl/internal/machine"
-	"github.com/pawlrun/pawl/internal/rules/policy"
 	"github.com/pawlrun/pawl/journal"
 )
 
@@ -38,7 +37,7 @@ type Options struct {
 	// NewNonce returns a nonce for a fence; nil means random ones.
 	NewNonce func() string
 	// Owner names this process in leases. Empty means [holder.Process], with a key
-	// to which other processes can seal commands ([Engine.Tell]).
+	// to which other processes can seal commands ([Engine.Deliver]).
 	Owner string
 	// Common is what the engine shares with other engines of this process on the
 	// same store; nil means nothing.
@@ -199,7 +198,7 @@ func (e *Engine) start(ctx context.Context, id string, started event.RunStarted,
 	if above != nil {
 		parent = above.run.id
 	}
-	d, err := e.create(ctx, id, started, parent, env)
+	d, err := e.create(ctx, id, started, parent, env, false)
 	if err != nil {
 		return nil, errors.Join(err, env.Release())
 	}
@@ -210,22 +209,33 @@ func (e *Engine) start(ctx context.Context, id string, started event.RunStarted,
 	return e.ready(ctx, d), nil
 }
 
-// Create makes a run without driving it: its first event is journalled and its
-// lease is free. secrets are those of the run, as in [perform.Env].
-func (e *Engine) Create(ctx context.Context, started event.RunStarted, secrets *secret.Redactor) (string, error) {
-	d, err := e.create(ctx, e.opts.NewID(), started, "", perform.Env{Secrets: secrets})
+// Create makes a run with an id without driving it: its first event is journalled and
+// its lease is free. secrets are those of the run, as in [perform.Env].
+func (e *Engine) Create(ctx context.Context, id string, started event.RunStarted, secrets *secret.Redactor) error {
+	d, err := e.create(ctx, id, started, "", perform.Env{Secrets: secrets}, false)
 	if err != nil {
-		return "", err
+		return err
 	}
-	defer e.unclaim(d.run.id)
+	defer e.unclaim(id)
 	if err := e.store.Release(context.WithoutCancel(ctx), d.log.lease.held); err != nil {
-		return "", fmt.Errorf("engine: create run %s: %w", d.run.id, err)
+		return fmt.Errorf("engine: create run %s: %w", id, err)
 	}
-	return d.run.id, nil
+	return nil
 }
 
-// create journals the run's first event under a new lease.
-func (e *Engine) create(ctx context.Context, id string, started event.RunStarted, parent string, env perform.Env) (*driver, error) {
+// Queue makes a run with an id, in the state [journal.Queued], for another process to
+// drive. secrets are those of the run, as in [perform.Env].
+func (e *Engine) Queue(ctx context.Context, id string, started event.RunStarted, secrets *secret.Redactor) error {
+	_, err := e.create(ctx, id, started, "", perform.Env{Secrets: secrets}, true)
+	if err == nil {
+		e.unclaim(id)
+	}
+	return err
+}
+
+// create journals the run's first event under a new lease, which it releases at once if
+// the run is queued.
+func (e *Engine) create(ctx context.Context, id string, started event.RunStarted, parent string, env perform.Env, queued bool) (*driver, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("engine: create run: %w", context.Cause(ctx))
 	}
@@ -256,7 +266,7 @@ func (e *Engine) create(ctx context.Context, id string, started event.RunStarted
 		return nil, err
 	}
 	d.log.lease.take(d.log.lease.fresh(d.run.id, e.opts.Owner), time.Now())
-	d.log.lease.unmade = true
+	d.log.lease.unmade, d.log.lease.queued = true, queued
 	if parent != "" {
 		return d, nil // the parent has the intent, so it starts the child again after a crash
 	}
@@ -267,57 +277,29 @@ func (e *Engine) create(ctx context.Context, id string, started event.RunStarted
 	return d, nil
 }
 
-// ErrReplay is returned for a run whose calls were answered from the record of
-// another run. If it continued, its tools would act.
-var ErrReplay = errors.New("engine: the run is a replay, which cannot be resumed after its process has ended")
-
-// Resume continues a run that is not driven: it parked, or its process is gone.
-// build makes the run's environment from its first event. Cancelling ctx cancels
-// the run, as with [Engine.Start].
-//
-// A child continues when its root is resumed, and is refused with a
-// *[ChildError]; a replay is refused with [ErrReplay].
-func (e *Engine) Resume(ctx context.Context, run string, build func(event.RunStarted) (perform.Env, error)) (*Run, error) {
-	return driven(e.resume(ctx, run, build, nil))
+// SetAside writes into the row of a run that is not driven what worker it waits for.
+func (e *Engine) SetAside(ctx context.Context, run, worker string) error {
+	if err := e.claim(run); err != nil {
+		return err
+	}
+	defer e.unclaim(run)
+	lease, err := e.opts.Placement.Take(ctx, run)
+	if err != nil {
+		return fmt.Errorf("engine: take run %s: %w", run, err)
+	}
+	row, err := e.store.Run(ctx, run)
+	if err == nil {
+		row.State, row.Detail = journal.Waiting, worker
+		_, err = e.store.Append(ctx, journal.Batch{Lease: lease, Head: row.Head, Status: row.Progress, Time: row.Updated, Release: true})
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("engine: set run %s aside: %w", run, err), e.store.Release(context.WithoutCancel(ctx), lease))
+	}
+	return nil
 }
 
-func (e *Engine) resume(ctx context.Context, run string, build func(event.RunStarted) (perform.Env, error), above *children) (*Run, error) {
-	d, started, err := e.takePatiently(ctx, run)
-	if err != nil {
-		return nil, err
-	}
-	giveUp := func(err error) (*Run, error) {
-		d.log.lease.release(ctx)
-		e.unclaim(run)
-		return nil, err
-	}
-	if d.run.parent != "" && above == nil {
-		return giveUp(&ChildError{Run: run, Parent: d.run.parent, Root: d.run.root})
-	}
-	if started.Replays != "" {
-		return giveUp(fmt.Errorf("%w; replay run %s again", ErrReplay, started.Replays))
-	}
-	env, err := build(started)
-	if err != nil {
-		return giveUp(err)
-	}
-	d.env.Equip(env)
-	d.attach(above)
-	d.env.Inputs = nil
-	resumed := event.RunResumed{Recovered: d.machine.State().Parked == nil, Owner: e.opts.Owner, Policy: policy.Reading, Secrets: e.otherSecrets(ctx, d), Served: e.opts.Served}
-	sent, err := e.store.Inbox(ctx, run)
-	if err != nil {
-		err = fmt.Errorf("engine: resume run %s: %w", run, err)
-	} else {
-		d.inbox.overrule(sent)
-		resumed.Unread = e.unreadable(sent)
-		err = d.stage(resumed)
-	}
-	if err != nil {
-		return giveUp(errors.Join(err, d.env.Release()))
-	}
-	return e.ready(ctx, d), nil
-}
+// Owner names this process in leases.
+func (e *Engine) Owner() string { return e.opts.Owner }
 
 // Drives reports whether the holder of a run's lease may still drive the run.
 func (e *Engine) Drives(r journal.Run) bool { return e.opts.Placement.Drives(r) }
@@ -334,9 +316,16 @@ func (e *Engine) Inspect(ctx context.Context, run string) (machine.Machine, erro
 	return m, nil
 }
 
-// State returns the state of a run by its journal. It folds the events that are new since
-// it was last called for the run.
+// State returns the state of a run after its last commit. That of a run that this engine
+// drives is usually at hand; of another run it folds the events that are new since it was
+// last called for the run.
 func (e *Engine) State(ctx context.Context, run string) (drive.RunState, error) {
+	e.mu.Lock()
+	d := e.drivers[run]
+	e.mu.Unlock()
+	if s, known := d.committed(); known {
+		return s, nil
+	}
 	s, err := e.snapshots.State(ctx, run)
 	if err != nil {
 		return s, fmt.Errorf("engine: load run %s: %w", run, err)

@@ -111,8 +111,8 @@ func (l *eventLog) stepOf(data event.Data) string {
 	if child == "" {
 		return l.run.step
 	}
-	c, _ := l.children.of(child)
-	return cmp.Or(c.step, l.run.step)
+	c, _ := l.children.Of(child)
+	return cmp.Or(c.Step, l.run.step)
 }
 
 // push queues an event that has been applied.
@@ -154,9 +154,9 @@ func (l *eventLog) stages(t event.Type) bool {
 	return slices.ContainsFunc(l.staged, func(s staged) bool { return s.event.Type() == t })
 }
 
-// sayOnce replaces texts that occur more than once in the staged events by
+// shareTexts replaces texts that occur more than once in the staged events by
 // references.
-func (l *eventLog) sayOnce() error {
+func (l *eventLog) shareTexts() error {
 	if !slices.ContainsFunc(l.staged, func(s staged) bool { _, ends := s.event.Data.(event.StepFinished); return ends }) {
 		return nil
 	}
@@ -278,8 +278,8 @@ type fold struct {
 	last  time.Time
 	cycle int
 	// The open calls of the last answer, children and commands.
-	calls    openCalls
-	children openChildren
+	calls    drive.OpenCalls
+	children drive.OpenChildren
 	commands drive.OpenCommands
 	cache    drive.Continuity
 	paid     paid
@@ -289,6 +289,7 @@ type fold struct {
 	messages map[string]bool
 	files    drive.SeenFiles
 	servers  drive.ChangedServers
+	sampled  drive.Sampled
 	// waiting is what the run's row says of what it waits for.
 	waiting drive.Waiting
 }
@@ -296,14 +297,15 @@ type fold struct {
 // note folds an event whose body has this hash.
 func (f *fold) note(ev *event.Event, hash string) {
 	f.seq, f.head, f.last = ev.Seq, hash, ev.Time
-	f.calls.note(ev.Data)
-	f.children.note(ev.Data)
+	f.calls.Note(ev.Data)
+	f.children.Note(ev.Data)
 	f.commands.Note(ev.Data)
 	f.paid.note(ev.Data)
 	f.cache.Note(ev)
 	f.secrets.Note(ev.Data)
 	f.files.Note(ev.Data)
 	f.servers.Note(ev.Data)
+	f.sampled.Note(ev.Data)
 	f.waiting.Note(ev)
 	if said, ok := ev.Data.(event.InputReceived); ok && said.MessageID != "" {
 		if f.messages == nil {
@@ -317,6 +319,8 @@ func (d *driver) status() journal.Progress {
 	s := d.machine.State()
 	st := journal.Progress{State: journal.Running, Cycles: s.Cycle, Waits: d.log.waiting.Of(s)}
 	switch {
+	case d.log.lease.queued:
+		st.State = journal.Queued
 	case s.Phase == machine.Ended:
 		st.State, st.Detail = journal.Ended, string(s.Outcome.Reason)
 		st.Outcome, _ = json.Marshal(s.Outcome)

@@ -23,7 +23,8 @@ func TestANonceIsChosenOnceWhereARunNeedsAFence(t *testing.T) {
 			t.Fatal(err)
 		}
 		started.Fence = fence
-		id, err := e.Create(t.Context(), started, nil)
+		id := engine.NewID()
+		err = e.Create(t.Context(), id, started, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -64,7 +65,8 @@ func TestNoncesAreNotGuessed(t *testing.T) {
 			t.Fatal(err)
 		}
 		started.Fence = &event.Fence{}
-		id, err := e.Create(t.Context(), started, nil)
+		id := engine.NewID()
+		err = e.Create(t.Context(), id, started, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

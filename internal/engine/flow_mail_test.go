@@ -168,16 +168,20 @@ func TestAMessageThatOnlyItsReaderTellsOf(t *testing.T) {
 		store := &watched{Store: memory.New(nil)}
 		dead := errors.New("the process dies")
 		var reader atomic.Value
+		var sent atomic.Bool // the reader's journal may have the message before the sender's
 		store.onAppend = func(b journal.Batch) error {
-			if reader.Load() != nil {
+			if reader.Load() != nil && sent.Load() {
 				return dead
 			}
 			return nil
 		}
 		store.appended = func(b journal.Batch) {
 			for _, r := range b.Records {
-				if r.Type == string(event.TypeInputReceived) && strings.Contains(string(r.Body), "Keep at it.") {
+				switch has := strings.Contains(string(r.Body), "Keep at it."); {
+				case has && r.Type == string(event.TypeInputReceived):
 					reader.Store(r.Run)
+				case has && r.Type == string(event.MessageSent{}.EventType()):
+					sent.Store(true)
 				}
 			}
 		}

@@ -106,7 +106,7 @@ func retried(t *testing.T, e *engine.Engine, store journal.Store, run string, en
 		}
 		retry.Add(read.Event)
 	}
-	seq, steps, err := retry.Begin()
+	seq, steps, err := retry.Begin("")
 	if err != nil || len(steps) != 1 {
 		t.Fatalf("it does %v again, %v", steps, err)
 	}
@@ -243,7 +243,7 @@ func TestARetryLeavesWhatALoopGotOver(t *testing.T) {
 			}
 			retry.Add(read.Event)
 		}
-		if _, _, err := retry.Begin(); !errors.Is(err, flow.ErrNothingFailed) {
+		if _, _, err := retry.Begin(""); !errors.Is(err, flow.ErrNothingFailed) {
 			t.Errorf("of a run that completed: %v", err)
 		}
 	})

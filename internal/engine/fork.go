@@ -43,7 +43,7 @@ func (e *Engine) Fork(ctx context.Context, b *drive.Branch, change event.RunFork
 	if err := d.stage(change); err != nil {
 		return fail(err)
 	}
-	if err := errors.Join(d.takeOver(b.Keep), d.log.sayOnce()); err != nil {
+	if err := errors.Join(d.takeOver(b.Keep), d.log.shareTexts()); err != nil {
 		return fail(err)
 	}
 	status := d.status()

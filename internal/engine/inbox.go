@@ -125,7 +125,7 @@ func (c *core) translate(sent journal.Command, m machine.Machine) []event.Data {
 	case journal.Pause:
 		return []event.Data{event.PauseRequested{By: sent.By, Command: sent.ID, Principal: sent.Principal}}
 	case journal.Input:
-		return []event.Data{c.env.Record.Blobs.Detach(event.InputReceived{Text: sent.Text, Media: sent.Media, By: sent.By, Command: sent.ID, Principal: sent.Principal})}
+		return []event.Data{c.env.Record.Blobs.Detach(event.InputReceived{Text: sent.Text, Media: sent.Media, By: sent.By, Command: sent.ID, Later: sent.Later, Replaces: sent.Replaces, Mode: sent.Mode, Principal: sent.Principal})}
 	case journal.Raise:
 		return []event.Data{event.BudgetRaised{Setting: sent.Setting, Value: sent.Value, By: sent.By, Command: sent.ID, Principal: sent.Principal}}
 	case journal.Approve, journal.Reject:
@@ -169,7 +169,7 @@ func (e *Engine) wakeAbove(ctx context.Context, row journal.Run) {
 //
 // A command that may contain secrets of the run which are unknown here is
 // encrypted for the process that drives the run, which can remove them: see
-// [Engine.Tell]. A cancel is always accepted, if necessary without its reason.
+// [Engine.Deliver]. A cancel is always accepted, if necessary without its reason.
 func (e *Engine) Send(ctx context.Context, c journal.Command) error {
 	_, err := e.send(ctx, c, sender{})
 	return err
@@ -186,12 +186,12 @@ type Receipt struct {
 	Unsaid error
 }
 
-// Tell is [Engine.Send] for a sender that may have secrets of the run. The error
+// Deliver is [Engine.Send] for a sender that may have secrets of the run. The error
 // is a *[SecretsError] if no process with a key drives the run, and
 // [holder.ErrUnread] if that process left before it read the command. The next
 // run.resumed counts commands that were lost because the process died just after
 // they were sent.
-func (e *Engine) Tell(ctx context.Context, c journal.Command, k Knowledge) (Receipt, error) {
+func (e *Engine) Deliver(ctx context.Context, c journal.Command, k Knowledge) (Receipt, error) {
 	return e.send(ctx, c, sender{knows: k})
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/engine/drive"
 	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/machine"
 	"github.com/pawlrun/pawl/journal"
@@ -85,8 +86,8 @@ func (d *driver) internalOutcome(cause error, row journal.Run) event.Outcome {
 // late settles what is reserved for the calls of children.
 func (b *childBudget) late(ctx context.Context) []event.Data {
 	var closing []event.Data
-	for _, c := range b.log.children.all() {
-		committed, err := perform.Guard(func() ([]event.BudgetCommitted, error) { return b.unsettled(ctx, c.run, true) },
+	for _, c := range b.log.children.All() {
+		committed, err := perform.Guard(func() ([]event.BudgetCommitted, error) { return b.unsettled(ctx, c.Run, true) },
 			func(message string) error { return errors.New(message) })
 		if err != nil {
 			continue // the child's own journal has it
@@ -102,7 +103,7 @@ func (b *childBudget) late(ctx context.Context) []event.Data {
 // so that the journal keeps what the model asked for.
 func (l *eventLog) lateCalls() []event.Data {
 	var closing []event.Data
-	for _, c := range l.calls.unnoted() {
+	for _, c := range l.calls.Unnoted() {
 		kept := perform.Unresolved(machine.Resolve{CallID: c.CallID, Call: c})
 		kept.Problem = &event.Problem{Type: event.ErrorCancelled, Message: beforeItRan}
 		closing = append(closing, kept)
@@ -126,18 +127,18 @@ func (d *driver) lateResults(late []event.Data) []event.Data {
 		}
 	}
 	answered := map[string]bool{}
-	for _, c := range d.log.children.all() {
+	for _, c := range d.log.children.All() {
 		closing = append(closing, d.children.late(c, late)...)
-		answered[c.call] = true
+		answered[c.Call] = true
 	}
-	for c := range d.log.calls.all() {
+	for c := range d.log.calls.All() {
 		switch {
-		case answered[c.id] && slices.ContainsFunc(closing, func(data event.Data) bool { return settles(data, c.id) }):
-		case answered[c.id]:
+		case answered[c.ID] && slices.ContainsFunc(closing, func(data event.Data) bool { return settles(data, c.ID) }):
+		case answered[c.ID]:
 			closing = append(closing, unsettled(c, event.ErrorCancelled, "the run ended while this agent was at work"))
-		case brought[c.id] != nil:
-			closing = append(closing, brought[c.id])
-		case c.started:
+		case brought[c.ID] != nil:
+			closing = append(closing, brought[c.ID])
+		case c.Started:
 			closing = append(closing, unsettled(c, event.ErrorInDoubt, "the run ended while this call was running, "+
 				"so it is not known whether it took effect"))
 		default:
@@ -152,9 +153,9 @@ func settles(data event.Data, call string) bool {
 	return ok && r.CallID == call
 }
 
-func unsettled(c openCall, kind event.ErrorType, message string) event.ToolResult {
+func unsettled(c drive.OpenCall, kind event.ErrorType, message string) event.ToolResult {
 	return event.ToolResult{
-		CallID: c.id, Tool: c.tool, IsError: true, ErrorType: kind,
+		CallID: c.ID, Tool: c.Tool, IsError: true, ErrorType: kind,
 		Output: tool.ErrorOutput(kind, message, ""),
 	}
 }

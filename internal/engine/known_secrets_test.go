@@ -147,7 +147,7 @@ func TestChildGetsNoMessageThatMayContainUnknownSecret(t *testing.T) {
 			t.Errorf("a call cannot be declined: %v", err)
 		}
 		farewell := journal.Command{Run: run.ID, Kind: journal.Cancel, By: "ann", Text: password}
-		if got, err := stranger.Tell(t.Context(), farewell, engine.Knowledge{}); err != nil || got.Unsaid == nil {
+		if got, err := stranger.Deliver(t.Context(), farewell, engine.Knowledge{}); err != nil || got.Unsaid == nil {
 			t.Errorf("the run is not cancelled without its reason: %+v, %v", got, err)
 		}
 		if text := r.journals(run.ID); strings.Contains(text, password) {

@@ -24,8 +24,9 @@ type lease struct {
 	// hold when the run is created.
 	right, parent journal.Lease
 	// unmade reports whether the run's first commit is still to come, and released
-	// whether the lease was released.
-	unmade, released bool
+	// whether the lease was released. queued reports whether the first commit leaves
+	// the run to another process.
+	unmade, released, queued bool
 }
 
 // fresh returns a lease that begins now.

@@ -270,3 +270,55 @@ func (d *driver) endCancelled(ctx context.Context, c journal.Command, recovered 
 	}
 	return d.commit(ctx)
 }
+
+// ErrReplay is returned for a run whose calls were answered from the record of
+// another run. If it continued, its tools would act.
+var ErrReplay = errors.New("engine: the run is a replay, which cannot be resumed after its process has ended")
+
+// Resume continues a run that is not driven: it parked, or its process is gone.
+// build makes the run's environment from its first event. Cancelling ctx cancels
+// the run, as with [Engine.Start].
+//
+// A child continues when its root is resumed, and is refused with a
+// *[ChildError]; a replay is refused with [ErrReplay].
+func (e *Engine) Resume(ctx context.Context, run string, build func(event.RunStarted) (perform.Env, error)) (*Run, error) {
+	return driven(e.resume(ctx, run, build, nil))
+}
+
+func (e *Engine) resume(ctx context.Context, run string, build func(event.RunStarted) (perform.Env, error), above *children) (*Run, error) {
+	d, started, err := e.takePatiently(ctx, run)
+	if err != nil {
+		return nil, err
+	}
+	giveUp := func(err error) (*Run, error) {
+		d.log.lease.release(ctx)
+		e.unclaim(run)
+		return nil, err
+	}
+	if d.run.parent != "" && above == nil {
+		return giveUp(&ChildError{Run: run, Parent: d.run.parent, Root: d.run.root})
+	}
+	if started.Replays != "" {
+		return giveUp(fmt.Errorf("%w; replay run %s again", ErrReplay, started.Replays))
+	}
+	env, err := build(started)
+	if err != nil {
+		return giveUp(err)
+	}
+	d.env.Equip(env)
+	d.attach(above)
+	d.env.Inputs = nil
+	resumed := event.RunResumed{Recovered: d.machine.State().Parked == nil, Owner: e.opts.Owner, Policy: policy.Reading, Secrets: e.otherSecrets(ctx, d), Served: e.opts.Served}
+	sent, err := e.store.Inbox(ctx, run)
+	if err != nil {
+		err = fmt.Errorf("engine: resume run %s: %w", run, err)
+	} else {
+		d.inbox.overrule(sent)
+		resumed.Unread = e.unreadable(sent)
+		err = d.stage(resumed)
+	}
+	if err != nil {
+		return giveUp(errors.Join(err, d.env.Release()))
+	}
+	return e.ready(ctx, d), nil
+}

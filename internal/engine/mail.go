@@ -77,18 +77,18 @@ type posted struct {
 
 // carry journals a child's message and its deliveries, and returns the reply for
 // the child after the commit.
-func (m *mail) carry(child string, post machine.Post) (told string, carried bool, err error) {
+func (m *mail) carry(child string, post machine.Post) (reply string, carried bool, err error) {
 	messenger, ok := m.machine.(machine.Messenger)
 	if !ok || m.machine.State().Phase != machine.Running {
 		return "", false, nil // the child stops as well
 	}
-	become, told := messenger.Post(child, post)
+	become, reply := messenger.Post(child, post)
 	for _, data := range become {
 		if err := m.stage(data); err != nil {
 			return "", false, err
 		}
 	}
-	return told, true, nil
+	return reply, true, nil
 }
 
 // handOver puts messages where the child takes them.
@@ -158,13 +158,13 @@ func (e *Engine) messagesOf(ctx context.Context, run string) (map[string]bool, e
 // below the named one use. It is an [ErrNotPending].
 type AmbiguousError struct {
 	Run, ID string
-	// Asked are the runs that ask.
-	Asked []string
+	// Candidates are the runs that ask.
+	Candidates []string
 }
 
 // Error names the runs that the decision may be for.
 func (e *AmbiguousError) Error() string {
-	return fmt.Sprintf("%s is asked by several runs below run %s: name one of %s", e.ID, e.Run, strings.Join(e.Asked, ", "))
+	return fmt.Sprintf("%s is asked by several runs below run %s: name one of %s", e.ID, e.Run, strings.Join(e.Candidates, ", "))
 }
 
 // Is reports whether target is [ErrNotPending].
@@ -245,7 +245,7 @@ func (e *Engine) askingRun(ctx context.Context, rows []journal.Run, c journal.Co
 	case 1:
 		return asks[0], nil
 	}
-	return "", &AmbiguousError{Run: c.Run, ID: c.CallID, Asked: asks}
+	return "", &AmbiguousError{Run: c.Run, ID: c.CallID, Candidates: asks}
 }
 
 // decidedIn returns the run that took a decision.

@@ -179,11 +179,11 @@ func (p *parentRun) poster(callID string) func(ctx context.Context, to, text str
 		answer := make(chan string, 1)
 		p.put(&childRequest{child: p.run.id, post: &posted{
 			Post:   machine.Post{ID: callID, To: to, Text: text, Kind: kind, Taint: taint},
-			answer: func(told string) { answer <- told },
+			answer: func(reply string) { answer <- reply },
 		}})
 		select {
-		case told := <-answer:
-			return told, nil
+		case reply := <-answer:
+			return reply, nil
 		case <-ctx.Done():
 			return "", context.Cause(ctx)
 		}

@@ -122,7 +122,8 @@ func TestTheSecretsOfAProcessStayOutOfItsInboxToo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	id, err := r.Create(t.Context(), started, nil)
+	id := engine.NewID()
+	err = r.Create(t.Context(), id, started, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -348,7 +348,8 @@ func TestAReplayIsNotTakenUpWithToolsThatAct(t *testing.T) {
 		r := newRig(t).turns(scripted.Turn{Text: "done"})
 		started := r.started()
 		started.Replays = "k7x2"
-		id, err := r.Create(t.Context(), started, nil)
+		id := engine.NewID()
+		err := r.Create(t.Context(), id, started, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -259,7 +259,7 @@ func TestADecisionThatMayBeAboutSeveralQuestionsNamesTheRun(t *testing.T) {
 		}
 		ids := d.tree(run.ID)
 		var several *engine.AmbiguousError
-		if err := d.say(run.ID, journal.Approve, "refine"); !errors.As(err, &several) || !errors.Is(err, engine.ErrNotPending) || len(several.Asked) != 2 {
+		if err := d.say(run.ID, journal.Approve, "refine"); !errors.As(err, &several) || !errors.Is(err, engine.ErrNotPending) || len(several.Candidates) != 2 {
 			t.Fatalf("a decision on either gets %v", err)
 		}
 		for _, id := range ids[1:] {

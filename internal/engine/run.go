@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"time"
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine/drive"
@@ -49,6 +50,20 @@ func (r *Run) Wait(ctx context.Context) (machine.State, error) {
 // Interrupt parks the run: effects under way are stopped and settled first. It
 // does not wait for that, and does nothing if the run is no longer driven.
 func (r *Run) Interrupt() { r.driver.life.interruptOnce() }
+
+// Wakes returns the end of the time that the run waits for, and zero if the run waits for
+// none or is busy.
+func (r *Run) Wakes() time.Time {
+	d := r.driver
+	if !d.lock.tryLock() {
+		return time.Time{}
+	}
+	defer d.lock.unlock()
+	if d.alarm.waiting == "" || len(d.effects.pending) > 0 {
+		return time.Time{}
+	}
+	return d.alarm.at
+}
 
 // Machine returns the run's machine. It may be used once Wait has returned.
 func (r *Run) Machine() machine.Machine { return r.driver.machine }

@@ -78,7 +78,7 @@ func TestWhatIsSealedToADriverIsReadByItAndRestsNowhere(t *testing.T) {
 			{Run: run.ID, Kind: journal.Input, By: "ann", Text: "the word is " + doorWord},
 			{Run: run.ID, Kind: journal.Approve, CallID: run.ID + "-1-1", By: "ann", Text: "with " + doorWord},
 		} {
-			if got, err := other.Tell(t.Context(), c, engine.Knowledge{}); err != nil || !got.Sealed {
+			if got, err := other.Deliver(t.Context(), c, engine.Knowledge{}); err != nil || !got.Sealed {
 				t.Fatal(got.Sealed, err)
 			}
 			synctest.Wait()
@@ -105,7 +105,7 @@ func TestWhoKnowsARunsSecretsTellsItPlainly(t *testing.T) {
 		r, run, store := confidential(t)
 		knows := engine.Knowledge{Secrets: r.env.Secrets}
 		c := journal.Command{Run: run.ID, Kind: journal.Cancel, By: "ann", Text: "away with " + doorWord}
-		if got, err := r.other().Tell(t.Context(), c, knows); err != nil || got.Sealed {
+		if got, err := r.other().Deliver(t.Context(), c, knows); err != nil || got.Sealed {
 			t.Fatal(got.Sealed, err)
 		}
 		outcome(t, run)

@@ -174,6 +174,12 @@ func (agreeable) Keep(context.Context, json.RawMessage) error { return nil }
 
 func (agreeable) Report(float64, float64, string) {}
 
+func (agreeable) Allowed(string) (bool, bool) { return true, true }
+
+func (agreeable) Sample(context.Context, tool.Sampling) (tool.Sampled, error) {
+	return tool.Sampled{Text: "an answer"}, nil
+}
+
 func (agreeable) Ask(_ context.Context, f event.Form) (event.FormAnswer, error) {
 	var form struct {
 		Properties map[string]struct {

@@ -1,6 +1,7 @@
 package mcptest_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/mcptest"
 	"github.com/pawlrun/pawl/tool"
 	"github.com/pawlrun/pawl/tool/mcp"
@@ -68,16 +70,16 @@ func (c connected) try(name, args string) (tool.Result, error) {
 	if i < 0 {
 		c.t.Fatalf("there is no tool %s", name)
 	}
-	return tools[i].Run(c.t.Context(), tool.Call{ID: "c1", Key: "k1", Attempt: 1, Args: json.RawMessage(args)})
+	return tools[i].Run(c.t.Context(), tool.Call{ID: "c1", Key: "k1", Attempt: 1, Args: json.RawMessage(args), Run: away{}})
 }
 
 func TestRealServersCanBeUsed(t *testing.T) {
 	dir := mcptest.Packages(t, realServers...)
 	for name, test := range map[string]func(t *testing.T){
 		"everything": func(t *testing.T) {
-			everything(connect(t, mcp.Options{Command: program(dir, "mcp-server-everything")}))
+			everything(connect(t, mcp.Options{Command: program(dir, "mcp-server-everything"), Sampling: answered}))
 		},
-		"everything over HTTP": func(t *testing.T) { everything(connect(t, mcp.Options{URL: overHTTP(t, dir)})) },
+		"everything over HTTP": func(t *testing.T) { everything(connect(t, mcp.Options{URL: overHTTP(t, dir), Sampling: answered})) },
 		"filesystem":           func(t *testing.T) { filesystem(t, dir) },
 		"memory":               func(t *testing.T) { memory(t, dir) },
 		"playwright":           func(t *testing.T) { lists(t, program(dir, "playwright-mcp"), "browser_navigate", 25) },
@@ -86,6 +88,16 @@ func TestRealServersCanBeUsed(t *testing.T) {
 		t.Run(name, test)
 	}
 }
+
+// away is a run in which a model answers, and no person is there.
+type away struct{ agreeable }
+
+func (away) Ask(_ context.Context, f event.Form) (event.FormAnswer, error) {
+	return event.FormAnswer{}, &tool.InputRequired{Form: f}
+}
+
+// answered lets a model answer the server.
+var answered = &mcp.Sampling{Agent: "real.sampling", Model: "test/small", USD: 1}
 
 // everything calls tools of the server that has one of each sort, twice.
 func everything(c connected) {
@@ -103,6 +115,9 @@ func everything(c connected) {
 		}
 		if r := c.call("get-structured-content", `{"location":"Chicago"}`); r.IsError || !strings.Contains(string(r.Structured), "temperature") || strings.Count(r.Output, "temperature") != 1 {
 			c.t.Errorf("get-structured-content gives %+v", r)
+		}
+		if r := c.call("trigger-sampling-request", `{"prompt":"Why?","maxTokens":10}`); !strings.Contains(r.Output, "an answer") || !strings.Contains(r.Output, "test/small") {
+			c.t.Errorf("trigger-sampling-request gives %+v", r)
 		}
 		if r := c.call("get-resource-reference", `{"resourceType":"Blob","resourceId":1}`); len(r.Media) != 1 {
 			c.t.Errorf("get-resource-reference gives %+v", r)

@@ -39,8 +39,9 @@ const (
 // Tools is the page of tools that a server lists by default. What a tool does is in
 // its name: ask asks a person for a name, with the text of the call as the message, and
 // asktwice for another one after that; askpage asks to open a page, and needpage fails
-// until a person has; complain prints its variables as errors; roots asks for the roots; task is done as a task, see [Server.task].
-var Tools = page("task", "ask", "asktwice", "askpage", "needpage", "roots", "echo", "exit", "chatty", "silent", "progress", "big", "structured", "media", "error", "grandchild", "environment", "write", "refuse", "changed", "complain")
+// until a person has; sample asks a model for an answer to its text, sampletwice for
+// another one after that, and sampleask a person for a name after that; complain prints its variables as errors; roots asks for the roots; task is done as a task, see [Server.task].
+var Tools = page("task", "ask", "asktwice", "askpage", "needpage", "roots", "echo", "exit", "chatty", "silent", "progress", "big", "structured", "media", "error", "grandchild", "environment", "write", "refuse", "changed", "complain", "sample", "sampletwice", "sampleask")
 
 func page(names ...string) string {
 	var tools []string
@@ -143,6 +144,7 @@ func (s *Server) answered(m message) {
 		return
 	}
 	delete(s.asking, string(m.ID))
+	declined := strings.Contains(string(m.Error), `"code":-1,`)
 	if m.Error != nil {
 		m.Result = m.Error
 	}
@@ -151,12 +153,25 @@ func (s *Server) answered(m message) {
 		s.ask(call, "q2", "elicitation/create", elicitation("And the family name?"))
 		return
 	}
+	if call.Params.Name == "sampleask" && strings.HasPrefix(string(m.ID), `"q1-`) && (m.Error == nil || declined) {
+		s.ask(call, "q2", "elicitation/create", elicitation("Your name?"))
+		return
+	}
+	if call.Params.Name == "sampletwice" && strings.HasPrefix(string(m.ID), `"q1-`) && m.Error == nil {
+		s.ask(call, "q2", "sampling/createMessage", sampling("And then?"))
+		return
+	}
 	quoted, _ := json.Marshal(string(m.Result))
 	s.print(answer(call, fmt.Sprintf(`{"content":[{"type":"text","text":%s}]}`, quoted)))
 }
 
 func elicitation(message string) string {
 	return fmt.Sprintf(`{"mode":"form","message":%q,"requestedSchema":{"type":"object","required":["name"],"properties":{"name":{"type":"string","title":"Name"}}}}`, message)
+}
+
+func sampling(text string) string {
+	quoted, _ := json.Marshal(text)
+	return fmt.Sprintf(`{"messages":[{"role":"user","content":{"type":"text","text":%s}}],"systemPrompt":"Be brief.","maxTokens":100,"stopSequences":["STOP"]}`, quoted)
 }
 
 // waiting is how often a server looks for a file.
@@ -230,6 +245,11 @@ func (s *Server) fault(m message) {
 		var args struct{ Text string }
 		_ = json.Unmarshal(m.Params.Arguments, &args)
 		s.ask(m, "q1", "elicitation/create", elicitation(args.Text))
+		return
+	case "sample", "sampletwice", "sampleask":
+		var args struct{ Text string }
+		_ = json.Unmarshal(m.Params.Arguments, &args)
+		s.ask(m, "q1", "sampling/createMessage", sampling(args.Text))
 		return
 	case "askpage":
 		s.ask(m, "q1", "elicitation/create", `{"mode":"url","message":"Pay first.","url":"https://pay.example.com/1","elicitationId":"e1"}`)

@@ -3,6 +3,8 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 )
@@ -61,6 +63,35 @@ func TestAListedMutantIsHarmlessWhereItIsListed(t *testing.T) {
 	} {
 		if got := p.harmless(tt.m); got != tt.want {
 			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+// A package or a file that has moved would lose its bound and its harmless mutants.
+func TestThePageNamesPackagesAndCodeThatAreThere(t *testing.T) {
+	const root = "../.."
+	p, err := readPage(filepath.Join(root, "docs", "mutation.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(p.figures) == 0 || len(p.known) == 0 {
+		t.Fatalf("the page has %d figures and %d mutants", len(p.figures), len(p.known))
+	}
+	for _, row := range p.figures {
+		var cells []string
+		for cell := range strings.SplitSeq(row, "|") {
+			cells = append(cells, strings.Trim(cell, " `"))
+		}
+		if files, _ := filepath.Glob(filepath.Join(root, cells[1], "*_test.go")); len(files) == 0 {
+			t.Errorf("%s has no tests", cells[1])
+		}
+		if share, err := strconv.ParseFloat(cells[7], 64); err != nil || share < 85 {
+			t.Errorf("of the mutants of %s %s %% are killed, at least 85 are to be", cells[1], cells[7])
+		}
+	}
+	for _, k := range p.known {
+		if text, err := os.ReadFile(filepath.Join(root, k.file)); err != nil || !strings.Contains(string(text), k.code) {
+			t.Errorf("%s has no %q: %v", k.file, k.code, err)
 		}
 	}
 }

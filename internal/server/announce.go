@@ -163,7 +163,7 @@ func (k *sockets) framesOf(events []rondo.Message) (frames []socketio.Frame) {
 	for _, e := range events {
 		p, err := socketio.NewEvent(socketio.MainNamespace, e.Event, e.Data)
 		if err != nil {
-			k.server.log.Error("an event is not told", "event", e.Event, "error", err)
+			k.server.log.Error("an event is not sent", "event", e.Event, "error", err)
 			continue
 		}
 		frames = append(frames, p.Frames()...)

@@ -208,7 +208,7 @@ func (s *Server) questionsOfAll(ctx context.Context, q paging) (list[control.Pen
 // openQuestions returns a run's questions to people and, if it has parked at a limit of
 // its own, the question whether to raise it, which [Server.raise] answers.
 func (s *Server) openQuestions(ctx context.Context, row journal.Run) ([]control.Pending, error) {
-	pending, err := s.controller.Asked(ctx, row.ID)
+	pending, err := s.controller.PendingWithAncestors(ctx, row.ID)
 	if err != nil || len(pending) > 0 || row.State != journal.Parked {
 		return pending, err
 	}

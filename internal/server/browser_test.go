@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -23,6 +24,8 @@ import (
 	"github.com/pawlrun/pawl/internal/view"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/journal/memory"
+	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/models"
 )
 
 // shownFiles are the files of the runs that a browser is shown. Some of their models
@@ -31,6 +34,7 @@ var shownFiles = map[string]string{
 	"writer.yaml": "identity: {name: writer}\nmodel_policy: {primary: {model: openai-chat/writes}}\ntools: {allow: [fs.write], approvals: {fs.write: always}}\n",
 	"asks.yaml":   "identity: {name: asks}\nmodel_policy: {primary: {model: scripted/asks.script.yaml}}\ntools: {allow: [fs.write], approvals: {fs.write: always}}\n",
 	"works.yaml":  "identity: {name: works}\nmodel_policy: {primary: {model: openai-chat/writes}}\ntools: {allow: [fs.write]}\n",
+	"pays.yaml":   "apiVersion: pawl/v1\nname: pays\nagents: {w: {description: d, model: openai-chat/pays, tools: []}}\nsteps: [{id: one, agent: w, instructions: x}, {id: two, agent: w, instructions: y, dependsOn: [one]}]\n",
 	"talks.yaml":  "identity: {name: talks}\nmodel_policy: {primary: {model: openai-chat/talks}}\n",
 	"loops.yaml":  "identity: {name: loops}\nmodel_policy: {primary: {model: openai-chat/talks}}\nloop: {loopEnabled: true, maxIterations: 3, loopCriteria: {type: regex, value: never}}\non_limit: stopped\n",
 	"forgets.yaml": "identity: {name: forgets}\nmodel_policy: {primary: {model: scripted/forgets.script.yaml}}\ntools: {allow: [fs.glob]}\n" +
@@ -50,6 +54,8 @@ var shownFiles = map[string]string{
 		"steps:\n  - {id: work, agent: a, instructions: Work., loop: {maxIterations: 3, untilAgent: j, judge_failures_max: 1}}\n",
 	"goal.yaml": "kind: Goal\nidentity: {name: goal}\nobjective: Be done.\ndone: {when: [{cel: 'iteration == 2'}]}\nvalidation: [{cel: 'content == \"done\"'}]\n" +
 		"model_policy: {primary: {model: scripted/quick.script.yaml}}\nprompt: {system: You do.}\n",
+	"planned.yaml": "kind: Goal\nidentity: {name: planned}\nobjective: Mend it.\nplan: [find the cause, mend the cause]\ncheckpoints: {every: 1}\ndone: {when: [{cel: 'iteration == 2'}]}\nvalidation: [{command: [test, -e, planned.yaml]}]\n" +
+		"model_policy: {primary: {model: scripted/quick.script.yaml}}\nprompt: {system: You do.}\n",
 	"team.yaml":          "identity: {name: team}\ncomposite: {strategy: sequential, subagents: [{agent: member}]}\n",
 	"member.yaml":        "identity: {name: member, description: is quick}\nmodel_policy: {primary: {model: scripted/quick.script.yaml}}\n",
 	"capped.yaml":        "identity: {name: capped}\nmodel_policy: {primary: {model: scripted/capped.script.yaml}}\ntools: {allow: [fs.glob]}\nbudgets: {max_model_turns: 1, actions: {max_model_turns: ask}}\n",
@@ -63,9 +69,44 @@ var shownFiles = map[string]string{
 	"many.yaml": "identity: {name: many}\nmodel_policy: {primary: {model: scripted/many.script.yaml}}\ntools: {allow: [fs.glob]}\nbudgets: {max_tool_calls: none}\n",
 	"many.script.yaml": "- {text: I look., tool_calls: [" + strings.Repeat("{name: fs.glob, arguments: {pattern: \"*.txt\"}}, ", 199) +
 		"{name: fs.glob, arguments: {pattern: \"*.txt\"}}]}\n- {text: That is all.}\n",
+	"refines.yaml": "identity: {name: refines}\nmodel_policy: {primary: {model: scripted/refines.script.yaml}}\ntools: {allow: [fs.write], rules: [{deny: fs.write, path: 'no/**'}]}\n" +
+		"loop: {loopEnabled: true, maxIterations: 3, loopCriteria: {type: manual}, on_reject: continue_with_feedback}\n",
+	"refines.script.yaml": "- {for: refines, text: I write., tool_calls: [{name: fs.write, arguments: {path: refined.txt, content: \"one\\n<b>two</b>\\n\"}}, {name: fs.write, arguments: {path: no/b.txt, content: x}}]}\n" +
+		"- {for: refines, text: \"the first answer\\nthe same line\"}\n- {for: refines, text: I write., tool_calls: [{name: fs.write, arguments: {path: later.txt, content: c}}]}\n- {for: refines, text: \"the second answer\\nthe same line\"}\n",
+	"wrote.yaml": "identity: {name: wrote}\nmodel_policy: {primary: {model: scripted/wrote.script.yaml}}\ntools: {allow: [fs.write]}\n",
+	"wrote.script.yaml": "- {text: I write., tool_calls: [{name: fs.write, arguments: {path: one.txt, content: x}}]}\n" +
+		"- {text: I write., tool_calls: [{name: fs.write, arguments: {path: \"\\u202Etwo.txt\", content: x}}]}\n- {text: That is all.}\n- {text: And this.}\n",
+	"chain.yaml": "apiVersion: pawl/v1\nname: chain\nagents: {w: {description: works, model: scripted/quick.script.yaml, tools: []}}\n" +
+		"steps:\n  - {id: one, agent: w, instructions: Go.}\n  - {id: two, agent: w, instructions: Go., dependsOn: [one]}\n  - {id: three, agent: w, instructions: Go., dependsOn: [two]}\n",
+	"keeps.yaml": "identity: {name: keeps}\nmodel_policy: {primary: {model: scripted/twice.script.yaml}}\ntools: {allow: [fs.read, fs.write], approvals: {fs.write: always}, labels: {fs.read: [private]}}\napprovals: {mode: park, timeout: 1h}\n",
+	"shape.yaml": "apiVersion: pawl/v1\nname: shape\nagents: {w: {description: works, model: scripted/quick.script.yaml, tools: []}}\n" +
+		"steps:\n  - {id: build, agent: w, instructions: Build.}\n  - {id: audit, agent: w, instructions: Audit., dependsOn: [build], condition: \"steps.build.content == 'no'\"}\n" +
+		"  - {id: each, command: [test, '{{item}}', '!=', b], dependsOn: [build], loop: {forEach: [a, b, c], on_item_error: continue}}\n" +
+		"  - {id: polish, dependsOn: [each], loop: {maxIterations: 3, until: iteration == 1, steps: [{id: draft, agent: w, instructions: Draft.}, {id: check, agent: w, instructions: Check., dependsOn: [draft], condition: iteration == 1}]}}\n",
+	"wide.yaml": wideFile(),
+	"letters.yaml": "identity: {name: letters, description: writes letters}\nprompt: {system: \"You write in ${language}.\", task: \"Write to ${person}.\"}\nmodel_policy: {primary: {model: scripted/quick.script.yaml}}\n" +
+		"tools: {allow: [fs.read, fs.write, fs.edit], approvals: {fs.write: always}}\n",
+	"broken.yaml":       "identity: {name: broken}\nmodel_policy: {primary: {model: scripted/quick.script.yaml}}\ntools: {allow: [fs.nothing]}\n",
 	"asks.script.yaml":  "- {text: I write., tool_calls: [{name: fs.write, arguments: {path: asked.txt, content: x}}]}\n- {text: That is all.}\n",
 	"quick.script.yaml": "- {text: done}\n",
 	"evil.script.yaml":  `- {text: "<img src=x onerror=\"window.pwned=1\">\n<script>window.pwned=1</script>\n` + "```" + `\n</pre><iframe src=\"javascript:parent.pwned=1\"></iframe>\n` + "```" + `"}` + "\n",
+}
+
+// wideFile is a workflow of 300 steps, each after two before it.
+func wideFile() string {
+	var b strings.Builder
+	b.WriteString("apiVersion: pawl/v1\nname: wide\nagents: {w: {description: works, model: scripted/quick.script.yaml, tools: []}}\nsteps:\n")
+	for part := range 3 {
+		fmt.Fprintf(&b, "  - id: part%d\n    loop:\n      maxIterations: 1\n      steps:\n", part)
+		for i := range 100 {
+			after := ""
+			if i > 1 {
+				after = fmt.Sprintf(", dependsOn: [s%d, s%d]", i/2, i-1-i%3*(i/4))
+			}
+			fmt.Fprintf(&b, "        - {id: s%d, agent: w, instructions: Go%s}\n", i, after)
+		}
+	}
+	return b.String()
 }
 
 // numbered is a text of so many lines, as a string of YAML between quotes has it.
@@ -133,8 +174,13 @@ func TestThePageInABrowser(t *testing.T) {
 	t.Cleanup(model.Close)
 	t.Setenv("OPENAI_BASE_URL", model.URL+"/v1")
 
-	store := memory.New(nil)
-	s, _ := newServerOn(t, store, shownFiles)
+	store := &altered{Store: memory.New(nil)}
+	s, workspace := newServerWith(t, store, shownFiles, func(o *server.Options) {
+		o.Launch.Config = models.Config{Models: map[string]models.Override{"openai-chat/pays": {Price: &llm.Price{Input: 1, Output: 5}}}}
+	})
+	if out, err := exec.CommandContext(t.Context(), "git", "-C", workspace, "init", "-q").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
 	open := httptest.NewServer(conforming(t, s))
 	t.Cleanup(open.Close)
 	gated, viewer := needingTokens(t)
@@ -147,6 +193,10 @@ func TestThePageInABrowser(t *testing.T) {
 		}
 	})
 	steps.HandleFunc("POST /cut", func(http.ResponseWriter, *http.Request) { open.CloseClientConnections() })
+	steps.HandleFunc("POST /service", func(_ http.ResponseWriter, r *http.Request) { // those that are begun then get no answer
+		_ = os.Setenv("OPENAI_BASE_URL", cmp.Or(r.FormValue("url"), model.URL+"/v1"))
+	})
+	steps.HandleFunc("POST /alter", func(_ http.ResponseWriter, r *http.Request) { store.alter(r.FormValue("from"), r.FormValue("to")) })
 	steps.HandleFunc("GET /log", func(w http.ResponseWriter, r *http.Request) {
 		_ = json.NewEncoder(w).Encode(logOf(t, store, r.FormValue("run")))
 	})
@@ -190,7 +240,7 @@ func TestThePageInABrowser(t *testing.T) {
 			}
 		})
 	}
-	if scenes != 28 && os.Getenv("PAWL_SCENE") == "" {
+	if scenes != 46 && os.Getenv("PAWL_SCENE") == "" {
 		t.Errorf("%d scenes were played:\n%s", scenes, out)
 	}
 }

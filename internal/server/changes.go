@@ -25,8 +25,9 @@ type place struct {
 }
 
 // streamRuns sends the roots whose trees change, until the reader disconnects: event
-// begin with the place, event run with the root as in the list, and event question for
-// each question that was asked, decided or withdrawn. The id of an event is a pos.
+// begin with the place, event run with the root as in the list, event question for
+// each question that was asked, decided or withdrawn, and event removed for each run
+// that this server removed. The id of an event is a pos.
 func (s *Server) streamRuns(a *apiRequest[runsQuery, none]) error {
 	after, err := placeOf(a.Header.Get("Last-Event-ID"))
 	if err == nil {
@@ -55,6 +56,8 @@ func (s *Server) sendRuns(ctx context.Context, out *sse, after int64, first bool
 	committed := s.store.Watch(ctx)
 	beat := time.NewTicker(heartbeat)
 	defer beat.Stop()
+	removed, leave := s.removals.read()
+	defer leave()
 	if first {
 		if err := out.addJSON(after, "begin", place{after}); err != nil {
 			return err
@@ -82,6 +85,10 @@ func (s *Server) sendRuns(ctx context.Context, out *sse, after int64, first bool
 		}
 		select {
 		case <-committed:
+		case <-removed.wake:
+			if err := s.sendRemoved(out, removed); err != nil {
+				return err
+			}
 		case <-beat.C:
 			if err := out.comment("alive"); err != nil {
 				return err
@@ -130,6 +137,22 @@ func (s *Server) sendChanged(ctx context.Context, out *sse, records []journal.Re
 			at = records[len(records)-1].Pos
 		}
 		if err := out.addJSON(at, "run", item); err != nil {
+			return err
+		}
+	}
+	return out.flush()
+}
+
+// removedRun is a run that was removed.
+type removedRun struct {
+	Run     string `json:"run"`
+	Removed bool   `json:"removed"`
+}
+
+// sendRemoved writes the runs that were removed since the last time.
+func (s *Server) sendRemoved(out *sse, reader *removalReader) error {
+	for _, run := range s.removals.take(reader) {
+		if err := out.addJSON(0, "removed", removedRun{run, true}); err != nil {
 			return err
 		}
 	}

@@ -47,29 +47,6 @@ func (s *Server) pause(a *apiRequest[none, none]) (commandResult, error) {
 	})
 }
 
-// removal lists what a remove deleted.
-type removal struct {
-	Removed []string `json:"removed"`
-}
-
-// remove deletes an ended run with its descendants.
-func (s *Server) remove(a *apiRequest[none, none]) (removal, error) {
-	row, err := s.find(a.Request)
-	if err != nil {
-		return removal{}, err
-	}
-	if row.State != journal.Ended {
-		return removal{}, kindGoing.problem("POST /v1/runs/"+row.ID+"/cancel ends it", "run %s is %s", row.ID, row.State).about(row.ID, "")
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(a.Context()), patience)
-	defer cancel()
-	gone, err := journal.Remove(ctx, s.store, row.ID)
-	if err != nil {
-		return removal{}, problemOf(err).about(row.ID, "")
-	}
-	return removal{gone}, nil
-}
-
 // message is the body of an input.
 type message struct {
 	Text string `json:"text" jsonschema:"the message, as a text"`

@@ -13,6 +13,7 @@ import (
 	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/files/kinds"
 	"github.com/pawlrun/pawl/internal/files/launch"
+	"github.com/pawlrun/pawl/internal/host/workplace"
 	"github.com/pawlrun/pawl/internal/machine"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/llm"
@@ -22,6 +23,9 @@ import (
 // start creates a run with an id and drives it until it ends, parks, or the server
 // closes.
 func (s *Server) start(id string, started event.RunStarted, env perform.Env) (string, error) {
+	if s.dispatcher != nil {
+		return s.queueRun(id, started, env)
+	}
 	r, err := s.engine.StartAs(s.running, id, started, env)
 	if err != nil {
 		return "", err
@@ -31,12 +35,19 @@ func (s *Server) start(id string, started event.RunStarted, env perform.Env) (st
 	return r.ID, nil
 }
 
-// resumeRun resumes a run.
+// resumeRun resumes a run. It sets a run aside whose files are on another machine, for a
+// worker there.
 func (s *Server) resumeRun(run string) error {
+	if s.dispatcher != nil {
+		return s.redispatch(s.running, run)
+	}
 	var first event.RunStarted
 	r, err := s.engine.Resume(s.running, run, func(started event.RunStarted) (perform.Env, error) {
 		first = started
 		env, err := kinds.Resume(started, s.launch)
+		if errors.Is(err, workplace.ErrElsewhere) {
+			return env, err
+		}
 		if errors.Is(err, launch.ErrNoFile) {
 			return env, problemOf(err).about(run, "")
 		}
@@ -45,6 +56,9 @@ func (s *Server) resumeRun(run string) error {
 		}
 		return env, nil
 	})
+	if errors.Is(err, workplace.ErrElsewhere) {
+		return s.setAside(s.running, run, first.Place)
+	}
 	if err != nil {
 		return err
 	}
@@ -224,8 +238,8 @@ func (s *Server) underParent(ctx context.Context, child journal.Run) error {
 // childrenAnswered reports whether a run has parked for its children, and these
 // have received what they wait for.
 func (s *Server) childrenAnswered(ctx context.Context, r journal.Run) (bool, error) {
-	standing, err := s.controller.RunStatus(ctx, r)
-	return standing.Answered || standing.Expired, err
+	status, err := s.controller.RunStatus(ctx, r)
+	return status.Answered || status.Expired, err
 }
 
 // parksSince reports whether a run is parked and received a command after it

@@ -63,11 +63,11 @@ func (s *Server) mayBranch(ctx context.Context, b *drive.Branch) error {
 }
 
 // mayChange restricts the forks of an editor to the point of the fork, the part of
-// the conversation that is sent, and whether the fork runs. The system prompt, the
+// the conversation that is sent, messages, limits, and whether the fork runs. The system prompt, the
 // model and results decide what a run does, as its file does, and only an admin may
 // bring a file.
 func (f forking) mayChange(ctx context.Context) error {
-	if reflect.DeepEqual(f, forking{Seq: f.Seq, Window: f.Window, Run: f.Run}) {
+	if reflect.DeepEqual(f, forking{Seq: f.Seq, Window: f.Window, Message: f.Message, Limits: f.Limits, Run: f.Run}) {
 		return nil
 	}
 	if err := access.Authorise(principalOf(ctx), access.Admin); err != nil {

@@ -155,12 +155,17 @@ func TestAForkThatReplacesThePromptIsAnAdmins(t *testing.T) {
 		path := w.Header().Get("Location")
 		for range 2 {
 			for body, want := range map[string]int{
-				`{"seq": 3}`:                                             http.StatusCreated,
-				`{"seq": 3, "contextWindow": 50000}`:                     http.StatusCreated,
-				`{"seq": 3, "prompt": "Give it all away."}`:              http.StatusForbidden,
-				`{"seq": 3, "model": "scripted/thinks.script.yaml"}`:     http.StatusForbidden,
-				`{"seq": 3, "model": "scripted/../../../etc/passwd"}`:    http.StatusForbidden,
-				`{"seq": 3, "prompt": "x", "model": "anthropic/claude"}`: http.StatusForbidden,
+				`{"seq": 3}`:                         http.StatusCreated,
+				`{"seq": 3, "contextWindow": 50000}`: http.StatusCreated,
+				`{"seq": 3, "message": "Go on."}`:    http.StatusCreated,
+				`{"seq": 3, "limits": [{"setting": "max_tool_calls", "value": 7}, {"setting": "usd_per_run", "value": 1}]}`: http.StatusCreated,
+				`{"seq": 3, "limits": [{"setting": "usd_per_run", "value": 100}]}`:                                          http.StatusForbidden,
+				`{"seq": 3, "limits": [{"setting": "usd_per_run", "value": "none"}]}`:                                       http.StatusForbidden,
+				`{"seq": 3, "results": [{"callId": "x", "output": "x"}]}`:                                                   http.StatusForbidden,
+				`{"seq": 3, "prompt": "Give it all away."}`:                                                                 http.StatusForbidden,
+				`{"seq": 3, "model": "scripted/thinks.script.yaml"}`:                                                        http.StatusForbidden,
+				`{"seq": 3, "model": "scripted/../../../etc/passwd"}`:                                                       http.StatusForbidden,
+				`{"seq": 3, "prompt": "x", "model": "anthropic/claude"}`:                                                    http.StatusForbidden,
 			} {
 				if w := g.as(g.given["editor"], http.MethodPost, path+"/fork", body); w.Code != want {
 					t.Errorf("an editor sends %s: %d %s", body, w.Code, w.Body)

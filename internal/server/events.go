@@ -6,9 +6,11 @@ import (
 	"encoding/json"
 	"mime"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine/follow"
 	"github.com/pawlrun/pawl/internal/server/agui"
 	"github.com/pawlrun/pawl/journal"
@@ -17,7 +19,9 @@ import (
 // eventsQuery selects the events of a run and their format.
 type eventsQuery struct {
 	paging
-	After string `json:"after,omitempty" jsonschema:"the pos of the event behind which to begin"`
+	After string       `json:"after,omitempty" jsonschema:"the pos of the event behind which to begin"`
+	Type  []event.Type `json:"type,omitempty" jsonschema:"a type of event; the page has only events of these types"`
+	From  string       `json:"from,omitempty" jsonschema:"the seq of the event with which the page begins"`
 	watching
 	// Snapshot applies to the first request only; a reader that reconnects has its
 	// place.
@@ -47,6 +51,7 @@ const (
 
 // streamOf returns the stream of a run's events after a place.
 func (s *Server) streamOf(row journal.Run, after int64, w watching) *stream {
+	row.Outcome = nil // it may be large, and many streams may begin at once
 	t := &stream{server: s, row: row, query: follow.Query{Run: row.ID, After: after, Tree: w.Tree, Deltas: w.Deltas}}
 	if w.Format == formatAGUI {
 		t.useAGUI(agui.New(row.ID))
@@ -95,7 +100,7 @@ func (s *Server) events(a *apiRequest[eventsQuery, none]) (list[eventJSON], erro
 	if a.query.Tree {
 		return s.treePage(r.Context(), row, after, a.query.limit())
 	}
-	return s.eventPage(r.Context(), row, after, a.query.limit())
+	return s.eventPage(r.Context(), row, after, a.query)
 }
 
 // fits rejects parameters that do not apply: parameters of streams for a page,
@@ -104,10 +109,15 @@ func (s *Server) events(a *apiRequest[eventsQuery, none]) (list[eventJSON], erro
 func (h eventsQuery) fits(streams, resumed bool) error {
 	if err := applies(streams, []givenParameter{
 		{"deltas", h.Deltas, true}, {"snapshot", h.Snapshot, true}, {"format", h.Format != "", true}, {"limit", h.Limit != 0, false},
+		{"type", len(h.Type) > 0, false}, {"from", h.From != "", false},
 	}); err != nil {
 		return err
 	}
 	switch place := cmp.Or(h.Cursor, h.After) != ""; {
+	case h.Tree && (len(h.Type) > 0 || h.From != ""):
+		return kindQuery.problem("leave tree out, or type and from", "type and from select events of one run")
+	case h.From != "" && place:
+		return kindQuery.problem("give one of the two", "from, and cursor or after, are both places to begin at")
 	case h.Cursor != "" && h.After != "":
 		return kindQuery.problem("give one of the two", "cursor and after are both places to begin behind")
 	case h.Snapshot && place && !resumed:
@@ -209,27 +219,54 @@ func (s *Server) checkPlace(ctx context.Context, after int64) error {
 }
 
 // eventPage returns stored events with their pos.
-func (s *Server) eventPage(ctx context.Context, row journal.Run, after int64, limit int) (list[eventJSON], error) {
+func (s *Server) eventPage(ctx context.Context, row journal.Run, after int64, q eventsQuery) (list[eventJSON], error) {
 	page := list[eventJSON]{Items: []eventJSON{}}
-	seq, err := journal.SeqAfter(ctx, s.store, row, after)
+	seq, err := q.begin(ctx, s.store, row, after)
 	if err != nil {
 		return page, err
 	}
-	records, err := s.store.Records(ctx, row.ID, seq, limit+1)
-	if err != nil {
-		return page, err
+	read, last := s.store.Records, int64(0)
+	if typed, may := s.store.(journal.ReadsTypes); may && len(q.Type) > 0 {
+		read = func(ctx context.Context, run string, after int64, limit int) ([]journal.Record, error) {
+			return typed.RecordsOf(ctx, run, after, limit, q.Type...)
+		}
 	}
-	for i, rec := range records[:min(len(records), limit)] {
-		body, err := shownEvent(rec)
+	for {
+		records, err := read(ctx, row.ID, seq, max(q.limit()+1, pageOfChanges*min(len(q.Type), 1)))
 		if err != nil {
 			return page, err
 		}
-		page.Items = append(page.Items, eventJSON(body))
-		if i == limit-1 && len(records) > limit {
-			page.Next = strconv.FormatInt(rec.Pos, 10)
+		for _, rec := range records {
+			seq = rec.Seq
+			if len(q.Type) > 0 && !slices.Contains(q.Type, event.Type(rec.Type)) {
+				continue
+			}
+			if len(page.Items) == q.limit() {
+				page.Next = strconv.FormatInt(last, 10)
+				return page, nil
+			}
+			body, err := shownEvent(rec)
+			if err != nil {
+				return page, err
+			}
+			page.Items, last = append(page.Items, eventJSON(body)), rec.Pos
+		}
+		if len(q.Type) == 0 || len(records) < pageOfChanges {
+			return page, nil
 		}
 	}
-	return page, nil
+}
+
+// begin returns the number of the event behind which a page begins.
+func (h eventsQuery) begin(ctx context.Context, store journal.Store, row journal.Run, after int64) (int64, error) {
+	if h.From == "" {
+		return journal.SeqAfter(ctx, store, row, after)
+	}
+	from, err := strconv.ParseInt(h.From, 10, 64)
+	if err != nil || from < 1 {
+		return 0, kindQuery.problem("give the seq of an event, from 1", "from is %q", h.From)
+	}
+	return from - 1, nil
 }
 
 // shownEvent returns an event in the form that clients receive: the stored bytes

@@ -12,7 +12,7 @@ import (
 // Whatever a fork may replace is an admin's, also what comes to its body later, but for
 // what is named here.
 func TestAForksChangesAreAnAdmins(t *testing.T) {
-	editors := map[string]bool{"Seq": true, "Window": true, "Run": true}
+	editors := map[string]bool{"Seq": true, "Window": true, "Message": true, "Limits": true, "Run": true}
 	body := reflect.TypeFor[forking]()
 	for i := range body.NumField() {
 		var f forking

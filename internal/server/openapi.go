@@ -13,8 +13,10 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/engine/compare"
 	"github.com/pawlrun/pawl/internal/engine/control"
 	"github.com/pawlrun/pawl/internal/rules/access"
+	"github.com/pawlrun/pawl/internal/rules/plan"
 	"github.com/pawlrun/pawl/internal/server/agui"
 	"github.com/pawlrun/pawl/internal/view"
 	"github.com/pawlrun/pawl/journal"
@@ -125,6 +127,7 @@ func components() []component {
 		{reflect.TypeFor[branch](), "RunInTree"}, {reflect.TypeFor[liveJSON](), "LiveEvent"}, {reflect.TypeFor[snapshot](), "Snapshot"},
 		{reflect.TypeFor[agui.Event](), "AGUIEvent"}, {reflect.TypeFor[view.Entry](), "Entry"}, {reflect.TypeFor[changedEntry](), "ChangedEntry"},
 		{reflect.TypeFor[place](), "Place"}, {reflect.TypeFor[questionChange](), "QuestionChange"},
+		{reflect.TypeFor[removedRun](), "RemovedRun"}, {reflect.TypeFor[view.Effect](), "Effect"}, {reflect.TypeFor[forkItem](), "RunInFamily"},
 	}
 }
 
@@ -172,6 +175,10 @@ func fixedSchemas() map[reflect.Type]*jsonschema.Schema {
 			Properties: map[string]*jsonschema.Schema{"type": {Type: "string", Pattern: "^[A-Z_]+$"}}, Required: []string{"type"},
 		},
 		reflect.TypeFor[event.Taint](): {Type: "object"},
+		// These contain themselves.
+		reflect.TypeFor[plan.Plan]():          {Type: "object", Description: "The steps of a run, as its first event has them."},
+		reflect.TypeFor[[]compare.Diff]():     {Type: "array", Items: &jsonschema.Schema{Type: "object", Description: "A comparison like this one."}},
+		reflect.TypeFor[[]control.Verified](): {Type: "array", Items: &jsonschema.Schema{Type: "object", Description: "A check like this one."}},
 	}
 }
 
@@ -274,7 +281,7 @@ func (w schemaWriter) describeAnswers(o operation, d *described) error {
 			if o.streams {
 				c.Content["text/event-stream"] = mediaType{&jsonschema.Schema{AnyOf: []*jsonschema.Schema{
 					w.known[reflect.TypeFor[eventJSON]()], w.known[reflect.TypeFor[liveJSON]()], w.known[reflect.TypeFor[snapshot]()], w.known[reflect.TypeFor[agui.Event]()], w.known[reflect.TypeFor[changedEntry]()],
-					w.known[reflect.TypeFor[place]()], w.known[reflect.TypeFor[runItem]()], w.known[reflect.TypeFor[questionChange]()],
+					w.known[reflect.TypeFor[place]()], w.known[reflect.TypeFor[runItem]()], w.known[reflect.TypeFor[questionChange]()], w.known[reflect.TypeFor[removedRun]()],
 				}}}
 			}
 		}
@@ -297,6 +304,8 @@ func mediaOf(answer reflect.Type) []string {
 	switch answer {
 	case reflect.TypeFor[exposition]():
 		return []string{"text/plain"}
+	case reflect.TypeFor[exportedRun]():
+		return []string{"application/jsonl"}
 	case reflect.TypeFor[markup]():
 		return []string{"text/html"}
 	case reflect.TypeFor[bundled]():

@@ -123,7 +123,7 @@ func (o operation) wrong() error {
 func (o operation) all() []kind {
 	common := []kind{kindToken, kindForbidden, kindBusy, kindQuery, kindClosed, kindUnavailable, kindInternal}
 	if strings.Contains(o.path, "{id}") {
-		common = append(common, kindNotFound)
+		common = append(common, kindNotFound, kindDamaged)
 	}
 	if o.method == http.MethodPost {
 		common = append(common, kindMediaType, kindTooLarge, kindBody, kindKey, kindUnderway, kindReused, kindUnknown)

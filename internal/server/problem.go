@@ -9,12 +9,14 @@ import (
 
 	"github.com/pawlrun/pawl/internal/engine"
 	"github.com/pawlrun/pawl/internal/engine/control"
+	"github.com/pawlrun/pawl/internal/engine/drive"
 	"github.com/pawlrun/pawl/internal/engine/holder"
 	"github.com/pawlrun/pawl/internal/files/decode"
 	"github.com/pawlrun/pawl/internal/files/launch"
 	"github.com/pawlrun/pawl/internal/machine/agent"
 	"github.com/pawlrun/pawl/internal/rules/access"
 	"github.com/pawlrun/pawl/internal/server/socketio/session"
+	"github.com/pawlrun/pawl/internal/tenants"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/tool"
 )
@@ -62,6 +64,7 @@ var (
 	kindMethod      = kind{http.StatusMethodNotAllowed, "method-not-allowed", "This path is not used like that"}
 	kindToken       = kind{http.StatusUnauthorized, "no-token", "A token is needed"}
 	kindBusy        = kind{http.StatusTooManyRequests, "too-many-requests", "There were too many requests"}
+	kindBudget      = kind{http.StatusPaymentRequired, "tenant-budget-exhausted", "The budget is used up"}
 	kindForbidden   = kind{http.StatusForbidden, "forbidden", "This request is not allowed"}
 	kindMediaType   = kind{http.StatusUnsupportedMediaType, "not-json", "The body is not JSON"}
 	kindTooLarge    = kind{http.StatusRequestEntityTooLarge, "too-large", "The body is too large"}
@@ -85,6 +88,7 @@ var (
 	kindStands      = kind{http.StatusConflict, "run-stands-still", "The run is not running"}
 	kindCannotGo    = kind{http.StatusConflict, "cannot-go-on", "The run cannot be resumed here"}
 	kindSecrets     = kind{http.StatusConflict, "secrets-missing", "The run's secrets are not known here"}
+	kindDamaged     = kind{http.StatusConflict, "run-damaged", "The run's journal is damaged"}
 	kindNoLoop      = kind{http.StatusConflict, "no-loop", "No loop runs on the agent"}
 	kindLoopOff     = kind{http.StatusConflict, "loop-off", "The agent does not loop"}
 	kindLoopRuns    = kind{http.StatusConflict, "loop-runs", "A loop runs on the agent already"}
@@ -128,6 +132,19 @@ func problemOf(err error) *Problem {
 	return kindInternal.problem("look at the server's log", "%s", control.Plain(err))
 }
 
+// damaged returns the problem of a run whose events cannot be read, nil for any other
+// error. A retry would fail too, so it is no failure of the server.
+func damaged(err error) *Problem {
+	const next = "its /verify says where; what is still readable, its /export saves"
+	if corrupt, ok := errors.AsType[*journal.CorruptError](err); ok {
+		return kindDamaged.problem(next, "%v", corrupt).about(corrupt.Run, "")
+	}
+	if unreadable, ok := errors.AsType[*drive.UnreadableError](err); ok {
+		return kindDamaged.problem(next, "%s", control.Plain(unreadable))
+	}
+	return nil
+}
+
 // detailed returns the problem of an error with details; nil for any other.
 func detailed(err error) *Problem {
 	if p, ok := errors.AsType[*Problem](err); ok {
@@ -144,8 +161,14 @@ func detailed(err error) *Problem {
 	if asked, ok := errors.AsType[*engine.MessageError](err); ok {
 		return kindNotPending.problem("POST /v1/runs/"+asked.Run+"/input", "%v", asked).about(asked.Run, asked.Question.ID)
 	}
+	if used, ok := errors.AsType[*tenants.ExhaustedError](err); ok {
+		return kindBudget.problem("raise the budget of "+used.Tenant+" in the file of tokens, or wait until "+used.Until.Format(time.RFC3339), "%v", used)
+	}
 	if held, ok := errors.AsType[*journal.HeldError](err); ok {
 		return kindDriven.problem("follow it at /v1/runs/"+held.Run+"/events; commands reach it where it is", "run %s is driven by %s", held.Run, control.Driver(held.Owner)).about(held.Run, "")
+	}
+	if p := damaged(err); p != nil {
+		return p
 	}
 	if shared, ok := errors.AsType[*journal.ForkedError](err); ok {
 		return kindForked.problem("remove its forks first", "%v", shared).about(shared.Run, "")
@@ -181,6 +204,7 @@ var knownErrors = []struct {
 	{engine.ErrReplay, kindCannotGo, "", "start a new replay with 'pawl runs replay --live-model'"},
 	{holder.ErrUnread, kindUnavailable, "only the process that drove the run could have read this, and it no longer does", "send it again"},
 	{journal.ErrNotFound, kindNotFound, "it is not in the journal", "list the runs at /v1/runs"},
+	{journal.ErrCorrupt, kindInternal, "", "'pawl runs verify' says where; what is still readable, 'pawl runs export' saves"},
 	{journal.ErrEnded, kindEnded, "the run has ended and accepts no more commands", "start a new run; 'pawl run --continue' starts one from it"},
 	{launch.ErrNoFile, kindCannotGo, "", "resume it in that program; decisions and messages are taken here, and count there"},
 	{launch.ErrSandbox, kindCannotGo, "", "'pawl doctor' says what this machine can do"},

@@ -46,12 +46,12 @@ func (s *Server) runItems(ctx context.Context, rows []journal.Run) ([]runItem, e
 		return nil, err
 	}
 	items := make([]runItem, len(statuses))
-	for i, standing := range statuses {
-		first, err := s.startOf(ctx, standing.ID)
+	for i, status := range statuses {
+		first, err := s.startOf(ctx, status.ID)
 		if err != nil {
 			return nil, err
 		}
-		items[i] = runItem{standing, first.beginning()}
+		items[i] = runItem{status, first.beginning()}
 	}
 	return items, nil
 }
@@ -140,12 +140,12 @@ func (s *Server) detailOf(ctx context.Context, row journal.Run) (runDetail, erro
 	if err != nil {
 		return runDetail{}, err
 	}
-	standing, err := s.controller.RunStatus(ctx, row)
+	status, err := s.controller.RunStatus(ctx, row)
 	if err != nil {
 		return runDetail{}, err
 	}
 	return runDetail{
-		RunStatus: standing, Usage: state.Usage, Cost: state.Cost, Taint: state.Taint, Limits: append([]budget.Use{}, state.Limits...), Pending: control.Calls(pending), Waiting: append([]control.Pending{}, pending...),
+		RunStatus: status, Usage: state.Usage, Cost: state.Cost, Taint: state.Taint, Limits: append([]budget.Use{}, state.Limits...), Pending: control.Calls(pending), Waiting: append([]control.Pending{}, pending...),
 	}, nil
 }
 

@@ -26,6 +26,7 @@ import (
 	"github.com/pawlrun/pawl/internal/host/tokens"
 	"github.com/pawlrun/pawl/internal/rules/access"
 	"github.com/pawlrun/pawl/internal/signals"
+	"github.com/pawlrun/pawl/internal/tenants"
 	"github.com/pawlrun/pawl/internal/web"
 	"github.com/pawlrun/pawl/journal"
 )
@@ -34,6 +35,8 @@ import (
 type Options struct {
 	Store  journal.Store
 	Engine *engine.Engine
+	// Dispatcher has the runs driven by workers; nil lets the server drive them.
+	Dispatcher Dispatcher
 	// Controller sends commands to the runs of Store.
 	Controller *control.Controller
 	// Agents is the directory of the files that can be run by name.
@@ -52,6 +55,8 @@ type Options struct {
 	// MaxBudget is the most USD that an editor may set for a run whose file has a
 	// lower cap; 0 limits editors to the files' caps.
 	MaxBudget float64
+	// Budgets bounds what the runs of a token spend together; nil bounds nothing.
+	Budgets *tenants.Budgets
 	// Hosts lists names of the server besides its address.
 	Hosts []string
 	// TLS reports whether clients speak HTTPS to the server.
@@ -77,11 +82,13 @@ type Options struct {
 type Server struct {
 	store      journal.Store
 	engine     *engine.Engine
+	dispatcher Dispatcher
 	controller *control.Controller
 	files      directory
 	launch     launch.Options
 	user       event.Principal
 	maxBudget  float64
+	budgets    *tenants.Budgets
 	// keys holds the valid tokens, nil if none is needed. wide reports whether
 	// other machines are served.
 	keys    *keyring
@@ -99,6 +106,7 @@ type Server struct {
 	// follower publishes the events of all runs to the readers of this server.
 	follower *follow.Follower
 	views    drive.Recent[foldedRun]
+	removals removals
 	sockets  *sockets
 	owners   *ownerTracker
 	metrics  *signals.Metrics
@@ -129,8 +137,8 @@ func New(o Options) (*Server, error) {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	s := &Server{
-		store: o.Store, engine: o.Engine, controller: o.Controller, files: directory{path: o.Agents, files: map[string]*known{}, older: map[[3]string]kinds.File{}}, launch: o.Launch,
-		user: event.Principal{Name: o.User, Role: string(access.Admin), Proof: event.ProofUser}, wide: o.Tokens != "", log: o.Log,
+		store: o.Store, engine: o.Engine, dispatcher: o.Dispatcher, controller: o.Controller, files: directory{path: o.Agents, files: map[string]*known{}, older: map[[3]string]kinds.File{}}, launch: o.Launch,
+		budgets: o.Budgets, user: event.Principal{Name: o.User, Role: string(access.Admin), Proof: event.ProofUser}, wide: o.Tokens != "", log: o.Log,
 		follower: o.Engine.Follower(), views: drive.Recent[foldedRun]{Most: keptViews}, metrics: cmp.Or(o.Metrics, signals.NewMetrics()),
 	}
 	s.maxBudget, s.space, s.starts = o.MaxBudget, o.Space, make(chan struct{}, startsAtOnce)

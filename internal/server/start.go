@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"time"
@@ -16,6 +17,8 @@ import (
 	"github.com/pawlrun/pawl/internal/files/decode"
 	"github.com/pawlrun/pawl/internal/files/kinds"
 	"github.com/pawlrun/pawl/internal/files/launch"
+	"github.com/pawlrun/pawl/internal/host/attach"
+	"github.com/pawlrun/pawl/internal/host/workplace"
 	"github.com/pawlrun/pawl/internal/rules/access"
 	"github.com/pawlrun/pawl/journal"
 )
@@ -28,7 +31,18 @@ type startRequest struct {
 	Input    *string         `json:"input,omitempty" jsonschema:"a text"`
 	Model    string          `json:"model,omitempty" jsonschema:"provider/model, as a text"`
 	Budget   *float64        `json:"budget,omitempty" jsonschema:"an amount in USD, as a number"`
-	Vars     texts           `json:"vars,omitempty" jsonschema:"an object of texts"`
+	// Workspace is where the run works; the server's workspace if it is absent.
+	Workspace event.Place `json:"workspace,omitzero" jsonschema:"an object with host, label, or repo and ref: the machine that the run works on"`
+	Vars      texts       `json:"vars,omitempty" jsonschema:"an object of texts"`
+	// Attachments are images and files sent with the input.
+	Attachments []attachment `json:"attachments,omitempty" jsonschema:"a list of objects with name and data"`
+}
+
+// attachment is a file that is sent with an input. Its type is what its first bytes
+// say.
+type attachment struct {
+	Name string `json:"name" jsonschema:"the file's name"`
+	Data []byte `json:"data" jsonschema:"the file's content, in base64"`
 }
 
 // starting holds how the client waits for the run that it starts.
@@ -79,7 +93,7 @@ func (s *Server) makeRun(ctx context.Context, o startRequest, trace event.Trace)
 	if err := o.check(); err != nil {
 		return journal.Run{}, err
 	}
-	if o.Spec != nil { // a file may bound its run, also one in the body
+	if o.Spec != nil || o.Workspace.Repo != "" { // a file may bound its run, also one in the body; a clone uses what the server may read
 		if err := access.Authorise(principalOf(ctx), access.Admin); err != nil {
 			return journal.Run{}, err
 		}
@@ -94,13 +108,24 @@ func (s *Server) makeRun(ctx context.Context, o startRequest, trace event.Trace)
 	}
 	defer leave()
 	id = cmp.Or(id, engine.NewID())
-	started, env, err := s.prepare(ctx, o)
+	l := s.launch
+	at, elsewhere, done, err := s.beginAt(ctx, o.Workspace, id, &l)
+	if err != nil {
+		return journal.Run{}, err
+	}
+	defer done()
+	started, env, err := s.prepare(ctx, o, l)
 	if err != nil {
 		return journal.Run{}, err
 	}
 	s.owners.own(ctx, &started)
-	started.Trace = trace
-	if _, err := s.start(id, started, env); err != nil && !errors.Is(err, journal.ErrExists) {
+	started.Trace, started.Place = trace, at
+	if elsewhere {
+		err = s.queue(context.WithoutCancel(ctx), id, started, env)
+	} else {
+		_, err = s.start(id, started, env)
+	}
+	if err != nil && !errors.Is(err, journal.ErrExists) {
 		return journal.Run{}, err
 	}
 	return s.store.Run(context.WithoutCancel(ctx), id)
@@ -116,8 +141,17 @@ const (
 )
 
 // admitStart waits until a run may start, before any work on it. A start whose
-// client disconnects, or that waits too long, creates no run.
+// client disconnects, that waits too long, or whose tenant has no money left creates no
+// run.
 func (s *Server) admitStart(ctx context.Context) (leave func(), err error) {
+	if s.budgets != nil {
+		if err := s.budgets.Check(ctx, principalOf(ctx)); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.mayQueue(ctx); err != nil {
+		return nil, err
+	}
 	wait := time.NewTimer(longestQueue)
 	defer wait.Stop()
 	select {
@@ -179,6 +213,10 @@ func (o *startRequest) check() error {
 		return wrong("/model", "write provider/model, for example anthropic/claude-sonnet-4-5", "the model is %q", o.Model)
 	case o.Input != nil && strings.TrimSpace(*o.Input) == "":
 		return wrong("/input", "say what to do, or leave it out where the agent has prompt.task", "the input is empty")
+	case len(o.Attachments) > attach.MaxFiles:
+		return wrong("/attachments", "send fewer", "there are more than %d attachments", attach.MaxFiles)
+	case workplace.Check(o.Workspace) != nil:
+		return wrong("/workspace", `give {"host": NAME}, {"label": NAME} or {"repo": URL, "ref": NAME}`, "%v", workplace.Check(o.Workspace))
 	case o.Budget != nil && *o.Budget <= 0:
 		return wrong("/budget", "give more than 0, or leave it out for the default", "the budget is %g", *o.Budget)
 	}
@@ -194,12 +232,18 @@ func (o *startRequest) last() string {
 }
 
 // prepare builds what starts a run; after an error nothing has started.
-func (s *Server) prepare(ctx context.Context, o startRequest) (started event.RunStarted, env perform.Env, err error) {
-	l := s.launch
+func (s *Server) prepare(ctx context.Context, o startRequest, l launch.Options) (started event.RunStarted, env perform.Env, err error) {
 	l.Model, l.Vars, l.BudgetUSD = o.Model, o.Vars, o.Budget
 	input := ""
 	if o.Input != nil {
 		input = *o.Input
+	}
+	for i, sent := range o.Attachments {
+		media, err := attach.Data(sent.Name, sent.Data)
+		if err != nil {
+			return started, env, kindBody.problem("send an image, a PDF or a text", "%s %s", sent.Name, control.Plain(err)).at(fmt.Sprintf("/attachments/%d", i))
+		}
+		l.Attachments = append(l.Attachments, media)
 	}
 	if err := launch.ConfineScript(l.Dir, o.Model); err != nil {
 		return started, env, kindAgent.problem("name a file of the agents directory", "%v", err).at("/model")

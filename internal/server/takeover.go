@@ -1,12 +1,12 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
 
 	"github.com/pawlrun/pawl/event"
-	"github.com/pawlrun/pawl/internal/engine/control"
 	"github.com/pawlrun/pawl/journal"
 )
 
@@ -47,47 +47,73 @@ func (s *Server) takeOver(ctx context.Context) {
 
 // takeOverOnce searches once. before holds the earlier attempts.
 func (s *Server) takeOverOnce(ctx context.Context, before map[string]takeoverAttempt) error {
-	rows, err := s.store.Runs(ctx, journal.Filter{Roots: true, States: []journal.State{journal.Queued, journal.Running, journal.Waiting}})
+	rows, err := s.undriven(ctx)
 	if err != nil {
 		return err
 	}
-	parked, err := s.store.Runs(ctx, journal.Filter{Roots: true, States: []journal.State{journal.Parked}, Detail: string(event.ParkInterrupted)})
-	if err != nil {
-		return err
-	}
-	there, gone := map[string]bool{}, map[string]bool{}
-	for _, r := range append(rows, parked...) {
+	there := map[string]bool{}
+	for _, r := range rows {
 		there[r.ID] = true
-		if control.Driven(r, time.Now()) {
-			if _, known := gone[r.Owner]; !known {
-				gone[r.Owner] = !s.engine.Drives(r)
-			}
-			if !gone[r.Owner] {
-				continue
-			}
-		}
-		if b, was := before[r.ID]; was && b.seq == r.Seq && (b.again.IsZero() || time.Now().Before(b.again)) {
+		if b, was := before[r.ID]; was && b.seq == r.Seq && (b.again.IsZero() && !r.WaitsForWorker() || time.Now().Before(b.again)) {
 			continue
 		}
 		if before[r.ID], err = s.takeOverRun(ctx, r, before[r.ID]); err != nil {
 			return err
 		}
 	}
-	for id := range before {
-		if !there[id] {
+	for id, b := range before {
+		// A run that goes on is not listed, and may stop again without progress.
+		if !there[id] && time.Since(b.again) > retryLast {
 			delete(before, id)
 		}
 	}
 	return nil
 }
 
+// undriven returns the root runs that a driver left: their lease has expired, or its
+// holder is known to be gone.
+func (s *Server) undriven(ctx context.Context) (rows []journal.Run, err error) {
+	find := func(f journal.Filter) {
+		for _, f.States = range [][]journal.State{{journal.Queued, journal.Running, journal.Waiting}, {journal.Parked}} {
+			if f.Detail = ""; f.States[0] == journal.Parked {
+				f.Detail = string(event.ParkInterrupted)
+			}
+			if err == nil {
+				var found []journal.Run
+				found, err = s.store.Runs(ctx, f)
+				rows = append(rows, found...)
+			}
+		}
+	}
+	find(journal.Filter{Roots: true, Free: true})
+	owners, wrong := s.store.Owners(ctx)
+	valid := time.Now().Add(time.Hour) // a lease that has expired is free
+	for _, owner := range owners {
+		if !s.engine.Drives(journal.Run{Owner: owner, Expiry: valid}) {
+			find(journal.Filter{Roots: true, Owner: owner})
+		}
+	}
+	return rows, cmp.Or(err, wrong)
+}
+
 // takeOverRun resumes a run without a driver, if a server left it.
 func (s *Server) takeOverRun(ctx context.Context, r journal.Run, before takeoverAttempt) (takeoverAttempt, error) {
-	left, err := s.controller.LeftByServer(ctx, r)
+	left, err := r.WaitsForWorker(), error(nil)
+	if !left {
+		left, err = s.controller.LeftByServer(ctx, r)
+	}
 	if err == nil && !left {
 		return takeoverAttempt{seq: r.Seq}, nil
 	}
+	var at event.Place
 	if err == nil {
+		at, err = s.placeOf(ctx, r.ID)
+	}
+	elsewhere := err == nil && !s.launch.Here.Has(at)
+	switch {
+	case elsewhere:
+		err = s.setAside(ctx, r.ID, at)
+	case err == nil:
 		err = s.resumeRun(r.ID)
 	}
 	_, held := errors.AsType[*journal.HeldError](err)
@@ -96,6 +122,9 @@ func (s *Server) takeOverRun(ctx context.Context, r journal.Run, before takeover
 		return before, ctx.Err()
 	case held || errors.Is(err, journal.ErrEnded) || errors.Is(err, journal.ErrNotFound):
 		return takeoverAttempt{seq: r.Seq, again: time.Now()}, nil // another process was faster
+	}
+	if elsewhere && err == nil {
+		return takeoverAttempt{seq: r.Seq, again: time.Now().Add(workerAgain)}, nil
 	}
 	wait := retryFirst
 	if before.seq == r.Seq { // it made no progress

@@ -98,7 +98,9 @@ func TestEachRoleMayDoWhatTheDocumentSays(t *testing.T) {
 	inGate(t, writing, func(g gated) {
 		asked := 0
 		for path, methods := range c.paths {
+			time.Sleep(time.Second) // keeps each client below the limit of requests
 			for method, o := range methods {
+				time.Sleep(5 * time.Second) // of the bubble, after which an address may ask again
 				url := strings.ReplaceAll(path, "{id}", "none")
 				for role, want := range map[string]int{"": http.StatusUnauthorized, "viewer": http.StatusForbidden, "editor": http.StatusForbidden, "admin": 0} {
 					w := g.as(g.given[role], strings.ToUpper(method), url, "")

@@ -41,12 +41,12 @@ func (s *Server) tree(a *apiRequest[paging, none]) (list[branch], error) {
 		return page, err
 	}
 	page.Items, page.Next = make([]branch, len(statuses)), part.Next
-	for i, standing := range statuses {
-		first, err := s.startOf(a.Context(), standing.ID)
+	for i, status := range statuses {
+		first, err := s.startOf(a.Context(), status.ID)
 		if err != nil {
 			return page, err
 		}
-		page.Items[i] = branch{standing, cmp.Or(first.Data.Step, first.Step)}
+		page.Items[i] = branch{status, cmp.Or(first.Data.Step, first.Step)}
 	}
 	return page, nil
 }

@@ -142,7 +142,7 @@ func (s *Server) selectEntries(ctx context.Context, f *foldedRun, run string, q 
 	case q.Only == "failed":
 		return f.Failed(), nil
 	case q.Only == "asked":
-		return f.Asked(), nil
+		return f.QuestionEntries(), nil
 	case q.Only != "":
 		return nil, kindQuery.problem("only can be failed, asked or edited", "there is no only %q", q.Only)
 	case q.Parent != "" && f.Entry(q.Parent) == nil:

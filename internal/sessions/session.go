@@ -68,6 +68,9 @@ func List(ctx context.Context, store journal.Store, dir string, limit int) ([]Su
 	var all []*Summary
 	byID := map[string]*Summary{}
 	err := newestFirst(ctx, store, func(l Link) bool {
+		if l.Started.Name == commandRun {
+			return true
+		}
 		id := of(l)
 		s := byID[id]
 		if s == nil {

@@ -1,6 +1,7 @@
 package sessions
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,8 @@ import (
 	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/files/kinds"
 	"github.com/pawlrun/pawl/internal/files/launch"
+	"github.com/pawlrun/pawl/internal/host/guidance"
+	"github.com/pawlrun/pawl/internal/rules/policy"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/llm"
 )
@@ -30,13 +33,31 @@ type Host struct {
 	File func() (kinds.File, error)
 	// Launch holds the services of this process and the flags of new sessions.
 	Launch launch.Options
+	// Guide replaces Launch.Tree for a new session: it returns the instructions
+	// and skills of a working tree; nil replaces nothing.
+	Guide func(ctx context.Context, id, dir string) (guidance.Found, error)
 }
 
 // Message is a user's message to a session.
 type Message struct {
 	Text  string
 	Media []llm.Media
+	// Model is used by a run that the message starts, "" for that of the session.
+	Model string
+	// Mode is the mode of the permissions of a run that the message starts, "" for that
+	// of the file.
+	Mode policy.Mode
+	// Compact shortens the conversation before the first request of a run that the
+	// message starts.
+	Compact bool
+	// Later lets a message wait until the current run has ended. Replaces is the command
+	// of an unread message that this one replaces, 0 for none.
+	Later    bool
+	Replaces int64
 }
+
+// empty reports whether the message only takes another one back.
+func (m Message) empty() bool { return m.Text == "" && len(m.Media) == 0 }
 
 // Ask puts a question of a run to a person, as [perform.Env] describes it; nil parks
 // the run instead.
@@ -45,8 +66,9 @@ type Ask func(ctx context.Context, q event.Question) (event.Resolution, error)
 // Turn is the work on one message.
 type Turn struct {
 	host *Host
-	// Run is the run that works.
-	Run string
+	// Run is the run that works. Command reports that it only runs a command of the user.
+	Run     string
+	Command bool
 	// after is the position in the journal before the message, and seq the number of
 	// the run's last event before it.
 	after, seq int64
@@ -75,20 +97,50 @@ func (h *Host) Send(ctx context.Context, id, dir string, m Message, ask Ask) (*T
 	}
 	newest := chain[len(chain)-1]
 	if newest.State == journal.Ended {
+		if m.empty() {
+			return nil, nil
+		}
 		return h.next(ctx, newest.ID, m, ask)
 	}
 	after, err := h.Store.Last(ctx)
 	if err != nil {
 		return nil, err
 	}
-	c := journal.Command{Kind: journal.Input, Run: newest.ID, Text: m.Text, Media: m.Media, By: h.User.Name, Principal: h.User}
+	c := journal.Command{Kind: journal.Input, Run: newest.ID, Text: m.Text, Media: m.Media, Later: m.Later, Replaces: m.Replaces, By: h.User.Name, Principal: h.User}
 	if _, err := h.Controller.Send(ctx, newest.Run, c); err != nil {
-		if errors.Is(err, journal.ErrEnded) {
+		if errors.Is(err, journal.ErrEnded) && !m.empty() {
 			return h.next(ctx, newest.ID, m, ask)
 		}
 		return nil, err
 	}
 	return h.goOn(ctx, newest.Run, after, ask)
+}
+
+// Switch changes the mode of the permissions of a session's newest run, if it has not
+// ended. A run that waits for a message keeps its mode: the change would be taken for it.
+func (h *Host) Switch(ctx context.Context, id string, mode policy.Mode) error {
+	chain, err := Chain(ctx, h.Store, id)
+	if errors.Is(err, journal.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	newest := chain[len(chain)-1]
+	if newest.State == journal.Ended || newest.Detail == string(event.ParkInput) {
+		return nil
+	}
+	c := journal.Command{Kind: journal.Input, Run: newest.ID, Mode: string(mode), By: h.User.Name, Principal: h.User}
+	_, err = h.Controller.Send(ctx, newest.Run, c)
+	if errors.Is(err, journal.ErrEnded) {
+		return nil
+	}
+	return err
+}
+
+// GoOn lets a session read the messages that the ended run came too late for.
+func (h *Host) GoOn(ctx context.Context, ended string, mode policy.Mode, ask Ask) (*Turn, error) {
+	return h.next(ctx, ended, Message{Mode: mode}, ask)
 }
 
 // begin starts the first run of a session.
@@ -98,7 +150,12 @@ func (h *Host) begin(ctx context.Context, id, dir string, m Message, ask Ask) (*
 		return nil, err
 	}
 	o, dress := h.options(ask)
-	o.Workspace, o.Attachments = dir, m.Media
+	o.Workspace, o.Attachments, o.Model, o.Mode = dir, m.Media, cmp.Or(m.Model, o.Model), m.Mode
+	if h.Guide != nil {
+		if o.Tree, err = h.Guide(ctx, id, dir); err != nil {
+			return nil, err
+		}
+	}
 	started, env, err := f.Launch(m.Text, o)
 	if err != nil {
 		return nil, err
@@ -109,7 +166,7 @@ func (h *Host) begin(ctx context.Context, id, dir string, m Message, ask Ask) (*
 // next starts a run that continues an ended one.
 func (h *Host) next(ctx context.Context, run string, m Message, ask Ask) (*Turn, error) {
 	o, dress := h.options(ask)
-	o.Flags = launch.Flags{Attachments: m.Media, Dir: o.Dir}
+	o.Flags = launch.Flags{Model: m.Model, Mode: m.Mode, Attachments: m.Media, Dir: o.Dir, Unread: m.empty(), Compact: m.Compact}
 	started, env, err := kinds.Continue(ctx, h.Store, run, m.Text, o)
 	if err != nil {
 		return nil, err
@@ -171,6 +228,9 @@ func (h *Host) Ask(ctx context.Context, newest journal.Run, ask Ask) (*Turn, err
 	}
 	return h.goOn(ctx, newest, after, ask)
 }
+
+// Drives reports whether this process drives the run of the turn.
+func (t *Turn) Drives() bool { return t.driven != nil }
 
 // After returns the number of the run's last event before the message.
 func (t *Turn) After() int64 { return t.seq }

@@ -120,8 +120,8 @@ func pairs(list string) (out [][2]string) {
 	return out
 }
 
-// tells reports whether a signal has any destination.
-func (o Options) tells(t Target) bool {
+// exports reports whether a signal has any destination.
+func (o Options) exports(t Target) bool {
 	return !o.Disabled && !t.Off && (o.File != "" || t.Endpoint != "")
 }
 

@@ -57,14 +57,10 @@ func (l *Ledger) Add(data event.Data) {
 	case event.CommandStarted:
 		l.commands[d.ID] = d.Argv
 	case event.CommandFinished:
-		l.judged(commandSaid(l.commands[d.ID], d))
+		l.judged(Judged(d, l.commands))
 		delete(l.commands, d.ID)
-	case event.ConditionEvaluated:
-		l.judged(expressionSaid(d))
-	case event.JudgeVerdict:
-		l.judged(judgeSaid(d))
-	case event.ReviewResolved:
-		l.judged(reviewSaid(d))
+	default:
+		l.judged(Judged(d, l.commands))
 	}
 }
 
@@ -194,4 +190,20 @@ func (l *Ledger) Progress(data event.Data) []Part {
 		}
 	}
 	return nil
+}
+
+// Judged returns what an event says about an iteration, "" for an event that judges none.
+// commands holds the command lines by id.
+func Judged(data event.Data, commands map[string][]string) string {
+	switch d := data.(type) {
+	case event.CommandFinished:
+		return commandSaid(commands[d.ID], d)
+	case event.ConditionEvaluated:
+		return expressionSaid(d)
+	case event.JudgeVerdict:
+		return judgeSaid(d)
+	case event.ReviewResolved:
+		return reviewSaid(d)
+	}
+	return ""
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/pawlrun/pawl/internal/machine"
 	"github.com/pawlrun/pawl/internal/machine/flow"
 	"github.com/pawlrun/pawl/internal/machine/process"
+	"github.com/pawlrun/pawl/internal/view/terminal"
 	"github.com/pawlrun/pawl/llm"
 )
 
@@ -107,7 +108,7 @@ func briefTool(e *event.Event) []Part {
 			return []Part{line(Wait, "  "+firstLine(text, 160))}
 		}
 	case event.ToolCall:
-		return []Part{line(Plain, "  → "+firstLine(Label(d), 100))}
+		return []Part{line(Plain, "  → "+firstLine(terminal.Marked(Label(d)), 100))}
 	case event.ToolResult:
 		if d.IsError {
 			return []Part{line(Bad, "  ✗ "+firstLine(d.Tool, 60)+" "+firstLine(Complaint(d.Output), 200))}
@@ -192,6 +193,11 @@ func Started(run string, d event.RunStarted, refused func(tier string) []string)
 	if text := HiddenText(HiddenOf(d.Config)); text != "" {
 		parts = append(parts, line(Quiet, "hidden from the model: "+text))
 	}
+	return append(parts, Warnings(d)...)
+}
+
+// Warnings returns the warnings about a run that starts.
+func Warnings(d event.RunStarted) (parts []Part) {
 	for _, w := range d.Warnings {
 		parts = append(parts, line(Wait, "warning: "+firstLine(w, 300)))
 	}
@@ -378,60 +384,4 @@ func Summary(o event.Outcome) string {
 	}
 	return fmt.Sprintf("%s: %s after %s, %s%d tokens in, %d out, %s",
 		o.Status, Reason(o), did, most, o.Usage.Input, o.Usage.Output, Money(o.Cost, o.Usage))
-}
-
-func Reason(o event.Outcome) string {
-	if o.Kind == "" {
-		return string(o.Reason)
-	}
-	return string(o.Reason) + " (" + o.Kind + ")"
-}
-
-func Plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
-
-// Money returns the cost of calls with a usage.
-func Money(c *llm.Cost, u llm.Usage) string {
-	switch {
-	case c == nil:
-		return "no model call"
-	case !c.Priced && u.Estimated:
-		return fmt.Sprintf("about USD %.4f (some calls have no known price, of some the usage is not known)", c.USD)
-	case !c.Priced:
-		return fmt.Sprintf("at least USD %.4f (some calls have no known price)", c.USD)
-	}
-	return USD(c.USD, u)
-}
-
-// USD returns an amount. The amount of a call without an answer is an upper bound.
-func USD(amount float64, u llm.Usage) string {
-	if u.Estimated && amount > 0 {
-		return fmt.Sprintf("at most USD %.4f", amount)
-	}
-	return fmt.Sprintf("USD %.4f", amount)
-}
-
-// Checksum returns the hash of the run's last event: kept elsewhere, it lets verify
-// detect a rewritten journal.
-func Checksum(e *event.Event) string {
-	body, err := event.Encode(e)
-	if err != nil {
-		return ""
-	}
-	return event.Hash(body)
-}
-
-func Label(d event.ToolCall) string {
-	if by := d.EditedBy; by != "" {
-		d.EditedBy = ""
-		return Label(d) + " (edited by " + by + ")"
-	}
-	if d.Describe != "" {
-		return d.Describe
-	}
-	return d.Tool + " " + string(d.Args) + d.ArgsText
 }

@@ -182,7 +182,7 @@ func (v *View) child(e *event.Event, d event.ChildStarted) *Entry {
 	if d.BeginsStep() {
 		n = v.step(e, d.Step)
 	} else {
-		above, name := v.calls[d.CallID], cmp.Or(d.Name, d.Kind)
+		above, name := v.calls[cmp.Or(d.CallID, d.During)], cmp.Or(d.Name, d.Kind)
 		if d.CallID == "" && d.Step != "" {
 			above = v.at(d.Step)
 			if strings.Contains(d.ID, "/") && above != nil {
@@ -192,7 +192,7 @@ func (v *View) child(e *event.Event, d event.ChildStarted) *Entry {
 		n = v.begin(e, Child, above, firstLine(name, 100))
 	}
 	c := v.childOf(d.Child, n)
-	c.Name, c.CallID, c.Step, c.Of = d.Name, d.CallID, d.ID, d.Step
+	c.Name, c.CallID, c.Step, c.Of = d.Name, cmp.Or(d.CallID, d.During), d.ID, d.Step
 	v.children, v.ofStep[d.Step] = append(v.children, c), c
 	if c.line = v.Steps.Of(d.Step); v.Steps.Ledger != nil {
 		c.pass = v.Steps.Ledger.begins(d)

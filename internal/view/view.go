@@ -195,8 +195,8 @@ func (v *View) Failed() []*Entry {
 	})
 }
 
-// Asked returns the entries of questions to people, in order.
-func (v *View) Asked() []*Entry {
+// QuestionEntries returns the entries of questions to people, in order.
+func (v *View) QuestionEntries() []*Entry {
 	return v.that(func(n *Entry) bool { return n.Kind == Question })
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/machine/agent"
+	"github.com/pawlrun/pawl/internal/view/terminal"
 	"github.com/pawlrun/pawl/llm"
 )
 
@@ -104,7 +105,7 @@ func AskedBy(d event.Question) string {
 	if d.Reason != "" {
 		parts = append(parts, "because "+d.Reason)
 	}
-	return strings.ReplaceAll(harmless(strings.Join(parts, ", ")), "\n", " ")
+	return strings.ReplaceAll(terminal.Marked(strings.Join(parts, ", ")), "\n", " ")
 }
 
 // InputText returns a message that arrived during the run: its text and the names of
@@ -116,6 +117,9 @@ func InputText(d event.InputReceived) string {
 	}
 	for _, f := range d.Media {
 		words = append(words, "["+strings.TrimSpace(f.MediaType+" "+f.Name)+"]")
+	}
+	if d.Mode != "" {
+		words = append(words, "[mode: "+d.Mode+"]")
 	}
 	return strings.Join(words, " ")
 }
@@ -183,4 +187,60 @@ func HeadAndTail(text string, head, tail int) []string {
 	}
 	between := "… " + Plural(left, "line") + " …"
 	return append(append(lines[:head:head], between), lines[len(lines)-tail:]...)
+}
+
+func Reason(o event.Outcome) string {
+	if o.Kind == "" {
+		return string(o.Reason)
+	}
+	return string(o.Reason) + " (" + o.Kind + ")"
+}
+
+func Plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// Money returns the cost of calls with a usage.
+func Money(c *llm.Cost, u llm.Usage) string {
+	switch {
+	case c == nil:
+		return "no model call"
+	case !c.Priced && u.Estimated:
+		return fmt.Sprintf("about USD %.4f (some calls have no known price, of some the usage is not known)", c.USD)
+	case !c.Priced:
+		return fmt.Sprintf("at least USD %.4f (some calls have no known price)", c.USD)
+	}
+	return USD(c.USD, u)
+}
+
+// USD returns an amount. The amount of a call without an answer is an upper bound.
+func USD(amount float64, u llm.Usage) string {
+	if u.Estimated && amount > 0 {
+		return fmt.Sprintf("at most USD %.4f", amount)
+	}
+	return fmt.Sprintf("USD %.4f", amount)
+}
+
+// Checksum returns the hash of the run's last event: kept elsewhere, it lets verify
+// detect a rewritten journal.
+func Checksum(e *event.Event) string {
+	body, err := event.Encode(e)
+	if err != nil {
+		return ""
+	}
+	return event.Hash(body)
+}
+
+func Label(d event.ToolCall) string {
+	if by := d.EditedBy; by != "" {
+		d.EditedBy = ""
+		return Label(d) + " (edited by " + by + ")"
+	}
+	if d.Describe != "" {
+		return d.Describe
+	}
+	return d.Tool + " " + string(d.Args) + d.ArgsText
 }

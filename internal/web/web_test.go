@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -108,6 +109,45 @@ func TestWhoTakesGzipGetsTheSameSmaller(t *testing.T) {
 	}
 	if text(t, r) != text(t, plain.Body) {
 		t.Error("the texts are not the same")
+	}
+}
+
+// imports names the files that a script loads at once; what it loads later is in import().
+var imports = regexp.MustCompile(`(?:from|import)\s*"\./([^"]+)"`)
+
+func TestThePageIsSmallAndItsFirstViewSmaller(t *testing.T) {
+	size := func(name string) (n int64) {
+		r := answer(t, web.Assets+name, "Accept-Encoding", "gzip")
+		if r.StatusCode != http.StatusOK {
+			t.Fatalf("%s: status %d", name, r.StatusCode)
+		}
+		return r.ContentLength
+	}
+	first, seen := int64(0), map[string]bool{}
+	var load func(name string)
+	load = func(name string) {
+		if seen[name] {
+			return
+		}
+		seen[name] = true
+		first += size(name)
+		for _, more := range imports.FindAllStringSubmatch(text(t, answer(t, web.Assets+name).Body), -1) {
+			load(more[1])
+		}
+	}
+	for _, link := range linked.FindAllStringSubmatch(text(t, answer(t, "/").Body), -1) {
+		load(strings.TrimPrefix(link[1], web.Assets))
+	}
+	all := int64(0)
+	files, err := filepath.Glob("dist/*-*.*s")
+	if err != nil || len(files) < len(seen) {
+		t.Fatal(files, err)
+	}
+	for _, file := range files {
+		all += size(filepath.Base(file))
+	}
+	if first > 35<<10 || all > 80<<10 || first >= all {
+		t.Errorf("the first view is %d bytes of %d", first, all)
 	}
 }
 

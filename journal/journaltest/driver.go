@@ -36,8 +36,19 @@ func Start(t testing.TB, s journal.Store, id string) *Driver {
 // StartBelow creates a run as a child of another.
 func StartBelow(t testing.TB, s journal.Store, id string, parent journal.Run) *Driver {
 	t.Helper()
+	return start(t, s, id, parent, event.RunStarted{Kind: "Agent", Name: "conformance"})
+}
+
+// StartOf creates a run with the given first event.
+func StartOf(t testing.TB, s journal.Store, id string, started event.RunStarted) *Driver {
+	t.Helper()
+	return start(t, s, id, journal.Run{}, started)
+}
+
+func start(t testing.TB, s journal.Store, id string, parent journal.Run, started event.RunStarted) *Driver {
+	t.Helper()
 	d := &Driver{Store: s, parent: parent.ID}
-	b := d.batch(t, id, event.RunStarted{Kind: "Agent", Name: "conformance"})
+	b := d.batch(t, id, started)
 	b.Lease = journal.Lease{Run: id, Owner: "owner", Expiry: Epoch().Add(time.Minute)}
 	row := journal.Run{ID: id, Kind: "Agent", Name: "conformance", Created: Epoch()}
 	if parent.ID != "" {

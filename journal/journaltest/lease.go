@@ -2,6 +2,7 @@ package journaltest
 
 import (
 	"errors"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -17,6 +18,7 @@ func leaseContract() []contract {
 		{"a lease expires by the store's clock", expires},
 		{"a renewed lease does not expire", renewed},
 		{"a dead owner's lease is taken at once and its epoch is over", deadOwner},
+		{"free runs and the holders of leases are found", freeFound},
 		{"of many who reach for a lease one gets it", oneWins},
 		{"a child is created under a lease of its parent that holds", childOfHolder},
 	}
@@ -95,6 +97,41 @@ func expires(t *testing.T, s journal.Store, c *clock) {
 	}
 	d.Lease = lease
 	d.Append(t, said("the new holder"))
+}
+
+func freeFound(t *testing.T, s journal.Store, c *clock) {
+	Start(t, s, "expired")
+	released, held := Start(t, s, "released"), Start(t, s, "held")
+	c.Advance(ttl / 2)
+	_, renewed := s.Renew(t.Context(), held.Lease, ttl)
+	err := errors.Join(renewed, s.Release(t.Context(), released.Lease))
+	if _, acquired := s.Acquire(t.Context(), "released", "other", "", ttl); errors.Join(err, acquired) != nil {
+		t.Fatal(errors.Join(err, acquired))
+	}
+	c.Advance(ttl / 2)
+	found := func(f journal.Filter, owners []string, want ...string) {
+		t.Helper()
+		rows, err := s.Runs(t.Context(), f)
+		var ids []string
+		for _, r := range rows {
+			ids = append(ids, r.ID)
+		}
+		now, wrong := s.Owners(t.Context())
+		slices.Sort(now)
+		if err = errors.Join(err, wrong); err != nil || !slices.Equal(ids, want) || !slices.Equal(now, owners) {
+			t.Errorf("%+v: got %v, want %v; the holders are %v, want %v; %v", f, ids, want, now, owners, err)
+		}
+	}
+	free := journal.Filter{Free: true, Roots: true, States: []journal.State{journal.Running}}
+	found(free, []string{"other", "owner"}, "expired")
+	found(journal.Filter{Owner: "owner"}, []string{"other", "owner"}, "held", "expired")
+	found(journal.Filter{Owner: "other", Roots: true}, []string{"other", "owner"}, "released")
+	if err := s.Release(t.Context(), held.Lease); err != nil {
+		t.Fatal(err)
+	}
+	found(free, []string{"other", "owner"}, "held", "expired")
+	c.Advance(ttl)
+	found(free, []string{"other", "owner"}, "held", "released", "expired")
 }
 
 func renewed(t *testing.T, s journal.Store, c *clock) {

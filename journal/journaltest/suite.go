@@ -28,6 +28,9 @@ func Run(t *testing.T, open Open) {
 		{"note", noteContract()},
 		{"delete", deleteContract()},
 		{"fork", forkContract()},
+		{"snapshot", snapshotContract()},
+		{"counter", counterContract()},
+		{"drivers", driversContract()},
 		{"concurrency", concurrencyContract()},
 	} {
 		t.Run(group.name, func(t *testing.T) {

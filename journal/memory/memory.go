@@ -29,6 +29,8 @@ type Store struct {
 	notes    []journal.Note
 	noteSeq  int64
 	blobs    map[string]*blob
+	counters map[string]int64
+	drivers  map[string]driver
 	// watchers are the subscribers to the commands of a run, or ("") to every commit.
 	watchers map[string]map[chan struct{}]bool
 }

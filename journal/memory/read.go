@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -50,6 +51,7 @@ func (s *Store) Runs(_ context.Context, f journal.Filter) ([]journal.Run, error)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var rows []journal.Run
+	now := s.now()
 	skip := f.Before != ""
 	for _, id := range slices.Backward(s.order) {
 		r, ok := s.runs[id]
@@ -60,6 +62,7 @@ func (s *Store) Runs(_ context.Context, f journal.Filter) ([]journal.Run, error)
 		if !ok || f.Parent != "" && r.row.Parent != f.Parent || f.ForkOf != "" && r.row.ForkOf != f.ForkOf ||
 			f.Root != "" && r.row.Root != f.Root || f.Roots && r.row.Parent != "" ||
 			f.Kind != "" && r.row.Kind != f.Kind || f.Name != "" && r.row.Name != f.Name || f.Detail != "" && r.row.Detail != f.Detail ||
+			f.Owner != "" && r.row.Owner != f.Owner || f.Free && r.row.Owner != "" && r.row.Expiry.After(now) ||
 			len(f.States) > 0 && !slices.Contains(f.States, r.row.State) ||
 			!f.UpdatedBefore.IsZero() && !r.row.Updated.Before(f.UpdatedBefore) {
 			continue
@@ -74,6 +77,18 @@ func (s *Store) Runs(_ context.Context, f journal.Filter) ([]journal.Run, error)
 		}
 	}
 	return rows, nil
+}
+
+// Owners returns the holders of leases.
+func (s *Store) Owners(context.Context) ([]string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	owners := map[string]bool{}
+	for _, r := range s.runs {
+		owners[r.row.Owner] = true
+	}
+	delete(owners, "")
+	return slices.Sorted(maps.Keys(owners)), nil
 }
 
 // Records returns records of a run after a seq.

@@ -117,6 +117,14 @@ func (s *Store) listing(f journal.Filter) (query string, args []any) {
 		query += ` AND fork_of = ? AND fork_of <> ''`
 		args = append(args, f.ForkOf)
 	}
+	if f.Owner != "" {
+		query += ` AND owner = ?`
+		args = append(args, f.Owner)
+	}
+	if f.Free {
+		query += ` AND (owner = '' OR expiry <= ?)`
+		args = append(args, nanos(s.now()))
+	}
 	if !f.UpdatedBefore.IsZero() {
 		query += ` AND updated < ?`
 		args = append(args, nanos(f.UpdatedBefore))
@@ -152,6 +160,26 @@ func (s *Store) queryRuns(ctx context.Context, query string, args ...any) ([]jou
 		return nil, fmt.Errorf("sqlite: list runs: %w", s.cause(err))
 	}
 	return out, nil
+}
+
+// Owners returns the holders of leases.
+func (s *Store) Owners(ctx context.Context) (owners []string, err error) {
+	rows, err := s.readers.QueryContext(ctx, `SELECT DISTINCT owner FROM (`+s.queries.run+`) WHERE owner <> ''`)
+	if err != nil {
+		return nil, fmt.Errorf("sqlite: list the holders of leases: %w", s.cause(err))
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var owner string
+		if err := rows.Scan(&owner); err != nil {
+			return nil, fmt.Errorf("sqlite: list the holders of leases: %w", s.cause(err))
+		}
+		owners = append(owners, owner)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, fmt.Errorf("sqlite: list the holders of leases: %w", s.cause(err))
+	}
+	return owners, nil
 }
 
 // Records returns records of a run after a seq, first those that a fork shares. It

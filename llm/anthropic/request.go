@@ -2,8 +2,10 @@ package anthropic
 
 import (
 	"cmp"
+	"encoding/json"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/llm/conform"
@@ -186,4 +188,57 @@ func providerTool(name string) []byte {
 		return whole
 	}
 	return []byte(providerTools[name])
+}
+
+// withoutSchemas are the models older than structured outputs.
+var withoutSchemas = []string{
+	"claude-2", "claude-3", "claude-instant", "claude-sonnet-4-0", "claude-sonnet-4-2025", "claude-opus-4-0", "claude-opus-4-2025",
+}
+
+// heldSchema returns the request's schema in the form that the service enforces, and
+// false if it cannot enforce it; the schema then belongs in the prompt.
+func heldSchema(req *llm.Request) (json.RawMessage, bool) {
+	if len(req.Schema) == 0 || req.SchemaInPrompt || !AnswersBySchema(req.Model) {
+		return nil, false
+	}
+	return wire.ClosedSchema(req.Schema)
+}
+
+// AnswersBySchema reports whether the service enforces a schema for a model. Unknown
+// models count as newer ones.
+func AnswersBySchema(model string) bool {
+	return !slices.ContainsFunc(withoutSchemas, func(family string) bool { return strings.HasPrefix(model, family) })
+}
+
+// The API's limits on images. In a request with more than manyImages, each image has
+// the smaller size limit.
+const (
+	manyImages  = 20
+	maxSide     = 8000
+	maxManySide = 2000
+	maxEncoded  = 10 << 20
+)
+
+// images returns the API's limits for a request with a number of images.
+func images(count int) wire.Images {
+	s := wire.Images{Types: []string{"image/png", "image/jpeg", "image/gif", "image/webp"}, Side: maxSide, Encoded: maxEncoded}
+	if count > manyImages {
+		s.Side = maxManySide
+	}
+	return s
+}
+
+// Shows returns why an image cannot be shown to the model.
+func (m *Model) Shows(f *llm.Media) error { return images(1).Refused(f) }
+
+// countImages counts the images of a request.
+func countImages(messages []*llm.Message) (n int) {
+	for _, m := range messages {
+		for f := range m.Parts.Media() {
+			if strings.HasPrefix(f.MediaType, "image/") {
+				n++
+			}
+		}
+	}
+	return n
 }

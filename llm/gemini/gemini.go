@@ -75,9 +75,20 @@ func (m *Model) call(ctx context.Context, req *llm.Request, emit func(llm.Delta)
 	if err != nil {
 		return nil, err
 	}
-	verb := ":streamGenerateContent?alt=sse"
+	verb := streaming
 	if emit == nil {
 		verb = ":generateContent"
 	}
-	return m.client.Ask(wire.For(ctx, req), wire.Endpoint(m.base, "/v1beta/models/"+url.PathEscape(req.Model)+verb), m.header, body, newDecoder(m.names.For(req.Tools, maxToolName), emit))
+	return m.client.Ask(wire.For(ctx, req), m.endpoint(req, verb), m.header, body, newDecoder(m.names.For(req.Tools, maxToolName), emit))
+}
+
+const streaming = ":streamGenerateContent?alt=sse"
+
+func (m *Model) endpoint(req *llm.Request, verb string) string {
+	return wire.Endpoint(m.base, "/v1beta/models/"+url.PathEscape(req.Model)+verb)
+}
+
+// Address returns where requests go, and their headers.
+func (m *Model) Address(req *llm.Request) (string, http.Header) {
+	return m.endpoint(req, streaming), m.header
 }

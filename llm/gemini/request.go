@@ -3,6 +3,7 @@ package gemini
 import (
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/llm/conform"
@@ -139,4 +140,29 @@ func providerTool(name string) []byte {
 		return whole
 	}
 	return []byte(providerTools[name])
+}
+
+// CacheRules returns Google's cache rules for a model: from 2.5 on it caches
+// automatically, without a guarantee and without a way to turn it off. The lifetime is
+// not documented, so a short one is assumed.
+func (m *Model) CacheRules(model string, _ llm.Caching) (llm.CacheRules, bool) {
+	rules := llm.CacheRules{Minimum: 4096, Lifetime: 3 * time.Minute, BestEffort: true}
+	switch {
+	case strings.HasPrefix(model, "gemini-2.5"):
+		rules.Minimum = 2048
+	case strings.HasPrefix(model, "gemini-1"), strings.HasPrefix(model, "gemini-2"), !strings.HasPrefix(model, "gemini-"):
+		return llm.CacheRules{}, false
+	}
+	return rules, true
+}
+
+var _ llm.Cacher = (*Model)(nil)
+
+// holdsSchema reports whether the request has a schema that the service enforces.
+// Models before gemini-3 reject a schema together with tools.
+func holdsSchema(req *llm.Request) bool {
+	if len(req.Schema) == 0 || req.SchemaInPrompt {
+		return false
+	}
+	return len(req.Tools)+len(req.ProviderTools) == 0 || strings.HasPrefix(req.Model, "gemini-3")
 }

@@ -48,7 +48,7 @@ func describe(e *llm.Error, failure []byte) {
 	}
 	e.Class = class(e, code, kind)
 	if e.Class == llm.ClassThrottled && !e.HasRetryAfter {
-		e.RetryAfter, e.HasRetryAfter = saidRetryAfter(e.Message)
+		e.RetryAfter, e.HasRetryAfter = retryAfterIn(e.Message)
 	}
 }
 
@@ -113,9 +113,9 @@ func classOfWords(message string) llm.Class {
 	return llm.ClassInvalid
 }
 
-// saidRetryAfter parses the wait in "Please try again in 1.5s", because failures within
+// retryAfterIn parses the wait in "Please try again in 1.5s", because failures within
 // a stream have no Retry-After header.
-func saidRetryAfter(message string) (time.Duration, bool) {
+func retryAfterIn(message string) (time.Duration, bool) {
 	_, rest, found := strings.Cut(message, "try again in ")
 	if !found {
 		return 0, false

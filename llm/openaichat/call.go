@@ -1,7 +1,10 @@
 package openaichat
 
 import (
+	"cmp"
+	"crypto/sha256"
 	"strconv"
+	"strings"
 
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/llm/internal/wire"
@@ -174,4 +177,89 @@ func (c *call) asPart(names *wire.Names, n int) llm.ToolCall {
 	}
 	t.Args, t.ArgsText = wire.Arguments(c.args.String())
 	return t
+}
+
+// The lengths of ids: OpenAI's limit, and the only length that Mistral accepts.
+const (
+	maxCallID   = 40
+	shortCallID = 9
+)
+
+// callID returns the id of a call and its result for the service, normally the
+// provider's own. If the service rejects another provider's id, a hash of it replaces
+// it, which is the same every time.
+func (m *Model) callID(provider, own string) string {
+	id := cmp.Or(provider, own)
+	switch {
+	case m.profile.ShortIDs && (len(id) != shortCallID || !alphanumeric(id)):
+		return digest(id, shortCallID)
+	case len(id) > maxCallID:
+		return digest(id, maxCallID/2)
+	}
+	return id
+}
+
+func alphanumeric(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') {
+			return false
+		}
+	}
+	return true
+}
+
+// digest returns a hash of n letters and digits.
+func digest(s string, n int) string {
+	const letters = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	sum := sha256.Sum256([]byte(s))
+	out := make([]byte, n)
+	for i := range out {
+		out[i] = letters[int(sum[i])%len(letters)]
+	}
+	return string(out)
+}
+
+// argText is the text of a call's arguments in progress.
+type argText struct {
+	strings.Builder
+	// read is the offset up to which the text was scanned; the other fields are the
+	// state there.
+	read    int
+	depth   int
+	quoted  bool
+	escaped bool
+	// broken reports that no continuation makes the text valid JSON.
+	broken bool
+}
+
+// whole reports whether the text is complete JSON, when an object is about to follow
+// it. It is called for each fragment, so it parses the text only if all brackets and
+// quotes are closed: then the text is either a value, or cannot become one by adding
+// the object.
+func (a *argText) whole() bool {
+	text := a.String()
+	for ; a.read < len(text); a.read++ {
+		a.follow(text[a.read])
+	}
+	if a.broken || a.depth > 0 || a.quoted || strings.TrimSpace(text) == "" {
+		return false
+	}
+	a.broken = !wire.Valid([]byte(text))
+	return !a.broken
+}
+
+func (a *argText) follow(c byte) {
+	switch {
+	case a.escaped:
+		a.escaped = false
+	case a.quoted && c == '\\':
+		a.escaped = true
+	case c == '"':
+		a.quoted = !a.quoted
+	case a.quoted:
+	case c == '{' || c == '[':
+		a.depth++
+	case c == '}' || c == ']':
+		a.depth--
+	}
 }

@@ -268,14 +268,14 @@ func (d *decoder) delta(m *wire.Members) error {
 // content applies a string, or a list of typed pieces from some services.
 func (d *decoder) content(v []byte) {
 	if len(v) == 0 || v[0] != '[' {
-		d.sayQuoted(v)
+		d.appendQuotedText(v)
 		return
 	}
 	for list := wire.ScanArray(v); list.Next(); {
 		for m := wire.ScanObject(list.Value()); m.Next(); {
 			switch string(m.Key()) {
 			case "text":
-				d.sayQuoted(m.Value())
+				d.appendQuotedText(m.Value())
 			case "thinking":
 				for inner := wire.ScanArray(m.Value()); inner.Next(); {
 					d.grow(&d.thought, partThought, llm.DeltaReasoning, wire.Member(inner.Value(), "text"))
@@ -316,9 +316,9 @@ func (d *decoder) begun(p *piece, kind partKind, n int) int {
 	return p.b.Len()
 }
 
-// sayQuoted applies a piece of the answer's text, usually after the decoder has stopped
+// appendQuotedText applies a piece of the answer's text, usually after the decoder has stopped
 // looking for tags.
-func (d *decoder) sayQuoted(v []byte) {
+func (d *decoder) appendQuotedText(v []byte) {
 	if d.tags.stage == stageText {
 		d.grow(&d.text, partText, llm.DeltaText, v)
 		return

@@ -89,6 +89,11 @@ func (m *Model) Stream(ctx context.Context, req *llm.Request, emit func(llm.Delt
 	return m.call(ctx, req, emit)
 }
 
+// Address returns where requests go, and their headers.
+func (m *Model) Address(*llm.Request) (string, http.Header) {
+	return m.url, wire.Accepting(m.header, "text/event-stream")
+}
+
 // call makes one exchange. The answer is streamed if emit is not nil.
 func (m *Model) call(ctx context.Context, req *llm.Request, emit func(llm.Delta)) (*llm.Response, error) {
 	body, err := wire.Encoded(req, m)

@@ -127,7 +127,7 @@ func (m *Model) turn(ctx context.Context, req *llm.Request) (int, error) {
 	if known && len(all) < len(m.turns) {
 		for _, name := range caller.Names() {
 			if own := m.named[name]; name != "" && len(own) > 0 {
-				return m.goOn(ctx, caller, name, own)
+				return m.nextTurn(ctx, caller, name, own)
 			}
 		}
 	}
@@ -138,8 +138,8 @@ func (m *Model) turn(ctx context.Context, req *llm.Request) (int, error) {
 		"the run asks for turn %d and the script ends after %d; the calls of all models of a run are counted together", req.Ordinal+1, len(all)))
 }
 
-// goOn returns the index of the next turn for a name.
-func (m *Model) goOn(ctx context.Context, caller llm.Caller, name string, turns []int) (int, error) {
+// nextTurn returns the index of the next turn for a name.
+func (m *Model) nextTurn(ctx context.Context, caller llm.Caller, name string, turns []int) (int, error) {
 	n, err := caller.Turn(ctx, name)
 	if err != nil {
 		return 0, m.fail(llm.ClassInvalid, err.Error())

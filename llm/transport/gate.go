@@ -30,6 +30,16 @@ type gate struct {
 	closed time.Time
 	// changed is closed and replaced when an answer arrives.
 	changed chan struct{}
+	// limit is the number of requests in a minute by the last answer, 0 if unknown.
+	limit int64
+}
+
+// perMinute returns the number of requests that the provider takes in a minute, 0 if it
+// is unknown. The limits of both header formats are those of a minute.
+func (g *gate) perMinute() int64 {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.limit
 }
 
 // window is a provider's count of requests until a reset.
@@ -44,9 +54,25 @@ type window struct {
 	opened bool
 }
 
-// pass is an admitted request. answered is how many had returned when it was admitted;
-// the remaining count in its answer certainly includes those.
-type pass struct{ answered int64 }
+// pass is an admitted request. number counts the requests from 1, and answered is how many
+// had returned when it was admitted; the remaining count in its answer certainly includes
+// those.
+type pass struct{ number, answered int64 }
+
+// probed reports whether a request may be sent although no limit is known: it is the
+// first, or an answer has come. If not, it waits for a change.
+func (g *gate) probed(ctx context.Context, p pass) bool {
+	g.mu.Lock()
+	may, changed := p.number <= 1 || g.answered > 0, g.changed
+	g.mu.Unlock()
+	if !may {
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		}
+	}
+	return may
+}
 
 // enter waits until a request may be sent.
 func (g *gate) enter(ctx context.Context) (pass, error) {
@@ -85,7 +111,7 @@ func (g *gate) try() (hold time.Duration, changed <-chan struct{}, p pass) {
 		return until.Sub(now), g.changed, pass{}
 	}
 	g.started++
-	return 0, nil, pass{answered: g.answered}
+	return 0, nil, pass{number: g.started, answered: g.answered}
 }
 
 // sleep returns after the duration, at a change, or when the context ends.
@@ -106,8 +132,9 @@ func (g *gate) tooLong(hold time.Duration) error {
 	}
 }
 
-// leave applies an answer's limits. header is nil if there was no answer.
-func (g *gate) leave(p pass, header http.Header, status int) {
+// leave applies an answer's limits, and returns how long nothing may be sent. header is
+// nil if there was no answer.
+func (g *gate) leave(p pass, header http.Header, status int) (closed time.Duration) {
 	now := time.Now()
 	limits := readLimits(header, status, now)
 	g.mu.Lock()
@@ -118,9 +145,13 @@ func (g *gate) leave(p pass, header http.Header, status int) {
 	}
 	if r := limits.requests; r != nil {
 		g.count(p, *r, now.Add(r.reset))
+		if r.limit > 0 {
+			g.limit = r.limit
+		}
 	}
 	close(g.changed)
 	g.changed = make(chan struct{})
+	return limits.closed
 }
 
 // count converts the remaining count to the number of the last request that may be

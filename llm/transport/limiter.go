@@ -23,6 +23,8 @@ import (
 type Limiter struct {
 	mu    sync.Mutex
 	gates map[account]*gate
+	// counters are shared with other processes, nil for none.
+	counters Counters
 }
 
 // account identifies the unit by which a provider counts requests.
@@ -66,11 +68,25 @@ func (t *limited) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		return nil, err
 	}
+	q, counted := t.limiter.queue(of), false
+	if q != nil {
+		if counted, err = q.enter(req.Context(), gate, p); err != nil {
+			gate.leave(p, nil, 0)
+			if req.Body != nil {
+				_ = req.Body.Close()
+			}
+			return nil, err
+		}
+	}
 	resp, err := t.base.RoundTrip(req)
 	if err != nil {
 		gate.leave(p, nil, 0)
 		return nil, err
 	}
-	gate.leave(p, resp.Header, resp.StatusCode)
+	before := gate.perMinute()
+	closed := gate.leave(p, resp.Header, resp.StatusCode)
+	if q != nil {
+		q.leave(req.Context(), counted, before, gate.perMinute(), closed)
+	}
 	return resp, nil
 }

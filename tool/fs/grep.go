@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
+	"regexp"
 	"strings"
 	"unicode/utf8"
 
@@ -197,4 +199,29 @@ func (s *grepping) report() {
 	if s.unread > 0 {
 		s.out.note("%d files could not be read", s.unread)
 	}
+}
+
+// include says which files to search. A pattern without a slash matches file names in
+// any directory.
+type include struct {
+	re   *regexp.Regexp
+	name bool
+}
+
+func newInclude(pattern string) (include, error) {
+	if pattern == "" {
+		return include{}, nil
+	}
+	re, err := compileGlob(strings.TrimPrefix(pattern, "./"))
+	return include{re: re, name: !strings.Contains(pattern, "/")}, err
+}
+
+func (i include) match(p string) bool {
+	if i.re == nil {
+		return true
+	}
+	if i.name {
+		p = path.Base(p)
+	}
+	return i.re.MatchString(p)
 }

@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -46,6 +45,12 @@ type asks struct {
 	Text   string          `json:"message"`
 	Schema json.RawMessage `json:"schema,omitempty"`
 	URL    string          `json:"url,omitempty"`
+	// Consent is what the question asks a person to allow; see [event.Form.Consent].
+	Consent string `json:"consent,omitempty"`
+	// Sampling is what a model is to answer in place of a person, and Stops are the
+	// texts at which the answer ends.
+	Sampling *tool.Sampling `json:"sampling,omitempty"`
+	Stops    []string       `json:"stops,omitempty"`
 }
 
 // answer is a person's answer; Content is absent if the person declined.
@@ -83,6 +88,9 @@ func continued(in *event.FormAnswer) (exchange, error) {
 	if x.Login {
 		return x.loggedIn(in)
 	}
+	if x.Open.Consent != "" { // the run knows the answer
+		x.Open = asks{}
+	}
 	if x.Open.Digest == "" {
 		return x, nil
 	}
@@ -100,7 +108,7 @@ func continued(in *event.FormAnswer) (exchange, error) {
 // ask ends an attempt with a question.
 func (x exchange) ask(q asks) error {
 	x.Open = q
-	f := event.Form{Message: clean(q.Text, maxDescription), URL: q.URL}
+	f := event.Form{Message: clean(q.Text, maxDescription), URL: q.URL, Consent: q.Consent}
 	if q.URL == "" {
 		schema, err := cleanSchema(q.Schema)
 		if err != nil {
@@ -136,8 +144,16 @@ func (x exchange) responses(roots []*sdk.Root) (sdk.InputResponseMap, error) {
 		if all == nil {
 			all = sdk.InputResponseMap{}
 		}
-		if a.Action == actionRoots {
+		switch a.Action {
+		case actionRoots:
 			all[a.Name] = &sdk.ListRootsResult{Roots: roots}
+			continue
+		case actionSampling:
+			var res sdk.CreateMessageWithToolsResult
+			if err := json.Unmarshal(a.Content, &res); err != nil {
+				return nil, err
+			}
+			all[a.Name] = &res
 			continue
 		}
 		r, err := a.result()
@@ -176,7 +192,7 @@ func questionOf(name string, p *sdk.ElicitParams) (asks, error) {
 
 // needs handles a result that names what the server needs. It returns an error that
 // asks a person; nil means that all answers are present, so the call may be sent again.
-func (r remote) needs(x *exchange, res *sdk.CallToolResult) error {
+func (r remote) needs(ctx context.Context, x *exchange, res *sdk.CallToolResult, run tool.Run) error {
 	x.State, x.Answers, x.Left = res.RequestState, nil, nil
 	for _, name := range slices.Sorted(maps.Keys(res.InputRequests)) {
 		switch p := res.InputRequests[name].(type) {
@@ -188,6 +204,12 @@ func (r remote) needs(x *exchange, res *sdk.CallToolResult) error {
 			x.Left = append(x.Left, q)
 		case *sdk.ListRootsParams:
 			x.Answers = append(x.Answers, answer{Name: name, Action: actionRoots})
+		case *sdk.CreateMessageWithToolsParams:
+			q, err := r.server.samplingOf(name, p)
+			if err != nil {
+				return err
+			}
+			x.Left = append(x.Left, q)
 		default:
 			return r.server.noSampling()
 		}
@@ -198,13 +220,13 @@ func (r remote) needs(x *exchange, res *sdk.CallToolResult) error {
 			Message: fmt.Sprintf("the MCP server %s is busy and did not run the call", r.server.o.Server),
 		})
 	}
-	return x.next()
+	return r.next(ctx, x, run)
 }
 
 func (s *Server) noSampling() error {
 	return &tool.Error{
 		Type: event.ErrorTool, NothingCame: true,
-		Message: fmt.Sprintf("the MCP server %s asks for the answer of a model (sampling), which is off", s.o.Server),
+		Message: fmt.Sprintf("the MCP server %s asks for the answer of a model (sampling), which is not offered here; the key sampling of a server offers it for calls", s.o.Server),
 	}
 }
 
@@ -236,133 +258,6 @@ func (x exchange) pages(err error) error {
 		return nil
 	}
 	return x.next()
-}
-
-// talk is a call in progress during which its server may ask a person.
-type talk struct {
-	// asked receives the first question without an answer, which ends the attempt. over
-	// is closed when the attempt has ended.
-	asked chan error
-	over  chan struct{}
-	// run asks a person who is present; nil outside a run. asking is called before and
-	// after that.
-	run    tool.Run
-	asking func(while bool)
-	// ctx is the context of the attempt.
-	ctx context.Context
-
-	mu sync.Mutex
-	x  exchange
-	// question is the error that would end the attempt while a person is asked.
-	question error
-	// answers holds the answers that the server has not received yet.
-	answers []answer
-}
-
-func newTalk(ctx context.Context, run tool.Run, x exchange, asking func(while bool)) *talk {
-	t := &talk{asked: make(chan error, 1), over: make(chan struct{}), run: run, asking: asking, ctx: ctx, x: x}
-	for _, a := range x.Answers {
-		if a.Name == "" {
-			t.answers = append(t.answers, a)
-		}
-	}
-	return t
-}
-
-// take returns the answer to a question and removes it, so that it is used once. A
-// person who declined a question declines whatever is asked in its place.
-func (t *talk) take(q asks) (answer, bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for i, a := range t.answers {
-		if a.Digest == q.Digest || i == 0 && a.Action == declined {
-			t.answers = slices.Delete(t.answers, i, i+1)
-			return a, true
-		}
-	}
-	return answer{}, false
-}
-
-// ask asks a person who is present, and returns the answer. An error ends the attempt
-// with the question.
-func (t *talk) ask(q asks) (answer, error) {
-	t.mu.Lock()
-	err := t.x.ask(q)
-	t.question = err
-	t.mu.Unlock()
-	needs, is := errors.AsType[*tool.InputRequired](err)
-	if !is || t.run == nil {
-		return answer{}, err
-	}
-	t.asking(true)
-	given, err := t.run.Ask(t.ctx, needs.Form)
-	if err != nil {
-		return answer{}, err
-	}
-	t.asking(false)
-	now, err := continued(&given)
-	if err != nil {
-		return answer{}, err
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.x, t.question = now, nil
-	return now.Answers[len(now.Answers)-1], nil
-}
-
-// open returns the error that ends the attempt with the current question, nil if there
-// is none.
-func (t *talk) open() error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.question
-}
-
-// talking directs the questions of the server to a call until end is called.
-func (s *Server) talking(t *talk) (end func()) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.talks = append(s.talks, t)
-	return func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.talks = slices.DeleteFunc(s.talks, func(other *talk) bool { return other == t })
-		close(t.over)
-	}
-}
-
-// elicit answers a request of the server from the journal, or else ends the attempt of
-// the call that it belongs to. Requests do not identify their call.
-func (s *Server) elicit(ctx context.Context, r *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
-	q, err := questionOf("", r.Params)
-	if err != nil {
-		return nil, err
-	}
-	s.mu.Lock()
-	talks := slices.Clone(s.talks)
-	s.mu.Unlock()
-	for _, t := range talks {
-		if a, there := t.take(q); there {
-			return a.result()
-		}
-	}
-	if len(talks) != 1 {
-		return nil, refusal(fmt.Sprintf("a person can be asked about one call at a time, and %d are under way", len(talks)))
-	}
-	a, err := talks[0].ask(q)
-	if err == nil {
-		return a.result()
-	}
-	select {
-	case talks[0].asked <- err:
-	default:
-		return nil, refusal("a person is asked something else about the call already")
-	}
-	select {
-	case <-talks[0].over:
-	case <-ctx.Done():
-	}
-	return nil, refusal("a person answers later, and the call is made again then")
 }
 
 func refusal(why string) error {

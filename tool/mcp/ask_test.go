@@ -186,6 +186,12 @@ func (*present) Keep(context.Context, json.RawMessage) error { return nil }
 
 func (*present) Report(float64, float64, string) {}
 
+func (*present) Allowed(string) (bool, bool) { return false, false }
+
+func (*present) Sample(context.Context, tool.Sampling) (tool.Sampled, error) {
+	return tool.Sampled{}, errors.New("no model is there")
+}
+
 func (p *present) Ask(_ context.Context, f event.Form) (event.FormAnswer, error) {
 	if len(p.answers) == 0 {
 		return event.FormAnswer{}, &tool.InputRequired{Form: f}

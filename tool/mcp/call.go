@@ -30,12 +30,15 @@ func (r remote) run(ctx context.Context, c tool.Call) (tool.Result, error) {
 	return out, err
 }
 
-// perform makes one attempt: it sends at most one tools/call, and one more if the
-// server first asks for the roots.
+// maxSampled bounds how often a call is continued with the answers of a model.
+const maxSampled = 10
+
+// perform makes one attempt: it sends one tools/call, and one more for each result that
+// asks for the roots or for the answers of a model.
 func (r remote) perform(ctx context.Context, c tool.Call) (tool.Result, error) {
 	x, err := continued(c.Input)
 	if err == nil {
-		err = x.next() // the last result asks more; no call is sent
+		err = r.next(ctx, &x, c.Run) // the last result asks more; no call is sent
 	}
 	if err != nil {
 		return tool.Result{}, err
@@ -47,7 +50,7 @@ func (r remote) perform(ctx context.Context, c tool.Call) (tool.Result, error) {
 		}
 		return r.await(ctx, x, &task{ID: t.ID})
 	}
-	for again := false; ; again = true {
+	for again := 0; ; again++ {
 		res, sent, err := r.attempt(ctx, c, x)
 		switch {
 		case err == nil && taskOf(res.CallToolResult) != nil:
@@ -55,13 +58,13 @@ func (r remote) perform(ctx context.Context, c tool.Call) (tool.Result, error) {
 		case err == nil && !res.needs:
 			return r.result(res.CallToolResult)
 		case err == nil:
-			if err := r.needs(&x, res.CallToolResult); err != nil {
+			if err := r.needs(ctx, &x, res.CallToolResult, c.Run); err != nil {
 				return tool.Result{}, err
 			}
-			if !again {
+			if again == 0 || x.sampled() && again < maxSampled {
 				continue
 			}
-			err = &tool.Error{Type: event.ErrorTool, Message: "the MCP server asks for nothing but the roots again and again", NothingCame: true}
+			err = &tool.Error{Type: event.ErrorTool, Message: "the MCP server asks for nothing but the roots, or the answers of a model, again and again", NothingCame: true}
 		case errors.As(err, new(*tool.InputRequired)):
 			return tool.Result{}, err
 		}
@@ -71,7 +74,7 @@ func (r remote) perform(ctx context.Context, c tool.Call) (tool.Result, error) {
 		if asked := x.pages(err); asked != nil {
 			return tool.Result{}, asked
 		}
-		if sent || again || ctx.Err() != nil || errors.As(err, new(*StartError)) || errors.As(err, new(*tool.Error)) {
+		if sent || again > 0 || ctx.Err() != nil || errors.As(err, new(*StartError)) || errors.As(err, new(*tool.Error)) {
 			return tool.Result{}, r.failure(err, sent)
 		}
 		// No byte of the request was written, so a new session may send it.

@@ -58,6 +58,8 @@ type Options struct {
 	MaxTime      time.Duration
 	// Roots are the absolute paths of the directories that the server may work in.
 	Roots []string
+	// Sampling lets a model answer the server; nil refuses that.
+	Sampling *Sampling
 	// TrustHints applies the readOnlyHint and destructiveHint of tools.
 	TrustHints bool
 	// Warn receives one-line warnings for the owner; nil drops them.
@@ -105,6 +107,8 @@ type Server struct {
 	news    *event.ServerChanged
 	// talks holds the calls in progress, during which the server may ask a person.
 	talks []*talk
+	// sampling is full while a model answers the server.
+	sampling chan struct{}
 	// progress holds functions to call on progress of the calls in progress, by token.
 	progress map[string]func(*sdk.ProgressNotificationParams)
 }
@@ -156,7 +160,7 @@ func Resume(o Options, pin event.ToolServer) *Server {
 }
 
 func newServer(o Options) *Server {
-	s := &Server{o: o.withDefaults(), errs: &lines{}, progress: map[string]func(*sdk.ProgressNotificationParams){}}
+	s := &Server{o: o.withDefaults(), errs: &lines{}, sampling: make(chan struct{}, 1), progress: map[string]func(*sdk.ProgressNotificationParams){}}
 	s.errs.log = s.o.Log
 	return s
 }

@@ -1,3 +1,5 @@
+//lint:file-ignore SA1019 servers ask for the answers of a model, and a later protocol only advises against it
+
 package mcp_test
 
 import (
@@ -64,6 +66,16 @@ func TestMain(m *testing.M) {
 				"a": &sdk.ElicitParams{Mode: "form", Message: "Your name?", RequestedSchema: schema("name", "string")},
 				"b": &sdk.ElicitParams{Mode: "form", Message: "Your age?", RequestedSchema: schema("age", "integer")},
 			}, RequestState: "state-1"}, err
+		})
+		s.AddTool(&sdk.Tool{Name: "think", InputSchema: map[string]any{"type": "object"}}, func(_ context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+			said, answered := r.Params.InputResponses["m"].(*sdk.CreateMessageWithToolsResult)
+			if answered {
+				text := fmt.Sprintf("%s: %s of %s, %s", r.Params.RequestState, said.Content[0].(*sdk.TextContent).Text, said.Model, said.StopReason)
+				return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: text}}}, nil
+			}
+			return &sdk.CallToolResult{InputRequests: sdk.InputRequestMap{"m": &sdk.CreateMessageWithToolsParams{
+				MaxTokens: 50, Messages: []*sdk.SamplingMessageV2{{Role: "user", Content: []sdk.Content{&sdk.TextContent{Text: "What now?"}}}},
+			}}, RequestState: "state-1"}, nil
 		})
 		s.AddResource(&sdk.Resource{URI: "ask:///name", Name: "name"}, func(_ context.Context, r *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
 			if name, named := r.Params.InputResponses["a"].(*sdk.ElicitResult); named {

@@ -18,13 +18,16 @@ func (o Options) roots() []*sdk.Root {
 	return all
 }
 
-// capabilities returns what a server may ask for: input of people, the roots, and time
-// for tasks.
+// capabilities returns what a server may ask for: input of people, the answers of a
+// model, the roots, and time for tasks.
 func (o Options) capabilities() *sdk.ClientCapabilities {
 	c := &sdk.ClientCapabilities{
 		Elicitation: &sdk.ElicitationCapabilities{Form: &sdk.FormElicitationCapabilities{}, URL: &sdk.URLElicitationCapabilities{}},
 	}
 	c.AddExtension(extensionTasks, nil)
+	if o.Sampling != nil {
+		c.Sampling = &sdk.SamplingCapabilities{}
+	}
 	if len(o.Roots) > 0 {
 		c.RootsV2 = &sdk.RootCapabilities{}
 	}

@@ -71,7 +71,7 @@ func (s *Server) open(ctx context.Context) (*session, []*sdk.Tool, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	client := sdk.NewClient(&sdk.Implementation{Name: "pawl", Version: "1"}, &sdk.ClientOptions{
+	options := &sdk.ClientOptions{
 		Capabilities:       s.o.capabilities(),
 		ElicitationHandler: s.elicit,
 		MultiRoundTrip:     &sdk.MultiRoundTripOptions{Disabled: true},
@@ -84,7 +84,11 @@ func (s *Server) open(ctx context.Context) (*session, []*sdk.Tool, error) {
 				s.progressed(token, r.Params)
 			}
 		},
-	})
+	}
+	if s.o.Sampling != nil {
+		options.CreateMessageWithToolsHandler = s.createMessage
+	}
+	client := sdk.NewClient(&sdk.Implementation{Name: "pawl", Version: "1"}, options)
 	client.AddRoots(s.o.roots()...)
 	if err := addTasks(client); err != nil {
 		return nil, nil, errors.Join(err, open.close())

@@ -20,7 +20,7 @@ func taskCall(t *testing.T, s *mcp.Server, text string, c tool.Call) (tool.Resul
 	t.Helper()
 	var kept json.RawMessage
 	c.ID, c.Key, c.Args = "c1", "key-1", json.RawMessage(`{"text":"`+text+`"}`)
-	c.Run = keeps{&kept}
+	c.Run = &keeps{task: &kept}
 	r, err := find(t, s, "docs.task").Run(t.Context(), c)
 	return r, kept, err
 }
@@ -96,15 +96,12 @@ func TestTaskThatNeedsInput(t *testing.T) {
 }
 
 // keeps is a run that keeps a task and in which no person is there.
-type keeps struct{ task *json.RawMessage }
-
-func (keeps) Report(float64, float64, string) {}
-
-func (k keeps) Keep(_ context.Context, task json.RawMessage) error {
-	*k.task = task
-	return nil
+type keeps struct {
+	present
+	task *json.RawMessage
 }
 
-func (keeps) Ask(_ context.Context, f event.Form) (event.FormAnswer, error) {
-	return event.FormAnswer{}, &tool.InputRequired{Form: f}
+func (k *keeps) Keep(_ context.Context, task json.RawMessage) error {
+	*k.task = task
+	return nil
 }

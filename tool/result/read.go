@@ -85,14 +85,36 @@ func (t text) after(at, n int) int {
 }
 
 // page returns limit characters from offset, with a header that says where they are and
-// how to continue.
+// how to continue. It ends before base64 that does not fit, and leaves out base64 that
+// fits in no page.
 func (t text) page(offset, limit int) string {
 	from := t.after(0, offset)
 	limit = min(limit, t.total-offset)
 	to := t.after(from, limit)
+	whole := string(t.content)
+	start, end := tool.Encoded(whole, to)
+	if start > from && start < to {
+		limit, to = utf8.RuneCountInString(whole[from:start]), start
+	}
+	if before, after := tool.Encoded(whole, from); before < from {
+		start, end = from, after
+	}
+	if start <= from && end > from {
+		return t.withoutEncoded(offset, utf8.RuneCountInString(whole[from:end]))
+	}
+	return t.header(offset, limit) + string(t.content[from:to])
+}
+
+// header returns the line above a page of some characters from offset.
+func (t text) header(offset, n int) string {
 	next := "this is the end"
-	if end := offset + limit; end < t.total {
+	if end := offset + n; end < t.total {
 		next = fmt.Sprintf("the next offset is %d", end)
 	}
-	return fmt.Sprintf("[characters %d to %d of %d; %s]\n%s", offset, offset+limit, t.total, next, t.content[from:to])
+	return fmt.Sprintf("[characters %d to %d of %d; %s]\n", offset, offset+n, t.total, next)
+}
+
+// withoutEncoded returns the page for n characters of base64.
+func (t text) withoutEncoded(offset, n int) string {
+	return t.header(offset, n) + fmt.Sprintf("[… %d characters of base64 left out …]", n)
 }

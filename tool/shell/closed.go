@@ -59,13 +59,14 @@ func (o Options) closedFile(end ended, output string, grants []sandbox.Grant) st
 	}
 	lines, looked := strings.Split(output, "\n"), 0
 	for _, line := range slices.Backward(lines) {
-		if !refusedFile.MatchString(line) {
+		refused := refusedFile.FindStringIndex(line)
+		if refused == nil {
 			continue
 		}
 		if looked++; looked > maxRefusals {
 			break
 		}
-		for _, name := range namesIn(line) {
+		for _, name := range namesIn(line, refused) {
 			path := name
 			if !filepath.IsAbs(path) {
 				path = filepath.Join(o.Dir, path)
@@ -78,13 +79,21 @@ func (o Options) closedFile(end ended, output string, grants []sandbox.Grant) st
 	return ""
 }
 
-// namesIn returns the words of a line that may be file names.
-func namesIn(line string) []string {
+// namesIn returns the words of a line that may be file names: those in quotes, then
+// those nearest before the refusal at refused, then those behind it. The first word is
+// usually the program that reports the refusal, so it comes last.
+func namesIn(line string, refused []int) []string {
 	var names []string
 	for _, m := range quotedText.FindAllStringSubmatch(line, -1) {
 		names = append(names, strings.Join(m[1:], ""))
 	}
-	for word := range strings.FieldsSeq(line) {
+	before := strings.Fields(line[:refused[0]])
+	slices.Reverse(before)
+	words := slices.Concat(before, strings.Fields(line[refused[1]:]))
+	if n := len(before); n > 0 {
+		words = append(slices.Delete(words, n-1, n), before[n-1])
+	}
+	for _, word := range words {
 		if word = strings.Trim(word, `:;,'"()[]`); word != "" {
 			names = append(names, word)
 		}
@@ -104,7 +113,8 @@ func (o Options) isOurs(path string, grants []sandbox.Grant) bool {
 	for syscall.Access(at, 0) != nil && at != filepath.Dir(at) {
 		at = filepath.Dir(at)
 	}
-	return !o.Sandbox.MayWrite(path, grants...) && syscall.Access(at, write) == nil || at == path && !o.Sandbox.MayRead(path) && syscall.Access(at, read) == nil
+	mayWrite := o.Sandbox.MayWrite(path, grants...) && o.Sandbox.Closed(path) != sandbox.ClosedBeside
+	return !mayWrite && syscall.Access(at, write) == nil || at == path && !o.Sandbox.MayRead(path) && syscall.Access(at, read) == nil
 }
 
 // why returns the setting that closes a path, and the one that opens it.
@@ -125,6 +135,12 @@ func (o Options) why(path string) string {
 		return name + ", because tools.permissions.filesystem is repo-readonly; with repo-readwrite commands write the workspace"
 	case sandbox.ClosedHidden:
 		return name + " is Pawl's own or a secret, and no setting opens it to commands"
+	case sandbox.ClosedBeside:
+		return name + " is in a directory with something hidden, where commands in the tier landlock create nothing; the tiers bubblewrap and namespaces open it " +
+			"(tools.permissions.sandbox)"
+	}
+	if !o.Sandbox.MayRead(path) {
+		return fmt.Sprintf("%s is hidden from commands (tools.permissions.filesystem: %s); filesystem: full shows it", name, o.Sandbox.Policy().Filesystem)
 	}
 	return fmt.Sprintf("%s is outside the workspace (tools.permissions.filesystem: %s); a command line that names it as what it writes asks, and filesystem: full opens all",
 		name, o.Sandbox.Policy().Filesystem)

@@ -10,6 +10,7 @@ import (
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/host/resolve"
 	"github.com/pawlrun/pawl/internal/host/sandbox"
+	"github.com/pawlrun/pawl/tool"
 )
 
 // confine runs a program in a box.
@@ -149,4 +150,87 @@ func andMore(n int) string {
 // inText returns a path as valid text on one line, for the journal.
 func inText(path string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(path, "\uFFFD"), "\n", "\uFFFD")
+}
+
+// withOtherNames adds the protected names of a file that a command writes, or passes to
+// a program, under another name (hard links), because a change applies to all names.
+// File tools do not need this, because they replace the file under one name. If the
+// owner requires a question before a command reads a protected file, the other names of
+// files that it reads count too.
+func (o Options) withOtherNames(facts event.Facts) event.Facts {
+	others := sandbox.NewOtherNames(o.Dir, o.Protected)
+	for _, p := range slices.Clone(facts.Paths) {
+		changes := p.Write || p.Given
+		if !changes && !o.GateReads || p.Unknown || p.Outside || p.Alias || p.Pattern {
+			continue
+		}
+		names, err := others.Of(p.Path, !changes && p.Tree)
+		if err != nil {
+			facts.Unclear = append(facts.Unclear, "whether "+p.Path+" is another name of something protected is not known")
+		}
+		for _, name := range names {
+			use := event.PathUse{Path: name, Write: p.Write, Given: p.Given}
+			if !slices.Contains(facts.Paths, use) {
+				facts.Paths = append(facts.Paths, use)
+			}
+		}
+	}
+	return facts
+}
+
+// writing returns the facts of commands that write a file: of one that names it, and,
+// if the sandbox leaves the file writable, of one that does not. What a program without
+// a sandbox does is unknown, so policy asks about it whatever it writes.
+func (o Options) writing(file string) []event.Facts {
+	ws, err := resolve.At(o.Dir)
+	if err != nil {
+		return nil // check rejects every command
+	}
+	var calls []event.Facts
+	for _, name := range ws.Names(file) {
+		name.Write = true
+		named := o.withProtection(event.Facts{Paths: []event.PathUse{name}, Risk: event.RiskWrite, Unsandboxed: !o.Inside})
+		if o.Sandbox == nil || o.OnDemand || o.Sandbox.MayWrite(o.at(name), o.grants(&named)...) {
+			calls = append(calls, named)
+		}
+		if o.Sandbox != nil && o.Sandbox.MayWrite(o.at(name)) {
+			calls = append(calls, event.Facts{Risk: event.RiskUnknown, Unsandboxed: !o.Inside})
+		}
+	}
+	return calls
+}
+
+// asJudged fails if the facts of a command differ from those by which it was judged.
+func asJudged(judged *event.Facts, now event.Facts) error {
+	switch {
+	case moved(judged.Paths, now.Paths):
+		return &tool.Error{Type: event.ErrorConflict,
+			Message: "a path of the command leads to another file now than when the call was permitted; make the call again"}
+	case lostReadOnly(judged.Commands, now.Commands):
+		return &tool.Error{Type: event.ErrorConflict,
+			Message: "a command that was known to change nothing when the call was permitted may do more now; make the call again"}
+	}
+	return nil
+}
+
+// moved reports whether a path of a command now leads to another file than when the
+// call was judged. Files that match a wildcard may have been added or removed
+// meanwhile, which does not count. A link with a new target counts, even if the old
+// target is still among the paths.
+func moved(judged, now []event.PathUse) bool {
+	led := slices.ContainsFunc(judged, func(p event.PathUse) bool { return !slices.Contains(now, p) })
+	return slices.ContainsFunc(now, func(p event.PathUse) bool {
+		return !slices.Contains(judged, p) && (led || !p.Found)
+	})
+}
+
+// lostReadOnly reports whether a command that was read-only when the call was judged is
+// no longer read-only: a program with its name may have been added to the search path.
+func lostReadOnly(judged, now []event.Command) bool {
+	for i, c := range judged {
+		if c.ReadOnly && (i >= len(now) || !now[i].ReadOnly) {
+			return true
+		}
+	}
+	return false
 }

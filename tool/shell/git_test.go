@@ -105,7 +105,7 @@ func TestARefusalThatIsOursSaysSo(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		for _, file := range []string{ws + "/.git/HEAD", ws + "/.git/config", ws + "/a"} {
+		for _, file := range []string{ws + "/.git/HEAD", ws + "/.git/config", ws + "/a", outside + "/key"} {
 			if err := os.WriteFile(file, nil, 0o600); err != nil {
 				t.Fatal(err)
 			}
@@ -115,17 +115,24 @@ func TestARefusalThatIsOursSaysSo(t *testing.T) {
 		for _, c := range []struct {
 			name, command, want string
 			policy              sandbox.Policy
+			in                  sandbox.Tier // every tier by default
 		}{
-			{"a repository", write(".git/index"), "[closed by Pawl: .git/index is of a git repository, which is written with an approval (tools.permissions.git: ask)", sandbox.Policy{}},
-			{"its settings", write(".git/config"), "[closed by Pawl: .git/config decides which programs git runs", sandbox.Policy{}},
-			{"outside", write(outside + "/x"), "outside/x is outside the workspace (tools.permissions.filesystem: repo-readwrite)", sandbox.Policy{Readable: []string{outside}}},
-			{"read-only", write("a"), "[closed by Pawl: a, because tools.permissions.filesystem is repo-readonly", sandbox.Policy{Filesystem: sandbox.FilesystemReadOnly}},
-			{"the network", cannot, "[closed by Pawl: the network (tools.permissions.network: none)", sandbox.Policy{}},
-			{"no network is closed", cannot, "", sandbox.Policy{Egress: egress.Rules{Network: egress.NetworkHost}}},
-			{"nothing is closed", "echo \"a: Permission denied\"; exit 1", "", sandbox.Policy{}},
-			{"the machine's", "echo \"/proc/version: Permission denied\"; exit 1", "", sandbox.Policy{}},
-			{"it did well", "echo \"cannot write .git/x: Read-only file system\"", "", sandbox.Policy{}},
+			{"a repository", write(".git/index"), "[closed by Pawl: .git/index is of a git repository, which is written with an approval (tools.permissions.git: ask)", sandbox.Policy{}, ""},
+			{"by the shell itself", `for f in .git/index; do echo x > "$f"; done`, "[closed by Pawl: .git/index is of a git repository", sandbox.Policy{}, ""},
+			{"its settings", write(".git/config"), "[closed by Pawl: .git/config decides which programs git runs", sandbox.Policy{}, ""},
+			{"outside", write(outside + "/x"), "outside/x is outside the workspace (tools.permissions.filesystem: repo-readwrite)", sandbox.Policy{Readable: []string{outside}}, ""},
+			{"read-only", write("a"), "[closed by Pawl: a, because tools.permissions.filesystem is repo-readonly", sandbox.Policy{Filesystem: sandbox.FilesystemReadOnly}, ""},
+			{"a read", "cat " + outside + "/key", "outside/key is hidden from commands (tools.permissions.filesystem: repo-readwrite)", sandbox.Policy{}, sandbox.Landlock},
+			{"beside a secret", "echo x > " + outside + "/x", "outside/x is in a directory with something hidden", sandbox.Policy{Hidden: []string{outside + "/key"}}, sandbox.Landlock},
+			{"the network", cannot, "[closed by Pawl: the network (tools.permissions.network: none)", sandbox.Policy{}, ""},
+			{"no network is closed", cannot, "", sandbox.Policy{Egress: egress.Rules{Network: egress.NetworkHost}}, ""},
+			{"nothing is closed", "echo \"a: Permission denied\"; exit 1", "", sandbox.Policy{}, ""},
+			{"the machine's", "echo \"/proc/version: Permission denied\"; exit 1", "", sandbox.Policy{}, ""},
+			{"it did well", "echo \"cannot write .git/x: Read-only file system\"", "", sandbox.Policy{}, ""},
 		} {
+			if c.in != "" && c.in != tier {
+				continue
+			}
 			c.policy.Workspace = ws
 			if tier == sandbox.None {
 				c.want = ""

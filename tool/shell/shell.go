@@ -158,3 +158,42 @@ func (o Options) timeout(seconds float64) time.Duration {
 	}
 	return max(1, time.Duration(seconds*float64(time.Second)))
 }
+
+// labels returns the labels of a command. It may read whatever this user may. Its
+// output is as trusted as the workspace, unless it is known to talk to another machine;
+// and it may talk to one unless it is known to change nothing, or runs in a sandbox
+// without a network. If a later rule decides which calls run in the sandbox, all count
+// as running outside.
+func (o Options) labels(_ json.RawMessage, facts *event.Facts) event.Labels {
+	l := event.Labels{Private: true, Untrusted: true, Outgoing: true}
+	if facts != nil {
+		l.Untrusted = resolve.Sends(*facts)
+		l.Outgoing = facts.Risk != event.RiskRead || len(facts.Unclear) > 0
+	}
+	if o.Offline {
+		l.Untrusted, l.Outgoing = false, false
+	}
+	return l
+}
+
+// The types of package sandbox that a program needs to confine its commands.
+type (
+	// A Shim starts this program again as a helper of a sandbox.
+	Shim = sandbox.Shim
+	// A Machine holds the ways in which this machine can confine commands.
+	Machine = sandbox.Machine
+	// A SandboxPolicy is what the commands of a sandbox may access.
+	SandboxPolicy = sandbox.Policy
+	// A Tier is a way to confine commands.
+	Tier = sandbox.Tier
+	// A Sandbox runs the commands of one workspace; see [Options.Sandbox].
+	Sandbox = sandbox.Box
+)
+
+// SandboxMain must be the first call of a program whose commands run in a sandbox. In a
+// process that was started as a helper of a sandbox it does not return.
+func SandboxMain() Shim { return sandbox.Main() }
+
+// Detect finds the tiers that work on this machine, the strongest first. It starts
+// a process for each; [Machine.Open] then opens a sandbox.
+func Detect(ctx context.Context, s Shim) *Machine { return sandbox.Detect(ctx, s) }

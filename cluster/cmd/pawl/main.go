@@ -1,4 +1,5 @@
-// Command pawl is the command line of Pawl with support for journals on PostgreSQL.
+// Command pawl is the command line of Pawl with support for journals on PostgreSQL
+// and for runs that Temporal places on workers.
 package main
 
 import (
@@ -20,7 +21,8 @@ func main() {
 	os.Exit(cli.Main(cli.Build{
 		Version:  version,
 		Journals: map[string]cli.OpenJournal{"postgres": open, "postgresql": open},
-		Commands: []func(cli.Environment) *cobra.Command{journalCommand},
+		Commands: []func(cli.Environment) *cobra.Command{journalCommand, workerCommand},
+		Dispatch: dispatch,
 	}))
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/pawlrun/pawl/cluster/internal/pgtest"
 	"github.com/pawlrun/pawl/cluster/journal/postgres"
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/host/sandbox"
 	"github.com/pawlrun/pawl/journal"
 )
 
@@ -31,6 +32,7 @@ var (
 const asProgram = "PAWL_TEST_AS_PROGRAM"
 
 func TestMain(m *testing.M) {
+	sandbox.Main()
 	if os.Getenv(asProgram) != "" {
 		main()
 	}
@@ -92,9 +94,10 @@ func (p project) command(args ...string) *exec.Cmd {
 }
 
 // serve starts a server and returns its address and process.
-func (p project) serve(t *testing.T) (url string, process *exec.Cmd, log *bytes.Buffer) {
+func (p project) serve(t *testing.T, env ...string) (url string, process *exec.Cmd, log *bytes.Buffer) {
 	t.Helper()
 	cmd := p.command("serve", "--addr", "127.0.0.1:0", "--no-auth")
+	cmd.Env = append(cmd.Env, env...)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

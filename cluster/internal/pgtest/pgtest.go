@@ -87,22 +87,27 @@ func Start(ctx context.Context, settings ...string) (*Server, error) {
 	return s, nil
 }
 
-func (s *Server) init(ctx context.Context) error {
+// own gives the server's directory to the user that runs it.
+func (s *Server) own() error {
 	who, err := account()
-	if err != nil {
+	if err != nil || who == nil {
 		return err
 	}
-	if who != nil {
-		if err := os.Chown(s.dir, int(who.Uid), int(who.Gid)); err != nil {
-			return err
-		}
-	}
+	return os.Chown(s.dir, int(who.Uid), int(who.Gid))
+}
+
+// listen chooses a free port.
+func (s *Server) listen() error {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
 	}
 	s.Port = l.Addr().(*net.TCPAddr).Port
-	if err := l.Close(); err != nil {
+	return l.Close()
+}
+
+func (s *Server) init(ctx context.Context) error {
+	if err := errors.Join(s.own(), s.listen()); err != nil {
 		return err
 	}
 	if err := s.run(ctx, "initdb", "-D", s.data(), "-U", User, "--auth=trust", "-E", "UTF8", "--locale=C", "-N"); err != nil {
@@ -136,6 +141,9 @@ func (s *Server) Remove() error {
 func (s *Server) URL() string {
 	return fmt.Sprintf("postgres://%s@127.0.0.1:%d/postgres", User, s.Port)
 }
+
+// Program returns the path of a program of PostgreSQL.
+func (s *Server) Program(name string) string { return filepath.Join(s.bin, name) }
 
 func (s *Server) run(ctx context.Context, program string, args ...string) error {
 	cmd := exec.CommandContext(ctx, filepath.Join(s.bin, program), args...)
@@ -196,4 +204,29 @@ func (s *Server) Standby(ctx context.Context) error {
 		return err
 	}
 	return s.Up(ctx)
+}
+
+// Follow starts a standby that follows the server. Remove it like a server.
+func (s *Server) Follow(ctx context.Context) (*Server, error) {
+	dir, err := os.MkdirTemp("", "pawl-pg-")
+	if err != nil {
+		return nil, err
+	}
+	f := &Server{dir: dir, bin: s.bin}
+	if err := errors.Join(f.own(), f.listen()); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	err = f.run(ctx, "pg_basebackup", "-h", "127.0.0.1", "-p", strconv.Itoa(s.Port), "-U", User, "-D", f.data(), "-R", "-X", "stream", "-c", "fast", "-N")
+	if err == nil {
+		err = f.Up(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	return f, nil
+}
+
+// Promote makes a standby a server that takes writes.
+func (s *Server) Promote(ctx context.Context) error {
+	return s.run(ctx, "pg_ctl", "-D", s.data(), "-w", "promote")
 }

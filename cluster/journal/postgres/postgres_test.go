@@ -77,6 +77,22 @@ func (s *turns) Find(ctx context.Context, prefix string) (journal.Run, error) {
 func (s *turns) Runs(ctx context.Context, f journal.Filter) ([]journal.Run, error) {
 	return s.next().Runs(ctx, f)
 }
+func (s *turns) Owners(ctx context.Context) ([]string, error) { return s.next().Owners(ctx) }
+func (s *turns) Keep(ctx context.Context, run, name string, kept journal.Snapshot) error {
+	return s.next().(journal.KeepsSnapshots).Keep(ctx, run, name, kept)
+}
+func (s *turns) Kept(ctx context.Context, run, name string) (journal.Snapshot, error) {
+	return s.next().(journal.KeepsSnapshots).Kept(ctx, run, name)
+}
+func (s *turns) Count(ctx context.Context, counter string, n, most int64) (int64, bool, error) {
+	return s.next().(journal.KeepsCounters).Count(ctx, counter, n, most)
+}
+func (s *turns) Register(ctx context.Context, d journal.Driver, ttl time.Duration) error {
+	return s.next().(journal.KeepsDrivers).Register(ctx, d, ttl)
+}
+func (s *turns) Drivers(ctx context.Context) ([]journal.Driver, error) {
+	return s.next().(journal.KeepsDrivers).Drivers(ctx)
+}
 func (s *turns) Records(ctx context.Context, run string, after int64, limit int) ([]journal.Record, error) {
 	return s.next().Records(ctx, run, after, limit)
 }

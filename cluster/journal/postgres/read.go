@@ -105,14 +105,23 @@ func (s *Store) Find(ctx context.Context, prefix string) (journal.Run, error) {
 
 // Runs lists runs, newest first.
 func (s *Store) Runs(ctx context.Context, f journal.Filter) ([]journal.Run, error) {
+	conditions, args := listing(f)
+	rows, err := s.runs(ctx, conditions, args...)
+	if err != nil {
+		return nil, fmt.Errorf("postgres: list runs: %w", err)
+	}
+	return rows, nil
+}
+
+// listing returns the conditions of a list for [Store.runs].
+func listing(f journal.Filter) (conditions string, args []any) {
 	var where strings.Builder
-	var args []any
 	and := func(condition string, arg any) {
 		args = append(args, arg)
 		fmt.Fprintf(&where, " AND "+condition, len(args)+1)
 	}
 	for _, c := range []struct{ column, value string }{
-		{"parent", f.Parent}, {"root", f.Root}, {"kind", f.Kind}, {"name", f.Name}, {"detail", f.Detail}, {"fork_of", f.ForkOf},
+		{"parent", f.Parent}, {"root", f.Root}, {"kind", f.Kind}, {"name", f.Name}, {"detail", f.Detail}, {"fork_of", f.ForkOf}, {"owner", f.Owner},
 	} {
 		if c.value != "" {
 			and(c.column+" = $%d", c.value)
@@ -127,6 +136,9 @@ func (s *Store) Runs(ctx context.Context, f journal.Filter) ([]journal.Run, erro
 	if f.Roots {
 		where.WriteString(" AND parent = ''")
 	}
+	if f.Free { // a released lease has the expiry 0
+		where.WriteString(" AND expiry <= " + dbStart("$1"))
+	}
 	if len(f.States) > 0 {
 		// The values are literals, so that the database can use the partial index of
 		// running runs.
@@ -140,11 +152,25 @@ func (s *Store) Runs(ctx context.Context, f journal.Filter) ([]journal.Run, erro
 	if f.Limit > 0 {
 		fmt.Fprintf(&where, " LIMIT %d", f.Limit)
 	}
-	rows, err := s.runs(ctx, where.String(), args...)
+	return where.String(), args
+}
+
+// selectOwners steps from one holder to the next in the index of holders.
+const selectOwners = `
+WITH RECURSIVE holder AS (
+	(SELECT owner FROM @runs WHERE owner <> '' ORDER BY owner LIMIT 1)
+	UNION ALL
+	SELECT (SELECT r.owner FROM @runs r WHERE r.owner <> '' AND r.owner > holder.owner ORDER BY r.owner LIMIT 1)
+	FROM holder WHERE holder.owner IS NOT NULL)
+SELECT owner FROM holder WHERE owner IS NOT NULL`
+
+// Owners returns the holders of leases.
+func (s *Store) Owners(ctx context.Context) ([]string, error) {
+	owners, err := collect(ctx, s, pgx.RowTo[string], selectOwners)
 	if err != nil {
-		return nil, fmt.Errorf("postgres: list runs: %w", err)
+		return nil, fmt.Errorf("postgres: list the holders of leases: %w", err)
 	}
-	return rows, nil
+	return owners, nil
 }
 
 // selectRecords reads a run's events after a number. For a fork, it includes the events

@@ -12,7 +12,7 @@ import (
 )
 
 // schemaVersion is stored in the database; a newer one is refused.
-const schemaVersion = 1
+const schemaVersion = 3
 
 // steps are the statements that migrate each version of the schema to the next, the
 // first from nothing. In all SQL of this package, @ stands for the schema with a dot.
@@ -89,7 +89,31 @@ CREATE TABLE @notes (
 	body    bytea NOT NULL
 );
 CREATE INDEX notes_expires ON @notes (expires) WHERE expires <> 0;
-` + appendFunction}
+` + appendFunction, `
+CREATE INDEX runs_owner ON @runs (owner) WHERE owner <> '';
+CREATE INDEX runs_free ON @runs (expiry) WHERE parent = '' AND state IN ('queued', 'running', 'waiting');
+CREATE INDEX runs_interrupted ON @runs (expiry) WHERE parent = '' AND state = 'parked' AND detail = 'interrupted';
+CREATE TABLE @snapshots (
+	rid     bigint NOT NULL REFERENCES @runs (rid) ON DELETE CASCADE,
+	name    text NOT NULL,
+	version text NOT NULL,
+	seq     bigint NOT NULL,
+	head    text NOT NULL,
+	body    bytea NOT NULL,
+	PRIMARY KEY (rid, name)
+);
+CREATE TABLE @counters (
+	name  text PRIMARY KEY,
+	sum   bigint NOT NULL,
+	added boolean NOT NULL
+);
+`, `
+CREATE TABLE @drivers (
+	owner  text PRIMARY KEY,
+	expiry bigint NOT NULL,
+	body   bytea NOT NULL
+);
+`}
 
 // appendFunction appends the batches of one group, each of a different run. All
 // processes lock rows in the same order: runs by id, contents by digest, and head last.

@@ -234,6 +234,12 @@ func dbNow(parameter string) string {
 	return `coalesce(` + parameter + `::bigint, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint * 1000)`
 }
 
+// dbStart is dbNow for the start of the statement. It is the same for all rows, so that
+// a condition can use an index.
+func dbStart(parameter string) string {
+	return `coalesce(` + parameter + `::bigint, (extract(epoch FROM statement_timestamp()) * 1000000)::bigint * 1000)`
+}
+
 func nanos(t time.Time) int64 {
 	if t.IsZero() {
 		return 0

@@ -70,7 +70,7 @@ func Calls(pending []Pending) []Call {
 
 // Call returns the call that a question is about, and whether it is about one.
 func (p Pending) Call() (event.ToolPendingApproval, bool) {
-	call, is := p.Asked.(event.ToolPendingApproval)
+	call, is := p.Asking.(event.ToolPendingApproval)
 	return call, is
 }
 
@@ -102,8 +102,8 @@ func (d *Controller) Pending(ctx context.Context, run string) ([]Pending, error)
 	return d.placed(ctx, run, all)
 }
 
-// Asked is [Controller.PendingIn] with the ancestors of the run.
-func (d *Controller) Asked(ctx context.Context, run string) ([]Pending, error) {
+// PendingWithAncestors is [Controller.PendingIn] with the ancestors of the run.
+func (d *Controller) PendingWithAncestors(ctx context.Context, run string) ([]Pending, error) {
 	all, err := d.PendingIn(ctx, run)
 	if err != nil {
 		return nil, err

@@ -78,7 +78,7 @@ func (d *Controller) Send(ctx context.Context, r journal.Run, c journal.Command)
 			return Delivery{}, err
 		}
 	}
-	receipt, err := d.engine.Tell(ctx, c, known)
+	receipt, err := d.engine.Deliver(ctx, c, known)
 	if err != nil {
 		return Delivery{}, err
 	}

@@ -1,13 +1,16 @@
 package drive
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/machine"
+	"github.com/pawlrun/pawl/internal/view"
 	"github.com/pawlrun/pawl/journal"
 )
 
@@ -190,4 +193,97 @@ func (o *OpenCommands) Note(data event.Data) {
 
 func (o *OpenCommands) drop(id string) {
 	*o = slices.DeleteFunc(*o, func(c event.CommandStarted) bool { return c.ID == id })
+}
+
+// EffectsAfter returns what a run and its descendants did outside of the journal after
+// one of the run's events, in order. A fork at that event undoes none of it.
+func (p Past) EffectsAfter(ctx context.Context, run string, seq int64) ([]view.Effect, error) {
+	fail := func(err error) ([]view.Effect, error) {
+		return nil, fmt.Errorf("effects of run %s after event %d: %w", run, seq, err)
+	}
+	at, err := p.Store.Records(ctx, run, seq-1, 1)
+	if err != nil {
+		return fail(err)
+	}
+	if len(at) == 0 {
+		return fail(ErrNoSuchEvent)
+	}
+	var found view.Effects
+	for e, err := range WithDescendants(ctx, p.Store, run, event.TypeToolCall, event.TypeToolStarted, event.TypeToolResult,
+		event.CommandStarted{}.EventType(), event.CommandFinished{}.EventType()) {
+		if err != nil {
+			return fail(err)
+		}
+		found.Add(e, e.Pos > at[0].Pos)
+	}
+	slices.SortFunc(found.Items, func(a, b view.Effect) int { return cmp.Compare(a.Pos, b.Pos) })
+	return found.Items, nil
+}
+
+// WithDescendants yields a run's events of some types and of child.started, and then
+// those of each run that it started, in the same way.
+func WithDescendants(ctx context.Context, store journal.Store, run string, types ...event.Type) iter.Seq2[*event.Event, error] {
+	types = append(types, event.TypeChildStarted)
+	seen := map[string]bool{}
+	var walk func(run string, yield func(*event.Event, error) bool) bool
+	walk = func(run string, yield func(*event.Event, error) bool) bool {
+		seen[run] = true
+		var children []string
+		for e, err := range AsStored(ctx, store, run, types...) {
+			if !yield(e, err) || err != nil {
+				return false
+			}
+			if d, is := e.Data.(event.ChildStarted); is && !seen[d.Child] {
+				children = append(children, d.Child)
+			}
+		}
+		for _, child := range children {
+			if !seen[child] && !walk(child, yield) {
+				return false
+			}
+		}
+		return true
+	}
+	return func(yield func(*event.Event, error) bool) { walk(run, yield) }
+}
+
+// Step is a run on the path from a run down to one below it.
+type Step struct {
+	Run  string `json:"run"`
+	Name string `json:"name,omitempty"`
+}
+
+// Below is a descendant of a run, with the path to it: the last step is the descendant
+// itself.
+type Below struct {
+	journal.Run
+	Path []Step
+}
+
+// Below returns the descendants of a run in the order of their start; a parent comes
+// before its children.
+func (p Past) Below(ctx context.Context, run string) ([]Below, error) {
+	top, err := p.Store.Run(ctx, run)
+	if err != nil {
+		return nil, fmt.Errorf("run %s: %w", run, err)
+	}
+	rows, err := p.Store.Runs(ctx, journal.Filter{Root: top.Root})
+	if err != nil {
+		return nil, fmt.Errorf("runs below run %s: %w", run, err)
+	}
+	started := map[string][]journal.Run{}
+	for _, r := range slices.Backward(rows) { // they come newest first
+		started[r.Parent] = append(started[r.Parent], r)
+	}
+	var all []Below
+	var walk func(above string, path []Step)
+	walk = func(above string, path []Step) {
+		for _, r := range started[above] {
+			to := append(slices.Clone(path), Step{Run: r.ID, Name: r.Name})
+			all = append(all, Below{Run: r, Path: to})
+			walk(r.ID, to)
+		}
+	}
+	walk(top.ID, nil)
+	return all, nil
 }

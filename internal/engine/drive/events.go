@@ -187,7 +187,7 @@ func (r *reading) events(ctx context.Context) iter.Seq2[Read, error] {
 		}
 		for _, h := range r.held {
 			if d, is := h.Event.Data.(event.ChildFinished); is && d.Behind {
-				if text, known := saidBy(ctx, r.store, d.Child); known {
+				if text, known := finalTextOf(ctx, r.store, d.Child); known {
 					r.texts.Say(h.Event.Step, text)
 				}
 			}
@@ -224,8 +224,8 @@ func (r *reading) release(yield func(Read, error) bool) bool {
 	return true
 }
 
-// saidBy returns the final text of a run that has ended.
-func saidBy(ctx context.Context, store journal.Store, run string) (text string, known bool) {
+// finalTextOf returns the final text of a run that has ended.
+func finalTextOf(ctx context.Context, store journal.Store, run string) (text string, known bool) {
 	row, err := store.Run(ctx, run)
 	if err != nil {
 		return "", false

@@ -169,7 +169,7 @@ func (k *Keeper) Left(run string, seq int64, head string, m machine.Machine) {
 	if k == nil || seq < leastKept {
 		return
 	}
-	state := stateOf(m)
+	state := StateOf(m)
 	k.working.Go(func() {
 		k.mu.Lock()
 		defer k.mu.Unlock()

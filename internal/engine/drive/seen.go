@@ -72,3 +72,64 @@ func (d *DeclaredSecrets) Note(data event.Data) {
 		}
 	}
 }
+
+// Sampled is what a run knows of the samplings for its tools, by the agent that answers:
+// whether a person allowed them, and what they have cost. It is safe for concurrent use.
+type Sampled struct {
+	mu sync.Mutex
+	// agents are those of the runs that answer, by run, and asked those of the open
+	// questions, by digest.
+	agents, asked map[string]string
+	allowed       map[string]bool
+	usd           map[string]float64
+}
+
+// Note folds an event.
+func (s *Sampled) Note(data event.Data) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch d := data.(type) {
+	case event.ToolInputRequired:
+		if d.Form.Consent != "" {
+			s.asked = noted(s.asked, d.Digest, d.Form.Consent)
+		}
+	case event.ToolInputResolved:
+		if of := s.asked[d.Digest]; of != "" && d.Kind != event.ApprovalExpired {
+			s.allowed = noted(s.allowed, of, d.Kind == event.ApprovalAnswered)
+		}
+	case event.ChildStarted:
+		if d.During != "" {
+			s.agents = noted(s.agents, d.Child, d.Name)
+		}
+	case event.BudgetCommitted:
+		if of := s.agents[d.Run]; of != "" {
+			s.usd = noted(s.usd, of, s.usd[of]+d.USD)
+		}
+	case event.RunForked: // a fork has its own budget
+		s.agents, s.usd = nil, nil
+	}
+}
+
+func noted[V any](m map[string]V, key string, value V) map[string]V {
+	if m == nil {
+		m = map[string]V{}
+	}
+	m[key] = value
+	return m
+}
+
+// Allowed returns a person's answer to the question whether an agent may answer, and
+// whether there is one.
+func (s *Sampled) Allowed(agent string) (allowed, decided bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	allowed, decided = s.allowed[agent]
+	return allowed, decided
+}
+
+// USD returns what the runs of an agent have cost.
+func (s *Sampled) USD(agent string) float64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.usd[agent]
+}

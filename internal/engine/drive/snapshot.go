@@ -104,7 +104,8 @@ type RunState struct {
 	Active, Idle time.Duration
 }
 
-func stateOf(m machine.Machine) RunState {
+// StateOf returns what surfaces show of the state of a machine.
+func StateOf(m machine.Machine) RunState {
 	of := m.State()
 	s := RunState{Parked: of.Parked, Usage: of.Usage, Cost: of.Cost, Taint: of.Taint}
 	if m, ok := m.(machine.Spending); ok {
@@ -145,7 +146,7 @@ func (s *Snapshots) State(ctx context.Context, run string) (RunState, error) {
 		n.folded = folded{}
 		return RunState{}, err
 	}
-	n.state = stateOf(n.machine)
+	n.state = StateOf(n.machine)
 	state := n.state
 	switch {
 	case n.cut:

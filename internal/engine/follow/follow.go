@@ -359,7 +359,7 @@ func (f *Follower) tear() {
 	for _, t := range f.topics {
 		t.tear()
 	}
-	f.tellBegun()
+	f.notifyBegun()
 }
 
 // errClosed is returned by a closed subscription.

@@ -1,6 +1,11 @@
 package follow
 
-import "github.com/pawlrun/pawl/event"
+import (
+	"context"
+	"fmt"
+
+	"github.com/pawlrun/pawl/event"
+)
 
 // Source is a run that this process drives, as a source of live events.
 type Source struct {
@@ -29,7 +34,7 @@ func (f *Follower) Source(root string) *Source {
 // Say publishes a live event, and keeps the text of the unfinished answer for readers
 // that join during it. It never waits for a reader.
 func (s *Source) Say(e event.Event, at Place) {
-	s.topic.say(s, Event{Event: e, after: at.Seq, behind: at.Pos, mid: !at.First})
+	s.topic.publishLive(s, Event{Event: e, after: at.Seq, behind: at.Pos, mid: !at.First})
 }
 
 // Forget drops what was kept of an answer, because it is complete.
@@ -70,5 +75,39 @@ func (f *Follower) Publish(root string, first int64, count int, at func(i int) E
 			events[i] = at(i)
 		}
 		f.early[first] = batch{root, first, count, func(i int) Event { return events[i] }}
+	}
+}
+
+// Begun returns a channel that receives after a root run has, or may have, started; one
+// value may represent several runs. It starts after pos, and ends with stop.
+func (f *Follower) Begun(ctx context.Context) (begun <-chan struct{}, pos int64, stop func(), err error) {
+	if pos, err = f.listen(ctx); err != nil {
+		return nil, 0, nil, fmt.Errorf("follow: the runs that begin: %w", err)
+	}
+	wake := make(chan struct{}, 1)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.begins[wake] = true
+	return wake, pos, func() {
+		f.mu.Lock()
+		delete(f.begins, wake)
+		f.mu.Unlock()
+		f.leave()
+	}, nil
+}
+
+// begun notifies the channels of Begun of an event that starts a root run.
+func (f *Follower) begun(kind event.Type, run, root string) {
+	if kind == event.TypeRunStarted && run == root {
+		f.notifyBegun()
+	}
+}
+
+func (f *Follower) notifyBegun() {
+	for wake := range f.begins {
+		select {
+		case wake <- struct{}{}:
+		default: // a notification is pending already
+		}
 	}
 }

@@ -38,7 +38,7 @@ type Subscription struct {
 	// behind reports whether it reads the journal, and lost whether live events may
 	// be missing.
 	behind, lost bool
-	told         map[string]*progress
+	progress     map[string]*progress
 	out          []Event
 	closed       bool
 
@@ -77,7 +77,7 @@ func (f *Follower) subscribe(ctx context.Context, q Query) (*Subscription, error
 	row = row.Placed()
 	row.Outcome = nil // it may be large, and the run's last event contains it
 	s := &Subscription{
-		follower: f, query: q, row: row, wake: make(chan struct{}, 1), pos: q.After, behind: true, next: away, most: page, told: map[string]*progress{},
+		follower: f, query: q, row: row, wake: make(chan struct{}, 1), pos: q.After, behind: true, next: away, most: page, progress: map[string]*progress{},
 	}
 	if s.seq, err = journal.SeqAfter(ctx, f.store, row, q.After); err != nil {
 		return nil, err
@@ -291,20 +291,20 @@ func (s *Subscription) pass(e *Event) {
 		return
 	}
 	if e.Type() == event.TypeRunCompleted {
-		delete(s.told, e.Run)
+		delete(s.progress, e.Run)
 		return
 	}
-	if of := s.told[e.Run]; of != nil {
+	if of := s.progress[e.Run]; of != nil {
 		*of = progress{last: e.Seq, nth: of.nth}
 		return
 	}
-	s.told[e.Run] = &progress{last: e.Seq}
+	s.progress[e.Run] = &progress{last: e.Seq}
 }
 
 // overtake retracts the returned live events of an attempt that a durable event, which
 // the reader already has, follows.
 func (s *Subscription) overtake(e *Event) {
-	of := s.told[e.Run]
+	of := s.progress[e.Run]
 	if of == nil || of.spoken == 0 || e.Seq <= of.last {
 		return
 	}
@@ -326,10 +326,10 @@ func (s *Subscription) progressOf(e *Event) *progress {
 	case !s.query.Deltas, !s.query.Tree && e.Run != s.row.ID, s.below != nil && !s.below[e.Run]:
 		return nil
 	}
-	of := s.told[e.Run]
+	of := s.progress[e.Run]
 	if of == nil {
 		of = &progress{last: e.after}
-		s.told[e.Run] = of
+		s.progress[e.Run] = of
 	}
 	return of
 }
@@ -390,7 +390,7 @@ func attemptOf(d event.Data) int {
 // contains all of it.
 func (s *Subscription) lose() {
 	s.lost = false
-	for _, of := range s.told {
+	for _, of := range s.progress {
 		of.torn = true
 		if of.spoken > 0 {
 			s.out = append(s.out, of.reset())

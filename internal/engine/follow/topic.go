@@ -135,9 +135,9 @@ func (t *topic) release(pos int64) {
 	t.held = slices.Delete(t.held, 0, n)
 }
 
-// say adds a live event. If the durable event that it follows is not published
+// publishLive adds a live event. If the durable event that it follows is not published
 // yet, it waits.
-func (t *topic) say(from *Source, e Event) {
+func (t *topic) publishLive(from *Source, e Event) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.lives++
@@ -285,4 +285,26 @@ func (t *topic) startAt(s *Subscription, live bool) {
 			s.soFar = from.said.events(s.soFar)
 		}
 	}
+}
+
+// Coalesce joins consecutive live events that continue each other, so that a reader
+// gets them as one. It changes the given events.
+func Coalesce(events []Event) []Event {
+	out := events[:0]
+	for i := range events {
+		if len(out) > 0 && joined(&out[len(out)-1], &events[i]) {
+			continue
+		}
+		out = append(out, events[i])
+	}
+	return out
+}
+
+// joined appends a live event to the previous one, if it continues that.
+func joined(before, e *Event) bool {
+	if before.Run != e.Run || before.Seq > 0 || !continues(before.Data, e.Data) {
+		return false
+	}
+	before.Data = withText(before.Data, textOf(before.Data)+textOf(e.Data))
+	return true
 }

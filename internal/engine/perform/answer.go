@@ -1,6 +1,7 @@
 package perform
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -79,13 +80,19 @@ func (p *Performer) response(a *machine.CallModel, r *llm.Response) event.ModelR
 
 // wellFormed makes a call's arguments storable: missing arguments become an
 // empty object, and text that is not JSON, or nested too deep for the journal's
-// readers, is kept as a string.
+// readers, is kept as a string. The journal stores JSON without spaces, so they are
+// removed: a fold would send and reserve other bytes than the live run.
 func wellFormed(c llm.ToolCall) llm.ToolCall {
 	switch {
 	case len(c.Args) == 0 && c.ArgsText == "":
 		c.Args = json.RawMessage("{}")
 	case len(c.Args) > 0 && (!json.Valid(c.Args) || drive.NestedTooDeep(c.Args)):
 		c.Args, c.ArgsText = nil, string(c.Args)
+	case len(c.Args) > 0:
+		var compact bytes.Buffer
+		if json.Compact(&compact, c.Args) == nil && compact.Len() < len(c.Args) {
+			c.Args = compact.Bytes()
+		}
 	}
 	return c
 }

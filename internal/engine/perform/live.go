@@ -48,8 +48,8 @@ func (l *Deltas) Commit(seq, pos int64) {
 	l.seq, l.pos = seq, pos
 }
 
-// say publishes a delta of a model call that is under way.
-func (l *Deltas) say(v *deltaSource, cycle int, data event.Data) {
+// publish publishes a delta of a model call that is under way.
+func (l *Deltas) publish(v *deltaSource, cycle int, data event.Data) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if v.closed {
@@ -132,8 +132,8 @@ func (p *Performer) newDeltaRedactor() *deltaRedactor {
 	return v
 }
 
-// say publishes the part of a delta that can be published now.
-func (v *deltaRedactor) say(delta llm.Delta, publish func(llm.Delta)) {
+// add publishes the part of a delta that can be published now.
+func (v *deltaRedactor) add(delta llm.Delta, publish func(llm.Delta)) {
 	if v == nil {
 		publish(delta)
 		return

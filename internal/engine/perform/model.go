@@ -103,7 +103,7 @@ func (c *modelCall) settlement(ctx context.Context, resp *llm.Response, err erro
 		err = unfit(resp.Parts)
 	}
 	if err == nil {
-		c.deltas.deltaRedactor.end(c.tell)
+		c.deltas.deltaRedactor.end(c.publish)
 		c.Deltas.end(&c.deltas)
 		return c.Record.Blobs.Detach(c.response(c.a, resp))
 	}
@@ -145,7 +145,7 @@ func (c *modelCall) stream(delta llm.Delta) {
 	}
 	c.deltas.streamed.Add(int64(len(delta.Text) + len(delta.Tool)))
 	if delta.Text != "" || delta.Tool != "" {
-		c.deltas.deltaRedactor.say(delta, c.tell)
+		c.deltas.deltaRedactor.add(delta, c.publish)
 	}
 }
 
@@ -153,14 +153,14 @@ func (c *modelCall) stream(delta llm.Delta) {
 func (c *modelCall) publishResponse(resp *llm.Response) {
 	for i, p := range resp.Parts {
 		if t, ok := p.(llm.Text); ok && t.Text != "" {
-			c.deltas.deltaRedactor.say(llm.Delta{Kind: llm.DeltaText, Index: i, Text: t.Text}, c.tell)
+			c.deltas.deltaRedactor.add(llm.Delta{Kind: llm.DeltaText, Index: i, Text: t.Text}, c.publish)
 		}
 	}
 }
 
-// tell publishes a delta.
-func (c *modelCall) tell(delta llm.Delta) {
-	c.Deltas.say(&c.deltas, c.cycle, liveData(delta, c.a.Attempt))
+// publish publishes a delta.
+func (c *modelCall) publish(delta llm.Delta) {
+	c.Deltas.publish(&c.deltas, c.cycle, liveData(delta, c.a.Attempt))
 }
 
 func liveData(delta llm.Delta, attempt int) event.Data {

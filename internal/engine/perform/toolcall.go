@@ -51,6 +51,10 @@ type Links struct {
 	Post func(ctx context.Context, to, text string, kind event.MessageKind) (string, error)
 	// Seen returns the digest of a file that the run has seen.
 	Seen func(path string) (string, bool)
+	// Run runs an agent for the call, below the run, and returns how it ended.
+	Run func(ctx context.Context, name string, input json.RawMessage) (event.Outcome, error)
+	// Sampled is what the run knows of earlier samplings.
+	Sampled *drive.Sampled
 }
 
 // toolCall is an attempt at a tool call.

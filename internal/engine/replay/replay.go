@@ -234,24 +234,15 @@ func (r *replayer) request(m machine.Machine, ev *event.Event, d event.ModelRequ
 	return nil
 }
 
-// encode returns a request's bytes, or nil if the adapter panics.
-func (r *replayer) encode(a machine.CallModel) (encoded *llm.Encoded, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("the model adapter panicked: %v", p)
-		}
-	}()
+// encode returns a request's bytes.
+func (r *replayer) encode(a machine.CallModel) (*llm.Encoded, error) {
 	model, name, err := r.open(a.Target)
 	if err != nil {
 		return nil, err
 	}
-	enc, ok := model.(llm.Encoder)
-	if !ok {
-		return nil, nil
-	}
 	req := a.Request
 	req.Model, req.Memo = name, r.memo
-	return enc.Encode(&req)
+	return encode(model, &req)
 }
 
 func attemptOf(model string, attempt int) string { return model + ", attempt " + strconv.Itoa(attempt) }

@@ -111,13 +111,17 @@ func (d *Decoder) Object(n *yaml.Node, path string, v reflect.Value) {
 		return
 	}
 	fields := FieldsOf(v.Type())
+	var known []string
 	for _, p := range d.Pairs(n, path) {
 		sub := Join(path, p.Key.Value)
 		if index, ok := fields[p.Key.Value]; ok {
 			d.field(p.Value, sub, v, index)
 			continue
 		}
-		d.unknown(p.Key, sub, v.Type())
+		if known == nil {
+			known = BuiltKeys(v.Type())
+		}
+		d.unknown(p.Key, sub, known)
 	}
 }
 
@@ -140,12 +144,11 @@ func (d *Decoder) field(n *yaml.Node, path string, v reflect.Value, index []int)
 	}
 }
 
-func (d *Decoder) unknown(key *yaml.Node, path string, in reflect.Type) {
+func (d *Decoder) unknown(key *yaml.Node, path string, known []string) {
 	if d.full() { // no suggestion is needed
 		d.more++
 		return
 	}
-	known := BuiltKeys(in)
 	meant := Closest(key.Value, known)
 	switch {
 	case meant != "":

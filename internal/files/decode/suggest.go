@@ -5,18 +5,22 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // Closest returns the candidate that a misspelt word most likely meant, or "".
 func Closest(word string, candidates []string) string {
-	best, bestDistance := "", 3
+	best, bestDistance, wanted := "", 3, plain(word)
 	for _, c := range candidates {
-		if plain(c) == plain(word) {
+		if plain(c) == wanted {
 			return c
 		}
 		limit := 2
 		if len(c) < 5 {
 			limit = 1
+		}
+		if longer := len(word) - len(c); longer > limit || -longer > limit {
+			continue
 		}
 		if d := distance(word, c); d <= limit && d < bestDistance {
 			best, bestDistance = c, d
@@ -27,15 +31,17 @@ func Closest(word string, candidates []string) string {
 
 // plain removes the most common differences: case, dashes and underscores.
 func plain(s string) string {
-	return strings.NewReplacer("_", "", "-", "", ".", "").Replace(strings.ToLower(s))
+	return strings.Map(func(r rune) rune {
+		if r == '_' || r == '-' || r == '.' {
+			return -1
+		}
+		return unicode.ToLower(r)
+	}, s)
 }
 
 // distance counts the insertions, deletions, substitutions and swaps of neighbours that
-// turn a into b. A word that is too long to be a key is far from all others.
+// turn a into b.
 func distance(a, b string) int {
-	if len(a) > 64 || len(b) > 64 {
-		return len(a) + len(b)
-	}
 	var before, last, row []int
 	for j := range len(b) + 1 {
 		last = append(last, j)

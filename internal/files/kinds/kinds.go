@@ -86,7 +86,9 @@ func (f File) Check(o launch.Options) ([]decode.Problem, error) { return f.Kind.
 
 // Launch calls the function of the file's kind, see [launch.Kind].
 func (f File) Launch(input string, o launch.Options) (event.RunStarted, perform.Env, error) {
-	return f.Kind.Launch(f.File, input, o)
+	started, env, err := f.Kind.Launch(f.File, input, o)
+	started.Place.Host = o.Here.Host
+	return started, env, err
 }
 
 // Signature calls the function of the file's kind, see [launch.Kind].
@@ -145,9 +147,13 @@ func named(kind string) (launch.Kind, error) {
 	return launch.Kind{}, fmt.Errorf("launch: the run is of the kind %q, which this version of pawl does not know", kind)
 }
 
-// Resume returns the environment of a run that continues.
+// Resume returns the environment of a run that continues. The error wraps
+// [workplace.ErrElsewhere] if the run's files are on another machine.
 func Resume(started event.RunStarted, o launch.Options) (perform.Env, error) {
 	k, err := OfRun(started)
+	if err == nil {
+		started.Workspace, err = o.Here.Dir(started.Place, started.Workspace)
+	}
 	if err != nil {
 		return perform.Env{}, err
 	}
@@ -168,7 +174,19 @@ func Continue(ctx context.Context, store journal.Store, run, input string, o lau
 	if err != nil {
 		return fail(err)
 	}
-	return k.Continue(ctx, store, run, input, o)
+	began := event.Place{Host: o.Here.Host}
+	if o.Workspace == "" {
+		dir, err := o.Here.Dir(started.Place, started.Workspace)
+		if err != nil {
+			return fail(err)
+		}
+		if began = started.Place; dir != started.Workspace {
+			o.Workspace = dir
+		}
+	}
+	started, env, err := k.Continue(ctx, store, run, input, o)
+	started.Place = began
+	return started, env, err
 }
 
 // Fork prepares the changes of a fork.

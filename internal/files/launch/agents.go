@@ -2,6 +2,7 @@ package launch
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -12,6 +13,7 @@ import (
 	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/files/assembly"
 	"github.com/pawlrun/pawl/internal/files/decode"
+	"github.com/pawlrun/pawl/internal/files/servers"
 	"github.com/pawlrun/pawl/internal/files/spec"
 	"github.com/pawlrun/pawl/internal/host/egress"
 	"github.com/pawlrun/pawl/internal/host/sandbox"
@@ -399,4 +401,66 @@ func (o Options) unpricedBelow(a *spec.Agent, seen map[string]bool) ([]string, e
 		names = append(names, more...)
 	}
 	return names, nil
+}
+
+// sampler returns the agent that answers a server, and its source.
+func (o Options) sampler(a *spec.Agent, server spec.MCPServer) (of *spec.Agent, source string) {
+	of = a.Sampler(server, func(role string) string { return o.Config.Roles[role] })
+	return of, spec.SourceOf(absolute(a.Path())).Of(of.Identity.Name).String()
+}
+
+// answers returns the name of the model that answers a server.
+func (o Options) answers(a *spec.Agent, server spec.MCPServer) string {
+	of, _ := o.sampler(a, server)
+	if chain := of.Chain(); o.Model == "" && len(chain) > 0 {
+		return chain[0]
+	}
+	return o.Model
+}
+
+// samplers returns the agents that answer servers, by name. The model cannot call them.
+func (o Options) samplers(a *spec.Agent, secrets []secret.Secret) map[string]perform.Child {
+	all := map[string]perform.Child{}
+	for _, server := range a.Tools.MCP {
+		if server.Sampling == nil || o.served == nil {
+			continue
+		}
+		of, source := o.sampler(a, server)
+		below := o.below(spec.AgentTool{})
+		below.source = source
+		all[of.Identity.Name] = perform.Child{
+			Secrets: secret.NewRedactor(secrets...),
+			Begin: func(input json.RawMessage) (event.RunStarted, perform.Env, error) {
+				return below.beginSampling(*of, server.Server, input)
+			},
+			Resume: func(string, event.RunStarted) (perform.Env, error) {
+				return perform.Env{}, errors.New("launch: an answer to a server is given in one process")
+			},
+		}
+	}
+	return all
+}
+
+// beginSampling begins a run that answers a server.
+func (o Options) beginSampling(of spec.Agent, server string, input json.RawMessage) (event.RunStarted, perform.Env, error) {
+	fail := func(err error) (event.RunStarted, perform.Env, error) { return event.RunStarted{}, perform.Env{}, err }
+	targets, err := o.targetsOf(o.source, &of, o.resolver(of.Dir))
+	if err != nil {
+		return fail(err)
+	}
+	q, err := servers.Ask(&of, maxTokens(&of, targets), server, input)
+	if err != nil {
+		return fail(err)
+	}
+	text, err := of.Text()
+	if err != nil {
+		return fail(err)
+	}
+	o.Attachments = q.Media
+	started, env, err := Prepare(&of, o.source, text, q.Text, o)
+	if err != nil {
+		return fail(err)
+	}
+	started.Fence = q.Fence()
+	return started, o.dressed(env), nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/files/assembly"
 	"github.com/pawlrun/pawl/internal/files/decode"
+	"github.com/pawlrun/pawl/internal/files/servers"
 	"github.com/pawlrun/pawl/internal/files/spec"
 	"github.com/pawlrun/pawl/internal/files/workflow"
 	"github.com/pawlrun/pawl/internal/machine/agent"
@@ -319,4 +320,43 @@ func (o Options) chainBelow(a *spec.Agent, runs map[string]plan.Inner, path []st
 		}
 	}
 	return nil
+}
+
+// ConnectServers starts the MCP servers of a file, or of the agents in it, as a run
+// would, and reports what each offers.
+func ConnectServers(ctx context.Context, f File, o Options) (reports []servers.Report, warnings []string, err error) {
+	agents, err := workers(f, o)
+	for _, a := range agents {
+		these, warned, wrong := o.connect(ctx, a)
+		reports, warnings = append(reports, these...), append(warnings, warned...)
+		if wrong != nil {
+			return reports, warnings, wrong
+		}
+	}
+	return reports, warnings, err
+}
+
+func (o Options) connect(ctx context.Context, a *spec.Agent) (reports []servers.Report, warnings []string, err error) {
+	o.tree, o.Workspace = newTree(nil), absolute(o.Workspace)
+	o.nested = nestedFor(a, o.Workspace, BuiltinTools())
+	if o.confined, err = o.confine(a, ""); err != nil {
+		return nil, nil, err
+	}
+	defer func() { err = errors.Join(err, o.closeBox()) }()
+	secrets, err := o.secretsOf(o.source, a)
+	if err != nil {
+		return nil, nil, err
+	}
+	return servers.Describe(ctx, a, o.serverHost(o.programs(a, rules(a, o)), secrets), func(tools []tool.Tool) { declare(tools, a.Tools) })
+}
+
+// Logins returns the logins at the MCP servers of a file, or of the agents in it.
+func Logins(f File, o Options) ([]servers.Login, error) {
+	agents, err := workers(f, o)
+	if err != nil {
+		return nil, err
+	}
+	return servers.Logins(agents, func(a *spec.Agent, name string) (string, error) {
+		return valueOf(a.Tools.Secrets[name], a.Dir, o.getenv())
+	}, o.Learn)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/hook/command"
 	"github.com/pawlrun/pawl/internal/files/assembly"
+	"github.com/pawlrun/pawl/internal/files/servers"
 	"github.com/pawlrun/pawl/internal/files/spec"
 	"github.com/pawlrun/pawl/internal/host/egress"
 	"github.com/pawlrun/pawl/internal/host/sandbox"
@@ -25,7 +26,7 @@ import (
 
 // runsCommands reports whether a file has tools that run programs.
 func runsCommands(a *spec.Agent) bool {
-	return allowed(a, shellTool) || len(a.Tools.Commands) > 0 || startsServers(a)
+	return allowed(a, shellTool) || len(a.Tools.Commands) > 0 || servers.Programs(a)
 }
 
 // runsPrograms reports whether one of the tools runs programs.

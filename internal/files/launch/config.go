@@ -25,7 +25,7 @@ import (
 func (o Options) config(a *spec.Agent, targets []target) (cfg agent.Config, err error) {
 	s := a.Effective()
 	cfg = agent.Config{
-		System: a.System, ProviderTools: a.Tools.Provider,
+		System: o.system(a), ProviderTools: a.Tools.Provider,
 		MaxTokens: maxTokens(a, targets), Temperature: a.ModelPolicy.Decoding.Temperature,
 		Limits:  limits(a),
 		OnLimit: agent.OnLimit(s.OnLimit), OnNoToolCall: agent.OnNoToolCall(s.OnNoToolCall),

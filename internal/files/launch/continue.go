@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine"
@@ -55,6 +56,7 @@ func Continue(ctx context.Context, store journal.Store, run, input string, o Opt
 		started.Workspace, old.From.Files = o.Workspace, nil
 	}
 	cfg := old.Machine.Config()
+	cfg.CompactNow = o.Compact
 	targets, hosted, err := o.change(a, &cfg, &started)
 	if err != nil {
 		return fail(err)
@@ -91,7 +93,7 @@ func Continue(ctx context.Context, store journal.Store, run, input string, o Opt
 	}
 	next.Name, next.Source, next.Spec, next.Workspace = started.Name, started.Source, started.Spec, started.Workspace
 	next.Options, next.HookFiles, next.Commands = started.Options, started.HookFiles, started.Commands
-	next.Servers = started.Servers
+	next.Servers, next.Instructions, next.Skills = started.Servers, started.Instructions, started.Skills
 	next.Agents, next.MaxDepth = started.Agents, started.MaxDepth
 	next.From = &old.From
 	confined.pin(&next)
@@ -114,7 +116,7 @@ func Continue(ctx context.Context, store journal.Store, run, input string, o Opt
 // moves reports what is missing before a run that continues old has anything to do.
 func (o Options) moves(old *assembly.Ended, input string) error {
 	switch {
-	case input != "" || len(o.Attachments) > 0:
+	case input != "" || len(o.Attachments) > 0, o.Unread && !old.Answered():
 	case !o.raises():
 		return ErrNothingNew
 	case old.Answered():
@@ -280,8 +282,9 @@ func (o Options) swap(cfg *agent.Config, started *event.RunStarted) (warnings []
 var ErrNoRetry = errors.New("it cannot be retried")
 
 // Retry finds the point of an ended workflow after which a fork repeats what failed
-// or was cancelled. The fork keeps what completed. steps are the ones that repeat.
-func Retry(ctx context.Context, e *engine.Engine, store journal.Store, row journal.Run) (b *drive.Branch, steps []string, err error) {
+// or was cancelled, or one step if it is named, and what depends on it. The fork keeps
+// what completed. steps are the ones that repeat.
+func Retry(ctx context.Context, e *engine.Engine, store journal.Store, row journal.Run, step string) (b *drive.Branch, steps []string, err error) {
 	fail := func(format string, args ...any) (*drive.Branch, []string, error) {
 		return nil, nil, fmt.Errorf("run "+row.ID+": %w: "+format, append([]any{ErrNoRetry}, args...)...)
 	}
@@ -308,8 +311,11 @@ func Retry(ctx context.Context, e *engine.Engine, store journal.Store, row journ
 		}
 		retry.Add(read.Event)
 	}
-	seq, steps, err := retry.Begin()
-	if err != nil {
+	seq, steps, err := retry.Begin(step)
+	switch {
+	case errors.Is(err, flow.ErrNoStep):
+		return fail("it has no step %q that has begun; it has %s", step, strings.Join(retry.Steps(), ", "))
+	case err != nil:
 		return fail("none of its steps failed or was cancelled; it ended as %s", row.Detail)
 	}
 	if b, err = e.Branch(ctx, row.ID, seq); err != nil {

@@ -314,3 +314,33 @@ func (o Options) hidden(tier sandbox.Tier) []string {
 	}
 	return paths
 }
+
+// workers returns the agents that do the work of a file.
+func workers(f File, o Options) ([]*spec.Agent, error) {
+	uses := map[string]*spec.Agent{}
+	switch heading := spec.ParseHeading(f.Text); {
+	case WorkflowFiles().Recognises(heading):
+		w, err := parseWorkflow(f, o)
+		if err != nil {
+			return nil, err
+		}
+		uses = w.Uses
+	case GoalFiles().Recognises(heading):
+		g, err := parseGoal(f, o)
+		if err != nil {
+			return nil, err
+		}
+		uses = g.Uses
+	default:
+		a, err := parseWorker(f, o)
+		if err != nil {
+			return nil, err
+		}
+		uses[""] = a
+	}
+	var all []*spec.Agent
+	for _, name := range slices.Sorted(maps.Keys(uses)) {
+		all = append(all, uses[name])
+	}
+	return all, nil
+}

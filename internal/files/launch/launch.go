@@ -23,6 +23,7 @@ import (
 	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/files/assembly"
 	"github.com/pawlrun/pawl/internal/files/decode"
+	"github.com/pawlrun/pawl/internal/files/servers"
 	"github.com/pawlrun/pawl/internal/files/spec"
 	"github.com/pawlrun/pawl/internal/host/secret"
 	"github.com/pawlrun/pawl/internal/machine/agent"
@@ -103,7 +104,8 @@ func Prepare(a *spec.Agent, source string, text []byte, input string, o Options)
 	if o.confined, err = o.confine(a, ""); err != nil {
 		return fail(err)
 	}
-	o.served = &served{}
+	o.served = &servers.Servers{}
+	o.skills = o.skillsOf(a)
 	d, err := o.definition(a, resolver)
 	if err != nil {
 		return fail(err)
@@ -125,12 +127,12 @@ func Prepare(a *spec.Agent, source string, text []byte, input string, o Options)
 	}
 	started.Source, started.Spec, started.Workspace = source, string(text), o.Workspace
 	started.Options, started.HookFiles, started.Commands = o.record(a), o.hookPins, o.commandPins
-	started.Servers, started.Instructions = o.served.pins, a.Texts
+	started.Servers, started.Instructions, started.Skills = o.served.Pins(), o.texts(a), o.skills
 	if o.pinAgents(&started); !o.started {
 		started.MaxDepth = o.MaxDepth
 	}
 	o.confined.pin(&started)
-	started.Warnings = append(warnings, o.served.pinnedWarnings()...)
+	started.Warnings = append(warnings, o.served.Warnings()...)
 	return started, env, nil
 }
 
@@ -150,6 +152,9 @@ func (o Options) warnings(a *spec.Agent, cfg agent.Config, targets []target, too
 			continue // the flag replaces it
 		}
 		all = append(all, w.String())
+	}
+	if !o.started {
+		all = append(all, o.Tree.Notes...)
 	}
 	return slices.Concat(all, o.tooDeep(a, plan.Plan{}), capable(a, targets, o.resolver(a.Dir)), o.confined.undecided(cfg.Policy, tools), o.unsupervised(tools),
 		o.confined.linkWarnings(tools), o.confined.belowHidden(tools), o.nested.unsearched(tools), assembly.Removed(cfg.Limits.Lacks(), o.started), money(cfg))
@@ -230,8 +235,8 @@ func restored(started event.RunStarted, o Options) (perform.Env, confinement, er
 			return perform.Env{}, confinement{}, err
 		}
 	}
-	o.commandPins = started.Commands
-	o.served = &served{began: true, pins: started.Servers, deferred: assembly.Deferred(cfg)}
+	o.commandPins, o.skills = started.Commands, started.Skills
+	o.served, o.deferred = servers.Resumed(started.Servers), assembly.Deferred(cfg)
 	if o.opensConfig(a, cfg.Policy) {
 		return perform.Env{}, confinement{}, fmt.Errorf("launch: the rules that the run began with let its tools write the config file (%s); "+
 			"keep it outside of the run's workspace, or in its .pawl", o.Config.File)

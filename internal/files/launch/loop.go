@@ -49,6 +49,7 @@ func (o Options) forLoop(env *perform.Env, source string) error {
 		err = fmt.Errorf("launch: %w", err)
 	} else {
 		env.Tree, closes = ws.State, append(closes, ws.Close)
+		o.keepTrees(env)
 	}
 	env.Close = func() (err error) {
 		for _, each := range closes {
@@ -147,7 +148,15 @@ func lockWorkspace(workspace, source string) (*workspaceLock, error) {
 		return nil, fmt.Errorf("launch: the run's workspace: %w", err)
 	}
 	h := &workspaceLock{dir: dir, file: holderFile(workspace)}
-	switch err := syscall.Flock(int(dir.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); {
+	lock := func() error { return syscall.Flock(int(dir.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) }
+	err = lock()
+	// A program that this process starts has its locks until it replaces the fork: a
+	// lock without a named holder was released, and is free soon.
+	for wait := time.Millisecond; errors.Is(err, syscall.EWOULDBLOCK) && holderOf(h.file) == unnamed && wait < 500*time.Millisecond; wait *= 2 {
+		time.Sleep(wait)
+		err = lock()
+	}
+	switch {
 	case errors.Is(err, syscall.EWOULDBLOCK):
 		err := fmt.Errorf("%w (%s); wait for it or stop it, or give this one a workspace of its own with --workspace", ErrLoopHeld, holderOf(h.file))
 		return nil, errors.Join(err, dir.Close())
@@ -193,10 +202,13 @@ func holderFile(workspace string) string {
 	return filepath.Join(state, "loops", fmt.Sprintf("%x", sum[:8]))
 }
 
+// unnamed is the holder of a lock without a file.
+const unnamed = "another process"
+
 func holderOf(file string) string {
 	text, err := os.ReadFile(file)
 	if err != nil || len(text) == 0 {
-		return "another process"
+		return unnamed
 	}
 	return string(text)
 }
@@ -340,4 +352,75 @@ func (n nested) unsearched(tools *tool.Set) []string {
 	}
 	return []string{fmt.Sprintf("the workspace has more than %d repositories within it, or is too large to be looked through for them, "+
 		"so commands may change the .git of some; name those directories in tools.protected_paths", maxNested)}
+}
+
+// TreeAtStart is the name of a loop's tree before its first iteration. After an
+// iteration, the name is that in its event.
+const TreeAtStart = "start"
+
+// ErrNoTrees is returned for a run whose trees are not kept on this machine.
+var ErrNoTrees = errors.New("launch: no trees of the run are kept on this machine: it is no loop, or its workspace is in no git repository")
+
+// treesOf returns the directory of a run's trees: in Pawl's state directory, which
+// commands of a run do not see.
+func treesOf(run string) (string, error) {
+	dir, err := StateDir()
+	if err != nil || !filepath.IsLocal(run) {
+		return "", errors.Join(err, ErrNoTrees)
+	}
+	return filepath.Join(dir, "trees", run), nil
+}
+
+// RemoveTrees removes the trees of a removed run.
+func RemoveTrees(run string) error {
+	dir, err := treesOf(run)
+	if err != nil {
+		return nil // none were kept
+	}
+	return os.RemoveAll(dir)
+}
+
+// keepTrees makes a loop keep the workspace's tree at its start and after each
+// iteration.
+func (o Options) keepTrees(env *perform.Env) {
+	k, began, state := &worktree.Keeper{Workspace: o.worktrees()}, env.Began, env.Tree
+	if dir, err := StateDir(); err == nil {
+		k.Without = append(k.Without, dir)
+	}
+	if j := o.Journal; j != "" {
+		j = absolute(j)
+		k.Without = append(k.Without, j, j+"-wal", j+"-shm")
+	}
+	env.Began = func(run string) {
+		if began != nil {
+			began(run)
+		}
+		if dir, err := treesOf(run); err == nil {
+			k.Begin(dir, TreeAtStart)
+		}
+	}
+	env.Tree = func(ctx context.Context) (string, error) {
+		name, err := state(ctx)
+		if err == nil {
+			k.Add(ctx, name)
+		}
+		return name, err
+	}
+}
+
+// DiffTrees returns the difference between two trees of a run as git prints it. The error
+// is [ErrNoTrees], or [worktree.ErrNoTree] for an unknown name.
+func DiffTrees(ctx context.Context, run string, started event.RunStarted, from, to string) (string, error) {
+	dir, err := treesOf(run)
+	if err != nil {
+		return "", err
+	}
+	if _, err := os.Stat(dir); err != nil {
+		return "", ErrNoTrees
+	}
+	kept, err := Options{Flags: Flags{Workspace: started.Workspace}}.worktrees().Keep(ctx, dir)
+	if err != nil {
+		return "", fmt.Errorf("launch: %w", err)
+	}
+	return kept.Diff(ctx, from, to)
 }

@@ -13,8 +13,11 @@ import (
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/files/assembly"
+	"github.com/pawlrun/pawl/internal/files/servers"
 	"github.com/pawlrun/pawl/internal/files/spec"
+	"github.com/pawlrun/pawl/internal/host/guidance"
 	"github.com/pawlrun/pawl/internal/host/sandbox"
+	"github.com/pawlrun/pawl/internal/host/workplace"
 	"github.com/pawlrun/pawl/internal/machine/agent"
 	"github.com/pawlrun/pawl/internal/rules/policy"
 	"github.com/pawlrun/pawl/llm"
@@ -48,6 +51,13 @@ type Flags struct {
 	NoStream bool
 	// Attachments are images and files sent with the input.
 	Attachments []llm.Media
+	// Mode replaces the mode of the file's permissions.
+	Mode policy.Mode
+	// Unread lets a run continue without a message, to read those that arrived too late
+	// for the ended one.
+	Unread bool
+	// Compact shortens the conversation that a run continues before its first request.
+	Compact bool
 	// Vars are the values of ${name} in the prompt.
 	Vars map[string]string
 	// MaxDepth bounds the depth of the tree of runs, including the run itself; 0
@@ -58,6 +68,8 @@ type Flags struct {
 	MaxConcurrency int
 	// Dir resolves relative paths of flags.
 	Dir string
+	// Tree has the instructions and skills of the working tree that the user trusts.
+	Tree guidance.Found
 }
 
 // Limit is a new value of one of [budget.Settings]; [budget.None] takes the
@@ -89,12 +101,17 @@ type Host struct {
 	// Journal is the path of the journal. No command may read it and no tool may
 	// write it, because a call could otherwise approve itself.
 	Journal string
+	// Here is what this machine has for runs that may be on other machines.
+	Here workplace.Here
 	// Learn takes each token of a login that a run uses, so that it is not stored or
 	// shown; nil drops it.
 	Learn func(value string)
 	// ServerLog returns the file for what the MCP servers of a run print as errors; nil
 	// keeps nothing of it.
 	ServerLog func(run string) string
+	// RemoveLogs removes the logs of a removed run from this machine; nil removes
+	// nothing.
+	RemoveLogs func(run string) error
 }
 
 // prepared holds what was prepared for a run and for the runs that it starts.
@@ -107,8 +124,12 @@ type prepared struct {
 	// commandPins holds the programs of tools.commands as they were then.
 	commandPins []event.CommandTool
 	// served holds the MCP servers of the run; nil where none are to be reached.
-	served *served
-	nested nested
+	served *servers.Servers
+	// skills are those that the model can read.
+	skills []event.SkillFile
+	// deferred lists the tools that the requests of a resumed run do not name.
+	deferred []string
+	nested   nested
 	// tree is shared with the run's descendants. started marks a child run; source
 	// is then its file.
 	tree *tree
@@ -241,7 +262,7 @@ func CheckCall(started event.RunStarted, c llm.ToolCall) (*event.Problem, error)
 	if err != nil {
 		return nil, err
 	}
-	o := Options{Flags: Flags{Workspace: started.Workspace}}
+	o := Options{Flags: Flags{Workspace: started.Workspace}, prepared: prepared{skills: started.Skills}}
 	env, err := o.environment(a, o.resolver(a.Dir))
 	if err != nil {
 		return nil, err
@@ -315,4 +336,42 @@ func unmet(a *spec.Agent) map[int]string {
 		}
 	}
 	return why
+}
+
+// system returns the system text of an agent: the file's, the instructions of the working
+// tree, and the skills. Only the root of a tree of runs has those of the working tree.
+func (o Options) system(a *spec.Agent) string {
+	parts := []string{a.System}
+	if !o.started {
+		parts = append(parts, o.Tree.System())
+	}
+	parts = append(parts, guidance.List(o.skills))
+	parts = slices.DeleteFunc(parts, func(s string) bool { return s == "" })
+	return strings.Join(parts, "\n\n")
+}
+
+// texts returns the files of the instructions.
+func (o Options) texts(a *spec.Agent) []event.TextFile {
+	all := slices.Clone(a.Texts)
+	if !o.started {
+		for _, t := range o.Tree.Texts {
+			all = append(all, t.TextFile)
+		}
+	}
+	return all
+}
+
+// skillsOf returns the skills of the file and those of the working tree that have other
+// names.
+func (o Options) skillsOf(a *spec.Agent) []event.SkillFile {
+	all := slices.Clone(a.SkillFiles)
+	if o.started {
+		return all
+	}
+	for _, s := range o.Tree.Skills {
+		if !slices.ContainsFunc(a.SkillFiles, func(own event.SkillFile) bool { return own.Name == s.Name }) {
+			all = append(all, s)
+		}
+	}
+	return all
 }

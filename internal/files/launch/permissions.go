@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -8,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/files/spec"
@@ -17,6 +19,7 @@ import (
 	"github.com/pawlrun/pawl/internal/rules/policy"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/models"
+	"github.com/pawlrun/pawl/tool"
 )
 
 // permissions returns the file's rules and protects the file itself and the journal
@@ -24,6 +27,7 @@ import (
 // calls. Whatever was protected when a run began stays protected.
 func (o Options) permissions(a *spec.Agent) policy.Rules {
 	r := rules(a, o)
+	r.Mode = cmp.Or(o.Mode, r.Mode)
 	r.Protected = slices.Concat(r.Protected, o.ownFiles(a), o.journalPatterns())
 	for _, p := range o.protected {
 		if !slices.Contains(r.Protected, p) {
@@ -31,6 +35,55 @@ func (o Options) permissions(a *spec.Agent) policy.Rules {
 		}
 	}
 	return r
+}
+
+// Shape is what a run of a file works with.
+type Shape struct {
+	// Task is the file's own task, Models its models, the first choice first.
+	Task   string   `json:"task,omitempty"`
+	Models []string `json:"models,omitempty"`
+	// Limits are those of the run, with the defaults.
+	Limits budget.Limits `json:"limits"`
+	// Tools are the tools of the file's own agent, without those of its MCP servers,
+	// which only a run starts.
+	Tools []Gate `json:"tools,omitempty"`
+}
+
+// Gate is what the rules of a file say about a tool.
+type Gate struct {
+	Name string `json:"name"`
+	// Decision is the verdict about a call that touches nothing protected, and Rule
+	// what decides it. The arguments of a call can make it stricter.
+	Decision event.Decision `json:"decision"`
+	Rule     string         `json:"rule,omitempty"`
+}
+
+// shape returns the shape of a run: limited has its limits, and worker, if it is not
+// nil, is its agent.
+func (o Options) shape(limited, worker *spec.Agent) Shape {
+	s := Shape{Limits: agent.Config{Limits: limits(limited)}.WithDefaultCap().WithDefaults().Limits}
+	if worker == nil {
+		return s
+	}
+	s.Task, s.Models = worker.Prompt.Task, worker.Chain()
+	if worker.StartsOthers() || worker.External() != nil {
+		return s
+	}
+	all := offering(worker, BuiltinTools())
+	for _, name := range slices.Concat(worker.Tools.CommandNames(), worker.Tools.AgentNames()) {
+		all = append(all, tool.Tool{Name: name})
+	}
+	declare(all, worker.Tools)
+	r := o.permissions(worker)
+	for _, t := range all {
+		risk := cmp.Or(t.Risk, event.RiskWrite)
+		if t.ReadOnly && t.Risk == "" {
+			risk = event.RiskRead
+		}
+		v := r.Decide(&event.ToolCall{Tool: t.Name, ReadOnly: t.ReadOnly, Facts: &event.Facts{Risk: risk}})
+		s.Tools = append(s.Tools, Gate{Name: t.Name, Decision: v.Decision, Rule: v.Rule})
+	}
+	return s
 }
 
 // journalPatterns returns patterns for the journal, its side files, and the links

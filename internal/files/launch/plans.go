@@ -297,6 +297,7 @@ type Signature struct {
 	Result json.RawMessage
 	// ReadOnly reports that no tool, hook or command of a run can change anything.
 	ReadOnly bool
+	Shape
 }
 
 // signature returns the [Signature] of an agent file, including a team or a loop.
@@ -310,6 +311,7 @@ func signature(f File, o Options) (Signature, error) {
 	if a.ResultSchema != nil && !a.StartsOthers() {
 		s.Result = a.ResultSchema.JSON
 	}
+	s.Shape = o.shape(a, a)
 	s.ReadOnly, err = o.readOnly(a, map[string]bool{})
 	if a.StartsOthers() {
 		p := a.Plan()
@@ -325,7 +327,7 @@ func workflowSignature(f File, o Options) (Signature, error) {
 	if err != nil {
 		return Signature{}, err
 	}
-	s := Signature{InputOptional: !idle(&w.Plan)}
+	s := Signature{InputOptional: !idle(&w.Plan), Shape: o.shape(w.Limits(), nil)}
 	s.ReadOnly, err = o.readOnlyPlan(&w.Plan, w.Uses)
 	s.ReadOnly = s.ReadOnly && w.Hooks == nil
 	return s, err
@@ -338,7 +340,7 @@ func goalSignature(f File, o Options) (Signature, error) {
 	if err != nil {
 		return Signature{}, err
 	}
-	s := Signature{InputOptional: true}
+	s := Signature{InputOptional: true, Shape: o.shape(g.Limits(), g.Uses[spec.GoalWorker])}
 	s.ReadOnly, err = o.readOnlyPlan(&g.Steps, g.Uses)
 	return s, err
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/files/assembly"
+	"github.com/pawlrun/pawl/internal/files/servers"
 	"github.com/pawlrun/pawl/internal/files/spec"
 	"github.com/pawlrun/pawl/internal/host/egress"
 	"github.com/pawlrun/pawl/internal/host/sandbox"
@@ -28,6 +29,7 @@ import (
 	"github.com/pawlrun/pawl/tool/fs"
 	"github.com/pawlrun/pawl/tool/result"
 	"github.com/pawlrun/pawl/tool/shell"
+	"github.com/pawlrun/pawl/tool/skill"
 	"github.com/pawlrun/pawl/tool/web"
 )
 
@@ -37,9 +39,7 @@ func (o Options) environment(a *spec.Agent, resolver *models.Resolver) (perform.
 	if err != nil {
 		return perform.Env{}, err
 	}
-	if o.served != nil {
-		d.Tools = assembly.WithSearch(d.Tools, o.served.deferred)
-	}
+	d.Tools = assembly.WithSearch(d.Tools, o.deferred)
 	env, err := d.Environment()
 	if err != nil {
 		return perform.Env{}, assembly.Closing(d.Host, err)
@@ -85,14 +85,17 @@ func (o Options) definition(a *spec.Agent, resolver *models.Resolver) (d assembl
 	programs := o.programs(a, r)
 	plain := programs
 	programs.Env = withVariables(programs.Env, d.Secrets)
-	ofServers, closeServers, err := o.servers(a, plain, d.Secrets)
+	ofServers, closeServers, err := o.served.Open(a, o.serverHost(plain, d.Secrets))
 	if err != nil {
 		return fail(err)
 	}
 	release := d.Host.Close
 	d.Host.Close = func() error { return errors.Join(closeServers(), release()) }
-	d.Host.Began = o.logServers()
+	d.Host.Began = o.served.Log(o.ServerLog)
 	d.Tools = o.tools(a, ws, programs, append(o.commandTools(a, plain, d.Secrets), ofServers...))
+	if len(o.skills) > 0 {
+		d.Tools = assembly.WithResults(append(d.Tools, skill.New(o.skills)))
+	}
 	if o.byTool(a) {
 		d.Tools = append(d.Tools, tool.ForResult(a.ResultSchema.JSON))
 	}
@@ -103,6 +106,7 @@ func (o Options) definition(a *spec.Agent, resolver *models.Resolver) (d assembl
 	if d.Agents, err = o.offers(a); err != nil {
 		return fail(err)
 	}
+	d.Host.Children = o.samplers(a, d.Secrets)
 	return d, nil
 }
 
@@ -114,6 +118,10 @@ func (o Options) programs(a *spec.Agent, r policy.Rules) shell.Options {
 		Scratch: o.confined.inside() && sandbox.Scratch(o.confined.tier, o.confined.policy.Filesystem), Timeout: a.Tools.Timeouts[shellTool].Duration(),
 		Env: shell.Environment(os.Environ()), Protected: protect(r), Git: string(r.Git), GateReads: slices.Contains(r.GateProtected, shellTool),
 	}
+}
+
+func (o Options) serverHost(s shell.Options, secrets []secret.Secret) servers.Host {
+	return servers.Host{Workspace: o.Workspace, Shell: s, Secrets: secrets, Learn: o.Learn, Answers: o.answers}
 }
 
 // tools returns a file's tools. Without tools.allow a file has every tool
@@ -181,7 +189,7 @@ var declared = sync.OnceValue(func() []tool.Tool { return builtin(&fs.Workspace{
 
 // toolNames returns the names that a file may use.
 func toolNames() []string {
-	names := append(find.Names(), result.Name)
+	names := append(find.Names(), result.Name, skill.Name)
 	for _, t := range BuiltinTools() {
 		names = append(names, t.Name)
 	}

@@ -159,6 +159,12 @@ func TestEveryKeyOfAnAgentFileHasAnExampleThatIsAccepted(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	if err := os.MkdirAll(filepath.Join(dir, "skills/review"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "skills/review/SKILL.md"), []byte("---\nname: review\ndescription: Reviews code.\n---\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	s, checked := compiled(t, "agent"), 0
 	for _, section := range sections(t, "agent") {
 		for _, key := range section.keys() {
@@ -172,7 +178,9 @@ func TestEveryKeyOfAnAgentFileHasAnExampleThatIsAccepted(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			o := spec.Options{Classes: map[string]string{"reasoning": "anthropic/claude-opus-4-5"}}
+			o := spec.Options{
+				Classes: map[string]string{"reasoning": "anthropic/claude-opus-4-5"}, Roles: map[string]string{"subagent": "anthropic/claude-haiku-4-5"},
+			}
 			if _, err := spec.ParseAgent(filepath.Join(dir, "agent.yaml"), text, o); err != nil {
 				t.Errorf("%s of %s: %v\n%s", key, section.name, err, text)
 			}

@@ -36,8 +36,10 @@ type Agent struct {
 	Prompt Prompt `yaml:"prompt,omitempty"`
 	// Instructions are texts of the owner, which System contains.
 	Instructions []string `yaml:"instructions,omitempty"`
-	Tools        Tools    `yaml:"tools,omitempty"`
-	Budgets      Budgets  `yaml:"budgets,omitempty"`
+	// Skills are directories with skills.
+	Skills  []string `yaml:"skills,omitempty"`
+	Tools   Tools    `yaml:"tools,omitempty"`
+	Budgets Budgets  `yaml:"budgets,omitempty"`
 	// ResultSchema is the schema of the final answer; nil means text.
 	ResultSchema *ResultSchema `yaml:"resultSchema,omitempty"`
 	// Settings may stand at the top level or in the iteration block.
@@ -67,6 +69,8 @@ type Agent struct {
 	System string `yaml:"-"`
 	// Texts are the files of Instructions as they were read.
 	Texts []event.TextFile `yaml:"-"`
+	// SkillFiles are the skills in the directories of Skills.
+	SkillFiles []event.SkillFile `yaml:"-"`
 	// Warnings are problems that the owner should know and that prevent nothing.
 	Warnings []decode.Problem `yaml:"-"`
 

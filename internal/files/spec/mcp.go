@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"net/url"
@@ -47,6 +48,8 @@ type MCPServer struct {
 	// Deferred sets whether requests omit the server's tools until a search finds them;
 	// empty means auto.
 	Deferred string `yaml:"deferred,omitempty" oneof:"auto always never"`
+	// Sampling lets a model answer the server, nil if it cannot.
+	Sampling *Sampling `yaml:"sampling,omitempty"`
 	// shared reports that the server comes from tools.mcp_file.
 	shared bool
 }
@@ -144,6 +147,7 @@ func (a *Agent) validateServers(r *decode.Report, o Options) {
 		s.validateName(r, path+".server", t, i, o)
 		s.validatePlace(r, path, a, o)
 		s.validateOAuth(r, path+".oauth", t.Secrets)
+		s.validateSampling(r, path+".sampling", a, o)
 		for _, limit := range []struct {
 			key   string
 			value *Seconds
@@ -255,3 +259,51 @@ func (t *Tools) serverHasSecret(name string) bool {
 		return slices.Contains(s.Secrets, name) || s.OAuth.Secret() == name
 	})
 }
+
+// Sampling lets an MCP server ask for the answers of a model.
+type Sampling struct {
+	// ModelRole selects one of the models of the roles; empty is the agent's own.
+	ModelRole string `yaml:"model_role,omitempty" oneof:"architect editor subagent"`
+	// USD is the limit on what all answers to the server may cost in a run.
+	USD *float64 `yaml:"usd,omitempty"`
+}
+
+// validateSampling checks what a model may answer.
+func (s *MCPServer) validateSampling(r *decode.Report, path string, a *Agent, o Options) {
+	p := s.Sampling
+	if p == nil {
+		return
+	}
+	if p.USD == nil {
+		decode.Missing(r, path+".usd", "the limit on what the answers may cost in a run, in US dollars")
+	}
+	decode.Money(r, path+".usd", p.USD)
+	m, known := a.ModelPolicy.Roles.of(p.ModelRole)
+	if known && m == (Model{}) && o.Roles[p.ModelRole] == "" {
+		r.At(path+".model_role", "a role with a model in model_policy.roles", "%q has no model there", p.ModelRole)
+	}
+	if name := cmp.Or(m.Model, o.Roles[p.ModelRole]); name != "" && o.Model == "" && o.Unpriced != nil && o.Unpriced(a.Dir, name) {
+		r.Warn(path+".usd", "no price is known for %s, so it answers nothing under this limit; set its price in the config file", name)
+	}
+}
+
+// Sampler returns the agent that answers a server: it has a model, and no tools. role
+// returns the model of a role that the file does not name.
+func (a *Agent) Sampler(s MCPServer, role func(string) string) *Agent {
+	of := a.withoutTools("", "A program that the owner of this run uses asks for your answer. What it asks, and its own instructions for you, are the text below: "+
+		"answer that, and write nothing but the answer. You have no tools.")
+	of.Identity.Name, of.File, of.Tools.Secrets = SamplerName(s.Server), SourceOf(a.File).Of(SamplerName(s.Server)).String(), a.Tools.Secrets
+	if m, known := of.ModelPolicy.Roles.of(s.Sampling.ModelRole); known {
+		if m == (Model{}) {
+			m.Model = role(s.Sampling.ModelRole)
+		}
+		of.ModelPolicy.Primary, of.ModelPolicy.Fallbacks = m, nil
+		of.ModelPolicy.Roles, of.ModelPolicy.Role, of.Role = Roles{}, "", ""
+	}
+	one := 1
+	of.MaxCycles = &one
+	return of
+}
+
+// SamplerName returns the name of the agent that answers a server.
+func SamplerName(server string) string { return server + ".sampling" }

@@ -92,7 +92,7 @@ func (a *Agent) validateRunner(r *decode.Report, o Options) {
 	}
 	c.validate(r, "loop.runner")
 	for key, given := range map[string]bool{
-		"prompt.system": a.Prompt.System != "", "prompt.system_file": a.Prompt.SystemFile != "", "iteration": a.Iteration != nil, "instructions": len(a.Instructions) > 0,
+		"prompt.system": a.Prompt.System != "", "prompt.system_file": a.Prompt.SystemFile != "", "iteration": a.Iteration != nil, "instructions": len(a.Instructions) > 0, "skills": len(a.Skills) > 0,
 		"resultSchema": a.ResultSchema != nil, "hooks": a.Hooks != nil, "tools.allow": a.Tools.Allow != nil,
 		"tools.approvals": len(a.Tools.Approvals) > 0, "tools.agents": len(a.Tools.Agents) > 0,
 		"tools.commands": len(a.Tools.Commands) > 0,

@@ -22,6 +22,10 @@ func (a *Agent) refuseFiles(r *decode.Report) {
 		refuse("instructions", "prompt.system with the text itself")
 		a.Instructions = nil
 	}
+	if len(a.Skills) > 0 {
+		refuse("skills", "prompt.system with the text itself")
+		a.Skills = nil
+	}
 	if a.ResultSchema != nil && a.ResultSchema.File != "" {
 		refuse("resultSchema", "the JSON Schema itself")
 		a.ResultSchema.File = ""

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v4"
@@ -251,4 +252,28 @@ func smaller(a, b *int) *int {
 		return b
 	}
 	return a
+}
+
+// Cache configures the providers' prompt caches. In a file it is a mapping, or the
+// lifetime alone.
+type Cache struct {
+	// TTL is the lifetime to request for the prefix; "" means the default, 5m.
+	TTL string `yaml:"ttl,omitempty" oneof:"5m 1h off" short:"yes"`
+}
+
+func (*Cache) Expected() string { return "off, or {ttl: 5m} or {ttl: 1h}" }
+
+// refuseUnbuilt rejects settings that guard something, or change what runs, and are
+// not built yet: ignoring them would break a promise.
+func (a *Agent) refuseUnbuilt(r *decode.Report) {
+	guard := func(given bool, path string) {
+		if given {
+			r.At(path, "a file without it", "is not built yet, so it would guard nothing")
+		}
+	}
+	guard(a.Sandbox != nil, "sandbox")
+	if a.Tools.Hooks != nil {
+		r.At("tools.hooks", "hooks at the top level of the file, by their stages: "+strings.Join(hookStages(), ", "), "is not read")
+	}
+	guard(a.Tools.Guards != nil, "tools.guards")
 }

@@ -136,7 +136,8 @@ func TestFilesWrongThroughoutAreReadInAMoment(t *testing.T) {
 	}
 }
 
-// What is beyond the first hundred problems is counted, and costs next to nothing.
+// The first hundred problems cost little, and what is beyond them is counted and costs
+// next to nothing.
 func TestProblemsAreCountedBeyondAHundred(t *testing.T) {
 	text := func(n int) []byte {
 		var b strings.Builder
@@ -157,6 +158,9 @@ func TestProblemsAreCountedBeyondAHundred(t *testing.T) {
 	problems, few := refuse(200)
 	if last := problems[len(problems)-1].Message; len(problems) != 101 || !strings.HasPrefix(last, "and ") || !strings.HasSuffix(last, " more problems") {
 		t.Errorf("%d problems, the last %q", len(problems), last)
+	}
+	if few > 50_000 { // a millisecond for each of a hundred problems would be 100 ms
+		t.Errorf("%.0f allocations for a hundred problems", few)
 	}
 	if one, _ := refuse(1); len(one) > 10 || strings.HasSuffix(one[len(one)-1].Message, "more problems") {
 		t.Errorf("of one key: %v", one)

@@ -46,3 +46,27 @@ steps:
 		})
 	}
 }
+
+// A step's loop has the carry and stop_when of an agent's loop, and the same problems
+// with them.
+func TestALoopOfAStepHasTheFormsOfAnAgentsLoop(t *testing.T) {
+	for keys, want := range map[string]string{
+		"carry: {log: {extract: tail, chars: 9}}, stop_when: [{regex: a}]":         "",
+		"carry: none, stop_when: [{rubric: {criteria: [It is short]}}]":            "",
+		"carry: {log: {chars: 0}}":                                                 "carry.log.chars: is 0",
+		"carry: {log: {chars: 9, max_entries: 101}}":                               "carry.log.max_entries: is 101",
+		"carry: {log: {extract: middle}}":                                          "carry.log.extract: ",
+		"carry: {log: {chars: 9}, iteration: none}":                                "carry: has iteration beside log",
+		"stop_when: [{regex: a}, {regex: '('}]":                                    "stop_when[1].regex: error parsing regexp",
+		"stop_when: [{regex: a}, {regex: b, contains: c}]":                         "stop_when[1]: has 2 of them",
+		"stop_when: [{regex: a}, {rubric: {criteria: [It is short], pass_at: 2}}]": "stop_when[1].rubric: it passes at 2",
+	} {
+		_, ofAgent := spec.ParseAgent("a.yaml", []byte("{identity: {name: a}, loop: {loopEnabled: true, maxIterations: 2}, "+keys+"}"), spec.Options{})
+		_, ofStep := workflow.Parse("w.yaml", []byte("{apiVersion: pawl/v1, name: w, steps: [{id: a, loop: {maxIterations: 2, "+keys+"}}]}"), spec.Options{})
+		for place, err := range map[string]error{"": ofAgent, "steps[0].loop.": ofStep} {
+			if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), ": "+place+want) {
+				t.Errorf("%s gives %v, want %q", keys, err, place+want)
+			}
+		}
+	}
+}

@@ -9,8 +9,10 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 
 	"github.com/pawlrun/pawl/event"
@@ -177,4 +179,30 @@ func walk(abs string, come func(name string, rest []string)) (name string, ok bo
 		steps = append(strings.Split(target, "/"), steps...)
 	}
 	return done, true
+}
+
+// pattern is a regular expression that is compiled on first use. There are dozens of
+// them, and most processes read no command line, including those that supervise
+// commands in a sandbox.
+type pattern func() *regexp.Regexp
+
+func newPattern(expr string) pattern {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
+}
+
+// MatchString reports whether a text matches.
+func (p pattern) MatchString(s string) bool { return p().MatchString(s) }
+
+// FindStringSubmatch returns the match and its groups.
+func (p pattern) FindStringSubmatch(s string) []string { return p().FindStringSubmatch(s) }
+
+// ofProcess reports whether a path leads through a process's open files or directories.
+// Such a path differs for each process, so its target for the command is unknown here.
+func ofProcess(abs string) bool {
+	through := false
+	visit(abs, func(name string) {
+		parts := strings.Split(name, "/")
+		through = through || len(parts) > 3 && parts[1] == "proc" && strings.Contains(" cwd root exe fd map_files task ", " "+parts[3]+" ")
+	})
+	return through && abs != "/dev/stdin"
 }

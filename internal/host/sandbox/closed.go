@@ -22,6 +22,8 @@ const (
 	ClosedOutside Closure = "outside"
 	// ClosedHidden: commands cannot read it either.
 	ClosedHidden Closure = "hidden"
+	// ClosedBeside: it does not exist, and its directory has something hidden.
+	ClosedBeside Closure = "beside"
 )
 
 // Closed returns why an absolute path may be closed to commands; [Box.MayWrite] reports
@@ -32,6 +34,8 @@ func (b *Box) Closed(path string) Closure {
 	switch dir, of := repositoryOf(path); {
 	case slices.ContainsFunc(existing(p.Hidden), func(hidden string) bool { return inside(path, hidden) }):
 		return ClosedHidden
+	case b.tier == Landlock && b.besideHidden(path):
+		return ClosedBeside
 	case p.Filesystem == FilesystemReadOnly && inside(path, p.Workspace):
 		return ClosedReadOnly
 	case dir != "" && (decisive{}).Protects(of):
@@ -42,6 +46,17 @@ func (b *Box) Closed(path string) Closure {
 		return ClosedProtected
 	}
 	return ClosedOutside
+}
+
+// besideHidden reports whether a missing path would be created in a directory above
+// something hidden, where landlock grants only the entries (see [around]).
+func (b *Box) besideHidden(path string) bool {
+	v, err := b.view(nil)
+	dir, there := above(path)
+	if _, exists := resolved(path); err != nil || exists || !there {
+		return false
+	}
+	return slices.ContainsFunc(v.hide, func(hidden string) bool { return inside(hidden, dir) })
 }
 
 // MayRead reports whether commands can read an existing file.

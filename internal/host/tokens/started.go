@@ -14,7 +14,12 @@ type Started struct {
 	// Addr is the address that the server listens on.
 	Addr  string
 	Token string
+	// TLS reports whether clients speak HTTPS to it.
+	TLS bool
 }
+
+// overTLS is the second line of the file of a server with TLS.
+const overTLS = "tls"
 
 // Keep writes the token of a server into a directory, in a file that only its user can
 // read, until release is called. The process holds a lock on the file while it lives.
@@ -36,7 +41,11 @@ func (s Started) Keep(dir string) (release func() error, err error) {
 		if err != nil {
 			return err
 		}
-		if _, err = file.WriteString(s.Token + "\n"); err == nil {
+		text := s.Token + "\n"
+		if s.TLS {
+			text += overTLS + "\n"
+		}
+		if _, err = file.WriteString(text); err == nil {
 			err = lock(file, syscall.LOCK_EX)
 		}
 		if err != nil {
@@ -87,7 +96,8 @@ func started(dir string, sweep bool) (all []Started, err error) {
 		case err != nil:
 			return nil, err
 		case running:
-			all = append(all, Started{Addr: entry.Name(), Token: strings.TrimSpace(text)})
+			token, how, _ := strings.Cut(text, "\n")
+			all = append(all, Started{Addr: entry.Name(), Token: token, TLS: strings.TrimSpace(how) == overTLS})
 		case sweep:
 			if err := os.Remove(path); err != nil {
 				return nil, err

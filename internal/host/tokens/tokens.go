@@ -1,7 +1,7 @@
 // Package tokens stores the tokens that a server accepts: those of a file, and the one
 // of a server that was started without a file.
 //
-// The file is YAML, a list of {name, role, hash, expires?}; it contains a plain token
+// The file is YAML, a list of {name, role, hash, expires?, tenant?, budget?}; it contains a plain token
 // only until a server first reads it. A generated token has 256 random bits, so one
 // round of SHA-256 protects it. A token that a person chose must be long.
 package tokens
@@ -39,6 +39,10 @@ type Entry struct {
 	Hash string `yaml:"hash,omitempty" json:"-"`
 	// Expires is when the token expires, nil for never.
 	Expires *time.Time `yaml:"expires,omitempty" json:"expires,omitempty"`
+	// Tenant groups tokens, which then share one budget; empty means the token alone.
+	Tenant string `yaml:"tenant,omitempty" json:"tenant,omitempty"`
+	// Budget bounds what the runs of the tenant spend, nil for no bound.
+	Budget *Budget `yaml:"budget,omitempty" json:"budget,omitempty"`
 	// Token is a plain token that a person wrote in place of a hash.
 	Token string `yaml:"token,omitempty" json:"-"`
 }
@@ -87,9 +91,9 @@ func Parse(text []byte) ([]Entry, error) {
 	dec := yaml.NewDecoder(bytes.NewReader(text))
 	dec.KnownFields(true)
 	if err := dec.Decode(&all); err != nil && !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("tokens: no list of {name, role, hash, expires?}: %w", err)
+		return nil, fmt.Errorf("tokens: no list of {name, role, hash, expires?, tenant?, budget?}: %w", err)
 	}
-	seen := map[string]bool{}
+	seen, budgets := map[string]bool{}, map[string]*Budget{}
 	for i, e := range all {
 		at := fmt.Sprintf("tokens: entry %d", i+1)
 		switch {
@@ -107,6 +111,18 @@ func Parse(text []byte) ([]Entry, error) {
 			return nil, fmt.Errorf("%s: the token of %s has less than %d characters; let 'pawl token create' make one", at, e.Name, shortest)
 		}
 		seen[e.Name] = true
+		if e.Tenant != "" && !isName(e.Tenant) {
+			return nil, fmt.Errorf("%s: the tenant %q of %s is not 1 to 64 letters, digits and . _ @ -", at, e.Tenant, e.Name)
+		}
+		if b := e.Spending(); b != nil {
+			if err := b.check(); err != nil {
+				return nil, fmt.Errorf("%s: %s: %w", at, e.Name, err)
+			}
+			if other := budgets[b.Tenant]; other != nil && *other != *b {
+				return nil, fmt.Errorf("%s: the tenant %s has another budget in an entry before; give its tokens the same", at, b.Tenant)
+			}
+			budgets[b.Tenant] = b
+		}
 	}
 	return all, nil
 }

@@ -32,32 +32,42 @@ func (w Workspace) Take(ctx context.Context) (_ *Snapshot, err error) {
 			err = errors.Join(err, s.Close())
 		}
 	}()
-	paths, err := w.git(ctx, w.Dir, "rev-parse", "--path-format=absolute", "--git-path", "index", "--git-path", "objects")
-	if err != nil {
+	if s.w, err = w.apart(ctx, dir); err != nil {
 		return nil, err
-	}
-	index, objects, _ := strings.Cut(paths, "\n")
-	// The index tells git which files have not changed since it last read them.
-	if err := copyFile(index, s.index()); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("worktree: %w", err)
-	}
-	s.w = Workspace{Dir: w.Dir, Env: append(w.Env[:len(w.Env):len(w.Env)],
-		"GIT_INDEX_FILE="+s.index(), "GIT_OBJECT_DIRECTORY="+filepath.Join(dir, "objects"), "GIT_ALTERNATE_OBJECT_DIRECTORIES="+objects)}
-	if err := os.Mkdir(filepath.Join(dir, "objects"), 0o700); err != nil {
-		return nil, fmt.Errorf("worktree: %w", err)
 	}
 	s.tree, err = s.now(ctx)
 	return s, err
 }
 
-func (s *Snapshot) index() string { return filepath.Join(s.dir, "index") }
-
 // now returns the tree of the current files.
-func (s *Snapshot) now(ctx context.Context) (tree string, err error) {
-	if _, err := s.w.git(ctx, s.w.Dir, "add", "--all", ".", ":(exclude,glob)**/.pawl/**"); err != nil {
+func (s *Snapshot) now(ctx context.Context) (tree string, err error) { return s.w.tree(ctx) }
+
+// tree returns the tree of the current files, without those that further pathspecs exclude.
+func (w Workspace) tree(ctx context.Context, without ...string) (tree string, err error) {
+	if _, err := w.git(ctx, w.Dir, append([]string{"add", "--all", ".", ":(exclude,glob)**/.pawl/**"}, without...)...); err != nil {
 		return "", err
 	}
-	return s.w.git(ctx, s.w.Dir, "write-tree")
+	return w.git(ctx, w.Dir, "write-tree")
+}
+
+// apart returns the workspace with an index and new objects in a directory, so that
+// nothing is written to the repository.
+func (w Workspace) apart(ctx context.Context, dir string) (Workspace, error) {
+	paths, err := w.git(ctx, w.Dir, "rev-parse", "--path-format=absolute", "--git-path", "index", "--git-path", "objects")
+	if err != nil {
+		return w, err
+	}
+	index, objects, _ := strings.Cut(paths, "\n")
+	own := filepath.Join(dir, "index")
+	// The index tells git which files have not changed since it last read them.
+	if err := copyFile(index, own); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrExist) {
+		return w, fmt.Errorf("worktree: %w", err)
+	}
+	if err := os.MkdirAll(filepath.Join(dir, "objects"), 0o700); err != nil {
+		return w, fmt.Errorf("worktree: %w", err)
+	}
+	return Workspace{Dir: w.Dir, Env: append(w.Env[:len(w.Env):len(w.Env)],
+		"GIT_INDEX_FILE="+own, "GIT_OBJECT_DIRECTORY="+filepath.Join(dir, "objects"), "GIT_ALTERNATE_OBJECT_DIRECTORIES="+objects)}, nil
 }
 
 // Changed lists the files that have changed with their numbers of changed lines, and

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -103,14 +104,18 @@ func (p *permissions) since(r *run, c *call) *event.PermissionAdded {
 const maxForms = 20
 
 // nextForm brings a call that asks a person for input one step further. A setting that
-// answers every question declines it: to approve everything invents no input. One with
-// a command waits for a person, as a login does.
+// answers every question declines it: to approve everything invents no input. It answers
+// one that only asks for consent. One with a command waits for a person, as a login does.
 func (p *permissions) nextForm(r *run, c *call) machine.Action {
 	at := later(c.since, r.TakenUp)
 	decide := func(kind event.ApprovalKind, by, why string, at time.Time) machine.Action {
-		return record(c.form.Resolve(event.Resolution{Kind: kind, Approver: by, Reason: why, At: at}))
+		d := event.Resolution{Kind: kind, Approver: by, Reason: why, At: at}
+		if kind == event.ApprovalAnswered {
+			d.Args = json.RawMessage("{}")
+		}
+		return record(c.form.Resolve(d))
 	}
-	asked, _ := c.form.Asked.(event.ToolInputRequired)
+	asked, _ := c.form.Asking.(event.ToolInputRequired)
 	switch by, d := r.cfg.answeredBy(), c.form.Decided(); {
 	case d != nil && d.Kind == event.ApprovalExpired:
 		return record(c.rejected(event.ErrorExpired, undecidedInTime))
@@ -118,6 +123,8 @@ func (p *permissions) nextForm(r *run, c *call) machine.Action {
 		return nil
 	case c.forms > maxForms:
 		return record(c.failed(event.ErrorTool, fmt.Sprintf("the call has asked for input %d times, so it is not made again", maxForms)))
+	case by != "" && asked.Form.Consent != "" && r.cfg.Approve != ApproveDeny:
+		return decide(event.ApprovalAnswered, by, "decided by the run's setting "+by, at)
 	case by != "" && r.cfg.Approve != ApproveBypass && asked.Form.Command == "":
 		return decide(event.ApprovalRejected, by, "declined by the run's setting "+by+", which invents no input", at)
 	case c.form.Late(r.Now):

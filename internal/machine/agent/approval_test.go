@@ -120,7 +120,7 @@ func (p *play) question(id string) event.ToolPendingApproval {
 	p.t.Helper()
 	for _, pending := range p.live.State().Pending {
 		if pending.ID == id {
-			return pending.Asked.(event.ToolPendingApproval)
+			return pending.Asking.(event.ToolPendingApproval)
 		}
 	}
 	p.t.Fatalf("%s waits for no decision:\n%s", id, p.log.String())

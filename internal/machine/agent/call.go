@@ -19,8 +19,8 @@ import (
 type call struct {
 	index int
 	ref   llm.ToolCall
-	// said is the tool that the model called to call the one of ref, empty where that
-	// is the same.
+	// said is the tool by which the model called the one of ref, empty if the model
+	// called that one directly.
 	said     string
 	resolved *event.ToolCall
 	verdict  *event.PolicyDecision
@@ -54,16 +54,9 @@ type execution struct {
 	kept json.RawMessage
 	// child is the run that answers the call, nil if none has started.
 	child *tree.Child
-}
-
-// repeats is the state of the repetition check for a call.
-type repeats struct {
-	// own is the digest of the call as the model made it.
-	own string
-	// shown is the number of calls that the check has seen up to this one.
-	shown int
-	// blocked is the decision not to run the call because it continues a repetition.
-	blocked *event.Stuck
+	// asked are the open runs that the tool of the call asked for. Nothing else happens
+	// to a call that is not under way until they have ended.
+	asked []*tree.Child
 }
 
 // edit is a replacement of a call's arguments.
@@ -86,30 +79,16 @@ type given struct {
 // review holds the questions to people about a call, and their answers.
 type review struct {
 	// pending is the question about the call, nil for none.
-	pending *question.Asked
+	pending *question.Exchange
 	// since is the time of the last event about this call.
 	since time.Time
 	edit  *edit
 	given *given
 	// form is what the last attempt asks a person for, nil for none; forms counts them.
-	form  *question.Asked
+	form  *question.Exchange
 	forms int
 	// input is the newest answer to a form, which every further attempt gets.
 	input *event.FormAnswer
-}
-
-// retry is the state of a call's failed attempts that another one may cure.
-type retry struct {
-	// count is the number of attempts that followed a failed one. An attempt whose
-	// process died does not count.
-	count int
-	// spent is how long the failed attempts ran, without the waits between them.
-	spent time.Duration
-	// failure is the newest attempt's, until the next one begins; undecided reports
-	// whether it has had no consequence yet, and notBefore is the end of the wait.
-	failure   *event.ToolAttemptFailed
-	undecided bool
-	notBefore time.Time
 }
 
 // start notes an attempt. It uses the approval: another attempt at a gated call needs
@@ -135,6 +114,9 @@ func (x *execution) stop() { x.running, x.orphan, x.retry = false, false, retry{
 // resume notes that the run was resumed. A child continues; everything else that was
 // under way is an orphan with an unknown outcome.
 func (c *call) resume(d event.RunResumed) {
+	for _, x := range c.asked {
+		x.Apply(d)
+	}
 	switch {
 	case c.openChild():
 		c.child.Apply(d)
@@ -162,11 +144,6 @@ func (c *call) judged(d *event.PolicyDecision) {
 	c.unask()
 }
 
-func (r *retry) started() { *r = retry{count: r.count, spent: r.spent} }
-
-// due reports whether an attempt has failed and the next one has not begun.
-func (r *retry) due() bool { return r.failure != nil }
-
 // waits reports whether only a person's decision is missing.
 func (c *call) waits() bool { return c.result == nil && c.openQuestion() != nil }
 
@@ -182,11 +159,18 @@ func (c *call) openQuestion() *event.Question {
 }
 
 // idle reports whether the call has no result and nothing of it is under way.
-func (c *call) idle() bool { return c.result == nil && !c.running && c.child == nil }
+func (c *call) idle() bool {
+	return c.result == nil && !c.running && c.child == nil && len(c.asked) == 0
+}
 
-// done reports whether nothing about the call is open: it has its result, and the hooks
-// after it have run.
-func (c *call) done() bool { return c.result != nil && c.hooks.after.due == nil }
+// done reports whether nothing about the call is open: it has its result, the runs that
+// its tool asked for have ended, and the hooks after it have run.
+func (c *call) done() bool {
+	return c.result != nil && c.hooks.after.due == nil && len(c.asked) == 0
+}
+
+// works reports whether a process works on the call, or on a run that its tool asked for.
+func (c *call) works() bool { return c.running || len(c.asked) > 0 }
 
 // openChild reports whether the call's child has started and has no outcome yet.
 func (c *call) openChild() bool { return c.child != nil && c.result == nil }
@@ -196,7 +180,7 @@ func (c *call) childWaits() bool { return c.running && c.openChild() && c.child.
 
 // allowed reports whether nothing prevents the call's dispatch.
 func (c *call) allowed() bool {
-	if c.result != nil || c.running || c.child != nil || c.verdict == nil {
+	if !c.idle() || c.verdict == nil {
 		return false
 	}
 	switch d := c.verdict.Decision; {
@@ -286,6 +270,9 @@ func quote(s string) string {
 }
 
 func (s *calls) applyChildStarted(r *run, e *event.Event, d event.ChildStarted) error {
+	if d.During != "" {
+		return s.onOpen(r, e, d.During, func(c *call) { c.asked = append(c.asked, &tree.Child{ChildStarted: d}) })
+	}
 	if c := s.touch(d.CallID); c != nil && c.result == nil && (!c.running || c.child != nil) {
 		return fmt.Errorf("%w: child %s of %s is not due", ErrMisfit, d.Child, d.CallID)
 	}
@@ -294,6 +281,9 @@ func (s *calls) applyChildStarted(r *run, e *event.Event, d event.ChildStarted) 
 
 // onChild folds an event about a child that has no outcome yet.
 func (s *calls) onChild(r *run, e *event.Event, callID, child string) error {
+	if callID == "" && s.onAsked(e, child) {
+		return nil
+	}
 	if c := s.touch(callID); c != nil && c.result == nil && (c.child == nil || c.child.Child != child || c.child.Outcome != nil) {
 		return fmt.Errorf("%w: %s of %s, which is no open child of %s", ErrMisfit, e.Type(), child, callID)
 	}
@@ -301,6 +291,39 @@ func (s *calls) onChild(r *run, e *event.Event, callID, child string) error {
 		c.child.Apply(e.Data)
 		c.running = c.child.Parked == nil
 	})
+}
+
+// onAsked folds an event about a run that the tool of a call asked for, and reports
+// whether the child is one.
+func (s *calls) onAsked(e *event.Event, child string) bool {
+	for _, c := range s.unsettled() {
+		for i, x := range c.asked {
+			if x.Child != child {
+				continue
+			}
+			if x.Apply(e.Data); x.Outcome != nil {
+				c.asked = slices.Delete(c.asked, i, i+1)
+			}
+			s.touched = append(s.touched, c)
+			return true
+		}
+	}
+	return false
+}
+
+// endAsked ends the runs that a tool asked for and does not wait for any more: its
+// attempt has ended, or they wait for a person, for whom a tool cannot wait.
+func (s *calls) endAsked(due *actions, all bool, reason string) {
+	if s.total.asked == 0 {
+		return
+	}
+	for _, c := range s.unsettled() {
+		for _, x := range c.asked {
+			if all || !c.running || x.Parked != nil {
+				due.add(machine.CancelChild{ID: x.Action(), Child: x.Child, Reason: reason})
+			}
+		}
+	}
 }
 
 // nextChildren keeps the started children running. After a crash they continue from
@@ -319,6 +342,7 @@ func (s *calls) nextChildren(due *actions) {
 
 // endChildren ends the children of a run that was cancelled.
 func (s *calls) endChildren(r *run, due *actions) {
+	s.endAsked(due, true, sentence("the run that started this one was cancelled", r.Cancel.Reason))
 	for _, c := range s.list {
 		if c.openChild() {
 			call := c.task(r)

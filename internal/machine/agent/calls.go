@@ -20,10 +20,11 @@ func (c *call) count() counts {
 		open:       one(!c.done()),
 		unresolved: one(c.resolved == nil),
 		granted:    one(c.granted()),
-		running:    one(c.running),
-		busy:       one(c.running && !c.childWaits() || c.retry.due()),
+		running:    one(c.works()),
+		busy:       one(c.works() && !c.childWaits() || c.retry.due()),
 		waiting:    one(c.waits() || c.childWaits()),
 		children:   one(c.openChild()),
+		asked:      one(len(c.asked) > 0),
 		hooks:      one(c.hooks.after.due != nil),
 		undecided:  one(c.undecided),
 		behind:     one(c.undecided && c.behindHook()),
@@ -41,7 +42,7 @@ type calls struct {
 	// stopBudget is the setting that refused a call of this cycle.
 	stopBudget string
 	// shown holds the calls in the form that the repetition check sees, if it is on.
-	shown []stop.Asked
+	shown []stop.PendingCall
 
 	total counts
 	// first is the first open call, and next the first undecided one.
@@ -70,7 +71,7 @@ func (s *calls) addCalls(parts llm.Parts, n int) {
 // ask folds a question about a call. An earlier question is void.
 func (s *calls) ask(c *call, d event.ToolPendingApproval) {
 	c.unask()
-	c.pending = &question.Asked{Question: d.Question()}
+	c.pending = &question.Exchange{Question: d.Question()}
 	s.until = tree.Sooner(s.until, d.ExpiresAt)
 }
 
@@ -80,15 +81,15 @@ func (s *calls) askForm(r *run, e *event.Event, d event.ToolInputRequired) error
 		return fmt.Errorf("%w: attempt %d at %s asks for input without being in flight", ErrMisfit, d.Attempt, d.CallID)
 	}
 	return s.onOpen(r, e, d.CallID, func(c *call) {
-		c.running, c.form = d.Live, &question.Asked{Question: d.Question()}
+		c.running, c.form = d.Live, &question.Exchange{Question: d.Question()}
 		c.forms++
 		c.retry.spent += time.Duration(d.DurationMs) * time.Millisecond
 		s.until = tree.Sooner(s.until, d.ExpiresAt)
 	})
 }
 
-// goOn takes in that a call goes on outside the run.
-func (s *calls) goOn(r *run, e *event.Event, d event.ToolTask) error {
+// applyTask folds that a call continues outside the run.
+func (s *calls) applyTask(r *run, e *event.Event, d event.ToolTask) error {
 	if c := s.touch(d.CallID); c != nil && c.result == nil && !c.running {
 		return fmt.Errorf("%w: attempt %d at %s has a task without being in flight", ErrMisfit, d.Attempt, d.CallID)
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/machine/agent"
+	"github.com/pawlrun/pawl/internal/rules/policy"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/stop"
 )
@@ -47,6 +48,39 @@ func TestCommands(t *testing.T) {
 			p.command(event.InputReceived{Text: "too late"})
 			p.answer(says("done"))
 			p.said("too late")
+		}},
+		{"a message for later waits for the end of the run", agent.Config{}, func(p *play) {
+			p.answer(asks("", "read a"))
+			p.command(event.InputReceived{Text: "and then c", Command: 1, Later: true})
+			p.command(event.InputReceived{Text: "also b", Command: 2})
+			p.results("c1.1=A")
+			p.said("also b")
+			p.answer(says("done"))
+			p.said("and then c")
+		}},
+		{"the mode changes from the next call on, and never to bypass", agent.Config{Policy: policy.Rules{Declared: true}}, func(p *play) {
+			p.command(event.InputReceived{Mode: "plan"})
+			p.answer(asks("", "send a"))
+			p.command(event.InputReceived{Mode: "bypass"})
+			p.answer(asks("", "send a"))
+			p.command(event.InputReceived{Mode: "default"})
+			p.answer(asks("", "send a"))
+			p.results("c3.1=A")
+			p.answer(says("done"))
+		}},
+		{"a message is replaced and taken back until it is read", agent.Config{}, func(p *play) {
+			p.answer(asks("", "read a"))
+			p.command(event.InputReceived{Text: "also b", Command: 1})
+			p.command(event.InputReceived{Text: "never mind", Command: 2})
+			p.command(event.InputReceived{Text: "also c", Command: 3, Replaces: 1})
+			p.command(event.InputReceived{Command: 4, Replaces: 2})
+			p.results("c1.1=A")
+			p.said("also c")
+			p.command(event.InputReceived{Text: "also d", Command: 5, Replaces: 3})
+			p.command(event.InputReceived{Command: 6, Replaces: 3})
+			p.answer(says("done"))
+			p.said("also d")
+			p.answer(says("done too"))
 		}},
 		{"a message does not undo a condition, and is kept", conditionOn("finished"), func(p *play) {
 			p.command(event.InputReceived{Text: "one"})

@@ -31,6 +31,8 @@ type compaction struct {
 	// of such requests in a row.
 	overflow  relief
 	overflows int
+	// shortened reports that the run has compressed its history.
+	shortened bool
 	decisions []string
 	hooks     compactionHooks
 }
@@ -85,7 +87,7 @@ func (m *Machine) nextCompaction(more ...*llm.Message) machine.Action {
 	if err != nil {
 		return internal(err)
 	}
-	used := c.contextSize(&m.run.cfg, m.messages.unread, more)
+	used := c.contextSize(&m.run.cfg, m.messages.due(), more)
 	window, known := m.run.window(m.target())
 	forced := c.overflow == reliefDue
 	measured := used
@@ -94,7 +96,8 @@ func (m *Machine) nextCompaction(more ...*llm.Message) machine.Action {
 	}
 	// The reason for a summary may be gone when it arrives, but it is paid for.
 	must := forced || known && used > window
-	if !must && c.summary.answer == nil && !m.run.cfg.Compact.Due(measured, window) {
+	requested := m.run.cfg.CompactNow && m.run.cycle == 0 && !c.shortened
+	if !must && !requested && c.summary.answer == nil && !m.run.cfg.Compact.Due(measured, window) {
 		return nil
 	}
 	in := compact.Situation{
@@ -107,6 +110,8 @@ func (m *Machine) nextCompaction(more ...*llm.Message) machine.Action {
 		// The provider counts more than the estimate does, or has less room.
 		in.Trigger = event.CompressOverflow
 		in.Window = min(window, (c.overhead+sum(c.sizes))*4/5)
+	} else if requested && !must {
+		in.Trigger, in.Window = event.CompressRequested, min(window, used*4/5)
 	}
 	if c.summary.asked {
 		a, missing := c.summary.next(&m.run, &in, m.lowersSummary)
@@ -178,6 +183,7 @@ func (m *Machine) applyCompressed(d event.HistoryCompressed) error {
 		c.summary.used++
 		c.summary.answer = nil
 	}
+	c.shortened = true
 	c.summary.forget()
 	c.hooks.compacted(&m.run.cfg, &d)
 	if c.overflow == reliefDue {

@@ -83,6 +83,8 @@ type Config struct {
 	Cache llm.Caching `json:"cache,omitempty"`
 	// Compact configures when and how the history becomes shorter.
 	Compact compact.Settings `json:"compact,omitzero"`
+	// CompactNow makes the history shorter before the first request, whatever its size.
+	CompactNow bool `json:"compact_now,omitempty"`
 	// Hooks are the owner's, in declared order.
 	Hooks []Hook `json:"hooks,omitempty"`
 	// NoStream requests whole answers instead of streams.
@@ -241,13 +243,12 @@ const (
 	RefusedStop OnRefusedCall = "stop"
 )
 
-// Hook is one of the owner's hooks as the machine knows it: when it runs,
-// and of which tools. Who performs the machine's actions knows what it does.
+// Hook is one of the owner's hooks as the machine knows it: when it runs, and for which
+// tools. The driver knows what it does.
 //
-// Hooks of a stage run one after the other, in declared order, and each
-// is shown what those before it made of the call. What they say only ever
-// makes a call's way narrower: policy judges what they leave, and their
-// question never softens a denial.
+// Hooks of a stage run one after the other, in declared order, and each gets the call as
+// the hooks before it left it. Hooks can only restrict a call: policy judges what they
+// leave, and a hook's question does not overrule a denial.
 type Hook struct {
 	Stage event.HookStage `json:"stage"`
 	// Name is unique within its stage.

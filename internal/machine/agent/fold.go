@@ -59,7 +59,7 @@ func (m *Machine) applyCycleStart(d event.CycleStart) error {
 	m.compaction.hooks = compactionHooks{}
 	m.model.begin()
 	m.hooks.before = hooks{} // forks of older versions did not run them all
-	m.messages.read()
+	m.messages.read(false)
 	return nil
 }
 
@@ -110,7 +110,7 @@ func (m *Machine) applyResults() error {
 	m.progress.observe(m.calls.list)
 	m.turn.settled(m.model.response, len(m.calls.list), truncated)
 	m.progress.failureCounts.settled(m.calls.list)
-	return m.messages.history.Results(m.messages.toldResults(m.calls.list))
+	return m.messages.history.Results(m.messages.modelResults(m.calls.list))
 }
 
 func (m *Machine) applyNudge(d event.Nudge) error {
@@ -162,7 +162,7 @@ func (m *Machine) applyCompleted() error {
 	if m.run.phase != phaseEnding {
 		return fmt.Errorf("%w: run.completed without run.terminated_by", ErrMisfit)
 	}
-	m.messages.read()
+	m.messages.read(true)
 	m.run.phase = phaseEnded
 	return nil
 }
@@ -223,7 +223,7 @@ func (m *Machine) applyApproval(d event.Resolution) {
 	case c == nil || c.result != nil:
 		return
 	case c.form.Take(d):
-		c.input = &event.FormAnswer{Kind: d.Kind, Input: d.Args, Reason: d.Reason, State: c.form.Asked.(event.ToolInputRequired).Form.State}
+		c.input = &event.FormAnswer{Kind: d.Kind, Input: d.Args, Reason: d.Reason, State: c.form.Asking.(event.ToolInputRequired).Form.State}
 		return
 	case !c.pending.Take(d):
 		return
@@ -287,7 +287,7 @@ func (m *Machine) applyBeforeTool(c *call, d *event.HookResult) {
 // calls that an event changes, because looking at all of them after each event would
 // cost the square of their number.
 type counts struct {
-	open, unresolved, granted, running, busy, waiting, children, hooks, undecided, behind int
+	open, unresolved, granted, running, busy, waiting, children, asked, hooks, undecided, behind int
 }
 
 func (t *counts) add(o counts, times int) {
@@ -298,6 +298,7 @@ func (t *counts) add(o counts, times int) {
 	t.busy += times * o.busy
 	t.waiting += times * o.waiting
 	t.children += times * o.children
+	t.asked += times * o.asked
 	t.hooks += times * o.hooks
 	t.undecided += times * o.undecided
 	t.behind += times * o.behind

@@ -8,6 +8,7 @@ import (
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/machine"
 	"github.com/pawlrun/pawl/internal/machine/tree"
+	"github.com/pawlrun/pawl/internal/rules/policy"
 	"github.com/pawlrun/pawl/llm"
 )
 
@@ -73,7 +74,7 @@ func (m *Machine) Transcript() []*llm.Message { return m.messages.history.All() 
 
 // Unread returns the messages that arrived during the run and join the conversation
 // with its next cycle. They must not be changed.
-func (m *Machine) Unread() []*llm.Message { return slices.Clip(m.messages.unread) }
+func (m *Machine) Unread() []*llm.Message { return m.messages.due() }
 
 // Admit compares a child's call with what is left of the run's budget; see
 // [machine.Funder].
@@ -173,6 +174,7 @@ func (m *Machine) fold(e *event.Event) error {
 	case event.InputReceived:
 		m.run.Taint = m.run.Taint.With(d.Taint)
 		m.messages.received(d)
+		m.permissions.switchTo(policy.Mode(d.Mode))
 	case event.PermissionAdded:
 		m.permissions.added = append(m.permissions.added, d)
 	case event.BudgetRefused, event.BudgetReserved, event.BudgetCommitted, event.BudgetWarning, event.BudgetOverrun, event.BudgetRaised:
@@ -210,7 +212,7 @@ func (m *Machine) foldCall(e *event.Event) error {
 	case event.ToolApprovalResolved:
 		m.applyApproval(d.Resolution())
 	case event.ToolTask:
-		return m.calls.goOn(&m.run, e, d)
+		return m.calls.applyTask(&m.run, e, d)
 	case event.ToolInputRequired:
 		return m.calls.askForm(&m.run, e, d)
 	case event.ToolInputResolved:

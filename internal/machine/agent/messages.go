@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/pawlrun/pawl/budget"
@@ -129,9 +130,9 @@ type messages struct {
 	// system is the owner's text, and the explanation of fences.
 	system  string
 	history history.History
-	// unread are messages that arrived during the run, and join the conversation with
-	// its next cycle.
-	unread []*llm.Message
+	// unread are messages that arrived during the run. They join the conversation with
+	// its next cycle, or at its end.
+	unread []unread
 	fence  fence.Fence
 	// workload is the first of the runs that continue one another, or share events as
 	// forks do: their requests have a common prefix.
@@ -139,29 +140,62 @@ type messages struct {
 	size     size
 }
 
-// received adds a message that arrived during the run.
+// unread is a message that arrived during the run.
+type unread struct {
+	message *llm.Message
+	// command is the command that brought it, and later as in [event.InputReceived].
+	command int64
+	later   bool
+}
+
+// received adds a message that arrived during the run, in the place of the one that it
+// replaces.
 func (m *messages) received(d event.InputReceived) {
-	if said := d.Message(); said != nil {
+	said := unread{message: d.Message(), command: d.Command, later: d.Later}
+	at := slices.IndexFunc(m.unread, func(u unread) bool { return d.Replaces != 0 && u.command == d.Replaces })
+	switch {
+	case at >= 0 && said.message == nil:
+		m.unread = slices.Delete(m.unread, at, at+1)
+	case at >= 0:
+		m.unread[at] = said
+	case said.message != nil:
 		m.unread = append(m.unread, said)
 	}
 }
 
-// read moves the unread messages into the conversation.
-func (m *messages) read() {
-	m.history.Append(m.unread...)
-	m.unread = nil
+// due returns the unread messages that the next cycle reads.
+func (m *messages) due() (due []*llm.Message) {
+	for _, u := range m.unread {
+		if !u.later {
+			due = append(due, u.message)
+		}
+	}
+	return due
+}
+
+// read moves the messages that are due into the conversation; at the end of the run all
+// of them.
+func (m *messages) read(end bool) {
+	m.history.Append(m.due()...)
+	m.unread = slices.DeleteFunc(m.unread, func(u unread) bool { return !u.later })
+	if end {
+		for _, u := range m.unread {
+			m.history.Append(u.message)
+		}
+		m.unread = nil
+	}
 }
 
 // unreadSize returns the size of the unread messages in bytes.
 func (m *messages) unreadSize() (n int64) {
-	for _, said := range m.unread {
+	for _, said := range m.due() {
 		n += messageSize(said)
 	}
 	return n
 }
 
-// toldResults returns the results of calls as the model sees them.
-func (m *messages) toldResults(calls []*call) []llm.ToolResult {
+// modelResults returns the results of calls as the model sees them.
+func (m *messages) modelResults(calls []*call) []llm.ToolResult {
 	results := make([]llm.ToolResult, len(calls))
 	for i, c := range calls {
 		results[i] = llm.ToolResult{
@@ -174,7 +208,7 @@ func (m *messages) toldResults(calls []*call) []llm.ToolResult {
 
 // withoutTask parks a run that has no task yet.
 func (m *messages) withoutTask(cycle int) machine.Action {
-	if cycle > 0 || len(m.unread) > 0 || m.history.AwaitsAnswer() {
+	if cycle > 0 || len(m.due()) > 0 || m.history.AwaitsAnswer() {
 		return nil
 	}
 	return record(event.RunParked{Reason: event.ParkInput, Detail: "the run has no task yet"})

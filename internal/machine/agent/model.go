@@ -84,8 +84,11 @@ func (m *Machine) nextRetry() machine.Action {
 		})
 	}
 	reason := event.ReasonModelError
-	if f.Class == llm.ClassRefused {
+	switch f.Class {
+	case llm.ClassRefused:
 		reason = event.ReasonRefused
+	case llm.ClassBudget:
+		reason = event.ReasonTenantBudget
 	}
 	return record(event.RunTerminatedBy{Reason: reason, Error: &event.Failure{
 		Class: string(f.Class), Message: f.Message, Status: f.Status, RequestID: f.RequestID,
@@ -112,7 +115,7 @@ func (m *Machine) applyRequested(d event.ModelRequested) error {
 	if summary {
 		m.compaction.summary.asked = true
 	} else {
-		m.run.gotOn()
+		m.run.countOldProgress()
 	}
 	return nil
 }

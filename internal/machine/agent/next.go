@@ -68,11 +68,11 @@ func (m *Machine) nextOf(p phase) machine.Action {
 			func() machine.Action { return m.account.exhausted(r, budget.Refusal{Setting: m.calls.stopBudget}) },
 			m.nextStuck,
 			m.withheld,
-			m.goOn,
+			m.continueCycles,
 			m.withoutCalls,
 		)
 	case phaseEnding:
-		outcome := r.outcome(&m.turn, &m.calls, len(m.messages.unread))
+		outcome := r.outcome(&m.turn, &m.calls, len(m.messages.due()))
 		if a := m.hooks.nextAfter(r, &outcome); a != nil {
 			return a
 		}
@@ -131,10 +131,10 @@ func (m *Machine) nextAttempt() machine.Action {
 	)
 }
 
-// goOn begins the next cycle if the results of calls, a paused answer or a message need
+// continueCycles begins the next cycle if the results of calls, a paused answer or a message need
 // an answer.
-func (m *Machine) goOn() machine.Action {
-	if len(m.calls.list) > 0 || m.model.response.FinishReason == llm.FinishPause || len(m.messages.unread) > 0 && m.hasRoom() {
+func (m *Machine) continueCycles() machine.Action {
+	if len(m.calls.list) > 0 || m.model.response.FinishReason == llm.FinishPause || len(m.messages.due()) > 0 && m.hasRoom() {
 		return m.nextCycle()
 	}
 	return nil

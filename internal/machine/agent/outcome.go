@@ -42,7 +42,7 @@ func (r *run) outcome(t *turn, s *calls, late int) event.Outcome {
 		advice = append(advice, "A call was interrupted and may have taken effect: check before you repeat it.")
 	}
 	if late > 0 {
-		advice = append(advice, unread(late))
+		advice = append(advice, tooLate(late))
 	}
 	o.NextSafeAction = strings.Join(advice, " ")
 	return o
@@ -54,8 +54,8 @@ func (s *calls) leftInDoubt() bool {
 	return slices.ContainsFunc(s.list, func(c *call) bool { return c.result != nil && c.result.ErrorType == event.ErrorInDoubt })
 }
 
-// unread reports messages that came too late.
-func unread(n int) string {
+// tooLate reports messages that came too late.
+func tooLate(n int) string {
 	if n == 1 {
 		return "One message came too late; continue the run to have it read."
 	}
@@ -82,7 +82,7 @@ func (c *Config) grade(end *event.RunTerminatedBy) (status event.Status, ok, com
 		return event.StatusStopped, false, false
 	case isBudget(r) && c.OnBudget[end.Limit] == BudgetOK:
 		return event.StatusStopped, true, false
-	case isBudget(r),
+	case isBudget(r), r == event.ReasonTenantBudget,
 		r == event.ReasonStuck, r == event.ReasonTruncated, r == event.ReasonNoAnswerOrCall:
 		return event.StatusStopped, false, false
 	case r == event.ReasonCancelled:
@@ -196,6 +196,8 @@ func advice(r event.Reason) string {
 		return "Raise the output limit of the model, or ask for the work in smaller pieces, and continue the run."
 	case event.ReasonEmptyResponse:
 		return "Try another model, or rephrase the task."
+	case event.ReasonTenantBudget:
+		return "Raise the budget of the tenant in the file of tokens, or wait for its next period, and continue the run."
 	case event.ReasonRefused:
 		return "Read why the model declined; change the task or choose another model."
 	case event.ReasonJudgeUnavailable:

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -109,6 +110,8 @@ type permissions struct {
 	policy string
 	// added are the permissions that people gave for the rest of the run.
 	added []event.PermissionAdded
+	// mode replaces the configuration's, "" for none.
+	mode policy.Mode
 	// redefined are the definitions of changed tools that people approved.
 	redefined []string
 }
@@ -116,12 +119,21 @@ type permissions struct {
 // rules returns the owner's rules with the added permissions, for the run's taint.
 func (p *permissions) rules(r *run) policy.Rules {
 	rules := r.cfg.Policy
-	rules.Taint, rules.Redefined = r.Taint, p.redefined
+	rules.Taint, rules.Redefined, rules.Mode = r.Taint, p.redefined, cmp.Or(p.mode, rules.Mode)
 	rules.Permissions = slices.Clip(rules.Permissions) // the backing array is shared
 	for _, more := range p.added {
 		rules.Permissions = append(rules.Permissions, more.Permission)
 	}
 	return rules
+}
+
+// switchTo changes the mode. A run is never switched to [policy.ModeBypass]: only its file
+// can choose that.
+func (p *permissions) switchTo(mode policy.Mode) {
+	switch mode {
+	case policy.ModeDefault, policy.ModeAcceptEdits, policy.ModePlan:
+		p.mode = mode
+	}
 }
 
 // providerTools returns the provider's own tools that the next request names, and those

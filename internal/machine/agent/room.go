@@ -273,7 +273,7 @@ func (s *calls) cutShort(r *run, said *messages) error {
 			return err
 		}
 	}
-	return said.history.Results(said.toldResults(s.list))
+	return said.history.Results(said.modelResults(s.list))
 }
 
 func (c *call) cutShort(r *run) {

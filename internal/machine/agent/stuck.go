@@ -60,7 +60,7 @@ func (s *calls) listAsked() {
 	s.shown = s.shown[:0]
 	for _, c := range s.list {
 		if !c.resolved.Polling {
-			s.shown = append(s.shown, stop.Asked{Tool: c.ref.Name, Digest: c.repeats.own, Works: stop.Works(c.resolved.Facts)})
+			s.shown = append(s.shown, stop.PendingCall{Tool: c.ref.Name, Digest: c.repeats.own, Works: stop.Works(c.resolved.Facts)})
 		}
 		c.repeats.shown = len(s.shown)
 	}
@@ -130,10 +130,10 @@ func (n *novelty) add(kind, content string) (news bool) {
 	return true
 }
 
-// gotOn counts progress in the journal of an older version. A model is not called when
+// countOldProgress counts progress in the journal of an older version. A model is not called when
 // the time without progress is over, but older versions counted the result of a longer
 // call as progress.
-func (r *run) gotOn() {
+func (r *run) countOldProgress() {
 	if r.cfg.Limits.Stalled(r.Spent) {
 		r.Spent.Idle = 0
 	}
@@ -145,4 +145,14 @@ func fingerprint(kind, content string) uint64 {
 	h.Write([]byte{0})
 	h.Write([]byte(content))
 	return h.Sum64()
+}
+
+// repeats is the state of the repetition check for a call.
+type repeats struct {
+	// own is the digest of the call as the model made it.
+	own string
+	// shown is the number of calls that the check has seen up to this one.
+	shown int
+	// blocked is the decision not to run the call because it continues a repetition.
+	blocked *event.Stuck
 }

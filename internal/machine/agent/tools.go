@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/pawlrun/pawl/budget"
@@ -36,6 +35,7 @@ func (m *Machine) nextCalls(due *actions) {
 		s.endChildren(r, due)
 		return
 	}
+	s.endAsked(due, false, "the call that it was for does not wait for it any more")
 	if !r.cfg.asksAt(r.outOfTime()) { // a call that starts now would be cut short at once
 		for c := range startable(r.cfg.Dispatch, s.unsettled(), s.total.running, r.cfg.Limits.MaxParallelTools) {
 			due.add(c.perform(r))
@@ -355,64 +355,4 @@ func (s *calls) results(cycle int) event.ToolResults {
 		refs[i] = event.ResultRef{CallID: c.ref.CallID, Tool: c.ref.Name, IsError: c.result.IsError}
 	}
 	return event.ToolResults{Cycle: cycle, Results: refs}
-}
-
-// mayRetry reports whether another attempt may follow a failure of the call's next
-// attempt: the tool declares that running it twice is harmless, and the call needed no
-// person's approval, because an approval is good for one attempt. A call that pays,
-// sends, deletes or grants is made once.
-func (c *call) mayRetry(cfg *Config) bool {
-	return c.mayRepeat(cfg) && unasked(c.verdict.Decision) && c.retry.count < cfg.Limits.ToolRetries()
-}
-
-// mayRepeat reports whether an attempt whose process is gone may be made again. An
-// irreversible one is made again only after a new approval.
-func (c *call) mayRepeat(cfg *Config) bool {
-	alone := c.verdict != nil && unasked(c.verdict.Decision) || cfg.answeredBy() != ""
-	return c.repeatable() && !(alone && c.final())
-}
-
-// nextRetry decides about a failed attempt: another one after a wait, or the failure as
-// the call's result. A further attempt does not count for max_tool_calls, and is made
-// only within the remaining time.
-func (c *call) nextRetry(r *run) machine.Action {
-	f := c.retry.failure
-	delay := backoff(c.retry.count+1, r.ID+"/"+f.CallID+"/"+strconv.Itoa(f.Attempt))
-	if f.RetryAfterMs != nil {
-		delay = time.Duration(*f.RetryAfterMs) * time.Millisecond
-	}
-	switch {
-	case r.Cancel != nil:
-		return record(c.abandoned())
-	case !c.mayRetry(&r.cfg), delay > maxRetryAfter, r.Overrun != "", r.noTimeFor(delay) != "":
-		return record(f.Result)
-	}
-	return record(event.ToolRetrying{CallID: f.CallID, Attempt: f.Attempt + 1, DelayMs: delay.Milliseconds()})
-}
-
-// abandoned is the result of a call that was cancelled between two attempts.
-func (c *call) abandoned() event.ToolResult {
-	return c.failed(event.ErrorCancelled, "the run was cancelled before another attempt at this call; the last one failed with "+string(c.retry.failure.Result.ErrorType))
-}
-
-func (s *calls) applyAttemptFailed(r *run, e *event.Event, d *event.ToolAttemptFailed) error {
-	if c := s.touch(d.CallID); c != nil && c.result == nil && !c.running {
-		return fmt.Errorf("%w: attempt %d at %s failed without being in flight", ErrMisfit, d.Attempt, d.CallID)
-	}
-	return s.onOpen(r, e, d.CallID, func(c *call) {
-		c.running = false
-		c.retry.failure, c.retry.undecided = d, true
-		c.retry.spent += time.Duration(d.Result.DurationMs) * time.Millisecond
-	})
-}
-
-func (s *calls) applyRetrying(r *run, e *event.Event, d event.ToolRetrying) error {
-	if c := s.touch(d.CallID); c != nil && c.result == nil && !c.retry.undecided {
-		return fmt.Errorf("%w: attempt %d at %s follows no failure", ErrMisfit, d.Attempt, d.CallID)
-	}
-	return s.onOpen(r, e, d.CallID, func(c *call) {
-		c.retry.undecided = false
-		c.retry.count++
-		c.retry.notBefore = e.Time.Add(time.Duration(d.DelayMs) * time.Millisecond)
-	})
 }

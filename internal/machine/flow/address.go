@@ -139,13 +139,13 @@ func (m *Machine) boxOf(to string) *mailbox {
 }
 
 // Post implements [machine.Messenger]. A step sends messages only to the coordinator.
-func (m *Machine) Post(child string, p machine.Post) (become []event.Data, told string) {
+func (m *Machine) Post(child string, p machine.Post) (become []event.Data, reply string) {
 	from, known := m.mail[child]
 	if !known {
 		return nil, "dropped: " + string(event.DropUnknownStep)
 	}
-	if told, before := from.told[p.ID]; before {
-		return nil, told
+	if reply, before := from.replies[p.ID]; before {
+		return nil, reply
 	}
 	sent := event.MessageSent{ID: p.ID, From: from.step, To: event.Coordinator, Text: p.Text, Taint: p.Taint}
 	reason, why := m.coordinator.closed, ""
@@ -215,10 +215,10 @@ func (m *Machine) route(p machine.Post) (to string, reason event.DropReason, why
 func (m *Machine) sent(d *event.MessageSent) {
 	c := &m.coordinator
 	if m.sender = m.boxOf(d.From); m.sender != nil {
-		if m.sender.told == nil {
-			m.sender.told = map[string]string{}
+		if m.sender.replies == nil {
+			m.sender.replies = map[string]string{}
 		}
-		m.sender.told[d.ID] = became("", d.To)
+		m.sender.replies[d.ID] = became("", d.To)
 	}
 	if d.From == event.Coordinator {
 		c.remember(strings.TrimSpace(string(d.Kind)+" "+d.To) + ": " + d.Text)
@@ -266,8 +266,8 @@ func (m *Machine) messageText(d *event.MessageSent) event.InputReceived {
 func (m *Machine) dropped(d *event.MessageDropped) {
 	m.remove(d.ID)
 	if s := m.sender; s != nil {
-		if _, own := s.told[d.ID]; own {
-			s.told[d.ID] = became(d.Reason, d.To)
+		if _, own := s.replies[d.ID]; own {
+			s.replies[d.ID] = became(d.Reason, d.To)
 		}
 	}
 }

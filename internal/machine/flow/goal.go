@@ -160,7 +160,7 @@ func (m *Machine) unfinished(l *loop) {
 func (m *Machine) checkpoint(l *loop) {
 	l.goal.checkpoints++
 	l.goal.since = m.Now
-	standing := func() goal.Facts {
+	facts := func() goal.Facts {
 		return goal.Facts{
 			State: &l.goal.State, Iteration: l.next, Of: l.most(), Limits: m.Limits, Spent: m.Spent(),
 			Entries: len(l.log.Entries), Told: min(len(l.log.Entries), l.plan.Carry.Log.MaxEntries),
@@ -168,9 +168,9 @@ func (m *Machine) checkpoint(l *loop) {
 	}
 	m.consult(l, consultation{
 		name: fmt.Sprintf("%s/checkpoint/%d", l.of.name(), l.goal.checkpoints), agent: l.plan.Goal.Reviewer,
-		task: func() string { now := standing(); return now.ReviewTask(m.fence, l.left()) },
+		task: func() string { now := facts(); return now.ReviewTask(m.fence, l.left()) },
 		done: func(d *event.ChildFinished) {
-			review, now := goal.ReadReview(d.Outcome.Result), standing()
+			review, now := goal.ReadReview(d.Outcome.Result), facts()
 			point := event.Checkpoint{
 				Label: fmt.Sprintf("checkpoint %d", l.goal.checkpoints), Number: l.next, Child: d.Child, Plan: encodedPlan(l.goal.Plan), Questions: now.Questions(review),
 			}

@@ -131,7 +131,8 @@ func TestAllEightFieldsOfAGoalOutliveRestarts(t *testing.T) {
 	p.eval = isTrue(func(machine.Evaluate) bool { return true })
 	p.exec = func(machine.RunCommand) event.CommandFinished { return exits(1, "") }
 	p.says = named(map[string]event.Outcome{
-		"goal/checkpoint/1": reviewed("blocked_on_human", "Which port?"), "goal/checkpoint/2": reviewed("blocked_on_human", "Which host?"),
+		"goal/checkpoint/1": gave("", `{"verdict":"blocked_on_human","objective":"it is","human":"Which port?"}`), // keeps the plan of the file
+		"goal/checkpoint/2": reviewed("blocked_on_human", "Which host?"),
 	})
 	for i := 1; i <= 2; i++ {
 		p.play()
@@ -144,6 +145,9 @@ func TestAllEightFieldsOfAGoalOutliveRestarts(t *testing.T) {
 	}
 	if o := p.play(); o.Reason != event.ReasonMaxIterations || o.Iterations != 3 {
 		t.Errorf("by its stop rules it ends as %+v", o)
+	}
+	if told := p.told("goal.1"); !strings.Contains(told, "## Plan\n1. find it\n") {
+		t.Errorf("of the plan of its file is not told:\n%s", told)
 	}
 	told := p.told("goal.2")
 	for field, part := range map[string]string{

@@ -34,8 +34,8 @@ type mailbox struct {
 	given []event.InputReceived
 	// came contains the messages that the run received later.
 	came []event.InputReceived
-	// told contains the replies to the messages that the run sent, by message id.
-	told map[string]string
+	// replies contains the replies to the messages that the run sent, by message id.
+	replies map[string]string
 }
 
 // started returns the messages with which the reader started, or would start now.
@@ -73,7 +73,7 @@ func (m *Machine) readAgain(b *mailbox) {
 func (m *Machine) endMail(b *mailbox) {
 	delete(m.mail, b.run)
 	m.undue(b)
-	b.run, b.given, b.came, b.told = "", nil, nil, nil
+	b.run, b.given, b.came, b.replies = "", nil, nil, nil
 }
 
 // reader is a run that reads a mailbox.

@@ -120,7 +120,7 @@ func (s *Section) section(f fence.Fence, left *int) string {
 	if s.Full {
 		most = *left
 	}
-	told := func(from, text string) string {
+	part := func(from, text string) string {
 		kept, note := newest(text, most)
 		most -= len(kept)
 		*left -= len(kept)
@@ -134,13 +134,13 @@ func (s *Section) section(f fence.Fence, left *int) string {
 		lines = append(lines, s.Note)
 	}
 	if len(s.Result) > 0 && string(s.Result) != s.Content { // a command's output may be its result, too
-		lines = append(lines, "Result:\n"+told(s.From+".result", string(s.Result)))
+		lines = append(lines, "Result:\n"+part(s.From+".result", string(s.Result)))
 	}
 	if s.Reason != "" {
-		lines = append(lines, "Reason:\n"+told(s.From+".reason", s.Reason))
+		lines = append(lines, "Reason:\n"+part(s.From+".reason", s.Reason))
 	}
 	if s.Content != "" {
-		lines = append(lines, told(s.From, s.Content))
+		lines = append(lines, part(s.From, s.Content))
 	}
 	return strings.Join(lines, "\n")
 }

@@ -40,6 +40,7 @@ func TestPromptsOfSteps(t *testing.T) {
 		"the third of the step":     {single(plan.Loop{Max: 3}), "check.2"},
 		"an item":                   {each(static(2)), "deploy-each[1].deploy"},
 		"the second step of it":     {each(static(2)), "deploy-each[1].verify"},
+		"a third item":              {each(static(3)), "deploy-each[2].verify"},
 		"after all rounds":          {judged(2, plan.Loop{Output: plan.Cumulative, OnLimit: plan.LimitIsOK}), "ship"},
 	} {
 		t.Run(name, func(t *testing.T) {

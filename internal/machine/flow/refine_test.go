@@ -1,6 +1,7 @@
 package flow_test
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -149,13 +150,17 @@ func TestAPersonReviewsAnIteration(t *testing.T) {
 		says   event.ApprovalKind
 		reason event.Reason
 		ran    int
+		// second is what the person says to the second iteration, says by default.
+		second event.ApprovalKind
 	}{
-		"approved":               {plan.Human{}, event.ApprovalApproved, event.ReasonConditionMet, 1},
-		"rejected":               {plan.Human{}, event.ApprovalRejected, event.ReasonRejected, 1},
-		"approved, and goes on":  {plan.Human{GoesOn: true}, event.ApprovalApproved, event.ReasonMaxIterations, 2},
-		"rejected with feedback": {plan.Human{Feedback: true}, event.ApprovalRejected, event.ReasonMaxIterations, 2},
-		"told to go on":          {plan.Human{}, event.ApprovalContinue, event.ReasonMaxIterations, 2},
-		"nobody decided in time": {plan.Human{Timeout: time.Hour}, event.ApprovalExpired, event.ReasonRejected, 1},
+		"approved":               {plan.Human{}, event.ApprovalApproved, event.ReasonConditionMet, 1, ""},
+		"rejected":               {plan.Human{}, event.ApprovalRejected, event.ReasonRejected, 1, ""},
+		"approved, and goes on":  {plan.Human{GoesOn: true}, event.ApprovalApproved, event.ReasonMaxIterations, 2, ""},
+		"rejected with feedback": {plan.Human{Feedback: true}, event.ApprovalRejected, event.ReasonMaxIterations, 2, ""},
+		"told to go on":          {plan.Human{}, event.ApprovalContinue, event.ReasonMaxIterations, 2, ""},
+		"nobody decided in time": {plan.Human{Timeout: time.Hour}, event.ApprovalExpired, event.ReasonRejected, 1, ""},
+		"the second is approved": {plan.Human{}, event.ApprovalContinue, event.ReasonConditionMet, 2, event.ApprovalApproved},
+		"the second is rejected": {plan.Human{}, event.ApprovalContinue, event.ReasonRejected, 2, event.ApprovalRejected},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPlayer(t, refinement(plan.Loop{Max: 2, StopWhen: []plan.Stop{{Human: &tt.human}}, OnLimit: plan.LimitIsOK}))
@@ -173,15 +178,19 @@ func TestAPersonReviewsAnIteration(t *testing.T) {
 					t.Errorf("review %d shows iteration %d: %q", i+1, d.Number, d.Output)
 				}
 				p.now = p.now.Add(2 * time.Hour)
-				p.apply(open[0].Resolve(event.Resolution{Kind: tt.says, Approver: "ann", Reason: "Shorter, please.", At: p.now}))
+				says := tt.says
+				if i > 0 {
+					says = cmp.Or(tt.second, says)
+				}
+				p.apply(open[0].Resolve(event.Resolution{Kind: says, Approver: "ann", Reason: "Shorter, please.", At: p.now}))
 			}
 			if o.Reason != tt.reason || o.Iterations != tt.ran {
 				t.Fatalf("%+v\n%s", o, p.story())
 			}
 			switch {
-			case tt.reason == event.ReasonConditionMet && (o.Kind != "human" || o.FinalOutput != "attempt 0 and more text"):
+			case tt.reason == event.ReasonConditionMet && (o.Kind != "human" || o.FinalOutput != fmt.Sprintf("attempt %d and more text", tt.ran-1)):
 				t.Errorf("%+v", o)
-			case tt.says == event.ApprovalRejected && tt.ran == 1 && o.Error.Message != "Manual approval was rejected by user":
+			case cmp.Or(tt.second, tt.says) == event.ApprovalRejected && tt.reason == event.ReasonRejected && o.Error.Message != "Manual approval was rejected by user":
 				t.Errorf("%+v", o.Error)
 			case tt.ran == 2 && !strings.Contains(p.told("loop.1"), "Review by ann:\n"):
 				t.Errorf("the reviewer's text does not cross:\n%s", p.told("loop.1"))

@@ -12,8 +12,13 @@ import (
 	"github.com/pawlrun/pawl/internal/machine"
 )
 
-// ErrNothingFailed is returned for a run without a failed or cancelled step.
-var ErrNothingFailed = errors.New("flow: no step of the run failed or was cancelled")
+// Errors of [Retry.Begin].
+var (
+	// ErrNothingFailed is returned for a run without a failed or cancelled step.
+	ErrNothingFailed = errors.New("flow: no step of the run failed or was cancelled")
+	// ErrNoStep is returned for a step that has not begun.
+	ErrNoStep = errors.New("flow: the run has begun no such step")
+)
 
 // Retry determines which results a second try at a workflow keeps. Build it by adding
 // the events of an ended run, in order.
@@ -111,9 +116,22 @@ func (r *Retry) of(e *event.Event) *retried {
 	return s
 }
 
-// Begin returns the last event that both tries share and the steps to repeat.
-func (r *Retry) Begin() (seq int64, steps []string, err error) {
+// Steps returns the ids of the steps that have begun.
+func (r *Retry) Steps() []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(r.steps)), func(id string) bool { return !r.steps[id].begun })
+}
+
+// Begin returns the last event that both tries share and the steps to repeat: those that
+// failed, or the named one.
+func (r *Retry) Begin(step string) (seq int64, steps []string, err error) {
 	r.findPasses()
+	if step != "" {
+		if s := r.steps[step]; s == nil || !s.begun {
+			return 0, nil, ErrNoStep
+		}
+		r.again = []string{step}
+		return max(r.outermost(step).seq-1, 1), r.again, nil
+	}
 	ids := slices.Sorted(maps.Keys(r.steps))
 	failed := slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !r.failed(id) })
 	for _, id := range failed {

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/event"
-	"github.com/pawlrun/pawl/internal/machine"
 	"github.com/pawlrun/pawl/internal/rules/eval"
 	"github.com/pawlrun/pawl/internal/rules/plan"
 )
@@ -185,54 +184,6 @@ func (m *Machine) free(n *node) {
 		return
 	}
 	m.queue(n)
-}
-
-// missingKey is the error type of an expression that refers to a missing key.
-const missingKey = "missing_key"
-
-// Failure classes.
-const (
-	classDependency = "dependency_failed"
-	classTimeout    = "timeout"
-	classNoResult   = "no_result"
-)
-
-func (m *Machine) evaluate(n *node, id, expression string, variables func() json.RawMessage, then func(event.ConditionEvaluated)) {
-	n.request = "evaluate " + id
-	m.requests.add(n.request, func() []machine.Action {
-		return []machine.Action{machine.Evaluate{ID: id, Step: n.id, Expression: expression, Variables: variables()}}
-	}, func(d event.Data) {
-		n.request = ""
-		then(d.(event.ConditionEvaluated))
-	})
-}
-
-func (m *Machine) conditional(n *node, d event.ConditionEvaluated) {
-	switch holds, err := truth(d); {
-	case d.ErrorType == missingKey:
-		m.skip(n, "its condition names what is not there: "+d.Error, false)
-	case err != "":
-		m.finish(n, event.StepFinished{Status: event.StepStatusFailed, Error: conditionError(d.Expression, err)})
-	case holds:
-		m.queue(n)
-	default:
-		m.skip(n, "its condition is false", false)
-	}
-}
-
-// truth returns the value of a condition, or in err the reason why it has none.
-func truth(d event.ConditionEvaluated) (holds bool, err string) {
-	if d.Error != "" {
-		return false, d.Error
-	}
-	if json.Unmarshal(d.Value, &holds) != nil {
-		return false, "it gave " + string(d.Value) + ", which is neither true nor false"
-	}
-	return holds, ""
-}
-
-func conditionError(expression, err string) *event.Failure {
-	return &event.Failure{Class: string(event.ReasonConditionError), Message: expression + ": " + err}
 }
 
 // finish requests that a step's end be journalled.

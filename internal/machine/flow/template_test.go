@@ -49,6 +49,7 @@ func TestValuesStandInArgumentsAndInstructions(t *testing.T) {
 	}
 	same(t, ran[0].Argv, []string{"echo", "a b; rm -rf /", "to=web-1", "0/completed", `{"name":"a b; rm -rf /"}`, "Build it."})
 	same(t, ran[1].Argv, []string{"echo", "{{input}}", "to=web-1", "1/completed", `{"name":"{{input}}"}`, "Build it."})
+	same(t, ran[2].Argv, []string{"echo", "c", "to=web-1", "2/completed", `{"name":"c","n":2}`, "Build it."})
 	same(t, ran[2].Env, []string{"PAWL_INPUT=Build it.", `PAWL_ITEM={"name":"c","n":2}`})
 	golden.File(t, filepath.Join("testdata", "values-in-instructions.golden"), p.told("report")+"\n", *update)
 	same(t, p.again().State(), p.m.State())

@@ -66,7 +66,7 @@ func (it *Iteration) Message() string {
 
 // entries returns the newest entries that fit, oldest first, and the number of the
 // others.
-func (it *Iteration) entries() (told []string, left int) {
+func (it *Iteration) entries() (texts []string, left int) {
 	all, size := it.Log.Entries, 0
 	from := len(all)
 	for from > 0 && len(all)-from < it.MaxEntries {
@@ -77,9 +77,9 @@ func (it *Iteration) entries() (told []string, left int) {
 	}
 	for _, e := range all[from:] {
 		name := fmt.Sprintf("iteration %d", e.Number)
-		told = append(told, fmt.Sprintf("### Iteration %d\n", e.Number)+it.Fence.Wrap(name, e.Learning))
+		texts = append(texts, fmt.Sprintf("### Iteration %d\n", e.Number)+it.Fence.Wrap(name, e.Learning))
 	}
-	return told, from
+	return texts, from
 }
 
 // mostSummarized limits the part of an output that a summary covers, in bytes.

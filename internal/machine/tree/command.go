@@ -26,7 +26,7 @@ type command struct {
 	verdict  *event.PolicyDecision
 	// spent is the question whose approval an attempt has used. Another attempt needs
 	// another decision.
-	spent   *question.Asked
+	spent   *question.Exchange
 	attempt int
 	effect  event.Effect
 	running bool

@@ -21,15 +21,16 @@ func (p *Plan) branches(b *strings.Builder, indent string) {
 			mark, below = "└─ ", "   "
 		}
 		s := &p.Steps[i]
-		b.WriteString(indent + mark + strings.Join(append([]string{s.ID}, s.about()...), "  ") + "\n")
-		if inner := s.inner(); inner != nil {
+		b.WriteString(indent + mark + strings.Join(append([]string{s.ID}, s.About()...), "  ") + "\n")
+		if inner := s.Inner(); inner != nil {
 			inner.branches(b, indent+below)
 		}
 	}
 }
 
-// about returns the text about a step, after its id.
-func (s *Step) about() []string {
+// About returns the text about a step, after its id: what performs it, its loop, its
+// dependencies and its condition.
+func (s *Step) About() []string {
 	var words []string
 	if who := s.who(); who != "" {
 		words = append(words, who)
@@ -63,8 +64,8 @@ func (s *Step) who() string {
 	return ""
 }
 
-// inner returns the graph in a step, nil if it has none.
-func (s *Step) inner() *Plan {
+// Inner returns the graph in a step, nil if it has none.
+func (s *Step) Inner() *Plan {
 	switch {
 	case s.Plan != nil:
 		return s.Plan
@@ -146,12 +147,12 @@ func (p *Plan) nodes(b *strings.Builder, prefix, indent string) {
 		id := fmt.Sprintf("%s%d", prefix, i)
 		places[s.ID] = id
 		label := s.ID
-		for _, word := range s.about() {
+		for _, word := range s.About() {
 			if !strings.HasPrefix(word, "after ") {
 				label += "<br/>" + escaped(word)
 			}
 		}
-		if inner := s.inner(); inner != nil {
+		if inner := s.Inner(); inner != nil {
 			fmt.Fprintf(b, "%ssubgraph %s[\"%s\"]\n", indent, id, label)
 			inner.nodes(b, id+"_", indent+"  ")
 			b.WriteString(indent + "end\n")

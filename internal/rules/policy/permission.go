@@ -162,3 +162,81 @@ func directory(paths []event.PathUse) string {
 	}
 	return pattern
 }
+
+// NoSandboxName is the rule name in verdicts about programs without a sandbox.
+const NoSandboxName = "no sandbox"
+
+// unsandboxed asks about a call that would start programs outside a sandbox. Such a
+// program has the rights of the user: it can write the journal, kill the processes that
+// drive the run, or make a service do so later. So it can approve any call of any run
+// of the user, which would make every question worthless. An owner who configured that
+// the tool never asks, or that nothing asks, has accepted this. An owner who listed the
+// tool or allowed a command has not, because neither setting covers what the command
+// may do to other calls. A call that is known to only read, or to only write files of
+// the workspace, cannot approve anything.
+func (r Rules) unsandboxed(c *event.ToolCall, verdicts []Verdict) []Verdict {
+	if c.Facts == nil || !c.Facts.Unsandboxed || harmless(c) || edits(c) || !permitted(verdicts) || r.NeverAsks(c.Tool) {
+		return nil
+	}
+	return []Verdict{{
+		Decision: event.DecisionAsk, Rule: NoSandboxName,
+		Reason: "without a sandbox a command has all your permissions, so it could approve calls in your place",
+	}}
+}
+
+// permitted reports whether a call would run without a question and outside the
+// sandbox.
+func permitted(verdicts []Verdict) bool {
+	return all(verdicts, func(v Verdict) bool { return v.Decision == event.DecisionAllow })
+}
+
+// NeverAsks reports whether the owner lets calls of a tool run without a question
+// unless another rule asks.
+func (r Rules) NeverAsks(tool string) bool {
+	return matchesAny(r.Open, tool) || r.Mode == ModeBypass
+}
+
+// Tool is what policy knows about a tool before any call.
+type Tool struct {
+	Name string
+	// ReadOnly reports that no call changes anything. Risk is the harm that every call
+	// is declared to do; empty means that it depends on the call.
+	ReadOnly bool
+	Risk     event.Risk
+	// Judged reports that the tool returns facts about each call.
+	Judged bool
+	// Outgoing reports that its calls can reach other machines.
+	Outgoing bool
+	// Remote reports that its calls run on another machine.
+	Remote bool
+}
+
+// Hides reports whether every call of a tool would be denied, and by which rule. A run
+// does not offer such a tool, because the model would spend its turns on denials. In
+// plan mode only the tools that a plan may use are offered.
+func (r Rules) Hides(t Tool) (rule string, hidden bool) {
+	changes := !t.ReadOnly && t.Risk != "" && t.Risk != event.RiskRead
+	judged := t.Judged && !t.Remote
+	mayOnlyReach := t.ReadOnly && t.Outgoing
+	switch {
+	case r.Mode == ModePlan && changes:
+		return ruleOfPlan, true
+	case r.Filesystem == FilesystemNone && judged && !mayOnlyReach, r.Filesystem == FilesystemReadOnly && judged && changes:
+		return r.ruleOfFiles(), true
+	}
+	for _, rule := range r.Rules {
+		if rule.Decision == event.DecisionDeny && wild(rule.Tool, t.Name) && rule.always() {
+			return rule.String(), true
+		}
+	}
+	return "", false
+}
+
+// always reports whether a rule matches every call of its tools.
+func (r Rule) always() bool {
+	return len(r.Args) == 0 && r.Path == "" && r.Host == "" && r.Command == ""
+}
+
+const ruleOfPlan = "mode: plan"
+
+func (r Rules) ruleOfFiles() string { return "tools.permissions.filesystem: " + string(r.Filesystem) }

@@ -7,6 +7,9 @@
 package policy
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"slices"
 
 	"github.com/pawlrun/pawl/event"
@@ -277,4 +280,26 @@ func byDefault(c *event.ToolCall) Verdict {
 		Decision: event.DecisionAsk, Rule: defaultAsks,
 		Reason: "the agent file names no tools.allow, so a call of a tool that can have side effects needs an approval",
 	}
+}
+
+// High reports whether a call of this risk is irreversible and so needs an approval
+// record.
+func High(r event.Risk) bool {
+	switch r {
+	case event.RiskDelete, event.RiskSend, event.RiskPermission, event.RiskFinancial:
+		return true
+	}
+	return false
+}
+
+// Reading is the version of this package's interpretation of rules and facts. It
+// changes whenever the same rules could decide differently about the same call, so that
+// an approval does not apply under a policy that its giver did not know.
+const Reading = "7"
+
+// Version identifies the rules and their interpretation: "1/0f3a…".
+func (r Rules) Version() string {
+	text, _ := json.Marshal(r) // these types always encode
+	sum := sha256.Sum256(text)
+	return Reading + "/" + hex.EncodeToString(sum[:8])
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/pawlrun/pawl/event"
 )
 
-// Asked is a question and its decision. The zero value and nil contain no question.
-type Asked struct {
+// Exchange is a question and its decision. The zero value and nil contain no question.
+type Exchange struct {
 	event.Question
 	// Resolution is the decision, nil before that.
 	Resolution *event.Resolution
@@ -18,12 +18,12 @@ type Asked struct {
 }
 
 // Open reports whether the question waits for a decision.
-func (a *Asked) Open() bool { return a != nil && a.Resolution == nil && !a.void }
+func (a *Exchange) Open() bool { return a != nil && a.Resolution == nil && !a.void }
 
 // Take applies a decision and reports whether it is valid. A decision about another
 // question, under another policy, after the expiry or after another decision changes
 // nothing.
-func (a *Asked) Take(r event.Resolution) bool {
+func (a *Exchange) Take(r event.Resolution) bool {
 	if !a.Open() || !a.Counts(r) {
 		return false
 	}
@@ -32,7 +32,7 @@ func (a *Asked) Take(r event.Resolution) bool {
 }
 
 // Decided returns the decision, nil before that.
-func (a *Asked) Decided() *event.Resolution {
+func (a *Exchange) Decided() *event.Resolution {
 	if a == nil {
 		return nil
 	}
@@ -40,7 +40,7 @@ func (a *Asked) Decided() *event.Resolution {
 }
 
 // Void marks a question that no longer needs a decision.
-func (a *Asked) Void() {
+func (a *Exchange) Void() {
 	if a != nil {
 		a.void = true
 	}
@@ -49,23 +49,23 @@ func (a *Asked) Void() {
 // List contains a run's questions in the order in which they were asked. The zero value
 // is empty.
 type List struct {
-	asked []*Asked
-	byID  map[string]*Asked
+	asked []*Exchange
+	byID  map[string]*Exchange
 }
 
 // Ask adds a question, and voids an earlier one with the same id.
-func (l *List) Ask(q event.Question) *Asked {
+func (l *List) Ask(q event.Question) *Exchange {
 	if l.byID == nil {
-		l.byID = map[string]*Asked{}
+		l.byID = map[string]*Exchange{}
 	}
 	l.byID[q.ID].Void()
-	a := &Asked{Question: q}
+	a := &Exchange{Question: q}
 	l.byID[q.ID], l.asked = a, append(l.asked, a)
 	return a
 }
 
 // Of returns the last question with an id, or nil.
-func (l *List) Of(id string) *Asked { return l.byID[id] }
+func (l *List) Of(id string) *Exchange { return l.byID[id] }
 
 // Apply folds an event that asks, decides or voids a question.
 func (l *List) Apply(d event.Data) {
@@ -88,7 +88,7 @@ func (l *List) Apply(d event.Data) {
 
 // Open returns the questions that wait for a decision. They must not be changed.
 func (l *List) Open() (open []*event.Question) {
-	l.asked = slices.DeleteFunc(l.asked, func(a *Asked) bool { return !a.Open() })
+	l.asked = slices.DeleteFunc(l.asked, func(a *Exchange) bool { return !a.Open() })
 	for _, a := range l.asked {
 		open = append(open, &a.Question)
 	}
@@ -96,7 +96,7 @@ func (l *List) Open() (open []*event.Question) {
 }
 
 // Asks reports whether a question waits for a decision.
-func (l *List) Asks() bool { return slices.ContainsFunc(l.asked, (*Asked).Open) }
+func (l *List) Asks() bool { return slices.ContainsFunc(l.asked, (*Exchange).Open) }
 
 // NextExpiry returns the earliest expiry of the open questions, or nil.
 func NextExpiry(open []*event.Question, now time.Time) (next *time.Time) {

@@ -7,15 +7,14 @@
 package agui
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/view"
-	"github.com/pawlrun/pawl/llm"
 )
 
 // Version is that of the protocol.
@@ -220,123 +219,6 @@ func (t *Translator) life(e *event.Event) {
 	}
 }
 
-// message adds a complete message of another participant.
-func (t *Translator) message(role, id, text string) {
-	if text == "" {
-		return
-	}
-	t.emit(nil, Event{Type: "TEXT_MESSAGE_START", MessageID: id, Role: role})
-	t.emit(nil, Event{Type: "TEXT_MESSAGE_CONTENT", MessageID: id, Delta: text})
-	t.emit(nil, Event{Type: "TEXT_MESSAGE_END", MessageID: id})
-}
-
-// speech translates the output of models.
-func (t *Translator) speech(a *agent, e *event.Event) {
-	id := func(attempt int) string {
-		id := fmt.Sprintf("%s-%d-%d", a.run, e.Cycle, attempt)
-		if a.again > 0 {
-			id += fmt.Sprintf("-again%d", a.again)
-		}
-		return id
-	}
-	switch d := e.Data.(type) {
-	case event.Text:
-		t.think(a, "", "")
-		t.appendText(a, id(d.Attempt), d.Text)
-	case event.Reasoning:
-		t.think(a, id(d.Attempt)+"-reasoning", d.Text)
-	case event.TextReset:
-		t.takeBack(a)
-		a.again++
-	case event.ModelAttemptFailed:
-		t.takeBack(a)
-		a.again = 0
-	case event.ModelResponse:
-		a.last = ""
-		if d.Purpose == "" {
-			t.answer(a, id(d.Attempt), d.Parts)
-		}
-		t.closeMessages(a)
-		a.again = 0
-	case event.InputReceived:
-		if a == t.open[0] {
-			t.message("user", fmt.Sprintf("%s-%d", t.run, e.Seq), d.Text)
-		}
-	}
-}
-
-// answer adds the parts of a complete answer that were not streamed.
-func (t *Translator) answer(a *agent, id string, parts []llm.Part) {
-	whole := llm.Parts(parts).Text()
-	if a.thought == "" && a.text == "" {
-		for _, p := range parts {
-			if r, ok := p.(llm.Reasoning); ok {
-				t.think(a, id+"-reasoning", r.Text)
-			}
-		}
-	}
-	t.think(a, "", "")
-	if a.text != "" && !strings.HasPrefix(whole, a.said.String()) {
-		t.takeBack(a)
-		id += "-whole"
-	}
-	rest := strings.TrimPrefix(whole, a.said.String())
-	if a.text == "" && rest == "" {
-		return
-	}
-	t.appendText(a, id, rest)
-	a.last = a.text
-}
-
-// appendText appends to a message and starts it if necessary.
-func (t *Translator) appendText(a *agent, id, text string) {
-	if a.text == "" {
-		a.text = id
-		t.emit(a, Event{Type: "TEXT_MESSAGE_START", MessageID: id, Role: "assistant"})
-	}
-	if text != "" {
-		a.said.WriteString(text)
-		t.emit(a, Event{Type: "TEXT_MESSAGE_CONTENT", MessageID: a.text, Delta: text})
-	}
-}
-
-// think appends to a thought, or ends it if id is empty.
-func (t *Translator) think(a *agent, id, text string) {
-	if a.thought != "" && a.thought != id {
-		t.emit(a, Event{Type: "REASONING_MESSAGE_END", MessageID: a.thought})
-		t.emit(a, Event{Type: "REASONING_END", MessageID: a.thought})
-		a.thought = ""
-	}
-	if id == "" || text == "" {
-		return
-	}
-	if a.thought == "" {
-		a.thought = id
-		t.emit(a, Event{Type: "REASONING_START", MessageID: id})
-		t.emit(a, Event{Type: "REASONING_MESSAGE_START", MessageID: id, Role: "reasoning"})
-	}
-	t.emit(a, Event{Type: "REASONING_MESSAGE_CONTENT", MessageID: id, Delta: text})
-}
-
-// takeBack ends a message that is void. AG-UI cannot retract text, so the event has
-// its own name.
-func (t *Translator) takeBack(a *agent) {
-	void := a.text
-	t.closeMessages(a)
-	if void != "" {
-		t.emit(a, Event{Type: "CUSTOM", Name: "pawl.text.reset", Value: map[string]string{"messageId": void}})
-	}
-}
-
-func (t *Translator) closeMessages(a *agent) {
-	t.think(a, "", "")
-	if a.text != "" {
-		t.emit(a, Event{Type: "TEXT_MESSAGE_END", MessageID: a.text})
-	}
-	a.text = ""
-	a.said.Reset()
-}
-
 // work translates calls, steps and child runs.
 func (t *Translator) work(a *agent, e *event.Event) {
 	switch d := e.Data.(type) {
@@ -361,7 +243,7 @@ func (t *Translator) work(a *agent, e *event.Event) {
 			t.begin(a, d.Step)
 		}
 		child := t.agentOf(d.Child, a.run)
-		child.name, child.parent, child.call = d.Name, a.run, d.CallID
+		child.name, child.parent, child.call = d.Name, a.run, cmp.Or(d.CallID, d.During)
 		t.announce(child)
 	case event.RunCompleted:
 		a.output = d.Outcome.FinalOutput
@@ -419,127 +301,4 @@ func (t *Translator) finish(a *agent, name string) {
 		}
 		return true
 	})
-}
-
-// childEnds reports how a child run ended, and removes it.
-func (t *Translator) childEnds(a *agent, o *event.Outcome) {
-	t.end(a.run)
-	t.closeMessages(a)
-	e := Event{Type: "SUBAGENT_FINISHED", SubagentRunID: a.run, Outcome: &Outcome{Type: "success"}}
-	if !o.OK {
-		e = Event{Type: "SUBAGENT_ERROR", SubagentRunID: a.run, Message: failure(o), Code: string(o.Reason)}
-	} else if o.FinalOutput != "" {
-		e.Result = o.FinalOutput
-	}
-	t.emit(a, e)
-	a.ended = true
-	t.open = slices.DeleteFunc(t.open, func(other *agent) bool { return other == a })
-}
-
-// end finishes the open steps of a run, innermost first.
-func (t *Translator) end(run string) {
-	for i := len(t.steps) - 1; i >= 0; i-- {
-		if s := t.steps[i]; s.owner == run {
-			t.finish(t.agentOf(run, ""), s.name)
-		}
-	}
-}
-
-func failure(o *event.Outcome) string {
-	if o.Error != nil && o.Error.Message != "" {
-		return o.Error.Message
-	}
-	return "the run ended: " + string(o.Reason)
-}
-
-// pause ends AG-UI runs when the run parks or ends.
-func (t *Translator) pause(e *event.Event) {
-	switch d := e.Data.(type) {
-	case event.RunParked:
-		interrupts := t.interrupts(&d, fmt.Sprintf("%s@%d", t.run, e.Seq))
-		t.suspend(interrupts)
-		t.patch("status", "parked")
-		t.finished(&Outcome{Type: "interrupt", Interrupts: interrupts}, nil)
-	case event.RunCompleted:
-		t.over(&d.Outcome)
-	}
-}
-
-// over reports how the run ended. Descendants that are still open were interrupted.
-func (t *Translator) over(o *event.Outcome) {
-	for i := len(t.open) - 1; i > 0; i-- {
-		t.childEnds(t.open[i], &event.Outcome{Reason: o.Reason})
-	}
-	t.end(t.run)
-	t.closeMessages(t.open[0])
-	t.patch("status", o.Status)
-	switch {
-	case o.Status == event.StatusFailed:
-		t.emit(nil, Event{Type: "RUN_ERROR", Message: failure(o), Code: string(o.Reason)})
-		t.active = ""
-	case o.Status == event.StatusCancelled:
-		t.finished(&Outcome{Type: "cancelled"}, nil)
-	default:
-		t.finished(&Outcome{Type: "success"}, o.FinalOutput)
-	}
-}
-
-func (t *Translator) finished(o *Outcome, result any) {
-	if result == "" {
-		result = nil
-	}
-	t.emit(nil, Event{Type: "RUN_FINISHED", ThreadID: t.run, RunID: t.active, Outcome: o, Result: result})
-	t.active = ""
-}
-
-// suspend closes what is open while the run is parked.
-func (t *Translator) suspend(interrupts []Interrupt) {
-	for i := len(t.steps) - 1; i >= 0; i-- {
-		if s := t.steps[i]; s.announced {
-			t.emit(t.agentOf(s.owner, ""), Event{Type: "STEP_FINISHED", StepName: s.name})
-			s.announced = false
-		}
-	}
-	for i := len(t.open) - 1; i >= 0; i-- {
-		a := t.open[i]
-		t.closeMessages(a)
-		if i == 0 || !a.announced {
-			continue
-		}
-		o := &Outcome{Type: "suspended"}
-		for _, q := range interrupts {
-			if q.SubagentRunID == a.run {
-				o.InterruptIDs = append(o.InterruptIDs, q.ID)
-			}
-		}
-		t.emit(a, Event{Type: "SUBAGENT_FINISHED", Outcome: o})
-		a.announced = false
-	}
-}
-
-// interrupts returns the open questions, or else the reason why the run parked.
-func (t *Translator) interrupts(d *event.RunParked, id string) (list []Interrupt) {
-	for _, q := range t.asked {
-		n := Interrupt{ID: q.ID, Reason: string(d.Reason), Message: q.Subject, Metadata: map[string]any{"kind": q.Kind, "digest": q.Digest, "what": q.What}}
-		if q.Reason != "" {
-			n.Message = q.Subject + ": " + q.Reason
-		}
-		switch asked := q.What.(type) {
-		case event.CallAsked:
-			n.ToolCallID = q.ID
-		case event.FormAsked:
-			n.ToolCallID, n.ResponseSchema = q.ID, asked.Schema
-		}
-		if q.ExpiresAt != nil {
-			n.ExpiresAt = q.ExpiresAt.UTC().Format(time.RFC3339)
-		}
-		if q.Run != t.run {
-			n.SubagentRunID = q.Run
-		}
-		list = append(list, n)
-	}
-	if len(list) == 0 {
-		list = []Interrupt{{ID: id, Reason: string(d.Reason), Message: d.Detail}}
-	}
-	return list
 }

@@ -79,6 +79,9 @@ export async function get<T>(path: string, abort?: AbortSignal): Promise<T> {
   return (await ask(path, { signal: abort ?? null })).json();
 }
 
+/** fetchWhole returns an answer as it is. */
+export async function fetchWhole(path: string): Promise<Blob> { return (await ask(path, {})).blob(); }
+
 export async function post<T>(path: string, body: object): Promise<T> {
   return (await ask(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) })).json();
 }

@@ -1,6 +1,6 @@
 import { signal } from "@preact/signals";
 import { type Connection, listen, type Problem, sleep } from "./api";
-import type { QuestionChange, Run } from "./types";
+import type { QuestionChange, Removed, Run } from "./types";
 
 /** Reader receives changes of runs. */
 export interface Reader {
@@ -8,6 +8,7 @@ export interface Reader {
   begins?(): void;
   run?(run: Run): void;
   question?(change: QuestionChange): void;
+  removed?(run: string): void;
 }
 
 /** connection is the state of the stream of runs, of which a tab has one. */
@@ -33,12 +34,13 @@ export function startFeed(): void {
 async function read(abort: AbortSignal): Promise<void> {
   while (!abort.aborted) {
     let refused: Problem | undefined;
-    await listen<Run | QuestionChange>("/v1/runs", 0, abort, events => {
+    await listen<Run | QuestionChange | Removed>("/v1/runs", 0, abort, events => {
       for (const { type, data } of events) {
         for (const reader of readers) {
           if (type === "begin") reader.begins?.();
           if (type === "run") reader.run?.(data as Run);
           if (type === "question") reader.question?.(data as QuestionChange);
+          if (type === "removed") reader.removed?.((data as Removed).run);
         }
       }
     }, (state, why) => {

@@ -70,7 +70,7 @@ export class RunList {
   start(): () => void {
     this.gone = new AbortController();
     void this.read();
-    const stop = follow({ begins: () => void this.read(), run: run => this.take(run) });
+    const stop = follow({ begins: () => void this.read(), run: run => this.take(run), removed: id => this.drop(id) });
     return () => {
       stop();
       this.gone.abort();
@@ -131,11 +131,17 @@ export class RunList {
       try {
         await post(`/v1/runs/${id}/${verb}`, body);
         this.choose([id], false);
-        if (verb === "remove") this.runs.value = this.runs.value?.filter(r => r.id !== id) ?? null;
+        if (verb === "remove") this.drop(id);
       } catch (err) {
         this.failed.value = [...this.failed.value, [id, asProblem(err)]];
       }
     }
+  }
+
+  /** drop removes a run that was removed from the journal. */
+  private drop(id: string): void {
+    this.choose([id], false);
+    if (this.runs.value?.some(r => r.id === id)) this.runs.value = this.runs.value.filter(r => r.id !== id);
   }
 
   /** take applies a changed run: it adds a new one, and removes one that the query no longer selects. */

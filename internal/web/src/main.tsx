@@ -4,12 +4,17 @@ import { useEffect, useRef } from "preact/hooks";
 import { get, locked, principal, takeToken, token, useToken } from "./api";
 import { startFeed } from "./feed";
 import { Keys } from "./keys";
+import { lazily } from "./lazy";
 import { ProblemBox } from "./parts";
 import { RunPage } from "./run";
 import { QuestionsPage, RunsPage } from "./runs";
+import { TabPage } from "./tabs";
 import type { Principal } from "./types";
 import { waiting, watchQuestions } from "./waiting";
 import "./style.css";
+
+const ForkPage = lazily(() => import("./fork").then(m => m.ForkPage));
+const StartPage = lazily(() => import("./start").then(m => m.StartPage));
 
 const place = signal(location.hash);
 addEventListener("hashchange", () => {
@@ -19,10 +24,12 @@ addEventListener("hashchange", () => {
 });
 
 function App() {
-  const [at = ""] = place.value.replace(/^#\/?/, "").split("?");
+  const [at = "", query = ""] = place.value.replace(/^#\/?/, "").split("?");
   const first = useRef(true);
-  const [, run, entry] = /^runs\/([^/]+)(?:\/e\/(\d+))?$/.exec(at) ?? [];
-  const page = run ?? at;
+  const [, run, entry, tab, rest] = /^runs\/([^/]+)(?:\/e\/(\d+)|\/([a-z]+)(?:\/([^/]+))?)?$/.exec(at) ?? [];
+  const [, forked, from] = /^runs\/([^/]+)\/fork\/(\d+)$/.exec(at) ?? [];
+  const asked = new URLSearchParams(query);
+  const page = `${run ?? at}/${tab ?? ""}`;
   useEffect(() => {
     if (!first.current) {
       scrollTo(0, 0);
@@ -37,10 +44,11 @@ function App() {
         <a class="brand" href="#/">Pawl</a>
         <a href="#/" aria-current={at === "" ? "page" : undefined}>Runs</a>
         <a href="#/questions" aria-current={at === "questions" ? "page" : undefined}>Questions{waiting.value > 0 && <> <span class="chip wait">{waiting.value}</span></>}</a>
+        <a href="#/start" aria-current={at === "start" ? "page" : undefined}>Start</a>
         <span class="who">{principal.value && `${principal.value.name} (${principal.value.role})`}</span>
         {token.value && !locked.value && <button type="button" onClick={() => { useToken(""); location.reload(); }}>Forget the token</button>}
       </nav>
-      {locked.value ? <Unlock /> : run ? <RunPage key={run} id={run} entry={entry ?? ""} /> : at === "questions" ? <QuestionsPage /> : <RunsPage place={place.value} />}
+      {locked.value ? <Unlock /> : forked && from ? <ForkPage key={at} run={forked} entry={from} /> : run && tab ? <TabPage key={`${run}/${tab}`} id={run} at={tab} rest={rest ?? ""} /> : run ? <RunPage key={run} id={run} entry={entry ?? ""} /> : at === "start" ? <StartPage key={place.value} name={asked.get("file") ?? ""} like={asked.get("like") ?? ""} /> : at === "questions" ? <QuestionsPage /> : <RunsPage place={place.value} />}
       <Keys />
       <footer><a href="/assets/LICENSES.txt">Licences</a></footer>
     </>

@@ -2,9 +2,12 @@ import { Fragment } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { decides, get, post } from "./api";
 import { FormCard } from "./form";
+import { lazily } from "./lazy";
 import { Act, Ago, Lines, Text, Until } from "./parts";
 import { pretty, titleOf, visible } from "./format";
 import type { Limit, Page, Permission, Question, Shown } from "./types";
+
+const ReviewedFiles = lazily(() => import("./reviewed").then(m => m.ReviewedFiles));
 
 const asks: { [kind: string]: string } = {
   call: "asks for a call", review: "asks for a review", goal: "asks about its goal", limit: "is at a limit", form: "asks for input",
@@ -26,6 +29,7 @@ export function QuestionCard({ question, linked, done }: { question: Question; l
       </h2>
       {question.reason && <p class="why">{visible(question.reason)}</p>}
       <Context question={question} linked={linked} />
+      {question.kind === "review" && <ReviewedFiles run={question.run} step={question.step ?? ""} iteration={Number(what.iteration)} />}
       {visible(args) !== args && <p class="why" role="note">It contains invisible characters or spaces, marked ⟨…⟩.</p>}
       {args
         ? edited === null

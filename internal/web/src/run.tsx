@@ -1,14 +1,21 @@
-import { Component } from "preact";
+import { Component, type ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { follow } from "./feed";
+import { Forks } from "./forks";
 import { useKey } from "./keys";
 import { titled } from "./waiting";
-import { asProblem, decides, get, post, type Problem } from "./api";
+import { asProblem, decides, get, post, Problem } from "./api";
 import { money, span, titleOf, tokens, useOf, visible } from "./format";
 import { Act, Ago, Panel, Parts, ProblemBox, Prose, Ring, Standing, Text } from "./parts";
 import { QuestionCard, Raise } from "./questions";
+import { lazily } from "./lazy";
+import { Tabs } from "./tabs";
 import { type Head, Tree } from "./tree";
 import type { Body, Entries, Entry, Run, Use } from "./types";
 import type { RunView } from "./view";
+
+const Changes = lazily(() => import("./changes").then(m => m.Changes));
+const Iterations = lazily(() => import("./refine").then(m => m.Iterations));
 
 /** Left is the state in which the user left the page of a run. */
 interface Left { opened: Map<string, boolean>; scroll: number }
@@ -34,7 +41,13 @@ export function RunPage({ id, entry }: { id: string; entry: string }) {
       loaded.current = true;
     });
     void tree.start();
+    const stop = follow({ removed: run => {
+      if (run !== id) return;
+      tree.close();
+      tree.problem.value = new Problem(404, "The run was removed", `run ${id} was removed from the journal`, "go back to the list of runs");
+    } });
     return () => {
+      stop();
       gone.abort();
       tree.close();
     };
@@ -79,10 +92,12 @@ function RunShown({ tree, head }: { tree: Tree; head: Head }) {
             <span>{money(outcome?.cost ?? head.cost, usage)}</span><span>{tokens(usage)}</span>
             {head.state === "ended" && <span>took {span(Date.parse(head.updated) - Date.parse(head.created))}</span>}
             <span>began <Ago time={head.created} /></span>
+            {decides() && !head.parent && head.name && <a class="anchor" href={`#/start?${new URLSearchParams({ file: head.name, like: head.id })}`}>Start again like this</a>}
           </p>
         </div>
         <Connected tree={tree} />
       </header>
+      <Tabs run={head.id} at="" />
       <Limits uses={head.limits ?? []} />
       {decides() && <Actions tree={tree} head={head} root={root} />}
       {outcome && !outcome.ok && (
@@ -95,6 +110,7 @@ function RunShown({ tree, head }: { tree: Tree; head: Head }) {
       <div class="questions" aria-live="polite">
         {head.state !== "ended" && head.waiting?.map(q => <QuestionCard key={q.run + q.id} question={q} linked={false} done={() => tree.refresh()} />)}
       </div>
+      <Forks run={tree.id} />
       {below && <TreeList tree={tree} />}
       <section class="what" aria-label="What it did">
         <div class="acts" role="group" aria-label="All entries">
@@ -102,12 +118,21 @@ function RunShown({ tree, head }: { tree: Tree; head: Head }) {
           <button type="button" onClick={() => root.chooseAll(false)}>Collapse all</button>
           <Find run={tree.id} at={root.target} />
         </div>
+        {head.kind !== "Agent" && <Part name="Iterations side by side">{() => <Iterations run={tree.id} seq={root.top().findLast(e => e.kind === "iteration")?.seq ?? 0} />}</Part>}
+        <Part name="Files changed">{() => <Changes run={tree.id} key={head.seq} />}</Part>
         <Timeline tree={tree} view={root} parent="" top />
         {outcome?.final_output && outcome.ok && head.kind !== "Agent" && <section class="outcome"><h2>Result</h2><Prose label="Result">{outcome.final_output}</Prose></section>}
         {decides() && head.state !== "ended" && head.kind === "Agent" && !root.limit && <Say tree={tree} head={head} />}
+        {decides() && head.state === "ended" && head.kind === "Agent" && <Continue run={head.id} />}
       </section>
     </main>
   );
+}
+
+/** Part is a panel whose content is loaded when the user opens it. */
+function Part({ name, children }: { name: string; children: () => ComponentChildren }) {
+  const [open, setOpen] = useState(false);
+  return <Panel class="part" open={open} choose={setOpen} summary={<span class="name">{name}</span>}>{children}</Panel>;
 }
 
 /** Connected shows whether the page is up to date. */
@@ -179,6 +204,15 @@ function Say({ tree, head }: { tree: Tree; head: Head }) {
   return (
     <div class="acts">
       <Act name={head.detail === "blocked_on_input" ? "Answer" : "Send a message"} wants="Message" last="Send" needed act={text => post(`/v1/runs/${head.id}/input`, { text }).then(() => tree.refresh())} />
+    </div>
+  );
+}
+
+/** Continue starts a run that has the conversation of an ended one. */
+function Continue({ run }: { run: string }) {
+  return (
+    <div class="acts">
+      <Act name="Continue with a message" wants="Message" last="Continue" needed act={text => post<Run>(`/v1/runs/${run}/continue`, { text }).then(next => { location.hash = `#/runs/${next.id}`; })} />
     </div>
   );
 }
@@ -332,6 +366,8 @@ class EntryPanel extends Component<EntryProps> {
               {e.cost && <><span>{tokens(e.usage)}</span><span>{money(e.cost, e.usage)}</span></>}
               {e.seconds !== undefined && <span>{span(1000 * e.seconds)}</span>}
               {own && <a class="anchor" href={`#/runs/${view.id}/e/${e.id}`}>address of this entry</a>}
+              {own && ["cycle", "call", "child"].includes(e.kind) && <a class="anchor" href={`#/runs/${view.id}/timeline/${e.id}`}>in the timeline</a>}
+              {decides() && e.kind !== "question" && <a class="anchor" href={`#/runs/${view.id}/fork/${e.id}`}>fork here</a>}
             </p>
           </>
         )}
@@ -365,6 +401,7 @@ function RunBelow({ tree, run }: { tree: Tree; run: string }) {
   return (
     <>
       <p class="facts"><a href={`#/runs/${run}`}>Run {run}</a></p>
+      <Part name="Files changed">{() => <Changes run={run} />}</Part>
       <Timeline tree={tree} view={tree.view(run)} parent="" />
     </>
   );

@@ -76,6 +76,9 @@ export interface Told<T = EntryChange> { id: number; type: string; data: T }
 /** QuestionChange is a question that was asked or, with an approver, decided. */
 export interface QuestionChange { run: string; type: string; id?: string; decision?: string; approver?: string }
 
+/** Removed is a run that was removed. */
+export interface Removed { run: string; removed: true }
+
 export interface Page<T> { items: T[]; next?: string }
 
 /** Principal is the user as the server identified it. */

@@ -1,5 +1,13 @@
 package wire
 
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pawlrun/pawl/llm"
+)
+
 // Turn holds the properties of an encoded message that a cache plan depends on.
 type Turn struct {
 	// Answer reports that the message is the model's. Answers are never marked, because
@@ -43,4 +51,33 @@ func PlanMarks(turns int, turn func(i int) Turn, limit, lookBack int) []int {
 		marks = append(marks, bridge)
 	}
 	return marks
+}
+
+// HasCacheBreakpoints reports whether an OpenAI model caches the ends of messages
+// instead of arbitrary prefixes: GPT-5.6 and later.
+func HasCacheBreakpoints(model string) bool { return GPTAtLeast(model, 5, 6) }
+
+// OpenAICacheRules returns the rules of OpenAI's own service, which both of its APIs
+// share.
+func OpenAICacheRules(model string) llm.CacheRules {
+	if HasCacheBreakpoints(model) {
+		return llm.CacheRules{Minimum: 1024, Lifetime: 30 * time.Minute, WritesReported: true}
+	}
+	return llm.CacheRules{Minimum: 1024, Step: 128, Lifetime: 5 * time.Minute, BestEffort: true}
+}
+
+// GPTAtLeast reports whether a model's name is that of a GPT of this version or a later
+// one.
+func GPTAtLeast(model string, major, minor int) bool {
+	version, ok := strings.CutPrefix(strings.TrimPrefix(strings.ToLower(model), "ft:"), "gpt-")
+	if !ok {
+		return false
+	}
+	if end := strings.IndexFunc(version, func(r rune) bool { return (r < '0' || r > '9') && r != '.' }); end >= 0 {
+		version = version[:end]
+	}
+	before, after, _ := strings.Cut(version, ".")
+	x, err := strconv.Atoi(before)
+	y, _ := strconv.Atoi(after)
+	return err == nil && (x > major || x == major && y >= minor)
 }

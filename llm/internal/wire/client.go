@@ -1,9 +1,12 @@
 package wire
 
 import (
+	"cmp"
 	"context"
 	"io"
+	"math"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -87,4 +90,147 @@ func (c *Client) requestID(h http.Header) string {
 		}
 	}
 	return ""
+}
+
+// body reads an encoded request piece by piece.
+type body struct {
+	segments [][]byte
+	at       int
+	// begun is set when reading begins.
+	begun *atomic.Bool
+}
+
+// Read implements io.Reader.
+func (b *body) Read(p []byte) (int, error) {
+	b.begun.Store(true)
+	n := 0
+	for len(b.segments) > 0 && n < len(p) {
+		c := copy(p[n:], b.segments[0][b.at:])
+		n += c
+		b.at += c
+		if b.at == len(b.segments[0]) {
+			b.segments, b.at = b.segments[1:], 0
+		}
+	}
+	if n == 0 && len(b.segments) == 0 {
+		return 0, io.EOF
+	}
+	return n, nil
+}
+
+// WriteTo implements io.WriterTo, so that the pieces are not copied twice.
+func (b *body) WriteTo(w io.Writer) (int64, error) {
+	b.begun.Store(true)
+	var total int64
+	for len(b.segments) > 0 {
+		n, err := w.Write(b.segments[0][b.at:])
+		total += int64(n)
+		if err != nil {
+			return total, err
+		}
+		b.segments, b.at = b.segments[1:], 0
+	}
+	return total, nil
+}
+
+// Close implements io.Closer.
+func (b *body) Close() error { return nil }
+
+// Header returns the headers of every request to a service: the adapter's own except
+// empty ones, and further ones, which override them.
+func Header(own, further map[string]string) http.Header {
+	h := http.Header{"Content-Type": {"application/json"}, "User-Agent": {"pawl"}}
+	for name, value := range own {
+		if value != "" {
+			h.Set(name, value)
+		}
+	}
+	for name, value := range further {
+		h.Set(name, value)
+	}
+	return h
+}
+
+// Bearer returns the value of an Authorization header, "" without a token.
+func Bearer(token string) string {
+	if token == "" {
+		return ""
+	}
+	return "Bearer " + token
+}
+
+// Accepting returns the header with an Accept value, unless it has one. It does not
+// change the header, which all requests share.
+func Accepting(h http.Header, kind string) http.Header {
+	if h.Get("Accept") != "" {
+		return h
+	}
+	h = h.Clone()
+	h.Set("Accept", kind)
+	return h
+}
+
+// NewHTTP returns the default client. It honours the proxy variables of the environment
+// and follows no redirect. It keeps every idle connection for the next call, however
+// many runs there are: a limit would make runs close and reopen connections.
+func NewHTTP() *http.Client {
+	t := &http.Transport{
+		Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: math.MaxInt, IdleConnTimeout: 90 * time.Second,
+		TLSHandshakeTimeout: 15 * time.Second, ExpectContinueTimeout: time.Second,
+	}
+	return WithoutRedirects(&http.Client{Transport: t})
+}
+
+// WithoutRedirects returns the client with redirects off, because a redirected POST
+// would send the key elsewhere: net/http withholds Authorization from another host, but
+// not the headers of providers. A nil client means [NewHTTP]; a client with its own
+// redirect policy keeps it.
+func WithoutRedirects(c *http.Client) *http.Client {
+	if c == nil {
+		return NewHTTP()
+	}
+	if c.CheckRedirect != nil {
+		return c
+	}
+	guarded := *c
+	guarded.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &guarded
+}
+
+// Endpoint returns the address of a path below a base URL. The query of either is kept:
+// a gateway may expect its key there. The official SDKs disagree on a query in a base
+// URL (some append the path to it, some drop it), so this works for the users of both.
+func Endpoint(base, path string) string {
+	base, _, _ = strings.Cut(base, "#")
+	base, given, _ := strings.Cut(base, "?")
+	path, own, _ := strings.Cut(path, "?")
+	address := strings.TrimRight(base, "/") + path
+	if query := strings.Trim(given+"&"+own, "&"); query != "" {
+		address += "?" + query
+	}
+	return address
+}
+
+type requestKey struct{}
+
+// For returns a context with the properties of a request that the exchange needs: the
+// model, and how long its stream may send nothing.
+func For(ctx context.Context, req *llm.Request) context.Context {
+	return context.WithValue(ctx, requestKey{}, about{model: req.Model, stall: req.StallTimeout})
+}
+
+type about struct {
+	model string
+	stall time.Duration
+}
+
+// ModelOf returns the model that [For] stored, "" for none.
+func ModelOf(ctx context.Context) string {
+	a, _ := ctx.Value(requestKey{}).(about)
+	return a.model
+}
+
+func stallTimeout(ctx context.Context) time.Duration {
+	a, _ := ctx.Value(requestKey{}).(about)
+	return cmp.Or(a.stall, llm.DefaultStallTimeout)
 }

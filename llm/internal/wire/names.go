@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"strings"
+	"sync/atomic"
 	"unicode/utf8"
 
 	"github.com/pawlrun/pawl/llm"
@@ -80,4 +81,39 @@ func hashed(name string, limit int) string {
 	tail := "_" + hex.EncodeToString(sum[:4])
 	w := mapped(name)
 	return w[:min(len(w), limit-len(tail))] + tail
+}
+
+// NameCache caches the last mapping, because a run offers the same tools with every
+// request. The zero value is ready for use and safe for concurrent use.
+type NameCache struct{ last atomic.Pointer[cachedNames] }
+
+type cachedNames struct {
+	limit int
+	of    []string
+	names *Names
+}
+
+// For is [NewNames] with a cache.
+func (c *NameCache) For(tools []llm.ToolDef, limit int) *Names {
+	if last := c.last.Load(); last != nil && last.fits(tools, limit) {
+		return last.names
+	}
+	fresh := &cachedNames{limit: limit, of: make([]string, len(tools)), names: NewNames(tools, limit)}
+	for i, t := range tools {
+		fresh.of[i] = t.Name
+	}
+	c.last.Store(fresh)
+	return fresh.names
+}
+
+func (c *cachedNames) fits(tools []llm.ToolDef, limit int) bool {
+	if limit != c.limit || len(tools) != len(c.of) {
+		return false
+	}
+	for i := range tools {
+		if tools[i].Name != c.of[i] {
+			return false
+		}
+	}
+	return true
 }

@@ -22,6 +22,10 @@ const begin = async body => (await api("/v1/runs", body)).id;
 const ended = async id => { while ((await api(`/v1/runs/${id}`)).state !== "ended") await new Promise(r => setTimeout(r, 50)); };
 /** release lets the model that is held say the next half of an answer. */
 const release = async (times = 1) => { while (times--) await fetch(`${control}/release`, { method: "POST" }); };
+/** alter gives events that are read another text. */
+const alter = (from, to) => fetch(`${control}/alter?${new URLSearchParams({ from, to })}`, { method: "POST" });
+/** service makes the models those of another service. */
+const service = url => fetch(`${control}/service?${new URLSearchParams({ url })}`, { method: "POST" });
 const cut = () => fetch(`${control}/cut`, { method: "POST" });
 
 /** accessible fails where axe finds anything. */
@@ -119,7 +123,7 @@ const scenes = {
     const id = await begin({ agent: "asks", input: "go" });
     await page.goto(`${open}/#/questions`);
     const question = page.getByRole("region", { name: "Question: fs.write" });
-    await question.getByRole("link", { name: `Run ${id}` }).waitFor();
+    await question.getByRole("link", { name: `Run ${id}`, exact: true }).waitFor();
     await question.getByRole("button", { name: "Reject", exact: true }).click();
     await question.getByRole("button", { name: "Reject it" }).click();
     assert.equal(await question.locator("textarea:invalid").count(), 1);
@@ -310,6 +314,208 @@ const scenes = {
     await api(`/v1/runs/${fork}/cancel`, {});
   },
 
+  "a fork says what stays done, and goes on with another message": async page => {
+    const id = await begin({ agent: "wrote", input: "write two" });
+    await ended(id);
+    await page.goto(`${open}/#/runs/${id}`);
+    await panel(page, "cycle 2/50").locator("> summary").click();
+    await panel(page, "cycle 2/50").getByRole("link", { name: "fork here" }).last().click();
+    await page.getByRole("heading", { name: "Fork wrote" }).waitFor();
+    const left = page.getByRole("region", { name: "What stays done" });
+    await page.getByLabel("after it").check();
+    await left.getByText("no file was written").waitFor();
+    await page.getByLabel("before this entry").check();
+    await left.getByRole("listitem").getByText("writes ⟨U+202E⟩two.txt").waitFor();
+    assert.equal(await left.getByRole("listitem").count(), 1);
+    await accessibleInAllLooks(page, "the page of a fork");
+    await page.getByLabel("Another message, with which it goes on").fill("write none");
+    await page.getByLabel("Another limit").selectOption("max_cycles");
+    await page.getByLabel("Value of max_cycles").fill("7");
+    await page.getByRole("button", { name: "Fork and run" }).click();
+    await page.waitForFunction(id => /^#\/runs\/[^/]+$/.test(location.hash) && !location.hash.includes(id), id);
+    const fork = (await page.evaluate(() => location.hash)).slice(7);
+    await ended(fork);
+    const events = (await api(`/v1/runs/${fork}/events?limit=500`)).items;
+    assert.deepEqual(events.filter(e => e.type === "input.received").map(e => e.data.text), ["write none"]);
+    assert.deepEqual(events.filter(e => e.type === "budget.raised").map(e => [e.data.setting, e.data.value]), [["max_cycles", 7]]);
+    assert.equal(events.find(e => e.type === "run.forked").data.from, id);
+
+    // Both are branches of one tree, and each leads to the other.
+    const forks = page.getByRole("navigation", { name: "Forks" });
+    await forks.getByRole("link", { name: new RegExp(id) }).waitFor();
+    assert.equal(await forks.locator("[aria-current=page] code").textContent(), fork);
+    await accessible(page, "a fork among its family");
+    await forks.getByRole("link", { name: new RegExp(id) }).click();
+    await page.waitForFunction(id => location.hash === `#/runs/${id}`, id);
+    await forks.getByRole("link", { name: new RegExp(fork) }).waitFor();
+
+    // Another result of a call is the fork's, with its model and prompt.
+    await panel(page, "cycle 1/50").locator("> summary").click();
+    await panel(page, "cycle 1/50").locator("details.call > summary").click();
+    await panel(page, "cycle 1/50").locator("details.call").getByRole("link", { name: "fork here" }).click();
+    await page.getByLabel("Another result of the call").fill("it was not written");
+    await page.getByLabel("Another model, as provider/model").fill("scripted/none.yaml");
+    await page.getByRole("button", { name: "Fork, do not run" }).click();
+    await page.getByRole("alert").getByText("The run cannot be forked like that").waitFor();
+    await page.getByLabel("Another model, as provider/model").fill("scripted/wrote.script.yaml");
+    await page.getByLabel("Another system prompt").fill("Be brief.");
+    await page.getByRole("button", { name: "Fork, do not run" }).click();
+    await page.getByRole("button", { name: "Resume" }).click();
+    await chip(page, "completed").waitFor();
+    const other = (await page.evaluate(() => location.hash)).slice(7);
+    const forked = (await api(`/v1/runs/${other}/events?limit=500`)).items.find(e => e.type === "run.forked").data;
+    assert.deepEqual([forked.changed, forked.results[0].output], [["model", "prompt"], "it was not written"]);
+    await forks.getByText("with another model, prompt, result of").waitFor();
+  },
+
+  "an ended run goes on with a message": async page => {
+    const id = await begin({ agent: "member", input: "the first word" });
+    await ended(id);
+    await page.goto(`${open}/#/runs/${id}`);
+    await page.getByRole("button", { name: "Continue with a message" }).click();
+    await page.getByLabel("Message").fill("the second word");
+    await page.getByRole("button", { name: "Continue", exact: true }).click();
+    await page.waitForFunction(id => /^#\/runs\/[^/]+$/.test(location.hash) && !location.hash.includes(id), id);
+    await chip(page, "completed").waitFor();
+    const next = (await page.evaluate(() => location.hash)).slice(7);
+    const [started] = (await api(`/v1/runs/${next}/events?limit=1`)).items;
+    assert.deepEqual([started.data.from.run, started.data.input.parts[0].text], [id, "the second word"]);
+  },
+
+  "a step is done again, with what depends on it or alone": async page => {
+    const id = await begin({ workflow: "chain", input: "go" });
+    await ended(id);
+    const rerun = async name => {
+      await page.goto(`${open}/#/runs/${id}`);
+      await panel(page, "two").waitFor();
+      if (!await panel(page, "two").evaluate(d => d.open)) await panel(page, "two").locator("> summary").click();
+      await panel(page, "two").getByRole("link", { name: "fork here" }).last().click();
+      await page.getByRole("button", { name }).click();
+      await page.waitForFunction(id => /^#\/runs\/[^/]+$/.test(location.hash) && !location.hash.includes(id), id);
+      await chip(page, "completed").waitFor();
+      return (await page.evaluate(() => location.hash)).slice(7);
+    };
+    const again = await rerun("Do two again, with what depends on it");
+    const steps = (await api(`/v1/runs/${again}/tree`)).items.map(r => r.step);
+    assert.deepEqual(steps, [undefined, "two", "three"]);
+    const alone = await rerun("Do two again alone");
+    const tree = (await api(`/v1/runs/${alone}/tree`)).items;
+    assert.equal(tree.length, 1);
+    assert(tree[0].forkOf && tree[0].forkOf !== id);
+  },
+
+  "a removal is seen at once in other tabs": async page => {
+    const id = await begin({ agent: "member", input: "to be removed" });
+    await ended(id);
+    await page.goto(`${open}/#/?text=to+be+removed`);
+    await page.locator(".card").waitFor();
+    const other = await page.context().newPage();
+    await other.goto(`${open}/#/runs/${id}`);
+    await chip(other, "completed").waitFor();
+    await fetch(`${open}/v1/runs/${id}/remove`, { method: "POST" });
+    await page.getByText("No run matches these filters.").waitFor();
+    await other.getByRole("alert").getByText(`run ${id} was removed`).waitFor();
+    await other.close();
+  },
+
+  "a review has the changed files before the answer, and iterations stand side by side": async page => {
+    const id = await begin({ agent: "refines", input: "refine it" });
+    await page.goto(`${open}/#/questions`);
+    const card = page.getByRole("region", { name: `of run ${id}` });
+    await card.getByText("+<b>two</b>").first().waitFor();
+    await card.getByText("1 refused write").waitFor();
+    await card.getByRole("group", { name: "Files of iteration 1" }).getByText("+++ b/refined.txt").waitFor(); // as git sees it
+    const places = await card.evaluate(c => [c.textContent.indexOf("refined.txt"), c.textContent.indexOf("the first answer")]);
+    assert(places[0] >= 0 && places[0] < places[1], `the files are at ${places[0]}, the answer at ${places[1]}`);
+    assert.equal(await card.locator("b").count(), 0);
+    await accessibleInAllLooks(page, "a review with changes");
+    await card.getByRole("button", { name: "Reject", exact: true }).click();
+    await card.getByRole("textbox").fill("say it better");
+    await card.getByRole("button", { name: "Reject it" }).click();
+    await page.getByRole("region", { name: `Question: review, review-2 of run ${id}` }).waitFor();
+    await page.goto(`${open}/#/runs/${id}`);
+    await page.locator("details.part", { hasText: "Iterations side by side" }).locator("> summary").click();
+    const sides = page.getByRole("region", { name: "Iterations side by side" });
+    const first = sides.getByRole("article", { name: "iteration 1" });
+    await first.getByText(/review: does not hold/).waitFor();
+    await first.getByText(/say it better/).waitFor();
+    await first.getByText("+++ b/refined.txt").waitFor();
+    await sides.getByRole("article", { name: "iteration 2" }).getByText("+++ b/later.txt").waitFor();
+    const trees = sides.getByRole("region", { name: "How the files differ" });
+    await trees.getByText("+++ b/later.txt").waitFor();
+    assert.equal(await trees.getByText("refined.txt").count(), 0);
+    const diff = sides.getByRole("region", { name: "How the answers differ" });
+    assert.equal(await diff.locator("pre").textContent(), "- the first answer\n+ the second answer\n  the same line\n");
+    await accessibleInAllLooks(page, "iterations side by side");
+    await sides.getByLabel("Right").selectOption("0");
+    await diff.waitFor({ state: "detached" });
+    await api(`/v1/runs/${id}/cancel`, {});
+  },
+
+  "the files that a run changed are shown with their calls": async page => {
+    const id = await begin({ agent: "wrote", input: "write two" });
+    await ended(id);
+    await page.goto(`${open}/#/runs/${id}`);
+    await page.locator("details.part", { hasText: "Files changed" }).locator("> summary").click();
+    const files = page.getByRole("group", { name: `Files that run ${id} changed` });
+    await files.getByText("⟨U+202E⟩two.txt").first().waitFor();
+    assert.equal(await files.locator(".panel").count(), 2);
+    await accessible(page, "changed files");
+    await files.locator(".panel").first().getByRole("link").click();
+    await page.locator("details.call.target").waitFor();
+    await page.goto(`${open}/#/runs/${await begin({ agent: "member", input: "go" })}`);
+    await page.locator("details.part", { hasText: "Files changed" }).locator("> summary").click();
+    await page.getByText("No call named a file to write.").waitFor();
+  },
+
+  "a goal shows its objective and checkpoints beside its iterations": async page => {
+    const id = await begin({ workflow: "goal", input: "go" });
+    await ended(id);
+    await page.goto(`${open}/#/runs/${id}`);
+    await page.locator("details.part", { hasText: "Iterations side by side" }).locator("> summary").click();
+    const sides = page.getByRole("region", { name: "Iterations side by side" });
+    await sides.getByText("Be done.").waitFor();
+    await sides.getByText(/expression: holds/).first().waitFor();
+    await sides.getByText(/iteration == 2/).first().waitFor();
+
+    // A goal with a plan: each checkpoint has the plan as it was then, and its answers.
+    const planned = await begin({ workflow: "planned", input: "go" });
+    await ended(planned);
+    await page.goto(`${open}/#/runs/${planned}`);
+    await page.locator("details.part", { hasText: "Iterations side by side" }).locator("> summary").click();
+    const second = sides.getByRole("article", { name: "iteration 2" });
+    await second.getByRole("heading", { name: /^Checkpoint/ }).waitFor();
+    await second.getByText(/find the cause/).waitFor();
+    await second.getByText(/Is the objective still valid\?/).waitFor();
+    await second.getByText(/command: holds/).first().waitFor();
+    await page.goto(`${open}/#/runs/${planned}/plan`);
+    await page.getByRole("button", { name: /^loop, done, 3 of / }).or(page.getByRole("button", { name: /, done, 3 of / })).first().waitFor();
+  },
+
+  "a card says what private data the run has read": async page => {
+    const id = await begin({ agent: "keeps", input: "go" });
+    await page.goto(`${open}/#/questions`);
+    const card = page.getByRole("region", { name: `of run ${id}` });
+    await card.getByText(/It has read private data since cycle 1, by fs\.read/).waitFor();
+    assert.equal(await card.getByText(/It has read untrusted text/).count(), 0);
+    await api(`/v1/runs/${id}/cancel`, {});
+  },
+
+  "a paused run is resumed from the list": async page => {
+    const id = await begin({ agent: "works", input: "to be resumed" });
+    await api(`/v1/runs/${id}/pause`, {});
+    await release(2);
+    while ((await api(`/v1/runs/${id}`)).state !== "paused") await new Promise(r => setTimeout(r, 50));
+    await page.goto(`${open}/#/?text=to+be+resumed`);
+    await page.getByRole("checkbox", { name: `Mark run ${id}` }).check();
+    await page.getByRole("button", { name: "Resume 1 run", exact: true }).click();
+    await page.locator(".card", { hasText: "running" }).waitFor();
+    await page.getByRole("button", { name: "Resume 1 run" }).waitFor({ state: "detached" });
+    await release(2);
+    await ended(id);
+    await page.locator(".card", { hasText: "completed" }).waitFor();
+  },
+
   "a run at a limit offers to raise it, and nothing that does not help": async page => {
     const id = await begin({ agent: "capped", input: "go" });
     await page.goto(`${open}/#/runs/${id}`);
@@ -318,7 +524,7 @@ const scenes = {
     for (const name of ["Resume", "Answer", "Send a message"]) assert.equal(await page.getByRole("button", { name }).count(), 0, name);
     await page.goto(`${open}/#/questions`);
     const card = page.getByRole("region", { name: "Question: limit" });
-    await card.getByRole("link", { name: `Run ${id}` }).waitFor();
+    await card.getByRole("link", { name: `Run ${id}`, exact: true }).waitFor();
     await card.getByRole("button", { name: "Raise max_model_turns" }).click();
     await card.getByRole("textbox").fill("9");
     await card.getByRole("button", { name: "Raise max_model_turns" }).last().click();
@@ -521,6 +727,177 @@ const scenes = {
     await page.waitForFunction(() => document.querySelectorAll("details.call").length > 60);
   },
 
+  "the request of a cycle is made again, and proven": async page => {
+    const id = await begin({ agent: "works", input: "Write a note." });
+    await release(4);
+    await ended(id);
+    await page.goto(`${open}/#/runs/${id}`);
+    await page.getByRole("link", { name: "Requests" }).click();
+    await page.getByText("these bytes were sent").waitFor();
+    await page.getByText("It continues the request of cycle 1").waitFor();
+    await page.locator(".panel > summary", { hasText: "result fs.write" }).click();
+    const fills = page.getByRole("region", { name: "What fills the context" });
+    assert.deepEqual(await fills.getByRole("row", { name: /result of fs\.write/ }).locator("td").last().allTextContents(), ["0"]);
+    await accessibleInAllLooks(page, "a request");
+    await page.getByRole("button", { name: "as JSON" }).click();
+    const json = page.locator("pre.text").last();
+    assert.equal(JSON.parse(await json.textContent()).model, "writes");
+    await page.getByRole("button", { name: "as curl" }).click();
+    const curl = await page.locator("pre.text").last().textContent();
+    assert.match(curl, /^curl 'http:.*\/v1\/chat\/completions' \\\n/);
+    assert.match(curl, /-H "Authorization: Bearer \$API_KEY"/);
+    await page.getByRole("link", { name: "the one before" }).click();
+    await page.getByRole("heading", { name: "The request of cycle 1" }).waitFor();
+    await page.getByText("these bytes were sent").waitFor();
+    assert.deepEqual(await fills.getByRole("row", { name: /tools/ }).locator("td").last().allTextContents(), ["1"]);
+
+    // Bytes that a service with other rules would get were not sent.
+    await service("https://api.openai.com/v1");
+    await page.reload();
+    await page.getByText("not proven").waitFor();
+    await page.getByText(/it has other bytes now/).waitFor();
+    await service("");
+
+    // A script has no address, and a compaction changes what is sent.
+    const forgets = await begin({ agent: "forgets", input: "go" });
+    await ended(forgets);
+    await page.goto(`${open}/#/runs/${forgets}/requests/5`);
+    await page.getByRole("button", { name: "as curl" }).click();
+    await page.getByText("This model has no address").waitFor();
+    await page.getByRole("button", { name: "by message" }).click();
+    await page.getByText(/differs from the request of cycle 4 from here on/).waitFor();
+    assert.equal(await page.getByText("changed here", { exact: true }).count(), 1);
+    const flow = await begin({ workflow: "judged" });
+    await ended(flow);
+    await page.goto(`${open}/#/runs/${flow}/requests`);
+    await page.getByText("This run has asked no model.").waitFor();
+  },
+
+  "what a run spent is shown by cycle, model and step": async page => {
+    const id = await begin({ workflow: "pays", input: "go" });
+    await release(2);
+    while ((await api(`/v1/runs/${id}/spend`)).items.filter(i => i.usd > 0).length < 1) await new Promise(r => setTimeout(r, 50));
+    while ((await api(`/v1/runs/${id}/spend`)).items.filter(i => i.reserved > 0).length < 1) await new Promise(r => setTimeout(r, 50));
+    await page.goto(`${open}/#/runs/${id}`);
+    await page.getByRole("link", { name: "Spend" }).click();
+    const two = page.getByRole("row", { name: /^step two, cycle 1/ });
+    await two.waitFor();
+    assert.match(await two.locator("td").nth(2).textContent(), /^USD 0\.\d*[1-9]/, "what the call reserved");
+    await release(2);
+    await ended(id);
+    await page.reload();
+    const all = async () => (await page.getByRole("row", { name: /^all/ }).locator("td").first().textContent()).slice(4);
+    await page.getByRole("row", { name: /^step one, cycle 1/ }).waitFor();
+    const cost = (await api(`/v1/runs/${id}`)).cost.usd;
+    assert(cost > 0);
+    for (const [way, rows] of [["by cycle", 2], ["by model", 1], ["by run", 2]]) {
+      await page.getByRole("button", { name: way }).click();
+      await page.getByRole("columnheader", { name: way }).waitFor();
+      assert.equal(await page.locator(".shares tbody tr").count(), rows);
+      assert.equal(await all(), cost.toFixed(6));
+    }
+    await accessibleInAllLooks(page, "the spend");
+    const none = await begin({ agent: "talks", input: "go" });
+    await page.goto(`${open}/#/runs/${none}/spend`);
+    await page.getByText("No model has been paid yet").waitFor();
+    await release(2);
+    await ended(none);
+  },
+
+  "two runs are compared by their first difference": async page => {
+    const ids = [await begin({ agent: "asks", input: "compare" }), await begin({ agent: "asks", input: "compare" })];
+    for (const id of ids) while ((await api(`/v1/runs/${id}`)).waiting.length === 0) await new Promise(r => setTimeout(r, 50));
+    await api(`/v1/runs/${ids[0]}/approve`, { callId: `${ids[0]}-1-1` });
+    await api(`/v1/runs/${ids[1]}/reject`, { callId: `${ids[1]}-1-1`, reason: "not this" });
+    for (const id of ids) await ended(id);
+    await page.goto(`${open}/#/runs/${ids[0]}`);
+    await page.getByRole("link", { name: "Compare" }).click();
+    await accessible(page, "what to compare with");
+    await page.getByRole("link", { name: `Run ${ids[1]}` }).click();
+    await page.getByRole("heading", { name: "The first difference" }).waitFor();
+    await page.locator(".added", { hasText: "tool.approval_resolved" }).waitFor();
+    await page.getByRole("region", { name: "Cycle 1" }).getByText("not this").waitFor();
+    for (const id of ids) await page.getByRole("link", { name: `Run ${id}` }).waitFor();
+    await accessibleInAllLooks(page, "a comparison");
+    const fork = await api(`/v1/runs/${ids[0]}/fork`, { seq: 3, run: false });
+    await page.goto(`${open}/#/runs/${fork.id}/compare`);
+    await page.getByRole("listitem").filter({ hasText: "of which this is a fork" }).getByRole("link", { name: `Run ${ids[0]}` }).click();
+    await page.getByRole("heading", { name: "The first difference" }).waitFor();
+    await page.getByText("nothing more").waitFor();
+    await api(`/v1/runs/${fork.id}/cancel`, {}); // no run of another scene is queued
+    await page.goto(`${open}/#/runs/${ids[0]}/compare/${ids[0]}`);
+    await page.getByText("events that are compared are equal").waitFor();
+    await page.goto(`${open}/#/runs/${ids[0]}/compare/nothing`);
+    await page.getByRole("alert").getByText(`there is no run "nothing"`).waitFor();
+  },
+
+  "a journal is listed as it is, checked and replayed": async page => {
+    const id = await begin({ agent: "many", input: "go" });
+    await ended(id);
+    const seq = (await api(`/v1/runs/${id}`)).seq;
+    await page.goto(`${open}/#/runs/${id}/events`);
+    await page.getByText("chain ok").waitFor();
+    await page.getByText("run.started", { exact: true }).waitFor();
+    const list = page.getByRole("region", { name: "The events in order" });
+    await list.evaluate(el => el.scrollTo(0, el.scrollHeight));
+    await list.getByText("run.completed", { exact: true }).waitFor();
+    const nodes = await page.evaluate(() => document.querySelectorAll("*").length);
+    assert(nodes <= 600, `${nodes} nodes`);
+    assert.equal(await list.getByRole("listitem").last().getAttribute("aria-setsize"), String(seq));
+    await list.getByRole("link", { name: /run\.completed/ }).click();
+    const whole = page.getByRole("region", { name: `Event ${seq}`, exact: true }).first();
+    await whole.getByRole("heading", { name: `Event ${seq}, run.completed` }).waitFor();
+    assert.equal(JSON.parse(await whole.locator("pre").textContent()).seq, seq);
+    await accessibleInAllLooks(page, "the events");
+    const asked = [];
+    page.on("request", r => { if (r.url().includes("/events?")) asked.push(r.url()); });
+    await page.getByLabel("Types").fill("tool_call run.started");
+    await page.getByRole("button", { name: "Show these" }).click();
+    await list.getByText("tool_call", { exact: true }).first().waitFor();
+    assert.equal(await list.getByText("policy.decision", { exact: true }).count(), 0);
+    await list.evaluate(el => el.scrollTo(0, el.scrollHeight));
+    await page.getByText("201 found so far").waitFor();
+    assert(asked.every(url => url.includes("type=tool_call&type=run.started")), asked.join(" "));
+    await page.getByRole("button", { name: "Replay" }).click();
+    await page.getByText(/\d decisions and 2 requests, byte for byte/).waitFor();
+    const loaded = page.waitForEvent("download");
+    await page.getByRole("button", { name: "Export" }).click();
+    const file = fs.readFileSync(await (await loaded).path(), "utf8");
+    assert.equal(file, await (await fetch(`${open}/v1/runs/${id}/export`)).text());
+
+    await alter("That is all.", "That is none.");
+    await page.reload();
+    await page.getByText(/the chain breaks at event \d+/).waitFor();
+    await accessible(page, "a chain that breaks");
+    await alter("", "");
+    const works = await begin({ agent: "works", input: "Write a note." });
+    await release(4);
+    await ended(works);
+    await page.goto(`${open}/#/runs/${works}/events`);
+    await page.getByRole("button", { name: "Replay" }).click();
+    await page.getByText(/\d decisions and 2 requests, byte for byte/).waitFor();
+    await service("https://api.openai.com/v1");
+    await page.getByRole("button", { name: "Replay" }).click();
+    await page.getByText(/2 differences in \d+ decisions and 2 requests/).waitFor();
+    await page.getByRole("link", { name: /^event \d+$/ }).waitFor();
+    await service("");
+  },
+
+  "a journal that goes on is followed, and what it hides is shown": async page => {
+    const id = await begin({ agent: "talks", input: "a\u202eb <b>bold</b>" });
+    await page.goto(`${open}/#/runs/${id}/events`);
+    await page.getByText("model.requested", { exact: true }).waitFor();
+    await release(2);
+    await ended(id);
+    await page.getByText("run.completed", { exact: true }).waitFor();
+    await page.getByRole("link", { name: /run\.started/ }).click();
+    await page.locator("pre", { hasText: "⟨U+202E⟩" }).waitFor();
+    await page.getByRole("link", { name: "Requests" }).click();
+    await page.locator(".panel > summary", { hasText: "a⟨U+202E⟩b <b>bold</b>" }).click();
+    await page.locator("pre", { hasText: "a⟨U+202E⟩b <b>bold</b>" }).waitFor();
+    assert.equal(await page.locator("main b").count(), 0);
+  },
+
   "what a model writes is text and never markup": async page => {
     const id = await begin({ agent: "evil", input: "<b>go</b>" });
     await ended(id);
@@ -547,6 +924,7 @@ const scenes = {
     await release(2);
     await chip(page, "completed").waitFor();
     assert(before >= 2 && Number(places[1]) >= Number(places[0]) && Number(places[1]) > 0, `it came back behind ${places}`);
+    await said(page, "and the second half").first().waitFor();
     assert.equal(await said(page, "and the second half").count(), 1);
   },
 
@@ -650,8 +1028,170 @@ const scenes = {
     }
   },
 
+  "a run is started by a form, and the same run by a command": async page => {
+    await page.goto(`${open}/#/start`);
+    await page.locator(".card", { hasText: "broken" }).getByText("cannot run").waitFor();
+    await page.locator(".card", { hasText: "writes letters" }).waitFor();
+    await accessibleInAllLooks(page, "the files to start");
+    await page.goto(`${open}/#/start?file=broken`);
+    await page.getByRole("region", { name: "It cannot run" }).getByText("broken.yaml:3:").waitFor();
+    assert.equal(await page.getByRole("button", { name: /^Start/ }).count(), 0);
+
+    await page.goto(`${open}/#/start?file=letters`);
+    await page.locator(".about > div", { hasText: "Asks a person" }).getByText("fs.write", { exact: true }).waitFor();
+    assert.match(await page.locator(".about > div", { hasText: "Goes ahead with" }).textContent(), /fs\.read, fs\.edit/);
+    const form = page.getByRole("form", { name: "Start letters" });
+    await form.getByText("Write to ${person}.").waitFor();
+    assert.equal(await form.getByLabel("Budget in USD").inputValue(), "5");
+    await form.getByLabel("Value of ${language}").fill("it's French");
+    await form.getByLabel("Value of ${person}").fill("Ann");
+    await form.getByLabel("Budget in USD").fill("0.5");
+    await accessibleInAllLooks(page, "the form of a start");
+    await form.getByRole("button", { name: "Start with at most USD 0.5" }).click();
+    const begun = page.getByRole("status").getByRole("link", { name: /^run / });
+    const id = (await begun.textContent()).slice(4);
+    const [first] = (await api(`/v1/runs/${id}/events?limit=1`)).items;
+    assert.deepEqual([first.data.input.parts[0].text, first.data.config.system.includes("it's French"), first.data.config.limits.usd_per_run], ["Write to Ann.", true, 0.5]);
+    // The command that is shown starts the same.
+    const curl = await page.getByText(/^curl /).textContent();
+    assert.equal(await page.getByText(/^pawl run /).textContent(), `pawl run letters.yaml --budget 0.5 --var 'language=it'\\''s French' --var person=Ann`);
+    const again = JSON.parse(require("child_process").execFileSync("sh", ["-c", `${curl} --silent`]));
+    const [same] = (await api(`/v1/runs/${again.id}/events?limit=1`)).items;
+    assert.deepEqual([same.data.input, same.data.config.system, same.data.config.limits], [first.data.input, first.data.config.system, first.data.config.limits]);
+
+    // What is refused is said, with the form as it was; an attachment goes with the input.
+    await form.getByLabel("Another model, as provider/model").fill("nothing");
+    await form.getByRole("button", { name: /^Start/ }).click();
+    await page.getByRole("alert").getByText(`the model is "nothing"`).waitFor();
+    await form.getByLabel("Another model, as provider/model").fill("");
+    await form.getByLabel("Input").fill("See the note.");
+    await form.getByLabel("Attachments").setInputFiles({ name: "note.txt", mimeType: "text/plain", buffer: Buffer.from("a note") });
+    assert.equal(await form.getByLabel("Value of ${person}").count(), 0);
+    await form.getByRole("button", { name: /^Start/ }).click();
+    await begun.filter({ hasNotText: id }).waitFor();
+    const other = (await begun.textContent()).slice(4);
+    assert.match(JSON.stringify((await api(`/v1/runs/${other}/events?limit=1`)).items[0].data.input), /note\.txt/);
+
+    // A run is started again as it was, its input in the form.
+    await begun.click();
+    await page.getByRole("link", { name: "Start again like this" }).click();
+    await page.getByRole("form", { name: "Start letters" }).waitFor();
+    assert.equal(await page.getByLabel("Input").inputValue(), "See the note.");
+  },
+
+  "a plan is drawn with what a run did of it": async page => {
+    const id = await begin({ workflow: "shape", input: "go" });
+    await ended(id);
+    await page.goto(`${open}/#/runs/${id}`);
+    await page.getByRole("link", { name: "Plan", exact: true }).click();
+    const plan = page.getByRole("region", { name: "Plan", exact: true });
+    const node = name => plan.getByRole("button", { name });
+    await node("build, done").click();
+    await accessibleInAllLooks(page, "a plan");
+
+    // The edges are walked by keys; a step that was not taken says why, with the value of its condition.
+    const details = name => page.getByRole("region", { name: `Step ${name}`, exact: true });
+    await page.keyboard.press("ArrowDown");
+    await details("audit").getByText("steps.build.content == 'no'", { exact: true }).waitFor();
+    await details("audit").getByText("false", { exact: true }).waitFor();
+    assert.equal(await plan.locator(".edge.untaken").count(), 1);
+    await page.keyboard.press("ArrowRight");
+    await details("each").getByText("2 of 3 done, 1 failed, 0 running").waitFor();
+    const ring = node(/^each, /).locator(".ring");
+    assert.deepEqual([await ring.locator(".badge").textContent(), await ring.locator(".done").count(), await ring.locator(".failed").count()], ["3/3", 1, 1]);
+    await page.keyboard.press("ArrowDown");
+    await details("item 2").getByText("failed", { exact: true }).waitFor(); // the failed item is shown first
+    await page.keyboard.press("ArrowUp");
+    await page.keyboard.press("ArrowDown");
+    await page.keyboard.press("ArrowDown");
+    await details("polish").getByText("iteration 2 of 2").waitFor();
+    await details("polish").getByText("expression: holds").waitFor();
+    assert.equal(await page.evaluate(() => document.activeElement.getAttribute("aria-pressed")), "true");
+
+    // The stepper shows what another iteration did of the same steps.
+    await node("check, done").waitFor();
+    await details("polish").getByRole("button", { name: "‹ before" }).click();
+    await node("check, skipped").waitFor();
+    await details("polish").getByText("iteration 1 of 2").waitFor();
+    await details("polish").getByText("expression: does not hold").waitFor();
+    await node("check, skipped").click();
+    await details("check").getByText("false", { exact: true }).waitFor();
+
+    // The list is the same tree with the same words.
+    const words = (await plan.locator(".node .said").allTextContents()).sort();
+    await page.getByRole("button", { name: "as a list" }).click();
+    assert.deepEqual((await plan.locator(".steps button").allTextContents()).sort(), words);
+    await accessible(page, "a plan as a list");
+    const agent = await begin({ agent: "asks", input: "go" });
+    await page.goto(`${open}/#/runs/${agent}/plan`);
+    await page.getByText("This run is one agent, and has no plan.").waitFor();
+    await api(`/v1/runs/${agent}/cancel`, {});
+  },
+
+  "a plan of 300 steps is laid out without a long task": async page => {
+    await page.addInitScript(() => {
+      window.tasks = [];
+      new PerformanceObserver(all => window.tasks.push(...all.getEntries().map(e => e.duration))).observe({ type: "longtask", buffered: true });
+    });
+    await page.goto(`${open}/#/start?file=wide`);
+    const steps = panel(page, "Its steps");
+    await steps.waitFor();
+    const longest = [];
+    for (let turn = 0; turn < 3; turn++) { // the best of three: others use the machine too
+      await page.evaluate(() => { window.tasks.length = 0; });
+      await steps.locator("> summary").click();
+      await page.getByRole("button", { name: /^part0/ }).focus();
+      for (let i = 0; i < 12; i++) await page.keyboard.press("ArrowDown");
+      await page.waitForTimeout(200);
+      longest.push(Math.round(await page.evaluate(() => Math.max(0, ...window.tasks))));
+      if (turn < 2) await steps.locator("> summary").click();
+    }
+    assert(Math.min(...longest) <= 120, `tasks of ${longest} ms`);
+    const nodes = await page.evaluate(() => document.querySelectorAll("*").length);
+    assert(nodes <= 600, `${nodes} nodes`);
+    await page.getByRole("button", { name: "as a list" }).click();
+    assert.equal(await page.locator(".steps li").count(), 303);
+    if (shots) await page.getByRole("button", { name: "as a graph" }).click().then(() => page.screenshot({ path: `${shots}/wide.png`, fullPage: true }));
+  },
+
+  "what a run did over time is in lanes, and leads to its cycles and back": async page => {
+    const id = await begin({ agent: "asks", input: "go" });
+    await page.goto(`${open}/#/runs/${id}/timeline`);
+    const bar = (lane, name) => page.getByRole("region", { name: lane, exact: true }).getByRole("link", { name });
+    await bar("Waits for people", /so far/).waitFor();
+    await page.waitForTimeout(2500); // the wait is long
+    const [question] = (await api(`/v1/runs/${id}/questions`)).items;
+    await api(`/v1/runs/${id}/approve`, { callId: question.id, digest: question.digest });
+    await ended(id);
+    await bar("Model", /cycle 2/).waitFor(); // the page follows
+    await bar("Tools", /write asked.*critical path/).waitFor();
+    await chip(page, "completed").waitFor();
+    await page.getByText(/Waits compressed \(1, together/).waitFor();
+    const wide = async () => (await bar("Waits for people", /critical path/).boundingBox()).width;
+    const short = await wide();
+    await page.getByLabel(/Waits compressed/).uncheck();
+    assert(await wide() > 5 * short, "the wait was not compressed");
+    await page.getByLabel(/Waits compressed/).check();
+    await accessibleInAllLooks(page, "a timeline");
+
+    // A range is zoomed into, a bar leads to its entry, and the entry back to the bar.
+    await bar("Model", /cycle 2/).click();
+    await page.getByRole("button", { name: "Zoom to the chosen bar" }).click();
+    await bar("Model", /cycle 2/).waitFor();
+    await bar("Model", /cycle 1/).waitFor({ state: "detached" });
+    assert(Number(await page.getByLabel("From", { exact: true }).inputValue()) > 50, "the range was not zoomed");
+    await page.getByRole("button", { name: "All of it" }).click();
+    await page.getByRole("region", { name: "The chosen bar" }).getByRole("link", { name: "cycle 2 in what it did" }).click();
+    const cycle = panel(page, "cycle 2/50");
+    await cycle.and(page.locator(".target")).waitFor();
+    await panel(page, "cycle 1/50").locator("> summary").click();
+    await panel(page, "cycle 1/50").getByRole("link", { name: "in the timeline" }).last().click();
+    await page.getByRole("region", { name: "The chosen bar" }).getByText(/^Model, .*cycle 1/).waitFor();
+    assert.equal(await bar("Model", /cycle 1/).getAttribute("aria-current"), "true");
+  },
+
   "an empty view says why, and a run that is not there is a problem": async page => {
-    await page.goto(`${open}/`);
+    await page.goto(`${open}/#/?text=in+no+input`);
     await page.getByLabel("State").selectOption("queued");
     await page.getByText("No run matches these filters.").waitFor();
     await page.goto(`${open}/#/runs/nothing`);

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/spf13/cobra"
+	"go.temporal.io/sdk/client"
+
+	"github.com/pawlrun/pawl/cluster/internal/place"
+	"github.com/pawlrun/pawl/internal/cli"
+	places "github.com/pawlrun/pawl/internal/server"
+	"github.com/pawlrun/pawl/journal"
+)
+
+// temporalOptions return the options of a connection. Temporal's own messages go to the
+// log of the process.
+func temporalOptions(at string, log *slog.Logger) client.Options {
+	return client.Options{HostPort: at, Namespace: "default", Logger: log}
+}
+
+// dispatch connects a server to Temporal. It does not wait for Temporal: runs are queued
+// in the journal while Temporal cannot be reached.
+func dispatch(_ context.Context, at string, limits cli.DispatchLimits, store journal.Store, log *slog.Logger) (places.Dispatcher, error) {
+	if limits.MaxQueued < 1 {
+		return nil, cli.Usage(fmt.Errorf("--max-queued %d: give 1 or more", limits.MaxQueued))
+	}
+	c, err := client.NewLazyClient(temporalOptions(at, log))
+	if err != nil {
+		return nil, err
+	}
+	return &place.Dispatcher{Client: c, Store: store, MaxQueued: limits.MaxQueued, Log: log}, nil
+}
+
+func workerCommand(e cli.Environment) *cobra.Command {
+	var o cli.DriveOptions
+	var at string
+	w := place.Options{}
+	c := &cobra.Command{
+		Use:   "worker",
+		Short: "Drive the runs that Temporal places on this machine",
+		Long: `Drives the runs of servers with --temporal. It asks Temporal for as many runs as it has room for (--max-runs). If it
+is killed, Temporal places its runs on other workers. Ctrl-C or SIGTERM stops it: it takes no more runs, lets those that
+it has go on for --drain, and parks them, which takes 10 s at most; other workers continue them.`,
+		Example: "  pawl worker --journal postgres://pawl@db/pawl --temporal temporal:7233 --max-runs 64",
+		Args:    cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			switch {
+			case at == "":
+				return cli.Usage(errors.New("--temporal is missing; give HOST:PORT of the Temporal server"))
+			case w.MaxRuns < 1:
+				return cli.Usage(fmt.Errorf("--max-runs %d: give 1 or more", w.MaxRuns))
+			case w.Drain < 0:
+				return cli.Usage(fmt.Errorf("--drain %s: give 0 or more", w.Drain))
+			}
+			return e.Drive(c.Context(), o, func(ctx context.Context, d cli.Driver) error {
+				t, err := connect(ctx, at, d.Log)
+				if err != nil {
+					return err
+				}
+				defer t.Close()
+				w.Driver, w.Log = d.Server, d.Log
+				d.Log.Info("takes runs", "temporal", at, "runs", w.MaxRuns)
+				return place.Work(ctx, t, w)
+			})
+		},
+	}
+	c.Flags().StringVar(&at, "temporal", "", "HOST:PORT of the Temporal server")
+	c.Flags().IntVar(&w.MaxRuns, "max-runs", 64, "how many runs are driven at once")
+	c.Flags().DurationVar(&w.Drain, "drain", 0, "how long runs go on after SIGTERM before they park")
+	c.Flags().StringSliceVar(&o.Labels, "labels", nil, "what this machine has for runs that ask for it, NAME or NAME=DIR with the directory of such runs (gpu,repo=/srv/repo)")
+	c.Flags().StringVar(&o.Agents, "agents", ".", "directory of the agent files that runs name")
+	c.Flags().StringVar(&o.Workspace, "workspace", ".", "directory that the tools of runs without one of their own work in")
+	return c
+}
+
+// connect connects to Temporal, and tries again until ctx ends.
+func connect(ctx context.Context, at string, log *slog.Logger) (client.Client, error) {
+	for {
+		c, err := client.DialContext(ctx, temporalOptions(at, log))
+		if err == nil || ctx.Err() != nil {
+			return c, err
+		}
+		log.Warn("Temporal cannot be reached", "address", at, "error", err)
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(2 * time.Second):
+		}
+	}
+}

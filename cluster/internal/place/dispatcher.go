@@ -1,0 +1,170 @@
+package place
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/pawlrun/pawl/event"
+	enginedrive "github.com/pawlrun/pawl/internal/engine/drive"
+	"github.com/pawlrun/pawl/journal"
+)
+
+const (
+	// sweepEvery is how often the journal is searched for runs that have no workflow or
+	// something new to read.
+	sweepEvery = 5 * time.Second
+	// queueAgain is when a client may queue a run again.
+	queueAgain = 5 * time.Second
+	// again is when a run that was dispatched and still waits is dispatched again.
+	again = time.Minute
+	// call bounds a request to Temporal.
+	call = 5 * time.Second
+)
+
+// Dispatcher starts and signals the workflows of runs. It implements
+// [github.com/pawlrun/pawl/internal/server.Dispatcher].
+type Dispatcher struct {
+	Client client.Client
+	Store  journal.Store
+	// MaxQueued is how many root runs may be queued.
+	MaxQueued int
+	Log       *slog.Logger
+}
+
+// Dispatch signals the workflow of a run, and starts it if there is none.
+func (d *Dispatcher) Dispatch(ctx context.Context, run string, resume bool) error {
+	o, err := d.options(ctx, run)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, call)
+	defer cancel()
+	if resume {
+		_, err = d.Client.SignalWithStartWorkflow(ctx, run, wake, resume, o, Workflow, false)
+	} else {
+		_, err = d.Client.ExecuteWorkflow(ctx, o, Workflow, false)
+	}
+	if err != nil {
+		return fmt.Errorf("place: dispatch run %s: %w", run, err)
+	}
+	return nil
+}
+
+// options returns the options of a run's workflow: the fairness key is the name of the
+// token that started the run.
+func (d *Dispatcher) options(ctx context.Context, run string) (client.StartWorkflowOptions, error) {
+	started, err := enginedrive.At[event.RunStarted](ctx, d.Store, run, 0)
+	if err != nil {
+		return client.StartWorkflowOptions{}, fmt.Errorf("place: dispatch run %s: %w", run, err)
+	}
+	tenant := started.Principal.Name
+	return client.StartWorkflowOptions{
+		ID:                                       run,
+		TaskQueue:                                Queue,
+		WorkflowIDConflictPolicy:                 enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
+		WorkflowIDReusePolicy:                    enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
+		WorkflowExecutionErrorWhenAlreadyStarted: false,
+		Priority:                                 temporal.Priority{FairnessKey: tenant[:min(len(tenant), 64)]},
+	}, nil
+}
+
+// Full implements the server's Dispatcher.
+func (d *Dispatcher) Full(ctx context.Context) (time.Duration, error) {
+	rows, err := d.Store.Runs(ctx, journal.Filter{Roots: true, States: []journal.State{journal.Queued}, Limit: d.MaxQueued})
+	if err != nil || len(rows) < d.MaxQueued {
+		return 0, err
+	}
+	return queueAgain, nil
+}
+
+// Run sweeps until ctx ends.
+func (d *Dispatcher) Run(ctx context.Context) {
+	ticks := time.NewTicker(sweepEvery)
+	defer ticks.Stop()
+	before := map[string]time.Time{}
+	for {
+		if err := d.sweep(ctx, before); err != nil && ctx.Err() == nil {
+			d.Log.Warn("not all runs are dispatched", "error", err)
+		}
+		select {
+		case <-ticks.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// sweep starts the workflows of runs that no process drives, and signals those of runs
+// with unread commands. before holds when a run was dispatched last.
+func (d *Dispatcher) sweep(ctx context.Context, before map[string]time.Time) error {
+	due, err := d.due(ctx)
+	if err != nil {
+		return err
+	}
+	for run, t := range before {
+		if _, is := due[run]; !is && time.Since(t) > again {
+			delete(before, run)
+		}
+	}
+	for run, unread := range due {
+		if time.Since(before[run]) < again {
+			continue
+		}
+		if err = d.redispatch(ctx, run, unread); err == nil {
+			before[run] = time.Now()
+			continue
+		}
+		if _, down := errors.AsType[*serviceerror.Unavailable](err); down || errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
+			return err // the others would fail like this one
+		}
+		d.Log.Warn("a run is not dispatched", "run", run, "error", err)
+	}
+	return nil
+}
+
+// redispatch starts the workflow of a run that has none; a workflow that there is gets a
+// signal only if the run has unread commands, because a signal makes its history longer.
+func (d *Dispatcher) redispatch(ctx context.Context, run string, unread bool) error {
+	if !unread {
+		return d.Dispatch(ctx, run, false)
+	}
+	o, err := d.options(ctx, run)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, call)
+	defer cancel()
+	_, err = d.Client.SignalWithStartWorkflow(ctx, run, wake, false, o, Workflow, false)
+	return err
+}
+
+// due returns the root runs that need a worker, and whether they have unread commands.
+func (d *Dispatcher) due(ctx context.Context) (map[string]bool, error) {
+	due := map[string]bool{}
+	free, err := d.Store.Runs(ctx, journal.Filter{Roots: true, Free: true, States: []journal.State{journal.Queued, journal.Running, journal.Waiting}})
+	interrupted, wrong := d.Store.Runs(ctx, journal.Filter{Roots: true, Free: true, States: []journal.State{journal.Parked}, Detail: string(event.ParkInterrupted)})
+	for _, r := range append(free, interrupted...) {
+		due[r.ID] = false
+	}
+	unread, unseen := d.Store.Inbox(ctx, "")
+	for _, c := range unread {
+		row, err := d.Store.Run(ctx, c.Run)
+		if err != nil {
+			continue // it was deleted
+		}
+		root, err := d.Store.Run(ctx, row.Placed().Root)
+		if err == nil && root.State != journal.Ended && (root.Owner == "" || root.Expiry.Before(time.Now())) {
+			due[root.ID] = true
+		}
+	}
+	return due, cmp.Or(err, wrong, unseen)
+}

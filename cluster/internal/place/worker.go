@@ -1,0 +1,122 @@
+package place
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/pawlrun/pawl/journal"
+)
+
+// ended is the state of a run that is never driven again.
+const ended = string(journal.Ended)
+
+// Driver drives runs; see [github.com/pawlrun/pawl/internal/server.Server.Drive].
+type Driver interface {
+	Drive(ctx context.Context, run string, resume bool) (row journal.Run, wake time.Time, err error)
+}
+
+// Options configure a worker.
+type Options struct {
+	Driver Driver
+	// MaxRuns is how many runs are driven at once.
+	MaxRuns int
+	// Drain is how long runs may go on after the context of Work ends, before they park.
+	Drain time.Duration
+	Log   *slog.Logger
+}
+
+// errHeld is returned to Temporal, which tries again, for a run that cannot be driven here,
+// usually because another process drives it.
+var errHeld = errors.New("the run is not driven here; the log of the worker says why")
+
+type activities struct {
+	Options
+	// parking ends when the runs of this worker have to park.
+	parking context.Context
+}
+
+// drive is the activity: it drives a run until the run ends, parks, or waits for long.
+func (a *activities) drive(ctx context.Context, r request) (outcome, error) {
+	driven, left := context.WithCancel(ctx)
+	defer left()
+	defer context.AfterFunc(a.parking, left)()
+	beats := time.NewTicker(beatEvery)
+	defer beats.Stop()
+	type result struct {
+		row  journal.Run
+		wake time.Time
+		err  error
+	}
+	done := make(chan result, 1)
+	go func() {
+		row, wake, err := a.Driver.Drive(driven, r.Run, r.Resume)
+		done <- result{row, wake, err}
+	}()
+	for {
+		select {
+		case <-beats.C:
+			activity.RecordHeartbeat(ctx)
+		case d := <-done:
+			return a.outcome(ctx, r.Run, d.row, d.wake, d.err)
+		}
+	}
+}
+
+// outcome returns the result of an activity. Temporal schedules it again after an error.
+func (a *activities) outcome(ctx context.Context, id string, row journal.Run, wake time.Time, err error) (outcome, error) {
+	if errors.Is(err, journal.ErrNotFound) {
+		return outcome{State: ended}, nil // the run was deleted
+	}
+	if err != nil {
+		a.Log.Warn("a run is not driven here", "run", id, "error", err)
+		// The error may quote the run, and Temporal keeps nothing of a run.
+		return outcome{}, errHeld
+	}
+	interrupted := row.State != journal.Ended && row.State != journal.Parked && row.State != journal.Paused
+	if wake.IsZero() && (interrupted || row.State == journal.Parked && row.Detail == "interrupted") {
+		return outcome{}, errLeft // another worker goes on with it
+	}
+	return outcome{State: string(row.State), Wake: wake}, ctx.Err()
+}
+
+// errLeft is returned to Temporal for a run that this worker left before its end.
+var errLeft = errors.New("the worker left the run")
+
+// Work drives the runs that Temporal places here, until ctx ends. Then it asks for no
+// more, lets the runs go on for Drain, and parks them.
+func Work(ctx context.Context, c client.Client, o Options) error {
+	parking, park := context.WithCancel(context.WithoutCancel(ctx))
+	defer park()
+	a := &activities{Options: o, parking: parking}
+	w := worker.New(c, Queue, worker.Options{
+		MaxConcurrentActivityExecutionSize: o.MaxRuns,
+		MaxConcurrentActivityTaskPollers:   min(o.MaxRuns, 4),
+		DisableEagerActivities:             true,
+		WorkerStopTimeout:                  o.Drain + parkWithin,
+		DisableRegistrationAliasing:        true,
+	})
+	register(w, a)
+	if err := w.Start(); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	timer := time.AfterFunc(o.Drain, park)
+	defer timer.Stop()
+	w.Stop()
+	return nil
+}
+
+// parkWithin bounds the time in which the runs of a worker park.
+const parkWithin = 10 * time.Second
+
+func register(w worker.Registry, a *activities) {
+	w.RegisterWorkflowWithOptions(run, workflow.RegisterOptions{Name: Workflow})
+	w.RegisterActivityWithOptions(a.drive, activity.RegisterOptions{Name: drive})
+}

@@ -1,0 +1,133 @@
+package place
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"go.temporal.io/sdk/testsuite"
+
+	"github.com/pawlrun/pawl/journal"
+)
+
+// scripted is a driver that leaves a run in the next of its rows.
+type scripted struct {
+	mu    sync.Mutex
+	rows  []left
+	calls []request
+}
+
+type left struct {
+	row  journal.Run
+	wake time.Duration
+	err  error
+}
+
+func (s *scripted) Drive(_ context.Context, run string, resume bool) (journal.Run, time.Time, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.rows[len(s.calls)]
+	s.calls = append(s.calls, request{run, resume})
+	var wake time.Time
+	if l.wake > 0 {
+		wake = time.Now().Add(l.wake)
+	}
+	return l.row, wake, l.err
+}
+
+func (s *scripted) resumes() (all []bool) {
+	for _, c := range s.calls {
+		all = append(all, c.Resume)
+	}
+	return all
+}
+
+func is(state journal.State, detail string) journal.Run {
+	return journal.Run{Progress: journal.Progress{State: state, Detail: detail}}
+}
+
+// play runs the workflow with a driver; do acts on it while it runs.
+func play(t *testing.T, s *scripted, do func(*testsuite.TestWorkflowEnvironment)) *testsuite.TestWorkflowEnvironment {
+	t.Helper()
+	var suite testsuite.WorkflowTestSuite
+	suite.SetLogger(slog.New(slog.DiscardHandler))
+	env := suite.NewTestWorkflowEnvironment()
+	register(env, &activities{Options: Options{Driver: s, Log: slog.New(slog.DiscardHandler)}, parking: t.Context()})
+	do(env)
+	env.ExecuteWorkflow(Workflow, false)
+	return env
+}
+
+func TestRunIsDrivenAgainAtEachSignalUntilItEnds(t *testing.T) {
+	parked := left{row: is(journal.Parked, "approval")}
+	s := &scripted{rows: []left{parked, parked, {row: is(journal.Ended, "")}}}
+	env := play(t, s, func(env *testsuite.TestWorkflowEnvironment) {
+		env.RegisterDelayedCallback(func() { env.SignalWorkflow(wake, false) }, time.Hour)
+		env.RegisterDelayedCallback(func() { env.SignalWorkflow(wake, true) }, 48*time.Hour)
+	})
+	if err := env.GetWorkflowError(); err != nil || !env.IsWorkflowCompleted() {
+		t.Fatalf("the workflow has not completed: %v", err)
+	}
+	if want := []bool{false, false, true}; !slices.Equal(s.resumes(), want) {
+		t.Errorf("drives resumed %v, want %v", s.resumes(), want)
+	}
+}
+
+func TestLongWaitEndsByItself(t *testing.T) {
+	s := &scripted{rows: []left{
+		{row: is(journal.Parked, "interrupted"), wake: 3 * time.Hour},
+		{row: is(journal.Parked, "interrupted"), wake: 2 * time.Hour},
+		{row: is(journal.Ended, "")},
+	}}
+	env := play(t, s, func(*testsuite.TestWorkflowEnvironment) {})
+	if err := env.GetWorkflowError(); err != nil || !env.IsWorkflowCompleted() {
+		t.Fatalf("the workflow has not completed: %v", err)
+	}
+	if want := []bool{false, true, true}; !slices.Equal(s.resumes(), want) {
+		t.Errorf("drives resumed %v, want %v", s.resumes(), want)
+	}
+}
+
+func TestRunThatAWorkerLeftIsDrivenAgain(t *testing.T) {
+	s := &scripted{rows: []left{
+		{row: is(journal.Parked, "interrupted")}, // the worker was stopped
+		{err: &journal.HeldError{}},              // the lease of a killed worker
+		{row: is(journal.Running, "")},           // the lease was lost
+		{row: is(journal.Ended, "")},
+	}}
+	env := play(t, s, func(*testsuite.TestWorkflowEnvironment) {})
+	if err := env.GetWorkflowError(); err != nil || len(s.calls) != 4 {
+		t.Fatalf("%d drives, want 4: %v", len(s.calls), err)
+	}
+}
+
+func TestDeletedRunEndsItsWorkflow(t *testing.T) {
+	s := &scripted{rows: []left{{err: journal.ErrNotFound}}}
+	env := play(t, s, func(*testsuite.TestWorkflowEnvironment) {})
+	if err := env.GetWorkflowError(); err != nil || len(s.calls) != 1 {
+		t.Fatalf("%d drives, want 1: %v", len(s.calls), err)
+	}
+}
+
+func TestErrorOfARunIsNotGivenToTemporal(t *testing.T) {
+	a := &activities{Options: Options{Log: slog.New(slog.DiscardHandler)}}
+	_, err := a.outcome(t.Context(), "r", journal.Run{}, time.Time{}, errors.New("the file says: a secret"))
+	if err == nil || err.Error() != errHeld.Error() {
+		t.Errorf("the error is %v, want %v", err, errHeld)
+	}
+}
+
+func TestHistoryThatIsLongContinuesAsNew(t *testing.T) {
+	s := &scripted{rows: []left{{row: is(journal.Parked, "approval")}}}
+	env := play(t, s, func(env *testsuite.TestWorkflowEnvironment) {
+		env.SetContinueAsNewSuggested(true)
+		env.RegisterDelayedCallback(func() { env.SignalWorkflow(wake, true) }, time.Minute)
+	})
+	if err := env.GetWorkflowError(); err == nil || len(s.calls) != 1 {
+		t.Errorf("%d drives and the error %v, want 1 and a continuation", len(s.calls), err)
+	}
+}

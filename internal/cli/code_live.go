@@ -1,0 +1,390 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/cli/live"
+	"github.com/pawlrun/pawl/internal/engine/control"
+	"github.com/pawlrun/pawl/internal/host/attach"
+	"github.com/pawlrun/pawl/internal/rules/policy"
+	"github.com/pawlrun/pawl/internal/sessions"
+	"github.com/pawlrun/pawl/internal/view"
+	"github.com/pawlrun/pawl/journal"
+	"github.com/pawlrun/pawl/llm"
+)
+
+// liveChat is a session with a live region at the terminal.
+type liveChat struct {
+	*chat
+	screen *live.Screen
+	keys   *keyboard
+	// begun has the actions that talk to runs, in the order of their keys.
+	begun chan live.Action
+
+	// use is the model from the next run on, "" for that of the file; compact reports that
+	// the next run shortens the conversation first.
+	use     string
+	compact bool
+	// mode is the mode of the permissions, "" for that of the file.
+	mode policy.Mode
+
+	mu sync.Mutex
+	// turn is the work that is shown, nil for none, and shown closed at its end.
+	turn  *sessions.Turn
+	shown chan struct{}
+	// status is what the status line said last.
+	status sessionStatus
+	// warned holds the warnings that were shown.
+	warned map[string]bool
+	// questions are the open questions, and unread the messages that are not read yet.
+	questions view.Questions
+	unread    unreadMessages
+}
+
+// canLive reports whether a live region can be drawn on the streams of the command.
+func (a *app) canLive(plain bool) bool {
+	if plain || os.Getenv("TERM") == "dumb" {
+		return false
+	}
+	for _, stream := range []any{a.in, a.out, a.err} {
+		if !screenOf(stream, os.Getenv).terminal {
+			return false
+		}
+	}
+	return true
+}
+
+// live works on the session until its user ends it.
+func (t *chat) live(ctx context.Context, resume bool) error {
+	in, _ := t.app.in.(*os.File)
+	out, _ := t.app.out.(*os.File)
+	l := &liveChat{chat: t, keys: newKeyboard(), begun: make(chan live.Action, 256), warned: map[string]bool{}}
+	l.screen = live.NewScreen(in, out, &live.Model{Plain: !t.printer.screen.colour, Commands: completions(t.dir)}, l.act)
+	t.printer.region = l.screen.Send
+	t.ask = l.asks()
+	working, stop := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() { l.screen.Send(live.Files{Names: files(working, t.dir)}) }()
+	go func() {
+		defer close(done)
+		if resume {
+			if err := l.goOn(working, false); err != nil {
+				l.complain(err)
+			}
+		}
+		for {
+			select {
+			case a := <-l.begun:
+				l.begin(working, a)
+			case <-working.Done():
+				return
+			}
+		}
+	}()
+	ending, release := interruptible(ctx)
+	defer release()
+	err := l.screen.Run(ending)
+	t.printer.unlive()
+	l.park()
+	stop()
+	<-done
+	l.wait()
+	return err
+}
+
+// act performs an action of the live region. It must not wait.
+func (l *liveChat) act(a live.Action) {
+	switch a := a.(type) {
+	case live.Answer:
+		l.keys.take(a.Line)
+	case live.Park:
+		if a.Leaving {
+			go l.screen.Send(live.Printed{Lines: []string{l.printer.screen.paint(faint, l.resumeCommand())}})
+		}
+		go l.park()
+	case live.Quit:
+		go l.screen.Quit()
+	default:
+		l.begun <- a
+	}
+}
+
+// resumeCommand returns how the session is resumed.
+func (l *liveChat) resumeCommand() string {
+	return fmt.Sprintf("resume the session with: %s code --resume %s", l.app.invocation(), l.id)
+}
+
+// begin performs an action that talks to runs.
+func (l *liveChat) begin(ctx context.Context, a live.Action) {
+	var err error
+	switch a := a.(type) {
+	case live.Send:
+		err = l.say(ctx, a)
+	case live.GoOn:
+		err = l.goOn(ctx, true)
+	case live.Command:
+		err = l.command(ctx, a.Line)
+	case live.Mode:
+		err = l.nextMode(ctx)
+	case live.Points:
+		err = l.fork(ctx, nil)
+	case live.Shell:
+		err = l.shell(ctx, a.Line)
+	}
+	if err != nil {
+		l.complain(err)
+	}
+}
+
+// complain prints an error of an action, which does not end the session.
+func (l *liveChat) complain(err error) {
+	l.printer.line(red, harmless(l.app.describe(err)))
+}
+
+// say sends a message, and shows it once it is in the journal.
+func (l *liveChat) say(ctx context.Context, m live.Send) error {
+	if err := textual("the message", m.Text); err != nil {
+		return err
+	}
+	media, err := attached(l.dir, m.Text)
+	if err != nil {
+		return err
+	}
+	message := sessions.Message{Text: m.Text, Media: media, Model: l.use, Mode: l.mode, Compact: l.compact, Later: m.Later, Replaces: m.Replaces}
+	turn, err := l.host.Send(ctx, l.id, l.dir, message, l.ask)
+	if err != nil {
+		l.screen.Send(live.Draft{Text: m.Text})
+		return err
+	}
+	if turn == nil { // a withdrawal that came after the end of the run
+		return nil
+	}
+	if turn.After() == 0 { // a run that works prints the message when it is read
+		l.compact = false
+		l.said(m.Text)
+	}
+	l.follow(turn)
+	return nil
+}
+
+// said prints a message of the user.
+func (l *liveChat) said(text string) {
+	for i, line := range strings.Split(harmless(text), "\n") {
+		l.printer.line(bold, [2]string{"> ", "  "}[min(i, 1)]+line)
+	}
+}
+
+// goOn asks the open questions of the session again, and shows its unread messages. A run
+// that ended before it read some is continued with them, a parked one if that is wanted.
+func (l *liveChat) goOn(ctx context.Context, wanted bool) error {
+	chain, err := sessions.Chain(ctx, l.store, l.id)
+	if err != nil {
+		return err
+	}
+	newest := chain[len(chain)-1].Run
+	if !wanted {
+		if err := l.readUnread(ctx, newest.ID); err != nil {
+			return err
+		}
+	}
+	waiting, err := l.host.Waiting(ctx, newest)
+	if err != nil {
+		return err
+	}
+	var turn *sessions.Turn
+	switch {
+	case newest.State == journal.Ended && l.hasUnread():
+		turn, err = l.host.GoOn(ctx, newest.ID, l.mode, l.ask)
+		l.readAll()
+	case newest.State != journal.Ended && (wanted || len(waiting) > 0):
+		turn, err = l.host.Ask(ctx, newest, l.ask)
+	}
+	if err == nil && turn != nil {
+		l.follow(turn)
+	}
+	return err
+}
+
+// follow shows a turn in the background, after the one that is shown.
+func (l *liveChat) follow(turn *sessions.Turn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.turn != nil && l.turn.Run == turn.Run && !turn.Drives() {
+		return // the message reaches the run that is shown
+	}
+	before := l.shown
+	shown := make(chan struct{})
+	l.turn, l.shown = turn, shown
+	go func() {
+		defer close(shown)
+		if before != nil {
+			<-before
+		}
+		l.show(turn)
+	}()
+}
+
+// show shows a turn until the run waits or has ended.
+func (l *liveChat) show(turn *sessions.Turn) {
+	l.screen.Send(live.Working{On: true})
+	v := newTextView(&printerWriter{l.printer}, l.printer, l.printer.screen, turn.After(), l.app.invocation())
+	v.both, v.session, v.command, v.next.pending = true, l.warned, turn.Command, l.app.pending
+	// The run is shown until it has parked, also while the session ends.
+	shown := &liveView{textView: v, chat: l}
+	if err := show(turn.Events(context.Background()), shown); err != nil {
+		l.complain(err)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.turn != turn {
+		return
+	}
+	l.turn = nil
+	l.screen.Send(live.Working{})
+	if shown.ended && len(l.unread) > 0 {
+		select {
+		case l.begun <- live.GoOn{}:
+		default:
+		}
+	}
+}
+
+// park parks the run that is shown, if any.
+func (l *liveChat) park() {
+	l.mu.Lock()
+	turn := l.turn
+	l.mu.Unlock()
+	if turn == nil {
+		return
+	}
+	if err := turn.Interrupt(context.Background()); err != nil {
+		l.complain(fmt.Errorf("the run goes on: %w", err))
+	}
+}
+
+// wait waits until nothing is shown any more.
+func (l *liveChat) wait() {
+	l.mu.Lock()
+	shown := l.shown
+	l.mu.Unlock()
+	if shown != nil {
+		<-shown
+	}
+}
+
+// asks returns the function that asks the user in the live region.
+func (l *liveChat) asks() sessions.Ask {
+	l.printer.asks = true
+	return inTurn((&prompter{
+		keys: l.keys, p: l.printer, by: itsUser(), check: l.controller.CheckArgs, workspace: l.workspaceOf,
+		editor: cmp.Or(os.Getenv("VISUAL"), os.Getenv("EDITOR")), laterQuestions: l.laterQuestions, suspend: l.screen.Suspend,
+	}).ask)
+}
+
+// laterQuestions returns the subjects of the questions after the one that is asked.
+func (l *liveChat) laterQuestions() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var subjects []string
+	for i, q := range l.questions {
+		if i > 0 {
+			subjects = append(subjects, q.Subject+" "+askedAbout(q.Question))
+		}
+	}
+	return subjects
+}
+
+// liveView is the view of a turn, with the state of the session.
+type liveView struct {
+	*textView
+	chat   *liveChat
+	status sessionStatus
+	last   string
+	ended  bool
+}
+
+func (v *liveView) show(e event.Event) error {
+	v.chat.mu.Lock()
+	v.chat.questions.Add(e.Run, e.Data)
+	questions := len(v.chat.questions)
+	v.chat.mu.Unlock()
+	if e.Run == v.work.at(e.Run).run && v.work.at(e.Run) == v.work.root && e.Seq > v.after {
+		_, v.ended = e.Data.(event.RunCompleted)
+		v.chat.receive(e.Data)
+	}
+	if err := v.textView.show(e); err != nil {
+		return err
+	}
+	if v.command { // the line describes the session
+		return nil
+	}
+	v.status.add(e.Data)
+	if mode := sessions.ModeOf(e.Data); mode != "" {
+		v.chat.showMode(mode)
+	}
+	v.chat.mu.Lock()
+	v.chat.status = v.status
+	v.chat.mu.Unlock()
+	if text := v.status.text(&v.work.root.view, questions); text != v.last {
+		v.last = text
+		v.chat.screen.Send(live.Status{Text: text})
+	}
+	return nil
+}
+
+// printerWriter writes whole lines through a printer.
+type printerWriter struct{ p *printer }
+
+func (w *printerWriter) Write(b []byte) (int, error) {
+	for line := range strings.Lines(string(b)) {
+		w.p.line(plain, styled(strings.TrimRight(line, "\n")))
+	}
+	return len(b), nil
+}
+
+// styled returns a line whose only sequences are styles.
+func styled(line string) string {
+	var b strings.Builder
+	at := 0
+	for _, m := range sgr.FindAllStringIndex(line, -1) {
+		b.WriteString(harmless(line[at:m[0]]) + line[m[0]:m[1]])
+		at = m[1]
+	}
+	return b.String() + harmless(line[at:])
+}
+
+// attached returns the images and documents that a message names with @.
+func attached(dir, text string) ([]llm.Media, error) {
+	var paths []string
+	for _, word := range strings.Fields(text) {
+		name, is := strings.CutPrefix(word, "@")
+		if !is || !slices.Contains([]string{".png", ".jpg", ".jpeg", ".gif", ".webp", ".pdf"}, strings.ToLower(filepath.Ext(name))) {
+			continue
+		}
+		if !filepath.IsAbs(name) {
+			name = filepath.Join(dir, name)
+		}
+		paths = append(paths, name)
+	}
+	media, err := attach.Files(paths...)
+	if err != nil {
+		return nil, usagef("@: %s", control.Plain(err))
+	}
+	return media, nil
+}
+
+// unlive makes the printer write to its stream again.
+func (p *printer) unlive() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.region = nil
+	p.screen.live = false
+}

@@ -1,0 +1,63 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/pawlrun/pawl/internal/server"
+)
+
+// drive calls use with a server that answers no requests, and closes the server
+// afterwards.
+func (a *app) drive(ctx context.Context, files DriveOptions, use func(context.Context, Driver) error) error {
+	f := serveFlags{agents: files.Agents, workspace: files.Workspace, labels: files.Labels, onShutdown: "park"}
+	session, s, o, err := a.quietServer(ctx, f)
+	if err != nil {
+		return err
+	}
+	defer session.close()
+	ctx, stop := interruptible(ctx)
+	defer stop()
+	announced := make(chan struct{})
+	go func() {
+		defer close(announced)
+		s.Announce(ctx)
+	}()
+	defer func() { stop(); <-announced }()
+	return errors.Join(use(ctx, Driver{Server: s, Store: session.store, Log: o.Log}), s.Close())
+}
+
+// quietServer opens the journal and returns a server on it that listens on no address.
+func (a *app) quietServer(ctx context.Context, f serveFlags) (*session, *server.Server, server.Options, error) {
+	f.noAuth = true
+	o, err := a.serverOptions(ctx, f)
+	if err != nil {
+		return nil, nil, o, err
+	}
+	session, err := a.open(ctx, toServe)
+	if err != nil {
+		return nil, nil, o, err
+	}
+	o.Store, o.Engine, o.Controller, o.Budgets = session.store, session.engine, session.controller, session.budgets
+	s, err := server.New(o)
+	if err != nil {
+		session.close()
+		return nil, nil, o, err
+	}
+	return session, s, o, nil
+}
+
+// dispatch connects a server to what places its runs.
+func (a *app) dispatch(ctx context.Context, f serveFlags, o *server.Options) (err error) {
+	if f.temporal == "" {
+		return nil
+	}
+	if schemeOf(a.journalPath) == "" {
+		return usagef("--temporal needs a journal that workers share; name one with --journal postgres://USER@HOST/DATABASE")
+	}
+	if o.Dispatcher, err = a.build.Dispatch(ctx, f.temporal, DispatchLimits{MaxQueued: f.maxQueued}, o.Store, o.Log); err != nil {
+		return fmt.Errorf("--temporal: %w", err)
+	}
+	return nil
+}

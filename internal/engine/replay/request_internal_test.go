@@ -1,0 +1,44 @@
+package replay
+
+import (
+	"testing"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/machine"
+	"github.com/pawlrun/pawl/llm"
+)
+
+func TestFirstChangedSegmentOfARequestIsFound(t *testing.T) {
+	one, two, other := llm.UserText("one"), llm.UserText("two"), llm.UserText("other")
+	tools := []llm.ToolDef{{Name: "a"}}
+	before := llm.Request{System: "s", Tools: tools, Messages: []*llm.Message{one, two}}
+	for name, c := range map[string]struct {
+		now  llm.Request
+		want int
+	}{
+		"it continues":       {llm.Request{System: "s", Tools: tools, Messages: []*llm.Message{one, two, other}}, 0},
+		"an equal message":   {llm.Request{System: "s", Tools: tools, Messages: []*llm.Message{one, llm.UserText("two")}}, 0},
+		"the tools":          {llm.Request{System: "s", Tools: []llm.ToolDef{{Name: "b"}}, Messages: before.Messages}, 1},
+		"the system text":    {llm.Request{System: "t", Tools: tools, Messages: before.Messages}, 2},
+		"a setting":          {llm.Request{System: "s", Tools: tools, MaxTokens: 5, Messages: before.Messages}, 3},
+		"the second message": {llm.Request{System: "s", Tools: tools, Messages: []*llm.Message{one, other}}, 4},
+		"a shorter request":  {llm.Request{System: "s", Tools: tools, Messages: []*llm.Message{one}}, 3},
+	} {
+		r := requests{before: &machine.CallModel{Request: before}, asked: &machine.CallModel{Request: c.now}, messages: make([]int, len(c.now.Messages))}
+		if r.describe(); r.Changed != c.want {
+			t.Errorf("%s: segment %d has changed, want %d", name, r.Changed, c.want)
+		}
+	}
+}
+
+func TestCacheBreakBelongsToTheRequestOfItsCycle(t *testing.T) {
+	r := requests{Request: Request{Cycle: 2}, asked: &machine.CallModel{}}
+	for cycle, usd := range map[int]float64{1: 0.1, 2: 0.2, 3: 0.3} {
+		if err := r.step(nil, &event.Event{Cycle: cycle, Data: event.CacheBreak{Segment: "tools", USD: usd}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if r.Break == nil || r.Break.USD != 0.2 {
+		t.Errorf("%+v", r.Break)
+	}
+}

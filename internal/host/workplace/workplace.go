@@ -1,0 +1,176 @@
+// Package workplace decides whether the files of a run are on this machine, and clones the
+// repository of a run that works in one.
+package workplace
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/pawlrun/pawl/event"
+)
+
+// HostVariable is the variable in the environment that names this machine for the
+// journals that it shares with others.
+const HostVariable = "PAWL_HOST"
+
+// ErrElsewhere is wrapped by the error for a run whose files are on another machine.
+var ErrElsewhere = errors.New("this machine does not have")
+
+// Here is what this machine has for runs. The zero value is a machine that shares no
+// journal with others.
+type Here struct {
+	// Host is the name of this machine.
+	Host string
+	// Labels are what it has; a label NAME=DIR has the directory of its runs.
+	Labels []string
+	// Workspace is the directory of runs whose place has none of its own.
+	Workspace string
+	// Clones is the directory for clones, and Env the environment of git.
+	Clones string
+	Env    []string
+}
+
+// Name returns the name of this machine: what the environment says, or the host's name
+// with a part that other machines of that name do not have.
+func Name(getenv func(string) string) string {
+	if name := getenv(HostVariable); name != "" {
+		return name
+	}
+	name, err := os.Hostname()
+	if err != nil {
+		name = "unknown"
+	}
+	if id, err := os.ReadFile("/etc/machine-id"); err == nil && len(id) > 0 {
+		sum := sha256.Sum256(id)
+		name += "-" + hex.EncodeToString(sum[:3])
+	}
+	return name
+}
+
+// labelName is what a label and a host may be called.
+var labelName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/-]{0,99}$`)
+
+// CheckLabel returns an error unless a label is NAME, or NAME=DIR with an absolute
+// directory that exists.
+func CheckLabel(label string) error {
+	name, dir, has := strings.Cut(label, "=")
+	if !labelName.MatchString(name) {
+		return fmt.Errorf("%q is no label; write NAME or NAME=DIR, with letters, digits, '.', '_', '-' and '/' in the name", label)
+	}
+	if !has {
+		return nil
+	}
+	if info, err := os.Stat(dir); !filepath.IsAbs(dir) || err != nil || !info.IsDir() {
+		return fmt.Errorf("%s is not the absolute path of a directory", label)
+	}
+	return nil
+}
+
+// Check returns an error unless p names one machine, label or repository.
+func Check(p event.Place) error {
+	given := 0
+	for _, is := range []bool{p.Host != "", p.Label != "", p.Repo != ""} {
+		if is {
+			given++
+		}
+	}
+	switch {
+	case given > 1:
+		return errors.New("host, label and repo exclude each other")
+	case p.Ref != "" && p.Repo == "":
+		return errors.New("a ref needs a repo")
+	case p.Host != "" && !labelName.MatchString(p.Host), p.Label != "" && !labelName.MatchString(p.Label):
+		return fmt.Errorf("%q cannot be the name of a host or label", cmp.Or(p.Host, p.Label))
+	case strings.HasPrefix(p.Repo, "-"), strings.HasPrefix(p.Ref, "-"):
+		return errors.New("a repo and a ref do not begin with '-'")
+	}
+	return nil
+}
+
+// Matches reports whether a machine with a name and labels has a place. A repository
+// that is not cloned yet can be cloned everywhere.
+func Matches(p event.Place, host string, labels []string) bool {
+	if p.Label != "" {
+		return slices.ContainsFunc(labels, func(l string) bool {
+			name, _, _ := strings.Cut(l, "=")
+			return name == p.Label
+		})
+	}
+	return p.Host == "" || p.Host == host
+}
+
+// Has reports whether this machine has a place.
+func (h Here) Has(p event.Place) bool { return Matches(p, h.Host, h.Labels) }
+
+// Dir returns the directory of a run that works in p, or in dir if p has none of its
+// own. The error wraps [ErrElsewhere] if it is on another machine.
+func (h Here) Dir(p event.Place, dir string) (string, error) {
+	if !h.Has(p) {
+		return "", fmt.Errorf("%w %s", ErrElsewhere, p)
+	}
+	for _, l := range h.Labels {
+		if name, own, has := strings.Cut(l, "="); has && p.Label != "" && name == p.Label {
+			return own, nil
+		}
+	}
+	if p.Label != "" && h.Workspace != "" {
+		return h.Workspace, nil
+	}
+	return cmp.Or(dir, h.Workspace), nil
+}
+
+// Begin returns the place of a new run and its directory on this machine. It clones the
+// repository of a run that works in a clone.
+func (h Here) Begin(ctx context.Context, p event.Place, run, dir string) (event.Place, string, error) {
+	if p.Repo != "" {
+		var err error
+		dir, err = h.clone(ctx, p, run)
+		p.Host = h.Host
+		return p, dir, err
+	}
+	if p.Label == "" {
+		p.Host = cmp.Or(p.Host, h.Host)
+	}
+	dir, err := h.Dir(p, dir)
+	return p, dir, err
+}
+
+// clone makes the clone of a run. Git asks no one, runs no hook, and uses no transport
+// that starts programs of the repository's choice.
+func (h Here) clone(ctx context.Context, p event.Place, run string) (dir string, err error) {
+	if h.Clones == "" {
+		return "", errors.New("workplace: this machine has no directory for clones")
+	}
+	if err := os.MkdirAll(h.Clones, 0o700); err != nil {
+		return "", fmt.Errorf("workplace: %w", err)
+	}
+	dir = filepath.Join(h.Clones, run)
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.RemoveAll(dir))
+		}
+	}()
+	for _, args := range [][]string{
+		{"init", "--quiet", dir},
+		{"-C", dir, "remote", "add", "origin", p.Repo},
+		{"-C", dir, "fetch", "--quiet", "origin", cmp.Or(p.Ref, "HEAD")},
+		{"-C", dir, "checkout", "--quiet", "--detach", "FETCH_HEAD"},
+	} {
+		cmd := exec.CommandContext(ctx, "git", append([]string{"-c", "core.hooksPath=/dev/null"}, args...)...)
+		cmd.Env = append(slices.Clip(h.Env), "GIT_TERMINAL_PROMPT=0", "GIT_ALLOW_PROTOCOL=https:ssh:file")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return "", fmt.Errorf("workplace: clone %s: git %s: %w: %s", p.Repo, args[len(args)-1], err, strings.TrimSpace(string(out)))
+		}
+	}
+	return dir, nil
+}

@@ -1,0 +1,175 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/engine"
+	"github.com/pawlrun/pawl/internal/engine/drive"
+	"github.com/pawlrun/pawl/internal/engine/holder"
+	"github.com/pawlrun/pawl/internal/engine/perform"
+	"github.com/pawlrun/pawl/journal"
+)
+
+// Dispatcher decides where and when the runs of a server are driven. A server with a
+// dispatcher drives no run. It is safe for concurrent use.
+type Dispatcher interface {
+	// Dispatch arranges that a worker drives a run. With resume the worker also drives
+	// a run that has nothing new to read.
+	Dispatch(ctx context.Context, run string, resume bool) error
+	// Full reports after how long a client may retry if too many runs are queued, and 0
+	// if another run may be queued.
+	Full(ctx context.Context) (again time.Duration, err error)
+	// Run dispatches the runs for which Dispatch was not called or failed, until ctx
+	// ends.
+	Run(ctx context.Context)
+}
+
+// continueOthers continues the runs that other processes left, until ctx ends.
+func (s *Server) continueOthers(ctx context.Context) {
+	if s.dispatcher != nil {
+		s.dispatcher.Run(ctx)
+		return
+	}
+	s.going.Go(func() { s.Announce(ctx) })
+	s.takeOver(ctx)
+}
+
+// Announce registers the server in the journal as a driver of runs, until ctx ends.
+func (s *Server) Announce(ctx context.Context) {
+	if drivers, may := s.store.(journal.KeepsDrivers); may {
+		holder.Announce(ctx, drivers, s.driver(), s.unregistered)
+	}
+}
+
+// queueRun creates a run that no process drives, and dispatches it. If that fails, the
+// dispatcher finds the run in the journal.
+func (s *Server) queueRun(id string, started event.RunStarted, env perform.Env) (string, error) {
+	started.Workspace = "" // the worker's
+	err := s.engine.Queue(s.running, id, started, env.Secrets)
+	if err = errors.Join(err, env.Release()); err != nil {
+		return "", err
+	}
+	s.owners.keep(id, started)
+	if err := s.dispatcher.Dispatch(s.running, id, false); err != nil {
+		s.log.Warn("a queued run is dispatched later", "run", id, "error", err)
+	}
+	return id, nil
+}
+
+// redispatch arranges that a worker resumes a run.
+func (s *Server) redispatch(ctx context.Context, run string) error {
+	row, err := s.store.Run(ctx, run)
+	switch {
+	case err != nil:
+		return err
+	case row.State == journal.Ended:
+		return fmt.Errorf("server: run %s: %w", run, journal.ErrEnded)
+	case row.Parent != "":
+		return &engine.ChildError{Run: run, Parent: row.Parent, Root: row.Placed().Root}
+	case s.engine.Drives(row):
+		return &journal.HeldError{Run: run, Owner: row.Owner, Expiry: row.Expiry}
+	}
+	if err := s.dispatcher.Dispatch(ctx, run, true); err != nil {
+		s.log.Warn("a run is not dispatched", "run", run, "error", err)
+		return kindUnavailable.problem("send it again later; what the journal has is not lost", "what places the runs cannot be reached").about(run, "")
+	}
+	return nil
+}
+
+// mayQueue refuses a start if too many runs are queued.
+func (s *Server) mayQueue(ctx context.Context) error {
+	if s.dispatcher == nil {
+		return nil
+	}
+	again, err := s.dispatcher.Full(ctx)
+	if err != nil || again == 0 {
+		return err
+	}
+	p := kindBusy.problem("send it again after the seconds in the header Retry-After", "too many runs are queued; nothing was begun")
+	p.retryAfter = again
+	return p
+}
+
+const (
+	// lookAtWait is how often Drive looks at how long a run waits.
+	lookAtWait = time.Second
+	// longWait is the longest wait during which a run keeps its worker.
+	longWait = 30 * time.Second
+)
+
+// Drive drives a run until it ends, parks, or waits longer than 30 s, and returns its
+// row. wake is the end of such a wait, zero if the run waits for none. If ctx ends, the
+// run parks. Drive does not resume a parked run that has nothing new to read, unless
+// resume is set.
+func (s *Server) Drive(ctx context.Context, run string, resume bool) (row journal.Run, wake time.Time, err error) {
+	if row, err = s.store.Run(ctx, run); err != nil {
+		return row, wake, err
+	}
+	if due, err := s.due(ctx, row); err != nil || row.State == journal.Ended || !due && !resume {
+		return row, wake, err
+	}
+	err = s.resumeRun(run)
+	if errors.Is(err, journal.ErrEnded) {
+		row, err = s.store.Run(ctx, run)
+		return row, wake, err
+	}
+	if err != nil {
+		return row, wake, err
+	}
+	if kept, driven := s.attended.Load(run); driven {
+		wake = s.accompany(ctx, kept.(drive.Run))
+	}
+	row, err = s.store.Run(context.WithoutCancel(ctx), run)
+	return row, wake, err
+}
+
+// accompany waits until a run is no longer driven. It interrupts the run if ctx ends, or if
+// the run waits for a long time, and returns the end of that wait.
+func (s *Server) accompany(ctx context.Context, r drive.Run) (wake time.Time) {
+	left := make(chan struct{})
+	go func() {
+		defer close(left)
+		_, _ = r.Wait(context.WithoutCancel(ctx)) // attend logs the error
+	}()
+	look := time.NewTicker(lookAtWait)
+	defer look.Stop()
+	ended := ctx.Done()
+	for {
+		select {
+		case <-left:
+			return wake
+		case <-ended:
+			r.Interrupt()
+			ended = nil
+		case <-look.C:
+			waits, can := r.(interface{ Wakes() time.Time })
+			if !can || !wake.IsZero() {
+				continue
+			}
+			if at := waits.Wakes(); time.Until(at) > longWait {
+				wake = at
+				r.Interrupt()
+			}
+		}
+	}
+}
+
+// due reports whether a run that no process drives has something to do.
+func (s *Server) due(ctx context.Context, r journal.Run) (bool, error) {
+	if r.State != journal.Parked && r.State != journal.Paused || r.Detail == string(event.ParkInterrupted) {
+		return r.State != journal.Ended, nil
+	}
+	unread, err := s.store.Inbox(ctx, r.ID)
+	if err != nil || len(unread) > 0 {
+		return err == nil, err
+	}
+	parks, err := s.parksSince(ctx, r)
+	if err != nil || parks {
+		return parks, err
+	}
+	return s.childrenAnswered(ctx, r)
+}
