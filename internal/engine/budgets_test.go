@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,24 +21,17 @@ import (
 // seconds, in the others two reads at once and whatever else a limit needs.
 type workload struct {
 	*rig
-	running, most atomic.Int32
-	flops         int
+	reads peak
+	flops int
 }
 
 func newWorkload(t *testing.T) *workload {
 	w := &workload{rig: newRig(t)}
-	beside := func() func() {
-		n := w.running.Add(1)
-		if n > w.most.Load() {
-			w.most.Store(n)
-		}
-		return func() { w.running.Add(-1) }
-	}
 	pause := toolFunc("wait", func(context.Context) (string, error) { time.Sleep(10 * time.Second); return "", nil })
 	read := tool.New("read", "Read.", func(_ context.Context, a struct {
 		N int `json:"n"`
 	}) (string, error) {
-		defer beside()()
+		defer w.reads.begin()()
 		time.Sleep(time.Second)
 		return strings.Repeat(fmt.Sprint(a.N, " "), 300), nil
 	})
@@ -95,7 +87,7 @@ func TestEveryLimitHoldsAndCanBeRaisedWhileTheRunGoes(t *testing.T) {
 		"max_context_tokens_per_request": {low: 1000, high: 1e6, stops: "budget:max_context_tokens_per_request"},
 		"max_retries_per_model_call":     {low: 1, high: 5, stops: event.ReasonModelError},
 		"max_retries_per_tool_call":      {low: 1, high: 5, differs: retries("tool.retrying", 1)},
-		"max_parallel_tool_calls":        {low: 1, high: 5, differs: func(w *workload, _ []event.Event) bool { return w.most.Load() == 1 }},
+		"max_parallel_tool_calls":        {low: 1, high: 5, differs: func(w *workload, _ []event.Event) bool { return w.reads.most() == 1 }},
 		"max_tool_result_chars": {low: 100, high: 1e6, differs: func(_ *workload, events []event.Event) bool {
 			for _, r := range results(events) {
 				if r.Truncated {

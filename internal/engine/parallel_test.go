@@ -2,7 +2,7 @@ package engine_test
 
 import (
 	"context"
-	"sync/atomic"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,6 +10,31 @@ import (
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/llm/scripted"
 )
+
+// peak counts what runs at once.
+type peak struct {
+	mu           sync.Mutex
+	running, max int
+}
+
+// begin counts one more until what it returns is called.
+func (p *peak) begin() (end func()) {
+	p.add(1)
+	return func() { p.add(-1) }
+}
+
+func (p *peak) add(n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.running += n
+	p.max = max(p.max, p.running)
+}
+
+func (p *peak) most() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.max
+}
 
 // Which calls of one answer run beside each other follows from what their tool
 // declares, and nothing else: each class of work is a tool that declares what
@@ -47,11 +72,10 @@ func TestOnlyIndependentReadsRunBesideEachOther(t *testing.T) {
 	} {
 		t.Run(c.class, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				var running, most atomic.Int32
+				var at peak
 				work := toolFunc("work", func(context.Context) (string, error) {
-					most.Store(max(most.Load(), running.Add(1)))
+					defer at.begin()()
 					time.Sleep(time.Second)
-					running.Add(-1)
 					return "worked", nil
 				})
 				work.Effect, work.ReadOnly, work.Concurrent, work.Risk = c.tool.effect, c.tool.readOnly, c.tool.concurrent, c.tool.risk
@@ -63,11 +87,11 @@ func TestOnlyIndependentReadsRunBesideEachOther(t *testing.T) {
 				if o := outcome(t, r.start(t.Context())); !o.OK {
 					t.Fatalf("outcome %+v", o)
 				}
-				want := int32(1)
+				want := 1
 				if c.together {
 					want = 3
 				}
-				if got := most.Load(); got != want {
+				if got := at.most(); got != want {
 					t.Errorf("%d calls ran at once, want %d", got, want)
 				}
 			})

@@ -1171,16 +1171,19 @@ const scenes = {
     const short = await wide();
     await page.getByLabel(/Waits compressed/).uncheck();
     assert(await wide() > 5 * short, "the wait was not compressed");
+
+    // A range is zoomed into. The wait, which is long, keeps the two cycles apart.
+    await bar("Model", /cycle 2/).click();
+    await page.getByRole("button", { name: "Zoom to the chosen bar" }).click();
+    await bar("Model", /cycle 1/).waitFor({ state: "detached" });
+    await bar("Model", /cycle 2/).waitFor();
+    assert(Number(await page.getByLabel("From", { exact: true }).inputValue()) > 50, "the range was not zoomed");
+    await page.getByRole("button", { name: "All of it" }).click();
+    await bar("Model", /cycle 1/).waitFor();
     await page.getByLabel(/Waits compressed/).check();
     await accessibleInAllLooks(page, "a timeline");
 
-    // A range is zoomed into, a bar leads to its entry, and the entry back to the bar.
-    await bar("Model", /cycle 2/).click();
-    await page.getByRole("button", { name: "Zoom to the chosen bar" }).click();
-    await bar("Model", /cycle 2/).waitFor();
-    await bar("Model", /cycle 1/).waitFor({ state: "detached" });
-    assert(Number(await page.getByLabel("From", { exact: true }).inputValue()) > 50, "the range was not zoomed");
-    await page.getByRole("button", { name: "All of it" }).click();
+    // A bar leads to its entry, and the entry back to the bar.
     await page.getByRole("region", { name: "The chosen bar" }).getByRole("link", { name: "cycle 2 in what it did" }).click();
     const cycle = panel(page, "cycle 2/50");
     await cycle.and(page.locator(".target")).waitFor();
