@@ -64,13 +64,11 @@ type opened struct {
 	turn *sessions.Turn
 	// cancelled reports that the editor cancelled the turn.
 	cancelled bool
-	// mode is the mode of the permissions, "" for that of the file; model is the model that
-	// the editor shows, one of models, and next that of the next run, "" for the same.
-	mode        policy.Mode
-	model, next string
-	models      []string
-	// compact reports that the next run shortens the conversation first.
-	compact bool
+	// mode is the mode of the permissions when the session was opened, and model the model
+	// that the editor shows, one of models.
+	mode   policy.Mode
+	model  string
+	models []string
 	// shown holds a channel for each call, which is closed once the editor was sent the
 	// call.
 	shown map[string]chan struct{}
@@ -154,7 +152,7 @@ func (s *Server) NewSession(_ context.Context, r acp.NewSessionRequest) (acp.New
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	o := &opened{dir: r.Cwd}
-	s.settings(o, "", "")
+	s.settings(o, "")
 	s.open[id], s.creating = o, append(s.creating, id)
 	return acp.NewSessionResponse{SessionId: id, Modes: modes(""), ConfigOptions: o.options()}, nil
 }
@@ -242,7 +240,7 @@ func (s *Server) reopen(ctx context.Context, id acp.SessionId, dir string, serve
 	if err != nil {
 		return nil, err
 	}
-	mode, model, err := s.Host.Settings(ctx, chain[len(chain)-1].ID)
+	now, err := s.Host.Settings(ctx, string(id))
 	if err != nil {
 		return nil, err
 	}
@@ -250,8 +248,9 @@ func (s *Server) reopen(ctx context.Context, id acp.SessionId, dir string, serve
 	defer s.mu.Unlock()
 	if s.open[id] == nil {
 		s.open[id] = &opened{dir: dir}
-		s.settings(s.open[id], mode, model)
 	}
+	s.open[id].mode = now.Mode
+	s.settings(s.open[id], now.Model)
 	return chain, nil
 }
 

@@ -35,25 +35,18 @@ func modes(now policy.Mode) *acp.SessionModeState {
 // SetSessionMode implements [acp.Agent]. The mode holds from the next call of a run that
 // works, and for the runs after it.
 func (s *Server) SetSessionMode(ctx context.Context, r acp.SetSessionModeRequest) (acp.SetSessionModeResponse, error) {
-	o, err := s.session(r.SessionId)
-	if err != nil {
+	if _, err := s.session(r.SessionId); err != nil {
 		return acp.SetSessionModeResponse{}, err
 	}
 	mode := policy.Mode(r.ModeId)
 	if !slices.Contains(sessions.Modes(), mode) {
 		return acp.SetSessionModeResponse{}, invalid(fmt.Errorf("there is no mode %q", r.ModeId))
 	}
-	if err := s.Host.Switch(ctx, string(r.SessionId), mode); err != nil {
-		return acp.SetSessionModeResponse{}, err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	o.mode = mode
-	return acp.SetSessionModeResponse{}, nil
+	return acp.SetSessionModeResponse{}, s.Host.Switch(ctx, string(r.SessionId), mode)
 }
 
 // SetSessionConfigOption implements [acp.Agent]: the model of the runs from the next one on.
-func (s *Server) SetSessionConfigOption(_ context.Context, r acp.SetSessionConfigOptionRequest) (acp.SetSessionConfigOptionResponse, error) {
+func (s *Server) SetSessionConfigOption(ctx context.Context, r acp.SetSessionConfigOptionRequest) (acp.SetSessionConfigOptionResponse, error) {
 	if r.ValueId == nil || r.ValueId.ConfigId != modelOption {
 		return acp.SetSessionConfigOptionResponse{}, invalid(fmt.Errorf("the only option is %s", modelOption))
 	}
@@ -67,13 +60,16 @@ func (s *Server) SetSessionConfigOption(_ context.Context, r acp.SetSessionConfi
 	if !slices.Contains(o.models, model) {
 		return acp.SetSessionConfigOptionResponse{}, invalid(fmt.Errorf("there is no model %q to choose", model))
 	}
-	o.model, o.next = model, model
+	if err := s.Host.Choose(ctx, string(r.ValueId.SessionId), func(c *sessions.Choice) { c.Model = model }); err != nil {
+		return acp.SetSessionConfigOptionResponse{}, err
+	}
+	o.model = model
 	return acp.SetSessionConfigOptionResponse{ConfigOptions: o.options()}, nil
 }
 
-// settings sets what the editor's user may choose in a session. model is that of its newest
-// run, "" for that of the file.
-func (s *Server) settings(o *opened, mode policy.Mode, model string) {
+// settings sets the models that the editor's user may choose in a session. model is that of
+// the session, "" for that of the file.
+func (s *Server) settings(o *opened, model string) {
 	var own []string
 	if f, err := s.Host.File(); err == nil {
 		if a, err := spec.ParseAgent(f.Path, f.Text, s.Host.Launch.Checks()); err == nil {
@@ -85,7 +81,7 @@ func (s *Server) settings(o *opened, mode policy.Mode, model string) {
 	}
 	config := s.Host.Launch.Config
 	all := slices.Concat([]string{model}, own, slices.Sorted(maps.Values(config.Classes)), slices.Sorted(maps.Values(config.Roles)), slices.Sorted(maps.Keys(config.Models)))
-	o.mode, o.models = mode, nil
+	o.models = nil
 	for _, m := range all {
 		if m != "" && !slices.Contains(o.models, m) {
 			o.models = append(o.models, m)

@@ -28,20 +28,14 @@ func (s *Server) Prompt(ctx context.Context, r acp.PromptRequest) (acp.PromptRes
 		return acp.PromptResponse{}, invalid(err)
 	}
 	if m.Text == "/"+compactCommand {
-		return s.compactNext(ctx, r.SessionId, o)
+		return s.compactNext(ctx, r.SessionId)
 	}
 	s.mu.Lock()
 	o.cancelled = false
-	m.Mode, m.Model, m.Compact = o.mode, o.next, o.compact
 	s.mu.Unlock()
 	turn, err := s.Host.Send(ctx, string(r.SessionId), o.dir, m, s.asks(r.SessionId, o, false))
 	if err != nil {
 		return acp.PromptResponse{}, err
-	}
-	if turn.After() == 0 { // a run of its own
-		s.mu.Lock()
-		o.next, o.compact = "", false
-		s.mu.Unlock()
 	}
 	// A cancelled request still waits until the run has parked.
 	defer context.AfterFunc(ctx, func() {
@@ -54,10 +48,10 @@ func (s *Server) Prompt(ctx context.Context, r acp.PromptRequest) (acp.PromptRes
 }
 
 // compactNext lets the next run of a session shorten the conversation first.
-func (s *Server) compactNext(ctx context.Context, id acp.SessionId, o *opened) (acp.PromptResponse, error) {
-	s.mu.Lock()
-	o.compact = true
-	s.mu.Unlock()
+func (s *Server) compactNext(ctx context.Context, id acp.SessionId) (acp.PromptResponse, error) {
+	if err := s.Host.Choose(ctx, string(id), func(c *sessions.Choice) { c.Compact = true }); err != nil {
+		return acp.PromptResponse{}, err
+	}
 	err := s.update(ctx, id, acp.UpdateAgentMessageText("The conversation is shortened before the next message is answered."))
 	return acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, err
 }

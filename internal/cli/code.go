@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/cli/live"
 	"github.com/pawlrun/pawl/internal/engine"
 	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/host/guidance"
@@ -49,7 +49,7 @@ line and the input, which works while the agent does.
   Alt-Enter     send the message while a run works, to be read after its end
   Up            change an unread message, or take it back; otherwise what was typed before
   Ctrl-J        a new line; pasted text of more than 10 lines is folded
-  Tab           complete a /command or an @file; /help lists the commands
+  Tab           complete a /command or an @file; /help lists the commands. @photo.png sends an image or a PDF
   !COMMAND      run a command with the rules and the sandbox of the agent file, as a run beside the session
   Shift-Tab     change the mode of the permissions: default, accept-edits, plan
   Esc           interrupt: the run parks, and the next message goes on; twice: earlier points of the run
@@ -124,18 +124,24 @@ func (a *app) code(c *cobra.Command, f codeFlags, dir string) error {
 		}
 	}
 	t := chat{
-		session: s, printer: p, dir: dir, id: engine.NewID(), ask: env.Ask,
+		session: s, printer: p, dir: dir, id: engine.NewID(), ask: env.Ask, out: a.out,
 		host: &sessions.Host{Store: s.store, Engine: s.engine, Controller: s.controller, User: itsUser(), File: file, Launch: o},
 	}
 	t.host.Launch.Tree = tree
+	t.surface = &t
 	if f.resume != "" {
 		if err := t.resume(c.Context(), f.resume, lively); leaves(err) {
 			return err
 		}
+		if f.model != "" {
+			if err := t.host.Choose(c.Context(), t.id, func(c *sessions.Choice) { c.Model = f.model }); err != nil {
+				return err
+			}
+		}
 	}
 	switch {
 	case f.text != "":
-		return t.send(c.Context(), f.text)
+		return t.say(c.Context(), live.Send{Text: f.text})
 	case lively:
 		return t.live(c.Context(), f.resume != "")
 	}
@@ -149,13 +155,16 @@ func leaves(err error) bool {
 	return err != nil && (!ended || exit.err != nil || exit.code == exitCancelled)
 }
 
-// chat is a session at the terminal.
+// chat is a session at the terminal. By itself it is a surface without a live region.
 type chat struct {
 	*session
 	host    *sessions.Host
 	printer *printer
+	// out takes what commands print.
+	out     io.Writer
 	ask     sessions.Ask
 	id, dir string
+	surface surface
 }
 
 // resume shows the session of a run, and asks its open questions again unless a live
@@ -181,12 +190,7 @@ func (t *chat) resume(ctx context.Context, named string, lively bool) error {
 	if lively {
 		return nil
 	}
-	newest := chain[len(chain)-1].Run
-	waiting, err := t.host.Waiting(ctx, newest)
-	if err != nil || len(waiting) == 0 || t.ask == nil {
-		return err
-	}
-	return t.follow(ctx, func(ctx context.Context) (*sessions.Turn, error) { return t.host.Ask(ctx, newest, t.ask) })
+	return t.opened(ctx, chain[len(chain)-1].Run)
 }
 
 // mostHistory bounds the events of a resumed session that are shown again.
@@ -257,23 +261,20 @@ func (t *chat) loop(ctx context.Context) error {
 			return err
 		}
 		t.printer.answered()
-		if strings.TrimSpace(line) == "" {
-			continue
+		switch line := live.Line(line, false).(type) {
+		case live.Command:
+			err = t.command(ctx, line.Line)
+		case live.Shell:
+			err = t.shell(ctx, line.Line)
+		case live.Send:
+			err = t.say(ctx, line)
 		}
-		if err := t.send(ctx, line); leaves(err) {
+		if exit, is := errors.AsType[*exitError](err); is && exit.code == exitUsage {
+			t.printer.line(red, harmless(t.app.describe(err)))
+		} else if leaves(err) {
 			return err
 		}
 	}
-}
-
-// send sends a message, and shows what the agent does until it waits.
-func (t *chat) send(ctx context.Context, text string) error {
-	if err := textual("the message", text); err != nil {
-		return err
-	}
-	return t.follow(ctx, func(ctx context.Context) (*sessions.Turn, error) {
-		return t.host.Send(ctx, t.id, t.dir, sessions.Message{Text: text}, t.ask)
-	})
 }
 
 // follow shows a turn until the run waits or has ended. Ctrl-C parks the run.

@@ -5,20 +5,14 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/cli/live"
-	"github.com/pawlrun/pawl/internal/engine/control"
-	"github.com/pawlrun/pawl/internal/host/attach"
-	"github.com/pawlrun/pawl/internal/rules/policy"
 	"github.com/pawlrun/pawl/internal/sessions"
 	"github.com/pawlrun/pawl/internal/view"
 	"github.com/pawlrun/pawl/journal"
-	"github.com/pawlrun/pawl/llm"
 )
 
 // liveChat is a session with a live region at the terminal.
@@ -29,19 +23,10 @@ type liveChat struct {
 	// begun has the actions that talk to runs, in the order of their keys.
 	begun chan live.Action
 
-	// use is the model from the next run on, "" for that of the file; compact reports that
-	// the next run shortens the conversation first.
-	use     string
-	compact bool
-	// mode is the mode of the permissions, "" for that of the file.
-	mode policy.Mode
-
 	mu sync.Mutex
 	// turn is the work that is shown, nil for none, and shown closed at its end.
 	turn  *sessions.Turn
 	shown chan struct{}
-	// status is what the status line said last.
-	status sessionStatus
 	// warned holds the warnings that were shown.
 	warned map[string]bool
 	// questions are the open questions, and unread the messages that are not read yet.
@@ -67,23 +52,23 @@ func (t *chat) live(ctx context.Context, resume bool) error {
 	in, _ := t.app.in.(*os.File)
 	out, _ := t.app.out.(*os.File)
 	l := &liveChat{chat: t, keys: newKeyboard(), begun: make(chan live.Action, 256), warned: map[string]bool{}}
-	l.screen = live.NewScreen(in, out, &live.Model{Plain: !t.printer.screen.colour, Commands: completions(t.dir)}, l.act)
+	l.screen = live.NewScreen(in, out, &live.Model{Plain: !t.printer.screen.colour}, l.act)
 	t.printer.region = l.screen.Send
-	t.ask = l.asks()
+	t.ask, t.surface, t.out = l.asks(), l, &printerWriter{t.printer}
 	working, stop := context.WithCancel(ctx)
 	done := make(chan struct{})
-	go func() { l.screen.Send(live.Files{Names: files(working, t.dir)}) }()
+	go l.complete(working)
 	go func() {
 		defer close(done)
 		if resume {
-			if err := l.goOn(working, false); err != nil {
+			if err := l.resumed(working); err != nil {
 				l.complain(err)
 			}
 		}
 		for {
 			select {
 			case a := <-l.begun:
-				l.begin(working, a)
+				l.perform(working, a)
 			case <-working.Done():
 				return
 			}
@@ -98,6 +83,61 @@ func (t *chat) live(ctx context.Context, resume bool) error {
 	<-done
 	l.wait()
 	return err
+}
+
+// complete refreshes what completes words of the input.
+func (l *liveChat) complete(ctx context.Context) {
+	l.screen.Send(live.Files{Names: files(ctx, l.dir), Commands: completions(l.dir)})
+}
+
+// resumed shows the state of the session that has been resumed.
+func (l *liveChat) resumed(ctx context.Context) error {
+	newest, err := l.newest(ctx)
+	if err != nil {
+		return err
+	}
+	return l.opened(ctx, newest.Run)
+}
+
+// opened implements [surface].
+func (l *liveChat) opened(ctx context.Context, newest journal.Run) error {
+	go l.complete(ctx)
+	now, err := l.host.Settings(ctx, l.id)
+	if err != nil {
+		return err
+	}
+	l.showMode(now.Mode)
+	status, v, err := l.statusOf(ctx, newest.ID)
+	if err != nil {
+		return err
+	}
+	status.model = now.Model
+	l.screen.Send(live.Status{Text: status.text(&v, 0)})
+	return l.goOn(ctx, false)
+}
+
+// works implements [surface].
+func (l *liveChat) works() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.turn != nil
+}
+
+// clip implements [surface].
+func (l *liveChat) clip(text string) error {
+	l.screen.Send(live.Clipboard{Text: text})
+	return nil
+}
+
+// begin implements [surface].
+func (l *liveChat) begin(ctx context.Context, line string, start func(context.Context) (*sessions.Turn, error)) error {
+	turn, err := start(ctx)
+	if err != nil {
+		return err
+	}
+	l.said(line)
+	l.follow(turn)
+	return nil
 }
 
 // act performs an action of the live region. It must not wait.
@@ -122,15 +162,18 @@ func (l *liveChat) resumeCommand() string {
 	return fmt.Sprintf("resume the session with: %s code --resume %s", l.app.invocation(), l.id)
 }
 
-// begin performs an action that talks to runs.
-func (l *liveChat) begin(ctx context.Context, a live.Action) {
+// perform performs an action that talks to runs.
+func (l *liveChat) perform(ctx context.Context, a live.Action) {
 	var err error
 	switch a := a.(type) {
 	case live.Send:
-		err = l.say(ctx, a)
+		if err = l.say(ctx, a); err != nil {
+			l.screen.Send(live.Draft{Text: a.Text})
+		}
 	case live.GoOn:
 		err = l.goOn(ctx, true)
 	case live.Command:
+		l.printer.line(faint, harmless("/"+a.Line))
 		err = l.command(ctx, a.Line)
 	case live.Mode:
 		err = l.nextMode(ctx)
@@ -151,24 +194,18 @@ func (l *liveChat) complain(err error) {
 
 // say sends a message, and shows it once it is in the journal.
 func (l *liveChat) say(ctx context.Context, m live.Send) error {
-	if err := textual("the message", m.Text); err != nil {
-		return err
-	}
-	media, err := attached(l.dir, m.Text)
+	message, err := l.message(m)
 	if err != nil {
 		return err
 	}
-	message := sessions.Message{Text: m.Text, Media: media, Model: l.use, Mode: l.mode, Compact: l.compact, Later: m.Later, Replaces: m.Replaces}
 	turn, err := l.host.Send(ctx, l.id, l.dir, message, l.ask)
 	if err != nil {
-		l.screen.Send(live.Draft{Text: m.Text})
 		return err
 	}
 	if turn == nil { // a withdrawal that came after the end of the run
 		return nil
 	}
 	if turn.After() == 0 { // a run that works prints the message when it is read
-		l.compact = false
 		l.said(m.Text)
 	}
 	l.follow(turn)
@@ -202,7 +239,7 @@ func (l *liveChat) goOn(ctx context.Context, wanted bool) error {
 	var turn *sessions.Turn
 	switch {
 	case newest.State == journal.Ended && l.hasUnread():
-		turn, err = l.host.GoOn(ctx, newest.ID, l.mode, l.ask)
+		turn, err = l.host.GoOn(ctx, l.id, newest.ID, l.ask)
 		l.readAll()
 	case newest.State != journal.Ended && (wanted || len(waiting) > 0):
 		turn, err = l.host.Ask(ctx, newest, l.ask)
@@ -249,6 +286,7 @@ func (l *liveChat) show(turn *sessions.Turn) {
 	}
 	l.turn = nil
 	l.screen.Send(live.Working{})
+	go l.complete(context.Background())
 	if shown.ended && len(l.unread) > 0 {
 		select {
 		case l.begun <- live.GoOn{}:
@@ -330,9 +368,6 @@ func (v *liveView) show(e event.Event) error {
 	if mode := sessions.ModeOf(e.Data); mode != "" {
 		v.chat.showMode(mode)
 	}
-	v.chat.mu.Lock()
-	v.chat.status = v.status
-	v.chat.mu.Unlock()
 	if text := v.status.text(&v.work.root.view, questions); text != v.last {
 		v.last = text
 		v.chat.screen.Send(live.Status{Text: text})
@@ -359,26 +394,6 @@ func styled(line string) string {
 		at = m[1]
 	}
 	return b.String() + harmless(line[at:])
-}
-
-// attached returns the images and documents that a message names with @.
-func attached(dir, text string) ([]llm.Media, error) {
-	var paths []string
-	for _, word := range strings.Fields(text) {
-		name, is := strings.CutPrefix(word, "@")
-		if !is || !slices.Contains([]string{".png", ".jpg", ".jpeg", ".gif", ".webp", ".pdf"}, strings.ToLower(filepath.Ext(name))) {
-			continue
-		}
-		if !filepath.IsAbs(name) {
-			name = filepath.Join(dir, name)
-		}
-		paths = append(paths, name)
-	}
-	media, err := attach.Files(paths...)
-	if err != nil {
-		return nil, usagef("@: %s", control.Plain(err))
-	}
-	return media, nil
 }
 
 // unlive makes the printer write to its stream again.

@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"syscall"
@@ -123,41 +121,6 @@ func TestMessagesToARunThatWorksSurviveAKill(t *testing.T) {
 	inputs := of[event.InputReceived](p.events(p.pawl("runs", "events", first, "--json").out))
 	if len(inputs) != 3 || inputs[0].Text != "steer" || !inputs[1].Later || inputs[2].Replaces != inputs[1].Command || inputs[2].Text != "waited" {
 		t.Errorf("the journal has %+v", inputs)
-	}
-}
-
-func TestCommandsOfASession(t *testing.T) {
-	p := newProject(t, map[string]string{
-		"agent.yaml": shellAgent, "script.yaml": "- text: the answer\n",
-	})
-	if err := os.MkdirAll(filepath.Join(p.dir, ownCommands), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	p.write(ownCommands+"/review.md", "Review $ARGUMENTS with care.\n")
-	y, s := p.inRegion("--agent", "agent.yaml")
-	y.types("/review the parser\r")
-	p.eventually("the user's command is a message", func() bool { return strings.Contains(y.text(), "> Review the parser with care.") })
-	p.eventually("it is answered", func() bool {
-		return strings.Contains(y.text(), "the answer") && p.row(p.newest()).State == journal.Ended
-	})
-	for line, says := range map[string]string{
-		"/cost":     "state     ended: final_answer",
-		"/help":     "/export",
-		"/tools":    "shell.exec",
-		"/fork":     "/fork CYCLE goes on from the end of one",
-		"/resume":   "1 runs  Review the parser",
-		"/copy":     "sent to the clipboard",
-		"/nonsense": "there is no command /nonsense",
-	} {
-		y.types(line + "\r")
-		p.eventually(line+" says "+says, func() bool { return strings.Contains(y.text(), says) })
-	}
-	if !strings.Contains(y.seen(), "\x1b]52;c;dGhlIGFuc3dlcg==\a") {
-		t.Error("the answer is not in the clipboard")
-	}
-	y.types("\x04")
-	if f := s.wait(); f.code != 0 {
-		t.Errorf("it exits with %d: %q", f.code, y.seen())
 	}
 }
 

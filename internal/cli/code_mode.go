@@ -12,37 +12,42 @@ import (
 
 // nextMode changes to the next mode.
 func (l *liveChat) nextMode(ctx context.Context) error {
-	l.mu.Lock()
-	now := cmp.Or(l.mode, l.status.mode, policy.ModeDefault)
-	l.mu.Unlock()
+	now, err := l.host.Settings(ctx, l.id)
+	if err != nil {
+		return err
+	}
 	modes := sessions.Modes()
-	return l.switchTo(ctx, modes[(slices.Index(modes, now)+1)%len(modes)])
+	return l.switchTo(ctx, modes[(slices.Index(modes, cmp.Or(now.Mode, policy.ModeDefault))+1)%len(modes)])
 }
 
 // approveMode shows or changes the mode.
-func (l *liveChat) approveMode(ctx context.Context, args []string) error {
-	if len(args) == 0 {
-		l.printer.line(plain, "  mode: "+string(cmp.Or(l.mode, policy.ModeDefault)))
-		return nil
+func (t *chat) approveMode(ctx context.Context, args []string) error {
+	if len(args) > 0 {
+		mode := policy.Mode(args[0])
+		if !slices.Contains(sessions.Modes(), mode) {
+			return usagef("the mode is %q; it can be default, accept-edits or plan", args[0])
+		}
+		if err := t.switchTo(ctx, mode); err != nil {
+			return err
+		}
 	}
-	mode := policy.Mode(args[0])
-	if !slices.Contains(sessions.Modes(), mode) {
-		return usagef("the mode is %q; it can be default, accept-edits or plan", args[0])
+	now, err := t.host.Settings(ctx, t.id)
+	if err == nil {
+		t.print("  mode: %s", cmp.Or(now.Mode, policy.ModeDefault))
 	}
-	return l.switchTo(ctx, mode)
+	return err
 }
 
 // switchTo changes the mode of the run that works, and of those after it.
-func (l *liveChat) switchTo(ctx context.Context, mode policy.Mode) error {
-	if err := l.host.Switch(ctx, l.id, mode); err != nil {
+func (t *chat) switchTo(ctx context.Context, mode policy.Mode) error {
+	if err := t.host.Switch(ctx, t.id, mode); err != nil {
 		return err
 	}
-	l.mode = mode
-	l.showMode(mode)
+	t.surface.showMode(mode)
 	return nil
 }
 
-// showMode shows the mode in the status line.
+// showMode implements [surface].
 func (l *liveChat) showMode(mode policy.Mode) {
 	text := string(mode)
 	if mode == policy.ModeDefault {

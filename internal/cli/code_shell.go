@@ -7,13 +7,14 @@ import (
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/files/launch"
+	"github.com/pawlrun/pawl/internal/sessions"
 )
 
 // mostOutput bounds the lines of a command that are printed.
 const mostOutput = 200
 
 // shell runs a command line of the user, as a run with the rules of the agent file.
-func (l *liveChat) shell(ctx context.Context, line string) error {
+func (t *chat) shell(ctx context.Context, line string) error {
 	if line == "" {
 		return usagef("a command is missing behind !")
 	}
@@ -24,13 +25,13 @@ func (l *liveChat) shell(ctx context.Context, line string) error {
 	if err != nil {
 		return err
 	}
-	turn, err := l.host.Command(ctx, filepath.Join(state, "commands"), l.dir, line, l.mode, l.ask)
+	now, err := t.host.Settings(ctx, t.id)
 	if err != nil {
 		return err
 	}
-	l.said("!" + line)
-	l.follow(turn)
-	return nil
+	return t.surface.begin(ctx, "!"+line, func(ctx context.Context) (*sessions.Turn, error) {
+		return t.host.Command(ctx, filepath.Join(state, "commands"), t.dir, line, now.Mode, t.ask)
+	})
 }
 
 // wholeOutput returns what a command of the user printed, behind the line that the progress

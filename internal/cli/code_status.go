@@ -2,12 +2,14 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/engine/drive"
 	"github.com/pawlrun/pawl/internal/machine/agent"
 	"github.com/pawlrun/pawl/internal/rules/policy"
 	"github.com/pawlrun/pawl/internal/sessions"
@@ -49,6 +51,19 @@ func (s *sessionStatus) add(data event.Data) {
 			s.used = d.Usage.Input + d.Usage.Output
 		}
 	}
+}
+
+// statusOf reads the status of a run from the journal, with its cost and limits.
+func (s *session) statusOf(ctx context.Context, run string) (status sessionStatus, v view.View, err error) {
+	for e, err := range drive.AsStored(ctx, s.store, run, event.TypeRunStarted, event.TypeRunForked, event.TypeInputReceived,
+		event.TypeModelRequested, event.TypeModelResponse, event.TypeModelAttemptFailed, event.TypeBudgetCommitted) {
+		if err != nil {
+			return status, v, err
+		}
+		status.add(e.Data)
+		v.Add(e)
+	}
+	return status, v, nil
 }
 
 // text returns the model, the cost of the cap, the context used, the sandbox tier and the

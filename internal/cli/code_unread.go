@@ -1,15 +1,12 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"slices"
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/cli/live"
 	"github.com/pawlrun/pawl/internal/engine/drive"
-	"github.com/pawlrun/pawl/internal/rules/policy"
-	"github.com/pawlrun/pawl/internal/sessions"
 )
 
 // unreadMessages is a fold of the messages that a run has received and not read.
@@ -82,18 +79,12 @@ func (l *liveChat) hasUnread() bool {
 // readUnread reads the unread messages of a run from the journal.
 func (l *liveChat) readUnread(ctx context.Context, run string) error {
 	var found unreadMessages
-	var mode policy.Mode
-	for e, err := range drive.AsStored(ctx, l.store, run, event.TypeRunStarted, event.TypeInputReceived, event.TypeCycleStart) {
+	for e, err := range drive.AsStored(ctx, l.store, run, event.TypeInputReceived, event.TypeCycleStart) {
 		if err != nil {
 			return err
 		}
 		found.add(e.Data)
-		mode = cmp.Or(sessions.ModeOf(e.Data), mode)
 	}
-	if slices.Contains(sessions.Modes(), mode) {
-		l.mode = mode
-	}
-	l.showMode(mode)
 	l.mu.Lock()
 	l.unread = found
 	l.mu.Unlock()

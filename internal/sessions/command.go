@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/pawlrun/pawl/internal/engine"
 	"github.com/pawlrun/pawl/internal/machine"
@@ -38,6 +39,7 @@ func (h *Host) Command(ctx context.Context, scripts, dir, line string, mode poli
 	if err := os.WriteFile(script, args, 0o600); err != nil {
 		return nil, fmt.Errorf("sessions: %w", err)
 	}
+	prune(scripts, time.Now().Add(-kept))
 	o, dress := h.options(ask)
 	o.Workspace, o.Model, o.Mode = dir, "scripted/"+script, mode
 	o.Tree.Texts, o.Tree.Skills, o.Tree.Notes = nil, nil, nil
@@ -51,4 +53,15 @@ func (h *Host) Command(ctx context.Context, scripts, dir, line string, mode poli
 		t.Command = true
 	}
 	return t, err
+}
+
+// prune removes the scripts that were last used before a time. A run that is resumed later
+// than that has no script.
+func prune(scripts string, before time.Time) {
+	all, _ := os.ReadDir(scripts)
+	for _, s := range all {
+		if info, err := s.Info(); err == nil && info.ModTime().Before(before) {
+			_ = os.Remove(filepath.Join(scripts, s.Name()))
+		}
+	}
 }

@@ -17,7 +17,6 @@ import (
 	"github.com/pawlrun/pawl/internal/files/kinds"
 	"github.com/pawlrun/pawl/internal/files/launch"
 	"github.com/pawlrun/pawl/internal/host/guidance"
-	"github.com/pawlrun/pawl/internal/rules/policy"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/llm"
 )
@@ -42,14 +41,6 @@ type Host struct {
 type Message struct {
 	Text  string
 	Media []llm.Media
-	// Model is used by a run that the message starts, "" for that of the session.
-	Model string
-	// Mode is the mode of the permissions of a run that the message starts, "" for that
-	// of the file.
-	Mode policy.Mode
-	// Compact shortens the conversation before the first request of a run that the
-	// message starts.
-	Compact bool
 	// Later lets a message wait until the current run has ended. Replaces is the command
 	// of an unread message that this one replaces, 0 for none.
 	Later    bool
@@ -100,47 +91,29 @@ func (h *Host) Send(ctx context.Context, id, dir string, m Message, ask Ask) (*T
 		if m.empty() {
 			return nil, nil
 		}
-		return h.next(ctx, newest.ID, m, ask)
+		return h.next(ctx, id, newest.ID, m, ask)
+	}
+	_, chosen, err := h.chosen(ctx, id, newest.ID)
+	if err != nil {
+		return nil, err
 	}
 	after, err := h.Store.Last(ctx)
 	if err != nil {
 		return nil, err
 	}
-	c := journal.Command{Kind: journal.Input, Run: newest.ID, Text: m.Text, Media: m.Media, Later: m.Later, Replaces: m.Replaces, By: h.User.Name, Principal: h.User}
+	c := journal.Command{Kind: journal.Input, Run: newest.ID, Text: m.Text, Media: m.Media, Later: m.Later, Replaces: m.Replaces, Mode: string(chosen.Mode), By: h.User.Name, Principal: h.User}
 	if _, err := h.Controller.Send(ctx, newest.Run, c); err != nil {
 		if errors.Is(err, journal.ErrEnded) && !m.empty() {
-			return h.next(ctx, newest.ID, m, ask)
+			return h.next(ctx, id, newest.ID, m, ask)
 		}
 		return nil, err
 	}
 	return h.goOn(ctx, newest.Run, after, ask)
 }
 
-// Switch changes the mode of the permissions of a session's newest run, if it has not
-// ended. A run that waits for a message keeps its mode: the change would be taken for it.
-func (h *Host) Switch(ctx context.Context, id string, mode policy.Mode) error {
-	chain, err := Chain(ctx, h.Store, id)
-	if errors.Is(err, journal.ErrNotFound) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	newest := chain[len(chain)-1]
-	if newest.State == journal.Ended || newest.Detail == string(event.ParkInput) {
-		return nil
-	}
-	c := journal.Command{Kind: journal.Input, Run: newest.ID, Mode: string(mode), By: h.User.Name, Principal: h.User}
-	_, err = h.Controller.Send(ctx, newest.Run, c)
-	if errors.Is(err, journal.ErrEnded) {
-		return nil
-	}
-	return err
-}
-
 // GoOn lets a session read the messages that the ended run came too late for.
-func (h *Host) GoOn(ctx context.Context, ended string, mode policy.Mode, ask Ask) (*Turn, error) {
-	return h.next(ctx, ended, Message{Mode: mode}, ask)
+func (h *Host) GoOn(ctx context.Context, id, ended string, ask Ask) (*Turn, error) {
+	return h.next(ctx, id, ended, Message{}, ask)
 }
 
 // begin starts the first run of a session.
@@ -149,8 +122,12 @@ func (h *Host) begin(ctx context.Context, id, dir string, m Message, ask Ask) (*
 	if err != nil {
 		return nil, err
 	}
+	_, chosen, err := h.chosen(ctx, id, "")
+	if err != nil {
+		return nil, err
+	}
 	o, dress := h.options(ask)
-	o.Workspace, o.Attachments, o.Model, o.Mode = dir, m.Media, cmp.Or(m.Model, o.Model), m.Mode
+	o.Workspace, o.Attachments, o.Model, o.Mode = dir, m.Media, cmp.Or(chosen.Model, o.Model), chosen.Mode
 	if h.Guide != nil {
 		if o.Tree, err = h.Guide(ctx, id, dir); err != nil {
 			return nil, err
@@ -163,10 +140,20 @@ func (h *Host) begin(ctx context.Context, id, dir string, m Message, ask Ask) (*
 	return h.start(ctx, id, started, env, dress)
 }
 
-// next starts a run that continues an ended one.
-func (h *Host) next(ctx context.Context, run string, m Message, ask Ask) (*Turn, error) {
+// next starts a run that continues an ended one, in the mode that the ended one had last.
+func (h *Host) next(ctx context.Context, id, run string, m Message, ask Ask) (*Turn, error) {
+	_, chosen, err := h.chosen(ctx, id, run)
+	if err != nil {
+		return nil, err
+	}
+	mode, _, err := h.settingsOf(ctx, run)
+	if err != nil {
+		return nil, err
+	}
 	o, dress := h.options(ask)
-	o.Flags = launch.Flags{Model: m.Model, Mode: m.Mode, Attachments: m.Media, Dir: o.Dir, Unread: m.empty(), Compact: m.Compact}
+	o.Flags = launch.Flags{
+		Model: chosen.Model, Mode: cmp.Or(chosen.Mode, mode), Attachments: m.Media, Dir: o.Dir, Unread: m.empty(), Compact: chosen.Compact,
+	}
 	started, env, err := kinds.Continue(ctx, h.Store, run, m.Text, o)
 	if err != nil {
 		return nil, err

@@ -2,6 +2,8 @@ package live
 
 import (
 	"fmt"
+	"net/url"
+	"path/filepath"
 	"slices"
 	"strings"
 	"unicode"
@@ -47,6 +49,10 @@ func (e *Editor) Insert(text string) {
 // Paste inserts a pasted text. A long one is folded.
 func (e *Editor) Paste(text string) {
 	text = strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\r", "\n")
+	if path := picture(text); path != "" {
+		e.Insert(quoted("@" + path))
+		return
+	}
 	lines := strings.Count(strings.TrimSuffix(text, "\n"), "\n") + 1
 	if lines <= foldedLines {
 		e.Insert(text)
@@ -58,6 +64,38 @@ func (e *Editor) Paste(text string) {
 	word := fmt.Sprintf("[paste %d: %d lines]", len(e.folds)+1, lines)
 	e.folds[word] = text
 	e.Insert(word)
+}
+
+// picture returns the path of a pasted text that is nothing but the path of an image or
+// a PDF, as terminals paste a file that is dropped on them: quoted, with backslashes, or as
+// an address. It is "" for another text.
+func picture(text string) string {
+	path := strings.TrimSpace(text)
+	quote := path[:min(len(path), 1)]
+	switch u, err := url.Parse(path); {
+	case err == nil && u.Scheme == "file":
+		path = u.Path
+	case (quote == "'" || quote == `"`) && len(path) > 1 && strings.HasSuffix(path, quote):
+		path = path[1 : len(path)-1]
+	case strings.Contains(strings.ReplaceAll(path, `\ `, ""), " "):
+		return ""
+	default:
+		path = strings.ReplaceAll(path, `\`, "")
+	}
+	if !strings.HasPrefix(path, "/") && !strings.HasPrefix(path, "~/") || strings.ContainsAny(path, "\n\"") || !Attaches(path) {
+		return ""
+	}
+	return path
+}
+
+// Attaches reports whether a name is one of an image or a document, which a message sends
+// along.
+func Attaches(name string) bool {
+	switch strings.ToLower(filepath.Ext(name)) {
+	case ".png", ".jpg", ".jpeg", ".gif", ".webp", ".pdf":
+		return true
+	}
+	return false
 }
 
 // Key applies a key that edits or moves, and reports whether it is one.

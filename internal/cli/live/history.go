@@ -71,20 +71,29 @@ func (m *Model) complete() {
 			common = common[:len(common)-1]
 		}
 	}
-	if len(fits) == 1 {
-		common += " "
+	if common = strings.ToValidUTF8(common, ""); len(fits) == 1 {
+		common = quoted(common) + " "
 	}
-	if rest, ok := strings.CutPrefix(common, word); ok {
-		m.input.Insert(strings.ToValidUTF8(rest, ""))
+	if len(common) > len(word) {
+		m.input.cut(from, m.input.at)
+		m.input.Insert(common)
 	}
 	m.hint = m.suggestions()
+}
+
+// quoted returns a word behind @ in quotes if it has blanks.
+func quoted(word string) string {
+	if name, is := strings.CutPrefix(word, "@"); is && strings.Contains(name, " ") {
+		return `@"` + name + `"`
+	}
+	return word
 }
 
 // fits returns the completions of a word at a position.
 func (m *Model) fits(word string, from int) (fits []Completion) {
 	switch {
 	case strings.HasPrefix(word, "/") && from == 0:
-		for _, c := range m.Commands {
+		for _, c := range m.commands {
 			if strings.HasPrefix("/"+c.Word, word) {
 				fits = append(fits, Completion{"/" + c.Word, c.Help})
 			}

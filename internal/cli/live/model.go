@@ -17,12 +17,11 @@ type Model struct {
 	// Width and Height are the size of the terminal, and Plain switches colors off.
 	Width, Height int
 	Plain         bool
-	// Commands complete words that begin with /.
-	Commands []Completion
 
-	files   []string
-	input   Editor
-	history history
+	files    []string
+	commands []Completion
+	input    Editor
+	history  history
 	// partial is the unfinished line of an answer. doing describes the run's current work,
 	// status the session, and mode the permissions; hint replaces them until the next key.
 	partial, doing, status, mode, hint string
@@ -79,8 +78,11 @@ type (
 	Working struct{ On bool }
 	// Unread are the messages that are not read yet.
 	Unread struct{ Messages []Message }
-	// Files are the names that complete a word after @.
-	Files struct{ Names []string }
+	// Files are the names that complete a word after @, and Commands those after /.
+	Files struct {
+		Names    []string
+		Commands []Completion
+	}
 	// Clipboard goes to the clipboard of the terminal: a text in base64.
 	Clipboard struct{ Text string }
 	// Focus reports whether the terminal's window has the focus.
@@ -145,7 +147,7 @@ func (m *Model) Update(msg any, now time.Time) []Action {
 	case Working:
 		return m.works(msg.On, now)
 	case Files:
-		m.files = msg.Names
+		m.files, m.commands = msg.Names, msg.Commands
 	case Unread:
 		m.setUnread(msg.Messages)
 	case Draft:
@@ -297,7 +299,8 @@ func (m *Model) enter(later bool) []Action {
 		m.edited, m.input = nil, Editor{}
 		return []Action{Send{Text: strings.TrimSpace(text), Later: later || e.Later, Replaces: e.ID}}
 	}
-	if strings.TrimSpace(text) == "" {
+	action := Line(text, later)
+	if action == nil {
 		if len(m.unread) > 0 && !m.working {
 			return []Action{GoOn{}}
 		}
@@ -305,13 +308,23 @@ func (m *Model) enter(later bool) []Action {
 	}
 	m.history.add(m.input)
 	m.input = Editor{}
+	return []Action{action}
+}
+
+// Line returns the action of a line that was typed: a [Command], a [Shell] or a [Send], nil
+// for an empty line. A word with a second slash is a path, and no command.
+func Line(text string, later bool) Action {
+	word, _, _ := strings.Cut(strings.TrimSpace(text), " ")
+	word, _, _ = strings.Cut(word, "\n")
 	switch {
-	case strings.HasPrefix(text, "/") && !strings.Contains(text, "\n"):
-		return []Action{Command{strings.TrimSpace(text[1:])}}
+	case word == "":
+		return nil
+	case len(word) > 1 && text[0] == '/' && strings.Count(word, "/") == 1:
+		return Command{strings.TrimSpace(text[1:])}
 	case strings.HasPrefix(text, "!"):
-		return []Action{Shell{strings.TrimSpace(text[1:])}}
+		return Shell{strings.TrimSpace(text[1:])}
 	}
-	return []Action{Send{Text: text, Later: later}}
+	return Send{Text: text, Later: later}
 }
 
 // vertical moves between the lines of the input and, beyond them, in the history; above

@@ -116,6 +116,8 @@ func TestMessagesAreSentWithEnter(t *testing.T) {
 		{"after the run", append(typed(0, "go"), at{8, live.Working{On: true}}, later), []live.Action{live.Send{Text: "go", Later: true}}},
 		{"two lines", append(append(typed(0, "a"), later), append(typed(10, "b"), enter)...), []live.Action{live.Send{Text: "a\nb"}}},
 		{"a command", append(typed(0, "/diff x"), enter), []live.Action{live.Command{Line: "diff x"}}},
+		{"a command with a paste", append(typed(0, "/review "), at{9, live.Paste{Text: strings.Repeat("x\n", 11)}}, enter), []live.Action{live.Command{Line: "review " + strings.TrimSpace(strings.Repeat("x\n", 11))}}},
+		{"a path", append(typed(0, "/tmp/x"), enter), []live.Action{live.Send{Text: "/tmp/x"}}},
 		{"a command line", append(typed(0, "!ls"), enter), []live.Action{live.Shell{Line: "ls"}}},
 		{"a long paste", []at{{0, live.Paste{Text: strings.Repeat("x\r\n", 11)}}, enter}, []live.Action{live.Send{Text: strings.Repeat("x\n", 11)}}},
 		{"a paste taken away", []at{{0, key("k")}, {0, live.Paste{Text: strings.Repeat("x\n", 11)}}, {1, key("backspace")}, enter}, []live.Action{live.Send{Text: "k"}}},
@@ -215,13 +217,37 @@ func TestWordsAreCompleted(t *testing.T) {
 		{"/com", "> /compact"},
 		{"see @internal/cl", "> see @internal/cli/code"},
 		{"see @x", "> see @x"},
+		{"see @my", `> see @"my photo.png"`},
 	} {
 		m := model()
-		m.Commands = []live.Completion{{Word: "cost"}, {Word: "compact"}}
-		play(m, at{0, live.Files{Names: []string{"internal/cli/code.go", "internal/cli/code_live.go"}}})
+		play(m, at{0, live.Files{
+			Names:    []string{"internal/cli/code.go", "internal/cli/code_live.go", "my photo.png"},
+			Commands: []live.Completion{{Word: "cost"}, {Word: "compact"}},
+		}})
 		play(m, append(typed(0, tt.types), at{100, key("tab")})...)
 		if got := input(m); got != tt.shows {
 			t.Errorf("%q becomes %q, want %q", tt.types, got, tt.shows)
+		}
+	}
+}
+
+// Terminals paste the path of a file that is dropped on them.
+func TestAPastedPathOfAPictureIsAttached(t *testing.T) {
+	for pasted, shows := range map[string]string{
+		"/tmp/a.png":               "> @/tmp/a.png",
+		"'/tmp/my photo.JPG' ":     `> @"/tmp/my photo.JPG"`,
+		`/tmp/my\ photo.pdf`:       `> @"/tmp/my photo.pdf"`,
+		"file:///tmp/my%20a.webp":  `> @"/tmp/my a.webp"`,
+		"~/a.gif":                  "> @~/a.gif",
+		"/tmp/a.go":                "> /tmp/a.go",
+		"see /tmp/a.png":           "> see /tmp/a.png",
+		"/tmp/a.png and /tmp/b.go": "> /tmp/a.png and /tmp/b.go",
+		"a.png":                    "> a.png",
+	} {
+		m := model()
+		play(m, at{0, live.Paste{Text: pasted}})
+		if got := input(m); got != shows {
+			t.Errorf("%q becomes %q, want %q", pasted, got, shows)
 		}
 	}
 }
