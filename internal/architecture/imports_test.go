@@ -62,6 +62,7 @@ var layers = []layer{
 	{name: "connections", packages: []string{"internal/server/socketio/session"}},
 	{name: "signals", packages: []string{"internal/signals"}},
 	{name: "page", packages: []string{"internal/web"}},
+	{name: "peers", packages: []string{"internal/server/peer"}},
 	{name: "server", packages: []string{"internal/server"}},
 	{name: "sessions", packages: []string{"internal/sessions"}},
 	{name: "for other programs", packages: []string{"internal/mcpserver", "internal/acpserver"}},

@@ -38,6 +38,7 @@ type serveFlags struct {
 	mcp               bool
 	onCancel          string
 	onOwnerDisconnect string
+	peerURL           string
 	maxBudget         float64
 	labels            []string
 	// temporal is the address of what places the runs, and maxQueued how many may be queued.
@@ -99,6 +100,7 @@ continued as well, also by another server of the journal. Paused runs, runs that
 	c.MarkFlagsMutuallyExclusive("tokens", "no-auth")
 	c.Flags().Float64Var(&f.maxBudget, "max-budget", 0, "USD that an editor may set as the limit of a run whose file says less, when it starts, is forked or is raised (default: what the file says)")
 	c.Flags().StringArrayVar(&f.hosts, "host", nil, "name of the server beside its address, as clients send it in Host (repeatable)")
+	c.Flags().StringVar(&f.peerURL, "peer-url", "", "URL at which the other servers of a shared journal reach this one, for readers there of answers as they come (default: the address that it listens on)")
 	c.Flags().StringVar(&f.agents, "agents", ".", "directory of the agent files that can be run by name")
 	c.Flags().StringVar(&f.certificate, "tls-cert", "", "file of the certificate, with those that sign it, to speak HTTPS (needs --tls-key)")
 	c.Flags().StringVar(&f.key, "tls-key", "", "file of the certificate's key")
@@ -232,6 +234,7 @@ func (a *app) serverOptions(ctx context.Context, f serveFlags) (server.Options, 
 	if o.MaxBudget = f.maxBudget; !(o.MaxBudget >= 0) || math.IsInf(o.MaxBudget, 0) {
 		return o, usagef("--max-budget %g: give an amount in USD", f.maxBudget)
 	}
+	o.PeerURL = f.peerURL
 	var err error
 	if o.OwnerGone, err = ownerGone(f.onOwnerDisconnect, os.Getenv); err != nil {
 		return o, err

@@ -19,12 +19,7 @@ import (
 // reads nothing from an address that sends too many.
 func (s *Server) guarded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		here, there, err := s.endsOf(r)
-		if err == nil {
-			if wait := s.limiter.take("from "+there.Addr().String(), ofAddress(), time.Now()); wait > 0 {
-				err = tooMany(wait)
-			}
-		}
+		here, there, err := s.connection(r)
 		if err == nil {
 			err = s.checkOrigin(r, here)
 		}
@@ -38,6 +33,32 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 			return
 		}
 		next.ServeHTTP(w, r)
+	})
+}
+
+// connection returns the ends of a request's connection, unless its address sends too many
+// requests or must not be served.
+func (s *Server) connection(r *http.Request) (here, there netip.AddrPort, err error) {
+	if here, there, err = s.endsOf(r); err == nil {
+		if wait := s.limiter.take("from "+there.Addr().String(), ofAddress(), time.Now()); wait > 0 {
+			err = tooMany(wait)
+		}
+	}
+	return here, there, err
+}
+
+// limited passes on the requests of other servers, which prove themselves without a
+// token, until the server closes.
+func (s *Server) limited(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, _, err := s.connection(r); err != nil {
+			s.refuse(w, r, err)
+			return
+		}
+		ctx, cancel := context.WithCancel(r.Context())
+		defer cancel()
+		defer context.AfterFunc(s.running, cancel)()
+		next.ServeHTTP(w, r.WithContext(ctx))
 	})
 }
 

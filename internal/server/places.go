@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/pawlrun/pawl/event"
@@ -23,7 +26,29 @@ const workerAgain = 2 * time.Second
 
 // driver returns what the server registers in the journal.
 func (s *Server) driver() journal.Driver {
-	return journal.Driver{Owner: s.engine.Owner(), Host: s.launch.Here.Host, Labels: s.launch.Here.Labels}
+	d := journal.Driver{Owner: s.engine.Owner(), Host: s.launch.Here.Host, Labels: s.launch.Here.Labels}
+	if s.peerURL != "" {
+		d.Addr, d.Key = strings.TrimRight(s.peerURL, "/"), s.peer.Key()
+	}
+	return d
+}
+
+// reachable sets the URL of a server that listens on an address, unless its options have
+// one. A server that listens on all addresses is reached by the name of its machine.
+func (s *Server) reachable(at net.Addr) {
+	tcp, is := at.(*net.TCPAddr)
+	if s.peerURL != "" || !is {
+		return
+	}
+	host := tcp.IP.String()
+	if tcp.IP.IsUnspecified() {
+		name, err := os.Hostname()
+		if err != nil {
+			return
+		}
+		host = name
+	}
+	s.peerURL = s.scheme + "://" + net.JoinHostPort(host, strconv.Itoa(tcp.Port))
 }
 
 func (s *Server) unregistered(err error) {

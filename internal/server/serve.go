@@ -75,6 +75,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		MaxHeaderBytes:    64 << 10,
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
 	}
+	s.reachable(l.Addr())
 	s.going.Go(func() { s.continueOthers(s.running) })
 	served := make(chan error, 1)
 	go func() { served <- web.Serve(in) }()

@@ -25,6 +25,7 @@ import (
 	"github.com/pawlrun/pawl/internal/files/launch"
 	"github.com/pawlrun/pawl/internal/host/tokens"
 	"github.com/pawlrun/pawl/internal/rules/access"
+	"github.com/pawlrun/pawl/internal/server/peer"
 	"github.com/pawlrun/pawl/internal/signals"
 	"github.com/pawlrun/pawl/internal/tenants"
 	"github.com/pawlrun/pawl/internal/web"
@@ -61,6 +62,9 @@ type Options struct {
 	Hosts []string
 	// TLS reports whether clients speak HTTPS to the server.
 	TLS bool
+	// PeerURL is the URL at which the other servers of a shared journal reach this one;
+	// empty stands for the address that it listens on.
+	PeerURL string
 	// Metrics holds the engine's metrics; nil counts only requests.
 	Metrics *signals.Metrics
 	// Teardown ends the server's runs when it stops, instead of parking them.
@@ -103,6 +107,10 @@ type Server struct {
 	router   *http.ServeMux
 	document func() (document, error)
 	page     *web.Page
+	// peer passes live events between the servers of the journal, and peerURL is where
+	// the others reach this one.
+	peer    *peer.Peer
+	peerURL string
 	// follower publishes the events of all runs to the readers of this server.
 	follower *follow.Follower
 	views    drive.Recent[foldedRun]
@@ -141,6 +149,7 @@ func New(o Options) (*Server, error) {
 		budgets: o.Budgets, user: event.Principal{Name: o.User, Role: string(access.Admin), Proof: event.ProofUser}, wide: o.Tokens != "", log: o.Log,
 		follower: o.Engine.Follower(), views: drive.Recent[foldedRun]{Most: keptViews}, metrics: cmp.Or(o.Metrics, signals.NewMetrics()),
 	}
+	s.peer, s.peerURL = peer.New(peer.Options{Store: o.Store, Follower: s.follower, Owner: o.Engine.Owner(), Go: s.going.Go, Log: o.Log}), o.PeerURL
 	s.maxBudget, s.space, s.starts = o.MaxBudget, o.Space, make(chan struct{}, startsAtOnce)
 	s.launch.Dir, s.launch.Replay = o.Agents, s.replay
 	s.sockets, s.owners = newSockets(s), newOwners(s, o.OwnerGone)
@@ -200,7 +209,16 @@ func (s *Server) Close() error {
 }
 
 // Handler answers all requests, including those that it refuses.
-func (s *Server) Handler() http.Handler { return s.recovered(s.guarded(s.router)) }
+func (s *Server) Handler() http.Handler {
+	guarded, live := s.guarded(s.router), s.limited(s.peer)
+	return s.recovered(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == peer.Path {
+			live.ServeHTTP(w, r)
+			return
+		}
+		guarded.ServeHTTP(w, r)
+	}))
+}
 
 // recovered answers a request whose handler panicked, instead of closing its
 // connection.

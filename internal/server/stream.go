@@ -98,6 +98,9 @@ func (t *stream) serve(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer sub.Close()
+	if t.query.Deltas {
+		defer s.peer.Watch(t.row.Placed().Root)()
+	}
 	ctx, out, done := s.openStream(w, r, cmp.Or(t.status, http.StatusOK))
 	defer done()
 	t.out = out

@@ -7,7 +7,7 @@ import (
 	"github.com/pawlrun/pawl/event"
 )
 
-// Source is a run that this process drives, as a source of live events.
+// Source is a run as a source of live events, usually one that this process drives.
 type Source struct {
 	follower *Follower
 	topic    *topic
@@ -21,6 +21,9 @@ type Place struct {
 	Seq, Pos int64
 	First    bool
 }
+
+// Place returns the place of a live event.
+func (e *Event) Place() Place { return Place{Seq: e.after, Pos: e.behind, First: !e.mid} }
 
 // Source adds a run of a tree.
 func (f *Follower) Source(root string) *Source {

@@ -17,7 +17,7 @@ type Query struct {
 	Tree bool
 	// After is the pos after which the events begin, 0 for all.
 	After int64
-	// Deltas also selects live events, of runs that this process drives.
+	// Deltas also selects the live events of the follower's sources.
 	Deltas bool
 }
 
@@ -348,7 +348,7 @@ func (s *Subscription) givesLive(e *Event) bool {
 		of.spoken = 0
 		return spoke
 	}
-	attempt := attemptOf(e.Data)
+	attempt := AttemptOf(e.Data)
 	if e.mid && of.spoken != attempt {
 		of.torn = true
 		return false
@@ -366,15 +366,15 @@ func (s *Subscription) catchUpLive() {
 		if of == nil || e.after < of.last {
 			continue
 		}
-		of.torn, of.spoken, of.said, of.nth = false, attemptOf(e.Data), *e, e.nth
+		of.torn, of.spoken, of.said, of.nth = false, AttemptOf(e.Data), *e, e.nth
 		of.said.Data = nil
 		s.out = append(s.out, *e)
 	}
 	s.soFar = nil
 }
 
-// attemptOf returns the attempt of a delta.
-func attemptOf(d event.Data) int {
+// AttemptOf returns the attempt of a delta, 0 for other events.
+func AttemptOf(d event.Data) int {
 	switch d := d.(type) {
 	case event.Text:
 		return d.Attempt
