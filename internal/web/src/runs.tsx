@@ -1,5 +1,5 @@
 import type { Signal } from "@preact/signals";
-import { useEffect, useMemo } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import { decides, principal, Problem } from "./api";
 import { connection } from "./feed";
 import { money, titleOf } from "./format";
@@ -36,9 +36,7 @@ export function RunsPage({ place }: { place: string }) {
       </select>
     </label>
   );
-  const bound = (name: string) => ({
-    value: query.get(name) ?? "", onChange: (e: { currentTarget: HTMLInputElement }) => choose(name, e.currentTarget.value.trim()),
-  });
+  const field = (name: string, label: string, type: "search" | "date") => <Field label={label} type={type} value={query.get(name) ?? ""} choose={value => choose(name, value)} />;
   return (
     <main id="main" tabIndex={-1}>
       <header class="head">
@@ -49,9 +47,9 @@ export function RunsPage({ place }: { place: string }) {
         {select("state", "State", states)}
         {select("outcome", "Outcome", outcomes)}
         {select("kind", "Kind", kinds)}
-        <label class="filter"><span>Name or input</span><input type="search" {...bound("text")} /></label>
-        <label class="filter"><span>Since</span><input type="date" {...bound("since")} /></label>
-        <label class="filter"><span>Until</span><input type="date" {...bound("until")} /></label>
+        {field("text", "Name or input", "search")}
+        {field("since", "Since", "date")}
+        {field("until", "Until", "date")}
       </search>
       <Trouble problem={list.problem} />
       {decides() && runs && runs.length > 0 && <Bulk list={list} runs={runs} />}
@@ -60,6 +58,18 @@ export function RunsPage({ place }: { place: string }) {
           : <ul class="cards">{runs.map(r => <Card key={r.id} run={r} list={list} chosen={list.chosen.value.has(r.id)} passes={r.state === "ended" ? null : list.loops.value.get(r.id)} />)}</ul>}
       {list.next.value && <button type="button" onClick={() => void list.more()}>Show older runs</button>}
     </main>
+  );
+}
+
+/** Field is a filter that is typed. A change of the list does not disturb what is not entered yet. */
+function Field({ label, type, value, choose }: { label: string; type: "search" | "date"; value: string; choose(value: string): void }) {
+  const [typed, setTyped] = useState<string>();
+  useEffect(() => setTyped(undefined), [value]);
+  return (
+    <label class="filter">
+      <span>{label}</span>
+      <input type={type} value={typed ?? value} onInput={e => setTyped(e.currentTarget.value)} onChange={e => choose(e.currentTarget.value.trim())} />
+    </label>
   );
 }
 

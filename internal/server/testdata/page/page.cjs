@@ -971,6 +971,8 @@ const scenes = {
   "the list is changed by one stream, and its filters are in the address": async page => {
     await page.goto(`${open}/`);
     await page.getByLabel("Name or input").fill("the list");
+    await page.locator(`[href="#/runs/${await begin({ agent: "asks", input: "while a filter is typed" })}"]`).waitFor();
+    assert.equal(await page.getByLabel("Name or input").inputValue(), "the list");
     await page.getByLabel("Name or input").press("Enter");
     await page.getByText("No run matches these filters.").waitFor();
     assert.equal(await page.evaluate(() => location.hash), "#/?text=the+list");
