@@ -36,7 +36,8 @@ export function RunsPage({ place }: { place: string }) {
       </select>
     </label>
   );
-  const field = (name: string, label: string, type: "search" | "date") => <Field label={label} type={type} value={query.get(name) ?? ""} choose={value => choose(name, value)} />;
+  const bound = (name: string) => useTyped(query.get(name) ?? "", value => choose(name, value));
+  const [text, since, until] = [bound("text"), bound("since"), bound("until")];
   return (
     <main id="main" tabIndex={-1}>
       <header class="head">
@@ -47,9 +48,9 @@ export function RunsPage({ place }: { place: string }) {
         {select("state", "State", states)}
         {select("outcome", "Outcome", outcomes)}
         {select("kind", "Kind", kinds)}
-        {field("text", "Name or input", "search")}
-        {field("since", "Since", "date")}
-        {field("until", "Until", "date")}
+        <label class="filter"><span>Name or input</span><input type="search" {...text} /></label>
+        <label class="filter"><span>Since</span><input type="date" {...since} /></label>
+        <label class="filter"><span>Until</span><input type="date" {...until} /></label>
       </search>
       <Trouble problem={list.problem} />
       {decides() && runs && runs.length > 0 && <Bulk list={list} runs={runs} />}
@@ -61,16 +62,15 @@ export function RunsPage({ place }: { place: string }) {
   );
 }
 
-/** Field is a filter that is typed. A change of the list does not disturb what is not entered yet. */
-function Field({ label, type, value, choose }: { label: string; type: "search" | "date"; value: string; choose(value: string): void }) {
+/** useTyped is a filter that is typed. A change of the list does not disturb what is not entered yet. */
+function useTyped(value: string, choose: (value: string) => void) {
   const [typed, setTyped] = useState<string>();
   useEffect(() => setTyped(undefined), [value]);
-  return (
-    <label class="filter">
-      <span>{label}</span>
-      <input type={type} value={typed ?? value} onInput={e => setTyped(e.currentTarget.value)} onChange={e => choose(e.currentTarget.value.trim())} />
-    </label>
-  );
+  return {
+    value: typed ?? value,
+    onInput: (e: { currentTarget: HTMLInputElement }) => setTyped(e.currentTarget.value),
+    onChange: (e: { currentTarget: HTMLInputElement }) => choose(e.currentTarget.value.trim()),
+  };
 }
 
 /** Bulk shows the commands for the marked runs, each with the number of runs that accept it. */
