@@ -11,7 +11,7 @@ SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct)
 DIST ?= dist
 TARGETS := linux_amd64 linux_arm64 darwin_amd64 darwin_arm64
 
-.PHONY: web run test cluster test-cluster test-commands test-long kills fuzz bench mutate mutate-changes lint cross build docs recording pictures release
+.PHONY: web run test cluster test-cluster test-commands test-long kills fuzz bench bench-page mutate mutate-changes lint cross build docs recording pictures release
 
 # Says how far the compiler is: on one line of a terminal, elsewhere every 50 packages.
 build:
@@ -114,6 +114,11 @@ bench:
 		$(GO) test -run '^$$' -bench PublishDelta -benchmem ./internal/engine/follow; \
 		cd internal/sdkbench && $(GO) test -run '^$$' -bench . -benchtime 7x .; } \
 		| $(GO) run ./internal/figures -runs $(RUNS) -write docs/benchmarks.md
+
+# The figures of the page in Chromium beside their targets, in about five minutes where nothing
+# else runs. A figure that is more than a fifth above its target fails.
+bench-page:
+	PAWL_BENCH_PAGE=1 $(GO) test -count=1 -timeout 30m -v -run TestFiguresOfThePage ./internal/server
 
 # Changes one operator of PKG at a time, prints the changes that its tests do not notice,
 # and writes the figures into docs/mutation.md. Several packages are separated by spaces.

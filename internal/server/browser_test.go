@@ -1,10 +1,10 @@
 package server_test
 
 import (
-	"bufio"
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine"
@@ -66,9 +67,10 @@ var shownFiles = map[string]string{
 	"long.yaml": "identity: {name: long}\nmodel_policy: {primary: {model: scripted/long.script.yaml}}\ntools: {allow: [fs.write, shell.exec], approvals: {fs.write: always, shell.exec: always}}\n",
 	"long.script.yaml": "- {text: I write., tool_calls: [{name: fs.write, arguments: {path: long.txt, content: \"" + numbered(400) + "\"}}]}\n" +
 		"- {text: I run., tool_calls: [{name: shell.exec, arguments: {command: \"echo 'a  b'" + strings.Repeat(" ", 17) + "&& echo done\"}}]}\n- {text: That is all.}\n",
-	"many.yaml": "identity: {name: many}\nmodel_policy: {primary: {model: scripted/many.script.yaml}}\ntools: {allow: [fs.glob]}\nbudgets: {max_tool_calls: none}\n",
-	"many.script.yaml": "- {text: I look., tool_calls: [" + strings.Repeat("{name: fs.glob, arguments: {pattern: \"*.txt\"}}, ", 199) +
-		"{name: fs.glob, arguments: {pattern: \"*.txt\"}}]}\n- {text: That is all.}\n",
+	"many.yaml":           "identity: {name: many}\nmodel_policy: {primary: {model: scripted/many.script.yaml}}\ntools: {allow: [fs.glob]}\nbudgets: {max_tool_calls: none}\n",
+	"many.script.yaml":    looking(1, 256, "*.txt", ""),
+	"missing.yaml":        "identity: {name: missing}\nmodel_policy: {primary: {model: scripted/missing.script.yaml}}\ntools: {allow: [fs.glob]}\nbudgets: {max_tool_calls: none}\n",
+	"missing.script.yaml": looking(1, 256, "none/*", ""),
 	"refines.yaml": "identity: {name: refines}\nmodel_policy: {primary: {model: scripted/refines.script.yaml}}\ntools: {allow: [fs.write], rules: [{deny: fs.write, path: 'no/**'}]}\n" +
 		"loop: {loopEnabled: true, maxIterations: 3, loopCriteria: {type: manual}, on_reject: continue_with_feedback}\n",
 	"refines.script.yaml": "- {for: refines, text: I write., tool_calls: [{name: fs.write, arguments: {path: refined.txt, content: \"one\\n<b>two</b>\\n\"}}, {name: fs.write, arguments: {path: no/b.txt, content: x}}]}\n" +
@@ -159,15 +161,7 @@ func TestThePageInABrowser(t *testing.T) {
 	if os.Getenv("PAWL_LONG") == "" {
 		t.Skip("part of the long suite: PAWL_LONG=1")
 	}
-	browser := ""
-	for _, name := range []string{"chromium-headless-shell", "chromium", "google-chrome"} {
-		if path, err := exec.LookPath(name); err == nil && browser == "" {
-			browser = path
-		}
-	}
-	if _, err := exec.LookPath("npm"); err != nil || browser == "" {
-		t.Skip("there is no npm, or no Chromium")
-	}
+	play := scriptOfPage(t, "page.cjs")
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	held := heldModel{make(chan struct{})}
 	model := httptest.NewServer(held)
@@ -175,7 +169,9 @@ func TestThePageInABrowser(t *testing.T) {
 	t.Setenv("OPENAI_BASE_URL", model.URL+"/v1")
 
 	store := &altered{Store: memory.New(nil)}
-	s, workspace := newServerWith(t, store, shownFiles, func(o *server.Options) {
+	files := maps.Clone(shownFiles)
+	maps.Copy(files, longRuns(10, 300*time.Millisecond))
+	s, workspace := newServerWith(t, store, files, func(o *server.Options) {
 		o.Launch.Config = models.Config{Models: map[string]models.Override{"openai-chat/pays": {Price: &llm.Price{Input: 1, Output: 5}}}}
 	})
 	if out, err := exec.CommandContext(t.Context(), "git", "-C", workspace, "init", "-q").CombinedOutput(); err != nil {
@@ -203,30 +199,17 @@ func TestThePageInABrowser(t *testing.T) {
 	control := httptest.NewServer(steps)
 	t.Cleanup(control.Close)
 
-	dir := t.TempDir()
-	script, err := os.ReadFile(filepath.Join("testdata", "page", "page.cjs"))
-	if err == nil {
-		err = os.WriteFile(filepath.Join(dir, "page.cjs"), script, 0o600)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	install := exec.CommandContext(t.Context(), "npm", "install", "--silent", "--no-audit", "--no-fund", "--ignore-scripts", "playwright-core@1.65.1", "axe-core@4.14.1")
-	install.Dir = dir
-	if out, err := install.CombinedOutput(); err != nil {
-		t.Skipf("playwright-core and axe-core cannot be installed: %v\n%s", err, out)
-	}
-	play := exec.CommandContext(t.Context(), "node", "page.cjs", open.URL, gated, control.URL, viewer, os.Getenv("PAWL_SHOTS"))
-	play.Dir, play.Env = dir, append(os.Environ(), "CHROMIUM="+browser)
+	play.Args = append(play.Args, open.URL, gated, control.URL, viewer, os.Getenv("PAWL_SHOTS"))
 	out, err := play.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	scenes := 0
-	for lines := bufio.NewScanner(strings.NewReader(string(out))); lines.Scan(); {
-		name, failed := strings.CutPrefix(lines.Text(), "not ok ")
+	for line := range strings.Lines(string(out)) {
+		line = strings.TrimSuffix(line, "\n")
+		name, failed := strings.CutPrefix(line, "not ok ")
 		if !failed {
-			name, _ = strings.CutPrefix(lines.Text(), "ok ")
+			name, _ = strings.CutPrefix(line, "ok ")
 		}
 		name, why, _ := strings.Cut(name, "\t")
 		scenes++
@@ -240,9 +223,40 @@ func TestThePageInABrowser(t *testing.T) {
 			}
 		})
 	}
-	if scenes != 46 && os.Getenv("PAWL_SCENE") == "" {
+	if scenes != 49 && os.Getenv("PAWL_SCENE") == "" {
 		t.Errorf("%d scenes were played:\n%s", scenes, out)
 	}
+}
+
+// scriptOfPage is the command that plays a script in a browser. It skips the test where
+// there is no browser.
+func scriptOfPage(t *testing.T, name string) *exec.Cmd {
+	t.Helper()
+	browser := ""
+	for _, name := range []string{"chromium-headless-shell", "chromium", "google-chrome"} {
+		if path, err := exec.LookPath(name); err == nil && browser == "" {
+			browser = path
+		}
+	}
+	if _, err := exec.LookPath("npm"); err != nil || browser == "" {
+		t.Skip("there is no npm, or no Chromium")
+	}
+	dir := t.TempDir()
+	script, err := os.ReadFile(filepath.Join("testdata", "page", name))
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, name), script, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	install := exec.CommandContext(t.Context(), "npm", "install", "--silent", "--no-audit", "--no-fund", "--ignore-scripts", "playwright-core@1.65.1", "axe-core@4.14.1")
+	install.Dir = dir
+	if out, err := install.CombinedOutput(); err != nil {
+		t.Skipf("playwright-core and axe-core cannot be installed: %v\n%s", err, out)
+	}
+	play := exec.CommandContext(t.Context(), "node", name)
+	play.Dir, play.Env = dir, append(os.Environ(), "CHROMIUM="+browser)
+	return play
 }
 
 // logOf are the lines that 'pawl runs log' has of a run and of those that its entries open.

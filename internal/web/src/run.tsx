@@ -243,6 +243,7 @@ class TreeRow extends Component<{ run: Run; depth: number; here: boolean }> {
 }
 
 const atOnce = 60;
+const mostOpened = 8;
 
 /**
  * Timeline shows what a run did, the newest at the end; of a long run only the end until the user asks
@@ -260,6 +261,7 @@ export function Timeline({ tree, view, parent, top }: { tree: Tree; view: RunVie
   const first = Math.min(Math.max(0, list.items.length - shown), revealed < 0 ? Infinity : revealed);
   const earlier = list.earlier + first;
   const last = list.items.findLast(id => view.entries.get(id)!.kind !== "note");
+  const crowded = list.items.slice(first).filter(id => endedBadly(view.entries.get(id)!)).length > mostOpened;
   const more = () => {
     setShown(shown + atOnce);
     if (first < atOnce && list.before) void view.more(parent).catch(() => { /* it is asked for again */ });
@@ -269,7 +271,7 @@ export function Timeline({ tree, view, parent, top }: { tree: Tree; view: RunVie
       {earlier > 0 && <button type="button" onClick={more}>Show {Math.min(earlier, atOnce)} earlier of {earlier}</button>}
       {list.items.slice(first).map(id => {
         const e = view.entries.get(id)!;
-        return <EntryPanel key={id} tree={tree} view={view} entry={e} choice={view.opened.get(id)} target={view.target === id} live={view.live(e)} last={id === last} />;
+        return <EntryPanel key={id} tree={tree} view={view} entry={e} choice={view.opened.get(id) ?? (crowded && endedBadly(e) ? false : undefined)} target={view.target === id} live={view.live(e)} last={id === last} />;
       })}
       {fresh > 0 && <button type="button" class="fresh" onClick={() => scrollTo(0, document.documentElement.scrollHeight)}>{fresh} new</button>}
     </div>
@@ -325,6 +327,9 @@ interface EntryProps { tree: Tree; view: RunView; entry: Entry; choice: boolean 
 const tones: { [state: string]: string } = {
   running: "busy", waiting: "wait", done: "good", failed: "bad", denied: "bad", rejected: "bad", skipped: "still", cancelled: "still",
 };
+
+/** endedBadly reports whether an entry is a call that ended without a result. */
+function endedBadly(e: Entry): boolean { return e.kind === "call" && ["failed", "denied", "rejected"].includes(e.state ?? ""); }
 
 /** opens reports whether an entry is open by default. */
 function opens(e: Entry, last: boolean): boolean {

@@ -14,6 +14,8 @@ const ways: { [name: string]: (s: Spent, root: string) => string } = {
   "by run": (s, root) => s.run === root ? "this run itself" : placeOf(s),
 };
 
+const atOnce = 40;
+
 function placeOf(s: Spent): string { return s.step ? `step ${s.step}` : `${s.name ?? "run"} ${s.run}`; }
 
 /** usd shows an amount to the micro-dollar. */
@@ -23,6 +25,7 @@ function usd(n: number): string { return `USD ${n.toFixed(6)}`; }
 export default function SpendView({ run }: ViewProps) {
   const { value, problem } = useLoaded<{ items: Spent[]; cost: Cost }>(`/v1/runs/${run.id}/spend`);
   const [way, setWay] = useState("by cycle");
+  const [shown, setShown] = useState(atOnce);
   if (problem) return <ProblemBox problem={problem} />;
   if (!value) return <p class="empty">Reading…</p>;
   if (value.items.length === 0) return <p class="empty">No model has been paid yet, by this run or by one below it.</p>;
@@ -36,7 +39,7 @@ export default function SpendView({ run }: ViewProps) {
       usage: { ...none, input: row.usage.input + s.usage.input, output: row.usage.output + s.usage.output, cacheRead: row.usage.cacheRead + s.usage.cacheRead },
     });
   }
-  const list = [...rows];
+  const list = [...rows].sort(([, a], [, b]) => b.usd + b.reserved - a.usd - a.reserved);
   const sum = value.items.reduce((n, s) => n + s.usd, 0);
   const reserved = value.items.reduce((n, s) => n + s.reserved, 0);
   const most = Math.max(...list.map(([, r]) => r.usd + r.reserved), 1e-9);
@@ -49,7 +52,7 @@ export default function SpendView({ run }: ViewProps) {
       <table class="shares">
         <thead><tr><th scope="col">{way}</th><th scope="col">Spent</th><th scope="col">Share</th><th scope="col">Reserved</th><th scope="col">Calls</th><th scope="col">Tokens</th></tr></thead>
         <tbody>
-          {list.map(([name, r]) => (
+          {list.slice(0, shown).map(([name, r]) => (
             <tr key={name}>
               <th scope="row">{visible(name)}</th><td>{usd(r.usd)}</td>
               <td><meter min={0} max={most} value={r.usd + r.reserved} aria-label={`Spend of ${visible(name)}`}>{usd(r.usd)}</meter></td>
@@ -59,6 +62,7 @@ export default function SpendView({ run }: ViewProps) {
         </tbody>
         <tfoot><tr><th scope="row">all</th><td>{usd(sum)}</td><td /><td>{reserved > 0 ? usd(reserved) : ""}</td><td /><td /></tr></tfoot>
       </table>
+      {list.length > shown && <button type="button" onClick={() => setShown(shown + atOnce)}>Show {Math.min(atOnce, list.length - shown)} more of {list.length - shown}</button>}
       {Math.abs(rest) >= 5e-7 && <p class="why">The account of the run has {usd(rest)} more, of which no row tells.</p>}
       {!value.cost.priced && <p class="why">Some of these calls have no known price, so they cost more than is shown.</p>}
     </section>

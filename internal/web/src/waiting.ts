@@ -94,7 +94,7 @@ async function read(): Promise<void> {
     const key = keyOf(question.run, question.id);
     const now = known.get(key);
     known.delete(key);
-    if (now) kept.push({ question: now });
+    if (now && (became === undefined || now.seq !== question.seq)) kept.push({ question: now }); // an answer can be older than a decision
     else if (!ours.delete(key)) kept.push({ question, became: became ?? decided.get(key) ?? "It is closed." });
   }
   const first = questions.value === null;
@@ -108,7 +108,12 @@ export function watchQuestions(): void {
   follow({
     begins: refresh,
     question: c => {
-      if (c.approver) decided.set(keyOf(c.run, c.id ?? ""), `${c.approver}: ${c.decision}`);
+      const key = keyOf(c.run, c.id ?? "");
+      if (c.approver) {
+        const became = `${c.approver}: ${c.decision}`;
+        decided.set(key, became);
+        if (!ours.has(key)) questions.value = questions.value?.map(w => keyOf(w.question.run, w.question.id) === key ? { became, ...w } : w) ?? null;
+      }
       refresh();
     },
   });
