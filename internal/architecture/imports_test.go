@@ -39,7 +39,7 @@ var layers = []layer{
 	{name: "edge contracts", packages: []string{"tool", "hook", "journal", "llm/internal/wire"}},
 	{name: "edges", packages: []string{
 		"llm/scripted", "llm/replay", "llm/anthropic", "llm/openai", "llm/openaichat", "llm/gemini", "llm/transport", "llm/conform", "llm/internal/lint", "journal/memory", "journal/sqlite", "journal/journaltest",
-		"internal/host/tokens", "internal/host/attach", "internal/host/guidance", "internal/host/sandbox", "cel", "tool/external", "tool/find", "tool/fs", "tool/internal/search", "tool/mcp", "tool/result", "tool/shell", "tool/skill", "tool/web", "internal/host/resolve", "models", "internal/host/secret", "internal/host/login", "internal/host/programlog", "hook/command", "internal/files/expr", "internal/host/worktree", "internal/host/workplace",
+		"internal/host/tokens", "internal/host/attach", "internal/host/guidance", "internal/host/sandbox", "cel", "tool/external", "tool/find", "tool/fs", "tool/internal/search", "tool/mcp", "tool/result", "tool/shell", "tool/skill", "tool/web", "internal/host/resolve", "models", "internal/host/secret", "internal/host/login", "internal/host/programlog", "hook/command", "internal/files/expr", "internal/host/worktree", "internal/host/workplace", "internal/host/published",
 	}, within: true},
 	{name: "what drivers share", packages: []string{"internal/engine/drive", "internal/engine/follow", "internal/engine/holder"}},
 	{name: "effects", packages: []string{"internal/engine/perform"}},

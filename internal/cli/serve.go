@@ -124,6 +124,9 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 	if err != nil {
 		return err
 	}
+	if err := a.mirror(ctx, f, &o); err != nil {
+		return err
+	}
 	l, err := server.Listen(ctx, f.addr, o.Tokens != "")
 	if errors.Is(err, server.ErrNotLoopback) || errors.Is(err, server.ErrNoPort) {
 		return usagef("--addr: %s", control.Plain(err))

@@ -35,6 +35,9 @@ func (a *app) quietServer(ctx context.Context, f serveFlags) (*session, *server.
 	if err != nil {
 		return nil, nil, o, err
 	}
+	if err := a.mirror(ctx, f, &o); err != nil {
+		return nil, nil, o, err
+	}
 	session, err := a.open(ctx, toServe)
 	if err != nil {
 		return nil, nil, o, err

@@ -44,6 +44,10 @@ func (s *Server) resumeRun(run string) error {
 	var first event.RunStarted
 	r, err := s.engine.Resume(s.running, run, func(started event.RunStarted) (perform.Env, error) {
 		first = started
+		started, err := s.published.local(s.running, started)
+		if err != nil {
+			return perform.Env{}, err
+		}
 		env, err := kinds.Resume(started, s.launch)
 		if errors.Is(err, workplace.ErrElsewhere) {
 			return env, err

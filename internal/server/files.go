@@ -26,13 +26,34 @@ import (
 // Whether a file can run is checked again after any change in the directory, and
 // periodically, because files may refer to files elsewhere.
 type directory struct {
-	path string
-
-	mu    sync.Mutex
+	mu sync.Mutex
+	// path is the directory, or the newest published set of files.
+	path  string
 	files map[string]*known
 	// older holds replaced texts by the key of the file's family, the name and the
 	// version.
 	older map[[3]string]kinds.File
+}
+
+// publish offers the files of published sets, the newest first, in place of those of the
+// directory. Versions that only earlier sets have are kept.
+func (d *directory) publish(sets []string) error {
+	older := map[[3]string]kinds.File{}
+	for i := len(sets) - 1; i >= 0; i-- {
+		set := directory{path: sets[i], files: map[string]*known{}, older: map[[3]string]kinds.File{}}
+		if _, err := set.scan(); err != nil {
+			return err
+		}
+		for file, k := range set.files {
+			if k.kind != "" && k.heading.Version != "" {
+				older[[3]string{k.family(), k.name(file), k.heading.Version}] = kinds.Kept(filepath.Join(sets[i], file), k.text)
+			}
+		}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.path, d.files, d.older = sets[0], map[string]*known{}, older
+	return nil
 }
 
 // known is the content of a file when it was last read.
@@ -235,6 +256,9 @@ func (d *directory) find(f family, name string) (kinds.File, error) {
 	if err != nil {
 		return kinds.File{}, err
 	}
+	d.mu.Lock()
+	path := d.path
+	d.mu.Unlock()
 	bare, version, versioned := strings.Cut(name, "@")
 	var files []string
 	for _, a := range all {
@@ -243,7 +267,7 @@ func (d *directory) find(f family, name string) (kinds.File, error) {
 		}
 	}
 	if len(files) == 1 {
-		return kinds.Read(filepath.Join(d.path, files[0]))
+		return kinds.Read(filepath.Join(path, files[0]))
 	}
 	if len(files) > 1 {
 		return kinds.File{}, kindAgent.problem("give them different names, or add the version: NAME@VERSION", "several files call themselves %q: %s", name, strings.Join(files, ", ")).at("/" + f.key)

@@ -23,6 +23,7 @@ import (
 	"github.com/pawlrun/pawl/internal/engine/follow"
 	"github.com/pawlrun/pawl/internal/files/kinds"
 	"github.com/pawlrun/pawl/internal/files/launch"
+	"github.com/pawlrun/pawl/internal/host/published"
 	"github.com/pawlrun/pawl/internal/host/tokens"
 	"github.com/pawlrun/pawl/internal/rules/access"
 	"github.com/pawlrun/pawl/internal/server/peer"
@@ -42,6 +43,9 @@ type Options struct {
 	Controller *control.Controller
 	// Agents is the directory of the files that can be run by name.
 	Agents string
+	// Published mirrors the files that the servers of a shared journal offer in place of
+	// those of Agents, once there are any; nil for a journal that is not shared.
+	Published *published.Mirror
 	// Launch holds the options of every run.
 	Launch launch.Options
 	// User is the name of the server's own user.
@@ -89,6 +93,7 @@ type Server struct {
 	dispatcher Dispatcher
 	controller *control.Controller
 	files      directory
+	published  *publications
 	launch     launch.Options
 	user       event.Principal
 	maxBudget  float64
@@ -150,6 +155,12 @@ func New(o Options) (*Server, error) {
 		follower: o.Engine.Follower(), views: drive.Recent[foldedRun]{Most: keptViews}, metrics: cmp.Or(o.Metrics, signals.NewMetrics()),
 	}
 	s.peer, s.peerURL = peer.New(peer.Options{Store: o.Store, Follower: s.follower, Owner: o.Engine.Owner(), Go: s.going.Go, Log: o.Log}), o.PeerURL
+	if s.published = (&publications{mirror: o.Published}); o.Published != nil {
+		o.Published.Store = o.Store
+		if err := s.published.offer(&s.files); err != nil {
+			return nil, err
+		}
+	}
 	s.maxBudget, s.space, s.starts = o.MaxBudget, o.Space, make(chan struct{}, startsAtOnce)
 	s.launch.Dir, s.launch.Replay = o.Agents, s.replay
 	s.sockets, s.owners = newSockets(s), newOwners(s, o.OwnerGone)
@@ -182,6 +193,7 @@ func New(o Options) (*Server, error) {
 		<-s.running.Done()
 		s.sockets.sessions.Close()
 	})
+	s.going.Go(func() { s.published.watch(s.running, s) })
 	if s.keys != nil {
 		s.going.Go(func() { s.keys.watch(s.running) })
 	}

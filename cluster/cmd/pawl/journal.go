@@ -11,15 +11,16 @@ import (
 	"github.com/pawlrun/pawl/cluster/internal/transfer"
 	"github.com/pawlrun/pawl/cluster/journal/postgres"
 	"github.com/pawlrun/pawl/internal/cli"
+	"github.com/pawlrun/pawl/internal/host/published"
 )
 
 func journalCommand(e cli.Environment) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "journal",
-		Short: "Migrate a journal on PostgreSQL, or copy runs into it",
+		Short: "Migrate a journal on PostgreSQL, copy runs into it, or publish files in it",
 		Args:  cobra.NoArgs,
 	}
-	c.AddCommand(migrateCommand(e), copyCommand(e))
+	c.AddCommand(migrateCommand(e), copyCommand(e), publishCommand(e))
 	return c
 }
 
@@ -51,6 +52,60 @@ processes of older versions before; they refuse the new schema when they start a
 		},
 	}
 	c.Flags().BoolVar(&dry, "dry-run", false, "print the statements and change nothing")
+	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return c
+}
+
+func publishCommand(e cli.Environment) *cobra.Command {
+	var tokens string
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "publish [DIR]",
+		Short: "Publish a directory of agent files, or tokens, for all servers of the journal",
+		Long: `Publishes the files of a directory in the journal. All its servers offer those alone, within a second, and no longer
+the files of their own --agents. NAME@VERSION names a version of the files or of an earlier publication. Hidden files are
+left out. With --tokens it publishes a file of tokens ('pawl token create --tokens FILE' makes one), as hashes; servers
+that start afterwards, without --tokens and --no-auth, accept those tokens, and take later changes at once.`,
+		Example: "  pawl --journal postgres://pawl@db/pawl journal publish ./agents\n  pawl --journal postgres://pawl@db/pawl journal publish --tokens tokens.yaml",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) (err error) {
+			if len(args) == 0 && tokens == "" {
+				return cli.Usage(errors.New("name a directory of agent files, or a file of tokens with --tokens"))
+			}
+			var s published.Set
+			if len(args) > 0 {
+				if s.Files, err = published.Read(args[0]); err != nil {
+					return cli.Usage(err)
+				}
+			}
+			if tokens != "" {
+				if s.Tokens, err = published.ReadTokens(tokens); err != nil {
+					return cli.Usage(err)
+				}
+			}
+			store, err := e.Open(c.Context(), e.Journal(), cli.Use{Create: true})
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, store.Close()) }()
+			n, err := published.Publish(c.Context(), store, s)
+			if err != nil {
+				return err
+			}
+			digest, err := s.Digest()
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return e.Print(map[string]any{"number": n, "files": len(s.Files), "digest": digest, "tokens": s.Tokens != ""})
+			}
+			if s.Files == nil {
+				return e.Printf("publication %d: tokens\n", n)
+			}
+			return e.Printf("publication %d: %d files, %s\n", n, len(s.Files), digest[:12])
+		},
+	}
+	c.Flags().StringVar(&tokens, "tokens", "", "file of tokens")
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return c
 }

@@ -98,6 +98,13 @@ func (p project) serve(t *testing.T, env ...string) (url string, process *exec.C
 	t.Helper()
 	cmd := p.command("serve", "--addr", "127.0.0.1:0", "--no-auth")
 	cmd.Env = append(cmd.Env, env...)
+	url, log = listens(t, cmd)
+	return url, cmd, log
+}
+
+// listens starts a server and returns its address.
+func listens(t *testing.T, cmd *exec.Cmd) (url string, log *bytes.Buffer) {
+	t.Helper()
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -117,7 +124,7 @@ func (p project) serve(t *testing.T, env ...string) (url string, process *exec.C
 		t.Fatalf("the server says no address: %v: %s", err, log)
 	}
 	go io.Copy(io.Discard, out)
-	return strings.TrimRight(strings.TrimSpace(line), "/"), cmd, log
+	return strings.TrimRight(strings.TrimSpace(line), "/"), log
 }
 
 func (p project) ledger(t *testing.T) []string {
@@ -129,7 +136,7 @@ func (p project) ledger(t *testing.T) []string {
 	return strings.Fields(string(text))
 }
 
-// await waits for a condition that depends on commits of other processes.
+// await waits for a condition that depends on other processes.
 func await(t *testing.T, s journal.Store, what string, holds func() bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
@@ -138,6 +145,7 @@ func await(t *testing.T, s journal.Store, what string, holds func() bool) {
 	for !holds() {
 		select {
 		case <-watch:
+		case <-time.After(time.Second): // what is no commit
 		case <-ctx.Done():
 			t.Fatalf("%s: not within 5 minutes", what)
 		}
