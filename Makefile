@@ -11,7 +11,7 @@ SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct)
 DIST ?= dist
 TARGETS := linux_amd64 linux_arm64 darwin_amd64 darwin_arm64
 
-.PHONY: web run test cluster test-cluster test-commands test-long kills fuzz bench bench-page mutate mutate-changes lint cross build docs recording pictures release
+.PHONY: web run test cluster test-cluster test-temporal test-commands test-long kills fuzz bench bench-page mutate mutate-changes lint cross build docs recording pictures release
 
 # Says how far the compiler is: on one line of a terminal, elsewhere every 50 packages.
 build:
@@ -54,8 +54,20 @@ test-cluster:
 	@$(GO) build -o bin/testreport ./internal/testreport
 	@cd cluster && $(GO) test -json -timeout 20m ./... 2>&1 | ../bin/testreport -log ../bin/test-cluster.log
 
-# A PostgreSQL server and two servers of Pawl on it, until Ctrl-C.
-cluster: bin/pawl-cluster
+# The tests with a Temporal server alone. make test-cluster runs them too where bin/temporal
+# has been built, or $PAWL_TEMPORAL names the program, and otherwise skips them.
+test-temporal: bin/temporal
+	@mkdir -p bin
+	@$(GO) build -o bin/testreport ./internal/testreport
+	@cd cluster && $(GO) test -json -count=1 -timeout 30m -run TestTemporal ./cmd/pawl 2>&1 | ../bin/testreport -log ../bin/test-temporal.log
+
+# The Temporal server of the tests, a module of its own.
+bin/temporal: cluster/test/go.mod cluster/test/temporal/main.go
+	@mkdir -p bin; echo "Compiling bin/temporal. The first time this takes five minutes or more."
+	cd cluster/test && $(GO) build -trimpath -o ../../bin/temporal ./temporal
+
+# A database, a Temporal server, a server of Pawl and two workers, until Ctrl-C.
+cluster: bin/pawl-cluster bin/temporal
 	cd cluster && $(GO) build -o ../bin/try ./internal/try
 	@bin/try bin/pawl-cluster examples
 

@@ -120,10 +120,13 @@ func (a *app) openURL(ctx context.Context, at string, use Use) (Opened, error) {
 	return open(ctx, at, use)
 }
 
+// otherBuild names the build for several machines.
+const otherBuild = "the one that does is github.com/pawlrun/pawl/cluster/cmd/pawl, which 'make bin/pawl-cluster' builds in a clone"
+
 // unopened returns the error for a scheme that this build does not open.
 func (a *app) unopened(scheme string) error {
 	if scheme == "postgres" || scheme == "postgresql" {
-		return usagef("this build opens no journal on PostgreSQL; the one that does is github.com/pawlrun/pawl/cluster/cmd/pawl, which 'make bin/pawl-cluster' builds in a clone; or give --journal a path")
+		return usagef("this build opens no journal on PostgreSQL; %s; or give --journal a path", otherBuild)
 	}
 	known := slices.Sorted(maps.Keys(a.build.Journals))
 	if len(known) == 0 {

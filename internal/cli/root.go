@@ -104,7 +104,7 @@ func elsewhere(word string) error {
 	if !slices.Contains([]string{"journal", "worker"}, word) {
 		return nil
 	}
-	return usagef("this build has no command '%s'; the one that does is github.com/pawlrun/pawl/cluster/cmd/pawl, which 'make bin/pawl-cluster' builds in a clone", word)
+	return usagef("this build has no command '%s'; %s", word, otherBuild)
 }
 
 // report prints an error and returns its exit code. An error that does not come

@@ -112,9 +112,10 @@ continued as well, also by another server of the journal. Paused runs, runs that
 	c.Flags().StringSliceVar(&f.labels, "labels", nil, "what this machine has for runs that ask for it, NAME or NAME=DIR with the directory of such runs (gpu,repo=/srv/repo)")
 	c.Flags().BoolVar(&f.open, "open", false, "open the page in the browser")
 	c.Flags().StringVar(&f.workspace, "workspace", ".", "directory that the tools of all runs work in")
-	if a.build.Dispatch != nil {
-		c.Flags().StringVar(&f.temporal, "temporal", "", "HOST:PORT of a Temporal server that places the runs on workers ('pawl worker'); this server then drives none")
-		c.Flags().IntVar(&f.maxQueued, "max-queued", 10_000, "with --temporal, how many runs may be queued before starts are answered with 429")
+	c.Flags().StringVar(&f.temporal, "temporal", "", "HOST:PORT of a Temporal server that places the runs on workers ('pawl worker'); this server then drives none")
+	c.Flags().IntVar(&f.maxQueued, "max-queued", 10_000, "with --temporal, how many runs may be queued before starts are answered with 429")
+	for _, name := range []string{"temporal", "max-queued"} {
+		c.Flags().Lookup(name).Hidden = a.build.Dispatch == nil
 	}
 	return c
 }
@@ -227,6 +228,9 @@ func (a *app) announce(ctx context.Context, o server.Options, scheme string, at 
 
 // serverOptions returns the options of the command line.
 func (a *app) serverOptions(ctx context.Context, f serveFlags) (server.Options, error) {
+	if err := a.checkTemporal(f); err != nil {
+		return server.Options{}, err
+	}
 	o := server.Options{User: whoAmI(), Log: slog.New(slog.NewTextHandler(a.err, nil)), Tokens: f.tokens, NoAuth: f.noAuth, Hosts: f.hosts, TLS: f.certificate != ""}
 	if _, err := os.Stat(a.tokensFile()); f.tokens == "" && !f.noAuth && err == nil {
 		o.Tokens = a.tokensFile()

@@ -51,13 +51,23 @@ func (a *app) quietServer(ctx context.Context, f serveFlags) (*session, *server.
 	return session, s, o, nil
 }
 
+// checkTemporal rejects --temporal where no worker could drive the runs.
+func (a *app) checkTemporal(f serveFlags) error {
+	switch {
+	case f.temporal == "":
+		return nil
+	case a.build.Dispatch == nil:
+		return usagef("this build does not know Temporal; %s", otherBuild)
+	case schemeOf(a.journalPath) == "":
+		return usagef("--temporal needs a journal that workers share; name one with --journal postgres://USER@HOST/DATABASE")
+	}
+	return nil
+}
+
 // dispatch connects a server to what places its runs.
 func (a *app) dispatch(ctx context.Context, f serveFlags, o *server.Options) (err error) {
 	if f.temporal == "" {
 		return nil
-	}
-	if schemeOf(a.journalPath) == "" {
-		return usagef("--temporal needs a journal that workers share; name one with --journal postgres://USER@HOST/DATABASE")
 	}
 	if o.Dispatcher, err = a.build.Dispatch(ctx, f.temporal, DispatchLimits{MaxQueued: f.maxQueued}, o.Store, o.Log); err != nil {
 		return fmt.Errorf("--temporal: %w", err)

@@ -95,7 +95,7 @@ func (s *Server) mayQueue(ctx context.Context) error {
 }
 
 const (
-	// lookAtWait is how often Drive looks at how long a run waits.
+	// lookAtWait is how long after a commit Drive looks at how long a run waits.
 	lookAtWait = time.Second
 	// longWait is the longest wait during which a run keeps its worker.
 	longWait = 30 * time.Second
@@ -135,17 +135,27 @@ func (s *Server) accompany(ctx context.Context, r drive.Run) (wake time.Time) {
 		defer close(left)
 		_, _ = r.Wait(context.WithoutCancel(ctx)) // attend logs the error
 	}()
-	look := time.NewTicker(lookAtWait)
+	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	changed, look := s.store.Watch(watching), time.NewTimer(lookAtWait)
 	defer look.Stop()
-	ended := ctx.Done()
+	ended, armed := ctx.Done(), true
 	for {
+		commits := changed
+		if armed {
+			commits = nil // one look is enough for all commits until then
+		}
 		select {
 		case <-left:
 			return wake
 		case <-ended:
 			r.Interrupt()
 			ended = nil
+		case <-commits:
+			look.Reset(lookAtWait)
+			armed = true
 		case <-look.C:
+			armed = false
 			waits, can := r.(interface{ Wakes() time.Time })
 			if !can || !wake.IsZero() {
 				continue

@@ -109,3 +109,24 @@ func recorded(l local, method, path, body string) *httptest.ResponseRecorder {
 	l.serve(w, method, path, body)
 	return w
 }
+
+// A run that waits for long leaves its worker, and says when it is due; so does the same
+// run when it is driven for the second time.
+func TestDriveLeavesARunThatWaitsForLong(t *testing.T) {
+	store := memory.New(nil)
+	files := map[string]string{
+		"slow.yaml":   "identity: {name: slow}\nmodel_policy: {primary: {model: scripted/script.yaml}}\ntools: {allow: []}\n",
+		"script.yaml": "- error: {status: 429, class: throttled, message: busy, retry_after: 50}\n- text: done\n",
+	}
+	api, dir := newServerWith(t, store, files, func(o *server.Options) { o.Dispatcher = &noted{} })
+	worker, _ := newServerWith(t, store, nil, func(o *server.Options) {
+		o.Agents, o.Launch.Here = dir, workplace.Here{Host: "worker", Workspace: t.TempDir()}
+	})
+	run, _ := local{api, t}.begin("slow")
+	for range 2 {
+		row, wake, err := worker.Drive(t.Context(), run.ID, false)
+		if err != nil || row.Detail != "interrupted" || wake.IsZero() {
+			t.Fatalf("the run is %s (%s) until %v: %v; want it left until its retry", row.State, row.Detail, wake, err)
+		}
+	}
+}

@@ -62,7 +62,7 @@ it has go on for --drain, and parks them, which takes 10 s at most; other worker
 					return err
 				}
 				defer t.Close()
-				w.Driver, w.Log = d.Server, d.Log
+				w.Driver, w.Log, w.Dir = d.Server, d.Log, o.Workspace
 				d.Log.Info("takes runs", "temporal", at, "runs", w.MaxRuns)
 				return place.Work(ctx, t, w)
 			})

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"go.temporal.io/api/enums/v1"
@@ -24,10 +25,10 @@ const (
 	sweepEvery = 5 * time.Second
 	// queueAgain is when a client may queue a run again.
 	queueAgain = 5 * time.Second
-	// again is when a run that was dispatched and still waits is dispatched again.
-	again = time.Minute
+	// dispatchAgain is when a run that was dispatched and still waits is dispatched again.
+	dispatchAgain = time.Minute
 	// call bounds a request to Temporal.
-	call = 5 * time.Second
+	call = 2 * time.Second
 )
 
 // Dispatcher starts and signals the workflows of runs. It implements
@@ -38,17 +39,44 @@ type Dispatcher struct {
 	// MaxQueued is how many root runs may be queued.
 	MaxQueued int
 	Log       *slog.Logger
+
+	// down reports that Temporal could not be reached at the last attempt.
+	down atomic.Bool
 }
 
-// Dispatch signals the workflow of a run, and starts it if there is none.
+// errDown reports that Temporal could not be reached a moment ago.
+var errDown = errors.New("place: Temporal cannot be reached")
+
+// Dispatch signals the workflow of a run, and starts it if there is none. While Temporal
+// cannot be reached it fails at once, so that starts do not wait; sweeps try on.
 func (d *Dispatcher) Dispatch(ctx context.Context, run string, resume bool) error {
+	if d.down.Load() {
+		return errDown
+	}
+	return d.reached(d.dispatch(ctx, run, resume, resume))
+}
+
+// reached notes whether Temporal answered, and returns [errDown] if it did not.
+func (d *Dispatcher) reached(err error) error {
+	_, unavailable := errors.AsType[*serviceerror.Unavailable](err)
+	_, late := errors.AsType[*serviceerror.DeadlineExceeded](err)
+	down := unavailable || late || errors.Is(err, context.DeadlineExceeded)
+	d.down.Store(down)
+	if down {
+		return errors.Join(errDown, err)
+	}
+	return err
+}
+
+// dispatch starts the workflow of a run if there is none, and signals it if signal is set.
+func (d *Dispatcher) dispatch(ctx context.Context, run string, signal, resume bool) error {
 	o, err := d.options(ctx, run)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, call)
 	defer cancel()
-	if resume {
+	if signal {
 		_, err = d.Client.SignalWithStartWorkflow(ctx, run, wake, resume, o, Workflow, false)
 	} else {
 		_, err = d.Client.ExecuteWorkflow(ctx, o, Workflow, false)
@@ -110,41 +138,34 @@ func (d *Dispatcher) sweep(ctx context.Context, before map[string]time.Time) err
 	if err != nil {
 		return err
 	}
+	if d.down.Load() {
+		ctx, cancel := context.WithTimeout(ctx, call)
+		defer cancel()
+		if _, err := d.Client.CheckHealth(ctx, nil); errors.Is(d.reached(err), errDown) {
+			return err
+		}
+	}
 	for run, t := range before {
-		if _, is := due[run]; !is && time.Since(t) > again {
+		if _, is := due[run]; !is && time.Since(t) > dispatchAgain {
 			delete(before, run)
 		}
 	}
+	// A workflow that is there gets a signal only if the run has unread commands, because a
+	// signal makes its history longer.
 	for run, unread := range due {
-		if time.Since(before[run]) < again {
+		if time.Since(before[run]) < dispatchAgain {
 			continue
 		}
-		if err = d.redispatch(ctx, run, unread); err == nil {
+		if err = d.reached(d.dispatch(ctx, run, unread, false)); err == nil {
 			before[run] = time.Now()
 			continue
 		}
-		if _, down := errors.AsType[*serviceerror.Unavailable](err); down || errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
+		if errors.Is(err, errDown) || ctx.Err() != nil {
 			return err // the others would fail like this one
 		}
 		d.Log.Warn("a run is not dispatched", "run", run, "error", err)
 	}
 	return nil
-}
-
-// redispatch starts the workflow of a run that has none; a workflow that there is gets a
-// signal only if the run has unread commands, because a signal makes its history longer.
-func (d *Dispatcher) redispatch(ctx context.Context, run string, unread bool) error {
-	if !unread {
-		return d.Dispatch(ctx, run, false)
-	}
-	o, err := d.options(ctx, run)
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, call)
-	defer cancel()
-	_, err = d.Client.SignalWithStartWorkflow(ctx, run, wake, false, o, Workflow, false)
-	return err
 }
 
 // due returns the root runs that need a worker, and whether they have unread commands.

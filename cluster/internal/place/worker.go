@@ -8,6 +8,7 @@ import (
 
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
@@ -25,16 +26,17 @@ type Driver interface {
 // Options configure a worker.
 type Options struct {
 	Driver Driver
-	// MaxRuns is how many runs are driven at once.
+	// MaxRuns is how many runs are driven at once, and Dir where they write.
 	MaxRuns int
+	Dir     string
 	// Drain is how long runs may go on after the context of Work ends, before they park.
 	Drain time.Duration
 	Log   *slog.Logger
 }
 
-// errHeld is returned to Temporal, which tries again, for a run that cannot be driven here,
-// usually because another process drives it.
-var errHeld = errors.New("the run is not driven here; the log of the worker says why")
+// errRefused is returned to Temporal, which tries again after longer and longer times, for
+// a run that cannot be driven here.
+var errRefused = errors.New("the run is not driven here; the log of the worker says why")
 
 type activities struct {
 	Options
@@ -76,18 +78,31 @@ func (a *activities) outcome(ctx context.Context, id string, row journal.Run, wa
 	}
 	if err != nil {
 		a.Log.Warn("a run is not driven here", "run", id, "error", err)
+		if _, held := errors.AsType[*journal.HeldError](err); held {
+			return outcome{}, again("held", heldAgain)
+		}
 		// The error may quote the run, and Temporal keeps nothing of a run.
-		return outcome{}, errHeld
+		return outcome{}, errRefused
 	}
 	interrupted := row.State != journal.Ended && row.State != journal.Parked && row.State != journal.Paused
 	if wake.IsZero() && (interrupted || row.State == journal.Parked && row.Detail == "interrupted") {
-		return outcome{}, errLeft // another worker goes on with it
+		return outcome{}, again("left", leftAgain) // another worker goes on with it
 	}
 	return outcome{State: string(row.State), Wake: wake}, ctx.Err()
 }
 
-// errLeft is returned to Temporal for a run that this worker left before its end.
-var errLeft = errors.New("the worker left the run")
+const (
+	// heldAgain is when a run is tried again that another process drives, and leftAgain
+	// when one that this worker left.
+	heldAgain = 2 * time.Second
+	leftAgain = 100 * time.Millisecond
+)
+
+// again returns an error after which Temporal schedules the activity again, however
+// often it has done so before.
+func again(kind string, after time.Duration) error {
+	return temporal.NewApplicationErrorWithOptions("the run is "+kind, kind, temporal.ApplicationErrorOptions{NextRetryDelay: after})
+}
 
 // Work drives the runs that Temporal places here, until ctx ends. Then it asks for no
 // more, lets the runs go on for Drain, and parks them.
@@ -95,12 +110,16 @@ func Work(ctx context.Context, c client.Client, o Options) error {
 	parking, park := context.WithCancel(context.WithoutCancel(ctx))
 	defer park()
 	a := &activities{Options: o, parking: parking}
+	tuner, err := tune(&room{slots: make(chan struct{}, o.MaxRuns), lacks: machineLacks(o.Dir), log: o.Log})
+	if err != nil {
+		return err
+	}
 	w := worker.New(c, Queue, worker.Options{
-		MaxConcurrentActivityExecutionSize: o.MaxRuns,
-		MaxConcurrentActivityTaskPollers:   min(o.MaxRuns, 4),
-		DisableEagerActivities:             true,
-		WorkerStopTimeout:                  o.Drain + parkWithin,
-		DisableRegistrationAliasing:        true,
+		Tuner:                            tuner,
+		MaxConcurrentActivityTaskPollers: min(o.MaxRuns, 4),
+		DisableEagerActivities:           true,
+		WorkerStopTimeout:                o.Drain + parkWithin,
+		DisableRegistrationAliasing:      true,
 	})
 	register(w, a)
 	if err := w.Start(); err != nil {
@@ -112,6 +131,22 @@ func Work(ctx context.Context, c client.Client, o Options) error {
 	w.Stop()
 	return nil
 }
+
+// tune returns the limits of a worker: activities, which drive runs, get slots of r.
+func tune(r *room) (worker.WorkerTuner, error) {
+	small, err := worker.NewFixedSizeSlotSupplier(workflowTasks)
+	if err != nil {
+		return nil, err
+	}
+	return worker.NewCompositeTuner(worker.CompositeTunerOptions{
+		WorkflowSlotSupplier: small, ActivitySlotSupplier: r, LocalActivitySlotSupplier: small,
+		NexusSlotSupplier: small, SessionActivitySlotSupplier: small,
+	})
+}
+
+// workflowTasks is how many workflows a worker advances at once, each of which takes
+// milliseconds.
+const workflowTasks = 32
 
 // parkWithin bounds the time in which the runs of a worker park.
 const parkWithin = 10 * time.Second

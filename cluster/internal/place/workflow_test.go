@@ -116,8 +116,8 @@ func TestDeletedRunEndsItsWorkflow(t *testing.T) {
 func TestErrorOfARunIsNotGivenToTemporal(t *testing.T) {
 	a := &activities{Options: Options{Log: slog.New(slog.DiscardHandler)}}
 	_, err := a.outcome(t.Context(), "r", journal.Run{}, time.Time{}, errors.New("the file says: a secret"))
-	if err == nil || err.Error() != errHeld.Error() {
-		t.Errorf("the error is %v, want %v", err, errHeld)
+	if err == nil || err.Error() != errRefused.Error() {
+		t.Errorf("the error is %v, want %v", err, errRefused)
 	}
 }
 

@@ -1,5 +1,6 @@
-// Command try starts a PostgreSQL server and two servers of Pawl that use it. They run
-// until Ctrl-C, so that a user can kill one of them and see the other continue its runs.
+// Command try starts a PostgreSQL server, a Temporal server, a server of Pawl and two
+// workers. They run until Ctrl-C, so that a user can kill a worker and see the other
+// continue its runs.
 //
 //	try PROGRAM AGENTS
 package main
@@ -16,6 +17,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/cluster/internal/pgtest"
+	"github.com/pawlrun/pawl/cluster/internal/temporaltest"
 )
 
 func main() {
@@ -37,21 +39,31 @@ func run(program, agents string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, database.Remove()) }()
+	data, err := os.MkdirTemp("", "pawl-temporal-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(data)) }()
+	temporal, err := temporaltest.Start(context.WithoutCancel(ctx), data)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, temporal.Down()) }()
 	fmt.Printf("the journal:  export PAWL_JOURNAL=%s\n", database.URL())
-	var servers []*exec.Cmd
-	for _, addr := range []string{"127.0.0.1:3001", "127.0.0.1:3002"} {
-		server := exec.CommandContext(ctx, program, "--journal", database.URL(), "serve", "--addr", addr, "--agents", agents)
-		server.Stdout, server.Stderr = os.Stdout, os.Stderr
-		server.Cancel = func() error { return server.Process.Signal(os.Interrupt) }
-		server.WaitDelay = 15 * time.Second
-		if err := server.Start(); err != nil {
+	var processes []*exec.Cmd
+	for _, args := range [][]string{{"serve", "--addr", "127.0.0.1:3001"}, {"worker"}, {"worker"}} {
+		p := exec.CommandContext(ctx, program, append(args, "--journal", database.URL(), "--temporal", temporal.Addr, "--agents", agents)...)
+		p.Stdout, p.Stderr = os.Stdout, os.Stderr
+		p.Cancel = func() error { return p.Process.Signal(os.Interrupt) }
+		p.WaitDelay = 15 * time.Second
+		if err := p.Start(); err != nil {
 			return err
 		}
-		fmt.Printf("server %s:  kill -9 %d\n", addr, server.Process.Pid)
-		servers = append(servers, server)
+		fmt.Printf("%s:  kill -9 %d\n", args[0], p.Process.Pid)
+		processes = append(processes, p)
 	}
-	for _, server := range servers {
-		_ = server.Wait() // the user may have killed it
+	for _, p := range processes {
+		_ = p.Wait() // the user may have killed it
 	}
 	return nil
 }

@@ -1,0 +1,129 @@
+// Command temporal starts a Temporal server on loopback, for tests and for trying. Its
+// data is in memory unless a file is named.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"strconv"
+
+	"go.temporal.io/server/common/authorization"
+	"go.temporal.io/server/common/cluster"
+	"go.temporal.io/server/common/config"
+	"go.temporal.io/server/common/dynamicconfig"
+	"go.temporal.io/server/common/log"
+	"go.temporal.io/server/common/membership/static"
+	"go.temporal.io/server/common/persistence/sql/sqlplugin/sqlite"
+	"go.temporal.io/server/common/primitives"
+	schema "go.temporal.io/server/schema/sqlite"
+	"go.temporal.io/server/temporal"
+)
+
+const host = "127.0.0.1"
+
+func main() {
+	port := flag.Int("port", 0, "port to listen on; 0 takes a free one")
+	file := flag.String("file", "", "file of the data, which is made if it is missing")
+	fairness := flag.Bool("fairness", true, "enable fairness keys (matching.enableFairness)")
+	flag.Parse()
+	if err := run(*port, *file, *fairness); err != nil {
+		fmt.Fprintln(os.Stderr, "temporal:", err)
+		os.Exit(1)
+	}
+}
+
+func run(port int, file string, fairness bool) error {
+	data := &config.SQL{PluginName: sqlite.PluginName, ConnectAttributes: map[string]string{"mode": "rwc", "journal_mode": "wal", "synchronous": "off"}, DatabaseName: file}
+	if file == "" {
+		data.DatabaseName, data.ConnectAttributes = "pawl", map[string]string{"mode": "memory", "cache": "shared"}
+	} else if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
+		if err := schema.SetupSchema(data); err != nil {
+			return err
+		}
+	}
+	services, hosts, err := listen(port)
+	if err != nil {
+		return err
+	}
+	frontend := hosts[primitives.FrontendService].Self
+	c := configure(data, services, frontend)
+	namespace, err := schema.NewNamespaceConfig(c.ClusterMetadata.CurrentClusterName, "default", false, nil)
+	if err != nil {
+		return err
+	}
+	if err := schema.CreateNamespaces(data, namespace); err != nil {
+		return err
+	}
+	s, err := temporal.NewServer(
+		temporal.WithConfig(c),
+		temporal.ForServices(temporal.DefaultServices),
+		temporal.WithStaticHosts(hosts),
+		temporal.WithLogger(log.NewNoopLogger()),
+		temporal.WithAuthorizer(authorization.NewNoopAuthorizer()),
+		temporal.WithClaimMapper(func(*config.Config) authorization.ClaimMapper { return authorization.NewNoopClaimMapper() }),
+		temporal.WithDynamicConfigClient(dynamicconfig.StaticClient{
+			dynamicconfig.MatchingEnableFairness.Key(): fairness,
+		}),
+		temporal.InterruptOn(temporal.InterruptCh()),
+	)
+	if err != nil {
+		return err
+	}
+	go announce(frontend)
+	return s.Start() // until it is interrupted
+}
+
+// announce prints the address of the server once it accepts connections.
+func announce(at string) {
+	for {
+		if c, err := net.Dial("tcp", at); err == nil {
+			_ = c.Close()
+			break
+		}
+	}
+	fmt.Println(at)
+}
+
+// listen chooses a free port for each service; port is that of the frontend.
+func listen(port int) (map[string]config.Service, map[primitives.ServiceName]static.Hosts, error) {
+	services, hosts := map[string]config.Service{}, map[primitives.ServiceName]static.Hosts{}
+	for _, name := range []primitives.ServiceName{primitives.FrontendService, primitives.HistoryService, primitives.MatchingService, primitives.WorkerService} {
+		l, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port)))
+		if err != nil {
+			return nil, nil, err
+		}
+		defer l.Close() // when all have been chosen, so that no two are the same
+		chosen := l.Addr().(*net.TCPAddr).Port
+		services[string(name)] = config.Service{RPC: config.RPC{GRPCPort: chosen, BindOnIP: host}}
+		hosts[name] = static.SingleLocalHost(l.Addr().String())
+		port = 0
+	}
+	return services, hosts, nil
+}
+
+func configure(data *config.SQL, services map[string]config.Service, frontend string) *config.Config {
+	const active = "active"
+	disabled := config.ArchivalNamespaceDefaults{
+		History:    config.HistoryArchivalNamespaceDefaults{State: "disabled"},
+		Visibility: config.VisibilityArchivalNamespaceDefaults{State: "disabled"},
+	}
+	return &config.Config{
+		Persistence: config.Persistence{
+			DefaultStore: sqlite.PluginName, VisibilityStore: sqlite.PluginName, NumHistoryShards: 1,
+			DataStores: map[string]config.DataStore{sqlite.PluginName: {SQL: data}},
+		},
+		ClusterMetadata: &cluster.Config{
+			FailoverVersionIncrement: 10, MasterClusterName: active, CurrentClusterName: active,
+			ClusterInformation: map[string]cluster.ClusterInformation{active: {Enabled: true, InitialFailoverVersion: 1, RPCAddress: frontend}},
+		},
+		DCRedirectionPolicy: config.DCRedirectionPolicy{Policy: "noop"},
+		Services:            services,
+		Archival:            config.Archival{History: config.HistoryArchival{State: "disabled"}, Visibility: config.VisibilityArchival{State: "disabled"}},
+		PublicClient:        config.PublicClient{HostPort: frontend},
+		NamespaceDefaults:   config.NamespaceDefaults{Archival: disabled},
+	}
+}
