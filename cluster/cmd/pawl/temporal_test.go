@@ -168,12 +168,14 @@ func (p placed) awaits(t *testing.T, state journal.State, n int) {
 	await(t, p.store, fmt.Sprintf("%d runs that are %s", n, state), func() bool { last = p.states(t); return last[state] == n })
 }
 
-// calls counts what the events of all runs say, and fails the test for a run that did
-// not end well, or whose answered model calls were repeated.
+// counts are numbers of events of all runs.
 type counts struct {
-	runs, results, inDoubt, resumed int
+	runs, answers, results, resumed int
+	// cut are the results of calls that were under way when their worker left the run.
+	cut int
 }
 
+// count counts, and fails the test for a run that did not end well.
 func (p placed) count(t *testing.T) (c counts) {
 	t.Helper()
 	rows, err := p.store.Runs(t.Context(), journal.Filter{})
@@ -201,9 +203,11 @@ func (p placed) count(t *testing.T) (c counts) {
 			switch d := e.Data.(type) {
 			case event.ToolResult:
 				c.results++
-				if d.ErrorType == event.ErrorInDoubt {
-					c.inDoubt++
+				if d.ErrorType != "" {
+					c.cut++
 				}
+			case event.ModelResponse:
+				c.answers++
 			case event.RunResumed:
 				c.resumed++
 			}
@@ -295,8 +299,8 @@ func TestTemporalPlacesRunsUntilTheyEnd(t *testing.T) {
 		if n := p.drives(t, asks[0]); n != 2 {
 			t.Errorf("a run that parked once was driven %d times", n)
 		}
-		if c, effects := p.count(t), p.once(t); c.inDoubt > 0 || effects != c.results || effects != 54*round {
-			t.Errorf("round %d: %d results, %d in doubt, %d effects; want %d", round, c.results, c.inDoubt, effects, 54*round)
+		if c, effects := p.count(t), p.once(t); c.cut > 0 || effects != c.results || effects != 54*round {
+			t.Errorf("round %d: %d results, %d cut off, %d effects; want %d", round, c.results, c.cut, effects, 54*round)
 		}
 	}
 	owners := map[string]bool{}
@@ -335,10 +339,10 @@ func TestTemporalMovesTheRunsOfAKilledWorker(t *testing.T) {
 	})
 	p.awaits(t, journal.Ended, n)
 	c, effects := p.count(t), p.once(t)
-	if effects > n*turns || effects < n*turns-c.inDoubt {
-		t.Errorf("%d effects, %d calls in doubt, want %d", effects, c.inDoubt, n*turns)
+	if effects > n*turns || effects < n*turns-c.cut {
+		t.Errorf("%d effects, %d calls cut off, want %d", effects, c.cut, n*turns)
 	}
-	t.Logf("%d runs went on; %d effects before the kill, %d after; %d in doubt; none twice", len(rows), before, effects-before, c.inDoubt)
+	t.Logf("%d runs went on; %d effects before the kill, %d after; %d cut off; none twice", len(rows), before, effects-before, c.cut)
 	_, log := second.stopped(t, syscall.SIGTERM)
 	if strings.Contains(log, "level=ERROR") {
 		t.Errorf("the second worker: %s", log)

@@ -1,0 +1,202 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pawlrun/pawl/journal"
+)
+
+// held returns how many runs have a driver.
+func (p placed) held(t *testing.T) (n int) {
+	t.Helper()
+	rows, err := p.store.Runs(t.Context(), journal.Filter{Roots: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range rows {
+		if r.Owner != "" {
+			n++
+		}
+	}
+	return n
+}
+
+// A worker drives at most --max-runs, and takes the next run when one ends.
+func TestTemporalWorkerTakesWhatItHasRoomFor(t *testing.T) {
+	const most, n = 3, 12
+	p := newPlaced(t, "placed_room", 2, "100ms")
+	p.worker(t, "one", "--max-runs", fmt.Sprint(most))
+	p.begin(t, "marks", n)
+	peak := 0
+	await(t, p.store, "the end of all runs", func() bool {
+		peak = max(peak, p.held(t))
+		return p.states(t)[journal.Ended] == n
+	})
+	if peak > most || peak == 0 {
+		t.Errorf("the worker drove %d runs at once, want 1 to %d", peak, most)
+	}
+	if c, effects := p.count(t), p.once(t); effects != 2*n || c.resumed > n {
+		t.Errorf("%d effects, %d resumed", effects, c.resumed)
+	}
+	t.Logf("at most %d at once", peak)
+}
+
+// SIGTERM parks the runs of a worker, which exits with 0; another one continues them.
+func TestTemporalWorkerParksOnSIGTERM(t *testing.T) {
+	const n, turns = 8, 6
+	p := newPlaced(t, "placed_term", turns, "300ms")
+	for round := 1; round <= 2; round++ {
+		first := p.worker(t, fmt.Sprint("first", round))
+		p.begin(t, "marks", n)
+		await(t, p.store, "the first calls", func() bool { return len(p.ledger(t)) >= n*turns*(round-1)+n })
+		began := time.Now()
+		code, log := first.stopped(t, syscall.SIGTERM)
+		t.Logf("stopped within %v", time.Since(began).Round(time.Millisecond))
+		if held := p.held(t); code != 0 || held != 0 {
+			t.Fatalf("the worker exits with %d and leaves %d runs held: %s", code, held, log)
+		}
+		if s := p.states(t); s[journal.Ended] == n*round {
+			t.Fatal("all runs had ended before the signal")
+		}
+		second := p.worker(t, fmt.Sprint("second", round))
+		p.awaits(t, journal.Ended, n*round)
+		if code, log := second.stopped(t, syscall.SIGTERM); code != 0 {
+			t.Errorf("an idle worker exits with %d: %s", code, log)
+		}
+	}
+	if c, effects := p.count(t), p.once(t); effects > 2*n*turns || effects < 2*n*turns-c.cut {
+		t.Errorf("%d effects, %d calls cut off, want %d", effects, c.cut, 2*n*turns)
+	}
+}
+
+// With --drain the runs of a worker end before it does, and it takes no others.
+func TestTemporalWorkerDrains(t *testing.T) {
+	const n, turns = 4, 6
+	p := newPlaced(t, "placed_drain", turns, "300ms")
+	first := p.worker(t, "first", "--drain", "10m", "--max-runs", fmt.Sprint(n))
+	p.begin(t, "marks", n)
+	await(t, p.store, "the first calls", func() bool { return len(p.ledger(t)) >= n })
+	later := p.begin(t, "marks", n)
+	code, log := first.stopped(t, syscall.SIGTERM)
+	if s := p.states(t); code != 0 || s[journal.Ended] < n || s[journal.Ended] == 2*n {
+		t.Errorf("the worker exits with %d and leaves the runs %v, want %d ended and the others queued: %s", code, s, n, log)
+	}
+	p.worker(t, "second")
+	p.awaits(t, journal.Ended, n+len(later))
+	if c, effects := p.count(t), p.once(t); effects != 2*n*turns || c.cut != 0 {
+		t.Errorf("%d effects, %d calls cut off", effects, c.cut)
+	}
+}
+
+// counted is a model that counts its complete answers to each request.
+type counted struct {
+	mu      sync.Mutex
+	answers map[string]int
+	turns   int
+}
+
+func (m *counted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var asked struct {
+		Messages []struct {
+			Role    string `json:"role"`
+			Content any    `json:"content"`
+		} `json:"messages"`
+	}
+	body, err := io.ReadAll(r.Body)
+	if err == nil {
+		err = json.Unmarshal(body, &asked)
+	}
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	input, turn := "", 0
+	for _, message := range asked.Messages {
+		switch message.Role {
+		case "user":
+			input = fmt.Sprint(message.Content)
+		case "assistant":
+			turn++
+		}
+	}
+	select {
+	case <-time.After(200 * time.Millisecond):
+	case <-r.Context().Done():
+		return
+	}
+	message, finish := map[string]any{"role": "assistant", "content": "done"}, "stop"
+	if turn < m.turns {
+		message, finish = map[string]any{"role": "assistant", "tool_calls": []any{map[string]any{
+			"index": 0, "id": fmt.Sprintf("call_%d", turn), "type": "function", "function": map[string]any{"name": "mark", "arguments": fmt.Sprintf(`{"n": %d}`, turn)},
+		}}}, "tool_calls"
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	chunk, err := json.Marshal(map[string]any{
+		"id": "x", "object": "chat.completion.chunk", "model": "m",
+		"choices": []any{map[string]any{"index": 0, "delta": message, "finish_reason": finish}},
+	})
+	if err == nil {
+		_, err = fmt.Fprintf(w, "data: %s\n\ndata: [DONE]\n\n", chunk)
+	}
+	if err == nil {
+		err = http.NewResponseController(w).Flush()
+	}
+	if err != nil || r.Context().Err() != nil {
+		return // the caller has left
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.answers[fmt.Sprintf("%s, turn %d", input, turn)]++
+}
+
+// Three workers are restarted one after the other while they have runs. No run is lost,
+// and no model call that had answered is repeated.
+func TestTemporalRollingRestart(t *testing.T) {
+	const n, turns = 24, 10
+	model := &counted{answers: map[string]int{}, turns: turns}
+	served := httptest.NewServer(model)
+	defer served.Close()
+	t.Setenv("OPENAI_BASE_URL", served.URL+"/v1")
+	t.Setenv("OPENAI_API_KEY", "sk-of-the-test-0123456789abcdef")
+	p := newPlaced(t, "placed_rolling", 1, "0s")
+	p.write(t, "counted.yaml", strings.NewReplacer("name: marks", "name: counted", "scripted/script.yaml", "openai-chat/m").Replace(agent))
+	workers := map[string]*worker{}
+	for _, name := range []string{"one", "two", "three"} {
+		workers[name] = p.worker(t, name, "--max-runs", "12")
+	}
+	for i := range n {
+		if status, text := p.post(t, "/v1/runs", fmt.Sprintf(`{"agent": "counted", "input": "run %d"}`, i)); status != http.StatusCreated {
+			t.Fatalf("status %d: %s", status, text)
+		}
+	}
+	for i, name := range []string{"one", "two", "three"} {
+		await(t, p.store, "calls in the workers", func() bool { return len(p.ledger(t)) >= (2*i+1)*n })
+		if code, log := workers[name].stopped(t, syscall.SIGTERM); code != 0 {
+			t.Errorf("worker %s exits with %d: %s", name, code, log)
+		}
+		workers[name] = p.worker(t, name+"-again", "--max-runs", "12")
+	}
+	p.awaits(t, journal.Ended, n)
+	c, effects := p.count(t), p.once(t)
+	model.mu.Lock()
+	defer model.mu.Unlock()
+	sent := 0
+	for _, times := range model.answers {
+		sent += times
+	}
+	// An answer that is on its way to a worker that parks the run is lost with the
+	// connection, and asked for again.
+	if c.answers != n*(turns+1) || effects > n*turns || effects < n*turns-c.cut || c.resumed <= n {
+		t.Errorf("%d answers, %d effects, %d calls cut off, %d times resumed; want %d answers and %d effects", c.answers, effects, c.cut, c.resumed, n*(turns+1), n*turns)
+	}
+	t.Logf("%d runs were resumed %d times; %d answers, none twice, and %d lost on their way; %d calls cut off", c.runs, c.resumed, c.answers, sent-c.answers, c.cut)
+}
