@@ -11,7 +11,7 @@ SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct)
 DIST ?= dist
 TARGETS := linux_amd64 linux_arm64 darwin_amd64 darwin_arm64
 
-.PHONY: web run test cluster test-cluster test-temporal test-commands test-long kills fuzz bench bench-page mutate mutate-changes lint cross build docs recording pictures release
+.PHONY: web run test cluster test-cluster test-temporal kills-cluster test-commands test-long kills fuzz bench bench-page mutate mutate-changes lint cross build docs recording pictures release
 
 # Says how far the compiler is: on one line of a terminal, elsewhere every 50 packages.
 build:
@@ -65,6 +65,11 @@ test-temporal: bin/temporal
 bin/temporal: cluster/test/go.mod cluster/test/temporal/main.go
 	@mkdir -p bin; echo "Compiling bin/temporal. The first time this takes five minutes or more."
 	cd cluster/test && $(GO) build -trimpath -o ../../bin/temporal ./temporal
+
+# The faults of the cluster's tests in full: a black hole of a minute, and a server killed every
+# two seconds for five minutes. About eight minutes.
+kills-cluster:
+	cd cluster && PAWL_KILLS=1 $(GO) test -count=1 -v -timeout 30m -run 'BlackHole|ThatAreKilled' ./cmd/pawl
 
 # A database, a Temporal server, a server of Pawl and two workers, until Ctrl-C.
 cluster: bin/pawl-cluster bin/temporal

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -28,6 +29,9 @@ type Build struct {
 	Journals map[string]OpenJournal
 	// Commands are added to those of the root.
 	Commands []func(Environment) *cobra.Command
+	// Lease is how long a run stays reserved for a process that does not renew its
+	// lease; 0 means 15 s.
+	Lease time.Duration
 	// Dispatch connects to what places the runs of a server ('pawl serve --temporal');
 	// nil for a build without it.
 	Dispatch func(ctx context.Context, at string, limits DispatchLimits, store journal.Store, log *slog.Logger) (server.Dispatcher, error)

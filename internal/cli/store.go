@@ -80,7 +80,7 @@ func (a *app) open(ctx context.Context, m mode, change ...func(*engine.Options))
 		a.limiter.Share(counters)
 	}
 	config, unread := a.config()
-	o := engine.Options{Secrets: a.credentials(config, opened.Secrets...), Served: m == toServe}
+	o := engine.Options{Secrets: a.credentials(config, opened.Secrets...), Served: m == toServe, LeaseTTL: a.build.Lease}
 	var exporter *signals.Exporter
 	if m != toRead {
 		if exporter, err = signals.Open(signals.FromEnvironment(os.Getenv)); err != nil {

@@ -17,13 +17,15 @@ import (
 // version is set by the linker of a release build.
 var version = ""
 
-func main() {
-	os.Exit(cli.Main(cli.Build{
+func main() { os.Exit(cli.Main(build())) }
+
+func build() cli.Build {
+	return cli.Build{
 		Version:  version,
 		Journals: map[string]cli.OpenJournal{"postgres": open, "postgresql": open},
 		Commands: []func(cli.Environment) *cobra.Command{journalCommand, workerCommand},
 		Dispatch: dispatch,
-	}))
+	}
 }
 
 // open opens a journal on PostgreSQL.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"os"
 	"testing"
 	"time"
 
@@ -14,9 +13,6 @@ import (
 // The database crashes and stays down for longer than a lease. The run continues when
 // the database is back, and does not repeat a model or tool call that had returned.
 func TestAnOutageLongerThanALeaseEndsNoRun(t *testing.T) {
-	if os.Getenv("PAWL_LONG") == "" {
-		t.Skip("part of the long suite: PAWL_LONG=1")
-	}
 	p := newProject(t, "outage")
 	cmd := p.command("run", "marks.yaml", "go")
 	var log bytes.Buffer
@@ -34,7 +30,7 @@ func TestAnOutageLongerThanALeaseEndsNoRun(t *testing.T) {
 	if err := server.Down(t.Context(), "immediate"); err != nil {
 		t.Fatal(err)
 	}
-	<-time.After(25 * time.Second) // a lease lasts 15 s
+	<-time.After(2 * lease)
 	if err := server.Up(t.Context()); err != nil {
 		t.Fatal(err)
 	}

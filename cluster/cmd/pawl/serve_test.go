@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -11,7 +10,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -19,6 +20,7 @@ import (
 	"github.com/pawlrun/pawl/cluster/internal/pgtest"
 	"github.com/pawlrun/pawl/cluster/journal/postgres"
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/cli"
 	"github.com/pawlrun/pawl/internal/host/sandbox"
 	"github.com/pawlrun/pawl/journal"
 )
@@ -28,13 +30,22 @@ var (
 	noServer error
 )
 
-// asProgram makes the test binary act as the program.
+// asProgram makes the test binary act as the program, with leases as long as it says.
 const asProgram = "PAWL_TEST_AS_PROGRAM"
+
+// lease is how long the leases of the processes that the tests start are: long enough
+// for a busy machine to renew them.
+const lease = 4 * time.Second
 
 func TestMain(m *testing.M) {
 	sandbox.Main()
-	if os.Getenv(asProgram) != "" {
-		main()
+	if lasts := os.Getenv(asProgram); lasts != "" {
+		b := build()
+		var err error
+		if b.Lease, err = time.ParseDuration(lasts); err != nil {
+			panic(err)
+		}
+		os.Exit(cli.Main(b))
 	}
 	pgtest.Main(m, func(s *pgtest.Server, err error) { server, noServer = s, err })
 }
@@ -70,31 +81,87 @@ func newProject(t *testing.T, schema string) project {
 	t.Helper()
 	pgtest.Skip(t, noServer)
 	p := project{dir: t.TempDir(), journal: server.URL() + "?schema=" + schema}
-	var script strings.Builder
-	for n := range calls {
-		fmt.Fprintf(&script, "- {tool_calls: [{name: mark, arguments: {n: %d}}], delay: 300ms}\n", n)
-	}
-	script.WriteString("- text: done\n")
 	for name, text := range map[string]string{
-		"marks.yaml": agent, "script.yaml": script.String(),
-		"mark.sh": "echo \"$PAWL_CALL_ID\" >> ledger\nenv >> environment\necho marked\n",
+		"marks.yaml": agent, "script.yaml": script(calls, 300*time.Millisecond),
+		"mark.sh": "echo \"$PAWL_CALL_ID\" >> ledger\nread -r _ _ _ above _ < /proc/$PPID/stat; echo \"$above $(date +%s%N)\" >> times\nenv >> environment\necho marked\n",
 	} {
-		if err := os.WriteFile(filepath.Join(p.dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		p.write(t, name, text)
 	}
 	return p
+}
+
+func (p project) write(t *testing.T, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(p.dir, name), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// script is a model that makes n calls, one after the other.
+func script(n int, delay time.Duration) string {
+	var s strings.Builder
+	for i := range n {
+		fmt.Fprintf(&s, "- {tool_calls: [{name: mark, arguments: {n: %d}}], delay: %s}\n", i, delay)
+	}
+	return s.String() + "- text: done\n"
+}
+
+// effects returns when the calls of a process took effect.
+func (p project) effects(t *testing.T, process int) (at []time.Time) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(p.dir, "times"))
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		var pid int
+		var ns int64
+		if _, err := fmt.Sscan(line, &pid, &ns); err != nil {
+			t.Fatalf("%q: %v", line, err)
+		}
+		if pid == process {
+			at = append(at, time.Unix(0, ns))
+		}
+	}
+	return at
+}
+
+// begin starts runs at a server.
+func begin(t *testing.T, url string, n int) {
+	t.Helper()
+	for range n {
+		answer, err := http.Post(url+"/v1/runs", "application/json", strings.NewReader(`{"agent": "marks", "input": "go"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, _ := io.ReadAll(answer.Body)
+		answer.Body.Close()
+		if answer.StatusCode != http.StatusCreated {
+			t.Fatalf("status %d: %s", answer.StatusCode, text)
+		}
+	}
+}
+
+// allEnded waits until all runs have ended, and returns them.
+func allEnded(t *testing.T, s journal.Store) (rows []journal.Run) {
+	t.Helper()
+	await(t, s, "the end of all runs", func() bool {
+		all, err := s.Runs(t.Context(), journal.Filter{})
+		rows = all
+		return err == nil && !slices.ContainsFunc(all, func(r journal.Run) bool { return r.State != journal.Ended })
+	})
+	return rows
 }
 
 func (p project) command(args ...string) *exec.Cmd {
 	cmd := exec.Command(os.Args[0], append([]string{"--journal", p.journal}, args...)...)
 	cmd.Dir = p.dir
-	cmd.Env = append(os.Environ(), asProgram+"=1", "PAWL_SANDBOX=none", "PGPASSWORD="+password, "XDG_STATE_HOME="+filepath.Join(p.dir, "state"))
+	cmd.Env = append(os.Environ(), asProgram+"="+lease.String(), "PAWL_SANDBOX=none", "PGPASSWORD="+password, "XDG_STATE_HOME="+filepath.Join(p.dir, "state"))
 	return cmd
 }
 
 // serve starts a server and returns its address and process.
-func (p project) serve(t *testing.T, env ...string) (url string, process *exec.Cmd, log *bytes.Buffer) {
+func (p project) serve(t *testing.T, env ...string) (url string, process *exec.Cmd, log *output) {
 	t.Helper()
 	cmd := p.command("serve", "--addr", "127.0.0.1:0", "--no-auth")
 	cmd.Env = append(cmd.Env, env...)
@@ -102,14 +169,32 @@ func (p project) serve(t *testing.T, env ...string) (url string, process *exec.C
 	return url, cmd, log
 }
 
+// output is what a process writes while the test reads it.
+type output struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (o *output) Write(b []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(b)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
+
 // listens starts a server and returns its address.
-func listens(t *testing.T, cmd *exec.Cmd) (url string, log *bytes.Buffer) {
+func listens(t *testing.T, cmd *exec.Cmd) (url string, log *output) {
 	t.Helper()
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	log = &bytes.Buffer{}
+	log = &output{}
 	cmd.Stderr = log
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -162,19 +247,9 @@ func TestAServerTakesOverTheRunsOfAnother(t *testing.T) {
 
 func takeOver(t *testing.T, schema string, signal os.Signal) {
 	p := newProject(t, schema)
-	url, first, _ := p.serve(t)
+	url, first, firstLog := p.serve(t)
 	_, second, log := p.serve(t)
-	for range runs {
-		answer, err := http.Post(url+"/v1/runs", "application/json", strings.NewReader(`{"agent": "marks", "input": "go"}`))
-		if err != nil {
-			t.Fatal(err)
-		}
-		text, _ := io.ReadAll(answer.Body)
-		answer.Body.Close()
-		if answer.StatusCode != http.StatusCreated {
-			t.Fatalf("status %d: %s", answer.StatusCode, text)
-		}
-	}
+	begin(t, url, runs)
 	s, err := postgres.Open(t.Context(), p.journal, postgres.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -188,31 +263,33 @@ func takeOver(t *testing.T, schema string, signal os.Signal) {
 	if before == runs*calls {
 		t.Fatal("all calls were over before the signal")
 	}
-	var rows []journal.Run
-	await(t, s, "the end of all runs", func() bool {
-		rows, err = s.Runs(t.Context(), journal.Filter{})
-		ended := 0
-		for _, r := range rows {
-			if r.State == journal.Ended {
-				ended++
-			}
-		}
-		return err != nil || ended == runs
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	rows := allEnded(t, s)
+	woken := time.Now()
 	// The stopped server continues, finds its leases expired and does nothing more.
 	_ = first.Process.Signal(syscall.SIGCONT)
 	if err := second.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
 	_ = second.Wait()
-	count(t, p, s, rows, before, log.String())
+	if signal == syscall.SIGSTOP {
+		await(t, s, "the first server to find its leases gone", func() bool {
+			return strings.Count(firstLog.String(), "run left") == runs
+		})
+		own := p.effects(t, first.Process.Pid)
+		if len(own) == 0 {
+			t.Error("no effect is known to be of the first server")
+		}
+		for _, at := range own {
+			if at.After(woken) {
+				t.Error("an effect began after the server woke")
+			}
+		}
+	}
+	count(t, p, s, rows, runs*calls, before, log.String())
 }
 
 // count compares the ledger with the journal.
-func count(t *testing.T, p project, s journal.Store, rows []journal.Run, before int, log string) {
+func count(t *testing.T, p project, s journal.Store, rows []journal.Run, want, before int, log string) {
 	t.Helper()
 	inDoubt, taken := 0, 0
 	for _, r := range rows {
@@ -243,12 +320,12 @@ func count(t *testing.T, p project, s journal.Store, rows []journal.Run, before 
 			t.Errorf("call %s had its effect %d times", key, times[key])
 		}
 	}
-	if n := len(times); n > runs*calls || n < runs*calls-inDoubt {
-		t.Errorf("%d calls had their effect, want %d, but %d in doubt", n, runs*calls, inDoubt)
+	if n := len(times); n > want || n < want-inDoubt {
+		t.Errorf("%d calls had their effect, want %d, but %d in doubt", n, want, inDoubt)
 	}
 	taken = strings.Count(log, "took over a run that a server left")
 	if taken == 0 {
-		t.Errorf("the second server took no run over: %s", log)
+		t.Errorf("no run was taken over: %s", log)
 	}
 	t.Logf("%d runs, %d of them taken over; %d effects before the signal, %d after; %d calls in doubt; none twice", len(rows), taken, before, len(times)-before, inDoubt)
 	environment, err := os.ReadFile(filepath.Join(p.dir, "environment"))

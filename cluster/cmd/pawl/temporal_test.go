@@ -58,13 +58,6 @@ func newPlaced(t *testing.T, schema string, turns int, delay string) placed {
 	return p
 }
 
-func (p project) write(t *testing.T, name, text string) {
-	t.Helper()
-	if err := os.WriteFile(filepath.Join(p.dir, name), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // worker is a process of 'pawl worker'.
 type worker struct {
 	*exec.Cmd
