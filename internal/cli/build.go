@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"maps"
+	"net/netip"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -27,6 +28,8 @@ type Build struct {
 	Version string
 	// Journals opens the journals that --journal names by a URL, by its scheme.
 	Journals map[string]OpenJournal
+	// Addresses returns where the database of a journal that is named by a URL is.
+	Addresses func(ctx context.Context, at string) ([]netip.AddrPort, error)
 	// Commands are added to those of the root.
 	Commands []func(Environment) *cobra.Command
 	// Lease is how long a run stays reserved for a process that does not renew its

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"net/netip"
 	"os"
 	"path/filepath"
 
@@ -38,8 +39,14 @@ func (a *app) host(ctx context.Context) (launch.Host, *replays, error) {
 	if err != nil {
 		return launch.Host{}, nil, err
 	}
+	var databases []netip.AddrPort
+	if schemeOf(a.journalPath) != "" && a.build.Addresses != nil {
+		if databases, err = a.build.Addresses(ctx, a.journalPath); err != nil {
+			return launch.Host{}, nil, usagef("the database of --journal: %w", err)
+		}
+	}
 	replayed := &replays{app: a}
-	return launch.Host{Here: a.here(), Config: config, Sandbox: machine, Limiter: &a.limiter, Pages: &a.pages, Journal: a.journalFile(), Replay: replayed.open, ServerLog: a.serverLogOf, RemoveLogs: a.removeLog, Learn: a.known.learn}, replayed, nil
+	return launch.Host{Here: a.here(), Databases: databases, Config: config, Sandbox: machine, Limiter: &a.limiter, Pages: &a.pages, Journal: a.journalFile(), Replay: replayed.open, ServerLog: a.serverLogOf, RemoveLogs: a.removeLog, Learn: a.known.learn}, replayed, nil
 }
 
 // here returns what this machine has for runs. It has a name if it shares the journal with

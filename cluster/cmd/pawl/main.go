@@ -21,10 +21,11 @@ func main() { os.Exit(cli.Main(build())) }
 
 func build() cli.Build {
 	return cli.Build{
-		Version:  version,
-		Journals: map[string]cli.OpenJournal{"postgres": open, "postgresql": open},
-		Commands: []func(cli.Environment) *cobra.Command{journalCommand, workerCommand},
-		Dispatch: dispatch,
+		Version:   version,
+		Journals:  map[string]cli.OpenJournal{"postgres": open, "postgresql": open},
+		Addresses: postgres.Addresses,
+		Commands:  []func(cli.Environment) *cobra.Command{journalCommand, workerCommand},
+		Dispatch:  dispatch,
 	}
 }
 

@@ -8,12 +8,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pawlrun/pawl/journal"
@@ -114,6 +118,31 @@ func Password(at string) (string, error) {
 		return "", err
 	}
 	return c.conn.Password, nil
+}
+
+// Addresses returns the addresses of the servers that the URL of a journal names, without
+// those that are sockets of this machine.
+func Addresses(ctx context.Context, at string) ([]netip.AddrPort, error) {
+	c, err := configOf(at, Options{})
+	if err != nil {
+		return nil, err
+	}
+	named := []*pgconn.FallbackConfig{{Host: c.conn.Host, Port: c.conn.Port}}
+	var all []netip.AddrPort
+	for _, f := range append(named, c.conn.Fallbacks...) {
+		if strings.HasPrefix(f.Host, "/") || strings.HasPrefix(f.Host, "@") {
+			continue
+		}
+		found, err := net.DefaultResolver.LookupNetIP(ctx, "ip", f.Host)
+		if err != nil {
+			return nil, fmt.Errorf("postgres: %w", err)
+		}
+		for _, addr := range found {
+			all = append(all, netip.AddrPortFrom(addr.Unmap(), f.Port))
+		}
+	}
+	slices.SortFunc(all, netip.AddrPort.Compare)
+	return slices.Compact(all), nil
 }
 
 // ErrUnsafe reports a database that may lose acknowledged commits.

@@ -224,7 +224,7 @@ func (o Options) openBoxes(a *spec.Agent, c *confinement) error {
 		}
 		p := c.policy
 		p.Egress = a.Tools.Permissions.Egress()
-		p.Egress.Network = n
+		p.Egress.Network, p.Egress.Closed = n, o.Databases
 		if err := c.tier.Holds(p); err != nil {
 			return refusedf("the network of %s is %s, which this machine does not hold for programs (%w; %s)", t.Name, n, err, c.why)
 		}

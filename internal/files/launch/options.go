@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net/netip"
 	"os"
 	"slices"
 	"strings"
@@ -101,6 +102,8 @@ type Host struct {
 	// Journal is the path of the journal. No command may read it and no tool may
 	// write it, because a call could otherwise approve itself.
 	Journal string
+	// Databases are the addresses of a journal that is no file. No sandbox reaches them.
+	Databases []netip.AddrPort
 	// Here is what this machine has for runs that may be on other machines.
 	Here workplace.Here
 	// Learn takes each token of a login that a run uses, so that it is not stored or

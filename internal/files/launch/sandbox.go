@@ -84,7 +84,7 @@ func (o Options) confinement(a *spec.Agent, pinned string) (confinement, error) 
 	if a.Tools.Permissions.GitOf() == string(policy.GitAllow) {
 		c.policy.Open = o.repositoryGrants()
 	}
-	if err := o.checkJournal(a, c.tier); err != nil {
+	if err := errors.Join(o.checkJournal(a, c.tier), o.checkDatabase(a, c.policy)); err != nil {
 		return c, err
 	}
 	err := c.tier.Holds(c.policy)
@@ -98,6 +98,27 @@ func (o Options) confinement(a *spec.Agent, pinned string) (confinement, error) 
 	}
 	return c, refusedf("tools.permissions.network is %s, which this machine does not hold for commands (%w; %s); say network: none or network: host, "+
 		"take shell.exec out of tools.allow, because web.fetch alone needs no sandbox, or get a stronger tier", c.policy.Egress.Network, err, c.why)
+}
+
+// checkDatabase returns an error if commands in a sandbox could reach the database of the
+// journal, in which they could approve their own calls.
+func (o Options) checkDatabase(a *spec.Agent, p sandbox.Policy) error {
+	if len(o.Databases) == 0 || !runsCommands(a) {
+		return nil
+	}
+	key := ""
+	for _, c := range a.Tools.Commands {
+		if c.Network == string(egress.NetworkHost) {
+			key = "the network of " + c.Name
+		}
+	}
+	if p.Egress.Network == egress.NetworkHost {
+		key = "tools.permissions.network"
+	}
+	if key == "" {
+		return nil
+	}
+	return refusedf("%s is host, which reaches the database of the journal; say network: allowlist, and name in tools.permissions.hosts what commands need", key)
 }
 
 // inside reports whether every command runs in a sandbox.
@@ -177,6 +198,7 @@ func (o Options) sandboxPolicy(a *spec.Agent) sandbox.Policy {
 	if p.Egress.Network == "" {
 		p.Egress.Network = egress.NetworkNone
 	}
+	p.Egress.Closed = o.Databases
 	return p
 }
 

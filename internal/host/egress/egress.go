@@ -40,6 +40,8 @@ type Rules struct {
 	// way to allow what a name cannot ([Class.Nameable]). It adds nothing to a list of
 	// hosts.
 	Private []Pattern `json:"private,omitempty"`
+	// Closed are never reached, whatever else the rules say.
+	Closed []netip.AddrPort `json:"closed,omitempty"`
 }
 
 // Refusal is the error for a machine that may not be reached, with the rule.
@@ -78,6 +80,9 @@ func (r Rules) Address(host string, to netip.AddrPort) error {
 	name, err := CanonicalHost(host)
 	if err != nil {
 		return err
+	}
+	if slices.Contains(r.Closed, netip.AddrPortFrom(to.Addr().Unmap(), to.Port())) {
+		return &Refusal{Rule: "--journal", Host: name, Why: "the database of the journal is there"}
 	}
 	if err := r.allows(name, to.Port(), to.Addr()); err != nil {
 		return err
