@@ -45,7 +45,7 @@ func (d ToolPendingApproval) OfStep() string { return d.Step }
 func (ToolPendingApproval) EventType() Type { return TypeToolPendingApproval }
 
 // Permission permits calls of a tool for the rest of a run, if the question is one that
-// every call of the tool raises, or the permission is for a whole line.
+// every call of the tool raises, or the permission is for a whole line; or it denies them.
 type Permission struct {
 	Tool string `json:"tool"`
 	// Command is a pattern for the simple commands of a command line that do more than
@@ -56,6 +56,8 @@ type Permission struct {
 	// Line is a whole command line. It also permits what that line does to protected
 	// paths and outside the workspace, and its unreadable parts in a sandbox.
 	Line string `json:"line,omitempty"`
+	// Deny reports that the calls are denied.
+	Deny bool `json:"deny,omitempty"`
 }
 
 // String returns the permission for people: the tool and the pattern.
@@ -70,7 +72,7 @@ func (p Permission) String() string {
 }
 
 // PermissionAdded is a rule that a person added for the rest of the run, together with
-// an approval. The approval itself covers only its own call.
+// an approval or a rejection. The decision itself covers only its own call.
 type PermissionAdded struct {
 	CallID     string     `json:"callId"`
 	Permission Permission `json:"permission"`
@@ -79,7 +81,7 @@ type PermissionAdded struct {
 	Principal Principal `json:"principal,omitzero"`
 }
 
-func (PermissionAdded) EventType() Type { return "permission.added" }
+func (PermissionAdded) EventType() Type { return TypePermissionAdded }
 
 // ApprovalKind is how a question was decided.
 type ApprovalKind string
@@ -113,8 +115,8 @@ type ToolApprovalResolved struct {
 	Policy string `json:"policy,omitempty"`
 	// Args are the arguments that replace the model's, if Kind is [ApprovalEdited].
 	Args json.RawMessage `json:"args,omitempty"`
-	// Remember reports that the rule offered with the approval was accepted. The rule
-	// is a separate event, [PermissionAdded].
+	// Remember reports that the offered rule was accepted, or, with a rejection, its
+	// opposite. The rule is a separate event, [PermissionAdded].
 	Remember bool `json:"remember,omitempty"`
 	// Command is as in [PauseRequested]. It distinguishes equal decisions, of which
 	// only the first counts.

@@ -30,6 +30,7 @@ const (
 	TypeHookResult           Type = "hook.result"
 	TypeToolPendingApproval  Type = "tool.pending_approval"
 	TypeToolApprovalResolved Type = "tool.approval_resolved"
+	TypePermissionAdded      Type = "permission.added"
 	TypeToolInputRequired    Type = "tool.input_required"
 	TypeToolInputResolved    Type = "tool.input_resolved"
 	TypeToolTask             Type = "tool.task"

@@ -93,12 +93,15 @@ func (q *Question) Resolve(r Resolution) Resolving {
 }
 
 // Decide returns the events of a decision of a person: the one that decides the
-// question and, if the person accepts the offered rule, the one that adds it.
+// question and, if the person accepts the offered rule, the one that adds it. With a
+// rejection the rule denies what was offered.
 func (q *Question) Decide(r Resolution) []Data {
-	r.Remember = r.Remember && r.Kind == ApprovalApproved && q.Offer != nil
+	r.Remember = r.Remember && (r.Kind == ApprovalApproved || r.Kind == ApprovalRejected) && q.Offer != nil
 	events := []Data{q.Resolve(r)}
 	if r.Remember {
-		events = append(events, PermissionAdded{CallID: q.ID, Permission: *q.Offer, By: r.Approver, Principal: r.Principal})
+		p := *q.Offer
+		p.Deny = r.Kind == ApprovalRejected
+		events = append(events, PermissionAdded{CallID: q.ID, Permission: p, By: r.Approver, Principal: r.Principal})
 	}
 	return events
 }

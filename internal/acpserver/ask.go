@@ -21,6 +21,8 @@ const (
 	allowOnce   acp.PermissionOptionId = "allow_once"
 	allowAlways acp.PermissionOptionId = "allow_always"
 	rejectOnce  acp.PermissionOptionId = "reject_once"
+	// rejectAlways also denies what the rule of allowAlways would allow.
+	rejectAlways acp.PermissionOptionId = "reject_always"
 )
 
 // errNoDecision parks a run whose question the editor's user did not decide.
@@ -93,11 +95,15 @@ func permission(id acp.SessionId, dir string, q event.Question) acp.RequestPermi
 		Options: []acp.PermissionOption{{OptionId: allowOnce, Kind: acp.PermissionOptionKindAllowOnce, Name: "Allow"}},
 	}
 	if q.Offer != nil {
-		name := "Allow for the rest of the run: " + terminal.Marked(q.Offer.String())
+		name := "Allow for the session: " + terminal.Marked(q.Offer.String())
 		r.Options = append(r.Options, acp.PermissionOption{OptionId: allowAlways, Kind: acp.PermissionOptionKindAllowAlways, Name: name})
 	}
 	if slices.Contains(q.Takes, event.ApprovalRejected) {
 		r.Options = append(r.Options, acp.PermissionOption{OptionId: rejectOnce, Kind: acp.PermissionOptionKindRejectOnce, Name: "Reject"})
+		if q.Offer != nil {
+			name := "Reject for the session: " + terminal.Marked(q.Offer.String())
+			r.Options = append(r.Options, acp.PermissionOption{OptionId: rejectAlways, Kind: acp.PermissionOptionKindRejectAlways, Name: name})
+		}
 	}
 	return r
 }
@@ -124,8 +130,9 @@ func (s *Server) resolution(q event.Question, o acp.RequestPermissionOutcome) (e
 		}
 	case allowAlways:
 		d.Kind, d.Remember = event.ApprovalApproved, q.Offer != nil
-	case rejectOnce:
+	case rejectOnce, rejectAlways:
 		d.Kind, d.Reason = event.ApprovalRejected, "rejected by the user of the editor"
+		d.Remember = o.Selected.OptionId == rejectAlways && q.Offer != nil
 	default:
 		return d, fmt.Errorf("the editor chose %q, which is not an option: %w", o.Selected.OptionId, errNoDecision)
 	}

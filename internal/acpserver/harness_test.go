@@ -118,6 +118,12 @@ func (c *editor) SessionUpdate(_ context.Context, n acp.SessionNotification) err
 		c.saw("thought: %s", u.AgentThoughtChunk.Content.Text.Text)
 	case u.AvailableCommandsUpdate != nil:
 		c.noted("commands " + string(n.SessionId) + " " + u.AvailableCommandsUpdate.AvailableCommands[0].Name)
+	case u.Plan != nil:
+		var steps []string
+		for _, e := range u.Plan.Entries {
+			steps = append(steps, e.Content+" "+string(e.Status))
+		}
+		c.noted("plan " + strings.Join(steps, ", "))
 	case u.CurrentModeUpdate != nil:
 		c.noted("mode " + string(u.CurrentModeUpdate.CurrentModeId))
 	case u.UsageUpdate != nil:

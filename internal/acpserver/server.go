@@ -55,11 +55,15 @@ type Server struct {
 	creating []acp.SessionId
 	// asking counts the goroutines of askAgain.
 	asking sync.WaitGroup
+	// credentials are the values of the secrets of the editor's MCP servers.
+	credentials map[string]string
 }
 
 // opened is a session that is open in the editor.
 type opened struct {
 	dir string
+	// servers are the MCP servers of the editor, for a session that begins.
+	servers editorServers
 	// turn is the current turn, nil between turns; the server's lock guards it.
 	turn *sessions.Turn
 	// cancelled reports that the editor cancelled the turn.
@@ -95,8 +99,8 @@ func New(o Options) *Server {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{Options: o, open: map[acp.SessionId]*opened{}}
-	s.Host.Guide = s.guide
+	s := &Server{Options: o, open: map[acp.SessionId]*opened{}, credentials: map[string]string{}}
+	s.Host.Guide, s.Host.Launch.Getenv = s.guide, s.getenv(o.Host.Launch.Getenv)
 	s.serving, s.end = context.WithCancel(context.Background())
 	return s
 }
@@ -126,6 +130,7 @@ func (s *Server) Initialize(context.Context, acp.InitializeRequest) (acp.Initial
 		AuthMethods:     []acp.AuthMethod{},
 		AgentCapabilities: acp.AgentCapabilities{
 			LoadSession:        true,
+			McpCapabilities:    acp.McpCapabilities{Http: true},
 			PromptCapabilities: acp.PromptCapabilities{Image: true, EmbeddedContext: true},
 			SessionCapabilities: acp.SessionCapabilities{
 				Close: &acp.SessionCloseCapabilities{}, List: &acp.SessionListCapabilities{}, Resume: &acp.SessionResumeCapabilities{},
@@ -142,7 +147,8 @@ func (*Server) Authenticate(context.Context, acp.AuthenticateRequest) (acp.Authe
 // NewSession implements [acp.Agent]. The session is in the journal from its first
 // message on.
 func (s *Server) NewSession(_ context.Context, r acp.NewSessionRequest) (acp.NewSessionResponse, error) {
-	if err := s.checks(r.Cwd, r.McpServers); err != nil {
+	servers, err := s.checks(r.Cwd, r.McpServers)
+	if err != nil {
 		return acp.NewSessionResponse{}, err
 	}
 	if _, err := s.Host.File(); err != nil {
@@ -151,27 +157,28 @@ func (s *Server) NewSession(_ context.Context, r acp.NewSessionRequest) (acp.New
 	id := acp.SessionId(engine.NewID())
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	o := &opened{dir: r.Cwd}
+	o := &opened{dir: r.Cwd, servers: servers}
 	s.settings(o, "")
 	s.open[id], s.creating = o, append(s.creating, id)
 	return acp.NewSessionResponse{SessionId: id, Modes: modes(""), ConfigOptions: o.options()}, nil
 }
 
-// checks validates the parameters of a session.
-func (s *Server) checks(dir string, servers []acp.McpServer) error {
+// checks validates the parameters of a session, and returns its MCP servers. A session that
+// is opened again keeps those that it began with; it only needs their credentials.
+func (s *Server) checks(dir string, servers []acp.McpServer) (of editorServers, err error) {
 	info, err := os.Stat(dir)
 	switch {
 	case !filepath.IsAbs(dir):
-		return invalid(fmt.Errorf("cwd is %q; it must be an absolute path", dir))
+		return of, invalid(fmt.Errorf("cwd is %q; it must be an absolute path", dir))
 	case err != nil:
-		return invalid(fmt.Errorf("cwd: %w", err))
+		return of, invalid(fmt.Errorf("cwd: %w", err))
 	case !info.IsDir():
-		return invalid(fmt.Errorf("cwd is %q, which is not a directory", dir))
+		return of, invalid(fmt.Errorf("cwd is %q, which is not a directory", dir))
 	}
-	if len(servers) > 0 {
-		s.Log.Warn("the MCP servers of the editor are not used: name them in the agent file, under tools.mcp", "servers", len(servers))
+	if of, err = s.serversOf(servers); err != nil {
+		return of, invalid(err)
 	}
-	return nil
+	return of, nil
 }
 
 // invalid returns the error of a request.
@@ -230,7 +237,7 @@ func (s *Server) ResumeSession(ctx context.Context, r acp.ResumeSessionRequest) 
 
 // reopen opens a session of the journal.
 func (s *Server) reopen(ctx context.Context, id acp.SessionId, dir string, servers []acp.McpServer) ([]sessions.Link, error) {
-	if err := s.checks(dir, servers); err != nil {
+	if _, err := s.checks(dir, servers); err != nil {
 		return nil, err
 	}
 	chain, err := sessions.Chain(ctx, s.Host.Store, string(id))

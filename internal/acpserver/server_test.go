@@ -74,6 +74,56 @@ func TestARejectedCallReachesTheModel(t *testing.T) {
 	}
 }
 
+// The steps of a workflow are the plan, live and when the session is loaded.
+func TestTheStepsOfAWorkflowAreThePlan(t *testing.T) {
+	store, dir := memory.New(nil), t.TempDir()
+	for range 2 {
+		c := start(t, store, dir, "- text: Done.\n")
+		text := "name: two\nagents: {a: {description: Works., model: scripted/script.yaml, tools: []}}\n" +
+			"steps: [{id: first, agent: a, instructions: Work.}, {id: second, agent: a, instructions: Work., dependsOn: [first]}]\n"
+		if err := os.WriteFile(filepath.Join(dir, "agent.yaml"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if rows, err := store.Runs(t.Context(), journal.Filter{Roots: true}); err != nil || len(rows) == 0 {
+			c.say(c.begin(), "Go.")
+		} else {
+			c.load(acp.SessionId(rows[0].ID))
+		}
+		for _, plan := range []string{"first pending, second pending", "first in_progress, second pending", "first completed, second in_progress", "first completed, second completed"} {
+			c.awaitNoted("plan " + plan)
+		}
+		c.quit()
+	}
+}
+
+// What is always rejected, or always allowed, is not asked about again: in the run, in the
+// messages after it, and in another process.
+func TestAlwaysHoldsForTheSession(t *testing.T) {
+	twice := "- tool_calls: [{name: fs.write, arguments: {path: docs/a.txt, content: x}}]\n- tool_calls: [{name: fs.write, arguments: {path: docs/b.txt, content: x}}]\n- text: Done.\n"
+	for option, status := range map[acp.PermissionOptionId]string{"reject_always": "failed", "allow_always": "completed"} {
+		store, dir := memory.New(nil), t.TempDir()
+		c := start(t, store, dir, twice)
+		c.ask = choose(option)
+		id := c.begin()
+		for i := range 3 {
+			c.say(id, "Write.")
+			if n := strings.Count(c.transcript(), status); n != 2 {
+				t.Errorf("%s: of message %d, %d calls are %s", option, i, n, status)
+			}
+			if asked := c.questions(); (asked == "fs.write docs/a.txt") != (i == 0) || i > 0 && asked != "" {
+				t.Errorf("%s: message %d asks %q", option, i, asked)
+			}
+			if i == 1 {
+				c.quit()
+				c = start(t, store, dir, twice)
+				c.load(id)
+				c.transcript()
+			}
+		}
+		c.quit()
+	}
+}
+
 // The editor's user closes the question. Another editor asks it again, twice.
 func TestAnOpenQuestionIsAskedWhenTheSessionIsLoaded(t *testing.T) {
 	store, dir := memory.New(nil), t.TempDir()

@@ -6,18 +6,26 @@ import (
 
 	"github.com/coder/acp-go-sdk"
 
+	"github.com/pawlrun/pawl/internal/files/kinds"
 	"github.com/pawlrun/pawl/internal/host/guidance"
 	"github.com/pawlrun/pawl/internal/view/terminal"
 )
 
-// guide returns the instructions and skills for a new session that the editor's user
-// trusts.
-func (s *Server) guide(ctx context.Context, id, dir string) (guidance.Found, error) {
+// guide returns the file for a new session with the editor's MCP servers, and the
+// instructions and skills, as far as the editor's user trusts them.
+func (s *Server) guide(ctx context.Context, id, dir string, f kinds.File) (kinds.File, guidance.Found, error) {
 	found, err := guidance.In(dir)
-	if err != nil {
-		return guidance.Found{}, err
+	if err == nil {
+		found, err = s.Trust.Use(ctx, found, s.asksTrust(acp.SessionId(id)))
 	}
-	return s.Trust.Use(ctx, found, s.asksTrust(acp.SessionId(id)))
+	if err != nil {
+		return f, guidance.Found{}, err
+	}
+	f, note, err := s.serve(ctx, acp.SessionId(id), dir, f)
+	if note != "" {
+		found.Notes = append(found.Notes, note)
+	}
+	return f, found, err
 }
 
 // asksTrust returns the function that asks the editor's user whether to trust something.

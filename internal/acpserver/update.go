@@ -3,12 +3,14 @@ package acpserver
 import (
 	"encoding/json"
 	"path/filepath"
+	"reflect"
 	"strings"
 
 	"github.com/coder/acp-go-sdk"
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/machine/agent"
+	"github.com/pawlrun/pawl/internal/view"
 	"github.com/pawlrun/pawl/internal/view/terminal"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/tool/fs"
@@ -25,6 +27,9 @@ type translator struct {
 	spent   float64
 	// calls holds the calls that were sent, with their kinds.
 	calls map[string]acp.ToolKind
+	// steps are those of a workflow, and plan what was sent of them.
+	steps view.Steps
+	plan  []acp.PlanEntry
 }
 
 func newTranslator(run, dir string) *translator {
@@ -67,7 +72,32 @@ func (t *translator) translate(e *event.Event, history bool) (updates []acp.Sess
 	case event.ToolResult:
 		updates = []acp.SessionUpdate{t.result(&d)}
 	}
-	return updates
+	return append(updates, t.planned(e)...)
+}
+
+// planned returns the update with the steps of a workflow, if the event changes one.
+func (t *translator) planned(e *event.Event) []acp.SessionUpdate {
+	t.steps.Add(e)
+	var entries []acp.PlanEntry
+	for _, l := range t.steps.All() {
+		status := acp.PlanEntryStatusCompleted
+		switch l.State {
+		case view.StepWaiting:
+			status = acp.PlanEntryStatusPending
+		case view.StepRunning, view.StepParked:
+			status = acp.PlanEntryStatusInProgress
+		}
+		text := strings.Repeat("  ", l.Depth) + l.Step
+		if status == acp.PlanEntryStatusCompleted && l.State != view.StepCompleted {
+			text += " (" + string(l.State) + ")"
+		}
+		entries = append(entries, acp.PlanEntry{Content: terminal.Harmless(text), Priority: acp.PlanEntryPriorityMedium, Status: status})
+	}
+	if reflect.DeepEqual(entries, t.plan) {
+		return nil
+	}
+	t.plan = entries
+	return []acp.SessionUpdate{acp.UpdatePlan(entries...)}
 }
 
 // windowsOf returns the context windows of a run's models.
@@ -224,7 +254,21 @@ func (t *translator) result(d *event.ToolResult) acp.SessionUpdate {
 	}
 	opts := []acp.ToolCallUpdateOpt{acp.WithUpdateStatus(status)}
 	if d.Output != "" && !edits {
-		opts = append(opts, acp.WithUpdateContent([]acp.ToolCallContent{acp.ToolContent(acp.TextBlock(terminal.Harmless(d.Output)))}))
+		text := terminal.Harmless(d.Output)
+		if t.calls[d.CallID] == acp.ToolKindExecute {
+			text = fenced(text)
+		}
+		opts = append(opts, acp.WithUpdateContent([]acp.ToolCallContent{acp.ToolContent(acp.TextBlock(text))}))
 	}
 	return acp.UpdateToolCall(acp.ToolCallId(d.CallID), opts...)
+}
+
+// fenced returns the output of a command as a block of code, because clients show text as
+// Markdown.
+func fenced(text string) string {
+	fence := "```"
+	for strings.Contains(text, fence) {
+		fence += "`"
+	}
+	return fence + "console\n" + strings.TrimRight(text, "\n") + "\n" + fence
 }

@@ -43,6 +43,16 @@ func TestUsageIsThatOfTheLastRequestAndTheWholeRun(t *testing.T) {
 	}
 }
 
+// The output of a command is a block of code, whatever it prints.
+func TestTheOutputOfACommandIsCode(t *testing.T) {
+	tr := newTranslator("r", "/")
+	tr.translate(&event.Event{Data: event.ToolCall{CallID: "c", Tool: "shell.exec", Args: json.RawMessage(`{"command": "ls"}`)}}, false)
+	updates := tr.translate(&event.Event{Data: event.ToolResult{CallID: "c", Tool: "shell.exec", Output: "# a\n```\n"}}, false)
+	if got := updates[0].ToolCallUpdate.Content[0].Content.Content.Text.Text; got != "````console\n# a\n```\n````" {
+		t.Errorf("the output is %q", got)
+	}
+}
+
 // A form without fields is a permission: allowed, it is answered.
 func TestAConsentIsAPermissionRequest(t *testing.T) {
 	q := event.ToolInputRequired{CallID: "c", Tool: "docs.ask", Form: event.Form{Message: "The server asks.", Consent: "answers of a model for docs, USD 0.10"}}.Question()

@@ -271,6 +271,19 @@ func (a *activity) below(above *working, k ink, indent string, of func(*working)
 	return notes
 }
 
+// children describes in one line what the runs below the root do, "" without one.
+func (a *activity) children() string {
+	var all []string
+	for _, w := range a.order {
+		does := firstLine(a.called(w), 20)
+		if w.doing != "" {
+			does += ": " + firstLine(w.doing, max(60/len(a.order)-18, 8))
+		}
+		all = append(all, does)
+	}
+	return strings.Join(all, " · ")
+}
+
 func everyRun(*working) bool { return true }
 
 // of returns the working runs of a step, or of its passes.

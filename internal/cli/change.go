@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"os"
 	"strings"
 
@@ -20,12 +19,12 @@ const (
 
 // change returns the difference that a call would make to a file, coloured by line,
 // and the file; "" if the call is not known to change one.
-func (q *prompter) change(ctx context.Context, pending event.ToolPendingApproval) (path, shown string) {
+func (q *prompter) change(dir string, pending event.ToolPendingApproval) (path, shown string) {
 	c, known := fs.ChangeOf(pending.Tool, pending.Args)
 	if !known {
 		return "", ""
 	}
-	before, there := q.content(ctx, pending, c.Path)
+	before, there := content(dir, c.Path)
 	switch {
 	case c.Overwrite:
 		return c.Path, q.difference(before, c.New)
@@ -37,14 +36,8 @@ func (q *prompter) change(ctx context.Context, pending event.ToolPendingApproval
 	return c.Path, q.difference(c.Old, c.New)
 }
 
-// content returns the content of a file of the workspace; links cannot lead out of
-// it.
-func (q *prompter) content(ctx context.Context, pending event.ToolPendingApproval, path string) (string, bool) {
-	run, _ := cutCall(pending.CallID)
-	if q.workspace == nil {
-		return "", false
-	}
-	dir := q.workspace(ctx, run)
+// content returns the content of a file of a workspace; links cannot lead out of it.
+func content(dir, path string) (string, bool) {
 	if dir == "" {
 		return "", false
 	}

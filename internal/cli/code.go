@@ -108,6 +108,7 @@ func (a *app) code(c *cobra.Command, f codeFlags, dir string) error {
 		return err
 	}
 	defer s.close()
+	s.chats = true
 	if err := s.sentByPerson(c.Context()); err != nil {
 		return err
 	}

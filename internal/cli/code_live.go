@@ -12,6 +12,7 @@ import (
 	"github.com/pawlrun/pawl/internal/cli/live"
 	"github.com/pawlrun/pawl/internal/sessions"
 	"github.com/pawlrun/pawl/internal/view"
+	"github.com/pawlrun/pawl/internal/view/terminal"
 	"github.com/pawlrun/pawl/journal"
 )
 
@@ -29,9 +30,10 @@ type liveChat struct {
 	shown chan struct{}
 	// warned holds the warnings that were shown.
 	warned map[string]bool
-	// questions are the open questions, and unread the messages that are not read yet.
+	// unread are the messages that are not read yet.
+	unread unreadMessages
+	// questions are the open questions. Only the view that is shown uses them.
 	questions view.Questions
-	unread    unreadMessages
 }
 
 // canLive reports whether a live region can be drawn on the streams of the command.
@@ -275,8 +277,8 @@ func (l *liveChat) show(turn *sessions.Turn) {
 	v := newTextView(&printerWriter{l.printer}, l.printer, l.printer.screen, turn.After(), l.app.invocation())
 	v.both, v.session, v.command, v.next.pending = true, l.warned, turn.Command, l.app.pending
 	// The run is shown until it has parked, also while the session ends.
-	shown := &liveView{textView: v, chat: l}
-	if err := show(turn.Events(context.Background()), shown); err != nil {
+	shown := &liveView{textView: v, chat: l, turn: turn}
+	if err := show(turn.Tree(context.Background()), shown); err != nil {
 		l.complain(err)
 	}
 	l.mu.Lock()
@@ -322,39 +324,29 @@ func (l *liveChat) wait() {
 func (l *liveChat) asks() sessions.Ask {
 	l.printer.asks = true
 	return inTurn((&prompter{
-		keys: l.keys, p: l.printer, by: itsUser(), check: l.controller.CheckArgs, workspace: l.workspaceOf,
-		editor: cmp.Or(os.Getenv("VISUAL"), os.Getenv("EDITOR")), laterQuestions: l.laterQuestions, suspend: l.screen.Suspend,
+		keys: l.keys, p: l.printer, by: itsUser(), check: l.controller.CheckArgs, call: l.callOf, chats: true,
+		editor: cmp.Or(os.Getenv("VISUAL"), os.Getenv("EDITOR")), suspend: l.screen.Suspend,
 	}).ask)
-}
-
-// laterQuestions returns the subjects of the questions after the one that is asked.
-func (l *liveChat) laterQuestions() []string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	var subjects []string
-	for i, q := range l.questions {
-		if i > 0 {
-			subjects = append(subjects, q.Subject+" "+askedAbout(q.Question))
-		}
-	}
-	return subjects
 }
 
 // liveView is the view of a turn, with the state of the session.
 type liveView struct {
 	*textView
 	chat   *liveChat
+	turn   *sessions.Turn
 	status sessionStatus
 	last   string
 	ended  bool
 }
 
 func (v *liveView) show(e event.Event) error {
-	v.chat.mu.Lock()
-	v.chat.questions.Add(e.Run, e.Data)
-	questions := len(v.chat.questions)
-	v.chat.mu.Unlock()
-	if e.Run == v.work.at(e.Run).run && v.work.at(e.Run) == v.work.root && e.Seq > v.after {
+	v.ask(&e)
+	own := v.work.at(e.Run) == v.work.root
+	if !own && v.turn.Before(&e) {
+		v.follow(e)
+		return nil
+	}
+	if own && e.Seq > v.after {
 		_, v.ended = e.Data.(event.RunCompleted)
 		v.chat.receive(e.Data)
 	}
@@ -364,15 +356,39 @@ func (v *liveView) show(e event.Event) error {
 	if v.command { // the line describes the session
 		return nil
 	}
-	v.status.add(e.Data)
-	if mode := sessions.ModeOf(e.Data); mode != "" {
-		v.chat.showMode(mode)
+	if own {
+		v.status.add(e.Data)
+		if mode := sessions.ModeOf(e.Data); mode != "" && e.Seq > v.after {
+			v.chat.showMode(mode)
+		}
 	}
-	if text := v.status.text(&v.work.root.view, questions); text != v.last {
+	if text := v.status.text(&v.work.root.view, len(v.chat.questions)); text != v.last {
 		v.last = text
 		v.chat.screen.Send(live.Status{Text: text})
 	}
 	return nil
+}
+
+// ask shows which questions are open after an event.
+func (v *liveView) ask(e *event.Event) {
+	switch e.Data.(type) {
+	case event.Asking, event.Resolving, event.Voiding, event.InputReceived:
+	default:
+		return
+	}
+	v.chat.questions.Add(e.Run, e.Data)
+	var all live.Questions
+	for _, q := range v.chat.questions {
+		subject := q.Subject + " " + askedAbout(q.Question)
+		if call, is := q.Asking.(event.ToolPendingApproval); is {
+			subject = q.Subject + " " + terminal.Marked(string(call.Args))
+		}
+		if w := v.work.at(q.Run); w.child != nil {
+			subject = v.work.called(w) + ": " + subject
+		}
+		all.Open = append(all.Open, live.Question{ID: q.ID, Subject: subject})
+	}
+	v.chat.screen.Send(all)
 }
 
 // printerWriter writes whole lines through a printer.

@@ -66,10 +66,14 @@ func (s *session) statusOf(ctx context.Context, run string) (status sessionStatu
 	return status, v, nil
 }
 
-// text returns the model, the cost of the cap, the context used, the sandbox tier and the
-// number of open questions.
+// text returns the number of open questions, the model, the cost of the cap, the context used
+// and the sandbox tier.
 func (s *sessionStatus) text(v *view.View, questions int) string {
-	parts := []string{firstLine(s.model, 40)}
+	var parts []string
+	if questions > 0 {
+		parts = append(parts, plural(questions, "question"))
+	}
+	parts = append(parts, firstLine(s.model, 40))
 	if cost := v.Run().Cost; cost != nil {
 		text := money(cost, v.Run().Usage)
 		if limit, _ := v.Limits.CostCap(); limit > 0 && cost.Priced {
@@ -82,9 +86,6 @@ func (s *sessionStatus) text(v *view.View, questions int) string {
 	}
 	if s.tier != "" {
 		parts = append(parts, s.tier)
-	}
-	if questions > 0 {
-		parts = append(parts, plural(questions, "question"))
 	}
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), " · ")
 }

@@ -31,14 +31,14 @@ type prompter struct {
 	by   event.Principal
 	// check is [control.Controller.CheckArgs].
 	check func(context.Context, control.Pending, json.RawMessage) error
-	// workspace returns the workspace of a run, "" if it is unknown; nil if no
-	// workspace is known.
-	workspace func(ctx context.Context, run string) string
-	// behind returns the subjects of the questions that come after the open one; suspend
-	// gives the terminal to the editor until resume is called. Both are nil without a live
+	// call returns what the journal has about the call of a question; nil if there is no
+	// journal.
+	call func(ctx context.Context, id string) askedCall
+	// suspend gives the terminal to the editor until resume is called; nil without a live
 	// region.
-	laterQuestions func() []string
-	suspend        func() (resume func(), err error)
+	suspend func() (resume func(), err error)
+	// chats reports that what is allowed holds for the session of the run.
+	chats bool
 	// editor is the command that opens a text, "" for none.
 	editor string
 	// withdrawn is when the last question was withdrawn, zero after an answer.
@@ -66,7 +66,7 @@ func (s *session) asking(mode agent.ApproveMode, p *printer) func(*perform.Env) 
 	case screenOf(s.app.in, os.Getenv).terminal && p.screen.terminal:
 		p.asks = true
 		ask = inTurn((&prompter{
-			keys: s.app.typed(), p: p, by: itsUser(), check: s.controller.CheckArgs, workspace: s.workspaceOf,
+			keys: s.app.typed(), p: p, by: itsUser(), check: s.controller.CheckArgs, call: s.callOf, chats: s.chats,
 			editor: cmp.Or(os.Getenv("VISUAL"), os.Getenv("EDITOR")),
 		}).ask)
 	default:
@@ -138,9 +138,13 @@ func (q *prompter) ask(ctx context.Context, pending event.Question) (event.Resol
 // file.
 func (q *prompter) shows(ctx context.Context, pending event.Question) {
 	about, diff := askedAbout(pending), ""
+	var known askedCall
 	if call, is := pending.Asking.(event.ToolPendingApproval); is {
+		if q.call != nil {
+			known = q.call(ctx, pending.ID)
+		}
 		about = terminal.Marked(string(call.Args))
-		if path, changed := q.change(ctx, call); path != "" {
+		if path, changed := q.change(known.dir, call); path != "" {
 			about, diff = oneLine(path), changed
 		}
 	}
@@ -155,7 +159,7 @@ func (q *prompter) shows(ctx context.Context, pending event.Question) {
 	if diff != "" {
 		q.p.ask(plain, diff)
 	}
-	for _, line := range runsFiles(pending) {
+	for _, line := range append(runsFiles(pending), known.lines()...) {
 		q.p.ask(faint, "  "+line+"\n")
 	}
 }
@@ -181,15 +185,6 @@ func askedAbout(q event.Question) string {
 		return ""
 	}
 	return terminal.Marked(string(b))
-}
-
-// workspaceOf returns the workspace of a run, "" if it is unknown.
-func (s *session) workspaceOf(ctx context.Context, run string) string {
-	started, err := s.controller.StartOf(ctx, run)
-	if err != nil {
-		return ""
-	}
-	return started.Workspace
 }
 
 // pause waits after a withdrawn question.
@@ -226,9 +221,13 @@ func (q *prompter) decide(ctx context.Context, pending event.Question) (d event.
 	}
 	if pending.Offer != nil {
 		answers = "  [y]es, [n]o, n and a reason, [a]llow, [e]dit: "
-		q.p.ask(faint, "  a approves this call and allows for this run: "+oneLine(terminal.Marked(pending.Offer.String()))+"\n")
+		scope := "run"
+		if q.chats {
+			scope = "session"
+		}
+		q.p.ask(faint, "  a approves this call and allows for this "+scope+": "+oneLine(terminal.Marked(pending.Offer.String()))+"\n")
 	}
-	keys := &live.Choice{Allow: pending.Offer != nil, Edit: edits}
+	keys := &live.Choice{ID: pending.ID, Allow: pending.Offer != nil, Edit: edits}
 	for d.Kind == "" {
 		line, err := q.choose(ctx, answers, keys)
 		if err != nil {
@@ -270,9 +269,6 @@ func (q *prompter) line(ctx context.Context, question string) (string, error) {
 
 // choose reads one line, or one of the keys of a choice in a live region.
 func (q *prompter) choose(ctx context.Context, question string, keys *live.Choice) (string, error) {
-	if keys != nil && q.laterQuestions != nil {
-		keys.Later = q.laterQuestions()
-	}
 	for {
 		q.p.prompt(question, keys)
 		line, err := q.keys.line(ctx)

@@ -78,7 +78,11 @@ func (p *page) head(b *strings.Builder, pawl string) {
 	}
 	row("hidden", view.HiddenText(p.Hidden))
 	for _, d := range p.Allowed {
-		row("allowed", fmt.Sprintf("%s (by %s, with call %s)", firstLine(d.Permission.String(), 200), firstLine(d.By, 60), d.CallID))
+		name := "allowed"
+		if d.Permission.Deny {
+			name = "denied"
+		}
+		row(name, fmt.Sprintf("%s (by %s, with call %s)", firstLine(d.Permission.String(), 200), firstLine(d.By, 60), d.CallID))
 	}
 	row("checksum", p.Head)
 	for _, h := range p.Hooks {

@@ -63,6 +63,8 @@ type session struct {
 	tokens *tokens.File
 	// exporter exports to OpenTelemetry; nil if that is off.
 	exporter *signals.Exporter
+	// chats reports that the runs are those of a session, which what is allowed holds for.
+	chats bool
 	// unread is the error of the config file; nil means that its credentials are
 	// known and can be redacted from inputs.
 	unread error

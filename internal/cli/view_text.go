@@ -72,6 +72,9 @@ func (v *textView) show(e event.Event) error {
 	v.listen(e)
 	if !v.ofRoot(e) {
 		v.ofChild(e)
+		if v.session != nil && v.work.printed {
+			v.live(v.work.root.doing)
+		}
 		return nil
 	}
 	asking, gated := e.Data.(event.Asking)
@@ -229,7 +232,7 @@ func (v *textView) live(what string) {
 		return
 	}
 	if v.session != nil { // its status line has the rest
-		v.p.live(what, "")
+		v.p.live(cmp.Or(v.work.children(), what), "")
 		return
 	}
 	w := *v.work.root

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/pawlrun/pawl/event"
@@ -114,25 +115,39 @@ func (h *Host) Settings(ctx context.Context, id string) (Choice, error) {
 	if err != nil || c.After == "" {
 		return c, err
 	}
-	mode, model, err := h.settingsOf(ctx, c.After)
-	c.Mode, c.Model = cmp.Or(c.Mode, mode), cmp.Or(c.Model, model)
+	now, err := h.settingsOf(ctx, c.After)
+	c.Mode, c.Model = cmp.Or(c.Mode, now.mode), cmp.Or(c.Model, now.model)
 	return c, err
 }
 
-// settingsOf returns the mode and the model of a run.
-func (h *Host) settingsOf(ctx context.Context, run string) (mode policy.Mode, model string, err error) {
-	for e, err := range drive.AsStored(ctx, h.Store, run, event.TypeRunStarted, event.TypeInputReceived) {
+// settings are what the runs of a session have from the run before.
+type settings struct {
+	mode  policy.Mode
+	model string
+	// granted are what a person allowed or denied for the session.
+	granted []event.Permission
+}
+
+// settingsOf returns the settings of a run at its end.
+func (h *Host) settingsOf(ctx context.Context, run string) (s settings, err error) {
+	for e, err := range drive.AsStored(ctx, h.Store, run, event.TypeRunStarted, event.TypeInputReceived, event.TypePermissionAdded) {
 		if err != nil {
-			return "", "", err
+			return s, err
 		}
-		if d, is := e.Data.(event.RunStarted); is {
-			if targets := configOf(d).Targets; len(targets) > 0 {
-				model = targets[0].Model
+		switch d := e.Data.(type) {
+		case event.RunStarted:
+			c := configOf(d)
+			if s.granted = c.Policy.Granted; len(c.Targets) > 0 {
+				s.model = c.Targets[0].Model
+			}
+		case event.PermissionAdded:
+			if !slices.Contains(s.granted, d.Permission) {
+				s.granted = append(s.granted, d.Permission)
 			}
 		}
-		mode = cmp.Or(ModeOf(e.Data), mode)
+		s.mode = cmp.Or(ModeOf(e.Data), s.mode)
 	}
-	return mode, model, nil
+	return s, nil
 }
 
 // Switch changes the mode of the permissions of a session: of the run that works, and of

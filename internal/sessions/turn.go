@@ -32,9 +32,9 @@ type Host struct {
 	File func() (kinds.File, error)
 	// Launch holds the services of this process and the flags of new sessions.
 	Launch launch.Options
-	// Guide replaces Launch.Tree for a new session: it returns the instructions
-	// and skills of a working tree; nil replaces nothing.
-	Guide func(ctx context.Context, id, dir string) (guidance.Found, error)
+	// Guide changes the file of a new session, and returns the instructions and skills of
+	// its working tree in place of Launch.Tree; nil does neither.
+	Guide func(ctx context.Context, id, dir string, f kinds.File) (kinds.File, guidance.Found, error)
 }
 
 // Message is a user's message to a session.
@@ -129,7 +129,7 @@ func (h *Host) begin(ctx context.Context, id, dir string, m Message, ask Ask) (*
 	o, dress := h.options(ask)
 	o.Workspace, o.Attachments, o.Model, o.Mode = dir, m.Media, cmp.Or(chosen.Model, o.Model), chosen.Mode
 	if h.Guide != nil {
-		if o.Tree, err = h.Guide(ctx, id, dir); err != nil {
+		if f, o.Tree, err = h.Guide(ctx, id, dir, f); err != nil {
 			return nil, err
 		}
 	}
@@ -140,19 +140,21 @@ func (h *Host) begin(ctx context.Context, id, dir string, m Message, ask Ask) (*
 	return h.start(ctx, id, started, env, dress)
 }
 
-// next starts a run that continues an ended one, in the mode that the ended one had last.
+// next starts a run that continues an ended one, in the mode that the ended one had last and
+// with what people allowed or denied in it.
 func (h *Host) next(ctx context.Context, id, run string, m Message, ask Ask) (*Turn, error) {
 	_, chosen, err := h.chosen(ctx, id, run)
 	if err != nil {
 		return nil, err
 	}
-	mode, _, err := h.settingsOf(ctx, run)
+	before, err := h.settingsOf(ctx, run)
 	if err != nil {
 		return nil, err
 	}
 	o, dress := h.options(ask)
 	o.Flags = launch.Flags{
-		Model: chosen.Model, Mode: cmp.Or(chosen.Mode, mode), Attachments: m.Media, Dir: o.Dir, Unread: m.empty(), Compact: chosen.Compact,
+		Model: chosen.Model, Mode: cmp.Or(chosen.Mode, before.mode), Granted: before.granted,
+		Attachments: m.Media, Dir: o.Dir, Unread: m.empty(), Compact: chosen.Compact,
 	}
 	started, env, err := kinds.Continue(ctx, h.Store, run, m.Text, o)
 	if err != nil {
@@ -238,11 +240,12 @@ func (t *Turn) Interrupt(ctx context.Context) error {
 // Events yields the events of the turn with live ones among them, until the run has
 // ended or parked. A failure of the engine is an error; a failed run is an event.
 func (t *Turn) Events(ctx context.Context) iter.Seq2[event.Event, error] {
-	if t.driven == nil {
-		return t.elsewhere(ctx)
+	all := t.elsewhere(ctx, false)
+	if t.driven != nil {
+		all = t.driven.Events(ctx, true)
 	}
 	return func(yield func(event.Event, error) bool) {
-		for e, err := range t.driven.Events(ctx, true) {
+		for e, err := range all {
 			if err == nil && e.Seq > 0 && e.Seq <= t.seq {
 				continue
 			}
@@ -253,10 +256,21 @@ func (t *Turn) Events(ctx context.Context) iter.Seq2[event.Event, error] {
 	}
 }
 
-// elsewhere yields the events of a run that another process drives.
-func (t *Turn) elsewhere(ctx context.Context) iter.Seq2[event.Event, error] {
+// Tree is Events with those of all descendants, and from the first event of the run on.
+func (t *Turn) Tree(ctx context.Context) iter.Seq2[event.Event, error] {
+	if t.driven != nil {
+		return t.driven.Tree(ctx, true)
+	}
+	return t.elsewhere(ctx, true)
+}
+
+// Before reports whether an event of the run or of a descendant is from before the turn.
+func (t *Turn) Before(e *event.Event) bool { return e.Seq > 0 && e.Pos <= t.after }
+
+// elsewhere yields the events of a run that another process drives, or of its tree.
+func (t *Turn) elsewhere(ctx context.Context, tree bool) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
-		sub, err := t.host.Engine.Follower().Subscribe(ctx, follow.Query{Run: t.Run, After: t.after, Deltas: true})
+		sub, err := t.host.Engine.Follower().Subscribe(ctx, follow.Query{Run: t.Run, Tree: tree, Deltas: true})
 		if err != nil {
 			yield(event.Event{}, fmt.Errorf("sessions: %w", err))
 			return
@@ -270,7 +284,7 @@ func (t *Turn) elsewhere(ctx context.Context) iter.Seq2[event.Event, error] {
 			}
 			for i := range events {
 				e := events[i].Event
-				if !yield(e, nil) || e.Run == t.Run && stops(e.Data) {
+				if !yield(e, nil) || e.Run == t.Run && e.Seq > t.seq && stops(e.Data) {
 					return
 				}
 			}

@@ -140,7 +140,11 @@ func briefTool(e *event.Event) []Part {
 		}
 		return []Part{line(Quiet, text)}
 	case event.PermissionAdded:
-		return []Part{line(Quiet, "  allowed for this run by "+firstLine(d.By, 60)+": "+firstLine(d.Permission.String(), 200))}
+		did := "allowed"
+		if d.Permission.Deny {
+			did = "denied"
+		}
+		return []Part{line(Quiet, "  "+did+" for this run by "+firstLine(d.By, 60)+": "+firstLine(d.Permission.String(), 200))}
 	case event.ServerChanged:
 		parts := []Part{line(Quiet, "  the MCP server "+d.Server+" is as it was again")}
 		if len(d.Tools) > 0 {

@@ -24,9 +24,15 @@ type Choice struct {
 	// Allow reports that the answer may also be a rule, Edit that the arguments may be
 	// changed.
 	Allow, Edit bool
-	// Later are the questions that come after this one.
-	Later []string
+	// ID is the question among the open ones.
+	ID string
 }
+
+// Questions are all open questions, in the order in which they came.
+type Questions struct{ Open []Question }
+
+// Question is an open question in a list.
+type Question struct{ ID, Subject string }
 
 // settleTime is how long keys must pause before they answer a question, because keys
 // pressed while it appears were meant for the input.

@@ -34,6 +34,8 @@ type Model struct {
 	// edited is the unread message in the input, nil for none.
 	edited *Message
 	ask    asking
+	// open are all open questions.
+	open []Question
 	// stopped is when the last key was pressed, if it is stopper: Esc or Ctrl-C.
 	stopped time.Time
 	stopper string
@@ -156,6 +158,8 @@ func (m *Model) Update(msg any, now time.Time) []Action {
 		}
 	case Ask:
 		m.ask.add(msg, now)
+	case Questions:
+		m.open = msg.Open
 	case Prompt:
 		m.ask.prompt(msg, now)
 		return m.notify("a question waits for an answer")

@@ -275,8 +275,34 @@ func TestRowsFitAndSteerNothing(t *testing.T) {
 			}
 		}
 		check()
-		play(m, at{0, live.Ask{Text: long + "\n" + long}}, at{0, live.Prompt{Choice: &live.Choice{Later: []string{long, long}}}})
+		play(m, at{0, live.Ask{Text: long + "\n" + long}}, at{0, live.Prompt{Choice: &live.Choice{ID: "a"}}},
+			at{0, live.Questions{Open: []live.Question{{ID: "a"}, {ID: "b", Subject: long}, {ID: "c", Subject: long}}}})
 		check()
+	}
+}
+
+// Questions that come while one is asked are a list below it, until they are decided.
+func TestOtherQuestionsAreAList(t *testing.T) {
+	m := &live.Model{Width: 60, Height: 24, Plain: true}
+	open := []live.Question{{ID: "a", Subject: "first"}}
+	play(m, at{0, live.Ask{Text: "first?\n"}}, at{0, live.Prompt{Choice: &live.Choice{ID: "a"}}})
+	for _, step := range []struct{ adds, shows, hides string }{
+		{"", "first?", "then:"},
+		{"left: touch x", "then: left: touch x", "more"},
+		{"right: touch y", "then: right: touch y", "more"},
+		{"third", "then: (1 more) right: touch y", "third"},
+	} {
+		if step.adds != "" {
+			open = append(open, live.Question{ID: step.adds, Subject: step.adds})
+		}
+		play(m, at{700, live.Questions{Open: open}})
+		if rows := strings.Join(m.Rows(), "\n"); !strings.Contains(rows, step.shows) || strings.Contains(rows, step.hides) {
+			t.Errorf("with %d questions: %s", len(open), rows)
+		}
+	}
+	play(m, at{700, live.Questions{Open: open[:1]}})
+	if rows := strings.Join(m.Rows(), "\n"); strings.Contains(rows, "then:") {
+		t.Errorf("decided elsewhere: %s", rows)
 	}
 }
 

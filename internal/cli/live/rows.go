@@ -92,12 +92,20 @@ func (m *Model) fit(text string, end bool) string {
 	return "…" + string(r[from:])
 }
 
-// statusLine describes the run's current work and the session.
+// statusLine describes the run's current work and the session. Where there is no room for
+// both, the work is cut to half of it.
 func (m *Model) statusLine() string {
 	if m.hint != "" {
 		return terminal.Harmless(m.hint)
 	}
-	return strings.Join(slices.DeleteFunc([]string{m.mode, m.doing, m.status}, func(s string) bool { return s == "" }), " · ")
+	join := func(parts ...string) string {
+		return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), " · ")
+	}
+	doing := m.doing
+	if over := terminal.Columns(join(m.mode, doing, m.status)) - m.width(); over > 0 {
+		doing = terminal.Clip(doing, max(terminal.Columns(doing)-over, m.width()/2))
+	}
+	return join(m.mode, doing, m.status)
 }
 
 // question lays out the open question, a page of it if it is long.
@@ -122,12 +130,20 @@ func (m *Model) question() []string {
 	return page
 }
 
-// laterQuestions returns the questions that come after the open one.
+// laterQuestions returns the open questions besides the one that is asked.
 func (m *Model) laterQuestions() []string {
 	if m.ask.now == nil || m.ask.now.Choice == nil || m.Height < 16 {
 		return nil
 	}
-	all := m.ask.now.Choice.Later
+	var all []string
+	for _, q := range m.open {
+		if q.ID != m.ask.now.Choice.ID {
+			all = append(all, q.Subject)
+		}
+	}
+	if more := len(all) - mostBehind; more > 0 {
+		all[mostBehind-1] = fmt.Sprintf("(%d more) %s", more, all[mostBehind-1])
+	}
 	return all[:min(len(all), mostBehind)]
 }
 

@@ -54,6 +54,8 @@ type Flags struct {
 	Attachments []llm.Media
 	// Mode replaces the mode of the file's permissions.
 	Mode policy.Mode
+	// Granted are what a person allowed or denied earlier in the session of the run.
+	Granted []event.Permission
 	// Unread lets a run continue without a message, to read those that arrived too late
 	// for the ended one.
 	Unread bool

@@ -27,7 +27,7 @@ import (
 // calls. Whatever was protected when a run began stays protected.
 func (o Options) permissions(a *spec.Agent) policy.Rules {
 	r := rules(a, o)
-	r.Mode = cmp.Or(o.Mode, r.Mode)
+	r.Mode, r.Granted = cmp.Or(o.Mode, r.Mode), o.Granted
 	r.Protected = slices.Concat(r.Protected, o.ownFiles(a), o.journalPatterns())
 	for _, p := range o.protected {
 		if !slices.Contains(r.Protected, p) {

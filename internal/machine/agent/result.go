@@ -120,11 +120,7 @@ type permissions struct {
 func (p *permissions) rules(r *run) policy.Rules {
 	rules := r.cfg.Policy
 	rules.Taint, rules.Redefined, rules.Mode = r.Taint, p.redefined, cmp.Or(p.mode, rules.Mode)
-	rules.Permissions = slices.Clip(rules.Permissions) // the backing array is shared
-	for _, more := range p.added {
-		rules.Permissions = append(rules.Permissions, more.Permission)
-	}
-	return rules
+	return rules.With(p.added)
 }
 
 // switchTo changes the mode. A run is never switched to [policy.ModeBypass]: only its file

@@ -9,6 +9,36 @@ import (
 	"github.com/pawlrun/pawl/event"
 )
 
+// With returns the rules with Granted, and with what a person allowed or denied for the rest
+// of the run.
+func (r Rules) With(added []event.PermissionAdded) Rules {
+	r.Permissions, r.Rules = slices.Clip(r.Permissions), slices.Clip(r.Rules) // the backing arrays are shared
+	add := func(p event.Permission) {
+		if p.Deny {
+			r.Rules = append(r.Rules, denial(p))
+		} else {
+			r.Permissions = append(r.Permissions, p)
+		}
+	}
+	for _, p := range r.Granted {
+		add(p)
+	}
+	for _, a := range added {
+		add(a.Permission)
+	}
+	return r
+}
+
+// denial converts a permission that denies to a rule.
+func denial(p event.Permission) Rule {
+	r := permissionRule(p)
+	r.Decision, r.Reason = event.DecisionDeny, "a person has rejected such calls before"
+	if p.Line != "" {
+		r.Args = map[string]string{"command": p.Line}
+	}
+	return r
+}
+
 // personal applies what a person allowed for the rest of the run. A permission answers
 // the questions that every call of a tool raises, and the one about the repository that
 // a git command writes. A permission for a whole command line also answers questions

@@ -69,8 +69,10 @@ type Rules struct {
 	// Redefined are the digests of changed definitions of tools that a person approved;
 	// like Taint they are the run's state.
 	Redefined []string `json:"-"`
+	// Granted are what a person allowed or denied earlier in the session of the run.
+	Granted []event.Permission `json:"granted,omitempty"`
 	// Permissions are what a person allowed for the rest of the run. Like Taint
-	// they are the run's state, not a setting.
+	// they are the run's state, not a setting; see [Rules.With].
 	Permissions []event.Permission `json:"-"`
 }
 

@@ -1,0 +1,127 @@
+package cli
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/pawlrun/pawl/event"
+)
+
+// prompt sends a message, chooses an option in each permission request, and returns the
+// titles of those about trust.
+func (c acpClient) prompt(session, text, option string) (asked []string) {
+	c.t.Helper()
+	c.send(50, "session/prompt", promptOf(session, text))
+	for {
+		if !c.out.Scan() {
+			c.t.Fatalf("the process has ended: %s", c.process.err)
+		}
+		var f struct {
+			ID     json.RawMessage
+			Method string
+			Params struct{ ToolCall struct{ Title string } }
+			Error  *struct{ Message string }
+		}
+		if err := json.Unmarshal(c.out.Bytes(), &f); err != nil {
+			c.t.Fatal(err)
+		}
+		switch {
+		case f.Method == "session/request_permission":
+			if title := f.Params.ToolCall.Title; strings.HasPrefix(title, "Trust") {
+				asked = append(asked, title)
+			}
+			if _, err := fmt.Fprintf(c.in, `{"jsonrpc":"2.0","id":%s,"result":{"outcome":{"outcome":"selected","optionId":%q}}}`+"\n", f.ID, option); err != nil {
+				c.t.Fatal(err)
+			}
+		case f.Method == "" && string(f.ID) == "50":
+			if f.Error != nil {
+				c.t.Fatal(f.Error.Message)
+			}
+			return asked
+		}
+	}
+}
+
+// The MCP servers of an editor are those of its session, once their user trusts them: also
+// for a later message, in another process and session. A credential is in no journal.
+func TestTheMCPServersOfAnEditorAreUsed(t *testing.T) {
+	p := newProject(t, map[string]string{
+		"agent.yaml":  slowly + "tools: {allow: []}\n",
+		"script.yaml": "- tool_calls: [{name: docs.environment, arguments: {}}]\n- text: Done.\n",
+	})
+	serverProgram(t, p.dir)
+	const value = "a-credential-of-the-editor"
+	servers := func(token string) string {
+		return fmt.Sprintf(`[{"name":"docs","command":%q,"args":[],"env":[{"name":"MCPTEST_LEDGER","value":"ledger"},{"name":"DOCS_TOKEN","value":%q}]}]`, filepath.Join(p.dir, "mcpledger"), token)
+	}
+	start := func() acpClient {
+		s, in, out := p.piped("acp", "--agent", "agent.yaml")
+		c := acpClient{p, s, in, out}
+		c.out.Buffer(nil, bufio.MaxScanTokenSize*16)
+		c.ask(1, "initialize", `{"protocolVersion":1,"clientCapabilities":{}}`)
+		return c
+	}
+	open := func(c acpClient, session, token string) string {
+		method, id := "session/new", ""
+		if session != "" { // without the history, whose results have other contents
+			method, id = "session/resume", fmt.Sprintf(`"sessionId":%q,`, session)
+		}
+		f, _ := c.ask(2, method, fmt.Sprintf(`{%s"cwd":%q,"mcpServers":%s}`, id, p.dir, servers(token)))
+		return f.Result.SessionID
+	}
+	called := func(prompts int) {
+		t.Helper()
+		results := of[event.ToolResult](p.events(p.exits(0, "runs", "events", p.newest(), "--json").out))
+		if len(results) != 1 || results[0].IsError || !strings.Contains(results[0].Output, "DOCS_TOKEN=") || strings.Contains(results[0].Output, value) {
+			t.Errorf("message %d: the server has answered %+v", prompts, results)
+		}
+	}
+	c := start()
+	session := open(c, "", value)
+	for i, want := range []int{1, 0} {
+		if asked := c.prompt(session, "Go.", "allow_always"); len(asked) != want {
+			t.Errorf("message %d asks %q", i, asked)
+		}
+		called(i)
+	}
+	if asked := c.prompt(open(c, "", value), "Go.", "allow_always"); len(asked) != 0 {
+		t.Errorf("another session asks %q", asked)
+	}
+	_ = c.in.Close()
+	_ = c.process.Wait()
+	c = start()
+	open(c, session, value)
+	if asked := c.prompt(session, "Again.", "allow_always"); len(asked) != 0 {
+		t.Errorf("another process asks %q", asked)
+	}
+	called(4)
+	_ = c.in.Close()
+	_ = c.process.Wait()
+	if all, _ := os.ReadFile(filepath.Join(p.dir, ".pawl", "journal.db")); strings.Contains(string(all), value) {
+		t.Error("the credential is in the journal")
+	}
+}
+
+// Servers that the user does not trust are left out, and the run says so.
+func TestUntrustedMCPServersOfAnEditorAreLeftOut(t *testing.T) {
+	p := newProject(t, map[string]string{"agent.yaml": slowly, "script.yaml": "- text: Done.\n"})
+	serverProgram(t, p.dir)
+	for i := range 2 {
+		c := p.acp()
+		f, _ := c.ask(2, "session/new", fmt.Sprintf(`{"cwd":%q,"mcpServers":[{"name":"docs","command":%q,"args":[],"env":[]}]}`, p.dir, filepath.Join(p.dir, "mcpledger")))
+		if asked := c.prompt(f.Result.SessionID, "Go.", "reject_once"); (len(asked) == 1) != (i == 0) {
+			t.Errorf("session %d asks %q", i, asked)
+		}
+		_ = c.in.Close()
+		_ = c.process.Wait()
+		started, _ := p.started(p.newest())
+		if !strings.Contains(strings.Join(started.Warnings, "\n"), "do not trust them: the MCP servers of the editor: docs") || len(started.Servers) > 0 {
+			t.Errorf("session %d has the servers %+v and warns %q", i, started.Servers, started.Warnings)
+		}
+	}
+}
