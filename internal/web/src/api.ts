@@ -33,6 +33,9 @@ export const token = signal(sessionStorage.getItem(kept) ?? "");
 /** locked is why the server requires another token, null if it does not. */
 export const locked = signal<Problem | null>(null);
 
+/** away reports whether the connection to the server is lost. Nothing is sent then, since what is shown may be out of date. */
+export const away = signal(false);
+
 /** principal is the current user, null until the server has answered. */
 export const principal = signal<Principal | null>(null);
 
@@ -83,6 +86,7 @@ export async function get<T>(path: string, abort?: AbortSignal): Promise<T> {
 export async function fetchWhole(path: string): Promise<Blob> { return (await ask(path, {})).blob(); }
 
 export async function post<T>(path: string, body: object): Promise<T> {
+  if (away.value) throw new Problem(0, "Nothing was sent", "the connection to the server is lost, so what is shown may be out of date", "the page reconnects by itself; then do it again");
   return (await ask(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) })).json();
 }
 

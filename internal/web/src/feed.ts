@@ -1,5 +1,5 @@
 import { signal } from "@preact/signals";
-import { type Connection, listen, type Problem, sleep } from "./api";
+import { away, type Connection, listen, type Problem, sleep } from "./api";
 import type { QuestionChange, Removed, Run } from "./types";
 
 /** Reader receives changes of runs. */
@@ -46,6 +46,7 @@ async function read(abort: AbortSignal): Promise<void> {
     }, (state, why) => {
       refused = state === "lost" ? why : undefined;
       connection.value = why ? { state, why } : { state };
+      away.value = state === "lost" && !(why && why.status >= 400 && why.status < 500); // a server that refuses is there
     });
     if (refused?.status === 401 || refused?.status === 403) return;
     await sleep(2000, abort); // the place may be of another journal: start without it

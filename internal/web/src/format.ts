@@ -44,7 +44,7 @@ export function tokens(u?: Usage): string {
   return u && u.input + u.output > 0 ? `${u.input.toLocaleString()} in, ${u.output.toLocaleString()} tokens out` : "";
 }
 
-export function titleOf(r: Pick<Run, "name" | "kind" | "id">): string { return r.name || r.kind || r.id; }
+export function titleOf(r: Pick<Run, "name" | "kind" | "id">): string { return visible(r.name || r.kind || r.id); }
 
 /** pretty returns a value as text: indented JSON, and strings unchanged. */
 export function pretty(v: unknown): string {

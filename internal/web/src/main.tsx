@@ -1,7 +1,7 @@
 import { effect, signal } from "@preact/signals";
 import { render } from "preact";
 import { useEffect, useRef } from "preact/hooks";
-import { get, locked, principal, takeToken, token, useToken } from "./api";
+import { away, get, locked, principal, takeToken, token, useToken } from "./api";
 import { startFeed } from "./feed";
 import { Keys } from "./keys";
 import { lazily } from "./lazy";
@@ -78,6 +78,8 @@ effect(() => {
   startFeed();
   get<Principal>("/v1/principal").then(p => { principal.value = p; }, () => { principal.value = null; });
 });
+
+effect(() => { document.body.classList.toggle("away", away.value); });
 
 watchQuestions();
 render(<App />, document.getElementById("app")!);

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
-import { Problem, asProblem } from "./api";
+import { Problem, asProblem, away } from "./api";
 import type { Part, Run } from "./types";
 import type { Passes } from "./view";
 import { ago, standing, until, visible } from "./format";
@@ -10,7 +10,7 @@ export function ProblemBox({ problem }: { problem: Problem }) {
   return (
     <div class="problem" role="alert">
       <strong>{problem.title}</strong>
-      <p>{problem.detail}</p>
+      <p>{visible(problem.detail)}</p>
       {problem.errors.length > 0 && <pre>{problem.errors.map(e => JSON.stringify(e)).join("\n")}</pre>}
       {problem.next && <p class="next">{problem.next}</p>}
     </div>
@@ -139,7 +139,7 @@ export function Act({ name, kind, shortcut, wants, last, needed, hint, sure, act
   };
   return (
     <>
-      <button type="button" class={kind} data-key={shortcut} disabled={busy} aria-expanded={wants || sure ? open : undefined} onClick={() => wants || sure ? setOpen(!open) : void go()}>{name}</button>
+      <button type="button" class={kind} data-key={shortcut} disabled={busy} title={away.value ? "The connection is lost; nothing is sent until it is back." : undefined} aria-expanded={wants || sure ? open : undefined} onClick={() => wants || sure ? setOpen(!open) : void go()}>{name}</button>
       {(wants || sure) && open && (
         <form class="asks" onSubmit={e => { e.preventDefault(); void go(); }}>
           {wants && (

@@ -6,6 +6,7 @@ import { lazily } from "./lazy";
 import { Act, Ago, Lines, Text, Until } from "./parts";
 import { pretty, titleOf, visible } from "./format";
 import type { Limit, Page, Permission, Question, Shown } from "./types";
+import { dismiss } from "./waiting";
 
 const ReviewedFiles = lazily(() => import("./reviewed").then(m => m.ReviewedFiles));
 
@@ -56,6 +57,16 @@ export function QuestionCard({ question, linked, done }: { question: Question; l
   );
 }
 
+/** Closed says how a question was closed, until it is dismissed. */
+export function Closed({ question, became }: { question: Question; became: string }) {
+  return (
+    <section class="question gone" aria-label={`Decided: ${question.id} of run ${question.run}`} role="status">
+      <p>Run <a href={`#/runs/${question.path[0] ?? question.run}`}>{question.path[0] ?? question.run}</a>, {question.id}: {became}</p>
+      <button type="button" onClick={() => dismiss(question)}>Dismiss</button>
+    </section>
+  );
+}
+
 /** runs holds the loaded runs that ask, by id and number of the event that asks. */
 const runs = new Map<string, Promise<Shown>>();
 
@@ -86,7 +97,7 @@ function Context({ question: q, linked }: { question: Question; linked: boolean 
   return (
     <>
       <p class="facts">
-        {run && linked && <span>{visible(titleOf(run))}{run.input && `: ${visible(run.input)}`}</span>}
+        {run && linked && <span>{titleOf(run)}{run.input && `: ${visible(run.input)}`}</span>}
         {q.step && <span>step {visible(q.step)}</span>}
         {q.path.length > 1 && <span>{q.path.map((id, i) => <Fragment key={id}>{i > 0 && " › "}<a href={`#/runs/${id}`}>{id}</a></Fragment>)}</span>}
         {q.seq && <a href={`#/runs/${q.run}/e/${q.seq}`}>where it asks</a>}

@@ -3,11 +3,11 @@ import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/ho
 import { follow } from "./feed";
 import { Forks } from "./forks";
 import { useKey } from "./keys";
-import { titled } from "./waiting";
+import { decidedHere, questions, titled } from "./waiting";
 import { asProblem, decides, get, post, Problem } from "./api";
 import { money, span, titleOf, tokens, useOf, visible } from "./format";
 import { Act, Ago, Panel, Parts, ProblemBox, Prose, Ring, Standing, Text } from "./parts";
-import { QuestionCard, Raise } from "./questions";
+import { Closed, QuestionCard, Raise } from "./questions";
 import { lazily } from "./lazy";
 import { Tabs } from "./tabs";
 import { type Head, Tree } from "./tree";
@@ -74,6 +74,7 @@ function RunShown({ tree, head }: { tree: Tree; head: Head }) {
   root.rev.value;
   const passes = head.state === "ended" ? null : root.passes();
   const outcome = head.outcome;
+  const closed = questions.value?.filter(w => w.became !== undefined && w.question.path.includes(tree.id)) ?? [];
   const usage = outcome?.usage ?? head.usage;
   const below = tree.rows.value.length > 1 || tree.moreRows.value !== "";
   const jump = (only: string) => () => void root.next(only).then(next => { if (next) location.hash = `#/runs/${tree.id}/e/${next}`; }, () => { /* pressed again, it is asked again */ });
@@ -103,12 +104,14 @@ function RunShown({ tree, head }: { tree: Tree; head: Head }) {
       {outcome && !outcome.ok && (
         <div class={outcome.status === "cancelled" ? "problem still" : "problem"} role="status">
           <strong>{outcome.status}{outcome.reason !== outcome.status && `: ${outcome.reason}`}{outcome.limit ? ` (${outcome.limit})` : ""}</strong>
-          {outcome.error?.message && <p>{outcome.error.message}</p>}
-          {outcome.next_safe_action && <p class="next">{outcome.next_safe_action}</p>}
+          {outcome.error?.message && <p>{visible(outcome.error.message)}</p>}
+          {outcome.next_safe_action && <p class="next">{visible(outcome.next_safe_action)}</p>}
         </div>
       )}
       <div class="questions" aria-live="polite">
-        {head.state !== "ended" && head.waiting?.map(q => <QuestionCard key={q.run + q.id} question={q} linked={false} done={() => tree.refresh()} />)}
+        {closed.map(w => <Closed key={w.question.run + w.question.id} question={w.question} became={w.became!} />)}
+        {head.state !== "ended" && head.waiting?.filter(q => !closed.some(w => w.question.run === q.run && w.question.id === q.id && w.question.seq === q.seq))
+          .map(q => <QuestionCard key={q.run + q.id} question={q} linked={false} done={() => { decidedHere(q); tree.refresh(); }} />)}
       </div>
       <Forks run={tree.id} />
       {below && <TreeList tree={tree} />}

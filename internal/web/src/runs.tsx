@@ -2,11 +2,11 @@ import type { Signal } from "@preact/signals";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { decides, principal, Problem } from "./api";
 import { connection } from "./feed";
-import { money, titleOf } from "./format";
+import { money, titleOf, visible } from "./format";
 import { queryOf, RunList, takes, type Verb } from "./list";
 import { Act, Ago, ProblemBox, Ring, Standing } from "./parts";
-import { Alike, QuestionCard } from "./questions";
-import { askToNotify, decidedHere, dismiss, mayNotify, problem as questionsProblem, questions as allQuestions, titled, type Waiting } from "./waiting";
+import { Alike, Closed, QuestionCard } from "./questions";
+import { askToNotify, decidedHere, mayNotify, problem as questionsProblem, questions as allQuestions, titled, type Waiting } from "./waiting";
 import { type Run, states } from "./types";
 import type { Passes } from "./view";
 
@@ -115,12 +115,12 @@ function Card({ run, list, chosen, passes }: { run: Run; list: RunList; chosen: 
         {passes && <Ring passes={passes} />}
         <span class="title">{titleOf(run)}</span>
         <Standing run={run} />
-        <span class="gist">{run.input}</span>
+        <span class="gist">{visible(run.input ?? "")}</span>
         <span class="facts">
           <span>{run.kind}</span>
           {run.cycles > 0 && <span>{run.cycles === 1 ? "1 cycle" : `${run.cycles} cycles`}</span>}
           {outcome?.cost && <span>{money(outcome.cost)}</span>}
-          {outcome?.error?.message && <span class="failure">{outcome.error.message}</span>}
+          {outcome?.error?.message && <span class="failure">{visible(outcome.error.message)}</span>}
           <Ago time={run.created} /><code>{run.id}</code>
         </span>
       </a>
@@ -147,10 +147,5 @@ export function QuestionsPage() {
 /** Asked shows a question or, in its place, how it was closed. */
 function Asked({ waiting: { question, became } }: { waiting: Waiting }) {
   if (became === undefined) return <QuestionCard question={question} linked done={() => decidedHere(question)} />;
-  return (
-    <section class="question gone" aria-label={`Decided: ${question.id} of run ${question.run}`} role="status">
-      <p>Run <a href={`#/runs/${question.path[0] ?? question.run}`}>{question.path[0] ?? question.run}</a>, {question.id}: {became}</p>
-      <button type="button" onClick={() => dismiss(question)}>Dismiss</button>
-    </section>
-  );
+  return <Closed question={question} became={became} />;
 }
