@@ -54,7 +54,23 @@ func (s *Server) asks(id acp.SessionId, o *opened, known bool) sessions.Ask {
 		if err != nil {
 			return event.Resolution{}, err
 		}
+		if answer.Outcome.Selected == nil {
+			s.awaitCancel(ctx, o)
+		}
 		return s.resolution(q, answer.Outcome)
+	}
+}
+
+// awaitCancel waits a moment for the notification that cancels a turn: an editor sends it
+// before it cancels the questions of the turn, but the connection delivers answers first.
+func (s *Server) awaitCancel(ctx context.Context, o *opened) {
+	s.mu.Lock()
+	cancelled := o.cancelled
+	s.mu.Unlock()
+	select {
+	case <-cancelled: // never, if it is nil
+	case <-ctx.Done():
+	case <-time.After(100 * time.Millisecond):
 	}
 }
 

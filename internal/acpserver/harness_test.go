@@ -104,7 +104,10 @@ func (c *editor) RequestPermission(_ context.Context, r acp.RequestPermissionReq
 	if c.ask == nil {
 		return acp.RequestPermissionResponse{Outcome: acp.NewRequestPermissionOutcomeCancelled()}, nil
 	}
-	return acp.RequestPermissionResponse{Outcome: acp.NewRequestPermissionOutcomeSelected(c.ask(r))}, nil
+	if option := c.ask(r); option != "" {
+		return acp.RequestPermissionResponse{Outcome: acp.NewRequestPermissionOutcomeSelected(option)}, nil
+	}
+	return acp.RequestPermissionResponse{Outcome: acp.NewRequestPermissionOutcomeCancelled()}, nil
 }
 
 // SessionUpdate implements [acp.Client].

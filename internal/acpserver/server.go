@@ -66,8 +66,8 @@ type opened struct {
 	servers editorServers
 	// turn is the current turn, nil between turns; the server's lock guards it.
 	turn *sessions.Turn
-	// cancelled reports that the editor cancelled the turn.
-	cancelled bool
+	// cancelled is closed when the editor cancels the turn, nil before the first one.
+	cancelled chan struct{}
 	// mode is the mode of the permissions when the session was opened, and model the model
 	// that the editor shows, one of models.
 	mode   policy.Mode
@@ -300,11 +300,24 @@ func (s *Server) interrupt(ctx context.Context, id acp.SessionId) error {
 	s.mu.Lock()
 	var turn *sessions.Turn
 	if o := s.open[id]; o != nil {
-		o.cancelled, turn = true, o.turn
+		turn = o.turn
+		if o.cancelled != nil && !closed(o.cancelled) {
+			close(o.cancelled)
+		}
 	}
 	s.mu.Unlock()
 	if turn == nil {
 		return nil
 	}
 	return turn.Interrupt(ctx)
+}
+
+// closed reports whether a channel is closed.
+func closed(c chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
 }

@@ -202,6 +202,27 @@ func TestACancelParksTheRunAndTheNextMessageGoesOn(t *testing.T) {
 	}
 }
 
+// An editor cancels a message at its question, as the protocol wants: the notification, and
+// then the answer to the request. The next message asks again, and is cancelled, too.
+func TestACancelAtAQuestionStopsTheTurn(t *testing.T) {
+	c := start(t, memory.New(nil), t.TempDir(), writes)
+	id := c.begin()
+	c.ask = func(acp.RequestPermissionRequest) acp.PermissionOptionId {
+		if err := c.Cancel(t.Context(), acp.CancelNotification{SessionId: id}); err != nil {
+			t.Error(err)
+		}
+		return ""
+	}
+	for i := range 2 {
+		if stop := c.say(id, "Write."); stop != acp.StopReasonCancelled {
+			t.Errorf("message %d stops with %s", i, stop)
+		}
+	}
+	if got := c.transcript(); strings.Contains(got, "waits for a decision") {
+		t.Errorf("the editor was sent\n%s", got)
+	}
+}
+
 func TestAFailureIsTheErrorOfTheRequest(t *testing.T) {
 	c := start(t, memory.New(nil), t.TempDir(), "- {error: {class: auth, message: the key is wrong}}\n")
 	_, err := c.Prompt(t.Context(), acp.PromptRequest{SessionId: c.begin(), Prompt: []acp.ContentBlock{acp.TextBlock("Go.")}})

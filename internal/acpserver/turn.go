@@ -31,7 +31,7 @@ func (s *Server) Prompt(ctx context.Context, r acp.PromptRequest) (acp.PromptRes
 		return s.compactNext(ctx, r.SessionId)
 	}
 	s.mu.Lock()
-	o.cancelled = false
+	o.cancelled = make(chan struct{})
 	s.mu.Unlock()
 	turn, err := s.Host.Send(ctx, string(r.SessionId), o.dir, m, s.asks(r.SessionId, o, false))
 	if err != nil {
@@ -88,12 +88,15 @@ func (s *Server) follow(ctx context.Context, id acp.SessionId, o *opened, turn *
 	o.turn = turn
 	cancelled := o.cancelled
 	s.mu.Unlock()
+	if cancelled == nil { // a question that is asked again
+		cancelled = make(chan struct{})
+	}
 	defer func() {
 		s.mu.Lock()
 		o.turn, o.shown = nil, nil
 		s.mu.Unlock()
 	}()
-	if cancelled { // before the turn was known
+	if closed(cancelled) { // before the turn was known
 		if err := turn.Interrupt(ctx); err != nil {
 			return "", err
 		}
@@ -112,7 +115,9 @@ func (s *Server) follow(ctx context.Context, id acp.SessionId, o *opened, turn *
 		case event.ToolCall:
 			s.shows(o, d.CallID)
 		case event.RunParked:
-			stop, err = s.parked(ctx, id, turn.Run, &d)
+			if stop = acp.StopReasonCancelled; !closed(cancelled) {
+				stop, err = s.parked(ctx, id, turn.Run, &d)
+			}
 		case event.RunCompleted:
 			stop, err = s.ended(turn.Run, &d.Outcome)
 		}

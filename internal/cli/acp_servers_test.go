@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/journal"
 )
 
 // prompt sends a message, chooses an option in each permission request, and returns the
@@ -45,6 +46,38 @@ func (c acpClient) prompt(session, text, option string) (asked []string) {
 			return asked
 		}
 	}
+}
+
+// A question of an editor that does not answer is decided by another process, approved for
+// one message and rejected for the next: the turn goes on.
+func TestAQuestionOfAnEditorIsDecidedByRunsApprove(t *testing.T) {
+	p := newProject(t, map[string]string{"agent.yaml": gatedAgent, "script.yaml": writeTurn("docs/a.md") + "- text: Done.\n"})
+	c := p.acp()
+	session := c.begin()
+	for i, decide := range []string{"approve", "reject"} {
+		c.send(10+i, "session/prompt", promptOf(session, "Write."))
+		for stop := ""; stop == ""; {
+			switch f := c.next(); {
+			case f.Method == "session/request_permission":
+				args := []string{"runs", decide, p.newest(), "1-1"}
+				if decide == "reject" {
+					args = append(args, "--reason", "not now")
+				}
+				p.exits(0, args...)
+			case f.Method == "" && f.ID == 10+i:
+				stop = f.Result.StopReason
+			}
+		}
+		results := of[event.ToolResult](p.events(p.exits(0, "runs", "events", p.newest(), "--json").out))
+		if len(results) != 1 || results[0].IsError != (decide == "reject") {
+			t.Errorf("%s: the call has ended with %+v", decide, results)
+		}
+		if row := p.row(p.newest()); row.State != journal.Ended {
+			t.Errorf("%s: the run is %s", decide, row.State)
+		}
+	}
+	_ = c.in.Close()
+	_ = c.process.Wait()
 }
 
 // The MCP servers of an editor are those of its session, once their user trusts them: also

@@ -47,7 +47,7 @@ type acpFrame struct {
 	Params struct {
 		Update struct {
 			SessionUpdate string
-			Content       struct{ Text string }
+			Content       json.RawMessage
 		}
 	}
 	Result struct{ SessionID, StopReason string }
@@ -84,7 +84,9 @@ func (c acpClient) ask(id int, method, params string) (f acpFrame, text string) 
 			}
 			return f, text
 		}
-		text += f.Params.Update.Content.Text
+		var chunk struct{ Text string }
+		_ = json.Unmarshal(f.Params.Update.Content, &chunk) // that of a call is a list
+		text += chunk.Text
 	}
 }
 
@@ -150,9 +152,11 @@ func TestTheReferenceClientOfACPLoadsWhatItSaw(t *testing.T) {
 		sdk := filepath.Join(packages, "node_modules/@agentclientprotocol/sdk/dist/v1/stable/acp.js")
 		node := exec.CommandContext(t.Context(), filepath.Join(packages, "node_modules/.bin/node"), append([]string{script, sdk, pawl.Path, p.dir}, session...)...)
 		node.Dir, node.Env = p.dir, pawl.Env
+		var stderr strings.Builder
+		node.Stderr = &stderr
 		out, err := node.Output()
 		if err != nil {
-			t.Fatalf("%v: %s", err, out)
+			t.Fatalf("%v: %s %s", err, out, stderr.String())
 		}
 		return strings.TrimSpace(string(out))
 	}
