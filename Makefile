@@ -74,7 +74,7 @@ kills-cluster:
 # A database, a Temporal server, a server of Pawl and two workers, until Ctrl-C.
 cluster: bin/pawl-cluster bin/temporal
 	cd cluster && $(GO) build -o ../bin/try ./internal/try
-	@bin/try bin/pawl-cluster examples
+	@bin/try bin/pawl-cluster examples/team
 
 # The program with journals on PostgreSQL.
 bin/pawl-cluster: FORCE
