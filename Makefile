@@ -11,7 +11,7 @@ SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct)
 DIST ?= dist
 TARGETS := linux_amd64 linux_arm64 darwin_amd64 darwin_arm64
 
-.PHONY: web run test cluster test-cluster test-temporal kills-cluster test-commands test-long kills fuzz bench bench-page mutate mutate-changes lint cross build docs recording pictures release
+.PHONY: web run test cluster test-cluster test-temporal kills-cluster bench-cluster test-commands test-long kills fuzz bench bench-page mutate mutate-changes lint cross build docs recording pictures release
 
 # Says how far the compiler is: on one line of a terminal, elsewhere every 50 packages.
 build:
@@ -70,6 +70,12 @@ bin/temporal: cluster/test/go.mod cluster/test/temporal/main.go
 # two seconds for five minutes. About eight minutes.
 kills-cluster:
 	cd cluster && PAWL_KILLS=1 $(GO) test -count=1 -v -timeout 30m -run 'BlackHole|ThatAreKilled' ./cmd/pawl
+
+# The figures of docs/design/postgres.md, each beside its yardstick, in about ten minutes.
+bench-cluster:
+	cd cluster && $(GO) test -run '^$$' -bench Appends -benchtime 3x -timeout 30m ./journal/postgres
+	cd cluster && $(GO) test -run '^$$' -bench OneAppend -benchtime 500x ./journal/postgres
+	cd cluster && $(GO) test -run '^$$' -bench 'Steps|ParkedRuns|RunningRuns' -benchtime 1x -timeout 30m ./cmd/pawl
 
 # A database, a Temporal server, a server of Pawl and two workers, until Ctrl-C.
 cluster: bin/pawl-cluster bin/temporal

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 )
@@ -140,6 +141,16 @@ func (s *Server) Remove() error {
 // URL returns the address of the server's database.
 func (s *Server) URL() string {
 	return fmt.Sprintf("postgres://%s@127.0.0.1:%d/postgres", User, s.Port)
+}
+
+// Process returns the id of the server's first process.
+func (s *Server) Process() (int, error) {
+	text, err := os.ReadFile(filepath.Join(s.data(), "postmaster.pid"))
+	if err != nil {
+		return 0, err
+	}
+	first, _, _ := strings.Cut(string(text), "\n")
+	return strconv.Atoi(first)
 }
 
 // Program returns the path of a program of PostgreSQL.
