@@ -33,6 +33,10 @@ type RunStarted struct {
 	// Place is the machine that Workspace is on; absent if the journal belongs to one
 	// machine.
 	Place Place `json:"place,omitzero"`
+	// Priority is the priority among queued runs, from 1, the first, to 5; absent for 3.
+	// Schedule is the schedule that started the run.
+	Priority int    `json:"priority,omitempty"`
+	Schedule string `json:"schedule,omitempty"`
 	// Source is the file that the run was started from, Spec its content, so that
 	// another process can build the same agent.
 	Source string `json:"source,omitempty"`

@@ -16,7 +16,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/host/secret"
+	"github.com/pawlrun/pawl/internal/host/tokens"
 	"github.com/pawlrun/pawl/internal/server"
 	"github.com/pawlrun/pawl/journal"
 )
@@ -44,6 +46,8 @@ type Build struct {
 type DispatchLimits struct {
 	// MaxQueued is how many runs may be queued.
 	MaxQueued int
+	// Placing returns how the runs of a principal are placed.
+	Placing func(event.Principal) tokens.Placing
 }
 
 // OpenJournal opens the journal at a URL.

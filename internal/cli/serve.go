@@ -153,7 +153,7 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 	leave := session.close
 	defer func() { leave() }()
 	o.Store, o.Engine, o.Controller, o.Budgets = session.store, session.engine, session.controller, session.budgets
-	if err := a.dispatch(ctx, f, &o); err != nil {
+	if err := a.dispatch(ctx, f, session.tokens, &o); err != nil {
 		return err
 	}
 	if o.Tokens != "" {

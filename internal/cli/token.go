@@ -39,6 +39,7 @@ each start, an admin's, which 'pawl token show' prints.`,
 func (a *app) tokenCreate(path func() string) *cobra.Command {
 	var role, expires, tenant string
 	var budget tokens.Budget
+	var placing tokens.Placing
 	c := &cobra.Command{
 		Use:   "create NAME",
 		Short: "Make a token and print it, once",
@@ -51,7 +52,7 @@ reason tenant-budget-exhausted. Tokens with the same --tenant share one budget. 
 			if err := a.tokensByPerson(c.Context()); err != nil {
 				return err
 			}
-			e := tokens.Entry{Name: args[0], Role: access.Role(role), Tenant: tenant}
+			e := tokens.Entry{Name: args[0], Role: access.Role(role), Tenant: tenant, MaxRunning: placing.MaxRunning, Weight: placing.Weight}
 			if c.Flags().Changed("usd") {
 				e.Budget = &budget
 			} else if c.Flags().Changed("per") || budget.Soft {
@@ -84,6 +85,8 @@ reason tenant-budget-exhausted. Tokens with the same --tenant share one budget. 
 	c.Flags().Float64Var(&budget.USD, "usd", 0, "what the runs of the tenant may spend in a period, in USD")
 	c.Flags().StringVar(&budget.Per, "per", "day", "the period of --usd: day or month")
 	c.Flags().BoolVar(&budget.Soft, "soft", false, "count what is spent and refuse nothing")
+	c.Flags().IntVar(&placing.MaxRunning, "max-running", 0, "with 'serve --temporal', how many runs of the tenant are driven at once; 0 for any number")
+	c.Flags().Float64Var(&placing.Weight, "weight", 0, "with 'serve --temporal', the tenant's share of the workers beside other tenants (default 1)")
 	c.Flags().StringVar(&expires, "expires", "", "for how long it counts, like 30d or 12h; without, until it is revoked")
 	return c
 }

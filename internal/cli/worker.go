@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/pawlrun/pawl/internal/host/tokens"
 	"github.com/pawlrun/pawl/internal/server"
 )
 
@@ -65,11 +66,11 @@ func (a *app) checkTemporal(f serveFlags) error {
 }
 
 // dispatch connects a server to what places its runs.
-func (a *app) dispatch(ctx context.Context, f serveFlags, o *server.Options) (err error) {
+func (a *app) dispatch(ctx context.Context, f serveFlags, file *tokens.File, o *server.Options) (err error) {
 	if f.temporal == "" {
 		return nil
 	}
-	if o.Dispatcher, err = a.build.Dispatch(ctx, f.temporal, DispatchLimits{MaxQueued: f.maxQueued}, o.Store, o.Log); err != nil {
+	if o.Dispatcher, err = a.build.Dispatch(ctx, f.temporal, DispatchLimits{MaxQueued: f.maxQueued, Placing: file.Placing}, o.Store, o.Log); err != nil {
 		return fmt.Errorf("--temporal: %w", err)
 	}
 	return nil

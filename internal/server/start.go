@@ -34,6 +34,8 @@ type startRequest struct {
 	// Workspace is where the run works; the server's workspace if it is absent.
 	Workspace event.Place `json:"workspace,omitzero" jsonschema:"an object with host, label, or repo and ref: the machine that the run works on"`
 	Vars      texts       `json:"vars,omitempty" jsonschema:"an object of texts"`
+	// Priority is the priority among queued runs; 3 if it is absent.
+	Priority int `json:"priority,omitempty" jsonschema:"1, which is first, to 5"`
 	// Attachments are images and files sent with the input.
 	Attachments []attachment `json:"attachments,omitempty" jsonschema:"a list of objects with name and data"`
 }
@@ -119,7 +121,7 @@ func (s *Server) makeRun(ctx context.Context, o startRequest, trace event.Trace)
 		return journal.Run{}, err
 	}
 	s.owners.own(ctx, &started)
-	started.Trace, started.Place = trace, at
+	started.Trace, started.Place, started.Priority = trace, at, o.Priority
 	if elsewhere {
 		err = s.queue(context.WithoutCancel(ctx), id, started, env)
 	} else {
@@ -217,6 +219,8 @@ func (o *startRequest) check() error {
 		return wrong("/attachments", "send fewer", "there are more than %d attachments", attach.MaxFiles)
 	case workplace.Check(o.Workspace) != nil:
 		return wrong("/workspace", `give {"host": NAME}, {"label": NAME} or {"repo": URL, "ref": NAME}`, "%v", workplace.Check(o.Workspace))
+	case o.Priority < 0 || o.Priority > 5:
+		return wrong("/priority", "give 1, which is first, to 5, or leave it out for 3", "the priority is %d", o.Priority)
 	case o.Budget != nil && *o.Budget <= 0:
 		return wrong("/budget", "give more than 0, or leave it out for the default", "the budget is %g", *o.Budget)
 	}

@@ -32,12 +32,15 @@ type placed struct {
 	temporal *temporaltest.Server
 	store    *postgres.Store
 	url      string
+	// token is what requests are sent with, "" for none.
+	token string
 }
 
 // newPlaced starts Temporal and a server that drives no runs. The runs of the agent
 // marks call a tool as often as turns says, and those of asks wait for an approval.
-func newPlaced(t *testing.T, schema string, turns int, delay string) placed {
+func newPlaced(t *testing.T, schema string, turns int, delay string, tokens ...string) placed {
 	t.Helper()
+	access := []string{"--no-auth"}
 	p := placed{project: newProject(t, schema), temporal: temporaltest.New(t)}
 	var script strings.Builder
 	for n := range turns {
@@ -48,7 +51,11 @@ func newPlaced(t *testing.T, schema string, turns int, delay string) placed {
 	p.write(t, "once.yaml", "- {tool_calls: [{name: mark, arguments: {n: 1}}]}\n- text: done\n")
 	p.write(t, "asks.yaml", strings.NewReplacer("name: marks", "name: asks", "mark: never", "mark: always", "script.yaml", "once.yaml").Replace(agent))
 	p.write(t, "mark.sh", "echo \"$PAWL_CALL_ID\" >> ledger\n")
-	p.url, _ = listens(t, p.command("serve", "--addr", "127.0.0.1:0", "--no-auth", "--temporal", p.temporal.Addr))
+	if len(tokens) > 0 {
+		p.write(t, "tokens.yaml", strings.Join(tokens, "\n")+"\n")
+		access = []string{"--tokens", "tokens.yaml"}
+	}
+	p.url, _ = listens(t, p.command(append([]string{"serve", "--addr", "127.0.0.1:0", "--temporal", p.temporal.Addr}, access...)...))
 	s, err := postgres.Open(t.Context(), p.journal, postgres.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -103,7 +110,15 @@ func (w *worker) stopped(t *testing.T, signal os.Signal) (code int, log string) 
 // post sends a request and returns its answer.
 func (p placed) post(t *testing.T, path, body string) (status int, answer string) {
 	t.Helper()
-	a, err := http.Post(p.url+path, "application/json", strings.NewReader(body))
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, p.url+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	if p.token != "" {
+		r.Header.Set("Authorization", "Bearer "+p.token)
+	}
+	a, err := http.DefaultClient.Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}

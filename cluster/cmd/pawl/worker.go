@@ -32,7 +32,7 @@ func dispatch(_ context.Context, at string, limits cli.DispatchLimits, store jou
 	if err != nil {
 		return nil, err
 	}
-	return &place.Dispatcher{Client: c, Store: store, MaxQueued: limits.MaxQueued, Log: log}, nil
+	return &place.Dispatcher{Client: c, Store: store, MaxQueued: limits.MaxQueued, Placing: limits.Placing, Log: log}, nil
 }
 
 func workerCommand(e cli.Environment) *cobra.Command {

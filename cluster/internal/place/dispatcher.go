@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 
 	"github.com/pawlrun/pawl/event"
 	enginedrive "github.com/pawlrun/pawl/internal/engine/drive"
+	"github.com/pawlrun/pawl/internal/host/tokens"
 	"github.com/pawlrun/pawl/journal"
 )
 
@@ -38,8 +40,15 @@ type Dispatcher struct {
 	Store  journal.Store
 	// MaxQueued is how many root runs may be queued.
 	MaxQueued int
-	Log       *slog.Logger
+	// Placing returns the tenant of a principal, with its limits.
+	Placing func(event.Principal) tokens.Placing
+	Log     *slog.Logger
 
+	// mu guards queued, the number of queued runs when it was counted and those that
+	// were admitted since.
+	mu      sync.Mutex
+	queued  int
+	counted time.Time
 	// down reports that Temporal could not be reached at the last attempt.
 	down atomic.Bool
 }
@@ -87,31 +96,52 @@ func (d *Dispatcher) dispatch(ctx context.Context, run string, signal, resume bo
 	return nil
 }
 
-// options returns the options of a run's workflow: the fairness key is the name of the
-// token that started the run.
+// options returns the options of a run's workflow: the fairness key is the tenant of the
+// run. It assigns the tenant in the journal, which limits how many of its runs are driven.
 func (d *Dispatcher) options(ctx context.Context, run string) (client.StartWorkflowOptions, error) {
 	started, err := enginedrive.At[event.RunStarted](ctx, d.Store, run, 0)
 	if err != nil {
 		return client.StartWorkflowOptions{}, fmt.Errorf("place: dispatch run %s: %w", run, err)
 	}
-	tenant := started.Principal.Name
+	p := d.Placing(started.Principal)
+	if tenants, may := d.Store.(journal.KeepsTenants); may {
+		if err := tenants.Assign(ctx, run, p.Tenant, p.MaxRunning); err != nil {
+			return client.StartWorkflowOptions{}, err
+		}
+	}
 	return client.StartWorkflowOptions{
 		ID:                                       run,
 		TaskQueue:                                Queue,
 		WorkflowIDConflictPolicy:                 enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
 		WorkflowIDReusePolicy:                    enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
 		WorkflowExecutionErrorWhenAlreadyStarted: false,
-		Priority:                                 temporal.Priority{FairnessKey: tenant[:min(len(tenant), 64)]},
+		Priority: temporal.Priority{
+			PriorityKey: started.Priority, FairnessKey: p.Tenant[:min(len(p.Tenant), 64)], FairnessWeight: float32(p.Weight),
+		},
 	}, nil
 }
 
-// Full implements the server's Dispatcher.
+// Full implements the server's Dispatcher. It counts at most once a second.
 func (d *Dispatcher) Full(ctx context.Context) (time.Duration, error) {
-	rows, err := d.Store.Runs(ctx, journal.Filter{Roots: true, States: []journal.State{journal.Queued}, Limit: d.MaxQueued})
-	if err != nil || len(rows) < d.MaxQueued {
-		return 0, err
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if tenants, may := d.Store.(journal.KeepsTenants); may && time.Since(d.counted) > time.Second {
+		load, err := tenants.Load(ctx)
+		if err != nil {
+			return 0, err
+		}
+		d.queued, d.counted = 0, time.Now()
+		for _, l := range load {
+			if l.State == journal.Queued {
+				d.queued += l.Runs
+			}
+		}
 	}
-	return queueAgain, nil
+	if d.queued >= d.MaxQueued {
+		return queueAgain, nil
+	}
+	d.queued++
+	return 0, nil
 }
 
 // Run sweeps until ctx ends.

@@ -76,6 +76,9 @@ func (a *activities) outcome(ctx context.Context, id string, row journal.Run, wa
 	if errors.Is(err, journal.ErrNotFound) {
 		return outcome{State: ended}, nil // the run was deleted
 	}
+	if errors.Is(err, journal.ErrTenantFull) {
+		return outcome{}, again("over the limit of its tenant", min(time.Duration(activity.GetInfo(ctx).Attempt)*fullAgain, fullLast))
+	}
 	if err != nil {
 		a.Log.Warn("a run is not driven here", "run", id, "error", err)
 		if _, held := errors.AsType[*journal.HeldError](err); held {
@@ -92,10 +95,13 @@ func (a *activities) outcome(ctx context.Context, id string, row journal.Run, wa
 }
 
 const (
-	// heldAgain is when a run is tried again that another process drives, and leftAgain
-	// when one that this worker left.
+	// heldAgain is when a run is tried again that another process drives, leftAgain when
+	// one that this worker left. A run whose tenant has no room is tried after fullAgain,
+	// and that much later each time, because there may be thousands of them.
 	heldAgain = 2 * time.Second
 	leftAgain = 100 * time.Millisecond
+	fullAgain = time.Second
+	fullLast  = 30 * time.Second
 )
 
 // again returns an error after which Temporal schedules the activity again, however

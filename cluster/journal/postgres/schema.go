@@ -12,7 +12,7 @@ import (
 )
 
 // schemaVersion is stored in the database; a newer one is refused.
-const schemaVersion = 3
+const schemaVersion = 4
 
 // steps are the statements that migrate each version of the schema to the next, the
 // first from nothing. In all SQL of this package, @ stands for the schema with a dot.
@@ -113,7 +113,7 @@ CREATE TABLE @drivers (
 	expiry bigint NOT NULL,
 	body   bytea NOT NULL
 );
-`}
+`, tenantTables}
 
 // appendFunction appends the batches of one group, each of a different run. All
 // processes lock rows in the same order: runs by id, contents by digest, and head last.

@@ -82,18 +82,19 @@ func notifying(sql, channel, payload, returns string) string {
 	return `WITH changed AS (` + sql + `) SELECT ` + returns + ` FROM changed, pg_notify(` + channel + `, ` + payload + `)`
 }
 
-var acquireRun = notifying(`
-UPDATE @runs SET owner = $3, epoch = epoch + 1, expiry = `+dbNow("$5")+` + $6
-WHERE id = $2 AND (owner = '' OR owner = $4 OR expiry <= `+dbNow("$5")+`)
-RETURNING epoch`, "$1", "''", "epoch")
+const acquireRun = `SELECT taken, full_tenant FROM @acquire($1, $2, $3, $4, $5, $6)`
 
 // Acquire acquires a free or expired lease, or one that dead held.
 func (s *Store) Acquire(ctx context.Context, run, owner, dead string, ttl time.Duration) (journal.Lease, error) {
 	local, given := s.time()
 	l := journal.Lease{Run: run, Owner: owner, Expiry: local.Add(ttl)}
-	err := s.write(ctx, true, acquireRun, []any{s.watch.channel, run, owner, dead, given, ttl.Nanoseconds()}, &l.Epoch)
+	var full bool
+	err := s.write(ctx, true, acquireRun, []any{s.watch.channel, run, owner, dead, given, ttl.Nanoseconds()}, &l.Epoch, &full)
 	if errors.Is(err, journal.ErrNotFound) {
 		err = s.heldBy(ctx, run)
+	}
+	if full {
+		err = journal.ErrTenantFull
 	}
 	if err != nil {
 		return journal.Lease{}, fmt.Errorf("postgres: take the lease of run %s: %w", run, err)

@@ -67,6 +67,9 @@ func run(port int, file string, fairness bool) error {
 		temporal.WithClaimMapper(func(*config.Config) authorization.ClaimMapper { return authorization.NewNoopClaimMapper() }),
 		temporal.WithDynamicConfigClient(dynamicconfig.StaticClient{
 			dynamicconfig.MatchingEnableFairness.Key(): fairness,
+			// Fairness and priorities hold within a partition.
+			dynamicconfig.MatchingNumTaskqueueReadPartitions.Key():  1,
+			dynamicconfig.MatchingNumTaskqueueWritePartitions.Key(): 1,
 		}),
 		temporal.InterruptOn(temporal.InterruptCh()),
 	)

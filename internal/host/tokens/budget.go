@@ -1,6 +1,7 @@
 package tokens
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 )
@@ -48,9 +49,17 @@ func (e Entry) Spending() *Budget {
 		return nil
 	}
 	b := *e.Budget
-	b.Tenant = e.Name
-	if e.Tenant != "" {
-		b.Tenant = e.Tenant
-	}
+	b.Tenant = e.tenant()
 	return &b
 }
+
+func (e Entry) tenant() string { return cmp.Or(e.Tenant, e.Name) }
+
+// Placing is what the tokens of a tenant say about the placing of its runs.
+type Placing struct {
+	Tenant     string
+	MaxRunning int
+	Weight     float64
+}
+
+func (e Entry) placing() Placing { return Placing{e.tenant(), e.MaxRunning, e.Weight} }

@@ -1,7 +1,7 @@
 // Package tokens stores the tokens that a server accepts: those of a file, and the one
 // of a server that was started without a file.
 //
-// The file is YAML, a list of {name, role, hash, expires?, tenant?, budget?}; it contains a plain token
+// The file is YAML, a list of {name, role, hash, expires?, tenant?, budget?, max_running?, weight?}; it contains a plain token
 // only until a server first reads it. A generated token has 256 random bits, so one
 // round of SHA-256 protects it. A token that a person chose must be long.
 package tokens
@@ -43,6 +43,11 @@ type Entry struct {
 	Tenant string `yaml:"tenant,omitempty" json:"tenant,omitempty"`
 	// Budget bounds what the runs of the tenant spend, nil for no bound.
 	Budget *Budget `yaml:"budget,omitempty" json:"budget,omitempty"`
+	// MaxRunning is how many runs of the tenant are driven at once, 0 for any number, and
+	// Weight its share of the workers beside other tenants, 0 for 1. They apply to runs
+	// that Temporal places.
+	MaxRunning int     `yaml:"max_running,omitempty" json:"maxRunning,omitempty"`
+	Weight     float64 `yaml:"weight,omitempty" json:"weight,omitempty"`
 	// Token is a plain token that a person wrote in place of a hash.
 	Token string `yaml:"token,omitempty" json:"-"`
 }
@@ -91,9 +96,9 @@ func Parse(text []byte) ([]Entry, error) {
 	dec := yaml.NewDecoder(bytes.NewReader(text))
 	dec.KnownFields(true)
 	if err := dec.Decode(&all); err != nil && !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("tokens: no list of {name, role, hash, expires?, tenant?, budget?}: %w", err)
+		return nil, fmt.Errorf("tokens: no list of {name, role, hash, expires?, tenant?, budget?, max_running?, weight?}: %w", err)
 	}
-	seen, budgets := map[string]bool{}, map[string]*Budget{}
+	seen, budgets, places := map[string]bool{}, map[string]*Budget{}, map[string]Placing{}
 	for i, e := range all {
 		at := fmt.Sprintf("tokens: entry %d", i+1)
 		switch {
@@ -114,6 +119,13 @@ func Parse(text []byte) ([]Entry, error) {
 		if e.Tenant != "" && !isName(e.Tenant) {
 			return nil, fmt.Errorf("%s: the tenant %q of %s is not 1 to 64 letters, digits and . _ @ -", at, e.Tenant, e.Name)
 		}
+		if e.MaxRunning < 0 || e.Weight != 0 && !(e.Weight >= 0.001 && e.Weight <= 1000) {
+			return nil, fmt.Errorf("%s: max_running of %s is not 0 or more, or its weight not 0.001 to 1000", at, e.Name)
+		}
+		if other, is := places[e.tenant()]; is && other != e.placing() {
+			return nil, fmt.Errorf("%s: the tenant %s has another max_running or weight in an entry before; give its tokens the same", at, e.tenant())
+		}
+		places[e.tenant()] = e.placing()
 		if b := e.Spending(); b != nil {
 			if err := b.check(); err != nil {
 				return nil, fmt.Errorf("%s: %s: %w", at, e.Name, err)
