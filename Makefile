@@ -11,7 +11,7 @@ SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct)
 DIST ?= dist
 TARGETS := linux_amd64 linux_arm64 darwin_amd64 darwin_arm64
 
-.PHONY: web run test cluster test-cluster test-temporal kills-cluster bench-cluster test-commands test-long kills fuzz bench bench-page mutate mutate-changes lint cross build docs recording pictures release
+.PHONY: web run test cluster test-cluster test-temporal kills-cluster bench-cluster test-commands test-long kills fuzz bench bench-page bench-session mutate mutate-changes lint cross build docs recording pictures release
 
 # Says how far the compiler is: on one line of a terminal, elsewhere every 50 packages.
 build:
@@ -142,6 +142,10 @@ bench:
 # else runs. A figure that is more than a fifth above its target fails.
 bench-page:
 	PAWL_BENCH_PAGE=1 $(GO) test -count=1 -timeout 30m -v -run TestFiguresOfThePage ./internal/server
+
+# How long the keys of a session take, and what it costs. Nothing else may run.
+bench-session:
+	PAWL_BENCH_SESSION=1 $(GO) test -count=1 -v -run TestFiguresOfASession ./internal/cli
 
 # Changes one operator of PKG at a time, prints the changes that its tests do not notice,
 # and writes the figures into docs/mutation.md. Several packages are separated by spaces.

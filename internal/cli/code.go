@@ -113,6 +113,7 @@ func (a *app) code(c *cobra.Command, f codeFlags, dir string) error {
 		return err
 	}
 	p := newPrinter(a.err, screenOf(a.err, os.Getenv))
+	p.screen.live = p.screen.live && !f.plain
 	lively := f.text == "" && a.canLive(f.plain)
 	var env perform.Env
 	if !lively {

@@ -22,9 +22,15 @@ type typist struct {
 // atTerminal starts a command with a terminal as all of its streams.
 func (p project) atTerminal(env []string, args ...string) (*typist, *startedProcess) {
 	p.t.Helper()
+	return p.atTerminalOf(80, env, args...)
+}
+
+// atTerminalOf is atTerminal with a number of columns.
+func (p project) atTerminalOf(columns uint16, env []string, args ...string) (*typist, *startedProcess) {
+	p.t.Helper()
 	s := &startedProcess{Cmd: p.command(args...), t: p.t, out: new(transcript), err: new(transcript)}
 	s.Env = append(append(s.Env, "TERM=xterm", "NO_COLOR=", "VISUAL=", "EDITOR="), env...)
-	file, err := pty.StartWithSize(s.Cmd, &pty.Winsize{Rows: 24, Cols: 80})
+	file, err := pty.StartWithSize(s.Cmd, &pty.Winsize{Rows: 24, Cols: columns})
 	if err != nil {
 		p.t.Fatal(err)
 	}
