@@ -86,6 +86,9 @@ type DriveOptions struct {
 	Agents, Workspace string
 	// Labels are what the machine has for runs that ask for it.
 	Labels []string
+	// Peers is the address to listen on for servers that read the answers of runs as
+	// they come; empty is a free port for those of this machine.
+	Peers string
 }
 
 // Driver drives the runs of a journal on this machine.

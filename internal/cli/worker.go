@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,8 +10,8 @@ import (
 	"github.com/pawlrun/pawl/internal/server"
 )
 
-// drive calls use with a server that answers no requests, and closes the server
-// afterwards.
+// drive calls use with a server that answers no requests but those of its peers, and
+// closes the server afterwards.
 func (a *app) drive(ctx context.Context, files DriveOptions, use func(context.Context, Driver) error) error {
 	f := serveFlags{agents: files.Agents, workspace: files.Workspace, labels: files.Labels, onShutdown: "park"}
 	session, s, o, err := a.quietServer(ctx, f)
@@ -20,13 +21,20 @@ func (a *app) drive(ctx context.Context, files DriveOptions, use func(context.Co
 	defer session.close()
 	ctx, stop := interruptible(ctx)
 	defer stop()
+	l, err := server.Listen(ctx, cmp.Or(files.Peers, "127.0.0.1:0"), true)
+	if err != nil {
+		return errors.Join(err, s.Close())
+	}
+	peers := s.ServePeers(ctx, l)
 	announced := make(chan struct{})
 	go func() {
 		defer close(announced)
 		s.Announce(ctx)
 	}()
-	defer func() { stop(); <-announced }()
-	return errors.Join(use(ctx, Driver{Server: s, Store: session.store, Log: o.Log}), s.Close())
+	err = errors.Join(use(ctx, Driver{Server: s, Store: session.store, Log: o.Log}), s.Close())
+	stop()
+	<-announced
+	return errors.Join(err, peers())
 }
 
 // quietServer opens the journal and returns a server on it that listens on no address.

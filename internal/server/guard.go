@@ -51,8 +51,8 @@ func (s *Server) connection(r *http.Request) (here, there netip.AddrPort, err er
 // token, until the server closes.
 func (s *Server) limited(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if _, _, err := s.connection(r); err != nil {
-			s.refuse(w, r, err)
+		if wait := s.limiter.take("from "+hostOf(r.RemoteAddr), ofAddress(), time.Now()); wait > 0 {
+			s.refuse(w, r, tooMany(wait))
 			return
 		}
 		ctx, cancel := context.WithCancel(r.Context())

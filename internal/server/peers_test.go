@@ -2,13 +2,16 @@ package server_test
 
 import (
 	"context"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/host/workplace"
 	"github.com/pawlrun/pawl/internal/server"
 	"github.com/pawlrun/pawl/internal/server/peer"
 	"github.com/pawlrun/pawl/journal"
@@ -185,4 +188,47 @@ func (s *redirected) Drivers(ctx context.Context) ([]journal.Driver, error) {
 		live[i].Addr = s.to
 	}
 	return live, err
+}
+
+// A server that drives nothing gets the answers of its workers.
+func TestReaderGetsTheTextOfAWorker(t *testing.T) {
+	words := dictated(t)
+	store := memory.New(nil)
+	files := map[string]string{"agent.yaml": "identity: {name: answers}\nmodel_policy: {primary: {model: openai-chat/m}}\ntools: {allow: []}\n"}
+	api, dir := newServerWith(t, store, files, func(o *server.Options) { o.Dispatcher = &noted{} })
+	web := httptest.NewServer(conforming(t, api))
+	t.Cleanup(web.Close)
+	worker, _ := newServerWith(t, store, nil, func(o *server.Options) {
+		o.Agents, o.Launch.Here = dir, workplace.Here{Host: "worker", Workspace: dir}
+	})
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	served := worker.ServePeers(ctx, listener)
+	var going sync.WaitGroup
+	going.Go(func() { worker.Announce(ctx) })
+	t.Cleanup(func() {
+		cancel()
+		going.Wait()
+		if err := served(); err != nil {
+			t.Error(err)
+		}
+	})
+	for range 2 {
+		run := site{web, t}.starts().ID
+		l := site{web, t}.listen("/v1/runs/" + run + "/events?deltas=true")
+		going.Go(func() {
+			if _, _, err := worker.Drive(t.Context(), run, false); err != nil {
+				t.Error(err)
+			}
+		})
+		words <- "One "
+		l.until("", "One ")
+		words <- "two."
+		l.until("", "One two.")
+		words <- ""
+		l.until("run.completed", "")
+	}
 }

@@ -61,6 +61,24 @@ var ErrLeft = errors.New("server: runs were left as they are")
 // errTornDown is the cause that ends runs when a server with teardown stops.
 var errTornDown = errors.New("the server stopped, and ends its runs (--on-shutdown teardown)")
 
+// ServePeers answers the requests of the other servers of the journal alone, until ctx
+// ends. It closes the listener. Call it before [Server.Announce], which registers the
+// address.
+func (s *Server) ServePeers(ctx context.Context, l net.Listener) (wait func() error) {
+	s.reachable(l.Addr())
+	web := &http.Server{Handler: s.recovered(s.limited(s.peer)), ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10, ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelWarn)}
+	served := make(chan error, 1)
+	go func() { served <- web.Serve(l) }()
+	stop := context.AfterFunc(ctx, func() { _ = web.Close() })
+	return func() error {
+		defer stop()
+		if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+			return fmt.Errorf("server: %w", err)
+		}
+		return nil
+	}
+}
+
 // Serve resumes the runs of the journal's last server, answers requests until ctx
 // ends, and then closes the server: its runs park or end. It closes the listener.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {

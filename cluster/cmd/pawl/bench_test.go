@@ -152,8 +152,11 @@ func BenchmarkSteps(b *testing.B) {
 	p := newProject(b, "steps")
 	p.write(b, "marks.yaml", "identity: {name: marks}\nmodel_policy: {primary: {model: scripted/script.yaml}}\ntools: {allow: [fs.list]}\n")
 	var script strings.Builder
-	for range steps - 1 {
-		script.WriteString("- {tool_calls: [{name: fs.list, arguments: {path: .}}], delay: 1s}\n")
+	for i := range steps - 1 {
+		if err := os.Mkdir(filepath.Join(p.dir, fmt.Sprint("d", i)), 0o700); err != nil {
+			b.Fatal(err)
+		}
+		fmt.Fprintf(&script, "- {tool_calls: [{name: fs.list, arguments: {path: d%d}}], delay: 1s}\n", i)
 	}
 	p.write(b, "script.yaml", script.String()+"- {text: done, delay: 1s}\n")
 	urls, _ := p.several(b, 4)
