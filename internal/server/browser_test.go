@@ -36,6 +36,7 @@ var shownFiles = map[string]string{
 	"asks.yaml":   "identity: {name: asks}\nmodel_policy: {primary: {model: scripted/asks.script.yaml}}\ntools: {allow: [fs.write], approvals: {fs.write: always}}\n",
 	"works.yaml":  "identity: {name: works}\nmodel_policy: {primary: {model: openai-chat/writes}}\ntools: {allow: [fs.write]}\n",
 	"pays.yaml":   "apiVersion: pawl/v1\nname: pays\nagents: {w: {description: d, model: openai-chat/pays, tools: []}}\nsteps: [{id: one, agent: w, instructions: x}, {id: two, agent: w, instructions: y, dependsOn: [one]}]\n",
+	"looks.yaml":  "identity: {name: looks}\nmodel_policy: {primary: {model: openai-chat/writes-paid}}\ntools: {allow: [fs.write]}\n",
 	"talks.yaml":  "identity: {name: talks}\nmodel_policy: {primary: {model: openai-chat/talks}}\n",
 	"loops.yaml":  "identity: {name: loops}\nmodel_policy: {primary: {model: openai-chat/talks}}\nloop: {loopEnabled: true, maxIterations: 3, loopCriteria: {type: regex, value: never}}\non_limit: stopped\n",
 	"forgets.yaml": "identity: {name: forgets}\nmodel_policy: {primary: {model: scripted/forgets.script.yaml}}\ntools: {allow: [fs.glob]}\n" +
@@ -150,7 +151,7 @@ func (m heldModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	say(`{"content": ", and the second half."}`, "null")
-	if asked.Model == "writes" && asked.Messages[len(asked.Messages)-1].Role == "user" {
+	if strings.HasPrefix(asked.Model, "writes") && asked.Messages[len(asked.Messages)-1].Role == "user" {
 		say(`{"tool_calls": [{"index": 0, "id": "call_1", "type": "function", "function": {"name": "fs_write", "arguments": "{\"path\": \"note.txt\", \"content\": \"hello\"}"}}]}`, "null")
 		say(`{}`, `"tool_calls"`)
 	} else {
@@ -175,7 +176,7 @@ func TestThePageInABrowser(t *testing.T) {
 	files := maps.Clone(shownFiles)
 	maps.Copy(files, longRuns(10, 300*time.Millisecond))
 	s, workspace := newServerWith(t, store, files, func(o *server.Options) {
-		o.Launch.Config = models.Config{Models: map[string]models.Override{"openai-chat/pays": {Price: &llm.Price{Input: 1, Output: 5}}}}
+		o.Launch.Config = models.Config{Models: map[string]models.Override{"openai-chat/pays": {Price: &llm.Price{Input: 1, Output: 5}}, "openai-chat/writes-paid": {Price: &llm.Price{Input: 1, Output: 5}}}}
 	})
 	if out, err := exec.CommandContext(t.Context(), "git", "-C", workspace, "init", "-q").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)

@@ -63,12 +63,19 @@ func (s *Server) verifyRun(a *apiRequest[none, none]) (control.Verified, error) 
 // spending is what a run and those below it spent.
 type spending struct {
 	Items []control.Spent `json:"items"`
+	// Parts divides the same by what the requests carried, nil unless asked for.
+	Parts []replay.Share `json:"parts,omitempty"`
 	// Cost is that of the run's account, which is the sum of the items.
 	Cost llm.Cost `json:"cost"`
 }
 
+// spendQuery selects what a spend has.
+type spendQuery struct {
+	Parts bool `json:"parts,omitempty" jsonschema:"also what each tool result, the rest of the requests by kind, and the answers cost"`
+}
+
 // showSpend lists what a run and those below it spent.
-func (s *Server) showSpend(a *apiRequest[none, none]) (spending, error) {
+func (s *Server) showSpend(a *apiRequest[spendQuery, none]) (spending, error) {
 	row, err := s.find(a.Request)
 	if err != nil {
 		return spending{}, err
@@ -77,8 +84,14 @@ func (s *Server) showSpend(a *apiRequest[none, none]) (spending, error) {
 	if err != nil {
 		return spending{}, err
 	}
+	var parts []replay.Share
+	if a.query.Parts {
+		if parts, err = s.controller.SpendByPart(a.Context(), items); err != nil {
+			return spending{}, err
+		}
+	}
 	state, err := s.engine.State(a.Context(), row.ID)
-	return spending{items, state.Cost}, err
+	return spending{items, parts, state.Cost}, err
 }
 
 // exportedRun is a run as JSON lines.

@@ -280,10 +280,24 @@ func TestSpendSumsToTheCostOfTheRun(t *testing.T) {
 			USD, Reserved    float64
 			Usage            llm.Usage
 		}
+		Parts []struct {
+			Run, Kind, Name, CallID string
+			Requests                int
+			Tokens, USD             float64
+		}
 		Cost llm.Cost
 	}
 	sums := func(path string) spend {
-		got := gets[spend](l, http.StatusOK, http.MethodGet, path+"/spend", "")
+		got := gets[spend](l, http.StatusOK, http.MethodGet, path+"/spend?parts=true", "")
+		parts := 0.0
+		for _, p := range got.Parts {
+			if parts += p.USD; p.USD <= 0 || p.Requests == 0 {
+				t.Errorf("%+v", p)
+			}
+		}
+		if math.Abs(parts-got.Cost.USD) > 1e-7 {
+			t.Errorf("the parts have USD %.8f, and the run cost %.8f: %+v", parts, got.Cost.USD, got.Parts)
+		}
 		sum := 0.0
 		for _, row := range got.Items {
 			if sum += row.USD; row.Reserved != 0 || row.Calls != 1 || row.Usage.Input != 1000 {
@@ -298,6 +312,21 @@ func TestSpendSumsToTheCostOfTheRun(t *testing.T) {
 	id, path := l.ran("looks")
 	if own := sums(path); len(own.Items) != 4 || own.Items[3].Cycle != 4 || own.Items[0].Run != id || own.Items[0].Model != "openai-chat/m" {
 		t.Errorf("%+v", own)
+	} else {
+		requests, results := map[string]int{}, 0
+		for _, p := range own.Parts {
+			if requests[p.Kind] = p.Requests; p.Kind == "result" {
+				if results++; p.Name != "fs.glob" || p.CallID == "" || p.Requests != 4-results {
+					t.Errorf("result %d: %+v", results, p)
+				}
+			}
+		}
+		if results != 3 || requests["answer"] != 4 || requests["other"] != 0 {
+			t.Errorf("%d results, %v", results, requests)
+		}
+	}
+	if short := gets[spend](l, http.StatusOK, http.MethodGet, path+"/spend", ""); short.Parts != nil {
+		t.Errorf("%+v", short.Parts)
 	}
 	model.mu.Lock()
 	model.calls = 5 // the first step calls a tool again

@@ -6,6 +6,7 @@ import (
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine/drive"
+	"github.com/pawlrun/pawl/internal/engine/replay"
 	"github.com/pawlrun/pawl/llm"
 )
 
@@ -43,6 +44,24 @@ func (d *Controller) Spend(ctx context.Context, run string) ([]Spent, error) {
 		all, err = d.spentOf(ctx, all, b.ID, b.Name)
 	}
 	return all, err
+}
+
+// SpendByPart divides what the runs of a spend paid by the parts of their requests.
+func (d *Controller) SpendByPart(ctx context.Context, spent []Spent) ([]replay.Share, error) {
+	all := []replay.Share{}
+	seen := map[string]bool{}
+	for _, s := range spent {
+		if seen[s.Run] {
+			continue
+		}
+		seen[s.Run] = true
+		parts, err := replay.Shares(ctx, d.past, s.Run)
+		if err != nil {
+			return all, err
+		}
+		all = append(all, parts...)
+	}
+	return all, nil
 }
 
 // spentOf adds what one run spent itself.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"net/url"
 	"slices"
@@ -177,10 +178,8 @@ func (r *requests) carry(later *llm.Request) {
 // describe sets what the request consists of and compares it with the one before.
 func (r *requests) describe() {
 	r.Segments = segmentsOf(&r.asked.Request)
-	var all int64
 	for i := range r.Segments {
 		s := &r.Segments[i]
-		all += s.Tokens
 		switch {
 		case s.Message > 0:
 			s.Later = r.messages[s.Message-1]
@@ -190,9 +189,9 @@ func (r *requests) describe() {
 			s.Later = r.tools
 		}
 	}
-	if u := r.Usage; u != nil && u.Input > 0 && all > 0 {
-		for i := range r.Segments {
-			r.Segments[i].Tokens = (r.Segments[i].Tokens*u.Input + all/2) / all
+	if u := r.Usage; u != nil && u.Input > 0 {
+		for i, tokens := range scaled(r.Segments, u.Input) {
+			r.Segments[i].Tokens = int64(math.Round(tokens))
 		}
 	}
 	if r.before == nil {
@@ -299,7 +298,10 @@ func toolsOf(req *llm.Request) []byte {
 }
 
 // segmentsOf returns the parts of a request, each with an estimate of its tokens.
-func segmentsOf(req *llm.Request) (all []Segment) {
+func segmentsOf(req *llm.Request) []Segment { return segmentsWith(req, map[*llm.Message][]Segment{}) }
+
+// segmentsWith is segmentsOf with what is known of messages from earlier requests.
+func segmentsWith(req *llm.Request, known map[*llm.Message][]Segment) (all []Segment) {
 	if tools := string(toolsOf(req)); tools != "" {
 		all = append(all, Segment{Kind: "tools", Text: tools, Tokens: int64(compact.Tokens(tools))})
 	}
@@ -310,9 +312,17 @@ func segmentsOf(req *llm.Request) (all []Segment) {
 		all = append(all, Segment{Kind: "settings", Text: settings})
 	}
 	for i, m := range req.Messages {
-		for _, p := range m.Parts {
-			s := segmentOf(p)
-			s.Message, s.Role, s.Tokens = i+1, m.Role, int64(compact.Message(&llm.Message{Parts: llm.Parts{p}}))
+		parts, is := known[m]
+		if !is {
+			for _, p := range m.Parts {
+				s := segmentOf(p)
+				s.Role, s.Tokens = m.Role, int64(compact.Message(&llm.Message{Parts: llm.Parts{p}}))
+				parts = append(parts, s)
+			}
+			known[m] = parts
+		}
+		for _, s := range parts {
+			s.Message = i + 1
 			all = append(all, s)
 		}
 	}

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"math"
 	"testing"
 
 	"github.com/pawlrun/pawl/event"
@@ -40,5 +41,28 @@ func TestCacheBreakBelongsToTheRequestOfItsCycle(t *testing.T) {
 	}
 	if r.Break == nil || r.Break.USD != 0.2 {
 		t.Errorf("%+v", r.Break)
+	}
+}
+
+// What the cache had is the beginning of a request, so a result behind it costs more.
+func TestChargeIsDividedByWhatTheCacheHad(t *testing.T) {
+	old, new := llm.ToolResult{CallID: "c1", Name: "a", Output: "xxxx"}, llm.ToolResult{CallID: "c2", Name: "a", Output: "xxxx"}
+	price := llm.Price{Input: 10, CacheRead: 1, Output: 20}
+	for _, cached := range []int64{0, 500, 750, 1000} {
+		usage := llm.Usage{Input: 1000, Output: 100, CacheRead: cached}
+		d := division{run: "r", at: map[Share]int{}, price: &price, usage: &usage, known: map[*llm.Message][]Segment{}}
+		d.segments = segmentsWith(&llm.Request{Messages: []*llm.Message{{Parts: llm.Parts{old}}, {Parts: llm.Parts{new}}}}, d.known)
+		d.charge(price.Of(usage))
+		want := map[string]float64{"c1": 500 * 10e-6, "c2": 500 * 10e-6, "": 100 * 20e-6}
+		want["c1"] -= float64(min(cached, 500)) * 9e-6
+		want["c2"] -= float64(max(cached-500, 0)) * 9e-6
+		for _, s := range d.all {
+			if math.Abs(s.USD-want[s.CallID]) > 1e-9 {
+				t.Errorf("%d of 1000 tokens cached: %+v, want USD %.6f", cached, s, want[s.CallID])
+			}
+		}
+		if len(d.all) != 3 {
+			t.Errorf("%+v", d.all)
+		}
 	}
 }

@@ -884,7 +884,17 @@ const scenes = {
       assert.equal(await page.locator(".shares tbody tr").count(), rows);
       assert.equal(await all(), cost.toFixed(6));
     }
+    await page.getByRole("button", { name: "by tool result" }).click();
+    await page.getByRole("row", { name: /^step one, answers/ }).waitFor();
+    assert.equal(await all(), cost.toFixed(6));
     await accessibleInAllLooks(page, "the spend");
+    const looks = await begin({ agent: "looks", input: "go" });
+    await release(4);
+    await ended(looks);
+    await page.goto(`${open}/#/runs/${looks}/spend`);
+    await page.getByRole("button", { name: "by tool result" }).click();
+    assert.match(await page.getByRole("row", { name: /^result of fs\.write, cycle 1, call 1/ }).locator("td").first().textContent(), /^USD 0\.\d*[1-9]/);
+    assert.equal(await all(), (await api(`/v1/runs/${looks}`)).cost.usd.toFixed(6));
     const none = await begin({ agent: "talks", input: "go" });
     await page.goto(`${open}/#/runs/${none}/spend`);
     await page.getByText("No model has been paid yet").waitFor();
