@@ -144,7 +144,7 @@ func TestPublishedFilesAreAlikeAtAllServers(t *testing.T) {
 				}
 			}
 		}
-		if marked < calls-1 || (name == "marks@1") != (taken > 0) {
+		if marked < calls-1 || name == "marks@1" && taken == 0 {
 			t.Errorf("%s: %d calls, resumed %d times", name, marked, taken)
 		}
 	}
