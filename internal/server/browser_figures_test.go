@@ -58,7 +58,7 @@ func TestFiguresOfThePage(t *testing.T) {
 	files := maps.Clone(shownFiles)
 	maps.Copy(files, longRuns(50, 600*time.Millisecond))
 	s, _ := newServer(t, files)
-	open := httptest.NewServer(s.Handler())
+	open := httptest.NewServer(measured(s))
 	t.Cleanup(open.Close)
 	steps := http.NewServeMux()
 	steps.HandleFunc("POST /cut", func(http.ResponseWriter, *http.Request) { open.CloseClientConnections() })

@@ -48,6 +48,10 @@ const root = "/{$}"
 
 const documentURL = "http://pawl.test/openapi.json"
 
+// measured is a server's handler without the checks of its answers, which would be
+// measured too.
+func measured(s *server.Server) http.Handler { return s.Handler() }
+
 // conforming is a server's handler whose answers are checked. Tests get no other.
 func conforming(t testing.TB, s *server.Server) http.Handler {
 	t.Helper()

@@ -76,23 +76,26 @@ func (d *division) step(m machine.Machine, ev *event.Event) error {
 // charge divides the cost of a call. The beginning of a request is what was read from
 // the cache, at its price.
 func (d *division) charge(usd float64) {
-	if d.segments == nil || d.price == nil || d.usage == nil || d.usage.Input <= 0 {
+	if d.segments == nil || d.usage == nil || d.usage.Input <= 0 {
 		d.add(Share{Kind: KindOther}, 0, usd)
 		return
 	}
-	u := *d.usage
+	u, price := *d.usage, llm.Price{}
+	if d.price != nil {
+		price = *d.price
+	}
 	all := scaled(d.segments, u.Input)
-	of := d.price.Of(u)
+	of := price.Of(u)
 	if of <= 0 {
 		of = 1
 	}
 	input := u
 	input.Output = 0
-	read := d.price.Of(llm.Usage{Input: u.Input, CacheRead: u.Input}) / float64(u.Input)
+	read := price.Of(llm.Usage{Input: u.Input, CacheRead: u.Input}) / float64(u.Input)
 	cached := float64(min(u.CacheRead, u.Input))
 	fresh := 0.0
 	if rest := float64(u.Input) - cached; rest > 0 {
-		fresh = (d.price.Of(input) - read*cached) / rest
+		fresh = (price.Of(input) - read*cached) / rest
 	}
 	paid, begin := 0.0, 0.0
 	for i, s := range d.segments {
