@@ -89,6 +89,8 @@ type DriveOptions struct {
 	// Peers is the address to listen on for servers that read the answers of runs as
 	// they come; empty is a free port for those of this machine.
 	Peers string
+	// Metrics is the address at which the metrics are served, "" for none.
+	Metrics string
 }
 
 // Driver drives the runs of a journal on this machine.

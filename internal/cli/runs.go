@@ -114,6 +114,8 @@ func stateNote(r control.RunStatus) string {
 		return ", answered; resume it"
 	case r.Expired:
 		return ", expired; resume it"
+	case r.Worker != "" && r.State != journal.Parked:
+		return ", at " + r.Worker
 	}
 	return ""
 }

@@ -5,15 +5,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
 
 	"github.com/pawlrun/pawl/internal/host/tokens"
 	"github.com/pawlrun/pawl/internal/server"
+	"github.com/pawlrun/pawl/internal/signals"
 )
 
 // drive calls use with a server that answers no requests but those of its peers, and
 // closes the server afterwards.
 func (a *app) drive(ctx context.Context, files DriveOptions, use func(context.Context, Driver) error) error {
 	f := serveFlags{agents: files.Agents, workspace: files.Workspace, labels: files.Labels, onShutdown: "park"}
+	a.metrics = signals.NewMetrics()
 	session, s, o, err := a.quietServer(ctx, f)
 	if err != nil {
 		return err
@@ -26,6 +32,11 @@ func (a *app) drive(ctx context.Context, files DriveOptions, use func(context.Co
 		return errors.Join(err, s.Close())
 	}
 	peers := s.ServePeers(ctx, l)
+	unmeasured, err := serveMetrics(ctx, files.Metrics, s, o.Log)
+	if err != nil {
+		return errors.Join(err, s.Close())
+	}
+	defer unmeasured()
 	announced := make(chan struct{})
 	go func() {
 		defer close(announced)
@@ -35,6 +46,22 @@ func (a *app) drive(ctx context.Context, files DriveOptions, use func(context.Co
 	stop()
 	<-announced
 	return errors.Join(err, peers())
+}
+
+// serveMetrics serves the metrics of a process that has no other address, until stop is
+// called.
+func serveMetrics(ctx context.Context, at string, s *server.Server, log *slog.Logger) (stop func(), err error) {
+	if at == "" {
+		return func() {}, nil
+	}
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", at)
+	if err != nil {
+		return nil, fmt.Errorf("--metrics: %w", err)
+	}
+	web := &http.Server{Handler: http.HandlerFunc(s.ServeMetrics), ReadHeaderTimeout: 10 * time.Second}
+	go func() { _ = web.Serve(l) }()
+	log.Info("serves metrics", "address", "http://"+l.Addr().String())
+	return func() { _ = web.Close() }, nil
 }
 
 // quietServer opens the journal and returns a server on it that listens on no address.
@@ -52,6 +79,7 @@ func (a *app) quietServer(ctx context.Context, f serveFlags) (*session, *server.
 		return nil, nil, o, err
 	}
 	o.Store, o.Engine, o.Controller, o.Budgets = session.store, session.engine, session.controller, session.budgets
+	o.Metrics = a.metrics
 	s, err := server.New(o)
 	if err != nil {
 		session.close()

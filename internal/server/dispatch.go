@@ -11,6 +11,7 @@ import (
 	"github.com/pawlrun/pawl/internal/engine/drive"
 	"github.com/pawlrun/pawl/internal/engine/holder"
 	"github.com/pawlrun/pawl/internal/engine/perform"
+	"github.com/pawlrun/pawl/internal/signals"
 	"github.com/pawlrun/pawl/journal"
 )
 
@@ -119,6 +120,10 @@ func (s *Server) Drive(ctx context.Context, run string, resume bool) (row journa
 	}
 	if err != nil {
 		return row, wake, err
+	}
+	if row.Owner != "" { // its lease had expired
+		s.metrics.Add(signals.TakenOver, 1)
+		s.log.Info("took over a run that a worker left", "run", run)
 	}
 	if kept, driven := s.attended.Load(run); driven {
 		wake = s.accompany(ctx, kept.(drive.Run))

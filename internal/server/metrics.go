@@ -1,11 +1,14 @@
 package server
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/pawlrun/pawl/internal/signals"
+	"github.com/pawlrun/pawl/journal"
 )
 
 // exposition is Prometheus' text format, which is not JSON.
@@ -13,11 +16,52 @@ type exposition string
 
 // showMetrics returns the metrics.
 func (s *Server) showMetrics(a *apiRequest[none, none]) (exposition, error) {
-	a.w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-	a.w.Header().Set("Cache-Control", "no-store")
-	a.w.WriteHeader(a.status)
-	_, _ = io.WriteString(a.w, s.metrics.Text())
+	load, err := s.loadText(a.Context())
+	if err != nil {
+		return "", err
+	}
+	writeMetrics(a.w, a.status, s.metrics.Text()+load)
 	return "", errAnswered
+}
+
+func writeMetrics(w http.ResponseWriter, status int, text string) {
+	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	_, _ = io.WriteString(w, text)
+}
+
+// ServeMetrics answers a request with the metrics, for a process that serves nothing else.
+func (s *Server) ServeMetrics(w http.ResponseWriter, r *http.Request) {
+	load, err := s.loadText(r.Context())
+	if err != nil {
+		http.Error(w, "the journal cannot be read", http.StatusServiceUnavailable)
+		return
+	}
+	writeMetrics(w, http.StatusOK, s.metrics.Text()+load)
+}
+
+// loadText returns the gauges of a journal that several machines share.
+func (s *Server) loadText(ctx context.Context) (text string, err error) {
+	if counts, may := s.store.(journal.CountsCommits); may {
+		commits, appends := counts.Commits()
+		text = signals.Gauge("pawl_journal_commits", "Commits of this process to the journal.", nil, map[string]float64{"": float64(commits)}) +
+			signals.Gauge("pawl_journal_appends", "Appends in these commits, each of one run.", nil, map[string]float64{"": float64(appends)})
+	}
+	tenants, may := s.store.(journal.KeepsTenants)
+	if !may {
+		return text, nil
+	}
+	load, err := tenants.Load(ctx)
+	runs, oldest := map[string]float64{}, map[string]float64{}
+	for _, l := range load {
+		runs[l.Tenant+"\x00"+string(l.State)] = float64(l.Runs)
+		if l.State == journal.Queued {
+			oldest[l.Tenant] = time.Since(l.Oldest).Seconds()
+		}
+	}
+	return text + signals.Gauge("pawl_runs", "Root runs of the journal that are queued or go on, by tenant.", []string{"tenant", "state"}, runs) +
+		signals.Gauge("pawl_oldest_queued_seconds", "How long the oldest queued run of a tenant has waited.", []string{"tenant"}, oldest), err
 }
 
 // counted counts the answers of an operation by status.

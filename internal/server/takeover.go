@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/signals"
 	"github.com/pawlrun/pawl/journal"
 )
 
@@ -134,6 +135,7 @@ func (s *Server) takeOverRun(ctx context.Context, r journal.Run, before takeover
 		s.log.Error("a run that a server left does not go on", "run", r.ID, "again", wait, "error", err)
 	} else {
 		s.owners.miss(r.ID)
+		s.metrics.Add(signals.TakenOver, 1)
 		s.log.Info("took over a run that a server left", "run", r.ID)
 	}
 	return takeoverAttempt{r.Seq, time.Now().Add(wait), wait}, nil

@@ -24,6 +24,7 @@ const (
 	ToolCalls
 	Events
 	HTTPRequests
+	TakenOver
 	counters
 )
 
@@ -43,6 +44,7 @@ func families() [counters]family {
 		ModelCost:    {"pawl_model_cost_dollars_total", "What model calls cost, where prices are known.", []string{"model"}},
 		ToolCalls:    {"pawl_tool_calls_total", "Tool calls that are settled.", []string{"outcome"}},
 		Events:       {"pawl_events_total", "Events that were added to the journal here.", nil},
+		TakenOver:    {"pawl_leases_taken_over_total", "Runs that this process took over from one that left them.", nil},
 		HTTPRequests: {"pawl_http_requests_total", "Requests that were let through and answered.", []string{"method", "path", "code"}},
 	}
 }
@@ -119,22 +121,34 @@ func (m *Metrics) called(model, outcome string, u llm.Usage, cost llm.Cost) {
 func (m *Metrics) Text() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	escape := strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
 	var b strings.Builder
 	for i, f := range families() {
-		b.WriteString("# HELP " + f.name + " " + f.help + "\n# TYPE " + f.name + " counter\n")
-		for _, key := range slices.Sorted(maps.Keys(m.series[i])) {
-			b.WriteString(f.name)
-			for j, v := range strings.Split(key, "\x00") {
-				if j < len(f.labels) {
-					b.WriteString(map[bool]string{true: "{", false: ","}[j == 0] + f.labels[j] + `="` + escape.Replace(v) + `"`)
-				}
-			}
-			if len(f.labels) > 0 {
-				b.WriteByte('}')
-			}
-			b.WriteString(" " + strconv.FormatFloat(m.series[i][key], 'g', -1, 64) + "\n")
-		}
+		f.write(&b, "counter", m.series[i])
 	}
 	return b.String()
+}
+
+// Gauge returns the text of a gauge; the keys of its values are those of [Metrics.Add],
+// joined by NUL.
+func Gauge(name, help string, labels []string, values map[string]float64) string {
+	var b strings.Builder
+	family{name, help, labels}.write(&b, "gauge", values)
+	return b.String()
+}
+
+func (f family) write(b *strings.Builder, kind string, series map[string]float64) {
+	escape := strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
+	b.WriteString("# HELP " + f.name + " " + f.help + "\n# TYPE " + f.name + " " + kind + "\n")
+	for _, key := range slices.Sorted(maps.Keys(series)) {
+		b.WriteString(f.name)
+		for j, v := range strings.Split(key, "\x00") {
+			if j < len(f.labels) {
+				b.WriteString(map[bool]string{true: "{", false: ","}[j == 0] + f.labels[j] + `="` + escape.Replace(v) + `"`)
+			}
+		}
+		if len(f.labels) > 0 {
+			b.WriteByte('}')
+		}
+		b.WriteString(" " + strconv.FormatFloat(series[key], 'g', -1, 64) + "\n")
+	}
 }

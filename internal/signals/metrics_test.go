@@ -40,7 +40,7 @@ func TestMetricsAreCountedByKindAndNotByRun(t *testing.T) {
 			t.Errorf("no %s in\n%s", want, got)
 		}
 	}
-	if n := strings.Count(got, "\n"); n != 14+13 {
+	if n := strings.Count(got, "\n"); n != 16+13 {
 		t.Errorf("%d lines:\n%s", n, got)
 	}
 }

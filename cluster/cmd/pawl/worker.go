@@ -72,6 +72,7 @@ it has go on for --drain, and parks them, which takes 10 s at most; other worker
 	c.Flags().IntVar(&w.MaxRuns, "max-runs", 64, "how many runs are driven at once")
 	c.Flags().DurationVar(&w.Drain, "drain", 0, "how long runs go on after SIGTERM before they park")
 	c.Flags().StringSliceVar(&o.Labels, "labels", nil, "what this machine has for runs that ask for it, NAME or NAME=DIR with the directory of such runs (gpu,repo=/srv/repo)")
+	c.Flags().StringVar(&o.Metrics, "metrics", "", "HOST:PORT at which metrics for Prometheus are served, to everyone who reaches it")
 	c.Flags().StringVar(&o.Agents, "agents", ".", "directory of the agent files that runs name")
 	c.Flags().StringVar(&o.Workspace, "workspace", ".", "directory that the tools of runs without one of their own work in")
 	return c

@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -54,6 +55,8 @@ type writer struct {
 	conn  *pgx.Conn
 	// known is the newest acknowledged pos.
 	known int64
+	// commits and appends are counted for metrics.
+	commits, appends atomic.Int64
 
 	mu     sync.Mutex
 	queue  []*op
@@ -61,6 +64,14 @@ type writer struct {
 	// wake signals that the queue has changed or the writer has been closed.
 	wake    chan struct{}
 	stopped chan struct{}
+}
+
+// Commits implements [journal.CountsCommits].
+func (s *Store) Commits() (commits, appends int64) {
+	if s.writer == nil {
+		return 0, 0
+	}
+	return s.writer.commits.Load(), s.writer.appends.Load()
 }
 
 func newWriter(s *Store, conn *pgx.Conn) *writer {
@@ -185,6 +196,8 @@ func (w *writer) commit(group []*op) {
 
 // settle records what was acknowledged, and finds what an earlier attempt has written.
 func (w *writer) settle(group []*op, again bool) {
+	w.commits.Add(1)
+	w.appends.Add(int64(len(group)))
 	for _, o := range group {
 		if again && o.err != nil {
 			if first, ok := w.written(o); ok {

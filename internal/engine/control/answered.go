@@ -27,16 +27,36 @@ type RunStatus struct {
 	// Undriven reports that a run's process ended without parking it. The run can
 	// be resumed.
 	Undriven bool `json:"undriven,omitempty"`
+	// Worker is the host that drives the run, if several machines share the journal.
+	Worker string `json:"worker,omitempty"`
+}
+
+// hosts returns the hosts of the processes that drive runs, by the owners of leases.
+func (d *Controller) hosts(ctx context.Context) (map[string]string, error) {
+	keeps, may := d.store.(journal.KeepsDrivers)
+	if !may {
+		return nil, nil
+	}
+	drivers, err := keeps.Drivers(ctx)
+	hosts := make(map[string]string, len(drivers))
+	for _, driver := range drivers {
+		hosts[driver.Owner] = driver.Host
+	}
+	return hosts, err
 }
 
 // RunStatuses adds to rows what they do not contain. It reads only the last cycle
 // of each run. A run that cannot be read is listed as its row has it.
 func (d *Controller) RunStatuses(ctx context.Context, rows []journal.Run) ([]RunStatus, error) {
 	all := make([]RunStatus, len(rows))
+	hosts, err := d.hosts(ctx)
+	if err != nil {
+		return nil, err
+	}
 	l := reading{Controller: d, now: time.Now()}
 	var parked, driven []*RunStatus
 	for i, r := range rows {
-		all[i].Run = r
+		all[i].Run, all[i].Worker = r, hosts[r.Owner]
 		going := r.State == journal.Running || r.State == journal.Waiting
 		all[i].Undriven = going && !Alive(r, l.now)
 		switch {
