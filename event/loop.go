@@ -25,8 +25,6 @@ type Iteration struct {
 	// if it could be computed.
 	Exit Reason `json:"exit,omitempty"`
 	Tree string `json:"tree,omitempty"`
-	// Evidence is the evidence of the pass: commands, tests, diffs, files.
-	Evidence json.RawMessage `json:"evidence,omitempty"`
 }
 
 func (Iteration) EventType() Type  { return "iteration" }

@@ -46,7 +46,8 @@ type RunStarted struct {
 	Agents []AgentFile `json:"agents,omitempty"`
 	// Servers are the MCP servers whose tools the run may offer.
 	Servers []ToolServer `json:"servers,omitempty"`
-	// Options are the flags that changed the file's values, by name.
+	// Options are the flags that changed the file's values, by name; var.NAME is the
+	// value of a variable.
 	Options map[string]string `json:"options,omitempty"`
 	// Sandbox is the active tier ("none" without a sandbox).
 	Sandbox string `json:"sandbox,omitempty"`

@@ -27,9 +27,8 @@ type pass struct {
 	// Cut reports that Output is only its beginning.
 	Cut bool `json:"cut,omitempty"`
 	// Tree identifies the content of the workspace at its end.
-	Tree     string          `json:"tree,omitempty"`
-	Evidence json.RawMessage `json:"evidence,omitempty"`
-	Judged   []view.Verdict  `json:"judged"`
+	Tree   string         `json:"tree,omitempty"`
+	Judged []view.Verdict `json:"judged"`
 	// Learning is its entry in the log, and Patterns the new head of the log.
 	Learning string `json:"learning,omitempty"`
 	Patterns string `json:"patterns,omitempty"`
@@ -129,7 +128,7 @@ func (f *passFold) add(data event.Data) {
 		}
 	case event.Iteration:
 		p := f.at(d.Step, d.Number)
-		p.MaxIterations, p.Exit, p.Tree, p.Evidence = d.MaxIterations, d.Exit, d.Tree, d.Evidence
+		p.MaxIterations, p.Exit, p.Tree = d.MaxIterations, d.Exit, d.Tree
 		if d.Child != "" {
 			p.Run = d.Child
 		}

@@ -39,6 +39,11 @@ func (s *Server) showDiff(a *apiRequest[none, none]) (compare.Diff, error) {
 	if _, err := s.store.Run(a.Context(), other); errors.Is(err, journal.ErrNotFound) {
 		return compare.Diff{}, kindNotFound.problem("list the runs at /v1/runs", "there is no run %q", other).about(other, "")
 	}
+	for _, run := range []string{row.ID, other} {
+		if _, err := journal.Verify(a.Context(), s.store, run, ""); err != nil {
+			return compare.Diff{}, err
+		}
+	}
 	return compare.Runs(a.Context(), s.store, row.ID, other)
 }
 

@@ -350,7 +350,7 @@ func TestDamagedRunIsRefusedWithItsProblem(t *testing.T) {
 	l := (&chatModel{calls: 2}).served(t, store)
 	id, path := l.ran("looks")
 	store.alter("I look.", "I lied.")
-	for _, view := range []string{"/requests/2", "/replay"} {
+	for _, view := range []string{"/requests/2", "/replay", "/diff/" + id} {
 		problem := l.refuses(http.StatusConflict, "run-damaged", http.MethodGet, path+view, "")
 		if !strings.Contains(problem.Detail, "is damaged at event") || problem.Run != id {
 			t.Errorf("%s: %+v", view, problem)

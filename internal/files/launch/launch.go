@@ -307,6 +307,9 @@ func recordable(paths ...string) error {
 func (o Options) record(a *spec.Agent) map[string]string {
 	m := map[string]string{"dir": absolute(o.Dir), "files": absolute(a.Dir), "model": o.Model, "approve": string(o.Approve)}
 	maps.DeleteFunc(m, func(_, v string) bool { return v == "" })
+	for name, value := range o.Vars {
+		m["var."+name] = value
+	}
 	return m
 }
 

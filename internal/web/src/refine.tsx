@@ -11,7 +11,7 @@ interface Checkpoint { label: string; verdict?: string; child?: string; plan?: u
 
 export interface Pass {
   step?: string; iteration: number; maxIterations?: number; run?: string; exit?: string; output: string; cut?: boolean; tree?: string;
-  evidence?: unknown; judged: Judged[]; learning?: string; patterns?: string; checkpoints?: Checkpoint[];
+  judged: Judged[]; learning?: string; patterns?: string; checkpoints?: Checkpoint[];
 }
 
 export interface Passes { objective?: string; items: Pass[] }
@@ -88,7 +88,6 @@ function PassShown({ loop, pass: p, before, name }: { loop: string; pass: Pass; 
           ))}
         </ul>
       )}
-      {p.evidence !== undefined && <><h4>Evidence</h4><Text label="Evidence">{pretty(p.evidence)}</Text></>}
       {p.learning && <><h4>Log</h4><Prose label="Log">{p.learning}</Prose></>}
       {p.patterns && <><h4>Patterns</h4><Prose label="Patterns">{p.patterns}</Prose></>}
       {p.checkpoints?.map((c, i) => (

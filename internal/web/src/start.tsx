@@ -23,7 +23,7 @@ interface FileShown extends Runnable {
 }
 
 /** First is the first event of a run. */
-interface First { data: { name?: string; options?: { model?: string }; input?: { parts?: { type: string; text?: string }[] } | null } }
+interface First { data: { name?: string; options?: { [name: string]: string }; config?: { limits?: { usd_per_run?: number } }; input?: { parts?: { type: string; text?: string }[] } | null } }
 
 /** inputOf returns the text with which a run began. */
 function inputOf(first: First | undefined): string { return first?.data.input?.parts?.filter(p => p.type === "text").map(p => p.text ?? "").join("\n") ?? ""; }
@@ -171,9 +171,16 @@ async function encoded(file: File): Promise<{ name: string; data: string }> {
 
 const empty: Given = { input: "", model: "", budget: "", vars: {}, files: [] };
 
+/** givenBy returns what the form begins with: the file's own values or, where a run is repeated, those of the run. */
+function givenBy(f: FileShown, first: First | undefined): Given {
+  const options = first?.data.options ?? {};
+  const vars = Object.fromEntries(Object.entries(options).flatMap(([name, value]) => name.startsWith("var.") ? [[name.slice(4), value]] : []));
+  return { ...empty, vars, input: inputOf(first), model: options.model ?? "", budget: String(first?.data.config?.limits?.usd_per_run ?? f.limits?.usd_per_run ?? "") };
+}
+
 /** Form starts a run of the file. */
 function Form({ file: f, first }: { file: FileShown; first: First | undefined }) {
-  const [given, setGiven] = useState<Given>(() => ({ ...empty, input: inputOf(first), model: first?.data.options?.model ?? "", budget: String(f.limits?.usd_per_run ?? "") }));
+  const [given, setGiven] = useState<Given>(() => givenBy(f, first));
   const [problem, setProblem] = useState<Problem | null>(null);
   const [busy, setBusy] = useState(false);
   const [begun, setBegun] = useState<Run | null>(null);

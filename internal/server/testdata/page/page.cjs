@@ -1207,6 +1207,17 @@ const scenes = {
     const [same] = (await api(`/v1/runs/${again.id}/events?limit=1`)).items;
     assert.deepEqual([same.data.input, same.data.config.system, same.data.config.limits], [first.data.input, first.data.config.system, first.data.config.limits]);
 
+    // A run is started again with all that it was given.
+    await page.goto(`${open}/#/start?file=letters&like=${id}`);
+    assert.deepEqual([await form.getByLabel("Value of ${language}").inputValue(), await form.getByLabel("Budget in USD").inputValue(), await form.getByLabel("Input").inputValue()], ["it's French", "0.5", "Write to Ann."]);
+    await form.getByRole("button", { name: "Start with at most USD 0.5" }).click();
+    const repeated = (await begun.textContent()).slice(4);
+    const [alike] = (await api(`/v1/runs/${repeated}/events?limit=1`)).items;
+    assert.deepEqual([alike.data.input, alike.data.config.system, alike.data.config.limits], [first.data.input, first.data.config.system, first.data.config.limits]);
+    await page.goto(`${open}/#/start?file=letters`);
+    await form.getByLabel("Value of ${language}").fill("it's French");
+    await form.getByLabel("Value of ${person}").fill("Ann");
+
     // What is refused is said, with the form as it was; an attachment goes with the input.
     await form.getByLabel("Another model, as provider/model").fill("nothing");
     await form.getByRole("button", { name: /^Start/ }).click();
