@@ -1,7 +1,8 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
+import { get } from "./api";
 import { follow } from "./feed";
 import { span, visible } from "./format";
-import { ProblemBox } from "./parts";
+import { Act, ProblemBox } from "./parts";
 import { useLoaded } from "./shared";
 import type { ViewProps } from "./tabs";
 
@@ -9,6 +10,17 @@ const lanes = { model: "Model", tool: "Tools", child: "Runs below", person: "Wai
 
 interface Bar {
   seq: number; entry?: string; lane: keyof typeof lanes; name: string; cycle?: number; attempt?: number; run?: string; start: string; end?: string; failed?: boolean; critical?: boolean;
+}
+
+/** BarsPage is a page of bars, of which the first page has the last ones. */
+interface BarsPage { items: Bar[]; earlier?: number; until: string }
+
+/** joined adds a page to those that are there. A bar that is there is replaced. */
+function joined(was: BarsPage | null, page: BarsPage): BarsPage {
+  if (!was) return page;
+  const bars = new Map([...was.items, ...page.items].map(b => [b.seq, b]));
+  const older = (page.items[0]?.seq ?? Infinity) <= (was.items[0]?.seq ?? Infinity);
+  return { items: [...bars.values()].sort((a, b) => a.seq - b.seq), earlier: (older ? page : was).earlier ?? 0, until: page.until };
 }
 
 /** Span is a bar with its times in milliseconds. */
@@ -77,9 +89,10 @@ function wordsOf({ bar: b, from, to }: Span): string {
 /** TimelineView shows what a run did over time. */
 export default function TimelineView({ run, rest }: ViewProps) {
   const [seq, setSeq] = useState(0);
-  const { value, problem } = useLoaded<{ items: Bar[]; earlier?: number; until: string }>(`/v1/runs/${run.id}/timeline${seq ? `#${seq}` : ""}`);
+  const { value, problem } = useLoaded<BarsPage>(`/v1/runs/${run.id}/timeline${seq ? `#${seq}` : ""}`);
   const [kept, setKept] = useState(value);
-  useEffect(() => { if (value) setKept(value); }, [value]);
+  useEffect(() => { if (value) setKept(was => joined(was, value)); }, [value]);
+  const more = () => get<BarsPage>(`/v1/runs/${run.id}/timeline?before=${kept!.items[0]!.seq}`).then(page => setKept(was => joined(was, page)));
   useEffect(() => {
     let timer: ReturnType<typeof setTimeout> | undefined;
     const stop = follow({ run: changed => { if (changed.id === (run.root || run.id)) timer ??= setTimeout(() => { timer = undefined; setSeq(changed.seq); }, pause); } });
@@ -88,10 +101,10 @@ export default function TimelineView({ run, rest }: ViewProps) {
   if (problem) return <ProblemBox problem={problem} />;
   if (!kept) return <p class="empty">Reading the timeline…</p>;
   if (kept.items.length === 0) return <p class="empty">The run has not called a model or a tool yet, and waits for nothing.</p>;
-  return <Bars run={run.id} bars={kept.items} earlier={kept.earlier ?? 0} until={Date.parse(kept.until)} rest={rest} />;
+  return <Bars run={run.id} bars={kept.items} earlier={kept.earlier ?? 0} more={more} until={Date.parse(kept.until)} rest={rest} />;
 }
 
-function Bars({ run, bars, earlier, until, rest }: { run: string; bars: Bar[]; earlier: number; until: number; rest: string }) {
+function Bars({ run, bars, earlier, more, until, rest }: { run: string; bars: Bar[]; earlier: number; more: () => Promise<unknown>; until: number; rest: string }) {
   const [compressed, setCompressed] = useState(true);
   const [range, setRange] = useState<[number, number]>([0, 100]);
   const spans = useMemo(() => bars.map(bar => ({ bar, from: Date.parse(bar.start), to: Math.max(Date.parse(bar.end ?? "") || until, Date.parse(bar.start)) })), [bars, until]);
@@ -117,7 +130,7 @@ function Bars({ run, bars, earlier, until, rest }: { run: string; bars: Bar[]; e
         <button type="button" onClick={() => setRange([0, 100])}>All of it</button>
         {chosen && <button type="button" onClick={() => zoom(chosen)}>Zoom to the chosen bar</button>}
       </div>
-      {earlier > 0 && <p class="why">{earlier.toLocaleString()} bars before these are left out.</p>}
+      {earlier > 0 && <div class="acts"><span class="why">{earlier.toLocaleString()} bars before these are left out.</span> <Act name="Show earlier bars" act={more} /></div>}
       <div class="lanes">
         {(Object.keys(lanes) as Bar["lane"][]).map(lane => <Lane key={lane} name={lanes[lane]} run={run} scale={scale} chosen={chosen} spans={spans.filter(s => s.bar.lane === lane)} />)}
       </div>

@@ -759,6 +759,12 @@ const scenes = {
         await page.goto(`${open}/#/runs/${id}/${view}`);
         await page.locator("main > section[aria-label]").waitFor();
         await fewNodes(page, `the ${view} of a run of ${events} events`);
+        const earlier = page.getByText(/bars before these are left out/);
+        if (view !== "timeline" || events < 100_000) continue;
+        const before = Number((await earlier.textContent()).replace(/\D/g, ""));
+        await page.getByRole("button", { name: "Show earlier bars" }).click();
+        await earlier.filter({ hasText: `${(before - 5000).toLocaleString("en-US")} bars` }).waitFor();
+        await fewNodes(page, "more bars");
       }
     }
   },
