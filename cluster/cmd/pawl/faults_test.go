@@ -197,7 +197,7 @@ func TestCrashesOfTheDatabaseEndNoRun(t *testing.T) {
 func TestServersThatAreKilledLeaveNoRun(t *testing.T) {
 	of, each, delay, kills := 24, 10, time.Second, 10
 	if full() {
-		of, each, delay, kills = 200, 60, 3*time.Second, 150
+		of, each, delay, kills = 200, 45, 3*time.Second, 150 // a run has 50 cycles
 	}
 	p := newProject(t, "kills")
 	p.write(t, "script.yaml", script(each, delay))
