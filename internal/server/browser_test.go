@@ -227,7 +227,7 @@ func TestThePageInABrowser(t *testing.T) {
 			}
 		})
 	}
-	if scenes != 50 && os.Getenv("PAWL_SCENE") == "" {
+	if scenes != 51 && os.Getenv("PAWL_SCENE") == "" {
 		t.Errorf("%d scenes were played:\n%s", scenes, out)
 	}
 }

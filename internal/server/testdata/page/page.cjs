@@ -312,6 +312,7 @@ const scenes = {
     const fork = (await api(`/v1/runs/${id}/fork`, { seq: 3, run: false })).id;
     await page.goto(`${open}/#/runs/${fork}`);
     await page.getByRole("button", { name: "Resume" }).waitFor();
+    await chip(page, "a fork that waits to be run").waitFor();
     assert.equal(await page.getByRole("navigation", { name: "Runs of the tree" }).count(), 0);
     await page.getByRole("button", { name: "Resume" }).click();
     await page.getByRole("region", { name: "Question: fs.write" }).waitFor();
@@ -767,6 +768,18 @@ const scenes = {
         await fewNodes(page, "more bars");
       }
     }
+  },
+
+  "many cycles that differ are compared some at a time": async page => {
+    const ids = [await begin({ agent: "events800", input: "go" }), await begin({ agent: "events12000", input: "go" })];
+    for (const id of ids) await ended(id);
+    await page.goto(`${open}/#/runs/${ids[0]}/compare/${ids[1]}`);
+    await page.getByRole("heading", { name: "The first difference" }).waitFor();
+    const cycles = page.getByRole("region", { name: /^Cycle \d+$/ });
+    assert.equal(await cycles.count(), 60);
+    await page.getByRole("button", { name: /^Show 60 more of \d+ cycles that differ$/ }).click();
+    await page.waitForFunction(() => document.querySelectorAll("section[aria-label^='Cycle ']").length === 120);
+    await accessible(page, "many cycles that differ");
   },
 
   "nothing of a fast stream is lost or doubled, and it is what a fresh page shows": async page => {
