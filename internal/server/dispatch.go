@@ -49,12 +49,17 @@ func (s *Server) Announce(ctx context.Context) {
 // queueRun creates a run that no process drives, and dispatches it. If that fails, the
 // dispatcher finds the run in the journal.
 func (s *Server) queueRun(id string, started event.RunStarted, env perform.Env) (string, error) {
-	started.Workspace = "" // the worker's
+	started.Workspace, started.Place.Host = "", "" // the worker's
 	err := s.engine.Queue(s.running, id, started, env.Secrets)
 	if err = errors.Join(err, env.Release()); err != nil {
 		return "", err
 	}
 	s.owners.keep(id, started)
+	if started.Place != (event.Place{}) {
+		if err := s.setAside(s.running, id, started.Place); err != nil {
+			s.log.Warn("a queued run does not say what worker it waits for", "run", id, "error", err)
+		}
+	}
 	if err := s.dispatcher.Dispatch(s.running, id, false); err != nil {
 		s.log.Warn("a queued run is dispatched later", "run", id, "error", err)
 	}

@@ -79,7 +79,7 @@ func TestServerWithADispatcherDrivesNoRun(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(here, "marked")); err != nil {
 		t.Errorf("the run did not work in the directory of its worker: %v", err)
 	}
-	api.refuses(http.StatusUnprocessableEntity, "bad-agent", http.MethodPost, "/v1/runs", `{"agent": "asks", "workspace": {"label": "gpu"}, "input": "go"}`)
+	api.refuses(http.StatusUnprocessableEntity, "bad-agent", http.MethodPost, "/v1/runs", `{"agent": "asks", "workspace": {"host": "gpu"}, "input": "go"}`)
 }
 
 func TestRunIsQueuedWhileItsDispatcherIsDown(t *testing.T) {

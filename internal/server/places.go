@@ -88,11 +88,11 @@ func (s *Server) setAside(ctx context.Context, run string, p event.Place) error 
 // on this machine; the run is then prepared in an empty directory that done removes.
 func (s *Server) beginAt(ctx context.Context, p event.Place, run string, l *launch.Options) (at event.Place, elsewhere bool, done func(), err error) {
 	done = func() {}
-	if s.dispatcher != nil { // every worker may drive it, in the directory of its own
-		if p != (event.Place{}) {
-			err = kindAgent.problem("leave it out, or start the run at a server without --temporal", "a run that Temporal places cannot name its workspace").at("/workspace")
+	if s.dispatcher != nil { // every worker, or each with the label, may drive it in the directory of its own
+		if p.Host != "" || p.Repo != "" {
+			err = kindAgent.problem("name a label that a worker has, or leave it out, or start the run at a server without --temporal", "a run that Temporal places cannot name a host or a repository").at("/workspace")
 		}
-		return event.Place{}, false, done, err
+		return p, false, done, err
 	}
 	at, l.Workspace, err = l.Here.Begin(ctx, p, run, l.Workspace)
 	if !errors.Is(err, workplace.ErrElsewhere) {

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/pawlrun/pawl/event"
@@ -167,4 +168,31 @@ func TestTemporalRefusesStartsBeyondTheQueue(t *testing.T) {
 	}
 	p.worker(t, "one")
 	p.awaits(t, journal.Ended, 3)
+}
+
+// A run that asks for a label waits, with its reason, for a worker that has the label,
+// while another worker has room.
+func TestTemporalPlacesRunsByLabel(t *testing.T) {
+	p := newPlaced(t, "placed_label", 1, "0s")
+	p.worker(t, "plain")
+	for round := 1; round <= 2; round++ {
+		status, text := p.post(t, "/v1/runs", `{"agent": "marks", "input": "go", "workspace": {"label": "gpu"}}`)
+		if status != http.StatusCreated {
+			t.Fatalf("status %d: %s", status, text)
+		}
+		p.begin(t, "marks", 1)
+		p.awaits(t, journal.Ended, 2*round-1)
+		rows, err := p.store.Runs(t.Context(), journal.Filter{States: []journal.State{journal.Waiting}})
+		if err != nil || len(rows) != 1 || rows[0].Detail != "no worker has the label gpu" {
+			t.Fatalf("runs that wait: %+v, %v", rows, err)
+		}
+		w := p.worker(t, "gpu", "--labels", "gpu")
+		p.awaits(t, journal.Ended, 2*round)
+		if code, log := w.stopped(t, syscall.SIGTERM); code != 0 {
+			t.Errorf("the worker exits with %d: %s", code, log)
+		}
+	}
+	if c, effects := p.count(t), p.once(t); effects != 4 || c.runs != 4 {
+		t.Errorf("%d effects in %d runs, want 4", effects, c.runs)
+	}
 }

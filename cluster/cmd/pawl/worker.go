@@ -53,6 +53,8 @@ it has go on for --drain, and parks them, which takes 10 s at most; other worker
 				return cli.Usage(errors.New("--temporal is missing; give HOST:PORT of the Temporal server"))
 			case w.MaxRuns < 1:
 				return cli.Usage(fmt.Errorf("--max-runs %d: give 1 or more", w.MaxRuns))
+			case w.MaxRuns <= len(o.Labels):
+				return cli.Usage(fmt.Errorf("--max-runs %d: give more than there are labels (%d)", w.MaxRuns, len(o.Labels)))
 			case w.Drain < 0:
 				return cli.Usage(fmt.Errorf("--drain %s: give 0 or more", w.Drain))
 			}
@@ -62,7 +64,7 @@ it has go on for --drain, and parks them, which takes 10 s at most; other worker
 					return err
 				}
 				defer t.Close()
-				w.Driver, w.Log, w.Dir = d.Server, d.Log, o.Workspace
+				w.Driver, w.Log, w.Dir, w.Labels = d.Server, d.Log, o.Workspace, o.Labels
 				d.Log.Info("takes runs", "temporal", at, "runs", w.MaxRuns)
 				return place.Work(ctx, t, w)
 			})

@@ -79,16 +79,16 @@ func (d *Dispatcher) reached(err error) error {
 
 // dispatch starts the workflow of a run if there is none, and signals it if signal is set.
 func (d *Dispatcher) dispatch(ctx context.Context, run string, signal, resume bool) error {
-	o, err := d.options(ctx, run)
+	o, in, err := d.options(ctx, run)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, call)
 	defer cancel()
 	if signal {
-		_, err = d.Client.SignalWithStartWorkflow(ctx, run, wake, resume, o, Workflow, false)
+		_, err = d.Client.SignalWithStartWorkflow(ctx, run, wake, resume, o, Workflow, in)
 	} else {
-		_, err = d.Client.ExecuteWorkflow(ctx, o, Workflow, false)
+		_, err = d.Client.ExecuteWorkflow(ctx, o, Workflow, in)
 	}
 	if err != nil {
 		return fmt.Errorf("place: dispatch run %s: %w", run, err)
@@ -96,18 +96,21 @@ func (d *Dispatcher) dispatch(ctx context.Context, run string, signal, resume bo
 	return nil
 }
 
-// options returns the options of a run's workflow: the fairness key is the tenant of the
+// options returns the options and the input of a run's workflow: the fairness key is the tenant of the
 // run. It assigns the tenant in the journal, which limits how many of its runs are driven.
-func (d *Dispatcher) options(ctx context.Context, run string) (client.StartWorkflowOptions, error) {
+func (d *Dispatcher) options(ctx context.Context, run string) (o client.StartWorkflowOptions, in input, err error) {
 	started, err := enginedrive.At[event.RunStarted](ctx, d.Store, run, 0)
 	if err != nil {
-		return client.StartWorkflowOptions{}, fmt.Errorf("place: dispatch run %s: %w", run, err)
+		return o, in, fmt.Errorf("place: dispatch run %s: %w", run, err)
 	}
 	p := d.Placing(started.Principal)
 	if tenants, may := d.Store.(journal.KeepsTenants); may {
 		if err := tenants.Assign(ctx, run, p.Tenant, p.MaxRunning); err != nil {
-			return client.StartWorkflowOptions{}, err
+			return o, in, err
 		}
+	}
+	if started.Place.Label != "" {
+		in.Queue = queueOf(started.Place.Label)
 	}
 	return client.StartWorkflowOptions{
 		ID:                                       run,
@@ -118,7 +121,7 @@ func (d *Dispatcher) options(ctx context.Context, run string) (client.StartWorkf
 		Priority: temporal.Priority{
 			PriorityKey: started.Priority, FairnessKey: p.Tenant[:min(len(p.Tenant), 64)], FairnessWeight: float32(p.Weight),
 		},
-	}, nil
+	}, in, nil
 }
 
 // Full implements the server's Dispatcher. It counts at most once a second.

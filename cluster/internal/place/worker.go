@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
+	"sync"
 	"time"
 
 	"go.temporal.io/sdk/activity"
@@ -29,6 +31,9 @@ type Options struct {
 	// MaxRuns is how many runs are driven at once, and Dir where they write.
 	MaxRuns int
 	Dir     string
+	// Labels are what the machine has for runs that ask for it, NAME or NAME=DIR. Each has
+	// a task queue, whose poll takes up one of MaxRuns.
+	Labels []string
 	// Drain is how long runs may go on after the context of Work ends, before they park.
 	Drain time.Duration
 	Log   *slog.Logger
@@ -120,21 +125,33 @@ func Work(ctx context.Context, c client.Client, o Options) error {
 	if err != nil {
 		return err
 	}
-	w := worker.New(c, Queue, worker.Options{
+	common := worker.Options{
 		Tuner:                            tuner,
-		MaxConcurrentActivityTaskPollers: min(o.MaxRuns, 4),
+		MaxConcurrentActivityTaskPollers: max(1, min(o.MaxRuns-len(o.Labels), 4)),
 		DisableEagerActivities:           true,
 		WorkerStopTimeout:                o.Drain + parkWithin,
 		DisableRegistrationAliasing:      true,
-	})
-	register(w, a)
-	if err := w.Start(); err != nil {
-		return err
+	}
+	every := worker.New(c, Queue, common)
+	every.RegisterWorkflowWithOptions(run, workflow.RegisterOptions{Name: Workflow})
+	workers := []worker.Worker{every}
+	common.MaxConcurrentActivityTaskPollers, common.DisableWorkflowWorker = 1, true
+	for _, label := range o.Labels {
+		name, _, _ := strings.Cut(label, "=")
+		workers = append(workers, worker.New(c, queueOf(name), common))
+	}
+	var stopped sync.WaitGroup
+	defer stopped.Wait()
+	for _, w := range workers {
+		w.RegisterActivityWithOptions(a.drive, activity.RegisterOptions{Name: drive})
+		if err := w.Start(); err != nil {
+			park()
+			return err
+		}
+		defer stopped.Go(w.Stop) // all at once
 	}
 	<-ctx.Done()
-	timer := time.AfterFunc(o.Drain, park)
-	defer timer.Stop()
-	w.Stop()
+	time.AfterFunc(o.Drain, park)
 	return nil
 }
 
@@ -156,8 +173,3 @@ const workflowTasks = 32
 
 // parkWithin bounds the time in which the runs of a worker park.
 const parkWithin = 10 * time.Second
-
-func register(w worker.Registry, a *activities) {
-	w.RegisterWorkflowWithOptions(run, workflow.RegisterOptions{Name: Workflow})
-	w.RegisterActivityWithOptions(a.drive, activity.RegisterOptions{Name: drive})
-}

@@ -34,6 +34,16 @@ type request struct {
 	Resume bool `json:"resume,omitempty"`
 }
 
+// input is the input of the workflow.
+type input struct {
+	Resume bool `json:"resume,omitempty"`
+	// Queue is the task queue of the workers that may drive the run, empty for all.
+	Queue string `json:"queue,omitempty"`
+}
+
+// queueOf returns the task queue of the workers with a label.
+func queueOf(label string) string { return Queue + "/label/" + label }
+
 // outcome is the result of the activity.
 type outcome struct {
 	// State is the state in the run's row, and Wake when the run is due again; zero
@@ -44,10 +54,12 @@ type outcome struct {
 
 // run is the workflow of one run. Its history grows by at most 20 events for each drive,
 // however much the run does.
-func run(ctx workflow.Context, resume bool) error {
+func run(ctx workflow.Context, in input) error {
+	resume := in.Resume
 	id := workflow.GetInfo(ctx).WorkflowExecution.ID
 	signals := workflow.GetSignalChannel(ctx, wake)
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		TaskQueue:           in.Queue,
 		StartToCloseTimeout: longestDrive,
 		HeartbeatTimeout:    beatTimeout,
 		WaitForCancellation: true,
@@ -70,7 +82,7 @@ func run(ctx workflow.Context, resume bool) error {
 			return err
 		}
 		if workflow.GetInfo(ctx).GetContinueAsNewSuggested() {
-			return workflow.NewContinueAsNewError(ctx, run, drain(signals, resume))
+			return workflow.NewContinueAsNewError(ctx, run, input{drain(signals, resume), in.Queue})
 		}
 	}
 }

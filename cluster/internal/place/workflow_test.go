@@ -9,7 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/workflow"
 
 	"github.com/pawlrun/pawl/journal"
 )
@@ -56,9 +58,11 @@ func play(t *testing.T, s *scripted, do func(*testsuite.TestWorkflowEnvironment)
 	var suite testsuite.WorkflowTestSuite
 	suite.SetLogger(slog.New(slog.DiscardHandler))
 	env := suite.NewTestWorkflowEnvironment()
-	register(env, &activities{Options: Options{Driver: s, Log: slog.New(slog.DiscardHandler)}, parking: t.Context()})
+	a := &activities{Options: Options{Driver: s, Log: slog.New(slog.DiscardHandler)}, parking: t.Context()}
+	env.RegisterWorkflowWithOptions(run, workflow.RegisterOptions{Name: Workflow})
+	env.RegisterActivityWithOptions(a.drive, activity.RegisterOptions{Name: drive})
 	do(env)
-	env.ExecuteWorkflow(Workflow, false)
+	env.ExecuteWorkflow(Workflow, input{})
 	return env
 }
 
