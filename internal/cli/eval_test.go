@@ -7,7 +7,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/evaluation"
+	"github.com/pawlrun/pawl/journal"
+	"github.com/pawlrun/pawl/journal/sqlite"
 )
 
 func TestEvalComparesAndExitsByTheResult(t *testing.T) {
@@ -44,4 +47,68 @@ func TestEvalComparesAndExitsByTheResult(t *testing.T) {
 	p.exits(1, "eval", "recorded.yaml", "--live")
 	p.exits(2, "eval", "agent.yaml")
 	p.exits(2, "run", "suite.yaml", "hi")
+}
+
+// The process of an evaluation is killed during its second run, and another one during the
+// third: what has ended is not repeated, and each case is a run.
+func TestAKilledEvaluationGoesOn(t *testing.T) {
+	p := newProject(t, map[string]string{
+		"agent.yaml":  shellAgent,
+		"script.yaml": shellTurn("touch begun; until [ -e go ]; do sleep 0.01; done") + "- text: the answer\n",
+		"suite.yaml": "kind: Eval\nname: killed\nagent: agent.yaml\nconcurrency: 1\nevaluators: [{contains: the answer}]\n" +
+			"cases: [{name: a, input: one}, {name: b, input: two}, {name: c, input: three}]\n",
+	})
+	args := []string{"eval", "suite.yaml", "--approve", "all", "--json"}
+	// works returns the workspace of the newest of n runs once its call has begun.
+	works := func(n int) (dir string) {
+		t.Helper()
+		p.eventually("run "+string(rune('0'+n))+" works", func() bool {
+			if rows := p.evaluated(); len(rows) == n {
+				started, _ := p.started(rows[0].ID)
+				dir = started.Workspace
+				_, err := os.Stat(filepath.Join(dir, "begun"))
+				return err == nil
+			}
+			return false
+		})
+		return dir
+	}
+	for kill := range 2 {
+		process := p.start(args...)
+		if kill == 0 {
+			if err := os.WriteFile(filepath.Join(works(1), "go"), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		works(kill + 2)
+		_ = process.Process.Kill()
+		process.wait()
+	}
+	f := p.exits(0, args...)
+	var r evaluation.Report
+	if err := json.Unmarshal([]byte(f.out), &r); err != nil || !r.OK || r.Runs != 3 || r.Passed != 3 {
+		t.Fatalf("the report is %s (%v)", f.out, err)
+	}
+	if all := p.evaluated(); len(all) != 3 {
+		t.Errorf("the journal has %d runs", len(all))
+	}
+	for _, c := range r.Cases {
+		if calls := len(of[event.ToolStarted](p.events(p.exits(0, "runs", "events", c.Trials[0].Run, "--json").out))); calls != 1 {
+			t.Errorf("the call of case %s was made %d times", c.Name, calls)
+		}
+	}
+}
+
+// evaluated returns the runs of the journal, the newest first; none before there is one.
+func (p project) evaluated() []journal.Run {
+	store, err := sqlite.Open(p.t.Context(), filepath.Join(p.dir, ".pawl", "journal.db"), sqlite.Options{ReadOnly: true})
+	if err != nil {
+		return nil
+	}
+	defer store.Close()
+	rows, err := store.Runs(p.t.Context(), journal.Filter{})
+	if err != nil {
+		return nil
+	}
+	return rows
 }

@@ -48,8 +48,9 @@ type Evaluation struct {
 	token       string
 }
 
-// kept is how long an unfinished evaluation is remembered.
-const kept = 90 * 24 * time.Hour
+// kept is how long an unfinished evaluation is remembered, and the workspaces of runs that
+// did not pass are left.
+const kept = 30 * 24 * time.Hour
 
 // note is the body of the journal's note about an unfinished evaluation.
 type note struct {
@@ -61,6 +62,7 @@ type note struct {
 // error is of the suite, of a run that cannot start, or of the journal.
 func (e *Evaluation) Run(ctx context.Context, targets Targets) (*Report, error) {
 	e.expressions = expr.New()
+	e.prune(time.Now().Add(-kept))
 	id, err := e.begin(ctx)
 	if err != nil {
 		return nil, err
@@ -86,6 +88,16 @@ func (e *Evaluation) Run(ctx context.Context, targets Targets) (*Report, error) 
 		}
 	}
 	return report, nil
+}
+
+// prune removes the workspaces of evaluations without a new run since a time.
+func (e *Evaluation) prune(before time.Time) {
+	all, _ := os.ReadDir(e.Dir)
+	for _, entry := range all {
+		if info, err := entry.Info(); err == nil && info.ModTime().Before(before) {
+			_ = os.RemoveAll(filepath.Join(e.Dir, entry.Name()))
+		}
+	}
 }
 
 // begin finds the unfinished evaluation of the suite, or begins one. It returns the

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine"
@@ -332,5 +333,45 @@ func TestAReportThatIsNoneIsRefused(t *testing.T) {
 	}
 	if _, err := json.Marshal(evaluation.Comparison{}); err != nil {
 		t.Error(err)
+	}
+}
+
+// The files of runs that did not pass are left for a while, and removed by a later evaluation.
+func TestOldWorkspacesAreRemoved(t *testing.T) {
+	b := newBench(t, nil)
+	const failing = "kind: Eval\nname: x\nagent: agent.yaml\ncases: [{name: a, input: hi, evaluators: [{contains: never}]}]\n"
+	left := func() map[string]bool {
+		entries, err := os.ReadDir(filepath.Join(b.dir, "work"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		names := map[string]bool{}
+		for _, e := range entries {
+			names[e.Name()] = true
+		}
+		return names
+	}
+	b.must(failing)
+	first := left()
+	if len(first) != 1 {
+		t.Fatalf("%v are left", first)
+	}
+	for name := range first {
+		long := time.Now().Add(-31 * 24 * time.Hour)
+		if err := os.Chtimes(filepath.Join(b.dir, "work", name), long, long); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 2 {
+		b.must(failing)
+		now := left()
+		for name := range first {
+			if now[name] {
+				t.Errorf("%s is still there", name)
+			}
+		}
+		if len(now) != i+1 {
+			t.Errorf("after evaluation %d, %v are left", i, now)
+		}
 	}
 }
