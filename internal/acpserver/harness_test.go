@@ -55,6 +55,9 @@ type editor struct {
 	asked []string
 	// others are the updates that are no part of the transcript.
 	others []string
+	// buffers are texts that are not saved, by path, and files what the server did with them.
+	buffers map[string]string
+	files   []string
 	// changed receives after an update.
 	changed chan struct{}
 	quit    func()
@@ -264,15 +267,28 @@ func (c *editor) load(id acp.SessionId) {
 	}
 }
 
+// ReadTextFile implements [acp.Client].
+func (c *editor) ReadTextFile(_ context.Context, q acp.ReadTextFileRequest) (r acp.ReadTextFileResponse, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	name := filepath.Base(q.Path)
+	c.files = append(c.files, "read "+name)
+	if text, is := c.buffers[q.Path]; is {
+		return acp.ReadTextFileResponse{Content: text}, nil
+	}
+	return r, acp.NewInvalidParams("no buffer has " + name)
+}
+
+// WriteTextFile implements [acp.Client]. It saves the file, as editors do.
+func (c *editor) WriteTextFile(_ context.Context, q acp.WriteTextFileRequest) (r acp.WriteTextFileResponse, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.files = append(c.files, "write "+filepath.Base(q.Path))
+	c.buffers[q.Path] = q.Content
+	return r, os.WriteFile(q.Path, []byte(q.Content), 0o600)
+}
+
 // The other methods of [acp.Client], which the server does not call.
-
-func (*editor) ReadTextFile(context.Context, acp.ReadTextFileRequest) (r acp.ReadTextFileResponse, err error) {
-	return r, acp.NewMethodNotFound("")
-}
-
-func (*editor) WriteTextFile(context.Context, acp.WriteTextFileRequest) (r acp.WriteTextFileResponse, err error) {
-	return r, acp.NewMethodNotFound("")
-}
 
 func (*editor) CreateTerminal(context.Context, acp.CreateTerminalRequest) (r acp.CreateTerminalResponse, err error) {
 	return r, acp.NewMethodNotFound("")

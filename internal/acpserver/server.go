@@ -53,6 +53,8 @@ type Server struct {
 	unanswered requests
 	// creating are the sessions whose creation is not answered yet.
 	creating []acp.SessionId
+	// buffers reports whether the editor reads and writes files for the server.
+	buffers bool
 	// asking counts the goroutines of askAgain.
 	asking sync.WaitGroup
 	// credentials are the values of the secrets of the editor's MCP servers.
@@ -100,7 +102,7 @@ func New(o Options) *Server {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	s := &Server{Options: o, open: map[acp.SessionId]*opened{}, credentials: map[string]string{}}
-	s.Host.Guide, s.Host.Launch.Getenv = s.guide, s.getenv(o.Host.Launch.Getenv)
+	s.Host.Guide, s.Host.Launch.Getenv, s.Host.Launch.Buffers = s.guide, s.getenv(o.Host.Launch.Getenv), s.buffersIn
 	s.serving, s.end = context.WithCancel(context.Background())
 	return s
 }
@@ -123,7 +125,10 @@ func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 }
 
 // Initialize implements [acp.Agent]. Only what is answered is advertised.
-func (s *Server) Initialize(context.Context, acp.InitializeRequest) (acp.InitializeResponse, error) {
+func (s *Server) Initialize(_ context.Context, r acp.InitializeRequest) (acp.InitializeResponse, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.buffers = r.ClientCapabilities.Fs.ReadTextFile && r.ClientCapabilities.Fs.WriteTextFile
 	return acp.InitializeResponse{
 		ProtocolVersion: acp.ProtocolVersionNumber,
 		AgentInfo:       &acp.Implementation{Name: "pawl", Title: acp.Ptr("Pawl"), Version: s.Version},

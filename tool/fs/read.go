@@ -52,15 +52,19 @@ func (w *Workspace) read(ctx context.Context, c tool.Call, a readArgs) (tool.Res
 		return tool.Result{}, err
 	}
 	defer f.Close()
-	src := cancellable{ctx, f}
-	whole, err := w.readForEdit(p, src, info.Size())
+	content, size, err := w.shown(ctx, p, f, info.Size())
 	if err != nil {
 		return tool.Result{}, err
 	}
-	r := reader{name: p, size: info.Size(), from: max(a.Offset, 1), limit: a.Limit, redact: c.Redact}
+	src := cancellable{ctx, content}
+	whole, err := w.readForEdit(p, src, size)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	r := reader{name: p, size: size, from: max(a.Offset, 1), limit: a.Limit, redact: c.Redact}
 	if whole != nil {
 		r.total, r.format = whole.total(), whole.format()
-		if _, err := f.Seek(0, io.SeekStart); err != nil {
+		if _, err := content.Seek(0, io.SeekStart); err != nil {
 			return tool.Result{}, explain(p, err)
 		}
 	}
@@ -79,6 +83,22 @@ func (w *Workspace) read(ctx context.Context, c tool.Call, a readArgs) (tool.Res
 		result.Files = []event.FileSeen{{Path: p, Digest: whole.digest}}
 	}
 	return result, nil
+}
+
+// shown returns what a file contains, and its size: the text of a buffer if there is one.
+func (w *Workspace) shown(ctx context.Context, p string, f *os.File, size int64) (io.ReadSeeker, int64, error) {
+	if w.buffers == nil || size > maxEdit {
+		return f, size, nil
+	}
+	disk, err := load(ctx, p, f, maxEdit)
+	if err != nil {
+		return nil, 0, err
+	}
+	text, held := w.buffered(ctx, p, disk)
+	if !held {
+		text = disk
+	}
+	return bytes.NewReader(text), int64(len(text)), nil
 }
 
 // wholeFile is a file that was read to its end.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path"
 	"syscall"
+	"unicode/utf8"
 )
 
 // update replaces a file's content by the result of change, as one step. It locks the
@@ -30,9 +31,16 @@ func (w *Workspace) update(ctx context.Context, p string, change func(old []byte
 	if err != nil {
 		return err
 	}
+	text, held := w.buffered(ctx, p, old)
+	if held {
+		old = text
+	}
 	content, err := change(old)
 	if err != nil || bytes.Equal(old, content) {
 		return err
+	}
+	if held && utf8.Valid(content) {
+		return w.setBuffer(ctx, p, content)
 	}
 	if links(info) > 1 {
 		return inPlace(p, f, old, content)

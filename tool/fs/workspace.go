@@ -33,6 +33,7 @@ type Workspace struct {
 
 	otherNames func(tool, path string, write bool) ([]string, error)
 	own        func(path string, info os.FileInfo) bool
+	buffers    Buffers
 }
 
 // Options configure how the tools of a workspace are judged.
@@ -46,6 +47,9 @@ type Options struct {
 	// Own reports whether this process writes a file itself, such as its journal.
 	// [Workspace.State] excludes those. Nil means none.
 	Own func(path string, info os.FileInfo) bool
+	// Buffers have the texts that fs.read, fs.write and fs.edit use in place of those on
+	// the disk. Nil means none.
+	Buffers Buffers
 }
 
 // Open opens a workspace directory.
@@ -68,7 +72,7 @@ func Open(dir string, o Options) (*Workspace, error) {
 	}
 	return &Workspace{
 		dir: abs, real: real, root: root, paths: paths, state: state{most: maxStateFiles},
-		otherNames: o.OtherNames, own: o.Own,
+		otherNames: o.OtherNames, own: o.Own, buffers: o.Buffers,
 	}, nil
 }
 

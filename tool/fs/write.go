@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"unicode/utf8"
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/tool"
@@ -46,7 +47,10 @@ func (w *Workspace) write(ctx context.Context, c tool.Call, a writeArgs) (tool.R
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		done = "created with"
-		err = w.create(p, content)
+		// The file is complete on the disk, also if the editor cannot open it.
+		if err = w.create(p, content); err == nil && w.buffers != nil && utf8.Valid(content) {
+			_ = w.setBuffer(ctx, p, content)
+		}
 	case err != nil:
 		err = explain(p, err)
 	default:

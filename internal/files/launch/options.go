@@ -25,6 +25,7 @@ import (
 	"github.com/pawlrun/pawl/llm/transport"
 	"github.com/pawlrun/pawl/models"
 	"github.com/pawlrun/pawl/tool"
+	"github.com/pawlrun/pawl/tool/fs"
 	"github.com/pawlrun/pawl/tool/web"
 )
 
@@ -106,6 +107,8 @@ type Host struct {
 	Journal string
 	// Databases are the addresses of a journal that is no file. No sandbox reaches them.
 	Databases []netip.AddrPort
+	// Buffers returns the buffers of an editor in a workspace, nil for none.
+	Buffers func(workspace string) fs.Buffers
 	// Here is what this machine has for runs that may be on other machines.
 	Here workplace.Here
 	// Learn takes each token of a login that a run uses, so that it is not stored or
@@ -117,6 +120,13 @@ type Host struct {
 	// RemoveLogs removes the logs of a removed run from this machine; nil removes
 	// nothing.
 	RemoveLogs func(run string) error
+}
+
+func (h Host) buffersIn(workspace string) fs.Buffers {
+	if h.Buffers == nil {
+		return nil
+	}
+	return h.Buffers(workspace)
 }
 
 // prepared holds what was prepared for a run and for the runs that it starts.

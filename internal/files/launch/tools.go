@@ -63,7 +63,7 @@ func (o Options) definition(a *spec.Agent, resolver *models.Resolver) (d assembl
 			return nil, nil
 		}
 		return sandbox.NewOtherNames(o.Workspace, protected).Of(path, true)
-	}})
+	}, Buffers: o.buffersIn(o.Workspace)})
 	if err != nil {
 		return d, errors.Join(err, o.closeBox())
 	}
