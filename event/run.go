@@ -34,8 +34,8 @@ type RunStarted struct {
 	// machine.
 	Place Place `json:"place,omitzero"`
 	// Priority is the priority among queued runs, from 1, the first, to 5; absent for 3.
+	Priority int `json:"priority,omitempty"`
 	// Schedule is the schedule that started the run.
-	Priority int    `json:"priority,omitempty"`
 	Schedule string `json:"schedule,omitempty"`
 	// Source is the file that the run was started from, Spec its content, so that
 	// another process can build the same agent.

@@ -79,6 +79,9 @@ type Environment struct {
 	// Drive opens the journal and calls use with what drives runs on this machine, until
 	// Ctrl-C or SIGTERM ends the context of use. The runs that are still driven then park.
 	Drive func(ctx context.Context, o DriveOptions, use func(context.Context, Driver) error) error
+	// Template adds flags of 'pawl run' to a command. It returns a function that makes the
+	// first event of a run from FILE and INPUT, and starts none.
+	Template func(*cobra.Command) func(words []string) (event.RunStarted, error)
 }
 
 // DriveOptions are the files that the runs of a worker use.
@@ -114,6 +117,26 @@ func (a *app) environment() Environment {
 		Print:  a.printJSON,
 		Printf: a.printf,
 		Drive:  a.drive,
+		Template: func(c *cobra.Command) func([]string) (event.RunStarted, error) {
+			f := runFlags{workspace: "."}
+			f.settings(c)
+			approveFlag(c, &f.approve)
+			return func(words []string) (started event.RunStarted, err error) {
+				o, err := f.options(c)
+				if err != nil {
+					return started, err
+				}
+				if o.Host, _, err = a.host(c.Context()); err != nil {
+					return started, err
+				}
+				l, err := a.prepare(c.Context(), &f, ofFile(f.withInput(words)), o)
+				if err != nil {
+					return started, err
+				}
+				defer l.session.close()
+				return l.started, closeEnv(l.env)
+			}
+		},
 	}
 }
 

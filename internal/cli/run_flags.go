@@ -42,10 +42,22 @@ type runFlags struct {
 }
 
 func (f *runFlags) flags(c *cobra.Command) {
+	f.settings(c)
+	fl := c.Flags()
+	fl.StringVar(&f.workspace, "workspace", ".", "directory that the tools work in")
+	fl.BoolVar(&f.noStream, "no-stream", false, "ask the provider for whole answers")
+	fl.BoolVar(&f.detach, "detach", false, "run in the background, outliving this terminal, and print the run id")
+	attachFlag(c, &f.attach, "give an image, a PDF or a text `FILE` with the input (may be repeated)")
+	approveFlag(c, &f.approve)
+	recordFlag(c, &f.record)
+	f.output.flagsUnless(c, "with --detach")
+}
+
+// settings adds the flags that change values of the file.
+func (f *runFlags) settings(c *cobra.Command) {
 	fl := c.Flags()
 	fl.StringVarP(&f.model, "model", "m", "", "use this model in place of every model of the file")
 	fl.StringVarP(&f.input, "input", "p", "", "the INPUT, as a flag")
-	fl.StringVar(&f.workspace, "workspace", ".", "directory that the tools work in")
 	fl.StringVar(&f.maxCycles, "max-cycles", "", "stop after this many cycles, or none for no limit (default 50, or the file's)")
 	fl.IntVar(&f.maxDepth, "max-depth", 0, "maximum depth of the tree of runs, this run included (default 8)")
 	fl.IntVar(&f.atOnce, "max-concurrency", 0, "how many agents of a workflow may be at work at once (default 64, or less where the file says so)")
@@ -53,13 +65,7 @@ func (f *runFlags) flags(c *cobra.Command) {
 	fl.BoolVar(&f.noBudget, "no-budget", false, "no cost limit")
 	fl.StringVar(&f.timeout, "timeout", "", "wall-time budget, for example 10m, or none (default 1h, or the file's)")
 	fl.StringArrayVar(&f.limitArgs, "limit", nil, "change a limit, as setting=value, for example max_tool_calls=400; 'pawl runs budget --help' lists them")
-	fl.BoolVar(&f.noStream, "no-stream", false, "ask the provider for whole answers")
-	fl.BoolVar(&f.detach, "detach", false, "run in the background, outliving this terminal, and print the run id")
 	fl.StringArrayVar(&f.vars, "var", nil, "set a variable of the file, as name=value")
-	attachFlag(c, &f.attach, "give an image, a PDF or a text `FILE` with the input (may be repeated)")
-	approveFlag(c, &f.approve)
-	recordFlag(c, &f.record)
-	f.output.flagsUnless(c, "with --detach")
 }
 
 // none is the word that removes a limit.

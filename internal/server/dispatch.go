@@ -100,6 +100,14 @@ func (s *Server) mayQueue(ctx context.Context) error {
 	return p
 }
 
+// Begin makes a run with an id for a worker to drive. It does nothing if the run is there.
+func (s *Server) Begin(ctx context.Context, id string, started event.RunStarted) error {
+	if err := s.engine.Queue(ctx, id, started, nil); !errors.Is(err, journal.ErrExists) {
+		return err
+	}
+	return nil
+}
+
 const (
 	// lookAtWait is how long after a commit Drive looks at how long a run waits.
 	lookAtWait = time.Second

@@ -24,7 +24,7 @@ func build() cli.Build {
 		Version:   version,
 		Journals:  map[string]cli.OpenJournal{"postgres": open, "postgresql": open},
 		Addresses: postgres.Addresses,
-		Commands:  []func(cli.Environment) *cobra.Command{journalCommand, workerCommand},
+		Commands:  []func(cli.Environment) *cobra.Command{journalCommand, workerCommand, scheduleCommand},
 		Dispatch:  dispatch,
 	}
 }

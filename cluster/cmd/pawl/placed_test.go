@@ -169,6 +169,25 @@ func (p placed) begin(t *testing.T, agent string, n int) (ids []string) {
 	return ids
 }
 
+// approve approves the one call of a run that waits for a decision.
+func (p placed) approve(t *testing.T, run string) {
+	t.Helper()
+	var list struct {
+		Items []struct{ ID string }
+	}
+	answer, err := http.Get(p.url + "/v1/runs/" + run + "/questions")
+	if err == nil {
+		err = json.NewDecoder(answer.Body).Decode(&list)
+		answer.Body.Close()
+	}
+	if err != nil || len(list.Items) != 1 {
+		t.Fatalf("%d questions, %v", len(list.Items), err)
+	}
+	if status, text := p.post(t, "/v1/runs/"+run+"/approve", `{"callId": "`+list.Items[0].ID+`"}`); status != http.StatusOK {
+		t.Fatalf("status %d: %s", status, text)
+	}
+}
+
 // states returns how many runs have each state.
 func (p placed) states(t *testing.T) map[journal.State]int {
 	t.Helper()

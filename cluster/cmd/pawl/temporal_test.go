@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"net/http"
 	"regexp"
 	"slices"
 	"strings"
@@ -23,20 +21,7 @@ func TestTemporalPlacesRunsUntilTheyEnd(t *testing.T) {
 		p.awaits(t, journal.Parked, 6)
 		p.awaits(t, journal.Ended, 12*(round-1)+6)
 		for _, run := range asks {
-			var list struct {
-				Items []struct{ ID string }
-			}
-			answer, err := http.Get(p.url + "/v1/runs/" + run + "/questions")
-			if err == nil {
-				err = json.NewDecoder(answer.Body).Decode(&list)
-				answer.Body.Close()
-			}
-			if err != nil || len(list.Items) != 1 {
-				t.Fatalf("%d questions, %v", len(list.Items), err)
-			}
-			if status, text := p.post(t, "/v1/runs/"+run+"/approve", `{"callId": "`+list.Items[0].ID+`"}`); status != http.StatusOK {
-				t.Fatalf("status %d: %s", status, text)
-			}
+			p.approve(t, run)
 		}
 		p.awaits(t, journal.Ended, 12*round)
 		if n := p.drives(t, marks[0]); n != 1 {

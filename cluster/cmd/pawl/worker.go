@@ -64,7 +64,7 @@ it has go on for --drain, and parks them, which takes 10 s at most; other worker
 					return err
 				}
 				defer t.Close()
-				w.Driver, w.Log, w.Dir, w.Labels = d.Server, d.Log, o.Workspace, o.Labels
+				w.Driver, w.Store, w.Log, w.Dir, w.Labels = d.Server, d.Store, d.Log, o.Workspace, o.Labels
 				d.Log.Info("takes runs", "temporal", at, "runs", w.MaxRuns)
 				return place.Work(ctx, t, w)
 			})
@@ -74,6 +74,7 @@ it has go on for --drain, and parks them, which takes 10 s at most; other worker
 	c.Flags().IntVar(&w.MaxRuns, "max-runs", 64, "how many runs are driven at once")
 	c.Flags().DurationVar(&w.Drain, "drain", 0, "how long runs go on after SIGTERM before they park")
 	c.Flags().StringSliceVar(&o.Labels, "labels", nil, "what this machine has for runs that ask for it, NAME or NAME=DIR with the directory of such runs (gpu,repo=/srv/repo)")
+	c.Flags().StringVar(&o.Peers, "peer-addr", "", "HOST:PORT at which servers on other machines read answers as they come (default: a free port for this machine alone)")
 	c.Flags().StringVar(&o.Metrics, "metrics", "", "HOST:PORT at which metrics for Prometheus are served, to everyone who reaches it")
 	c.Flags().StringVar(&o.Agents, "agents", ".", "directory of the agent files that runs name")
 	c.Flags().StringVar(&o.Workspace, "workspace", ".", "directory that the tools of runs without one of their own work in")

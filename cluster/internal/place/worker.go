@@ -14,6 +14,7 @@ import (
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
+	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
 )
 
@@ -23,11 +24,13 @@ const ended = string(journal.Ended)
 // Driver drives runs; see [github.com/pawlrun/pawl/internal/server.Server.Drive].
 type Driver interface {
 	Drive(ctx context.Context, run string, resume bool) (row journal.Run, wake time.Time, err error)
+	Begin(ctx context.Context, run string, started event.RunStarted) error
 }
 
 // Options configure a worker.
 type Options struct {
 	Driver Driver
+	Store  journal.Store
 	// MaxRuns is how many runs are driven at once, and Dir where they write.
 	MaxRuns int
 	Dir     string
@@ -134,6 +137,8 @@ func Work(ctx context.Context, c client.Client, o Options) error {
 	}
 	every := worker.New(c, Queue, common)
 	every.RegisterWorkflowWithOptions(run, workflow.RegisterOptions{Name: Workflow})
+	every.RegisterWorkflowWithOptions(scheduled, workflow.RegisterOptions{Name: scheduledWorkflow})
+	every.RegisterActivityWithOptions(a.begin, activity.RegisterOptions{Name: begin})
 	workers := []worker.Worker{every}
 	common.MaxConcurrentActivityTaskPollers, common.DisableWorkflowWorker = 1, true
 	for _, label := range o.Labels {

@@ -39,6 +39,8 @@ type input struct {
 	Resume bool `json:"resume,omitempty"`
 	// Queue is the task queue of the workers that may drive the run, empty for all.
 	Queue string `json:"queue,omitempty"`
+	// Begin makes the run first.
+	Begin *firing `json:"begin,omitempty"`
 }
 
 // queueOf returns the task queue of the workers with a label.
@@ -65,6 +67,11 @@ func run(ctx workflow.Context, in input) error {
 		WaitForCancellation: true,
 		RetryPolicy:         &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: time.Minute},
 	})
+	if in.Begin != nil {
+		if err := workflow.ExecuteActivity(ctx, begin, beginRequest{id, *in.Begin}).Get(ctx, nil); err != nil {
+			return err
+		}
+	}
 	for {
 		resume = drain(signals, resume)
 		var o outcome
@@ -82,7 +89,7 @@ func run(ctx workflow.Context, in input) error {
 			return err
 		}
 		if workflow.GetInfo(ctx).GetContinueAsNewSuggested() {
-			return workflow.NewContinueAsNewError(ctx, run, input{drain(signals, resume), in.Queue})
+			return workflow.NewContinueAsNewError(ctx, run, input{Resume: drain(signals, resume), Queue: in.Queue})
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/workflow"
 
+	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
 )
 
@@ -40,6 +41,8 @@ func (s *scripted) Drive(_ context.Context, run string, resume bool) (journal.Ru
 	}
 	return l.row, wake, l.err
 }
+
+func (s *scripted) Begin(context.Context, string, event.RunStarted) error { return nil }
 
 func (s *scripted) resumes() (all []bool) {
 	for _, c := range s.calls {
