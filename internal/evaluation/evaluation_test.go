@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -347,7 +348,9 @@ func TestOldWorkspacesAreRemoved(t *testing.T) {
 		}
 		names := map[string]bool{}
 		for _, e := range entries {
-			names[e.Name()] = true
+			if !strings.HasPrefix(e.Name(), "check-") { // no run's
+				names[e.Name()] = true
+			}
 		}
 		return names
 	}
@@ -374,4 +377,24 @@ func TestOldWorkspacesAreRemoved(t *testing.T) {
 			t.Errorf("after evaluation %d, %v are left", i, now)
 		}
 	}
+}
+
+func TestProcessesCheckOneSuiteAtTheSameTime(t *testing.T) {
+	b := newBench(t, nil)
+	s, err := suite.Parse(filepath.Join(b.dir, "suite.yaml"), []byte("kind: Eval\nname: twice\nagent: agent.yaml\nevaluators: [{contains: x}]\ncases: [{name: a, input: i}]\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	for range 4 {
+		e := &evaluation.Evaluation{Suite: s, Dir: filepath.Join(b.dir, "work")}
+		all.Go(func() {
+			for range 50 {
+				if _, err := e.ReadTargets(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
 }

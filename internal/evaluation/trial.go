@@ -37,6 +37,16 @@ type target struct {
 // ReadTargets reads the files of the cases and prepares one run of each, which does not
 // start. It finds what would prevent the runs before the first of them costs anything.
 func (e *Evaluation) ReadTargets() (Targets, error) {
+	// The path is among what is compared when an evaluation continues. The directory stays,
+	// because another process may check the same suite.
+	path, err := filepath.Abs(e.Suite.File)
+	if err != nil {
+		return nil, fmt.Errorf("evaluation: %w", err)
+	}
+	workspace := filepath.Join(e.Dir, "check-"+digestOf(path)[:12])
+	if err := os.MkdirAll(workspace, 0o700); err != nil {
+		return nil, fmt.Errorf("evaluation: %w", err)
+	}
 	all := Targets{}
 	for i := range e.Suite.Cases {
 		c := &e.Suite.Cases[i]
@@ -49,12 +59,8 @@ func (e *Evaluation) ReadTargets() (Targets, error) {
 		if err != nil {
 			return nil, err
 		}
-		workspace := filepath.Join(e.Dir, "check-"+digestOf(e.Suite.File)[:12])
-		if err := os.MkdirAll(workspace, 0o700); err != nil {
-			return nil, fmt.Errorf("evaluation: %w", err)
-		}
 		started, env, err := file.Launch("x", e.optionsOf(c, workspace))
-		if err = errors.Join(err, os.Remove(workspace)); err != nil {
+		if err != nil {
 			return nil, fmt.Errorf("case %s: %w", c.Name, err)
 		}
 		if err := closed(env); err != nil {
