@@ -18,6 +18,7 @@ import (
 type sessionFlags struct {
 	agent, model string
 	budget       float64
+	noBudget     bool
 	// trust uses the instructions and skills of the working tree without a question.
 	trust bool
 }
@@ -27,6 +28,7 @@ func (f *sessionFlags) flags(c *cobra.Command) {
 	c.Flags().StringVarP(&f.model, "model", "m", "", "use this model in place of every model of the file")
 	c.Flags().BoolVar(&f.trust, "trust", false, "use the AGENTS.md files and skills of the working tree without a question")
 	c.Flags().Float64Var(&f.budget, "budget", 0, "cost limit in USD of each message (default 5.00, or the file's)")
+	c.Flags().BoolVar(&f.noBudget, "no-budget", false, "no cost limit")
 }
 
 func (a *app) acpCommand() *cobra.Command {
@@ -90,7 +92,7 @@ func (a *app) sessionLaunch(c *cobra.Command, f sessionFlags) (launch.Options, f
 	if err != nil {
 		return launch.Options{}, nil, usagef("--agent: %w", err)
 	}
-	o, err := (&runFlags{model: f.model, budget: f.budget, workspace: ".", approve: "ask"}).options(c)
+	o, err := (&runFlags{model: f.model, budget: f.budget, noBudget: f.noBudget, workspace: ".", approve: "ask"}).options(c)
 	if err == nil {
 		o.Host, _, err = a.host(c.Context())
 	}
