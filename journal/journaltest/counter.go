@@ -16,17 +16,8 @@ func counterContract() []contract {
 	}
 }
 
-func countersOf(t *testing.T, s journal.Store) journal.KeepsCounters {
-	t.Helper()
-	counts, may := s.(journal.KeepsCounters)
-	if !may {
-		t.Skip("the store keeps no counters")
-	}
-	return counts
-}
-
 func counterStops(t *testing.T, s journal.Store, _ *clock) {
-	counts := countersOf(t, s)
+	counts := optional[journal.KeepsCounters](t, s, "counters")
 	for i, c := range []struct {
 		counter string
 		n, most int64
@@ -52,7 +43,7 @@ func counterStops(t *testing.T, s journal.Store, _ *clock) {
 }
 
 func counterAddsAll(t *testing.T, s journal.Store, _ *clock) {
-	counts := countersOf(t, s)
+	counts := optional[journal.KeepsCounters](t, s, "counters")
 	const each, most = 20, 100
 	var taken atomic.Int64
 	var all sync.WaitGroup

@@ -18,17 +18,8 @@ func driversContract() []contract {
 	}
 }
 
-func driversOf(t *testing.T, s journal.Store) journal.KeepsDrivers {
-	t.Helper()
-	d, may := s.(journal.KeepsDrivers)
-	if !may {
-		t.Skip("the store keeps no drivers")
-	}
-	return d
-}
-
 func driverExpires(t *testing.T, s journal.Store, c *clock) {
-	kept := driversOf(t, s)
+	kept := optional[journal.KeepsDrivers](t, s, "drivers")
 	want := func(what string, drivers ...journal.Driver) {
 		t.Helper()
 		live, err := kept.Drivers(t.Context())
@@ -62,7 +53,7 @@ func driverExpires(t *testing.T, s journal.Store, c *clock) {
 }
 
 func driversRegisterAtOnce(t *testing.T, s journal.Store, _ *clock) {
-	kept := driversOf(t, s)
+	kept := optional[journal.KeepsDrivers](t, s, "drivers")
 	const drivers, times = 8, 10
 	var all sync.WaitGroup
 	for i := range drivers {

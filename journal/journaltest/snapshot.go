@@ -14,10 +14,7 @@ func snapshotContract() []contract {
 
 // A snapshot is replaced by the next with its name, and deleted with its run.
 func snapshotKept(t *testing.T, s journal.Store, c *clock) {
-	keeps, may := s.(journal.KeepsSnapshots)
-	if !may {
-		t.Skip("the store keeps no snapshots")
-	}
+	keeps := optional[journal.KeepsSnapshots](t, s, "snapshots")
 	Start(t, s, "one")
 	Start(t, s, "other")
 	c.Advance(ttl)

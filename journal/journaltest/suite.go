@@ -50,6 +50,17 @@ type contract struct {
 	check func(t *testing.T, s journal.Store, c *clock)
 }
 
+// optional returns a store as an interface that stores may implement, and skips the test of
+// a store that does not. things is what such a store keeps.
+func optional[T any](t *testing.T, s journal.Store, things string) T {
+	t.Helper()
+	keeps, may := s.(T)
+	if !may {
+		t.Skip("the store keeps no " + things)
+	}
+	return keeps
+}
+
 // clock is a clock that tests set.
 type clock struct {
 	mu  sync.Mutex
