@@ -46,8 +46,8 @@ type InputReceived struct {
 	// Mode is the mode of the permissions from here on, "" for the one so far. It may
 	// come without a message.
 	Mode string `json:"mode,omitempty"`
-	// MessageID is the id of a message that another run of the tree sent, and Taint
-	// what that run had read.
+	// MessageID is the id of a message that another run of the tree sent. Taint marks the
+	// untrusted and private text that this run had read.
 	MessageID string `json:"messageId,omitempty"`
 	Taint     Taint  `json:"taint,omitzero"`
 	// Principal is as in [CancelRequested].

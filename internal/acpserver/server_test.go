@@ -96,7 +96,7 @@ func TestTheStepsOfAWorkflowAreThePlan(t *testing.T) {
 	}
 }
 
-// What is always rejected, or always allowed, is not asked about again: in the run, in the
+// A rule that the user always allows or rejects holds for the rest of the run, for the
 // messages after it, and in another process.
 func TestAlwaysHoldsForTheSession(t *testing.T) {
 	twice := "- tool_calls: [{name: fs.write, arguments: {path: docs/a.txt, content: x}}]\n- tool_calls: [{name: fs.write, arguments: {path: docs/b.txt, content: x}}]\n- text: Done.\n"

@@ -88,7 +88,7 @@ func (s *Server) follow(ctx context.Context, id acp.SessionId, o *opened, turn *
 	o.turn = turn
 	cancelled := o.cancelled
 	s.mu.Unlock()
-	if cancelled == nil { // a question that is asked again
+	if cancelled == nil { // no message has been sent yet, only a question
 		cancelled = make(chan struct{})
 	}
 	defer func() {

@@ -103,7 +103,7 @@ func TestCommandsOfASessionWithoutALiveRegion(t *testing.T) {
 	}
 }
 
-// What is chosen between two messages holds for the next run, also in another process.
+// A model or mode that is chosen between two messages holds for the next run, also in another process.
 func TestChoicesSurviveTheirProcess(t *testing.T) {
 	p := commandsProject(t)
 	p.exits(0, "code", "--agent", "agent.yaml", "-p", "one")

@@ -28,7 +28,7 @@ func TestWatchShowsALineForEachRunAndDecidesByKey(t *testing.T) {
 		p.eventually(what, func() bool { return strings.Contains(n.all(), what) })
 	}
 	has("? 1 of 1: fs.write of run " + first)
-	has("U+202E") // what is hidden is shown
+	has("U+202E") // hidden characters are shown
 	has("a approve")
 	// Neither space nor Enter approves; a does.
 	n.tmux("send-keys", " ", "Enter")

@@ -55,7 +55,7 @@ func TestTheTextsOfATreeAreUsedOnceTheyAreTrusted(t *testing.T) {
 		t.Errorf("the skill is not read: %s", log)
 	}
 
-	// It is asked once for a content, also without a terminal; the session keeps the texts.
+	// The answer holds for the content, also without a terminal; the session keeps the texts.
 	p.exits(0, args...)
 	if _, system := p.started(p.newest()); !strings.HasPrefix(system, used) {
 		t.Errorf("the second session has the system text %q", system)

@@ -130,7 +130,7 @@ func TestABlackHoleCostsAServerItsRuns(t *testing.T) {
 	own := p.effects(t, first.Process.Pid)
 	late := 0
 	for _, at := range own {
-		if at.After(shut.Add(2 * lease)) { // what had begun may have taken a while
+		if at.After(shut.Add(2 * lease)) { // an effect may begin before the proxy shuts and end later
 			late++
 		}
 	}

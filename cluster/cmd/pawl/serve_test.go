@@ -230,7 +230,7 @@ func await(t testing.TB, s journal.Store, what string, holds func() bool) {
 	for !holds() {
 		select {
 		case <-watch:
-		case <-time.After(time.Second): // what is no commit
+		case <-time.After(time.Second): // not every condition depends on a commit
 		case <-ctx.Done():
 			t.Fatalf("%s: not within 5 minutes", what)
 		}

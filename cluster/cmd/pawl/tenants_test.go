@@ -108,7 +108,7 @@ func TestTemporalPlacesByPriority(t *testing.T) {
 			later++
 		}
 	}
-	if later > 2 { // what was matched before the others arrived
+	if later > 2 { // two may be placed before the urgent ones arrive
 		t.Errorf("%d of the first %d runs have priority 5", later, n)
 	}
 }

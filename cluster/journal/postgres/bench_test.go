@@ -132,8 +132,8 @@ func BenchmarkAppends(b *testing.B) {
 	}
 }
 
-// BenchmarkOneAppend measures half of the appends of one writer, and of as many writes
-// of a file that are synced, in turn.
+// BenchmarkOneAppend alternates between an append and a synced write of a file, and
+// reports the median time of each.
 func BenchmarkOneAppend(b *testing.B) {
 	s := open(b, place(b), postgres.Options{})
 	d := journaltest.Start(b, s, "run")

@@ -61,8 +61,8 @@ END
 $body$;
 `
 
-// assignRun changes the tenant's row only if the limit is another one, because all starts
-// of the tenant would wait for each other.
+// assignRun changes the tenant's row only if the limit is another one, because an
+// update would serialize all starts of the tenant.
 const assignRun = `
 WITH t AS (
 	INSERT INTO @tenants AS t (name, max_running) VALUES ($2, $3)

@@ -281,7 +281,7 @@ func TestRowsFitAndSteerNothing(t *testing.T) {
 	}
 }
 
-// Questions that come while one is asked are a list below it, until they are decided.
+// Questions that arrive while another is open are listed below it until they are decided.
 func TestOtherQuestionsAreAList(t *testing.T) {
 	m := &live.Model{Width: 60, Height: 24, Plain: true}
 	open := []live.Question{{ID: "a", Subject: "first"}}

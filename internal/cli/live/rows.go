@@ -130,7 +130,7 @@ func (m *Model) question() []string {
 	return page
 }
 
-// laterQuestions returns the open questions besides the one that is asked.
+// laterQuestions returns the open questions after the current one.
 func (m *Model) laterQuestions() []string {
 	if m.ask.now == nil || m.ask.now.Choice == nil || m.Height < 16 {
 		return nil

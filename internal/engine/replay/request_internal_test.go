@@ -44,7 +44,7 @@ func TestCacheBreakBelongsToTheRequestOfItsCycle(t *testing.T) {
 	}
 }
 
-// What the cache had is the beginning of a request, so a result behind it costs more.
+// The cache holds a prefix of the request, so a result after that prefix costs more.
 func TestChargeIsDividedByWhatTheCacheHad(t *testing.T) {
 	old, new := llm.ToolResult{CallID: "c1", Name: "a", Output: "xxxx"}, llm.ToolResult{CallID: "c2", Name: "a", Output: "xxxx"}
 	price := llm.Price{Input: 10, CacheRead: 1, Output: 20}

@@ -283,7 +283,7 @@ var ErrNoRetry = errors.New("it cannot be retried")
 
 // Retry finds the point of an ended workflow after which a fork repeats what failed
 // or was cancelled, or one step if it is named, and what depends on it. The fork keeps
-// what completed. steps are the ones that repeat.
+// the completed steps; steps holds those that repeat.
 func Retry(ctx context.Context, e *engine.Engine, store journal.Store, row journal.Run, step string) (b *drive.Branch, steps []string, err error) {
 	fail := func(format string, args ...any) (*drive.Branch, []string, error) {
 		return nil, nil, fmt.Errorf("run "+row.ID+": %w: "+format, append([]any{ErrNoRetry}, args...)...)

@@ -52,7 +52,7 @@ type ToolReport struct {
 }
 
 // Describe starts the MCP servers of an agent's file one after the other and reports
-// what each offers. declare applies the file's own declarations to tools.
+// the tools of each. declare applies the file's own declarations to tools.
 func Describe(ctx context.Context, a *spec.Agent, h Host, declare func([]tool.Tool)) (reports []Report, warnings []string, err error) {
 	s := &Servers{log: programlog.New(h.Secrets)}
 	redact := secret.NewRedactor(h.Secrets...)

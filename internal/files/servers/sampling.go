@@ -32,7 +32,7 @@ type Question struct {
 }
 
 // Ask sets the limits of the agent that answers a server, which a request may lower, and
-// returns what it is asked. maxTokens is the agent's own limit for an answer.
+// returns the agent's question. maxTokens is the agent's own limit for an answer.
 func Ask(of *spec.Agent, maxTokens int, server string, input json.RawMessage) (Question, error) {
 	q := Question{fence: fence.New(strings.ToLower(rand.Text()[:16]))}
 	var s tool.Sampling
