@@ -42,34 +42,36 @@ endef
 test: lint
 	$(call tests,$(GO) test -json -timeout 20m ./...,-rows docs/requirements.md)
 
-# The module for several machines: its tests start PostgreSQL on loopback by themselves. It is
-# installed where it is missing and may be; else the tests are skipped, and say so.
+# The module for several machines: its tests start PostgreSQL and Temporal on loopback by
+# themselves. What is missing is installed or compiled; where that fails, the tests that need it
+# are skipped, and say so.
 test-cluster:
 	@command -v pg_ctl >/dev/null || ls /usr/lib/postgresql/*/bin/pg_ctl >/dev/null 2>&1 || \
 		{ test "$$(id -u)" = 0 && command -v apt-get >/dev/null && apt-get update && apt-get install -y --no-install-recommends postgresql; } >/dev/null || \
 		echo "PostgreSQL could not be installed: the list of skipped tests says which"
+	@$(MAKE) bin/temporal || echo "Temporal could not be compiled: the list of skipped tests says which"
 	@test -z "$$(gofmt -l cluster)" || { gofmt -l cluster; exit 1; }
 	cd cluster && $(GO) vet ./...
 	@mkdir -p bin
 	@$(GO) build -o bin/testreport ./internal/testreport
-	@cd cluster && $(GO) test -json -timeout 20m ./... 2>&1 | ../bin/testreport -log ../bin/test-cluster.log
+	@cd cluster && $(GO) test -json -timeout 30m ./... 2>&1 | ../bin/testreport -log ../bin/test-cluster.log
 
-# The tests with a Temporal server alone. make test-cluster runs them too where bin/temporal
-# has been built, or $PAWL_TEMPORAL names the program, and otherwise skips them.
+# The tests with a Temporal server alone.
 test-temporal: bin/temporal
 	@mkdir -p bin
 	@$(GO) build -o bin/testreport ./internal/testreport
 	@cd cluster && $(GO) test -json -count=1 -timeout 30m -run TestTemporal ./cmd/pawl 2>&1 | ../bin/testreport -log ../bin/test-temporal.log
 
-# The Temporal server of the tests, a module of its own.
+# The Temporal server of the tests, a module of its own. It has the flags of the tests, so that
+# what both need is compiled once.
 bin/temporal: cluster/test/go.mod cluster/test/temporal/main.go
-	@mkdir -p bin; echo "Compiling bin/temporal. The first time this takes five minutes or more."
-	cd cluster/test && $(GO) build -trimpath -o ../../bin/temporal ./temporal
+	@mkdir -p bin; echo "Compiling bin/temporal. The first time this takes three minutes or more."
+	cd cluster/test && $(GO) build -ldflags="-s -w" -o ../../bin/temporal ./temporal
 
-# The faults of the cluster's tests in full: a black hole of a minute, and a server killed every
-# two seconds for five minutes. About eight minutes.
-kills-cluster:
-	cd cluster && PAWL_KILLS=1 $(GO) test -count=1 -v -timeout 30m -run 'BlackHole|ThatAreKilled' ./cmd/pawl
+# The faults of the cluster's tests in full: a black hole of a minute, a server killed every two
+# seconds for five minutes, Temporal down for ten, and 10,000 queued runs. About 25 minutes.
+kills-cluster: bin/temporal
+	cd cluster && PAWL_KILLS=1 $(GO) test -count=1 -v -timeout 90m -run 'BlackHole|ThatAreKilled|ThatWasDown|BetweenTenants' ./cmd/pawl
 
 # The figures of docs/design/postgres.md, each beside its yardstick, in about ten minutes.
 bench-cluster:

@@ -60,8 +60,18 @@ func Start(ctx context.Context, dir string, args ...string) (*Server, error) {
 	return s, s.Up(ctx)
 }
 
-// Up starts a server that was stopped.
-func (s *Server) Up(ctx context.Context) error {
+// Up starts a server that was stopped. A port that was free may be taken before the server
+// listens on it, so it tries more than once.
+func (s *Server) Up(ctx context.Context) (err error) {
+	for range 3 {
+		if err = s.up(ctx); err == nil {
+			return nil
+		}
+	}
+	return err
+}
+
+func (s *Server) up(ctx context.Context) error {
 	args := s.args
 	if s.Addr != "" {
 		_, port, err := net.SplitHostPort(s.Addr)

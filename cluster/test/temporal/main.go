@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"strconv"
+	"time"
 
 	"go.temporal.io/server/common/authorization"
 	"go.temporal.io/server/common/cluster"
@@ -71,24 +72,17 @@ func run(port int, file string, fairness bool) error {
 			dynamicconfig.MatchingNumTaskqueueReadPartitions.Key():  1,
 			dynamicconfig.MatchingNumTaskqueueWritePartitions.Key(): 1,
 		}),
-		temporal.InterruptOn(temporal.InterruptCh()),
 	)
 	if err != nil {
 		return err
 	}
-	go announce(frontend)
-	return s.Start() // until it is interrupted
-}
-
-// announce prints the address of the server once it accepts connections.
-func announce(at string) {
-	for {
-		if c, err := net.Dial("tcp", at); err == nil {
-			_ = c.Close()
-			break
-		}
+	interrupted := temporal.InterruptCh()
+	if err := s.Start(); err != nil {
+		return err
 	}
-	fmt.Println(at)
+	fmt.Println(frontend)
+	<-interrupted
+	return s.Stop()
 }
 
 // listen chooses a free port for each service; port is that of the frontend.
@@ -115,6 +109,8 @@ func configure(data *config.SQL, services map[string]config.Service, frontend st
 		Visibility: config.VisibilityArchivalNamespaceDefaults{State: "disabled"},
 	}
 	return &config.Config{
+		// The services have twice as long to start, also on a busy machine.
+		Global: config.Global{Membership: config.Membership{MaxJoinDuration: time.Minute}},
 		Persistence: config.Persistence{
 			DefaultStore: sqlite.PluginName, VisibilityStore: sqlite.PluginName, NumHistoryShards: 1,
 			DataStores: map[string]config.DataStore{sqlite.PluginName: {SQL: data}},
