@@ -40,6 +40,9 @@ type Build struct {
 	// Dispatch connects to what places the runs of a server ('pawl serve --temporal');
 	// nil for a build without it.
 	Dispatch func(ctx context.Context, at string, limits DispatchLimits, store journal.Store, log *slog.Logger) (server.Dispatcher, error)
+	// Examine describes what places the runs of a journal, and what may be lacking there
+	// ('pawl doctor --temporal').
+	Examine func(ctx context.Context, at string, store journal.Store) (detail, lacks string, err error)
 }
 
 // DispatchLimits bound what a server queues.

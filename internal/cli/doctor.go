@@ -46,6 +46,7 @@ type diagnosis struct {
 
 func (a *app) doctorCommand() *cobra.Command {
 	var asJSON bool
+	var temporal string
 	c := &cobra.Command{
 		Use:   "doctor [FILE...]",
 		Short: "Check what this machine supports",
@@ -59,7 +60,7 @@ $PAWL_SANDBOX names the strongest sandbox that runs may use: bubblewrap, namespa
 		Example: "  pawl doctor\n  pawl doctor agent.yaml\n  pawl doctor --json\n  pawl doctor --journal /srv/agents/journal.db",
 		Args:    cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, files []string) error {
-			d, err := a.diagnose(c.Context(), files)
+			d, err := a.diagnose(c.Context(), files, temporal)
 			if err != nil {
 				return err
 			}
@@ -71,10 +72,12 @@ $PAWL_SANDBOX names the strongest sandbox that runs may use: bubblewrap, namespa
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	c.Flags().StringVar(&temporal, "temporal", "", "HOST:PORT of a Temporal server, which is checked too")
+	c.Flags().Lookup("temporal").Hidden = a.build.Examine == nil
 	return c
 }
 
-func (a *app) diagnose(ctx context.Context, files []string) (diagnosis, error) {
+func (a *app) diagnose(ctx context.Context, files []string, temporal string) (diagnosis, error) {
 	d := diagnosis{OK: true, Version: thisBuild(a.build.Version)}
 	machine, err := a.sandbox(ctx)
 	if err != nil {
@@ -86,6 +89,9 @@ func (a *app) diagnose(ctx context.Context, files []string) (diagnosis, error) {
 	d.Permissions = permissions(machine.Tier())
 	d.Sandbox = sandbox.Detect(ctx, a.shim).Findings()
 	d.Findings = append(d.Findings, a.journalHealth(ctx), sandboxHealth(machine), a.configHealth(), a.modelHealth(), a.terminalHealth(), gitHealth(ctx), a.clockHealth(), serverHealth())
+	if temporal != "" {
+		d.Findings = append(d.Findings, a.temporalHealth(ctx, temporal))
+	}
 	host, _, err := a.host(ctx)
 	if err != nil && len(files) > 0 {
 		return d, err

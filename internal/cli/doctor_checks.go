@@ -88,6 +88,30 @@ func (a *app) databaseHealth(ctx context.Context, f finding) finding {
 	return finding{Name: "journal", Health: healthOK, Detail: fmt.Sprintf("%s is there and answered in %s", a.journalPath, rounded(time.Since(began)))}
 }
 
+// temporalHealth asks the Temporal server for what concerns the runs of the journal.
+func (a *app) temporalHealth(ctx context.Context, at string) finding {
+	f := finding{Name: "temporal", Health: healthBroken}
+	if err := a.checkTemporal(serveFlags{temporal: at}); err != nil {
+		f.Detail = err.Error()
+		return f
+	}
+	opened, err := a.openURL(ctx, a.journalPath, Use{})
+	if err != nil {
+		f.Detail = a.describe(err)
+		return f
+	}
+	defer opened.Store.Close()
+	if f.Detail, f.Help, err = a.build.Examine(ctx, at, opened.Store); err != nil {
+		f.Detail = err.Error()
+		return f
+	}
+	f.Health = healthOK
+	if f.Help != "" {
+		f.Health = healthLacks
+	}
+	return f
+}
+
 // nearestDirectory returns the directory itself, or the first one above it that
 // exists.
 func nearestDirectory(dir string) string {

@@ -26,6 +26,7 @@ func build() cli.Build {
 		Addresses: postgres.Addresses,
 		Commands:  []func(cli.Environment) *cobra.Command{journalCommand, workerCommand, scheduleCommand},
 		Dispatch:  dispatch,
+		Examine:   examine,
 	}
 }
 

@@ -38,8 +38,14 @@ type placed struct {
 // marks call a tool as often as turns says, and those of asks wait for an approval.
 func newPlaced(t *testing.T, schema string, turns int, delay string, tokens ...string) placed {
 	t.Helper()
+	return newPlacedAt(t, temporaltest.New(t), schema, turns, delay, tokens...)
+}
+
+// newPlacedAt is newPlaced with a Temporal server that others use too.
+func newPlacedAt(t *testing.T, at *temporaltest.Server, schema string, turns int, delay string, tokens ...string) placed {
+	t.Helper()
 	access := []string{"--no-auth"}
-	p := placed{project: newProject(t, schema), temporal: temporaltest.New(t)}
+	p := placed{project: newProject(t, schema), temporal: at}
 	var script strings.Builder
 	for n := range turns {
 		fmt.Fprintf(&script, "- {tool_calls: [{name: mark, arguments: {n: %d}}], delay: %s}\n", n, delay)

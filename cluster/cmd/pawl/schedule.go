@@ -13,6 +13,7 @@ import (
 	"github.com/pawlrun/pawl/cluster/internal/place"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/cli"
+	"github.com/pawlrun/pawl/journal"
 )
 
 func scheduleCommand(e cli.Environment) *cobra.Command {
@@ -23,8 +24,7 @@ func scheduleCommand(e cli.Environment) *cobra.Command {
 		Args:  cobra.NoArgs,
 	}
 	c.PersistentFlags().StringVar(&at, "temporal", "", "HOST:PORT of the Temporal server")
-	// with calls use with a connection to Temporal.
-	with := func(ctx context.Context, use func(client.Client) error) error {
+	with := func(ctx context.Context, use func(client.Client, journal.Store) error) error {
 		if at == "" {
 			return cli.Usage(errors.New("--temporal is missing; give HOST:PORT of the Temporal server"))
 		}
@@ -33,7 +33,12 @@ func scheduleCommand(e cli.Environment) *cobra.Command {
 			return err
 		}
 		defer t.Close()
-		err = use(t)
+		store, err := e.Open(ctx, e.Journal(), cli.Use{Create: true})
+		if err != nil {
+			return err
+		}
+		defer func() { _ = store.Close() }()
+		err = use(t, store)
 		for _, wrong := range []error{place.ErrSchedule, place.ErrScheduleExists, place.ErrScheduleNotFound} {
 			if errors.Is(err, wrong) {
 				return cli.Usage(err)
@@ -45,8 +50,8 @@ func scheduleCommand(e cli.Environment) *cobra.Command {
 	return c
 }
 
-// connected calls a function with a connection to Temporal.
-type connected func(context.Context, func(client.Client) error) error
+// connected calls a function with a connection to Temporal, and with the journal.
+type connected func(context.Context, func(client.Client, journal.Store) error) error
 
 func createSchedule(e cli.Environment, with connected) *cobra.Command {
 	var s place.Schedule
@@ -68,12 +73,8 @@ their worker, and the first event of each names the schedule.`,
 			if s.Name == "" {
 				s.Name = started.Name
 			}
-			return with(c.Context(), func(t client.Client) error {
-				store, err := e.Open(c.Context(), e.Journal(), cli.Use{Create: true})
-				if err != nil {
-					return err
-				}
-				if err := errors.Join(place.CreateSchedule(c.Context(), t, store, s, started), store.Close()); err != nil {
+			return with(c.Context(), func(t client.Client, store journal.Store) error {
+				if err := place.CreateSchedule(c.Context(), t, store, s, started); err != nil {
 					return err
 				}
 				return e.Printf("schedule %s\n", s.Name)
@@ -96,8 +97,8 @@ func listSchedules(e cli.Environment, with connected) *cobra.Command {
 		Short: "List the schedules",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return with(c.Context(), func(t client.Client) error {
-				all, err := place.Schedules(c.Context(), t)
+			return with(c.Context(), func(t client.Client, store journal.Store) error {
+				all, err := place.Schedules(c.Context(), t, store)
 				switch {
 				case err != nil:
 					return err
@@ -132,8 +133,8 @@ func deleteSchedule(e cli.Environment, with connected) *cobra.Command {
 		Short: "Delete a schedule; a run that it has started goes on",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return with(c.Context(), func(t client.Client) error {
-				if err := place.DeleteSchedule(c.Context(), t, args[0]); err != nil {
+			return with(c.Context(), func(t client.Client, store journal.Store) error {
+				if err := place.DeleteSchedule(c.Context(), t, store, args[0]); err != nil {
 					return err
 				}
 				return e.Printf("schedule %s is deleted\n", args[0])

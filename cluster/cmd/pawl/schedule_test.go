@@ -9,6 +9,7 @@ import (
 
 	"go.temporal.io/sdk/client"
 
+	"github.com/pawlrun/pawl/cluster/internal/place"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine/drive"
 	"github.com/pawlrun/pawl/journal"
@@ -79,13 +80,17 @@ func TestTemporalSchedulesStartRuns(t *testing.T) {
 		return ended >= 3
 	})
 
+	queue, err := place.QueueOf(t.Context(), p.store)
+	if err != nil {
+		t.Fatal(err)
+	}
 	c, err := client.Dial(client.Options{HostPort: p.temporal.Addr, Namespace: "default"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
 	skipped := func() int {
-		d, err := c.ScheduleClient().GetHandle(t.Context(), "pawl/asks").Describe(t.Context())
+		d, err := c.ScheduleClient().GetHandle(t.Context(), queue+"/schedule/asks").Describe(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -2,12 +2,18 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
+	"go.temporal.io/api/enums/v1"
+
+	"github.com/pawlrun/pawl/cluster/internal/place"
 	"github.com/pawlrun/pawl/journal"
 )
 
@@ -93,29 +99,111 @@ func TestTemporalMovesTheRunsOfAKilledWorker(t *testing.T) {
 	}
 }
 
-// Temporal is stopped while runs are started. Afterwards all of them run, each once.
+// Temporal is stopped, in full for ten minutes, while runs are started. Afterwards all of
+// them run, each once.
 func TestTemporalThatWasDownPlacesAllRuns(t *testing.T) {
-	n := 1000
-	if testing.Short() {
-		n = 50
+	n, lasts := 200, time.Duration(0)
+	if full() {
+		n, lasts = 1000, 10*time.Minute
 	}
 	p := newPlaced(t, "placed_down", 1, "0s")
 	p.worker(t, "one", "--max-runs", "16")
 	p.worker(t, "two", "--max-runs", "16")
 	p.begin(t, "marks", 1) // all are connected
 	p.awaits(t, journal.Ended, 1)
-	if err := p.temporal.Down(); err != nil {
+	for round := 1; round <= 2; round++ {
+		if err := p.temporal.Down(); err != nil {
+			t.Fatal(err)
+		}
+		back := time.After(lasts)
+		p.begin(t, "marks", n)
+		if s := p.states(t); s[journal.Queued] != n {
+			t.Fatalf("the states are %v, want %d queued", s, n)
+		}
+		<-back
+		if err := p.temporal.Up(context.WithoutCancel(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+		up := time.Now()
+		all := round*n + 1
+		p.awaits(t, journal.Ended, all)
+		c, effects := p.count(t), p.once(t)
+		if effects != all || c.results != all || c.resumed > 2*all {
+			t.Errorf("%d effects and %d results in %d runs that were resumed %d times, want %d", effects, c.results, c.runs, c.resumed, all)
+		}
+		t.Logf("%d runs started while Temporal was down, in full for %v; all had ended %v after it was back: %d effects, none twice, %d times resumed",
+			n, lasts, time.Since(up).Round(time.Second), effects, c.resumed)
+		lasts = 0 // once is enough for the long outage
+	}
+}
+
+// Two journals share a Temporal server. The worker of one takes no run of the other, and
+// each has its own schedules.
+func TestTemporalKeepsJournalsApart(t *testing.T) {
+	a := newPlaced(t, "placed_a", 1, "0s")
+	b := newPlacedAt(t, a.temporal, "placed_b", 1, "0s")
+	for _, p := range []placed{a, b} {
+		if out, code := p.schedule(t, "create", "marks.yaml", "Go.", "--cron", "0 0 1 1 *"); code != 0 {
+			t.Errorf("exit code %d: %s", code, out)
+		}
+	}
+	b.worker(t, "of-b", "--max-runs", "4")
+	for round := 1; round <= 2; round++ {
+		others := a.begin(t, "marks", 5)
+		b.begin(t, "marks", 5)
+		b.awaits(t, journal.Ended, 5*round)
+		for _, run := range others {
+			for _, e := range a.history(t, run) {
+				if e.EventType == enums.EVENT_TYPE_WORKFLOW_TASK_STARTED {
+					t.Fatalf("round %d: a worker of another journal took run %s", round, run)
+				}
+			}
+		}
+		w := a.worker(t, fmt.Sprint("of-a", round), "--max-runs", "4")
+		a.awaits(t, journal.Ended, 5*round)
+		if n := a.drives(t, others[0]); n != 1 {
+			t.Errorf("round %d: a run was driven %d times, want once", round, n)
+		}
+		if code, log := w.stopped(t, syscall.SIGTERM); code != 0 {
+			t.Errorf("the worker exits with %d: %s", code, log)
+		}
+	}
+	for _, p := range []placed{a, b} {
+		if n := p.once(t); n != 10 {
+			t.Errorf("%d effects, want 10", n)
+		}
+	}
+	if out, code := a.schedule(t, "delete", "marks"); code != 0 {
+		t.Errorf("exit code %d: %s", code, out)
+	}
+	if out, code := b.schedule(t, "delete", "marks"); code != 0 {
+		t.Errorf("the schedule of the other journal, exit code %d: %s", code, out)
+	}
+}
+
+// The doctor names the task queue, and what fairness needs; it reports a Temporal server
+// that does not answer, and a journal that is a file.
+func TestTemporalIsExaminedByTheDoctor(t *testing.T) {
+	p := newPlaced(t, "placed_doctor", 1, "0s")
+	queue, err := place.QueueOf(t.Context(), p.store)
+	if err != nil {
 		t.Fatal(err)
 	}
-	p.begin(t, "marks", n)
-	if s := p.states(t); s[journal.Queued] != n {
-		t.Fatalf("the states are %v, want %d queued", s, n)
-	}
-	if err := p.temporal.Up(context.WithoutCancel(t.Context())); err != nil {
-		t.Fatal(err)
-	}
-	p.awaits(t, journal.Ended, n+1)
-	if c, effects := p.count(t), p.once(t); effects != n+1 || c.results != n+1 || c.resumed > 2*(n+1) {
-		t.Errorf("%d effects and %d results in %d runs that were resumed %d times, want %d", effects, c.results, c.runs, c.resumed, n+1)
+	file := placed{project: project{p.dir, filepath.Join(p.dir, "journal.db")}}
+	for _, c := range []struct {
+		p    placed
+		at   string
+		want []string
+	}{
+		{p, p.temporal.Addr, []string{"! temporal", queue + ", with partitions: 1", "matching.enableFairness: true"}},
+		{p, "127.0.0.1:1", []string{"✗ temporal", "examine Temporal"}},
+		{file, p.temporal.Addr, []string{"✗ temporal", "needs a journal that workers share"}},
+	} {
+		out, _ := c.p.command("doctor", "--temporal", c.at).CombinedOutput()
+		for _, want := range c.want {
+			if !strings.Contains(string(out), want) {
+				t.Errorf("the doctor does not print %q about %s: %s", want, c.at, out)
+			}
+		}
 	}
 }

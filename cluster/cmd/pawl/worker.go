@@ -24,15 +24,34 @@ func temporalOptions(at string, log *slog.Logger) client.Options {
 
 // dispatch connects a server to Temporal. It does not wait for Temporal: runs are queued
 // in the journal while Temporal cannot be reached.
-func dispatch(_ context.Context, at string, limits cli.DispatchLimits, store journal.Store, log *slog.Logger) (places.Dispatcher, error) {
+func dispatch(ctx context.Context, at string, limits cli.DispatchLimits, store journal.Store, log *slog.Logger) (places.Dispatcher, error) {
 	if limits.MaxQueued < 1 {
 		return nil, cli.Usage(fmt.Errorf("--max-queued %d: give 1 or more", limits.MaxQueued))
+	}
+	queue, err := place.QueueOf(ctx, store)
+	if err != nil {
+		return nil, err
 	}
 	c, err := client.NewLazyClient(temporalOptions(at, log))
 	if err != nil {
 		return nil, err
 	}
-	return &place.Dispatcher{Client: c, Store: store, MaxQueued: limits.MaxQueued, Placing: limits.Placing, Log: log}, nil
+	return &place.Dispatcher{Client: c, Store: store, Queue: queue, MaxQueued: limits.MaxQueued, Placing: limits.Placing, Log: log}, nil
+}
+
+// examine describes a Temporal server for 'pawl doctor'.
+func examine(ctx context.Context, at string, store journal.Store) (detail, lacks string, err error) {
+	queue, err := place.QueueOf(ctx, store)
+	if err != nil {
+		return "", "", err
+	}
+	o := temporalOptions(at, slog.New(slog.DiscardHandler))
+	c, err := client.NewLazyClient(o)
+	if err != nil {
+		return "", "", err
+	}
+	defer c.Close()
+	return place.Examine(ctx, c, o.Namespace, queue)
 }
 
 func workerCommand(e cli.Environment) *cobra.Command {
@@ -59,13 +78,17 @@ it has go on for --drain, and parks them, which takes 10 s at most; other worker
 				return cli.Usage(fmt.Errorf("--drain %s: give 0 or more", w.Drain))
 			}
 			return e.Drive(c.Context(), o, func(ctx context.Context, d cli.Driver) error {
+				queue, err := place.QueueOf(ctx, d.Store)
+				if err != nil {
+					return err
+				}
 				t, err := connect(ctx, at, d.Log)
 				if err != nil {
 					return err
 				}
 				defer t.Close()
-				w.Driver, w.Store, w.Log, w.Dir, w.Labels = d.Server, d.Store, d.Log, o.Workspace, o.Labels
-				d.Log.Info("takes runs", "temporal", at, "runs", w.MaxRuns)
+				w.Queue, w.Driver, w.Store, w.Log, w.Dir, w.Labels = queue, d.Server, d.Store, d.Log, o.Workspace, o.Labels
+				d.Log.Info("takes runs", "temporal", at, "queue", queue, "runs", w.MaxRuns)
 				return place.Work(ctx, t, w)
 			})
 		},

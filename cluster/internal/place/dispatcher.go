@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -27,8 +29,11 @@ const (
 	sweepEvery = 5 * time.Second
 	// queueAgain is when a client may queue a run again.
 	queueAgain = 5 * time.Second
-	// dispatchAgain is when a run that was dispatched and still waits is dispatched again.
+	// dispatchAgain is when a run that was dispatched and still waits is dispatched again,
+	// in case its workflow was terminated. A sweep does so for againAtOnce runs at most,
+	// because there may be thousands in the queue.
 	dispatchAgain = time.Minute
+	againAtOnce   = 50
 	// call bounds a request to Temporal.
 	call = 2 * time.Second
 )
@@ -38,6 +43,8 @@ const (
 type Dispatcher struct {
 	Client client.Client
 	Store  journal.Store
+	// Queue is the task queue of the journal; see [QueueOf].
+	Queue string
 	// MaxQueued is how many root runs may be queued.
 	MaxQueued int
 	// Placing returns the tenant of a principal, with its limits.
@@ -45,10 +52,11 @@ type Dispatcher struct {
 	Log     *slog.Logger
 
 	// mu guards queued, the number of queued runs when it was counted and those that
-	// were admitted since.
-	mu      sync.Mutex
-	queued  int
-	counted time.Time
+	// were admitted since, and dispatched, which has the runs that wait.
+	mu         sync.Mutex
+	queued     int
+	counted    time.Time
+	dispatched map[string]remembered
 	// down reports that Temporal could not be reached at the last attempt.
 	down atomic.Bool
 }
@@ -62,7 +70,11 @@ func (d *Dispatcher) Dispatch(ctx context.Context, run string, resume bool) erro
 	if d.down.Load() {
 		return errDown
 	}
-	return d.reached(d.dispatch(ctx, run, resume, resume))
+	err := d.reached(d.dispatch(ctx, run, resume, resume))
+	if err == nil {
+		d.remember(waiting{run: run})
+	}
+	return err
 }
 
 // reached notes whether Temporal answered, and returns [errDown] if it did not.
@@ -110,11 +122,11 @@ func (d *Dispatcher) options(ctx context.Context, run string) (o client.StartWor
 		}
 	}
 	if started.Place.Label != "" {
-		in.Queue = queueOf(started.Place.Label)
+		in.Queue = labelled(d.Queue, started.Place.Label)
 	}
 	return client.StartWorkflowOptions{
 		ID:                                       run,
-		TaskQueue:                                Queue,
+		TaskQueue:                                d.Queue,
 		WorkflowIDConflictPolicy:                 enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
 		WorkflowIDReusePolicy:                    enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
 		WorkflowExecutionErrorWhenAlreadyStarted: false,
@@ -151,9 +163,8 @@ func (d *Dispatcher) Full(ctx context.Context) (time.Duration, error) {
 func (d *Dispatcher) Run(ctx context.Context) {
 	ticks := time.NewTicker(sweepEvery)
 	defer ticks.Stop()
-	before := map[string]time.Time{}
 	for {
-		if err := d.sweep(ctx, before); err != nil && ctx.Err() == nil {
+		if err := d.sweep(ctx); err != nil && ctx.Err() == nil {
 			d.Log.Warn("not all runs are dispatched", "error", err)
 		}
 		select {
@@ -165,8 +176,8 @@ func (d *Dispatcher) Run(ctx context.Context) {
 }
 
 // sweep starts the workflows of runs that no process drives, and signals those of runs
-// with unread commands. before holds when a run was dispatched last.
-func (d *Dispatcher) sweep(ctx context.Context, before map[string]time.Time) error {
+// with unread commands.
+func (d *Dispatcher) sweep(ctx context.Context) error {
 	due, err := d.due(ctx)
 	if err != nil {
 		return err
@@ -178,47 +189,99 @@ func (d *Dispatcher) sweep(ctx context.Context, before map[string]time.Time) err
 			return err
 		}
 	}
-	for run, t := range before {
-		if _, is := due[run]; !is && time.Since(t) > dispatchAgain {
-			delete(before, run)
-		}
-	}
 	// A workflow that is there gets a signal only if the run has unread commands, because a
 	// signal makes its history longer.
-	for run, unread := range due {
-		if time.Since(before[run]) < dispatchAgain {
-			continue
-		}
-		if err = d.reached(d.dispatch(ctx, run, unread, false)); err == nil {
-			before[run] = time.Now()
+	for _, w := range d.missed(due) {
+		if err = d.reached(d.dispatch(ctx, w.run, w.unread > 0, false)); err == nil {
+			d.remember(w)
 			continue
 		}
 		if errors.Is(err, errDown) || ctx.Err() != nil {
 			return err // the others would fail like this one
 		}
-		d.Log.Warn("a run is not dispatched", "run", run, "error", err)
+		d.Log.Warn("a run is not dispatched", "run", w.run, "error", err)
 	}
 	return nil
 }
 
-// due returns the root runs that need a worker, and whether they have unread commands.
-func (d *Dispatcher) due(ctx context.Context) (map[string]bool, error) {
-	due := map[string]bool{}
+// waiting is a root run that needs a worker.
+type waiting struct {
+	run string
+	// unread is the newest unread command of its tree, 0 if there is none.
+	unread int64
+}
+
+// remembered is when a run was dispatched, and the newest command that the workflow was
+// signalled for.
+type remembered struct {
+	at     time.Time
+	unread int64
+}
+
+func (d *Dispatcher) remember(w waiting) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.dispatched == nil {
+		d.dispatched = map[string]remembered{}
+	}
+	d.dispatched[w.run] = remembered{time.Now(), w.unread}
+}
+
+// missed returns the runs to dispatch now: those that were not dispatched yet or have a
+// new command, and some of those that still wait although they were dispatched.
+func (d *Dispatcher) missed(due []waiting) (all []waiting) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	still := make(map[string]bool, len(due))
+	var again []waiting
+	for _, w := range due {
+		still[w.run] = true
+		last, known := d.dispatched[w.run]
+		switch {
+		case !known || w.unread > last.unread:
+			all = append(all, w)
+		case time.Since(last.at) > dispatchAgain:
+			again = append(again, w)
+		}
+	}
+	maps.DeleteFunc(d.dispatched, func(run string, last remembered) bool {
+		return !still[run] && time.Since(last.at) > dispatchAgain
+	})
+	slices.SortStableFunc(again, func(a, b waiting) int { return d.dispatched[a.run].at.Compare(d.dispatched[b.run].at) })
+	return append(all, again[:min(len(again), againAtOnce)]...)
+}
+
+// due returns the root runs that need a worker, oldest first. The store judges which
+// leases are free, because this machine's clock may differ.
+func (d *Dispatcher) due(ctx context.Context) (due []waiting, err error) {
 	free, err := d.Store.Runs(ctx, journal.Filter{Roots: true, Free: true, States: []journal.State{journal.Queued, journal.Running, journal.Waiting}})
 	interrupted, wrong := d.Store.Runs(ctx, journal.Filter{Roots: true, Free: true, States: []journal.State{journal.Parked}, Detail: string(event.ParkInterrupted)})
-	for _, r := range append(free, interrupted...) {
-		due[r.ID] = false
+	index := map[string]int{}
+	for _, r := range slices.Backward(append(free, interrupted...)) {
+		index[r.ID] = len(due)
+		due = append(due, waiting{run: r.ID})
 	}
-	unread, unseen := d.Store.Inbox(ctx, "")
-	for _, c := range unread {
-		row, err := d.Store.Run(ctx, c.Run)
+	commands, unseen := d.Store.Inbox(ctx, "")
+	unread := map[string]int64{}
+	for _, c := range commands {
+		unread[c.Run] = max(unread[c.Run], c.ID)
+	}
+	for run, command := range unread {
+		row, err := d.Store.Run(ctx, run)
 		if err != nil {
 			continue // it was deleted
 		}
-		root, err := d.Store.Run(ctx, row.Placed().Root)
-		if err == nil && root.State != journal.Ended && (root.Owner == "" || root.Expiry.Before(time.Now())) {
-			due[root.ID] = true
+		root := row.Placed().Root
+		i, is := index[root]
+		if !is {
+			rows, err := d.Store.Runs(ctx, journal.Filter{Root: root, Roots: true, Free: true})
+			if err != nil || len(rows) == 0 || rows[0].State == journal.Ended {
+				continue
+			}
+			i = len(due)
+			index[root], due = i, append(due, waiting{run: root})
 		}
+		due[i].unread = max(due[i].unread, command)
 	}
 	return due, cmp.Or(err, wrong, unseen)
 }

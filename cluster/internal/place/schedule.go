@@ -30,9 +30,7 @@ const (
 	scheduledWorkflow = "pawl.scheduled"
 	// begin is the activity that makes the run.
 	begin = "begin"
-	// schedules begins the ids of schedules, and templates the keys of the notes with
-	// the first events of their runs.
-	schedules = "pawl/"
+	// templates begins the keys of the notes with the first events of scheduled runs.
 	templates = "schedule/"
 	cronMemo  = "cron"
 
@@ -77,6 +75,9 @@ type firing struct {
 	Template string `json:"template"`
 }
 
+// scheduleID returns the id of a schedule of the journal with a task queue.
+func scheduleID(queue, name string) string { return queue + "/schedule/" + name }
+
 // CreateSchedule creates a schedule of runs with a first event, which it keeps in the
 // journal: Temporal has only its name there.
 func CreateSchedule(ctx context.Context, c client.Client, store journal.Store, s Schedule, started event.RunStarted) error {
@@ -93,18 +94,22 @@ func CreateSchedule(ctx context.Context, c client.Client, store journal.Store, s
 	if err != nil {
 		return fmt.Errorf("place: schedule %s: %w", s.Name, err)
 	}
+	queue, err := QueueOf(ctx, store)
+	if err != nil {
+		return err
+	}
 	template := engine.NewID()
 	if _, _, err := store.Note(ctx, journal.Note{Key: templates + template, At: time.Now(), Body: body}); err != nil {
 		return fmt.Errorf("place: schedule %s: %w", s.Name, err)
 	}
 	_, err = c.ScheduleClient().Create(ctx, client.ScheduleOptions{
-		ID:            schedules + s.Name,
+		ID:            scheduleID(queue, s.Name),
 		Spec:          client.ScheduleSpec{CronExpressions: []string{s.Cron}, TimeZoneName: s.Zone},
 		Overlap:       overlap,
 		CatchupWindow: catchUp,
 		Memo:          map[string]any{cronMemo: s.Cron},
 		Action: &client.ScheduleWorkflowAction{
-			ID: schedules + s.Name + "/" + template, Workflow: scheduledWorkflow, TaskQueue: Queue,
+			ID: scheduleID(queue, s.Name) + "/" + template, Workflow: scheduledWorkflow, TaskQueue: queue,
 			Args: []any{firing{Schedule: s.Name, Template: template}},
 		},
 	})
@@ -117,9 +122,12 @@ func CreateSchedule(ctx context.Context, c client.Client, store journal.Store, s
 	return nil
 }
 
-// Schedules returns the schedules of a Temporal server by name. The list may be some
-// seconds old.
-func Schedules(ctx context.Context, c client.Client) ([]Schedule, error) {
+// Schedules returns the schedules of a journal by name. The list may be some seconds old.
+func Schedules(ctx context.Context, c client.Client, store journal.Store) ([]Schedule, error) {
+	queue, err := QueueOf(ctx, store)
+	if err != nil {
+		return nil, err
+	}
 	list, err := c.ScheduleClient().List(ctx, client.ScheduleListOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("place: list schedules: %w", err)
@@ -130,7 +138,7 @@ func Schedules(ctx context.Context, c client.Client) ([]Schedule, error) {
 		if err != nil {
 			return nil, fmt.Errorf("place: list schedules: %w", err)
 		}
-		name, ours := strings.CutPrefix(e.ID, schedules)
+		name, ours := strings.CutPrefix(e.ID, scheduleID(queue, ""))
 		if !ours || e.WorkflowType.Name != scheduledWorkflow {
 			continue
 		}
@@ -151,8 +159,12 @@ func Schedules(ctx context.Context, c client.Client) ([]Schedule, error) {
 }
 
 // DeleteSchedule deletes a schedule. A run that it has started goes on.
-func DeleteSchedule(ctx context.Context, c client.Client, name string) error {
-	err := c.ScheduleClient().GetHandle(ctx, schedules+name).Delete(ctx)
+func DeleteSchedule(ctx context.Context, c client.Client, store journal.Store, name string) error {
+	queue, err := QueueOf(ctx, store)
+	if err != nil {
+		return err
+	}
+	err = c.ScheduleClient().GetHandle(ctx, scheduleID(queue, name)).Delete(ctx)
 	if _, missing := errors.AsType[*serviceerror.NotFound](err); missing {
 		return fmt.Errorf("%w (%s)", ErrScheduleNotFound, name)
 	}
@@ -165,7 +177,7 @@ func DeleteSchedule(ctx context.Context, c client.Client, name string) error {
 // scheduled is the workflow of one time of a schedule.
 func scheduled(ctx workflow.Context, f firing) error {
 	ctx = workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
-		WorkflowID: runOf(workflow.GetInfo(ctx).WorkflowExecution.ID), TaskQueue: Queue,
+		WorkflowID:        runOf(workflow.GetInfo(ctx).WorkflowExecution.ID),
 		ParentClosePolicy: enums.PARENT_CLOSE_POLICY_ABANDON,
 	})
 	return workflow.ExecuteChildWorkflow(ctx, Workflow, input{Begin: &f}).Get(ctx, nil)

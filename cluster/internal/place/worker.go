@@ -31,6 +31,8 @@ type Driver interface {
 type Options struct {
 	Driver Driver
 	Store  journal.Store
+	// Queue is the task queue of the journal; see [QueueOf].
+	Queue string
 	// MaxRuns is how many runs are driven at once, and Dir where they write.
 	MaxRuns int
 	Dir     string
@@ -133,9 +135,10 @@ func Work(ctx context.Context, c client.Client, o Options) error {
 		MaxConcurrentActivityTaskPollers: max(1, min(o.MaxRuns-len(o.Labels), 4)),
 		DisableEagerActivities:           true,
 		WorkerStopTimeout:                o.Drain + parkWithin,
+		DeadlockDetectionTimeout:         longestStep,
 		DisableRegistrationAliasing:      true,
 	}
-	every := worker.New(c, Queue, common)
+	every := worker.New(c, o.Queue, common)
 	every.RegisterWorkflowWithOptions(run, workflow.RegisterOptions{Name: Workflow})
 	every.RegisterWorkflowWithOptions(scheduled, workflow.RegisterOptions{Name: scheduledWorkflow})
 	every.RegisterActivityWithOptions(a.begin, activity.RegisterOptions{Name: begin})
@@ -143,7 +146,7 @@ func Work(ctx context.Context, c client.Client, o Options) error {
 	common.MaxConcurrentActivityTaskPollers, common.DisableWorkflowWorker = 1, true
 	for _, label := range o.Labels {
 		name, _, _ := strings.Cut(label, "=")
-		workers = append(workers, worker.New(c, queueOf(name), common))
+		workers = append(workers, worker.New(c, labelled(o.Queue, name), common))
 	}
 	var stopped sync.WaitGroup
 	defer stopped.Wait()
@@ -171,6 +174,10 @@ func tune(r *room) (worker.WorkerTuner, error) {
 		NexusSlotSupplier: small, SessionActivitySlotSupplier: small,
 	})
 }
+
+// longestStep is after how long a workflow that does not yield is an error. No workflow
+// here computes, so that the machine is busy is the only reason.
+const longestStep = 20 * time.Second
 
 // workflowTasks is how many workflows a worker advances at once, each of which takes
 // milliseconds.

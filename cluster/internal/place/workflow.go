@@ -11,8 +11,6 @@ import (
 )
 
 const (
-	// Queue is the task queue of the workers.
-	Queue = "pawl"
 	// Workflow is the name of the workflow that places one root run, whose id it has.
 	Workflow = "pawl.run"
 	// drive is the activity, and wake the signal of a run that has something new.
@@ -42,9 +40,6 @@ type input struct {
 	// Begin makes the run first.
 	Begin *firing `json:"begin,omitempty"`
 }
-
-// queueOf returns the task queue of the workers with a label.
-func queueOf(label string) string { return Queue + "/label/" + label }
 
 // outcome is the result of the activity.
 type outcome struct {

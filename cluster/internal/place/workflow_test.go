@@ -11,6 +11,7 @@ import (
 
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/pawlrun/pawl/event"
@@ -61,6 +62,9 @@ func play(t *testing.T, s *scripted, do func(*testsuite.TestWorkflowEnvironment)
 	var suite testsuite.WorkflowTestSuite
 	suite.SetLogger(slog.New(slog.DiscardHandler))
 	env := suite.NewTestWorkflowEnvironment()
+	// A busy machine may stop this process for seconds.
+	env.SetTestTimeout(2 * time.Minute)
+	env.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: 2 * time.Minute})
 	a := &activities{Options: Options{Driver: s, Log: slog.New(slog.DiscardHandler)}, parking: t.Context()}
 	env.RegisterWorkflowWithOptions(run, workflow.RegisterOptions{Name: Workflow})
 	env.RegisterActivityWithOptions(a.drive, activity.RegisterOptions{Name: drive})
