@@ -89,13 +89,41 @@ const scenes = {
         const mine = winner === ["a tab that approves", "a tab that rejects"][i];
         const closed = tab.getByRole("status", { name: `of run ${id}` });
         if (mine) await closed.waitFor({ state: "detached" });
-        else assert.match(await closed.textContent(), said);
+        else {
+          assert.match(await closed.textContent().catch(async err => {
+            throw new Error(`${winner} won, and tab ${i} does not say so:\n${await tab.locator("main").innerText()}`);
+          }), said);
+        }
       }
       if (winner !== "the command line") assert(command.code !== 0 && /already|decided|no open|has ended|waits for nothing/.test(command.said), `the command line ends with ${command.code}: ${command.said}`);
       else assert.equal(command.code, 0, command.said);
       await context.close();
     }
     console.error(`# won: ${[...won].join(", ")}`);
+    await dies(server);
+  },
+
+  "a card that is shown before the questions are loaded says how it was closed": async browser => {
+    const server = await serve("127.0.0.1:0");
+    const { url } = server;
+    for (const verb of ["approve", "reject"]) {
+      const { id } = await api(url, "/v1/runs", { agent: "asks", input: "go" });
+      const { waiting: [{ id: callId }] } = await reaches(url, id, r => r.waiting.length > 0);
+      const context = await browser.newContext();
+      context.setDefaultTimeout(patience);
+      const tab = await context.newPage();
+      let release;
+      const held = new Promise(done => { release = done; });
+      await tab.route("**/v1/questions?*", route => held.then(() => route.continue()));
+      await tab.goto(`${url}/#/runs/${id}`);
+      const card = tab.getByRole("region", { name: `of run ${id}` });
+      await card.waitFor();
+      await api(url, `/v1/runs/${id}/${verb}`, { callId, reason: "not this one" });
+      await card.waitFor({ state: "detached" });
+      release();
+      await tab.getByRole("status", { name: `of run ${id}` }).getByText(verb).waitFor();
+      await context.close();
+    }
     await dies(server);
   },
 

@@ -6,7 +6,7 @@ import { lazily } from "./lazy";
 import { Act, Ago, Lines, Text, Until } from "./parts";
 import { pretty, titleOf, visible } from "./format";
 import type { Limit, Page, Permission, Question, Shown } from "./types";
-import { dismiss } from "./waiting";
+import { cardShown, dismiss } from "./waiting";
 
 const ReviewedFiles = lazily(() => import("./reviewed").then(m => m.ReviewedFiles));
 
@@ -18,6 +18,7 @@ const asks: { [kind: string]: string } = {
 export function QuestionCard({ question, linked, done }: { question: Question; linked: boolean; done: () => void }) {
   const what = (question.what ?? {}) as { [key: string]: unknown };
   const [edited, setEdited] = useState<string | null>(null);
+  useEffect(() => cardShown(question), [question.run, question.id, question.seq]);
   const decide = (verb: string, body: object) => post(`/v1/runs/${question.run}/${verb}`, { callId: question.id, digest: question.digest, ...body }).then(done);
   const subject = typeof what.tool === "string" ? what.tool : "";
   const files = (Array.isArray(what.runs) ? what.runs : []) as { path: string; digest?: string }[];

@@ -49,6 +49,16 @@ const keyOf = (run: string, id: string) => `${run} ${id}`;
 const decided = new Map<string, string>();
 const ours = new Set<string>();
 
+const cards = new Map<string, Question>();
+
+/** cardShown takes note of a card. The state of a run can show it before the questions are loaded. */
+export function cardShown(q: Question): void {
+  const key = keyOf(q.run, q.id);
+  if (questions.value?.some(w => keyOf(w.question.run, w.question.id) === key)) return;
+  cards.set(key, q);
+  refresh();
+}
+
 /** decidedHere removes a question that was decided in this tab. */
 export function decidedHere(q: Question): void {
   ours.add(keyOf(q.run, q.id));
@@ -90,7 +100,11 @@ async function read(): Promise<void> {
   }
   const known = new Map(all.map(q => [keyOf(q.run, q.id), q]));
   const kept: Waiting[] = [];
-  for (const { question, became } of questions.value ?? []) {
+  const before = questions.value ?? [];
+  for (const { question } of before) cards.delete(keyOf(question.run, question.id));
+  const onlyCards = [...cards.values()].map((question): Waiting => ({ question }));
+  cards.clear();
+  for (const { question, became } of [...before, ...onlyCards]) {
     const key = keyOf(question.run, question.id);
     const now = known.get(key);
     known.delete(key);
