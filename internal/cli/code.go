@@ -293,7 +293,9 @@ func (t *chat) follow(ctx context.Context, begin func(context.Context) (*session
 		}
 	}
 	defer context.AfterFunc(ctx, interrupt)()
-	end := &lastEvent{display: t.app.view(output{after: turn.After()}, t.printer)}
+	v := t.app.textView(output{after: turn.After()}, t.printer)
+	v.command = turn.Command
+	end := &lastEvent{display: v}
 	if err := show(turn.Events(context.WithoutCancel(ctx)), end); err != nil {
 		interrupt()
 		return failure(err)

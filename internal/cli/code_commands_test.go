@@ -14,8 +14,8 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// before and after are lines of a session, before its first message and after its answer,
-// with what they print.
+// commandLines returns lines of a session, before its first message and after its answer,
+// with what they print. What they print is not in the line, which the input shows at once.
 func commandLines() (before, after [][2]string) {
 	return [][2]string{
 			{"/help", "/export"},
@@ -41,8 +41,8 @@ func commandLines() (before, after [][2]string) {
 			{"/compact", "is shortened before the next message"},
 			{"/model scripted/other.yaml", "model: scripted/other.yaml"},
 			{"/nonsense", "there is no command /nonsense"},
-			{"!echo of a user", "of a user"},
-			{"see @none.png", "none.png"},
+			{"!echo of  a user", "of a user"},
+			{"see @none.png", "no such file"},
 		}
 }
 

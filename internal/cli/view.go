@@ -88,6 +88,11 @@ func (a *app) view(o output, p *printer) display {
 	case o.words != "":
 		return &wordsView{out: a.jsonOut(), words: vocabularies()[o.words]()}
 	}
+	return a.textView(o, p)
+}
+
+// textView returns the view for a person.
+func (a *app) textView(o output, p *printer) *textView {
 	v := newTextView(a.out, p, screenOf(a.out, os.Getenv), o.after, a.invocation())
 	v.next.pending = a.pending
 	return v

@@ -121,6 +121,10 @@ func (v *textView) notes(e event.Event) []note {
 		if v.session != nil {
 			return nil
 		}
+	case event.ToolResult:
+		if v.command {
+			return append(progress(e, &v.next), wholeOutput(d)...)
+		}
 	}
 	if v.text == nil {
 		return progress(e, &v.next)
@@ -137,9 +141,6 @@ func (v *textView) notes(e event.Event) []note {
 		v.text.whole(llm.Parts(d.Parts).Text())
 		return hosted(llm.Parts(d.Parts))
 	case event.ToolResult:
-		if v.command {
-			return append(progress(e, &v.next), wholeOutput(d)...)
-		}
 		return append(append(progress(e, &v.next), excerpt(d, v.p.screen.width())...), v.unasked()...)
 	}
 	return progress(e, &v.next)
