@@ -66,7 +66,11 @@ func TestEditByGroupMemberGrantsNoMoreRights(t *testing.T) {
 			); err != nil {
 				t.Fatal(err)
 			}
-			child := exec.CommandContext(t.Context(), self, "-test.run=^TestEditByGroupMemberGrantsNoMoreRights$")
+			args := []string{"-test.run=^TestEditByGroupMemberGrantsNoMoreRights$"}
+			if testing.CoverMode() != "" { // where it may write
+				args = append(args, "-test.gocoverdir="+dir)
+			}
+			child := exec.CommandContext(t.Context(), self, args...)
 			child.Env = append(os.Environ(), asMember+"="+dir)
 			if out, err := child.CombinedOutput(); err != nil {
 				t.Fatalf("%v: %s", err, out)
