@@ -39,6 +39,10 @@ type Capped interface {
 	CanKeep(setting string, value float64) error
 }
 
+// MaxDeaths is how often in a row the driver's process may die while one call or command
+// is under way before it is not made again: the call may be what kills the process.
+const MaxDeaths = 20
+
 // Action is something that a machine wants done: [Record], [CallModel], [Resolve],
 // [RunHook], [RunTool], [RunCommand], [StartChild], [CancelChild], [Deliver],
 // [Reserve], [CheckAnswer], [Wait], [Evaluate], [Observe] or [Ask].

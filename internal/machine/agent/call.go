@@ -49,6 +49,9 @@ type execution struct {
 	running bool
 	// orphan reports whether the process that ran the call is gone.
 	orphan bool
+	// deaths counts the processes that died during the call's attempts since the last
+	// attempt that ended.
+	deaths int
 	retry  retry
 	// kept is the task that the attempts wait for, nil for none.
 	kept json.RawMessage
@@ -123,6 +126,7 @@ func (c *call) resume(d event.RunResumed) {
 		c.running = true
 	case c.running:
 		c.running, c.orphan = false, true
+		c.deaths++
 	case c.kept != nil:
 		c.retry.notBefore = time.Time{}
 	}

@@ -96,7 +96,7 @@ func (s *calls) applyTask(r *run, e *event.Event, d event.ToolTask) error {
 	return s.onOpen(r, e, d.CallID, func(c *call) {
 		c.kept = d.Task
 		if d.Until != nil {
-			c.running, c.retry.notBefore = false, *d.Until
+			c.running, c.deaths, c.retry.notBefore = false, 0, *d.Until
 		}
 	})
 }

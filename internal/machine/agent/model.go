@@ -38,10 +38,13 @@ func (a *account) lost(r *run, x *attempt, of Target, purpose event.Purpose) mac
 		return nil
 	}
 	used := budget.Unreported(r.Ledger.Admission(a.id).Usage(), llm.Usage{}, 0)
+	message := "the process stopped while the call was in flight"
+	if x.deaths > 0 {
+		message += fmt.Sprintf(", %d times in a row", x.deaths+1)
+	}
 	return record(event.ModelAttemptFailed{
 		Attempt: x.number, Model: of.Model, Class: llm.ClassInterrupted, Purpose: purpose,
-		Message: "the process stopped while the call was in flight",
-		Usage:   used, Cost: of.cost(used),
+		Message: message, Usage: used, Cost: of.cost(used),
 	})
 }
 
@@ -234,8 +237,11 @@ type attempt struct {
 	number int
 	target int
 	// failures counts the failed calls of this request, for the limit on calls in
-	// total. A call that was stopped does not count.
+	// total. A call that was stopped does not count, nor does one whose process died.
 	failures int
+	// deaths counts the processes that died during this request since its last other
+	// failure.
+	deaths   int
 	inFlight bool
 	// orphan reports whether the process that made the call is gone.
 	orphan  bool
@@ -268,7 +274,11 @@ func (a *attempt) requested(d event.ModelRequested) {
 func (a *attempt) failed(d *event.ModelAttemptFailed) {
 	a.failure, a.lost, a.resumed = d, a.orphan, false
 	a.inFlight, a.orphan = false, false
-	a.failures++
+	if a.lost {
+		a.deaths++
+		return
+	}
+	a.failures, a.deaths = a.failures+1, 0
 }
 
 // resume notes that the run was resumed. A call that was stopped to park the run does
@@ -310,12 +320,12 @@ type verdict struct {
 }
 
 // judge decides about a failed attempt. targets is the length of the chain, and limit
-// the number of calls in total for one request.
+// the number of calls in total for one request, without those whose process died.
 func judge(a *attempt, targets, limit int, seed string) verdict {
 	f := a.failure
 	interrupted := f.Class == llm.ClassInterrupted
 	switch {
-	case a.failures >= limit:
+	case a.failures >= limit, a.deaths >= machine.MaxDeaths:
 		return verdict{}
 	case f.Adapted:
 		return verdict{retry: true, target: a.target} // another request

@@ -92,11 +92,12 @@ func TestRetryAndFallback(t *testing.T) {
 			p.resume()
 			p.breaks(llm.ClassNetwork)
 		}},
-		{"a call whose process died counts, also when the next one dies before it is made again", agent.Config{Limits: budget.Limits{MaxModelRetries: new(0)}}, func(p *play) {
+		{"a call whose process died is made again, also when the next one dies before that", agent.Config{Limits: budget.Limits{MaxModelRetries: new(0)}}, func(p *play) {
 			p.crash()
 			p.apply(event.RunResumed{Owner: "other"})
 			p.step()
 			p.resume()
+			p.breaks(llm.ClassNetwork)
 		}},
 		{"a chain that names a model twice goes through it in order", agent.Config{Targets: chain("m/a", "m/b", "m/a", "m/c")}, func(p *play) {
 			for range 4 {
@@ -159,11 +160,14 @@ func TestRetryAndFallback(t *testing.T) {
 			p.after(20 * time.Second)
 			p.answer(says("done"))
 		}},
-		{"a call whose process died is made again and counts", agent.Config{Limits: budget.Limits{MaxModelRetries: new(1)}}, func(p *play) {
+		{"a call whose process died is made again and costs no retry", agent.Config{Limits: budget.Limits{MaxModelRetries: new(1)}}, func(p *play) {
 			p.crash()
 			p.resume()
+			p.breaks(llm.ClassNetwork)
+			p.after(time.Second)
 			p.crash()
 			p.resume()
+			p.breaks(llm.ClassNetwork)
 		}},
 		{"a call that was stopped to park the run does not count", agent.Config{Limits: budget.Limits{MaxModelRetries: new(0)}}, func(p *play) {
 			for range 3 {

@@ -37,10 +37,10 @@ func (c *call) mayRetry(cfg *Config) bool {
 }
 
 // mayRepeat reports whether an attempt whose process is gone may be made again. An
-// irreversible one is made again only after a new approval.
+// irreversible one is made again only after a new approval, and none after too many deaths.
 func (c *call) mayRepeat(cfg *Config) bool {
 	alone := c.verdict != nil && unasked(c.verdict.Decision) || cfg.answeredBy() != ""
-	return c.repeatable() && !(alone && c.final())
+	return c.repeatable() && c.deaths < machine.MaxDeaths && !(alone && c.final())
 }
 
 // nextRetry decides about a failed attempt: another one after a wait, or the failure as
@@ -71,7 +71,7 @@ func (s *calls) applyAttemptFailed(r *run, e *event.Event, d *event.ToolAttemptF
 		return fmt.Errorf("%w: attempt %d at %s failed without being in flight", ErrMisfit, d.Attempt, d.CallID)
 	}
 	return s.onOpen(r, e, d.CallID, func(c *call) {
-		c.running = false
+		c.running, c.deaths = false, 0
 		c.retry.failure, c.retry.undecided = d, true
 		c.retry.spent += time.Duration(d.Result.DurationMs) * time.Millisecond
 	})

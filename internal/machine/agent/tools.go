@@ -220,7 +220,7 @@ func (s *calls) eachToDecide(in *situation, look func(*call)) {
 func (m *Machine) nextStep(c *call, s *situation) machine.Action {
 	r := &m.run
 	switch stuck, circling := m.progress.circling(c, &m.calls); {
-	case c.orphan && (s.cancelled || c.kept == nil && !c.mayRepeat(&r.cfg)):
+	case c.orphan && (s.cancelled || c.deaths >= machine.MaxDeaths || c.kept == nil && !c.mayRepeat(&r.cfg)):
 		return record(c.lost(&r.cfg))
 	case c.retry.undecided:
 		return c.nextRetry(r)
@@ -342,6 +342,8 @@ func (c *call) lost(cfg *Config) event.ToolResult {
 	switch {
 	case c.mayRepeat(cfg):
 		why = "the run was cancelled"
+	case c.deaths >= machine.MaxDeaths:
+		why = fmt.Sprintf("that happened %d times in a row", c.deaths)
 	case c.repeatable():
 		why = "what it does cannot be taken back"
 	}

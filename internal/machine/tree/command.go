@@ -31,17 +31,23 @@ type command struct {
 	effect  event.Effect
 	running bool
 	// orphan reports whether the command has not ended and no process runs it.
-	orphan   bool
+	orphan bool
+	// deaths counts the processes that died while they ran the command.
+	deaths   int
 	finished *event.CommandFinished
 }
 
+// repeatable reports whether the command may run again if it did not end.
 func (c *command) repeatable() bool {
-	return c.effect == event.EffectPure || c.effect == event.EffectIdempotent
+	return (c.effect == event.EffectPure || c.effect == event.EffectIdempotent) && c.deaths < machine.MaxDeaths
 }
 
 // resume marks all commands as orphans.
 func (c *commands) resume() {
 	for _, x := range c.begun {
+		if x.running {
+			x.deaths++
+		}
 		x.running, x.orphan = false, true
 	}
 	c.running = 0
@@ -203,13 +209,17 @@ func settled(d event.CommandFinished) []machine.Action {
 
 // lost settles a command whose process is gone and that cannot run again.
 func (c *command) lost() event.CommandFinished {
-	if c.effect == event.EffectPure {
+	why := "its effect class is " + string(c.effect)
+	switch {
+	case c.deaths >= machine.MaxDeaths:
+		why = fmt.Sprintf("that happened %d times", c.deaths)
+	case c.effect == event.EffectPure:
 		return event.CommandFinished{ID: c.id, Step: c.step, ErrorType: event.ErrorCancelled, Error: "the run ended after the process had stopped that ran this command"}
 	}
 	return event.CommandFinished{
 		ID: c.id, Step: c.step, ErrorType: event.ErrorInDoubt,
 		Error: "the process stopped while this command was running, so it is not known whether it took effect; " +
-			"it was not repeated, and its effect class is " + string(c.effect),
+			"it was not repeated because " + why,
 	}
 }
 

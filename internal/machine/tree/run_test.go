@@ -50,3 +50,36 @@ func TestTheFirstCancelCounts(t *testing.T) {
 		t.Errorf("%+v is due", due)
 	}
 }
+
+// A command that may be repeated runs again after its process died, but not after so many
+// deaths that it may be their cause.
+func TestDeathsDuringACommand(t *testing.T) {
+	action := machine.RunCommand{ID: "build", Argv: []string{"make"}, Effect: event.EffectIdempotent}
+	for _, effect := range []event.Effect{event.EffectPure, event.EffectIdempotent} {
+		var r tree.Run
+		apply := func(d event.Data) {
+			t.Helper()
+			if err := r.Apply(&event.Event{Run: "r", Data: d}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		apply(event.RunStarted{})
+		action.Effect = effect
+		for attempt := 1; attempt <= machine.MaxDeaths; attempt++ {
+			due := r.Command(action)
+			if again, is := due[0].(machine.RunCommand); !is || again.Attempt != attempt {
+				t.Fatalf("%s, attempt %d: %+v is due", effect, attempt, due)
+			}
+			apply(event.CommandStarted{ID: action.ID, Attempt: attempt, Effect: effect})
+			apply(event.RunResumed{})
+			apply(event.RunResumed{}) // this process died before the command ran again
+		}
+		settled, is := r.Command(action)[0].(machine.Record)
+		if !is || settled.Data.(event.CommandFinished).ErrorType != event.ErrorInDoubt {
+			t.Fatalf("%s: %+v is due", effect, settled)
+		}
+		if apply(settled.Data); r.Ran(action.ID) == nil {
+			t.Errorf("%s: the command has not ended", effect)
+		}
+	}
+}
