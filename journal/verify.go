@@ -230,7 +230,7 @@ func (c *chain) finish(ctx context.Context, s Store, row Run) error {
 	if err := c.surplus(ctx, s, row); err != nil {
 		return err
 	}
-	return c.contents(ctx, s)
+	return errors.Join(c.losses(ctx, s), c.contents(ctx, s))
 }
 
 // surplus looks for events after the last one in the run's row. A driver that appended

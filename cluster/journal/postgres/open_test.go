@@ -3,6 +3,7 @@ package postgres_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -120,15 +121,32 @@ func TestADatabaseThatMayLoseAnAppendIsRefused(t *testing.T) {
 }
 
 // A database that was restored from a backup has fewer events than it acknowledged. The
-// store appends nothing to it.
+// store records that and writes nothing more, also when others wrote beyond the position.
 func TestAPositionThatGoesBackIsNoticed(t *testing.T) {
 	at := place(t)
 	s := open(t, at, postgres.Options{})
 	d := journaltest.Start(t, s, "a")
 	d.Append(t, said("acknowledged"))
-	execute(t, at, `UPDATE @head SET pos = 1`)
-	if err := d.Write(t, d.Batch(t, said("on top"))); !errors.Is(err, journal.ErrReplaced) {
-		t.Errorf("got %v, want ErrReplaced", err)
+	other := open(t, at, postgres.Options{})
+	if last, err := s.Last(t.Context()); err != nil || last != 2 { // on a connection that stays
+		t.Errorf("the newest position is %d, %v", last, err)
+	}
+	execute(t, at, `UPDATE @head SET pos = 1; DELETE FROM @log WHERE pos > 1`)
+	for i := range 3 {
+		if err := d.Write(t, d.Batch(t, said("on top"))); !errors.Is(err, journal.ErrReplaced) {
+			t.Errorf("append %d: %v, want ErrReplaced", i, err)
+		}
+		if _, err := s.Acquire(t.Context(), "a", "owner", "owner", time.Minute); !errors.Is(err, journal.ErrReplaced) {
+			t.Errorf("lease %d: %v, want ErrReplaced", i, err)
+		}
+		journaltest.Start(t, other, fmt.Sprint("other", i))
+	}
+	lost, err := other.Losses(t.Context(), "a")
+	if err != nil || len(lost) != 1 || lost[0] != (journal.Loss{Run: "a", Seq: 2, Head: d.Head, Pos: 2}) {
+		t.Errorf("recorded as lost: %+v, %v", lost, err)
+	}
+	if lost, err := other.Losses(t.Context(), "other0"); err != nil || len(lost) != 0 {
+		t.Errorf("recorded as lost of another run: %+v, %v", lost, err)
 	}
 }
 

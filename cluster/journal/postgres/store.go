@@ -66,6 +66,7 @@ type config struct {
 
 	patience time.Duration
 	readOnly bool
+	acked    *acknowledged
 }
 
 // at replaces @ in SQL by the schema.
@@ -96,7 +97,7 @@ func configOf(at string, o Options) (*config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("postgres: read the URL of the journal: %w", err)
 	}
-	c := &config{conn: pool.ConnConfig.Copy(), pool: pool, schema: schema, prefix: pgx.Identifier{schema}.Sanitize() + ".", patience: o.Patience, readOnly: o.ReadOnly}
+	c := &config{conn: pool.ConnConfig.Copy(), pool: pool, schema: schema, prefix: pgx.Identifier{schema}.Sanitize() + ".", patience: o.Patience, readOnly: o.ReadOnly, acked: &acknowledged{}}
 	if c.patience == 0 {
 		c.patience = defaultPatience
 	}
@@ -148,7 +149,7 @@ func Addresses(ctx context.Context, at string) ([]netip.AddrPort, error) {
 // ErrUnsafe reports a database that may lose acknowledged commits.
 var ErrUnsafe = errors.New("postgres: the database does not keep what it acknowledges")
 
-// check rejects a database that may lose an acknowledged append. It runs on each new
+// check rejects a database that may lose an acknowledged append, or has lost one. It runs on each new
 // connection, because a later connection may reach another server.
 func (c *config) check(ctx context.Context, conn *pgx.Conn) error {
 	if c.readOnly {
@@ -165,7 +166,7 @@ func (c *config) check(ctx context.Context, conn *pgx.Conn) error {
 	case fsync != "on":
 		return fmt.Errorf("%w: its setting fsync is %s; set fsync = on in postgresql.conf and restart it", ErrUnsafe, fsync)
 	}
-	return nil
+	return c.acked.check(ctx, conn, c)
 }
 
 // Open opens the journal at a URL: postgres://USER@HOST/DATABASE?schema=NAME, with the

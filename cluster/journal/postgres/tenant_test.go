@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/cluster/journal/postgres"
+	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
 )
 
@@ -103,7 +104,7 @@ func addRun(t *testing.T, s journal.Store, id string) {
 	queued := journal.Progress{State: journal.Queued}
 	_, _, err := s.Create(t.Context(), journal.Run{ID: id, Kind: "agent", Created: now, Updated: now, Progress: queued}, journal.Batch{
 		Lease: journal.Lease{Run: id, Owner: "api", Expiry: now.Add(time.Minute)}, Records: []journal.Record{{Run: id, Seq: 1, Type: "run.started", Body: []byte("{}")}},
-		Head: "h", Status: queued, Time: now, Release: true,
+		Head: event.Hash([]byte("{}")), Status: queued, Time: now, Release: true,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -71,6 +71,9 @@ func (s *Store) write(ctx context.Context, repeatable bool, sql string, args []a
 	if s.writer == nil {
 		return journal.ErrReadOnly
 	}
+	if err := s.config.acked.err(); err != nil {
+		return err
+	}
 	return s.try(ctx, repeatable, func(ctx context.Context) error {
 		return s.pool.QueryRow(ctx, s.config.at(sql), args...).Scan(into...)
 	})

@@ -53,8 +53,6 @@ func (o *op) size() (n int) {
 type writer struct {
 	store *Store
 	conn  *pgx.Conn
-	// known is the newest acknowledged pos.
-	known int64
 	// commits and appends are counted for metrics.
 	commits, appends atomic.Int64
 
@@ -205,7 +203,8 @@ func (w *writer) settle(group []*op, again bool) {
 			}
 		}
 		if o.err == nil && len(o.batch.Records) > 0 {
-			w.known = max(w.known, o.first+int64(len(o.batch.Records))-1)
+			last := len(o.batch.Records) - 1
+			w.store.config.acked.add(journal.Loss{Run: o.run(), Seq: o.batch.Records[last].Seq, Head: o.batch.Head, Pos: o.first + int64(last)})
 		}
 	}
 	w.store.watch.notify("")
@@ -244,12 +243,18 @@ func (w *writer) drop(ctx context.Context) {
 func (w *writer) send(group []*op) (err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), attemptTime)
 	defer cancel()
+	if err := w.store.config.acked.err(); err != nil {
+		return err
+	}
 	if w.conn == nil || w.conn.IsClosed() {
 		if w.conn, err = w.store.config.connect(ctx); err != nil {
 			return err
 		}
 	}
 	defer func() {
+		if errors.Is(err, journal.ErrReplaced) {
+			err = errors.Join(err, w.store.config.acked.check(ctx, w.conn, w.store.config))
+		}
 		if err != nil && lost(err) {
 			w.drop(ctx)
 		}
@@ -258,7 +263,7 @@ func (w *writer) send(group []*op) (err error) {
 	if row := group[0].row; row != nil {
 		b.Queue(w.store.config.at(insertRun), w.insertArgs(group[0])...)
 	}
-	args, err := w.store.appendArgs(w.known, group)
+	args, err := w.store.appendArgs(w.store.config.acked.pos(), group)
 	if err != nil {
 		return err
 	}
