@@ -77,6 +77,9 @@ func TestDeathsDuringAModelCall(t *testing.T) {
 // their cause, and the run goes on.
 func TestDeathsDuringAToolCall(t *testing.T) {
 	const most = machine.MaxDeaths
+	keeps := func(p *play, until *time.Time) {
+		p.apply(event.ToolTask{CallID: "c1.1", Attempt: p.runs["c1.1"].Attempt, Task: []byte(`"t"`), Until: until})
+	}
 	for name, tt := range map[string]struct {
 		play     func(*play)
 		attempts int
@@ -90,6 +93,20 @@ func TestDeathsDuringAToolCall(t *testing.T) {
 		"a failure between": {func(p *play) {
 			p.die(most - 1)
 			p.flops("c1.1")
+			p.after(time.Second)
+			p.die(most - 1)
+			p.results("c1.1=A")
+		}, 2 * most, false},
+		"one more with a task": {func(p *play) {
+			keeps(p, nil)
+			p.die(most)
+		}, most, true},
+		"a task that was asked about between": {func(p *play) {
+			keeps(p, nil)
+			p.die(most - 1)
+			at := p.now.Add(time.Second)
+			keeps(p, &at)
+			delete(p.runs, "c1.1")
 			p.after(time.Second)
 			p.die(most - 1)
 			p.results("c1.1=A")
