@@ -247,8 +247,14 @@ func TestAServerTakesOverTheRunsOfAnother(t *testing.T) {
 
 func takeOver(t *testing.T, schema string, signal os.Signal) {
 	p := newProject(t, schema)
-	url, first, firstLog := p.serve(t)
-	_, second, log := p.serve(t)
+	each, stopped, usual := calls, time.Duration(0), asProgram+"="+lease.String()
+	if full() && signal == syscall.SIGSTOP {
+		// The usual lease, and the server wakes while the other drives its runs.
+		each, stopped, usual = 45, 40*time.Second, asProgram+"=15s"
+		p.write(t, "script.yaml", script(each, time.Second))
+	}
+	url, first, firstLog := p.serve(t, usual)
+	_, second, log := p.serve(t, usual)
 	begin(t, url, runs)
 	s, err := postgres.Open(t.Context(), p.journal, postgres.Options{})
 	if err != nil {
@@ -260,13 +266,17 @@ func takeOver(t *testing.T, schema string, signal os.Signal) {
 		t.Fatal(err)
 	}
 	before := len(p.ledger(t))
-	if before == runs*calls {
+	if before == runs*each {
 		t.Fatal("all calls were over before the signal")
 	}
-	rows := allEnded(t, s)
+	if stopped == 0 {
+		allEnded(t, s)
+	}
+	<-time.After(stopped)
 	woken := time.Now()
 	// The stopped server continues, finds its leases expired and does nothing more.
 	_ = first.Process.Signal(syscall.SIGCONT)
+	rows := allEnded(t, s)
 	if err := second.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
@@ -284,8 +294,9 @@ func takeOver(t *testing.T, schema string, signal os.Signal) {
 				t.Error("an effect began after the server woke")
 			}
 		}
+		t.Logf("%d effects of the server before it was stopped, none after it woke", len(own))
 	}
-	count(t, p, s, rows, runs*calls, before, log.String())
+	count(t, p, s, rows, runs*each, before, log.String())
 }
 
 // count compares the ledger with the journal.
