@@ -64,8 +64,8 @@ test-temporal: bin/temporal
 
 # The Temporal server of the tests, a module of its own. It has the flags of the tests, so that
 # what both need is compiled once.
-bin/temporal: cluster/test/go.mod cluster/test/temporal/main.go
-	@mkdir -p bin; echo "Compiling bin/temporal. The first time this takes three minutes or more."
+bin/temporal: cluster/test/go.mod $(shell find cluster/test -name "*.go")
+	@mkdir -p bin; echo "Compiling bin/temporal. The first time this takes two minutes or more."
 	cd cluster/test && $(GO) build -ldflags="-s -w" -o ../../bin/temporal ./temporal
 
 # The faults of the cluster's tests in full: a black hole of a minute, a server that is stopped
