@@ -221,7 +221,7 @@ func childResult(name string, end childEnd) (tool.Result, error) {
 func (d *driver) attach(above *children) {
 	d.run.turns = drive.NewTurns(d.log.store, d.run.id)
 	if above != nil {
-		d.run.turns = above.run.turns
+		d.run.turns, d.life.parking = above.run.turns, above.life.parking
 		d.run.above, d.above.budget, d.above.mail = &above.run, above.budget, above.budget.mail
 	}
 }

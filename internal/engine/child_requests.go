@@ -75,12 +75,8 @@ func (f *childRequests) put(x *childRequest) {
 	f.mu.Lock()
 	f.requests = append(f.requests, x)
 	f.mu.Unlock()
-	if x.last {
-		return
-	}
-	select {
-	case f.came <- struct{}{}:
-	default:
+	if !x.last {
+		signal(f.came)
 	}
 }
 

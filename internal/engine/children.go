@@ -298,10 +298,8 @@ func (cs *children) settle(work context.Context, s settlement) error {
 			cs.parked = append(cs.parked, parkedChild{ChildParked: p, seq: f.end.seq, raised: f.raised, news: true})
 		}
 	}
-	return cs.budget.reconcile(work, f.run, slices.ContainsFunc(s.data, isFinished))
-}
-
-func isFinished(data event.Data) bool {
-	_, ok := data.(event.ChildFinished)
-	return ok
+	return cs.budget.reconcile(work, f.run, slices.ContainsFunc(s.data, func(data event.Data) bool {
+		_, finished := data.(event.ChildFinished)
+		return finished
+	}))
 }

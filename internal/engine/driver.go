@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"time"
 
 	"github.com/pawlrun/pawl/event"
@@ -49,10 +50,11 @@ func (e *Engine) newDriver(m machine.Machine, env perform.Env, run, parent strin
 	d := &driver{
 		core: core{
 			engine: e, machine: m, run: identity{id: run, parent: parent, root: run, depth: 1},
-			effects: effects{pending: map[string]*pendingEffect{}, workers: perform.NewWorkers()}, life: lifetime{interrupt: make(chan struct{}, 1)},
+			effects: effects{pending: map[string]*pendingEffect{}, workers: perform.NewWorkers()},
 		},
 		lock: newDriverLock(), questions: questions{asked: map[string]machine.Unanswered{}}, result: result{done: make(chan struct{})},
 	}
+	d.life.parking, d.life.park = context.WithCancel(context.Background())
 	d.calls = calls{core: &d.core, above: &d.above, children: &d.children}
 	d.questions.core = &d.core
 	d.children.core, d.children.budget = &d.core, &d.budget
@@ -78,6 +80,7 @@ func (e *Engine) newDriver(m machine.Machine, env perform.Env, run, parent strin
 // others ends the goroutine.
 func (d *driver) drive() {
 	work, stop := context.WithCancel(context.WithoutCancel(d.life.ctx))
+	defer context.AfterFunc(d.life.parking, d.lock.notify)()
 	d.life.work, d.inbox.sent = work, d.log.store.WatchInbox(work, d.run.id)
 	defer func() {
 		err := d.leave(work)
@@ -119,6 +122,9 @@ func (d *driver) step(take func(work context.Context) error) {
 	d.lock.failure = d.contained(func() error {
 		if err := take(d.life.work); err != nil {
 			return err
+		}
+		if d.life.parking.Err() != nil {
+			d.startNoMore()
 		}
 		if err := context.Cause(d.life.ctx); err != nil {
 			if err := d.contextEnded(err); err != nil {
@@ -253,8 +259,6 @@ func (d *driver) wait(heartbeat <-chan time.Time) (take func(work context.Contex
 	case <-d.inbox.sent:
 		d.inbox.commanded.Store(true)
 	case <-ended:
-	case <-d.life.interrupt:
-		return d.stopForNow
 	case <-timer:
 	case <-heartbeat:
 		return d.beat
@@ -369,7 +373,7 @@ func (d *driver) contained(do func() error) (err error) {
 	defer func() {
 		switch p := recover(); {
 		case p != nil:
-			err = fmt.Errorf("engine: run %s: %w", d.run.id, newPanicError(p))
+			err = fmt.Errorf("engine: run %s: %w", d.run.id, &PanicError{Value: p, Stack: debug.Stack()})
 		case !returned:
 			d.lock.over, d.lock.failure = true, fmt.Errorf("engine: run %s: %w", d.run.id, errEnded)
 			d.lock.notify()

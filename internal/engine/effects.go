@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"sync"
 	"time"
 
@@ -317,5 +316,3 @@ type PanicError struct {
 
 // Error contains the panic's value; the stack is for a report of the defect.
 func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
-
-func newPanicError(p any) *PanicError { return &PanicError{Value: p, Stack: debug.Stack()} }

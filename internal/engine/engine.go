@@ -161,7 +161,7 @@ func (e *Engine) Close() error {
 	driven := slices.Collect(maps.Values(e.drivers))
 	e.mu.Unlock()
 	for _, d := range driven {
-		d.life.interruptOnce()
+		d.life.interrupt(ErrInterrupted)
 	}
 	for _, d := range driven {
 		<-d.result.done
@@ -338,7 +338,8 @@ func (e *Engine) ready(ctx context.Context, d *driver) *Run {
 	if len(d.env.Children) > 0 {
 		d.budget.requests = newChildRequests()
 	}
-	d.life.ctx, d.env.Place = ctx, d.run.place()
+	d.life.ctx, d.life.interrupt = context.WithCancelCause(ctx)
+	d.env.Place = d.run.place()
 	d.env.Deltas.Open(e.follower.Source(d.run.root))
 	e.register(d)
 	if d.env.Began != nil {

@@ -16,15 +16,18 @@ var ErrInterrupted = errors.New("engine: interrupted")
 
 // lifetime is how long a run is driven here.
 type lifetime struct {
-	// The end of ctx cancels or parks the run. work is for the driver's own
-	// operations and outlives ctx: a cancelled run still settles its calls and
+	// The end of ctx cancels or parks the run; interrupt ends it. work is for the driver's
+	// own operations and outlives ctx: a cancelled run still settles its calls and
 	// journals its end.
 	ctx, work context.Context
-	// interrupt requests that the run parks; interrupted reports that the request
-	// was handled.
-	interrupt   chan struct{}
-	interrupted bool
-	cancelled   bool
+	interrupt context.CancelCauseFunc
+	// The end of parking parks the run without stopping its calls; park ends it. The runs
+	// of a tree share it.
+	parking context.Context
+	park    context.CancelFunc
+	// interrupted reports whether the run starts nothing more, and stopped whether its
+	// effects were stopped, too.
+	interrupted, stopped, cancelled bool
 	// broken reports whether a defect ends the run.
 	broken bool
 }
@@ -35,17 +38,16 @@ func (l *lifetime) leaving() bool { return l.interrupted || l.cancelled }
 // ended returns the channel that is closed when the caller's context ends, nil
 // if that no longer matters.
 func (l *lifetime) ended() <-chan struct{} {
-	if l.leaving() {
+	if l.stopped || l.cancelled {
 		return nil
 	}
 	return l.ctx.Done()
 }
 
-// interruptOnce requests that the run parks. It does not block, and is safe for
-// concurrent use.
-func (l *lifetime) interruptOnce() {
+// signal fills a channel of one element, unless it is full.
+func signal(c chan struct{}) {
 	select {
-	case l.interrupt <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
 }
@@ -98,19 +100,24 @@ type result struct {
 // contextEnded handles the cause of the end of the caller's context, once.
 func (d *driver) contextEnded(cause error) error {
 	switch {
-	case d.life.leaving():
+	case d.life.stopped || d.life.cancelled:
 		return nil
 	case errors.Is(cause, ErrInterrupted):
-		return d.stopForNow(d.life.work)
+		d.life.interrupted, d.life.stopped = true, true
+		d.effects.cancelPending()
+		return nil
 	}
 	return d.cancel(event.CancelRequested{By: d.engine.opts.Owner, Reason: cause.Error()})
 }
 
-// stopForNow parks the run once its effects have stopped.
-func (d *driver) stopForNow(context.Context) error {
+// startNoMore parks the run once its calls have ended. It stops the effects that wait for
+// a person or for the parent's budget.
+func (d *driver) startNoMore() {
 	d.life.interrupted = true
-	d.effects.cancelPending()
-	return nil
+	d.effects.stop(reserveEffect)
+	for id := range d.questions.asked {
+		d.effects.stop(askEffect(id))
+	}
 }
 
 // cancel stops the effects and applies the cancellation, which ends the run. A
@@ -163,12 +170,7 @@ func (t *driverLock) tryLock() bool {
 }
 
 // notify wakes the driver's goroutine, now or when it next waits.
-func (t *driverLock) notify() {
-	select {
-	case t.wake <- struct{}{}:
-	default:
-	}
-}
+func (t *driverLock) notify() { signal(t.wake) }
 
 func (t *driverLock) push(s settlement) {
 	t.mu.Lock()
@@ -208,6 +210,7 @@ func (d *driver) leave(work context.Context) error {
 // finish cleans up when a driver leaves; err is the engine's own failure.
 func (d *driver) finish(err error) {
 	defer close(d.result.done) // even if code of others ends the goroutine here
+	defer d.life.interrupt(nil)
 	defer d.env.Deltas.Close()
 	d.result.err = err
 	d.engine.unregister(d)

@@ -290,3 +290,150 @@ func TestQuestionExpires(t *testing.T) {
 		}
 	})
 }
+
+// asked counts the requests to a model.
+type asked struct {
+	llm.Model
+	times *atomic.Int64
+}
+
+func (m asked) Generate(ctx context.Context, req *llm.Request) (*llm.Response, error) {
+	m.times.Add(1)
+	return m.Model.Generate(ctx, req)
+}
+
+// Each round parks a run during a call, which is journalled; the run starts nothing more
+// until it is resumed.
+func TestParkLetsCallsEndAndStartsNoOthers(t *testing.T) {
+	for name, below := range map[string]bool{"run": false, "child": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const takes = 3 * time.Second
+				var times, worked atomic.Int64
+				r := newRig(t).tools(toolFunc("work", func(ctx context.Context) (string, error) {
+					worked.Add(1)
+					select {
+					case <-time.After(takes):
+						return "worked", nil
+					case <-ctx.Done():
+						return "", ctx.Err()
+					}
+				})).model(asked{scripted.New("test", scripted.Turn{ToolCalls: calls("work", "{}", "work", "{}"), Delay: takes}, scripted.Turn{Text: "done", Delay: takes}), &times})
+				if child := r; below {
+					r = newRig(t, child.store).turns(scripted.Turn{ToolCalls: calls("ask", task)}, scripted.Turn{Text: "done"}).offers("ask", child)
+				}
+				run := r.start(t.Context())
+				for round, want := range [][2]int64{{1, 0}, {1, 1}, {1, 2}} {
+					synctest.Wait()
+					began := time.Now()
+					run.Park()
+					parkedAs(t, run, event.ParkInterrupted)
+					if took := time.Since(began); took != takes || times.Load() != want[0] || worked.Load() != want[1] {
+						t.Errorf("round %d: parked after %s with %d answers and %d results, want %s, %v", round, took, times.Load(), worked.Load(), takes, want)
+					}
+					run = r.resume(run.ID)
+				}
+				if o := outcome(t, run); !o.OK || times.Load() != 2 || worked.Load() != 2 {
+					t.Errorf("outcome %+v, %d answers, %d results", o, times.Load(), worked.Load())
+				}
+				r.whole(run.ID)
+			})
+		})
+	}
+}
+
+// A parked run's calls that take too long are stopped by an interrupt or by the end of the
+// context, and what waits for a person does not go on.
+func TestWhatStopsTheCallsOfARunThatParks(t *testing.T) {
+	enough := errors.New("enough")
+	for name, stop := range map[string]func(*engine.Run, context.CancelCauseFunc){
+		"an interrupt":        func(r *engine.Run, _ context.CancelCauseFunc) { r.Interrupt() },
+		"an interrupt, twice": func(r *engine.Run, _ context.CancelCauseFunc) { r.Interrupt(); r.Interrupt() },
+		"its context":         func(_ *engine.Run, end context.CancelCauseFunc) { end(engine.ErrInterrupted) },
+		"a cancel":            func(_ *engine.Run, end context.CancelCauseFunc) { end(enough) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t).turns(scripted.Turn{Text: "late", Delay: time.Hour}, scripted.Turn{Text: "done"})
+				ctx, end := context.WithCancelCause(t.Context())
+				run := r.start(ctx)
+				synctest.Wait()
+				run.Park()
+				time.Sleep(time.Minute)
+				stop(run, end)
+				began := time.Now()
+				if s := wait(t, run); (s.Outcome != nil) != (name == "a cancel") || time.Since(began) > 0 {
+					t.Errorf("after %s: %+v", time.Since(began), s)
+				}
+			})
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t).tools(blocking("work", make(chan struct{}, 1))).turns(scripted.Turn{ToolCalls: calls("work", "{}")}).gate("work").asker(thinks(time.Hour))
+		run := r.start(t.Context())
+		for range 2 {
+			synctest.Wait()
+			began := time.Now()
+			run.Park()
+			parkedAs(t, run, event.ParkInterrupted)
+			if took := time.Since(began); took > 0 {
+				t.Errorf("the question went on for %s", took)
+			}
+			run = r.resume(run.ID)
+		}
+		run.Interrupt()
+		parkedAs(t, run, event.ParkInterrupted)
+	})
+}
+
+// A child that waits for a part of the budget that its sibling has reserved parks with it.
+func TestParkDoesNotWaitForTheBudget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		model := &slowly{takes: time.Minute, output: 10}
+		child := newRig(t).model(model).priced(0, 1000)
+		child.cfg.MaxTokens = 2000
+		r := asksTwice(t, child)
+		r.cfg.MaxTokens, r.cfg.Limits.USDPerRun = 100, 2.5
+		run := r.start(t.Context())
+		for calls := 1; calls <= 2; calls++ {
+			time.Sleep(10 * time.Second)
+			began := time.Now()
+			run.Park()
+			parkedAs(t, run, event.ParkInterrupted)
+			if took := time.Since(began); took != 50*time.Second || model.count() != calls {
+				t.Errorf("parked after %s with %d calls, want 50 s and %d", took, model.count(), calls)
+			}
+			run = r.resume(run.ID)
+		}
+		if o := outcome(t, run); !o.OK || model.count() != 2 {
+			t.Errorf("outcome %+v, %d calls", o, model.count())
+		}
+	})
+}
+
+// A run streams while an answer arrives in it or below it: after the first part of each, and
+// not when an attempt is void.
+func TestRunStreamsWhileAnAnswerArrives(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		child := newRig(t).model(modelFunc(func(_ context.Context, _ *llm.Request, emit func(llm.Delta)) (*llm.Response, error) {
+			for _, kind := range []llm.DeltaKind{llm.DeltaText, llm.DeltaReset, llm.DeltaText} {
+				time.Sleep(time.Second)
+				emit(llm.Delta{Kind: kind, Text: "part"})
+			}
+			time.Sleep(time.Second)
+			return said("done"), nil
+		}))
+		r := newRig(t, child.store).turns(scripted.Turn{ToolCalls: calls("ask", task)}, scripted.Turn{ToolCalls: calls("ask", task)}, scripted.Turn{Text: "done", Delay: time.Second}).offers("ask", child)
+		run := r.start(t.Context())
+		var got []bool
+		for range 9 {
+			time.Sleep(500 * time.Millisecond)
+			got = append(got, run.Streams())
+			time.Sleep(500 * time.Millisecond)
+		}
+		if want := []bool{false, true, false, true, false, true, false, true, false}; !slices.Equal(got, want) {
+			t.Errorf("streams in each second: %v, want %v", got, want)
+		}
+		outcome(t, run)
+	})
+}

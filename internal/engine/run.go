@@ -49,7 +49,23 @@ func (r *Run) Wait(ctx context.Context) (machine.State, error) {
 
 // Interrupt parks the run: effects under way are stopped and settled first. It
 // does not wait for that, and does nothing if the run is no longer driven.
-func (r *Run) Interrupt() { r.driver.life.interruptOnce() }
+func (r *Run) Interrupt() { r.driver.life.interrupt(ErrInterrupted) }
+
+// Park parks the run and the runs below it when their calls under way have ended. They
+// start no others. Interrupt stops the calls that are still under way.
+func (r *Run) Park() { r.driver.life.park() }
+
+// Streams reports whether an answer of a model arrives, in the run or in one below it.
+func (r *Run) Streams() bool {
+	r.engine.mu.Lock()
+	defer r.engine.mu.Unlock()
+	for _, d := range r.engine.drivers {
+		if d.run.root == r.driver.run.root && d.env.Deltas.Streaming() {
+			return true
+		}
+	}
+	return false
+}
 
 // Wakes returns the end of the time that the run waits for, and zero if the run waits for
 // none or is busy.

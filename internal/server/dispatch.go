@@ -113,6 +113,11 @@ const (
 	lookAtWait = time.Second
 	// longWait is the longest wait during which a run keeps its worker.
 	longWait = 30 * time.Second
+	// callsEnd is how long the calls of a run that parks may go on, and answerEnds how long
+	// they may go on where an answer of a model arrives. A stopped call of a model returns
+	// at once and any other within 5 s, so the run parks within 10 s.
+	callsEnd   = 4 * time.Second
+	answerEnds = 8 * time.Second
 )
 
 // Drive drives a run until it ends, parks, or waits longer than 30 s, and returns its
@@ -145,8 +150,9 @@ func (s *Server) Drive(ctx context.Context, run string, resume bool) (row journa
 	return row, wake, err
 }
 
-// accompany waits until a run is no longer driven. It interrupts the run if ctx ends, or if
-// the run waits for a long time, and returns the end of that wait.
+// accompany waits until a run is no longer driven. If ctx ends the run parks: calls under way
+// may end within a bounded time. It also parks if it waits for a long time, whose end
+// accompany returns.
 func (s *Server) accompany(ctx context.Context, r drive.Run) (wake time.Time) {
 	left := make(chan struct{})
 	go func() {
@@ -158,6 +164,7 @@ func (s *Server) accompany(ctx context.Context, r drive.Run) (wake time.Time) {
 	changed, look := s.store.Watch(watching), time.NewTimer(lookAtWait)
 	defer look.Stop()
 	ended, armed := ctx.Done(), true
+	var late, latest <-chan time.Time
 	for {
 		commits := changed
 		if armed {
@@ -167,18 +174,20 @@ func (s *Server) accompany(ctx context.Context, r drive.Run) (wake time.Time) {
 		case <-left:
 			return wake
 		case <-ended:
+			r.Park()
+			ended, late, latest = nil, time.After(callsEnd), time.After(answerEnds)
+		case <-late:
+			if !r.Streams() {
+				r.Interrupt()
+			}
+		case <-latest:
 			r.Interrupt()
-			ended = nil
 		case <-commits:
 			look.Reset(lookAtWait)
 			armed = true
 		case <-look.C:
 			armed = false
-			waits, can := r.(interface{ Wakes() time.Time })
-			if !can || !wake.IsZero() {
-				continue
-			}
-			if at := waits.Wakes(); time.Until(at) > longWait {
+			if at := r.Wakes(); wake.IsZero() && time.Until(at) > longWait {
 				wake = at
 				r.Interrupt()
 			}

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"go.temporal.io/api/enums/v1"
 	historypb "go.temporal.io/api/history/v1"
@@ -22,6 +23,7 @@ import (
 	"github.com/pawlrun/pawl/cluster/journal/postgres"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
+	"github.com/pawlrun/pawl/llm"
 )
 
 // placed is a project whose runs Temporal places.
@@ -224,6 +226,10 @@ type counts struct {
 	runs, answers, results, resumed int
 	// cut are the results of calls that were under way when their worker left the run.
 	cut int
+	// taken are the resumes of runs whose worker lost its lease, and stopped the times at
+	// which calls of models were stopped.
+	taken   int
+	stopped []time.Time
 }
 
 // count counts, and fails the test for a run that did not end well.
@@ -259,8 +265,15 @@ func (p placed) count(t *testing.T) (c counts) {
 				}
 			case event.ModelResponse:
 				c.answers++
+			case event.ModelAttemptFailed:
+				if d.Class == llm.ClassInterrupted {
+					c.stopped = append(c.stopped, e.Time)
+				}
 			case event.RunResumed:
 				c.resumed++
+				if d.Recovered && e.Seq > 2 { // the second event begins a run that was queued
+					c.taken++
+				}
 			}
 		}
 	}

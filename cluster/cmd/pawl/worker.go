@@ -63,7 +63,8 @@ func workerCommand(e cli.Environment) *cobra.Command {
 		Short: "Drive the runs that Temporal places on this machine",
 		Long: `Drives the runs of servers with --temporal. It asks Temporal for as many runs as it has room for (--max-runs). If it
 is killed, Temporal places its runs on other workers. Ctrl-C or SIGTERM stops it: it takes no more runs, lets those that
-it has go on for --drain, and parks them, which takes 10 s at most; other workers continue them.`,
+it has go on for --drain, and parks them, which takes 10 s at most and lets calls under way end; other workers continue
+them.`,
 		Example: "  pawl worker --journal postgres://pawl@db/pawl --temporal temporal:7233 --max-runs 64",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {

@@ -7,6 +7,7 @@ package drive
 import (
 	"context"
 	"iter"
+	"time"
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/machine"
@@ -31,6 +32,13 @@ type Run interface {
 	Wait(ctx context.Context) (machine.State, error)
 	// Interrupt parks the run without waiting.
 	Interrupt()
+	// Park parks the run when its calls under way have ended, without waiting.
+	Park()
+	// Streams reports whether an answer of a model arrives, in the run or in one below it.
+	Streams() bool
+	// Wakes returns the end of the time that the run waits for, and zero if the run waits
+	// for none or is busy.
+	Wakes() time.Time
 	// Machine returns the run's machine. It may be read once Wait has returned.
 	Machine() machine.Machine
 }

@@ -22,6 +22,8 @@ type Deltas struct {
 	mu sync.Mutex
 	// seq and pos are those of the last committed event.
 	seq, pos int64
+	// streams counts the sources that have begun.
+	streams int
 }
 
 // deltaSource is one attempt at a model call, which produces deltas. After it is
@@ -56,7 +58,7 @@ func (l *Deltas) publish(v *deltaSource, cycle int, data event.Data) {
 		return
 	}
 	first := !v.begun
-	v.begun = true
+	l.begun(v, true)
 	l.send(cycle, data, first)
 }
 
@@ -77,7 +79,26 @@ func (l *Deltas) end(v *deltaSource) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	v.closed = true
+	l.begun(v, false)
 	l.source.Forget()
+}
+
+// begun sets whether a source has begun.
+func (l *Deltas) begun(v *deltaSource, is bool) {
+	switch {
+	case is && !v.begun:
+		l.streams++
+	case !is && v.begun:
+		l.streams--
+	}
+	v.begun = is
+}
+
+// Streaming reports whether an answer arrives.
+func (l *Deltas) Streaming() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.streams > 0
 }
 
 // recall voids what a source has published so far. The source continues from the
@@ -91,7 +112,7 @@ func (l *Deltas) recall(v *deltaSource, cycle, attempt int) {
 	if v.begun {
 		l.send(cycle, event.TextReset{Attempt: attempt}, false)
 	}
-	v.begun = false
+	l.begun(v, false)
 }
 
 // retract closes a source and voids what it has published.
@@ -102,6 +123,7 @@ func (l *Deltas) retract(v *deltaSource, cycle, attempt int) {
 	if v.begun {
 		l.send(cycle, event.TextReset{Attempt: attempt}, false)
 	}
+	l.begun(v, false)
 }
 
 // deltaRedactor removes secrets from a model's output before it is published. It
