@@ -99,6 +99,7 @@ func BenchmarkAppends(b *testing.B) {
 	for _, writers := range []int{1, 16, 64, 256} {
 		b.Run(fmt.Sprintf("writers=%d", writers), func(b *testing.B) {
 			one, four, file, alone := 0.0, 0.0, 0.0, 0.0
+			commits, grouped := int64(0), int64(0)
 			for range b.N {
 				for processes, sum := range map[int]*float64{1: &one, 4: &four} {
 					at := place(b)
@@ -107,6 +108,10 @@ func BenchmarkAppends(b *testing.B) {
 						stores = append(stores, open(b, at, postgres.Options{}))
 					}
 					*sum += appends(b, stores, writers, each)
+					if processes == 1 {
+						c, n := stores[0].(*postgres.Store).Commits()
+						commits, grouped = commits+c, grouped+n
+					}
 				}
 				s, err := sqlite.Open(b.Context(), filepath.Join(b.TempDir(), "journal.db"), sqlite.Options{})
 				if err != nil {
@@ -122,6 +127,7 @@ func BenchmarkAppends(b *testing.B) {
 			}
 			b.ReportMetric(one/float64(b.N), "appends/s")
 			b.ReportMetric(file/float64(b.N), "sqlite-appends/s")
+			b.ReportMetric(float64(grouped)/float64(commits), "appends/commit")
 			b.ReportMetric(one/file, "of-sqlite")
 			b.ReportMetric(four/one, "four-processes-of-one")
 			if alone > 0 {

@@ -66,6 +66,36 @@ func TestASchemaOfAnotherVersionIsRefused(t *testing.T) {
 	}
 }
 
+// A schema of the version before is refused until it is migrated, and keeps what it holds.
+func TestAnOlderSchemaIsMigrated(t *testing.T) {
+	at := place(t)
+	whole, err := postgres.Migrate(t.Context(), at, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	steps := len(whole.Statements) - 2 // without the last step, and the version
+	for _, statement := range whole.Statements[:steps] {
+		execute(t, at, statement)
+	}
+	execute(t, at, `UPDATE @version SET version = $1`, postgres.SchemaVersion-1)
+	execute(t, at, `INSERT INTO @notes (at, expires, body) VALUES (1, 0, 'of the older version')`)
+	for range 2 {
+		if _, err := postgres.Open(t.Context(), at, postgres.Options{Create: true}); !errors.Is(err, postgres.ErrOlder) || !strings.Contains(err.Error(), "pawl journal migrate") {
+			t.Errorf("an older schema: %v", err)
+		}
+	}
+	for i, from := range []int{postgres.SchemaVersion - 1, postgres.SchemaVersion} {
+		if m, err := postgres.Migrate(t.Context(), at, false); err != nil || m.From != from || m.To != postgres.SchemaVersion {
+			t.Errorf("migration %d: %+v, %v", i+1, m, err)
+		}
+	}
+	s := open(t, at, postgres.Options{})
+	journaltest.Start(t, s, "a")
+	if notes, err := s.Notes(t.Context(), 0, 10); err != nil || len(notes) != 1 || string(notes[0].Body) != "of the older version" {
+		t.Errorf("notes %+v, %v", notes, err)
+	}
+}
+
 // Servers that start at once on an empty database create one schema.
 func TestProcessesThatStartAtOnceMakeOneSchema(t *testing.T) {
 	for range 4 {
@@ -186,6 +216,10 @@ func TestLeasesGoByTheClockOfTheDatabase(t *testing.T) {
 			b.Lease = journal.Lease{Run: name, Owner: "one", Expiry: own().Add(ttl)}
 			lease, _, err := first.Create(t.Context(), journal.Run{ID: name, Kind: "Agent", Created: own()}, b)
 			if err != nil {
+				t.Fatal(err)
+			}
+			lease.Expiry = own() // a renewal counts from now by the database's clock
+			if lease, err = first.Renew(t.Context(), lease, ttl); err != nil {
 				t.Fatal(err)
 			}
 			d.Lease, d.Seq, d.Head = lease, 1, b.Head
