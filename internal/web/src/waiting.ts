@@ -46,22 +46,24 @@ function notify(q: Question): void {
 effect(() => { document.title = (waiting.value > 0 ? `(${waiting.value}) ` : "") + title.value; });
 
 const keyOf = (run: string, id: string) => `${run} ${id}`;
+const of = (q: Question) => keyOf(q.run, q.id);
 const decided = new Map<string, string>();
 const ours = new Set<string>();
-
 const cards = new Map<string, Question>();
+
+/** once identifies a question among those that ask for the same again. */
+const once = (q: Question) => `${of(q)} ${q.seq ?? 0}`;
 
 /** cardShown takes note of a card. The state of a run can show it before the questions are loaded. */
 export function cardShown(q: Question): void {
-  const key = keyOf(q.run, q.id);
-  if (questions.value?.some(w => keyOf(w.question.run, w.question.id) === key)) return;
-  cards.set(key, q);
+  if (ours.has(once(q)) || questions.value?.some(w => of(w.question) === of(q))) return;
+  cards.set(of(q), q);
   refresh();
 }
 
 /** decidedHere removes a question that was decided in this tab. */
 export function decidedHere(q: Question): void {
-  ours.add(keyOf(q.run, q.id));
+  ours.add(once(q));
   refresh();
 }
 
@@ -92,24 +94,26 @@ export function refresh(): void {
 }
 
 async function read(): Promise<void> {
+  const shown = [...cards.values()]; // the answer can be older than a card that comes later
   const all: Question[] = [];
   for (let cursor = "", i = 0; i < 10; i++) {
     const page = await get<Page<Question>>(`/v1/questions?limit=500${cursor && `&cursor=${encodeURIComponent(cursor)}`}`);
     all.push(...page.items);
     if (!(cursor = page.next ?? "")) break;
   }
-  const known = new Map(all.map(q => [keyOf(q.run, q.id), q]));
+  const before = [...questions.value ?? []];
+  for (const question of shown) {
+    cards.delete(of(question));
+    if (!before.some(w => of(w.question) === of(question))) before.push({ question });
+  }
+  const known = new Map(all.map(q => [of(q), q]));
   const kept: Waiting[] = [];
-  const before = questions.value ?? [];
-  for (const { question } of before) cards.delete(keyOf(question.run, question.id));
-  const onlyCards = [...cards.values()].map((question): Waiting => ({ question }));
-  cards.clear();
-  for (const { question, became } of [...before, ...onlyCards]) {
-    const key = keyOf(question.run, question.id);
+  for (const { question, became } of before) {
+    const key = of(question);
     const now = known.get(key);
     known.delete(key);
     if (now && (became === undefined || now.seq !== question.seq)) kept.push({ question: now }); // an answer can be older than a decision
-    else if (!ours.delete(key)) kept.push({ question, became: became ?? decided.get(key) ?? "It is closed." });
+    else if (!ours.has(once(question))) kept.push({ question, became: became ?? decided.get(key) ?? "It is closed." });
   }
   const first = questions.value === null;
   const [newest] = known.values();
@@ -126,7 +130,7 @@ export function watchQuestions(): void {
       if (c.approver) {
         const became = `${c.approver}: ${c.decision}`;
         decided.set(key, became);
-        if (!ours.has(key)) questions.value = questions.value?.map(w => keyOf(w.question.run, w.question.id) === key ? { became, ...w } : w) ?? null;
+        questions.value = questions.value?.map(w => of(w.question) === key && !ours.has(once(w.question)) ? { became, ...w } : w) ?? null;
       }
       refresh();
     },
