@@ -37,7 +37,12 @@ func TestASessionWorksOnEveryScreen(t *testing.T) {
 					"- text: \"the answer %s ends\"\n", evil, evil, evil),
 			})
 			y, s := p.atTerminalOf(tt.columns, tt.env, append([]string{"code", "--agent", "agent.yaml"}, tt.args...)...)
-			p.eventually("it waits for a message", func() bool { return strings.Contains(y.text(), "> ") })
+			waits := func() {
+				p.eventually("it waits for a message", func() bool {
+					return strings.Contains(y.frame(), "> ") && (!tt.lines || strings.HasSuffix(y.plain(), "> "))
+				})
+			}
+			waits()
 			enter := "\r"
 			if tt.lines {
 				enter = "\n"
@@ -52,8 +57,8 @@ func TestASessionWorksOnEveryScreen(t *testing.T) {
 					y.types("y")
 				}
 				p.eventually("it answers", func() bool { return p.row(p.newest()).State == journal.Ended && strings.Count(y.text(), "ends") > i })
+				waits()
 			}
-			p.eventually("it waits again", func() bool { return strings.Contains(y.frame(), "> ") })
 			y.types("\x04")
 			if f := s.wait(); f.code != 0 || !p.exists("touched")() {
 				t.Errorf("it exits with %d: %q", f.code, y.seen())
