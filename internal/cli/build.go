@@ -95,8 +95,10 @@ type DriveOptions struct {
 	// Peers is the address to listen on for servers that read the answers of runs as
 	// they come; empty is a free port for those of this machine.
 	Peers string
-	// Metrics is the address at which the metrics are served, "" for none.
-	Metrics string
+	// Metrics is the address at which the metrics are served, "" for none. Tokens is the
+	// file of the tokens that their readers need, and Hosts has names of the address.
+	Metrics, Tokens string
+	Hosts           []string
 }
 
 // Driver drives the runs of a journal on this machine.

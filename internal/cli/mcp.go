@@ -15,7 +15,7 @@ import (
 )
 
 func (a *app) mcpCommand() *cobra.Command {
-	f := serveFlags{mcp: true}
+	f := serveFlags{mcp: true, noAuth: true}
 	c := &cobra.Command{
 		Use:   "mcp",
 		Short: "Offer the agent files of a directory as tools of MCP",

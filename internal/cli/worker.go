@@ -6,10 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/engine/control"
 	"github.com/pawlrun/pawl/internal/host/tokens"
 	"github.com/pawlrun/pawl/internal/server"
 	"github.com/pawlrun/pawl/internal/signals"
@@ -18,7 +18,7 @@ import (
 // drive calls use with a server that answers no requests but those of its peers, and
 // closes the server afterwards.
 func (a *app) drive(ctx context.Context, files DriveOptions, use func(context.Context, Driver) error) error {
-	f := serveFlags{agents: files.Agents, workspace: files.Workspace, labels: files.Labels, onShutdown: "park"}
+	f := serveFlags{agents: files.Agents, workspace: files.Workspace, labels: files.Labels, onShutdown: "park", tokens: files.Tokens, hosts: files.Hosts, noAuth: files.Metrics == ""}
 	a.metrics = signals.NewMetrics()
 	session, s, o, err := a.quietServer(ctx, f)
 	if err != nil {
@@ -32,7 +32,7 @@ func (a *app) drive(ctx context.Context, files DriveOptions, use func(context.Co
 		return errors.Join(err, s.Close())
 	}
 	peers := s.ServePeers(ctx, l)
-	unmeasured, err := serveMetrics(ctx, files.Metrics, s, o.Log)
+	unmeasured, err := a.serveMetrics(ctx, files.Metrics, s, o)
 	if err != nil {
 		return errors.Join(err, s.Close())
 	}
@@ -50,23 +50,29 @@ func (a *app) drive(ctx context.Context, files DriveOptions, use func(context.Co
 
 // serveMetrics serves the metrics of a process that has no other address, until stop is
 // called.
-func serveMetrics(ctx context.Context, at string, s *server.Server, log *slog.Logger) (stop func(), err error) {
+func (a *app) serveMetrics(ctx context.Context, at string, s *server.Server, o server.Options) (stop func(), err error) {
 	if at == "" {
 		return func() {}, nil
 	}
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", at)
+	handler, err := s.Metrics()
+	if err != nil {
+		return nil, err
+	}
+	l, err := server.Listen(ctx, at, o.Tokens != "")
+	if errors.Is(err, server.ErrNotLoopback) || errors.Is(err, server.ErrNoPort) {
+		return nil, usagef("--metrics: %s", control.Plain(err))
+	}
 	if err != nil {
 		return nil, fmt.Errorf("--metrics: %w", err)
 	}
-	web := &http.Server{Handler: http.HandlerFunc(s.ServeMetrics), ReadHeaderTimeout: 10 * time.Second}
+	web := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10, ErrorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelWarn)}
 	go func() { _ = web.Serve(l) }()
-	log.Info("serves metrics", "address", "http://"+l.Addr().String())
+	o.Log.Info("serves metrics", "address", "http://"+l.Addr().String())
 	return func() { _ = web.Close() }, nil
 }
 
 // quietServer opens the journal and returns a server on it that listens on no address.
 func (a *app) quietServer(ctx context.Context, f serveFlags) (*session, *server.Server, server.Options, error) {
-	f.noAuth = true
 	o, err := a.serverOptions(ctx, f)
 	if err != nil {
 		return nil, nil, o, err
@@ -74,6 +80,7 @@ func (a *app) quietServer(ctx context.Context, f serveFlags) (*session, *server.
 	if err := a.mirror(ctx, f, &o); err != nil {
 		return nil, nil, o, err
 	}
+	o.NoAuth = o.Tokens == ""
 	session, err := a.open(ctx, toServe)
 	if err != nil {
 		return nil, nil, o, err

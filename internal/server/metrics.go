@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -31,14 +32,11 @@ func writeMetrics(w http.ResponseWriter, status int, text string) {
 	_, _ = io.WriteString(w, text)
 }
 
-// ServeMetrics answers a request with the metrics, for a process that serves nothing else.
-func (s *Server) ServeMetrics(w http.ResponseWriter, r *http.Request) {
-	load, err := s.loadText(r.Context())
-	if err != nil {
-		http.Error(w, "the journal cannot be read", http.StatusServiceUnavailable)
-		return
-	}
-	writeMetrics(w, http.StatusOK, s.metrics.Text()+load)
+// Metrics answers requests for the metrics alone, of those who may read runs, for a process
+// that serves nothing else.
+func (s *Server) Metrics() (http.Handler, error) {
+	only, err := s.routes(slices.DeleteFunc(operations(), func(o operation) bool { return o.path != "/metrics" }))
+	return s.recovered(s.guarded(only)), err
 }
 
 // loadText returns the gauges of a journal that several machines share.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawlrun/pawl/cluster/internal/place"
 	"github.com/pawlrun/pawl/cluster/journal/postgres"
 	"github.com/pawlrun/pawl/internal/cli"
 	"github.com/pawlrun/pawl/internal/host/secret"
@@ -24,7 +25,7 @@ func build() cli.Build {
 		Version:   version,
 		Journals:  map[string]cli.OpenJournal{"postgres": open, "postgresql": open},
 		Addresses: postgres.Addresses,
-		Commands:  []func(cli.Environment) *cobra.Command{journalCommand, workerCommand, scheduleCommand},
+		Commands:  []func(cli.Environment) *cobra.Command{journalCommand, workerCommand(place.MachineLacks), scheduleCommand},
 		Dispatch:  dispatch,
 		Examine:   examine,
 	}

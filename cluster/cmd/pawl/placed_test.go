@@ -71,6 +71,14 @@ func newPlacedAt(t *testing.T, at *temporaltest.Server, schema string, turns int
 	return p
 }
 
+// at returns the address of Temporal, or one at which nothing listens.
+func (p placed) at() string {
+	if p.temporal == nil {
+		return "127.0.0.1:1"
+	}
+	return p.temporal.Addr
+}
+
 // worker is a process of 'pawl worker'.
 type worker struct {
 	*exec.Cmd
@@ -79,7 +87,7 @@ type worker struct {
 
 func (p placed) worker(t *testing.T, name string, args ...string) *worker {
 	t.Helper()
-	w := &worker{p.command(append([]string{"worker", "--temporal", p.temporal.Addr}, args...)...), filepath.Join(p.dir, name+".log")}
+	w := &worker{p.command(append([]string{"worker", "--temporal", p.at()}, args...)...), filepath.Join(p.dir, name+".log")}
 	log, err := os.Create(w.log)
 	if err != nil {
 		t.Fatal(err)
@@ -119,9 +127,10 @@ func (w *worker) text(t *testing.T) string {
 	return string(text)
 }
 
-func metrics(t *testing.T, url string) string {
+// answer returns the answer to a request.
+func answer(t *testing.T, r *http.Request) string {
 	t.Helper()
-	a, err := http.Get(url)
+	a, err := http.DefaultClient.Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,6 +140,16 @@ func metrics(t *testing.T, url string) string {
 		t.Fatalf("status %d, %v: %s", a.StatusCode, err, text)
 	}
 	return string(text)
+}
+
+// metrics returns the metrics at an address.
+func metrics(t *testing.T, url string) string {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer(t, r)
 }
 
 // post sends a request and returns its answer.

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/cluster/internal/pgtest"
+	"github.com/pawlrun/pawl/cluster/internal/place"
 	"github.com/pawlrun/pawl/cluster/journal/postgres"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/cli"
@@ -41,6 +42,7 @@ func TestMain(m *testing.M) {
 	sandbox.Main()
 	if lasts := os.Getenv(asProgram); lasts != "" {
 		b := build()
+		b.Commands[1] = workerCommand(lacksByFile)
 		var err error
 		if b.Lease, err = time.ParseDuration(lasts); err != nil {
 			panic(err)
@@ -48,6 +50,16 @@ func TestMain(m *testing.M) {
 		os.Exit(cli.Main(b))
 	}
 	pgtest.Main(m, func(s *pgtest.Server, err error) { server, noServer = s, err })
+}
+
+// lacksByFile lets a worker of the tests lack what the file NAME.lacks in its directory
+// says, NAME being that of the worker.
+func lacksByFile(dir string) string {
+	lack, err := os.ReadFile(filepath.Join(dir, os.Getenv("PAWL_HOST")+".lacks"))
+	if err != nil {
+		return place.MachineLacks(dir)
+	}
+	return string(lack)
 }
 
 // password is the password for the database, which accepts any.

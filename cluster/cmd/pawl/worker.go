@@ -54,7 +54,13 @@ func examine(ctx context.Context, at string, store journal.Store) (detail, lacks
 	return place.Examine(ctx, c, o.Namespace, queue)
 }
 
-func workerCommand(e cli.Environment) *cobra.Command {
+// workerCommand returns the command of a worker. lacks returns what its machine has too
+// little of to take a run, "" for nothing.
+func workerCommand(lacks func(dir string) string) func(cli.Environment) *cobra.Command {
+	return func(e cli.Environment) *cobra.Command { return workerOn(e, lacks) }
+}
+
+func workerOn(e cli.Environment, lacks func(dir string) string) *cobra.Command {
 	var o cli.DriveOptions
 	var at string
 	w := place.Options{}
@@ -80,15 +86,19 @@ them.`,
 			}
 			return e.Drive(c.Context(), o, func(ctx context.Context, d cli.Driver) error {
 				queue, err := place.QueueOf(ctx, d.Store)
-				if err != nil {
-					return err
+				var t client.Client
+				if err == nil {
+					t, err = connect(ctx, at, d.Log)
 				}
-				t, err := connect(ctx, at, d.Log)
+				if ctx.Err() != nil {
+					return nil // it was stopped before it reached Temporal
+				}
 				if err != nil {
 					return err
 				}
 				defer t.Close()
-				w.Queue, w.Driver, w.Store, w.Log, w.Dir, w.Labels = queue, d.Server, d.Store, d.Log, o.Workspace, o.Labels
+				w.Queue, w.Driver, w.Store, w.Log, w.Labels = queue, d.Server, d.Store, d.Log, o.Labels
+				w.Lacks = func() string { return lacks(o.Workspace) }
 				d.Log.Info("takes runs", "temporal", at, "queue", queue, "runs", w.MaxRuns)
 				return place.Work(ctx, t, w)
 			})
@@ -99,7 +109,9 @@ them.`,
 	c.Flags().DurationVar(&w.Drain, "drain", 0, "how long runs go on after SIGTERM before they park")
 	c.Flags().StringSliceVar(&o.Labels, "labels", nil, "what this machine has for runs that ask for it, NAME or NAME=DIR with the directory of such runs (gpu,repo=/srv/repo)")
 	c.Flags().StringVar(&o.Peers, "peer-addr", "", "HOST:PORT at which servers on other machines read answers as they come (default: a free port for this machine alone)")
-	c.Flags().StringVar(&o.Metrics, "metrics", "", "HOST:PORT at which metrics for Prometheus are served, to everyone who reaches it")
+	c.Flags().StringVar(&o.Metrics, "metrics", "", "HOST:PORT at which GET /metrics has metrics for Prometheus, a loopback address without a file of tokens")
+	c.Flags().StringVar(&o.Tokens, "tokens", "", "file of the tokens that readers of the metrics need (published tokens or tokens.yaml beside the journal, if they are there)")
+	c.Flags().StringArrayVar(&o.Hosts, "host", nil, "name of the machine beside its address, as readers of the metrics send it in Host (repeatable)")
 	c.Flags().StringVar(&o.Agents, "agents", ".", "directory of the agent files that runs name")
 	c.Flags().StringVar(&o.Workspace, "workspace", ".", "directory that the tools of runs without one of their own work in")
 	return c

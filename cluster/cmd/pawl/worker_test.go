@@ -6,6 +6,8 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -13,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
 )
 
@@ -49,6 +52,66 @@ func TestTemporalWorkerTakesWhatItHasRoomFor(t *testing.T) {
 		t.Errorf("%d effects, %d resumed", effects, c.resumed)
 	}
 	t.Logf("at most %d at once", peak)
+}
+
+// drove reports whether a worker was the last to drive a run, by its process id.
+func (p placed) drove(t *testing.T, w *worker, run string) bool {
+	t.Helper()
+	by := ""
+	records, err := p.store.Records(t.Context(), run, 0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range records {
+		e, err := event.Decode(r.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if resumed, is := e.Data.(event.RunResumed); is {
+			by = resumed.Owner
+		}
+	}
+	return strings.Contains(by, fmt.Sprintf("/%d/", w.Process.Pid))
+}
+
+// A worker whose machine lacks memory or disk takes no run, and says so; another one takes
+// them meanwhile. It takes runs again once its machine has room.
+func TestTemporalWorkerTakesNothingWithoutRoom(t *testing.T) {
+	const n = 4
+	p := newPlaced(t, "placed_lacks", 1, "0s")
+	full := p.worker(t, "full", "--max-runs", "1")
+	for round, lack := range []string{"memory: 1 MiB", "disk: 1 MiB"} {
+		p.write(t, "full.lacks", lack)
+		// The worker polls already; it finds that it lacks something once this run is over.
+		p.begin(t, "marks", 1)
+		await(t, p.store, "the worker to lack something", func() bool { return strings.Contains(full.text(t), lack) })
+		begun := p.begin(t, "marks", n)
+		other := p.worker(t, "other"+lack[:4])
+		p.awaits(t, journal.Ended, round*(2*n+1)+n+1)
+		for _, run := range begun {
+			if !p.drove(t, other, run) {
+				t.Errorf("run %s was not driven by the worker with room while one lacked %s", run, lack)
+			}
+		}
+		if code, log := other.stopped(t, syscall.SIGTERM); code != 0 {
+			t.Errorf("the other worker exits with %d: %s", code, log)
+		}
+		if err := os.Remove(filepath.Join(p.dir, "full.lacks")); err != nil {
+			t.Fatal(err)
+		}
+		for _, run := range p.begin(t, "marks", n) {
+			await(t, p.store, "the end of a run", func() bool {
+				row, err := p.store.Run(t.Context(), run)
+				return err == nil && row.State == journal.Ended
+			})
+			if !p.drove(t, full, run) {
+				t.Errorf("run %s was not driven by the worker that has room again", run)
+			}
+		}
+	}
+	if log := full.text(t); strings.Count(log, "takes no more runs") != 2 || strings.Count(log, "takes runs again") != 2 {
+		t.Errorf("the worker does not say twice that it takes no runs, and that it does again: %s", log)
+	}
 }
 
 // SIGTERM parks the runs of a worker, which exits with 0; another one continues them.

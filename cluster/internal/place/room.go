@@ -36,10 +36,13 @@ func (r *room) ReserveSlot(ctx context.Context, _ worker.SlotReservationInfo) (*
 	lacked := ""
 	for {
 		lack := r.lacks()
-		if lack == "" {
+		switch {
+		case lack == "" && lacked != "":
+			r.log.Info("takes runs again")
+			fallthrough
+		case lack == "":
 			return &worker.SlotPermit{}, nil
-		}
-		if lacked == "" {
+		case lacked == "":
 			r.log.Warn("takes no more runs", "lacks", lack)
 		}
 		lacked = lack
@@ -70,21 +73,21 @@ const (
 	leastDisk   = 512 << 20
 )
 
-// machineLacks returns a function that reports whether this machine lacks memory, or dir
-// lacks disk. What cannot be read is not missing.
-func machineLacks(dir string) func() string {
-	return func() string {
-		if free, known := freeMemory(); known && free < leastMemory {
-			return fmt.Sprintf("memory: %d MiB are available, and a run needs %d", free>>20, leastMemory>>20)
-		}
-		var disk syscall.Statfs_t
-		if err := syscall.Statfs(dir, &disk); err == nil {
-			if free := disk.Bavail * uint64(disk.Bsize); free < leastDisk {
-				return fmt.Sprintf("disk: %d MiB are free at %s, and a run needs %d", free>>20, dir, leastDisk>>20)
-			}
-		}
-		return ""
+// MachineLacks returns what this machine has too little of to take a run whose files are
+// in dir: memory or disk, "" for nothing. What cannot be read is not missing.
+func MachineLacks(dir string) string { return lacking(dir, leastMemory, leastDisk) }
+
+func lacking(dir string, memory, disk uint64) string {
+	if free, known := freeMemory(); known && free < memory {
+		return fmt.Sprintf("memory: %d MiB are available, and a run needs %d", free>>20, memory>>20)
 	}
+	var there syscall.Statfs_t
+	if err := syscall.Statfs(dir, &there); err == nil {
+		if free := there.Bavail * uint64(there.Bsize); free < disk {
+			return fmt.Sprintf("disk: %d MiB are free at %s, and a run needs %d", free>>20, dir, disk>>20)
+		}
+	}
+	return ""
 }
 
 // freeMemory returns what the system can give to programs without swapping.

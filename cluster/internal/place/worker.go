@@ -33,9 +33,10 @@ type Options struct {
 	Store  journal.Store
 	// Queue is the task queue of the journal; see [QueueOf].
 	Queue string
-	// MaxRuns is how many runs are driven at once, and Dir where they write.
+	// MaxRuns is how many runs are driven at once. Lacks returns what the machine has too
+	// little of to take another one, "" for nothing.
 	MaxRuns int
-	Dir     string
+	Lacks   func() string
 	// Labels are what the machine has for runs that ask for it, NAME or NAME=DIR. Each has
 	// a task queue, whose poll takes up one of MaxRuns.
 	Labels []string
@@ -126,7 +127,7 @@ func Work(ctx context.Context, c client.Client, o Options) error {
 	parking, park := context.WithCancel(context.WithoutCancel(ctx))
 	defer park()
 	a := &activities{Options: o, parking: parking}
-	tuner, err := tune(&room{slots: make(chan struct{}, o.MaxRuns), lacks: machineLacks(o.Dir), log: o.Log})
+	tuner, err := tune(&room{slots: make(chan struct{}, o.MaxRuns), lacks: o.Lacks, log: o.Log})
 	if err != nil {
 		return err
 	}
