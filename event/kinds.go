@@ -8,6 +8,7 @@ import (
 // The names of events that programs use in comparisons.
 const (
 	TypeRunStarted           Type = "run.started"
+	TypeRunPlaced            Type = "run.placed"
 	TypeRunParked            Type = "run.parked"
 	TypeRunResumed           Type = "run.resumed"
 	TypeRunForked            Type = "run.forked"
@@ -74,6 +75,7 @@ func aside[D Data]() kind {
 func kinds() []kind {
 	return []kind{
 		did[RunStarted](),
+		aside[RunPlaced](),
 		aside[RunParked](),
 		aside[RunResumed](),
 		aside[RunForked](),

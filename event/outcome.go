@@ -33,6 +33,7 @@ const (
 	ReasonMaxIterations    Reason = "maxIterations"
 	ReasonIterationFailed  Reason = "iteration_failed"
 	ReasonImpossible       Reason = "impossible"
+	ReasonNoWorkspace      Reason = "workspace_unavailable"
 	ReasonCancelled        Reason = "cancelled"
 	ReasonInternal         Reason = "internal"
 )

@@ -291,6 +291,24 @@ func (s RunStarted) Forked(d RunForked) RunStarted {
 	return s
 }
 
+// RunPlaced records where a run works from then on. The worker that drives the run first
+// decides that, if the run's first event has no directory.
+type RunPlaced struct {
+	// Host is the machine; absent if the journal belongs to one machine.
+	Host string `json:"host,omitempty"`
+	// Workspace is the directory there that tools work in, a clone for a run whose place
+	// is a repository.
+	Workspace string `json:"workspace,omitempty"`
+}
+
+func (RunPlaced) EventType() Type { return TypeRunPlaced }
+
+// Placed returns a run's first event with the run's place.
+func (s RunStarted) Placed(d RunPlaced) RunStarted {
+	s.Place.Host, s.Workspace = d.Host, d.Workspace
+	return s
+}
+
 // ForkedResult replaces the result of a call in a fork.
 type ForkedResult struct {
 	CallID string `json:"callId"`

@@ -48,7 +48,7 @@ func (s *session) summaries(ctx context.Context, runs []control.RunStatus) []sum
 
 // startOf returns how a run was started, with the changes of its fork.
 func (s *session) startOf(ctx context.Context, r journal.Run) (event.RunStarted, error) {
-	first, err := drive.At[event.RunStarted](ctx, s.store, r.ID, 0)
+	first, _, err := drive.Began(ctx, s.store, r.ID)
 	if err != nil || r.ForkOf == "" {
 		return first, err
 	}

@@ -277,8 +277,10 @@ func (e *Engine) create(ctx context.Context, id string, started event.RunStarted
 	return d, nil
 }
 
-// SetAside writes into the row of a run that is not driven what worker it waits for.
-func (e *Engine) SetAside(ctx context.Context, run, worker string) error {
+// Place lets decide change the progress in the row of a run that is not driven, and appends the events that
+// decide returns. It holds the run's lease meanwhile; the context of decide ends
+// when the lease is lost.
+func (e *Engine) Place(ctx context.Context, run string, decide func(context.Context, *journal.Run) ([]event.Data, error)) error {
 	if err := e.claim(run); err != nil {
 		return err
 	}
@@ -289,11 +291,17 @@ func (e *Engine) SetAside(ctx context.Context, run, worker string) error {
 	}
 	row, err := e.store.Run(ctx, run)
 	if err == nil {
-		row.State, row.Detail = journal.Waiting, worker
-		_, err = e.store.Append(ctx, journal.Batch{Lease: lease, Head: row.Head, Status: row.Progress, Time: row.Updated, Release: true})
+		var events []event.Data
+		lease, err = holder.Renewing(ctx, e.store, lease, e.opts.LeaseTTL, func(ctx context.Context) (err error) {
+			events, err = decide(ctx, &row)
+			return err
+		})
+		if err == nil {
+			err = drive.Amend(ctx, e.store, lease, row, events, e.opts.Now())
+		}
 	}
 	if err != nil {
-		return errors.Join(fmt.Errorf("engine: set run %s aside: %w", run, err), e.store.Release(context.WithoutCancel(ctx), lease))
+		return errors.Join(fmt.Errorf("engine: place run %s: %w", run, err), e.store.Release(context.WithoutCancel(ctx), lease))
 	}
 	return nil
 }

@@ -91,8 +91,11 @@ func (e *Engine) load(ctx context.Context, run string, whole bool) (*driver, eve
 		}
 		d.log.note(ev, read.Hash)
 		d.env.Record.Blobs.Note(ev.Data)
-		if forked, ok := ev.Data.(event.RunForked); ok {
-			started = started.Forked(forked)
+		switch x := ev.Data.(type) {
+		case event.RunPlaced:
+			started = started.Placed(x)
+		case event.RunForked:
+			started = started.Forked(x)
 			d.run.traced, d.run.birth = started.Trace, ev.Time
 		}
 	}

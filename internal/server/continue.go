@@ -4,10 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"os"
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine"
 	"github.com/pawlrun/pawl/internal/engine/control"
+	"github.com/pawlrun/pawl/internal/engine/drive"
 	"github.com/pawlrun/pawl/internal/files/assembly"
 	"github.com/pawlrun/pawl/internal/files/kinds"
 	"github.com/pawlrun/pawl/internal/files/launch"
@@ -43,6 +45,19 @@ func (s *Server) continueEnded(a *apiRequest[none, continuing]) (journal.Run, er
 	l.Flags = launch.Flags{Dir: s.launch.Dir, BudgetUSD: a.body.Budget}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(a.Context()), patience)
 	defer cancel()
+	before, _, err := drive.Began(ctx, s.store, row.ID)
+	if err != nil {
+		return row, err
+	}
+	elsewhere := s.dispatcher != nil || !l.Here.Has(before.Place)
+	if elsewhere {
+		empty, err := os.MkdirTemp("", "pawl-elsewhere-")
+		if err != nil {
+			return row, err
+		}
+		defer os.RemoveAll(empty)
+		l.Workspace = empty
+	}
 	started, env, err := kinds.Continue(ctx, s.store, row.ID, a.body.Text, l)
 	switch {
 	case errors.Is(err, launch.ErrNothingNew):
@@ -54,7 +69,13 @@ func (s *Server) continueEnded(a *apiRequest[none, continuing]) (journal.Run, er
 		return row, assembly.Closing(env, err)
 	}
 	s.owners.own(a.Context(), &started)
-	id, err := s.start(engine.NewID(), started, env)
+	id := engine.NewID()
+	if elsewhere {
+		started.Place, started.Workspace = before.Place, before.Workspace
+		err = s.queue(ctx, id, started, env)
+	} else {
+		_, err = s.start(id, started, env)
+	}
 	if err != nil {
 		return row, problemOf(err).about(row.ID, "")
 	}

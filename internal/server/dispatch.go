@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine"
 	"github.com/pawlrun/pawl/internal/engine/drive"
 	"github.com/pawlrun/pawl/internal/engine/holder"
-	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/signals"
 	"github.com/pawlrun/pawl/journal"
 )
@@ -32,10 +32,10 @@ type Dispatcher interface {
 // continueOthers continues the runs that other processes left, until ctx ends.
 func (s *Server) continueOthers(ctx context.Context) {
 	if s.dispatcher != nil {
-		s.dispatcher.Run(ctx)
-		return
+		s.going.Go(func() { s.dispatcher.Run(ctx) })
+	} else {
+		s.going.Go(func() { s.Announce(ctx) })
 	}
-	s.going.Go(func() { s.Announce(ctx) })
 	s.takeOver(ctx)
 }
 
@@ -44,26 +44,6 @@ func (s *Server) Announce(ctx context.Context) {
 	if drivers, may := s.store.(journal.KeepsDrivers); may {
 		holder.Announce(ctx, drivers, s.driver(), s.unregistered)
 	}
-}
-
-// queueRun creates a run that no process drives, and dispatches it. If that fails, the
-// dispatcher finds the run in the journal.
-func (s *Server) queueRun(id string, started event.RunStarted, env perform.Env) (string, error) {
-	started.Workspace, started.Place.Host = "", "" // the worker's
-	err := s.engine.Queue(s.running, id, started, env.Secrets)
-	if err = errors.Join(err, env.Release()); err != nil {
-		return "", err
-	}
-	s.owners.keep(id, started)
-	if started.Place != (event.Place{}) {
-		if err := s.setAside(s.running, id, started.Place); err != nil {
-			s.log.Warn("a queued run does not say what worker it waits for", "run", id, "error", err)
-		}
-	}
-	if err := s.dispatcher.Dispatch(s.running, id, false); err != nil {
-		s.log.Warn("a queued run is dispatched later", "run", id, "error", err)
-	}
-	return id, nil
 }
 
 // redispatch arranges that a worker resumes a run.
@@ -83,7 +63,23 @@ func (s *Server) redispatch(ctx context.Context, run string) error {
 		s.log.Warn("a run is not dispatched", "run", run, "error", err)
 		return kindUnavailable.problem("send it again later; what the journal has is not lost", "what places the runs cannot be reached").about(run, "")
 	}
-	return nil
+	return s.missed(ctx, row)
+}
+
+// missed writes into the row of a run that needs a worker that no worker has its place.
+func (s *Server) missed(ctx context.Context, row journal.Run) error {
+	started, _, err := drive.Began(ctx, s.store, row.ID)
+	if err != nil || started.Place == (event.Place{}) {
+		return err
+	}
+	live, err := s.live(ctx)
+	if waits := waitsFor(live, started.Place); err == nil && strings.HasPrefix(waits, journal.WaitNoWorker) {
+		err = s.setAsideFor(ctx, row, waits)
+	}
+	if _, held := errors.AsType[*journal.HeldError](err); held {
+		return nil // a worker drives it
+	}
+	return err
 }
 
 // mayQueue refuses a start if too many runs are queued.
@@ -131,7 +127,9 @@ func (s *Server) Drive(ctx context.Context, run string, resume bool) (row journa
 	if due, err := s.due(ctx, row); err != nil || row.State == journal.Ended || !due && !resume {
 		return row, wake, err
 	}
-	err = s.resumeRun(run)
+	if err = s.settle(ctx, run); err == nil {
+		err = s.resumeRun(run)
+	}
 	if errors.Is(err, journal.ErrEnded) {
 		row, err = s.store.Run(ctx, run)
 		return row, wake, err
@@ -139,11 +137,11 @@ func (s *Server) Drive(ctx context.Context, run string, resume bool) (row journa
 	if err != nil {
 		return row, wake, err
 	}
-	if row.Owner != "" { // its lease had expired
-		s.metrics.Add(signals.TakenOver, 1)
-		s.log.Info("took over a run that a worker left", "run", run)
-	}
 	if kept, driven := s.attended.Load(run); driven {
+		if row.Owner != "" { // its lease had expired
+			s.metrics.Add(signals.TakenOver, 1)
+			s.log.Info("took over a run that a worker left", "run", run)
+		}
 		wake = s.accompany(ctx, kept.(drive.Run))
 	}
 	row, err = s.store.Run(context.WithoutCancel(ctx), run)

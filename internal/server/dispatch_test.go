@@ -1,16 +1,20 @@
 package server_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/engine/drive"
 	"github.com/pawlrun/pawl/internal/host/workplace"
 	"github.com/pawlrun/pawl/internal/server"
 	"github.com/pawlrun/pawl/journal"
@@ -79,7 +83,6 @@ func TestServerWithADispatcherDrivesNoRun(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(here, "marked")); err != nil {
 		t.Errorf("the run did not work in the directory of its worker: %v", err)
 	}
-	api.refuses(http.StatusUnprocessableEntity, "bad-agent", http.MethodPost, "/v1/runs", `{"agent": "asks", "workspace": {"host": "gpu"}, "input": "go"}`)
 }
 
 func TestRunIsQueuedWhileItsDispatcherIsDown(t *testing.T) {
@@ -127,6 +130,70 @@ func TestDriveLeavesARunThatWaitsForLong(t *testing.T) {
 		row, wake, err := worker.Drive(t.Context(), run.ID, false)
 		if err != nil || row.Detail != "interrupted" || wake.IsZero() {
 			t.Fatalf("the run is %s (%s) until %v: %v; want it left until its retry", row.State, row.Detail, wake, err)
+		}
+	}
+}
+
+// The worker that drives a run first decides where the run works. From then on no other
+// worker drives it, and the server, which drives nothing, says what the run waits for.
+func TestFirstWorkerDecidesWhereARunWorks(t *testing.T) {
+	repo, n, store := repository(t), &noted{}, memory.New(nil)
+	clones := map[string]string{"api": t.TempDir(), "one": t.TempDir(), "two": t.TempDir()}
+	on := func(host string, dir string) func(o *server.Options) {
+		return func(o *server.Options) {
+			o.Agents = cmp.Or(dir, o.Agents)
+			o.Launch.Here = workplace.Here{Host: host, Workspace: t.TempDir(), Clones: clones[host], Env: os.Environ()}
+			if host == "api" {
+				o.Dispatcher = n
+			}
+		}
+	}
+	s, dir := newServerWith(t, store, asksTwice, on("api", ""))
+	api := local{s, t}
+	_, stop := serving(t, s)
+	defer stop()
+	one, _ := newServerWith(t, store, nil, on("one", dir))
+	two, _ := newServerWith(t, store, nil, on("two", dir))
+	for workspace, waits := range map[string]string{
+		`{}`:                       "no worker has the host one",
+		`{"host": "one"}`:          "no worker has the host one",
+		`{"repo": "` + repo + `"}`: "no worker has the clone of " + repo + " on the host one",
+	} {
+		run := gets[journal.Run](api, http.StatusCreated, http.MethodPost, "/v1/runs", `{"agent": "asks", "input": "go", "workspace": `+workspace+`}`)
+		drives := func(s *server.Server, want func(journal.Run) bool) journal.Run {
+			t.Helper()
+			row, _, err := s.Drive(t.Context(), run.ID, false)
+			if err != nil || !want(row) {
+				t.Fatalf("%s: the run is %s (%s): %v", workspace, row.State, row.Detail, err)
+			}
+			return row
+		}
+		if strings.Contains(workspace, "host") { // it is not the other's from the start
+			drives(two, is(journal.Waiting, waits))
+		}
+		drives(one, is(journal.Parked, string(event.ParkApproval)))
+		started, _, err := drive.Began(t.Context(), store, run.ID)
+		if err != nil || started.Place.Host != "one" || started.Workspace == "" {
+			t.Fatalf("%s: %+v in %q, %v", workspace, started.Place, started.Workspace, err)
+		}
+		questions := gets[struct{ Items []struct{ ID string } }](api, http.StatusOK, http.MethodGet, "/v1/runs/"+run.ID+"/questions", "").Items
+		gets[struct{}](api, http.StatusOK, http.MethodPost, "/v1/runs/"+run.ID+"/approve", `{"callId": "`+questions[0].ID+`"}`)
+		before := machine{t: t, store: store}.until(run.ID, is(journal.Waiting, waits)) // said without a worker
+		if row := drives(two, is(journal.Waiting, waits)); row.Seq != before.Seq {
+			t.Errorf("%s: a worker without the place added events", workspace)
+		}
+		drives(one, is(journal.Ended, string(event.ReasonFinalAnswer)))
+		if _, err := os.Stat(filepath.Join(started.Workspace, "marked")); err != nil {
+			t.Errorf("%s: %v", workspace, err)
+		}
+		next := gets[journal.Run](api, http.StatusCreated, http.MethodPost, "/v1/runs/"+run.ID+"/continue", `{"text": "again"}`)
+		if again, _, err := drive.Began(t.Context(), store, next.ID); err != nil || again.Place != started.Place || again.Workspace != started.Workspace {
+			t.Errorf("%s: the run that continues it works on %s in %q, %v", workspace, again.Place, again.Workspace, err)
+		}
+	}
+	for host, want := range map[string]int{"api": 0, "one": 1, "two": 0} {
+		if made, err := os.ReadDir(clones[host]); err != nil || len(made) != want {
+			t.Errorf("%s has %d clones, want %d: %v", host, len(made), want, err)
 		}
 	}
 }

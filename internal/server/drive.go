@@ -23,8 +23,9 @@ import (
 // start creates a run with an id and drives it until it ends, parks, or the server
 // closes.
 func (s *Server) start(id string, started event.RunStarted, env perform.Env) (string, error) {
-	if s.dispatcher != nil {
-		return s.queueRun(id, started, env)
+	if s.dispatcher != nil { // the worker's place
+		started.Place, started.Workspace = event.Place{}, ""
+		return id, s.queue(s.running, id, started, env)
 	}
 	r, err := s.engine.StartAs(s.running, id, started, env)
 	if err != nil {
@@ -40,6 +41,9 @@ func (s *Server) start(id string, started event.RunStarted, env perform.Env) (st
 func (s *Server) resumeRun(run string) error {
 	if s.dispatcher != nil {
 		return s.redispatch(s.running, run)
+	}
+	if err := s.settle(s.running, run); err != nil {
+		return err
 	}
 	var first event.RunStarted
 	r, err := s.engine.Resume(s.running, run, func(started event.RunStarted) (perform.Env, error) {

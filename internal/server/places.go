@@ -1,9 +1,10 @@
 package server
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
-	"fmt"
 	"net"
 	"os"
 	"slices"
@@ -14,7 +15,6 @@ import (
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine/drive"
 	"github.com/pawlrun/pawl/internal/engine/perform"
-	"github.com/pawlrun/pawl/internal/files/assembly"
 	"github.com/pawlrun/pawl/internal/files/launch"
 	"github.com/pawlrun/pawl/internal/host/workplace"
 	"github.com/pawlrun/pawl/journal"
@@ -55,67 +55,152 @@ func (s *Server) unregistered(err error) {
 	s.log.Warn("the other servers of the journal do not know of this one", "error", err)
 }
 
-// placeOf returns the place of a root run.
-func (s *Server) placeOf(ctx context.Context, run string) (event.Place, error) {
-	started, err := drive.At[event.RunStarted](ctx, s.store, run, 0)
-	if err != nil {
-		return event.Place{}, fmt.Errorf("the place of run %s: %w", run, err)
+// live returns the processes that drive runs of the journal.
+func (s *Server) live(ctx context.Context) ([]journal.Driver, error) {
+	if drivers, may := s.store.(journal.KeepsDrivers); may {
+		return drivers.Drivers(ctx)
 	}
-	return started.Place, nil
+	return nil, nil
 }
 
-// setAside writes into the row of a run whose place is elsewhere what worker it waits
+// waitsFor returns the worker that a run waits for whose place is p.
+func waitsFor(live []journal.Driver, p event.Place) string {
+	if slices.ContainsFunc(live, func(d journal.Driver) bool { return workplace.Matches(p, d.Host, d.Labels) }) {
+		return journal.WaitWorker + p.String()
+	}
+	return journal.WaitNoWorker + p.String()
+}
+
+// setAside writes into the row of a run that is not driven here what worker it waits
 // for. A worker that has the place takes it.
 func (s *Server) setAside(ctx context.Context, run string, p event.Place) error {
-	waits := journal.WaitNoWorker + p.String()
-	if drivers, may := s.store.(journal.KeepsDrivers); may {
-		live, err := drivers.Drivers(ctx)
-		if err != nil {
-			return err
-		}
-		if slices.ContainsFunc(live, func(d journal.Driver) bool { return workplace.Matches(p, d.Host, d.Labels) }) {
-			waits = journal.WaitWorker + p.String()
-		}
+	live, err := s.live(ctx)
+	if err != nil {
+		return err
 	}
 	row, err := s.store.Run(ctx, run)
-	if err != nil || row.WaitsForWorker() && row.Detail == waits {
+	if err != nil {
 		return err
 	}
-	return s.engine.SetAside(ctx, run, waits)
+	return s.setAsideFor(ctx, row, waitsFor(live, p))
 }
 
-// beginAt sets the workspace of a run that starts in p. elsewhere reports that it is not
-// on this machine; the run is then prepared in an empty directory that done removes.
-func (s *Server) beginAt(ctx context.Context, p event.Place, run string, l *launch.Options) (at event.Place, elsewhere bool, done func(), err error) {
-	done = func() {}
-	if s.dispatcher != nil { // every worker, or each with the label, may drive it in the directory of its own
-		if p.Host != "" || p.Repo != "" {
-			err = kindAgent.problem("name a label that a worker has, or leave it out, or start the run at a server without --temporal", "a run that Temporal places cannot name a host or a repository").at("/workspace")
-		}
-		return p, false, done, err
+func (s *Server) setAsideFor(ctx context.Context, row journal.Run, worker string) error {
+	if row.WaitsForWorker() && row.Detail == worker {
+		return nil
 	}
-	at, l.Workspace, err = l.Here.Begin(ctx, p, run, l.Workspace)
-	if !errors.Is(err, workplace.ErrElsewhere) {
+	return s.engine.Place(ctx, row.ID, func(_ context.Context, now *journal.Run) ([]event.Data, error) {
+		if now.Seq == row.Seq { // no worker has driven it meanwhile
+			now.State, now.Detail = journal.Waiting, worker
+		}
+		return nil, nil
+	})
+}
+
+// settle records that a run works on this machine which no process has driven yet, unless
+// its place is known or elsewhere. It clones the repository of a run that works in one, and ends the run
+// if that fails.
+func (s *Server) settle(ctx context.Context, run string) error {
+	settles := func(ctx context.Context) (started event.RunStarted, settles bool, err error) {
+		started, fresh, err := drive.Began(ctx, s.store, run)
+		return started, fresh && s.launch.Here.Settles(started.Place, started.Workspace), err
+	}
+	if _, first, err := settles(ctx); err != nil || !first {
+		return err
+	}
+	return s.engine.Place(ctx, run, func(ctx context.Context, row *journal.Run) ([]event.Data, error) {
+		started, first, err := settles(ctx)
+		if err != nil || !first { // another process was faster
+			return nil, err
+		}
+		placed, err := s.launch.Here.Settle(ctx, started.Place, run)
+		if failed, is := errors.AsType[*workplace.CloneError](err); is {
+			s.log.Warn("a run cannot begin", "run", run, "error", failed)
+			return endUnplaced(&row.Progress, failed)
+		}
 		if err != nil {
-			err = kindAgent.problem("name another place, or a repository and a ref that exist", "%v", err).at("/workspace")
+			return nil, err
 		}
-		return at, false, done, err
-	}
-	if l.Workspace, err = os.MkdirTemp("", "pawl-elsewhere-"); err != nil {
-		return at, true, done, err
-	}
-	empty := l.Workspace
-	return at, true, func() { _ = os.RemoveAll(empty) }, nil
+		if row.WaitsForWorker() {
+			row.Detail = journal.WaitWorker + started.Placed(placed).Place.String()
+		}
+		return []event.Data{placed}, nil
+	})
 }
 
-// queue creates a run that another server drives.
+// endUnplaced ends a run that has done nothing, because it cannot get its workspace.
+func endUnplaced(row *journal.Progress, cause error) (events []event.Data, err error) {
+	o := event.Outcome{
+		Status: event.StatusFailed, Reason: event.ReasonNoWorkspace, Error: &event.Failure{Class: "workspace", Message: cause.Error()},
+		NextSafeAction: "Nothing was done. Correct the repository or the ref, or give the workers access to it, then start another run.",
+	}
+	*row = journal.Progress{State: journal.Ended, Detail: string(o.Reason)}
+	row.Outcome, err = json.Marshal(o)
+	return []event.Data{event.RunTerminatedBy{Reason: o.Reason, Error: o.Error}, event.RunCompleted{Outcome: o}}, err
+}
+
+// clonesAtOnce bounds the clones that a server makes at once for the runs that it takes.
+const clonesAtOnce = 4
+
+// begin makes the clone of a run and resumes it, in the background. It does nothing if
+// the server makes as many as it may: the run is looked at again.
+func (s *Server) begin(run string) {
+	select {
+	case s.clones <- struct{}{}:
+	default:
+		return
+	}
+	s.going.Go(func() {
+		defer func() { <-s.clones }()
+		err := s.resumeRun(run)
+		_, held := errors.AsType[*journal.HeldError](err)
+		if err != nil && !held && !errors.Is(err, journal.ErrEnded) && s.running.Err() == nil {
+			s.log.Error("a run does not begin", "run", run, "error", err)
+		}
+	})
+}
+
+// beginAt sets the workspace of a run that starts in p. elsewhere reports that another
+// process may drive the run first, which then decides where it works. The run is prepared
+// in an empty directory then, which done removes.
+func (s *Server) beginAt(p event.Place, l *launch.Options) (at event.Place, elsewhere bool, done func(), err error) {
+	done = func() {}
+	if s.dispatcher == nil && p.Repo == "" {
+		if p.Label == "" {
+			p.Host = cmp.Or(p.Host, l.Here.Host)
+		}
+		dir, err := l.Here.Dir(p, l.Workspace)
+		if !errors.Is(err, workplace.ErrElsewhere) {
+			l.Workspace = dir
+			return p, false, done, err
+		}
+	}
+	empty, err := os.MkdirTemp("", "pawl-elsewhere-")
+	l.Workspace = empty
+	return p, true, func() { _ = os.RemoveAll(empty) }, err
+}
+
+// queue creates a run for the first worker that has its place. The run's directory is
+// known only if it continues another run.
 func (s *Server) queue(ctx context.Context, id string, started event.RunStarted, env perform.Env) error {
-	started.Workspace = ""
-	if err := assembly.Closing(env, nil); err != nil {
+	err := s.engine.Queue(ctx, id, started, env.Secrets)
+	if err = errors.Join(err, env.Release()); err != nil {
 		return err
 	}
-	if err := s.engine.Create(ctx, id, started, env.Secrets); err != nil {
-		return err
+	s.owners.keep(id, started)
+	if started.Place != (event.Place{}) {
+		if err := s.setAside(ctx, id, started.Place); err != nil {
+			s.log.Warn("a queued run does not say what worker it waits for", "run", id, "error", err)
+		}
 	}
-	return s.setAside(ctx, id, started.Place)
+	if s.dispatcher == nil {
+		if s.launch.Here.Has(started.Place) {
+			s.begin(id)
+		}
+		return nil
+	}
+	if err := s.dispatcher.Dispatch(ctx, id, false); err != nil {
+		s.log.Warn("a queued run is dispatched later", "run", id, "error", err)
+	}
+	return nil
 }

@@ -2,6 +2,8 @@ package server_test
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -26,6 +28,8 @@ type machine struct {
 	dir   string
 	store journal.Store
 	stop  func() error
+	// clones is the directory for clones.
+	clones string
 }
 
 // machineOn starts a server of the journal at a path on a machine with a name.
@@ -36,12 +40,12 @@ func machineOn(t *testing.T, path, host string, labels ...string) machine {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = store.Close() })
+	clones := t.TempDir()
 	s, dir := newServerWith(t, store, writing, func(o *server.Options) {
-		o.Launch.Here = workplace.Here{Host: host, Labels: labels, Workspace: o.Launch.Workspace, Clones: t.TempDir(), Env: os.Environ()}
+		o.Launch.Here = workplace.Here{Host: host, Labels: labels, Workspace: o.Launch.Workspace, Clones: clones, Env: os.Environ()}
 	})
 	_, stop := serving(t, s)
-	m := machine{local{s, t}, t, dir, store, stop}
-	return m
+	return machine{local{s, t}, t, dir, store, stop, clones}
 }
 
 func (m machine) begin(body string) journal.Run {
@@ -150,7 +154,9 @@ func TestRunIsNotDrivenOnAnotherHost(t *testing.T) {
 	}
 }
 
-func TestRunWorksInACloneOfItsOwn(t *testing.T) {
+// repository makes a git repository with the branches main and other.
+func repository(t *testing.T) string {
+	t.Helper()
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip(err)
 	}
@@ -161,29 +167,35 @@ func TestRunWorksInACloneOfItsOwn(t *testing.T) {
 			t.Fatalf("%v: %s", err, out)
 		}
 	}
-	path := filepath.Join(t.TempDir(), "journal.db")
+	return repo
+}
+
+func TestRunWorksInACloneOfItsOwn(t *testing.T) {
+	repo, path := repository(t), filepath.Join(t.TempDir(), "journal.db")
 	one := machineOn(t, path, "one")
 	dirs := map[string]bool{}
 	for _, ref := range []string{"", "other"} {
 		run := one.begin(`{"agent": "writes", "input": "go", "workspace": {"repo": "` + repo + `", "ref": "` + ref + `"}}`)
-		started, err := drive.At[event.RunStarted](t.Context(), one.store, run.ID, 0)
+		one.until(run.ID, is(journal.Parked, string(event.ParkApproval)))
+		started, _, err := drive.Began(t.Context(), one.store, run.ID)
 		if err != nil || started.Place != (event.Place{Host: "one", Repo: repo, Ref: ref}) {
 			t.Fatalf("%+v, %v", started.Place, err)
 		}
-		one.until(run.ID, is(journal.Parked, string(event.ParkApproval)))
 		one.approve(run.ID)
 		one.until(run.ID, is(journal.Ended, ""))
 		if _, err := os.Stat(filepath.Join(started.Workspace, ".git")); err != nil || !one.wrote(started.Workspace) || dirs[started.Workspace] {
 			t.Errorf("%s is no clone of the run's own: %v", started.Workspace, err)
 		}
 		dirs[started.Workspace] = true
+		next := gets[journal.Run](one.local, http.StatusCreated, http.MethodPost, "/v1/runs/"+run.ID+"/continue", `{"text": "again"}`)
+		if again, _, err := drive.Began(t.Context(), one.store, next.ID); err != nil || again.Place != started.Place || again.Workspace != started.Workspace {
+			t.Errorf("the run that continues it works on %s in %s, %v", again.Place, again.Workspace, err)
+		}
 	}
 	for body, want := range map[string]string{
-		`{"repo": "` + repo + `", "ref": "none"}`:       "clone",
-		`{"repo": "ext::sh -c 'touch ` + path + `.x'"}`: "clone",
-		`{"repo": "--upload-pack=touch"}`:               "begin with",
-		`{"host": "one", "label": "gpu"}`:               "exclude",
-		`{"ref": "main"}`:                               "needs a repo",
+		`{"repo": "--upload-pack=touch"}`: "begin with",
+		`{"host": "one", "label": "gpu"}`: "exclude",
+		`{"ref": "main"}`:                 "needs a repo",
 	} {
 		w := httptest.NewRecorder()
 		one.serve(w, http.MethodPost, "/v1/runs", `{"agent": "writes", "input": "go", "workspace": `+body+`}`)
@@ -191,7 +203,68 @@ func TestRunWorksInACloneOfItsOwn(t *testing.T) {
 			t.Errorf("%s: status %d: %s", body, w.Code, w.Body)
 		}
 	}
+}
+
+// A clone that fails ends its run, and no other server tries again.
+func TestRunWhoseCloneFailsEnds(t *testing.T) {
+	repo, path := repository(t), filepath.Join(t.TempDir(), "journal.db")
+	one, two := machineOn(t, path, "one"), machineOn(t, path, "two")
+	for place, want := range map[string]string{
+		`{"repo": "` + repo + `", "ref": "none"}`:       "couldn't find remote ref none",
+		`{"repo": "` + repo + `.missing"}`:              "does not appear to be a git repository",
+		`{"repo": "ext::sh -c 'touch ` + path + `.x'"}`: "not allowed",
+	} {
+		run := one.begin(`{"agent": "writes", "input": "go", "workspace": ` + place + `}`)
+		row := two.until(run.ID, is(journal.Ended, string(event.ReasonNoWorkspace)))
+		if text := string(row.Outcome); !strings.Contains(text, "cannot be cloned") || !strings.Contains(text, want) {
+			t.Errorf("%s: the outcome %s does not have %q", place, text, want)
+		}
+		if v, err := journal.Verify(t.Context(), one.store, run.ID, row.Head); err != nil {
+			t.Errorf("%s: %+v, %v", place, v, err)
+		}
+		if shown := gets[journal.Run](one.local, http.StatusOK, http.MethodGet, "/v1/runs/"+run.ID, ""); shown.Seq != row.Seq || shown.Seq != 3 {
+			t.Errorf("%s: the run has %d events, want 3", place, shown.Seq)
+		}
+	}
+	for _, m := range []machine{one, two} {
+		if left, err := os.ReadDir(m.clones); err != nil && !errors.Is(err, fs.ErrNotExist) || len(left) > 0 {
+			t.Errorf("%d failed clones are left, %v", len(left), err)
+		}
+	}
 	if _, err := os.Stat(path + ".x"); err == nil {
 		t.Error("the repository started a program")
+	}
+}
+
+// Whichever machine drives the run first clones the repository. While it is gone, the
+// other one does not drive the run.
+func TestRunStaysWithItsClone(t *testing.T) {
+	repo, path := repository(t), filepath.Join(t.TempDir(), "journal.db")
+	machines := map[string]machine{"one": machineOn(t, path, "one"), "two": machineOn(t, path, "two")}
+	for _, asked := range []string{"one", "two"} {
+		run := machines[asked].begin(`{"agent": "writes", "input": "go", "workspace": {"repo": "` + repo + `"}}`)
+		machines[asked].until(run.ID, is(journal.Parked, string(event.ParkApproval)))
+		started, _, err := drive.Began(t.Context(), machines[asked].store, run.ID)
+		if err != nil || machines[started.Place.Host].t == nil {
+			t.Fatalf("the run works on %+v, %v", started.Place, err)
+		}
+		host, other := started.Place.Host, "one"
+		if host == "one" {
+			other = "two"
+		}
+		if err := machines[host].stop(); err != nil {
+			t.Fatal(err)
+		}
+		machines[other].approve(run.ID)
+		waits := "no worker has the clone of " + repo + " on the host " + host
+		row := machines[other].until(run.ID, is(journal.Waiting, waits))
+		if got := gets[journal.Run](machines[other].local, http.StatusOK, http.MethodGet, "/v1/runs/"+run.ID, ""); got.Detail != waits || got.Seq != row.Seq {
+			t.Errorf("the run is %s (%s), event %d", got.State, got.Detail, got.Seq)
+		}
+		machines[host] = machineOn(t, path, host)
+		machines[other].until(run.ID, is(journal.Ended, string(event.ReasonFinalAnswer)))
+		if !machines[host].wrote(started.Workspace) {
+			t.Errorf("the run did not go on in %s", started.Workspace)
+		}
 	}
 }

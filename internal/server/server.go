@@ -134,6 +134,8 @@ type Server struct {
 	going       sync.WaitGroup
 	// starts holds one element for each start in progress.
 	starts chan struct{}
+	// clones holds one element for each clone in progress.
+	clones chan struct{}
 	space  func() (uint64, error)
 	// attended holds the runs that this server drives, by id.
 	attended sync.Map
@@ -161,7 +163,8 @@ func New(o Options) (*Server, error) {
 			return nil, err
 		}
 	}
-	s.maxBudget, s.space, s.starts = o.MaxBudget, o.Space, make(chan struct{}, startsAtOnce)
+	s.maxBudget, s.space = o.MaxBudget, o.Space
+	s.starts, s.clones = make(chan struct{}, startsAtOnce), make(chan struct{}, clonesAtOnce)
 	s.launch.Dir, s.launch.Replay = o.Agents, s.replay
 	s.sockets, s.owners = newSockets(s), newOwners(s, o.OwnerGone)
 	var err error

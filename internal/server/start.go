@@ -111,11 +111,11 @@ func (s *Server) makeRun(ctx context.Context, o startRequest, trace event.Trace)
 	defer leave()
 	id = cmp.Or(id, engine.NewID())
 	l := s.launch
-	at, elsewhere, done, err := s.beginAt(ctx, o.Workspace, id, &l)
+	at, elsewhere, done, err := s.beginAt(o.Workspace, &l)
+	defer done()
 	if err != nil {
 		return journal.Run{}, err
 	}
-	defer done()
 	started, env, err := s.prepare(ctx, o, l)
 	if err != nil {
 		return journal.Run{}, err
@@ -123,6 +123,7 @@ func (s *Server) makeRun(ctx context.Context, o startRequest, trace event.Trace)
 	s.owners.own(ctx, &started)
 	started.Trace, started.Place, started.Priority = trace, at, o.Priority
 	if elsewhere {
+		started.Workspace = "" // that of its worker
 		err = s.queue(context.WithoutCancel(ctx), id, started, env)
 	} else {
 		_, err = s.start(id, started, env)

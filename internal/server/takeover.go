@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/engine/drive"
 	"github.com/pawlrun/pawl/internal/signals"
 	"github.com/pawlrun/pawl/journal"
 )
@@ -29,6 +31,8 @@ type takeoverAttempt struct {
 	// again is when to try again; zero means never, unless the run changes.
 	again time.Time
 	wait  time.Duration
+	// at is the run's place, nil if it is not known.
+	at *event.Place
 }
 
 // takeOver resumes runs that servers of this journal left, until ctx ends: at once
@@ -49,6 +53,10 @@ func (s *Server) takeOver(ctx context.Context) {
 // takeOverOnce searches once. before holds the earlier attempts.
 func (s *Server) takeOverOnce(ctx context.Context, before map[string]takeoverAttempt) error {
 	rows, err := s.undriven(ctx)
+	if err != nil || len(rows) == 0 {
+		return err
+	}
+	live, err := s.live(ctx)
 	if err != nil {
 		return err
 	}
@@ -58,7 +66,7 @@ func (s *Server) takeOverOnce(ctx context.Context, before map[string]takeoverAtt
 		if b, was := before[r.ID]; was && b.seq == r.Seq && (b.again.IsZero() && !r.WaitsForWorker() || time.Now().Before(b.again)) {
 			continue
 		}
-		if before[r.ID], err = s.takeOverRun(ctx, r, before[r.ID]); err != nil {
+		if before[r.ID], err = s.takeOverRun(ctx, r, before[r.ID], live); err != nil {
 			return err
 		}
 	}
@@ -97,8 +105,9 @@ func (s *Server) undriven(ctx context.Context) (rows []journal.Run, err error) {
 	return rows, cmp.Or(err, wrong)
 }
 
-// takeOverRun resumes a run without a driver, if a server left it.
-func (s *Server) takeOverRun(ctx context.Context, r journal.Run, before takeoverAttempt) (takeoverAttempt, error) {
+// takeOverRun resumes a run without a driver, if a server left it. It sets a run aside that
+// this server may not drive.
+func (s *Server) takeOverRun(ctx context.Context, r journal.Run, before takeoverAttempt, live []journal.Driver) (takeoverAttempt, error) {
 	left, err := r.WaitsForWorker(), error(nil)
 	if !left {
 		left, err = s.controller.LeftByServer(ctx, r)
@@ -106,15 +115,28 @@ func (s *Server) takeOverRun(ctx context.Context, r journal.Run, before takeover
 	if err == nil && !left {
 		return takeoverAttempt{seq: r.Seq}, nil
 	}
-	var at event.Place
-	if err == nil {
-		at, err = s.placeOf(ctx, r.ID)
+	at, dir := before.at, ""
+	if err == nil && (at == nil || before.seq != r.Seq || s.dispatcher == nil) {
+		var started event.RunStarted
+		if started, _, err = drive.Began(ctx, s.store, r.ID); err == nil {
+			at, dir = &started.Place, started.Workspace
+		}
 	}
-	elsewhere := err == nil && !s.launch.Here.Has(at)
+	elsewhere := err == nil && (s.dispatcher != nil || !s.launch.Here.Has(*at))
+	waits := ""
+	if elsewhere {
+		waits = waitsFor(live, *at)
+	}
 	switch {
+	case err != nil:
+	case s.dispatcher != nil && (*at == event.Place{} || !r.WaitsForWorker() && strings.HasPrefix(waits, journal.WaitWorker)):
+		// A worker has it, or may have it.
 	case elsewhere:
-		err = s.setAside(ctx, r.ID, at)
-	case err == nil:
+		err = s.setAsideFor(ctx, r, waits)
+	case at.Repo != "" && dir == "":
+		s.begin(r.ID)
+		return takeoverAttempt{seq: r.Seq, again: time.Now().Add(workerAgain)}, nil
+	default:
 		err = s.resumeRun(r.ID)
 	}
 	_, held := errors.AsType[*journal.HeldError](err)
@@ -122,10 +144,10 @@ func (s *Server) takeOverRun(ctx context.Context, r journal.Run, before takeover
 	case ctx.Err() != nil:
 		return before, ctx.Err()
 	case held || errors.Is(err, journal.ErrEnded) || errors.Is(err, journal.ErrNotFound):
-		return takeoverAttempt{seq: r.Seq, again: time.Now()}, nil // another process was faster
+		return takeoverAttempt{seq: r.Seq, again: time.Now(), at: at}, nil // another process was faster
 	}
 	if elsewhere && err == nil {
-		return takeoverAttempt{seq: r.Seq, again: time.Now().Add(workerAgain)}, nil
+		return takeoverAttempt{seq: r.Seq, again: time.Now().Add(workerAgain), at: at}, nil
 	}
 	wait := retryFirst
 	if before.seq == r.Seq { // it made no progress
@@ -138,5 +160,5 @@ func (s *Server) takeOverRun(ctx context.Context, r journal.Run, before takeover
 		s.metrics.Add(signals.TakenOver, 1)
 		s.log.Info("took over a run that a server left", "run", r.ID)
 	}
-	return takeoverAttempt{r.Seq, time.Now().Add(wait), wait}, nil
+	return takeoverAttempt{seq: r.Seq, again: time.Now().Add(wait), wait: wait, at: at}, nil
 }

@@ -126,6 +126,8 @@ func (d *Digest) stands(e *event.Event) {
 	switch x := e.Data.(type) {
 	case event.RunStarted:
 		d.Started = x
+	case event.RunPlaced:
+		d.Started = d.Started.Placed(x)
 	case event.RunForked:
 		d.Allowed = nil
 	case event.PermissionAdded:

@@ -50,6 +50,8 @@ func Brief(e *event.Event) []Part {
 		return []Part{line(Bad, "  "+overrun(d))}
 	case event.CacheBreak:
 		return []Part{line(Wait, "  "+CacheBreak(d))}
+	case event.RunPlaced:
+		return []Part{line(Quiet, "  works in "+strings.TrimPrefix(d.Host+":", ":")+d.Workspace)}
 	case event.InputReceived:
 		return []Part{line(Quiet, "  input: "+firstLine(InputText(d), 100))}
 	case event.MessageSent:

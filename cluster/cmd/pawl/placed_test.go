@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -32,8 +33,9 @@ type placed struct {
 	temporal *temporaltest.Server
 	store    *postgres.Store
 	url      string
-	// token is what requests are sent with, "" for none.
-	token string
+	// token is what requests are sent with, "" for none, and place where runs work, "" for
+	// wherever they are driven first.
+	token, place string
 }
 
 // newPlaced starts Temporal and a server that drives no runs. The runs of the agent
@@ -85,7 +87,13 @@ type worker struct {
 	log string
 }
 
+// worker starts a worker. All workers are on one host, as far as they know.
 func (p placed) worker(t *testing.T, name string, args ...string) *worker {
+	t.Helper()
+	return p.workerOn(t, "here", name, args...)
+}
+
+func (p placed) workerOn(t *testing.T, host, name string, args ...string) *worker {
 	t.Helper()
 	w := &worker{p.command(append([]string{"worker", "--temporal", p.at()}, args...)...), filepath.Join(p.dir, name+".log")}
 	log, err := os.Create(w.log)
@@ -93,7 +101,7 @@ func (p placed) worker(t *testing.T, name string, args ...string) *worker {
 		t.Fatal(err)
 	}
 	defer log.Close()
-	w.Env = append(w.Env, "PAWL_HOST="+name)
+	w.Env = append(w.Env, "PAWL_HOST="+host)
 	w.Stderr, w.Stdout = log, log
 	if err := w.Start(); err != nil {
 		t.Fatal(err)
@@ -183,7 +191,7 @@ func (p placed) begin(t *testing.T, agent string, n int) (ids []string) {
 	for starter := range min(n, 8) {
 		all.Go(func() {
 			for i := starter; i < n; i += 8 {
-				status, answer := p.post(t, "/v1/runs", `{"agent": "`+agent+`", "input": "go"}`)
+				status, answer := p.post(t, "/v1/runs", `{"agent": "`+agent+`", "input": "go", "workspace": `+cmp.Or(p.place, "{}")+`}`)
 				var made struct{ ID string }
 				if err := json.Unmarshal([]byte(answer), &made); status != http.StatusCreated || err != nil {
 					t.Errorf("status %d, %v: %s", status, err, answer)

@@ -50,12 +50,13 @@ func TestTemporalPlacesRunsUntilTheyEnd(t *testing.T) {
 	}
 }
 
-// A worker is killed. All its runs go on in the other one, and nothing has its effect
-// twice.
+// A worker is killed. All its runs, which name a label, go on in the other one, on another
+// host, and nothing has its effect twice.
 func TestTemporalMovesTheRunsOfAKilledWorker(t *testing.T) {
 	const n, turns = 64, 12
 	p := newPlaced(t, "placed_killed", turns, "500ms")
-	first := p.worker(t, "first", "--max-runs", "64")
+	p.place = `{"label": "any"}`
+	first := p.workerOn(t, "first", "first", "--max-runs", "66", "--labels", "any")
 	p.begin(t, "marks", n)
 	await(t, p.store, "the first calls", func() bool { return len(p.ledger(t)) >= n })
 	if list, err := p.command("runs").CombinedOutput(); err != nil || !strings.Contains(string(list), "running, at first") {
@@ -64,7 +65,7 @@ func TestTemporalMovesTheRunsOfAKilledWorker(t *testing.T) {
 	if text := metrics(t, p.url+"/metrics"); !strings.Contains(text, `state="running"} `) {
 		t.Errorf("the metrics have no running run: %s", text)
 	}
-	second := p.worker(t, "second", "--max-runs", "64", "--metrics", "127.0.0.1:0")
+	second := p.workerOn(t, "second", "second", "--max-runs", "66", "--labels", "any", "--metrics", "127.0.0.1:0")
 	before := len(p.ledger(t))
 	_, _ = first.stopped(t, syscall.SIGKILL)
 	rows, err := p.store.Runs(t.Context(), journal.Filter{States: []journal.State{journal.Running, journal.Waiting}})

@@ -90,7 +90,7 @@ func TestTemporalSharesWorkersBetweenTenants(t *testing.T) {
 		many = 10_000
 	}
 	p := newPlaced(t, "placed_fair", 1, "20ms", big, small)
-	w := p.worker(t, "one", "--max-runs", "1")
+	w := p.worker(t, "one", "--max-runs", "2")
 	mine := p.as(smallToken)
 	own := mine.begin(t, "marks", few)
 	p.awaits(t, journal.Ended, few)
@@ -132,7 +132,7 @@ func TestTemporalSharesWorkersByWeight(t *testing.T) {
 	p := newPlaced(t, "placed_weight", 1, "20ms", heavy, small)
 	p.as(smallToken).begin(t, "marks", each)
 	of := p.as(bigToken).begin(t, "marks", each)
-	p.worker(t, "one", "--max-runs", "1")
+	p.worker(t, "one", "--max-runs", "2")
 	p.awaits(t, journal.Ended, 2*each)
 	ids, _ := p.firstDriven(t)
 	n := 0
@@ -173,7 +173,7 @@ func TestTemporalPlacesByPriority(t *testing.T) {
 	for range n {
 		urgent = append(urgent, start("1"))
 	}
-	p.worker(t, "one", "--max-runs", "1")
+	p.worker(t, "one", "--max-runs", "2")
 	p.awaits(t, journal.Ended, 2*n)
 	later := 0
 	order, _ := p.firstDriven(t)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/pawlrun/pawl/cluster/internal/place"
 	"github.com/pawlrun/pawl/internal/cli"
+	"github.com/pawlrun/pawl/internal/host/workplace"
 	places "github.com/pawlrun/pawl/internal/server"
 	"github.com/pawlrun/pawl/journal"
 )
@@ -68,19 +70,17 @@ func workerOn(e cli.Environment, lacks func(dir string) string) *cobra.Command {
 		Use:   "worker",
 		Short: "Drive the runs that Temporal places on this machine",
 		Long: `Drives the runs of servers with --temporal. It asks Temporal for as many runs as it has room for (--max-runs). If it
-is killed, Temporal places its runs on other workers. Ctrl-C or SIGTERM stops it: it takes no more runs, lets those that
-it has go on for --drain, and parks them, which takes 10 s at most and lets calls under way end; other workers continue
-them.`,
+is killed, other workers of the same host continue its runs, and those of runs that name a label, workers with that label.
+Ctrl-C or SIGTERM stops it: it takes no more runs, lets those that it has go on for --drain, and parks them, which takes
+10 s at most and lets calls under way end; other workers continue them likewise.`,
 		Example: "  pawl worker --journal postgres://pawl@db/pawl --temporal temporal:7233 --max-runs 64",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			switch {
 			case at == "":
 				return cli.Usage(errors.New("--temporal is missing; give HOST:PORT of the Temporal server"))
-			case w.MaxRuns < 1:
-				return cli.Usage(fmt.Errorf("--max-runs %d: give 1 or more", w.MaxRuns))
-			case w.MaxRuns <= len(o.Labels):
-				return cli.Usage(fmt.Errorf("--max-runs %d: give more than there are labels (%d)", w.MaxRuns, len(o.Labels)))
+			case w.MaxRuns < 2+len(o.Labels):
+				return cli.Usage(fmt.Errorf("--max-runs %d: give %d or more: one for any run, one for those of this host, and one for each label", w.MaxRuns, 2+len(o.Labels)))
 			case w.Drain < 0:
 				return cli.Usage(fmt.Errorf("--drain %s: give 0 or more", w.Drain))
 			}
@@ -98,7 +98,7 @@ them.`,
 				}
 				defer t.Close()
 				w.Queue, w.Driver, w.Store, w.Log, w.Labels = queue, d.Server, d.Store, d.Log, o.Labels
-				w.Lacks = func() string { return lacks(o.Workspace) }
+				w.Host, w.Lacks = workplace.Name(os.Getenv), func() string { return lacks(o.Workspace) }
 				d.Log.Info("takes runs", "temporal", at, "queue", queue, "runs", w.MaxRuns)
 				return place.Work(ctx, t, w)
 			})

@@ -79,7 +79,7 @@ func (p placed) drove(t *testing.T, w *worker, run string) bool {
 func TestTemporalWorkerTakesNothingWithoutRoom(t *testing.T) {
 	const n = 4
 	p := newPlaced(t, "placed_lacks", 1, "0s")
-	full := p.worker(t, "full", "--max-runs", "1")
+	full := p.worker(t, "full", "--max-runs", "2")
 	for round, lack := range []string{"memory: 1 MiB", "disk: 1 MiB"} {
 		p.write(t, "full.lacks", lack)
 		// The worker polls already; it finds that it lacks something once this run is over.

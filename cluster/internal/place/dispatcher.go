@@ -111,7 +111,7 @@ func (d *Dispatcher) dispatch(ctx context.Context, run string, signal, resume bo
 // options returns the options and the input of a run's workflow: the fairness key is the tenant of the
 // run. It assigns the tenant in the journal, which limits how many of its runs are driven.
 func (d *Dispatcher) options(ctx context.Context, run string) (o client.StartWorkflowOptions, in input, err error) {
-	started, err := enginedrive.At[event.RunStarted](ctx, d.Store, run, 0)
+	started, _, err := enginedrive.Began(ctx, d.Store, run)
 	if err != nil {
 		return o, in, fmt.Errorf("place: dispatch run %s: %w", run, err)
 	}
@@ -121,9 +121,7 @@ func (d *Dispatcher) options(ctx context.Context, run string) (o client.StartWor
 			return o, in, err
 		}
 	}
-	if started.Place.Label != "" {
-		in.Queue = labelled(d.Queue, started.Place.Label)
-	}
+	in.Queue = queueOf(d.Queue, started.Place)
 	return client.StartWorkflowOptions{
 		ID:                                       run,
 		TaskQueue:                                d.Queue,
@@ -192,7 +190,7 @@ func (d *Dispatcher) sweep(ctx context.Context) error {
 	// A workflow that is there gets a signal only if the run has unread commands, because a
 	// signal makes its history longer.
 	for _, w := range d.missed(due) {
-		if err = d.reached(d.dispatch(ctx, w.run, w.unread > 0, false)); err == nil {
+		if err = d.reached(d.dispatch(ctx, w.run, w.signal, false)); err == nil {
 			d.remember(w)
 			continue
 		}
@@ -209,6 +207,9 @@ type waiting struct {
 	run string
 	// unread is the newest unread command of its tree, 0 if there is none.
 	unread int64
+	// waits reports that the run waits for a worker that has its place, and signal whether
+	// its workflow is signalled.
+	waits, signal bool
 }
 
 // remembered is when a run was dispatched, and the newest command that the workflow was
@@ -239,8 +240,10 @@ func (d *Dispatcher) missed(due []waiting) (all []waiting) {
 		last, known := d.dispatched[w.run]
 		switch {
 		case !known || w.unread > last.unread:
+			w.signal = w.unread > 0
 			all = append(all, w)
 		case time.Since(last.at) > dispatchAgain:
+			w.signal = w.unread > 0 && !w.waits // a run may wait for days, and a signal makes its history longer
 			again = append(again, w)
 		}
 	}
@@ -259,7 +262,7 @@ func (d *Dispatcher) due(ctx context.Context) (due []waiting, err error) {
 	index := map[string]int{}
 	for _, r := range slices.Backward(append(free, interrupted...)) {
 		index[r.ID] = len(due)
-		due = append(due, waiting{run: r.ID})
+		due = append(due, waiting{run: r.ID, waits: r.WaitsForWorker()})
 	}
 	commands, unseen := d.Store.Inbox(ctx, "")
 	unread := map[string]int64{}

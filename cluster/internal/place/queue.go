@@ -11,6 +11,7 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 
+	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine"
 	"github.com/pawlrun/pawl/journal"
 )
@@ -38,8 +39,17 @@ func QueueOf(ctx context.Context, store journal.Store) (name string, err error) 
 	return name, nil
 }
 
-// labelled returns the task queue of the workers with a label.
-func labelled(queue, label string) string { return queue + "/label/" + label }
+// queueOf returns the task queue of the workers that have a place, empty for all workers
+// of the queue.
+func queueOf(queue string, p event.Place) string {
+	switch {
+	case p.Label != "":
+		return queue + "/label/" + p.Label
+	case p.Host != "":
+		return queue + "/host/" + p.Host
+	}
+	return ""
+}
 
 // Examine describes a task queue, and what the Temporal server needs so that tenants take
 // turns. No request of its API returns whether it has that.

@@ -15,6 +15,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/pawlrun/pawl/event"
+	enginedrive "github.com/pawlrun/pawl/internal/engine/drive"
 	"github.com/pawlrun/pawl/journal"
 )
 
@@ -37,8 +38,9 @@ type Options struct {
 	// little of to take another one, "" for nothing.
 	MaxRuns int
 	Lacks   func() string
-	// Labels are what the machine has for runs that ask for it, NAME or NAME=DIR. Each has
-	// a task queue, whose poll takes up one of MaxRuns.
+	// Host is the name of the machine, and Labels are what it has for runs that ask for it,
+	// NAME or NAME=DIR. Each has a task queue, whose poll takes up one of MaxRuns.
+	Host   string
 	Labels []string
 	// Drain is how long runs may go on after the context of Work ends, before they park.
 	Drain time.Duration
@@ -98,11 +100,20 @@ func (a *activities) outcome(ctx context.Context, id string, row journal.Run, wa
 		// The error may quote the run, and Temporal keeps nothing of a run.
 		return outcome{}, errRefused
 	}
+	started, _, err := enginedrive.Began(context.WithoutCancel(ctx), a.Store, id)
+	if err != nil {
+		a.Log.Warn("the place of a run is not known", "run", id, "error", err)
+		return outcome{}, errRefused
+	}
+	o := outcome{State: string(row.State), Wake: wake, Queue: queueOf(a.Queue, started.Place), Elsewhere: row.WaitsForWorker()}
+	if o.Elsewhere {
+		return o, ctx.Err()
+	}
 	interrupted := row.State != journal.Ended && row.State != journal.Parked && row.State != journal.Paused
 	if wake.IsZero() && (interrupted || row.State == journal.Parked && row.Detail == "interrupted") {
 		return outcome{}, again("left", leftAgain) // another worker goes on with it
 	}
-	return outcome{State: string(row.State), Wake: wake}, ctx.Err()
+	return o, ctx.Err()
 }
 
 const (
@@ -127,13 +138,18 @@ func Work(ctx context.Context, c client.Client, o Options) error {
 	parking, park := context.WithCancel(context.WithoutCancel(ctx))
 	defer park()
 	a := &activities{Options: o, parking: parking}
+	queues := []string{queueOf(o.Queue, event.Place{Host: o.Host})}
+	for _, label := range o.Labels {
+		name, _, _ := strings.Cut(label, "=")
+		queues = append(queues, queueOf(o.Queue, event.Place{Label: name}))
+	}
 	tuner, err := tune(&room{slots: make(chan struct{}, o.MaxRuns), lacks: o.Lacks, log: o.Log})
 	if err != nil {
 		return err
 	}
 	common := worker.Options{
 		Tuner:                            tuner,
-		MaxConcurrentActivityTaskPollers: max(1, min(o.MaxRuns-len(o.Labels), 4)),
+		MaxConcurrentActivityTaskPollers: max(1, min(o.MaxRuns-len(queues), 4)),
 		DisableEagerActivities:           true,
 		WorkerStopTimeout:                o.Drain + parkWithin,
 		DeadlockDetectionTimeout:         longestStep,
@@ -145,9 +161,8 @@ func Work(ctx context.Context, c client.Client, o Options) error {
 	every.RegisterActivityWithOptions(a.begin, activity.RegisterOptions{Name: begin})
 	workers := []worker.Worker{every}
 	common.MaxConcurrentActivityTaskPollers, common.DisableWorkflowWorker = 1, true
-	for _, label := range o.Labels {
-		name, _, _ := strings.Cut(label, "=")
-		workers = append(workers, worker.New(c, labelled(o.Queue, name), common))
+	for _, queue := range queues {
+		workers = append(workers, worker.New(c, queue, common))
 	}
 	var stopped sync.WaitGroup
 	defer stopped.Wait()

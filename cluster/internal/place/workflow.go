@@ -47,6 +47,11 @@ type outcome struct {
 	// means at the next signal.
 	State string    `json:"state"`
 	Wake  time.Time `json:"wake,omitzero"`
+	// Queue is the task queue of the workers that may drive the run from then on.
+	Queue string `json:"queue,omitempty"`
+	// Elsewhere reports that the worker did not drive the run, because it does not have
+	// the run's place.
+	Elsewhere bool `json:"elsewhere,omitempty"`
 }
 
 // run is the workflow of one run. Its history grows by at most 20 events for each drive,
@@ -76,8 +81,14 @@ func run(ctx workflow.Context, in input) error {
 		if o.State == ended {
 			return nil
 		}
-		resume = false
-		if !o.Wake.IsZero() || signals.Len() == 0 {
+		moved := o.Queue != in.Queue
+		if moved {
+			in.Queue = o.Queue
+			ctx = workflow.WithTaskQueue(ctx, in.Queue)
+		}
+		// The run waits in the queue of the workers that have its place, without an event.
+		resume = moved && o.Elsewhere
+		if !resume && (!o.Wake.IsZero() || signals.Len() == 0) {
 			resume = await(ctx, signals, o.Wake)
 		}
 		if err := ctx.Err(); err != nil {

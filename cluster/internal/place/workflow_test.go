@@ -56,6 +56,14 @@ func is(state journal.State, detail string) journal.Run {
 	return journal.Run{Progress: journal.Progress{State: state, Detail: detail}}
 }
 
+// anywhere is a store whose runs have no place.
+type anywhere struct{ journal.Store }
+
+func (anywhere) Records(_ context.Context, run string, _ int64, _ int) ([]journal.Record, error) {
+	body, err := event.Encode(&event.Event{Seq: 1, Run: run, Data: event.RunStarted{}})
+	return []journal.Record{{Run: run, Seq: 1, Type: string(event.TypeRunStarted), Body: body}}, err
+}
+
 // play runs the workflow with a driver; do acts on it while it runs.
 func play(t *testing.T, s *scripted, do func(*testsuite.TestWorkflowEnvironment)) *testsuite.TestWorkflowEnvironment {
 	t.Helper()
@@ -65,7 +73,7 @@ func play(t *testing.T, s *scripted, do func(*testsuite.TestWorkflowEnvironment)
 	// A busy machine may stop this process for seconds.
 	env.SetTestTimeout(2 * time.Minute)
 	env.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: 2 * time.Minute})
-	a := &activities{Options: Options{Driver: s, Log: slog.New(slog.DiscardHandler)}, parking: t.Context()}
+	a := &activities{Options: Options{Driver: s, Store: anywhere{}, Log: slog.New(slog.DiscardHandler)}, parking: t.Context()}
 	env.RegisterWorkflowWithOptions(run, workflow.RegisterOptions{Name: Workflow})
 	env.RegisterActivityWithOptions(a.drive, activity.RegisterOptions{Name: drive})
 	do(env)
@@ -140,5 +148,39 @@ func TestHistoryThatIsLongContinuesAsNew(t *testing.T) {
 	})
 	if err := env.GetWorkflowError(); err == nil || len(s.calls) != 1 {
 		t.Errorf("%d drives and the error %v, want 1 and a continuation", len(s.calls), err)
+	}
+}
+
+// A run of another host is left to the queue of that host, in which the next drive is
+// scheduled at once; a later drive is scheduled there too.
+func TestRunMovesToTheQueueOfItsHost(t *testing.T) {
+	var queues []string
+	rows := []journal.Run{is(journal.Waiting, journal.WaitNoWorker+"the host one"), is(journal.Parked, "approval"), is(journal.Ended, "")}
+	var suite testsuite.WorkflowTestSuite
+	suite.SetLogger(slog.New(slog.DiscardHandler))
+	env := suite.NewTestWorkflowEnvironment()
+	env.RegisterWorkflowWithOptions(run, workflow.RegisterOptions{Name: Workflow})
+	env.RegisterActivityWithOptions(func(ctx context.Context, r request) (outcome, error) {
+		queues = append(queues, activity.GetInfo(ctx).TaskQueue)
+		row := rows[len(queues)-1]
+		return outcome{State: string(row.State), Queue: queueOf("pawl", event.Place{Host: "one"}), Elsewhere: row.WaitsForWorker()}, nil
+	}, activity.RegisterOptions{Name: drive})
+	env.RegisterDelayedCallback(func() { env.SignalWorkflow(wake, true) }, time.Hour)
+	env.ExecuteWorkflow(Workflow, input{})
+	if err := env.GetWorkflowError(); err != nil || len(queues) != 3 || queues[0] == queues[1] || queues[1] != "pawl/host/one" || queues[2] != queues[1] {
+		t.Errorf("driven in the queues %q, %v", queues, err)
+	}
+}
+
+func TestQueueOfAPlace(t *testing.T) {
+	for want, p := range map[string]event.Place{
+		"":               {},
+		"pawl/label/gpu": {Label: "gpu"},
+		"pawl/host/one":  {Host: "one", Repo: "r"},
+		"pawl/host/gpu":  {Host: "gpu"},
+	} {
+		if got := queueOf("pawl", p); got != want {
+			t.Errorf("%+v has the queue %q, want %q", p, got, want)
+		}
 	}
 }

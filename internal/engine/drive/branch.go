@@ -109,8 +109,11 @@ func (b *Branch) fold(machines func(string) (machine.Machine, error)) error {
 		if err := m.Apply(ev); err != nil {
 			return fmt.Errorf("engine: fork run %s: %w", b.Run, err)
 		}
-		if forked, ok := ev.Data.(event.RunForked); ok {
-			b.Started = b.Started.Forked(forked)
+		switch x := ev.Data.(type) {
+		case event.RunPlaced:
+			b.Started = b.Started.Placed(x)
+		case event.RunForked:
+			b.Started = b.Started.Forked(x)
 		}
 	}
 	return nil

@@ -116,7 +116,7 @@ type Digested struct {
 func (d *Digested) Read(ctx context.Context, store journal.Store, run string) error {
 	return d.read(ctx, store, run, func(body []byte) bool {
 		restored := view.RestoreDigest(body)
-		started, err := At[event.RunStarted](ctx, store, run, 0)
+		started, _, err := Began(ctx, store, run)
 		if restored == nil || err != nil {
 			return false
 		}

@@ -74,6 +74,8 @@ func (e *Ended) apply(ev *event.Event) error {
 			return fmt.Errorf("machine %s is no agent's", d.Machine)
 		}
 		e.Started, e.Machine = d, conversing
+	case event.RunPlaced:
+		e.Started = e.Started.Placed(d)
 	case event.RunForked:
 		e.Started = e.Started.Forked(d)
 	}

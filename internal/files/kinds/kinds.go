@@ -163,7 +163,7 @@ func Resume(started event.RunStarted, o launch.Options) (perform.Env, error) {
 // Continue prepares a run that continues an ended one.
 func Continue(ctx context.Context, store journal.Store, run, input string, o launch.Options) (event.RunStarted, perform.Env, error) {
 	fail := func(err error) (event.RunStarted, perform.Env, error) { return event.RunStarted{}, perform.Env{}, err }
-	started, err := drive.At[event.RunStarted](ctx, store, run, 0)
+	started, _, err := drive.Began(ctx, store, run)
 	if err != nil {
 		return fail(err)
 	}

@@ -15,6 +15,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
+	"time"
 
 	"github.com/pawlrun/pawl/event"
 )
@@ -118,6 +120,9 @@ func (h Here) Dir(p event.Place, dir string) (string, error) {
 	if !h.Has(p) {
 		return "", fmt.Errorf("%w %s", ErrElsewhere, p)
 	}
+	if p.Repo != "" && dir == "" {
+		return "", fmt.Errorf("%s is not cloned yet; a server or a worker does that", p.Repo)
+	}
 	for _, l := range h.Labels {
 		if name, own, has := strings.Cut(l, "="); has && p.Label != "" && name == p.Label {
 			return own, nil
@@ -129,32 +134,60 @@ func (h Here) Dir(p event.Place, dir string) (string, error) {
 	return cmp.Or(dir, h.Workspace), nil
 }
 
-// Begin returns the place of a new run and its directory on this machine. It clones the
-// repository of a run that works in a clone.
-func (h Here) Begin(ctx context.Context, p event.Place, run, dir string) (event.Place, string, error) {
-	if p.Repo != "" {
-		var err error
-		dir, err = h.clone(ctx, p, run)
-		p.Host = h.Host
-		return p, dir, err
-	}
-	if p.Label == "" {
-		p.Host = cmp.Or(p.Host, h.Host)
-	}
-	dir, err := h.Dir(p, dir)
-	return p, dir, err
+// Settles reports whether this machine decides where a run works that it drives first: the
+// run works in p, and in dir if that is known.
+func (h Here) Settles(p event.Place, dir string) bool {
+	return dir == "" && p.Label == "" && (p.Repo != "" || h.Host != "") && h.Has(p)
 }
 
-// clone makes the clone of a run. Git asks no one, runs no hook, and uses no transport
-// that starts programs of the repository's choice.
-func (h Here) clone(ctx context.Context, p event.Place, run string) (dir string, err error) {
+// Settle returns where a run works that begins here. It clones the repository of a run
+// that works in one; the error is a [*CloneError] if that fails.
+func (h Here) Settle(ctx context.Context, p event.Place, run string) (placed event.RunPlaced, err error) {
+	placed.Host = h.Host
+	if p.Repo == "" {
+		placed.Workspace, err = h.Dir(p, "")
+		return placed, err
+	}
+	placed.Workspace, err = h.clone(ctx, p, run)
+	return placed, err
+}
+
+// CloneError is the failure of a clone, with what git printed.
+type CloneError struct {
+	Place event.Place
+	Text  string
+	Err   error
+}
+
+// Error names the repository and the ref.
+func (e *CloneError) Error() string {
+	ref := ""
+	if e.Place.Ref != "" {
+		ref = " at " + e.Place.Ref
+	}
+	return fmt.Sprintf("the repository %s cannot be cloned%s: %s", e.Place.Repo, ref, cmp.Or(e.Text, e.Err.Error()))
+}
+
+// Unwrap returns the error of the process.
+func (e *CloneError) Unwrap() error { return e.Err }
+
+// cloneLeft is how long the output of a killed git is waited for.
+const cloneLeft = 5 * time.Second
+
+// clone makes a clone for a run. Its directory has a name of its own, because an earlier
+// attempt may still write to another. Git asks no one, runs no hook, and uses no
+// transport that starts programs of the repository's choice.
+func (h Here) clone(ctx context.Context, p event.Place, run string) (_ string, err error) {
 	if h.Clones == "" {
 		return "", errors.New("workplace: this machine has no directory for clones")
 	}
 	if err := os.MkdirAll(h.Clones, 0o700); err != nil {
 		return "", fmt.Errorf("workplace: %w", err)
 	}
-	dir = filepath.Join(h.Clones, run)
+	dir, err := os.MkdirTemp(h.Clones, run+"-")
+	if err != nil {
+		return "", fmt.Errorf("workplace: %w", err)
+	}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, os.RemoveAll(dir))
@@ -168,8 +201,15 @@ func (h Here) clone(ctx context.Context, p event.Place, run string) (dir string,
 	} {
 		cmd := exec.CommandContext(ctx, "git", append([]string{"-c", "core.hooksPath=/dev/null"}, args...)...)
 		cmd.Env = append(slices.Clip(h.Env), "GIT_TERMINAL_PROMPT=0", "GIT_ALLOW_PROTOCOL=https:ssh:file")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return "", fmt.Errorf("workplace: clone %s: git %s: %w: %s", p.Repo, args[len(args)-1], err, strings.TrimSpace(string(out)))
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) } // with its helpers
+		cmd.WaitDelay = cloneLeft
+		out, err := cmd.CombinedOutput()
+		if ctx.Err() != nil {
+			return "", fmt.Errorf("workplace: clone %s: %w", p.Repo, context.Cause(ctx))
+		}
+		if err != nil {
+			return "", &CloneError{Place: p, Text: strings.TrimSpace(string(out)), Err: err}
 		}
 	}
 	return dir, nil
