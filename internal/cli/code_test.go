@@ -1,10 +1,12 @@
 package cli
 
 import (
+	"encoding/json"
 	"strings"
 	"syscall"
 	"testing"
 
+	"github.com/pawlrun/pawl/internal/machine/agent"
 	"github.com/pawlrun/pawl/journal"
 )
 
@@ -74,6 +76,30 @@ func TestAMessageOfTheCommandLineContinuesASession(t *testing.T) {
 	}
 	if got := p.exits(exitUsage, "code", "-p", "three"); !strings.Contains(got.err, "--agent FILE") {
 		t.Errorf("without an agent file it says %q", got.err)
+	}
+}
+
+// The cost limit of a process holds for the messages that it sends, also to an older session;
+// without one they have that of the message before.
+func TestTheCostLimitOfAResumedSession(t *testing.T) {
+	p := newProject(t, map[string]string{"agent.yaml": slowly, "script.yaml": "- text: an answer\n"})
+	p.exits(0, "code", "--agent", "agent.yaml", "-p", "one")
+	first := p.newest()
+	for _, tt := range []struct {
+		flags []string
+		limit float64
+	}{
+		{[]string{"--budget", "2"}, 2},
+		{nil, 2},
+		{[]string{"--budget", "7"}, 7},
+		{[]string{"--no-budget"}, 0},
+	} {
+		p.exits(0, append([]string{"code", "--resume", first, "-p", "next"}, tt.flags...)...)
+		started, _ := p.started(p.newest())
+		var c agent.Config
+		if err := json.Unmarshal(started.Config, &c); err != nil || c.Limits.USDPerRun != tt.limit {
+			t.Errorf("%v: the limit is USD %g, want %g; %v", tt.flags, c.Limits.USDPerRun, tt.limit, err)
+		}
 	}
 }
 

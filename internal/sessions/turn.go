@@ -155,6 +155,7 @@ func (h *Host) next(ctx context.Context, id, run string, m Message, ask Ask) (*T
 	o.Flags = launch.Flags{
 		Model: chosen.Model, Mode: cmp.Or(chosen.Mode, before.mode), Granted: before.granted,
 		Attachments: m.Media, Dir: o.Dir, Unread: m.empty(), Compact: chosen.Compact,
+		BudgetUSD: o.BudgetUSD, NoBudget: o.NoBudget,
 	}
 	started, env, err := kinds.Continue(ctx, h.Store, run, m.Text, o)
 	if err != nil {
