@@ -277,31 +277,18 @@ func (e *Engine) create(ctx context.Context, id string, started event.RunStarted
 	return d, nil
 }
 
-// Place lets decide change the progress in the row of a run that is not driven, and appends the events that
-// decide returns. It holds the run's lease meanwhile; the context of decide ends
-// when the lease is lost.
-func (e *Engine) Place(ctx context.Context, run string, decide func(context.Context, *journal.Run) ([]event.Data, error)) error {
+// Place lets decide change the row of a run that is not driven, as [drive.Amend] describes it.
+func (e *Engine) Place(ctx context.Context, run string, decide drive.Amendment) error {
 	if err := e.claim(run); err != nil {
 		return err
 	}
 	defer e.unclaim(run)
 	lease, err := e.opts.Placement.Take(ctx, run)
-	if err != nil {
-		return fmt.Errorf("engine: take run %s: %w", run, err)
-	}
-	row, err := e.store.Run(ctx, run)
 	if err == nil {
-		var events []event.Data
-		lease, err = holder.Renewing(ctx, e.store, lease, e.opts.LeaseTTL, func(ctx context.Context) (err error) {
-			events, err = decide(ctx, &row)
-			return err
-		})
-		if err == nil {
-			err = drive.Amend(ctx, e.store, lease, row, events, e.opts.Now())
-		}
+		err = drive.Amend(ctx, e.store, lease, e.opts.LeaseTTL, e.opts.Now, decide)
 	}
 	if err != nil {
-		return errors.Join(fmt.Errorf("engine: place run %s: %w", run, err), e.store.Release(context.WithoutCancel(ctx), lease))
+		return fmt.Errorf("engine: place run %s: %w", run, err)
 	}
 	return nil
 }

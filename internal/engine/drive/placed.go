@@ -2,6 +2,7 @@ package drive
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -41,9 +42,31 @@ func Began(ctx context.Context, store journal.Store, run string) (started event.
 	return started, true, nil
 }
 
-// Amend writes the changed row of a run, with events that follow from no machine, and
-// releases the lease.
-func Amend(ctx context.Context, store journal.Store, lease journal.Lease, row journal.Run, events []event.Data, now time.Time) error {
+// Amendment changes the progress in a run's row, and returns events that follow from no
+// machine. Its context ends when the run's lease is lost.
+type Amendment func(context.Context, *journal.Run) ([]event.Data, error)
+
+// Amend lets decide change a run, and holds the run's lease meanwhile. It releases the lease.
+func Amend(ctx context.Context, store journal.Store, lease journal.Lease, lasts time.Duration, now func() time.Time, decide Amendment) error {
+	row, err := store.Run(ctx, lease.Run)
+	if err == nil {
+		var events []event.Data
+		lease, err = renewing(ctx, store, lease, lasts, func(ctx context.Context) (err error) {
+			events, err = decide(ctx, &row)
+			return err
+		})
+		if err == nil {
+			err = appendTo(ctx, store, lease, row, events, now())
+		}
+	}
+	if err != nil {
+		return errors.Join(err, store.Release(context.WithoutCancel(ctx), lease))
+	}
+	return nil
+}
+
+// appendTo appends events to a run with its changed row, and releases the lease.
+func appendTo(ctx context.Context, store journal.Store, lease journal.Lease, row journal.Run, events []event.Data, now time.Time) error {
 	b := journal.Batch{Lease: lease, Head: row.Head, Status: row.Progress, Time: row.Updated, Release: true}
 	if now = now.UTC().Truncate(time.Microsecond); len(events) > 0 && now.After(b.Time) {
 		b.Time = now

@@ -1,4 +1,4 @@
-package holder_test
+package drive
 
 import (
 	"context"
@@ -7,7 +7,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/pawlrun/pawl/internal/engine/holder"
 	"github.com/pawlrun/pawl/journal"
 )
 
@@ -32,7 +31,7 @@ func TestLeaseIsRenewedDuringLongWork(t *testing.T) {
 	for range 2 {
 		synctest.Test(t, func(t *testing.T) {
 			s := &renewals{left: 10}
-			l, err := holder.Renewing(t.Context(), s, journal.Lease{}, 3*time.Second, func(ctx context.Context) error {
+			l, err := renewing(t.Context(), s, journal.Lease{}, 3*time.Second, func(ctx context.Context) error {
 				time.Sleep(5500 * time.Millisecond)
 				return ctx.Err()
 			})
@@ -45,7 +44,7 @@ func TestLeaseIsRenewedDuringLongWork(t *testing.T) {
 
 func TestWorkStopsWhenItsLeaseIsLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, err := holder.Renewing(t.Context(), &renewals{left: 2}, journal.Lease{}, 3*time.Second, func(ctx context.Context) error {
+		_, err := renewing(t.Context(), &renewals{left: 2}, journal.Lease{}, 3*time.Second, func(ctx context.Context) error {
 			<-ctx.Done()
 			return context.Cause(ctx)
 		})

@@ -1,4 +1,4 @@
-package holder
+package drive
 
 import (
 	"context"
@@ -8,9 +8,9 @@ import (
 	"github.com/pawlrun/pawl/journal"
 )
 
-// Renewing calls do while it renews a lease every third of its duration, and returns the
+// renewing calls do while it renews a lease every third of its duration, and returns the
 // lease as it is then. The context of do ends when the lease cannot be renewed.
-func Renewing(ctx context.Context, store journal.Store, lease journal.Lease, lasts time.Duration, do func(context.Context) error) (journal.Lease, error) {
+func renewing(ctx context.Context, store journal.Store, lease journal.Lease, lasts time.Duration, do func(context.Context) error) (journal.Lease, error) {
 	ctx, lose := context.WithCancelCause(ctx)
 	defer lose(nil)
 	done := make(chan error, 1)
