@@ -82,3 +82,16 @@ func TestTheExampleThatAsksAJudgeKeepsWhatPassed(t *testing.T) {
 		t.Error("a shell has read what the writer said")
 	}
 }
+
+// A condition decides about each of many items without a run or a command between them.
+func TestManyItemsThatAConditionSkips(t *testing.T) {
+	p := newProject(t, map[string]string{
+		"many.yaml": "apiVersion: pawl/v1\nname: many\ncoordinator: false\nsteps:\n- id: each\n  loop:\n    forEach: [" + strings.Repeat("x, ", 10_000) + "]\n" +
+			"    steps:\n    - {id: one, command: [touch, done], condition: index > 20000}\n    - {id: two, command: [touch, done], condition: index > 20000}\n",
+	})
+	for range 2 {
+		if o := p.outcome(p.events(p.exits(0, "run", "many.yaml", "go", "--json").out)); o.Reason != event.ReasonFinalAnswer || p.exists("done")() {
+			t.Errorf("it ends as %+v", o)
+		}
+	}
+}

@@ -11,11 +11,12 @@ import (
 )
 
 // mostStaged bounds how many decisions a machine may make without an effect: a
-// machine that never stops deciding is broken and must not fill the memory. Each
+// machine that never stops deciding is broken and must not fill the memory. A loop
+// over 10,000 items decides twice about each step that its condition skips. Each
 // call of an answer takes a few decisions, and so does each child and each
 // settled effect.
 func (d *driver) mostStaged() int {
-	return 20_000 + 20*(d.log.calls.Len()+len(d.children.active)+d.effects.ended)
+	return 200_000 + 20*(d.log.calls.Len()+len(d.children.active)+d.effects.ended)
 }
 
 // decide performs the actions that are due now and reports whether more may be
