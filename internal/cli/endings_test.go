@@ -164,7 +164,9 @@ func TestNoReasonIsForgotten(t *testing.T) {
 		string(event.ReasonMaxDepth): true,
 		// By a token of a server, in TestServersOfAJournalShareATenantsBudget.
 		string(event.ReasonTenantBudget): true,
-		// Refinement loops have iterations that fail, and are not built yet.
+		// By a repository that a server cannot clone, in TestRunWhoseCloneFailsEnds.
+		string(event.ReasonNoWorkspace): true,
+		// By an iteration of a refinement loop, in TestAFailedIterationEndsTheLoopUnlessItMayGoOn.
 		string(event.ReasonIterationFailed): true,
 	}
 	for _, e := range endings {
