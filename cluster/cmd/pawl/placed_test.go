@@ -101,7 +101,7 @@ func (p placed) workerOn(t *testing.T, host, name string, args ...string) *worke
 		t.Fatal(err)
 	}
 	defer log.Close()
-	w.Env = append(w.Env, "PAWL_HOST="+host)
+	w.Env = append(w.Env, "PAWL_HOST="+host, workerName+"="+name)
 	w.Stderr, w.Stdout = log, log
 	if err := w.Start(); err != nil {
 		t.Fatal(err)

@@ -34,6 +34,9 @@ var (
 // asProgram makes the test binary act as the program, with leases as long as it says.
 const asProgram = "PAWL_TEST_AS_PROGRAM"
 
+// workerName is the variable with the name of a worker, for [lacksByFile].
+const workerName = "PAWL_TEST_WORKER"
+
 // lease is how long the leases of the processes that the tests start are: long enough
 // for a busy machine to renew them.
 const lease = 4 * time.Second
@@ -55,7 +58,7 @@ func TestMain(m *testing.M) {
 // lacksByFile lets a worker of the tests lack what the file NAME.lacks in its directory
 // says, NAME being that of the worker.
 func lacksByFile(dir string) string {
-	lack, err := os.ReadFile(filepath.Join(dir, os.Getenv("PAWL_HOST")+".lacks"))
+	lack, err := os.ReadFile(filepath.Join(dir, os.Getenv(workerName)+".lacks"))
 	if err != nil {
 		return place.MachineLacks(dir)
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"time"
 
 	"github.com/spf13/cobra"
 	"go.temporal.io/sdk/client"
@@ -86,12 +85,12 @@ Ctrl-C or SIGTERM stops it: it takes no more runs, lets those that it has go on 
 			}
 			return e.Drive(c.Context(), o, func(ctx context.Context, d cli.Driver) error {
 				queue, err := place.QueueOf(ctx, d.Store)
+				if ctx.Err() != nil {
+					return nil // it was stopped before it had begun
+				}
 				var t client.Client
 				if err == nil {
-					t, err = connect(ctx, at, d.Log)
-				}
-				if ctx.Err() != nil {
-					return nil // it was stopped before it reached Temporal
+					t, err = client.NewLazyClient(temporalOptions(at, d.Log))
 				}
 				if err != nil {
 					return err
@@ -99,7 +98,6 @@ Ctrl-C or SIGTERM stops it: it takes no more runs, lets those that it has go on 
 				defer t.Close()
 				w.Queue, w.Driver, w.Store, w.Log, w.Labels = queue, d.Server, d.Store, d.Log, o.Labels
 				w.Host, w.Lacks = workplace.Name(os.Getenv), func() string { return lacks(o.Workspace) }
-				d.Log.Info("takes runs", "temporal", at, "queue", queue, "runs", w.MaxRuns)
 				return place.Work(ctx, t, w)
 			})
 		},
@@ -115,20 +113,4 @@ Ctrl-C or SIGTERM stops it: it takes no more runs, lets those that it has go on 
 	c.Flags().StringVar(&o.Agents, "agents", ".", "directory of the agent files that runs name")
 	c.Flags().StringVar(&o.Workspace, "workspace", ".", "directory that the tools of runs without one of their own work in")
 	return c
-}
-
-// connect connects to Temporal, and tries again until ctx ends.
-func connect(ctx context.Context, at string, log *slog.Logger) (client.Client, error) {
-	for {
-		c, err := client.DialContext(ctx, temporalOptions(at, log))
-		if err == nil || ctx.Err() != nil {
-			return c, err
-		}
-		log.Warn("Temporal cannot be reached", "address", at, "error", err)
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-time.After(2 * time.Second):
-		}
-	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -52,6 +53,48 @@ func TestTemporalWorkerTakesWhatItHasRoomFor(t *testing.T) {
 		t.Errorf("%d effects, %d resumed", effects, c.resumed)
 	}
 	t.Logf("at most %d at once", peak)
+}
+
+// Temporal is away, and then does not answer, when a worker starts. The worker says so once,
+// and drives the runs of each of its queues once Temporal is there. One that is stopped
+// before that exits with 0.
+func TestTemporalWorkerStartsBeforeTemporal(t *testing.T) {
+	p := newPlaced(t, "placed_early", 1, "0s")
+	signal := func(s syscall.Signal) {
+		if err := syscall.Kill(p.temporal.Pid(), s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for round, c := range []struct{ leave, back func() }{
+		{func() { _ = p.temporal.Down() }, func() {
+			if err := p.temporal.Up(context.WithoutCancel(t.Context())); err != nil {
+				t.Fatal(err)
+			}
+		}},
+		{func() { signal(syscall.SIGSTOP) }, func() { signal(syscall.SIGCONT) }},
+	} {
+		c.leave()
+		workers := map[string]*worker{}
+		for _, name := range []string{"stays", "stopped"} {
+			workers[name] = p.workerOn(t, name, fmt.Sprint(name, round), "--labels", "gpu")
+			await(t, p.store, "a line about Temporal", func() bool { return strings.Contains(workers[name].text(t), "cannot be reached") })
+		}
+		if code, log := workers["stopped"].stopped(t, syscall.SIGTERM); code != 0 {
+			t.Errorf("round %d: the worker that is stopped exits with %d: %s", round, code, log)
+		}
+		for _, p.place = range []string{"", `{"host": "stays"}`, `{"label": "gpu"}`} {
+			p.begin(t, "marks", 1)
+		}
+		c.back()
+		p.awaits(t, journal.Ended, 3*(round+1))
+		code, log := workers["stays"].stopped(t, syscall.SIGTERM)
+		if n := strings.Count(log, "cannot be reached"); code != 0 || n != 1 {
+			t.Errorf("round %d: the worker exits with %d and says %d times that it does not reach Temporal: %s", round, code, n, log)
+		}
+	}
+	if n := p.once(t); n != 6 {
+		t.Errorf("%d effects, want 6", n)
+	}
 }
 
 // drove reports whether a worker was the last to drive a run, by its process id.

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"strconv"
+	"sync"
 	"syscall"
 	"time"
 
@@ -21,6 +22,9 @@ type room struct {
 	// lacks returns what the machine has too little of, "" for nothing.
 	lacks func() string
 	log   *slog.Logger
+	// mu guards lacked, what was missing when a queue looked last.
+	mu     sync.Mutex
+	lacked string
 }
 
 // lookForRoom is how often a worker that lacks something looks again.
@@ -33,19 +37,7 @@ func (r *room) ReserveSlot(ctx context.Context, _ worker.SlotReservationInfo) (*
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	lacked := ""
-	for {
-		lack := r.lacks()
-		switch {
-		case lack == "" && lacked != "":
-			r.log.Info("takes runs again")
-			fallthrough
-		case lack == "":
-			return &worker.SlotPermit{}, nil
-		case lacked == "":
-			r.log.Warn("takes no more runs", "lacks", lack)
-		}
-		lacked = lack
+	for r.look() != "" {
 		select {
 		case <-time.After(lookForRoom):
 		case <-ctx.Done():
@@ -53,6 +45,22 @@ func (r *room) ReserveSlot(ctx context.Context, _ worker.SlotReservationInfo) (*
 			return nil, ctx.Err()
 		}
 	}
+	return &worker.SlotPermit{}, nil
+}
+
+// look returns what the machine lacks, and logs that this began or is over.
+func (r *room) look() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	lack := r.lacks()
+	switch {
+	case lack == "" && r.lacked != "":
+		r.log.Info("takes runs again")
+	case lack != "" && r.lacked == "":
+		r.log.Warn("takes no more runs", "lacks", lack)
+	}
+	r.lacked = lack
+	return lack
 }
 
 // TryReserveSlot returns none, because a worker takes runs from its queues alone.

@@ -138,7 +138,7 @@ func Work(ctx context.Context, c client.Client, o Options) error {
 	parking, park := context.WithCancel(context.WithoutCancel(ctx))
 	defer park()
 	a := &activities{Options: o, parking: parking}
-	queues := []string{queueOf(o.Queue, event.Place{Host: o.Host})}
+	queues := []string{o.Queue, queueOf(o.Queue, event.Place{Host: o.Host})}
 	for _, label := range o.Labels {
 		name, _, _ := strings.Cut(label, "=")
 		queues = append(queues, queueOf(o.Queue, event.Place{Label: name}))
@@ -147,36 +147,68 @@ func Work(ctx context.Context, c client.Client, o Options) error {
 	if err != nil {
 		return err
 	}
-	common := worker.Options{
-		Tuner:                            tuner,
-		MaxConcurrentActivityTaskPollers: max(1, min(o.MaxRuns-len(queues), 4)),
-		DisableEagerActivities:           true,
-		WorkerStopTimeout:                o.Drain + parkWithin,
-		DeadlockDetectionTimeout:         longestStep,
-		DisableRegistrationAliasing:      true,
-	}
-	every := worker.New(c, o.Queue, common)
-	every.RegisterWorkflowWithOptions(run, workflow.RegisterOptions{Name: Workflow})
-	every.RegisterWorkflowWithOptions(scheduled, workflow.RegisterOptions{Name: scheduledWorkflow})
-	every.RegisterActivityWithOptions(a.begin, activity.RegisterOptions{Name: begin})
-	workers := []worker.Worker{every}
-	common.MaxConcurrentActivityTaskPollers, common.DisableWorkflowWorker = 1, true
-	for _, queue := range queues {
-		workers = append(workers, worker.New(c, queue, common))
-	}
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(o.Drain, park) })()
 	var stopped sync.WaitGroup
 	defer stopped.Wait()
-	for _, w := range workers {
-		w.RegisterActivityWithOptions(a.drive, activity.RegisterOptions{Name: drive})
-		if err := w.Start(); err != nil {
-			park()
-			return err
+	pollers := max(1, min(o.MaxRuns-len(queues)+1, 4))
+	for _, queue := range queues {
+		w := a.start(ctx, func() worker.Worker { return a.worker(c, queue, tuner, pollers) })
+		if w == nil {
+			return nil // ctx has ended
 		}
 		defer stopped.Go(w.Stop) // all at once
+		pollers = 1
 	}
+	o.Log.Info("takes runs", "queue", o.Queue, "runs", o.MaxRuns)
 	<-ctx.Done()
-	time.AfterFunc(o.Drain, park)
 	return nil
+}
+
+// start starts a worker. While Temporal cannot be reached, it tries again until ctx ends,
+// and then returns nil. A worker starts only once, so each attempt is another one.
+func (a *activities) start(ctx context.Context, create func() worker.Worker) worker.Worker {
+	for again := startAgain; ctx.Err() == nil; again = min(2*again, startLast) {
+		w := create()
+		err := w.Start()
+		if err == nil {
+			return w
+		}
+		if again == startAgain {
+			a.Log.Warn("Temporal cannot be reached; the worker tries again until it is stopped", "error", err)
+		}
+		select {
+		case <-time.After(again):
+		case <-ctx.Done():
+		}
+	}
+	return nil
+}
+
+const (
+	// startAgain is when a worker that does not reach Temporal tries again, and startLast
+	// the longest time between two attempts.
+	startAgain = time.Second
+	startLast  = 15 * time.Second
+)
+
+// worker returns the worker of a task queue. Workflows run in the queue of the journal.
+func (a *activities) worker(c client.Client, queue string, tuner worker.WorkerTuner, pollers int) worker.Worker {
+	w := worker.New(c, queue, worker.Options{
+		Tuner:                            tuner,
+		MaxConcurrentActivityTaskPollers: pollers,
+		DisableWorkflowWorker:            queue != a.Queue,
+		DisableEagerActivities:           true,
+		WorkerStopTimeout:                a.Drain + parkWithin,
+		DeadlockDetectionTimeout:         longestStep,
+		DisableRegistrationAliasing:      true,
+	})
+	w.RegisterActivityWithOptions(a.drive, activity.RegisterOptions{Name: drive})
+	if queue == a.Queue {
+		w.RegisterWorkflowWithOptions(run, workflow.RegisterOptions{Name: Workflow})
+		w.RegisterWorkflowWithOptions(scheduled, workflow.RegisterOptions{Name: scheduledWorkflow})
+		w.RegisterActivityWithOptions(a.begin, activity.RegisterOptions{Name: begin})
+	}
+	return w
 }
 
 // tune returns the limits of a worker: activities, which drive runs, get slots of r.
