@@ -55,9 +55,21 @@ func (a *app) here() (h workplace.Here) {
 	if schemeOf(a.journalPath) != "" || os.Getenv(workplace.HostVariable) != "" {
 		h.Host = workplace.Name(os.Getenv)
 	}
-	if state, err := launch.StateDir(); err == nil {
-		h.Clones = filepath.Join(state, "clones")
-	}
+	h.Clones = clonesDir()
 	h.Env = shell.Environment(os.Environ())
 	return h
+}
+
+// clonesDir returns the directory for clones, $XDG_DATA_HOME/pawl/clones, "" if there is
+// none. It cannot be in the state directory, which commands do not see.
+func clonesDir() string {
+	data := os.Getenv("XDG_DATA_HOME")
+	if !filepath.IsAbs(data) {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return ""
+		}
+		data = filepath.Join(home, ".local", "share")
+	}
+	return filepath.Join(data, "pawl", "clones")
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -17,8 +18,11 @@ func TestComposeFileUsesFlagsThatExist(t *testing.T) {
 	}
 	var file struct {
 		Services map[string]struct {
-			Command yaml.Node
+			Command     yaml.Node
+			Environment map[string]string
+			Volumes     []string
 		}
+		Volumes map[string]any
 	}
 	if err := yaml.Unmarshal(text, &file); err != nil {
 		t.Fatal(err)
@@ -38,6 +42,15 @@ func TestComposeFileUsesFlagsThatExist(t *testing.T) {
 				continue
 			}
 			commands++
+			// A container that replaces another is the same host, with its clones.
+			kept := slices.ContainsFunc(service.Volumes, func(v string) bool {
+				volume, dir, _ := strings.Cut(v, ":")
+				_, named := file.Volumes[volume]
+				return named && dir == service.Environment["XDG_DATA_HOME"]
+			})
+			if !kept || service.Environment["PAWL_HOST"] == "" {
+				t.Errorf("%s: %v with the volumes %v", name, service.Environment, service.Volumes)
+			}
 			if out, err := parses(args[1:]...); err != nil {
 				t.Errorf("%s: %q: %v: %s", name, command, err, out)
 			}

@@ -171,7 +171,7 @@ func allEnded(t testing.TB, s journal.Store) (rows []journal.Run) {
 func (p project) command(args ...string) *exec.Cmd {
 	cmd := exec.Command(os.Args[0], append([]string{"--journal", p.journal}, args...)...)
 	cmd.Dir = p.dir
-	cmd.Env = append(os.Environ(), asProgram+"="+lease.String(), "PAWL_SANDBOX=none", "PGPASSWORD="+password, "XDG_STATE_HOME="+filepath.Join(p.dir, "state"))
+	cmd.Env = append(os.Environ(), asProgram+"="+lease.String(), "PAWL_SANDBOX=none", "PGPASSWORD="+password, "XDG_STATE_HOME="+filepath.Join(p.dir, "state"), "XDG_DATA_HOME="+filepath.Join(p.dir, "data"))
 	return cmd
 }
 
