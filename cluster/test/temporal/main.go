@@ -3,10 +3,12 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
 	"io/fs"
+	"math/rand/v2"
 	"net"
 	"os"
 	"strconv"
@@ -89,7 +91,7 @@ func run(port int, file string, fairness bool) error {
 func listen(port int) (map[string]config.Service, map[primitives.ServiceName]static.Hosts, error) {
 	services, hosts := map[string]config.Service{}, map[primitives.ServiceName]static.Hosts{}
 	for _, name := range []primitives.ServiceName{primitives.FrontendService, primitives.HistoryService, primitives.MatchingService, primitives.WorkerService} {
-		l, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port)))
+		l, err := listenOn(port)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -100,6 +102,20 @@ func listen(port int) (map[string]config.Service, map[primitives.ServiceName]sta
 		port = 0
 	}
 	return services, hosts, nil
+}
+
+// listenOn listens on a port, or on a free one if it is 0. A free one is below those that the
+// system gives to connections and other listeners, which could take it before its service
+// listens: the server would wait for that service until its time is up.
+func listenOn(port int) (l net.Listener, err error) {
+	const lowest, ports = 20_000, 12_000
+	for range 100 {
+		chosen := cmp.Or(port, lowest+rand.IntN(ports))
+		if l, err = net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(chosen))); err == nil || port != 0 {
+			break
+		}
+	}
+	return l, err
 }
 
 func configure(data *config.SQL, services map[string]config.Service, frontend string) *config.Config {
