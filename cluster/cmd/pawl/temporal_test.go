@@ -91,7 +91,7 @@ func TestTemporalMovesTheRunsOfAKilledWorker(t *testing.T) {
 	if at == nil {
 		t.Fatalf("the worker serves no metrics: %s", second.text(t))
 	}
-	if text := metrics(t, at[1]); !regexp.MustCompile(`(?m)^pawl_leases_taken_over_total [1-9]`).MatchString(text) || !strings.Contains(text, "pawl_journal_commits") {
+	if text := metrics(t, at[1]+"/metrics"); !regexp.MustCompile(`(?m)^pawl_leases_taken_over_total [1-9]`).MatchString(text) || !strings.Contains(text, "pawl_journal_commits") {
 		t.Errorf("the metrics of the worker have no lease that it took over: %s", text)
 	}
 	_, log := second.stopped(t, syscall.SIGTERM)
