@@ -74,11 +74,11 @@ bin/temporal: cluster/test/go.mod $(shell find cluster/test -name "*.go")
 kills-cluster: bin/temporal
 	cd cluster && PAWL_KILLS=1 $(GO) test -count=1 -v -timeout 90m -run 'BlackHole|TakesOver|ThatAreKilled|ThatWasDown|BetweenTenants' ./cmd/pawl
 
-# The figures of docs/design/postgres.md, each beside its yardstick, in about ten minutes.
-bench-cluster:
+# The figures of docs/design/postgres.md, each beside its yardstick, in about twelve minutes.
+bench-cluster: bin/temporal
 	cd cluster && $(GO) test -run '^$$' -bench Appends -benchtime 3x -timeout 30m ./journal/postgres
 	cd cluster && $(GO) test -run '^$$' -bench OneAppend -benchtime 500x ./journal/postgres
-	cd cluster && $(GO) test -run '^$$' -bench 'Steps|ParkedRuns|RunningRuns' -benchtime 1x -timeout 30m ./cmd/pawl
+	cd cluster && $(GO) test -run '^$$' -bench 'Steps|ParkedRuns|RunningRuns|Processors' -benchtime 1x -timeout 30m ./cmd/pawl
 
 # A database, a Temporal server, a server of Pawl and two workers, until Ctrl-C.
 cluster: bin/pawl-cluster bin/temporal

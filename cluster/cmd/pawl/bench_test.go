@@ -13,9 +13,12 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/pawlrun/pawl/cluster/internal/temporaltest"
 	"github.com/pawlrun/pawl/cluster/journal/postgres"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine/drive"
+	"github.com/pawlrun/pawl/journal"
+	"github.com/pawlrun/pawl/journal/sqlite"
 )
 
 // used returns the processor time of a process, and of its ended children.
@@ -145,11 +148,10 @@ func BenchmarkRunningRuns(b *testing.B) {
 	}
 }
 
-// BenchmarkSteps measures 256 runs of steps of 1 s at four servers: half of the runs take
-// how many times as long as their steps.
-func BenchmarkSteps(b *testing.B) {
-	const of, steps = 256, 6
-	p := newProject(b, "steps")
+// lists makes the runs of the agent marks take steps of 1 s, all but the last of which list
+// a directory.
+func (p project) lists(b *testing.B, steps int) {
+	b.Helper()
 	p.write(b, "marks.yaml", "identity: {name: marks}\nmodel_policy: {primary: {model: scripted/script.yaml}}\ntools: {allow: [fs.list]}\n")
 	var script strings.Builder
 	for i := range steps - 1 {
@@ -159,6 +161,14 @@ func BenchmarkSteps(b *testing.B) {
 		fmt.Fprintf(&script, "- {tool_calls: [{name: fs.list, arguments: {path: d%d}}], delay: 1s}\n", i)
 	}
 	p.write(b, "script.yaml", script.String()+"- {text: done, delay: 1s}\n")
+}
+
+// BenchmarkSteps measures 256 runs of steps of 1 s at four servers: half of the runs take
+// how many times as long as their steps.
+func BenchmarkSteps(b *testing.B) {
+	const of, steps = 256, 6
+	p := newProject(b, "steps")
+	p.lists(b, steps)
 	urls, _ := p.several(b, 4)
 	s, err := postgres.Open(b.Context(), p.journal, postgres.Options{})
 	if err != nil {
@@ -187,4 +197,112 @@ func BenchmarkSteps(b *testing.B) {
 	slices.Sort(lasted)
 	b.ReportMetric(lasted[len(lasted)/2], "of-ideal-p50")
 	b.ReportMetric(lasted[len(lasted)*99/100], "of-ideal-p99")
+}
+
+// ended waits until n runs have ended. It looks once a second, because each look takes
+// processor time of the database that is measured.
+func ended(b *testing.B, s journal.Store, n int) {
+	b.Helper()
+	for range 300 {
+		<-time.After(time.Second)
+		rows, err := s.Runs(b.Context(), journal.Filter{States: []journal.State{journal.Ended}})
+		if err != nil {
+			b.Fatal(err)
+		}
+		if len(rows) == n {
+			return
+		}
+	}
+	b.Fatalf("%d runs have not ended within 5 minutes", n)
+}
+
+// results returns the number of results of tools, and checks that each run ended well.
+func results(b *testing.B, s journal.Store) (n int) {
+	b.Helper()
+	rows, err := s.Runs(b.Context(), journal.Filter{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, r := range rows {
+		for e, err := range drive.Events(b.Context(), s, r.ID, 0) {
+			if err != nil {
+				b.Fatal(err)
+			}
+			switch d := e.Event.Data.(type) {
+			case event.ToolResult:
+				n++
+			case event.RunCompleted:
+				if !d.Outcome.OK {
+					b.Errorf("run %s: %+v", r.ID, d)
+				}
+			}
+		}
+	}
+	return n
+}
+
+// BenchmarkProcessors measures the processor time of 64 runs of 13 steps of 1 s: that of
+// two workers, a server, PostgreSQL and Temporal, and that of one server with a file. The
+// tool lists a directory, which takes next to nothing, or is a command.
+func BenchmarkProcessors(b *testing.B) {
+	for _, tool := range []string{"list", "command"} {
+		b.Run(tool, func(b *testing.B) { processors(b, tool == "list") })
+	}
+}
+
+func processors(b *testing.B, list bool) {
+	const of, steps = 64, 13
+	b.Setenv(leaseOf, "15s") // the usual one
+	at := temporaltest.New(b)
+	several := newPlacedAt(b, at, fmt.Sprint("processors", list), steps-1, "1s")
+	file := placed{project: project{b.TempDir(), "journal.db"}}
+	for _, name := range []string{"marks.yaml", "script.yaml", "mark.sh"} {
+		text, err := os.ReadFile(filepath.Join(several.dir, name))
+		if err != nil {
+			b.Fatal(err)
+		}
+		file.write(b, name, string(text))
+	}
+	if list {
+		several.lists(b, steps)
+		file.lists(b, steps)
+	}
+	url, single, _ := file.serve(b)
+	file.url = url
+	own := []*exec.Cmd{several.process, several.worker(b, "one").Cmd, several.worker(b, "two").Cmd}
+	alone, err := sqlite.Open(b.Context(), filepath.Join(file.dir, file.journal), sqlite.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer alone.Close()
+	sum := func() (all time.Duration) {
+		for _, c := range own {
+			all += used(b, c.Process.Pid)
+		}
+		return all
+	}
+	// A first run of each connects all of them.
+	file.begin(b, "marks", 1)
+	several.begin(b, "marks", 1)
+	ended(b, alone, 1)
+	ended(b, several.store, 1)
+	before := used(b, single.Process.Pid)
+	file.begin(b, "marks", of)
+	ended(b, alone, 1+of)
+	yardstick := (used(b, single.Process.Pid) - before).Seconds()
+	before, database, places := sum(), usedByDatabase(b), used(b, at.Pid())
+	several.begin(b, "marks", of)
+	ended(b, several.store, 1+of)
+	pawl, theirs, temporals := (sum() - before).Seconds(), (usedByDatabase(b) - database).Seconds(), (used(b, at.Pid()) - places).Seconds()
+	for _, s := range []journal.Store{alone, several.store} {
+		if n := results(b, s); n != (1+of)*(steps-1) {
+			b.Errorf("%d results of tools, want %d", n, (1+of)*(steps-1))
+		}
+	}
+	b.ReportMetric(yardstick, "file-s")
+	b.ReportMetric(pawl, "pawl-s")
+	b.ReportMetric(theirs, "database-s")
+	b.ReportMetric(temporals, "temporal-s")
+	b.ReportMetric(pawl/yardstick, "pawl-of-file")
+	b.ReportMetric((pawl+theirs+temporals)/yardstick, "all-of-file")
 }

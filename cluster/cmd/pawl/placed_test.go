@@ -33,6 +33,8 @@ type placed struct {
 	temporal *temporaltest.Server
 	store    *postgres.Store
 	url      string
+	// process is that of the server.
+	process *exec.Cmd
 	// token is what requests are sent with, "" for none, and place where runs work, "" for
 	// wherever they are driven first.
 	token, place string
@@ -40,13 +42,13 @@ type placed struct {
 
 // newPlaced starts Temporal and a server that drives no runs. The runs of the agent
 // marks call a tool as often as turns says, and those of asks wait for an approval.
-func newPlaced(t *testing.T, schema string, turns int, delay string, tokens ...string) placed {
+func newPlaced(t testing.TB, schema string, turns int, delay string, tokens ...string) placed {
 	t.Helper()
 	return newPlacedAt(t, temporaltest.New(t), schema, turns, delay, tokens...)
 }
 
 // newPlacedAt is newPlaced with a Temporal server that others use too.
-func newPlacedAt(t *testing.T, at *temporaltest.Server, schema string, turns int, delay string, tokens ...string) placed {
+func newPlacedAt(t testing.TB, at *temporaltest.Server, schema string, turns int, delay string, tokens ...string) placed {
 	t.Helper()
 	access := []string{"--no-auth"}
 	p := placed{project: newProject(t, schema), temporal: at}
@@ -63,7 +65,8 @@ func newPlacedAt(t *testing.T, at *temporaltest.Server, schema string, turns int
 		p.write(t, "tokens.yaml", strings.Join(tokens, "\n")+"\n")
 		access = []string{"--tokens", "tokens.yaml"}
 	}
-	p.url, _ = listens(t, p.command(append([]string{"serve", "--addr", "127.0.0.1:0", "--temporal", p.temporal.Addr}, access...)...))
+	p.process = p.command(append([]string{"serve", "--addr", "127.0.0.1:0", "--temporal", p.temporal.Addr}, access...)...)
+	p.url, _ = listens(t, p.process)
 	s, err := postgres.Open(t.Context(), p.journal, postgres.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -88,12 +91,12 @@ type worker struct {
 }
 
 // worker starts a worker. All workers are on one host, as far as they know.
-func (p placed) worker(t *testing.T, name string, args ...string) *worker {
+func (p placed) worker(t testing.TB, name string, args ...string) *worker {
 	t.Helper()
 	return p.workerOn(t, "here", name, args...)
 }
 
-func (p placed) workerOn(t *testing.T, host, name string, args ...string) *worker {
+func (p placed) workerOn(t testing.TB, host, name string, args ...string) *worker {
 	t.Helper()
 	w := &worker{p.command(append([]string{"worker", "--temporal", p.at()}, args...)...), filepath.Join(p.dir, name+".log")}
 	log, err := os.Create(w.log)
@@ -161,7 +164,7 @@ func metrics(t *testing.T, url string) string {
 }
 
 // post sends a request and returns its answer.
-func (p placed) post(t *testing.T, path, body string) (status int, answer string) {
+func (p placed) post(t testing.TB, path, body string) (status int, answer string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, p.url+path, strings.NewReader(body))
 	if err != nil {
@@ -184,7 +187,7 @@ func (p placed) post(t *testing.T, path, body string) (status int, answer string
 }
 
 // begin starts runs of an agent, eight at once, and returns their ids.
-func (p placed) begin(t *testing.T, agent string, n int) (ids []string) {
+func (p placed) begin(t testing.TB, agent string, n int) (ids []string) {
 	t.Helper()
 	ids = make([]string, n)
 	var all sync.WaitGroup

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -40,6 +41,9 @@ const workerName = "PAWL_TEST_WORKER"
 // lease is how long the leases of the processes that the tests start are: long enough
 // for a busy machine to renew them.
 const lease = 4 * time.Second
+
+// leaseOf has another lease for the processes that a test starts.
+const leaseOf = "PAWL_TEST_LEASE"
 
 func TestMain(m *testing.M) {
 	sandbox.Main()
@@ -171,7 +175,7 @@ func allEnded(t testing.TB, s journal.Store) (rows []journal.Run) {
 func (p project) command(args ...string) *exec.Cmd {
 	cmd := exec.Command(os.Args[0], append([]string{"--journal", p.journal}, args...)...)
 	cmd.Dir = p.dir
-	cmd.Env = append(os.Environ(), asProgram+"="+lease.String(), "PAWL_SANDBOX=none", "PGPASSWORD="+password, "XDG_STATE_HOME="+filepath.Join(p.dir, "state"), "XDG_DATA_HOME="+filepath.Join(p.dir, "data"))
+	cmd.Env = append(os.Environ(), asProgram+"="+cmp.Or(os.Getenv(leaseOf), lease.String()), "PAWL_SANDBOX=none", "PGPASSWORD="+password, "XDG_STATE_HOME="+filepath.Join(p.dir, "state"), "XDG_DATA_HOME="+filepath.Join(p.dir, "data"))
 	return cmd
 }
 

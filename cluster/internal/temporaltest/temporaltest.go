@@ -110,7 +110,7 @@ func (s *Server) Down() error {
 func (s *Server) Pid() int { return s.cmd.Process.Pid }
 
 // New starts a server for a test, which it skips if the program is missing.
-func New(t *testing.T, args ...string) *Server {
+func New(t testing.TB, args ...string) *Server {
 	t.Helper()
 	s, err := Start(context.WithoutCancel(t.Context()), t.TempDir(), args...)
 	if errors.Is(err, ErrMissing) {
