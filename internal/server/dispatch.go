@@ -105,7 +105,8 @@ func (s *Server) Begin(ctx context.Context, id string, started event.RunStarted)
 }
 
 const (
-	// lookAtWait is how long after a commit Drive looks at how long a run waits.
+	// lookAtWait is how often Drive looks at how long a run waits. The look reads nothing
+	// from the journal, and waking for each commit would cost more.
 	lookAtWait = time.Second
 	// longWait is the longest wait during which a run keeps its worker.
 	longWait = 30 * time.Second
@@ -157,17 +158,11 @@ func (s *Server) accompany(ctx context.Context, r drive.Run) (wake time.Time) {
 		defer close(left)
 		_, _ = r.Wait(context.WithoutCancel(ctx)) // attend logs the error
 	}()
-	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
-	defer stop()
-	changed, look := s.store.Watch(watching), time.NewTimer(lookAtWait)
+	look := time.NewTicker(lookAtWait)
 	defer look.Stop()
-	ended, armed := ctx.Done(), true
+	ended := ctx.Done()
 	var late, latest <-chan time.Time
 	for {
-		commits := changed
-		if armed {
-			commits = nil // one look is enough for all commits until then
-		}
 		select {
 		case <-left:
 			return wake
@@ -180,11 +175,7 @@ func (s *Server) accompany(ctx context.Context, r drive.Run) (wake time.Time) {
 			}
 		case <-latest:
 			r.Interrupt()
-		case <-commits:
-			look.Reset(lookAtWait)
-			armed = true
 		case <-look.C:
-			armed = false
 			if at := r.Wakes(); wake.IsZero() && time.Until(at) > longWait {
 				wake = at
 				r.Interrupt()

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -253,16 +254,20 @@ func (s *Store) row(ctx context.Context, sql string, args []any, into ...any) er
 	})
 }
 
+// selectInbox reads one row without a command for a run that has none, so that a missing
+// run is noticed without another statement.
+const selectInbox = `SELECT i.id, i.body FROM @runs r LEFT JOIN @inbox i ON i.rid = r.rid WHERE r.id = $1 ORDER BY i.id`
+
 // Inbox returns the commands that are not consumed.
 func (s *Store) Inbox(ctx context.Context, run string) ([]journal.Command, error) {
 	scan := func(row pgx.CollectableRow) (c journal.Command, err error) {
-		var id int64
+		var id *int64
 		var body []byte
-		if err := row.Scan(&id, &body); err != nil {
+		if err := row.Scan(&id, &body); err != nil || id == nil {
 			return c, err
 		}
 		err = json.Unmarshal(body, &c)
-		c.ID = id
+		c.ID = *id
 		return c, err
 	}
 	if run == "" {
@@ -272,8 +277,14 @@ func (s *Store) Inbox(ctx context.Context, run string) ([]journal.Command, error
 		}
 		return all, nil
 	}
-	own, err := collect(ctx, s, scan, `SELECT id, body FROM @inbox WHERE rid = (SELECT rid FROM @runs WHERE id = $1) ORDER BY id`, run)
-	return own, s.there(ctx, run, len(own), err)
+	own, err := collect(ctx, s, scan, selectInbox, run)
+	if err == nil && len(own) == 0 {
+		err = journal.ErrNotFound
+	}
+	if err != nil {
+		return nil, fmt.Errorf("postgres: read the inbox of run %s: %w", run, err)
+	}
+	return slices.DeleteFunc(own, func(c journal.Command) bool { return c.ID == 0 }), nil
 }
 
 // Blob returns stored content.
