@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 	"time"
 
@@ -284,7 +283,10 @@ func (s *Store) Inbox(ctx context.Context, run string) ([]journal.Command, error
 	if err != nil {
 		return nil, fmt.Errorf("postgres: read the inbox of run %s: %w", run, err)
 	}
-	return slices.DeleteFunc(own, func(c journal.Command) bool { return c.ID == 0 }), nil
+	if own[0].ID == 0 { // the run is there and has no command
+		return nil, nil
+	}
+	return own, nil
 }
 
 // Blob returns stored content.
