@@ -86,6 +86,7 @@ func (p placed) oldest(t *testing.T) map[string]time.Duration {
 // The age of the oldest queued run of a tenant begins with that run, grows while no worker
 // takes it, and goes with it.
 func TestTemporalOldestQueuedRunHasAnAge(t *testing.T) {
+	t.Parallel()
 	p := newPlaced(t, "placed_oldest", 1, "0s", big, small)
 	for round := 1; round <= 2; round++ {
 		before := time.Now()

@@ -150,6 +150,7 @@ func (p project) waitsFor(t *testing.T, s journal.Store, url, run, reason string
 // A server that has cloned the repository of a run is killed. The other server does not
 // drive the run, and shows what it waits for; the first one continues in its clone.
 func TestRunWaitsForTheHostOfItsClone(t *testing.T) {
+	t.Parallel()
 	p := newProject(t, "clones")
 	p.write(t, "script.yaml", script(3, 4*time.Second))
 	repo, place := repository(t)
@@ -201,6 +202,7 @@ func beginAt(t *testing.T, url, place string) string {
 // does not drive the run; the server, the list and the row say what it waits for, until
 // there is a worker of its host.
 func TestTemporalRunWaitsForItsHost(t *testing.T) {
+	t.Parallel()
 	p := newPlaced(t, "placed_hosts", 3, "4s")
 	repo, place := repository(t)
 	workers := map[string]*worker{}
@@ -231,6 +233,7 @@ func TestTemporalRunWaitsForItsHost(t *testing.T) {
 // A run parks, its host goes, and its decision is made: the run waits for its host, in
 // Temporal too, where the decision adds no more events.
 func TestTemporalDecisionWaitsForItsHost(t *testing.T) {
+	t.Parallel()
 	p := newPlaced(t, "placed_decision", 1, "0s")
 	workers := map[string]*worker{}
 	for _, host := range []string{"one", "two"} {

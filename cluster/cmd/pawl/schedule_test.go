@@ -50,6 +50,7 @@ func (p placed) of(t *testing.T, schedule string) (all []journal.Run) {
 // A schedule starts a run each time, also those that were due before there was a worker. A
 // time at which the last run still waits for a person is skipped.
 func TestTemporalSchedulesStartRuns(t *testing.T) {
+	t.Parallel()
 	p := newPlaced(t, "scheduled", 1, "0s")
 	const eachTwoSeconds = "*/2 * * * * * *"
 	for _, file := range []string{"marks.yaml", "asks.yaml"} {

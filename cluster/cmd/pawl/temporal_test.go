@@ -20,6 +20,7 @@ import (
 // Runs go on, park, are approved, go on and end, in whichever worker has room; the
 // second round finds workers and workflows that have been used.
 func TestTemporalPlacesRunsUntilTheyEnd(t *testing.T) {
+	t.Parallel()
 	p := newPlaced(t, "placed", 8, "20ms")
 	one, two := p.worker(t, "one", "--max-runs", "4"), p.worker(t, "two", "--max-runs", "4")
 	for round := 1; round <= 2; round++ {
@@ -53,6 +54,7 @@ func TestTemporalPlacesRunsUntilTheyEnd(t *testing.T) {
 // A worker is killed. All its runs, which name a label, go on in the other one, on another
 // host, and nothing has its effect twice.
 func TestTemporalMovesTheRunsOfAKilledWorker(t *testing.T) {
+	t.Parallel()
 	const n, turns = 64, 12
 	p := newPlaced(t, "placed_killed", turns, "500ms")
 	p.place = `{"label": "any"}`
@@ -103,6 +105,7 @@ func TestTemporalMovesTheRunsOfAKilledWorker(t *testing.T) {
 // Temporal is stopped, in full for ten minutes, while runs are started. Afterwards all of
 // them run, each once.
 func TestTemporalThatWasDownPlacesAllRuns(t *testing.T) {
+	t.Parallel()
 	n, lasts := 200, time.Duration(0)
 	if full() {
 		n, lasts = 1000, 10*time.Minute
@@ -141,6 +144,7 @@ func TestTemporalThatWasDownPlacesAllRuns(t *testing.T) {
 // Two journals share a Temporal server. The worker of one takes no run of the other, and
 // each has its own schedules.
 func TestTemporalKeepsJournalsApart(t *testing.T) {
+	t.Parallel()
 	a := newPlaced(t, "placed_a", 1, "0s")
 	b := newPlacedAt(t, a.temporal, "placed_b", 1, "0s")
 	for _, p := range []placed{a, b} {
@@ -185,6 +189,7 @@ func TestTemporalKeepsJournalsApart(t *testing.T) {
 // The doctor names the task queue, and what fairness needs; it reports a Temporal server
 // that does not answer, and a journal that is a file.
 func TestTemporalIsExaminedByTheDoctor(t *testing.T) {
+	t.Parallel()
 	p := newPlaced(t, "placed_doctor", 1, "0s")
 	queue, err := place.QueueOf(t.Context(), p.store)
 	if err != nil {

@@ -84,6 +84,7 @@ func p95(ids []string, by map[string]begun, first int) (waited time.Duration, be
 // one has thousands of queued runs (in full; by default hundreds). The limit is a number of
 // runs that begin before its own, because the load of the machine changes during the test.
 func TestTemporalSharesWorkersBetweenTenants(t *testing.T) {
+	t.Parallel()
 	const few = 10
 	many := 150
 	if full() {
@@ -127,6 +128,7 @@ func TestTemporalSharesWorkersBetweenTenants(t *testing.T) {
 
 // Tenants get places by their weights, also the one whose runs were queued later.
 func TestTemporalSharesWorkersByWeight(t *testing.T) {
+	t.Parallel()
 	const each, counted = 60, 40
 	heavy := strings.Replace(big, "}", ", weight: 3}", 1)
 	p := newPlaced(t, "placed_weight", 1, "20ms", heavy, small)
@@ -152,6 +154,7 @@ func TestTemporalSharesWorkersByWeight(t *testing.T) {
 
 // Runs with priority 1 begin before those with 5, which were queued earlier.
 func TestTemporalPlacesByPriority(t *testing.T) {
+	t.Parallel()
 	const n = 10
 	p := newPlaced(t, "placed_priority", 1, "20ms")
 	start := func(priority string) string {
@@ -189,6 +192,7 @@ func TestTemporalPlacesByPriority(t *testing.T) {
 
 // Several workers together never drive more runs of a tenant than it may.
 func TestTemporalTenantRunsWhatItMay(t *testing.T) {
+	t.Parallel()
 	const most, n = 2, 12
 	p := newPlaced(t, "placed_max", 2, "100ms", strings.Replace(big, "}", ", max_running: 2}", 1)).as(bigToken)
 	for _, name := range []string{"one", "two", "three", "four"} {
@@ -227,6 +231,7 @@ func TestTemporalTenantRunsWhatItMay(t *testing.T) {
 
 // Beyond --max-queued a start is refused with the time to try again.
 func TestTemporalRefusesStartsBeyondTheQueue(t *testing.T) {
+	t.Parallel()
 	p := newPlaced(t, "placed_full", 1, "0s")
 	url, _ := listens(t, p.command("serve", "--addr", "127.0.0.1:0", "--no-auth", "--temporal", p.temporal.Addr, "--max-queued", "3"))
 	for i := range 5 {
@@ -247,6 +252,7 @@ func TestTemporalRefusesStartsBeyondTheQueue(t *testing.T) {
 // A run that asks for a label waits, with its reason, for a worker that has the label,
 // while another worker has room.
 func TestTemporalPlacesRunsByLabel(t *testing.T) {
+	t.Parallel()
 	p := newPlaced(t, "placed_label", 1, "0s")
 	p.worker(t, "plain")
 	for round := 1; round <= 2; round++ {

@@ -37,6 +37,7 @@ func (p placed) held(t *testing.T) (n int) {
 
 // A worker drives at most --max-runs, and takes the next run when one ends.
 func TestTemporalWorkerTakesWhatItHasRoomFor(t *testing.T) {
+	t.Parallel()
 	const most, n = 3, 12
 	p := newPlaced(t, "placed_room", 2, "100ms")
 	p.worker(t, "one", "--max-runs", fmt.Sprint(most))
@@ -59,6 +60,7 @@ func TestTemporalWorkerTakesWhatItHasRoomFor(t *testing.T) {
 // and drives the runs of each of its queues once Temporal is there. One that is stopped
 // before that exits with 0.
 func TestTemporalWorkerStartsBeforeTemporal(t *testing.T) {
+	t.Parallel()
 	p := newPlaced(t, "placed_early", 1, "0s")
 	signal := func(s syscall.Signal) {
 		if err := syscall.Kill(p.temporal.Pid(), s); err != nil {
@@ -120,6 +122,7 @@ func (p placed) drove(t *testing.T, w *worker, run string) bool {
 // A worker whose machine lacks memory or disk takes no run, and says so; another one takes
 // them meanwhile. It takes runs again once its machine has room.
 func TestTemporalWorkerTakesNothingWithoutRoom(t *testing.T) {
+	t.Parallel()
 	const n = 4
 	p := newPlaced(t, "placed_lacks", 1, "0s")
 	full := p.worker(t, "full", "--max-runs", "2")
@@ -159,6 +162,7 @@ func TestTemporalWorkerTakesNothingWithoutRoom(t *testing.T) {
 
 // SIGTERM parks the runs of a worker, which exits with 0; another one continues them.
 func TestTemporalWorkerParksOnSIGTERM(t *testing.T) {
+	t.Parallel()
 	const n, turns = 8, 6
 	p := newPlaced(t, "placed_term", turns, "300ms")
 	for round := 1; round <= 2; round++ {
@@ -187,9 +191,10 @@ func TestTemporalWorkerParksOnSIGTERM(t *testing.T) {
 
 // With --drain the runs of a worker end before it does, and it takes no others.
 func TestTemporalWorkerDrains(t *testing.T) {
+	t.Parallel()
 	const n, turns = 4, 6
 	p := newPlaced(t, "placed_drain", turns, "300ms")
-	first := p.worker(t, "first", "--drain", "10m", "--max-runs", fmt.Sprint(n))
+	first := p.worker(t, "first", "--drain", "10m", "--max-runs", fmt.Sprint(n+1)) // the queue of its host takes one
 	p.begin(t, "marks", n)
 	await(t, p.store, "the first calls", func() bool { return len(p.ledger(t)) >= n })
 	later := p.begin(t, "marks", n)
