@@ -203,13 +203,20 @@ func TestAChildWaitsWhereItsParentsOwnerWantsToBeAsked(t *testing.T) {
 	})
 }
 
+// siblings asks for two children, whose model takes a minute. The budget is enough for one
+// at a time.
+func siblings(t *testing.T) (*rig, *slowly) {
+	model := &slowly{takes: time.Minute, output: 10}
+	child := newRig(t).model(model).priced(0, 1000)
+	child.cfg.MaxTokens = 2000
+	r := asksTwice(t, child)
+	r.cfg.MaxTokens, r.cfg.Limits.USDPerRun = 100, 2.5
+	return r, model
+}
+
 func TestARaiseLetsAChildGoOnThatWaitsForItsSibling(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		model := &slowly{takes: time.Minute, output: 10}
-		child := newRig(t).model(model).priced(0, 1000)
-		child.cfg.MaxTokens = 2000
-		r := asksTwice(t, child)
-		r.cfg.MaxTokens, r.cfg.Limits.USDPerRun = 100, 2.5
+		r, model := siblings(t)
 		run := r.start(t.Context())
 		time.Sleep(10 * time.Second)
 		if n := model.count(); n != 1 {

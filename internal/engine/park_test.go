@@ -389,11 +389,7 @@ func TestWhatStopsTheCallsOfARunThatParks(t *testing.T) {
 // A child that waits for a part of the budget that its sibling has reserved parks with it.
 func TestParkDoesNotWaitForTheBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		model := &slowly{takes: time.Minute, output: 10}
-		child := newRig(t).model(model).priced(0, 1000)
-		child.cfg.MaxTokens = 2000
-		r := asksTwice(t, child)
-		r.cfg.MaxTokens, r.cfg.Limits.USDPerRun = 100, 2.5
+		r, model := siblings(t)
 		run := r.start(t.Context())
 		for calls := 1; calls <= 2; calls++ {
 			time.Sleep(10 * time.Second)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -32,15 +31,8 @@ func (p project) verified(t *testing.T) (out string, exit int) {
 // runs and the positions, at once and ever after.
 func TestVerifyNamesWhatAFailoverLost(t *testing.T) {
 	p := newProject(t, "failover")
-	primary, err := pgtest.Start(t.Context())
-	pgtest.Skip(t, err)
-	t.Cleanup(func() { _ = primary.Remove() })
-	standby, err := primary.Follow(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = standby.Remove() })
-	p.journal = fmt.Sprintf("postgres://%s@127.0.0.1:%d,127.0.0.1:%d/postgres?target_session_attrs=read-write&schema=failover", pgtest.User, primary.Port, standby.Port)
+	primary, standby, either := pgtest.Pair(t)
+	p.journal = either + "&schema=failover"
 	// A call ends when there is a gate.
 	p.write(t, "mark.sh", "echo \"$PAWL_CALL_ID\" >> ledger\nuntil test -e gate; do sleep 0.1; done\n")
 	url, _, log := p.serve(t)

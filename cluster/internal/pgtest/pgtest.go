@@ -203,6 +203,21 @@ func Skip(t testing.TB, err error) {
 	}
 }
 
+// Pair returns a server, a standby that follows it, and the URL of the one that takes
+// writes. They are removed at the end of the test.
+func Pair(t testing.TB) (primary, standby *Server, either string) {
+	t.Helper()
+	primary, err := Start(t.Context())
+	Skip(t, err)
+	t.Cleanup(func() { _ = primary.Remove() })
+	standby, err = primary.Follow(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = standby.Remove() })
+	return primary, standby, fmt.Sprintf("postgres://%s@127.0.0.1:%d,127.0.0.1:%d/postgres?target_session_attrs=read-write", User, primary.Port, standby.Port)
+}
+
 // Set replaces the settings, effective from the next start.
 func (s *Server) Set(settings ...string) { s.settings = settings }
 

@@ -24,19 +24,11 @@ type pair struct {
 // newPair starts the servers. The settings of the primary hold once the standby follows.
 func newPair(t *testing.T, settings ...string) pair {
 	t.Helper()
-	primary, err := pgtest.Start(t.Context())
-	pgtest.Skip(t, err)
-	t.Cleanup(func() { _ = primary.Remove() })
-	standby, err := primary.Follow(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = standby.Remove() })
+	primary, standby, at := pgtest.Pair(t)
 	primary.Set(settings...)
 	if err := errors.Join(primary.Down(t.Context(), "fast"), primary.Up(t.Context())); err != nil {
 		t.Fatal(err)
 	}
-	at := fmt.Sprintf("postgres://%s@127.0.0.1:%d,127.0.0.1:%d/postgres?target_session_attrs=read-write", pgtest.User, primary.Port, standby.Port)
 	return pair{primary, standby, at, open(t, at, postgres.Options{})}
 }
 
