@@ -88,7 +88,7 @@ func (a *app) databaseHealth(ctx context.Context, f finding) finding {
 	return finding{Name: "journal", Health: healthOK, Detail: fmt.Sprintf("%s is there and answered in %s", a.journalPath, rounded(time.Since(began)))}
 }
 
-// temporalHealth asks the Temporal server for what concerns the runs of the journal.
+// temporalHealth checks the Temporal server that places the runs of the journal.
 func (a *app) temporalHealth(ctx context.Context, at string) finding {
 	f := finding{Name: "temporal", Health: healthBroken}
 	if err := a.checkTemporal(serveFlags{temporal: at}); err != nil {

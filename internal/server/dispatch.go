@@ -66,7 +66,7 @@ func (s *Server) redispatch(ctx context.Context, run string) error {
 	return s.missed(ctx, row)
 }
 
-// missed writes into the row of a run that needs a worker that no worker has its place.
+// missed records in the row of a run if no worker has the run's place.
 func (s *Server) missed(ctx context.Context, row journal.Run) error {
 	started, _, err := drive.Began(ctx, s.store, row.ID)
 	if err != nil || started.Place == (event.Place{}) {

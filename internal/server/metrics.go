@@ -32,8 +32,8 @@ func writeMetrics(w http.ResponseWriter, status int, text string) {
 	_, _ = io.WriteString(w, text)
 }
 
-// Metrics answers requests for the metrics alone, of those who may read runs, for a process
-// that serves nothing else.
+// Metrics returns a handler that serves GET /metrics and nothing else. It requires the right
+// to read runs.
 func (s *Server) Metrics() (http.Handler, error) {
 	only, err := s.routes(slices.DeleteFunc(operations(), func(o operation) bool { return o.path != "/metrics" }))
 	return s.recovered(s.guarded(only)), err

@@ -71,8 +71,8 @@ func waitsFor(live []journal.Driver, p event.Place) string {
 	return journal.WaitNoWorker + p.String()
 }
 
-// setAside writes into the row of a run that is not driven here what worker it waits
-// for. A worker that has the place takes it.
+// setAside records which worker a run waits for that is not driven here. A worker that has
+// the place takes the run.
 func (s *Server) setAside(ctx context.Context, run string, p event.Place) error {
 	live, err := s.live(ctx)
 	if err != nil {
@@ -97,8 +97,8 @@ func (s *Server) setAsideFor(ctx context.Context, row journal.Run, worker string
 	})
 }
 
-// settle records that a run works on this machine which no process has driven yet, unless
-// its place is known or elsewhere. It clones the repository of a run that works in one, and ends the run
+// settle records that a run works on this machine, if no process has driven the run yet
+// and its place is open. It clones the run's repository, if it names one, and ends the run
 // if that fails.
 func (s *Server) settle(ctx context.Context, run string) error {
 	settles := func(ctx context.Context) (started event.RunStarted, settles bool, err error) {

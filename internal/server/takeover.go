@@ -105,7 +105,7 @@ func (s *Server) undriven(ctx context.Context) (rows []journal.Run, err error) {
 	return rows, cmp.Or(err, wrong)
 }
 
-// takeOverRun resumes a run without a driver, if a server left it. It sets a run aside that
+// takeOverRun resumes a run without a driver, if a server left it. It sets aside a run that
 // this server may not drive.
 func (s *Server) takeOverRun(ctx context.Context, r journal.Run, before takeoverAttempt, live []journal.Driver) (takeoverAttempt, error) {
 	left, err := r.WaitsForWorker(), error(nil)

@@ -223,8 +223,8 @@ func tune(r *room) (worker.WorkerTuner, error) {
 	})
 }
 
-// longestStep is after how long a workflow that does not yield is an error. No workflow
-// here computes, so that the machine is busy is the only reason.
+// longestStep is how long a workflow may go on without yielding before that is an error. It
+// is long because no workflow here computes: only a busy machine delays one.
 const longestStep = 20 * time.Second
 
 // workflowTasks is how many workflows a worker advances at once, each of which takes

@@ -134,14 +134,14 @@ func (h Here) Dir(p event.Place, dir string) (string, error) {
 	return cmp.Or(dir, h.Workspace), nil
 }
 
-// Settles reports whether this machine decides where a run works that it drives first: the
-// run works in p, and in dir if that is known.
+// Settles reports whether this machine, as the first that drives a run, decides where the
+// run works. p is the place that the run names, and dir its directory, "" if it has none.
 func (h Here) Settles(p event.Place, dir string) bool {
 	return dir == "" && p.Label == "" && (p.Repo != "" || h.Host != "") && h.Has(p)
 }
 
-// Settle returns where a run works that begins here. It clones the repository of a run
-// that works in one; the error is a [*CloneError] if that fails.
+// Settle decides where a run works that this machine drives first. It clones the repository
+// that p names, if any; the error is a [*CloneError] if that fails.
 func (h Here) Settle(ctx context.Context, p event.Place, run string) (placed event.RunPlaced, err error) {
 	placed.Host = h.Host
 	if p.Repo == "" {
@@ -171,7 +171,7 @@ func (e *CloneError) Error() string {
 // Unwrap returns the error of the process.
 func (e *CloneError) Unwrap() error { return e.Err }
 
-// cloneLeft is how long the output of a killed git is waited for.
+// cloneLeft bounds the wait for the output of a git process that was killed.
 const cloneLeft = 5 * time.Second
 
 // clone makes a clone for a run. Its directory has a name of its own, because an earlier
