@@ -444,11 +444,7 @@ func concurrent(t *testing.T, set *tool.Set) *tool.Set {
 // and not its answer. The parent parks when nothing else is left to do.
 func TestAPausedChildParksItsParentAfterItsSibling(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		model := &slowly{takes: time.Minute, output: 10}
-		child := newRig(t).model(model).priced(0, 1000)
-		child.cfg.MaxTokens = 2000
-		r := asksTwice(t, child)
-		r.cfg.MaxTokens, r.cfg.Limits.USDPerRun = 100, 2.5 // room for one call at a time
+		r, _ := siblings(t)
 		run := r.start(t.Context())
 		time.Sleep(10 * time.Second)
 		ids := r.children(run.ID)
