@@ -162,9 +162,10 @@ func watchInboxWakes(t *testing.T, s journal.Store, _ *clock) {
 	send(t, s, journal.Command{Run: "a", Kind: journal.Pause})
 	wakes(t, inbox, func() bool { return len(look(t, s, "a").Inbox) == 1 })
 	// A store may signal a command again when it first polls for commands of other
-	// processes, and once more if the command arrived during a poll.
+	// processes, when it ends polling, and by a poll and a notification. This is a fixed
+	// number; a store that does not distinguish runs exceeds it.
 	again := 0
-	for range 5 {
+	for range 15 {
 		d.Append(t, said("busy"))
 		send(t, s, journal.Command{Run: "b", Kind: journal.Pause})
 		wakes(t, any, func() bool { return true })
@@ -174,7 +175,7 @@ func watchInboxWakes(t *testing.T, s journal.Store, _ *clock) {
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
-	if again > 2 {
-		t.Errorf("%d of 5 appends and commands to another run woke those who wait for commands to one", again)
+	if again > 4 {
+		t.Errorf("%d of 15 appends and commands to another run woke those who wait for commands to one", again)
 	}
 }

@@ -125,11 +125,10 @@ func (w *watcher) wake(run string) {
 // follow listens for notifications. It polls until the first one has arrived, and
 // whenever the connection has failed.
 func (w *watcher) follow(ctx context.Context) {
-	var seen marks
 	for pause := time.Duration(0); ctx.Err() == nil; pause = listenAgain {
 		looking, listening := context.WithCancel(ctx)
 		var looks sync.WaitGroup
-		looks.Go(func() { w.poll(looking, &seen) })
+		looks.Go(func() { w.poll(looking) })
 		t := time.NewTimer(pause)
 		select {
 		case <-t.C:
@@ -212,19 +211,33 @@ func (w *watcher) probe(ctx context.Context, conn *pgx.Conn) bool {
 	}
 }
 
-// marks holds the newest event and command that were seen. It omits changes of leases,
-// because each waiter polls for these.
+// marks holds the newest event and command that were seen, and what was seen of the
+// commands to the runs with subscribers. It omits changes of leases, because each waiter
+// polls for these.
 type marks struct {
-	known        bool
 	pos, command int64
+	// runs maps each subscribed run with commands to the sum of their ids. The sum also
+	// changes if a command with a lower id is committed after one with a higher id.
+	runs map[string]int64
 }
 
-// poll queries the newest event and command until ctx ends.
-func (w *watcher) poll(ctx context.Context, seen *marks) {
+const look = `
+SELECT pos, (SELECT coalesce(max(id), 0) FROM @inbox), (
+	SELECT coalesce(json_object_agg(id, ids), '{}')
+	FROM (SELECT r.id, sum(i.id) ids FROM @inbox i JOIN @runs r USING (rid) WHERE r.id = ANY($1) GROUP BY r.id) s)
+FROM @head`
+
+// poll queries the marks until ctx ends. It wakes the subscribers to those that differ
+// from the previous ones, and at first all subscribers.
+func (w *watcher) poll(ctx context.Context) {
 	tick := time.NewTicker(lookInterval)
 	defer tick.Stop()
+	var seen *marks
 	for {
-		w.pollOnce(ctx, seen)
+		if now, err := w.look(ctx); err == nil {
+			w.compare(seen, now)
+			seen = now
+		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
@@ -233,20 +246,38 @@ func (w *watcher) poll(ctx context.Context, seen *marks) {
 	}
 }
 
-// pollOnce queries once. It wakes all subscribers if it cannot determine which run has
-// changed.
-func (w *watcher) pollOnce(ctx context.Context, seen *marks) {
+func (w *watcher) look(ctx context.Context) (*marks, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	now := marks{known: true}
-	err := w.store.pool.QueryRow(ctx, w.store.config.at(`SELECT pos, (SELECT coalesce(max(id), 0) FROM @inbox) FROM @head`)).Scan(&now.pos, &now.command)
-	switch {
-	case err != nil || now == *seen:
-	case !seen.known || now.command > seen.command:
+	var now marks
+	err := w.store.pool.QueryRow(ctx, w.store.config.at(look), w.subscribed()).Scan(&now.pos, &now.command, &now.runs)
+	return &now, err
+}
+
+// subscribed returns the runs with subscribers to their commands.
+func (w *watcher) subscribed() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	runs := make([]string, 0, len(w.subs))
+	for run := range w.subs {
+		if run != "" {
+			runs = append(runs, run)
+		}
+	}
+	return runs
+}
+
+func (w *watcher) compare(seen, now *marks) {
+	if seen == nil {
 		w.notifyAll()
-		*seen = now
-	default:
+		return
+	}
+	if now.pos != seen.pos || now.command != seen.command {
 		w.notify("")
-		*seen = now
+	}
+	for run, ids := range now.runs {
+		if ids != seen.runs[run] {
+			w.notify(run)
+		}
 	}
 }

@@ -87,5 +87,26 @@ func TestADriverElsewhereHearsOfCommands(t *testing.T) {
 				found = len(commands)
 			}
 		}
+		other, any := "other-"+id, driver.Watch(t.Context())
+		journaltest.Start(t, sender, other)
+		again := 0
+		for range 15 {
+			if _, err := sender.Send(t.Context(), journal.Command{Run: other, Kind: journal.Input, Text: "go on"}); err != nil {
+				t.Fatal(err)
+			}
+			select {
+			case <-any:
+			case <-time.After(time.Minute):
+				t.Fatal("a command was not noticed")
+			}
+			select {
+			case <-inbox:
+				again++
+			case <-time.After(50 * time.Millisecond):
+			}
+		}
+		if again > 4 {
+			t.Errorf("%s: 15 commands to another run woke the driver %d times", id, again)
+		}
 	}
 }
