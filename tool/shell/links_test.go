@@ -117,3 +117,19 @@ func TestASandboxOpensNoNameThatLeadsThroughALink(t *testing.T) {
 		})
 	}
 }
+
+// The sandbox hides the directory of the link. The second command works where the first
+// one did.
+func TestCommandsWorkInAWorkspaceNamedByALink(t *testing.T) {
+	inEveryTier(t, func(t *testing.T, newTool maker) {
+		link := filepath.Join(t.TempDir(), "link")
+		if err := os.Symlink(t.TempDir(), link); err != nil {
+			t.Fatal(err)
+		}
+		sh := newTool(shell.Options{Dir: link})
+		good(t, sh, "echo kept > file")
+		if r := good(t, sh, "cat file"); !strings.Contains(r.Output, "kept") {
+			t.Errorf("%+v", r)
+		}
+	})
+}

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -191,6 +192,10 @@ func (b *Box) plan(v view, c Command) plan {
 		return barePlan(c)
 	}
 	todo := plan{Args: c.Args, Env: c.Env, Dir: c.Dir, Limits: b.policy.Limits, Families: ownNetwork}
+	// A link to the directory may be in a place that is hidden from the command.
+	if dir, err := filepath.EvalSymlinks(c.Dir); err == nil {
+		todo.Dir = dir
+	}
 	if b.tier.mounts() {
 		todo.Namespace = true
 		if b.tier == Namespaces {
