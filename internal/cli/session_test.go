@@ -109,7 +109,8 @@ func TestASessionOfSixtyCommandsAsksNothing(t *testing.T) {
 			var script strings.Builder
 			commands := everyday
 			if tier != "landlock" { // in which commands share the machine's /tmp
-				commands = append(commands[:len(commands):len(commands)], "sh run.sh > /tmp/pawl-session.txt 2>&1; cat /tmp/pawl-session.txt")
+				commands = append(commands[:len(commands):len(commands)], "sh run.sh > /tmp/pawl-session.txt 2>&1; cat /tmp/pawl-session.txt",
+					"cp -a . /tmp/pawl-session && cp -r . /tmp/pawl-session/again")
 			}
 			for _, command := range commands {
 				script.WriteString(shellTurn(command))

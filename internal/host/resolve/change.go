@@ -112,13 +112,14 @@ func (r *reader) copy(name string, fits pattern, args []word, dirs []string) {
 	linking := name == "ln" || name == "link" || name == "cp" && strings.ContainsAny(letters, "ls")
 	taking := name == "mv" || name == "install" && strings.Contains(letters, "d")
 	// A link that is moved or copied as a link may lead elsewhere from its new place.
+	// The sandbox confines what is written through it.
 	keeping := name == "mv" || name == "cp" && (tree || strings.Contains(letters, "P"))
 	r.links = r.links || linking || keeping
 
 	into := event.PathUse{Write: true, Tree: tree && !linking}
 	r.path(to, dirs, into)
 	for _, s := range sources {
-		r.path(s, dirs, event.PathUse{Write: linking || taking, Given: keeping && !taking, Tree: tree})
+		r.path(s, dirs, event.PathUse{Write: linking || taking, Given: keeping && !taking && !r.ws.confined, Tree: tree})
 		switch {
 		case s.glob && !to.computed:
 			r.intoDirectory(s, to.text, dirs, into)

@@ -134,7 +134,7 @@ func TestCommandLineNamesTheFilesThatItTouches(t *testing.T) {
 		"rm *.o":                                   {},
 		"rm src/*.o":                               {"g:src"},
 		"rm {a,b}":                                 {"w?:{a,b}"},
-		"cp -r evil git":                           {"wt:.git", "w:git", "tg:evil", "wt:.git/evil"},
+		"cp -r evil git":                           {"wt:.git", "w:git", "t:evil", "wt:.git/evil"},
 		"mv git x":                                 {"wt:x", "wt:.git", "w:git", "wt:x/git"},
 		"rm git out":                               {"w:.git", "w:git", "w!:" + beside, "w:out"},
 		"ln -sfn src git":                          {"w:.git", "w:git", "wt:src", "w:.git/src", "wt:.git/src"},
