@@ -78,8 +78,7 @@ func (qs *questions) askOnce(a machine.Ask) {
 		qs.asked[id], qs.asking = a.Unanswered, askEffect(id)
 		qs.effects.add(func(work context.Context) {
 			if _, asked := qs.asked[id]; asked && qs.effects.pending[askEffect(id)] == nil { // the last commit may contain a decision
-				ctx, cancel := context.WithCancel(work) // a person's time is not the run's
-				qs.effects.launch(ctx, cancel, askEffect(id), qs.env.AskPerson(*q, a.Unanswered))
+				qs.effects.launch(work, effect{id: askEffect(id), Effect: qs.env.AskPerson(*q, a.Unanswered), untimed: true}) // a person's time is not the run's
 			}
 		})
 	}

@@ -68,8 +68,7 @@ func (cs *calls) beginModel(a *machine.CallModel) (bool, error) {
 		return true, cs.stage(cs.env.Unprepared(a, err))
 	}
 	cs.effects.add(func(work context.Context) {
-		ctx, cancel := cs.effects.until(work, 0)
-		cs.effects.launch(ctx, cancel, modelEffect, cs.env.AskModel(a, model, req, cs.log.cycle, cs.run.turns, cs.run.names))
+		cs.effects.launch(work, effect{id: modelEffect, Effect: cs.env.AskModel(a, model, req, cs.log.cycle, cs.run.turns, cs.run.names)})
 	})
 	return true, nil
 }
@@ -91,7 +90,7 @@ func (cs *calls) beginTool(a machine.RunTool) (bool, error) {
 		return false, err
 	}
 	cs.effects.add(func(work context.Context) {
-		cs.effects.perform(work, a.CallID, cs.env.RunTool(a, cs.log.cycle, cs.links(a.CallID)))
+		cs.effects.launch(work, effect{id: a.CallID, Effect: cs.env.RunTool(a, cs.log.cycle, cs.links(a.CallID))})
 	})
 	return true, nil
 }
@@ -116,7 +115,9 @@ func (cs *calls) beginHook(a machine.RunHook) {
 		return
 	}
 	cs.effects.mark(hookEffect(a.ID))
-	cs.effects.add(func(work context.Context) { cs.effects.perform(work, hookEffect(a.ID), cs.env.RunHook(a)) })
+	cs.effects.add(func(work context.Context) {
+		cs.effects.launch(work, effect{id: hookEffect(a.ID), Effect: cs.env.RunHook(a)})
+	})
 }
 
 // beginCommand journals the intent of a command and queues its start. For a
@@ -139,7 +140,9 @@ func (cs *calls) beginCommand(a machine.RunCommand) (changed bool, err error) {
 	if err := cs.stage(intent); err != nil {
 		return true, err
 	}
-	cs.effects.add(func(work context.Context) { cs.effects.perform(work, "command "+a.ID, cs.env.RunCommand(a)) })
+	cs.effects.add(func(work context.Context) {
+		cs.effects.launch(work, effect{id: "command " + a.ID, Effect: cs.env.RunCommand(a)})
+	})
 	return true, nil
 }
 
@@ -151,5 +154,7 @@ func (cs *calls) judgeApart(a machine.RunCommand) {
 	}
 	cs.effects.mark(id)
 	taint := cs.machine.State().Taint
-	cs.effects.add(func(work context.Context) { cs.effects.perform(work, id, cs.env.JudgeApart(a, taint)) })
+	cs.effects.add(func(work context.Context) {
+		cs.effects.launch(work, effect{id: id, Effect: cs.env.JudgeApart(a, taint)})
+	})
 }

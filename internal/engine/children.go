@@ -112,21 +112,19 @@ func (cs *children) queue(id string, call *machine.RunTool, child string, observ
 		cs.active = map[string]*pendingChild{}
 	}
 	cs.active[childID(id)] = f
-	cs.effects.add(func(work context.Context) {
-		ctx, stop, release := cs.effects.stoppable(work, 0)
-		f.stop = stop
+	cs.effects.add(func(within context.Context) {
 		start := cs.env.Clock.Awake()
 		var end childEnd
 		var err error
-		settle := func(end childEnd, err error) []event.Data {
+		settle := func(ctx context.Context, end childEnd, err error) []event.Data {
 			if f.end = end; err != nil {
 				f.err = err
 				return nil
 			}
 			return cs.childSettled(ctx, call, child, end, start)
 		}
-		cs.effects.launchParts(ctx, release, effect{
-			id: childID(id), unhurried: true,
+		f.stop = cs.effects.launch(within, effect{
+			id: childID(id), why: cs.life.whyStopped,
 			before: []func(context.Context){
 				func(ctx context.Context) { end, err = play(ctx) },
 				func(context.Context) {
@@ -135,7 +133,7 @@ func (cs *children) queue(id string, call *machine.RunTool, child string, observ
 					}
 				},
 			},
-			do: func(ctx context.Context) []event.Data {
+			Effect: perform.Effect{Unhurried: true, Work: work{do: func(ctx context.Context) []event.Data {
 				if f.driven != nil {
 					f.leave()
 					end, err = f.driven.left()
@@ -143,16 +141,15 @@ func (cs *children) queue(id string, call *machine.RunTool, child string, observ
 				if f.worktree != "" && end.outcome != nil && end.failed == nil {
 					end.worktree = cs.env.LeftTree(ctx, f.worktree)
 				}
-				return settle(end, err)
-			},
-			giveUp: func(_ context.Context, why error) []event.Data {
+				return settle(ctx, end, err)
+			}, giveUp: func(ctx context.Context, why error) []event.Data {
 				if f.driven != nil {
-					return settle(f.driven.left()) // code of the child ended the goroutine
+					end, err := f.driven.left() // code of the child ended the goroutine
+					return settle(ctx, end, err)
 				}
-				return settle(childEnd{}, why)
-			},
-		})
-		cs.effects.pending[childID(id)].cancel = func() { stop(cs.life.whyStopped()) }
+				return settle(ctx, childEnd{}, why)
+			}}},
+		}).Stop
 	})
 }
 

@@ -124,7 +124,7 @@ func (d *driver) parkInterrupted() error {
 
 // moveDeadlines applies the machine's deadline to the effects.
 func (c *core) moveDeadlines() {
-	c.effects.deadlines.move(c.machine.State().Deadline, c.env.Clock.Counted)
+	c.effects.deadlines.Move(c.machine.State().Deadline, c.env.Clock.Counted)
 }
 
 // wait journals the intent of a wait, and its settlement when its time comes.

@@ -34,7 +34,7 @@ type effects struct {
 	abandoned bool
 	running   sync.WaitGroup
 	workers   perform.Workers
-	deadlines deadlines
+	deadlines perform.Deadlines
 }
 
 // add queues an effect, to start after the next commit.
@@ -49,16 +49,17 @@ func (s *effects) start(work context.Context) {
 	s.queue = s.queue[:0]
 }
 
-// pendingEffect is an effect under way. It settles exactly once: when it
+// pendingEffect is an effect under way, and its context. It settles exactly once: when it
 // returns, or some time after its context ended.
 type pendingEffect struct {
 	effect
 	set *effects
-	ctx context.Context
-	// cancel stops the effect, and release frees its context after it has returned.
-	cancel, release context.CancelFunc
-	// unwatch ends the watch over ctx, and next runs the next part.
-	unwatch func() bool
+	context.Context
+	end context.CancelCauseFunc
+	// until is when the effect's own timeout ends it, zero for never.
+	until time.Time
+	// unwatch ends [perform.Effect.Watch], and next runs the next part.
+	unwatch func()
 	next    perform.Job
 	// begun is how many parts have begun, and data the result.
 	begun int
@@ -67,6 +68,18 @@ type pendingEffect struct {
 	mu      sync.Mutex
 	settled bool
 	patient *time.Timer
+}
+
+// Deadline implements [context.Context]: the context has no timer of its own.
+func (f *pendingEffect) Deadline() (time.Time, bool) { return f.until, !f.until.IsZero() }
+
+// Err implements [context.Context].
+func (f *pendingEffect) Err() error {
+	err := f.Context.Err()
+	if err != nil && context.Cause(f.Context) == perform.ErrTimeout {
+		return context.DeadlineExceeded
+	}
+	return err
 }
 
 // settlement is the result of an effect; data is empty if there is nothing to
@@ -85,17 +98,24 @@ type settlement struct {
 // lock.
 type effect struct {
 	id string
-	// before holds the parts before do; each runs on a stack of its own.
+	perform.Effect
+	// before holds the parts before Do; each runs on a stack of its own. They must
+	// return soon after their context ends, and must not panic.
 	before []func(context.Context)
-	// do and the parts before it must return soon after ctx ends, and must not
-	// panic.
-	do func(context.Context) []event.Data
-	// unhurried reports whether do has no grace period, because what it waits for is
-	// bounded by itself.
-	unhurried bool
-	// giveUp returns what to journal if do does not return.
+	// untimed reports whether the run's limits on time do not end the effect.
+	untimed bool
+	// why returns the cause with which the run stops the effect, if it is set.
+	why func() error
+}
+
+// work is [perform.Work] by two functions.
+type work struct {
+	do     func(context.Context) []event.Data
 	giveUp func(ctx context.Context, why error) []event.Data
 }
+
+func (w work) Do(ctx context.Context) []event.Data                { return w.do(ctx) }
+func (w work) GiveUp(ctx context.Context, why error) []event.Data { return w.giveUp(ctx, why) }
 
 // The reasons for giving up an effect.
 var (
@@ -103,32 +123,21 @@ var (
 	errVanished = errors.New("it ended its goroutine without returning")
 )
 
-// perform prepares an effect to begin under a context of its own.
-func (s *effects) perform(work context.Context, id string, e perform.Effect) {
-	ctx, cancel := s.until(work, e.Timeout)
-	s.launch(ctx, cancel, id, e)
-}
-
-// launch prepares an effect to begin under a context, which cancel stops.
-func (s *effects) launch(ctx context.Context, cancel context.CancelFunc, id string, e perform.Effect) {
-	if e.Within != nil {
-		within, end := e.Within(ctx)
-		outer := cancel
-		ctx, cancel = within, func() { end(); outer() }
-	}
-	s.launchParts(ctx, cancel, effect{id: id, do: e.Do, giveUp: e.GiveUp, unhurried: e.Unhurried})
-}
-
-// launchParts prepares an effect of several parts.
-func (s *effects) launchParts(ctx context.Context, cancel context.CancelFunc, e effect) {
-	f := &pendingEffect{effect: e, set: s, ctx: ctx, cancel: cancel, release: cancel}
+// launch prepares an effect to begin under a context of its own.
+func (s *effects) launch(work context.Context, e effect) *pendingEffect {
+	f := &pendingEffect{effect: e, set: s}
+	f.Context, f.end = context.WithCancelCause(work)
 	f.next = f.perform
+	if e.Watch != nil {
+		f.unwatch = e.Watch(f.Stop)
+	}
 	s.pending[e.id] = f
 	s.running.Add(1)
-	if !e.unhurried {
-		f.unwatch = context.AfterFunc(ctx, f.giveUpLater)
+	if !e.untimed {
+		f.until = s.deadlines.Add(f, e.Timeout)
 	}
 	s.launched = append(s.launched, f.next)
+	return f
 }
 
 // perform runs the next part of an effect. Each part is a job of its own, so
@@ -148,15 +157,15 @@ func (f *pendingEffect) perform() perform.Job {
 		if done {
 			return
 		}
-		data := f.giveUp(f.ctx, errVanished)
+		data := f.GiveUp(f, errVanished)
 		if f.returned() {
 			f.set.report(settlement{effect: f.id, data: data})
 		}
 	}()
 	if part < len(f.before) {
-		f.before[part](f.ctx)
+		f.before[part](f)
 	} else {
-		f.data = f.do(f.ctx)
+		f.data = f.Do(f)
 	}
 	done = true
 	return f.next
@@ -168,24 +177,35 @@ func (f *pendingEffect) returned() bool {
 	if f.unwatch != nil {
 		f.unwatch()
 	}
-	f.release()
+	f.set.deadlines.Release(f)
+	f.end(nil)
 	f.set.running.Done()
 	return f.claim()
 }
 
-// giveUpLater gives up an effect that does not return within the grace period
-// after its context ended.
-func (f *pendingEffect) giveUpLater() {
+// Stop ends the effect's context. An effect that does not return within the grace
+// period is given up.
+func (f *pendingEffect) Stop(cause error) {
+	f.end(cause)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.settled {
+	if f.Unhurried || f.settled || f.patient != nil {
 		return
 	}
 	f.patient = time.AfterFunc(perform.Grace, func() {
 		if f.claim() {
-			f.set.report(settlement{effect: f.id, data: f.giveUp(f.ctx, errNoReturn), abandoned: true})
+			f.set.report(settlement{effect: f.id, data: f.GiveUp(f, errNoReturn), abandoned: true})
 		}
 	})
+}
+
+// cancel stops the effect because the run does.
+func (f *pendingEffect) cancel() {
+	var why error
+	if f.why != nil {
+		why = f.why()
+	}
+	f.Stop(why)
 }
 
 // mark notes that an effect is queued whose action stays due until it settles.
@@ -253,7 +273,7 @@ func (s *effects) finish() []event.Data {
 		}
 		if len(s.pending) == 0 {
 			s.workers.Stop()
-			s.deadlines.stop()
+			s.deadlines.Stop()
 			return data
 		}
 		<-s.lock.wake

@@ -65,8 +65,7 @@ const reserveEffect = "reserve"
 // await settles with the reply, or with nothing if the run stops it. A
 // reservation that the parent makes meanwhile is given back when the run has
 // left.
-func (p *parentRun) await(work context.Context, a machine.Reserve) {
-	ctx, cancel := p.effects.until(work, 0)
+func (p *parentRun) await(within context.Context, a machine.Reserve) {
 	stopped := func(ctx context.Context) []event.Data {
 		late, ok := errors.AsType[perform.OutOfTime](context.Cause(ctx))
 		if !ok {
@@ -74,8 +73,7 @@ func (p *parentRun) await(work context.Context, a machine.Reserve) {
 		}
 		return []event.Data{event.BudgetRefused{ID: a.ID, Setting: late.Setting, Detail: late.Error()}}
 	}
-	p.effects.launchParts(ctx, cancel, effect{
-		id: reserveEffect,
+	p.effects.launch(within, effect{id: reserveEffect, Effect: perform.Effect{Work: work{
 		do: func(ctx context.Context) []event.Data {
 			answer := make(chan event.Data, 1)
 			p.put(&childRequest{child: p.run.id, ask: &a, answer: func(said event.Data) { answer <- said }})
@@ -87,7 +85,7 @@ func (p *parentRun) await(work context.Context, a machine.Reserve) {
 			}
 		},
 		giveUp: func(ctx context.Context, _ error) []event.Data { return stopped(ctx) },
-	})
+	}}})
 }
 
 // withdraw withdraws a request to the parent on behalf of a child that has left

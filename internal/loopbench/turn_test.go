@@ -71,7 +71,7 @@ func (d drivers) do(b testing.TB, program string, o drive.Order, ms int) drive.R
 
 // mostObjects bounds what a turn of two calls allocates in memory. The lean loop makes
 // about 100 objects, and the aim is 220: the bound is only ever lowered.
-const mostObjects = 435
+const mostObjects = 380
 
 // TestTurnAllocatesNoMoreThanItDid counts objects, which do not depend on the machine.
 func TestTurnAllocatesNoMoreThanItDid(t *testing.T) {

@@ -118,7 +118,9 @@ func (t *topic) hand(pos int64, count int, at func(i int) Event) {
 			t.lose()
 			continue
 		}
-		e.encoded = new(encoded)
+		if len(t.subs) > 1 {
+			e.encoded = new(encoded)
+		}
 		t.add(e)
 		t.release(e.Pos)
 	}

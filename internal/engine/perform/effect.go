@@ -15,9 +15,9 @@ type Effect struct {
 	Work
 	// Timeout bounds the effect, 0 for no bound of its own.
 	Timeout time.Duration
-	// Within returns a narrower context for the effect, and the function that frees it;
-	// it may be nil.
-	Within func(context.Context) (context.Context, context.CancelFunc)
+	// Watch is called when the effect begins, unless it is nil. It may call stop at any
+	// time to end the effect's context, until unwatch is called.
+	Watch func(stop context.CancelCauseFunc) (unwatch func())
 	// Unhurried reports whether Do has no grace period, because whatever it waits for
 	// is already bounded.
 	Unhurried bool

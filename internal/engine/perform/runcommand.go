@@ -130,10 +130,9 @@ type command struct {
 // RunCommand returns the effect of a command.
 func (p *Performer) RunCommand(a machine.RunCommand) Effect {
 	c := &command{Performer: p, a: a, start: p.Clock.Awake()}
-	return Effect{Work: c, Timeout: a.WallLimit, Within: func(ctx context.Context) (context.Context, context.CancelFunc) {
-		ctx, stop := context.WithCancelCause(ctx)
+	return Effect{Work: c, Timeout: a.WallLimit, Watch: func(stop context.CancelCauseFunc) func() {
 		c.idle = newIdleLimit(a.IdleLimit, func() { stop(errIdle) })
-		return ctx, func() { c.idle.end(); stop(nil) }
+		return c.idle.end
 	}}
 }
 
