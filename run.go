@@ -41,7 +41,8 @@ func (r *Run) Events() iter.Seq2[Event, error] { return r.run.Events(context.Bac
 
 // Stream is [Run.Events] with the live deltas included: [event.Text],
 // [event.Reasoning] and [event.ToolCallDelta] as the model streams them,
-// [event.TextReset] when text must be discarded, and [event.ToolProgress].
+// [event.TextReset] when text must be discarded, [event.ToolProgress] and
+// [event.ToolOutput].
 func (r *Run) Stream() iter.Seq2[Event, error] { return r.run.Events(context.Background(), true) }
 
 // Wait blocks until the run has ended or parked and returns its state, whether

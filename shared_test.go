@@ -120,6 +120,68 @@ func testReports(t *testing.T) {
 	}
 }
 
+// What a program prints is in the stream until its call ends, without the secrets that it
+// prints in pieces; a program that prints too fast loses the beginning.
+func TestPrintedOutputIsInTheStreamOnly(t *testing.T) {
+	synctest.Test(t, testPrinted)
+}
+
+func testPrinted(t *testing.T) {
+	var late []tool.Run
+	many := strings.Repeat("many\n", 10_000)
+	works := tool.Tool{Name: "work", ReadOnly: true, Run: func(_ context.Context, c tool.Call) (tool.Result, error) {
+		for _, before := range late {
+			before.Print([]byte("late"))
+		}
+		late = append(late, c.Run)
+		for _, piece := range []string{"one \xe2\x82", "\xac tok-123", "4567890 two\n"} {
+			c.Run.Print([]byte(piece))
+			time.Sleep(time.Second)
+			synctest.Wait()
+		}
+		c.Run.Print([]byte(many))
+		c.Run.Print([]byte("the end tok-1"))
+		return tool.Result{Output: "done"}, nil
+	}}
+	a := pawl.Agent{
+		Model: says(scripted.Turn{ToolCalls: calls("work", `{}`)}, scripted.Turn{ToolCalls: calls("work", `{}`)}, scripted.Turn{Text: "the end"}),
+		Tools: []tool.Tool{works}, Secrets: []pawl.Secret{{Name: "token", Value: "tok-1234567890", Tools: []string{"work"}}},
+	}
+	run, err := a.Start(t.Context(), "go", pawl.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	printed, at := map[string]string{}, map[string]int64{}
+	var ended []string
+	for e, err := range run.Stream() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch d := e.Data.(type) {
+		case event.ToolOutput:
+			if d.At > at[d.CallID] {
+				printed[d.CallID] += "<cut>"
+			}
+			printed[d.CallID] += d.Text
+			at[d.CallID] = d.At + int64(len(d.Text))
+			if e.Seq > 0 || d.Attempt != 1 {
+				t.Errorf("the journal has %+v", d)
+			}
+		case event.ToolResult:
+			ended = append(ended, printed[d.CallID])
+		}
+	}
+	if len(ended) != 2 || len(printed) != 2 {
+		t.Fatalf("%d calls have ended and %d have printed", len(ended), len(printed))
+	}
+	for _, text := range ended {
+		head, tail, cut := strings.Cut(text, "<cut>")
+		if head != "one € ${secret:token} two\n" || !cut || len(tail) > 33<<10 || !strings.HasSuffix(tail, "many\nthe end tok-1") {
+			t.Errorf("a call has printed %q, and %d bytes at its end", head, len(tail))
+		}
+	}
+}
+
 // The journal has structured content of a result apart from its text, of errors too, and
 // each content once.
 func TestStructuredContentIsJournalledApart(t *testing.T) {

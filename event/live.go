@@ -43,6 +43,17 @@ type ToolProgress struct {
 	Message string  `json:"message,omitempty"`
 }
 
+// ToolOutput is a piece of what the program of a call has printed. The result of the call
+// has the whole output.
+type ToolOutput struct {
+	CallID  string `json:"callId"`
+	Attempt int    `json:"attempt"`
+	// At is the place of Text in the output of the attempt, in bytes. A part of an output
+	// that comes too fast is left out.
+	At   int64  `json:"at"`
+	Text string `json:"text"`
+}
+
 // The names of the live events.
 const (
 	TypeText          Type = "text"
@@ -50,6 +61,7 @@ const (
 	TypeToolCallDelta Type = "tool_call.delta"
 	TypeTextReset     Type = "text.reset"
 	TypeToolProgress  Type = "tool.progress"
+	TypeToolOutput    Type = "tool.output"
 )
 
 // EventType returns text.
@@ -66,3 +78,6 @@ func (TextReset) EventType() Type { return TypeTextReset }
 
 // EventType returns tool.progress.
 func (ToolProgress) EventType() Type { return TypeToolProgress }
+
+// EventType returns tool.output.
+func (ToolOutput) EventType() Type { return TypeToolOutput }

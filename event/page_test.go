@@ -144,7 +144,7 @@ This page is generated from the Go types; ` + "`go test ./event -update`" + ` wr
 		p.section(&b, "## "+string(d.EventType()), reflect.TypeOf(d).Name())
 	}
 	b.WriteString("\n# Live only\n\nPublished while a model speaks or a tool works, never stored: neither `pos` nor `seq`.\n")
-	for _, d := range []event.Data{event.Text{}, event.Reasoning{}, event.ToolCallDelta{}, event.TextReset{}, event.ToolProgress{}} {
+	for _, d := range []event.Data{event.Text{}, event.Reasoning{}, event.ToolCallDelta{}, event.TextReset{}, event.ToolProgress{}, event.ToolOutput{}} {
 		p.section(&b, "## "+string(d.EventType()), reflect.TypeOf(d).Name())
 	}
 	b.WriteString("\n# Shapes\n\nWhat the fields above are made of.\n")

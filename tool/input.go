@@ -232,6 +232,9 @@ type Run interface {
 	// if it is not known. Reports are not journalled, and those that follow each other
 	// closely are dropped.
 	Report(done, total float64, message string)
+	// Print shows those who watch the run what the call's program has printed, before the
+	// result has it. The engine removes secrets. It returns at once and keeps no output.
+	Print(output []byte)
 }
 
 // NotYet is the error of an attempt whose task, see [Run.Keep], is not finished.

@@ -22,9 +22,9 @@ type Invocation struct {
 	Facts *event.Facts
 	// Sandbox reports that the program may run only in the sandbox.
 	Sandbox bool
-	// Printed, if not nil, is called whenever the program has printed something. It
-	// must return at once.
-	Printed func()
+	// Printed, if not nil, is called with each piece of what the program prints, which it
+	// must not keep. It must return at once.
+	Printed func(output []byte)
 	// Apart keeps stderr separate from Output.
 	Apart bool
 	// Redact is as in [Call].

@@ -2,11 +2,13 @@ package acpserver_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -58,6 +60,8 @@ type editor struct {
 	// buffers are texts that are not saved, by path, and files what the server did with them.
 	buffers map[string]string
 	files   []string
+	// terminals is what each terminal shows.
+	terminals map[string]string
 	// changed receives after an update.
 	changed chan struct{}
 	quit    func()
@@ -72,7 +76,7 @@ func start(t *testing.T, store journal.Store, dir, script string) *editor {
 		}
 	}
 	e := engine.New(store, versions.Make, engine.Options{})
-	c := &editor{t: t, dir: dir, controller: control.New(store, e), store: store, changed: make(chan struct{}, 1)}
+	c := &editor{t: t, dir: dir, controller: control.New(store, e), store: store, terminals: map[string]string{}, changed: make(chan struct{}, 1)}
 	s := acpserver.New(acpserver.Options{
 		Host: &sessions.Host{
 			Store: store, Engine: e, Controller: c.controller, User: ann(), Launch: launch.Options{Flags: launch.Flags{Dir: dir}},
@@ -134,12 +138,64 @@ func (c *editor) SessionUpdate(_ context.Context, n acp.SessionNotification) err
 		c.noted("mode " + string(u.CurrentModeUpdate.CurrentModeId))
 	case u.UsageUpdate != nil:
 		c.noted(fmt.Sprintf("usage %t of %d", u.UsageUpdate.Used > 0, u.UsageUpdate.Size))
+	case u.ToolCallUpdate != nil && len(u.ToolCallUpdate.Meta) > 0 || u.ToolCall != nil && len(u.ToolCall.Meta) > 0:
+		c.inTerminal(u)
+	case u.ToolCallUpdate != nil && u.ToolCallUpdate.Status != nil && *u.ToolCallUpdate.Status == acp.ToolCallStatusInProgress:
+		c.noted("output " + u.ToolCallUpdate.Content[0].Content.Content.Text.Text)
 	case u.ToolCall != nil:
 		c.saw("%s %s %s", u.ToolCall.Status, u.ToolCall.Kind, u.ToolCall.Title)
 	case u.ToolCallUpdate != nil && u.ToolCallUpdate.Status != nil:
 		c.saw("%s", *u.ToolCallUpdate.Status)
 	}
 	return nil
+}
+
+// inTerminal keeps the output of a terminal, as an editor shows it.
+func (c *editor) inTerminal(u acp.SessionUpdate) {
+	text, err := json.Marshal(u)
+	if err != nil {
+		c.t.Error(err)
+	}
+	var d struct {
+		Meta struct {
+			Info *struct {
+				ID  string `json:"terminal_id"`
+				Cwd string
+			} `json:"terminal_info"`
+			Output *struct {
+				ID   string `json:"terminal_id"`
+				Data string
+			} `json:"terminal_output"`
+			Exit *struct {
+				Code *int `json:"exit_code"`
+			} `json:"terminal_exit"`
+		} `json:"_meta"`
+		Content []struct{ TerminalID string }
+		Status  string
+	}
+	if err := json.Unmarshal(text, &d); err != nil {
+		c.t.Error(err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if m := d.Meta; m.Info != nil && (m.Info.ID != d.Content[0].TerminalID || m.Info.Cwd != c.dir) {
+		c.t.Errorf("a terminal begins with %s", text)
+	}
+	if d.Meta.Output != nil {
+		c.terminals[d.Meta.Output.ID] += d.Meta.Output.Data
+		c.others = append(c.others, "terminal "+c.terminals[d.Meta.Output.ID])
+	}
+	if m := d.Meta.Exit; m != nil {
+		code := "none"
+		if m.Code != nil {
+			code = strconv.Itoa(*m.Code)
+		}
+		c.others = append(c.others, d.Status+" "+code)
+	}
+	select {
+	case c.changed <- struct{}{}:
+	default:
+	}
 }
 
 func (c *editor) saw(format string, args ...any) {

@@ -53,8 +53,9 @@ type Server struct {
 	unanswered requests
 	// creating are the sessions whose creation is not answered yet.
 	creating []acp.SessionId
-	// buffers reports whether the editor reads and writes files for the server.
-	buffers bool
+	// buffers reports whether the editor reads and writes files for the server, and
+	// terminals whether it shows the output of terminals that it did not start.
+	buffers, terminals bool
 	// asking counts the goroutines of askAgain.
 	asking sync.WaitGroup
 	// credentials are the values of the secrets of the editor's MCP servers.
@@ -129,6 +130,7 @@ func (s *Server) Initialize(_ context.Context, r acp.InitializeRequest) (acp.Ini
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.buffers = r.ClientCapabilities.Fs.ReadTextFile && r.ClientCapabilities.Fs.WriteTextFile
+	s.terminals, _ = r.ClientCapabilities.Meta[terminalOutput].(bool)
 	return acp.InitializeResponse{
 		ProtocolVersion: acp.ProtocolVersionNumber,
 		AgentInfo:       &acp.Implementation{Name: "pawl", Title: acp.Ptr("Pawl"), Version: s.Version},

@@ -101,7 +101,7 @@ func (s *Server) follow(ctx context.Context, id acp.SessionId, o *opened, turn *
 			return "", err
 		}
 	}
-	t, stop := newTranslator(turn.Run, o.dir), acp.StopReasonEndTurn
+	t, stop := s.translator(turn.Run, o.dir), acp.StopReasonEndTurn
 	for e, err := range turn.Events(ctx) {
 		if err != nil {
 			return "", err
@@ -126,6 +126,15 @@ func (s *Server) follow(ctx context.Context, id acp.SessionId, o *opened, turn *
 		}
 	}
 	return stop, nil
+}
+
+// translator returns the translator for a run, as the editor wants its output.
+func (s *Server) translator(run, dir string) *translator {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := newTranslator(run, dir)
+	t.terminals = s.terminals
+	return t
 }
 
 // shows marks a call as sent, so that its question can be asked.
@@ -186,7 +195,7 @@ const internalError = -32603
 
 // replay sends the updates of a run from the journal.
 func (s *Server) replay(ctx context.Context, id acp.SessionId, l sessions.Link) error {
-	t := newTranslator(l.ID, l.Started.Workspace)
+	t := s.translator(l.ID, l.Started.Workspace)
 	for read, err := range drive.Events(ctx, s.Host.Store, l.ID, 0) {
 		if err != nil {
 			return err

@@ -25,15 +25,17 @@ type translator struct {
 	// windows are the context windows of the models, and spent the cost of the run so far.
 	windows map[string]int
 	spent   float64
-	// calls holds the calls that were sent, with their kinds.
-	calls map[string]acp.ToolKind
+	// calls holds the calls that were sent.
+	calls map[string]*sentCall
+	// terminals reports that the client shows terminals whose output it is sent.
+	terminals bool
 	// steps are those of a workflow, and plan what was sent of them.
 	steps view.Steps
 	plan  []acp.PlanEntry
 }
 
 func newTranslator(run, dir string) *translator {
-	return &translator{run: run, dir: dir, calls: map[string]acp.ToolKind{}}
+	return &translator{run: run, dir: dir, calls: map[string]*sentCall{}}
 }
 
 // translate returns the updates for an event. history includes the user's messages,
@@ -69,6 +71,8 @@ func (t *translator) translate(e *event.Event, history bool) (updates []acp.Sess
 		t.reset()
 	case event.ToolCall:
 		updates = []acp.SessionUpdate{t.call(&d)}
+	case event.ToolOutput:
+		updates = t.printed(&d)
 	case event.ToolResult:
 		updates = []acp.SessionUpdate{t.result(&d)}
 	}
@@ -169,13 +173,18 @@ func (t *translator) answer(parts []llm.Part) (updates []acp.SessionUpdate) {
 func (t *translator) call(d *event.ToolCall) acp.SessionUpdate {
 	c := t.shown(d.Tool, d.Describe, d.Args, d.ArgsText)
 	id := acp.ToolCallId(d.CallID)
-	_, sent := t.calls[d.CallID]
-	t.calls[d.CallID] = c.kind
-	if sent {
+	sent := t.calls[d.CallID]
+	t.calls[d.CallID] = &sentCall{kind: c.kind, terminal: t.terminals && c.kind == acp.ToolKindExecute}
+	if sent != nil {
 		return acp.UpdateToolCall(id, acp.WithUpdateTitle(c.title), acp.WithUpdateRawInput(c.input), acp.WithUpdateContent(c.content), acp.WithUpdateLocations(c.locations))
 	}
-	return acp.StartToolCall(id, c.title, acp.WithStartKind(c.kind), acp.WithStartStatus(acp.ToolCallStatusPending),
+	start := acp.StartToolCall(id, c.title, acp.WithStartKind(c.kind), acp.WithStartStatus(acp.ToolCallStatusPending),
 		acp.WithStartRawInput(c.input), acp.WithStartContent(c.content), acp.WithStartLocations(c.locations))
+	if t.calls[d.CallID].terminal {
+		start.ToolCall.Content = []acp.ToolCallContent{acp.ToolTerminalRef(d.CallID)}
+		start.ToolCall.Meta = map[string]any{"terminal_info": map[string]any{"terminal_id": d.CallID, "cwd": t.dir}}
+	}
+	return start
 }
 
 // shownCall is a call as a client shows it.
@@ -243,32 +252,4 @@ func (t *translator) absolute(path string) string {
 		return path
 	}
 	return filepath.Join(t.dir, path)
-}
-
-// result returns the update that ends a call. A successful edit keeps the difference that
-// the client already shows.
-func (t *translator) result(d *event.ToolResult) acp.SessionUpdate {
-	status, edits := acp.ToolCallStatusCompleted, t.calls[d.CallID] == acp.ToolKindEdit
-	if d.IsError {
-		status, edits = acp.ToolCallStatusFailed, false
-	}
-	opts := []acp.ToolCallUpdateOpt{acp.WithUpdateStatus(status)}
-	if d.Output != "" && !edits {
-		text := terminal.Harmless(d.Output)
-		if t.calls[d.CallID] == acp.ToolKindExecute {
-			text = fenced(text)
-		}
-		opts = append(opts, acp.WithUpdateContent([]acp.ToolCallContent{acp.ToolContent(acp.TextBlock(text))}))
-	}
-	return acp.UpdateToolCall(acp.ToolCallId(d.CallID), opts...)
-}
-
-// fenced returns the output of a command as a block of code, because clients show text as
-// Markdown.
-func fenced(text string) string {
-	fence := "```"
-	for strings.Contains(text, fence) {
-		fence += "`"
-	}
-	return fence + "console\n" + strings.TrimRight(text, "\n") + "\n" + fence
 }

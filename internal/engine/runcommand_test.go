@@ -167,7 +167,7 @@ func TestHowACommandEndsIsItsSettlement(t *testing.T) {
 		for range 3 {
 			select {
 			case <-time.After(time.Minute):
-				c.Printed()
+				c.Printed(nil)
 			case <-ctx.Done():
 			}
 		}

@@ -190,7 +190,7 @@ func TestAProgramThatClosesItsOutputAndLivesOnIsStopped(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	c := tool.Invocation{Argv: []string{script(t, `trap '' TERM; echo $$ > "$MARK"; echo said; exec >/dev/null 2>&1; while :; do sleep 1; done`)}, Stdin: []byte("x")}
-	c.Printed = stop
+	c.Printed = func([]byte) { stop() }
 	end, err := external.Commands(o).Run(ctx, c)
 	if !errors.Is(err, context.Canceled) || end.Output != "said\n" || end.Signal != "killed" {
 		t.Errorf("it ends as %+v, %v", end, err)
@@ -240,7 +240,7 @@ func TestAProgramThatIsBeingRunIsLeftAlone(t *testing.T) {
 	mark := filepath.Join(t.TempDir(), "mark")
 	o.Variables = []string{"MARK=" + mark}
 	c := tool.Invocation{Argv: []string{script(t, `echo begun; while ! test -e "$MARK"; do sleep 0.01; done; echo done`)}, Stdin: []byte("x")}
-	c.Printed = func() {
+	c.Printed = func([]byte) {
 		external.Commands(o)
 		if err := os.WriteFile(mark, nil, 0o600); err != nil {
 			t.Error(err)

@@ -100,7 +100,7 @@ func TestACommandIsStoppedWithAllThatItStarted(t *testing.T) {
 		_, gone := fifo(t, dir)
 		ctx, stop := context.WithCancel(t.Context())
 		printed := make(chan struct{}, 100)
-		c := tool.Invocation{Argv: []string{"sh", "-c", "sleep 300 3>fifo & exec 3>fifo; echo up; sleep 300"}, Printed: func() { printed <- struct{}{} }}
+		c := tool.Invocation{Argv: []string{"sh", "-c", "sleep 300 3>fifo & exec 3>fifo; echo up; sleep 300"}, Printed: func([]byte) { printed <- struct{}{} }}
 		go func() {
 			<-printed
 			stop()

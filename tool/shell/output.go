@@ -15,7 +15,7 @@ import (
 type headTail struct {
 	limit int
 	// written, if not nil, is called for each write.
-	written func()
+	written func(p []byte)
 
 	mu    sync.Mutex
 	head  []byte
@@ -29,7 +29,7 @@ func newHeadTail(limit int) *headTail { return &headTail{limit: limit} }
 // Write never fails and never blocks.
 func (h *headTail) Write(p []byte) (int, error) {
 	if h.written != nil {
-		h.written()
+		h.written(p)
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -23,10 +23,10 @@ type Program struct {
 	// MaxOutput bounds the bytes that are kept of each output, head and tail together.
 	MaxOutput int
 	// Copy, if not nil, receives the program's stdout as it is printed. OnOutput, if
-	// not nil, is called whenever it has printed something, including errors. Both must
+	// not nil, is called with each piece of its output, including errors. Both must
 	// return at once.
 	Copy     io.Writer
-	OnOutput func()
+	OnOutput func(output []byte)
 }
 
 // Program returns a command as a program that runs outside of every sandbox.

@@ -33,7 +33,11 @@ func (o Options) run(ctx context.Context, c tool.Call, a args) (tool.Result, err
 	if err := o.check(a); err != nil {
 		return tool.Result{}, err
 	}
-	end, err := o.execute(ctx, tool.Invocation{Argv: []string{"/bin/sh", "-c", a.Command}, Facts: c.Facts, Sandbox: c.Sandbox})
+	command := tool.Invocation{Argv: []string{"/bin/sh", "-c", a.Command}, Facts: c.Facts, Sandbox: c.Sandbox}
+	if c.Run != nil {
+		command.Printed = c.Run.Print
+	}
+	end, err := o.execute(ctx, command)
 	if err != nil {
 		return tool.Result{}, err
 	}

@@ -337,7 +337,7 @@ func (s *Subscription) progressOf(e *Event) *progress {
 // givesLive reports whether to return a live event, and records it.
 func (s *Subscription) givesLive(e *Event) bool {
 	of := s.progressOf(e)
-	if of != nil && e.Type() == event.TypeToolProgress {
+	if of != nil && Apart(e.Type()) {
 		return true // each one is independent
 	}
 	if of == nil || e.after < of.last || e.nth <= of.nth || of.torn {
@@ -372,6 +372,9 @@ func (s *Subscription) catchUpLive() {
 	}
 	s.soFar = nil
 }
+
+// Apart reports whether a live event stands for itself and is no part of an answer.
+func Apart(t event.Type) bool { return t == event.TypeToolProgress || t == event.TypeToolOutput }
 
 // AttemptOf returns the attempt of a delta, 0 for other events.
 func AttemptOf(d event.Data) int {

@@ -4,8 +4,6 @@ import (
 	"slices"
 	"sync"
 	"time"
-
-	"github.com/pawlrun/pawl/event"
 )
 
 const (
@@ -144,7 +142,7 @@ func (t *topic) publishLive(from *Source, e Event) {
 	defer t.mu.Unlock()
 	t.lives++
 	e.nth = t.lives
-	if e.Type() != event.TypeToolProgress {
+	if !Apart(e.Type()) {
 		from.said.add(&e)
 	}
 	switch {

@@ -62,11 +62,11 @@ func (l *Deltas) publish(v *deltaSource, cycle int, data event.Data) {
 	l.send(cycle, data, first)
 }
 
-// report publishes the progress of a tool call.
-func (l *Deltas) report(cycle int, p event.ToolProgress) {
+// report publishes the progress of a tool call, or a piece of its output.
+func (l *Deltas) report(cycle int, data event.Data) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.send(cycle, p, true)
+	l.send(cycle, data, true)
 }
 
 func (l *Deltas) send(cycle int, data event.Data, first bool) {

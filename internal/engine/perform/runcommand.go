@@ -139,7 +139,8 @@ func (p *Performer) RunCommand(a machine.RunCommand) Effect {
 // Do implements [Work].
 func (c *command) Do(ctx context.Context) []event.Data {
 	to := toRun(c.a)
-	to.Facts, to.Sandbox, to.Printed, to.Redact = c.a.Verdict.Facts, c.a.Verdict.Sandbox, c.idle.reset, c.Record.Secrets.Text
+	to.Facts, to.Sandbox, to.Redact = c.a.Verdict.Facts, c.a.Verdict.Sandbox, c.Record.Secrets.Text
+	to.Printed = func([]byte) { c.idle.reset() }
 	r, err := Guard(func() (tool.Ended, error) { return c.runIn(ctx, c.a, to) }, commandPanic)
 	return c.settle(ctx, r, err)
 }

@@ -78,6 +78,7 @@ type toolCall struct {
 	// has ended.
 	reported time.Time
 	ended    bool
+	printed  printed
 }
 
 // RunTool returns the effect of an attempt at a tool call in a cycle.
@@ -168,11 +169,12 @@ func (c *toolCall) Report(done, total float64, message string) {
 	})
 }
 
-// end makes the call drop later reports.
+// end makes the call drop later reports and output.
 func (c *toolCall) end() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.ended = true
+	c.publishRest()
 }
 
 var _ tool.Run = (*toolCall)(nil)

@@ -167,6 +167,8 @@ func decode(e *event.Event) (err error) {
 		e.Data, err = as[event.TextReset](u)
 	case event.TypeToolProgress:
 		e.Data, err = as[event.ToolProgress](u)
+	case event.TypeToolOutput:
+		e.Data, err = as[event.ToolOutput](u)
 	default:
 		err = fmt.Errorf("%q is no live event", e.Data.EventType())
 	}
@@ -238,7 +240,7 @@ func (s *saying) say(e event.Event, at follow.Place) {
 		of = &spoken{source: s.follower.Source(s.root)}
 		s.runs[e.Run] = of
 	}
-	if e.Type() != event.TypeToolProgress {
+	if !follow.Apart(e.Type()) {
 		of.attempt, of.last, of.at = follow.AttemptOf(e.Data), e, at
 	}
 	of.source.Say(e, at)
