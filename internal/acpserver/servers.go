@@ -15,6 +15,7 @@ import (
 	"github.com/pawlrun/pawl/internal/files/kinds"
 	"github.com/pawlrun/pawl/internal/files/spec"
 	"github.com/pawlrun/pawl/internal/host/guidance"
+	"github.com/pawlrun/pawl/internal/host/secret"
 	"github.com/pawlrun/pawl/internal/view/terminal"
 )
 
@@ -45,18 +46,18 @@ func (s *Server) serversOf(all []acp.McpServer) (editorServers, error) {
 					continue
 				}
 				m.Secrets = append(m.Secrets, v.Name)
-				if err := s.secret(of.Secrets, v.Name, v.Value); err != nil {
+				if err := s.secret(of.Secrets, v.Name, v.Name, v.Value); err != nil {
 					return of, err
 				}
 			}
 		case each.Http != nil:
 			m.Server, m.URL = each.Http.Name, each.Http.Url
 			for _, h := range each.Http.Headers {
-				name := strings.ToUpper(notWord.ReplaceAllString(each.Http.Name+"_"+h.Name, "_"))
-				m.Headers = with(m.Headers, h.Name, "${secret:"+name+"}")
-				if err := s.secret(of.Secrets, name, h.Value); err != nil {
+				value, err := s.header(of.Secrets, each.Http, h)
+				if err != nil {
 					return of, err
 				}
+				m.Headers = with(m.Headers, h.Name, value)
 			}
 		default:
 			s.Log.Warn("an MCP server of the editor is not used: only stdio and http are spoken")
@@ -79,14 +80,34 @@ func with(m map[string]string, key, value string) map[string]string {
 	return m
 }
 
-// secret keeps the value of a credential.
-func (s *Server) secret(in spec.Secrets, name, value string) error {
+// header returns the header of a server as an agent file has it: with a secret in place of
+// the credential, which may follow a scheme such as Bearer. A value that is too short for a
+// secret is none, unless the header's name is that of a credential. The address is part of
+// the variable's name, because servers of two sessions may have the same name.
+func (s *Server) header(in spec.Secrets, server *acp.McpServerHttpInline, h acp.HttpHeader) (string, error) {
+	scheme, value := "", h.Value
+	if first, rest, spaced := strings.Cut(value, " "); spaced && len(rest) >= secret.MinLength && !notWord.MatchString(first) {
+		scheme, value = first+" ", rest
+	}
+	if len(value) < secret.MinLength {
+		if credential.MatchString(h.Name) {
+			return "", fmt.Errorf("the header %s of %s has fewer than %d bytes, which cannot be kept secret", h.Name, server.Name, secret.MinLength)
+		}
+		return value, nil
+	}
+	name := strings.ToUpper(notWord.ReplaceAllString("mcp_"+server.Name+"_"+h.Name, "_"))
+	variable := fmt.Sprintf("%s_%.4X", name, sha256.Sum256([]byte(server.Url)))
+	return scheme + "${secret:" + name + "}", s.secret(in, name, variable, value)
+}
+
+// secret keeps the value of a credential, which a variable has.
+func (s *Server) secret(in spec.Secrets, name, variable, value string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, twice := in[name]; twice && s.credentials[name] != value {
+	if before, twice := in[name]; twice && (before.Env != variable || s.credentials[variable] != value) {
 		return fmt.Errorf("two MCP servers have different values of %s", name)
 	}
-	in[name], s.credentials[name] = spec.Secret{Env: name}, value
+	in[name], s.credentials[variable] = spec.Secret{Env: variable}, value
 	return nil
 }
 
