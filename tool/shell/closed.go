@@ -19,6 +19,9 @@ var (
 	refusedFile = regexp.MustCompile(`(?i)read-only file system|\bEROFS\b|permission denied|\bEACCES\b|device or resource busy|\bEBUSY\b`)
 	unresolved  = regexp.MustCompile(`(?i)could not resolve|couldn't resolve|failed to resolve|unable to resolve|name resolution|name or service not known|no such host` +
 		`|nodename nor servname|\bEAI_AGAIN\b|\bENOTFOUND\b|failed to lookup address|network is unreachable|\bENETUNREACH\b|unknown host`)
+	// shellPrefix matches what a shell puts before a report about its line: its name, or
+	// that of the script, and the number of the line.
+	shellPrefix = regexp.MustCompile(`^\S+: (?:line )?\d+: `)
 	// quotedText matches a name in quotes.
 	quotedText = regexp.MustCompile("'([^']+)'|\"([^\"]+)\"|‘([^’]+)’|`([^`]+)`")
 )
@@ -38,7 +41,7 @@ func (o Options) closedNote(end ended, output string, facts *event.Facts, boxed 
 	}
 	note := o.closedFile(end, output, o.grants(facts))
 	if note == "" {
-		note = o.closedHost(end, output)
+		note = o.closedHost(end, output, facts)
 	}
 	if note == "" {
 		return ""
@@ -59,6 +62,7 @@ func (o Options) closedFile(end ended, output string, grants []sandbox.Grant) st
 	}
 	lines, looked := strings.Split(output, "\n"), 0
 	for _, line := range slices.Backward(lines) {
+		line = shellPrefix.ReplaceAllString(line, "")
 		refused := refusedFile.FindStringIndex(line)
 		if refused == nil {
 			continue
@@ -154,7 +158,7 @@ func (o Options) shownAs(path string) string {
 	return inText(path)
 }
 
-func (o Options) closedHost(end ended, output string) string {
+func (o Options) closedHost(end ended, output string, facts *event.Facts) string {
 	for _, r := range end.reached {
 		if r.Denied != "" {
 			return fmt.Sprintf("%s, which tools.permissions.hosts does not name (network: allowlist); name it there", r.Host)
@@ -163,7 +167,7 @@ func (o Options) closedHost(end ended, output string) string {
 	if len(output) > maxSearched {
 		output = output[len(output)-maxSearched:]
 	}
-	if !unresolved.MatchString(output) {
+	if !unresolved.MatchString(output) && !silent(end, facts) {
 		return ""
 	}
 	switch o.Sandbox.Policy().Egress.Network {
@@ -173,4 +177,13 @@ func (o Options) closedHost(end ended, output string) string {
 		return "names are resolved by the proxy alone (tools.permissions.network: allowlist), which programs find by HTTPS_PROXY; a program that does not use it needs network: host"
 	}
 	return ""
+}
+
+// silent reports whether a command ended with the exit code by which curl -s and wget -q
+// report a name that does not resolve.
+func silent(end ended, facts *event.Facts) bool {
+	codes := map[string]int{"curl": 6, "wget": 4}
+	return facts != nil && slices.ContainsFunc(facts.Commands, func(c event.Command) bool {
+		return len(c.Words) > 0 && codes[c.Words[0]] == end.exitCode()
+	})
 }

@@ -125,8 +125,11 @@ func TestARefusalThatIsOursSaysSo(t *testing.T) {
 			{"a read", "cat " + outside + "/key", "outside/key is hidden from commands (tools.permissions.filesystem: repo-readwrite)", sandbox.Policy{}, sandbox.Landlock},
 			{"beside a secret", "echo x > " + outside + "/x", "outside/x is in a directory with something hidden", sandbox.Policy{Hidden: []string{outside + "/key"}}, sandbox.Landlock},
 			{"the network", cannot, "[closed by Pawl: the network (tools.permissions.network: none)", sandbox.Policy{}, ""},
+			{"the network, without a word", "command -v curl >/dev/null || exit 6; curl -s http://example.invalid", "[closed by Pawl: the network", sandbox.Policy{}, ""},
 			{"no network is closed", cannot, "", sandbox.Policy{Egress: egress.Rules{Network: egress.NetworkHost}}, ""},
 			{"nothing is closed", "echo \"a: Permission denied\"; exit 1", "", sandbox.Policy{}, ""},
+			{"by a script", "echo \".git/hooks/x: 1: tool: Permission denied\"; exit 1", "", sandbox.Policy{}, ""},
+			{"by bash", "echo \".git/hooks/x: line 1: tool: Permission denied\"; exit 1", "", sandbox.Policy{}, ""},
 			{"the machine's", "echo \"/proc/version: Permission denied\"; exit 1", "", sandbox.Policy{}, ""},
 			{"it did well", "echo \"cannot write .git/x: Read-only file system\"", "", sandbox.Policy{}, ""},
 		} {
