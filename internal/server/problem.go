@@ -179,7 +179,7 @@ func detailed(err error) *Problem {
 	if denied, ok := errors.AsType[*access.DeniedError](err); ok && denied.Role == "" {
 		return kindToken.problem(sendToken, "the request has no valid token")
 	} else if ok {
-		return kindForbidden.problem("ask a person with the role "+string(denied.Need)+", or an admin for it", "%v", denied)
+		return kindForbidden.problem("use a token with the role "+string(denied.Need)+"; an admin may make one with 'pawl token create'", "%v", denied)
 	}
 	if child, ok := errors.AsType[*engine.ChildError](err); ok {
 		return kindCannotGo.problem("POST /v1/runs/"+child.Root+"/resume", "%v", child).about(child.Run, "")
