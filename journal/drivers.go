@@ -13,6 +13,9 @@ type Driver struct {
 	// Host is the name of its machine, and Labels what the machine has.
 	Host   string   `json:"host,omitempty"`
 	Labels []string `json:"labels,omitempty"`
+	// Full reports that it takes no more runs: it drives as many as it may, or its
+	// machine lacks memory or disk.
+	Full bool `json:"full,omitempty"`
 	// Addr is the URL at which other processes read what its runs do at the moment,
 	// and Key what they prove themselves with. They have neither if it serves no one.
 	Addr string `json:"addr,omitempty"`

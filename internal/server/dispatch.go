@@ -42,7 +42,7 @@ func (s *Server) continueOthers(ctx context.Context) {
 // Announce registers the server in the journal as a driver of runs, until ctx ends.
 func (s *Server) Announce(ctx context.Context) {
 	if drivers, may := s.store.(journal.KeepsDrivers); may {
-		holder.Announce(ctx, drivers, s.driver(), s.unregistered)
+		holder.Announce(ctx, drivers, s.driver, s.unregistered)
 	}
 }
 

@@ -197,3 +197,72 @@ func TestFirstWorkerDecidesWhereARunWorks(t *testing.T) {
 		}
 	}
 }
+
+// registering is a store that reports each registration of a driver.
+type registering struct {
+	*memory.Store
+	done chan journal.Driver
+}
+
+func (r registering) Register(ctx context.Context, d journal.Driver, ttl time.Duration) error {
+	err := r.Store.Register(ctx, d, ttl)
+	r.done <- d
+	return err
+}
+
+// Two runs are queued. The list and the runs say why no worker takes them: there is none,
+// or both workers are full.
+func TestQueuedRunSaysWhyNoWorkerTakesIt(t *testing.T) {
+	store := registering{memory.New(nil), make(chan journal.Driver, 16)}
+	s, dir := newServerWith(t, store, asksTwice, func(o *server.Options) { o.Dispatcher = &noted{} })
+	api := local{s, t}
+	first, _ := api.begin("asks")
+	second, _ := api.begin("asks")
+	var leaves []func()
+	announces := func(worker *server.Server, full bool) {
+		worker.SetFull(full)
+		ctx, leave := context.WithCancel(t.Context())
+		left := make(chan struct{})
+		go func() { defer close(left); worker.Announce(ctx) }()
+		<-store.done
+		leaves = append(leaves, func() { leave(); <-left })
+	}
+	worker := func() *server.Server {
+		w, _ := newServerWith(t, store, nil, func(o *server.Options) {
+			o.Agents, o.Launch.Here = dir, workplace.Here{Host: "here", Workspace: t.TempDir()}
+		})
+		return w
+	}
+	one, two := worker(), worker()
+	for _, c := range []struct {
+		live []bool // whether each of the workers that are there is full
+		want string
+	}{
+		{nil, "no worker is there"}, {[]bool{true}, "no worker has room"}, {[]bool{false}, ""},
+		{[]bool{true, false}, ""}, {[]bool{true, true}, "no worker has room"},
+	} {
+		for i, full := range c.live {
+			announces([]*server.Server{one, two}[i], full)
+		}
+		list := gets[struct{ Items []journal.Run }](api, http.StatusOK, http.MethodGet, "/v1/runs?state=queued", "").Items
+		for _, id := range []string{first.ID, second.ID} {
+			list = append(list, gets[journal.Run](api, http.StatusOK, http.MethodGet, "/v1/runs/"+id, ""))
+		}
+		for _, r := range list {
+			if len(list) != 4 || r.State != journal.Queued || r.Detail != c.want {
+				t.Errorf("workers %v: run %s is %s (%s), want queued (%s)", c.live, r.ID, r.State, r.Detail, c.want)
+			}
+		}
+		for _, leave := range leaves {
+			leave()
+			<-store.done
+		}
+		leaves = nil
+	}
+	if _, _, err := one.Drive(t.Context(), first.ID, false); err != nil {
+		t.Fatal(err)
+	}
+	if r := gets[journal.Run](api, http.StatusOK, http.MethodGet, "/v1/runs/"+first.ID, ""); r.Detail != string(event.ParkApproval) {
+		t.Errorf("a driven run is %s (%s)", r.State, r.Detail)
+	}
+}

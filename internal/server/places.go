@@ -26,12 +26,16 @@ const workerAgain = 2 * time.Second
 
 // driver returns what the server registers in the journal.
 func (s *Server) driver() journal.Driver {
-	d := journal.Driver{Owner: s.engine.Owner(), Host: s.launch.Here.Host, Labels: s.launch.Here.Labels}
+	d := journal.Driver{Owner: s.engine.Owner(), Host: s.launch.Here.Host, Labels: s.launch.Here.Labels, Full: s.full.Load()}
 	if s.peerURL != "" {
 		d.Addr, d.Key = strings.TrimRight(s.peerURL, "/"), s.peer.Key()
 	}
 	return d
 }
+
+// SetFull sets whether the server takes no more runs, which the lists of runs show from its
+// next registration on.
+func (s *Server) SetFull(full bool) { s.full.Store(full) }
 
 // reachable sets the URL of a server that listens on an address, unless its options have
 // one. A server that listens on all addresses is reached by the name of its machine.

@@ -15,6 +15,7 @@ import (
 	"log/slog"
 	"net/http"
 	"sync"
+	"sync/atomic"
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine"
@@ -116,6 +117,7 @@ type Server struct {
 	// the others reach this one.
 	peer    *peer.Peer
 	peerURL string
+	full    atomic.Bool
 	// follower publishes the events of all runs to the readers of this server.
 	follower *follow.Follower
 	views    drive.Recent[foldedRun]

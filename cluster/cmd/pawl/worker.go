@@ -98,6 +98,7 @@ Ctrl-C or SIGTERM stops it: it takes no more runs, lets those that it has go on 
 				defer t.Close()
 				w.Queue, w.Driver, w.Store, w.Log, w.Labels = queue, d.Server, d.Store, d.Log, o.Labels
 				w.Host, w.Lacks = workplace.Name(os.Getenv), func() string { return lacks(o.Workspace) }
+				w.Full = d.Server.SetFull
 				return place.Work(ctx, t, w)
 			})
 		},

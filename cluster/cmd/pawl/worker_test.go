@@ -320,3 +320,39 @@ func TestTemporalRollingRestart(t *testing.T) {
 	}
 	t.Logf("%d runs were resumed %d times; %d answers, %d of them twice; %d calls of models stopped and %d of tools; %d runs taken over", c.runs, c.resumed, c.answers, twice, len(c.stopped), c.cut, c.taken)
 }
+
+// Two workers drive what they may. The list and the server say why the other runs are
+// queued, until runs end, and the second time until there is a worker with room.
+func TestTemporalQueuedRunsSayThatNoWorkerHasRoom(t *testing.T) {
+	t.Parallel()
+	const n = 6
+	p := newPlaced(t, "placed_full", 1, "0s")
+	p.write(t, "mark.sh", "until test -e go-on; do sleep 0.2; done\necho \"$PAWL_CALL_ID\" >> ledger\n")
+	p.worker(t, "one", "--max-runs", "2")
+	p.worker(t, "two", "--max-runs", "2")
+	for round := 1; round <= 2; round++ {
+		p.begin(t, "marks", n)
+		await(t, p.store, "two runs that say why they are queued", func() bool {
+			var list struct{ Items []journal.Run }
+			if err := json.Unmarshal([]byte(metrics(t, p.url+"/v1/runs?state=queued")), &list); err != nil {
+				t.Fatal(err)
+			}
+			return len(list.Items) >= n-4 && !slices.ContainsFunc(list.Items, func(r journal.Run) bool { return r.Detail != "no worker has room" })
+		})
+		if out, err := p.command("runs").CombinedOutput(); err != nil || strings.Count(string(out), "queued: no worker has room") < n-4 {
+			t.Errorf("round %d: the list says %v: %s", round, err, out)
+		}
+		if round == 2 {
+			p.worker(t, "three", "--max-runs", "16")
+			p.awaits(t, journal.Queued, 0)
+		}
+		p.write(t, "go-on", "")
+		p.awaits(t, journal.Ended, round*n)
+		if err := os.Remove(filepath.Join(p.dir, "go-on")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if effects := p.once(t); effects != 2*n {
+		t.Errorf("%d effects, want %d", effects, 2*n)
+	}
+}

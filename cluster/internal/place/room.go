@@ -22,16 +22,27 @@ type room struct {
 	// lacks returns what the machine has too little of, "" for nothing.
 	lacks func() string
 	log   *slog.Logger
-	// mu guards lacked, what was missing when a queue looked last.
+	// queue is the queue of runs for any worker. full is called with whether the worker
+	// takes none of them.
+	queue string
+	full  func(bool)
+	// mu guards lacked, what was missing when a queue looked last, and open, the slots with
+	// which queue is polled.
 	mu     sync.Mutex
 	lacked string
+	open   int
 }
 
 // lookForRoom is how often a worker that lacks something looks again.
 const lookForRoom = time.Second
 
 // ReserveSlot implements [worker.SlotSupplier].
-func (r *room) ReserveSlot(ctx context.Context, _ worker.SlotReservationInfo) (*worker.SlotPermit, error) {
+func (r *room) ReserveSlot(ctx context.Context, info worker.SlotReservationInfo) (*worker.SlotPermit, error) {
+	permit := &worker.SlotPermit{}
+	if info.TaskQueue() == r.queue {
+		permit.UserData = new(false)
+		r.poll(permit, false, true)
+	}
 	select {
 	case r.slots <- struct{}{}:
 	case <-ctx.Done():
@@ -45,7 +56,28 @@ func (r *room) ReserveSlot(ctx context.Context, _ worker.SlotReservationInfo) (*
 			return nil, ctx.Err()
 		}
 	}
-	return &worker.SlotPermit{}, nil
+	r.poll(permit, true, true)
+	return permit, nil
+}
+
+// poll counts a slot that polls the queue of runs for any worker, or does so no more. With
+// tell it calls full: the worker takes none of them while there is no such slot.
+func (r *room) poll(p *worker.SlotPermit, now, tell bool) {
+	polls, is := p.UserData.(*bool)
+	if !is {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if now && !*polls {
+		r.open++
+	} else if !now && *polls {
+		r.open--
+	}
+	*polls = now
+	if tell {
+		r.full(r.open == 0)
+	}
 }
 
 // look returns what the machine lacks, and logs that this began or is over.
@@ -66,11 +98,14 @@ func (r *room) look() string {
 // TryReserveSlot returns none, because a worker takes runs from its queues alone.
 func (r *room) TryReserveSlot(worker.SlotReservationInfo) *worker.SlotPermit { return nil }
 
-// MarkSlotUsed does nothing.
-func (r *room) MarkSlotUsed(worker.SlotMarkUsedInfo) {}
+// MarkSlotUsed implements [worker.SlotSupplier].
+func (r *room) MarkSlotUsed(info worker.SlotMarkUsedInfo) { r.poll(info.Permit(), false, true) }
 
 // ReleaseSlot implements [worker.SlotSupplier].
-func (r *room) ReleaseSlot(worker.SlotReleaseInfo) { <-r.slots }
+func (r *room) ReleaseSlot(info worker.SlotReleaseInfo) {
+	r.poll(info.Permit(), false, false) // it may be reserved again at once
+	<-r.slots
+}
 
 // MaxSlots implements [worker.SlotSupplier].
 func (r *room) MaxSlots() int { return cap(r.slots) }

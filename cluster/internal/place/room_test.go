@@ -1,10 +1,16 @@
 package place
 
 import (
+	"context"
+	"log/slog"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.temporal.io/sdk/worker"
 )
 
 func TestWhatAMachineLacks(t *testing.T) {
@@ -28,4 +34,69 @@ func TestWhatAMachineLacks(t *testing.T) {
 			}
 		})
 	}
+}
+
+// poll is a poll of a queue that needs a slot, and slot one that has it.
+type poll struct {
+	worker.SlotReservationInfo
+	queue string
+}
+
+type slot struct {
+	worker.SlotReleaseInfo
+	permit *worker.SlotPermit
+}
+
+func (p poll) TaskQueue() string          { return p.queue }
+func (s slot) Permit() *worker.SlotPermit { return s.permit }
+
+// A worker is full while it cannot poll the queue of runs for any worker: the queue of its
+// host has the second slot, both have runs, or the machine lacks something.
+func TestWorkerIsFullWhileItPollsForNoRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lack, full := "", false
+		r := &room{slots: make(chan struct{}, 2), lacks: func() string { return lack }, log: slog.New(slog.DiscardHandler), queue: "any", full: func(now bool) { full = now }}
+		ctx, stop := context.WithCancel(t.Context())
+		reserve := func(queue string) (slots chan slot) {
+			slots = make(chan slot, 1)
+			go func() {
+				if p, err := r.ReserveSlot(ctx, poll{queue: queue}); err == nil {
+					slots <- slot{permit: p}
+				}
+			}()
+			synctest.Wait()
+			return slots
+		}
+		is := func(what string, want bool) {
+			t.Helper()
+			if synctest.Wait(); full != want {
+				t.Errorf("%s: full is %v", what, full)
+			}
+		}
+		host, one := <-reserve("host"), <-reserve("any")
+		is("both queues are polled", false)
+		r.MarkSlotUsed(one)
+		waits := reserve("any")
+		is("the one slot is used", true)
+		r.ReleaseSlot(one)
+		two := <-waits
+		is("the run has ended", false)
+		r.MarkSlotUsed(two)
+		waits = reserve("any")
+		r.MarkSlotUsed(host)
+		is("both slots are used", true)
+		r.ReleaseSlot(host)
+		three := <-waits
+		is("a run of the host has ended", false)
+		lack = "memory"
+		r.ReleaseSlot(three)
+		is("a poll found nothing", false)
+		waits = reserve("any")
+		is("the machine lacks memory", true)
+		lack = ""
+		time.Sleep(lookForRoom)
+		<-waits
+		is("the machine has room", false)
+		stop()
+	})
 }

@@ -38,6 +38,8 @@ type Options struct {
 	// little of to take another one, "" for nothing.
 	MaxRuns int
 	Lacks   func() string
+	// Full is called with whether the worker takes no run that any worker may take.
+	Full func(bool)
 	// Host is the name of the machine, and Labels are what it has for runs that ask for it,
 	// NAME or NAME=DIR. Each has a task queue, whose poll takes up one of MaxRuns.
 	Host   string
@@ -143,7 +145,7 @@ func Work(ctx context.Context, c client.Client, o Options) error {
 		name, _, _ := strings.Cut(label, "=")
 		queues = append(queues, queueOf(o.Queue, event.Place{Label: name}))
 	}
-	tuner, err := tune(&room{slots: make(chan struct{}, o.MaxRuns), lacks: o.Lacks, log: o.Log})
+	tuner, err := tune(&room{slots: make(chan struct{}, o.MaxRuns), lacks: o.Lacks, log: o.Log, queue: o.Queue, full: o.Full})
 	if err != nil {
 		return err
 	}

@@ -31,25 +31,32 @@ type RunStatus struct {
 	Worker string `json:"worker,omitempty"`
 }
 
-// hosts returns the hosts of the processes that drive runs, by the owners of leases.
-func (d *Controller) hosts(ctx context.Context) (map[string]string, error) {
+// drivers returns the hosts of the processes that drive runs, by the owners of leases, and
+// why none of them has taken a queued run, "" if one may do so at any moment.
+func (d *Controller) drivers(ctx context.Context) (hosts map[string]string, queued string, err error) {
 	keeps, may := d.store.(journal.KeepsDrivers)
 	if !may {
-		return nil, nil
+		return nil, "", nil
 	}
-	drivers, err := keeps.Drivers(ctx)
-	hosts := make(map[string]string, len(drivers))
-	for _, driver := range drivers {
+	live, err := keeps.Drivers(ctx)
+	hosts, queued = make(map[string]string, len(live)), "no worker has room"
+	for _, driver := range live {
 		hosts[driver.Owner] = driver.Host
+		if !driver.Full {
+			queued = ""
+		}
 	}
-	return hosts, err
+	if len(live) == 0 {
+		queued = "no worker is there"
+	}
+	return hosts, queued, err
 }
 
 // RunStatuses adds to rows what they do not contain. It reads only the last cycle
 // of each run. A run that cannot be read is listed as its row has it.
 func (d *Controller) RunStatuses(ctx context.Context, rows []journal.Run) ([]RunStatus, error) {
 	all := make([]RunStatus, len(rows))
-	hosts, err := d.hosts(ctx)
+	hosts, queued, err := d.drivers(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -62,6 +69,8 @@ func (d *Controller) RunStatuses(ctx context.Context, rows []journal.Run) ([]Run
 		switch {
 		case parkedFor(r, event.ParkApproval) || parkedFor(r, event.ParkInput):
 			parked = append(parked, &all[i])
+		case r.State == journal.Queued && r.Owner == "" && r.Parent == "" && r.ForkOf == "":
+			all[i].Detail = cmp.Or(r.Detail, queued)
 		case going && Driven(r, l.now):
 			driven = append(driven, &all[i])
 		}

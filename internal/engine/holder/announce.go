@@ -11,12 +11,13 @@ import (
 const registered = 15 * time.Second
 
 // Announce keeps a driver registered in a journal until ctx ends, and then removes it.
-// failed receives the errors of attempts; the next attempt follows all the same.
-func Announce(ctx context.Context, store journal.KeepsDrivers, d journal.Driver, failed func(error)) {
+// Each renewal registers what d returns then. failed receives the errors of attempts; the
+// next attempt follows all the same.
+func Announce(ctx context.Context, store journal.KeepsDrivers, d func() journal.Driver, failed func(error)) {
 	tick := time.NewTicker(registered / 3)
 	defer tick.Stop()
 	for {
-		if err := store.Register(ctx, d, registered); err != nil && ctx.Err() == nil {
+		if err := store.Register(ctx, d(), registered); err != nil && ctx.Err() == nil {
 			failed(err)
 		}
 		select {
@@ -26,7 +27,7 @@ func Announce(ctx context.Context, store journal.KeepsDrivers, d journal.Driver,
 		}
 		leaving, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()
-		if err := store.Register(leaving, d, 0); err != nil {
+		if err := store.Register(leaving, d(), 0); err != nil {
 			failed(err)
 		}
 		return

@@ -60,7 +60,7 @@ export function standing(r: Run): { text: string; tone: "good" | "bad" | "busy" 
     return { text: o.status + why, tone: o.ok ? "good" : o.status === "failed" ? "bad" : "still" };
   }
   if (r.state === "queued" && r.forkOf) return { text: "a fork that waits to be run", tone: "wait" };
-  if (r.state === "waiting" && /^(no|a) worker /.test(r.detail ?? "")) return { text: `waits: ${r.detail}`, tone: "wait" };
+  if ((r.state === "queued" || r.state === "waiting") && /^(no|a) worker /.test(r.detail ?? "")) return { text: `waits: ${r.detail}`, tone: "wait" };
   if (r.undriven) return { text: "left by its process", tone: "bad" };
   if (r.answered || r.expired) return { text: "answered; resume it", tone: "wait" };
   if (r.pausing) return { text: "pausing", tone: "busy" };
