@@ -266,3 +266,42 @@ func TestQueuedRunSaysWhyNoWorkerTakesIt(t *testing.T) {
 		t.Errorf("a driven run is %s (%s)", r.State, r.Detail)
 	}
 }
+
+// A server with a dispatcher clones no repository, also when two of its runs are resumed
+// before a worker has driven them. The worker clones one for each.
+func TestServerWithADispatcherClonesNothing(t *testing.T) {
+	repo, n, store := repository(t), &noted{}, memory.New(nil)
+	clones := map[string]string{"api": t.TempDir(), "worker": t.TempDir()}
+	on := func(host string) func(o *server.Options) {
+		return func(o *server.Options) {
+			o.Launch.Here = workplace.Here{Host: host, Workspace: t.TempDir(), Clones: clones[host], Env: os.Environ()}
+		}
+	}
+	s, dir := newServerWith(t, store, asksTwice, func(o *server.Options) { on("api")(o); o.Dispatcher = n })
+	worker, _ := newServerWith(t, store, nil, func(o *server.Options) { on("worker")(o); o.Agents = dir })
+	made := func(host string) int {
+		dirs, err := os.ReadDir(clones[host])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(dirs)
+	}
+	var runs []journal.Run
+	for range 2 {
+		run := gets[journal.Run](local{s, t}, http.StatusCreated, http.MethodPost, "/v1/runs", `{"agent": "asks", "input": "go", "workspace": {"repo": "`+repo+`"}}`)
+		w := recorded(local{s, t}, http.MethodPost, "/v1/runs/"+run.ID+"/resume", "")
+		started, fresh, err := drive.Began(t.Context(), store, run.ID)
+		if w.Code/100 != 2 || made("api") != 0 || !fresh || started.Place.Host != "" || started.Workspace != "" || err != nil {
+			t.Errorf("status %d: the server that drives nothing has %d clones; the run works on %+v in %q, %v", w.Code, made("api"), started.Place, started.Workspace, err)
+		}
+		runs = append(runs, run)
+	}
+	if len(n.runs) != 4 || n.resumed[0] || !n.resumed[1] || !n.resumed[3] {
+		t.Errorf("dispatched %v with resume %v, want each run at its start and when it is resumed", n.runs, n.resumed)
+	}
+	for i, run := range runs {
+		if _, _, err := worker.Drive(t.Context(), run.ID, true); err != nil || made("worker") != i+1 || made("api") != 0 {
+			t.Errorf("%d clones at the worker, %d at the server: %v; want %d and none", made("worker"), made("api"), err, i+1)
+		}
+	}
+}
