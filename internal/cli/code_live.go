@@ -8,11 +8,9 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/cli/live"
 	"github.com/pawlrun/pawl/internal/sessions"
 	"github.com/pawlrun/pawl/internal/view"
-	"github.com/pawlrun/pawl/internal/view/terminal"
 	"github.com/pawlrun/pawl/journal"
 )
 
@@ -327,68 +325,6 @@ func (l *liveChat) asks() sessions.Ask {
 		keys: l.keys, p: l.printer, by: itsUser(), check: l.controller.CheckArgs, call: l.callOf, chats: true,
 		editor: cmp.Or(os.Getenv("VISUAL"), os.Getenv("EDITOR")), suspend: l.screen.Suspend,
 	}).ask)
-}
-
-// liveView is the view of a turn, with the state of the session.
-type liveView struct {
-	*textView
-	chat   *liveChat
-	turn   *sessions.Turn
-	status sessionStatus
-	last   string
-	ended  bool
-}
-
-func (v *liveView) show(e event.Event) error {
-	v.ask(&e)
-	own := v.work.at(e.Run) == v.work.root
-	if !own && v.turn.Before(&e) {
-		v.follow(e)
-		return nil
-	}
-	if own && e.Seq > v.after {
-		_, v.ended = e.Data.(event.RunCompleted)
-		v.chat.receive(e.Data)
-	}
-	if err := v.textView.show(e); err != nil {
-		return err
-	}
-	if v.command { // the line describes the session
-		return nil
-	}
-	if own {
-		v.status.add(e.Data)
-		if mode := sessions.ModeOf(e.Data); mode != "" && e.Seq > v.after {
-			v.chat.showMode(mode)
-		}
-	}
-	if text := v.status.text(&v.work.root.view, len(v.chat.questions)); text != v.last {
-		v.last = text
-		v.chat.screen.Send(live.Status{Text: text})
-	}
-	return nil
-}
-
-// ask shows which questions are open after an event.
-func (v *liveView) ask(e *event.Event) {
-	switch e.Data.(type) {
-	case event.Asking, event.Resolving, event.Voiding, event.InputReceived:
-	default:
-		return
-	}
-	v.chat.questions.Add(e.Run, e.Data)
-	var all live.Questions
-	for _, q := range v.chat.questions {
-		subject := q.Subject + " " + askedAbout(q.Question)
-		if call, is := q.Asking.(event.ToolPendingApproval); is {
-			subject = q.Subject + " " + terminal.Marked(string(call.Args))
-		}
-		if w := v.work.at(q.Run); w.child != nil {
-			subject = v.work.called(w) + ": " + subject
-		}
-		all.Open = append(all.Open, live.Question{ID: q.ID, Subject: subject})
-	}
-	v.chat.screen.Send(all)
 }
 
 // printerWriter writes whole lines through a printer.

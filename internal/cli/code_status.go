@@ -9,11 +9,13 @@ import (
 	"strings"
 
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/cli/live"
 	"github.com/pawlrun/pawl/internal/engine/drive"
 	"github.com/pawlrun/pawl/internal/machine/agent"
 	"github.com/pawlrun/pawl/internal/rules/policy"
 	"github.com/pawlrun/pawl/internal/sessions"
 	"github.com/pawlrun/pawl/internal/view"
+	"github.com/pawlrun/pawl/internal/view/terminal"
 )
 
 // sessionStatus is what the status line of a session says about its run.
@@ -88,6 +90,68 @@ func (s *sessionStatus) text(v *view.View, questions int) string {
 		parts = append(parts, s.tier)
 	}
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), " · ")
+}
+
+// liveView is the view of a turn, with the state of the session.
+type liveView struct {
+	*textView
+	chat   *liveChat
+	turn   *sessions.Turn
+	status sessionStatus
+	last   string
+	ended  bool
+}
+
+func (v *liveView) show(e event.Event) error {
+	v.ask(&e)
+	own := v.work.at(e.Run) == v.work.root
+	if !own && v.turn.Before(&e) {
+		v.follow(e)
+		return nil
+	}
+	if own && e.Seq > v.after {
+		_, v.ended = e.Data.(event.RunCompleted)
+		v.chat.receive(e.Data)
+	}
+	if err := v.textView.show(e); err != nil {
+		return err
+	}
+	if v.command { // the line describes the session
+		return nil
+	}
+	if own {
+		v.status.add(e.Data)
+		if mode := sessions.ModeOf(e.Data); mode != "" && e.Seq > v.after {
+			v.chat.showMode(mode)
+		}
+	}
+	if text := v.status.text(&v.work.root.view, len(v.chat.questions)); text != v.last {
+		v.last = text
+		v.chat.screen.Send(live.Status{Text: text})
+	}
+	return nil
+}
+
+// ask shows which questions are open after an event.
+func (v *liveView) ask(e *event.Event) {
+	switch e.Data.(type) {
+	case event.Asking, event.Resolving, event.Voiding, event.InputReceived:
+	default:
+		return
+	}
+	v.chat.questions.Add(e.Run, e.Data)
+	var all live.Questions
+	for _, q := range v.chat.questions {
+		subject := q.Subject + " " + askedAbout(q.Question)
+		if call, is := q.Asking.(event.ToolPendingApproval); is {
+			subject = q.Subject + " " + terminal.Marked(string(call.Args))
+		}
+		if w := v.work.at(q.Run); w.child != nil {
+			subject = v.work.called(w) + ": " + subject
+		}
+		all.Open = append(all.Open, live.Question{ID: q.ID, Subject: subject})
+	}
+	v.chat.screen.Send(all)
 }
 
 // newWarnings returns the warnings about a run that its session has not shown.

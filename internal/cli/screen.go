@@ -79,9 +79,8 @@ type printer struct {
 	screen screen
 	now    func() time.Time
 
-	mu     sync.Mutex
-	fixed  string
-	moving string
+	mu    sync.Mutex
+	fixed string
 	// partial is the unfinished line of an answer.
 	partial string
 	// below returns more live lines above that one; nil if there are none.
@@ -147,16 +146,15 @@ func (p *printer) write(lines ...string) {
 	p.draw()
 }
 
-// live replaces the live line by a fixed text and as much of the end of a moving
-// text as fits; two empty texts remove it.
-func (p *printer) live(fixed, moving string) {
+// live replaces the live line; an empty text removes it.
+func (p *printer) live(fixed string) {
 	if !p.screen.live {
 		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.fixed, p.moving, p.partial = fixed, moving, ""
-	if fixed+moving != "" && len(p.shown) > 0 && p.now().Sub(p.painted) < repaint {
+	p.fixed, p.partial = fixed, ""
+	if fixed != "" && len(p.shown) > 0 && p.now().Sub(p.painted) < repaint {
 		return
 	}
 	p.write()
@@ -167,7 +165,7 @@ func (p *printer) live(fixed, moving string) {
 func (p *printer) answerLines(lines []string, partial string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.fixed, p.moving, p.partial = "", "", partial
+	p.fixed, p.partial = "", partial
 	if p.asking {
 		p.held = append(p.held, lines...)
 		return
@@ -270,21 +268,13 @@ func (p *printer) draw() {
 
 // lastLine returns the last of the live lines, "" if there is none.
 func (p *printer) lastLine(width int) string {
-	text := p.partial
-	if plainText := sgr.ReplaceAllString(text, ""); text != "" && columns(plainText) > width {
-		text = tail(plainText, width)
+	switch plainText := sgr.ReplaceAllString(p.partial, ""); {
+	case columns(plainText) > width:
+		return tail(plainText, width)
+	case p.partial != "" || p.fixed == "":
+		return p.partial
 	}
-	if text != "" {
-		return text
-	}
-	text = clip(p.fixed, width)
-	if room := width - columns(text); room > 0 {
-		text += tail(p.moving, room)
-	}
-	if text == "" {
-		return ""
-	}
-	return p.screen.paint(faint, text)
+	return p.screen.paint(faint, clip(p.fixed, width))
 }
 
 // sgr matches the sequences that style text.

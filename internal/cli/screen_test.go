@@ -25,11 +25,11 @@ func aTerminal(width int) (*printer, *bytes.Buffer, *time.Time) {
 
 func TestTheLiveLineStaysBelowTheLinesThatStay(t *testing.T) {
 	p, out, now := aTerminal(40)
-	p.live("", "waiting")
+	p.live("waiting")
 	p.line(plain, "cycle 1")
 	*now = now.Add(time.Second)
-	p.live("", "still waiting")
-	p.live("", "")
+	p.live("still waiting")
+	p.live("")
 	want := "waiting" + "\r\x1b[K" + "cycle 1\n" + "waiting" + "\r\x1b[K" + "still waiting" + "\r\x1b[K"
 	if out.String() != want {
 		t.Errorf("got  %q\nwant %q", out.String(), want)
@@ -39,7 +39,7 @@ func TestTheLiveLineStaysBelowTheLinesThatStay(t *testing.T) {
 func TestTheLiveLineIsNotDrawnMoreOftenThanAnEyeFollows(t *testing.T) {
 	p, out, now := aTerminal(40)
 	for range 100 {
-		p.live("", "x")
+		p.live("x")
 		*now = now.Add(time.Millisecond)
 	}
 	if n := strings.Count(out.String(), "x"); n != 2 {
@@ -49,17 +49,17 @@ func TestTheLiveLineIsNotDrawnMoreOftenThanAnEyeFollows(t *testing.T) {
 
 func TestTheLiveLineFitsTheScreenAndShowsTheEnd(t *testing.T) {
 	p, out, _ := aTerminal(12)
-	p.live("1: ", "one two\nthree \x1b[31mfour")
-	if got := out.String(); got != "1: …31mfour" {
+	p.answerLines(nil, "one two three four")
+	if got := out.String(); got != "…three four" {
 		t.Errorf("%q", got)
 	}
 }
 
 // A line that is longer than the screen leaves its first half there for good.
 func TestTheLiveLineFitsTheScreenInLettersOfTwoColumns(t *testing.T) {
-	for width, want := range map[int]string{6: "1: …", 7: "1: …る", 8: "1: …る", 9: "1: …える", 18: "1: 日本語で考える"} {
+	for width, want := range map[int]string{3: "…", 4: "…る", 5: "…る", 6: "…える", 15: "日本語で考える"} {
 		p, out, _ := aTerminal(width)
-		p.live("1: ", "日本語で考える")
+		p.answerLines(nil, "日本語で考える")
 		if got := out.String(); got != want {
 			t.Errorf("%d columns: %q, want %q", width, got, want)
 		}
@@ -90,13 +90,13 @@ func TestNothingIsDrawnOverAQuestion(t *testing.T) {
 	p, out, now := aTerminal(40)
 	p.ask(plain, "really? ")
 	*now = now.Add(time.Second)
-	p.live("", "waiting")
+	p.live("waiting")
 	p.line(plain, "news")
 	if out.String() != "really? " {
 		t.Errorf("%q", out.String())
 	}
 	p.answered()
-	p.live("", "going")
+	p.live("going")
 	if out.String() != "really? news\ngoing" {
 		t.Errorf("%q", out.String())
 	}
@@ -105,9 +105,9 @@ func TestNothingIsDrawnOverAQuestion(t *testing.T) {
 func TestAPipeGetsPlainLinesOnly(t *testing.T) {
 	var out bytes.Buffer
 	p := newPrinter(&out, screenOf(&out, func(string) string { return "" }))
-	p.live("", "waiting")
+	p.live("waiting")
 	p.line(red, "failed")
-	p.live("", "")
+	p.live("")
 	if out.String() != "failed\n" {
 		t.Errorf("%q", out.String())
 	}

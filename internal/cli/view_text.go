@@ -221,7 +221,7 @@ func (v *textView) end() error {
 	for _, w := range v.work.runs {
 		v.p.stopSilence(w.silence)
 	}
-	v.p.live("", "")
+	v.p.live("")
 	v.p.settle()
 	return nil
 }
@@ -229,16 +229,16 @@ func (v *textView) end() error {
 // live shows what the run does, after its progress and cost.
 func (v *textView) live(what string) {
 	if what == "" {
-		v.p.live("", "")
+		v.p.live("")
 		return
 	}
 	if v.session != nil { // its status line has the rest
-		v.p.live(cmp.Or(v.work.children(), what), "")
+		v.p.live(cmp.Or(v.work.children(), what))
 		return
 	}
 	w := *v.work.root
 	w.doing, w.silence = "", &silence{} // its silence has a line of its own
-	v.p.live(w.summary(inkFor(v.p.screen), true, v.p.now())+" · "+what, "")
+	v.p.live(w.summary(inkFor(v.p.screen), true, v.p.now()) + " · " + what)
 }
 
 // printAnswer prints the result of the run, unless the same screen shows it last.

@@ -314,11 +314,10 @@ func (d *driver) settle(work context.Context) error {
 				return err
 			}
 			d.log.taking = nil
-			if broken == nil {
-				continue
-			}
-			if err := d.stage(*broken); err != nil {
-				return err
+			if broken != nil {
+				if err := d.stage(*broken); err != nil {
+					return err
+				}
 			}
 		}
 	}

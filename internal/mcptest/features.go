@@ -3,6 +3,9 @@ package mcptest
 import (
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
 )
 
 // Capabilities of a server with resources and prompts.
@@ -46,4 +49,35 @@ func (s *Server) feature(m message) (result string, known bool) {
 func jsonText(raw json.RawMessage) string {
 	quoted, _ := json.Marshal(string(raw))
 	return string(quoted[1 : len(quoted)-1])
+}
+
+// task is how a task stands, by the text of its call: quick is done when it is asked for
+// the third time, long is to be asked for after an hour, failed has failed, unknown is
+// not known, asks needs a name, and file is done once there is a file done beside the
+// ledger.
+func (s *Server) task(m message) string {
+	kind := strings.TrimPrefix(m.Params.TaskID, "t-")
+	if m.Method == "tasks/update" {
+		s.Note("update "+string(m.Params.Responses), m)
+		return `{"resultType":"complete"}`
+	}
+	s.Note("get "+kind, m)
+	noted, _ := os.ReadFile(s.Ledger)
+	about := fmt.Sprintf(`"resultType":"complete","taskId":"t-%s","pollIntervalMs":20`, kind)
+	done := fmt.Sprintf(`{%s,"status":"completed","result":{"content":[{"type":"text","text":"done"}]}}`, about)
+	switch asked := strings.Count(string(noted), "get "+kind); {
+	case kind == "unknown":
+		return "!no such task"
+	case kind == "failed":
+		return fmt.Sprintf(`{%s,"status":"failed","error":{"code":-32603,"message":"it broke"}}`, about)
+	case kind == "asks" && !strings.Contains(string(noted), "update"):
+		return fmt.Sprintf(`{%s,"status":"input_required","inputRequests":{"n":{"method":"elicitation/create","params":%s}}}`, about, elicitation("Your name?"))
+	case kind == "file":
+		if _, err := os.Stat(filepath.Join(filepath.Dir(s.Ledger), "done")); err == nil {
+			return done
+		}
+	case kind == "asks", kind == "long", kind == "quick" && asked > 2:
+		return done
+	}
+	return fmt.Sprintf(`{%s,"status":"working"}`, about)
 }

@@ -8,10 +8,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -124,6 +122,13 @@ func Main() {
 			s.serve(m)
 		}
 	}
+}
+
+// text returns the text in a call's arguments.
+func (m message) text() string {
+	var args struct{ Text string }
+	_ = json.Unmarshal(m.Params.Arguments, &args)
+	return args.Text
 }
 
 // ask sends a request of the server's while a call is under way.
@@ -242,14 +247,10 @@ func (s *Server) fault(m message) {
 		s.Note("answered", m)
 		return
 	case "ask", "asktwice":
-		var args struct{ Text string }
-		_ = json.Unmarshal(m.Params.Arguments, &args)
-		s.ask(m, "q1", "elicitation/create", elicitation(args.Text))
+		s.ask(m, "q1", "elicitation/create", elicitation(m.text()))
 		return
 	case "sample", "sampletwice", "sampleask":
-		var args struct{ Text string }
-		_ = json.Unmarshal(m.Params.Arguments, &args)
-		s.ask(m, "q1", "sampling/createMessage", sampling(args.Text))
+		s.ask(m, "q1", "sampling/createMessage", sampling(m.text()))
 		return
 	case "askpage":
 		s.ask(m, "q1", "elicitation/create", `{"mode":"url","message":"Pay first.","url":"https://pay.example.com/1","elicitationId":"e1"}`)
@@ -333,37 +334,6 @@ func (s *Server) list(cursor string) string {
 	return string(pages[n])
 }
 
-// task is how a task stands, by the text of its call: quick is done when it is asked for
-// the third time, long is to be asked for after an hour, failed has failed, unknown is
-// not known, asks needs a name, and file is done once there is a file done beside the
-// ledger.
-func (s *Server) task(m message) string {
-	kind := strings.TrimPrefix(m.Params.TaskID, "t-")
-	if m.Method == "tasks/update" {
-		s.Note("update "+string(m.Params.Responses), m)
-		return `{"resultType":"complete"}`
-	}
-	s.Note("get "+kind, m)
-	noted, _ := os.ReadFile(s.Ledger)
-	about := fmt.Sprintf(`"resultType":"complete","taskId":"t-%s","pollIntervalMs":20`, kind)
-	done := fmt.Sprintf(`{%s,"status":"completed","result":{"content":[{"type":"text","text":"done"}]}}`, about)
-	switch asked := strings.Count(string(noted), "get "+kind); {
-	case kind == "unknown":
-		return "!no such task"
-	case kind == "failed":
-		return fmt.Sprintf(`{%s,"status":"failed","error":{"code":-32603,"message":"it broke"}}`, about)
-	case kind == "asks" && !strings.Contains(string(noted), "update"):
-		return fmt.Sprintf(`{%s,"status":"input_required","inputRequests":{"n":{"method":"elicitation/create","params":%s}}}`, about, elicitation("Your name?"))
-	case kind == "file":
-		if _, err := os.Stat(filepath.Join(filepath.Dir(s.Ledger), "done")); err == nil {
-			return done
-		}
-	case kind == "asks", kind == "long", kind == "quick" && asked > 2:
-		return done
-	}
-	return fmt.Sprintf(`{%s,"status":"working"}`, about)
-}
-
 func (s *Server) call(m message) string {
 	text := func(text string) string {
 		quoted, _ := json.Marshal(text)
@@ -388,13 +358,11 @@ func (s *Server) call(m message) string {
 	case "refuse":
 		return "!such a call is not taken"
 	case "task":
-		var args struct{ Text string }
-		_ = json.Unmarshal(m.Params.Arguments, &args)
 		poll := 20
-		if args.Text == "long" {
+		if m.text() == "long" {
 			poll = 3_600_000
 		}
-		return fmt.Sprintf(`{"resultType":"task","taskId":"t-%s","status":"working","ttlMs":null,"pollIntervalMs":%d}`, args.Text, poll)
+		return fmt.Sprintf(`{"resultType":"task","taskId":"t-%s","status":"working","ttlMs":null,"pollIntervalMs":%d}`, m.text(), poll)
 	case "needpage":
 		noted, _ := os.ReadFile(s.Ledger)
 		if strings.Count(string(noted), "call needpage") > 1 && !strings.Contains(string(m.Params.Arguments), "never") {
@@ -411,66 +379,10 @@ func (s *Server) call(m message) string {
 		}
 		return text(fmt.Sprint(c.Process.Pid))
 	case "write":
-		var args struct{ Text string }
-		_ = json.Unmarshal(m.Params.Arguments, &args)
-		if err := os.WriteFile(args.Text, []byte("written"), 0o600); err != nil {
+		if err := os.WriteFile(m.text(), []byte("written"), 0o600); err != nil {
 			return text(err.Error())
 		}
 		return text("written")
 	}
 	return text(string(m.Params.Arguments))
-}
-
-// ServeHTTP answers over HTTP, with a session, and fails as the name of a tool says:
-// reset, cut (an event stream without the answer), gateway (502), gone (404), bad (400).
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.Method != http.MethodPost {
-		w.WriteHeader(http.StatusMethodNotAllowed)
-		return
-	}
-	var m message
-	if err := json.NewDecoder(r.Body).Decode(&m); err != nil {
-		w.WriteHeader(http.StatusBadRequest)
-		return
-	}
-	switch m.Method {
-	case "initialize":
-		w.Header().Set("Mcp-Session-Id", "s1")
-		s.Note("session", m)
-	case "tools/call":
-		s.Note("call", m)
-		if s.faultHTTP(w, m) {
-			return
-		}
-	}
-	if m.ID == nil {
-		w.WriteHeader(http.StatusAccepted)
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	fmt.Fprintln(w, s.Answer(m))
-}
-
-func (s *Server) faultHTTP(w http.ResponseWriter, m message) bool {
-	switch m.Params.Name {
-	case "reset":
-		panic(http.ErrAbortHandler)
-	case "cut":
-		w.Header().Set("Content-Type", "text/event-stream")
-		fmt.Fprint(w, ": the answer will follow\n\n")
-		_ = http.NewResponseController(w).Flush()
-		panic(http.ErrAbortHandler)
-	case "gateway":
-		w.WriteHeader(http.StatusBadGateway)
-	case "gone":
-		w.WriteHeader(http.StatusNotFound)
-	case "bad":
-		w.WriteHeader(http.StatusBadRequest)
-	case "moved":
-		w.Header().Set("Location", "/elsewhere")
-		w.WriteHeader(http.StatusTemporaryRedirect)
-	default:
-		return false
-	}
-	return true
 }

@@ -12,17 +12,13 @@ import (
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine/perform"
 	"github.com/pawlrun/pawl/internal/files/assembly"
-	"github.com/pawlrun/pawl/internal/files/decode"
 	"github.com/pawlrun/pawl/internal/files/servers"
 	"github.com/pawlrun/pawl/internal/files/spec"
-	"github.com/pawlrun/pawl/internal/host/egress"
-	"github.com/pawlrun/pawl/internal/host/sandbox"
 	"github.com/pawlrun/pawl/internal/host/secret"
 	"github.com/pawlrun/pawl/internal/rules/policy"
 	"github.com/pawlrun/pawl/models"
 	"github.com/pawlrun/pawl/tool"
 	"github.com/pawlrun/pawl/tool/shell"
-	"github.com/pawlrun/pawl/tool/web"
 )
 
 // maxAgentFiles bounds the agent files that one run may offer, directly and through
@@ -43,15 +39,12 @@ func (o *Options) gather(a *spec.Agent) error {
 
 func (o *Options) gatherFrom(a *spec.Agent, files map[string]string) error {
 	for _, t := range a.Offers() {
-		source, err := t.Source(a.Dir)
-		if err != nil {
-			return fmt.Errorf("launch: %w", err)
-		}
+		source, offered := t.Source(a.Dir), t.Derived
 		if _, known := files[source]; known {
 			continue
 		}
-		offered := t.Derived
 		if offered == nil {
+			var err error
 			if offered, err = o.offered(source); err != nil {
 				return err
 			}
@@ -96,24 +89,6 @@ func (o Options) pinnedAgent(source string) (*spec.Agent, error) {
 	})
 }
 
-// checkOffered returns a function that reports the problems of an offered agent
-// file and of the files that it offers.
-func (o Options) checkOffered(checked map[string]bool) func(source string) error {
-	return func(source string) error {
-		if o.tree.pinned(source) || checked[source] {
-			return nil
-		}
-		checked[source] = true
-		rules := o.Checks()
-		rules.CheckAgent = o.checkOffered(checked)
-		_, _, err := spec.ReadAgent(source, rules)
-		if problems, ok := errors.AsType[decode.Errors](err); ok && len(problems) > 0 {
-			return errors.New(problems[0].String())
-		}
-		return err
-	}
-}
-
 // pinAgents records the gathered files in a run's first event.
 func (o Options) pinAgents(started *event.RunStarted) {
 	for _, source := range slices.Sorted(maps.Keys(o.tree.files)) {
@@ -134,21 +109,19 @@ func pinnedAgents(started event.RunStarted) map[string]string {
 func (o Options) offers(a *spec.Agent) ([]assembly.Agent, error) {
 	var agents []assembly.Agent
 	for _, t := range a.Offers() {
-		source, err := t.Source(a.Dir)
-		if err != nil {
-			return nil, fmt.Errorf("launch: %w", err)
-		}
-		offered := o.below(t).child(source)
-		offered.Secrets, err = o.tree.below.of(source, func() ([]secret.Secret, error) { return o.secretsBelow(source, map[string]bool{}) })
+		source := t.Source(a.Dir)
+		below, err := o.tree.below.of(source, func() ([]secret.Secret, error) { return o.secretsBelow([]spec.AgentTool{t}, a.Dir) })
 		if err != nil {
 			return nil, err
 		}
+		offered := o.below().child(source)
+		offered.Secrets = below
 		own, err := o.declaredOf(source)
 		if err != nil {
 			return nil, err
 		}
 		offered.Tool, offered.MaxDepth, offered.Isolated = tool.ForAgent(t.Name, t.Description, own), value(t.MaxDepth), t.Isolated()
-		if offered.Tool.Concurrent, err = o.runsConcurrently(t, source); err != nil {
+		if offered.Tool.Concurrent, err = o.runsConcurrently(t, a.Dir); err != nil {
 			return nil, err
 		}
 		agents = append(agents, offered)
@@ -158,17 +131,17 @@ func (o Options) offers(a *spec.Agent) ([]assembly.Agent, error) {
 
 // runsConcurrently reports whether calls of an agent run in parallel. The file decides;
 // without a setting they do if the agent cannot change files that other runs see.
-func (o Options) runsConcurrently(t spec.AgentTool, source string) (bool, error) {
+func (o Options) runsConcurrently(t spec.AgentTool, dir string) (bool, error) {
 	if t.Concurrent != nil || t.Isolated() {
 		return t.Concurrent == nil || *t.Concurrent, nil
 	}
-	writes, err := o.writes(source, map[string]bool{})
+	writes, err := o.writes(t, dir)
 	return !writes, err
 }
 
 // below returns the options of a child run. Its limits come from its own file; the
 // limits in money and time are the root's.
-func (o Options) below(t spec.AgentTool) Options {
+func (o Options) below() Options {
 	o.BudgetUSD, o.NoBudget, o.MaxDepth, o.Limits, o.forAgents = nil, false, 0, o.forAgents, nil
 	o.Attachments, o.Vars, o.hookPins, o.commandPins, o.started = nil, nil, nil, nil, true
 	return o
@@ -244,10 +217,7 @@ func (o Options) declared(source string, on map[string]bool) (*tool.Set, error) 
 	on[source] = true
 	defer delete(on, source)
 	for _, t := range a.Offers() {
-		below, err := t.Source(a.Dir)
-		if err != nil {
-			return nil, fmt.Errorf("launch: %w", err)
-		}
+		below := t.Source(a.Dir)
 		if on[below] { // the chain already counts this agent
 			all = append(all, tool.ForAgent(t.Name, t.Description, &tool.Set{}))
 			continue
@@ -261,51 +231,45 @@ func (o Options) declared(source string, on map[string]bool) (*tool.Set, error) 
 	return tool.NewSet(all...)
 }
 
-// usable returns the tools that an agent's file lets it use: without hidden tools,
-// and without tools that reach the network if the file allows no network.
-func (o Options) usable(a *spec.Agent, all []tool.Tool) []tool.Tool {
-	r := rules(a, o)
-	all = slices.DeleteFunc(all, func(t tool.Tool) bool {
-		_, hidden := r.Hides(assembly.Visible(t))
-		return hidden || t.Name == web.Name && a.Tools.Permissions.Egress().Network == egress.NetworkNone
-	})
-	c := confinement{tier: sandbox.None, policy: o.sandboxPolicy(a), onDemand: a.Tools.Permissions.OnDemand()}
-	if o.Sandbox != nil {
-		c.tier = o.Sandbox.Tier()
-	}
-	for i := range all {
-		if _, declared := a.Tools.Labels.Of(all[i].Name); !declared && all[i].Sandboxed && all[i].Labels == nil && o.offlineTool(a, c, all[i].Name) {
-			all[i].Labels, all[i].LabelsFor = &event.Labels{Private: true}, nil
+// visitOffered visits pinned agents in dir, and those that they offer in turn, each
+// once.
+func (o Options) visitOffered(agents []spec.AgentTool, dir string, visit func(source string, a *spec.Agent) error) error {
+	seen := map[string]bool{}
+	var each func(agents []spec.AgentTool, dir string) error
+	each = func(agents []spec.AgentTool, dir string) error {
+		for _, t := range agents {
+			source := t.Source(dir)
+			if seen[source] {
+				continue
+			}
+			seen[source] = true
+			a, err := o.pinnedFile(source)
+			if err == nil {
+				err = visit(source, a)
+			}
+			if err == nil {
+				err = each(a.Offers(), a.Dir)
+			}
+			if err != nil {
+				return err
+			}
 		}
+		return nil
 	}
-	return all
+	return each(agents, dir)
 }
 
-// writes reports whether a pinned agent, or one that it offers, can change a file.
-func (o Options) writes(source string, on map[string]bool) (bool, error) {
-	a, err := o.pinnedFile(source)
-	if err != nil || on[source] {
-		return false, err
-	}
-	on[source] = true
-	p := a.Tools.Permissions
-	reads := a.Tools.Mode == string(policy.ModePlan) ||
-		p != nil && (p.Filesystem == string(policy.FilesystemNone) || p.Filesystem == string(policy.FilesystemReadOnly))
-	if a.External() != nil || !reads && !a.StartsOthers() && (len(a.Tools.Commands) > 0 || slices.ContainsFunc(o.tree.builtin(), func(t tool.Tool) bool {
-		return !t.ReadOnly && allowed(a, t.Name)
-	})) {
-		return true, nil
-	}
-	for _, t := range a.Offers() {
-		below, err := t.Source(a.Dir)
-		if err != nil {
-			return false, fmt.Errorf("launch: %w", err)
-		}
-		if found, err := o.writes(below, on); found || err != nil {
-			return found, err
-		}
-	}
-	return false, nil
+// writes reports whether an agent in dir, or one that it offers, can change a file.
+func (o Options) writes(t spec.AgentTool, dir string) (found bool, err error) {
+	err = o.visitOffered([]spec.AgentTool{t}, dir, func(_ string, a *spec.Agent) error {
+		p := a.Tools.Permissions
+		reads := a.Tools.Mode == string(policy.ModePlan) ||
+			p != nil && (p.Filesystem == string(policy.FilesystemNone) || p.Filesystem == string(policy.FilesystemReadOnly))
+		found = found || a.External() != nil || !reads && !a.StartsOthers() && (len(a.Tools.Commands) > 0 ||
+			slices.ContainsFunc(o.tree.builtin(), func(t tool.Tool) bool { return !t.ReadOnly && allowed(a, t.Name) }))
+		return nil
+	})
+	return found, err
 }
 
 // unknownTool returns a tool that is assumed to bring in and send out anything.
@@ -316,40 +280,18 @@ func unknownTool(name string) tool.Tool {
 	return t
 }
 
-// secretsBelow returns the secrets of a file and of every agent that it offers,
-// because a tool of one agent may find a secret of another.
-func (o Options) secretsBelow(source string, seen map[string]bool) ([]secret.Secret, error) {
-	if seen[source] {
-		return nil, nil
-	}
-	seen[source] = true
-	a, err := o.pinnedFile(source)
-	if err != nil {
-		return nil, err
-	}
-	all, err := o.secretsOf(source, a)
-	if err != nil {
-		return nil, fmt.Errorf("launch: the agent file %s: %w", source, err)
-	}
-	all = slices.Clip(all)
-	more, err := o.secretsOffered(a, seen)
-	return append(all, more...), err
-}
-
-func (o Options) secretsOffered(a *spec.Agent, seen map[string]bool) ([]secret.Secret, error) {
-	var all []secret.Secret
-	for _, t := range a.Offers() {
-		source, err := t.Source(a.Dir)
+// secretsBelow returns the secrets of agents in dir and of every agent that they
+// offer, because a tool of one agent may find a secret of another.
+func (o Options) secretsBelow(agents []spec.AgentTool, dir string) (all []secret.Secret, err error) {
+	err = o.visitOffered(agents, dir, func(source string, a *spec.Agent) error {
+		own, err := o.secretsOf(source, a)
 		if err != nil {
-			return nil, fmt.Errorf("launch: %w", err)
+			return fmt.Errorf("launch: the agent file %s: %w", source, err)
 		}
-		more, err := o.secretsBelow(source, seen)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, more...)
-	}
-	return all, nil
+		all = append(all, own...)
+		return nil
+	})
+	return all, err
 }
 
 // secretsOf returns the secrets of a file. The source of the tree's first file is
@@ -370,43 +312,30 @@ func nameOf(source string) string {
 
 // unpricedBelow returns the models without a known price among all agents that an
 // agent offers, directly and through others.
-func (o Options) unpricedBelow(a *spec.Agent, seen map[string]bool) ([]string, error) {
-	var names []string
-	for _, t := range a.Offers() {
-		source, err := t.Source(a.Dir)
-		if err != nil {
-			return nil, fmt.Errorf("launch: %w", err)
-		}
-		if seen[source] {
-			continue
-		}
-		seen[source] = true
+func (o Options) unpricedBelow(a *spec.Agent) (names []string, err error) {
+	err = o.visitOffered(a.Offers(), a.Dir, func(source string, _ *spec.Agent) error {
 		offered, err := o.pinnedAgent(source)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		found, err := o.targetsOf(source, offered, o.resolver(offered.Dir))
 		if err != nil {
-			return nil, fmt.Errorf("the agent file %s: %w", source, err)
+			return fmt.Errorf("the agent file %s: %w", source, err)
 		}
 		for _, target := range found {
 			if target.Price == nil {
 				names = append(names, target.Model)
 			}
 		}
-		more, err := o.unpricedBelow(offered, seen)
-		if err != nil {
-			return nil, err
-		}
-		names = append(names, more...)
-	}
-	return names, nil
+		return nil
+	})
+	return names, err
 }
 
 // sampler returns the agent that answers a server, and its source.
 func (o Options) sampler(a *spec.Agent, server spec.MCPServer) (of *spec.Agent, source string) {
 	of = a.Sampler(server, func(role string) string { return o.Config.Roles[role] })
-	return of, spec.SourceOf(absolute(a.Path())).Of(of.Identity.Name).String()
+	return of, spec.SourceOf(spec.Absolute(a.Path())).Of(of.Identity.Name).String()
 }
 
 // answers returns the name of the model that answers a server.
@@ -426,7 +355,7 @@ func (o Options) samplers(a *spec.Agent, secrets []secret.Secret) map[string]per
 			continue
 		}
 		of, source := o.sampler(a, server)
-		below := o.below(spec.AgentTool{})
+		below := o.below()
 		below.source = source
 		all[of.Identity.Name] = perform.Child{
 			Secrets: secret.NewRedactor(secrets...),

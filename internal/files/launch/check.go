@@ -270,16 +270,31 @@ func (o Options) tooDeep(root *spec.Agent, p plan.Plan) []string {
 		strings.Join(chain, " > "), deepest)}
 }
 
+// checkOffered returns a function that reports the problems of an offered agent
+// file and of the files that it offers.
+func (o Options) checkOffered(checked map[string]bool) func(source string) error {
+	return func(source string) error {
+		if o.tree.pinned(source) || checked[source] {
+			return nil
+		}
+		checked[source] = true
+		rules := o.Checks()
+		rules.CheckAgent = o.checkOffered(checked)
+		_, _, err := spec.ReadAgent(source, rules)
+		if problems, ok := errors.AsType[decode.Errors](err); ok && len(problems) > 0 {
+			return errors.New(problems[0].String())
+		}
+		return err
+	}
+}
+
 // chainBelow returns the first chain that is longer than the remaining levels. on
 // holds the files of the chain so far, because an agent that offers itself would
 // recurse forever.
 func (o Options) chainBelow(a *spec.Agent, runs map[string]plan.Inner, path []string, on map[string]bool, levels int) []string {
 	for _, t := range a.Offers() {
 		chain := append(slices.Clone(path), t.Name)
-		source, err := t.Source(a.Dir)
-		if err != nil {
-			continue // reported when the run starts
-		}
+		source := t.Source(a.Dir)
 		switch {
 		case levels <= 0:
 			return chain
@@ -337,7 +352,7 @@ func ConnectServers(ctx context.Context, f File, o Options) (reports []servers.R
 }
 
 func (o Options) connect(ctx context.Context, a *spec.Agent) (reports []servers.Report, warnings []string, err error) {
-	o.tree, o.Workspace = newTree(nil), absolute(o.Workspace)
+	o.tree, o.Workspace = newTree(nil), spec.Absolute(o.Workspace)
 	o.nested = nestedFor(a, o.Workspace, BuiltinTools())
 	if o.confined, err = o.confine(a, ""); err != nil {
 		return nil, nil, err

@@ -22,6 +22,7 @@ import (
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/tool"
 	"github.com/pawlrun/pawl/tool/shell"
+	"github.com/pawlrun/pawl/tool/web"
 )
 
 // runsCommands reports whether a file has tools that run programs.
@@ -47,9 +48,29 @@ func (o Options) offlineTool(a *spec.Agent, c confinement, name string) bool {
 	return c.offline()
 }
 
+// usable returns the tools that an agent's file lets it use: without hidden tools,
+// and without tools that reach the network if the file allows no network.
+func (o Options) usable(a *spec.Agent, all []tool.Tool) []tool.Tool {
+	r := rules(a, o)
+	all = slices.DeleteFunc(all, func(t tool.Tool) bool {
+		_, hidden := r.Hides(assembly.Visible(t))
+		return hidden || t.Name == web.Name && a.Tools.Permissions.Egress().Network == egress.NetworkNone
+	})
+	c := confinement{tier: sandbox.None, policy: o.sandboxPolicy(a), onDemand: a.Tools.Permissions.OnDemand()}
+	if o.Sandbox != nil {
+		c.tier = o.Sandbox.Tier()
+	}
+	for i := range all {
+		if _, declared := a.Tools.Labels.Of(all[i].Name); !declared && all[i].Sandboxed && all[i].Labels == nil && o.offlineTool(a, c, all[i].Name) {
+			all[i].Labels, all[i].LabelsFor = &event.Labels{Private: true}, nil
+		}
+	}
+	return all
+}
+
 // programOf returns a program of tools.commands with its paths resolved.
 func programOf(c spec.CommandTool, dir, workspace string) command.Command {
-	return command.Command{Words: c.Command, FileDir: absolute(dir), Workspace: absolute(workspace)}
+	return command.Command{Words: c.Command, FileDir: spec.Absolute(dir), Workspace: spec.Absolute(workspace)}
 }
 
 // commandTools returns the programs that a file offers as tools. o.commandPins
@@ -267,7 +288,7 @@ func (o Options) callProgram(ctx context.Context, a *spec.Agent, call string) (t
 	if !slices.Contains(a.Tools.CommandNames(), name) {
 		return tool.Result{}, fmt.Errorf("launch: %q is no program of tools.commands (%s)", name, strings.Join(a.Tools.CommandNames(), ", "))
 	}
-	o.tree, o.Workspace = newTree(nil), absolute(o.Workspace)
+	o.tree, o.Workspace = newTree(nil), spec.Absolute(o.Workspace)
 	if err := o.gather(a); err != nil {
 		return tool.Result{}, err
 	}

@@ -58,7 +58,7 @@ func (o Options) config(a *spec.Agent, targets []target) (cfg agent.Config, err 
 		// it.
 		cfg.Compact.Inclusive = s.Compact == nil || s.Compact.Inclusive == nil || *s.Compact.Inclusive
 	}
-	cfg.UnpricedBelow, err = o.tree.unpriced.of(o.source, func() ([]string, error) { return o.unpricedBelow(a, map[string]bool{}) })
+	cfg.UnpricedBelow, err = o.tree.unpriced.of(o.source, func() ([]string, error) { return o.unpricedBelow(a) })
 	return cfg, err
 }
 
@@ -183,7 +183,7 @@ func ReadConfig(path string) (models.Config, error) {
 		return models.Config{}, err
 	}
 	c := models.Config{
-		File:    absolute(path),
+		File:    spec.Absolute(path),
 		Classes: file.Classes, Roles: map[string]string{},
 		Providers: map[string]models.Provider{}, Models: map[string]models.Override{},
 	}
@@ -316,7 +316,7 @@ func hooks(a *spec.Agent, o Options) []hook.Hook {
 }
 
 func commandOf(h spec.HookAt, dir, workspace string) command.Command {
-	return command.Command{Words: h.Command.Words, Line: h.Command.Line, FileDir: absolute(h.From(dir)), Workspace: absolute(workspace)}
+	return command.Command{Words: h.Command.Words, Line: h.Command.Line, FileDir: spec.Absolute(h.From(dir)), Workspace: spec.Absolute(workspace)}
 }
 
 // hookFiles returns patterns for the workspace files that the hooks and the

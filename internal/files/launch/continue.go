@@ -148,10 +148,10 @@ func (o Options) change(a *spec.Agent, cfg *agent.Config, started *event.RunStar
 		changed["approve"] = string(o.Approve)
 	}
 	if o.Model != "" {
-		if err := recordable(absolute(o.Dir)); err != nil {
+		if err := recordable(spec.Absolute(o.Dir)); err != nil {
 			return nil, nil, err
 		}
-		changed["dir"], changed["model"], names = absolute(o.Dir), o.Model, []string{o.Model}
+		changed["dir"], changed["model"], names = spec.Absolute(o.Dir), o.Model, []string{o.Model}
 	}
 	*started = started.Forked(event.RunForked{Options: changed})
 	resolver := o.pinned(*started).resolver(started.Options["files"])

@@ -50,7 +50,7 @@ func behindLinks(workspace string, patterns ...policy.Pattern) []policy.Pattern 
 func inWorkspace(workspace string, patterns ...policy.Pattern) []policy.Pattern {
 	var within []policy.Pattern
 	for _, p := range patterns {
-		for _, dir := range []string{absolute(workspace), real(workspace)} {
+		for _, dir := range []string{spec.Absolute(workspace), real(workspace)} {
 			for _, own := range p.Within(dir) {
 				if !slices.Contains(within, own) {
 					within = append(within, own)
@@ -300,7 +300,7 @@ func (o Options) hidden(tier sandbox.Tier) []string {
 		paths = append(paths, filepath.Join(found.Top, ".pawl"))
 	}
 	if _, in := o.journalInside(); o.Journal != "" && (tier != sandbox.Landlock || !in) {
-		journal := absolute(o.Journal)
+		journal := spec.Absolute(o.Journal)
 		if _, within := inside(filepath.Dir(journal), real(o.Workspace)); filepath.Base(filepath.Dir(journal)) == ".pawl" && !within {
 			paths = append(paths, filepath.Dir(journal))
 		}
@@ -311,6 +311,24 @@ func (o Options) hidden(tier sandbox.Tier) []string {
 	}
 	if dir, err := StateDir(); err == nil {
 		paths = append(paths, dir)
+	}
+	return paths
+}
+
+// beside returns Pawl's own files beside a workspace that is a worktree, except the
+// worktrees.
+func beside(workspace string) []string {
+	above := worktree.Above(workspace)
+	if above == "" {
+		return nil
+	}
+	entries, _ := os.ReadDir(above)
+	var paths []string
+	for _, e := range entries {
+		path := filepath.Join(above, e.Name())
+		if _, way := inside(path, real(workspace)); !way {
+			paths = append(paths, path)
+		}
 	}
 	return paths
 }

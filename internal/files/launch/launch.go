@@ -13,7 +13,6 @@ import (
 	"io/fs"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -39,10 +38,6 @@ func Agent(f File, input string, o Options) (event.RunStarted, perform.Env, erro
 	if f.Sent {
 		return sent(f, input, o)
 	}
-	source, err := filepath.Abs(f.Path)
-	if err != nil {
-		return event.RunStarted{}, perform.Env{}, fmt.Errorf("launch: %w", err)
-	}
 	a, err := spec.ParseAgent(f.Path, f.Text, o.Checks())
 	if err != nil {
 		return event.RunStarted{}, perform.Env{}, err
@@ -50,7 +45,7 @@ func Agent(f File, input string, o Options) (event.RunStarted, perform.Env, erro
 	if a.Identity.Name == "" {
 		a.Identity.Name = nameOf(f.Path)
 	}
-	return Prepare(a, source, f.Text, input, o)
+	return Prepare(a, spec.Absolute(f.Path), f.Text, input, o)
 }
 
 // Prepare prepares a run of an agent that is already parsed. The run pins text as its
@@ -305,19 +300,12 @@ func recordable(paths ...string) error {
 // record stores the options that a resumed run needs, independent of the directory
 // it is resumed from.
 func (o Options) record(a *spec.Agent) map[string]string {
-	m := map[string]string{"dir": absolute(o.Dir), "files": absolute(a.Dir), "model": o.Model, "approve": string(o.Approve)}
+	m := map[string]string{"dir": spec.Absolute(o.Dir), "files": spec.Absolute(a.Dir), "model": o.Model, "approve": string(o.Approve)}
 	maps.DeleteFunc(m, func(_, v string) bool { return v == "" })
 	for name, value := range o.Vars {
 		m["var."+name] = value
 	}
 	return m
-}
-
-func absolute(dir string) string {
-	if abs, err := filepath.Abs(dir); err == nil {
-		return abs
-	}
-	return dir
 }
 
 // resolver opens the models of a file in dir.

@@ -102,11 +102,7 @@ func (o Options) onlyAnswers(p *plan.Plan, root *spec.Agent) error {
 		if t.Name != spec.LoopBody {
 			continue
 		}
-		source, err := t.Source(root.Dir)
-		if err != nil {
-			return fmt.Errorf("launch: %w", err)
-		}
-		writes, err := o.writes(source, map[string]bool{})
+		writes, err := o.writes(t, root.Dir)
 		if err != nil {
 			return err
 		}
@@ -123,10 +119,7 @@ func treeAtStart(env perform.Env) string {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	state, err := env.Tree(ctx)
-	if err != nil {
-		return ""
-	}
+	state, _ := env.Tree(ctx)
 	return state
 }
 
@@ -187,9 +180,7 @@ func (h *workspaceLock) write(text string) {
 // release unlocks the workspace. It removes the file first, because after the
 // unlock the file may be another loop's.
 func (h *workspaceLock) release() error {
-	if h.file != "" {
-		_ = os.Remove(h.file)
-	}
+	_ = os.Remove(h.file)
 	return h.dir.Close()
 }
 
@@ -215,7 +206,7 @@ func holderOf(file string) string {
 
 // worktrees returns the worktrees of the workspace's repository.
 func (o Options) worktrees() worktree.Workspace {
-	return worktree.Workspace{Dir: absolute(o.Workspace), Env: shell.Environment(os.Environ())}
+	return worktree.Workspace{Dir: spec.Absolute(o.Workspace), Env: shell.Environment(os.Environ())}
 }
 
 // stepWorktrees gives the steps of a workflow worktrees. Commands run in them under
@@ -251,24 +242,6 @@ func (a stepWorktrees) Commands(dir string) (tool.Commands, policy.Rules, func()
 	var env perform.Env
 	err := o.confineCommands(&env, as, o.permissions(as), a.tier)
 	return env.Commands, env.Rules, env.Close, err
-}
-
-// beside returns Pawl's own files beside a workspace that is a worktree, except the
-// worktrees.
-func beside(workspace string) []string {
-	above := worktree.Above(workspace)
-	if above == "" {
-		return nil
-	}
-	entries, _ := os.ReadDir(above)
-	var paths []string
-	for _, e := range entries {
-		path := filepath.Join(above, e.Name())
-		if _, way := inside(path, real(workspace)); !way {
-			paths = append(paths, path)
-		}
-	}
-	return paths
 }
 
 const (
@@ -388,7 +361,7 @@ func (o Options) keepTrees(env *perform.Env) {
 		k.Without = append(k.Without, dir)
 	}
 	if j := o.Journal; j != "" {
-		j = absolute(j)
+		j = spec.Absolute(j)
 		k.Without = append(k.Without, j, j+"-wal", j+"-shm")
 	}
 	env.Began = func(run string) {

@@ -132,7 +132,7 @@ type filePatterns []policy.Pattern
 // links on its path.
 func (l *filePatterns) add(workspace, file string) {
 	if ws, err := resolve.At(workspace); err == nil {
-		l.addNames(ws, absolute(file))
+		l.addNames(ws, spec.Absolute(file))
 	}
 }
 
@@ -164,10 +164,10 @@ func literally(name string) policy.Pattern {
 
 // real resolves the links of a path as far as the path exists.
 func real(path string) string {
-	if name, err := filepath.EvalSymlinks(absolute(path)); err == nil {
+	if name, err := filepath.EvalSymlinks(spec.Absolute(path)); err == nil {
 		return name
 	}
-	return absolute(path)
+	return spec.Absolute(path)
 }
 
 // capable checks what the file needs against what the models support, as far as

@@ -211,7 +211,7 @@ func (o Options) inner(p plan.Inner) assembly.Agent {
 	depth := 0
 	w, wrong := workflow.Restore(p.File.Path, []byte(p.File.Text))
 	if wrong == nil {
-		o, depth = o.below(spec.AgentTool{MaxDepth: w.MaxDepth}), value(w.MaxDepth)
+		o, depth = o.below(), value(w.MaxDepth)
 	}
 	return assembly.Agent{
 		MaxDepth: depth,
@@ -377,14 +377,12 @@ func (o Options) readOnly(a *spec.Agent, seen map[string]bool) (bool, error) {
 	for _, t := range a.Offers() {
 		below := t.Derived
 		if below == nil {
-			source, err := t.Source(a.Dir)
-			if err != nil {
-				return false, fmt.Errorf("launch: %w", err)
-			}
+			source := t.Source(a.Dir)
 			if seen[source] {
 				continue
 			}
 			seen[source] = true
+			var err error
 			if below, err = o.offered(source); err != nil {
 				return false, err
 			}

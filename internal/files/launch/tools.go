@@ -79,7 +79,7 @@ func (o Options) definition(a *spec.Agent, resolver *models.Resolver) (d assembl
 	if d.Secrets, err = o.secretsOf(o.source, a); err != nil {
 		return fail(err)
 	}
-	if d.Below, err = o.secretsOffered(a, map[string]bool{}); err != nil {
+	if d.Below, err = o.secretsBelow(a.Offers(), a.Dir); err != nil {
 		return fail(err)
 	}
 	programs := o.programs(a, r)

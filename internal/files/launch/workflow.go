@@ -126,9 +126,7 @@ func Workflow(f File, input string, o Options) (started event.RunStarted, env pe
 func (o Options) startFile(f File, p plan.Plan, root *spec.Agent, uses map[string]*spec.Agent, input string) (started event.RunStarted, env perform.Env, err error) {
 	source := ""
 	if !f.Sent {
-		if source, err = filepath.Abs(f.Path); err != nil {
-			return started, env, fmt.Errorf("launch: %w", err)
-		}
+		source = spec.Absolute(f.Path)
 	}
 	if err := recordable(source, o.Dir, o.Workspace); err != nil {
 		return started, env, err
@@ -233,15 +231,11 @@ func (o *Options) gatherUses(root *spec.Agent, uses map[string]*spec.Agent) erro
 	files := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(uses)) {
 		a := uses[name]
-		dir, err := filepath.Abs(a.Dir)
-		if err != nil {
-			return fmt.Errorf("launch: %w", err)
-		}
 		text, err := a.Text()
 		if err != nil {
 			return err
 		}
-		source := spec.SourceOf(filepath.Join(dir, a.File)).Of(name).String()
+		source := spec.SourceOf(filepath.Join(spec.Absolute(a.Dir), a.File)).Of(name).String()
 		files[source] = string(text)
 		within := *a
 		within.File = spec.SourceOf(a.File).Of(name).String()
@@ -273,10 +267,7 @@ func (o Options) workflowLimits(root *spec.Agent) (agent.Config, error) {
 		cfg = assembly.OfTree(cfg)
 	}
 	for _, t := range root.Offers() {
-		source, err := t.Source(root.Dir)
-		if err != nil {
-			return cfg, fmt.Errorf("launch: %w", err)
-		}
+		source := t.Source(root.Dir)
 		a, err := o.pinnedAgent(source)
 		if err != nil {
 			return cfg, fmt.Errorf("launch: %w", err)
@@ -292,7 +283,7 @@ func (o Options) workflowLimits(root *spec.Agent) (agent.Config, error) {
 		}
 	}
 	var err error
-	if cfg.UnpricedBelow, err = o.unpricedBelow(root, map[string]bool{}); err != nil {
+	if cfg.UnpricedBelow, err = o.unpricedBelow(root); err != nil {
 		return cfg, err
 	}
 	o.Limits = slices.DeleteFunc(slices.Clone(o.Limits), perAgent)
@@ -330,7 +321,7 @@ func (o Options) workflowEnv(root *spec.Agent) (perform.Env, error) {
 	if err != nil {
 		return perform.Env{}, err
 	}
-	below, err := o.secretsOffered(root, map[string]bool{})
+	below, err := o.secretsBelow(root.Offers(), root.Dir)
 	if err != nil {
 		return perform.Env{}, err
 	}

@@ -74,10 +74,7 @@ func (l Loop) Launch(input string, o launch.Options) (event.RunStarted, perform.
 		return fail(err)
 	}
 	if l.Keep { // before the run reads its workspace
-		a.File = KeptFile
-		if source, err = filepath.Abs(filepath.Join(a.Dir, KeptFile)); err != nil {
-			return fail(fmt.Errorf("launch: keep the loop: %w", err))
-		}
+		a.File, source = KeptFile, spec.Absolute(filepath.Join(a.Dir, KeptFile))
 		if err := keep(source, text); err != nil {
 			return fail(err)
 		}
@@ -117,13 +114,10 @@ func (l Loop) agent(o launch.Options) (a *spec.Agent, source string, err error) 
 		a, err = coder(o)
 		return a, "", err
 	}
-	if source, err = filepath.Abs(l.Agent); err != nil {
-		return nil, "", fmt.Errorf("launch: %w", err)
-	}
 	if a, _, err = spec.ReadAgent(l.Agent, o.Checks()); err != nil {
 		return nil, "", err
 	}
-	return a, source, nil
+	return a, spec.Absolute(l.Agent), nil
 }
 
 // coder returns the built-in coding agent. It lists its tools, so that nothing

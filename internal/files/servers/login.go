@@ -58,7 +58,7 @@ func unauthorized(server spec.MCPServer, a *spec.Agent) string {
 }
 
 func loginCommand(server spec.MCPServer, a *spec.Agent) string {
-	return "pawl mcp login " + word(absolute(a.Path())) + " " + server.Server
+	return "pawl mcp login " + word(spec.Absolute(a.Path())) + " " + server.Server
 }
 
 func loginAt(server spec.MCPServer, a *spec.Agent, value func(name string) string, learn func(token string)) (Login, error) {

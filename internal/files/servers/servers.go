@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -230,7 +229,7 @@ func (s *Servers) options(server spec.MCPServer, a *spec.Agent, h Host) mcp.Opti
 		m.Roots = []string{h.Workspace}
 	}
 	if len(server.Command) > 0 {
-		m.Command = command.Command{Words: server.Command, FileDir: absolute(a.Dir), Workspace: absolute(h.Workspace)}.Argv()
+		m.Command = command.Command{Words: server.Command, FileDir: spec.Absolute(a.Dir), Workspace: spec.Absolute(h.Workspace)}.Argv()
 	}
 	for _, name := range slices.Sorted(maps.Keys(server.Env)) {
 		m.Env = append(m.Env, name+"="+server.Env[name])
@@ -245,11 +244,4 @@ func (s *Servers) options(server spec.MCPServer, a *spec.Agent, h Host) mcp.Opti
 // Programs reports whether a file has MCP servers that are programs.
 func Programs(a *spec.Agent) bool {
 	return slices.ContainsFunc(a.Tools.MCP, func(s spec.MCPServer) bool { return len(s.Command) > 0 })
-}
-
-func absolute(path string) string {
-	if abs, err := filepath.Abs(path); err == nil {
-		return abs
-	}
-	return path
 }

@@ -77,8 +77,14 @@ func (s Source) String() string {
 }
 
 // Source returns the absolute path of the offered file, relative to a directory.
-func (t AgentTool) Source(dir string) (string, error) {
-	return filepath.Abs(PathIn(dir, t.File))
+func (t AgentTool) Source(dir string) string { return Absolute(PathIn(dir, t.File)) }
+
+// Absolute returns the absolute form of a path.
+func Absolute(path string) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		return abs
+	}
+	return path
 }
 
 // AgentNames returns the names of the agents that are offered.
@@ -103,11 +109,7 @@ func (a *Agent) validateAgents(r *decode.Report, o Options) {
 		if t.File == "" || o.CheckAgent == nil {
 			continue
 		}
-		source, err := t.Source(a.Dir)
-		if err == nil {
-			err = o.CheckAgent(source)
-		}
-		if err != nil {
+		if err := o.CheckAgent(t.Source(a.Dir)); err != nil {
 			r.At(path+".file", "an agent file, relative to this one", "%v", err)
 		}
 	}

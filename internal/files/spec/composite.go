@@ -270,11 +270,7 @@ func (a *Agent) checkMember(r *decode.Report, path string, s Subagent, o Options
 	if o.CheckAgent == nil {
 		return
 	}
-	source, err := AgentTool{File: s.path()}.Source(a.Dir)
-	if err == nil {
-		err = o.CheckAgent(source)
-	}
-	if err != nil {
+	if err := o.CheckAgent(AgentTool{File: s.path()}.Source(a.Dir)); err != nil {
 		r.At(path, "an agent file, relative to this one", "%v", err)
 	}
 }

@@ -40,7 +40,7 @@ func (f *workflowFile) include(path, name string) {
 		name = file
 	}
 	name = f.path(name)
-	abs := absolutePath(name)
+	abs := spec.Absolute(name)
 	const expected = "a name of includes, or the path of a workflow file, relative to this one"
 	switch {
 	case f.refusedFile(at, "an include"):
@@ -87,7 +87,7 @@ func (f *workflowFile) merge(at string, included *workflowFile) {
 		if f.w.Agents[name] != nil {
 			here = f
 		}
-		if here != nil && absolutePath(here.File) != absolutePath(owner.File) {
+		if here != nil && spec.Absolute(here.File) != spec.Absolute(owner.File) {
 			f.fail(at, "agents with names of their own", "the agent %s is defined in %s and in %s", name, here.File, owner.File)
 			continue
 		}

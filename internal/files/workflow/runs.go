@@ -21,7 +21,7 @@ func (f *workflowFile) nest(at, name string) {
 		return
 	}
 	path := f.path(name)
-	abs, above := absolutePath(path), slices.Concat(f.above, f.open)
+	abs, above := spec.Absolute(path), slices.Concat(f.above, f.open)
 	switch {
 	case slices.Contains(above, abs):
 		f.fail(at, "another file", "%s runs itself", filepath.Base(abs))
@@ -52,7 +52,7 @@ func (f *workflowFile) nest(at, name string) {
 // runName returns the plan's name for the run of a file: its path relative to the
 // outermost run's file. No agent has such a name.
 func (f *workflowFile) runName(name string) string {
-	abs := absolutePath(f.path(name))
+	abs := spec.Absolute(f.path(name))
 	if rel, err := filepath.Rel(f.root, abs); err == nil {
 		name = filepath.ToSlash(rel)
 	}
@@ -73,7 +73,7 @@ func (f *workflowFile) whole() plan.Plan {
 		}
 		inner := f.runs[name]
 		inner.w.Options.Isolation = cmp.Or(inner.w.Options.Isolation, f.w.Options.Isolation)
-		p.Runs[name] = plan.Inner{Plan: inner.whole(), File: plan.File{Path: absolutePath(inner.File), Text: string(inner.data)}}
+		p.Runs[name] = plan.Inner{Plan: inner.whole(), File: plan.File{Path: spec.Absolute(inner.File), Text: string(inner.data)}}
 	}
 	return p
 }

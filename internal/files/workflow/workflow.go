@@ -141,7 +141,7 @@ func Parse(path string, data []byte, o spec.Options) (*Workflow, error) {
 		return nil, err
 	}
 	shared := &workflowFiles{
-		options: o, checker: checker, uses: map[string]*spec.Agent{}, root: filepath.Dir(absolutePath(path)), runs: map[string]*workflowFile{},
+		options: o, checker: checker, uses: map[string]*spec.Agent{}, root: filepath.Dir(spec.Absolute(path)), runs: map[string]*workflowFile{},
 	}
 	f := shared.parse(path, data)
 	if len(shared.found) > 0 {
@@ -199,7 +199,7 @@ func (f *workflowFile) fail(path, expected, format string, args ...any) {
 
 // parse parses one file and all files that it includes.
 func (s *workflowFiles) parse(path string, data []byte) *workflowFile {
-	abs := absolutePath(path)
+	abs := spec.Absolute(path)
 	s.open = append(s.open, abs)
 	defer func() { s.open = s.open[:len(s.open)-1] }()
 	f := &workflowFile{
@@ -218,13 +218,6 @@ func (s *workflowFiles) parse(path string, data []byte) *workflowFile {
 	s.found = slices.Concat(s.found, f.Report.All())
 	s.noted = slices.Concat(s.noted, f.Report.Warnings.Sorted())
 	return f
-}
-
-func absolutePath(path string) string {
-	if abs, err := filepath.Abs(path); err == nil {
-		return abs
-	}
-	return path
 }
 
 // validateHooks checks the hooks of the workflow by the rules of an agent file.
@@ -255,7 +248,7 @@ func (f *workflowFile) hook() {
 			continue
 		}
 		a := *f.uses[name]
-		a.Hooks = hooksBefore(f.w.Hooks, a.Hooks, absolutePath(f.w.Dir))
+		a.Hooks = hooksBefore(f.w.Hooks, a.Hooks, spec.Absolute(f.w.Dir))
 		f.uses[name] = &a
 	}
 }
