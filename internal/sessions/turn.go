@@ -278,7 +278,7 @@ func (t *Turn) elsewhere(ctx context.Context, tree bool) iter.Seq2[event.Event, 
 		}
 		defer sub.Close()
 		for {
-			events, err := sub.Poll(ctx)
+			events, err := sub.Next(ctx)
 			if err != nil {
 				yield(event.Event{}, fmt.Errorf("sessions: %w", err))
 				return
@@ -288,15 +288,6 @@ func (t *Turn) elsewhere(ctx context.Context, tree bool) iter.Seq2[event.Event, 
 				if !yield(e, nil) || e.Run == t.Run && e.Seq > t.seq && stops(e.Data) {
 					return
 				}
-			}
-			if sub.More() {
-				continue
-			}
-			select {
-			case <-sub.Wake():
-			case <-ctx.Done():
-				yield(event.Event{}, ctx.Err())
-				return
 			}
 		}
 	}

@@ -126,3 +126,19 @@ func continues(before, d event.Data) bool {
 	}
 	return false
 }
+
+// Apart reports whether a live event stands for itself and is no part of an answer.
+func Apart(t event.Type) bool { return t == event.TypeToolProgress || t == event.TypeToolOutput }
+
+// AttemptOf returns the attempt of a delta, 0 for other events.
+func AttemptOf(d event.Data) int {
+	switch d := d.(type) {
+	case event.Text:
+		return d.Attempt
+	case event.Reasoning:
+		return d.Attempt
+	case event.ToolCallDelta:
+		return d.Attempt
+	}
+	return 0
+}

@@ -87,10 +87,7 @@ func (f *Follower) subscribe(ctx context.Context, q Query) (*Subscription, error
 			return nil, err
 		}
 	}
-	if err := f.join(ctx, s, row.Root); err != nil {
-		return nil, err
-	}
-	return s, nil
+	return s, f.join(ctx, s, row.Root)
 }
 
 // family finds the descendants of a run that is not the root.
@@ -153,6 +150,20 @@ func (s *Subscription) Poll(ctx context.Context) ([]Event, error) {
 		}
 		if len(s.out) > 0 {
 			return s.out, nil
+		}
+	}
+}
+
+// Next is Poll that waits until there are events.
+func (s *Subscription) Next(ctx context.Context) ([]Event, error) {
+	for {
+		events, err := s.Poll(ctx)
+		if err != nil || len(events) > 0 {
+			return events, err
+		}
+		select {
+		case <-s.wake:
+		case <-ctx.Done():
 		}
 	}
 }
@@ -371,22 +382,6 @@ func (s *Subscription) catchUpLive() {
 		s.out = append(s.out, *e)
 	}
 	s.soFar = nil
-}
-
-// Apart reports whether a live event stands for itself and is no part of an answer.
-func Apart(t event.Type) bool { return t == event.TypeToolProgress || t == event.TypeToolOutput }
-
-// AttemptOf returns the attempt of a delta, 0 for other events.
-func AttemptOf(d event.Data) int {
-	switch d := d.(type) {
-	case event.Text:
-		return d.Attempt
-	case event.Reasoning:
-		return d.Attempt
-	case event.ToolCallDelta:
-		return d.Attempt
-	}
-	return 0
 }
 
 // lose makes the reader drop an incomplete text. The durable event that follows

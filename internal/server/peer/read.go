@@ -89,17 +89,8 @@ func (p *Peer) changed(ctx context.Context, run string, after int64) error {
 		return err
 	}
 	defer sub.Close()
-	for {
-		events, err := sub.Poll(ctx)
-		if err != nil || len(events) > 0 {
-			return err
-		}
-		select {
-		case <-sub.Wake():
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
+	_, err = sub.Next(ctx)
+	return err
 }
 
 func sleep(ctx context.Context, d time.Duration) {
