@@ -26,8 +26,7 @@ func (s *Store) Send(ctx context.Context, c journal.Command) (int64, error) {
 	s.inboxSeq++
 	c.ID = s.inboxSeq
 	r.inbox = append(r.inbox, c)
-	s.notify("")
-	s.notify(c.Run)
+	s.watchers.Notify("", c.Run)
 	return c.ID, nil
 }
 
@@ -51,35 +50,9 @@ func (s *Store) Inbox(_ context.Context, id string) ([]journal.Command, error) {
 }
 
 // Watch returns a channel that receives after each commit.
-func (s *Store) Watch(ctx context.Context) <-chan struct{} { return s.watch(ctx, "") }
+func (s *Store) Watch(ctx context.Context) <-chan struct{} { return s.watchers.Add(ctx, "") }
 
 // WatchInbox returns a channel that receives after a command was sent to a run.
-func (s *Store) WatchInbox(ctx context.Context, run string) <-chan struct{} { return s.watch(ctx, run) }
-
-func (s *Store) watch(ctx context.Context, run string) <-chan struct{} {
-	ch := make(chan struct{}, 1)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.watchers[run] == nil {
-		s.watchers[run] = map[chan struct{}]bool{}
-	}
-	s.watchers[run][ch] = true
-	context.AfterFunc(ctx, func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		delete(s.watchers[run], ch)
-		if len(s.watchers[run]) == 0 {
-			delete(s.watchers, run)
-		}
-	})
-	return ch
-}
-
-func (s *Store) notify(run string) {
-	for ch := range s.watchers[run] {
-		select {
-		case ch <- struct{}{}:
-		default:
-		}
-	}
+func (s *Store) WatchInbox(ctx context.Context, run string) <-chan struct{} {
+	return s.watchers.Add(ctx, run)
 }

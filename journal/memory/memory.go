@@ -31,8 +31,7 @@ type Store struct {
 	blobs    map[string]*blob
 	counters map[string]int64
 	drivers  map[string]driver
-	// watchers are the subscribers to the commands of a run, or ("") to every commit.
-	watchers map[string]map[chan struct{}]bool
+	watchers journal.Watchers
 }
 
 type run struct {
@@ -95,7 +94,6 @@ func New(now func() time.Time) *Store {
 	}
 	return &Store{
 		now: now, runs: map[string]*run{}, blobs: map[string]*blob{},
-		watchers: map[string]map[chan struct{}]bool{},
 	}
 }
 
@@ -250,7 +248,7 @@ func (s *Store) append(r *run, b journal.Batch) (int64, error) {
 	if b.Release {
 		r.row.Owner, r.row.Expiry = "", time.Time{}
 	}
-	s.notify("")
+	s.watchers.Notify("")
 	return first, nil
 }
 
@@ -275,7 +273,7 @@ func (s *Store) Delete(_ context.Context, id string) error {
 		return len(b.runs) == 0
 	})
 	delete(s.runs, id)
-	s.notify("")
+	s.watchers.Notify("")
 	return nil
 }
 

@@ -136,7 +136,7 @@ func (s *Store) openWriter(ctx context.Context, o Options) error {
 		return errors.Join(err, c.close())
 	}
 	p := newCheckpointer(func() (*conn, error) { return openWriterConn(s.path, o) })
-	s.writer = newWriter(c, f, p, func(commanded []string) { s.watch.notify(commanded) })
+	s.writer = newWriter(c, f, p, func(commanded []string) { s.watch.Notify(append(commanded, "")...) })
 	s.writer.eraseLog()
 	return nil
 }

@@ -57,7 +57,7 @@ func (s *Store) Close() error {
 	s.close.Do(func() {
 		var errs []error
 		if s.watch != nil {
-			s.watch.stop()
+			s.watch.Close()
 		}
 		// Readers are closed first, so that the writer is the last connection and
 		// deletes the log.
@@ -197,11 +197,11 @@ func (c *conn) send(run string, body []byte) (int64, error) {
 }
 
 // Watch returns a channel that receives after each commit of any process.
-func (s *Store) Watch(ctx context.Context) <-chan struct{} { return s.watch.add(ctx, "") }
+func (s *Store) Watch(ctx context.Context) <-chan struct{} { return s.watch.Add(ctx, "") }
 
 // WatchInbox returns a channel that receives after a command was sent to a run.
 func (s *Store) WatchInbox(ctx context.Context, run string) <-chan struct{} {
-	return s.watch.add(ctx, run)
+	return s.watch.Add(ctx, run)
 }
 
 func nanos(t time.Time) int64 {

@@ -3,8 +3,9 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"sync"
 	"time"
+
+	"github.com/pawlrun/pawl/journal"
 )
 
 // pollInterval is how often the file is checked for commits of other processes: their
@@ -16,86 +17,13 @@ const pollInterval = 50 * time.Millisecond
 // there are subscribers.
 type watcher struct {
 	db *sql.DB
-
-	mu sync.Mutex
-	// subs holds the subscribers to the commands of a run, or ("") to every commit.
-	subs    map[string]map[chan struct{}]bool
-	cancel  context.CancelFunc
-	stopped bool
-	polls   sync.WaitGroup
+	journal.Watchers
 }
 
 func newWatcher(db *sql.DB) *watcher {
-	return &watcher{db: db, subs: map[string]map[chan struct{}]bool{}}
-}
-
-func (w *watcher) add(ctx context.Context, run string) <-chan struct{} {
-	ch := make(chan struct{}, 1)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.subs[run] == nil {
-		w.subs[run] = map[chan struct{}]bool{}
-	}
-	w.subs[run][ch] = true
-	if w.cancel == nil && !w.stopped {
-		poll, cancel := context.WithCancel(context.Background())
-		w.cancel = cancel
-		w.polls.Go(func() { w.poll(poll) })
-	}
-	context.AfterFunc(ctx, func() { w.remove(run, ch) })
-	return ch
-}
-
-func (w *watcher) remove(run string, ch chan struct{}) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	delete(w.subs[run], ch)
-	if len(w.subs[run]) == 0 {
-		delete(w.subs, run)
-	}
-	if len(w.subs) == 0 && w.cancel != nil {
-		w.cancel()
-		w.cancel = nil
-	}
-}
-
-// stop returns when the connection for polling is released.
-func (w *watcher) stop() {
-	w.mu.Lock()
-	w.stopped = true
-	if w.cancel != nil {
-		w.cancel()
-		w.cancel = nil
-	}
-	w.mu.Unlock()
-	w.polls.Wait()
-}
-
-// notify wakes the subscribers to a commit, and to its commands.
-func (w *watcher) notify(commanded []string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.wake("")
-	for _, run := range commanded {
-		w.wake(run)
-	}
-}
-
-func (w *watcher) notifyAll() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for run := range w.subs {
-		w.wake(run)
-	}
-}
-
-func (w *watcher) wake(run string) {
-	for ch := range w.subs[run] {
-		select {
-		case ch <- struct{}{}:
-		default:
-		}
-	}
+	w := &watcher{db: db}
+	w.Follow = w.poll
+	return w
 }
 
 // poll looks for commits while there are subscribers. It retries after an error,
@@ -148,7 +76,7 @@ func (w *watcher) notifySince(ctx context.Context, conn *sql.Conn, command *int6
 		return err
 	}
 	if *command < 0 {
-		w.notifyAll()
+		w.NotifyAll()
 		*command = newest
 		return nil
 	}
@@ -170,7 +98,7 @@ func (w *watcher) notifySince(ctx context.Context, conn *sql.Conn, command *int6
 			return err
 		}
 	}
-	w.notify(runs)
+	w.Notify(append(runs, "")...)
 	*command = newest
 	return nil
 }

@@ -242,7 +242,7 @@ func (s *Store) Close() error {
 		if s.writer != nil {
 			s.writer.stop()
 		}
-		s.watch.stop()
+		s.watch.Close()
 		s.pool.Close()
 	})
 	return nil

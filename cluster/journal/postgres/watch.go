@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/pawlrun/pawl/journal"
 )
 
 const (
@@ -35,91 +37,22 @@ type watcher struct {
 	store *Store
 	// channel is the notification channel of the schema.
 	channel string
-
-	mu sync.Mutex
-	// subs holds the subscribers to the commands of a run, or ("") to every commit.
-	subs   map[string]map[chan struct{}]bool
-	cancel context.CancelFunc
-	over   bool
-	work   sync.WaitGroup
+	journal.Watchers
 }
 
 func newWatcher(s *Store) *watcher {
 	sum := sha256.Sum256([]byte(s.config.prefix)) // a channel's name has at most 63 bytes
-	return &watcher{store: s, channel: "pawl_" + hex.EncodeToString(sum[:8]), subs: map[string]map[chan struct{}]bool{}}
+	w := &watcher{store: s, channel: "pawl_" + hex.EncodeToString(sum[:8])}
+	w.Follow = w.follow
+	return w
 }
 
 // Watch returns a channel that receives after each commit of any process.
-func (s *Store) Watch(ctx context.Context) <-chan struct{} { return s.watch.add(ctx, "") }
+func (s *Store) Watch(ctx context.Context) <-chan struct{} { return s.watch.Add(ctx, "") }
 
 // WatchInbox returns a channel that receives after each command to a run.
 func (s *Store) WatchInbox(ctx context.Context, run string) <-chan struct{} {
-	return s.watch.add(ctx, run)
-}
-
-func (w *watcher) add(ctx context.Context, run string) <-chan struct{} {
-	ch := make(chan struct{}, 1)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.subs[run] == nil {
-		w.subs[run] = map[chan struct{}]bool{}
-	}
-	w.subs[run][ch] = true
-	if w.cancel == nil && !w.over {
-		following, cancel := context.WithCancel(context.Background())
-		w.cancel = cancel
-		w.work.Go(func() { w.follow(following) })
-	}
-	context.AfterFunc(ctx, func() { w.remove(run, ch) })
-	return ch
-}
-
-func (w *watcher) remove(run string, ch chan struct{}) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	delete(w.subs[run], ch)
-	if len(w.subs[run]) == 0 {
-		delete(w.subs, run)
-	}
-	if len(w.subs) == 0 && w.cancel != nil {
-		w.cancel()
-		w.cancel = nil
-	}
-}
-
-func (w *watcher) stop() {
-	w.mu.Lock()
-	w.over = true
-	if w.cancel != nil {
-		w.cancel()
-		w.cancel = nil
-	}
-	w.mu.Unlock()
-	w.work.Wait()
-}
-
-// notify wakes the subscribers to the commands of a run, or ("") of every commit.
-func (w *watcher) notify(run string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.wake(run)
-}
-
-func (w *watcher) notifyAll() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for run := range w.subs {
-		w.wake(run)
-	}
-}
-
-func (w *watcher) wake(run string) {
-	for ch := range w.subs[run] {
-		select {
-		case ch <- struct{}{}:
-		default:
-		}
-	}
+	return s.watch.Add(ctx, run)
 }
 
 // follow listens for notifications. It polls until the first one has arrived, and
@@ -135,7 +68,7 @@ func (w *watcher) follow(ctx context.Context) {
 			w.listen(ctx, func() {
 				listening()
 				looks.Wait()
-				w.notifyAll() // commits since the last poll sent no notification here
+				w.NotifyAll() // commits since the last poll sent no notification here
 			})
 		case <-ctx.Done():
 		}
@@ -185,9 +118,9 @@ func (w *watcher) next(ctx context.Context, conn *pgx.Conn, patience time.Durati
 		return ""
 	}
 	if !strings.HasPrefix(n.Payload, probe) {
-		w.notify("")
+		w.Notify("")
 		if n.Payload != "" {
-			w.notify(n.Payload)
+			w.Notify(n.Payload)
 		}
 	}
 	return "." + n.Payload
@@ -250,34 +183,21 @@ func (w *watcher) look(ctx context.Context) (*marks, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	var now marks
-	err := w.store.pool.QueryRow(ctx, w.store.config.at(look), w.subscribed()).Scan(&now.pos, &now.command, &now.runs)
+	err := w.store.pool.QueryRow(ctx, w.store.config.at(look), w.Runs()).Scan(&now.pos, &now.command, &now.runs)
 	return &now, err
-}
-
-// subscribed returns the runs with subscribers to their commands.
-func (w *watcher) subscribed() []string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	runs := make([]string, 0, len(w.subs))
-	for run := range w.subs {
-		if run != "" {
-			runs = append(runs, run)
-		}
-	}
-	return runs
 }
 
 func (w *watcher) compare(seen, now *marks) {
 	if seen == nil {
-		w.notifyAll()
+		w.NotifyAll()
 		return
 	}
 	if now.pos != seen.pos || now.command != seen.command {
-		w.notify("")
+		w.Notify("")
 	}
 	for run, ids := range now.runs {
 		if ids != seen.runs[run] {
-			w.notify(run)
+			w.Notify(run)
 		}
 	}
 }

@@ -102,7 +102,7 @@ func (s *Store) Acquire(ctx context.Context, run, owner, dead string, ttl time.D
 	if err != nil {
 		return journal.Lease{}, fmt.Errorf("postgres: take the lease of run %s: %w", run, err)
 	}
-	s.watch.notify("")
+	s.watch.Notify("")
 	return l, nil
 }
 
@@ -140,7 +140,7 @@ func (s *Store) Release(ctx context.Context, l journal.Lease) error {
 	if err != nil && !errors.Is(err, journal.ErrNotFound) {
 		return fmt.Errorf("postgres: release the lease of run %s: %w", l.Run, err)
 	}
-	s.watch.notify("")
+	s.watch.Notify("")
 	return nil
 }
 
@@ -166,8 +166,7 @@ func (s *Store) Send(ctx context.Context, c journal.Command) (int64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("postgres: send %s to run %s: %w", c.Kind, c.Run, err)
 	}
-	s.watch.notify("")
-	s.watch.notify(c.Run)
+	s.watch.Notify("", c.Run)
 	return id, nil
 }
 
@@ -206,7 +205,7 @@ func (s *Store) Delete(ctx context.Context, run string) error {
 		})
 	}
 	if err == nil {
-		s.watch.notify("")
+		s.watch.Notify("")
 		err = s.sweep(ctx)
 	}
 	if err != nil {

@@ -207,7 +207,7 @@ func (w *writer) settle(group []*op, again bool) {
 			w.store.config.acked.add(journal.Loss{Run: o.run(), Seq: o.batch.Records[last].Seq, Head: o.batch.Head, Pos: o.first + int64(last)})
 		}
 	}
-	w.store.watch.notify("")
+	w.store.watch.Notify("")
 }
 
 // written reports whether the last event of a batch is in the log, and returns the pos
