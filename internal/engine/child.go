@@ -75,7 +75,7 @@ type childEnd struct {
 
 // callFunc calls a child that is a function. If it is stopped before it returns,
 // it is called again when its parent continues.
-func callFunc(ctx context.Context, offered perform.Child, input json.RawMessage) (childEnd, error) {
+func callFunc(ctx context.Context, offered perform.Child, input json.RawMessage) childEnd {
 	out, err := perform.Guard(func() (perform.Output, error) {
 		out, err := offered.Func(ctx, bytes.Clone(input))
 		if err == nil && len(out.Result) > 0 && !json.Valid(out.Result) {
@@ -90,13 +90,13 @@ func callFunc(ctx context.Context, offered perform.Child, input json.RawMessage)
 	switch cause := above(ctx); {
 	case err == nil:
 	case waitsForTime(ctx), errors.Is(cause, ErrInterrupted):
-		return childEnd{}, nil
+		return childEnd{}
 	case cause != nil:
 		o = event.Outcome{Status: event.StatusCancelled, Reason: event.ReasonCancelled}
 	default:
 		o = event.Outcome{Status: event.StatusFailed, Reason: event.ReasonStepFailed, Error: &event.Failure{Class: "func", Message: err.Error()}}
 	}
-	return childEnd{outcome: &o, fn: true}, nil
+	return childEnd{outcome: &o, fn: true}
 }
 
 // waitsForTime reports whether a run's children stop because the run reached a

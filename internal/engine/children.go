@@ -190,8 +190,7 @@ func (cs *children) reach(ctx, inside context.Context, a *machine.StartChild, ch
 			return nil, end, err
 		}
 		if offered := cs.env.Children[a.Name]; offered.Func != nil {
-			end, err := callFunc(ctx, offered, a.Input)
-			return nil, end, err
+			return nil, callFunc(ctx, offered, a.Input), nil
 		}
 		run, end, err := cs.take(inside, a, child)
 		if run != nil {

@@ -178,7 +178,7 @@ func (s *Server) ended(ctx context.Context, row journal.Run) *mcp.CallToolResult
 			text += "\n\nIts last words:\n" + o.LastOutput
 		}
 		r = textResult(text, true)
-	} else if value := s.structured(ctx, row, o); value != nil {
+	} else if value := s.structured(row, o); value != nil {
 		r.StructuredContent = value
 	}
 	r.Meta = s.meta(ctx, row.ID)
@@ -187,7 +187,7 @@ func (s *Server) ended(ctx context.Context, row journal.Run) *mcp.CallToolResult
 
 // structured returns the structured result of a run whose file has a result schema, nil
 // for other runs.
-func (s *Server) structured(ctx context.Context, row journal.Run, o event.Outcome) any {
+func (s *Server) structured(row journal.Run, o event.Outcome) any {
 	offer := s.offerOf(row.Name)
 	if offer == nil || offer.tool.OutputSchema == nil {
 		return nil

@@ -74,7 +74,7 @@ func (s *Server) continueEnded(a *apiRequest[none, continuing]) (journal.Run, er
 		started.Place, started.Workspace = before.Place, before.Workspace
 		err = s.queue(ctx, id, started, env)
 	} else {
-		_, err = s.start(id, started, env)
+		err = s.start(id, started, env)
 	}
 	if err != nil {
 		return row, problemOf(err).about(row.ID, "")

@@ -22,18 +22,18 @@ import (
 
 // start creates a run with an id and drives it until it ends, parks, or the server
 // closes.
-func (s *Server) start(id string, started event.RunStarted, env perform.Env) (string, error) {
+func (s *Server) start(id string, started event.RunStarted, env perform.Env) error {
 	if s.dispatcher != nil { // the worker's place
 		started.Place, started.Workspace = event.Place{}, ""
-		return id, s.queue(s.running, id, started, env)
+		return s.queue(s.running, id, started, env)
 	}
 	r, err := s.engine.StartAs(s.running, id, started, env)
 	if err != nil {
-		return "", err
+		return err
 	}
 	s.owners.keep(r.ID, started)
 	s.attend(r)
-	return r.ID, nil
+	return nil
 }
 
 // resumeRun resumes a run. It sets a run aside whose files are on another machine, for a

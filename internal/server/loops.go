@@ -165,7 +165,7 @@ func (s *Server) startLoop(a *apiRequest[none, task]) (loopAnswer, error) {
 	}
 	s.owners.own(a.Context(), &started)
 	id = cmp.Or(id, engine.NewID())
-	if _, err := s.start(id, started, env); err != nil && !errors.Is(err, journal.ErrExists) {
+	if err := s.start(id, started, env); err != nil && !errors.Is(err, journal.ErrExists) {
 		return loopAnswer{}, err
 	}
 	return s.loopAgain(a.Context(), id, nil)

@@ -126,7 +126,7 @@ func (s *Server) makeRun(ctx context.Context, o startRequest, trace event.Trace)
 		started.Workspace = "" // that of its worker
 		err = s.queue(context.WithoutCancel(ctx), id, started, env)
 	} else {
-		_, err = s.start(id, started, env)
+		err = s.start(id, started, env)
 	}
 	if err != nil && !errors.Is(err, journal.ErrExists) {
 		return journal.Run{}, err

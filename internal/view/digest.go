@@ -83,7 +83,7 @@ type more struct {
 type CallLine struct{ ID, Label, Output string }
 
 // Add is [View.Add].
-func (d *Digest) Add(e *event.Event) Update {
+func (d *Digest) Add(e *event.Event) {
 	d.Texts = true
 	update := d.View.Add(e)
 	if n, is := e.Data.(event.CycleStart); is {
@@ -97,7 +97,6 @@ func (d *Digest) Add(e *event.Event) Update {
 	if c != nil {
 		c.add(e.Data, d.windows)
 	}
-	return update
 }
 
 // cycle returns the last cycle, nil if there is none.

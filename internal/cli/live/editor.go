@@ -98,8 +98,8 @@ func Attaches(name string) bool {
 	return false
 }
 
-// Key applies a key that edits or moves, and reports whether it is one.
-func (e *Editor) Key(k Key) bool {
+// Key applies a key that edits or moves.
+func (e *Editor) Key(k Key) {
 	switch k.Name {
 	case "left", "ctrl+b":
 		e.at = max(e.at-1, 0)
@@ -126,12 +126,8 @@ func (e *Editor) Key(k Key) bool {
 	case "ctrl+j", "shift+enter":
 		e.Insert("\n")
 	default:
-		if k.Text == "" {
-			return false
-		}
 		e.Insert(k.Text)
 	}
-	return true
 }
 
 // cut removes the characters between two positions.

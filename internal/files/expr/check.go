@@ -150,22 +150,22 @@ func (c *Checker) Check(expression string, scope Scope) error {
 	text, shifts := withStepNames(expression)
 	parsed, issues := env.Parse(text)
 	if issues.Err() != nil {
-		return problems(expression, text, issues, shifts)
+		return problems(text, issues, shifts)
 	}
 	if _, here := vars["steps"]; here {
-		if err := scope.unknownSteps(expression, text, parsed, shifts); err != nil {
+		if err := scope.unknownSteps(text, parsed, shifts); err != nil {
 			return err
 		}
 	}
 	checked, issues := env.Check(parsed)
 	if issues.Err() != nil {
-		return problems(expression, text, issues, shifts)
+		return problems(text, issues, shifts)
 	}
-	return scope.wrongResult(expression, checked.OutputType())
+	return scope.wrongResult(checked.OutputType())
 }
 
 // wrongResult reports an expression with another type of result than is required.
-func (s Scope) wrongResult(expression string, t *cel.Type) error {
+func (s Scope) wrongResult(t *cel.Type) error {
 	wanted, kind := "true or false", cel.BoolKind
 	if s.Place == Items {
 		wanted, kind = "a list", cel.ListKind
@@ -177,7 +177,7 @@ func (s Scope) wrongResult(expression string, t *cel.Type) error {
 }
 
 // unknownSteps reports steps in an expression that do not exist.
-func (s Scope) unknownSteps(expression, text string, parsed *cel.Ast, shifts []shift) error {
+func (s Scope) unknownSteps(text string, parsed *cel.Ast, shifts []shift) error {
 	var found Errors
 	tree := parsed.NativeRep()
 	ast.PostOrderVisit(tree.Expr(), ast.NewExprVisitor(func(e ast.Expr) {
@@ -216,7 +216,7 @@ func stepOf(e ast.Expr) (id string, ok bool) {
 }
 
 // problems converts the library's errors to ours, sorted by position.
-func problems(expression, text string, issues *cel.Issues, shifts []shift) error {
+func problems(text string, issues *cel.Issues, shifts []shift) error {
 	var found Errors
 	for _, issue := range issues.Errors() {
 		e := &Error{Fault: WrongType, Message: plain(issue.Message)}

@@ -72,7 +72,7 @@ func (e Errors) Unwrap() []error {
 }
 
 // failed converts an error of an evaluation to one of ours.
-func failed(expression string, err error) error {
+func failed(err error) error {
 	if ctx := cancelled(err); ctx != nil {
 		return ctx
 	}
@@ -80,7 +80,7 @@ func failed(expression string, err error) error {
 	fault := BadValue
 	switch cost, stopped := errors.AsType[interpreter.EvalCancelledError](err); {
 	case stopped && (cost.Cause == interpreter.CostLimitExceeded || cost.Cause == interpreter.MemoryLimitExceeded):
-		return tooCostly(expression)
+		return errTooCostly
 	case strings.HasPrefix(message, "no such key"), strings.HasPrefix(message, "no such attribute"):
 		fault = MissingKey
 	case strings.HasPrefix(message, "no such overload"), strings.HasPrefix(message, "unsupported"):
@@ -97,9 +97,7 @@ func cancelled(err error) error {
 	return nil
 }
 
-func tooCostly(expression string) error {
-	return &Error{Fault: TooCostly, Message: "it costs more than an expression may (10,000 steps of work)"}
-}
+var errTooCostly = &Error{Fault: TooCostly, Message: "it costs more than an expression may (10,000 steps of work)"}
 
 // plain removes what only readers of the library's source need.
 func plain(message string) string {

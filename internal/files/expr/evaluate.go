@@ -59,12 +59,12 @@ func (e *Evaluator) Evaluate(ctx context.Context, expression string, variables j
 	}
 	out, _, err := program.ContextEval(ctx, values)
 	if err != nil {
-		return nil, failed(expression, err)
+		return nil, failed(err)
 	}
 	w := writer{}
 	if w.value(out); w.fault != "" {
 		if w.fault == TooCostly {
-			return nil, tooCostly(expression)
+			return nil, errTooCostly
 		}
 		return nil, &Error{Fault: w.fault, Message: w.message}
 	}
@@ -94,7 +94,7 @@ func (e *Evaluator) program(expression string, names []string) (cel.Program, err
 	text, shifts := withStepNames(expression)
 	checked, issues := env.Compile(text)
 	if issues.Err() != nil {
-		return nil, problems(expression, text, issues, shifts)
+		return nil, problems(text, issues, shifts)
 	}
 	p, err := env.Program(checked, cel.CostLimit(CostLimit), cel.InterruptCheckFrequency(100))
 	if err != nil {

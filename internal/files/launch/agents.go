@@ -68,7 +68,7 @@ func (o *Options) gatherFrom(a *spec.Agent, files map[string]string) error {
 func (o Options) offered(source string) (*spec.Agent, error) {
 	rules := o.Checks()
 	rules.CheckAgent = nil
-	a, _, err := spec.ReadAgent(source, rules)
+	a, err := spec.ReadAgent(source, rules)
 	if err == nil && !o.checking {
 		a.System, err = a.Expand(o.Vars)
 	}

@@ -280,7 +280,7 @@ func (o Options) checkOffered(checked map[string]bool) func(source string) error
 		checked[source] = true
 		rules := o.Checks()
 		rules.CheckAgent = o.checkOffered(checked)
-		_, _, err := spec.ReadAgent(source, rules)
+		_, err := spec.ReadAgent(source, rules)
 		if problems, ok := errors.AsType[decode.Errors](err); ok && len(problems) > 0 {
 			return errors.New(problems[0].String())
 		}

@@ -39,7 +39,7 @@ func program(t *testing.T, text string) string {
 // byRunner prepares a task for a runner, in an agent file with more keys.
 func byRunner(t *testing.T, r spec.Runner, more string, o launch.Options) (event.RunStarted, perform.Env, error) {
 	t.Helper()
-	a, _, err := spec.ReadAgent(file(t, "identity: {name: other}\nloop: {runner: {command: [x]}}\nmodel_policy: {}\n"+more), spec.Options{})
+	a, err := spec.ReadAgent(file(t, "identity: {name: other}\nloop: {runner: {command: [x]}}\nmodel_policy: {}\n"+more), spec.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

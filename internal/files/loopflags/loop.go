@@ -114,10 +114,8 @@ func (l Loop) agent(o launch.Options) (a *spec.Agent, source string, err error) 
 		a, err = coder(o)
 		return a, "", err
 	}
-	if a, _, err = spec.ReadAgent(l.Agent, o.Checks()); err != nil {
-		return nil, "", err
-	}
-	return a, spec.Absolute(l.Agent), nil
+	a, err = spec.ReadAgent(l.Agent, o.Checks())
+	return a, spec.Absolute(l.Agent), err
 }
 
 // coder returns the built-in coding agent. It lists its tools, so that nothing

@@ -138,13 +138,13 @@ type Prompt struct {
 }
 
 // ReadAgent reads and validates an agent file. The error is [decode.Errors] if the file
-// exists and is invalid. The text is the file's content.
-func ReadAgent(path string, o Options) (a *Agent, text []byte, err error) {
-	if text, err = ReadFile(path); err != nil {
-		return nil, nil, err
+// exists and is invalid.
+func ReadAgent(path string, o Options) (*Agent, error) {
+	text, err := ReadFile(path)
+	if err != nil {
+		return nil, err
 	}
-	a, err = ParseAgent(path, text, o)
-	return a, text, err
+	return ParseAgent(path, text, o)
 }
 
 // ReadFile reads a file of any kind, of bounded size.

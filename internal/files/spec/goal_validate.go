@@ -213,7 +213,7 @@ func (g *Goal) worker(r *decode.Report, o Options) *Agent {
 	if _, each := g.budgets(); each.Limits != (budget.Limits{}) || len(each.Actions) > 0 {
 		r.At("budgets", "limits of the whole goal: in money, in time and in tokens", "the file in agent says the limits of each run")
 	}
-	a, _, err := ReadAgent(path, o)
+	a, err := ReadAgent(path, o)
 	if err != nil {
 		r.At("agent", "the path of an agent file, relative to this one", "%s", FirstLine(err))
 		return nil

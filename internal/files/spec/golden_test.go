@@ -37,7 +37,7 @@ func eachFile(t *testing.T, dir string, run func(t *testing.T, path string)) {
 // rows: ALDO-6..10, ALDO-68
 func TestBadFilesTellEveryProblemWithItsPlace(t *testing.T) {
 	eachFile(t, "testdata/bad", func(t *testing.T, path string) {
-		_, _, err := spec.ReadAgent(path, rules)
+		_, err := spec.ReadAgent(path, rules)
 		var problems decode.Errors
 		if !errors.As(err, &problems) || len(problems) == 0 {
 			t.Fatalf("%s was accepted: %v", path, err)
@@ -48,7 +48,7 @@ func TestBadFilesTellEveryProblemWithItsPlace(t *testing.T) {
 
 func TestFilesThatPassTellWhatIsNotEnforced(t *testing.T) {
 	eachFile(t, "testdata/warned", func(t *testing.T, path string) {
-		a, _, err := spec.ReadAgent(path, rules)
+		a, err := spec.ReadAgent(path, rules)
 		if err != nil {
 			t.Fatal(err)
 		}

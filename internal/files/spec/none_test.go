@@ -2,6 +2,7 @@ package spec_test
 
 import (
 	"errors"
+	"os"
 	"strings"
 	"testing"
 
@@ -13,7 +14,11 @@ import (
 )
 
 func TestNoneTakesALimitAway(t *testing.T) {
-	a, file, err := spec.ReadAgent("testdata/none.yaml", spec.Options{})
+	file, err := os.ReadFile("testdata/none.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := spec.ParseAgent("testdata/none.yaml", file, spec.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -69,7 +69,7 @@ func (f *workflowFile) validateAgentFile(at string, a *WorkflowAgent) {
 	if a.Model != "" {
 		o.Model = a.Model
 	}
-	if _, _, err := spec.ReadAgent(path, o); err != nil {
+	if _, err := spec.ReadAgent(path, o); err != nil {
 		f.fail(at+".file", "the path of an agent file, relative to this one", "%s", spec.FirstLine(err))
 	}
 }
@@ -272,7 +272,7 @@ func (f *workflowFile) agentFile(w *WorkflowAgent) (*spec.Agent, error) {
 	if f.options.Sent {
 		return &spec.Agent{}, nil
 	}
-	a, _, err := spec.ReadAgent(f.path(w.AgentFile), o)
+	a, err := spec.ReadAgent(f.path(w.AgentFile), o)
 	if err == nil && w.Model != "" {
 		a.ModelPolicy.Primary = spec.Model{Model: f.bare(w.Model)}
 	}

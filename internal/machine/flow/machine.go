@@ -93,6 +93,7 @@ type underWay struct {
 
 var (
 	_ machine.Funder    = (*Machine)(nil)
+	_ machine.Spending  = (*Machine)(nil)
 	_ machine.Messenger = (*Machine)(nil)
 	_ machine.Repeater  = (*Machine)(nil)
 )

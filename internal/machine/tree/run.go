@@ -41,16 +41,6 @@ type wait struct {
 	over  bool
 }
 
-var (
-	_ machine.Funder   = (*embedded)(nil)
-	_ machine.Spending = (*embedded)(nil)
-)
-
-// embedded is a minimal machine that embeds Run.
-type embedded struct{ Run }
-
-func (*embedded) Next() []machine.Action { return nil }
-
 // Apply folds one event. An unknown event changes nothing.
 func (r *Run) Apply(e *event.Event) error {
 	if r.Outcome != nil {
@@ -203,15 +193,12 @@ func (r *Run) Forget(id string) {
 	}
 }
 
-// Stop ends a child that is under way, and reports whether it exists.
-func (r *Run) Stop(id, reason string) bool {
-	c := r.children.byID[id]
-	if c == nil || c.Outcome != nil {
-		return false
+// Stop ends a child that is under way.
+func (r *Run) Stop(id, reason string) {
+	if c := r.children.byID[id]; c != nil && c.Outcome == nil {
+		c.stop = reason
+		r.children.wants(c)
 	}
-	c.stop = reason
-	r.children.wants(c)
-	return true
 }
 
 // AllParked reports whether the run has children and each of them waits for a
