@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/engine/control"
 	"github.com/pawlrun/pawl/internal/engine/drive"
 	"github.com/pawlrun/pawl/internal/signals"
 	"github.com/pawlrun/pawl/journal"
@@ -110,7 +111,7 @@ func (s *Server) undriven(ctx context.Context) (rows []journal.Run, err error) {
 func (s *Server) takeOverRun(ctx context.Context, r journal.Run, before takeoverAttempt, live []journal.Driver) (takeoverAttempt, error) {
 	left, err := r.WaitsForWorker(), error(nil)
 	if !left {
-		left, err = s.controller.LeftByServer(ctx, r)
+		left, err = control.LeftByServer(ctx, s.store, r)
 	}
 	if err == nil && !left {
 		return takeoverAttempt{seq: r.Seq}, nil

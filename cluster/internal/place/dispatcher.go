@@ -18,6 +18,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/engine/control"
 	enginedrive "github.com/pawlrun/pawl/internal/engine/drive"
 	"github.com/pawlrun/pawl/internal/host/tokens"
 	"github.com/pawlrun/pawl/journal"
@@ -190,6 +191,12 @@ func (d *Dispatcher) sweep(ctx context.Context) error {
 	// A workflow that is there gets a signal only if the run has unread commands, because a
 	// signal makes its history longer.
 	for _, w := range d.missed(due) {
+		if w.unread == 0 && !w.row.WaitsForWorker() {
+			if left, err := control.LeftByServer(ctx, d.Store, w.row); err == nil && !left {
+				d.remember(w) // the person continues it whose command line drove it
+				continue
+			}
+		}
 		if err = d.reached(d.dispatch(ctx, w.run, w.signal, false)); err == nil {
 			d.remember(w)
 			continue
@@ -205,11 +212,11 @@ func (d *Dispatcher) sweep(ctx context.Context) error {
 // waiting is a root run that needs a worker.
 type waiting struct {
 	run string
+	row journal.Run
 	// unread is the newest unread command of its tree, 0 if there is none.
 	unread int64
-	// waits reports that the run waits for a worker that has its place, and signal whether
-	// its workflow is signalled.
-	waits, signal bool
+	// signal reports whether its workflow is signalled.
+	signal bool
 }
 
 // remembered is when a run was dispatched, and the newest command that the workflow was
@@ -243,7 +250,7 @@ func (d *Dispatcher) missed(due []waiting) (all []waiting) {
 			w.signal = w.unread > 0
 			all = append(all, w)
 		case time.Since(last.at) > dispatchAgain:
-			w.signal = w.unread > 0 && !w.waits // a run may wait for days, and a signal makes its history longer
+			w.signal = w.unread > 0 && !w.row.WaitsForWorker() // a run may wait for days, and a signal makes its history longer
 			again = append(again, w)
 		}
 	}
@@ -261,8 +268,10 @@ func (d *Dispatcher) due(ctx context.Context) (due []waiting, err error) {
 	interrupted, wrong := d.Store.Runs(ctx, journal.Filter{Roots: true, Free: true, States: []journal.State{journal.Parked}, Detail: string(event.ParkInterrupted)})
 	index := map[string]int{}
 	for _, r := range slices.Backward(append(free, interrupted...)) {
-		index[r.ID] = len(due)
-		due = append(due, waiting{run: r.ID, waits: r.WaitsForWorker()})
+		if !toBeRun(r) {
+			index[r.ID] = len(due)
+			due = append(due, waiting{run: r.ID, row: r})
+		}
 	}
 	commands, unseen := d.Store.Inbox(ctx, "")
 	unread := map[string]int64{}
@@ -278,13 +287,16 @@ func (d *Dispatcher) due(ctx context.Context) (due []waiting, err error) {
 		i, is := index[root]
 		if !is {
 			rows, err := d.Store.Runs(ctx, journal.Filter{Root: root, Roots: true, Free: true})
-			if err != nil || len(rows) == 0 || rows[0].State == journal.Ended {
+			if err != nil || len(rows) == 0 || rows[0].State == journal.Ended || toBeRun(rows[0]) {
 				continue
 			}
 			i = len(due)
-			index[root], due = i, append(due, waiting{run: root})
+			index[root], due = i, append(due, waiting{run: root, row: rows[0]})
 		}
 		due[i].unread = max(due[i].unread, command)
 	}
 	return due, cmp.Or(err, wrong, unseen)
 }
+
+// toBeRun reports whether a run is a fork that waits to be resumed.
+func toBeRun(r journal.Run) bool { return r.State == journal.Queued && r.ForkOf != "" }

@@ -42,19 +42,26 @@ func dispatching(s journal.Store) (*Dispatcher, *counting) {
 	return &Dispatcher{Client: c, Store: s, Queue: "pawl/test", Placing: placing, Log: slog.New(slog.DiscardHandler)}, c
 }
 
-// keep adds a run in a state. Its lease ends at expiry by the store's clock; a zero
-// expiry releases it.
+// keep adds a run of a server in a state. Its lease ends at expiry by the store's clock; a
+// zero expiry releases it.
 func keep(t *testing.T, s journal.Store, id string, state journal.State, expiry time.Time) {
 	t.Helper()
-	now := time.Now()
-	body, err := event.Encode(&event.Event{Seq: 1, Run: id, Time: now, Data: event.RunStarted{}})
+	add(t, s, journal.Run{ID: id, Progress: journal.Progress{State: state}}, expiry, event.RunStarted{Served: true})
+}
+
+// add adds a run with its first event.
+func add(t *testing.T, s journal.Store, r journal.Run, expiry time.Time, first event.Data) {
+	t.Helper()
+	now, id := time.Now(), r.ID
+	e := &event.Event{Seq: r.ForkSeq + 1, Run: id, Time: now, Data: first}
+	body, err := event.Encode(e)
 	if err != nil {
 		t.Fatal(err)
 	}
-	status := journal.Progress{State: state}
-	_, _, err = s.Create(t.Context(), journal.Run{ID: id, Kind: "agent", Created: now, Updated: now, Progress: status}, journal.Batch{
-		Lease: journal.Lease{Run: id, Owner: "another", Expiry: expiry}, Records: []journal.Record{{Run: id, Seq: 1, Type: string(event.TypeRunStarted), Body: body}},
-		Head: event.Hash(body), Status: status, Time: now, Release: expiry.IsZero(),
+	r.Kind, r.Created, r.Updated = "agent", now, now
+	_, _, err = s.Create(t.Context(), r, journal.Batch{
+		Lease: journal.Lease{Run: id, Owner: "another", Expiry: expiry}, Records: []journal.Record{{Run: id, Seq: e.Seq, Type: string(e.Type()), Body: body}},
+		Head: event.Hash(body), Status: r.Progress, Time: now, Release: expiry.IsZero(),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -146,6 +153,41 @@ func TestNewCommandIsSignalledAtOnce(t *testing.T) {
 		}
 		if c.starts["run"] != 1 {
 			t.Errorf("%d starts, want 1", c.starts["run"])
+		}
+	})
+}
+
+// Two runs of command lines that stopped are not dispatched until they have a command, and
+// two forks not before they are resumed.
+func TestRunOfAPersonIsNotDispatched(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := memory.New(nil)
+		keep(t, s, "served", journal.Running, time.Time{})
+		add(t, s, journal.Run{ID: "killed", Progress: journal.Progress{State: journal.Running}}, time.Time{}, event.RunStarted{})
+		add(t, s, journal.Run{ID: "stopped", Progress: journal.Progress{State: journal.Parked, Detail: string(event.ParkInterrupted)}}, time.Time{}, event.RunStarted{})
+		for _, id := range []string{"fork", "asked"} {
+			add(t, s, journal.Run{ID: id, ForkOf: "served", ForkSeq: 1, Progress: journal.Progress{State: journal.Queued}}, time.Time{}, event.RunForked{})
+		}
+		send(t, s, "asked")
+		d, c := dispatching(s)
+		sweeps := func() {
+			for range 30 {
+				if err := d.sweep(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(sweepEvery)
+			}
+		}
+		sweeps()
+		if len(c.starts) != 1 || c.starts["served"] == 0 || len(c.signals) != 0 {
+			t.Fatalf("%v starts and %v signals, want starts of the run of a server", c.starts, c.signals)
+		}
+		for _, id := range []string{"killed", "stopped"} {
+			send(t, s, id)
+		}
+		sweeps()
+		if len(c.starts) != 1 || len(c.signals) != 2 || c.signals["killed"] == 0 || c.signals["stopped"] == 0 {
+			t.Errorf("%v starts and %v signals after commands, want signals of both runs", c.starts, c.signals)
 		}
 	})
 }
