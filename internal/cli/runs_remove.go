@@ -34,8 +34,10 @@ func (a *app) removeCommand() *cobra.Command {
 		Use:        "rm RUN",
 		SuggestFor: []string{"delete", "remove"},
 		Short:      "Remove an ended run and its children",
-		Example:    "  pawl runs rm k7x2",
-		Args:       cobra.ExactArgs(1),
+		Long: `Removes an ended run, the runs that it started, their logs, and the clone that the run worked in, if that is on this
+machine and no other run works in it. What the run did not push from its clone is lost.`,
+		Example: "  pawl runs rm k7x2",
+		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			ctx, stop := interruptible(c.Context())
 			defer stop()
@@ -64,8 +66,12 @@ func orForce(r journal.Run) string {
 	return ", or remove it all the same with --force"
 }
 
-// remove deletes a run and its descendants, with their logs.
+// remove deletes a run and its descendants, with their logs and clones.
 func (s *session) remove(ctx context.Context, r journal.Run) ([]string, error) {
+	clones, err := control.ClonesOf(ctx, s.store, s.app.here(), r.ID)
+	if err != nil {
+		return nil, err
+	}
 	gone, err := journal.Remove(ctx, s.store, r.ID)
 	if shared, is := errors.AsType[*journal.ForkedError](err); is {
 		return gone, usageError(shared)
@@ -73,7 +79,7 @@ func (s *session) remove(ctx context.Context, r journal.Run) ([]string, error) {
 	for _, id := range gone {
 		err = errors.Join(err, s.app.removeLog(id))
 	}
-	return gone, err
+	return gone, errors.Join(err, clones.Remove(context.WithoutCancel(ctx), s.store, gone))
 }
 
 // removeLog removes the logs of a run: that of its process if it was detached, and that
@@ -127,7 +133,7 @@ func (a *app) pruneCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "prune --older-than AGE",
 		Short: "Remove old runs",
-		Long: `Removes runs that have not changed for the given time, with the runs they started. Only ended runs are
+		Long: `Removes runs that have not changed for the given time, with the runs they started, as 'runs rm' does. Only ended runs are
 removed, unless --state says otherwise. A running run is never removed, nor one whose child or fork stays.`,
 		Example: "  pawl runs prune --older-than 30d\n  pawl runs prune --older-than 12h --dry-run",
 		Args:    cobra.NoArgs,
@@ -159,16 +165,7 @@ func (a *app) prune(ctx context.Context, f pruneFlags) error {
 		return err
 	}
 	defer s.close()
-	rows, err := journal.Prune(ctx, s.store, journal.PruneOptions{
-		Before: time.Now().Add(-age), States: selected, DryRun: f.dryRun,
-	})
-	gone := make([]string, len(rows))
-	for i, r := range rows {
-		gone[i] = r.ID
-		if !f.dryRun {
-			err = errors.Join(err, a.removeLog(r.ID))
-		}
-	}
+	gone, err := s.prune(ctx, journal.PruneOptions{Before: time.Now().Add(-age), States: selected, DryRun: f.dryRun})
 	switch {
 	case err != nil && f.dryRun:
 		return a.cutShort(ctx, err, nil, f.json)
@@ -185,4 +182,33 @@ func (a *app) prune(ctx context.Context, f pruneFlags) error {
 		return a.printLines("would remove", gone)
 	}
 	return a.printRemoved(gone, f.json)
+}
+
+// prune removes old runs with their logs and clones, and returns their ids.
+func (s *session) prune(ctx context.Context, o journal.PruneOptions) (gone []string, err error) {
+	ids := func(rows []journal.Run, err error) ([]string, error) {
+		all := make([]string, len(rows))
+		for i, r := range rows {
+			all[i] = r.ID
+		}
+		return all, err
+	}
+	if o.DryRun {
+		return ids(journal.Prune(ctx, s.store, o))
+	}
+	dry := o
+	dry.DryRun = true
+	old, err := ids(journal.Prune(ctx, s.store, dry))
+	if err != nil {
+		return nil, err
+	}
+	clones, err := control.ClonesOf(ctx, s.store, s.app.here(), old...)
+	if err != nil {
+		return nil, err
+	}
+	gone, err = ids(journal.Prune(ctx, s.store, o))
+	for _, run := range gone {
+		err = errors.Join(err, s.app.removeLog(run))
+	}
+	return gone, errors.Join(err, clones.Remove(context.WithoutCancel(ctx), s.store, gone))
 }

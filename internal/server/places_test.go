@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -265,6 +266,54 @@ func TestRunStaysWithItsClone(t *testing.T) {
 		machines[other].until(run.ID, is(journal.Ended, string(event.ReasonFinalAnswer)))
 		if !machines[host].wrote(started.Workspace) {
 			t.Errorf("the run did not go on in %s", started.Workspace)
+		}
+	}
+}
+
+// With two runs their clones are removed, also one that a killed server did not complete. The
+// clone in which another run works stays until that run is removed; those of other journals
+// stay.
+func TestCloneIsRemovedWithTheLastRunThatWorksThere(t *testing.T) {
+	repo, path := repository(t), filepath.Join(t.TempDir(), "journal.db")
+	one := machineOn(t, path, "one")
+	begin := func(path, body string) string {
+		run := gets[journal.Run](one.local, http.StatusCreated, http.MethodPost, path, body).ID
+		one.until(run, is(journal.Parked, string(event.ParkApproval)))
+		one.approve(run)
+		one.until(run, is(journal.Ended, ""))
+		return run
+	}
+	first := begin("/v1/runs", `{"agent": "writes", "input": "go", "workspace": {"repo": "`+repo+`"}}`)
+	second := begin("/v1/runs", `{"agent": "writes", "input": "go", "workspace": {"repo": "`+repo+`"}}`)
+	next := begin("/v1/runs/"+first+"/continue", `{"text": "again"}`)
+	for _, name := range []string{second + "-unfinished", "other-1"} {
+		if err := os.Mkdir(filepath.Join(one.clones, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		remove string
+		left   map[string]int
+	}{
+		{"", map[string]int{first: 1, second: 2, "other": 1}},
+		{first, map[string]int{first: 1, second: 2, "other": 1}},
+		{second, map[string]int{first: 1, "other": 1}},
+		{next, map[string]int{"other": 1}},
+	} {
+		if c.remove != "" {
+			gets[struct{}](one.local, http.StatusOK, http.MethodPost, "/v1/runs/"+c.remove+"/remove", "")
+		}
+		left := map[string]int{}
+		dirs, err := os.ReadDir(one.clones)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range dirs {
+			run, _, _ := strings.Cut(d.Name(), "-")
+			left[run]++
+		}
+		if !maps.Equal(left, c.left) {
+			t.Errorf("after %q was removed there are the clones %v, want %v", c.remove, left, c.left)
 		}
 	}
 }

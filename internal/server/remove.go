@@ -1,9 +1,11 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"sync"
 
+	"github.com/pawlrun/pawl/internal/engine/control"
 	"github.com/pawlrun/pawl/journal"
 )
 
@@ -12,7 +14,7 @@ type removal struct {
 	Removed []string `json:"removed"`
 }
 
-// remove deletes an ended run with its descendants, and their logs on this machine.
+// remove deletes an ended run with its descendants, and their logs and clones on this machine.
 func (s *Server) remove(a *apiRequest[none, none]) (removal, error) {
 	row, err := s.find(a.Request)
 	if err != nil {
@@ -23,8 +25,12 @@ func (s *Server) remove(a *apiRequest[none, none]) (removal, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(a.Context()), patience)
 	defer cancel()
+	clones, unknown := control.ClonesOf(ctx, s.store, s.launch.Here, row.ID)
 	gone, err := journal.Remove(ctx, s.store, row.ID)
 	s.removals.add(gone)
+	if wrong := cmp.Or(unknown, clones.Remove(ctx, s.store, gone)); wrong != nil {
+		s.log.Error("the clone of a removed run stays", "run", row.ID, "error", wrong)
+	}
 	for _, run := range gone {
 		if s.launch.RemoveLogs == nil {
 			break

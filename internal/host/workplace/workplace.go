@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -151,6 +152,22 @@ func (h Here) Settle(ctx context.Context, p event.Place, run string) (placed eve
 	placed.Workspace, err = h.clone(ctx, p, run)
 	return placed, err
 }
+
+// Cloned returns the directories of all clones on this machine, also those of other journals.
+func (h Here) Cloned() (dirs []string, err error) {
+	entries, err := os.ReadDir(h.Clones)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("workplace: %w", err)
+	}
+	for _, e := range entries {
+		dirs = append(dirs, filepath.Join(h.Clones, e.Name()))
+	}
+	return dirs, nil
+}
+
+// ClonedFor reports whether a clone was made for a run. Those that a killed process did not
+// complete are among them.
+func (h Here) ClonedFor(dir, run string) bool { return strings.HasPrefix(filepath.Base(dir), run+"-") }
 
 // CloneError is the failure of a clone, with what git printed.
 type CloneError struct {
