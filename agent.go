@@ -218,7 +218,7 @@ func wholePrice(p *llm.Price) *llm.Price {
 func (a Agent) config(targets []Target) agent.Config {
 	m, c, t := a.ModelSettings, a.Conversation, a.Termination
 	cfg := agent.Config{
-		System: a.System, Schema: a.Schema, Limits: a.Limits, Policy: a.rules(), UnpricedBelow: a.unpricedBelow(),
+		System: a.System, Schema: a.Schema, ResultText: len(a.Schema) > 0, Limits: a.Limits, Policy: a.rules(), UnpricedBelow: a.unpricedBelow(),
 		MaxTokens: m.MaxTokens, Temperature: m.Temperature, StallTimeout: m.StallTimeout, Cache: m.Cache, ProviderTools: m.ProviderTools,
 		OnNoToolCall: c.OnNoToolCall, NudgeText: c.NudgeText, MaxNudges: c.MaxNudges, Dispatch: c.Dispatch, Compact: c.Compaction,
 		Conditions: t.Conditions, OnLimit: t.OnLimit, OnBudget: t.OnBudget, OnDenied: t.OnDenied, OnRejected: t.OnRejected,

@@ -80,7 +80,8 @@ type Outcome struct {
 	Iterations  int `json:"iterations,omitempty"`
 	// Steps counts how the top-level steps of a workflow ended.
 	Steps *StepCounts `json:"steps,omitempty"`
-	// Result is the run's result from its result tool, as JSON.
+	// Result is the run's result as JSON: the arguments of its result tool's call, or the
+	// answer that matched its schema.
 	Result json.RawMessage `json:"result,omitempty"`
 	// FinalOutput is the run's result; LastOutput is always the model's last complete
 	// text. A stored event omits it if it is the final output.

@@ -37,7 +37,7 @@ func (o Options) config(a *spec.Agent, targets []target) (cfg agent.Config, err 
 		cfg.Targets = append(cfg.Targets, t.Target)
 	}
 	if a.ResultSchema != nil {
-		cfg.Schema = a.ResultSchema.JSON
+		cfg.Schema, cfg.ResultText = a.ResultSchema.JSON, true
 	}
 	if o.byTool(a) {
 		cfg.Schema, cfg.Result, cfg.ResultText = nil, tool.ResultName, true

@@ -41,7 +41,7 @@ type Config struct {
 	// which the run does not end well; empty for none.
 	Result string `json:"result,omitempty"`
 	// ResultText also accepts a JSON object that is the whole text of an answer as the
-	// result, if it matches the schema of that tool.
+	// result, if it matches Schema or else the schema of that tool.
 	ResultText bool `json:"result_text,omitempty"`
 	// AllText makes the text of all answers the final output, instead of the last
 	// one's.

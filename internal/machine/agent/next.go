@@ -306,10 +306,10 @@ func (m *Machine) finish(d event.RunTerminatedBy) machine.Action {
 // allowed and it is valid; otherwise the model is asked for its result once.
 func (m *Machine) withoutResult() machine.Action {
 	wrong := ""
-	if schema, object := m.run.cfg.textSchema(), m.turn.object(); schema != nil && object != nil {
+	if schema, said := m.run.cfg.textSchema(), object(m.turn.answer); schema != nil && said != nil {
 		switch checked := m.turn.checked; {
 		case checked == nil:
-			return machine.CheckAnswer{Cycle: m.run.cycle, Schema: schema, Answer: string(object)}
+			return machine.CheckAnswer{Cycle: m.run.cycle, Schema: schema, Answer: string(said)}
 		case checked.Problem == "":
 			return record(event.RunTerminatedBy{Reason: event.ReasonFinalAnswer})
 		default:

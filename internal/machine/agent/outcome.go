@@ -19,7 +19,7 @@ func (r *run) outcome(t *turn, s *calls, late int) event.Outcome {
 	o := event.Outcome{
 		Reason: end.Reason, Limit: end.Limit, AtLeast: end.AtLeast, LimitRun: end.LimitRun, Index: end.Index, Kind: end.Kind, Error: end.Error,
 		FinalOutput: t.said, LastOutput: t.said,
-		Cycles: r.cycle, Usage: r.Costs.Usage(), Result: t.given(&r.cfg, s),
+		Cycles: r.cycle, Usage: r.Costs.Usage(), Result: t.given(&r.cfg, s, end.Output),
 	}
 	switch {
 	case r.cfg.AllText:

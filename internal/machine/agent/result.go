@@ -36,6 +36,9 @@ func (c *Config) textSchema() json.RawMessage {
 	if !c.ResultText {
 		return nil
 	}
+	if len(c.Schema) > 0 {
+		return c.Schema
+	}
 	i := slices.IndexFunc(c.Tools, func(tool llm.ToolDef) bool { return tool.Name == c.Result })
 	if i < 0 {
 		return nil
@@ -43,10 +46,9 @@ func (c *Config) textSchema() json.RawMessage {
 	return c.Tools[i].Schema
 }
 
-// object returns an answer's text if it is one JSON object and nothing else, otherwise
-// nil.
-func (t *turn) object() json.RawMessage {
-	text := strings.TrimSpace(t.answer)
+// object returns a text if it is one JSON object and nothing else, otherwise nil.
+func object(text string) json.RawMessage {
+	text = strings.TrimSpace(text)
 	if !strings.HasPrefix(text, "{") || !json.Valid([]byte(text)) {
 		return nil
 	}
@@ -54,12 +56,12 @@ func (t *turn) object() json.RawMessage {
 }
 
 // given returns the run's result: the arguments of its tool's call, or the text that
-// was validated against the tool's schema.
-func (t *turn) given(cfg *Config, s *calls) json.RawMessage {
+// was validated against the schema, which is output if the run ended with one.
+func (t *turn) given(cfg *Config, s *calls, output string) json.RawMessage {
 	if result := s.result(cfg); result != nil || cfg.textSchema() == nil || t.checked == nil || t.checked.Problem != "" {
 		return result
 	}
-	return t.object()
+	return object(cmp.Or(output, t.answer))
 }
 
 // offered returns the tools that the next request names: after the model was asked for
