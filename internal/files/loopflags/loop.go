@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"strings"
 
 	"github.com/pawlrun/pawl/event"
@@ -180,9 +179,12 @@ func (l Loop) conditions() (all []spec.RefineStop, err error) {
 	return all, nil
 }
 
-// shellSyntax matches characters that a shell interprets. In a regular expression
-// or a pattern they may be literal.
-var shellSyntax = regexp.MustCompile("[|&;<>\"'`]+|\\$[A-Za-z_{(]")
+// shellSyntax matches characters that a shell interprets, and a variable that is set for
+// the command. In a regular expression or a pattern the characters may be literal.
+var shellSyntax = regexp.MustCompile("[|&;<>\"'`]+|\\$[A-Za-z_{(]|^[ \t]*[A-Za-z_][A-Za-z_0-9]*=")
+
+// inDoubleQuotes escapes what a shell interprets within double quotes.
+var inDoubleQuotes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "$", `\$`, "`", "\\`")
 
 // scripted matches a command line that runs a shell: sh -c '…', which the error for
 // shell syntax recommends.
@@ -200,7 +202,7 @@ func words(flag, line string) ([]string, error) {
 	}
 	if word := shellSyntax.FindString(line); word != "" {
 		quoted := "sh -c '" + strings.ReplaceAll(strings.TrimSpace(line), "'", `'\''`) + "'"
-		return nil, fmt.Errorf("launch: %s is split at spaces and runs without a shell, and only a shell reads its %s; write %s %s", flag, word, flag, strconv.Quote(quoted))
+		return nil, fmt.Errorf("launch: %s is split at spaces and runs without a shell, and only a shell reads its %s; write %s \"%s\"", flag, strings.TrimSpace(word), flag, inDoubleQuotes.Replace(quoted))
 	}
 	return argv, nil
 }
