@@ -65,6 +65,16 @@ func TestARunWhoseLastEventWasAlteredIsNotAppendedTo(t *testing.T) {
 	p.exits(4, "runs", "resume", id)
 }
 
+func TestADamagedRunIsNotContinued(t *testing.T) {
+	p := greeter(t)
+	p.exits(0, "run", "agent.yaml", "hi")
+	id := p.newest()
+	p.alter(`UPDATE commits SET body = replace(body, 'hello', 'jello')`)
+	for range 2 {
+		p.exits(1, "run", "--continue", id, "Go on.").clean(t, "is damaged at event", "its hash is not the one that event")
+	}
+}
+
 func TestVerifyAllGoesOnAfterABadRun(t *testing.T) {
 	p := greeter(t)
 	var ids []string

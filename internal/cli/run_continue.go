@@ -45,6 +45,8 @@ func (s *session) continued(ctx context.Context, from, input string, o launch.Op
 		return nil, usagef("run %s ends with an answer of the model, so a raised limit alone is not enough; give a new message as well", r.ID)
 	case errors.Is(err, launch.ErrNothingNew):
 		return nil, usagef("run %s has nothing to continue with; give a new message, or, where it was stopped by a limit, raise it with --max-cycles, --budget, --timeout or --limit", r.ID)
+	case errors.Is(err, journal.ErrCorrupt):
+		return nil, failure(err)
 	case err != nil:
 		return nil, usageError(err)
 	}

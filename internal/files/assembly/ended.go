@@ -32,15 +32,15 @@ type Ended struct {
 func Load(ctx context.Context, store journal.Store, run string) (*Ended, error) {
 	fail := func(err error) (*Ended, error) { return nil, fmt.Errorf("pawl: load run %s: %w", run, err) }
 	old, files := &Ended{From: event.ContinuedFrom{Run: run}}, map[string]string{}
-	for e, err := range drive.AsStored(ctx, store, run) {
+	for read, err := range drive.Events(ctx, store, run, 0) {
 		if err == nil {
-			err = old.apply(e)
+			err = old.apply(read.Event)
 		}
 		if err != nil {
 			return fail(err)
 		}
-		old.From.Seq = e.Seq
-		for _, f := range event.FilesSeen(e.Data) {
+		old.From.Seq = read.Event.Seq
+		for _, f := range event.FilesSeen(read.Event.Data) {
 			files[f.Path] = f.Digest
 		}
 	}
