@@ -134,10 +134,8 @@ func parts(err error) []error {
 	return nil
 }
 
-// treesSecrets returns a redactor for the secrets of all agents of the tree, because a
-// tool of one agent may find another's secret.
-func (a Agent) treesSecrets() *secret.Redactor { return secret.NewRedactor(a.allSecrets()...) }
-
+// allSecrets returns the secrets of all agents of the tree, because a tool of one agent
+// may find another's secret.
 func (a Agent) allSecrets() []secret.Secret {
 	all := slices.Clone(a.Secrets)
 	for _, o := range a.Agents {

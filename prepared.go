@@ -27,7 +27,7 @@ func (a Agent) Prepare() (*Prepared, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Prepared{agent: a, shared: shared, secrets: a.treesSecrets()}, nil
+	return &Prepared{agent: a, shared: shared, secrets: secret.NewRedactor(a.allSecrets()...)}, nil
 }
 
 // Start is [Agent.Start].

@@ -22,6 +22,7 @@ import (
 	"github.com/pawlrun/pawl/internal/host/guidance"
 	"github.com/pawlrun/pawl/internal/rules/policy"
 	"github.com/pawlrun/pawl/internal/sessions"
+	"github.com/pawlrun/pawl/internal/view/terminal"
 	"github.com/pawlrun/pawl/journal"
 )
 
@@ -283,7 +284,7 @@ func (s *Server) ListSessions(ctx context.Context, r acp.ListSessionsRequest) (a
 	answer := acp.ListSessionsResponse{Sessions: []acp.SessionInfo{}}
 	for _, each := range list {
 		answer.Sessions = append(answer.Sessions, acp.SessionInfo{
-			SessionId: acp.SessionId(each.ID), Cwd: each.Dir, Title: acp.Ptr(title(each.Title)), UpdatedAt: acp.Ptr(each.Newest.Updated.UTC().Format(time.RFC3339)),
+			SessionId: acp.SessionId(each.ID), Cwd: each.Dir, Title: acp.Ptr(terminal.FirstLine(each.Title, 80)), UpdatedAt: acp.Ptr(each.Newest.Updated.UTC().Format(time.RFC3339)),
 		})
 	}
 	return answer, nil

@@ -234,6 +234,3 @@ func (s *Server) askAgain(ctx context.Context, id acp.SessionId, newest journal.
 		}
 	})
 }
-
-// title returns the first line of a message.
-func title(text string) string { return terminal.FirstLine(text, 80) }

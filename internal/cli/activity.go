@@ -176,7 +176,8 @@ func (a *activity) doing(w *working, e *event.Event) (what string, known bool) {
 	case event.Reasoning:
 		return "thinking", true
 	case event.Text:
-		w.text = lastBytes(w.text+d.Text, 400)
+		w.text += d.Text
+		w.text = strings.ToValidUTF8(w.text[max(len(w.text)-400, 0):], "")
 		return lastLine(w.text), true
 	case event.ToolCallDelta:
 		return "preparing " + d.Tool, true
@@ -211,11 +212,6 @@ func howFar(p event.ToolProgress) string {
 		text = fmt.Sprintf("%.0f %%", 100*p.Done/p.Total)
 	}
 	return strings.TrimSpace(text + " " + p.Message)
-}
-
-// lastBytes returns at most most bytes from the end of a text.
-func lastBytes(text string, most int) string {
-	return strings.ToValidUTF8(text[max(len(text)-most, 0):], "")
 }
 
 // lastLine returns the last line of a text that is not empty.

@@ -8,7 +8,6 @@ import (
 	"github.com/pawlrun/pawl/internal/host/sandbox"
 	"github.com/pawlrun/pawl/internal/machine/agent"
 	"github.com/pawlrun/pawl/internal/view"
-	"github.com/pawlrun/pawl/llm"
 )
 
 // note is one line of progress.
@@ -61,11 +60,6 @@ func progress(e event.Event, next *nextStep) []note {
 // refusedHere returns the settings that this machine cannot enforce in a sandbox of
 // a tier.
 func refusedHere(tier string) []string { return notHeld(sandbox.Tier(tier), "network", "filesystem") }
-
-// skipped reports the part of the elapsed time that does not count.
-func skipped(e event.Event) []note { return notesOf(view.Skipped(&e)) }
-
-func hosted(parts llm.Parts) []note { return notesOf(view.Hosted(parts)) }
 
 // goingOn returns how to continue an ended run, and its checksum.
 func goingOn(e *event.Event, o event.Outcome, next *nextStep) []view.Part {

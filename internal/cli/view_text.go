@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/cli/markdown"
+	"github.com/pawlrun/pawl/internal/view"
 	"github.com/pawlrun/pawl/llm"
 )
 
@@ -92,7 +93,7 @@ func (v *textView) show(e event.Event) error {
 	if gated && v.p.asks {
 		return nil // the question shows it
 	}
-	for _, l := range append(skipped(e), v.notes(e)...) {
+	for _, l := range append(notesOf(view.Skipped(&e)), v.notes(e)...) {
 		v.p.line(l.style, l.text)
 	}
 	if gated && v.waits {
@@ -139,7 +140,7 @@ func (v *textView) notes(e event.Event) []note {
 			return nil
 		}
 		v.text.whole(llm.Parts(d.Parts).Text())
-		return hosted(llm.Parts(d.Parts))
+		return notesOf(view.Hosted(llm.Parts(d.Parts)))
 	case event.ToolResult:
 		return append(append(progress(e, &v.next), excerpt(d, v.p.screen.width())...), v.unasked()...)
 	}

@@ -39,8 +39,6 @@ type childRequests struct {
 	came     chan struct{}
 }
 
-func newChildRequests() *childRequests { return &childRequests{came: make(chan struct{}, 1)} }
-
 // childRequest is a message from a child to its parent: a request for a
 // reservation, its withdrawal, a report of usage, or a notice that the child
 // waits for a person. A child reports before it requests again. If the parent

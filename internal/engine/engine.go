@@ -112,7 +112,7 @@ func New(store journal.Store, machines func(version string) (machine.Machine, er
 		o.NewID = NewID
 	}
 	if o.NewNonce == nil {
-		o.NewNonce = newNonce
+		o.NewNonce = func() string { return strings.ToLower(rand.Text()[:16]) } // 80 random bits
 	}
 	common := o.Common
 	switch {
@@ -150,9 +150,6 @@ func NewID() string {
 	}
 	return string(id)
 }
-
-// newNonce returns 16 random letters and digits, 80 bits of them unknown.
-func newNonce() string { return strings.ToLower(rand.Text()[:16]) }
 
 // Close interrupts the runs that this engine drives, so that they park, and
 // waits until it drives none. The journal stays open.
@@ -331,7 +328,7 @@ func (e *Engine) State(ctx context.Context, run string) (drive.RunState, error) 
 // ready registers a run that is to be driven until ctx ends.
 func (e *Engine) ready(ctx context.Context, d *driver) *Run {
 	if len(d.env.Children) > 0 {
-		d.budget.requests = newChildRequests()
+		d.budget.requests = &childRequests{came: make(chan struct{}, 1)}
 	}
 	d.life.ctx, d.life.interrupt = context.WithCancelCause(ctx)
 	d.env.Place = d.run.place()

@@ -45,10 +45,6 @@ type owner struct {
 	gone *time.Timer
 }
 
-func newOwners(s *Server, o OwnerGone) *ownerTracker {
-	return &ownerTracker{server: s, OwnerGone: o, of: map[ownerID]*owner{}}
-}
-
 // own sets the owner of a run to the request's principal.
 func (o *ownerTracker) own(ctx context.Context, started *event.RunStarted) {
 	started.Principal, started.OnOwnerDisconnect = principalOf(ctx), o.HTTP

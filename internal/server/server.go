@@ -168,7 +168,7 @@ func New(o Options) (*Server, error) {
 	s.maxBudget, s.space = o.MaxBudget, o.Space
 	s.starts, s.clones = make(chan struct{}, startsAtOnce), make(chan struct{}, clonesAtOnce)
 	s.launch.Dir, s.launch.Replay = o.Agents, s.replay
-	s.sockets, s.owners = newSockets(s), newOwners(s, o.OwnerGone)
+	s.sockets, s.owners = newSockets(s), &ownerTracker{server: s, OwnerGone: o.OwnerGone, of: map[ownerID]*owner{}}
 	var err error
 	if s.page, err = web.Load(); err != nil {
 		return nil, err

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/pawlrun/pawl/event"
-	"github.com/pawlrun/pawl/internal/rules/plan"
 )
 
 // Ledger holds the iterations of a run that is a single refinement loop, in order.
@@ -17,10 +16,6 @@ type Ledger struct {
 	commands map[string][]string
 	// Of is how many iterations there may be.
 	Of int
-}
-
-func newLedger(of *plan.Loop) *Ledger {
-	return &Ledger{commands: map[string][]string{}, Of: of.Max}
 }
 
 // IterationLine is one of them.

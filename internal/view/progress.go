@@ -47,7 +47,7 @@ func Brief(e *event.Event) []Part {
 	case event.BudgetRaised:
 		return []Part{line(Quiet, "  "+raised(d))}
 	case event.BudgetOverrun:
-		return []Part{line(Bad, "  "+overrun(d))}
+		return []Part{line(Bad, fmt.Sprintf("  a call exceeded its budget reservation: %g of %g of %s; nothing starts until the limit is raised", d.Used, d.Limit, d.Setting))}
 	case event.CacheBreak:
 		return []Part{line(Wait, "  "+CacheBreak(d))}
 	case event.RunPlaced:
@@ -321,10 +321,6 @@ func parkedFor(d event.RunParked) Part {
 		text += ", " + firstLine(d.Detail, 200)
 	}
 	return line(Wait, text)
-}
-
-func overrun(d event.BudgetOverrun) string {
-	return fmt.Sprintf("a call exceeded its budget reservation: %g of %g of %s; nothing starts until the limit is raised", d.Used, d.Limit, d.Setting)
 }
 
 // CacheBreak describes input that the provider's cache should have contained.

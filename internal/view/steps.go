@@ -124,7 +124,7 @@ func (s *Steps) Begin(d event.RunStarted) {
 	if d.Machine == flow.Version && json.Unmarshal(d.Config, &c) == nil {
 		s.addPlan(&c.Plan, "", 0)
 		if c.Plan.Refine {
-			s.Ledger = newLedger(c.Plan.Steps[0].Loop)
+			s.Ledger = &Ledger{commands: map[string][]string{}, Of: c.Plan.Steps[0].Loop.Max}
 		}
 	}
 }

@@ -117,9 +117,6 @@ func (f *logFile) fill() {
 	f.filled = f.offset + fillStep
 }
 
-// drop discards pending data.
-func (f *logFile) drop() { f.pending = f.pending[:0] }
-
 // sync returns when the flushed data is on disk, and after the first sync also the
 // log's directory entry.
 func (f *logFile) sync() error {

@@ -103,7 +103,7 @@ func (s *Store) Append(ctx context.Context, b journal.Batch) (int64, error) {
 	if s.writer == nil {
 		return 0, fmt.Errorf("sqlite: append to run %s: %w", b.Lease.Run, journal.ErrReadOnly)
 	}
-	o := s.writer.get()
+	o := s.writer.pool.Get().(*op)
 	o.batch = b
 	err := s.writer.do(ctx, o)
 	first := o.first

@@ -177,7 +177,7 @@ func lockDatabase(tls *libc.TLS, file uintptr, offset, n, flags int32) int32 {
 	if log := logAt(file); log != nil && flags == release {
 		switch {
 		case offset == sqlite3.WAL_WRITE_LOCK:
-			log.drop()
+			log.pending = log.pending[:0]
 		case offset <= sqlite3.WAL_RECOVER_LOCK && sqlite3.WAL_RECOVER_LOCK < offset+n:
 			log.rewrite()
 		}

@@ -143,8 +143,6 @@ func (w *writer) take(group []*op) []*op {
 	return group
 }
 
-func (w *writer) get() *op { return w.pool.Get().(*op) }
-
 func (w *writer) put(o *op) {
 	*o = op{done: o.done}
 	w.pool.Put(o)

@@ -19,10 +19,6 @@ type lines struct {
 	buf   []byte
 }
 
-func newLines(r io.Reader, limit int) *lines {
-	return &lines{r: bufio.NewReaderSize(r, 64<<10), limit: limit}
-}
-
 // line is one line without its end. Text is valid until the next call.
 type line struct {
 	// text is the original beginning of the line.

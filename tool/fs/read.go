@@ -1,6 +1,7 @@
 package fs
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"crypto/sha256"
@@ -152,7 +153,7 @@ type reader struct {
 }
 
 func (r *reader) run(src io.Reader) error {
-	in := newLines(src, maxLine)
+	in := &lines{r: bufio.NewReaderSize(src, 64<<10), limit: maxLine}
 	if start, _ := in.r.Peek(sniff); isBinary(start) {
 		return r.binary()
 	} else if bytes.HasPrefix(start, []byte(bom)) {

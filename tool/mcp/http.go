@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"io"
@@ -50,7 +51,7 @@ func (c carrier) RoundTrip(r *http.Request) (*http.Response, error) {
 		answer.Body = &bounded{ReadCloser: answer.Body, left: maxFrame}
 	}
 	if err == nil {
-		answer.Body = newTasking(answer.Body)
+		answer.Body = &tasking{Closer: answer.Body, in: bufio.NewReaderSize(answer.Body, 64<<10)}
 	}
 	return answer, err
 }

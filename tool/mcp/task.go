@@ -120,10 +120,6 @@ type tasking struct {
 	cut bool
 }
 
-func newTasking(body io.ReadCloser) *tasking {
-	return &tasking{Closer: body, in: bufio.NewReaderSize(body, 64<<10)}
-}
-
 // Read implements [io.Reader].
 func (t *tasking) Read(p []byte) (int, error) {
 	if len(t.rest) == 0 {

@@ -30,7 +30,7 @@ func run(ctx context.Context, c tool.Call, a args) (tool.Result, error) {
 	if err != nil {
 		return tool.Result{}, err
 	}
-	text := newText(stored.Content)
+	text := text{content: stored.Content, total: utf8.RuneCount(stored.Content)}
 	if a.Offset > text.total {
 		return tool.Result{}, invalid("offset %d is beyond the end: the result has %d characters", a.Offset, text.total)
 	}
@@ -69,8 +69,6 @@ type text struct {
 	content []byte
 	total   int
 }
-
-func newText(content []byte) text { return text{content: content, total: utf8.RuneCount(content)} }
 
 // after returns the offset n characters after the byte at.
 func (t text) after(at, n int) int {

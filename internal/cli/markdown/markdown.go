@@ -6,10 +6,8 @@ package markdown
 import (
 	"strings"
 
-	"github.com/yuin/goldmark/ast"
 	"github.com/yuin/goldmark/extension"
 	"github.com/yuin/goldmark/parser"
-	"github.com/yuin/goldmark/text"
 	"github.com/yuin/goldmark/util"
 )
 
@@ -52,5 +50,3 @@ func newParser() parser.Parser {
 		parser.WithASTTransformers(util.Prioritized(extension.NewTableASTTransformer(), 0)),
 	)
 }
-
-func parse(source string) ast.Node { return newParser().Parse(text.NewReader([]byte(source))) }

@@ -3,6 +3,8 @@ package markdown
 import (
 	"regexp"
 	"strings"
+
+	"github.com/yuin/goldmark/text"
 )
 
 // longest bounds a block. The rest of a longer block is shown as it is, because
@@ -119,7 +121,7 @@ func (s *Writer) layout(source string) *layout {
 	}
 	source = strings.ReplaceAll(source, "\r\n", "\n")
 	l := &layout{source: []byte(source), width: s.width, colour: s.Colour, gap: gap, begun: s.began}
-	l.document(parse(source))
+	l.document(newParser().Parse(text.NewReader([]byte(source))))
 	return l
 }
 

@@ -36,12 +36,10 @@ func sumPrompt(req *llm.Request, before *prompt) prompt {
 	if p.fixed.all == before.fixed.all {
 		p.fixed = before.fixed
 	} else {
-		p.fixed.tools, p.fixed.system = sumTools(req.Tools), sumText(req.System)
+		p.fixed.tools, p.fixed.system = sumTools(req.Tools), crc32.ChecksumIEEE([]byte(req.System))
 	}
 	return p
 }
-
-func sumText(s string) uint32 { return crc32.ChecksumIEEE([]byte(s)) }
 
 func sumTools(tools []llm.ToolDef) uint32 {
 	var sum uint32

@@ -33,8 +33,6 @@ type Clock struct {
 // clock to count as a skip. A smaller difference is a correction.
 const leap = 2 * time.Second
 
-func newClock(machine func() time.Time) *Clock { return &Clock{machine: machine} }
-
 // Now returns the time.
 func (c *Clock) Now() time.Time {
 	c.mu.Lock()

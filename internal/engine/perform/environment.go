@@ -103,7 +103,7 @@ type Place struct {
 
 // Init sets what does not depend on the run's environment.
 func (p *Performer) Init(store journal.Store, now func() time.Time, shared Shared) {
-	p.Record, p.Clock, p.shared = drive.NewRecorder(store), newClock(now), shared
+	p.Record, p.Clock, p.shared = drive.NewRecorder(store), &Clock{machine: now}, shared
 	p.Deltas.place, p.Deltas.now = &p.Place, p.Clock.Now
 }
 

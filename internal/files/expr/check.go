@@ -137,7 +137,7 @@ func NewChecker() (*Checker, error) {
 
 // Check reports the errors in an expression in a scope as an [Errors].
 func (c *Checker) Check(expression string, scope Scope) error {
-	types := newSchemas(c.base.CELTypeProvider())
+	types := &schemas{Provider: c.base.CELTypeProvider(), fields: map[string]map[string]*cel.Type{}}
 	options := []cel.EnvOption{cel.CustomTypeProvider(types)}
 	vars := scope.variables(types)
 	for _, name := range slices.Sorted(maps.Keys(vars)) {

@@ -16,10 +16,6 @@ type schemas struct {
 	fields map[string]map[string]*cel.Type
 }
 
-func newSchemas(base types.Provider) *schemas {
-	return &schemas{Provider: base, fields: map[string]map[string]*cel.Type{}}
-}
-
 // step returns the type of a finished step.
 func (s *schemas) step(id string, of Step) *cel.Type {
 	fields := map[string]*cel.Type{"content": cel.StringType, "status": cel.StringType, "result": s.result(of.Result)}

@@ -117,7 +117,7 @@ func Continue(ctx context.Context, store journal.Store, run, input string, o Opt
 func (o Options) moves(old *assembly.Ended, input string) error {
 	switch {
 	case input != "" || len(o.Attachments) > 0, o.Unread && !old.Answered():
-	case !o.raises():
+	case len(o.Limits) == 0 && !o.NoBudget && o.BudgetUSD == nil:
 		return ErrNothingNew
 	case old.Answered():
 		return ErrMessageNeeded

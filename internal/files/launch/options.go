@@ -213,11 +213,6 @@ func (o Options) replace(cfg *agent.Config) error {
 	return errors.Join(problems...)
 }
 
-// raises reports whether a flag sets a limit.
-func (o Options) raises() bool {
-	return len(o.Limits) > 0 || o.NoBudget || o.BudgetUSD != nil
-}
-
 // money returns warnings about what the run may cost.
 func money(cfg agent.Config) (warnings []string) {
 	priceKnown := func(t agent.Target) bool { return t.Price != nil }

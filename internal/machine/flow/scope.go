@@ -163,7 +163,7 @@ func (m *Machine) settleEmpty(s *scope) {
 // free handles a step whose dependencies have ended.
 func (m *Machine) free(n *node) {
 	if n.in.stopped {
-		m.cancel(n)
+		m.finish(n, event.StepFinished{Status: event.StepStatusCancelled})
 		return
 	}
 	for _, d := range n.vertex.deps {
@@ -204,11 +204,6 @@ func (m *Machine) skip(n *node, reason string, unfit bool) {
 		n.status, n.unfit = event.StepStatusSkipped, unfit
 		m.settled(n)
 	})
-}
-
-// cancel ends a step that has not started.
-func (m *Machine) cancel(n *node) {
-	m.finish(n, event.StepFinished{Status: event.StepStatusCancelled})
 }
 
 // finished folds the end of an attempt at a step and begins the next attempt, if any.

@@ -10,20 +10,27 @@ import (
 	"github.com/pawlrun/pawl/internal/server/socketio"
 )
 
+// claim marks a kind of request as busy. A second one at a time ends the session.
+func (s *Session) claim(busy *bool, w http.ResponseWriter) bool {
+	s.mu.Lock()
+	second := *busy
+	free := s.ended == nil && s.conn == nil && !second
+	*busy = second || free
+	s.mu.Unlock()
+	if second {
+		s.end(ErrProtocol)
+	}
+	if !free {
+		badRequest().answer(w)
+	}
+	return free
+}
+
 // poll answers with the queued frames, once there are some.
 func (s *Session) poll(w http.ResponseWriter, r *http.Request) {
-	s.mu.Lock()
-	second := s.polling
-	if s.ended != nil || s.conn != nil || second {
-		s.mu.Unlock()
-		if second {
-			s.end(ErrProtocol)
-		}
-		badRequest().answer(w)
+	if !s.claim(&s.polling, w) {
 		return
 	}
-	s.polling = true
-	s.mu.Unlock()
 	// The request is complete; the read now only detects a disconnect.
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 	for {
@@ -59,18 +66,9 @@ func (s *Session) waiting() (frames []socketio.Frame) {
 
 // post receives what the client sends.
 func (s *Session) post(w http.ResponseWriter, r *http.Request) {
-	s.mu.Lock()
-	second := s.posting
-	if s.ended != nil || s.conn != nil || second {
-		s.mu.Unlock()
-		if second {
-			s.end(ErrProtocol)
-		}
-		badRequest().answer(w)
+	if !s.claim(&s.posting, w) {
 		return
 	}
-	s.posting = true
-	s.mu.Unlock()
 	err := s.payload(w, r)
 	s.mu.Lock()
 	s.posting = false
