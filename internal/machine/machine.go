@@ -60,8 +60,8 @@ type CallModel struct {
 	Target string
 	// Request is complete except for the provider's own model name and the encoding.
 	Request llm.Request
-	// Stream is false if the owner wants whole answers.
-	Stream bool
+	// Streamed is false if a whole answer is asked for.
+	Streamed bool
 	// NotBefore is the end of a durable wait, zero for none.
 	NotBefore time.Time
 	// Price is the target's price, nil if unknown.

@@ -43,7 +43,10 @@ var shownFiles = map[string]string{
 		"iteration:\n  max_cycles: 9\n  context_window: 3000\n  summary_strategy: rolling-window\n  termination_conditions: [{kind: text-includes, text: <task-complete>}]\n",
 	"forgets.script.yaml": strings.Repeat("- {text: \"the "+strings.Repeat("word ", 500)+"\", tool_calls: [{name: fs.glob, arguments: {pattern: \"*.txt\"}}]}\n", 3) +
 		"- {text: \"the " + strings.Repeat("word ", 500) + "\", tool_calls: [{name: fs.glob, arguments: {pattern: \"*.yaml\"}}]}\n- {text: <task-complete> it is all done}\n",
-	"evil.yaml": "identity: {name: evil}\nmodel_policy: {primary: {model: scripted/evil.script.yaml}}\n",
+	"sums.yaml": "identity: {name: sums}\nmodel_policy: {primary: {model: scripted/sums.script.yaml}}\ntools: {allow: [fs.glob]}\n" +
+		"iteration:\n  max_cycles: 20\n  context_window: 3000\n  summary_strategy: periodic-summary\n  termination_conditions: [{kind: text-includes, text: That is all}]\n",
+	"sums.script.yaml": strings.ReplaceAll(looking(9, 1, "*.", ""), "I look.", "I look"+strings.Repeat(" word", 500)),
+	"evil.yaml":        "identity: {name: evil}\nmodel_policy: {primary: {model: scripted/evil.script.yaml}}\n",
 	"release.yaml": "apiVersion: pawl/v1\nname: release\nagents:\n  dev: {description: develops, model: openai-chat/talks, tools: []}\n  quick: {description: is quick, model: scripted/quick.script.yaml, tools: []}\n" +
 		"steps:\n  - {id: build, agent: dev, instructions: Build it.}\n  - {id: note, command: [echo, hello from a command], dependsOn: [build]}\n" +
 		"  - {id: each, agent: quick, instructions: Deploy it., dependsOn: [build], loop: {forEach: [a, b]}}\n",

@@ -62,7 +62,7 @@ func operations() []operation {
 		{method: get, path: "/v1/runs/{id}/trees", summary: "Compares the files of a loop's workspace before the first iteration or after some iteration, as git does", may: viewer, status: ok, service: serves((*Server).showTrees)},
 		{method: get, path: "/v1/runs/{id}/forks", summary: "Lists the runs that share events with a run, each before its forks", may: viewer, status: ok, service: serves((*Server).showForks)},
 		{
-			method: get, path: "/v1/runs/{id}/requests/{cycle}", summary: "Makes the model request of a cycle again from the journal, proves its bytes, and says what fills it and where it differs from the one before",
+			method: get, path: "/v1/runs/{id}/requests/{cycle}", summary: "Makes the model request of a cycle, or of a compaction in it, again from the journal, proves its bytes, and says what fills it and where it differs from the one before",
 			may: viewer, status: ok, service: serves((*Server).showRequest),
 		},
 		{method: get, path: "/v1/runs/{id}/diff/{other}", summary: "Compares a run with another one: the first event that differs, and the cycles of both", may: viewer, status: ok, service: serves((*Server).showDiff)},

@@ -30,7 +30,7 @@ var twoEach = map[string]string{
 var parameters = map[string][]string{
 	"limit": {"1"}, "cursor": {"NEXT"}, "after": {"NEXT"}, "state": {"ended"}, "children": {"true"}, "tree": {"true"}, "deltas": {"true"},
 	"snapshot": {"true"}, "type": {"nothing"}, "from": {"2"}, "format": {"ag-ui", "pawl"}, "wait": {"1"}, "before": {"none"}, "parent": {"none"},
-	"parts": {"true"}, "seq": {"1"}, "at": {"nothing"}, "to": {"none"}, "find": {"in+no+event"}, "only": {"edited"}, "outcome": {"failed"}, "kind": {"none"}, "name": {"none"}, "text": {"in+no+input"}, "since": {"2100-01-01T00:00:00Z"}, "until": {"1999-01-01T00:00:00Z"},
+	"parts": {"true"}, "purpose": {"none"}, "seq": {"1"}, "at": {"nothing"}, "to": {"none"}, "find": {"in+no+event"}, "only": {"edited"}, "outcome": {"failed"}, "kind": {"none"}, "name": {"none"}, "text": {"in+no+input"}, "since": {"2100-01-01T00:00:00Z"}, "until": {"1999-01-01T00:00:00Z"},
 }
 
 // Each parameter that an operation knows changes the answer or is refused by name.

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine/compare"
 	"github.com/pawlrun/pawl/internal/engine/control"
 	"github.com/pawlrun/pawl/internal/engine/replay"
@@ -12,18 +13,30 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// showRequest makes the request of a cycle again.
-func (s *Server) showRequest(a *apiRequest[none, none]) (replay.Request, error) {
+// requestQuery selects one of the requests of a cycle.
+type requestQuery struct {
+	Purpose string `json:"purpose,omitempty" jsonschema:"summary for the request with which a compaction in that cycle asked for a summary; the cycle's own request if it is absent"`
+}
+
+// showRequest makes a request of a cycle again.
+func (s *Server) showRequest(a *apiRequest[requestQuery, none]) (replay.Request, error) {
 	row, err := s.find(a.Request)
 	if err != nil {
 		return replay.Request{}, err
+	}
+	purpose := event.Purpose(a.query.Purpose)
+	if purpose != "" && purpose != event.PurposeSummary {
+		return replay.Request{}, kindQuery.problem("give summary, or leave it out", "purpose is %q", purpose)
 	}
 	cycle, err := strconv.Atoi(a.PathValue("cycle"))
 	if err != nil || cycle < 1 {
 		return replay.Request{}, kindNotFound.problem("give the number of a cycle, from 1", "%q is no cycle", a.PathValue("cycle")).about(row.ID, "")
 	}
-	found, err := s.controller.Request(a.Context(), row.ID, cycle, s.launch)
-	if errors.Is(err, replay.ErrNoRequest) {
+	found, err := s.controller.Request(a.Context(), row.ID, cycle, purpose, s.launch)
+	switch {
+	case errors.Is(err, replay.ErrNoRequest) && purpose != "":
+		return found, kindNotFound.problem("give one of its summaries", "run %s asked for no summary in cycle %d", row.ID, cycle).about(row.ID, "")
+	case errors.Is(err, replay.ErrNoRequest):
 		return found, kindNotFound.problem("give one of its cycles", "run %s asked no model in cycle %d", row.ID, cycle).about(row.ID, "")
 	}
 	return found, err

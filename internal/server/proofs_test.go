@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/engine/replay"
 	"github.com/pawlrun/pawl/internal/server"
 	"github.com/pawlrun/pawl/journal"
@@ -30,6 +31,8 @@ type chatModel struct {
 	sent  []string
 	auth  string
 	url   string
+	// says follows the text of each answer that calls.
+	says string
 }
 
 func (m *chatModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -43,7 +46,7 @@ func (m *chatModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	m.sent, m.auth = append(m.sent, string(body)), r.Header.Get("Authorization")
 	delta, finish := `{"role": "assistant", "content": "That is all."}`, "stop"
 	if n := len(m.sent); n <= m.calls {
-		delta, finish = fmt.Sprintf(`{"role": "assistant", "content": "I look.", "tool_calls": [{"index": 0, "id": "c%d", "type": "function", "function": {"name": "fs_glob", "arguments": "{\"pattern\": \"*.y%dml\"}"}}]}`, n, n), "tool_calls"
+		delta, finish = fmt.Sprintf(`{"role": "assistant", "content": "I look.%s", "tool_calls": [{"index": 0, "id": "c%d", "type": "function", "function": {"name": "fs_glob", "arguments": "{\"pattern\": \"*.y%dml\"}"}}]}`, m.says, n, n), "tool_calls"
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	fmt.Fprintf(w, `data: {"id": "c1", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [{"index": 0, "delta": %s, "finish_reason": "%s"}], "usage": {"prompt_tokens": 1000, "completion_tokens": 5}}`+"\n\ndata: [DONE]\n\n", delta, finish)
@@ -59,6 +62,8 @@ func (m *chatModel) served(t *testing.T, store journal.Store) local {
 	t.Setenv("OPENAI_API_KEY", "sk-not-to-be-shown")
 	s, _ := newServerOn(t, store, map[string]string{
 		"looks.yaml": "identity: {name: looks}\nprompt: {system: You look.}\nmodel_policy: {primary: {model: openai-chat/m}}\ntools: {allow: [fs.glob]}\n",
+		"sums.yaml": "identity: {name: sums}\nmodel_policy: {primary: {model: openai-chat/m}}\ntools: {allow: [fs.glob]}\n" +
+			"iteration: {max_cycles: 20, context_window: 3000, summary_strategy: periodic-summary, termination_conditions: [{kind: text-includes, text: That is all}]}\n",
 		"quick.yaml": "identity: {name: quick}\nmodel_policy: {primary: {model: scripted/quick.script.yaml}}\n", "quick.script.yaml": "- {text: done}\n- {text: never}\n",
 	})
 	return local{s, t}
@@ -153,6 +158,28 @@ func TestRequestIsMadeAgainAsItWasSent(t *testing.T) {
 	if script := gets[replay.Request](l, http.StatusOK, http.MethodGet, scripted+"/requests/1", ""); !script.Proven || script.Address != "" || script.Before != 0 || len(script.Cycles) != 1 {
 		t.Errorf("of a script: %+v", script)
 	}
+}
+
+func TestRequestsOfCompactionsAreMadeAgain(t *testing.T) {
+	model := &chatModel{calls: 8, says: strings.Repeat(" word", 500)}
+	l := model.served(t, memory.New(nil))
+	_, path := l.ran("sums")
+	// After cycle 4, each cycle is followed by a compaction.
+	for cycle, at := range map[int]int{4: 4, 5: 6, 6: 8} {
+		got := gets[replay.Request](l, http.StatusOK, http.MethodGet, fmt.Sprintf("%s/requests/%d?purpose=summary", path, cycle), "")
+		if !got.Proven || got.Body != model.sent[at] || got.Purpose != event.PurposeSummary || fmt.Sprint(got.Cycles) != "[4 5 6]" || got.Usage == nil {
+			t.Errorf("the summary of cycle %d: %v, %q, of cycles %v with %v\n%s\n%s", cycle, got.Proven, got.Why, got.Cycles, got.Usage, got.Body, model.sent[at])
+		}
+		if want := map[int]int{5: 4, 6: 5}[cycle]; got.Before != want {
+			t.Errorf("before the summary of cycle %d is that of %d", cycle, got.Before)
+		}
+		own := gets[replay.Request](l, http.StatusOK, http.MethodGet, fmt.Sprintf("%s/requests/%d", path, cycle), "")
+		if !own.Proven || own.Body != model.sent[at-1] || fmt.Sprint(own.Summaries, own.Cycles) != "[4 5 6] [1 2 3 4 5 6 7]" {
+			t.Errorf("cycle %d: %v, %q, %v, %v", cycle, own.Proven, own.Why, own.Summaries, own.Cycles)
+		}
+	}
+	l.refuses(http.StatusNotFound, "not-found", http.MethodGet, path+"/requests/3?purpose=summary", "")
+	l.refuses(http.StatusBadRequest, "bad-query", http.MethodGet, path+"/requests/4?purpose=other", "")
 }
 
 func TestDiffOverHTTPComparesTwoRuns(t *testing.T) {

@@ -105,6 +105,9 @@ func (m *Model) Stream(ctx context.Context, req *llm.Request, emit func(llm.Delt
 // Address returns where requests go, and their headers.
 func (m *Model) Address(*llm.Request) (string, http.Header) { return m.url, m.header }
 
+// Whole returns an encoded request as it is sent for a whole answer.
+func (*Model) Whole(e *llm.Encoded) *llm.Encoded { return wire.WithEnd(e, streamedEnd, wholeEnd) }
+
 // call makes one exchange. The answer is streamed if emit is not nil.
 func (m *Model) call(ctx context.Context, req *llm.Request, emit func(llm.Delta)) (*llm.Response, error) {
 	body, err := wire.Encoded(req, m)
@@ -112,7 +115,7 @@ func (m *Model) call(ctx context.Context, req *llm.Request, emit func(llm.Delta)
 		return nil, err
 	}
 	if emit == nil {
-		body = wire.WithEnd(body, streamedEnd, wholeEnd)
+		body = m.Whole(body)
 	}
 	return m.client.Ask(wire.For(ctx, req), m.url, m.header, body, &decoder{names: m.names.For(req.Tools, maxToolName), emit: emit, cap: int64(m.cap(req))})
 }

@@ -105,6 +105,9 @@ func (m *Model) Address(*llm.Request) (string, http.Header) {
 	return m.url, wire.Accepting(m.header, "text/event-stream")
 }
 
+// Whole returns an encoded request as it is sent for a whole answer.
+func (*Model) Whole(e *llm.Encoded) *llm.Encoded { return wire.WithEnd(e, streamedEnd, wholeEnd) }
+
 // call makes one exchange. The answer is streamed if emit is not nil.
 func (m *Model) call(ctx context.Context, req *llm.Request, emit func(llm.Delta)) (*llm.Response, error) {
 	body, err := wire.Encoded(req, m)
@@ -113,7 +116,7 @@ func (m *Model) call(ctx context.Context, req *llm.Request, emit func(llm.Delta)
 	}
 	accept := "text/event-stream"
 	if emit == nil {
-		body, accept = wire.WithEnd(body, streamedEnd, wholeEnd), "application/json"
+		body, accept = m.Whole(body), "application/json"
 	}
 	return m.client.Ask(wire.For(ctx, req), m.url, wire.Accepting(m.header, accept), body, &decoder{offered: m.offer(req), emit: emit, limit: int64(req.MaxTokens)})
 }

@@ -106,13 +106,14 @@ func (d *Controller) replayOne(ctx context.Context, run string, o launch.Options
 	return replay.Run(ctx, d.past, run, launch.Wires(started, o))
 }
 
-// Request makes the model request of a cycle again from the journal of its run.
-func (d *Controller) Request(ctx context.Context, run string, cycle int, o launch.Options) (replay.Request, error) {
+// Request makes the model request of a cycle for a purpose again from the journal of its
+// run.
+func (d *Controller) Request(ctx context.Context, run string, cycle int, purpose event.Purpose, o launch.Options) (replay.Request, error) {
 	started, err := d.StartOf(ctx, run)
 	if err != nil {
 		return replay.Request{}, err
 	}
-	return replay.RequestOf(ctx, d.past, run, cycle, launch.Wires(started, o))
+	return replay.RequestOf(ctx, d.past, run, cycle, purpose, launch.Wires(started, o))
 }
 
 // StartOf returns a run's first event with the changes of forks.

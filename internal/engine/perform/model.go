@@ -119,7 +119,7 @@ func (c *modelCall) settlement(ctx context.Context, resp *llm.Response, err erro
 // allow it.
 func (c *modelCall) generate(ctx context.Context) (*llm.Response, error) {
 	streamer, ok := c.model.(llm.Streamer)
-	if ok && c.a.Stream {
+	if ok && c.a.Streamed {
 		report := c.chunks(c.a)
 		return streamer.Stream(ctx, c.req, func(delta llm.Delta) {
 			if report != nil {

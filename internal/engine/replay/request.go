@@ -19,7 +19,7 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// ErrNoRequest is returned for a cycle in which a run asked no model.
+// ErrNoRequest is returned for a cycle without a request of the purpose.
 var ErrNoRequest = errors.New("replay: the run has no request of that cycle")
 
 // Request is the model request of a cycle, made again from the journal.
@@ -29,9 +29,13 @@ type Request struct {
 	Attempt int    `json:"attempt"`
 	Seq     int64  `json:"seq"`
 	Model   string `json:"model"`
-	// Cycles are the cycles that have a request, and Before the one before this.
-	Cycles []int `json:"cycles"`
-	Before int   `json:"before,omitempty"`
+	// Purpose is empty for the request that the cycle's answer is for.
+	Purpose event.Purpose `json:"purpose,omitempty"`
+	// Cycles are the cycles that have a request of the purpose, and Before the one before
+	// this. Summaries are those in which a compaction asked for a summary.
+	Cycles    []int `json:"cycles"`
+	Before    int   `json:"before,omitempty"`
+	Summaries []int `json:"summaries,omitempty"`
 	// Segments is what the request consists of, in its order. Changed is the number of
 	// the first one that the request before had otherwise, counted from 1; 0 if this
 	// request continues it.
@@ -48,7 +52,8 @@ type Request struct {
 // Sent is the proof of a request, and what was sent.
 type Sent struct {
 	// Proven reports that the bytes of Body have the digest that the journal recorded
-	// before they were sent. Why says why not.
+	// before they were sent. Why says why not. Where no stream was asked for, as for a
+	// summary, Digest is that of the same request for a stream.
 	Proven bool   `json:"proven"`
 	Why    string `json:"why,omitempty"`
 	Digest string `json:"digest,omitempty"`
@@ -90,14 +95,20 @@ type address interface {
 	Address(req *llm.Request) (string, http.Header)
 }
 
-// RequestOf makes the request of a cycle again, the last one of several attempts.
-func RequestOf(ctx context.Context, past drive.Past, run string, cycle int, open func(target string) (llm.Model, string, error)) (Request, error) {
-	r := requests{Request: Request{Run: run, Cycle: cycle, Cycles: []int{}, Segments: []Segment{}}}
+// whole is a model that sends other bytes for a whole answer than for a stream. The journal
+// has the digest of those for a stream.
+type whole interface {
+	Whole(e *llm.Encoded) *llm.Encoded
+}
+
+// RequestOf makes the request of a cycle for a purpose again, the last one of several.
+func RequestOf(ctx context.Context, past drive.Past, run string, cycle int, purpose event.Purpose, open func(target string) (llm.Model, string, error)) (Request, error) {
+	r := requests{Request: Request{Run: run, Cycle: cycle, Purpose: purpose, Cycles: []int{}, Segments: []Segment{}}}
 	if err := past.Refold(ctx, run, r.step); err != nil {
 		return r.Request, fmt.Errorf("replay: request of cycle %d of run %s: %w", cycle, run, err)
 	}
 	if r.asked == nil {
-		return r.Request, fmt.Errorf("%w: cycle %d of run %s", ErrNoRequest, cycle, run)
+		return r.Request, fmt.Errorf("%w: cycle %d of run %s %s", ErrNoRequest, cycle, run, purpose)
 	}
 	r.describe()
 	r.prove(open)
@@ -119,15 +130,18 @@ type requests struct {
 func (r *requests) step(m machine.Machine, ev *event.Event) error {
 	switch d := ev.Data.(type) {
 	case event.ModelRequested:
-		if a, ok := drive.Due[machine.CallModel](m); ok && d.Purpose == "" {
+		if d.Purpose == event.PurposeSummary && !slices.Contains(r.Summaries, ev.Cycle) {
+			r.Summaries = append(r.Summaries, ev.Cycle)
+		}
+		if a, ok := drive.Due[machine.CallModel](m); ok && d.Purpose == r.Purpose {
 			r.request(&a, ev, d)
 		}
 	case event.ModelResponse:
-		if d.Purpose == "" && ev.Cycle == r.Cycle && r.asked != nil {
+		if d.Purpose == r.Purpose && ev.Cycle == r.Cycle && r.asked != nil {
 			r.Usage, r.Cost = &d.Usage, &d.Cost
 		}
 	case event.CacheBreak:
-		if ev.Cycle == r.Cycle && r.asked != nil {
+		if ev.Cycle == r.Cycle && r.asked != nil && r.Purpose == "" {
 			r.Break = &d
 		}
 	}
@@ -236,6 +250,10 @@ func (r *requests) prove(open func(string) (llm.Model, string, error)) {
 	}
 	if encoded == nil {
 		return
+	}
+	if w, is := model.(whole); is && !r.asked.Streamed {
+		encoded = w.Whole(encoded)
+		r.Bytes = encoded.Len()
 	}
 	r.Body = string(bytes.Join(encoded.Segments, nil))
 	if at, is := model.(address); is {

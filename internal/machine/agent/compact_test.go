@@ -137,7 +137,7 @@ func TestPeriodicSummaryIsChargedThreeTimesPerRun(t *testing.T) {
 	p.after(time.Second)
 	for n := range 3 {
 		p.work(30)
-		if p.call.Purpose != event.PurposeSummary || p.call.Target != "m/b" || p.call.Stream {
+		if p.call.Purpose != event.PurposeSummary || p.call.Target != "m/b" || p.call.Streamed {
 			t.Fatalf("summary %d: %+v", n+1, p.call)
 		}
 		messages := p.call.Request.Messages

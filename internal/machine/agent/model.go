@@ -27,7 +27,7 @@ func (m *Machine) callModel() machine.Action {
 			ProviderTools: hosted, CacheKey: m.messages.workload, Cache: m.run.cfg.Cache, Ordinal: m.run.answered,
 			StallTimeout: m.run.cfg.StallTimeout,
 		},
-		Stream: !m.run.cfg.NoStream, NotBefore: m.model.notBefore,
+		Streamed: !m.run.cfg.NoStream, NotBefore: m.model.notBefore,
 		Admission: m.run.Ledger.Admission(m.account.id), Withheld: withheld,
 	}
 }

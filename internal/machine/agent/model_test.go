@@ -191,8 +191,8 @@ func TestARetryStreamsWhereTheFirstAttemptDid(t *testing.T) {
 	for _, whole := range []bool{false, true} {
 		p := newPlay(t, agent.Config{NoStream: whole, Targets: chain("m/a", "m/b")})
 		for attempt := 1; attempt <= 3; attempt++ {
-			if p.call.Stream == whole {
-				t.Errorf("attempt %d streams: %t, where whole answers are wanted: %t", attempt, p.call.Stream, whole)
+			if p.call.Streamed == whole {
+				t.Errorf("attempt %d streams: %t, where whole answers are wanted: %t", attempt, p.call.Streamed, whole)
 			}
 			p.breaks(llm.ClassOverloaded)
 			p.after(2 * time.Second)

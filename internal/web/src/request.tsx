@@ -10,30 +10,33 @@ interface Segment {
   kind: string; message?: number; role?: string; name?: string; callId?: string; failed?: boolean; text: string; tokens: number; later: number;
 }
 
-/** Sent is the request of a cycle, made again from the journal. */
+/** Sent is a request of a cycle, made again from the journal. */
 interface Sent {
-  cycle: number; attempt: number; seq: number; model: string; cycles: number[]; before?: number; segments: Segment[]; changed?: number;
+  cycle: number; attempt: number; seq: number; model: string; purpose?: string; cycles: number[]; before?: number; summaries?: number[]; segments: Segment[]; changed?: number;
   usage?: Usage & { estimated?: boolean }; cost?: Cost; break?: { segment: string; guess?: string; tokensRewritten: number; usd: number };
   proven: boolean; why?: string; digest?: string; bytes?: number; body?: string; address?: string; headers?: { [name: string]: string };
 }
 
 const forms = ["by message", "as JSON", "as curl"] as const;
 
-/** RequestView shows what the run sent to its model in one cycle. */
+/** RequestView shows what the run sent to its model in one cycle, for the answer or for the summary of a compaction. */
 export default function RequestView({ run, rest }: ViewProps) {
-  const cycle = Number(rest) || run.cycles;
-  const { value: sent, problem } = useLoaded<Sent>(cycle > 0 ? `/v1/runs/${run.id}/requests/${cycle}` : "");
+  const [given, purpose] = rest.split(".");
+  const cycle = Number(given) || run.cycles;
+  const { value: sent, problem } = useLoaded<Sent>(cycle > 0 ? `/v1/runs/${run.id}/requests/${cycle}${purpose ? `?purpose=${encodeURIComponent(purpose)}` : ""}` : "");
   const [form, setForm] = useState<typeof forms[number]>("by message");
   if (cycle === 0) return <p class="empty">This run has asked no model. {run.kind === "Agent" ? "Its first cycle has not begun." : "The runs below it do."}</p>;
   if (problem) return <ProblemBox problem={problem} />;
   if (!sent) return <p class="empty">Making the request again from the journal…</p>;
   const at = sent.cycles.indexOf(sent.cycle);
-  const link = (to: number | undefined, text: string) => to !== undefined && <a href={`#/runs/${run.id}/requests/${to}`}>{text}</a>;
+  const link = (to: number | undefined, text: string, of = sent.purpose) => to !== undefined && <a href={`#/runs/${run.id}/requests/${to}${of ? `.${of}` : ""}`}>{text}</a>;
+  const beside = sent.summaries?.includes(sent.cycle);
   return (
     <section aria-label={`Request of cycle ${sent.cycle}`}>
-      <h2>The request of cycle {sent.cycle} to {visible(sent.model)}</h2>
+      <h2>The request {sent.purpose ? `for the ${sent.purpose} in` : "of"} cycle {sent.cycle} to {visible(sent.model)}</h2>
       <p class="facts">
         {link(sent.cycles[at - 1], "‹ the one before")} {link(sent.cycles[at + 1], "the next one ›")}
+        {sent.purpose ? link(sent.cycle, "the request of the cycle", "") : beside && link(sent.cycle, "the request for the summary", "summary")}
         {sent.attempt > 1 && <span>attempt {sent.attempt}</span>}
         <a href={`#/runs/${run.id}/e/${sent.seq}`}>its cycle in the run</a>
       </p>

@@ -874,6 +874,24 @@ const scenes = {
     await page.getByRole("button", { name: "by message" }).click();
     await page.getByText(/differs from the request of cycle 4 from here on/).waitFor();
     assert.equal(await page.getByText("changed here", { exact: true }).count(), 1);
+
+    // The request of each compaction stands beside that of its cycle.
+    const sums = await begin({ agent: "sums", input: "go" });
+    await ended(sums);
+    const { summaries } = await api(`/v1/runs/${sums}/requests/1`);
+    assert(summaries.length > 1, "the run has two compactions");
+    for (const cycle of summaries.slice(0, 2)) {
+      await page.goto(`${open}/#/runs/${sums}/requests/${cycle}`);
+      await page.getByRole("heading", { name: `The request of cycle ${cycle} ` }).waitFor();
+      await page.getByRole("link", { name: "the request for the summary" }).click();
+      await page.getByRole("heading", { name: `The request for the summary in cycle ${cycle} ` }).waitFor();
+      await page.getByText("these bytes were sent").waitFor();
+    }
+    await accessibleInAllLooks(page, "the request for a summary");
+    await page.getByRole("link", { name: "the one before" }).click();
+    await page.getByRole("heading", { name: `The request for the summary in cycle ${summaries[0]} ` }).waitFor();
+    await page.getByRole("link", { name: "the request of the cycle" }).click();
+    await page.getByRole("heading", { name: `The request of cycle ${summaries[0]} ` }).waitFor();
     const flow = await begin({ workflow: "judged" });
     await ended(flow);
     await page.goto(`${open}/#/runs/${flow}/requests`);
