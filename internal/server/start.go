@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"strings"
 	"time"
@@ -37,14 +36,7 @@ type startRequest struct {
 	// Priority is the priority among queued runs; 3 if it is absent.
 	Priority int `json:"priority,omitempty" jsonschema:"1, which is first, to 5"`
 	// Attachments are images and files sent with the input.
-	Attachments []attachment `json:"attachments,omitempty" jsonschema:"a list of objects with name and data"`
-}
-
-// attachment is a file that is sent with an input. Its type is what its first bytes
-// say.
-type attachment struct {
-	Name string `json:"name" jsonschema:"the file's name"`
-	Data []byte `json:"data" jsonschema:"the file's content, in base64"`
+	Attachments []attachment `json:"attachments,omitempty" jsonschema:"a list of objects with name and data, or with run and index for what another run was given"`
 }
 
 // starting holds how the client waits for the run that it starts.
@@ -243,12 +235,8 @@ func (s *Server) prepare(ctx context.Context, o startRequest, l launch.Options) 
 	if o.Input != nil {
 		input = *o.Input
 	}
-	for i, sent := range o.Attachments {
-		media, err := attach.Data(sent.Name, sent.Data)
-		if err != nil {
-			return started, env, kindBody.problem("send an image, a PDF or a text", "%s %s", sent.Name, control.Plain(err)).at(fmt.Sprintf("/attachments/%d", i))
-		}
-		l.Attachments = append(l.Attachments, media)
+	if l.Attachments, err = s.attached(ctx, o.Attachments); err != nil {
+		return started, env, err
 	}
 	if err := launch.ConfineScript(l.Dir, o.Model); err != nil {
 		return started, env, kindAgent.problem("name a file of the agents directory", "%v", err).at("/model")

@@ -23,7 +23,7 @@ interface FileShown extends Runnable {
 }
 
 /** First is the first event of a run. */
-interface First { data: { name?: string; options?: { [name: string]: string }; config?: { limits?: { usd_per_run?: number } }; input?: { parts?: { type: string; text?: string }[] } | null } }
+interface First { data: { name?: string; options?: { [name: string]: string }; config?: { limits?: { usd_per_run?: number } }; input?: { parts?: { type: string; text?: string; name?: string }[] } | null } }
 
 /** inputOf returns the text with which a run began. */
 function inputOf(first: First | undefined): string { return first?.data.input?.parts?.filter(p => p.type === "text").map(p => p.text ?? "").join("\n") ?? ""; }
@@ -43,7 +43,7 @@ export function StartPage({ name, like }: { name: string; like: string }) {
       {problem ? <ProblemBox problem={problem} />
         : !name ? <Files />
           : !file.value || like && !first.value ? <p class="empty">Reading the file…</p>
-            : <><About file={file.value} />{!file.value.problem && <Steps name={name} />}<Form key={name + like} file={file.value} first={first.value?.items[0]} /></>}
+            : <><About file={file.value} />{!file.value.problem && <Steps name={name} />}<Form key={name + like} file={file.value} first={first.value?.items[0]} like={like} /></>}
     </main>
   );
 }
@@ -129,8 +129,11 @@ function Places({ title, tone, places, rest }: { title: string; tone: string; pl
   );
 }
 
+/** Kept is an attachment of the run that is repeated. The server has its content. */
+interface Kept { name: string; run: string; index: number }
+
 /** Given is what the form gives a run. */
-interface Given { input: string; model: string; budget: string; vars: { [name: string]: string }; files: { name: string; data: string }[] }
+interface Given { input: string; model: string; budget: string; vars: { [name: string]: string }; kept: Kept[]; files: { name: string; data: string }[] }
 
 /** bodyOf returns the body of the start. */
 function bodyOf(f: FileShown, g: Given): { [key: string]: unknown } {
@@ -141,7 +144,7 @@ function bodyOf(f: FileShown, g: Given): { [key: string]: unknown } {
     ...g.model.trim() ? { model: g.model.trim() } : {},
     ...g.budget.trim() ? { budget: Number(g.budget) } : {},
     ...Object.keys(vars).length > 0 ? { vars } : {},
-    ...g.files.length > 0 ? { attachments: g.files } : {},
+    ...g.kept.length + g.files.length > 0 ? { attachments: [...g.kept.map(({ run, index }) => ({ run, index })), ...g.files] } : {},
   };
 }
 
@@ -153,7 +156,7 @@ function commandsOf(f: FileShown, g: Given): { curl: string; pawl: string } {
   const body = bodyOf(f, { ...g, files: g.files.map(a => ({ name: a.name, data: "BASE64" })) });
   const flags = [
     ...g.model.trim() ? ["--model", g.model.trim()] : [], ...g.budget.trim() ? ["--budget", g.budget.trim()] : [],
-    ...Object.entries(g.vars).filter(([, v]) => v !== "").flatMap(([name, v]) => ["--var", `${name}=${v}`]), ...g.files.flatMap(a => ["--attach", a.name]),
+    ...Object.entries(g.vars).filter(([, v]) => v !== "").flatMap(([name, v]) => ["--var", `${name}=${v}`]), ...[...g.kept, ...g.files].flatMap(a => ["--attach", a.name]),
   ];
   return {
     curl: `curl ${token.value ? `-H "Authorization: Bearer $PAWL_TOKEN" ` : ""}-H 'Content-Type: application/json' --data ${quoted(JSON.stringify(body))} ${location.origin}/v1/runs`,
@@ -169,18 +172,20 @@ async function encoded(file: File): Promise<{ name: string; data: string }> {
   return { name: file.name, data: btoa(text) };
 }
 
-const empty: Given = { input: "", model: "", budget: "", vars: {}, files: [] };
+const empty: Given = { input: "", model: "", budget: "", vars: {}, kept: [], files: [] };
 
 /** givenBy returns what the form begins with: the file's own values or, where a run is repeated, those of the run. */
-function givenBy(f: FileShown, first: First | undefined): Given {
+function givenBy(f: FileShown, first: First | undefined, like: string): Given {
   const options = first?.data.options ?? {};
   const vars = Object.fromEntries(Object.entries(options).flatMap(([name, value]) => name.startsWith("var.") ? [[name.slice(4), value]] : []));
-  return { ...empty, vars, input: inputOf(first), model: options.model ?? "", budget: String(first?.data.config?.limits?.usd_per_run ?? f.limits?.usd_per_run ?? "") };
+  const kept = (first?.data.input?.parts ?? []).filter(p => p.type === "media").map((p, index) => ({ name: p.name ?? `attachment ${index + 1}`, run: like, index }));
+  return { ...empty, vars, kept, input: inputOf(first), model: options.model ?? "", budget: String(first?.data.config?.limits?.usd_per_run ?? f.limits?.usd_per_run ?? "") };
 }
 
 /** Form starts a run of the file. */
-function Form({ file: f, first }: { file: FileShown; first: First | undefined }) {
-  const [given, setGiven] = useState<Given>(() => givenBy(f, first));
+function Form({ file: f, first, like }: { file: FileShown; first: First | undefined; like: string }) {
+  const [begins] = useState<Given>(() => givenBy(f, first, like));
+  const [given, setGiven] = useState<Given>(begins);
   const [problem, setProblem] = useState<Problem | null>(null);
   const [busy, setBusy] = useState(false);
   const [begun, setBegun] = useState<Run | null>(null);
@@ -209,7 +214,7 @@ function Form({ file: f, first }: { file: FileShown; first: First | undefined })
         <form class="fields" aria-label={`Start ${f.name}`} onSubmit={e => { e.preventDefault(); void send(); }}>
           <label class="field">
             <span>Input{f.inputOptional ? " (may be left out)" : ""}</span>
-            <textarea rows={4} value={given.input} required={!f.inputOptional && given.files.length === 0} onInput={e => set({ input: e.currentTarget.value })} />
+            <textarea rows={4} value={given.input} required={!f.inputOptional && given.kept.length + given.files.length === 0} onInput={e => set({ input: e.currentTarget.value })} />
           </label>
           {f.task && !given.input.trim() && <div><p class="why">Without an input, the file's own task is the input:</p><Text label="Task of the file">{f.task}</Text></div>}
           {names.map(name => (
@@ -218,7 +223,14 @@ function Form({ file: f, first }: { file: FileShown; first: First | undefined })
           ))}
           <label class="field"><span>Budget in USD</span><input type="text" inputMode="decimal" value={given.budget} onInput={e => set({ budget: e.currentTarget.value })} /></label>
           <label class="field"><span>Another model, as provider/model (may be left out)</span><input type="text" value={given.model} onInput={e => set({ model: e.currentTarget.value })} /></label>
-          {f.key === "agent" && <label class="field"><span>Attachments (may be left out)</span><input type="file" multiple onChange={e => { void Promise.all([...e.currentTarget.files ?? []].map(encoded)).then(files => set({ files }), err => setProblem(asProblem(err))); }} /></label>}
+          {begins.kept.length > 0 && (
+            <fieldset><legend>Attachments of the run</legend>
+              {begins.kept.map(a => (
+                <label key={a.index}><input type="checkbox" checked={given.kept.includes(a)} onChange={e => { const on = e.currentTarget.checked; set({ kept: begins.kept.filter(k => k === a ? on : given.kept.includes(k)) }); }} /> {visible(a.name)}</label>
+              ))}
+            </fieldset>
+          )}
+          {f.key === "agent" && <label class="field"><span>{begins.kept.length > 0 ? "More attachments" : "Attachments"} (may be left out)</span><input type="file" multiple onChange={e => { void Promise.all([...e.currentTarget.files ?? []].map(encoded)).then(files => set({ files }), err => setProblem(asProblem(err))); }} /></label>}
           {problem && <ProblemBox problem={problem} />}
           <div class="acts"><button type="submit" class="good" disabled={busy}>Start{given.budget.trim() && ` with at most USD ${given.budget.trim()}`}</button></div>
         </form>

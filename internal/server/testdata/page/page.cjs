@@ -1273,6 +1273,37 @@ const scenes = {
     await page.getByRole("link", { name: "Start again like this" }).click();
     await page.getByRole("form", { name: "Start letters" }).waitFor();
     assert.equal(await page.getByLabel("Input").inputValue(), "See the note.");
+
+    // Its attachments are offered again, and the journal's contents go along: a large one that
+    // it has apart, and a small one, beside a new one. One of them is left out the next time.
+    const big = Buffer.from("a long note\n".repeat(5000)).toString("base64");
+    const given = await begin({ agent: "letters", input: "See the notes.", vars: { language: "French" }, attachments: [{ name: "note.txt", data: Buffer.from("a note").toString("base64") }, { name: "long.txt", data: big }] });
+    await ended(given);
+    const texts = async id => (await api(`/v1/runs/${id}/events?limit=1`)).items[0].data.input.parts.filter(p => p.type === "media").map(p => [p.name, p.blob ?? p.data]);
+    const were = await texts(given);
+    assert(were[1][1].length < 100, "the journal has the large one apart");
+    let like = given;
+    for (const left of [[], ["note.txt"]]) {
+      await page.goto(`${open}/#/start?file=letters&like=${like}`);
+      await page.getByRole("link", { name: `run ${like}` }).waitFor();
+      const kept = form.getByRole("group", { name: "Attachments of the run" });
+      await kept.waitFor();
+      assert.deepEqual(await kept.locator("label").allTextContents().then(all => all.map(t => t.trim())), like === given ? ["note.txt", "long.txt"] : ["note.txt", "long.txt", "more.txt"]);
+      for (const name of left) await kept.getByLabel(name).uncheck();
+      if (like === given) {
+        await accessibleInAllLooks(page, "a run that is started again with attachments");
+        await form.getByLabel("More attachments").setInputFiles({ name: "more.txt", mimeType: "text/plain", buffer: Buffer.from("more") });
+      }
+      const sent = page.waitForRequest(r => r.method() === "POST" && r.url().endsWith("/v1/runs"));
+      await form.getByRole("button", { name: /^Start/ }).click();
+      assert((await sent).postData().length < 1000, "nothing is uploaded twice");
+      await begun.waitFor();
+      like = (await begun.textContent()).slice(4);
+      const now = await texts(like);
+      assert.deepEqual(now.filter(([name]) => name !== "more.txt"), were.filter(([name]) => !left.includes(name)));
+      assert.equal(now.at(-1)[0], "more.txt");
+      await ended(like);
+    }
   },
 
   "a plan is drawn with what a run did of it": async page => {
