@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/pawlrun/pawl/internal/server"
@@ -31,7 +32,10 @@ tools:
 	if err != nil {
 		t.Skip("this system does not show a program its own file")
 	}
-	if err := os.WriteFile(filepath.Join(p.dir, "mcpledger"), self, 0o700); err != nil {
+	syscall.ForkLock.RLock() // a child that inherits the open file would keep it from being run
+	err = os.WriteFile(filepath.Join(p.dir, "mcpledger"), self, 0o700)
+	syscall.ForkLock.RUnlock()
+	if err != nil {
 		t.Fatal(err)
 	}
 	return p

@@ -110,7 +110,10 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Skip("this system does not show a program its own file")
 	}
-	if err := os.WriteFile(filepath.Join(w.dir, "server"), self, 0o700); err != nil {
+	syscall.ForkLock.RLock() // a child that inherits the open file would keep it from being run
+	err = os.WriteFile(filepath.Join(w.dir, "server"), self, 0o700)
+	syscall.ForkLock.RUnlock()
+	if err != nil {
 		t.Fatal(err)
 	}
 	return w

@@ -206,7 +206,10 @@ func (s *MCPServer) validatePlace(r *decode.Report, path string, a *Agent, o Opt
 			r.At(path+".url", "headers with ${secret:NAME}", "a server that is not started has no environment")
 		}
 	case o.CheckProgram != nil:
-		if err := o.CheckProgram(a.Dir, s.Command); err != nil {
+		err := o.CheckProgram(a.Dir, s.Command)
+		if err != nil && !a.Tools.Needs(*s) {
+			r.Warn(path+".command", "%v; a run would not have the tools of the server", err)
+		} else if err != nil {
 			r.At(path+".command", "a program that can be run; ./FILE is relative to the agent file, other paths to the workspace", "%v", err)
 		}
 	}
