@@ -164,7 +164,7 @@ func fixedSchemas() map[reflect.Type]*jsonschema.Schema {
 			Required: []string{"pos", "seq", "run", "time", "type", "data"}, AdditionalProperties: noOther(),
 		},
 		reflect.TypeFor[liveJSON](): {
-			Type: "object", Description: "An event that is in no journal: text, reasoning, tool_call.delta, text.reset or tool.progress.",
+			Type: "object", Description: "An event that is in no journal: text, reasoning, tool_call.delta, text.reset, tool.progress or tool.output.",
 			Properties: map[string]*jsonschema.Schema{
 				"run": text, "parent": text, "time": {Type: "string", Format: "date-time"}, "type": text, "cycle": {Type: "integer"}, "step": text, "data": {Type: "object"},
 			},
