@@ -264,25 +264,30 @@ func (a *app) clockHealth() finding {
 // programHealth reports which programs of a file are not on this machine.
 func programHealth(f kinds.File, o launch.Options) finding {
 	found := finding{Name: "programs", Health: healthOK, Detail: f.Path + ": all of its programs are there"}
-	_, err := f.Check(o)
+	warnings, err := f.Check(o)
 	var problems decode.Errors
-	if !errors.As(err, &problems) {
-		if err != nil {
-			found.Health, found.Detail = healthBroken, f.Path+": "+err.Error()
-		}
+	if err != nil && !errors.As(err, &problems) {
+		found.Health, found.Detail = healthBroken, f.Path+": "+err.Error()
 		return found
 	}
 	var missing []string
-	for _, p := range problems {
+	for _, p := range append(problems, warnings...) {
 		if strings.HasSuffix(p.Path, ".command") {
 			missing = append(missing, p.Path+": "+p.Message)
 		}
 	}
-	if len(missing) == 0 {
+	switch {
+	case len(missing) > 0 && err == nil: // of servers that a run does without
+		found.Health = healthLacks
+	case len(missing) > 0:
+		found.Health = healthBroken
+	case err != nil:
 		found.Health, found.Detail = healthLacks, fmt.Sprintf("%s: not known, because the file has errors; 'pawl check %s' lists them", f.Path, f.Path)
 		return found
+	default:
+		return found
 	}
-	found.Health, found.Detail = healthBroken, f.Path+": "+strings.Join(missing, "; ")
+	found.Detail = f.Path + ": " + strings.Join(missing, "; ")
 	found.Help = "install them, or name another program; ./FILE is relative to the file, other paths to the workspace"
 	return found
 }
