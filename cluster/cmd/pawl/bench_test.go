@@ -98,7 +98,7 @@ func filled(b *testing.B, schema string, n int, change string) project {
 	}
 	defer conn.Close(b.Context())
 	columns := "parent, depth, kind, name, fork_of, fork_seq, created, updated, state, detail, progress, seq, head, owner, epoch, expiry"
-	fill := strings.NewReplacer("$S", schema, "$C", columns, "$N", strconv.Itoa(n))
+	fill := strings.NewReplacer("$S", p.schema, "$C", columns, "$N", strconv.Itoa(n))
 	for _, statement := range []string{
 		`INSERT INTO $S.runs (id, root, $C) SELECT 'copy' || g, 'copy' || g, $C FROM $S.runs, generate_series(1, $N) g WHERE $S.runs.id NOT LIKE 'copy%'`,
 		change, `VACUUM ANALYZE $S.runs`,
@@ -255,7 +255,7 @@ func processors(b *testing.B, list bool) {
 	b.Setenv(leaseOf, "15s") // the usual one
 	at := temporaltest.New(b)
 	several := newPlacedAt(b, at, fmt.Sprint("processors", list), steps-1, "1s")
-	file := placed{project: project{b.TempDir(), "journal.db"}}
+	file := placed{project: project{dir: b.TempDir(), journal: "journal.db"}}
 	for _, name := range []string{"marks.yaml", "script.yaml", "mark.sh"} {
 		text, err := os.ReadFile(filepath.Join(several.dir, name))
 		if err != nil {

@@ -84,7 +84,7 @@ func TestVerifyNamesWhatAFailoverLost(t *testing.T) {
 		}
 	}
 	check("after the failover")
-	again := project{p.dir, p.journal}
+	again := project{dir: p.dir, journal: p.journal}
 	again.serve(t)
 	rows := allEnded(t, s)
 	if len(rows) != runs {

@@ -106,7 +106,7 @@ func TestABlackHoleCostsAServerItsRuns(t *testing.T) {
 	p := newProject(t, "hole")
 	p.write(t, "script.yaml", script(each, lasts/20))
 	h, at := through(t, p.journal)
-	url, first, firstLog := project{p.dir, at}.serve(t)
+	url, first, firstLog := project{dir: p.dir, journal: at}.serve(t)
 	_, _, secondLog := p.serve(t)
 	begin(t, url, runs)
 	s, err := postgres.Open(t.Context(), p.journal, postgres.Options{})

@@ -16,7 +16,7 @@ import (
 )
 
 // machine is a directory without agent files, with a cache of its own.
-func (p project) machine(t *testing.T) project { return project{t.TempDir(), p.journal} }
+func (p project) machine(t *testing.T) project { return project{dir: t.TempDir(), journal: p.journal} }
 
 func (p project) cache() string { return "XDG_CACHE_HOME=" + filepath.Join(p.dir, "cache") }
 

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -50,9 +49,8 @@ func TestACommandCannotApproveItsCallInTheDatabase(t *testing.T) {
 		connects          bool
 	}{{"bubblewrap", allowlist, false}, {"namespaces", allowlist, false}, {"namespaces", opened, false}, {"none", "git: ask", true}} {
 		t.Run(c.tier+"/"+c.permissions, func(t *testing.T) {
-			tier, schema := c.tier, fmt.Sprintf("attack_%s_%d", c.tier, len(c.permissions))
-			p := newProject(t, schema)
-			fill := strings.NewReplacer("PORT", strconv.Itoa(server.Port), "URL", server.URL(), "SCHEMA", schema, "PSQL", server.Program("psql"))
+			tier, p := c.tier, newProject(t, "attack")
+			fill := strings.NewReplacer("PORT", strconv.Itoa(server.Port), "URL", server.URL(), "SCHEMA", p.schema, "PSQL", server.Program("psql"))
 			for name, text := range map[string]string{
 				"attacker.yaml": strings.Replace(attacker, "NETWORK", c.permissions, 1), "attack.sh": fill.Replace(attack),
 				"script.yaml": "- {tool_calls: [{name: shell.exec, arguments: {command: sh attack.sh}}]}\n- {tool_calls: [{name: fs.write, arguments: {path: x, content: y}}]}\n- text: done\n",

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"cmp"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -93,13 +94,16 @@ const (
 
 // project is a directory with an agent, its tool's ledger, and a schema.
 type project struct {
-	dir, journal string
+	dir, journal, schema string
 }
 
+// newProject returns a project whose journal is a schema of its own, with a name that begins
+// with the given one.
 func newProject(t testing.TB, schema string) project {
 	t.Helper()
 	pgtest.Skip(t, noServer)
-	p := project{dir: t.TempDir(), journal: server.URL() + "?schema=" + schema}
+	p := project{dir: t.TempDir(), schema: schema + "_" + strings.ToLower(rand.Text())}
+	p.journal = server.URL() + "?schema=" + p.schema
 	for name, text := range map[string]string{
 		"marks.yaml": agent, "script.yaml": script(calls, 300*time.Millisecond),
 		"mark.sh": "echo \"$PAWL_CALL_ID\" >> ledger\nread -r _ _ _ above _ < /proc/$PPID/stat; echo \"$above $(date +%s%N)\" >> times\nenv >> environment\necho marked\n",

@@ -195,7 +195,7 @@ func TestTemporalIsExaminedByTheDoctor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	file := placed{project: project{p.dir, filepath.Join(p.dir, "journal.db")}}
+	file := placed{project: project{dir: p.dir, journal: filepath.Join(p.dir, "journal.db")}}
 	for _, c := range []struct {
 		p    placed
 		at   string
