@@ -260,7 +260,7 @@ func TestAnOlderVersionFinishesOnANewerSchema(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close(t.Context())
-	if _, err := conn.Exec(t.Context(), `UPDATE versions.version SET version = version + 1; ALTER TABLE versions.runs ADD COLUMN newer text NOT NULL DEFAULT ''`); err != nil {
+	if _, err := conn.Exec(t.Context(), strings.ReplaceAll(`UPDATE $S.version SET version = version + 1; ALTER TABLE $S.runs ADD COLUMN newer text NOT NULL DEFAULT ''`, "$S", p.schema)); err != nil {
 		t.Fatal(err)
 	}
 	out, err := p.command("serve", "--addr", "127.0.0.1:0", "--no-auth").CombinedOutput()
