@@ -144,14 +144,27 @@ func (p *Process) start(b *Box, v view, c Command) error {
 		todo.Errors = firstExtra + len(p.supervisor.ExtraFiles)
 		p.supervisor.ExtraFiles = append(p.supervisor.ExtraFiles, c.Errors)
 	}
-	if err := p.supervisor.Start(); err != nil {
+	line, err := json.Marshal(todo)
+	if err != nil {
+		control.Close()
+		status.Close()
+		return err
+	}
+	line = append(line, '\n')
+	// The supervisor finds the plan, so that the command does not wait for a process that
+	// is stopped before it could send one.
+	line, err = fill(control, line)
+	if err == nil {
+		err = p.supervisor.Start()
+	}
+	if err != nil {
 		control.Close()
 		status.Close()
 		return b.refused(err)
 	}
 	statusIn.Close()
 	controlOut.Close()
-	err = p.begin(todo)
+	err = p.begin(line)
 	if err == nil && listener != nil {
 		err = p.connect(listener, b.policy.Egress, todo.Listen[1:])
 	}
@@ -223,18 +236,28 @@ func (b *Box) plan(v view, c Command) plan {
 	return todo
 }
 
-// begin sends the plan to the supervisor and waits until the command runs.
-func (p *Process) begin(todo plan) error {
-	line, err := json.Marshal(todo)
+// fill writes to a pipe without a reader, and returns what the pipe does not hold.
+func fill(pipe *os.File, text []byte) (rest []byte, err error) {
+	raw, err := pipe.SyscallConn()
 	if err != nil {
-		return err
+		return text, err
 	}
+	n := 0
+	err = raw.Write(func(fd uintptr) bool {
+		n, _ = syscall.Write(int(fd), text) // what fails here is written again
+		return true
+	})
+	return text[max(n, 0):], err
+}
+
+// begin sends the rest of the plan to the supervisor and waits until the command runs.
+func (p *Process) begin(rest []byte) error {
 	if err := p.status.SetReadDeadline(time.Now().Add(startTimeout)); err != nil {
 		return err
 	}
 	// A supervisor that is gone reads nothing; its report, or bwrap's, contains the
 	// reason.
-	if _, err := p.control.Write(append(line, '\n')); err != nil && !errors.Is(err, syscall.EPIPE) {
+	if _, err := p.control.Write(rest); err != nil && !errors.Is(err, syscall.EPIPE) {
 		return err
 	}
 	var r report
