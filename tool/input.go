@@ -232,8 +232,9 @@ type Run interface {
 	// if it is not known. Reports are not journalled, and those that follow each other
 	// closely are dropped.
 	Report(done, total float64, message string)
-	// Print shows those who watch the run what the call's program has printed, before the
-	// result has it. The engine removes secrets. It returns at once and keeps no output.
+	// Print publishes what the call's program has printed to the subscribers of the run,
+	// before the call has a result. The engine removes secrets. Print returns at once and
+	// keeps no reference to output.
 	Print(output []byte)
 }
 

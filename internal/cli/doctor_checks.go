@@ -277,7 +277,7 @@ func programHealth(f kinds.File, o launch.Options) finding {
 		}
 	}
 	switch {
-	case len(missing) > 0 && err == nil: // of servers that a run does without
+	case len(missing) > 0 && err == nil: // only optional servers lack theirs
 		found.Health = healthLacks
 	case len(missing) > 0:
 		found.Health = healthBroken

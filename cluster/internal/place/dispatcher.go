@@ -193,7 +193,7 @@ func (d *Dispatcher) sweep(ctx context.Context) error {
 	for _, w := range d.missed(due) {
 		if w.unread == 0 && !w.row.WaitsForWorker() {
 			if left, err := control.LeftByServer(ctx, d.Store, w.row); err == nil && !left {
-				d.remember(w) // the person continues it whose command line drove it
+				d.remember(w) // a command line drove it, and its user continues it
 				continue
 			}
 		}

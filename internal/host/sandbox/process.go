@@ -151,8 +151,8 @@ func (p *Process) start(b *Box, v view, c Command) error {
 		return err
 	}
 	line = append(line, '\n')
-	// The supervisor finds the plan, so that the command does not wait for a process that
-	// is stopped before it could send one.
+	// The plan is in the pipe before the supervisor starts. Otherwise a Pawl that is
+	// stopped (SIGSTOP) in between would start the command when it continues.
 	line, err = fill(control, line)
 	if err == nil {
 		err = p.supervisor.Start()
