@@ -120,8 +120,8 @@ func testReports(t *testing.T) {
 	}
 }
 
-// What a program prints is in the stream until its call ends, without the secrets that it
-// prints in pieces; a program that prints too fast loses the beginning.
+// The stream has the output of a program until its call ends, without secrets that are
+// printed in pieces. If a program prints too fast, the stream omits the older output.
 func TestPrintedOutputIsInTheStreamOnly(t *testing.T) {
 	synctest.Test(t, testPrinted)
 }

@@ -11,9 +11,10 @@ import (
 	"github.com/pawlrun/pawl/tool"
 )
 
-// terminalOutput is the key with which a client declares that it shows terminals that it
-// did not start, and with which it is sent their output. Clients and agents agreed on it
-// beside the protocol, whose own terminals run commands on the client's side.
+// terminalOutput is the _meta key of terminals that a client displays but does not run. In
+// the client's capabilities it declares support; in an update it carries output. It is a
+// convention of clients, not a part of the protocol, whose own terminals run commands in the
+// client.
 const terminalOutput = "terminal_output"
 
 // sentCall is a call that the client was sent.

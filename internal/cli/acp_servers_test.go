@@ -178,9 +178,9 @@ func headerServer(t *testing.T, token func() string) *httptest.Server {
 	return site
 }
 
-// The HTTP servers of an editor get their headers in two sessions of one process, each its
-// own, and in another process, which has a new token. The user is asked once for each
-// directory and server, and the journal has no token.
+// Each session sends its own headers to the editor's HTTP servers: two sessions of one
+// process, and one of a second process with a renewed token. Pawl asks the user once for
+// each directory and server, and the journal contains no token.
 func TestTheHTTPServersOfAnEditorAreUsed(t *testing.T) {
 	p := newProject(t, map[string]string{
 		"agent.yaml":  slowly + "tools: {allow: []}\n",

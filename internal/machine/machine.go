@@ -60,7 +60,7 @@ type CallModel struct {
 	Target string
 	// Request is complete except for the provider's own model name and the encoding.
 	Request llm.Request
-	// Streamed is false if a whole answer is asked for.
+	// Streamed reports whether the call requests a stream instead of one complete answer.
 	Streamed bool
 	// NotBefore is the end of a durable wait, zero for none.
 	NotBefore time.Time

@@ -51,10 +51,10 @@ func jsonText(raw json.RawMessage) string {
 	return string(quoted[1 : len(quoted)-1])
 }
 
-// task is how a task stands, by the text of its call: quick is done when it is asked for
-// the third time, long is to be asked for after an hour, failed has failed, unknown is
-// not known, asks needs a name, and file is done once there is a file done beside the
-// ledger.
+// task returns the status of a task, which the text of its call selects: quick completes at
+// the third request, long asks the client to poll again after an hour, failed has failed,
+// unknown does not exist, asks requires a name, and file completes once the file done
+// exists beside the ledger.
 func (s *Server) task(m message) string {
 	kind := strings.TrimPrefix(m.Params.TaskID, "t-")
 	if m.Method == "tasks/update" {

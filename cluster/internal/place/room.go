@@ -60,8 +60,8 @@ func (r *room) ReserveSlot(ctx context.Context, info worker.SlotReservationInfo)
 	return permit, nil
 }
 
-// poll counts a slot that polls the queue of runs for any worker, or does so no more. With
-// tell it calls full: the worker takes none of them while there is no such slot.
+// poll sets whether a slot polls the queue of runs for any worker. With tell it calls full,
+// with whether no slot does.
 func (r *room) poll(p *worker.SlotPermit, now, tell bool) {
 	polls, is := p.UserData.(*bool)
 	if !is {

@@ -38,7 +38,8 @@ type Options struct {
 	// little of to take another one, "" for nothing.
 	MaxRuns int
 	Lacks   func() string
-	// Full is called with whether the worker takes no run that any worker may take.
+	// Full is called when the worker begins or stops polling the queue of runs for any
+	// worker. The argument reports whether it has stopped.
 	Full func(bool)
 	// Host is the name of the machine, and Labels are what it has for runs that ask for it,
 	// NAME or NAME=DIR. Each has a task queue, whose poll takes up one of MaxRuns.

@@ -244,7 +244,7 @@ func fill(pipe *os.File, text []byte) (rest []byte, err error) {
 	}
 	n := 0
 	err = raw.Write(func(fd uintptr) bool {
-		n, _ = syscall.Write(int(fd), text) // what fails here is written again
+		n, _ = syscall.Write(int(fd), text) // begin writes the rest and reports errors
 		return true
 	})
 	return text[max(n, 0):], err
